@@ -1,0 +1,257 @@
+//! System calls: numbers, registers, message kinds.
+//!
+//! Every call is the instruction `syscall` with the operation in `eax`. Native numbers have bit 31 set, so
+//! that they are disjoint from Linux's; any other number becomes an exception ipc to the thread's handler.
+//! `rcx` and `r11` are destroyed; flags come back as [`FLAGS`] after ipc.
+//!
+//! ## ipc
+//!
+//! | register | in | out |
+//! |---|---|---|
+//! | `eax` | [`IPC_CALL`], [`IPC_REPLY_WAIT`] or [`Call::Ipc`] with flags | [`Kind`] of the message received (bit 31 set), or an [`Error`](crate::Error) (bit 31 clear), or 0 if nothing was to be received |
+//! | upper half of `rax` | label: 32 bits that travel with the message | sender's label |
+//! | `rdx` | destination, or nil | sender |
+//! | `rdi rsi r8 r9 r10 r12 r13 r14` | w0 … w7 | w0 … w7 |
+//! | `rbx` | short forms: w8; [`Call::Ipc`]: whom to receive from (nil: no receive) | w8 or 0 |
+//! | `rbp` | short forms: w9; [`Call::Ipc`]: window for a map item ([`Fpage`](crate::Fpage), 0: none) | w9 or 0 |
+//! | `r15` | short forms: w10; [`Call::Ipc`]: timeouts, send in the low half, receive in the high half ([`Timeout`]) | w10 or 0 |
+//!
+//! The two short forms are what a client and a server do all day (row P1): *call* sends to `rdx` and waits
+//! for the answer of that thread alone; *reply and wait* sends to `rdx` if that thread is waiting for it, and
+//! then waits for anybody. A reply never blocks: if the destination does not wait, the message is dropped.
+//! *Call* waits forever in both phases. Neither can carry a map item or accept one.
+//!
+//! With [`IPC_MAP`] the general form also sends a map item: w6 is the flexpage with the rights to give (and
+//! [`Rights::GRANT`](crate::Rights)), w7 the hot spot, which selects the place in the larger of flexpage and
+//! window. The receiver gets in w6 the flexpage where the item arrived, in its own addresses, and 0 in w7.
+//!
+//! ## All other calls
+//!
+//! Number in the low byte of `eax`, sub-operation in bits 8–15. Arguments in `rdi rsi rdx r10 r8 r9`; `rax`
+//! returns 0 or an [`Error`](crate::Error), results come in the same six registers; all registers that carry no
+//! result are preserved.
+
+/// `eax` of *call*: send to `rdx`, wait for its answer; no timeouts. The fast path (row P1).
+pub const IPC_CALL: u32 = 0xffff_fffe;
+/// `eax` of *reply and wait*: send to `rdx` without blocking, then wait for anybody. The fast path (row P1).
+pub const IPC_REPLY_WAIT: u32 = 0xffff_ffff;
+/// `eax` of the null call: enters and leaves the kernel, for measurements.
+pub const NULL: u32 = 0xffff_fffd;
+
+/// Flag of [`Call::Ipc`]: w6 and w7 are a map item.
+pub const IPC_MAP: u32 = 1 << 8;
+/// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for strings, doors, propagation and
+/// other stations, and must be zero.
+pub const IPC_FLAGS: u32 = IPC_MAP;
+
+/// RFLAGS after an ipc: interrupts on, everything else clear.
+pub const FLAGS: u64 = 0x202;
+
+/// System-call numbers: bit 31 and the number in the low byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Call {
+    /// Send and/or receive with all options; see the module's table.
+    Ipc = 0x8000_0001,
+    /// Take pages, ports or interrupts back from everyone who got them from the caller (row C2).
+    ///
+    /// In: `rdi` flexpage; its rights are those to take away. `rsi` [`FLUSH_SELF`] or 0.
+    /// Out: `rdi` bit 0: some page was accessed, bit 1: some page was written, since the last flush.
+    Flush = 0x8000_0002,
+    /// Operations on a thread; see [`thread_op`].
+    ThreadControl = 0x8000_0003,
+    /// Operations on a task; see [`task_op`].
+    TaskControl = 0x8000_0004,
+    /// Give the rest of the time slice away. In: `rdi` thread to run next, or nil for whoever is next.
+    ThreadSwitch = 0x8000_0005,
+    /// Out: `rdi` nanoseconds since the kernel started.
+    Clock = 0x8000_0006,
+}
+
+impl Call {
+    /// Every call with its name, in numeric order.
+    pub const ALL: [(Call, &'static str); 6] = [
+        (Call::Ipc, "ipc"),
+        (Call::Flush, "flush"),
+        (Call::ThreadControl, "thread_control"),
+        (Call::TaskControl, "task_control"),
+        (Call::ThreadSwitch, "thread_switch"),
+        (Call::Clock, "clock"),
+    ];
+}
+
+/// Flag of [`Call::Flush`]: also take the pages from the caller itself.
+pub const FLUSH_SELF: u64 = 1;
+
+/// Sub-operations of [`Call::ThreadControl`]. `rdi` is the thread, nil for the caller itself. A task controls
+/// its own threads, a chief those of the tasks that it created.
+pub mod thread_op {
+    /// Make a thread. In: `rdi` task (nil: own), `rsi` priority, `rdx` pager, `r10` exception handler.
+    /// Out: `rdi` uid. It does not run before [`START`]. Its memory is charged to the task.
+    pub const CREATE: u32 = 0;
+    /// Start a thread that never ran or is stopped. In: `rsi` instruction pointer, `rdx` stack pointer, `r10`
+    /// what it finds in `rdi`. It finds its own uid in `rsi`, its task in `rdx`, 0 in all other registers.
+    pub const START: u32 = 1;
+    /// End a thread. Whoever waits for it gets an error.
+    pub const DESTROY: u32 = 2;
+    /// In: `rsi` pager, `rdx` exception handler.
+    pub const SET_PAGER: u32 = 3;
+    /// In: `rsi` priority, at most the maximum of the thread's task; `rdx` time slice in µs, 0 to keep it.
+    pub const SET_PRIORITY: u32 = 4;
+    /// Keep a thread from running user code until [`RESUME`]. A pending ipc goes on waiting.
+    pub const STOP: u32 = 5;
+    /// Undo [`STOP`].
+    pub const RESUME: u32 = 6;
+    /// End a pending ipc with an error.
+    pub const ABORT: u32 = 7;
+    /// In: `rsi` FS base, for thread-local storage; 0 for none.
+    pub const SET_FS: u32 = 8;
+    /// In: `rsi` 1 to turn all native calls of the thread into exceptions, 0 to allow them.
+    pub const DENY_NATIVE: u32 = 9;
+    /// Out: `rdi` state ([`STATES`]) in bits 0–7, priority in bits 8–15; `rsi` CPU time in ns, time lent
+    /// out included; `rdx` instruction pointer; `r10` page faults so far; `r8` pager; `r9` task.
+    pub const INFO: u32 = 10;
+    /// In: `rsi` task (nil: own), `rdi` a thread of it or nil. Out: `rdi` the next thread of the task, or nil.
+    pub const NEXT: u32 = 11;
+    /// Number of sub-operations.
+    pub const COUNT: u32 = 12;
+
+    /// Names of thread states, by the number in [`INFO`].
+    pub const STATES: [&str; 7] =
+        ["inactive", "ready", "receiving", "sending", "faulting", "stopped", "busy"];
+}
+
+/// Sub-operations of [`Call::TaskControl`]. `rdi` is the task, nil for the caller's own. Only a task's chief may
+/// change it.
+pub mod task_op {
+    /// Make a task whose chief is the caller's task. In: `rdi` kernel-memory quota in frames of 4 KiB, taken
+    /// from the caller's; `rsi` highest priority its threads may have. Out: `rdi` task.
+    pub const CREATE: u32 = 0;
+    /// End a task, its threads, and every task that it created. Its quota returns to the caller's task.
+    pub const DESTROY: u32 = 1;
+    /// Out: `rdi` quota, `rsi` frames used, `rdx` pages mapped, `r10` threads, `r8` page faults so far,
+    /// `r9` highest priority.
+    pub const INFO: u32 = 2;
+    /// Move quota between the caller's task and a task that it created. In: `rsi` the new quota.
+    pub const SET_QUOTA: u32 = 3;
+    /// In: `rdi` a task that the caller's task created, or nil. Out: `rdi` the next one, or nil.
+    pub const NEXT: u32 = 4;
+    /// Out: `rdi` the caller's uid, `rsi` its task, `rdx` its pager, `r10` its exception handler.
+    pub const SELF: u32 = 5;
+    /// Number of sub-operations.
+    pub const COUNT: u32 = 6;
+}
+
+/// What a received message is: the low half of `rax` after an ipc.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Kind {
+    /// A plain message or a reply: the sender does not wait for an answer.
+    Reply = 0xffff_ffff,
+    /// The sender waits for an answer from this thread alone.
+    Request = 0xffff_fffe,
+    /// A page fault, sent by the kernel for the thread (row C7). w0: address, with the access in bits 0–2 as
+    /// [`Rights`](crate::Rights); w1: instruction pointer; w2: task. The answer's map item resolves it; an
+    /// answer without one makes the thread try again.
+    Fault = 0xffff_fffc,
+    /// An exception, sent by the kernel (row C7). w0: vector (see [`vector`]); w1: error code; w2: instruction
+    /// pointer; w3: stack pointer; w4: flags; w5: `rax`; w6: task; w7: address, for faults. The answer gives in
+    /// w2 … w5 what the thread continues with; its label must be [`RESUME`], otherwise the thread stops.
+    Exception = 0xffff_fffb,
+    /// An interrupt (row C6). w0: how many came since the last message.
+    Interrupt = 0xffff_fffa,
+}
+
+impl Kind {
+    /// The kind in a received `eax`, if it holds one. Flags ([`NO_ITEM`], [`ITEM_SHORT`]) are ignored.
+    pub const fn from_eax(eax: u32) -> Option<Kind> {
+        Some(match eax | !KIND_MASK {
+            0xffff_ffff => Kind::Reply,
+            0xffff_fffe => Kind::Request,
+            0xffff_fffc => Kind::Fault,
+            0xffff_fffb => Kind::Exception,
+            0xffff_fffa => Kind::Interrupt,
+            _ => return None,
+        })
+    }
+}
+
+const KIND_MASK: u32 = 0xff | 1 << 31;
+/// Bit of a received `eax` that is *clear* when a map item arrived.
+pub const NO_ITEM: u32 = 1 << 8;
+/// Bit of a received `eax` that is *clear* when a map item arrived only in part, for want of kernel memory on the
+/// receiver's side.
+pub const ITEM_WHOLE: u32 = 1 << 9;
+
+/// Label of an answer to an exception that lets the thread continue.
+pub const RESUME: u32 = 1;
+
+/// Vectors of [`Kind::Exception`] beyond the processor's own.
+pub mod vector {
+    /// A system-call number that is not native, or a native one on a thread to which they are denied.
+    /// The error code is the number.
+    pub const SYSCALL: u64 = 256;
+    /// A page fault that nobody resolves: the thread has no pager, or the pager is gone, or the task cannot pay for
+    /// the mapping.
+    pub const UNRESOLVED_FAULT: u64 = 257;
+}
+
+/// A timeout in half a register: microseconds, or milliseconds if bit 31 is set (row P8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Timeout(pub u32);
+
+impl Timeout {
+    /// Do not wait.
+    pub const ZERO: Timeout = Timeout(0);
+    /// Wait forever.
+    pub const NEVER: Timeout = Timeout(u32::MAX);
+
+    /// `us` microseconds, or the nearest longer millisecond from 2³¹ µs (35 minutes) on.
+    pub const fn from_us(us: u64) -> Timeout {
+        if us < 1 << 31 {
+            Timeout(us as u32)
+        } else {
+            let ms = us.div_ceil(1000);
+            Timeout(1 << 31 | if ms < 0x7fff_ffff { ms as u32 } else { 0x7fff_fffe })
+        }
+    }
+
+    /// Microseconds, or `None` for [`Timeout::NEVER`].
+    pub const fn us(self) -> Option<u64> {
+        match self.0 {
+            u32::MAX => None,
+            ms if ms >> 31 != 0 => Some((ms & 0x7fff_ffff) as u64 * 1000),
+            us => Some(us as u64),
+        }
+    }
+}
+
+/// Packs the two timeouts of an ipc for `r15`.
+pub const fn timeouts(send: Timeout, receive: Timeout) -> u64 {
+    (receive.0 as u64) << 32 | send.0 as u64
+}
+
+/// Number of thread priorities; 0 is the lowest.
+pub const PRIORITIES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_round_up() {
+        assert_eq!(Timeout::from_us(5).us(), Some(5));
+        assert_eq!(Timeout::from_us(u64::MAX).us(), Some(0x7fff_fffe * 1000));
+        assert_eq!(Timeout::from_us((1 << 31) + 1).us(), Some(2_147_484_000));
+        assert_eq!(Timeout::NEVER.us(), None);
+    }
+
+    #[test]
+    fn kinds_survive_flags() {
+        assert_eq!(Kind::from_eax(IPC_CALL), Some(Kind::Request));
+        assert_eq!(Kind::from_eax(IPC_REPLY_WAIT & !NO_ITEM), Some(Kind::Reply));
+        assert_eq!(Kind::from_eax(1), None);
+        assert_eq!(Kind::from_eax(0), None);
+    }
+}

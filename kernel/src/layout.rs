@@ -1,0 +1,42 @@
+//! The kernel half of every address space.
+//!
+//! ```text
+//! ffff_8000_0000_0000  pool       the kernel's own memory: tables, tasks, mapping nodes (writable, not executable)
+//! ffff_8080_0000_0000  (kept for the communication windows of long messages, one top-level slot each)
+//! ffff_ff00_0000_0000  info       one page that users may read: version, clock
+//! ffff_ffff_8000_0000  image      the kernel's program: physical address + this; text, constants, data apart
+//! ffff_ffff_bfe0_0000  devices    local APIC, I/O APIC, HPET (uncached)
+//! ffff_ffff_bfff_c000  per CPU    one page: task state segment, descriptor tables, current thread
+//! ffff_ffff_bfff_d000  ports      two pages: the running task's I/O permission bitmap, then one page of ones
+//! ffff_ffff_c000_0000  threads    virtual array of control blocks, 4 KiB each; holes are one shared page of zeroes
+//! ```
+//!
+//! All of it is the same in every task: a task's top-level table copies the kernel half once, and no entry of
+//! a top-level table changes after boot. User memory has no address in the kernel half.
+
+/// The kernel's memory pool; physical address minus [`pool start`](crate::mem) plus this.
+pub const POOL: u64 = 0xffff_8000_0000_0000;
+
+/// The page of [`abi::boot::InfoPage`].
+pub const INFO: u64 = abi::INFO_PAGE;
+
+/// Offset between the virtual and the physical address of the kernel's image.
+pub const IMAGE: u64 = 0xffff_ffff_8000_0000;
+
+/// Device registers that the kernel uses.
+pub const DEVICES: u64 = 0xffff_ffff_bfe0_0000;
+
+/// The per-CPU page. In the top 2 GiB, so that a 32-bit displacement reaches it without a base register and
+/// without SWAPGS.
+pub const PER_CPU: u64 = 0xffff_ffff_bfff_c000;
+
+/// I/O permission bitmap of the running task: 8 KiB, followed by at least one byte of ones.
+pub const PORT_BITMAP: u64 = PER_CPU + 0x1000;
+
+/// The array of thread control blocks; it reaches to the end of the address space.
+pub const TCBS: u64 = 0xffff_ffff_c000_0000;
+
+/// First address of the kernel half.
+pub const KERNEL_HALF: u64 = 0xffff_8000_0000_0000;
+
+const _: () = assert!(TCBS.wrapping_add((crate::param::TCB_MAX << crate::param::TCB_SHIFT) as u64) == 0);

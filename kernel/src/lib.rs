@@ -1,0 +1,4 @@
+//! The Tern microkernel.
+#![cfg_attr(target_os = "none", no_std)]
+pub mod layout;
+pub mod param;

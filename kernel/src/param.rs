@@ -1,0 +1,37 @@
+//! Every choice and limit of the kernel: one constant each, with its unit and its reason.
+//!
+//! Both arms of a choice are always compiled. Relations between constants are asserted below.
+
+/// Log2 of the size of a thread control block, kernel stack included (row P4). One page: a block costs memory
+/// only if it exists, and a slot number becomes an address without a multiplication.
+pub const TCB_SHIFT: u32 = abi::uid::SLOT_SHIFT;
+
+/// Threads that can exist; the virtual array of control blocks is `TCB_MAX << TCB_SHIFT` bytes.
+pub const TCB_MAX: usize = 1 << abi::uid::SLOT_BITS;
+
+/// Tasks that can exist. The number is part of every uid (its clan), hence 16 bits at most.
+pub const TASK_MAX: usize = 1 << 14;
+
+/// Time slice of a new thread, in nanoseconds. Long against a switch, short against a person's patience.
+pub const TIME_SLICE_NS: u64 = 10_000_000;
+
+/// Shortest time slice that a thread can be given, in nanoseconds: more interrupts than work below it.
+pub const TIME_SLICE_MIN_NS: u64 = 100_000;
+
+/// Pages that a mapping, a flush or the end of a task handles before it looks for pending interrupts.
+pub const PREEMPTION_PAGES: usize = 16;
+
+/// Share of physical memory that becomes the kernel's pool unless the boot option `kmem` says otherwise.
+pub const POOL_SHARE: u64 = 8;
+
+/// Smallest pool the kernel starts with, in bytes.
+pub const POOL_MIN: u64 = 2 << 20;
+
+/// Least physical memory the kernel starts with, in bytes.
+pub const MEMORY_MIN: u64 = 24 << 20;
+
+/// Interrupt lines that can be handed to drivers.
+pub const INTERRUPT_LINES: usize = 192;
+
+const _: () = assert!(TASK_MAX <= 1 << 16);
+const _: () = assert!(INTERRUPT_LINES <= 256);

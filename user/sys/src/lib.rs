@@ -1,0 +1,2 @@
+//! System calls of Tern as Rust functions.
+#![no_std]
