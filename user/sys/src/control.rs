@@ -1,0 +1,262 @@
+//! Everything that is not ipc: threads, tasks, flush, clock.
+
+use crate::{Fpage, Result, TaskId, Uid, error};
+use abi::call::{Call, FLUSH_SELF, NULL, task_op, thread_op};
+use core::arch::asm;
+
+/// The six registers of arguments and results: `rdi rsi rdx r10 r8 r9`.
+pub type Registers = [u64; 6];
+
+/// Any call but ipc: `eax` and the six registers in, `rax` and the six registers out.
+///
+/// # Safety
+///
+/// The call must not take away memory that the program goes on using, and `eax` must not be an ipc, which
+/// changes more registers than this function knows of.
+#[inline(always)]
+pub unsafe fn system_call(eax: u32, registers: &mut Registers) -> u64 {
+    let mut rax = eax as u64;
+    let [rdi, rsi, rdx, r10, r8, r9] = registers;
+    // SAFETY: the kernel changes only the registers named here; what the call does is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inout("rax") rax,
+            inout("rdi") *rdi,
+            inout("rsi") *rsi,
+            inout("rdx") *rdx,
+            inout("r10") *r10,
+            inout("r8") *r8,
+            inout("r9") *r9,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    rax
+}
+
+#[inline(always)]
+fn control(eax: u32, mut registers: Registers) -> Result<Registers> {
+    // SAFETY: threads and tasks are the kernel's objects; what the operations of this module do to memory
+    // is what their callers ask for.
+    match unsafe { system_call(eax, &mut registers) } {
+        0 => Ok(registers),
+        code => Err(error(code)),
+    }
+}
+
+#[inline(always)]
+fn thread(op: u32, registers: Registers) -> Result<Registers> {
+    control(Call::ThreadControl as u32 | op << 8, registers)
+}
+
+#[inline(always)]
+fn task(op: u32, registers: Registers) -> Result<Registers> {
+    control(Call::TaskControl as u32 | op << 8, registers)
+}
+
+/// Enters and leaves the kernel.
+#[inline(always)]
+pub fn null() {
+    // SAFETY: the null call does nothing.
+    unsafe { system_call(NULL, &mut [0; 6]) };
+}
+
+/// Nanoseconds since the kernel started.
+#[inline]
+pub fn clock() -> u64 {
+    control(Call::Clock as u32, [0; 6]).map_or(0, |[ns, ..]| ns)
+}
+
+/// Gives the rest of the time slice to a thread, or with nil to whoever is next.
+#[inline]
+pub fn thread_switch(to: Uid) -> Result<()> {
+    control(Call::ThreadSwitch as u32, [to.0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// What happened to flushed pages since the last flush.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Touched {
+    /// Some page was accessed.
+    pub accessed: bool,
+    /// Some page was written.
+    pub written: bool,
+}
+
+fn flush_with(fpage: Fpage, flags: u64) -> Result<Touched> {
+    let [bits, ..] = control(Call::Flush as u32, [fpage.0, flags, 0, 0, 0, 0])?;
+    Ok(Touched { accessed: bits & 1 != 0, written: bits & 2 != 0 })
+}
+
+/// Takes the rights of `fpage` back from everyone who got its pages from this task.
+pub fn flush(fpage: Fpage) -> Result<Touched> {
+    flush_with(fpage, 0)
+}
+
+/// Like [`flush`], and takes them from this task too.
+///
+/// # Safety
+///
+/// The program must not use the memory any more in the ways that were taken.
+pub unsafe fn flush_self(fpage: Fpage) -> Result<Touched> {
+    flush_with(fpage, FLUSH_SELF)
+}
+
+/// Makes a thread in `in_task` (nil: own), which does not run before [`thread_start`].
+pub fn thread_create(in_task: TaskId, priority: u8, pager: Uid, handler: Uid) -> Result<Uid> {
+    thread(thread_op::CREATE, [in_task.0, priority as u64, pager.0, handler.0, 0, 0])
+        .map(|[uid, ..]| Uid(uid))
+}
+
+/// Starts a thread that never ran or is stopped; it finds `argument` in `rdi`, its uid in `rsi`, its task in
+/// `rdx`.
+///
+/// # Safety
+///
+/// In the caller's own task the code at `ip` must be sound to run with the stack that ends at `sp`.
+pub unsafe fn thread_start(target: Uid, ip: u64, sp: u64, argument: u64) -> Result<()> {
+    thread(thread_op::START, [target.0, ip, sp, argument, 0, 0]).map(drop)
+}
+
+/// Ends a thread; nil: the caller, which then does not return.
+pub fn thread_destroy(target: Uid) -> Result<()> {
+    thread(thread_op::DESTROY, [target.0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Sets who gets a thread's page faults and who its exceptions.
+pub fn thread_set_pager(target: Uid, pager: Uid, handler: Uid) -> Result<()> {
+    thread(thread_op::SET_PAGER, [target.0, pager.0, handler.0, 0, 0, 0]).map(drop)
+}
+
+/// Sets a thread's priority, and its time slice in µs unless that is 0.
+pub fn thread_set_priority(target: Uid, priority: u8, slice_us: u64) -> Result<()> {
+    thread(thread_op::SET_PRIORITY, [target.0, priority as u64, slice_us, 0, 0, 0]).map(drop)
+}
+
+/// Keeps a thread from running user code until [`thread_resume`]; a pending ipc goes on waiting.
+pub fn thread_stop(target: Uid) -> Result<()> {
+    thread(thread_op::STOP, [target.0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Undoes [`thread_stop`].
+pub fn thread_resume(target: Uid) -> Result<()> {
+    thread(thread_op::RESUME, [target.0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Ends a thread's pending ipc with an error.
+pub fn thread_abort(target: Uid) -> Result<()> {
+    thread(thread_op::ABORT, [target.0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Sets a thread's FS base, for thread-local storage; 0: none.
+pub fn thread_set_fs(target: Uid, base: u64) -> Result<()> {
+    thread(thread_op::SET_FS, [target.0, base, 0, 0, 0, 0]).map(drop)
+}
+
+/// Turns all native calls of a thread into exceptions (1), or allows them (0).
+pub fn thread_deny_native(target: Uid, deny: u64) -> Result<()> {
+    thread(thread_op::DENY_NATIVE, [target.0, deny, 0, 0, 0, 0]).map(drop)
+}
+
+/// The state of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadInfo {
+    /// Index into [`thread_op::STATES`].
+    pub state: u8,
+    /// Its own priority.
+    pub priority: u8,
+    /// CPU time in nanoseconds, time lent out included.
+    pub cpu_ns: u64,
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Page faults so far.
+    pub faults: u64,
+    /// Who gets its page faults.
+    pub pager: Uid,
+    /// Its task.
+    pub task: TaskId,
+}
+
+/// Reads the state of a thread.
+pub fn thread_info(target: Uid) -> Result<ThreadInfo> {
+    let [state, cpu_ns, ip, faults, pager, of] = thread(thread_op::INFO, [target.0, 0, 0, 0, 0, 0])?;
+    let (state, priority) = (state as u8, (state >> 8) as u8);
+    Ok(ThreadInfo { state, priority, cpu_ns, ip, faults, pager: Uid(pager), task: TaskId(of) })
+}
+
+/// The thread after `previous` (nil: the first) in a task (nil: own); nil at the end.
+pub fn thread_next(of: TaskId, previous: Uid) -> Result<Uid> {
+    thread(thread_op::NEXT, [previous.0, of.0, 0, 0, 0, 0]).map(|[uid, ..]| Uid(uid))
+}
+
+/// Makes a task with `quota` frames of kernel memory out of the caller's, and a limit for priorities.
+pub fn task_create(quota: u64, priority_max: u8) -> Result<TaskId> {
+    task(task_op::CREATE, [quota, priority_max as u64, 0, 0, 0, 0]).map(|[id, ..]| TaskId(id))
+}
+
+/// Ends a task, its threads, and every task that it created.
+pub fn task_destroy(target: TaskId) -> Result<()> {
+    task(task_op::DESTROY, [target.0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// The state of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskInfo {
+    /// Kernel memory that it may use, in frames.
+    pub quota: u64,
+    /// Kernel memory that it uses, in frames.
+    pub used: u64,
+    /// Pages mapped.
+    pub pages: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Page faults so far.
+    pub faults: u64,
+    /// Highest priority that its threads may have.
+    pub priority_max: u8,
+}
+
+/// Reads the state of a task (nil: own).
+pub fn task_info(target: TaskId) -> Result<TaskInfo> {
+    let [quota, used, pages, threads, faults, priority_max] = task(task_op::INFO, [target.0, 0, 0, 0, 0, 0])?;
+    Ok(TaskInfo { quota, used, pages, threads, faults, priority_max: priority_max as u8 })
+}
+
+/// Moves quota between the caller's task and one that it created, so that that one has `quota`.
+pub fn task_set_quota(target: TaskId, quota: u64) -> Result<()> {
+    task(task_op::SET_QUOTA, [target.0, quota, 0, 0, 0, 0]).map(drop)
+}
+
+/// The task after `previous` (nil: the first) among those that the caller's task created; nil at the end.
+pub fn task_next(previous: TaskId) -> Result<TaskId> {
+    task(task_op::NEXT, [previous.0, 0, 0, 0, 0, 0]).map(|[id, ..]| TaskId(id))
+}
+
+/// Who a thread is, to itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Its uid.
+    pub uid: Uid,
+    /// Its task.
+    pub task: TaskId,
+    /// Who gets its page faults.
+    pub pager: Uid,
+    /// Who gets its exceptions.
+    pub handler: Uid,
+}
+
+/// Who the caller is.
+pub fn identity() -> Identity {
+    match task(task_op::SELF, [0; 6]) {
+        Ok([uid, of, pager, handler, ..]) => {
+            Identity { uid: Uid(uid), task: TaskId(of), pager: Uid(pager), handler: Uid(handler) }
+        }
+        // Unreachable while native calls are allowed; if they are denied the handler decides what comes back.
+        Err(_) => Identity { uid: Uid::NIL, task: TaskId::NIL, pager: Uid::NIL, handler: Uid::NIL },
+    }
+}
+
+/// The caller's uid.
+pub fn myself() -> Uid {
+    identity().uid
+}

@@ -1,0 +1,242 @@
+//! Ipc: the two short forms, the general form, and what is built from it.
+
+use crate::{Error, Fpage, Kind, Result, Timeout, Uid, error};
+use abi::call::{Call, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, ITEM_WHOLE, NO_ITEM, timeouts};
+use core::arch::asm;
+
+/// A received message.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// What it is.
+    pub kind: Kind,
+    /// What came with it.
+    pub flags: Flags,
+    /// 32 bits that the sender chose.
+    pub label: u32,
+    /// Who sent it. The kernel vouches for this one.
+    pub sender: Uid,
+    /// w0 … w7. With a map item, w6 is the flexpage where it arrived and w7 is 0.
+    pub words: [u64; 8],
+}
+
+/// What came with a [`Message`]: the received `eax`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Flags(pub u32);
+
+impl Flags {
+    /// A map item arrived.
+    pub const fn has_item(self) -> bool {
+        self.0 & NO_ITEM == 0
+    }
+
+    /// A map item arrived, but only a part of its pages: this task's quota was exhausted.
+    pub const fn item_short(self) -> bool {
+        self.0 & ITEM_WHOLE == 0
+    }
+}
+
+impl Message {
+    /// The flexpage where a map item arrived, if one did.
+    pub const fn item(&self) -> Option<Fpage> {
+        if self.flags.has_item() { Some(Fpage(self.words[6])) } else { None }
+    }
+
+    /// Puts the registers of a finished ipc together; `None` if nothing was to be received.
+    #[inline(always)]
+    fn from_registers(rax: u64, sender: u64, words: [u64; 8]) -> Result<Option<Message>> {
+        let eax = rax as u32;
+        if eax >> 31 == 0 {
+            return if eax == 0 { Ok(None) } else { Err(error(eax as u64)) };
+        }
+        // An unknown kind can only come from a later kernel; nothing waits for an answer then.
+        let kind = Kind::from_eax(eax).unwrap_or(Kind::Reply);
+        let label = (rax >> 32) as u32;
+        Ok(Some(Message { kind, flags: Flags(eax), label, sender: Uid(sender), words }))
+    }
+}
+
+/// Sends to `to` and waits for the answer of that thread alone.
+#[inline(always)]
+pub fn ipc_call(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
+    short(IPC_CALL, to, label, words)
+}
+
+/// Sends to `to` if that thread waits for it (otherwise the message is dropped), then waits for anybody.
+///
+/// With [`Uid::NIL`] it only waits: how a server begins.
+#[inline(always)]
+pub fn ipc_reply_wait(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
+    short(IPC_REPLY_WAIT, to, label, words)
+}
+
+#[inline(always)]
+fn short(operation: u32, to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
+    let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7] = words;
+    let mut rax = (label as u64) << 32 | operation as u64;
+    let mut rdx = to.0;
+    // SAFETY: the kernel changes registers only, and all that it changes are named here or saved. There is
+    // no red zone that the pushes could hit. Memory that the partner shares is the caller's affair; the
+    // compiler assumes that it changes.
+    unsafe {
+        asm!(
+            "push rbx",
+            "push rbp",
+            "xor ebx, ebx",
+            "xor ebp, ebp",
+            "syscall",
+            "pop rbp",
+            "pop rbx",
+            inout("rax") rax,
+            inout("rdx") rdx,
+            inout("rdi") w0,
+            inout("rsi") w1,
+            inout("r8") w2,
+            inout("r9") w3,
+            inout("r10") w4,
+            inout("r12") w5,
+            inout("r13") w6,
+            inout("r14") w7,
+            inout("r15") 0u64 => _,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    if rax as u32 >> 31 == 0 {
+        return Err(error(rax as u32 as u64));
+    }
+    match Message::from_registers(rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7]) {
+        Ok(Some(message)) => Ok(message),
+        Ok(None) => Err(Error::BadArgument),
+        Err(error) => Err(error),
+    }
+}
+
+/// The general form: send to `to` (unless nil), then receive from `from` (unless nil).
+#[derive(Clone, Copy, Debug)]
+pub struct Ipc {
+    /// Whom to send to; nil: do not send.
+    pub to: Uid,
+    /// 32 bits that travel with the message.
+    pub label: u32,
+    /// w0 … w7. A map item replaces w6 and w7.
+    pub words: [u64; 8],
+    /// Pages, ports or interrupts to hand over, with the rights to give, and the hot spot.
+    pub item: Option<(Fpage, u64)>,
+    /// Whom to receive from: a thread, an interrupt, [`Uid::ANY`]; nil: do not receive.
+    pub from: Uid,
+    /// Where a received map item may go; [`Fpage::NIL`]: nowhere.
+    pub window: Fpage,
+    /// How long to wait for the receiver.
+    pub send_timeout: Timeout,
+    /// How long to wait for a message.
+    pub receive_timeout: Timeout,
+}
+
+impl Ipc {
+    /// An ipc that neither sends nor receives and never times out: fill in what is wanted.
+    pub const NONE: Ipc = Ipc {
+        to: Uid::NIL,
+        label: 0,
+        words: [0; 8],
+        item: None,
+        from: Uid::NIL,
+        window: Fpage::NIL,
+        send_timeout: Timeout::NEVER,
+        receive_timeout: Timeout::NEVER,
+    };
+
+    /// Does it. `None` if nothing was to be received.
+    #[inline]
+    pub fn run(&self) -> Result<Option<Message>> {
+        let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7] = self.words;
+        let mut operation = Call::Ipc as u32;
+        if let Some((fpage, hot_spot)) = self.item {
+            operation |= IPC_MAP;
+            (w6, w7) = (fpage.0, hot_spot);
+        }
+        let mut rax = (self.label as u64) << 32 | operation as u64;
+        let mut rdx = self.to.0;
+        // The two registers that the compiler will not give away travel in rcx and r11, which are lost anyway.
+        // SAFETY: as in `short`. A map item changes mappings only inside the caller's window.
+        unsafe {
+            asm!(
+                "push rbx",
+                "push rbp",
+                "mov rbx, rcx",
+                "mov rbp, r11",
+                "syscall",
+                "pop rbp",
+                "pop rbx",
+                inout("rax") rax,
+                inout("rdx") rdx,
+                inout("rdi") w0,
+                inout("rsi") w1,
+                inout("r8") w2,
+                inout("r9") w3,
+                inout("r10") w4,
+                inout("r12") w5,
+                inout("r13") w6,
+                inout("r14") w7,
+                inout("r15") timeouts(self.send_timeout, self.receive_timeout) => _,
+                inout("rcx") self.from.0 => _,
+                inout("r11") self.window.0 => _,
+            );
+        }
+        Message::from_registers(rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7])
+    }
+}
+
+/// Sends to `to`, waiting at most `timeout` until it receives.
+pub fn send(to: Uid, label: u32, words: [u64; 8], timeout: Timeout) -> Result<()> {
+    Ipc { to, label, words, send_timeout: timeout, ..Ipc::NONE }.run().map(drop)
+}
+
+/// Sends a map item to `to` in w6 and w7.
+pub fn send_item(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64), timeout: Timeout) -> Result<()> {
+    Ipc { to, label, words, item: Some(item), send_timeout: timeout, ..Ipc::NONE }.run().map(drop)
+}
+
+/// Waits for a message from `from` (a thread, an interrupt, [`Uid::ANY`]), at most `timeout`.
+pub fn receive(from: Uid, timeout: Timeout) -> Result<Message> {
+    receive_item(from, Fpage::NIL, timeout)
+}
+
+/// Like [`receive`], and lets a map item into `window`.
+pub fn receive_item(from: Uid, window: Fpage, timeout: Timeout) -> Result<Message> {
+    if from.is_nil() {
+        return Err(Error::NoSuch);
+    }
+    match (Ipc { from, window, receive_timeout: timeout, ..Ipc::NONE }).run() {
+        Ok(message) => message.ok_or(Error::BadArgument),
+        Err(error) => Err(error),
+    }
+}
+
+/// Calls `to` and lets a map item of the answer into `window`.
+pub fn call_item(to: Uid, label: u32, words: [u64; 8], window: Fpage) -> Result<Message> {
+    match (Ipc { to, label, words, from: to, window, ..Ipc::NONE }).run() {
+        Ok(message) => message.ok_or(Error::BadArgument),
+        Err(error) => Err(error),
+    }
+}
+
+/// Answers `to` with a map item if it waits, then waits for anybody: the loop of a pager.
+pub fn reply_item_wait(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64)) -> Result<Message> {
+    let ipc =
+        Ipc { to, label, words, item: Some(item), from: Uid::ANY, send_timeout: Timeout::ZERO, ..Ipc::NONE };
+    match ipc.run() {
+        Ok(message) => message.ok_or(Error::BadArgument),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sleeps: waits, with a timeout, for a message from oneself, which cannot come.
+///
+/// Returns early, with [`Error::ReceiveAborted`], if somebody aborts the thread's ipc.
+pub fn sleep_us(us: u64) -> Result<()> {
+    match receive(crate::myself(), Timeout::from_us(us)) {
+        Err(Error::ReceiveTimeout) | Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
