@@ -1,0 +1,96 @@
+//! Packs the boot archive: the cpio format "newc" that [`abi::archive`](../../abi) reads.
+
+use std::fmt::Write;
+
+/// A file to be packed.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Name in the archive.
+    pub name: String,
+    /// Contents.
+    pub data: Vec<u8>,
+}
+
+/// Packs files into an archive. Nothing of the host gets in: no dates, no owners.
+pub fn pack(entries: &[Entry]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (inode, entry) in entries.iter().enumerate() {
+        append(&mut out, inode as u32 + 1, 0o100_644, &entry.name, &entry.data);
+    }
+    append(&mut out, 0, 0, "TRAILER!!!", &[]);
+    out
+}
+
+fn append(out: &mut Vec<u8>, inode: u32, mode: u32, name: &str, data: &[u8]) {
+    let (size, name_size) = (data.len() as u32, name.len() as u32 + 1);
+    // inode, mode, user, group, links, time, size, four device numbers, name size, checksum
+    let fields = [inode, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name_size, 0];
+    let mut header = String::from("070701");
+    for field in fields {
+        write!(header, "{field:08x}").expect("a string takes everything");
+    }
+    out.extend(header.bytes().chain(name.bytes()).chain([0]));
+    out.resize(out.len().next_multiple_of(4), 0);
+    out.extend(data);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+/// Drops what a loader does not need from an ELF64 program: section headers, symbols, debug information.
+///
+/// They all lie behind the last byte of the segments, so the rest is cut off. What is no ELF64 file stays as
+/// it is.
+pub fn strip(program: &[u8]) -> Vec<u8> {
+    let Some(end) = loaded_end(program) else { return program.to_vec() };
+    let mut out = program[..end].to_vec();
+    out[0x28..0x30].fill(0); // section header table offset
+    out[0x3a..0x40].fill(0); // size and number of section headers, index of their names
+    out
+}
+
+/// End of the last segment in the file.
+fn loaded_end(program: &[u8]) -> Option<usize> {
+    let word = |at: usize, len: usize| -> Option<usize> {
+        let bytes = program.get(at..at.checked_add(len)?)?;
+        bytes.iter().rev().try_fold(0usize, |value, byte| value.checked_mul(256)?.checked_add(*byte as usize))
+    };
+    if !program.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (table, entry, count) = (word(0x20, 8)?, word(0x36, 2)?, word(0x38, 2)?);
+    let mut end = table.checked_add(entry * count)?.max(0x40);
+    for index in 0..count {
+        let header = table + index * entry;
+        end = end.max(word(header + 8, 8)?.checked_add(word(header + 32, 8)?)?);
+    }
+    (end <= program.len()).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_what_cpio_packs() {
+        let archive = pack(&[Entry { name: "a".into(), data: b"one".to_vec() }]);
+        assert_eq!(archive.len() % 4, 0);
+        assert!(archive.starts_with(b"07070100000001000081a4"));
+        assert!(archive.windows(4).any(|window| window == b"one\0"));
+        assert!(archive.windows(10).any(|window| window == b"TRAILER!!!"));
+    }
+
+    #[test]
+    fn strips_only_programs() {
+        assert_eq!(strip(b"no program"), b"no program");
+        let mut program = vec![0; 0x40 + 0x38 + 100];
+        program[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        program[0x20] = 0x40; // program headers
+        program[0x28] = 0x99; // section headers
+        program[0x36] = 0x38;
+        program[0x38] = 1;
+        program[0x40 + 8] = 0x78; // offset of the segment
+        program[0x40 + 32] = 10; // its size in the file
+        let stripped = strip(&program);
+        assert_eq!(stripped.len(), 0x78 + 10);
+        assert_eq!(stripped[0x28], 0);
+    }
+}

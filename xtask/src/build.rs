@@ -1,0 +1,93 @@
+//! Builds what boots: the kernel with its symbol table, and the archive of user programs.
+
+use crate::archive::{self, Entry};
+use crate::ksyms::{self, Filled};
+use crate::{Error, Result, interrupt, paths, programs};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The compiler's name for a machine without an operating system.
+pub const GUEST_TARGET: &str = "x86_64-unknown-none";
+
+/// The compiler's options for the kernel; its linker script comes from its own build script.
+pub const KERNEL_FLAGS: [&str; 3] =
+    ["-Crelocation-model=static", "-Ccode-model=kernel", "-Cforce-frame-pointers=yes"];
+
+/// The compiler's options for user programs.
+pub const USER_FLAGS: [&str; 1] = ["-Crelocation-model=static"];
+
+/// What a machine boots.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// The kernel, an ELF file.
+    pub kernel: PathBuf,
+    /// The boot archive.
+    pub archive: PathBuf,
+}
+
+/// The verb `build`.
+pub fn perform() -> Result<u8> {
+    let system = system()?;
+    println!("kernel        {}", system.kernel.display());
+    println!("boot archive  {}", system.archive.display());
+    Ok(0)
+}
+
+/// Names a directory with a system that is already built; then nothing is built. The tests use it, so that a
+/// hundred boots do not ask cargo a hundred times.
+pub const PREBUILT: &str = "TERN_PREBUILT";
+
+/// Builds kernel and boot archive.
+pub fn system() -> Result<System> {
+    if let Some(directory) = std::env::var_os(PREBUILT).map(PathBuf::from) {
+        return Ok(System { kernel: directory.join("tern-kernel"), archive: directory.join("boot.cpio") });
+    }
+    Ok(System { kernel: kernel()?, archive: archive(&programs::build_all()?)? })
+}
+
+/// Builds the kernel and fills in its symbol table.
+pub fn kernel() -> Result<PathBuf> {
+    let directory = paths::target().join("kernel");
+    let mut builder = cargo("build", &directory, &KERNEL_FLAGS);
+    run_builder(builder.args(["--package", "tern-kernel", "--bin", "tern-kernel"]), "the kernel")?;
+    let mut image = paths::read(&directory.join(GUEST_TARGET).join("release/tern-kernel"))?;
+    if let Filled::Functions(kept, total) = ksyms::fill(&mut image)?
+        && kept < total
+    {
+        eprintln!("tern: note: the kernel's symbol table has room for {kept} of {total} functions");
+    }
+    let path = paths::out()?.join("tern-kernel");
+    paths::write(&path, &image)?;
+    Ok(path)
+}
+
+/// Packs the boot archive.
+pub fn archive(entries: &[Entry]) -> Result<PathBuf> {
+    let path = paths::out()?.join("boot.cpio");
+    paths::write(&path, &archive::pack(entries))?;
+    Ok(path)
+}
+
+/// `cargo build` for the guest, into its own directory so that it never waits for the tool's own build.
+pub fn cargo(verb: &str, target_directory: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .args([verb, "--release", "--target", GUEST_TARGET, "--manifest-path"])
+        .arg(paths::root().join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target_directory)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env_remove("RUSTFLAGS")
+        .stdin(Stdio::null());
+    if !std::io::stderr().is_terminal() {
+        command.arg("--quiet");
+    }
+    command
+}
+
+/// Runs a builder; `what` completes the sentence "building … failed".
+pub fn run_builder(builder: &mut Command, what: &str) -> Result<()> {
+    let status = interrupt::status(builder)?;
+    if status.success() { Ok(()) } else { Err(Error::new(format!("building {what} failed"))) }
+}

@@ -1,0 +1,188 @@
+//! The command line: verbs, options, and errors of one line.
+
+use crate::machine::{Kind, MEMORY_MIB};
+use crate::{Error, Result};
+use crate::{bench, build, check, doctor, image, nightly, run, test};
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Processors that a machine can have.
+const CPUS_MAX: i64 = 64;
+
+const AFTER_HELP: &str = "\
+Before each verb, ./tern checks the toolchain and the Debian packages that the verb needs. It installs what is
+missing when it runs as root or with --yes, and otherwise prints the command; --offline forbids downloads.";
+
+/// Tern, a microkernel for x86-64: one command for everything.
+#[derive(Debug, Parser)]
+#[command(bin_name = "./tern", after_help = AFTER_HELP, disable_version_flag = true, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What can be asked for.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Boot the system and sit at its shell
+    Run(RunOptions),
+    /// Run all tests, on the host and in emulators
+    Test(TestOptions),
+    /// Count what operations of the kernel cost
+    Bench(BenchOptions),
+    /// Check format, lints and the health figures of the source
+    Check,
+    /// Make a disc image that boots by BIOS and UEFI
+    Image(ImageOptions),
+    /// Build the kernel and the boot archive
+    Build,
+    /// Say what is installed and what is missing
+    Doctor,
+    /// Run the kernel's host tests under Miri
+    Miri(PassedOn),
+    /// Run a fuzz target, or list them
+    Fuzz(PassedOn),
+}
+
+/// Options of `run`.
+#[derive(Args, Debug)]
+pub struct RunOptions {
+    /// Feed this file (or standard input: -) to the shell and print only its answers
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<String>,
+    /// Number of processors
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=CPUS_MAX))]
+    pub smp: u32,
+    /// Kind of machine
+    #[arg(long, value_enum, default_value_t = Kind::Pc)]
+    pub machine: Kind,
+    /// Memory in MiB
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY_MIB, value_parser = clap::value_parser!(u32).range(1..))]
+    pub memory: u32,
+    /// Wait for a debugger on the loopback interface
+    #[arg(long)]
+    pub gdb: bool,
+    /// Use the host's virtualisation instead of emulation
+    #[arg(long)]
+    pub kvm: bool,
+    /// More boot options, such as "fastpath=off seed=7"
+    #[arg(long, value_name = "OPTIONS")]
+    pub boot: Vec<String>,
+}
+
+/// Options of `test`.
+#[derive(Args, Debug)]
+pub struct TestOptions {
+    /// The same tests with the large counts
+    #[arg(long)]
+    pub full: bool,
+    /// Run only tests whose name contains this
+    pub filter: Option<String>,
+}
+
+/// Options of `bench`.
+#[derive(Args, Debug)]
+pub struct BenchOptions {
+    /// The suite; all of them without it
+    pub suite: Option<String>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Renew the committed table
+    #[arg(long)]
+    pub bless: bool,
+}
+
+/// Options of `image`.
+#[derive(Args, Debug)]
+pub struct ImageOptions {
+    /// Where to put the image
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Boot options of the image's system
+    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    pub boot: String,
+}
+
+/// Arguments for another tool.
+#[derive(Args, Debug)]
+pub struct PassedOn {
+    /// Passed on
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
+impl Verb {
+    /// Does it.
+    pub fn perform(self) -> Result<u8> {
+        match self {
+            Verb::Run(options) => run::perform(options),
+            Verb::Test(options) => test::perform(options),
+            Verb::Bench(options) => bench::perform(options),
+            Verb::Check => check::perform(),
+            Verb::Image(options) => image::perform(options),
+            Verb::Build => build::perform(),
+            Verb::Doctor => doctor::perform(),
+            Verb::Miri(passed) => nightly::miri(&passed.arguments),
+            Verb::Fuzz(passed) => nightly::fuzz(&passed.arguments),
+        }
+    }
+}
+
+/// Reads the command line. Help goes out at once.
+pub fn parse() -> Result<Verb> {
+    match Cli::try_parse() {
+        Ok(cli) => Ok(cli.verb),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp => {
+                let _ = error.print();
+                std::process::exit(0);
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => Err(
+                Error::usage("which verb? run, test, bench, check, image, build, doctor, miri, fuzz, help"),
+            ),
+            _ => Err(Error::usage(one_line(&error.to_string()))),
+        },
+    }
+}
+
+/// Makes one line of an error message, without the usage that follows it.
+fn one_line(message: &str) -> String {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let lines = message.lines().map(str::trim);
+    let useful = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let parts: Vec<&str> = useful.filter(|line| !line.is_empty()).collect();
+    format!("{} (./tern help)", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(arguments: &[&str]) -> String {
+        let arguments = ["tern"].iter().chain(arguments);
+        one_line(&Cli::try_parse_from(arguments).expect_err("a wrong command line").to_string())
+    }
+
+    #[test]
+    fn errors_are_one_line() {
+        for arguments in [
+            &["fly"][..],
+            &["run", "--smp", "0"],
+            &["run", "--machine", "vax"],
+            &["run", "--fast"],
+            &["bench", "ipc", "more"],
+        ] {
+            let line = complaint(arguments);
+            assert!(!line.contains('\n') && !line.contains("Usage"), "{line}");
+            assert!(arguments.iter().any(|argument| line.contains(argument)), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

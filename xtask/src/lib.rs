@@ -1,0 +1,33 @@
+//! The tools behind `./tern`, in the order in which they are best read.
+//!
+//! [`cli`] says what can be asked for. [`build`] makes the kernel and the boot archive, [`machine`] describes
+//! the computer they run on, and [`guest`] is that computer while it runs. The verbs are built on these three:
+//! [`run`], [`bench`], [`image`], [`test`], [`check`], [`doctor`], [`nightly`].
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod error;
+pub mod paths;
+
+pub mod archive;
+pub mod build;
+pub mod ksyms;
+pub mod programs;
+
+pub mod console;
+pub mod guest;
+pub mod interrupt;
+pub mod machine;
+pub mod terminal;
+
+pub mod bench;
+pub mod check;
+pub mod doctor;
+pub mod health;
+pub mod image;
+pub mod nightly;
+pub mod run;
+pub mod test;
+
+pub use error::{Context, Error, Result};

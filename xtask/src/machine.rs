@@ -1,0 +1,162 @@
+//! Describes the emulated computer: what it boots, how large it is, what is plugged in.
+
+use crate::build::System;
+use crate::{Error, Result, paths};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The emulator.
+pub const QEMU: &str = "qemu-system-x86_64";
+
+/// Memory unless something else is asked for, in MiB.
+pub const MEMORY_MIB: u32 = 256;
+
+/// Where a debugger connects. Loopback only: whoever connects owns the guest.
+pub const GDB_ADDRESS: &str = "127.0.0.1:1234";
+
+/// The kinds of computer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// The classic PC.
+    Pc,
+    /// A PC with PCI Express.
+    Q35,
+    /// A small machine without PCI.
+    Microvm,
+}
+
+/// What the machine starts from.
+#[derive(Clone, Debug)]
+pub enum Boot {
+    /// Kernel and archive directly.
+    Direct {
+        /// The kernel's ELF file.
+        kernel: PathBuf,
+        /// The boot archive; without one the kernel refuses to start.
+        archive: Option<PathBuf>,
+    },
+    /// A CD image, by the PC's BIOS.
+    BiosDisc(PathBuf),
+    /// A CD image, by UEFI firmware.
+    UefiDisc {
+        /// The image.
+        disc: PathBuf,
+        /// The firmware.
+        firmware: PathBuf,
+    },
+}
+
+/// An emulated computer.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// What it starts from.
+    pub boot: Boot,
+    /// Boot options, `key=value` words. Discs carry their own.
+    pub options: Vec<String>,
+    /// Its kind.
+    pub kind: Kind,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Number of processors.
+    pub cpus: u32,
+    /// Model of the processor.
+    pub cpu: String,
+    /// Wait for a debugger before the first instruction.
+    pub gdb: bool,
+    /// Use the host's virtualisation.
+    pub kvm: bool,
+    /// Further arguments of the emulator.
+    pub extra: Vec<String>,
+}
+
+impl Machine {
+    /// The usual machine for a system.
+    pub fn new(system: &System) -> Machine {
+        Machine::booting(Boot::Direct {
+            kernel: system.kernel.clone(),
+            archive: Some(system.archive.clone()),
+        })
+    }
+
+    /// The usual machine, started in any way.
+    pub fn booting(boot: Boot) -> Machine {
+        Machine {
+            boot,
+            options: Vec::new(),
+            kind: Kind::Pc,
+            memory_mib: MEMORY_MIB,
+            cpus: 1,
+            cpu: "max".into(),
+            gdb: false,
+            kvm: false,
+            extra: Vec::new(),
+        }
+    }
+
+    /// Adds boot options, separated by blanks.
+    #[must_use]
+    pub fn with(mut self, options: &str) -> Machine {
+        self.options.extend(options.split_whitespace().map(str::to_string));
+        self
+    }
+
+    /// The command that emulates it, with the serial line on its standard input and output.
+    pub fn command(&self) -> Result<Command> {
+        if paths::find_program(QEMU).is_none() {
+            return Err(Error::new(format!("{QEMU} is not installed (apt-get install qemu-system-x86)")));
+        }
+        let mut command = supervised(QEMU);
+        command
+            .args(["-nodefaults", "-display", "none", "-no-reboot", "-monitor", "none"])
+            .args(["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"])
+            .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"])
+            .args(["-machine", self.machine(), "-cpu", &self.cpu])
+            .args(["-m", &self.memory_mib.to_string(), "-smp", &self.cpus.to_string()]);
+        if self.gdb {
+            command.args(["-S", "-gdb", &format!("tcp:{GDB_ADDRESS}")]);
+        }
+        if self.kvm {
+            command.args(["-accel", "kvm"]);
+        } else if !self.extra.iter().any(|argument| argument == "-accel") {
+            command.args(["-accel", "tcg"]);
+        }
+        self.add_boot(&mut command);
+        command.args(&self.extra);
+        Ok(command)
+    }
+
+    fn machine(&self) -> &'static str {
+        match self.kind {
+            Kind::Pc => "pc",
+            Kind::Q35 => "q35",
+            Kind::Microvm => "microvm,isa-serial=on,pit=on,pic=on,rtc=on",
+        }
+    }
+
+    fn add_boot(&self, command: &mut Command) {
+        match &self.boot {
+            Boot::Direct { kernel, archive } => {
+                command.arg("-kernel").arg(kernel).arg("-append").arg(self.options.join(" "));
+                if let Some(archive) = archive {
+                    command.arg("-initrd").arg(archive);
+                }
+            }
+            Boot::BiosDisc(disc) => {
+                command.arg("-cdrom").arg(disc);
+            }
+            Boot::UefiDisc { disc, firmware } => {
+                command.arg("-cdrom").arg(disc).arg("-bios").arg(firmware);
+            }
+        }
+    }
+}
+
+/// A command that the kernel kills when this tool dies, however it dies.
+pub fn supervised(program: &str) -> Command {
+    if paths::find_program("setpriv").is_none() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", program]);
+    command
+}

@@ -1,0 +1,170 @@
+//! Finds and builds the user programs: crates under `user/` with a binary, and directories of C files.
+//!
+//! A crate elsewhere takes part when its manifest says `[package.metadata.tern] program = true`.
+
+use crate::archive::{Entry, strip};
+use crate::build::{self, GUEST_TARGET, USER_FLAGS, run_builder};
+use crate::{Context, Error, Result, paths};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The linker script and the runtime of C programs, relative to `user/`.
+const C_RUNTIME: &str = "c";
+
+/// A crate of the workspace, as far as it matters here.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Name in its manifest.
+    pub name: String,
+    /// Its directory, relative to the checkout.
+    pub directory: PathBuf,
+    /// Names of its binaries.
+    pub binaries: Vec<String>,
+    /// Its table `[package.metadata.tern]`.
+    pub settings: Value,
+}
+
+impl Package {
+    /// Whether its binaries run on Tern.
+    pub fn is_program(&self) -> bool {
+        let declared = self.settings["program"].as_bool();
+        !self.binaries.is_empty() && declared.unwrap_or(self.directory.starts_with("user"))
+    }
+
+    /// Whether `cargo test` on the host makes sense: everything that is not a user's, and what says so.
+    pub fn has_host_tests(&self) -> bool {
+        self.settings["host-tests"]
+            .as_bool()
+            .unwrap_or(!self.directory.starts_with("user") && !self.is_program())
+    }
+}
+
+/// The members of the workspace.
+pub fn packages() -> Result<Vec<Package>> {
+    let root = paths::root();
+    let output = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"])
+        .arg(root.join("Cargo.toml"))
+        .output()
+        .context(|| "run cargo".into())?;
+    if !output.status.success() {
+        return Err(Error::new(String::from_utf8_lossy(&output.stderr).trim().to_string()));
+    }
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).context(|| "read cargo's metadata".into())?;
+    let list = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    Ok(list.iter().filter_map(|package| read_package(package, &root)).collect())
+}
+
+fn read_package(package: &Value, root: &Path) -> Option<Package> {
+    let manifest = Path::new(package["manifest_path"].as_str()?);
+    let is_binary =
+        |target: &&Value| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"bin".into()));
+    let targets = package["targets"].as_array()?.iter().filter(is_binary);
+    Some(Package {
+        name: package["name"].as_str()?.into(),
+        directory: manifest.parent()?.strip_prefix(root).ok()?.into(),
+        binaries: targets.filter_map(|target| Some(target["name"].as_str()?.to_string())).collect(),
+        settings: package["metadata"]["tern"].clone(),
+    })
+}
+
+/// Builds all user programs and returns what goes into the boot archive, sorted by name.
+pub fn build_all() -> Result<Vec<Entry>> {
+    let mut entries = build_rust(&packages()?)?;
+    entries.extend(build_c()?);
+    entries.extend(data_files()?);
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    if let Some(pair) = entries.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        return Err(Error::new(format!("two files for the boot archive are named {}", pair[0].name)));
+    }
+    Ok(entries)
+}
+
+fn build_rust(packages: &[Package]) -> Result<Vec<Entry>> {
+    let programs: Vec<&Package> = packages.iter().filter(|package| package.is_program()).collect();
+    if programs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let directory = paths::target().join("user");
+    let mut builder = build::cargo("build", &directory, &USER_FLAGS);
+    for program in &programs {
+        builder.arg("--package").arg(&program.name);
+    }
+    run_builder(builder.arg("--bins"), "the user programs")?;
+    let binaries = directory.join(GUEST_TARGET).join("release");
+    let names = programs.iter().flat_map(|program| &program.binaries);
+    names
+        .map(|name| Ok(Entry { name: name.clone(), data: strip(&paths::read(&binaries.join(name))?) }))
+        .collect()
+}
+
+/// Builds every directory of `user/` that holds C files and no manifest.
+fn build_c() -> Result<Vec<Entry>> {
+    let user = paths::root().join("user");
+    let runtime = user.join(C_RUNTIME);
+    let mut entries = Vec::new();
+    for directory in list(&user)? {
+        let sources = files_with_extension(&directory, &["c", "S"])?;
+        if sources.is_empty() || directory == runtime || directory.join("Cargo.toml").exists() {
+            continue;
+        }
+        let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        entries.push(compile_c(name, &runtime, &sources)?);
+    }
+    Ok(entries)
+}
+
+fn compile_c(name: String, runtime: &Path, sources: &[PathBuf]) -> Result<Entry> {
+    let directory = paths::target().join("user/c");
+    fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
+    let output = directory.join(&name);
+    let mut compiler = Command::new("gcc");
+    compiler
+        .args(["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-ffreestanding", "-nostdlib", "-static"])
+        .args(["-fno-pie", "-no-pie", "-fno-stack-protector", "-fcf-protection=none"])
+        .args(["-Wl,--build-id=none", "-Wl,-z,noexecstack", "-Wl,-z,max-page-size=4096"])
+        .arg("-I")
+        .arg(runtime.join("include"))
+        .arg("-T")
+        .arg(runtime.join("tern.ld"))
+        .arg("-o")
+        .arg(&output);
+    for part in [runtime.to_path_buf(), runtime.join("crt"), runtime.join("lib")] {
+        compiler.args(files_with_extension(&part, &["c", "S"])?);
+    }
+    run_builder(compiler.args(sources), &format!("the C program {name}"))?;
+    Ok(Entry { name, data: strip(&paths::read(&output)?) })
+}
+
+/// Files for programs to read, packed as they are.
+fn data_files() -> Result<Vec<Entry>> {
+    let files = list(&paths::root().join("user/data"))?.into_iter().filter(|path| path.is_file());
+    files
+        .map(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok(Entry { name, data: paths::read(&path)? })
+        })
+        .collect()
+}
+
+/// What is in a directory, sorted; nothing if there is no such directory.
+fn list(directory: &Path) -> Result<Vec<PathBuf>> {
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let read = fs::read_dir(directory).context(|| format!("read {}", directory.display()))?;
+    let mut found: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.sort();
+    Ok(found)
+}
+
+fn files_with_extension(directory: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut files = list(directory)?;
+    files.retain(|path| {
+        path.extension().is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted))
+    });
+    Ok(files)
+}

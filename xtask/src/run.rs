@@ -1,0 +1,170 @@
+//! The verb `run`: a booted system with its shell, for a person or for a script.
+
+use crate::cli::RunOptions;
+use crate::console::Event;
+use crate::guest::{End, Guest};
+use crate::machine::{GDB_ADDRESS, Machine};
+use crate::{Context, Error, Result, build, interrupt, terminal};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::process::ChildStdin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Longest time from switching on to the shell, when nobody is there to lose patience.
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+
+/// What ends the input of a guest.
+const END_OF_INPUT: u8 = 4;
+
+const CTRL_A: u8 = 1;
+const CTRL_C: u8 = 3;
+const SIGINT: i32 = 2;
+
+/// Builds the system and runs it. The exit code is the guest's.
+pub fn perform(options: RunOptions) -> Result<u8> {
+    let script = options.script.as_deref().map(open_script).transpose()?;
+    let system = build::system()?;
+    let mut machine = Machine::new(&system);
+    if script.is_some() {
+        machine = machine.with("init=shell args=script");
+    }
+    machine = machine.with(&options.boot.join(" "));
+    machine.kind = options.machine;
+    machine.memory_mib = options.memory;
+    machine.cpus = options.smp;
+    machine.gdb = options.gdb;
+    machine.kvm = options.kvm;
+    if options.gdb {
+        eprintln!(
+            "tern: waiting for a debugger: gdb {} -ex 'target remote {GDB_ADDRESS}'",
+            system.kernel.display()
+        );
+    }
+    match script {
+        Some(script) => run_script(&machine, script),
+        None => run_interactive(&machine),
+    }
+}
+
+fn open_script(path: &str) -> Result<Box<dyn Read + Send>> {
+    if path == "-" {
+        return Ok(Box::new(io::stdin()));
+    }
+    let file = File::open(path).context(|| format!("open the script {path}"))?;
+    let is_directory = file.metadata().is_ok_and(|metadata| metadata.is_dir());
+    if is_directory {
+        return Err(Error::new(format!("the script {path} is a directory")));
+    }
+    Ok(Box::new(file))
+}
+
+/// Feeds a script to the shell and prints only its answers.
+fn run_script(machine: &Machine, script: Box<dyn Read + Send>) -> Result<u8> {
+    let mut guest = Guest::start(machine)?;
+    if !machine.gdb {
+        guest.limit(Some(BOOT_LIMIT));
+    }
+    let mut script = Some(script);
+    let mut begun = false;
+    while let Some(event) = guest.next_event() {
+        match event {
+            Event::Begin if !begun => {
+                begun = true;
+                guest.limit(None);
+                if let (Some(script), Some(input)) = (script.take(), guest.take_input()) {
+                    thread::spawn(move || feed(script, input));
+                }
+            }
+            Event::Text(text) if begun => print(&without_carriage_returns(&text))?,
+            Event::Text(_) | Event::Begin | Event::Exit(_) => {}
+        }
+    }
+    guest.finish().code()
+}
+
+/// Copies a script to the guest, and ends it as a script ends: with a newline and the end of input.
+///
+/// The guest's end of the line may go away at any time; then there is nobody left to feed.
+fn feed(mut script: impl Read, mut input: ChildStdin) {
+    let mut buffer = [0; 4096];
+    let mut last = b'\n';
+    while let Ok(len @ 1..) = script.read(&mut buffer) {
+        if input.write_all(&buffer[..len]).is_err() {
+            return;
+        }
+        last = buffer[len - 1];
+    }
+    let end: &[u8] = if last == b'\n' { &[END_OF_INPUT] } else { &[b'\n', END_OF_INPUT] };
+    let _ = input.write_all(end).and_then(|()| input.flush());
+    // The line stays open until the guest ends: a closed one looks like a broken cable to some emulators.
+    thread::park();
+}
+
+fn without_carriage_returns(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(|byte| *byte != b'\r').collect()
+}
+
+/// Connects the person's terminal with the guest's serial line.
+fn run_interactive(machine: &Machine) -> Result<u8> {
+    let mut guest = Guest::start(machine)?;
+    let begun = Arc::new(AtomicBool::new(false));
+    let mut input = guest.take_input();
+    if io::stdin().is_terminal() {
+        eprintln!("tern: Ctrl-A x ends the machine; Ctrl-C goes to the shell once that runs");
+        start_forwarding(input.take(), &begun);
+    }
+    let handed = terminal::hand_over();
+    while let Some(event) = guest.next_event() {
+        match event {
+            Event::Text(text) => print(&text)?,
+            Event::Begin => {
+                begun.store(true, Ordering::Relaxed);
+                // What is no terminal may have typed everything already; nobody would have listened before.
+                start_forwarding(input.take(), &begun);
+            }
+            Event::Exit(_) => {}
+        }
+    }
+    let end = guest.finish();
+    drop(handed);
+    if !matches!(end, End::Orderly(_)) {
+        println!();
+    }
+    end.code()
+}
+
+fn start_forwarding(input: Option<ChildStdin>, begun: &Arc<AtomicBool>) {
+    let begun = begun.clone();
+    thread::spawn(move || input.map(|input| forward_keys(input, &begun)));
+}
+
+/// Passes keys on. Ctrl-A starts a command to this tool: `x` ends the machine, anything else is passed on.
+fn forward_keys(mut input: ChildStdin, begun: &AtomicBool) {
+    let mut keys = io::stdin().lock().bytes();
+    while let Some(Ok(key)) = keys.next() {
+        let mut key = key;
+        if key == CTRL_A {
+            match keys.next() {
+                Some(Ok(b'x' | b'X')) => interrupt::end(SIGINT),
+                Some(Ok(other)) => key = other,
+                Some(Err(_)) | None => break,
+            }
+        } else if key == CTRL_C && !begun.load(Ordering::Relaxed) {
+            interrupt::end(SIGINT);
+        }
+        if input.write_all(&[key]).and_then(|()| input.flush()).is_err() {
+            return;
+        }
+    }
+    let _ = input.write_all(&[END_OF_INPUT]).and_then(|()| input.flush());
+    thread::park();
+}
+
+/// Prints at once. A reader that went away ends the run.
+fn print(text: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text).and_then(|()| out.flush()).context(|| "write to standard output".into())
+}
