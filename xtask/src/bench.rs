@@ -1,5 +1,328 @@
-//! stub
-use crate::*;
-pub fn perform(_: cli::BenchOptions) -> Result<u8> {
-    Err(Error::new("not yet there"))
+//! The verb `bench`: counts what operations of the kernel cost.
+//!
+//! The benchmark program runs each operation a few hundred times between marker instructions; QEMU counts
+//! instead of timing, and the plugin `ipcscope` notes what happens between markers. So the figures are facts:
+//! the same on every host and in every run, compared exactly with the committed table by [`difference`].
+
+use crate::build::{self, System, run_builder};
+use crate::cli::BenchOptions;
+use crate::guest::{End, Guest};
+use crate::machine::Machine;
+use crate::{Context, Error, Result, paths};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Iterations of an operation that are left out first.
+const WARM_UP: u64 = 16;
+
+/// Fewest iterations that a row needs.
+const ITERATIONS_MIN: u64 = 100;
+
+/// Longest time for one boot of the benchmark.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Figures of a row: name in the table, and the metrics of ipcscope that are added up for it.
+const FIGURES: [(&str, &[&str]); 11] = [
+    ("insns", &["insns_raw"]),
+    ("user", &["insns_raw_user"]),
+    ("kernel", &["insns_raw_kernel"]),
+    ("ilines", &["ilines_kernel"]),
+    ("dlines", &["dlines_kernel"]),
+    ("ipages", &["ipages_kernel"]),
+    ("dpages", &["dpages_kernel"]),
+    ("cr3", &["mov_to_cr3"]),
+    ("swapgs", &["swapgs"]),
+    ("msr", &["rdmsr", "wrmsr"]),
+    ("locked", &["lock_rmw"]),
+];
+
+/// A line of `bench/rows.tsv`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row {
+    suite: String,
+    name: String,
+    region: String,
+    /// Further boot options.
+    boot: String,
+    /// Most instructions it may cost.
+    limit: Option<u64>,
+}
+
+/// A measured row.
+#[derive(Debug)]
+struct Measured {
+    row: Row,
+    figures: Vec<u64>,
+}
+
+/// Measures, prints, and renews the committed table if asked to.
+pub fn perform(options: BenchOptions) -> Result<u8> {
+    let rows = rows()?;
+    let suites = suites(&rows);
+    let chosen: Vec<&String> = match &options.suite {
+        Some(name) => suites.iter().filter(|suite| *suite == name).collect(),
+        None => suites.iter().collect(),
+    };
+    if chosen.is_empty() {
+        let name = options.suite.unwrap_or_default();
+        return Err(Error::usage(format!("there is no suite {name}; there are: {}", suites.join(", "))));
+    }
+    if options.json && chosen.len() > 1 {
+        return Err(Error::usage("--json prints one suite; name it"));
+    }
+    let system = build::system()?;
+    for suite in chosen {
+        let measured = measure(&system, &rows, suite)?;
+        let table = table(suite, &measured);
+        if options.json {
+            println!("{table}");
+        } else {
+            print!("{}", for_people(suite, &measured));
+        }
+        if options.bless {
+            paths::write(&committed_path(suite), for_git(&table).as_bytes())?;
+            eprintln!("tern: renewed {}", committed_path(suite).display());
+        }
+    }
+    Ok(0)
+}
+
+/// Measures every suite and says how it differs from the committed table; `None` if it does not.
+pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
+    let path = committed_path(suite);
+    let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
+    let committed: Value = serde_json::from_str(&text).context(|| format!("read {}", path.display()))?;
+    let measured = table(suite, &measure(system, &rows()?, suite)?);
+    Ok(compare(&committed, &measured))
+}
+
+/// Names of the suites, in the order of the table.
+pub fn suite_names() -> Result<Vec<String>> {
+    Ok(suites(&rows()?))
+}
+
+fn committed_path(suite: &str) -> PathBuf {
+    paths::root().join("bench/results").join(format!("{suite}.json"))
+}
+
+fn rows() -> Result<Vec<Row>> {
+    let path = paths::root().join("bench/rows.tsv");
+    let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    lines.map(read_row).collect()
+}
+
+fn read_row(line: &str) -> Result<Row> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [suite, name, region, boot, limit, ..] = fields[..] else {
+        return Err(Error::new(format!("bench/rows.tsv: too few columns: {line}")));
+    };
+    let limit = match limit {
+        "-" => None,
+        number => Some(number.parse().context(|| format!("read bench/rows.tsv: {line}"))?),
+    };
+    let boot = if boot == "-" { "" } else { boot };
+    Ok(Row { suite: suite.into(), name: name.into(), region: region.into(), boot: boot.into(), limit })
+}
+
+fn suites(rows: &[Row]) -> Vec<String> {
+    let mut suites: Vec<String> = rows.iter().map(|row| row.suite.clone()).collect();
+    suites.dedup();
+    suites
+}
+
+/// Measures the rows of a suite: one boot for each set of boot options.
+fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Vec<Measured>> {
+    let plugin = plugin()?;
+    let mut boots: HashMap<&str, HashMap<(String, String), u64>> = HashMap::new();
+    let mut measured = Vec::new();
+    for row in rows.iter().filter(|row| row.suite == suite) {
+        if !boots.contains_key(row.boot.as_str()) {
+            boots.insert(&row.boot, boot(system, &plugin, suite, &row.boot)?);
+        }
+        measured.push(Measured { figures: figures(row, &boots[row.boot.as_str()])?, row: row.clone() });
+    }
+    Ok(measured)
+}
+
+/// Builds the plugin, a workspace and a licence of its own.
+fn plugin() -> Result<PathBuf> {
+    let directory = paths::target().join("ipcscope");
+    let mut builder = Command::new("cargo");
+    builder
+        .args(["build", "--quiet", "--release", "--locked", "--package", "ipcscope", "--manifest-path"])
+        .arg(paths::root().join("tools/ipcscope/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&directory)
+        .env_remove("RUSTFLAGS");
+    run_builder(&mut builder, "ipcscope")?;
+    Ok(directory.join("release/libipcscope.so"))
+}
+
+/// Boots the benchmark once; returns the medians by region and metric.
+fn boot(
+    system: &System,
+    plugin: &std::path::Path,
+    suite: &str,
+    options: &str,
+) -> Result<HashMap<(String, String), u64>> {
+    let name: String = options.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let report = paths::out()?.join(format!("bench-{suite}-{name}-{}.csv", std::process::id()));
+    let report = report.display().to_string();
+    let mut machine = Machine::new(system).with(&format!("init=bench args={suite} {options}"));
+    // Without the two features, `rep` loops are counted as what they do, not as what one model would hide.
+    machine.cpu = "max,-erms,-fsrm".into();
+    let plugin = format!("{},csv={report},out=/dev/null,warmup={WARM_UP}", plugin.display());
+    machine.extra = [
+        ["-accel", "tcg,thread=single"],
+        ["-icount", "shift=0,sleep=off"],
+        ["-rtc", "base=2000-01-01,clock=vm"],
+        ["-plugin", &plugin],
+    ]
+    .concat()
+    .into_iter()
+    .map(String::from)
+    .collect();
+    let mut guest = Guest::start(&machine)?;
+    guest.limit(Some(LIMIT));
+    let end = guest.finish();
+    if end != End::Orderly(0) {
+        eprint!("{}", guest.text());
+        return Err(Error::machine(match end.code() {
+            Ok(code) => format!("the benchmark program ended with status {code}"),
+            Err(error) => error.message,
+        }));
+    }
+    let csv = fs::read_to_string(&report).context(|| format!("read {report}"))?;
+    let _ = fs::remove_file(&report);
+    Ok(medians(&csv))
+}
+
+/// Reads ipcscope's report: label, region, name, iterations, metric, smallest, median, …
+fn medians(csv: &str) -> HashMap<(String, String), u64> {
+    let mut medians = HashMap::new();
+    for line in csv.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        if let [_, region, _, iterations, metric, _, median, ..] = fields[..]
+            && let (Ok(median), Ok(iterations)) = (median.parse::<f64>(), iterations.parse())
+        {
+            medians.insert((region.to_string(), metric.to_string()), median as u64);
+            medians.insert((region.to_string(), "iterations".to_string()), iterations);
+        }
+    }
+    medians
+}
+
+fn figures(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Vec<u64>> {
+    let metric = |name: &str| medians.get(&(row.region.clone(), name.to_string())).copied();
+    let iterations = metric("iterations").unwrap_or(0);
+    if iterations < ITERATIONS_MIN {
+        return Err(Error::new(format!(
+            "{}: {iterations} warm iterations were measured, {ITERATIONS_MIN} are needed",
+            row.name
+        )));
+    }
+    let sum = |(_, metrics): &(&str, &[&str])| {
+        metrics.iter().map(|name| metric(name)).sum::<Option<u64>>().ok_or_else(|| {
+            Error::new(format!("{}: ipcscope has no figure for {}", row.name, metrics.join(" + ")))
+        })
+    };
+    FIGURES.iter().map(sum).collect()
+}
+
+/// The table for programs.
+fn table(suite: &str, measured: &[Measured]) -> Value {
+    let rows = measured.iter().map(|measured| {
+        let mut object = Map::new();
+        object.insert("name".into(), measured.row.name.clone().into());
+        for ((name, _), value) in FIGURES.iter().zip(&measured.figures) {
+            object.insert((*name).into(), (*value).into());
+        }
+        Value::Object(object)
+    });
+    json!({ "suite": suite, "rows": rows.collect::<Vec<Value>>() })
+}
+
+/// The same with a row on each line, so that a difference in git is a row.
+fn for_git(table: &Value) -> String {
+    let rows = table["rows"].as_array().map_or(&[][..], Vec::as_slice);
+    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+    format!("{{\"suite\":{},\"rows\":[\n{}\n]}}\n", table["suite"], lines.join(",\n"))
+}
+
+fn for_people(suite: &str, measured: &[Measured]) -> String {
+    let width = measured.iter().map(|measured| measured.row.name.len()).max().unwrap_or(0).max(suite.len());
+    let mut out = format!("{suite:<width$}");
+    for (name, _) in FIGURES {
+        out += &format!(" {name:>7}");
+    }
+    out += &format!(" {:>7}\n", "limit");
+    for Measured { row, figures } in measured {
+        out += &format!("{:<width$}", row.name);
+        for value in figures {
+            out += &format!(" {value:>7}");
+        }
+        out += &match row.limit {
+            Some(limit) if figures[0] > limit => format!(" {limit:>7}  over\n"),
+            Some(limit) => format!(" {limit:>7}\n"),
+            None => format!(" {:>7}\n", "-"),
+        };
+    }
+    out += "Counted, not timed: medians of warm iterations; lines and pages are the kernel's, by virtual address.\n";
+    out
+}
+
+/// One line for each figure that differs between two tables.
+fn compare(committed: &Value, measured: &Value) -> Option<String> {
+    let rows = |table: &Value| table["rows"].as_array().cloned().unwrap_or_default();
+    let find = |table: &Value, name: &Value| rows(table).into_iter().find(|row| row["name"] == *name);
+    let mut lines = Vec::new();
+    for old in rows(committed) {
+        let name = old["name"].as_str().unwrap_or("?").to_string();
+        let Some(new) = find(measured, &old["name"]) else {
+            lines.push(format!("{name}: no longer measured"));
+            continue;
+        };
+        for (figure, _) in FIGURES.iter().filter(|(figure, _)| old[*figure] != new[*figure]) {
+            lines.push(format!("{name}: {figure} {} -> {}", old[*figure], new[*figure]));
+        }
+    }
+    for new in rows(measured).iter().filter(|row| find(committed, &row["name"]).is_none()) {
+        lines.push(format!("{}: not in the committed table", new["name"].as_str().unwrap_or("?")));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read() {
+        let row = read_row("ipc\tnull.syscall\t0\t-\t12\tnote").unwrap();
+        assert_eq!((row.boot.as_str(), row.limit), ("", Some(12)));
+        assert!(read_row("ipc\tx").is_err());
+        assert!(read_row("ipc\tx\t0\t-\tmany\t").is_err());
+    }
+
+    #[test]
+    fn figures_come_from_medians() {
+        let csv = "label,region,name,iterations,metric,min,median,mean,max\nguest,3,r3,200,wrmsr,1,2,2.5,4\n";
+        let medians = medians(csv);
+        assert_eq!(medians[&("3".into(), "wrmsr".into())], 2);
+        assert_eq!(medians[&("3".into(), "iterations".into())], 200);
+    }
+
+    #[test]
+    fn differences_are_named() {
+        let old = json!({"rows": [{"name": "a", "insns": 1}, {"name": "b"}]});
+        let new = json!({"rows": [{"name": "a", "insns": 2}, {"name": "c"}]});
+        let expected = "a: insns 1 -> 2\nb: no longer measured\nc: not in the committed table";
+        assert_eq!(compare(&old, &new).as_deref(), Some(expected));
+        assert_eq!(compare(&old, &old), None);
+    }
 }
