@@ -1,0 +1,232 @@
+# The measured loops.
+#
+# A marker is a no-operation that the counting emulator knows: START begins an iteration (and ends the one
+# before), END ends it, DISCARD forgets it. Threads start with their argument in rdi; clients find there the
+# server's uid and the number of iterations. All clients end by calling the chief with what they last got.
+#
+# An ipc destroys every register, but a server that touches none sends each word back where it came from: so
+# the client's words, and its loop counter in r15, live in the message. The sender's uid comes in rdx, where
+# the next send wants it.
+
+.section .text.bench_loops, "ax", @progbits
+.balign 4096                                                # one page: mapped once, never faults again
+
+.macro MARK kind, region
+    .byte 0x0f, 0x1f, 0x80, \kind, \region, 0x4e, 0x7e      # nop dword [rax + 0x7e4eRRKK]
+.endm
+.macro START region
+    MARK 1, \region
+.endm
+.macro END region
+    MARK 2, \region
+.endm
+.macro DISCARD region
+    MARK 3, \region
+.endm
+.macro FUNCTION name
+    .balign 64
+    .global \name
+\name:
+.endm
+
+# Call the chief with rax and rdx in w0 and w1, and never come back.
+.macro REPORT
+    mov rdi, rax
+    mov rsi, rdx
+    mov rdx, [bench_chief]
+    mov eax, 0xfffffffe
+    syscall
+    ud2
+.endm
+
+# --- null call: rdi = iterations ------------------------------------------------------------------------
+
+FUNCTION bench_null
+1:  START 0
+    mov eax, 0xfffffffd
+    syscall
+    dec rdi
+    jnz 1b
+    DISCARD 0
+    ret
+
+# --- short ipc ------------------------------------------------------------------------------------------
+
+.macro CLIENT name, region
+FUNCTION \name
+    mov r15, [rdi + 8]
+    mov rdx, [rdi]
+    mov r8d, 0x1002                         # w2 … w7: the chief checks that they survive
+    mov r9d, 0x1003
+    mov r10d, 0x1004
+    mov r12d, 0x1005
+    mov r13d, 0x1006
+    mov r14d, 0x1007
+1:  START \region
+    mov eax, 0xfffffffe
+    syscall
+    dec r15d
+    jnz 1b
+    DISCARD \region
+    REPORT
+.endm
+
+CLIENT bench_client_w0, 1
+CLIENT bench_client_w4, 2
+CLIENT bench_client_w8, 3
+CLIENT bench_client_intra, 4
+
+FUNCTION bench_server
+    xor edx, edx                            # the first time there is nobody to answer
+1:  mov eax, 0xffffffff
+    syscall
+    jmp 1b
+
+# --- map a page: the client says where (w0), the server maps a fresh page there -------------------------
+
+.set MAP_WINDOW, 0x40000000
+.set FAULT_WINDOW, 0x40100000
+.set PAGES, 160                             # as in main.rs
+.set PAGE_RW, 12 << 4 | 3
+.set PAGE_RWX, 12 << 4 | 7
+.set WHOLE, 47 << 4 | 7
+
+FUNCTION bench_map_client
+    mov rdx, [rdi]
+    mov edi, MAP_WINDOW
+    mov r12d, MAP_WINDOW + PAGES * 4096
+1:  START 5
+    mov eax, 0x80000001
+    mov rbx, rdx                            # receive from the server
+    mov ebp, WHOLE                          # window
+    mov r15, -1                             # no timeouts
+    syscall
+    add rdi, 4096
+    cmp rdi, r12
+    jne 1b
+    DISCARD 5
+    mov ecx, [rdi - 4096]                   # the last page is there
+    REPORT
+
+# rdi: 0
+FUNCTION bench_map_server
+    lea rdi, [bench_map_pages]              # make sure of the pages first
+    lea rsi, [rdi + PAGES * 4096]
+1:  or dword ptr [rdi], 1
+    add rdi, 4096
+    cmp rdi, rsi
+    jne 1b
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+1:  mov eax, 0x80000101
+    mov rbx, -1                             # then receive from anybody
+    xor ebp, ebp
+    lea r13, [rdi + bench_map_pages - MAP_WINDOW + PAGE_RW]
+    mov r14, rdi
+    mov r15, 0xffffffff00000000             # do not wait to send, wait forever to receive
+    syscall
+    jmp 1b
+
+# --- flush the pages that the server mapped -------------------------------------------------------------
+
+FUNCTION bench_unmap
+    lea r12, [bench_map_pages + PAGE_RWX]
+    lea r13, [r12 + PAGES * 4096]
+    xor esi, esi
+    xor r14d, r14d
+1:  START 6
+    mov rdi, r12
+    mov eax, 0x80000002
+    syscall
+    END 6
+    or r14, rax
+    add r12, 4096
+    cmp r12, r13
+    jne 1b
+    mov rax, r14
+    REPORT
+
+# --- page fault: a fresh page each time -----------------------------------------------------------------
+
+FUNCTION bench_fault_client
+    mov edi, FAULT_WINDOW
+1:  START 7
+    mov ecx, [rdi]
+    END 7
+    add edi, 4096
+    cmp edi, FAULT_WINDOW + PAGES * 4096
+    jne 1b
+    xor eax, eax
+    REPORT
+
+FUNCTION bench_pager
+    lea rdi, [bench_fault_pages]
+    lea rsi, [rdi + PAGES * 4096]
+1:  or dword ptr [rdi], 1
+    add rdi, 4096
+    cmp rdi, rsi
+    jne 1b
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+1:  mov eax, 0x80000101
+    mov rbx, -1
+    xor ebp, ebp
+    and rdi, -4096                          # w0: address, with the access in its low bits
+    lea r13, [rdi + bench_fault_pages - FAULT_WINDOW + PAGE_RW]
+    mov r14, rdi
+    mov r15, 0xffffffff00000000
+    syscall
+    jmp 1b
+
+# --- exception: the handler steps over ud2 --------------------------------------------------------------
+
+FUNCTION bench_exception_client
+    mov r15, [rdi + 8]
+1:  START 8
+    ud2
+    END 8
+    dec r15d
+    jnz 1b
+    xor eax, eax
+    REPORT
+
+FUNCTION bench_handler
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+1:  mov rax, 0x1ffffffff                    # label RESUME, reply and wait
+    add r8, 2                               # w2: instruction pointer
+    syscall
+    jmp 1b
+
+# --- thread: rdi = iterations, rsi = priority; returns the errors seen ----------------------------------
+
+FUNCTION bench_thread
+    mov r9, rdi
+    xor r8d, r8d
+    xor edx, edx
+    xor r10d, r10d
+1:  START 10
+    xor edi, edi                            # in the own task
+    mov eax, 0x80000003
+    syscall
+    mov eax, 0x80000203
+    syscall
+    END 10
+    or r8, rax
+    dec r9
+    jnz 1b
+    mov rax, r8
+    ret
+
+# --- task: the new thread's first instructions; rdi = chief ---------------------------------------------
+
+FUNCTION bench_first
+    mov rdx, rdi
+    mov eax, 0xfffffffe
+    syscall
+    ud2
+
+.text

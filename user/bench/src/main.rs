@@ -1,0 +1,299 @@
+//! The operations that the benchmarks count, each in the leanest honest loop.
+//!
+//! Client and server are children of this program, so that they are clan-mates, as a client and its server
+//! are in life; this program is their chief and pager: it maps its own pages into them at the same
+//! addresses. The loops are in `loops.s`, the rows and their regions in `bench/rows.tsv`. The figures are
+//! counted by the emulator; this program prints only that it ran, or what failed.
+
+#![no_std]
+#![no_main]
+
+use core::arch::{asm, global_asm};
+use core::fmt;
+use core::ptr::addr_of;
+use rt::println;
+use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid};
+
+global_asm!(include_str!("loops.s"));
+
+/// Iterations of each region; the first 20 are warm-up.
+const ITERATIONS: u64 = 160;
+
+/// Kernel memory of each child, in frames.
+const QUOTA: u64 = 64;
+
+/// Pages that a server hands out, one in each iteration.
+#[repr(C, align(4096))]
+struct Pages([[u8; 4096]; ITERATIONS as usize]);
+
+#[unsafe(no_mangle)]
+static mut bench_map_pages: Pages = Pages([[0; 4096]; ITERATIONS as usize]);
+#[unsafe(no_mangle)]
+static mut bench_fault_pages: Pages = Pages([[0; 4096]; ITERATIONS as usize]);
+/// This program's main thread, to which the clients report.
+#[unsafe(no_mangle)]
+static mut bench_chief: u64 = 0;
+
+/// What a client finds at the address in its `rdi`.
+#[repr(C)]
+struct Arguments {
+    server: u64,
+    iterations: u64,
+}
+
+static mut ARGUMENTS: Arguments = Arguments { server: 0, iterations: ITERATIONS };
+
+unsafe extern "C" {
+    fn bench_null(iterations: u64);
+    fn bench_thread(iterations: u64, priority: u64) -> u64;
+    fn bench_client_w0();
+    fn bench_client_w4();
+    fn bench_client_w8();
+    fn bench_client_intra();
+    fn bench_server();
+    fn bench_map_client();
+    fn bench_map_server();
+    fn bench_unmap();
+    fn bench_fault_client();
+    fn bench_pager();
+    fn bench_exception_client();
+    fn bench_handler();
+    fn bench_first();
+}
+
+/// Where a thread starts.
+type Entry = unsafe extern "C" fn();
+
+/// Why a row could not be measured.
+enum Failure {
+    /// A system call failed.
+    Call(Error),
+    /// A thread did what its loop does not do; what the kernel said about it.
+    Unexpected(Message),
+    /// A client reported these last values of `rax` and `rdx`.
+    Report(u64, u64),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Failure::Call(error) => write!(f, "{error}"),
+            Failure::Unexpected(message) => write!(f, "a thread did what its loop does not do: {message:x?}"),
+            Failure::Report(rax, rdx) => write!(f, "a client ended with rax = {rax:#x}, rdx = {rdx:#x}"),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Call(error)
+    }
+}
+
+type Result<T> = core::result::Result<T, Failure>;
+
+/// The chief: this program's main thread.
+struct Chief {
+    uid: Uid,
+    priority: u8,
+}
+
+impl Chief {
+    /// Starts a thread in a child.
+    fn start(&self, task: TaskId, entry: Entry, handler: Uid) -> Result<Uid> {
+        let thread = sys::thread_create(task, self.priority, self.uid, handler)?;
+        self.begin(thread, entry)?;
+        Ok(thread)
+    }
+
+    fn begin(&self, thread: Uid, entry: Entry) -> Result<()> {
+        // SAFETY: the loops use no stack, and no memory but what is set aside for them.
+        Ok(unsafe { sys::thread_start(thread, address(entry), 0, addr_of!(ARGUMENTS) as u64) }?)
+    }
+
+    /// Serves page faults of the children until one of them calls; returns what it says.
+    fn serve(&self) -> Result<Message> {
+        let mut message = sys::receive(Uid::ANY, Timeout::NEVER)?;
+        while message.kind == Kind::Fault {
+            let [address, ..] = message.words;
+            let page = address & !0xfff;
+            touch(page, Rights(address as u8 & 7));
+            let item = (Fpage::memory(page, 12, Rights::RWX), page);
+            message = sys::reply_item_wait(message.sender, 0, [0; 8], item)?;
+        }
+        match message.kind {
+            Kind::Request => Ok(message),
+            _ => Err(Failure::Unexpected(message)),
+        }
+    }
+
+    /// Waits until a thread has done what comes before its first wait.
+    fn settle(&self, thread: Uid) -> Result<()> {
+        const RECEIVING: u8 = 2;
+        while sys::thread_info(thread)?.state != RECEIVING {
+            let from = Uid::ANY;
+            match (Ipc { from, receive_timeout: Timeout::from_us(100), ..Ipc::NONE }).run() {
+                Ok(Some(message)) if message.kind == Kind::Fault => {
+                    let page = message.words[0] & !0xfff;
+                    touch(page, Rights(message.words[0] as u8 & 7));
+                    let item = (Fpage::memory(page, 12, Rights::RWX), page);
+                    sys::send_item(message.sender, 0, [0; 8], item, Timeout::ZERO)?;
+                }
+                Ok(Some(message)) => return Err(Failure::Unexpected(message)),
+                Ok(None) | Err(Error::ReceiveTimeout) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// One client against one server. The client's last reply must come from the server, words intact.
+    fn ping_pong(&self, client_task: TaskId, client: Entry, server_task: TaskId) -> Result<()> {
+        let server = self.start(server_task, bench_server, Uid::NIL)?;
+        self.settle(server)?;
+        let report = self.against(client_task, client, server)?;
+        let [rax, rdx, words @ ..] = report.words;
+        sys::thread_destroy(server)?;
+        if Kind::from_eax(rax as u32) != Some(Kind::Reply) || rdx != server.0 {
+            return Err(Failure::Report(rax, rdx));
+        }
+        if words != [0x1002, 0x1003, 0x1004, 0x1005, 0x1006, 0x1007] {
+            return Err(Failure::Unexpected(report));
+        }
+        Ok(())
+    }
+
+    /// Runs a client to its end against a server that waits.
+    fn against(&self, task: TaskId, client: Entry, server: Uid) -> Result<Message> {
+        // SAFETY: no client runs now.
+        unsafe { ARGUMENTS.server = server.0 };
+        let client = self.start(task, client, Uid::NIL)?;
+        let report = self.serve()?;
+        sys::thread_destroy(client)?;
+        Ok(report)
+    }
+
+    /// Runs a thread to its end, which must report 0.
+    fn alone(&self, task: TaskId, entry: Entry, pager: Uid, handler: Uid) -> Result<()> {
+        let thread = sys::thread_create(task, self.priority, self.uid, handler)?;
+        // The measured page faults go to `pager`; those on the program's own pages were served before.
+        sys::thread_set_pager(thread, pager, handler)?;
+        self.begin(thread, entry)?;
+        let report = self.serve()?;
+        sys::thread_destroy(thread)?;
+        if report.words[0] != 0 { Err(Failure::Report(report.words[0], 0)) } else { Ok(()) }
+    }
+
+    /// A task, and one thread that gets to its first instruction.
+    fn task(&self) -> Result<()> {
+        const REGION: u8 = 11;
+        let entry = address(bench_first);
+        for _ in 0..ITERATIONS {
+            mark::<1, REGION>();
+            let task = sys::task_create(16, self.priority)?;
+            let thread = sys::thread_create(task, self.priority, self.uid, self.uid)?;
+            // SAFETY: the code runs in the child.
+            unsafe { sys::thread_start(thread, entry, 0, self.uid.0)? };
+            let fault = sys::receive(Uid::ANY, Timeout::NEVER)?;
+            let page = fault.words[0] & !0xfff;
+            let item = (Fpage::memory(page, 12, Rights::RX), page);
+            let request = sys::reply_item_wait(fault.sender, 0, [0; 8], item)?;
+            sys::task_destroy(task)?;
+            mark::<2, REGION>();
+            if request.kind != Kind::Request || request.sender != thread {
+                return Err(Failure::Unexpected(request));
+            }
+        }
+        Ok(())
+    }
+
+    fn ipc_suite(&self) -> Result<()> {
+        // SAFETY: the loops keep to the calling convention.
+        unsafe { bench_null(ITERATIONS) };
+        let near = sys::task_create(QUOTA, self.priority)?;
+        let far = sys::task_create(QUOTA, self.priority)?;
+        self.ping_pong(near, bench_client_w0, far)?;
+        self.ping_pong(near, bench_client_w4, far)?;
+        self.ping_pong(near, bench_client_w8, far)?;
+        self.ping_pong(near, bench_client_intra, near)?;
+
+        let server = self.start(far, bench_map_server, Uid::NIL)?;
+        self.settle(server)?;
+        let report = self.against(near, bench_map_client, server)?;
+        if Kind::from_eax(report.words[0] as u32) != Some(Kind::Reply) {
+            return Err(Failure::Report(report.words[0], report.words[1]));
+        }
+        sys::thread_destroy(server)?;
+        self.alone(far, bench_unmap, self.uid, Uid::NIL)?;
+
+        let pager = self.start(far, bench_pager, Uid::NIL)?;
+        self.settle(pager)?;
+        self.alone(near, bench_fault_client, pager, Uid::NIL)?;
+        sys::thread_destroy(pager)?;
+
+        let handler = self.start(far, bench_handler, Uid::NIL)?;
+        self.settle(handler)?;
+        self.alone(near, bench_exception_client, self.uid, handler)?;
+        sys::thread_destroy(handler)?;
+        sys::task_destroy(near)?;
+        sys::task_destroy(far)?;
+
+        // SAFETY: as above.
+        let errors = unsafe { bench_thread(ITERATIONS, self.priority as u64) };
+        if errors != 0 {
+            return Err(Failure::Report(errors, 0));
+        }
+        self.task()
+    }
+}
+
+/// Where a function begins.
+fn address(entry: Entry) -> u64 {
+    entry as *const () as usize as u64
+}
+
+/// A marker for the counting emulator; see `loops.s`.
+#[inline(always)]
+fn mark<const KIND: u8, const REGION: u8>() {
+    // SAFETY: a no-operation.
+    unsafe {
+        asm!(".byte 0x0f, 0x1f, 0x80, {kind}, {region}, 0x4e, 0x7e", kind = const KIND, region = const REGION)
+    };
+}
+
+/// Makes sure that this program has a page with the wanted access, so that it can be mapped on.
+fn touch(page: u64, access: Rights) {
+    // SAFETY: children only run this program's code on this program's memory; adding nothing changes nothing.
+    unsafe {
+        if access.has(Rights::W) {
+            asm!("lock add dword ptr [{}], 0", in(reg) page);
+        } else {
+            (page as *const u8).read_volatile();
+        }
+    }
+}
+
+rt::entry!(main);
+
+fn main() -> i32 {
+    let arguments = rt::arguments();
+    let suite = arguments.first().map_or("ipc", |suite| suite.as_str());
+    if suite != "ipc" {
+        println!("BENCH {suite} FAILED: no such suite");
+        return 1;
+    }
+    let uid = sys::myself();
+    let priority = sys::thread_info(uid).map_or(1, |info| info.priority);
+    // SAFETY: no other thread runs yet.
+    unsafe { bench_chief = uid.0 };
+    match (Chief { uid, priority }).ipc_suite() {
+        Ok(()) => {
+            println!("BENCH ipc done");
+            0
+        }
+        Err(failure) => {
+            println!("BENCH ipc FAILED: {failure}");
+            1
+        }
+    }
+}
