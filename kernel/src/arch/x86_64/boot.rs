@@ -1,0 +1,360 @@
+//! From the loader to the portable kernel.
+//!
+//! Both loaders enter in 32-bit protected mode without paging. The assembly below turns long mode on with temporary
+//! tables: the first 4 GiB at their own addresses (the loader's structures are there) and again at
+//! [`layout::IMAGE`]. [`boot_main`] reads what the loader left, builds the final tables, and never looks back: no
+//! address below the kernel half is mapped after that. PVH: Xen `docs/misc/pvh.pandoc`; multiboot2 specification
+//! 2.0, section 3; long mode: Intel SDM volume 3, 11.8.5.
+
+use super::{acpi, apic, cpu, paging, power, serial, smp, tables, timer};
+use crate::boot::{self, Boot, Loaded, Pool, Range, Refusal, Rsdp};
+use crate::options::{self, Options};
+use crate::{kprintln, layout};
+use abi::boot::memory_kind;
+use core::arch::global_asm;
+
+/// A kernel stack of 16 KiB, or what `SIZE` says, under which a page is never mapped.
+#[repr(C, align(4096))]
+pub struct Stack<const SIZE: usize = 0x4000> {
+    guard: [u8; 4096],
+    bytes: [u8; SIZE],
+}
+
+impl<const SIZE: usize> Stack<SIZE> {
+    /// An empty stack.
+    pub const fn new() -> Stack<SIZE> {
+        Stack { guard: [0; 4096], bytes: [0; SIZE] }
+    }
+
+    /// Address behind the stack, and of its guard page, given where the stack is.
+    pub const fn bounds(stack: *const Stack<SIZE>) -> StackBounds {
+        StackBounds { guard: stack.cast(), top: stack.wrapping_add(1).cast() }
+    }
+}
+
+/// The two ends of a [`Stack`].
+pub struct StackBounds {
+    /// The guard page below.
+    pub guard: *const u8,
+    /// Where the stack starts to grow downwards.
+    pub top: *const u8,
+}
+
+const BOOT_STACK_SIZE: usize = 0x8000;
+
+/// On this stack runs everything from the first instruction to the first thread.
+pub static mut BOOT_STACK: Stack<BOOT_STACK_SIZE> = Stack::new();
+
+/// The temporary tables: top level, second level, four third levels for 4 GiB, and two for the pool.
+pub static mut BOOT_TABLES: [paging::Table; 8] = [const { paging::Table([0; 512]) }; 8];
+
+global_asm!(
+    r#"
+    .section .boot.header, "a"
+    .balign 8
+multiboot_header:
+    .long 0xe85250d6, 0, multiboot_header_end - multiboot_header
+    .long -(0xe85250d6 + (multiboot_header_end - multiboot_header))
+    # Wanted if there: command line, modules, memory map, both kinds of ACPI root pointer.
+    .short 1, 1
+    .long 28, 1, 3, 6, 14, 15
+    .balign 8
+    # Modules start at page boundaries.
+    .short 6, 0
+    .long 8
+    .short 0, 0
+    .long 8
+multiboot_header_end:
+
+    .section .note.Xen, "a", @note
+    .balign 4
+    .long 4, 8, 18
+    .asciz "Xen"
+    .quad boot_pvh
+
+    # In: ebx = information of the loader; multiboot2: eax = magic number. No stack, no usable segment table.
+    .section .boot.text, "ax"
+    .code32
+    .globl boot_pvh
+boot_pvh:
+    movl ${pvh_magic}, %eax
+    .globl boot_multiboot
+boot_multiboot:
+    cli
+    cld
+    movl %eax, %edi
+    movl %ebx, %esi
+
+    movl $0x80000000, %eax
+    cpuid
+    cmpl $0x80000001, %eax
+    jb no_long_mode
+    movl $0x80000001, %eax
+    cpuid
+    btl $29, %edx
+    jnc no_long_mode
+
+    # The temporary tables. Present and writable is 3, a large page 0x83.
+    movl $({tables} - {image}), %ebx
+    leal 0x1003(%ebx), %eax
+    movl %eax, (%ebx)
+    movl %eax, 511*8(%ebx)
+    leal 0x2003(%ebx), %eax
+    movl %eax, 0x1000+510*8(%ebx)
+    movl %eax, 0x1000(%ebx)
+    addl $0x1000, %eax
+    movl %eax, 0x1008(%ebx)
+    addl $0x1000, %eax
+    movl %eax, 0x1010(%ebx)
+    addl $0x1000, %eax
+    movl %eax, 0x1018(%ebx)
+    movl $0x83, %eax
+    xorl %ecx, %ecx
+1:  movl %eax, 0x2000(%ebx,%ecx,8)
+    addl $0x200000, %eax
+    incl %ecx
+    cmpl $2048, %ecx
+    jb 1b
+
+    movl $0x20, %eax            # CR4.PAE
+    movl %eax, %cr4
+    movl %ebx, %cr3
+    movl $0xc0000080, %ecx      # EFER
+    rdmsr
+    orl $0x100, %eax            # LME
+    wrmsr
+    movl $0x80010033, %eax      # CR0: PG WP NE ET MP PE
+    movl %eax, %cr0
+    lgdt boot_gdt_pointer
+    ljmp $8, $boot_long
+
+# "tern: this processor lacks long mode", without a stack.
+no_long_mode:
+    movl $0x3fb, %edx           # line control: 8 data bits
+    movb $3, %al
+    outb %al, %dx
+    movl $no_long_mode_text, %esi
+2:  movl $0x10000, %ecx
+3:  movl $0x3fd, %edx           # line status: room to send?
+    inb %dx, %al
+    testb $0x20, %al
+    jnz 4f
+    decl %ecx
+    jnz 3b
+4:  movb (%esi), %al
+    testb %al, %al
+    jz 5f
+    movl $0x3f8, %edx
+    outb %al, %dx
+    incl %esi
+    jmp 2b
+5:  movb ${failure}, %al
+    outb %al, ${debug_exit}
+6:  cli
+    hlt
+    jmp 6b
+no_long_mode_text:
+    .asciz "tern: this processor lacks long mode\r\n"
+
+    .balign 8
+boot_gdt:
+    .quad 0, 0x00209b0000000000 # 64-bit code
+boot_gdt_pointer:
+    .short . - boot_gdt - 1
+    .long boot_gdt
+
+    .code64
+boot_long:
+    movabsq $boot_high, %rax
+    jmpq *%rax
+
+    .section .text.boot_high, "ax"
+boot_high:
+    xorl %eax, %eax
+    movl %eax, %ds
+    movl %eax, %es
+    movl %eax, %ss
+    movl %eax, %fs
+    movl %eax, %gs
+    movq $({stack} + {stack_size}), %rsp
+    xorl %ebp, %ebp             # the backtrace ends here
+    movl %edi, %edi
+    movl %esi, %esi
+    callq {main}
+    ud2
+
+    # Filled after linking with the names of the kernel's functions; see `panic.rs`.
+    .section .ksyms, "a", @progbits
+    .balign 8
+    .globl KSYMS
+KSYMS:
+    .zero {ksyms_size}
+    .text
+    "#,
+    pvh_magic = const boot::PVH_MAGIC,
+    tables = sym BOOT_TABLES,
+    image = const layout::IMAGE as i64,
+    failure = const power::FAILURE,
+    debug_exit = const power::DEBUG_EXIT,
+    stack = sym BOOT_STACK,
+    stack_size = const size_of::<Stack<BOOT_STACK_SIZE>>(),
+    main = sym boot_main,
+    ksyms_size = const crate::panic::SYMBOLS_SIZE,
+    options(att_syntax)
+);
+
+/// What [`boot_main`] collects; nobody else writes it.
+static mut BOOT: Boot = Boot::new();
+
+/// The first Rust code. `magic` tells which loader left its information at physical address `info`.
+extern "C" fn boot_main(magic: u32, info: u32) -> ! {
+    serial::init();
+    // SAFETY: this function runs once, on one CPU, and the static has no other user until it is passed on.
+    let boot = unsafe { &mut *(&raw mut BOOT) };
+    boot.serial_port = serial::port();
+    if let Err(refusal) = prepare(boot, magic, info.into()) {
+        refuse(format_args!("{refusal}"));
+    }
+    let boot: &'static Boot = boot;
+    match boot.command_line().map(options::parse) {
+        Ok(Ok(options)) => start(boot, options),
+        _ => unreachable!("the command line was checked"),
+    }
+}
+
+fn start(boot: &'static Boot, options: Options<'static>) -> ! {
+    // SAFETY: as for `BOOT`.
+    let kept = unsafe {
+        let kept = &raw mut OPTIONS;
+        *kept = Some(options);
+        &*kept
+    };
+    crate::start::start(boot, kept.as_ref().expect("just stored"))
+}
+
+/// The options that [`start`] passes on.
+static mut OPTIONS: Option<Options<'static>> = None;
+
+/// Says in one line why the kernel does not start.
+fn refuse(why: core::fmt::Arguments) -> ! {
+    kprintln!("tern: {why}");
+    power::exit(power::FAILURE)
+}
+
+/// Everything in order; each step may use what those before it made.
+fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
+    cpu::detect()?;
+    let (mut memory, low_page, wanted_pool, fast_path) = {
+        let loaded = loaded(magic, info)?;
+        boot.set_command_line(loaded.command_line)?;
+        let line = boot.command_line()?;
+        let options = options::parse(line).unwrap_or_else(|bad| refuse(format_args!("{bad}")));
+        let (wanted_pool, fast_path) = (options.pool_bytes, options.fast_path);
+        boot.archive = boot::check_archive(loaded.archive, image())?;
+        let memory = boot::memory(loaded.map, image(), boot.archive);
+        let low_page = smp::low_page(&memory.regions);
+        boot.rsdp = find_rsdp(loaded.rsdp, low_page);
+        (memory, low_page, wanted_pool, fast_path)
+    };
+    boot.pool = boot::take_pool(&mut memory, wanted_pool)?;
+    boot.memory = memory.regions;
+
+    // From here on the loader's memory may be overwritten, and soon is unreachable.
+    cpu::enable();
+    paging::init(boot);
+    tables::init();
+    cpu::enable_late();
+    describe(boot);
+    let platform = platform(boot.rsdp);
+    apic::init(&platform);
+    timer::init(&platform)?;
+    boot.cpus = smp::start(&platform, low_page);
+    paging::fill_info_page(boot.info_page, fast_path);
+    Ok(())
+}
+
+/// Reads what the loader left.
+fn loaded(magic: u32, info: u64) -> Result<Loaded<'static>, Refusal> {
+    match magic {
+        boot::PVH_MAGIC => boot::parse_pvh(info, identity),
+        boot::MULTIBOOT_MAGIC => {
+            let strange = Refusal::BadInfo("the boot loader's information is damaged");
+            let len = identity(info, 8).ok_or(strange)?;
+            let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]);
+            boot::parse_multiboot(identity(info, len.min(1 << 20).into()).ok_or(strange)?)
+        }
+        _ => Err(Refusal::BadInfo("started by a boot loader that is neither PVH nor multiboot2")),
+    }
+}
+
+/// Physical memory through the temporary tables.
+fn identity(at: u64, len: u64) -> Option<&'static [u8]> {
+    let end = at.checked_add(len)?;
+    if at == 0 || end > 4 << 30 || Range::new(at, end).overlaps(image()) {
+        return None;
+    }
+    // SAFETY: the temporary tables map the first 4 GiB; nobody writes outside the image before the pool is
+    // built, and no slice of this is kept until then. A hole reads as ones.
+    Some(unsafe { core::slice::from_raw_parts(at as *const u8, len as usize) })
+}
+
+/// The physical memory of the kernel's image, boot section included.
+fn image() -> Range {
+    unsafe extern "C" {
+        static image_start: u8;
+        static image_end: u8;
+    }
+    Range::new((&raw const image_start) as u64 - layout::IMAGE, (&raw const image_end) as u64 - layout::IMAGE)
+}
+
+/// The address of the ACPI root pointer. One that exists only as a loader's copy moves to the low page, which is
+/// never used for anything else.
+fn find_rsdp(rsdp: Rsdp, low_page: Option<u64>) -> u64 {
+    match (rsdp, low_page) {
+        (Rsdp::At(at), _) => at,
+        (Rsdp::Copy(bytes), Some(page)) if acpi::root(bytes).is_some() => {
+            let at = page + smp::RSDP_OFFSET;
+            let len = bytes.len().min(smp::RSDP_MAX);
+            // SAFETY: the low page is memory that nobody uses, mapped at its own address; `bytes` may lie in it,
+            // which `copy` allows, and is not looked at again.
+            unsafe { core::ptr::copy(bytes.as_ptr(), at as *mut u8, len) };
+            at
+        }
+        _ => {
+            const BIOS: u64 = 0xe_0000;
+            let bios = identity(BIOS, 0x2_0000).unwrap_or(&[]);
+            let found = bios.chunks(16).enumerate().position(|(at, _)| acpi::root(&bios[16 * at..]).is_some());
+            found.map_or(0, |at| BIOS + 16 * at as u64)
+        }
+    }
+}
+
+/// What ACPI says about the machine, or what every PC has.
+fn platform(rsdp: u64) -> acpi::Platform {
+    let found = match rsdp {
+        0 => Err("no root pointer"),
+        at => paging::window(at, 36)
+            .ok_or("root pointer out of reach")
+            .and_then(|root| acpi::discover(&root, paging::window)),
+    };
+    match found {
+        Ok(platform) => platform,
+        Err(why) => {
+            kprintln!("tern: acpi      {why}; assuming an ordinary PC with one processor");
+            acpi::Platform::legacy()
+        }
+    }
+}
+
+fn describe(boot: &Boot) {
+    cpu::describe();
+    let free = boot.memory.total(memory_kind::FREE);
+    let Pool { range, used } = boot.pool;
+    kprintln!(
+        "tern: memory    {} MiB free, {} MiB for the kernel at {:#x} ({} KiB used)",
+        free >> 20,
+        range.len >> 20,
+        range.start,
+        used >> 10
+    );
+}

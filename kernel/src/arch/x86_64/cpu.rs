@@ -1,0 +1,282 @@
+//! What the processor can do, and what of it is turned on.
+//!
+//! Only CPUID is believed: some emulators accept control bits of features that they lack. What is required and
+//! missing ends the boot with one line; what is optional is used where offered, and [`describe`] says so. Intel SDM
+//! volume 2, CPUID; volume 3, 2.5.
+
+use super::instructions::{
+    Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv,
+};
+use crate::boot::Refusal;
+use crate::kprintln;
+use core::cell::UnsafeCell;
+use core::fmt;
+
+/// What was found. All false before [`detect`].
+#[derive(Clone, Copy, Debug)]
+pub struct Features {
+    /// Vendor, as the processor spells it.
+    pub vendor: [u8; 12],
+    /// Model, for people; padded with zeroes or blanks.
+    pub model: [u8; 48],
+    /// The kernel cannot execute user pages.
+    pub smep: bool,
+    /// The kernel cannot access user pages by accident.
+    pub smap: bool,
+    /// Users cannot read descriptor-table addresses.
+    pub umip: bool,
+    /// TLB entries are tagged with an address space; CR4.PCIDE is on.
+    pub pcid: bool,
+    /// The instruction INVPCID.
+    pub invpcid: bool,
+    /// The local APIC is used through registers, not through memory.
+    pub x2apic: bool,
+    /// The local APIC timer can compare with the time-stamp counter.
+    pub tsc_deadline: bool,
+    /// The time-stamp counter runs at a constant rate in all power states.
+    pub invariant_tsc: bool,
+    /// Extended state is managed by XSAVE; CR4.OSXSAVE is on.
+    pub xsave: bool,
+    /// XSAVE skips what is in its initial state.
+    pub xsaveopt: bool,
+    /// State components that XSAVE manages (XCR0); 0 without XSAVE.
+    pub xsave_mask: u64,
+    /// Size of the area that XSAVE, or without it FXSAVE, needs; in bytes.
+    pub fpu_area_bytes: u32,
+    /// Pages of 1 GiB.
+    pub gib_pages: bool,
+    /// The processor may read kernel memory speculatively in user mode (CVE-2017-5754).
+    pub meltdown: bool,
+    /// The processor may read another thread's FPU registers speculatively while CR0.TS is set (CVE-2018-3665).
+    pub lazy_fpu_leaks: bool,
+    /// Runs under a hypervisor or emulator that says so.
+    pub hypervisor: bool,
+    /// Width of a physical address in bits.
+    pub physical_bits: u32,
+}
+
+impl Features {
+    const NONE: Features = Features {
+        vendor: [0; 12],
+        model: [0; 48],
+        smep: false,
+        smap: false,
+        umip: false,
+        pcid: false,
+        invpcid: false,
+        x2apic: false,
+        tsc_deadline: false,
+        invariant_tsc: false,
+        xsave: false,
+        xsaveopt: false,
+        xsave_mask: 0,
+        fpu_area_bytes: FXSAVE_BYTES,
+        gib_pages: false,
+        meltdown: false,
+        lazy_fpu_leaks: false,
+        hypervisor: false,
+        physical_bits: 36,
+    };
+}
+
+const FXSAVE_BYTES: u32 = 512;
+
+/// Written by the boot CPU before anything reads it.
+struct Once(UnsafeCell<Features>);
+
+// SAFETY: `detect` writes once, while only the boot CPU runs and before any use.
+unsafe impl Sync for Once {}
+
+static FEATURES: Once = Once(UnsafeCell::new(Features::NONE));
+
+/// The features of this processor.
+#[inline]
+pub fn features() -> &'static Features {
+    // SAFETY: see `Once`.
+    unsafe { &*FEATURES.0.get() }
+}
+
+const fn bit(word: u32, number: u32) -> bool {
+    word >> number & 1 != 0
+}
+
+/// A leaf, or zeroes if the processor does not have it.
+fn leaf(number: u32, subleaf: u32) -> Cpuid {
+    let max = cpuid(number & 0xc000_0000, 0).eax;
+    if number <= max { cpuid(number, subleaf) } else { Cpuid::default() }
+}
+
+fn text<const LEN: usize>(words: &[u32]) -> [u8; LEN] {
+    let mut text = [0; LEN];
+    for (bytes, word) in text.chunks_exact_mut(4).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    text
+}
+
+/// Finds out what the processor has; refuses one that lacks what the kernel builds on.
+pub fn detect() -> Result<(), Refusal> {
+    let (basic, one, seven) = (leaf(0, 0), leaf(1, 0), leaf(7, 0));
+    let (extended, power, sizes) = (leaf(0x8000_0001, 0), leaf(0x8000_0007, 0), leaf(0x8000_0008, 0));
+    let required = [
+        (bit(extended.edx, 29), "long mode"),
+        (bit(extended.edx, 20), "no-execute pages (NX)"),
+        (bit(extended.edx, 11), "the syscall instruction"),
+        (bit(one.edx, 5), "model-specific registers"),
+        (bit(one.edx, 4), "a time-stamp counter"),
+        (bit(one.edx, 9), "a local interrupt controller (APIC)"),
+        (bit(one.edx, 13), "global pages (PGE)"),
+        (bit(one.edx, 16), "page attributes (PAT)"),
+        (bit(one.edx, 24), "FXSAVE"),
+        (bit(one.edx, 26), "SSE2"),
+    ];
+    if let Some((_, missing)) = required.iter().find(|(present, _)| !present) {
+        return Err(Refusal::Processor(missing));
+    }
+
+    let vendor = text(&[basic.ebx, basic.edx, basic.ecx]);
+    let mut model = [0; 48];
+    for (part, number) in model.chunks_exact_mut(16).zip(0x8000_0002..) {
+        let Cpuid { eax, ebx, ecx, edx } = leaf(number, 0);
+        part.copy_from_slice(&text::<16>(&[eax, ebx, ecx, edx]));
+    }
+    let intel = &vendor == b"GenuineIntel";
+    let xsave = bit(one.ecx, 26);
+    let features = Features {
+        vendor,
+        model,
+        smep: bit(seven.ebx, 7),
+        smap: bit(seven.ebx, 20),
+        umip: bit(seven.ecx, 2),
+        pcid: bit(one.ecx, 17),
+        invpcid: bit(seven.ebx, 10),
+        x2apic: bit(one.ecx, 21),
+        tsc_deadline: bit(one.ecx, 24),
+        invariant_tsc: bit(power.edx, 8),
+        xsave,
+        xsaveopt: xsave && bit(leaf(0xd, 1).eax, 0),
+        xsave_mask: if xsave { leaf(0xd, 0).eax as u64 & XSAVE_COMPONENTS } else { 0 },
+        fpu_area_bytes: FXSAVE_BYTES,
+        gib_pages: bit(extended.edx, 26),
+        meltdown: intel && !architecture_says(bit(seven.edx, 29), 0),
+        lazy_fpu_leaks: intel,
+        hypervisor: bit(one.ecx, 31),
+        physical_bits: (sizes.eax & 0xff).clamp(36, 52),
+    };
+    // SAFETY: see `Once`.
+    unsafe { *FEATURES.0.get() = features };
+    Ok(())
+}
+
+/// x87, SSE and AVX. What is larger stays off: nobody would pay for it at each switch.
+const XSAVE_COMPONENTS: u64 = 7;
+
+/// A bit of IA32_ARCH_CAPABILITIES, false where the register is absent.
+fn architecture_says(present: bool, number: u32) -> bool {
+    const ARCH_CAPABILITIES: u32 = 0x10a;
+    // SAFETY: CPUID says that the register exists.
+    present && bit(unsafe { rdmsr(ARCH_CAPABILITIES) } as u32, number)
+}
+
+const EFER: u32 = 0xc000_0080;
+const EFER_SYSCALL: u64 = 1 << 0;
+const EFER_NO_EXECUTE: u64 = 1 << 11;
+
+const PAT: u32 = 0x277;
+/// The processor's own values: write-back, write-through, uncached-, uncached; twice.
+const PAT_DEFAULT: u64 = 0x0007_0406_0007_0406;
+
+const CR0_MONITOR: u64 = 1 << 1;
+const CR0_EMULATION: u64 = 1 << 2;
+const CR0_TASK_SWITCHED: u64 = 1 << 3;
+const CR0_NUMERIC_ERROR: u64 = 1 << 5;
+const CR0_WRITE_PROTECT: u64 = 1 << 16;
+
+const CR4_PHYSICAL_EXTENSION: u64 = 1 << 5;
+const CR4_MACHINE_CHECK: u64 = 1 << 6;
+const CR4_GLOBAL: u64 = 1 << 7;
+const CR4_FXSAVE: u64 = 1 << 9;
+const CR4_SIMD_EXCEPTIONS: u64 = 1 << 10;
+const CR4_UMIP: u64 = 1 << 11;
+const CR4_PCID: u64 = 1 << 17;
+const CR4_XSAVE: u64 = 1 << 18;
+const CR4_SMEP: u64 = 1 << 20;
+const CR4_SMAP: u64 = 1 << 21;
+
+/// Turns on what the final page tables need: no-execute, write protection for the kernel.
+pub fn enable() {
+    // SAFETY: every processor with long mode has EFER; NX and SYSCALL were required.
+    unsafe { wrmsr(EFER, rdmsr(EFER) | EFER_SYSCALL | EFER_NO_EXECUTE) };
+    // SAFETY: PAT was required; these are its values after reset, on which the page-table flags rely.
+    unsafe { wrmsr(PAT, PAT_DEFAULT) };
+    let cr0 = read_cr0() & !CR0_EMULATION;
+    // SAFETY: bits that every 64-bit processor has. The first FPU instruction of a user traps.
+    unsafe {
+        write_cr0(cr0 | CR0_MONITOR | CR0_TASK_SWITCHED | CR0_NUMERIC_ERROR | CR0_WRITE_PROTECT);
+    }
+}
+
+/// Turns on the rest, once the final page tables and the descriptor tables are in use. FSGSBASE stays off: the
+/// kernel must know each thread's FS base.
+pub fn enable_late() {
+    let found = *features();
+    let wanted = [
+        (true, CR4_PHYSICAL_EXTENSION | CR4_GLOBAL | CR4_FXSAVE | CR4_SIMD_EXCEPTIONS),
+        (bit(leaf(1, 0).edx, 7), CR4_MACHINE_CHECK),
+        (found.umip, CR4_UMIP),
+        (found.smep, CR4_SMEP),
+        (found.smap, CR4_SMAP),
+        (found.xsave, CR4_XSAVE),
+        (found.pcid, CR4_PCID),
+    ];
+    let cr4 = wanted.iter().filter(|(present, _)| *present).fold(0, |all, (_, bits)| all | bits);
+    // SAFETY: CPUID names every bit; CR3 holds a page-aligned address, as CR4.PCIDE wants; no kernel page is a
+    // user page except the info page, which the kernel reaches by another address.
+    unsafe { write_cr4(cr4) };
+    debug_assert_eq!(read_cr4(), cr4);
+    if found.xsave {
+        // SAFETY: CR4.OSXSAVE is on, and the mask holds only components that leaf 0xd offers.
+        unsafe { xsetbv(0, found.xsave_mask) };
+        // SAFETY: see `Once`. Leaf 0xd gives the size for what XCR0 turned on.
+        unsafe { (*FEATURES.0.get()).fpu_area_bytes = leaf(0xd, 0).ebx.max(FXSAVE_BYTES + 64) };
+    }
+}
+
+/// Bytes as text, without what pads them.
+struct Padded<'a>(&'a [u8]);
+
+impl fmt::Display for Padded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        f.write_str(core::str::from_utf8(&self.0[..end]).unwrap_or("?").trim())
+    }
+}
+
+/// Names, with "no" before those that are absent.
+struct Choices<'a>(&'a [(bool, &'static str)]);
+
+impl fmt::Display for Choices<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for (index, (present, name)) in self.0.iter().enumerate() {
+            let (comma, no) = (if index > 0 { ", " } else { "" }, if *present { "" } else { "no " });
+            write!(f, "{comma}{no}{name}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints what is used.
+pub fn describe() {
+    let found = features();
+    kprintln!("tern: cpu       {} {}", Padded(&found.vendor), Padded(&found.model));
+    let protection = [(found.smep, "smep"), (found.smap, "smap"), (found.umip, "umip")];
+    kprintln!("tern: protect   nx, {}", Choices(&protection));
+    let tagged = if found.pcid { "tagged with pcid" } else { "no pcid, flushed at each switch" };
+    kprintln!("tern: tlb       {tagged}");
+    let how = if found.xsave { "xsave" } else { "fxsave, no xsave" };
+    let avx = if bit(found.xsave_mask as u32, 2) { "avx" } else { "no avx" };
+    kprintln!("tern: fpu       {how}, {avx}, {} bytes", found.fpu_area_bytes);
+    if found.meltdown {
+        kprintln!("tern: caution   this processor lets programs read kernel memory (Meltdown); tables are not split");
+    }
+}

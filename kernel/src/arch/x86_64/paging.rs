@@ -1,0 +1,408 @@
+//! The kernel half of the address space: built once at boot, copied into every task's top-level table.
+//!
+//! Invariants. Nothing is both writable and executable. Only the info page can be seen by users. Every leaf is
+//! global, with accessed and dirty set, so the processor never writes to these tables. Entries of the top-level
+//! table never change after [`init`]. All tables lie in the pool, where [`table`] reaches them; that holds under
+//! the temporary tables too, because [`init`] maps the start of the pool there first. Intel SDM volume 3,
+//! chapter 5.
+
+use super::boot::{BOOT_STACK, BOOT_TABLES, Stack};
+use super::instructions::{invlpg, read_cr3, read_cr4, write_cr3, write_cr4};
+use super::{per_cpu, tables, tcb_array};
+use crate::boot::{Boot, POOL_UNIT, Pool, Range};
+use crate::layout;
+use abi::PAGE_SIZE;
+use abi::boot::InfoPage;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The entry means something.
+pub const PRESENT: u64 = 1 << 0;
+/// Writable.
+pub const WRITE: u64 = 1 << 1;
+/// Users may use it; every level on the way must agree.
+pub const USER: u64 = 1 << 2;
+/// Not cached: for device registers (PAT entry 3).
+pub const UNCACHED: u64 = 1 << 3 | 1 << 4;
+/// Accessed and dirty.
+pub const USED: u64 = 1 << 5 | 1 << 6;
+/// In a third-level entry: a page of 2 MiB.
+pub const LARGE: u64 = 1 << 7;
+/// Survives a change of address space.
+pub const GLOBAL: u64 = 1 << 8;
+/// Not executable.
+pub const NO_EXECUTE: u64 = 1 << 63;
+/// The physical address in an entry.
+pub const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+
+const LEAF: u64 = PRESENT | USED | GLOBAL;
+const CODE: u64 = LEAF;
+const CONSTANTS: u64 = LEAF | NO_EXECUTE;
+const DATA: u64 = LEAF | WRITE | NO_EXECUTE;
+const DEVICE: u64 = DATA | UNCACHED;
+const LARGE_SIZE: u64 = 2 << 20;
+
+/// A table of any level.
+#[repr(C, align(4096))]
+pub struct Table(pub [u64; 512]);
+
+/// Index into the table of `level` (1: pages, 4: top) on the way to an address.
+const fn index(address: u64, level: u32) -> usize {
+    (address >> (3 + 9 * level)) as usize & 511
+}
+
+static POOL_START: AtomicU64 = AtomicU64::new(0);
+static POOL_LEN: AtomicU64 = AtomicU64::new(0);
+/// Physical addresses: the kernel's own top-level table; the third-level table of the image's GiB; the table
+/// that holds devices, per-CPU page and port bitmap.
+static TOP: AtomicU64 = AtomicU64::new(0);
+static IMAGE_DIRECTORY: AtomicU64 = AtomicU64::new(0);
+static DEVICE_TABLE: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the final tables are in use.
+pub fn ready() -> bool {
+    TOP.load(Relaxed) != 0
+}
+
+/// The value of CR3 for the kernel's own table, which maps nothing for users: for idling and for ending tasks.
+pub fn kernel_cr3() -> u64 {
+    TOP.load(Relaxed)
+}
+
+/// The upper half of every top-level table; it never changes.
+pub fn kernel_top() -> &'static [u64; 256] {
+    // SAFETY: `init` ran, so TOP is a table in the pool; its entries never change again.
+    let top = unsafe { &(*table(kernel_cr3())).0 };
+    top.last_chunk().expect("a table has 512 entries")
+}
+
+/// Where a frame of the pool can be written.
+fn table(frame: u64) -> *mut Table {
+    debug_assert!(in_pool(frame));
+    (layout::POOL + (frame - POOL_START.load(Relaxed))) as *mut Table
+}
+
+fn in_pool(frame: u64) -> bool {
+    frame.wrapping_sub(POOL_START.load(Relaxed)) < POOL_LEN.load(Relaxed)
+}
+
+/// One entry of a table in the pool.
+fn entry(frame: u64, index: usize) -> *mut u64 {
+    // SAFETY: `table` lies in the mapped pool, and the index is within the table.
+    unsafe { (&raw mut (*table(frame)).0).cast::<u64>().add(index & 511) }
+}
+
+fn read(entry: *mut u64) -> u64 {
+    // SAFETY: entries come from `entry`; the processor does not write to the kernel's tables.
+    unsafe { entry.read_volatile() }
+}
+
+fn write(entry: *mut u64, value: u64) {
+    // SAFETY: entries come from `entry`. Only the boot CPU writes to the kernel's tables.
+    unsafe { entry.write_volatile(value) }
+}
+
+/// Builds the final tables and switches to them.
+pub fn init(boot: &mut Boot) {
+    POOL_START.store(boot.pool.range.start, Relaxed);
+    POOL_LEN.store(boot.pool.range.len, Relaxed);
+    map_pool_start(boot.pool.range);
+
+    let mut builder = Builder::new(&mut boot.pool);
+    builder.map_image();
+    builder.map_pool();
+    boot.info_page = builder.map_info();
+    builder.map_per_cpu();
+    builder.map_tcb_array();
+    // Room for windows and devices, so that neither needs memory later.
+    let image_directory = builder.directory(layout::IMAGE);
+    let device_table = builder.table(layout::DEVICES);
+    let top = builder.top;
+    IMAGE_DIRECTORY.store(image_directory, Relaxed);
+    DEVICE_TABLE.store(device_table, Relaxed);
+    // SAFETY: the table maps the running code, its data and its stack where they are now.
+    unsafe { write_cr3(top) };
+    TOP.store(top, Relaxed);
+}
+
+/// Makes the start of the pool writable at its final address in the temporary tables.
+fn map_pool_start(pool: Range) {
+    // SAFETY: only the boot CPU runs, and it does not yet use these entries of its tables.
+    let [top, .., second, third] = unsafe { &mut *(&raw mut BOOT_TABLES) };
+    let link = |table: &Table| (&raw const *table as u64 - layout::IMAGE) | PRESENT | WRITE;
+    top.0[index(layout::POOL, 4)] = link(second);
+    second.0[index(layout::POOL, 3)] = link(third);
+    for (slot, page) in third.0.iter_mut().zip((pool.start..pool.end()).step_by(LARGE_SIZE as usize)) {
+        *slot = page | PRESENT | WRITE | LARGE;
+    }
+}
+
+/// Hands out frames from the start of the pool and hangs tables into each other.
+struct Builder<'a> {
+    pool: &'a mut Pool,
+    top: u64,
+}
+
+impl Builder<'_> {
+    fn new(pool: &mut Pool) -> Builder<'_> {
+        let mut builder = Builder { pool, top: 0 };
+        builder.top = builder.frame();
+        builder
+    }
+
+    /// A frame full of zeroes. The smallest pool has room for all frames that the boot needs, except that a large
+    /// pool needs more tables; those are one in 2¹⁸ of it.
+    fn frame(&mut self) -> u64 {
+        let frame = self.pool.range.start + self.pool.used;
+        assert!(self.pool.used < self.pool.range.len, "the kernel's memory pool is too small to start");
+        self.pool.used += PAGE_SIZE;
+        // SAFETY: the frame belongs to the pool and nobody uses it yet.
+        unsafe { (*table(frame)).0.fill(0) };
+        frame
+    }
+
+    /// The table of `level` on the way to `address`, made where it is missing.
+    fn descend(&mut self, address: u64, level: u32, link: u64) -> u64 {
+        let mut frame = self.top;
+        for above in (level + 1..=4).rev() {
+            let slot = entry(frame, index(address, above));
+            if read(slot) == 0 {
+                write(slot, self.frame() | PRESENT | WRITE | 1 << 5 | link);
+            }
+            frame = read(slot) & ADDRESS;
+        }
+        frame
+    }
+
+    fn directory(&mut self, address: u64) -> u64 {
+        self.descend(address, 2, 0)
+    }
+
+    fn table(&mut self, address: u64) -> u64 {
+        self.descend(address, 1, 0)
+    }
+
+    fn map(&mut self, address: u64, frame: u64, flags: u64) {
+        let table = self.descend(address, 1, flags & USER);
+        write(entry(table, index(address, 1)), frame | flags);
+    }
+
+    /// The program: text, constants, data. The boot section stays out, and so does the page under each stack.
+    fn map_image(&mut self) {
+        unsafe extern "C" {
+            static text_start: u8;
+            static text_end: u8;
+            static rodata_start: u8;
+            static rodata_end: u8;
+            static data_start: u8;
+            static data_end: u8;
+        }
+        let parts = [
+            (&raw const text_start, &raw const text_end, CODE),
+            (&raw const rodata_start, &raw const rodata_end, CONSTANTS),
+            (&raw const data_start, &raw const data_end, DATA),
+        ];
+        for (start, end, flags) in parts {
+            for page in (start as u64..end as u64).step_by(PAGE_SIZE as usize) {
+                self.map(page, page - layout::IMAGE, flags);
+            }
+        }
+        let boot_guard = Stack::bounds(&raw const BOOT_STACK).guard;
+        for guard in tables::guard_pages().into_iter().chain([boot_guard]) {
+            self.map(guard as u64, 0, 0);
+        }
+    }
+
+    fn map_pool(&mut self) {
+        let Range { start, len } = self.pool.range;
+        for offset in (0..len).step_by(POOL_UNIT as usize) {
+            let directory = self.directory(layout::POOL + offset);
+            write(entry(directory, index(layout::POOL + offset, 2)), start + offset | DATA | LARGE);
+        }
+    }
+
+    fn map_info(&mut self) -> *mut InfoPage {
+        let frame = self.frame();
+        self.map(layout::INFO, frame, CONSTANTS | USER);
+        table(frame).cast()
+    }
+
+    /// The per-CPU page, and a port bitmap that allows nothing.
+    fn map_per_cpu(&mut self) {
+        let frame = self.frame();
+        self.map(layout::PER_CPU, frame, DATA);
+        let ones = self.frame();
+        // SAFETY: the frame was just allocated.
+        unsafe { (*table(ones)).0.fill(u64::MAX) };
+        for page in 0..3 {
+            self.map(layout::PORT_BITMAP + page * PAGE_SIZE, ones, CONSTANTS);
+        }
+    }
+
+    /// The array of control blocks: 512 times the same table, which is 512 times the same page of zeroes.
+    fn map_tcb_array(&mut self) {
+        let zeroes = self.frame();
+        let shared = self.frame();
+        let directory = self.directory(layout::TCBS);
+        for index in 0..512 {
+            write(entry(shared, index), zeroes | CONSTANTS);
+            write(entry(directory, index), shared | PRESENT | WRITE | 1 << 5);
+        }
+        tcb_array::init(directory, shared, zeroes);
+    }
+}
+
+/// Fills the page that every user sees.
+pub fn fill_info_page(page: *mut InfoPage, fast_path: bool) {
+    use abi::boot::feature;
+    let features = super::cpu::features();
+    let flag = |on: bool, bit| if on { bit } else { 0 };
+    let clock = super::timer::scale();
+    let content = InfoPage {
+        magic: InfoPage::MAGIC,
+        abi_version: abi::VERSION,
+        features: flag(fast_path, feature::FAST_PATH)
+            | flag(features.pcid, feature::PCID)
+            | flag(features.invariant_tsc, feature::INVARIANT_TSC),
+        tsc_hz: clock.tsc_hz,
+        tsc_start: clock.tsc_start,
+        tsc_to_ns: clock.tsc_to_ns,
+    };
+    // SAFETY: `map_info` gave the address of a frame of its own; no user runs yet.
+    unsafe { page.write(content) };
+}
+
+/// Sets a leaf in a table of the pool and forgets the old translation of the page on this CPU.
+pub(super) fn set_leaf(table: u64, address: u64, frame: u64, writable: bool) {
+    let flags = if writable { DATA } else { CONSTANTS };
+    write(entry(table, index(address, 1)), frame | flags);
+    invlpg(address);
+}
+
+/// Reads any entry of a table in the pool.
+pub(super) fn table_entry(table: u64, index: usize) -> u64 {
+    read(entry(table, index))
+}
+
+/// Hangs `table` into a third-level directory in place of another one. Every address space may have cached the old
+/// link, whatever its tag, so everything is forgotten.
+pub(super) fn relink(directory: u64, index: usize, table: u64) {
+    write(entry(directory, index), table | PRESENT | WRITE | 1 << 5);
+    flush_everything();
+}
+
+/// Copies all entries of one table of the pool into another.
+pub(super) fn copy_table(from: u64, to: u64) {
+    // SAFETY: both are frames of the pool, and different ones.
+    unsafe { table(from).copy_to_nonoverlapping(table(to), 1) };
+}
+
+/// Forgets all translations on this CPU: global ones, tagged ones, and cached upper entries.
+pub fn flush_everything() {
+    const GLOBAL_PAGES: u64 = 1 << 7;
+    let control = read_cr4();
+    // SAFETY: global pages are off for one instruction, which only costs time.
+    unsafe { write_cr4(control & !GLOBAL_PAGES) };
+    // SAFETY: the value that was there.
+    unsafe { write_cr4(control) };
+}
+
+/// Points the two pages of the port bitmap to other frames.
+pub(super) fn set_port_bitmap(frames: [u64; 2]) {
+    let table = DEVICE_TABLE.load(Relaxed);
+    for (page, frame) in (0..).zip(frames) {
+        set_leaf(table, layout::PORT_BITMAP + page * PAGE_SIZE, frame, false);
+    }
+}
+
+/// Maps pages of device registers for good, and returns where. Boot only.
+pub fn map_device(physical: u64, pages: u64) -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(layout::DEVICES);
+    let start = NEXT.fetch_add(pages * PAGE_SIZE, Relaxed);
+    assert!(start + pages * PAGE_SIZE <= layout::PER_CPU, "no room for another device");
+    for page in 0..pages {
+        let address = start + page * PAGE_SIZE;
+        let slot = entry(DEVICE_TABLE.load(Relaxed), index(address, 1));
+        write(slot, (physical & ADDRESS) + page * PAGE_SIZE | DEVICE);
+        invlpg(address);
+    }
+    start + physical % PAGE_SIZE
+}
+
+/// A temporary view of physical memory, which ends when it is dropped. For the boot only, before any task exists:
+/// afterwards user memory has no address in the kernel half.
+pub struct Window {
+    slots: core::ops::Range<usize>,
+    start: u64,
+    len: usize,
+}
+
+/// Third-level entries of the image's GiB in which windows open: 480 MiB.
+const WINDOW_SLOTS: core::ops::Range<usize> = 256..496;
+
+/// Opens a window on `len` bytes of physical memory, if there is room.
+pub fn window(physical: u64, len: u64) -> Option<Window> {
+    let end = physical.checked_add(len).filter(|&end| end <= 1 << super::cpu::features().physical_bits)?;
+    let first = physical & !(LARGE_SIZE - 1);
+    let count = usize::try_from((end - first).div_ceil(LARGE_SIZE)).ok()?;
+    let directory = IMAGE_DIRECTORY.load(Relaxed);
+    let free = |slots: core::ops::Range<usize>| {
+        slots.end <= WINDOW_SLOTS.end && slots.into_iter().all(|slot| table_entry(directory, slot) == 0)
+    };
+    let slot = WINDOW_SLOTS.into_iter().find(|&slot| free(slot..slot + count))?;
+    for (slot, page) in (slot..slot + count).zip((first..).step_by(LARGE_SIZE as usize)) {
+        write(entry(directory, slot), page | DATA | LARGE);
+    }
+    let start = layout::IMAGE + slot as u64 * LARGE_SIZE + (physical - first);
+    Some(Window { slots: slot..slot + count, start, len: len as usize })
+}
+
+impl Deref for Window {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `window` mapped these bytes; they stay mapped as long as `self` lives.
+        unsafe { core::slice::from_raw_parts(self.start as *const u8, self.len) }
+    }
+}
+
+impl DerefMut for Window {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`. Whoever opens a window knows that the memory is nobody else's.
+        unsafe { core::slice::from_raw_parts_mut(self.start as *mut u8, self.len) }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        for slot in self.slots.clone() {
+            write(entry(IMAGE_DIRECTORY.load(Relaxed), slot), 0);
+            invlpg(layout::IMAGE + slot as u64 * LARGE_SIZE);
+        }
+    }
+}
+
+/// Reads a word of kernel memory if it is mapped: for a backtrace, which must not fault.
+pub fn read_mapped(address: u64) -> Option<u64> {
+    if !address.is_multiple_of(8) || address < layout::KERNEL_HALF || !ready() {
+        return None;
+    }
+    let mut frame = read_cr3() & ADDRESS;
+    for level in (1..=4).rev() {
+        if !in_pool(frame) {
+            return None;
+        }
+        let value = table_entry(frame, index(address, level));
+        if value & PRESENT == 0 {
+            return None;
+        }
+        if level == 1 || (level < 4 && value & LARGE != 0) {
+            break;
+        }
+        frame = value & ADDRESS;
+    }
+    // SAFETY: the walk found the page present, and kernel pages are readable.
+    Some(unsafe { (address as *const u64).read_volatile() })
+}
+
+const _: () = assert!(layout::PER_CPU == per_cpu::ADDRESS && index(layout::POOL, 4) == 256);

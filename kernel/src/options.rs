@@ -1,0 +1,138 @@
+//! Boot options: the words of the command line.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | `fastpath=on`, `fastpath=off` | whether short ipc takes the assembly path; on by default |
+//! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |
+//! | `init=NAME` | for the first user programs, which read the command line themselves |
+//! | `args=TEXT` | likewise |
+//! | `seed=N` | likewise, and checked to be a number |
+//!
+//! A word that the kernel does not know stops the boot: a misspelt option must not pass unnoticed.
+
+use core::fmt;
+
+/// What the command line asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options<'a> {
+    /// Short ipc takes the assembly path.
+    pub fast_path: bool,
+    /// Size of the kernel's own memory, in bytes.
+    pub pool_bytes: Option<u64>,
+    /// `init=`, empty if absent.
+    pub init: &'a str,
+    /// `args=`, empty if absent.
+    pub args: &'a str,
+    /// `seed=`.
+    pub seed: Option<u64>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options { fast_path: true, pool_bytes: None, init: "", args: "", seed: None }
+    }
+}
+
+/// A word that is no option.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BadOption<'a> {
+    /// No option has this name.
+    Unknown(&'a str),
+    /// The option exists, the value makes no sense.
+    Value(&'a str),
+}
+
+impl fmt::Display for BadOption<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            BadOption::Unknown(word) => write!(f, "unknown boot option {word:?}"),
+            BadOption::Value(word) => write!(f, "boot option {word:?} has a value that makes no sense"),
+        }
+    }
+}
+
+/// Reads a command line.
+pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
+    let mut options = Options::default();
+    for word in command_line.split_ascii_whitespace() {
+        let (key, value) = word.split_once('=').ok_or(BadOption::Unknown(word))?;
+        let bad = BadOption::Value(word);
+        match key {
+            "fastpath" => options.fast_path = switch(value).ok_or(bad)?,
+            "kmem" => options.pool_bytes = Some(size(value).ok_or(bad)?),
+            "init" => options.init = value,
+            "args" => options.args = value,
+            "seed" => options.seed = Some(number(value).ok_or(bad)?),
+            _ => return Err(BadOption::Unknown(word)),
+        }
+    }
+    Ok(options)
+}
+
+fn switch(value: &str) -> Option<bool> {
+    match value {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// Decimal digits only: `parse` alone would also take a sign.
+fn number(value: &str) -> Option<u64> {
+    if value.bytes().all(|byte| byte.is_ascii_digit()) { value.parse().ok() } else { None }
+}
+
+fn size(value: &str) -> Option<u64> {
+    let (digits, shift) = match value.as_bytes().last()? {
+        b'K' | b'k' => (&value[..value.len() - 1], 10),
+        b'M' | b'm' => (&value[..value.len() - 1], 20),
+        b'G' | b'g' => (&value[..value.len() - 1], 30),
+        _ => (value, 0),
+    };
+    number(digits)?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_options() {
+        let options = parse(" fastpath=off  kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n").unwrap();
+        let expected = Options {
+            fast_path: false,
+            pool_bytes: Some(16 << 20),
+            init: "shell",
+            args: "a,b=c",
+            seed: Some(u64::MAX),
+        };
+        assert_eq!(options, expected);
+        assert_eq!(parse(""), Ok(Options::default()));
+    }
+
+    #[test]
+    fn sizes() {
+        let expected =
+            [("4096", 4096), ("8K", 8192), ("8k", 8192), ("3m", 3 << 20), ("2G", 2 << 30), ("0", 0)];
+        for (text, bytes) in expected {
+            assert_eq!(size(text), Some(bytes), "{text}");
+        }
+        for text in ["", "K", "1T", "-1", "+1", "1 M", "1MM", "99999999999999999999", "18446744073709551615K", "1é"] {
+            assert_eq!(size(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_that_are_no_options() {
+        for word in ["quiet", "Fastpath=on", "=", "=x", "kmemx=1", "\u{fe}=1"] {
+            assert_eq!(parse(word), Err(BadOption::Unknown(word)));
+        }
+        for word in ["fastpath=", "fastpath=yes", "kmem=", "kmem=all", "seed=x", "seed=", "seed=-1"] {
+            assert_eq!(parse(word), Err(BadOption::Value(word)));
+        }
+        assert_eq!(
+            std::format!("{}", parse("seed=1 foo").unwrap_err()),
+            "unknown boot option \"foo\""
+        );
+    }
+}
