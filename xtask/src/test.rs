@@ -1,5 +1,166 @@
-//! stub
-use crate::*;
-pub fn perform(_: cli::TestOptions) -> Result<u8> {
-    Err(Error::new("not yet there"))
+//! The verb `test`: everything that can fail, in one command, with the totals in its last lines.
+//!
+//! Three runners, all of them cargo's: the crates that need no machine, the tools that are a workspace of their
+//! own, and the harness that boots machines. What they print is passed on and added up.
+
+use crate::cli::TestOptions;
+use crate::{Context, Error, Result, build, interrupt, paths, programs};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+/// What has been counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+}
+
+/// Counts by kind of test.
+type Kinds = BTreeMap<String, Counts>;
+
+/// Runs the tests whose name contains the filter.
+pub fn perform(options: TestOptions) -> Result<u8> {
+    let system = build::system()?;
+    let prebuilt = system.kernel.parent().unwrap_or(&system.kernel).to_path_buf();
+    let tool = std::env::current_exe().context(|| "find this program".into())?;
+    let mut kinds = Kinds::new();
+    for (name, mut command) in [("host", host()?), ("tools", tools()), ("system", harness())] {
+        eprintln!("tern: running the {name} tests");
+        command
+            .env("TERN_FULL", if options.full { "1" } else { "0" })
+            .env("TERN_XTASK", &tool)
+            .env(build::PREBUILT, &prebuilt)
+            .arg("--")
+            .args(&options.filter);
+        run(name, &mut command, &mut kinds)?;
+    }
+    Ok(report(&kinds, options.filter.as_deref()))
+}
+
+/// The crates of the workspace that need no machine.
+fn host() -> Result<Command> {
+    let mut command = cargo_test("Cargo.toml");
+    for package in programs::packages()?.iter().filter(|package| package.has_host_tests()) {
+        command.arg("--package").arg(&package.name);
+    }
+    Ok(command)
+}
+
+/// The workspace of ipcscope, as far as it runs outside of an emulator.
+fn tools() -> Command {
+    let mut command = cargo_test("tools/ipcscope/Cargo.toml");
+    command.args(["--package", "ipcscope-core", "--target-dir"]).arg(paths::target().join("ipcscope"));
+    command
+}
+
+fn harness() -> Command {
+    let mut command = cargo_test("Cargo.toml");
+    command.args(["--package", "tern-harness"]);
+    command
+}
+
+fn cargo_test(manifest: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--quiet", "--no-fail-fast", "--manifest-path"]).arg(paths::root().join(manifest));
+    // Cargo's --quiet also shortens the list of tests; the harnesses are told otherwise.
+    command.env("RUST_TEST_FORMAT", "pretty").stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// Runs a runner, passes its output on and counts.
+fn run(name: &str, command: &mut Command, kinds: &mut Kinds) -> Result<()> {
+    let mut child = interrupt::spawn(command)?;
+    let output = child.stdout.take().ok_or_else(|| Error::new("a runner without output"))?;
+    let (mut total, mut by_line) = (Counts::default(), Kinds::new());
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context(|| "read the tests' output".into())?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        if let Some(result) = result_line(&line) {
+            total.passed += result.passed;
+            total.failed += result.failed;
+        } else if let Some((kind, passed)) = kind_line(&line) {
+            let counts = by_line.entry(kind.to_string()).or_default();
+            *(if passed { &mut counts.passed } else { &mut counts.failed }) += 1;
+        }
+    }
+    let status = interrupt::wait(child)?;
+    if !status.success() && total.failed == 0 {
+        println!("the {name} tests did not come to their end");
+        total.failed = 1;
+        by_line.clear();
+    }
+    add(kinds, name, total, by_line);
+    Ok(())
+}
+
+/// Takes the kinds that the lines name if they account for the whole, and the runner's name otherwise.
+fn add(kinds: &mut Kinds, name: &str, total: Counts, by_line: Kinds) {
+    let sum = by_line.values().fold(Counts::default(), |sum, counts| Counts {
+        passed: sum.passed + counts.passed,
+        failed: sum.failed + counts.failed,
+    });
+    let parts = if sum == total { by_line } else { Kinds::from([(name.to_string(), total)]) };
+    for (kind, counts) in parts {
+        let entry = kinds.entry(kind).or_default();
+        entry.passed += counts.passed;
+        entry.failed += counts.failed;
+    }
+}
+
+/// Reads "test result: ok. 3 passed; 0 failed; …".
+fn result_line(line: &str) -> Option<Counts> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let number =
+        |what: &str| counts.split("; ").find_map(|part| part.strip_suffix(what)?.trim().parse().ok());
+    Some(Counts { passed: number("passed")?, failed: number("failed")? })
+}
+
+/// Reads "test [kind] name ... ok".
+fn kind_line(line: &str) -> Option<(&str, bool)> {
+    let (kind, rest) = line.strip_prefix("test [")?.split_once("] ")?;
+    let passed = rest.ends_with("... ok");
+    (passed || rest.ends_with("... FAILED")).then_some((kind, passed))
+}
+
+/// Prints the totals, the last line alone for programs, and returns the exit code.
+fn report(kinds: &Kinds, filter: Option<&str>) -> u8 {
+    let sum = |count: fn(&Counts) -> u64| kinds.values().map(count).sum::<u64>();
+    let (passed, failed) = (sum(|counts| counts.passed), sum(|counts| counts.failed));
+    println!();
+    for (kind, counts) in kinds.iter().filter(|(_, counts)| **counts != Counts::default()) {
+        println!("{kind:<8} {:>5} passed {:>5} failed", counts.passed, counts.failed);
+    }
+    println!("{passed} passed, {failed} failed");
+    if passed + failed == 0 {
+        eprintln!("tern: no test has {:?} in its name", filter.unwrap_or(""));
+        return 1;
+    }
+    u8::from(failed > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.5s";
+        assert_eq!(result_line(line), Some(Counts { passed: 12, failed: 3 }));
+        assert_eq!(result_line("test a ... ok"), None);
+        assert_eq!(kind_line("test [boot] boot::pc ... ok"), Some(("boot", true)));
+        assert_eq!(kind_line("test [boot] boot::pc ... FAILED"), Some(("boot", false)));
+        assert_eq!(kind_line("test plain ... ok"), None);
+    }
+
+    #[test]
+    fn kinds_are_used_only_if_they_add_up() {
+        let one = Counts { passed: 1, failed: 0 };
+        let mut kinds = Kinds::new();
+        add(&mut kinds, "system", one, Kinds::from([("boot".into(), one)]));
+        add(&mut kinds, "host", Counts { passed: 2, failed: 0 }, Kinds::from([("boot".into(), one)]));
+        assert_eq!(kinds["boot"], one);
+        assert_eq!(kinds["host"].passed, 2);
+    }
 }

@@ -1,0 +1,212 @@
+//! Wrong input of every kind: one clear line, an exit code that is not zero, nothing left behind.
+
+use crate::world::{LIMIT, Reply, Scratch, Verdict, World, boot, failed, run};
+use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use xtask::archive::{Entry, pack};
+use xtask::error::{MACHINE_FAILED, USAGE};
+use xtask::guest::End;
+use xtask::machine::Boot;
+use xtask::{Context, interrupt, paths};
+
+/// Wrong command lines.
+const COMMAND_LINES: [(&str, &[&str]); 9] = [
+    ("no_verb", &[]),
+    ("unknown_verb", &["fly"]),
+    ("unknown_option", &["run", "--fast"]),
+    ("unknown_machine", &["run", "--machine", "vax"]),
+    ("unknown_suite", &["bench", "nosuch"]),
+    ("no_processor", &["run", "--smp", "0"]),
+    ("processors_in_words", &["run", "--smp", "two"]),
+    ("no_memory", &["run", "--memory", "0"]),
+    ("surplus_argument", &["bench", "ipc", "more"]),
+];
+
+/// Scripts whose last command fails, and a word that the complaint must contain.
+const SCRIPTS: [(&str, &[u8], &str); 5] = [
+    ("unknown_command", b"frobnicate\n", "frobnicate"),
+    ("line_not_utf8", b"ps \xff\xfe\n", ""),
+    ("missing_program", b"run nosuch\n", "nosuch"),
+    ("kill_sigma0", b"kill sigma0\n", "sigma0"),
+    ("program_that_is_no_elf", b"run rubbish\n", "rubbish"),
+];
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (name, arguments) in COMMAND_LINES {
+        trials.push(world.trial("input", format!("bad_input::{name}"), move |world| {
+            world.tern(arguments, b"")?.check_refusal(&[USAGE])
+        }));
+    }
+    for (name, script, word) in SCRIPTS {
+        trials.push(
+            world.trial("input", format!("bad_input::{name}"), move |world| {
+                failing_script(world, script, word)
+            }),
+        );
+    }
+    let others: [(&str, fn(&'static World) -> Verdict); 15] = [
+        ("overlong_line", overlong_line),
+        ("missing_script", missing_script),
+        ("no_emulator", no_emulator),
+        ("little_memory", little_memory),
+        ("unknown_boot_option", |world| refused_options(world, "colour=blue")),
+        ("wrong_boot_value", |world| refused_options(world, "fastpath=perhaps")),
+        ("word_that_is_no_option", |world| refused_options(world, "quiet")),
+        ("missing_first_program", |world| refused_options(world, "init=nosuch")),
+        ("no_archive", |world| refused_archive(world, None)),
+        ("rubbish_as_archive", |world| refused_archive(world, Some(b"this is no archive".repeat(100)))),
+        ("empty_archive", |world| refused_archive(world, Some(pack(&[])))),
+        ("archive_cut_short", archive_cut_short),
+        ("sigma0_is_no_elf", |world| refused_archive(world, Some(with_rubbish_for(world, "sigma0")?))),
+        ("root_is_no_elf", |world| refused_archive(world, Some(with_rubbish_for(world, "root")?))),
+        ("interrupt_leaves_nothing", interrupt_leaves_nothing),
+    ];
+    trials.extend(others.map(|(name, verdict)| world.trial("input", format!("bad_input::{name}"), verdict)));
+    trials
+}
+
+/// The command fails with a line, and the shell goes on: its exit code is the failed command's.
+fn failing_script(world: &World, script: &[u8], word: &str) -> Verdict {
+    let scratch = Scratch::create()?;
+    let entries =
+        entries(world)?.into_iter().chain([Entry { name: "rubbish".into(), data: b"no ELF".to_vec() }]);
+    paths::write(&scratch.0.join("boot.cpio"), &pack(&entries.collect::<Vec<Entry>>()))?;
+    fs::copy(&world.system.kernel, scratch.0.join("tern-kernel")).context(|| "copy the kernel".into())?;
+    let mut command = world.tern_command();
+    command.env(xtask::build::PREBUILT, &scratch.0).args(["run", "--script", "-"]);
+    let reply = run(command, script)?;
+    if reply.code == 0 || reply.code == MACHINE_FAILED || reply.out.trim().is_empty() {
+        return Err(reply.failed("expected a complaint and the exit code of a failed command"));
+    }
+    reply.check_contains(word)?;
+    // The same with something after it: the shell has survived.
+    let reply = world.script(&[script, b"exit 0\n"].concat())?;
+    reply.check_code(0)
+}
+
+fn overlong_line(world: &'static World) -> Verdict {
+    let line = [b"ps ".to_vec(), vec![b'x'; 5000], b"\n".to_vec()].concat();
+    failing_script(world, &line, "long")
+}
+
+fn missing_script(world: &'static World) -> Verdict {
+    world.tern(&["run", "--script", "/nosuch/script"], b"")?.check_refusal(&[1])
+}
+
+fn no_emulator(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let mut command = world.tern_command();
+    if std::env::var_os("TERN_XTASK").is_none() {
+        return Ok(()); // The front door itself would look for a compiler first.
+    }
+    command.env("PATH", &scratch.0).args(["run", "--script", "-"]);
+    run(command, b"")?.check_refusal(&[1])
+}
+
+fn little_memory(world: &'static World) -> Verdict {
+    let reply = world.tern(&["run", "--memory", "16", "--script", "-"], b"")?;
+    reply.check_refusal(&[MACHINE_FAILED])?;
+    if reply.err.contains("memory") { Ok(()) } else { Err(reply.failed("expected a sentence about memory")) }
+}
+
+/// A boot option that does not hold ends in one line that names it.
+fn refused_options(world: &World, options: &str) -> Verdict {
+    let reply: Reply = world.tern(&["run", "--script", "-", "--boot", options], b"exit\n")?;
+    reply.check_refusal(&(1..=u8::MAX).collect::<Vec<u8>>())
+}
+
+/// A machine with this archive stops with a sentence, neither a panic nor a hang.
+fn refused_archive(world: &World, archive: Option<Vec<u8>>) -> Verdict {
+    let scratch = Scratch::create()?;
+    let path = scratch.0.join("boot.cpio");
+    let mut machine = world.machine();
+    if let Some(bytes) = &archive {
+        paths::write(&path, bytes)?;
+    }
+    machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: archive.map(|_| path) };
+    let (end, text) = boot(&machine, LIMIT)?;
+    let refused = match &end {
+        End::Stopped(reason) => !reason.contains("PANIC") && reason != "it gave no reason",
+        End::Orderly(code) => *code != 0 && text.lines().any(|line| line.starts_with("tern: ")),
+        End::Broken(_) => false,
+    };
+    if refused { Ok(()) } else { Err(failed("expected a refusal", &end, &text)) }
+}
+
+fn archive_cut_short(world: &'static World) -> Verdict {
+    let mut bytes = paths::read(&world.system.archive)?;
+    bytes.truncate(bytes.len() / 3);
+    refused_archive(world, Some(bytes))
+}
+
+/// The boot archive's files.
+fn entries(world: &World) -> xtask::Result<Vec<Entry>> {
+    let bytes = paths::read(&world.system.archive)?;
+    Ok(abi::archive::files(&bytes)
+        .filter_map(Result::ok)
+        .map(|file| Entry { name: file.name.into(), data: file.data.to_vec() })
+        .collect())
+}
+
+/// The boot archive with one program replaced by something else.
+fn with_rubbish_for(world: &World, program: &str) -> xtask::Result<Vec<u8>> {
+    let mut entries = entries(world)?;
+    for entry in entries.iter_mut().filter(|entry| entry.name == program) {
+        entry.data = b"#!/bin/sh\necho not today\n".repeat(10);
+    }
+    Ok(pack(&entries))
+}
+
+/// An interrupt in the middle of a script ends the tool with its code, and the emulator with it.
+fn interrupt_leaves_nothing(world: &'static World) -> Verdict {
+    let mut command: Command = world.tern_command();
+    command.args(["run", "--script", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = interrupt::spawn(&mut command)?;
+    let pid = Pid::from_child(&child);
+    let emulator = wait_for_child_of(pid);
+    thread::sleep(Duration::from_millis(500));
+    kill_process(pid, Signal::INT).context(|| "send a signal".into())?;
+    let output = child.wait_with_output().context(|| "wait for the tool".into())?;
+    let reply = Reply {
+        code: output.status.code().map_or(255, |code| code as u8),
+        out: String::new(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    reply.check_refusal(&[130])?;
+    let Some(emulator) = emulator else { return Err(reply.failed("no emulator was started")) };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while is_alive(emulator) {
+        if Instant::now() > deadline {
+            return Err(reply.failed("the emulator outlived the tool"));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// Waits until a process has a child that is the emulator.
+fn wait_for_child_of(parent: Pid) -> Option<u32> {
+    let parent = parent.as_raw_nonzero();
+    let children = format!("/proc/{parent}/task/{parent}/children");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        let list = fs::read_to_string(&children).unwrap_or_default();
+        if let Some(child) = list.split_whitespace().next().and_then(|pid| pid.parse().ok()) {
+            return Some(child);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    None
+}
+
+/// Whether a process runs; one that waits for its parent's attention does not.
+fn is_alive(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))
+}

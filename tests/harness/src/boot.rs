@@ -1,0 +1,125 @@
+//! Every way to boot leads to the same shell.
+
+use crate::world::{LIMIT, Scratch, Verdict, World, failed};
+use libtest_mimic::Trial;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use xtask::console::{Event, Filter};
+use xtask::guest::{End, Guest};
+use xtask::machine::{Boot, Kind, Machine};
+use xtask::{Context, image, interrupt, paths};
+
+/// Firmware for UEFI.
+const OVMF: &str = "/usr/share/ovmf/OVMF.fd";
+
+/// The processor that Bochs imitates: one with PCID, x2APIC and the TSC-deadline timer.
+const BOCHS_CPU: &str = "corei7_skylake_x";
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (name, kind) in [("pc", Kind::Pc), ("q35", Kind::Q35), ("microvm", Kind::Microvm)] {
+        for cpus in [1, 4] {
+            trials.push(world.trial("boot", format!("boot::pvh_{name}_{cpus}_cpu"), move |world| {
+                let mut machine = world.machine().with("init=shell args=script");
+                machine.kind = kind;
+                machine.cpus = cpus;
+                reaches_the_shell(&machine)
+            }));
+        }
+    }
+    trials.push(world.trial("boot", "boot::grub_bios", |world| {
+        from_disc(world, |disc| Boot::BiosDisc(disc.to_path_buf()))
+    }));
+    trials.push(world.trial("boot", "boot::grub_uefi", |world| {
+        from_disc(world, |disc| Boot::UefiDisc { disc: disc.to_path_buf(), firmware: OVMF.into() })
+    }));
+    trials.push(world.trial("boot", "boot::bochs", bochs));
+    trials
+}
+
+/// The shell runs, takes a command, and its exit code comes back.
+fn reaches_the_shell(machine: &Machine) -> Verdict {
+    let mut guest = Guest::start(machine)?;
+    guest.limit(Some(LIMIT));
+    if guest.expect_begin() {
+        guest.send(b"exit 7\n");
+    }
+    match guest.finish() {
+        End::Orderly(7) => Ok(()),
+        end => Err(failed("expected exit code 7 from the shell", &end, &guest.text())),
+    }
+}
+
+fn from_disc(world: &World, boot: impl Fn(&Path) -> Boot) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disc = scratch.0.join("tern.iso");
+    image::make(&world.system, "init=shell args=script", &disc)?;
+    reaches_the_shell(&Machine::booting(boot(&disc)))
+}
+
+/// Bochs, whose processor has what the other emulator lacks, boots the disc to the shell.
+fn bochs(world: &World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let disc = scratch.0.join("tern.iso");
+    image::make(&world.system, "", &disc)?;
+    let serial = scratch.0.join("serial");
+    let mut emulator = interrupt::spawn(&mut bochs_command(&scratch, &disc, &serial)?)?;
+    let begun = wait_for_begin(&serial);
+    // Its end is the emulator's: see `setpriv` below.
+    let _ = emulator.kill();
+    interrupt::wait(emulator)?;
+    if begun {
+        return Ok(());
+    }
+    let text = fs::read(&serial).unwrap_or_default();
+    Err(format!("the shell did not start\n--- serial line\n{}", String::from_utf8_lossy(&text)).into())
+}
+
+/// Writes Bochs's settings. Its display needs a terminal, which `script` provides.
+fn bochs_command(scratch: &Scratch, disc: &Path, serial: &Path) -> xtask::Result<Command> {
+    let settings = format!(
+        "config_interface: textconfig\ndisplay_library: term\nmegs: 256\n\
+         cpu: model={BOCHS_CPU}, count=1, ips=50000000, reset_on_triple_fault=0, ignore_bad_msrs=0\n\
+         clock: sync=none\n\
+         romimage: file=$BXSHARE/BIOS-bochs-latest\nvgaromimage: file=$BXSHARE/VGABIOS-lgpl-latest\n\
+         ata0-master: type=cdrom, path=\"{}\", status=inserted\nboot: cdrom\n\
+         com1: enabled=1, mode=file, dev={}\nsound: waveoutdrv=dummy\npanic: action=fatal\nlog: {}\n",
+        disc.display(),
+        serial.display(),
+        scratch.0.join("log").display()
+    );
+    let (settings_path, commands) = (scratch.0.join("settings"), scratch.0.join("commands"));
+    paths::write(&settings_path, settings.as_bytes())?;
+    // Debian's Bochs starts in its debugger: continue.
+    paths::write(&commands, b"c\n")?;
+    let line = format!(
+        "setpriv --pdeathsig KILL -- bochs -q -f '{}' -rc '{}'",
+        settings_path.display(),
+        commands.display()
+    );
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm");
+    let screen = fs::File::create(scratch.0.join("screen")).context(|| "create a file".into())?;
+    command.stdin(Stdio::null()).stdout(screen).stderr(Stdio::null());
+    Ok(command)
+}
+
+/// Watches the file of a serial line until the first program starts.
+fn wait_for_begin(serial: &Path) -> bool {
+    let deadline = Instant::now() + LIMIT;
+    while Instant::now() < deadline {
+        let text = fs::read(serial).unwrap_or_default();
+        if Filter::default().push(&text).contains(&Event::Begin) {
+            return true;
+        }
+        if String::from_utf8_lossy(&text).contains("KERNEL PANIC") {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    false
+}

@@ -1,0 +1,91 @@
+//! The script `./tern` itself, and the terminal that it borrows.
+
+use crate::world::{Scratch, Verdict, World, run};
+use libtest_mimic::Trial;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use xtask::{Context, paths};
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let trials: [(&str, fn(&'static World) -> Verdict); 4] = [
+        ("help_names_the_verbs", help_names_the_verbs),
+        ("missing_package_without_root", missing_package_without_root),
+        ("missing_rustup", missing_rustup),
+        ("terminal_is_restored", terminal_is_restored),
+    ];
+    Vec::from(trials.map(|(name, verdict)| world.trial("door", format!("front_door::{name}"), verdict)))
+}
+
+fn help_names_the_verbs(world: &'static World) -> Verdict {
+    let reply = world.tern(&["help"], b"")?;
+    reply.check_code(0)?;
+    ["run", "test", "bench", "check", "image", "doctor"]
+        .iter()
+        .try_for_each(|verb| reply.check_contains(verb))
+}
+
+/// A directory with only these programs, to be used as the whole PATH.
+fn bare_path(programs: &[&str]) -> xtask::Result<Scratch> {
+    let scratch = Scratch::create()?;
+    for name in programs {
+        let program =
+            paths::find_program(name).ok_or_else(|| xtask::Error::new(format!("there is no {name}")))?;
+        symlink(program, scratch.0.join(name)).context(|| "make a link".into())?;
+    }
+    Ok(scratch)
+}
+
+/// `./tern` with a PATH of its own; what belongs to the person is left out.
+fn door(path: &Scratch, user: &[&str]) -> Command {
+    let mut command = Command::new("/usr/bin/env");
+    command.arg("-i").arg(format!("PATH={}", path.0.display())).args(user).arg("/bin/sh");
+    command.arg(paths::root().join("tern")).args(["run", "--script", "-"]);
+    command
+}
+
+const SHELL_TOOLS: [&str; 7] = ["sh", "dirname", "id", "sort", "tr", "sed", "grep"];
+
+fn missing_package_without_root(_: &'static World) -> Verdict {
+    let path = bare_path(&SHELL_TOOLS)?;
+    let nobody: &[&str] = &["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let is_root = rustix::process::geteuid().is_root();
+    let reply = run(door(&path, if is_root { nobody } else { &[] }), b"")?;
+    reply.check_refusal(&[1])?;
+    let names = reply.err.contains("qemu-system-x86") && reply.err.contains("apt-get install");
+    if names { Ok(()) } else { Err(reply.failed("expected the packages and the command")) }
+}
+
+fn missing_rustup(_: &'static World) -> Verdict {
+    let path = bare_path(&[&SHELL_TOOLS[..], &["cc", "qemu-system-x86_64"]].concat())?;
+    let reply = run(door(&path, &["CARGO_HOME=/nonexistent"]), b"")?;
+    reply.check_refusal(&[1])?;
+    if reply.err.contains("rustup") { Ok(()) } else { Err(reply.failed("expected a word about rustup")) }
+}
+
+/// The terminal's modes are the same before and after a run, however it ends.
+fn terminal_is_restored(world: &'static World) -> Verdict {
+    for keys in ["exit 3\n", "\u{1}x", "\u{3}"] {
+        let mut session = Command::new("script");
+        let tool = world.tern_command();
+        let name = tool.get_program().to_string_lossy().into_owned();
+        for (key, value) in tool.get_envs() {
+            session.env(key, value.unwrap_or_default());
+        }
+        // The keys go in when the machine has had time to start; early ones must not be lost either.
+        let line = format!("echo; stty -g; '{name}' run; echo code=$?; echo; stty -g");
+        session.args(["-qec", &line, "/dev/null"]);
+        let reply = run(session, keys.as_bytes())?;
+        let modes: Vec<&str> = reply.out.lines().map(str::trim).filter(|line| is_modes(line)).collect();
+        let ended = reply.out.contains("code=");
+        if !ended || modes.len() != 2 || modes[0] != modes[1] {
+            return Err(reply.failed(&format!("the terminal was not restored after {keys:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a line is what `stty -g` prints.
+fn is_modes(line: &str) -> bool {
+    line.split(':').count() > 10 && line.chars().all(|c| c.is_ascii_hexdigit() || c == ':')
+}

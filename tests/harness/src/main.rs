@@ -1,0 +1,53 @@
+//! Tests of the whole system, in the order in which they are best read.
+//!
+//! [`world`] is what all of them share: the built system and the tool that runs it. A trial boots a machine (or
+//! asks the front door for something) and judges what comes back. [`suite`] boots the guest's own test suite and
+//! turns each of its lines into a trial.
+
+#![forbid(unsafe_code)]
+
+mod world;
+
+mod bad_input;
+mod boot;
+mod front_door;
+mod shell;
+mod suite;
+mod tables;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+use std::thread;
+use world::World;
+
+fn main() -> ExitCode {
+    xtask::interrupt::install();
+    let mut arguments = Arguments::from_args();
+    // Every trial is a machine, and more machines than processors only reach their time limits.
+    let processors = thread::available_parallelism().map_or(1, |count| count.get());
+    arguments.test_threads.get_or_insert(processors);
+    match trials(&arguments) {
+        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
+        Err(error) => {
+            eprintln!("tern: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
+    let world = World::build()?;
+    let mut trials = Vec::new();
+    trials.extend(front_door::trials(world));
+    trials.extend(bad_input::trials(world));
+    trials.extend(boot::trials(world));
+    trials.extend(shell::trials(world));
+    trials.extend(tables::trials(world)?);
+    // The guest's tests have names only after they have run. A filter that names one of the others saves that.
+    let filter = arguments.filter.as_deref().unwrap_or("");
+    let named = !filter.is_empty() && trials.iter().any(|trial| trial.name().contains(filter));
+    if !arguments.list && !named {
+        trials.extend(suite::trials(world));
+    }
+    Ok(trials)
+}

@@ -1,0 +1,53 @@
+//! The shell, fed with scripts as a person would type them.
+
+use crate::world::{Verdict, World};
+use libtest_mimic::Trial;
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let trials: [(&str, fn(&'static World) -> Verdict); 5] = [
+        ("the_show", the_show),
+        ("ends_with_the_last_status", ends_with_the_last_status),
+        ("exit_overrides", exit_overrides),
+        ("end_without_newline", end_without_newline),
+        ("prints_only_answers", prints_only_answers),
+    ];
+    Vec::from(trials.map(|(name, verdict)| world.trial("shell", format!("shell::{name}"), verdict)))
+}
+
+/// Programs in two languages run; one that misbehaves is reported; the system goes on.
+fn the_show(world: &'static World) -> Verdict {
+    let reply = world.script(b"ps\nrun hello-c\nrun hello-rust\ncrash fault\nps\nexit\n")?;
+    reply.check_code(0)?;
+    for task in ["sigma0", "root", "console", "shell"] {
+        if reply.out.lines().filter(|line| line.contains(task)).count() < 2 {
+            return Err(reply.failed(&format!("expected {task} in both lists of tasks")));
+        }
+    }
+    for word in ["C", "Rust", "fault"] {
+        reply.check_contains(word)?;
+    }
+    if reply.err.is_empty() { Ok(()) } else { Err(reply.failed("expected nothing on standard error")) }
+}
+
+fn ends_with_the_last_status(world: &'static World) -> Verdict {
+    world.script(b"nosuch\nhelp\n")?.check_code(0)?;
+    let reply = world.script(b"help\nnosuch\n")?;
+    if reply.code == 0 { Err(reply.failed("expected the status of the last command")) } else { Ok(()) }
+}
+
+fn exit_overrides(world: &'static World) -> Verdict {
+    world.script(b"nosuch\nexit 0\n")?.check_code(0)?;
+    world.script(b"help\nexit 42\nhelp\n")?.check_code(42)
+}
+
+fn end_without_newline(world: &'static World) -> Verdict {
+    world.script(b"exit 9")?.check_code(9)?;
+    world.script(b"")?.check_code(0)
+}
+
+fn prints_only_answers(world: &'static World) -> Verdict {
+    let reply = world.script(b"exit 0\n")?;
+    let silent = reply.out.is_empty() && reply.err.is_empty() && reply.code == 0;
+    if silent { Ok(()) } else { Err(reply.failed("expected nothing but exit code 0")) }
+}

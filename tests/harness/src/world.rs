@@ -1,0 +1,168 @@
+//! What the trials share: the built system, and ways to boot it and to ask the front door.
+
+use libtest_mimic::{Failed, Trial};
+use std::env;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+use xtask::build::{self, System};
+use xtask::guest::{End, Guest};
+use xtask::machine::Machine;
+use xtask::{Context, paths};
+
+/// Longest time for a machine that does little. Generous, for slow and busy hosts.
+pub const LIMIT: Duration = Duration::from_secs(300);
+
+/// What a trial says: nothing, or why it failed.
+pub type Verdict = Result<(), Failed>;
+
+/// The built system.
+#[derive(Debug)]
+pub struct World {
+    /// What boots.
+    pub system: System,
+    /// The large counts are asked for.
+    pub full: bool,
+}
+
+impl World {
+    /// Builds the system; it lives as long as the process.
+    pub fn build() -> xtask::Result<&'static World> {
+        let full = env::var_os("TERN_FULL").is_some_and(|value| value == "1");
+        Ok(Box::leak(Box::new(World { system: build::system()?, full })))
+    }
+
+    /// A trial of one kind.
+    pub fn trial(
+        &'static self,
+        kind: &str,
+        name: impl Into<String>,
+        verdict: impl FnOnce(&'static World) -> Verdict + Send + 'static,
+    ) -> Trial {
+        Trial::test(name, move || verdict(self)).with_kind(kind)
+    }
+
+    /// The usual machine.
+    pub fn machine(&self) -> Machine {
+        Machine::new(&self.system)
+    }
+
+    /// Runs `./tern` (its part behind the checks) with these arguments and this input.
+    pub fn tern(&self, arguments: &[&str], input: &[u8]) -> xtask::Result<Reply> {
+        let mut command = self.tern_command();
+        command.args(arguments);
+        run(command, input)
+    }
+
+    /// The command that [`World::tern`] runs.
+    pub fn tern_command(&self) -> Command {
+        let tool = env::var_os("TERN_XTASK").unwrap_or_else(|| paths::root().join("tern").into());
+        let mut command = Command::new(tool);
+        let system = self.system.kernel.parent().map(PathBuf::from).unwrap_or_default();
+        command.env(build::PREBUILT, system).env("CARGO_MANIFEST_DIR", paths::root());
+        command
+    }
+
+    /// Feeds a script to the shell.
+    pub fn script(&self, script: &[u8]) -> xtask::Result<Reply> {
+        self.tern(&["run", "--script", "-"], script)
+    }
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub struct Reply {
+    /// Its exit code; 255 if a signal ended it.
+    pub code: u8,
+    /// Its standard output.
+    pub out: String,
+    /// Its standard error.
+    pub err: String,
+}
+
+impl Reply {
+    /// Fails unless there was one line on standard error and this exit code.
+    pub fn check_refusal(&self, codes: &[u8]) -> Verdict {
+        let one_line = self.err.trim_end().lines().count() == 1 && self.err.starts_with("tern: ");
+        if one_line && codes.contains(&self.code) {
+            Ok(())
+        } else {
+            Err(self.failed("expected one clear line"))
+        }
+    }
+
+    /// Fails unless standard output contains the text.
+    pub fn check_contains(&self, text: &str) -> Verdict {
+        if self.out.contains(text) { Ok(()) } else { Err(self.failed(&format!("expected {text:?}"))) }
+    }
+
+    /// Fails unless the exit code is this one.
+    pub fn check_code(&self, code: u8) -> Verdict {
+        if self.code == code { Ok(()) } else { Err(self.failed(&format!("expected exit code {code}"))) }
+    }
+
+    /// A failure that shows everything.
+    pub fn failed(&self, why: &str) -> Failed {
+        let Reply { code, out, err } = self;
+        format!("{why}\nexit code {code}\n--- standard output\n{out}\n--- standard error\n{err}").into()
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(mut command: Command, input: &[u8]) -> xtask::Result<Reply> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = xtask::interrupt::spawn(&mut command)?;
+    let typed = input.to_vec();
+    let keyboard = child.stdin.take();
+    // Typing in another thread: a command that prints before it has read everything must not wait for us.
+    let typist = thread::spawn(move || keyboard.map(|mut keyboard| keyboard.write_all(&typed)));
+    let output = child.wait_with_output().context(|| "wait for a command".into())?;
+    let _ = typist.join();
+    Ok(reply(&output))
+}
+
+fn reply(output: &Output) -> Reply {
+    Reply {
+        code: output.status.code().map_or(255, |code| code as u8),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Boots a machine and lets it run to its end.
+pub fn boot(machine: &Machine, limit: Duration) -> xtask::Result<(End, String)> {
+    let mut guest = Guest::start(machine)?;
+    guest.limit(Some(limit));
+    let end = guest.finish();
+    Ok((end, guest.text()))
+}
+
+/// A failure that shows how a machine ended and what it said.
+pub fn failed(why: &str, end: &End, text: &str) -> Failed {
+    format!("{why}\nthe machine: {end:?}\n--- serial line\n{text}").into()
+}
+
+/// A directory that goes away with its owner.
+#[derive(Debug)]
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// Makes one.
+    pub fn create() -> xtask::Result<Scratch> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = paths::out()?.join(format!("scratch-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).context(|| format!("create {}", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
