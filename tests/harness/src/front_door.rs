@@ -65,17 +65,18 @@ fn missing_rustup(_: &'static World) -> Verdict {
 
 /// The terminal's modes are the same before and after a run, however it ends.
 fn terminal_is_restored(world: &'static World) -> Verdict {
-    for keys in ["exit 3\n", "\u{1}x", "\u{3}"] {
-        let mut session = Command::new("script");
+    // Typed slowly, as `printf` writes them. After a Ctrl-C the shell may go on, so the machine is ended too.
+    for keys in ["exit\\0403\\n\\004", "\\001x", "\\003 \\001x"] {
         let tool = world.tern_command();
         let name = tool.get_program().to_string_lossy().into_owned();
+        let session = format!("trap : INT; stty -g; '{name}' run; echo code=$?; echo; stty -g");
+        let typing = format!("for key in {keys}; do sleep 2; printf \"$key\"; done");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("({typing}) | script -qec \"$0\" /dev/null"), &session]);
         for (key, value) in tool.get_envs() {
-            session.env(key, value.unwrap_or_default());
+            command.env(key, value.unwrap_or_default());
         }
-        // The keys go in when the machine has had time to start; early ones must not be lost either.
-        let line = format!("echo; stty -g; '{name}' run; echo code=$?; echo; stty -g");
-        session.args(["-qec", &line, "/dev/null"]);
-        let reply = run(session, keys.as_bytes())?;
+        let reply = run(command, b"")?;
         let modes: Vec<&str> = reply.out.lines().map(str::trim).filter(|line| is_modes(line)).collect();
         let ended = reply.out.contains("code=");
         if !ended || modes.len() != 2 || modes[0] != modes[1] {
