@@ -14,8 +14,8 @@ pub const GUEST_TARGET: &str = "x86_64-unknown-none";
 pub const KERNEL_FLAGS: [&str; 3] =
     ["-Crelocation-model=static", "-Ccode-model=kernel", "-Cforce-frame-pointers=yes"];
 
-/// The compiler's options for user programs.
-pub const USER_FLAGS: [&str; 1] = ["-Crelocation-model=static"];
+/// The compiler's options for user programs: σ0 lies beyond the reach of 32-bit addresses.
+pub const USER_FLAGS: [&str; 1] = ["-Crelocation-model=pic"];
 
 /// What a machine boots.
 #[derive(Clone, Debug)]
