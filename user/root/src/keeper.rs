@@ -1,0 +1,39 @@
+//! The keeper: a thread that pages `mm` and gives it memory. It stands between σ0 and `mm` as `mm` stands between
+//! it and all others, with the same code.
+//!
+//! It is a thread of its own because the main thread calls `mm`, which may fault or need memory while it answers.
+
+use rt::api::wire::{interface, interface_of};
+use rt::api::{Failure, Reply, Status, console};
+use rt::frames::Upstream;
+use rt::pager::{Archive, Manager};
+use rt::sys::{Kind, Message, Uid};
+
+/// Its priority: above all whom it serves.
+const PRIORITY: u8 = 61;
+
+/// Starts it; `main` is the thread that may register tasks.
+pub fn start(main: Uid, archive: Archive) -> rt::api::Result<Uid> {
+    let body = move || -> () {
+        let mut manager = Manager::new(main, true, archive, Upstream(rt::home()));
+        rt::server::serve(|message| Some(answer(&mut manager, message)))
+    };
+    let handle = rt::thread::spawn(PRIORITY, body).map_err(Failure::Kernel)?;
+    let uid = handle.uid();
+    handle.detach();
+    Ok(uid)
+}
+
+fn answer(manager: &mut Manager<Upstream>, message: &Message) -> Reply {
+    if message.kind != Kind::Request || interface_of(message) != interface::CONSOLE {
+        return manager.answer(message);
+    }
+    // The memory manager cannot use the console server, whose pager it is.
+    match console::Request::decode(message) {
+        Ok(console::Request::Write { text, .. }) => match console::write(rt::home(), text.as_bytes()) {
+            Ok(()) => Status::Ok.into(),
+            Err(_) => Status::Busy.into(),
+        },
+        _ => Status::Denied.into(),
+    }
+}

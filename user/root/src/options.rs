@@ -1,0 +1,38 @@
+//! The boot options that are meant for `root`. The kernel has refused all that nobody knows.
+
+use alloc::string::String;
+
+/// The first program, unless `init=` names another.
+const DEFAULT: &str = "shell";
+
+/// What to start.
+#[derive(Debug)]
+pub struct Options {
+    /// Program of `init=`.
+    pub init: String,
+    /// Its arguments: `args=` with commas for spaces, then `seed=` as it is.
+    pub arguments: String,
+}
+
+impl Options {
+    /// Reads the boot command line.
+    pub fn parse(line: &str) -> Options {
+        let mut options = Options { init: String::from(DEFAULT), arguments: String::new() };
+        let mut seed = None;
+        for word in line.split_ascii_whitespace() {
+            match word.split_once('=') {
+                Some(("init", name)) if !name.is_empty() => options.init = String::from(name),
+                Some(("args", text)) => options.arguments = text.replace(',', " "),
+                Some(("seed", _)) => seed = Some(word),
+                _ => {}
+            }
+        }
+        if let Some(word) = seed {
+            if !options.arguments.is_empty() {
+                options.arguments.push(' ');
+            }
+            options.arguments.push_str(word);
+        }
+        options
+    }
+}

@@ -1,0 +1,259 @@
+//! How programs start and end.
+
+use crate::output;
+use crate::policy::{self, Policy};
+use crate::supervisor::{Awaits, Ended, Program, Supervisor, is_fatal};
+use alloc::string::String;
+use alloc::vec::Vec;
+use rt::api::memory::{self, File};
+use rt::api::process::{Answer, Crash, End, Outcome, status_of};
+use rt::api::{Failure, Name, Status};
+use rt::sys::{self, Message, Rights, TaskId, Uid};
+use rt::thread::{First, start_first};
+use rt::{println, time};
+
+impl Supervisor {
+    /// Starts a boot server; a failure is told and survived.
+    pub(crate) fn start_server(&mut self, policy: &'static Policy) {
+        if let Err(status) = self.start(policy, String::new(), TaskId::NIL) {
+            println!("root: cannot start {}: {}", policy.program, status.describe());
+            self.give_up(policy);
+        }
+    }
+
+    /// Starts a program by name, under the policy for that name.
+    pub(crate) fn start_named(&mut self, name: &Name, arguments: String, parent: TaskId) -> Result<TaskId, Status> {
+        let policy = policy::of(name.as_str());
+        // There is one of each server, and `root` has started it.
+        if policy.serves.is_some() || policy.program == policy::MEMORY_MANAGER.program {
+            return Err(Status::Denied);
+        }
+        self.start_file(name, policy, arguments, parent)
+    }
+
+    /// Starts the program of a policy.
+    pub(crate) fn start(
+        &mut self,
+        policy: &'static Policy,
+        arguments: String,
+        parent: TaskId,
+    ) -> Result<TaskId, Status> {
+        let name = Name::new(policy.program).ok_or(Status::NotFound)?;
+        self.start_file(&name, policy, arguments, parent)
+    }
+
+    fn start_file(
+        &mut self,
+        name: &Name,
+        policy: &'static Policy,
+        arguments: String,
+        parent: TaskId,
+    ) -> Result<TaskId, Status> {
+        if self.programs.len() >= policy::PROGRAMS_MAX {
+            return Err(Status::Exhausted);
+        }
+        let archive = self.archive.bytes;
+        let file = sys::abi::archive::find(archive, name.as_str()).ok_or(Status::NotFound)?;
+        let offset = file.data.as_ptr() as u64 - archive.as_ptr() as u64;
+        let file = File { offset, len: file.data.len() as u64 };
+        let quota = (self.kernel_frames * policy.kernel_share / 256).max(policy::KERNEL_FRAMES_MIN);
+        let task = sys::task_create(quota, policy.priority_max).map_err(status_of)?;
+        let thread = match self.start_in(task, policy, file, arguments.len() as u64) {
+            Ok(thread) => thread,
+            Err(status) => {
+                let _ = sys::task_destroy(task);
+                self.release(task, policy);
+                return Err(status);
+            }
+        };
+        if is_manager(policy) {
+            self.manager = thread;
+        }
+        self.programs.push(Program {
+            task,
+            name: *name,
+            policy,
+            parent,
+            is_init: false,
+            arguments,
+            holds: Vec::new(),
+        });
+        Ok(task)
+    }
+
+    fn start_in(&mut self, task: TaskId, policy: &Policy, file: File, argument: u64) -> Result<Uid, Status> {
+        let pager = self.pager_for(policy);
+        let entry = memory::register(pager, task, file, policy.pages_max).map_err(|failure| match failure {
+            Failure::Refused(status) => status,
+            _ => {
+                self.manager_failed(failure);
+                Status::Busy
+            }
+        })?;
+        let first = First { priority: policy.priority, pager, handler: self.me, entry, argument };
+        start_first(task, first).map_err(status_of)
+    }
+
+    fn pager_for(&self, policy: &Policy) -> Uid {
+        if is_manager(policy) { self.keeper } else { self.manager }
+    }
+
+    /// Gives a dead task's memory back to its pager.
+    fn release(&mut self, task: TaskId, policy: &Policy) {
+        let pager = self.pager_for(policy);
+        if pager.is_nil() {
+            return;
+        }
+        match memory::release(pager, task) {
+            Ok(()) | Err(Failure::Refused(_)) => {}
+            Err(failure) => self.manager_failed(failure),
+        }
+    }
+
+    /// Notes that the memory manager is broken. The loop deals with it, when nothing else is half done.
+    fn manager_failed(&mut self, failure: Failure) {
+        if is_fatal(failure) {
+            self.broken = Some(failure);
+        }
+    }
+
+    /// Ends a broken memory manager, and with it everything else; then all starts anew.
+    pub(crate) fn repair(&mut self) {
+        if let Some(failure) = self.broken.take()
+            && let Some(index) = self.programs.iter().position(|program| is_manager(program.policy))
+        {
+            println!("root: the memory manager does not answer: {failure}");
+            self.end(index, End::Killed);
+        }
+    }
+
+    /// An exception of a program ends it.
+    pub(crate) fn crashed(&mut self, message: &Message) {
+        let [vector, _, ip, _, _, _, task, address] = message.words;
+        if let Some(index) = self.programs.iter().position(|program| program.task == TaskId(task)) {
+            self.end(index, End::Crashed(Crash { vector, ip, address }));
+        }
+    }
+
+    /// Ends a program and cleans up behind it.
+    pub(crate) fn end(&mut self, index: usize, end: End) {
+        let program = self.programs.remove(index);
+        let Program { task, policy, .. } = program;
+        if is_manager(policy) {
+            self.manager = Uid::NIL;
+        }
+        self.names.retain(|binding| binding.task != task);
+        if policy.serves == Some(rt::api::console::NAME) {
+            output::use_console(Uid::NIL);
+        }
+        self.pending.retain(|pending| pending.task != task);
+        self.ended.retain(|ended| ended.parent != task);
+        let outcome = usage(task, end);
+        // Fails only if the task is gone, which is what is wanted.
+        let _ = sys::task_destroy(task);
+        self.staged.retain(|thread, _| sys::thread_info(*thread).is_ok());
+        for fpage in &program.holds {
+            // Whomever the driver gave it to loses it, too.
+            let _ = sys::flush(fpage.with_rights(Rights::RWX));
+        }
+        self.tell(&program, end);
+        self.release(task, policy);
+        self.report(&program, outcome);
+        self.follow_up(&program, end);
+    }
+
+    fn tell(&self, program: &Program, end: End) {
+        let (name, number) = (program.name, program.task.number());
+        match end {
+            End::Crashed(crash) => println!("root: {name} (task {number}) crashed: {crash}"),
+            End::Exited(status) if is_vital(program.policy) => {
+                println!("root: {name} (task {number}) ended with status {status}");
+            }
+            End::Killed if is_vital(program.policy) => println!("root: {name} (task {number}) was killed"),
+            End::Exited(_) | End::Killed => {}
+        }
+    }
+
+    /// Tells the parent how a program ended, now or when it asks.
+    fn report(&mut self, program: &Program, outcome: Outcome) {
+        let (task, parent) = (program.task, program.parent);
+        let is_awaited = |awaits: &Awaits| matches!(awaits, Awaits::End { task: awaited, .. } if *awaited == task);
+        if self.pending.iter().any(|pending| is_awaited(&pending.awaits)) {
+            self.answer_pending(|pending| is_awaited(&pending.awaits), &Answer::Ended(outcome).into());
+        } else if self.programs.iter().any(|other| other.task == parent) && self.ended.len() < policy::PENDING_MAX {
+            self.ended.push(Ended { task, parent, outcome });
+        }
+    }
+
+    /// Restarts what must not stay down; ends the system with its first program.
+    fn follow_up(&mut self, program: &Program, end: End) {
+        if program.is_init {
+            output::end(match end {
+                End::Exited(status) => status,
+                End::Crashed(_) => 139,
+                End::Killed => 137,
+            });
+        }
+        if !is_vital(program.policy) {
+            return;
+        }
+        if !self.may_restart(program.policy.program) {
+            println!("root: {} crashes too often and stays down", program.name);
+            if is_manager(program.policy) {
+                output::end(1);
+            }
+            self.give_up(program.policy);
+        } else if is_manager(program.policy) {
+            // Its memory went with it, so nobody else can go on.
+            println!("root: starting everything anew");
+            while let Some(other) = self.programs.pop() {
+                let _ = sys::task_destroy(other.task);
+            }
+            self.names.clear();
+            self.pending.clear();
+            self.ended.clear();
+            self.staged.clear();
+            output::use_console(Uid::NIL);
+            self.start_system();
+        } else {
+            self.start_server(program.policy);
+        }
+    }
+
+    /// Counts a restart; false if there were too many lately.
+    fn may_restart(&mut self, program: &'static str) -> bool {
+        let now = time::now_ns();
+        let times = self.restarts.entry(program).or_default();
+        times.retain(|time| now - time < policy::RESTARTS_NS);
+        times.push(now);
+        times.len() <= policy::RESTARTS_MAX
+    }
+
+    /// Nobody will serve this name: those who wait for it learn that.
+    fn give_up(&mut self, policy: &Policy) {
+        let is_for = |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if Some(name.as_str()) == policy.serves);
+        self.answer_pending(|pending| is_for(&pending.awaits), &Status::NotFound.into());
+    }
+}
+
+/// What a task used, counted just before its end.
+fn usage(task: TaskId, end: End) -> Outcome {
+    let mut outcome = Outcome { end, cpu_ns: 0, faults: sys::task_info(task).map_or(0, |info| info.faults) };
+    let mut thread = Uid::NIL;
+    while let Ok(next) = sys::thread_next(task, thread)
+        && !next.is_nil()
+    {
+        outcome.cpu_ns += sys::thread_info(next).map_or(0, |info| info.cpu_ns);
+        thread = next;
+    }
+    outcome
+}
+
+/// Whether the system restarts the program.
+fn is_vital(policy: &Policy) -> bool {
+    policy.serves.is_some() || is_manager(policy)
+}
+
+fn is_manager(policy: &Policy) -> bool {
+    policy.program == policy::MEMORY_MANAGER.program
+}

@@ -1,0 +1,234 @@
+//! What programs ask `root` for: names, programs, devices.
+
+use crate::output;
+use crate::policy;
+use crate::supervisor::{Awaits, Binding, Pending, Supervisor};
+use alloc::string::String;
+use rt::api::memory::Statistics;
+use rt::api::process::{Answer, End, MemoryEntry, Request, TaskEntry, ThreadEntry, status_of};
+use rt::api::wire::{interface, interface_of};
+use rt::api::{Name, Reply, Status, console, memory, names, sigma0};
+use rt::pager::REFUSAL;
+use rt::sys::abi::Space;
+use rt::sys::{self, Fpage, Kind, Message, TaskId, Uid};
+use rt::time;
+
+/// What the loop does with a request.
+type Decision = Result<Option<Reply>, Status>;
+
+fn now(reply: impl Into<Reply>) -> Decision {
+    Ok(Some(reply.into()))
+}
+
+impl Supervisor {
+    /// The answer to a message, unless there is none (yet).
+    pub(crate) fn handle(&mut self, message: &Message) -> Option<Reply> {
+        match message.kind {
+            // Nobody is paged by the main thread: a program must have asked for it.
+            Kind::Fault => Some(REFUSAL),
+            Kind::Exception => {
+                self.crashed(message);
+                None
+            }
+            Kind::Request => self.request(message).unwrap_or_else(|status| Some(status.into())),
+            Kind::Reply | Kind::Interrupt => None,
+        }
+    }
+
+    fn request(&mut self, message: &Message) -> Decision {
+        let client = message.sender;
+        let index = self.program_of(client).ok_or(Status::Denied)?;
+        self.pending.retain(|pending| pending.client != client);
+        match interface_of(message) {
+            interface::NAMES => match names::Request::decode(message)? {
+                names::Request::Register(name) => self.register(index, client, name),
+                names::Request::Resolve(name) => self.resolve(index, client, name),
+            },
+            interface::MEMORY => match memory::Request::decode(message)? {
+                memory::Request::Resource(wanted) => self.resource(index, wanted),
+                _ => Err(Status::Denied),
+            },
+            interface::PROCESS => self.process(index, client, Request::decode(message)?),
+            _ => Err(Status::BadRequest),
+        }
+    }
+
+    fn register(&mut self, index: usize, server: Uid, name: Name) -> Decision {
+        let program = &self.programs[index];
+        let is_reserved = policy::SERVERS.iter().any(|policy| policy.serves == Some(name.as_str()));
+        if is_reserved && program.policy.serves != Some(name.as_str()) {
+            return Err(Status::Denied);
+        }
+        if self.names.iter().any(|binding| binding.name == name && binding.task != program.task) {
+            return Err(Status::Taken);
+        }
+        if self.names.len() >= policy::PENDING_MAX {
+            return Err(Status::Exhausted);
+        }
+        self.names.retain(|binding| binding.name != name);
+        self.names.push(Binding { name, server, task: program.task });
+        if name.as_str() == console::NAME {
+            output::use_console(server);
+        }
+        let is_awaited = |pending: &Pending| matches!(pending.awaits, Awaits::Name(awaited) if awaited == name);
+        self.answer_pending(is_awaited, &names::resolved(server));
+        now(Status::Ok)
+    }
+
+    fn resolve(&mut self, index: usize, client: Uid, name: Name) -> Decision {
+        if let Some(binding) = self.names.iter().find(|binding| binding.name == name) {
+            return now(names::resolved(binding.server));
+        }
+        let is_starting = self.programs.iter().any(|program| program.policy.serves == Some(name.as_str()));
+        if !is_starting {
+            return Err(Status::NotFound);
+        }
+        self.wait(index, client, Awaits::Name(name))
+    }
+
+    fn wait(&mut self, index: usize, client: Uid, awaits: Awaits) -> Decision {
+        if self.pending.len() >= policy::PENDING_MAX {
+            return Err(Status::Busy);
+        }
+        self.pending.push(Pending { client, task: self.programs[index].task, awaits });
+        Ok(None)
+    }
+
+    /// Hands a device to a program that may have it. It goes through `root`'s own space, so that it can be taken back.
+    fn resource(&mut self, index: usize, wanted: Fpage) -> Decision {
+        let program = &mut self.programs[index];
+        if !program.policy.resources.contains(&wanted) {
+            return Err(Status::Denied);
+        }
+        let window = match wanted.space() {
+            Some(Space::Memory) => rt::frames::reserve(wanted.log2()).ok_or(Status::Exhausted)?,
+            _ => wanted,
+        };
+        memory::resource(rt::home(), wanted, window).map_err(|_| Status::Busy)?;
+        program.holds.push(window);
+        now(memory::Answer::Resource(window))
+    }
+
+    fn process(&mut self, index: usize, client: Uid, request: Request) -> Decision {
+        match request {
+            Request::Arguments { from } => {
+                let all = self.programs[index].arguments.as_bytes();
+                now(Answer::Arguments { all, from })
+            }
+            Request::Exit(status) => {
+                self.end(index, End::Exited(status));
+                Ok(None)
+            }
+            Request::Stage { offset, text } => self.stage(client, offset, text.as_bytes()),
+            Request::Start { name, arguments_len } => {
+                let staged = self.staged.remove(&client).unwrap_or_default();
+                let arguments = staged.get(..arguments_len).ok_or(Status::BadRequest)?;
+                let arguments = String::from_utf8(arguments.into()).map_err(|_| Status::BadRequest)?;
+                let parent = self.programs[index].task;
+                now(Answer::Started(self.start_named(&name, arguments, parent)?))
+            }
+            Request::Wait { task, patience_ms } => self.wait_for_end(index, client, task, patience_ms),
+            Request::Kill(task) => self.kill(index, task),
+            Request::TaskAt(place) => now(Answer::Task(self.task_at(place)?)),
+            Request::ThreadAfter(task, previous) => now(Answer::Thread(self.thread_after(task, previous)?)),
+            Request::Memory => now(Answer::Memory(self.memory()?)),
+        }
+    }
+
+    fn stage(&mut self, client: Uid, offset: usize, text: &[u8]) -> Decision {
+        if self.staged.len() >= policy::PENDING_MAX && !self.staged.contains_key(&client) {
+            return Err(Status::Busy);
+        }
+        let staged = self.staged.entry(client).or_default();
+        if offset > staged.len() {
+            return Err(Status::BadRequest);
+        }
+        staged.truncate(offset);
+        staged.extend(text);
+        now(Status::Ok)
+    }
+
+    fn wait_for_end(&mut self, index: usize, client: Uid, task: TaskId, patience_ms: u64) -> Decision {
+        let parent = self.programs[index].task;
+        if let Some(at) = self.ended.iter().position(|ended| ended.task == task && ended.parent == parent) {
+            return now(Answer::Ended(self.ended.remove(at).outcome));
+        }
+        if !self.programs.iter().any(|program| program.task == task && program.parent == parent) {
+            return Err(Status::NotFound);
+        }
+        let deadline_ns = match patience_ms {
+            u64::MAX => None,
+            ms => Some(time::now_ns().saturating_add(ms.saturating_mul(1_000_000))),
+        };
+        self.wait(index, client, Awaits::End { task, deadline_ns })
+    }
+
+    fn kill(&mut self, index: usize, task: TaskId) -> Decision {
+        if task == self.own_task || task == self.sigma0_task {
+            return Err(Status::Denied);
+        }
+        let killer = &self.programs[index];
+        let (own, is_operator) = (killer.task, killer.policy.is_operator);
+        let victim = self.programs.iter().position(|program| program.task == task).ok_or(Status::NotFound)?;
+        if !is_operator && self.programs[victim].parent != own && task != own {
+            return Err(Status::Denied);
+        }
+        self.end(victim, End::Killed);
+        now(Status::Ok)
+    }
+
+    /// σ0, `root`, then the programs in the order of their start.
+    fn task_at(&self, place: u64) -> Result<TaskEntry, Status> {
+        if place == 0 {
+            return sigma0::usage(rt::home()).map(|(task, _)| task).map_err(|_| Status::Busy);
+        }
+        let (task, name) = match place {
+            1 => (self.own_task, Name::new("root").ok_or(Status::NotFound)?),
+            _ => {
+                let program = self.programs.get(place as usize - 2).ok_or(Status::NotFound)?;
+                (program.task, program.name)
+            }
+        };
+        let info = sys::task_info(if place == 1 { TaskId::NIL } else { task }).map_err(status_of)?;
+        Ok(TaskEntry {
+            task,
+            name,
+            quota: info.quota,
+            used: info.used,
+            pages: info.pages,
+            threads: info.threads,
+            faults: info.faults,
+            priority_max: info.priority_max,
+        })
+    }
+
+    fn thread_after(&self, task: TaskId, previous: Uid) -> Result<ThreadEntry, Status> {
+        if task == self.sigma0_task {
+            let (_, thread) = sigma0::usage(rt::home()).map_err(|_| Status::Busy)?;
+            return if previous.is_nil() { Ok(thread) } else { Err(Status::NotFound) };
+        }
+        let of = if task == self.own_task { TaskId::NIL } else { task };
+        let uid = sys::thread_next(of, previous).map_err(status_of)?;
+        if uid.is_nil() {
+            return Err(Status::NotFound);
+        }
+        let info = sys::thread_info(uid).map_err(status_of)?;
+        Ok(ThreadEntry {
+            uid,
+            state: info.state,
+            priority: info.priority,
+            cpu_ns: info.cpu_ns,
+            ip: info.ip,
+            faults: info.faults,
+        })
+    }
+
+    fn memory(&self) -> Result<MemoryEntry, Status> {
+        let own = sys::task_info(TaskId::NIL).map_err(status_of)?;
+        Ok(MemoryEntry {
+            machine: memory::statistics(rt::home()).map_err(|_| Status::Busy)?,
+            manager: memory::statistics(self.manager).map_err(|_| Status::Busy)?,
+            kernel: Statistics { total: self.kernel_frames, free: own.quota.saturating_sub(own.used) },
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! The state of `root` and its loop.
+//!
+//! The loop never waits for a program: a request that cannot be answered yet is kept in `pending`, at most one per
+//! client thread, since a thread that asks again has given up its former request.
+
+use crate::options::Options;
+use crate::policy::{self, Policy};
+use crate::{keeper, output};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use rt::api::process::{Answer, Outcome};
+use rt::api::{Failure, Name, Reply, Result};
+use rt::pager::Archive;
+use rt::sys::{self, Error, Fpage, TaskId, Timeout, Uid};
+use rt::{println, server, time};
+
+/// Everything that `root` knows.
+#[derive(Debug)]
+pub struct Supervisor {
+    pub(crate) me: Uid,
+    pub(crate) own_task: TaskId,
+    pub(crate) sigma0_task: TaskId,
+    pub(crate) archive: Archive,
+    pub(crate) options: Options,
+    /// Quota at the start, from which the programs' shares are taken.
+    pub(crate) kernel_frames: u64,
+    pub(crate) keeper: Uid,
+    /// The memory manager's thread; nil while there is none.
+    pub(crate) manager: Uid,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) ended: Vec<Ended>,
+    pub(crate) names: Vec<Binding>,
+    pub(crate) pending: Vec<Pending>,
+    /// Arguments for the next program that a thread starts.
+    pub(crate) staged: BTreeMap<Uid, Vec<u8>>,
+    /// The memory manager failed in this way, and nothing has been done about it yet.
+    pub(crate) broken: Option<Failure>,
+    /// When each server was restarted lately.
+    pub(crate) restarts: BTreeMap<&'static str, Vec<u64>>,
+}
+
+/// A running program.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub task: TaskId,
+    pub name: Name,
+    pub policy: &'static Policy,
+    /// The task that started it; nil: `root`.
+    pub parent: TaskId,
+    /// Its end is the end of the system.
+    pub is_init: bool,
+    pub arguments: String,
+    /// Devices that were handed to it.
+    pub holds: Vec<Fpage>,
+}
+
+/// A program that ended, until its parent asks how.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub task: TaskId,
+    pub parent: TaskId,
+    pub outcome: Outcome,
+}
+
+/// A name and who serves it.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    pub name: Name,
+    pub server: Uid,
+    pub task: TaskId,
+}
+
+/// A request that waits for something.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub client: Uid,
+    pub task: TaskId,
+    pub awaits: Awaits,
+}
+
+/// What a request waits for.
+#[derive(Debug)]
+pub(crate) enum Awaits {
+    /// A server of this name.
+    Name(Name),
+    /// The end of a program, or this time.
+    End { task: TaskId, deadline_ns: Option<u64> },
+}
+
+impl Supervisor {
+    /// The state at the start, with a keeper but no programs.
+    pub fn new(options: Options) -> Result<Supervisor> {
+        let identity = sys::identity();
+        let archive = rt::pager::archive(rt::home())?;
+        let (sigma0, _) = rt::api::sigma0::usage(rt::home())?;
+        let keeper = keeper::start(identity.uid, archive)?;
+        let own = sys::task_info(TaskId::NIL).map_err(Failure::Kernel)?;
+        Ok(Supervisor {
+            me: identity.uid,
+            own_task: identity.task,
+            sigma0_task: sigma0.task,
+            archive,
+            options,
+            kernel_frames: own.quota - own.used,
+            keeper,
+            manager: Uid::NIL,
+            programs: Vec::new(),
+            ended: Vec::new(),
+            names: Vec::new(),
+            pending: Vec::new(),
+            staged: BTreeMap::new(),
+            broken: None,
+            restarts: BTreeMap::new(),
+        })
+    }
+
+    /// Starts the memory manager, the boot servers and the first program.
+    pub fn start_system(&mut self) {
+        let started = self.start(&policy::MEMORY_MANAGER, String::new(), TaskId::NIL);
+        if let Err(status) = started {
+            println!("root: cannot start the memory manager: {}", status.describe());
+            output::end(1);
+        }
+        for policy in &policy::SERVERS {
+            self.start_server(policy);
+        }
+        let init = self.options.init.clone();
+        let arguments = self.options.arguments.clone();
+        let started = match Name::new(&init) {
+            Some(name) => self.start_named(&name, arguments, TaskId::NIL),
+            None => Err(rt::api::Status::NotFound),
+        };
+        match started {
+            Ok(task) => self.programs.iter_mut().for_each(|program| program.is_init |= program.task == task),
+            Err(status) => {
+                println!("tern: cannot start the first program {init:?}: {}", status.describe());
+                output::end(127);
+            }
+        }
+    }
+
+    /// Serves until the machine is switched off.
+    pub fn run(&mut self) -> ! {
+        loop {
+            self.repair();
+            let timeout = self.expire();
+            if let Ok(message) = sys::receive(Uid::ANY, timeout)
+                && let Some(reply) = self.handle(&message)
+            {
+                // Who does not wait for its answer any more does not get it.
+                let _ = server::reply(message.sender, &reply);
+            }
+        }
+    }
+
+    /// Answers requests whose time is over; returns how long until the next.
+    fn expire(&mut self) -> Timeout {
+        let now = time::now_ns();
+        let deadline = |pending: &Pending| match pending.awaits {
+            Awaits::End { deadline_ns, .. } => deadline_ns,
+            Awaits::Name(_) => None,
+        };
+        self.pending.retain(|pending| {
+            let is_over = deadline(pending).is_some_and(|at| at <= now);
+            if is_over {
+                let _ = server::reply(pending.client, &Answer::Running.into());
+            }
+            !is_over
+        });
+        match self.pending.iter().filter_map(deadline).min() {
+            Some(at) => Timeout::from_us((at - now) / 1000 + 1),
+            None => Timeout::NEVER,
+        }
+    }
+
+    /// Answers everybody who waits for what `select` accepts.
+    pub(crate) fn answer_pending(&mut self, select: impl Fn(&Pending) -> bool, reply: &Reply) {
+        self.pending.retain(|pending| {
+            let selected = select(pending);
+            if selected {
+                let _ = server::reply(pending.client, reply);
+            }
+            !selected
+        });
+    }
+
+    /// The program that a thread belongs to.
+    pub(crate) fn program_of(&self, thread: Uid) -> Option<usize> {
+        let task = sys::thread_info(thread).ok()?.task;
+        self.programs.iter().position(|program| program.task == task)
+    }
+}
+
+/// Whether a call failed because the memory manager itself is broken.
+pub(crate) fn is_fatal(failure: Failure) -> bool {
+    matches!(failure, Failure::Garbled | Failure::Kernel(Error::NoSuch | Error::PartnerDied))
+}

@@ -1,0 +1,162 @@
+//! Memory by ownership: a [`Block`] from the manager above, cut into [`Frame`]s, [`Shared`] with clients.
+//!
+//! The types carry the proof: a `Frame` is mapped nowhere else, so its bytes can be written; a `Shared` one can only
+//! be mapped again or taken back with a flush, which makes it a `Frame` again. This rests on the memory server's
+//! promise to hand out each piece of memory once; a task that cannot trust its memory server can trust nothing.
+#![allow(unsafe_code)]
+
+use crate::layout::BLOCKS;
+use alloc::vec::Vec;
+use core::ptr::with_exposed_provenance_mut;
+use core::sync::atomic::{AtomicU64, Ordering};
+use sys::abi::PAGE_SIZE;
+use sys::{Fpage, Rights, Uid};
+
+/// Log2 of the size of a frame.
+pub const FRAME_LOG2: u32 = 12;
+
+/// `1 << log2` bytes of contiguous memory that belong to this program alone.
+#[derive(Debug)]
+pub struct Block {
+    address: u64,
+    physical: u64,
+    log2: u32,
+}
+
+/// Where blocks come from.
+pub trait Supply {
+    /// A new block of `1 << log2` bytes, if there is one left.
+    fn block(&mut self, log2: u32) -> Option<Block>;
+
+    /// How much is left, in bytes, as far as the supply knows.
+    fn left(&self) -> u64 {
+        0
+    }
+}
+
+impl Block {
+    /// Takes possession of memory.
+    ///
+    /// # Safety
+    ///
+    /// The memory is mapped at `address` for reading and writing, and nothing else uses it.
+    pub(crate) unsafe fn claim(address: u64, physical: u64, log2: u32) -> Block {
+        Block { address, physical, log2 }
+    }
+
+    /// Its address, which the caller may use as it likes.
+    pub(crate) fn into_address(self) -> u64 {
+        self.address
+    }
+
+    /// Gives the block away: the flexpage to map, and the physical address.
+    pub fn into_fpage(self) -> (Fpage, u64) {
+        (Fpage::memory(self.address, self.log2, Rights::RWX), self.physical)
+    }
+
+    fn into_frames(self) -> impl Iterator<Item = Frame> {
+        let end = self.address + (1 << self.log2);
+        (self.address..end).step_by(PAGE_SIZE as usize).map(Frame)
+    }
+}
+
+/// A memory server as a source of blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Upstream(pub Uid);
+
+impl Supply for Upstream {
+    fn block(&mut self, log2: u32) -> Option<Block> {
+        let window = reserve(log2)?;
+        let physical = api::memory::pages(self.0, window).ok()?;
+        // SAFETY: the window was reserved for this block, and the server hands out memory once.
+        Some(unsafe { Block::claim(window.base(), physical, log2) })
+    }
+}
+
+/// Address space for a block or a window onto a device. It is never reused: there is plenty.
+pub fn reserve(log2: u32) -> Option<Fpage> {
+    static NEXT: AtomicU64 = AtomicU64::new(BLOCKS.start);
+    let size = 1 << log2;
+    let advance = |next: u64| {
+        let base = next.next_multiple_of(size);
+        (base + size <= BLOCKS.end).then_some(base + size)
+    };
+    let before = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, advance).ok()?;
+    Some(Fpage::memory(before.next_multiple_of(size), log2, Rights::RWX))
+}
+
+/// A page of memory that is mapped here and nowhere else.
+#[derive(Debug)]
+pub struct Frame(u64);
+
+impl Frame {
+    /// Its bytes. What an earlier owner left there is still there.
+    pub fn bytes_mut(&mut self) -> &mut [u8; PAGE_SIZE as usize] {
+        // SAFETY: the frame is mapped at this address, writable, and by the type's invariant nobody else uses it.
+        unsafe { &mut *with_exposed_provenance_mut(self.0 as usize) }
+    }
+
+    /// Allows it to be mapped to others.
+    pub fn share(self) -> Shared {
+        Shared(self.0)
+    }
+}
+
+/// A page of memory that others may use.
+#[derive(Debug)]
+pub struct Shared(u64);
+
+impl Shared {
+    /// The flexpage to map.
+    pub fn fpage(&self, rights: Rights) -> Fpage {
+        Fpage::memory(self.0, FRAME_LOG2, rights)
+    }
+
+    /// Takes it back from everybody.
+    pub fn reclaim(self) -> Frame {
+        // A flush of one's own page cannot fail; if it did the frame would be lost rather than used twice.
+        let flushed = sys::flush(self.fpage(Rights::RWX));
+        assert!(flushed.is_ok(), "flush failed");
+        Frame(self.0)
+    }
+}
+
+/// Free frames, and where more come from.
+#[derive(Debug)]
+pub struct Pool<S> {
+    /// Where blocks come from.
+    pub supply: S,
+    free: Vec<Frame>,
+    total: u64,
+}
+
+/// Log2 of the blocks that a pool asks for first, and falls back from if there is none.
+const CHUNK_LOG2: u32 = 21;
+
+impl<S: Supply> Pool<S> {
+    /// An empty pool.
+    pub const fn new(supply: S) -> Pool<S> {
+        Pool { supply, free: Vec::new(), total: 0 }
+    }
+
+    /// A frame, if there is one left anywhere.
+    pub fn take(&mut self) -> Option<Frame> {
+        if self.free.is_empty() {
+            let block = (FRAME_LOG2..=CHUNK_LOG2).rev().find_map(|log2| self.supply.block(log2))?;
+            self.free.extend(block.into_frames());
+            self.total += self.free.len() as u64;
+        }
+        self.free.pop()
+    }
+
+    /// Returns a frame.
+    pub fn put(&mut self, frame: Frame) {
+        self.free.push(frame);
+    }
+
+    /// How much memory the pool has, handed out or not.
+    pub fn statistics(&self) -> api::memory::Statistics {
+        let bytes = |frames: u64| frames * PAGE_SIZE;
+        api::memory::Statistics { total: bytes(self.total), free: bytes(self.free.len() as u64) + self.supply.left() }
+    }
+}

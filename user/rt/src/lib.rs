@@ -1,0 +1,40 @@
+//! The runtime of Tern's programs, for `no_std` Rust with `alloc`.
+//!
+//! A program says `rt::entry!(main);` and has a heap, threads, time, [`println!`] and the `log` macros. In reading
+//! order: [`layout`] draws the address space, [`start`] is what runs before `main`, [`io`] is how bytes get out and
+//! in, [`server`] is the loop of a server. The lower half of the list is for memory managers: [`frames`] owns
+//! memory, [`image`] reads program files, [`pager`] puts both together; [`boot`] is σ0's.
+//!
+//! `unsafe` is allowed here, module by module: [`start`] and [`thread`] (assembly), [`heap`], [`time`] (a page the
+//! kernel provides), [`frames`] and [`boot`] (memory that the kernel says is ours), [`device`] (ports). Servers and
+//! programs have none.
+
+#![no_std]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+pub mod layout;
+pub mod start;
+
+pub mod io;
+mod logger;
+mod panic;
+
+pub mod heap;
+pub mod server;
+pub mod sync;
+pub mod thread;
+pub mod time;
+
+pub mod device;
+pub mod frames;
+pub mod image;
+pub mod pager;
+
+pub mod boot;
+
+pub use api;
+pub use log;
+pub use start::{argument_text, arguments, exit, home, own_pager, set_hooks};
+pub use sys;

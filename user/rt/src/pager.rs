@@ -1,0 +1,229 @@
+//! A pager: fills the pages of tasks that start with nothing.
+//!
+//! [`Space`] is what a pager knows of one task; [`Manager`] serves the memory interface for many of them. Three
+//! programs page with this code, each with frames from the one above it: σ0 pages `root`, a thread of `root`
+//! pages `mm`, `mm` pages all others.
+//!
+//! A fault is answered with the page, or refused: then the kernel makes an exception of it. A page that is
+//! there already is mapped again, so a fault that two threads raise together is no problem.
+
+use crate::frames::{FRAME_LOG2, Frame, Pool, Shared, Supply};
+use crate::image::Image;
+use crate::layout;
+use alloc::collections::BTreeMap;
+use api::memory::{Answer, File, Request};
+use api::wire::{UNRESOLVABLE, interface};
+use api::{Reply, Status};
+use core::hint::black_box;
+use sys::abi::{PAGE_SIZE, USER_END};
+use sys::{Fpage, Kind, Message, Rights, TaskId, Uid};
+
+/// A page fault, as the kernel tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// Where.
+    pub address: u64,
+    /// What the thread wanted to do.
+    pub access: Rights,
+    /// In which task.
+    pub task: TaskId,
+}
+
+impl Fault {
+    /// Reads a message of [`Kind::Fault`].
+    pub fn decode(message: &Message) -> Fault {
+        let access = Rights((message.words[0] & 7) as u8);
+        Fault { address: message.words[0] & !7, access, task: TaskId(message.words[2]) }
+    }
+}
+
+/// The answer to a fault that is not resolved.
+pub const REFUSAL: Reply = Reply { label: UNRESOLVABLE, words: [0; 8], item: None };
+
+/// The boot archive as a task sees it: a window onto the pager's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Archive {
+    /// Its bytes, in the pager.
+    pub bytes: &'static [u8],
+    /// Where it begins in the task.
+    pub address: u64,
+}
+
+impl Archive {
+    /// The largest piece around a page that can be mapped at once, if the address is in the archive.
+    fn piece(&self, address: u64) -> Option<(Fpage, u64)> {
+        let source = self.bytes.as_ptr() as u64;
+        let offset = address.checked_sub(self.address & !(PAGE_SIZE - 1))?;
+        let page = ((source & !(PAGE_SIZE - 1)) + offset) & !(PAGE_SIZE - 1);
+        let end = (source + self.bytes.len() as u64).next_multiple_of(PAGE_SIZE);
+        if page >= end {
+            return None;
+        }
+        // The page must be here before it can be mapped on.
+        black_box(self.bytes[(page.max(source) - source) as usize]);
+        let fits = |log2: &u32| {
+            let base = page >> log2 << log2;
+            base >= source & !(PAGE_SIZE - 1)
+                && base + (1 << log2) <= end
+                && (page ^ address) & ((1 << log2) - 1) & !(PAGE_SIZE - 1) == 0
+        };
+        let log2 = (FRAME_LOG2..=30).rev().find(fits)?;
+        Some((Fpage::memory(page, log2, Rights::R), address >> log2 << log2))
+    }
+}
+
+/// What a pager knows of a task.
+#[derive(Debug)]
+pub struct Space {
+    image: Image,
+    pages: BTreeMap<u64, Shared>,
+    pages_max: u64,
+    archive: Option<Archive>,
+}
+
+impl Space {
+    /// The space of a task that runs a program; nothing is mapped yet.
+    pub fn new(image: Image, pages_max: u64) -> Space {
+        Space { image, pages: BTreeMap::new(), pages_max, archive: None }
+    }
+
+    /// Lets the task read the boot archive.
+    pub fn show(&mut self, archive: Archive) {
+        self.archive = Some(archive);
+    }
+
+    /// What to answer to a fault.
+    pub fn resolve<S: Supply>(&mut self, fault: Fault, pool: &mut Pool<S>) -> Reply {
+        match self.find(fault, pool) {
+            Some((fpage, hot_spot)) => Reply::item(&[], fpage, hot_spot),
+            None => REFUSAL,
+        }
+    }
+
+    fn find<S: Supply>(&mut self, fault: Fault, pool: &mut Pool<S>) -> Option<(Fpage, u64)> {
+        let address = fault.address & !(PAGE_SIZE - 1);
+        if address >= USER_END {
+            return None;
+        }
+        let part = self.image.page(address);
+        let rights = match part {
+            Some(part) => part.rights,
+            None if layout::is_zero_filled(address) => Rights::RW,
+            None => return self.archive?.piece(address).filter(|_| fault.access == Rights::R),
+        };
+        if !rights.has(fault.access) {
+            return None;
+        }
+        if let Some(page) = self.pages.get(&address) {
+            return Some((page.fpage(rights), address));
+        }
+        if self.pages.len() as u64 >= self.pages_max {
+            return None;
+        }
+        let mut frame = pool.take()?;
+        let bytes = frame.bytes_mut();
+        bytes.fill(0);
+        if let Some(part) = part {
+            bytes[part.at..part.at + part.bytes.len()].copy_from_slice(part.bytes);
+        }
+        let page = self.pages.entry(address).or_insert(frame.share());
+        Some((page.fpage(rights), address))
+    }
+
+    /// Takes all frames back.
+    pub fn dissolve(self) -> impl Iterator<Item = Frame> {
+        self.pages.into_values().map(Shared::reclaim)
+    }
+}
+
+/// A memory server.
+#[derive(Debug)]
+pub struct Manager<S> {
+    /// Who may register tasks.
+    authority: Uid,
+    /// Whether its clients are memory managers, who get blocks and the archive.
+    is_stacked: bool,
+    archive: Archive,
+    pool: Pool<S>,
+    spaces: BTreeMap<TaskId, Space>,
+}
+
+impl<S: Supply> Manager<S> {
+    /// A manager without tasks.
+    pub fn new(authority: Uid, is_stacked: bool, archive: Archive, supply: S) -> Manager<S> {
+        Manager { authority, is_stacked, archive, pool: Pool::new(supply), spaces: BTreeMap::new() }
+    }
+
+    /// The answer to a message.
+    pub fn answer(&mut self, message: &Message) -> Reply {
+        match message.kind {
+            Kind::Fault => self.fault(Fault::decode(message)),
+            Kind::Request if api::wire::interface_of(message) == interface::MEMORY => {
+                let reply = Request::decode(message).and_then(|request| self.request(message.sender, request));
+                reply.unwrap_or_else(Reply::from)
+            }
+            _ => Status::BadRequest.into(),
+        }
+    }
+
+    fn fault(&mut self, fault: Fault) -> Reply {
+        match self.spaces.get_mut(&fault.task) {
+            Some(space) => space.resolve(fault, &mut self.pool),
+            None => REFUSAL,
+        }
+    }
+
+    fn request(&mut self, sender: Uid, request: Request) -> Result<Reply, Status> {
+        match request {
+            Request::Register { task, file, pages_max } if sender == self.authority => {
+                self.register(task, file, pages_max)
+            }
+            Request::Release(task) if sender == self.authority => {
+                let space = self.spaces.remove(&task).ok_or(Status::NotFound)?;
+                for frame in space.dissolve() {
+                    self.pool.put(frame);
+                }
+                Ok(Status::Ok.into())
+            }
+            Request::Statistics => Ok(Answer::Statistics(self.pool.statistics()).into()),
+            Request::Pages { log2 } if self.is_stacked => {
+                self.client(sender)?;
+                let (block, physical) = self.pool.supply.block(log2).ok_or(Status::Exhausted)?.into_fpage();
+                // Granted, so that this manager stays out of the mapping and pays nothing for it.
+                let block = block.with_rights(block.rights().or(Rights::GRANT));
+                Ok(Answer::Pages { block, physical }.into())
+            }
+            Request::Archive if self.is_stacked => {
+                let archive = self.archive;
+                self.client(sender)?.show(archive);
+                Ok(Answer::Archive { address: archive.address, len: archive.bytes.len() as u64 }.into())
+            }
+            _ => Err(Status::Denied),
+        }
+    }
+
+    fn register(&mut self, task: TaskId, file: File, pages_max: u64) -> Result<Reply, Status> {
+        let end = file.offset.checked_add(file.len).ok_or(Status::BadRequest)?;
+        let bytes: &'static [u8] =
+            self.archive.bytes.get(file.offset as usize..end as usize).ok_or(Status::BadRequest)?;
+        let image = Image::parse(bytes)?;
+        let entry = image.entry();
+        if self.spaces.contains_key(&task) {
+            return Err(Status::Taken);
+        }
+        self.spaces.insert(task, Space::new(image, pages_max));
+        Ok(Answer::Registered(entry).into())
+    }
+
+    /// The space of the task that sent a message. Works where the manager runs in the task's chief.
+    fn client(&mut self, sender: Uid) -> Result<&mut Space, Status> {
+        let info = sys::thread_info(sender).map_err(|_| Status::Denied)?;
+        self.spaces.get_mut(&info.task).ok_or(Status::Denied)
+    }
+}
+
+/// Asks a memory server for the boot archive.
+pub fn archive(server: Uid) -> api::Result<Archive> {
+    let (address, len) = api::memory::archive(server)?;
+    Ok(Archive { bytes: crate::boot::shown_archive(address, len), address })
+}

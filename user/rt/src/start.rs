@@ -1,0 +1,128 @@
+//! From the first instruction to `main`, and from there to the end.
+//!
+//! Nothing is passed in memory: a program finds a number in `rdi` (for most programs the length of its argument
+//! text), asks the kernel who it is, and asks whoever started it, its *home*, for the rest. Home is the first
+//! thread's exception handler, so it needs no name.
+#![allow(unsafe_code)]
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use sys::Uid;
+
+core::arch::global_asm!(
+    // In: rdi argument, rsi own uid, rdx own task, rsp end of the stack. The outermost frame has no caller.
+    ".section .text._start, \"ax\"",
+    ".globl _start",
+    "_start:",
+    "xor ebp, ebp",
+    "and rsp, -16",
+    "call {begin}",
+    "ud2",
+    ".text",
+    begin = sym begin,
+);
+
+unsafe extern "Rust" {
+    /// What [`entry!`](crate::entry) defines.
+    safe fn tern_main() -> i32;
+}
+
+/// Makes `$main`, a `fn() -> i32`, the program's main function.
+#[macro_export]
+macro_rules! entry {
+    ($main:path) => {
+        #[allow(unsafe_code)]
+        #[unsafe(no_mangle)]
+        fn tern_main() -> i32 {
+            $crate::start::run(env!("CARGO_BIN_NAME"), $main)
+        }
+    };
+}
+
+/// How a program that cannot use console and `root` prints and ends.
+#[derive(Debug)]
+pub struct Hooks {
+    /// Prints bytes, best effort.
+    pub write: fn(&[u8]),
+    /// Ends the program.
+    pub exit: fn(i32) -> !,
+}
+
+static ARGUMENT: AtomicU64 = AtomicU64::new(0);
+static HOME: AtomicU64 = AtomicU64::new(0);
+static PAGER: AtomicU64 = AtomicU64::new(0);
+static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());
+static NAME: crate::sync::Mutex<&str> = crate::sync::Mutex::new("program");
+
+extern "C" fn begin(argument: u64) -> ! {
+    ARGUMENT.store(argument, Ordering::Relaxed);
+    let identity = sys::identity();
+    HOME.store(identity.handler.0, Ordering::Relaxed);
+    PAGER.store(identity.pager.0, Ordering::Relaxed);
+    exit(tern_main())
+}
+
+/// Runs `main` of the program `name`. [`entry!`](crate::entry) calls it.
+pub fn run(name: &'static str, main: fn() -> i32) -> i32 {
+    *NAME.lock() = name;
+    crate::logger::install();
+    main()
+}
+
+/// The program's name.
+pub fn name() -> &'static str {
+    *NAME.lock()
+}
+
+/// What the first thread found in `rdi`.
+pub fn argument() -> u64 {
+    ARGUMENT.load(Ordering::Relaxed)
+}
+
+/// Who started this program: its registry of names and where it ends.
+pub fn home() -> Uid {
+    Uid(HOME.load(Ordering::Relaxed))
+}
+
+/// Who pages this program.
+pub fn own_pager() -> Uid {
+    Uid(PAGER.load(Ordering::Relaxed))
+}
+
+/// The argument text, as the program's starter gave it.
+pub fn argument_text() -> String {
+    let mut buffer = [0; api::process::ARGUMENTS_LEN_MAX];
+    let len = match argument() {
+        0 => 0,
+        _ => api::process::arguments(home(), &mut buffer).unwrap_or(0).min(buffer.len()),
+    };
+    String::from_utf8_lossy(&buffer[..len]).into_owned()
+}
+
+/// The argument text, cut at white space.
+pub fn arguments() -> Vec<String> {
+    argument_text().split_whitespace().map(String::from).collect()
+}
+
+/// Replaces the ways to print and to end.
+pub fn set_hooks(hooks: &'static Hooks) {
+    HOOKS.store(core::ptr::from_ref(hooks).cast_mut(), Ordering::Release);
+}
+
+pub(crate) fn hooks() -> Option<&'static Hooks> {
+    // SAFETY: the pointer is null or came from a shared reference that lives forever.
+    unsafe { HOOKS.load(Ordering::Acquire).as_ref() }
+}
+
+/// Ends the program.
+pub fn exit(status: i32) -> ! {
+    if let Some(hooks) = hooks() {
+        (hooks.exit)(status)
+    }
+    // Home may be busy with its own end; without it there is nobody left to tell.
+    let _ = api::process::exit(home(), status);
+    loop {
+        let _ = sys::thread_destroy(Uid::NIL);
+    }
+}

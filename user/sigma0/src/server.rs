@@ -1,0 +1,135 @@
+//! What σ0 does for `root`: its pages, memory, devices, early output, the end.
+
+use crate::machine;
+use rt::api::memory::{Answer, Request, Statistics};
+use rt::api::process::{self, TaskEntry, ThreadEntry};
+use rt::api::wire::{interface, interface_of};
+use rt::api::{Name, Reply, Status, console, sigma0};
+use rt::boot::Memory;
+use rt::frames::{Pool, Supply};
+use rt::pager::{Archive, Fault, REFUSAL, Space};
+use rt::sys::abi::boot::{BootInfo, memory_kind};
+use rt::sys::{self, Fpage, Kind, Message, Rights, TaskId, Uid};
+
+/// The state of σ0.
+pub struct Server {
+    /// The kernel's report.
+    pub info: &'static BootInfo,
+    /// The boot command line.
+    pub line: &'static [u8],
+    /// `root`'s task.
+    pub task: TaskId,
+    /// The archive as `root` sees it.
+    pub shown: Archive,
+    /// `root`'s pages.
+    pub space: Space,
+    /// Free memory, and frames for `root`'s pages.
+    pub pool: Pool<Memory>,
+    /// Memory at the start, in bytes.
+    pub total: u64,
+}
+
+impl Server {
+    /// The answer to a message.
+    pub fn handle(&mut self, message: &Message) -> Option<Reply> {
+        match message.kind {
+            Kind::Fault => {
+                let fault = Fault::decode(message);
+                Some(if fault.task == self.task { self.space.resolve(fault, &mut self.pool) } else { REFUSAL })
+            }
+            Kind::Exception if TaskId(message.words[6]) == self.task => {
+                let [vector, _, ip, .., address] = message.words;
+                rt::println!("root crashed: {}", process::Crash { vector, ip, address });
+                machine::stop("root crashed")
+            }
+            Kind::Request => {
+                let is_root = sys::thread_info(message.sender).is_ok_and(|info| info.task == self.task);
+                let reply = if is_root { self.request(message) } else { Err(Status::Denied) };
+                Some(reply.unwrap_or_else(Reply::from))
+            }
+            _ => None,
+        }
+    }
+
+    fn request(&mut self, message: &Message) -> Result<Reply, Status> {
+        match interface_of(message) {
+            interface::MEMORY => self.memory(Request::decode(message)?),
+            interface::CONSOLE => match console::Request::decode(message)? {
+                console::Request::Write { text, .. } => {
+                    machine::write(text.as_bytes());
+                    Ok(Status::Ok.into())
+                }
+                _ => Err(Status::Denied),
+            },
+            interface::PROCESS => match process::Request::decode(message)? {
+                process::Request::Arguments { from } => Ok(process::Answer::Arguments { all: self.line, from }.into()),
+                process::Request::Exit(status) => machine::power_off(status),
+                _ => Err(Status::Denied),
+            },
+            interface::SIGMA0 => match sigma0::Request::decode(message)? {
+                sigma0::Request::PowerOff(status) => machine::power_off(status),
+                sigma0::Request::Usage => usage(),
+            },
+            _ => Err(Status::BadRequest),
+        }
+    }
+
+    fn memory(&mut self, request: Request) -> Result<Reply, Status> {
+        let answer = match request {
+            Request::Pages { log2 } => {
+                let (block, physical) = self.pool.supply.block(log2).ok_or(Status::Exhausted)?.into_fpage();
+                Answer::Pages { block, physical }
+            }
+            Request::Archive => Answer::Archive { address: self.shown.address, len: self.shown.bytes.len() as u64 },
+            Request::Resource(wanted) => Answer::Resource(self.device(wanted).ok_or(Status::Denied)?),
+            Request::Statistics => {
+                Answer::Statistics(Statistics { total: self.total, free: self.pool.statistics().free })
+            }
+            Request::Register { .. } | Request::Release(_) => return Err(Status::Denied),
+        };
+        Ok(answer.into())
+    }
+
+    /// What `root` may have of a device: ports and lines as they are, memory only where none is installed, and
+    /// firmware tables to read.
+    fn device(&self, wanted: Fpage) -> Option<Fpage> {
+        if wanted.space() != Some(sys::abi::Space::Memory) {
+            return Some(wanted);
+        }
+        let (start, end) = (wanted.base(), wanted.base() + (1 << wanted.log2()));
+        let regions = &self.info.memory[..(self.info.memory_count as usize).min(BootInfo::MEMORY_MAX)];
+        let mut touched = regions.iter().filter(|region| region.base < end && start < region.base + region.len);
+        match touched.next() {
+            None => Some(wanted),
+            Some(region) => {
+                let is_inside = region.base <= start && end <= region.base + region.len;
+                (region.kind == memory_kind::FIRMWARE && is_inside).then(|| wanted.with_rights(Rights::R))
+            }
+        }
+    }
+}
+
+fn usage() -> Result<Reply, Status> {
+    let identity = sys::identity();
+    let task = sys::task_info(TaskId::NIL).map_err(process::status_of)?;
+    let thread = sys::thread_info(Uid::NIL).map_err(process::status_of)?;
+    let task = TaskEntry {
+        task: identity.task,
+        name: Name::new("sigma0").ok_or(Status::BadRequest)?,
+        quota: task.quota,
+        used: task.used,
+        pages: task.pages,
+        threads: task.threads,
+        faults: task.faults,
+        priority_max: task.priority_max,
+    };
+    let thread = ThreadEntry {
+        uid: identity.uid,
+        state: thread.state,
+        priority: thread.priority,
+        cpu_ns: thread.cpu_ns,
+        ip: 0,
+        faults: thread.faults,
+    };
+    Ok(sigma0::used(&task, &thread))
+}
