@@ -94,6 +94,11 @@ impl Fpage {
         Fpage::new(Space::Interrupt, (line as u64) << 12, 0, Rights::RW)
     }
 
+    /// All interrupt lines.
+    pub const fn interrupts() -> Fpage {
+        Fpage::new(Space::Interrupt, 0, 8, Rights::RW)
+    }
+
     const fn new(space: Space, base: u64, log2: u32, rights: Rights) -> Fpage {
         Fpage(base & !0xfff | (space as u64) << 10 | (log2 as u64) << 4 | rights.0 as u64)
     }

@@ -1,14 +1,34 @@
 //! The Tern microkernel.
+//!
+//! Read in this order: [`param`] and [`layout`] (every choice and every address), [`object`] (what there is),
+//! [`syscall`] (every way in), [`ipc`] (the heart), [`mem`] (spaces), [`sched`] (who runs), [`kernel`] (where it all
+//! hangs together), and last [`arch`]: entry, fast path and hardware.
+//!
+//! Everything above `arch` is safe, hardware-free Rust over cells, with two exceptions: [`mem::pool`], which turns
+//! frames into objects, and the `unsafe impl Zeroable` lines that say which objects may live in a frame.
+//!
+//! **Invariants.** No Rust frame survives a block or a preemption. Interrupts are off in the kernel, but for one
+//! instruction between the steps of a long operation. Nothing allocates but the making of an object or a mapping, and that is
+//! charged to a task. After the first task is loaded the kernel parses no file format.
 #![cfg_attr(target_os = "none", no_std)]
+
 pub mod arch;
 pub mod boot;
+pub mod ipc;
+pub mod kernel;
 pub mod layout;
+pub mod mem;
+pub mod object;
 pub mod options;
 pub mod panic;
 pub mod param;
 pub mod print;
+pub mod sched;
 #[cfg(target_os = "none")]
 pub mod start;
+pub mod syscall;
+pub mod util;
+
 /// The parser of the machine's tables is pure, so it is tested here too.
 #[cfg(test)]
 #[path = "arch/x86_64/acpi.rs"]

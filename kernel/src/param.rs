@@ -18,8 +18,14 @@ pub const TIME_SLICE_NS: u64 = 10_000_000;
 /// Shortest time slice that a thread can be given, in nanoseconds: more interrupts than work below it.
 pub const TIME_SLICE_MIN_NS: u64 = 100_000;
 
+/// Longest time slice that a thread can be given, in nanoseconds.
+pub const TIME_SLICE_MAX_NS: u64 = 10_000_000_000;
+
 /// Pages that a mapping, a flush or the end of a task handles before it looks for pending interrupts.
 pub const PREEMPTION_PAGES: usize = 16;
+
+/// Threads looked at in one step when a thread ends and those that wait for it are sought.
+pub const PREEMPTION_SCAN: u32 = 256;
 
 /// Share of physical memory that becomes the kernel's pool unless the boot option `kmem` says otherwise.
 pub const POOL_SHARE: u64 = 8;

@@ -1,1 +1,178 @@
-//! A simulated machine.
+//! A simulated machine: the kernel above the arch border runs on it as a library.
+//!
+//! Page tables are the real ones (the form of an entry is x86-64's), read by [`walk`] instead of a processor. The
+//! current thread is a variable, time is a number that tests advance, interrupts come when a test says so. The state
+//! is per host thread, so that tests do not meet.
+//!
+//! Control blocks live in host memory; a slot without one shows a block of zeroes, as the shared page of the
+//! virtual array does.
+
+#[path = "../x86_64/pte.rs"]
+pub mod pte;
+
+use crate::kernel::Kernel;
+use crate::mem::pool::{Frame as PoolFrame, Pool, Words};
+use crate::mem::table::{self, Found};
+use crate::object::thread::{Frame, Tcb, special};
+use crate::object::{TaskRef, ThreadRef};
+use abi::Rights;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+
+#[derive(Default)]
+struct Machine {
+    blocks: HashMap<u32, &'static Tcb>,
+    unmasked: BTreeSet<u8>,
+}
+
+thread_local! {
+    static MACHINE: RefCell<Machine> = RefCell::new(Machine::default());
+    static CURRENT: Cell<Option<ThreadRef>> = const { Cell::new(None) };
+    static NOW_NS: Cell<u64> = const { Cell::new(1_000_000) };
+    static ARMED_NS: Cell<u64> = const { Cell::new(u64::MAX) };
+    static INVALIDATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Forgets all blocks and interrupts: a new machine.
+pub fn reset() {
+    MACHINE.with(|machine| *machine.borrow_mut() = Machine::default());
+    CURRENT.set(None);
+    ARMED_NS.set(u64::MAX);
+}
+
+/// The control block in a slot.
+pub fn tcb(slot: u32) -> Option<ThreadRef> {
+    MACHINE.with(|machine| machine.borrow().blocks.get(&slot).map(|tcb| ThreadRef::new(tcb)))
+}
+
+/// Puts a block into a slot.
+pub fn map_tcb(k: &Kernel, slot: u32, frame: PoolFrame) -> Option<ThreadRef> {
+    k.pool.clear_prefix(frame, Tcb::COLD_BYTES);
+    let tcb = k.pool.at::<Tcb>(frame);
+    MACHINE.with(|machine| machine.borrow_mut().blocks.insert(slot, tcb));
+    Some(ThreadRef::new(tcb))
+}
+
+/// Takes the block out of a slot.
+pub fn unmap_tcb(slot: u32) {
+    MACHINE.with(|machine| machine.borrow_mut().blocks.remove(&slot));
+}
+
+/// The thread that the processor is on.
+pub fn current() -> ThreadRef {
+    CURRENT.get().expect("a test has started the machine")
+}
+
+/// Starts the machine on a thread.
+pub fn set_current(thread: ThreadRef) {
+    CURRENT.set(Some(thread));
+}
+
+/// Switches to another thread.
+pub fn switch(_k: &Kernel, from: ThreadRef, to: ThreadRef) {
+    from.set_special(0, special::FPU_LIVE | special::PORTS_LIVE);
+    CURRENT.set(Some(to));
+}
+
+/// The kernel's clock.
+pub fn now_ns() -> u64 {
+    NOW_NS.get()
+}
+
+/// Advances the clock. True if the timer fires.
+pub fn advance(ns: u64) -> bool {
+    NOW_NS.set(NOW_NS.get() + ns);
+    let fires = NOW_NS.get() >= ARMED_NS.get();
+    if fires {
+        ARMED_NS.set(u64::MAX);
+    }
+    fires
+}
+
+/// Programs the timer.
+pub fn arm_timer(deadline_ns: u64) {
+    ARMED_NS.set(deadline_ns);
+}
+
+/// Gives a task the kernel half. There is none here.
+pub fn init_space(_k: &Kernel, task: TaskRef) {
+    task.space.set(task.top.get());
+}
+
+/// The task's space is going away.
+pub fn end_space(_task: TaskRef) {}
+
+/// Drops all translations of a task.
+pub fn flush_space(_task: TaskRef) {}
+
+/// Drops the translation of one page.
+pub fn invalidate(_task: TaskRef, _address: u64) {
+    INVALIDATIONS.set(INVALIDATIONS.get() + 1);
+}
+
+/// Closes an interrupt line.
+pub fn irq_mask(line: u8) {
+    MACHINE.with(|machine| machine.borrow_mut().unmasked.remove(&line));
+}
+
+/// Opens an interrupt line.
+pub fn irq_unmask(line: u8) {
+    MACHINE.with(|machine| machine.borrow_mut().unmasked.insert(line));
+}
+
+/// Whether a line is open.
+pub fn irq_is_open(line: u8) -> bool {
+    MACHINE.with(|machine| machine.borrow().unmasked.contains(&line))
+}
+
+/// Lines from 16 on are level-triggered.
+pub fn irq_is_level(line: u8) -> bool {
+    line >= 16
+}
+
+/// Tells the controller that the interrupt was taken.
+pub fn irq_acknowledge() {}
+
+/// Selectors of user mode in a trap frame.
+pub fn set_user_segments(frame: &Frame) {
+    frame.cs.set(3);
+    frame.ss.set(3);
+}
+
+/// Loads the FS base.
+pub fn load_fs(_base: u64) {}
+
+/// What the processor's page walk finds: physical address and rights.
+pub fn walk(pool: &Pool, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
+    let entry = match table::find(pool, task, address) {
+        Found::Nothing { .. } => return None,
+        Found::Large { entry, level } => {
+            let size = 1u64 << (12 + 9 * level);
+            return Some(((pte::address(entry.get()) & !(size - 1)) + address % size, pte::rights(entry.get())));
+        }
+        Found::Leaf(leaf) => leaf.entry,
+    };
+    let value = entry.get();
+    pte::is_present(value).then(|| (pte::address(value) | address & 0xfff, pte::rights(value)))
+}
+
+/// A user access: sets the status bits that the processor would set. False if it faults.
+pub fn touch(pool: &Pool, task: TaskRef, address: u64, write: bool) -> bool {
+    let Found::Leaf(leaf) = table::find(pool, task, address) else { return false };
+    let rights = pte::rights(leaf.entry.get());
+    let allowed = rights.has(if write { Rights::RW } else { Rights::R });
+    if allowed {
+        leaf.entry.set(pte::touched(leaf.entry.get(), write));
+    }
+    allowed
+}
+
+/// Maps memory 1:1 for the first task, as boot does: `gib` pages of 1 GiB from 0 on.
+pub fn map_all_memory(k: &Kernel, task: TaskRef, gib: u64) {
+    let top = k.pool.at::<Words>(PoolFrame(task.top.get()));
+    let directory = task.take_zeroed_frame(&k.pool).expect("memory for a table");
+    top.0[0].set(pte::table(directory.0));
+    for i in 0..gib {
+        k.pool.at::<Words>(directory).0[i as usize].set(pte::large(i << 30, Rights::RWX, false));
+    }
+}

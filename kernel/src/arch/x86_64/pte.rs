@@ -1,0 +1,100 @@
+//! Page-table entries of x86-64 (Intel SDM volume 3, 4.5). Plain arithmetic; the simulated machine uses it too.
+//!
+//! An entry that is not present is 0: it must carry no frame address (L1 terminal fault).
+
+use abi::Rights;
+
+const PRESENT: u64 = 1 << 0;
+const WRITE: u64 = 1 << 1;
+const USER: u64 = 1 << 2;
+const WRITE_THROUGH: u64 = 1 << 3;
+const CACHE_DISABLE: u64 = 1 << 4;
+const ACCESSED: u64 = 1 << 5;
+const DIRTY: u64 = 1 << 6;
+const LARGE: u64 = 1 << 7;
+const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+
+const fn rights_bits(rights: Rights) -> u64 {
+    let write = if rights.has(Rights::W) { WRITE } else { 0 };
+    let execute = if rights.has(Rights::X) { 0 } else { NO_EXECUTE };
+    write | execute
+}
+
+/// An entry for a user page. Without any right it is absent.
+pub const fn leaf(address: u64, rights: Rights, uncached: bool) -> u64 {
+    if rights.and(Rights::RWX).0 == 0 {
+        return 0;
+    }
+    let cache = if uncached { CACHE_DISABLE | WRITE_THROUGH } else { 0 };
+    address | PRESENT | USER | cache | rights_bits(rights)
+}
+
+/// The same for a large page, on a level above the last.
+pub const fn large(address: u64, rights: Rights, uncached: bool) -> u64 {
+    leaf(address, rights, uncached) | LARGE
+}
+
+/// An entry that leads to the next table of a user region; rights are decided at the leaf.
+pub const fn table(address: u64) -> u64 {
+    address | PRESENT | WRITE | USER
+}
+
+/// Whether the entry is in use.
+pub const fn is_present(entry: u64) -> bool {
+    entry & PRESENT != 0
+}
+
+/// Whether the entry, on a level above the last, is a large page.
+pub const fn is_large(entry: u64) -> bool {
+    entry & LARGE != 0
+}
+
+/// Frame or table address.
+pub const fn address(entry: u64) -> u64 {
+    entry & ADDRESS
+}
+
+/// The rights of a leaf. Reading comes with any other right on this processor.
+pub const fn rights(entry: u64) -> Rights {
+    if !is_present(entry) {
+        return Rights::NONE;
+    }
+    let write = if entry & WRITE != 0 { Rights::W } else { Rights::NONE };
+    let execute = if entry & NO_EXECUTE == 0 { Rights::X } else { Rights::NONE };
+    Rights::R.or(write).or(execute)
+}
+
+/// The leaf with fewer rights; absent if reading goes too.
+pub const fn restrict(entry: u64, remove: Rights) -> u64 {
+    if remove.has(Rights::R) {
+        return 0;
+    }
+    let write = if remove.has(Rights::W) { entry & !WRITE } else { entry };
+    if remove.has(Rights::X) { write | NO_EXECUTE } else { write }
+}
+
+/// Whether the page is uncached device memory.
+pub const fn is_uncached(entry: u64) -> bool {
+    entry & CACHE_DISABLE != 0
+}
+
+/// Bit 0 accessed, bit 1 dirty, as `flush` reports them.
+pub const fn status(entry: u64) -> u64 {
+    (entry & ACCESSED != 0) as u64 | ((entry & DIRTY != 0) as u64) << 1
+}
+
+/// The entry with its status bits cleared.
+pub const fn without_status(entry: u64) -> u64 {
+    entry & !(ACCESSED | DIRTY)
+}
+
+/// One of the 512 parts of a large page, as a page of the next level; `last` if that level is the last.
+pub const fn part(entry: u64, index: u64, part_size: u64, last: bool) -> u64 {
+    (entry & !(if last { LARGE } else { 0 })) + index * part_size
+}
+
+/// For the simulated machine: marks a page as used, as the processor's page walk would.
+pub const fn touched(entry: u64, write: bool) -> u64 {
+    entry | ACCESSED | if write { DIRTY } else { 0 }
+}

@@ -1,0 +1,183 @@
+//! Page faults and exceptions: messages that the kernel sends for a thread (row C7).
+//!
+//! The thread waits for the answer with its registers untouched in its frame; it is a call like any other, so the
+//! pager or handler runs on the thread's shuttle.
+
+use super::{Request, accepts, enqueue_sender, hand_over, receive_and_run, set_result};
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, Frame, NEVER, State, Wait, special};
+use crate::sched::Next;
+use abi::call::{FLAGS, RESUME, vector};
+use abi::{Kind, Rights};
+
+/// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, alignment check, identification.
+const USER_FLAGS: u64 = 0x0024_0dd5;
+
+/// The current thread touched a page that its task has not, or not in this way.
+pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
+    current.faults.set(current.faults.get() + 1);
+    let task = current.task();
+    task.faults.set(task.faults.get() + 1);
+    current.fault_address.set(address);
+    current.fault_rights.set(rights);
+    if address >= abi::USER_END {
+        return raise(k, current, vector::UNRESOLVED_FAULT);
+    }
+    current.errand.set(Errand::Fault);
+    match k.thread(current.pager.get()).filter(|&pager| pager != current) {
+        Some(pager) => call_for(k, current, pager),
+        None => raise(k, current, vector::UNRESOLVED_FAULT),
+    }
+}
+
+/// The current thread caused an exception.
+pub fn raise(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
+    current.exception.set(vector);
+    current.errand.set(Errand::Exception);
+    match k.thread(current.handler.get()).filter(|&handler| handler != current) {
+        Some(handler) => call_for(k, current, handler),
+        None => {
+            stop(current);
+            Next::Any
+        }
+    }
+}
+
+/// Stops a thread whose exception nobody handles. Its chief sees it in the state *stopped*.
+fn stop(thread: ThreadRef) {
+    thread.set_ready();
+    thread.set_special(special::STOPPED, 0);
+}
+
+/// Sends the current thread's fault or exception.
+fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
+    if !accepts(partner, current) || partner.wait() == Wait::Answer(current.uid()) {
+        enqueue_sender(current, partner);
+        k.wheel.remove(current);
+        return Next::Any;
+    }
+    k.wheel.remove(partner);
+    deliver(partner, current);
+    match hand_over(k, current, partner, true, false) {
+        Some(partner) => Next::To(partner),
+        None => Next::Any,
+    }
+}
+
+/// Writes the message into the registers of `receiver`, which is ready afterwards, and makes the thread wait.
+pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef) {
+    let words = if thread.errand.get() == Errand::Fault {
+        let access = thread.fault_address.get() & !7 | thread.fault_rights.get().0 as u64;
+        [access, thread.user_ip(), thread.task().id.get().0, 0, 0, 0, 0, 0]
+    } else {
+        let frame = &thread.frame;
+        [
+            thread.exception.get(),
+            frame.error.get(),
+            thread.user_ip(),
+            thread.user_sp(),
+            frame.rflags.get(),
+            frame.rax.get(),
+            thread.task().id.get().0,
+            thread.fault_address.get(),
+        ]
+    };
+    for (cell, word) in receiver.frame.w.iter().zip(words.into_iter().chain([0; 3])) {
+        cell.set(word);
+    }
+    let kind = if thread.errand.get() == Errand::Fault { Kind::Fault } else { Kind::Exception };
+    set_result(receiver, kind as u64, thread.uid());
+    receiver.set_ready();
+    thread.hot.accept.set(NEVER);
+    thread.state.set(State::Faulting);
+    thread.partner.set(receiver.uid());
+}
+
+/// The current thread answers a fault or exception without a map item.
+pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request) -> Next {
+    let label = (current.frame.rax.get() >> 32) as u32;
+    let words: [u64; 4] = core::array::from_fn(|i| current.frame.w[2 + i].get());
+    let goes_on = match thread.errand.get() {
+        Errand::Exception => label == RESUME && resume(thread, words),
+        _ if label == u32::MAX => return refuse(k, current, thread, request),
+        _ => true,
+    };
+    finish(k, current, thread, request, goes_on)
+}
+
+/// The answer to a fault came with an item, which is mapped.
+pub(super) fn answer_mapped(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, whole: bool) -> Next {
+    if whole && thread.errand.get() == Errand::Fault {
+        return finish(k, current, thread, request, true);
+    }
+    refuse(k, current, thread, request)
+}
+
+/// The thread goes on on the shuttle that it lent, or stops; the answering thread goes on with its receive phase.
+fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, goes_on: bool) -> Next {
+    thread.errand.set(Errand::Ipc);
+    thread.set_ready();
+    let first = hand_over(k, current, thread, request.is_call(), false);
+    if !goes_on {
+        k.unqueue_thread(thread);
+        stop(thread);
+        return receive_and_run(k, current, request, None);
+    }
+    receive_and_run(k, current, request, first.filter(|first| first.special.get() & special::STOPPED == 0))
+}
+
+/// The pager refuses the fault: it becomes an exception.
+fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request) -> Next {
+    thread.set_ready();
+    if thread.hot.shuttle.get().same_owner(current.hot.shuttle.get()) {
+        thread.hot.shuttle.set(current.hot.shuttle.get());
+        current.hot.shuttle.set(current.home_ref());
+    }
+    unanswered(k, thread);
+    receive_and_run(k, current, request, None)
+}
+
+/// A thread that is not running gets no answer to its fault or exception: a fault becomes an exception, an exception
+/// stops it. Its shuttle is its own again.
+pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
+    let handler = k.thread(thread.handler.get()).filter(|&handler| handler != thread);
+    thread.set_ready();
+    let (Errand::Fault, Some(handler)) = (thread.errand.get(), handler) else {
+        return stop(thread);
+    };
+    thread.exception.set(vector::UNRESOLVED_FAULT);
+    thread.errand.set(Errand::Exception);
+    if !accepts(handler, thread) {
+        k.wheel.remove(thread);
+        return enqueue_sender(thread, handler);
+    }
+    k.wheel.remove(handler);
+    deliver(handler, thread);
+    super::lend(k, thread, handler);
+    k.wake(handler);
+}
+
+/// Loads what the handler wants the thread to continue with. False if it is not fit for user mode.
+fn resume(thread: ThreadRef, [ip, sp, flags, rax]: [u64; 4]) -> bool {
+    if ip >= abi::USER_END || sp >> 47 != 0 {
+        return false;
+    }
+    thread.frame.rip.set(ip);
+    thread.frame.rsp.set(sp);
+    thread.frame.rflags.set(flags & USER_FLAGS | FLAGS);
+    thread.frame.rax.set(rax);
+    true
+}
+
+/// Turns the current thread's system call into an exception: its frame is completed as a trap's.
+pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
+    let frame = &current.frame;
+    frame.mode.set(Frame::TRAP | 0xff);
+    frame.error.set(frame.rax.get());
+    frame.rip.set(current.hot.rip.get());
+    frame.rsp.set(current.hot.rsp.get());
+    frame.rflags.set(frame.r11.get());
+    crate::arch::set_user_segments(frame);
+    raise(k, current, vector::SYSCALL)
+}

@@ -1,0 +1,156 @@
+//! Map items: a flexpage that travels with a message, into the receiver's window (row C2).
+//!
+//! The sender drives: a mapping that takes longer than one budget makes the sender *busy* ([`Operation::Map`]) while the
+//! receiver waits in [`State::Taking`], where neither a timeout nor another sender reaches it. If either of
+//! them ends or is aborted, the other gets an error; what was mapped until then stays mapped.
+
+use super::{Request, Taken, Wait, after_taken, fault, hand_over, receive_and_run, set_error, transfer};
+use crate::kernel::Kernel;
+use crate::mem::space::{self, Plan};
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, Operation, State};
+use crate::param::PREEMPTION_PAGES;
+use crate::sched::Next;
+use abi::call::{ITEM_WHOLE, NO_ITEM};
+use abi::{Error, Fpage, Kind, Rights, Timeout, Uid};
+
+/// Where the sender's item goes in the receiver's window.
+fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
+    let window = if receiver.errand.get() == Errand::Ipc { receiver.window.get() } else { Fpage::WHOLE };
+    space::plan(Fpage(sender.frame.w[6].get()), sender.frame.w[7].get(), window)
+}
+
+/// The current thread sends a message with an item to a partner that waits for it.
+pub(super) fn send_item(
+    k: &Kernel,
+    current: ThreadRef,
+    partner: ThreadRef,
+    from: Uid,
+    receive_timeout: Timeout,
+    window: Fpage,
+) -> Next {
+    if plan(current, partner).is_none() {
+        set_error(current, Error::NoWindow);
+        return Next::Same;
+    }
+    current.then_from.set(from);
+    current.then_timeout.set(receive_timeout.0);
+    current.window.set(window);
+    let mut progress = (0, true);
+    if step(k, current, partner, &mut progress) {
+        return finish(k, current, partner, progress.1);
+    }
+    let was_open = partner.wait() == Wait::Open;
+    begin(k, current, partner, progress);
+    // Whether the wait was open decides on which shuttle the receiver goes on; see `finish`.
+    partner.then_from.set(if was_open { Uid::ANY } else { current.uid() });
+    Next::Same
+}
+
+/// `thread` takes a message with an item from its queue; the sender is ready and in no queue.
+pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
+    thread.errand.set(Errand::Ipc);
+    if plan(sender, thread).is_none() {
+        set_error(sender, Error::NoWindow);
+        k.wake(sender);
+        return Taken::Refused;
+    }
+    let mut progress = (0, true);
+    if step(k, sender, thread, &mut progress) {
+        let is_call = sender.then_from.get() == thread.uid();
+        deliver(sender, thread, is_call, progress.1);
+        after_taken(k, thread, sender, is_call);
+        return Taken::Message;
+    }
+    begin(k, sender, thread, progress);
+    thread.then_from.set(Uid::ANY);
+    k.wake(sender);
+    Taken::Mapping
+}
+
+/// Maps for one budget. True when the item is done.
+fn step(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, progress: &mut (u64, bool)) -> bool {
+    let plan = plan(sender, receiver).expect("checked when the message was accepted");
+    let mut budget = PREEMPTION_PAGES;
+    let (done, whole) = progress;
+    space::map(k, plan, sender.task(), receiver.task(), done, whole, &mut budget).is_ok()
+}
+
+fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (done, whole): (u64, bool)) {
+    k.wheel.remove(receiver);
+    receiver.hot.accept.set(crate::object::thread::NEVER);
+    receiver.state.set(State::Taking);
+    receiver.partner.set(sender.uid());
+    sender.operation.set(Operation::Map { to: receiver.uid(), done, whole });
+    k.set_busy(sender);
+}
+
+/// The busy sender goes on.
+pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: bool) -> Next {
+    let Some(receiver) = k.thread(to) else {
+        current.operation.set(Operation::None);
+        set_error(current, Error::PartnerDied);
+        return Next::Same;
+    };
+    let mut progress = (done, whole);
+    if !step(k, current, receiver, &mut progress) {
+        current.operation.set(Operation::Map { to, done: progress.0, whole: progress.1 });
+        return Next::Same;
+    }
+    current.operation.set(Operation::None);
+    current.frame.mode.set(crate::object::thread::Frame::SYSRET);
+    finish(k, current, receiver, progress.1)
+}
+
+/// Delivers the words, with the item's place in w6.
+fn deliver(sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
+    let plan = plan(sender, receiver).expect("checked when the message was accepted");
+    let kind = if is_call { Kind::Request } else { Kind::Reply } as u32;
+    transfer(sender, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE });
+    let shift = if plan.space == abi::Space::Memory { 0 } else { 12 };
+    let place = plan.to << shift | (plan.space as u64) << 10 | (plan.log2 as u64) << 4;
+    receiver.frame.w[6].set(place | plan.rights.and(Rights::RWX).0 as u64);
+    receiver.frame.w[7].set(0);
+}
+
+/// The item is mapped: the message arrives, and the current sender goes on with its receive phase.
+fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, whole: bool) -> Next {
+    let request = Request {
+        dest: receiver.uid(),
+        from: current.then_from.get(),
+        send_timeout: Timeout::NEVER,
+        receive_timeout: Timeout(current.then_timeout.get()),
+        window: current.window.get(),
+        item: false,
+        lenient: false,
+    };
+    let taking = receiver.state.get() == State::Taking && receiver.wait() == Wait::No;
+    let was_open = if taking { receiver.then_from.get() == Uid::ANY } else { receiver.wait() == Wait::Open };
+    if receiver.errand.get() != Errand::Ipc {
+        return fault::answer_mapped(k, current, receiver, &request, whole);
+    }
+    k.wheel.remove(receiver);
+    deliver(current, receiver, request.is_call(), whole);
+    let first = hand_over(k, current, receiver, request.is_call(), was_open);
+    receive_and_run(k, current, &request, first)
+}
+
+/// The receiver of a mapping in progress is aborted: both sides get an error.
+pub(super) fn abandon(k: &Kernel, receiver: ThreadRef, error: Error) {
+    if let Some(sender) = k.thread(receiver.partner.get()) {
+        sender.operation.set(Operation::None);
+        set_error(sender, Error::SendAborted);
+    }
+    release_receiver(k, receiver, error);
+}
+
+/// The sender of a mapping in progress is gone: the receiver gets an error.
+pub(super) fn release_receiver(k: &Kernel, receiver: ThreadRef, error: Error) {
+    if receiver.errand.get() != Errand::Ipc {
+        return fault::unanswered(k, receiver);
+    }
+    k.reclaim(receiver);
+    set_error(receiver, error);
+    receiver.set_ready();
+    k.wake(receiver);
+}

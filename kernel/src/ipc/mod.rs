@@ -1,0 +1,478 @@
+//! Ipc: everything that the fast path leaves to it, which is everything (rows P1, P8–P12, C6, C7).
+//!
+//! A message goes from a sender to a receiver, both blocked or current, in one step that cannot fail half-way:
+//! [`send`] finds out whether the partner takes it, [`transfer`] moves the words, [`hand_over`] decides which thread goes
+//! on on which shuttle, [`receive`] is the second phase. Page faults, exceptions and interrupts are messages
+//! that the kernel writes; they take the same way.
+//!
+//! The property that ties this file to the fast path (`arch/x86_64/fast_path.rs`): *if the fast path accepts, this file
+//! would have done the same.* The guest tests run the same random program both ways and compare.
+
+mod fault;
+mod item;
+
+pub use fault::{page_fault, raise, system_call_exception};
+pub use item::continue_map;
+
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::interrupt;
+use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
+use crate::sched::Next;
+use abi::call::{self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_MAP, IPC_REPLY_WAIT, ITEM_WHOLE, NO_ITEM};
+use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
+
+/// An ipc operation, decoded.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    dest: Uid,
+    from: Uid,
+    send_timeout: Timeout,
+    receive_timeout: Timeout,
+    window: Fpage,
+    item: bool,
+    /// Reply and wait: a destination that does not wait is no error.
+    lenient: bool,
+}
+
+impl Request {
+    /// Reads the operation from the thread's registers.
+    fn decode(thread: ThreadRef) -> Result<Request, Error> {
+        let frame = &thread.frame;
+        let dest = Uid(frame.rdx.get());
+        let never = Request {
+            dest,
+            from: dest,
+            send_timeout: Timeout::NEVER,
+            receive_timeout: Timeout::NEVER,
+            window: Fpage::NIL,
+            item: false,
+            lenient: false,
+        };
+        match frame.rax.get() as u32 {
+            IPC_CALL => Ok(never),
+            IPC_REPLY_WAIT => Ok(Request { from: Uid::ANY, send_timeout: Timeout::ZERO, lenient: true, ..never }),
+            eax => Request::decode_general(thread, eax, never),
+        }
+    }
+
+    fn decode_general(thread: ThreadRef, eax: u32, defaults: Request) -> Result<Request, Error> {
+        let frame = &thread.frame;
+        let window = Fpage(frame.w[Frame::RBP].get());
+        let timeouts = frame.w[Frame::R15].get();
+        let item = eax & IPC_MAP != 0;
+        let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
+        if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0 || !(window.is_nil() || window.is_valid()) || !item_valid {
+            return Err(Error::BadArgument);
+        }
+        Ok(Request {
+            from: Uid(frame.w[Frame::RBX].get()),
+            send_timeout: Timeout(timeouts as u32),
+            receive_timeout: Timeout((timeouts >> 32) as u32),
+            window,
+            item: item && !defaults.dest.is_nil(),
+            ..defaults
+        })
+    }
+
+    fn is_call(&self) -> bool {
+        self.from == self.dest
+    }
+}
+
+/// Fills the registers in which a thread finds the result of its ipc, all of them.
+fn set_result(thread: ThreadRef, rax: u64, sender: Uid) {
+    thread.frame.rax.set(rax);
+    thread.frame.rdx.set(sender.0);
+    thread.frame.r11.set(FLAGS);
+    thread.frame.mode.set(Frame::SYSRET);
+}
+
+/// The result of an ipc that failed: the code, and zeroes in the message registers.
+fn set_error(thread: ThreadRef, error: Error) {
+    set_result(thread, error as u64, Uid::NIL);
+    thread.frame.w.iter().for_each(|word| word.set(0));
+}
+
+fn fail(thread: ThreadRef, error: Error) -> Next {
+    set_error(thread, error);
+    Next::Same
+}
+
+/// The system call.
+pub fn ipc(k: &Kernel, current: ThreadRef) -> Next {
+    let request = match Request::decode(current) {
+        Ok(request) => request,
+        Err(error) => return fail(current, error),
+    };
+    if request.dest.is_nil() {
+        return receive_and_run(k, current, &request, None);
+    }
+    send(k, current, &request)
+}
+
+/// The send phase of the current thread.
+fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
+    let error = match k.thread(request.dest) {
+        None => Error::NoSuch,
+        Some(partner) if partner == current => Error::BadArgument,
+        Some(partner) if accepts(partner, current) => return send_to(k, current, partner, request),
+        Some(_) if request.send_timeout == Timeout::ZERO => Error::SendTimeout,
+        Some(partner) => return queue(k, current, partner, request),
+    };
+    if request.lenient { receive_and_run(k, current, request, None) } else { fail(current, error) }
+}
+
+/// Whether `partner` would take a message from `sender` now.
+fn accepts(partner: ThreadRef, sender: ThreadRef) -> bool {
+    match partner.wait() {
+        Wait::Open => true,
+        Wait::Closed(from) | Wait::Answer(from) => from == sender.uid(),
+        Wait::No => false,
+    }
+}
+
+/// Blocks the current thread in the partner's queue, first come first served.
+fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
+    current.then_from.set(request.from);
+    current.then_timeout.set(request.receive_timeout.0);
+    current.window.set(request.window);
+    current.errand.set(Errand::Ipc);
+    enqueue_sender(current, partner);
+    set_timeout(k, current, request.send_timeout);
+    Next::Any
+}
+
+fn enqueue_sender(sender: ThreadRef, partner: ThreadRef) {
+    sender.state.set(State::Sending);
+    sender.partner.set(partner.uid());
+    partner.senders.push_back(sender);
+    partner.refold();
+}
+
+fn dequeue_sender(sender: ThreadRef, partner: ThreadRef) {
+    partner.senders.remove(sender);
+    partner.refold();
+}
+
+/// Files or drops the timeout of a thread that starts to wait.
+fn set_timeout(k: &Kernel, thread: ThreadRef, timeout: Timeout) {
+    match timeout.us() {
+        None => k.wheel.remove(thread),
+        Some(us) => {
+            k.wheel.insert(thread, crate::arch::now_ns() + us * 1000);
+            k.arm(u64::MAX);
+        }
+    }
+}
+
+/// The current thread's message goes to a partner that waits for it.
+fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
+    if request.item {
+        return item::send_item(k, current, partner, request.from, request.receive_timeout, request.window);
+    }
+    let answered = partner.wait();
+    if let Wait::Answer(_) = answered {
+        return fault::answer(k, current, partner, request);
+    }
+    let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
+    transfer(current, partner, kind as u32);
+    let first = hand_over(k, current, partner, request.is_call(), answered == Wait::Open);
+    receive_and_run(k, current, request, first)
+}
+
+/// Moves the words. Both threads' registers are in their frames.
+fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32) {
+    let (from, to) = (&sender.frame, &receiver.frame);
+    let short = from.rax.get() as u32 >= IPC_CALL;
+    for i in 0..8 {
+        to.w[i].set(from.w[i].get());
+    }
+    for i in 8..11 {
+        to.w[i].set(if short { from.w[i].get() } else { 0 });
+    }
+    let label = from.rax.get() >> 32 << 32;
+    set_result(receiver, label | kind as u64, sender.uid());
+    receiver.set_ready();
+}
+
+/// Decides on which shuttle the receiver of a message goes on. Returns it if it should run at once, in no queue;
+/// otherwise it is in one. The sender is current, or about to be.
+fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, is_call: bool, was_open: bool) -> Option<ThreadRef> {
+    let runnable = Some(receiver).filter(|receiver| receiver.special.get() & special::STOPPED == 0);
+    let mine = sender.hot.shuttle.get();
+    if is_call {
+        receiver.hot.shuttle.set(mine);
+        return runnable;
+    }
+    if was_open {
+        receiver.hot.shuttle.set(receiver.home_ref());
+    } else if receiver.hot.shuttle.get().same_owner(mine) && k.owner(mine).is_some() {
+        // The answer gives the shuttle back; what follows, the sender does on its own.
+        receiver.hot.shuttle.set(mine);
+        sender.hot.shuttle.set(sender.home_ref());
+        return runnable;
+    }
+    if k.priority(receiver) >= k.priority(sender) {
+        return runnable;
+    }
+    k.wake(receiver);
+    None
+}
+
+/// The receive phase of the current thread, and the choice of who runs: `first` was woken by its send phase.
+fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Option<ThreadRef>) -> Next {
+    let done = receive(k, current, request.from, request.receive_timeout, request.window, request.dest.is_nil());
+    match first {
+        Some(partner) => Next::To(partner),
+        None if done => Next::Same,
+        None => Next::Any,
+    }
+}
+
+/// The receive phase of a thread that runs or is about to. True if it is over; otherwise the thread waits.
+fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
+    if from.is_nil() {
+        let error = if alone { Error::NoSuch as u64 } else { 0 };
+        thread.frame.rax.set(error);
+        thread.frame.r11.set(FLAGS);
+        thread.frame.mode.set(Frame::SYSRET);
+        return true;
+    }
+    if let Some(error) = cannot_receive(k, thread, from) {
+        set_error(thread, error);
+        return true;
+    }
+    thread.window.set(window);
+    if let Some((line, count)) = interrupt::take_pending(k, thread, from) {
+        deliver_interrupt(thread, line, count);
+        return true;
+    }
+    let sender = if from == Uid::ANY {
+        thread.senders.first()
+    } else {
+        k.thread(from).filter(|sender| sender.state.get() == State::Sending && sender.partner.get() == thread.uid())
+    };
+    if let Some(sender) = sender {
+        match take(k, thread, sender) {
+            Taken::Message => return true,
+            Taken::Mapping => return false,
+            // Nothing was delivered: look at the next sender, after a look at the interrupts.
+            Taken::Refused => {
+                thread.then_from.set(from);
+                thread.then_timeout.set(timeout.0);
+                thread.operation.set(Operation::Receive);
+                thread.frame.mode.set(Frame::SYSRET);
+                k.set_busy(thread);
+                return true;
+            }
+        }
+    }
+    if timeout == Timeout::ZERO {
+        set_error(thread, Error::ReceiveTimeout);
+        return true;
+    }
+    thread.errand.set(Errand::Ipc);
+    interrupt::release(k, thread, from);
+    let plain = timeout == Timeout::NEVER && window.is_nil();
+    thread.set_wait(from, plain);
+    set_timeout(k, thread, timeout);
+    false
+}
+
+fn cannot_receive(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<Error> {
+    if from == Uid::ANY {
+        return None;
+    }
+    match from.as_interrupt() {
+        Some(line) => interrupt::attach(k, thread, line).err(),
+        None if k.thread(from).is_none() => Some(Error::NoSuch),
+        None => None,
+    }
+}
+
+/// What came of taking a message from the queue.
+enum Taken {
+    /// It is in the receiver's registers.
+    Message,
+    /// Its map item takes long; the receiver waits.
+    Mapping,
+    /// The receiver has no window for its map item; the sender has the error.
+    Refused,
+}
+
+/// `thread` takes the message of a sender in its queue.
+fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
+    dequeue_sender(sender, thread);
+    k.wheel.remove(sender);
+    sender.set_ready();
+    match sender.errand.get() {
+        Errand::Ipc => take_ipc(k, thread, sender),
+        Errand::Fault | Errand::Exception => {
+            fault::deliver(thread, sender);
+            lend(k, sender, thread);
+            Taken::Message
+        }
+    }
+}
+
+/// A call that was queued lends its shuttle when the called thread takes it.
+fn lend(k: &Kernel, caller: ThreadRef, thread: ThreadRef) {
+    k.shuttle_of(caller);
+    thread.hot.shuttle.set(caller.hot.shuttle.get());
+}
+
+fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
+    if sender.frame.rax.get() as u32 & (1 << 31 | 0xff | IPC_MAP) == Call::Ipc as u32 | IPC_MAP {
+        return item::take_item(k, thread, sender);
+    }
+    let is_call = sender.then_from.get() == thread.uid();
+    transfer(sender, thread, if is_call { Kind::Request } else { Kind::Reply } as u32);
+    after_taken(k, thread, sender, is_call);
+    Taken::Message
+}
+
+/// What the sender of a message that was taken from the queue does next: it is not current.
+fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) {
+    if is_call {
+        let timeout = Timeout(sender.then_timeout.get());
+        sender.errand.set(Errand::Ipc);
+        if timeout == Timeout::ZERO {
+            set_error(sender, Error::ReceiveTimeout);
+            k.wake(sender);
+            return;
+        }
+        lend(k, sender, thread);
+        sender.set_wait(thread.uid(), timeout == Timeout::NEVER && sender.window.get().is_nil());
+        set_timeout(k, sender, timeout);
+        return;
+    }
+    if sender.then_from.get().is_nil() {
+        sender.frame.rax.set(0);
+        sender.frame.r11.set(FLAGS);
+        sender.frame.mode.set(Frame::SYSRET);
+    } else {
+        // Its receive phase may find a message of its own; it looks when it runs, so that this does not recurse.
+        sender.operation.set(Operation::Receive);
+        k.set_busy(sender);
+    }
+    k.wake(sender);
+}
+
+/// Continues a thread whose message was taken while it was queued, with its receive phase.
+pub fn continue_receive(k: &Kernel, current: ThreadRef) -> Next {
+    current.operation.set(Operation::None);
+    let timeout = Timeout(current.then_timeout.get());
+    let done = receive(k, current, current.then_from.get(), timeout, current.window.get(), false);
+    if done { Next::Same } else { Next::Any }
+}
+
+/// An interrupt's message. The thread is ready afterwards.
+pub fn deliver_interrupt(thread: ThreadRef, line: u8, count: u64) {
+    thread.frame.w.iter().for_each(|word| word.set(0));
+    thread.frame.w[0].set(count);
+    set_result(thread, Kind::Interrupt as u64, Uid::interrupt(line));
+    thread.set_ready();
+}
+
+/// A thread that just became ready runs at once if it is at least as urgent as the current one.
+pub fn prefer(k: &Kernel, thread: ThreadRef) -> Next {
+    let current = crate::arch::current();
+    if current == k.idle() || k.priority(thread) > k.priority(current) {
+        if thread.special.get() & special::STOPPED != 0 {
+            return Next::Same;
+        }
+        return Next::To(thread);
+    }
+    k.wake(thread);
+    Next::Same
+}
+
+/// A timeout fired. The entry may be left from a wait that is over.
+pub fn expired(k: &Kernel, thread: ThreadRef) {
+    if thread.hot.accept.get() != crate::object::thread::NEVER {
+        return;
+    }
+    match thread.state.get() {
+        State::Sending => fail_blocked(k, thread, Error::SendTimeout),
+        State::Receiving => fail_blocked(k, thread, Error::ReceiveTimeout),
+        _ => {}
+    }
+}
+
+/// Ends the wait of a thread that is not running with an error, wherever it waits. A thread that waits for an answer
+/// to a fault gets an exception instead, and one that waits for an answer to an exception stops.
+pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
+    let wait = thread.wait();
+    if thread.state.get() == State::Sending && wait == Wait::No {
+        if let Some(partner) = k.thread(thread.partner.get()) {
+            dequeue_sender(thread, partner);
+        }
+        if thread.errand.get() != Errand::Ipc {
+            return fault::unanswered(k, thread);
+        }
+    }
+    k.wheel.remove(thread);
+    match wait {
+        Wait::Answer(_) => {
+            k.reclaim(thread);
+            return fault::unanswered(k, thread);
+        }
+        Wait::Closed(_) => k.reclaim(thread),
+        Wait::Open => thread.hot.shuttle.set(thread.home_ref()),
+        Wait::No => {}
+    }
+    thread.operation.set(Operation::None);
+    set_error(thread, error);
+    thread.set_ready();
+    k.wake(thread);
+}
+
+/// A thread in the queue of one that ends, out of the queue already.
+pub fn partner_died(k: &Kernel, sender: ThreadRef, error: Error) {
+    k.wheel.remove(sender);
+    if sender.errand.get() != Errand::Ipc {
+        return fault::unanswered(k, sender);
+    }
+    set_error(sender, error);
+    sender.set_ready();
+    k.wake(sender);
+}
+
+/// `thread_control` aborts whatever ipc the thread waits in. False if it waits in none.
+pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
+    let error = match (thread.wait(), thread.state.get()) {
+        (Wait::Open | Wait::Closed(_), _) => Error::ReceiveAborted,
+        (Wait::No, State::Sending) => Error::SendAborted,
+        (Wait::No, State::Taking) => Error::ReceiveAborted,
+        (Wait::Answer(_), _) => {
+            fail_blocked(k, thread, Error::ReceiveAborted);
+            return true;
+        }
+        _ => return false,
+    };
+    if thread.state.get() == State::Taking && thread.wait() == Wait::No {
+        item::abandon(k, thread, error);
+        return true;
+    }
+    fail_blocked(k, thread, error);
+    true
+}
+
+/// Ends the ipc of a thread that is going to end: nobody keeps a link to it.
+pub fn leave(k: &Kernel, thread: ThreadRef) {
+    if thread.wait() == Wait::No && thread.state.get() == State::Sending {
+        if let Some(partner) = k.thread(thread.partner.get()) {
+            dequeue_sender(thread, partner);
+        }
+    }
+    if let Operation::Map { to, .. } = thread.operation.get() {
+        if let Some(receiver) = k.thread(to) {
+            item::release_receiver(k, receiver, Error::PartnerDied);
+        }
+    }
+    k.wheel.remove(thread);
+    thread.operation.set(Operation::None);
+}
+
+const _: () = assert!(NO_ITEM & ITEM_WHOLE == 0 && call::NULL < IPC_CALL);

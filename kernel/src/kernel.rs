@@ -1,0 +1,125 @@
+//! The kernel's state in one place, and how names lead to objects.
+//!
+//! There is one [`Kernel`] for a machine; all code gets it as its first argument, so that host tests can have as
+//! many as they like.
+
+use crate::mem::pool::{Frame, Pool, Zeroable};
+use crate::object::interrupt::Lines;
+use crate::object::{TaskRef, ThreadRef};
+use crate::sched::Scheduler;
+use crate::util::slots::Slots;
+use crate::util::wheel::Wheel;
+use crate::{arch, param};
+use abi::{TaskId, Uid};
+use core::cell::Cell;
+
+const TASKS_PER_PAGE: usize = 512;
+
+/// Table of task numbers: the frame of each task, 0 for none.
+#[repr(C, align(4096))]
+struct TaskPage([Cell<u64>; TASKS_PER_PAGE]);
+
+// SAFETY: integers in cells.
+unsafe impl Zeroable for TaskPage {}
+
+/// Everything the kernel knows.
+pub struct Kernel {
+    /// The kernel's memory.
+    pub pool: Pool,
+    /// Slots of thread uids.
+    pub thread_slots: Slots,
+    /// Numbers of tasks.
+    pub task_slots: Slots,
+    task_pages: [Cell<Option<&'static TaskPage>>; param::TASK_MAX / TASKS_PER_PAGE],
+    /// Ready queues and accounting.
+    pub sched: Scheduler,
+    /// Pending timeouts.
+    pub wheel: Wheel,
+    /// Interrupt lines.
+    pub lines: Lines,
+    /// Whose state is in the FPU.
+    pub fpu_owner: Cell<Option<ThreadRef>>,
+    /// A thread that ended itself; its block goes when another thread's stack is in use.
+    pub zombie: Cell<Option<ThreadRef>>,
+    /// Frames kept for tables that belong to nobody (slots, task numbers, the array of control blocks).
+    reserve: Cell<usize>,
+    idle: Cell<Option<ThreadRef>>,
+}
+
+impl Kernel {
+    /// A kernel over a pool, without any object yet.
+    pub fn new(pool: Pool) -> Kernel {
+        // One slot table and one page table for each 512 threads that the pool can hold, and the task tables.
+        let reserve = pool.frames() / 256 + pool.frames() / 256 + 16;
+        Kernel {
+            pool,
+            thread_slots: Slots::new(param::TCB_MAX as u32, (1 << abi::uid::GENERATION_BITS) - 1),
+            task_slots: Slots::new(param::TASK_MAX as u32, u32::MAX),
+            task_pages: [const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE],
+            sched: Scheduler::new(),
+            wheel: Wheel::new(),
+            lines: Lines::new(),
+            fpu_owner: Cell::new(None),
+            zombie: Cell::new(None),
+            reserve: Cell::new(reserve),
+            idle: Cell::new(None),
+        }
+    }
+
+    /// How many frames the tasks together may use.
+    pub fn quota_total(&self) -> u32 {
+        (self.pool.free_frames() - self.reserve.get()) as u32
+    }
+
+    /// A frame of zeroes that is charged to nobody.
+    pub fn take_reserved(&self) -> Option<Frame> {
+        self.reserve.set(self.reserve.get().checked_sub(1)?);
+        self.pool.take_zeroed()
+    }
+
+    /// The thread that runs when no other can.
+    pub fn idle(&self) -> ThreadRef {
+        self.idle.get().expect("set by boot")
+    }
+
+    /// Names the idle thread; once, by boot.
+    pub fn set_idle(&self, idle: ThreadRef) {
+        self.idle.set(Some(idle));
+    }
+
+    /// The thread with this uid.
+    pub fn thread(&self, uid: Uid) -> Option<ThreadRef> {
+        let thread = arch::tcb(uid.slot())?;
+        (thread.hot.uid.get() == uid.0 && !uid.is_nil()).then_some(thread)
+    }
+
+    fn task_cell(&self, number: u16) -> Option<&'static Cell<u64>> {
+        let page = self.task_pages.get(number as usize / TASKS_PER_PAGE)?.get()?;
+        Some(&page.0[number as usize % TASKS_PER_PAGE])
+    }
+
+    /// The task with this name.
+    pub fn task(&self, id: TaskId) -> Option<TaskRef> {
+        let frame = self.task_cell(id.number())?.get();
+        if frame == 0 {
+            return None;
+        }
+        Some(TaskRef::at(&self.pool, Frame(frame))).filter(|task| task.id.get() == id)
+    }
+
+    /// The frame of the task with this number.
+    pub fn task_frame(&self, number: u16) -> Frame {
+        Frame(self.task_cell(number).expect("the task exists").get())
+    }
+
+    /// Records where a task is, or with `None` that it is gone. False if there is no memory for the table.
+    pub fn set_task(&self, number: u16, frame: Option<Frame>) -> bool {
+        let page = &self.task_pages[number as usize / TASKS_PER_PAGE];
+        if page.get().is_none() {
+            let Some(frame) = self.take_reserved() else { return false };
+            page.set(Some(self.pool.at::<TaskPage>(frame)));
+        }
+        self.task_cell(number).expect("just made").set(frame.map_or(0, |frame| frame.0));
+        true
+    }
+}

@@ -1,0 +1,5 @@
+//! Memory: the kernel's own frames, page tables, and the operations map, grant and flush.
+
+pub mod pool;
+pub mod space;
+pub mod table;

@@ -1,0 +1,456 @@
+//! Map, grant and flush: how spaces are built out of other spaces (rows C2, C3, C4).
+//!
+//! The three kinds of space work alike: a place (a last-level page-table entry with its shadow, or a place in a
+//! table of ports or lines) refers to the node of its mapping. Flush of a page walks its subtree; map puts a child
+//! behind the giver's node; grant puts the receiver's node in the giver's place.
+//!
+//! The model is Appendix A of the 1995 paper; `tests` hold this code against it. A mapping replaces whatever was there
+//! before (the model's *replace*: flush, then set), which also is why no cycle can arise.
+//!
+//! Every loop has a budget, counted in pages and nodes touched; when it is used up the caller looks for interrupts
+//! and calls again. Nothing is lost or done twice.
+
+use super::pool::{Frame, Pool, Words};
+use super::table::{self, Found};
+use crate::arch::{self, pte};
+use crate::kernel::Kernel;
+use crate::object::mapping::{Node, NodeSlot, NodeTable};
+use crate::object::{TaskRef, interrupt};
+use abi::{Fpage, PAGE_SIZE, Rights, Space};
+use core::cell::Cell;
+
+/// Where σ0's own program lies; it cannot be handed on. Below it, σ0's addresses are physical addresses.
+pub const SIGMA0_PROGRAM: u64 = 0x7000_0000_0000;
+
+/// The work is not finished: look for interrupts and call again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Again;
+
+/// Why a page could not be mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The budget is used up.
+    Again,
+    /// The receiver cannot pay for a table or a node.
+    NoMemory,
+}
+
+/// A place in a space.
+#[derive(Clone, Copy)]
+struct Place {
+    entry: Option<&'static Cell<u64>>,
+    slot: &'static NodeSlot,
+}
+
+fn unit(space: Space) -> u64 {
+    match space {
+        Space::Memory => PAGE_SIZE,
+        Space::Port | Space::Interrupt => 1,
+    }
+}
+
+/// Ports and lines lie in small tables of 512 node places; a task's port table leads to up to 128 of them.
+fn small_place(pool: &Pool, task: TaskRef, space: Space, number: u64, create: bool) -> Option<Place> {
+    let root = if space == Space::Port { &task.ports } else { &task.interrupts };
+    let frame = |cell: &Cell<u64>| -> Option<Frame> {
+        if cell.get() == 0 && create {
+            cell.set(task.take_zeroed_frame(pool)?.0);
+        }
+        (cell.get() != 0).then_some(Frame(cell.get()))
+    };
+    let mut table = frame(root)?;
+    if space == Space::Port {
+        table = frame(&pool.at::<Words>(table).0[number as usize / 512])?;
+    }
+    Some(Place { entry: None, slot: &pool.at::<NodeTable>(table).0[number as usize % 512] })
+}
+
+/// Whether `task` holds an interrupt line.
+pub fn holds_interrupt(k: &Kernel, task: TaskRef, line: u8) -> bool {
+    task.is_sigma0.get()
+        || small_place(&k.pool, task, Space::Interrupt, line as u64, false).is_some_and(|place| place.slot.get().is_some())
+}
+
+/// The giver's place and node for one page, port or line; `None` where it has nothing. `Err(bytes)` tells how far the
+/// hole is known to reach.
+fn source(k: &Kernel, task: TaskRef, space: Space, address: u64) -> Result<(Place, &'static Node), u64> {
+    let next = address + unit(space);
+    let root = task.is_sigma0.get() && address < SIGMA0_PROGRAM;
+    let place = match space {
+        Space::Memory => match table::find(&k.pool, task, address) {
+            Found::Nothing { until } => return Err(until),
+            Found::Large { .. } | Found::Leaf(_) => {
+                let leaf = table::ensure(&k.pool, task, address).ok_or(next)?;
+                if !pte::is_present(leaf.entry.get()) {
+                    return Err(next);
+                }
+                Place { entry: Some(leaf.entry), slot: leaf.slot }
+            }
+        },
+        _ => small_place(&k.pool, task, space, address, root).ok_or(next)?,
+    };
+    if let Some(node) = place.slot.get() {
+        return Ok((place, node));
+    }
+    if !root {
+        return Err(next);
+    }
+    let node = task.slabs.take(&k.pool, task).ok_or(next)?;
+    node.init(space, address, place.entry, place.slot);
+    Ok((place, node))
+}
+
+/// The receiver's place for one page, port or line, tables made as needed.
+fn destination(k: &Kernel, task: TaskRef, space: Space, address: u64) -> Option<Place> {
+    match space {
+        Space::Memory => {
+            let leaf = table::ensure(&k.pool, task, address)?;
+            Some(Place { entry: Some(leaf.entry), slot: leaf.slot })
+        }
+        Space::Port => {
+            let place = small_place(&k.pool, task, space, address, true)?;
+            ensure_bitmap(&k.pool, task)?;
+            Some(place)
+        }
+        Space::Interrupt => small_place(&k.pool, task, space, address, true),
+    }
+}
+
+/// Makes the port permission bitmap of `task`, everything denied (for σ0: allowed).
+pub fn ensure_bitmap(pool: &Pool, task: TaskRef) -> Option<()> {
+    if task.has_ports() {
+        return Some(());
+    }
+    let first = task.take_zeroed_frame(pool)?;
+    let Some(second) = task.take_zeroed_frame(pool) else {
+        task.give_back_zeroed_frame(pool, first);
+        return None;
+    };
+    let frames = [first, second];
+    for (cell, frame) in task.port_bitmap.iter().zip(frames) {
+        if !task.is_sigma0.get() {
+            pool.at::<Words>(frame).0.iter().for_each(|word| word.set(!0));
+        }
+        cell.set(frame.0);
+    }
+    Some(())
+}
+
+fn set_port_denied(pool: &Pool, task: TaskRef, port: u64, denied: bool) {
+    let frame = Frame(task.port_bitmap[(port >> 15) as usize].get());
+    let word = &pool.at::<Words>(frame).0[(port >> 6) as usize % 512];
+    let bit = 1 << (port % 64);
+    word.set(if denied { word.get() | bit } else { word.get() & !bit });
+}
+
+/// Takes `remove` from one mapping. Without reading nothing is left: the node goes. Returns the status bits.
+fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
+    let task = node.task();
+    let Some(entry) = node.entry() else {
+        if remove.and(Rights::RW) == Rights::NONE {
+            return 0;
+        }
+        let number = node.address();
+        if node.is_port() {
+            set_port_denied(&k.pool, task, number, true);
+        }
+        let lost_line = node.is_interrupt();
+        node.erase(&k.pool);
+        if lost_line {
+            interrupt::revoked(k, task, number as u8);
+        }
+        return 0;
+    };
+    let old = entry.get();
+    entry.set(pte::without_status(pte::restrict(old, remove)));
+    if entry.get() != old {
+        arch::invalidate(task, node.address());
+    }
+    if entry.get() == 0 {
+        task.pages.set(task.pages.get() - 1);
+        node.erase(&k.pool);
+    }
+    pte::status(old)
+}
+
+/// Takes `remove` from everyone below `node`.
+fn restrict_below(k: &Kernel, node: &'static Node, remove: Rights, status: &mut u64, budget: &mut usize) -> Result<(), Again> {
+    let erases = remove.has(Rights::R) || node.entry().is_none();
+    let mut previous = None;
+    while let Some(below) = node.below(previous) {
+        if *budget == 0 && erases {
+            return Err(Again);
+        }
+        *budget = budget.saturating_sub(1);
+        *status |= restrict(k, below, remove);
+        if !erases {
+            previous = Some(below);
+        }
+    }
+    Ok(())
+}
+
+/// Empties a place: the model's flush followed by φ.
+fn clear(k: &Kernel, place: Place, budget: &mut usize) -> Result<(), Again> {
+    if let Some(node) = place.slot.get() {
+        restrict_below(k, node, Rights::RWX, &mut 0, budget)?;
+        restrict(k, node, Rights::RWX);
+    }
+    Ok(())
+}
+
+/// One page, port or line, whose giver was found, from one task to another.
+fn map_one(
+    k: &Kernel,
+    space: Space,
+    (from, source_address, mut giver, mut node): (TaskRef, u64, Place, &'static Node),
+    (to, address): (TaskRef, u64),
+    rights: Rights,
+    budget: &mut usize,
+) -> Result<(), Stop> {
+    let place = destination(k, to, space, address).ok_or(Stop::NoMemory)?;
+    if core::ptr::eq(place.slot, giver.slot) {
+        return Ok(());
+    }
+    if place.slot.get().is_some() {
+        clear(k, place, budget).map_err(|Again| Stop::Again)?;
+        // The giver's mapping may have been derived from what was just replaced: look again.
+        match source(k, from, space, source_address) {
+            Ok(found) => (giver, node) = found,
+            Err(_) => return Ok(()),
+        }
+    }
+    let given = giver.entry.map_or(Rights::RW, |entry| pte::rights(entry.get())).and(rights);
+    if given == Rights::NONE {
+        return Ok(());
+    }
+    let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
+    child.init(space, address, place.entry, place.slot);
+    if let (Some(entry), Some(source)) = (place.entry, giver.entry) {
+        entry.set(pte::leaf(pte::address(source.get()), given, pte::is_uncached(source.get())));
+        to.pages.set(to.pages.get() + 1);
+    } else if space == Space::Port {
+        set_port_denied(&k.pool, to, address, false);
+    }
+    // σ0 keeps the root of ports and lines: its tables cannot express that one is gone.
+    if rights.has(Rights::GRANT) && !(from.is_sigma0.get() && space != Space::Memory) {
+        grant(k, node, child);
+    } else {
+        node.add_child(child);
+    }
+    Ok(())
+}
+
+/// `child` takes the place of `node` in the tree, and `node`'s page, port or line is gone from its owner.
+fn grant(k: &Kernel, node: &'static Node, child: &'static Node) {
+    let (owner, address) = (node.task(), node.address());
+    node.replace_by(child);
+    if let (Some(entry), Some(new)) = (node.entry(), child.entry()) {
+        let lost = pte::rights(entry.get()).without(pte::rights(new.get()));
+        entry.set(0);
+        owner.pages.set(owner.pages.get().saturating_sub(1));
+        arch::invalidate(owner, address);
+        if lost != Rights::NONE {
+            // Nobody below may have more than the one who gave. Bounded by what the giver mapped on itself.
+            let mut unlimited = usize::MAX;
+            let _ = restrict_below(k, child, lost, &mut 0, &mut unlimited);
+        }
+    } else if node.is_port() {
+        set_port_denied(&k.pool, owner, address, true);
+    }
+    let line = node.is_interrupt();
+    node.discard(&k.pool);
+    if line {
+        interrupt::revoked(k, owner, address as u8);
+    }
+}
+
+/// Where a map item goes: the part of the sender's flexpage that is mapped, and where its first byte arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Which spaces.
+    pub space: Space,
+    /// First address in the giver's space.
+    pub from: u64,
+    /// First address in the receiver's space.
+    pub to: u64,
+    /// Log2 of the size.
+    pub log2: u32,
+    /// Rights to give, with [`Rights::GRANT`].
+    pub rights: Rights,
+}
+
+/// Fits the sender's flexpage into the receiver's window. The smaller of the two is mapped whole; the hot spot
+/// selects its place in the larger one. `None` if the window is of another space, or the item has no place in it.
+pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
+    let space = item.space()?;
+    if window.is_nil() || window.space() != Some(space) {
+        return None;
+    }
+    let shift = if space == Space::Memory { 0 } else { 12 };
+    let (item_base, window_base) = (item.base() >> shift, window.base() >> shift);
+    let log2 = item.log2().min(window.log2());
+    let part = |base: u64, outer: u32| base + (hot_spot & ((1 << outer) - 1) & !((1 << log2) - 1));
+    let (from, to) = if item.log2() <= window.log2() {
+        (item_base, part(window_base, window.log2()))
+    } else {
+        (part(item_base, item.log2()), window_base)
+    };
+    let to = if space == Space::Memory {
+        to
+    } else {
+        // A port or line maps only to itself.
+        let fits = |base: u64, log2: u32, inner: u64| inner >> log2 == base >> log2;
+        let from = if item.log2() <= window.log2() { item_base } else { window_base };
+        if !fits(item_base, item.log2(), from) || !fits(window_base, window.log2(), from) {
+            return None;
+        }
+        return Some(Plan { space, from, to: from, log2, rights: item.rights() });
+    };
+    Some(Plan { space, from, to, log2, rights: item.rights() })
+}
+
+/// Carries out a plan from byte (port, line) `done` on, and counts `done` up. `whole` becomes false when the receiver
+/// cannot pay; the rest is then left out.
+pub fn map(
+    k: &Kernel,
+    plan: Plan,
+    from: TaskRef,
+    to: TaskRef,
+    done: &mut u64,
+    whole: &mut bool,
+    budget: &mut usize,
+) -> Result<(), Again> {
+    let size = 1u64 << plan.log2;
+    while *done < size {
+        if *budget == 0 {
+            return Err(Again);
+        }
+        *budget -= 1;
+        if plan.space == Space::Memory && plan.to + *done >= abi::USER_END {
+            break;
+        }
+        match source(k, from, plan.space, plan.from + *done) {
+            Err(until) => {
+                *done = until - plan.from;
+                continue;
+            }
+            Ok((giver, node)) => {
+                let source = (from, plan.from + *done, giver, node);
+                match map_one(k, plan.space, source, (to, plan.to + *done), plan.rights, budget) {
+                    Ok(()) => {}
+                    Err(Stop::Again) => return Err(Again),
+                    Err(Stop::NoMemory) => {
+                        *whole = false;
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        *done += unit(plan.space);
+    }
+    Ok(())
+}
+
+/// Takes the rights of `page` from everyone who got them from `task`, and with `own` from `task` too. Starts at
+/// address (number) `at` and counts it up; collects status bits.
+pub fn flush(
+    k: &Kernel,
+    task: TaskRef,
+    page: Fpage,
+    own: bool,
+    at: &mut u64,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Again> {
+    let space = page.space().expect("checked by the caller");
+    let shift = if space == Space::Memory { 0 } else { 12 };
+    let remove = page.rights();
+    let end = (page.base() >> shift) + (1 << page.log2());
+    *at = (*at).max(page.base() >> shift);
+    while *at < end {
+        if *budget == 0 {
+            return Err(Again);
+        }
+        *budget -= 1;
+        let slot = match space {
+            Space::Memory => match table::find(&k.pool, task, *at) {
+                Found::Nothing { until } => {
+                    *at = until;
+                    continue;
+                }
+                // Nothing was handed on from a large page, and only σ0 has them.
+                Found::Large { level, .. } => {
+                    let size = 1u64 << (12 + 9 * level);
+                    *at = (*at | (size - 1)) + 1;
+                    continue;
+                }
+                Found::Leaf(leaf) => leaf.slot,
+            },
+            _ => match small_place(&k.pool, task, space, *at, false) {
+                Some(place) => place.slot,
+                None => {
+                    *at = (*at | 511) + 1;
+                    continue;
+                }
+            },
+        };
+        if let Some(node) = slot.get() {
+            restrict_below(k, node, remove, status, budget)?;
+            let root = task.is_sigma0.get() && node.depth() == 0;
+            if own && !root {
+                *status |= restrict(k, node, remove);
+            }
+        }
+        *at += unit(space);
+    }
+    Ok(())
+}
+
+/// Gives back what `task`'s port and interrupt spaces occupy; they are empty.
+pub fn release_small(k: &Kernel, task: TaskRef) {
+    if task.ports.get() != 0 {
+        for cell in &k.pool.at::<Words>(Frame(task.ports.get())).0 {
+            if cell.get() != 0 {
+                task.give_back_zeroed_frame(&k.pool, Frame(cell.replace(0)));
+            }
+        }
+        task.give_back_zeroed_frame(&k.pool, Frame(task.ports.replace(0)));
+    }
+    if task.interrupts.get() != 0 {
+        task.give_back_zeroed_frame(&k.pool, Frame(task.interrupts.replace(0)));
+    }
+    for cell in &task.port_bitmap {
+        if cell.get() != 0 {
+            task.give_back_frame(&k.pool, Frame(cell.replace(0)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(base: u64, log2: u32) -> Fpage {
+        Fpage::memory(base, log2, Rights::RWX)
+    }
+
+    #[test]
+    fn hot_spot_selects_the_place_in_the_larger() {
+        let plan = plan(memory(0x3000, 12), 0x7fff_5678, memory(0x4000_0000, 30)).unwrap();
+        assert_eq!((plan.from, plan.to, plan.log2), (0x3000, 0x7fff_5000, 12));
+        let plan = super::plan(memory(0x4000_0000, 30), 0x12_3456, memory(0x8000, 12)).unwrap();
+        assert_eq!((plan.from, plan.to, plan.log2), (0x4012_3000, 0x8000, 12));
+    }
+
+    #[test]
+    fn ports_map_to_themselves() {
+        let item = Fpage::ports(0x3f8, 3);
+        let plan = plan(item, 0, Fpage::ports(0, 16)).unwrap();
+        assert_eq!((plan.from, plan.to, plan.log2), (0x3f8, 0x3f8, 3));
+        assert_eq!(super::plan(item, 0, Fpage::ports(0x60, 3)), None);
+        assert_eq!(super::plan(item, 0, memory(0, 30)), None);
+        let plan = super::plan(Fpage::ports(0, 16), 0, Fpage::ports(0x60, 0)).unwrap();
+        assert_eq!((plan.from, plan.log2), (0x60, 0));
+    }
+}

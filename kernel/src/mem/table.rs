@@ -1,0 +1,145 @@
+//! Page tables: a tree of four levels of 512 entries, the last with a shadow table of mapping nodes.
+//!
+//! The form of an entry is the machine's ([`crate::arch::pte`]); the tree is common. Tables are frames of the pool,
+//! charged to the task. They stay until the task ends, so that an address that was mapped once costs no
+//! allocation again.
+//!
+//! Large pages exist only where the kernel made them at boot, in the first task's map of all memory; they are
+//! split when a part of them is handed on.
+
+use super::pool::{Frame, Pool, Words};
+use crate::arch::pte;
+use crate::object::TaskRef;
+use crate::object::mapping::{NodeSlot, NodeTable};
+use core::cell::Cell;
+
+/// Bits of an address below the index of each level; level 0 is the last.
+const SHIFTS: [u32; 4] = [12, 21, 30, 39];
+
+/// A last-level entry with its node's place.
+#[derive(Clone, Copy)]
+pub struct Leaf {
+    /// The entry.
+    pub entry: &'static Cell<u64>,
+    /// Where the mapping's node is recorded.
+    pub slot: &'static NodeSlot,
+}
+
+/// What a walk finds at an address.
+pub enum Found {
+    /// A last-level table; its entry may be absent.
+    Leaf(Leaf),
+    /// A large page.
+    Large {
+        /// Its entry.
+        entry: &'static Cell<u64>,
+        /// 1 for 2 MiB, 2 for 1 GiB.
+        level: usize,
+    },
+    /// No table; nothing is mapped from here to the given address.
+    Nothing {
+        /// First address that may have a table.
+        until: u64,
+    },
+}
+
+fn index(address: u64, level: usize) -> usize {
+    (address >> SHIFTS[level]) as usize % 512
+}
+
+fn leaf(pool: &Pool, table: Frame, address: u64) -> Leaf {
+    let i = index(address, 0);
+    let shadow = pool.at::<NodeTable>(Frame(pool.note(table)));
+    Leaf { entry: &pool.at::<Words>(table).0[i], slot: &shadow.0[i] }
+}
+
+/// Walks to `address` in the user half of `task`.
+pub fn find(pool: &Pool, task: TaskRef, address: u64) -> Found {
+    let mut table = Frame(task.top.get());
+    for level in (1..4).rev() {
+        let entry = &pool.at::<Words>(table).0[index(address, level)];
+        let value = entry.get();
+        if !pte::is_present(value) {
+            return Found::Nothing { until: ((address >> SHIFTS[level]) + 1) << SHIFTS[level] };
+        }
+        if level < 3 && pte::is_large(value) {
+            return Found::Large { entry, level };
+        }
+        table = Frame(pte::address(value));
+    }
+    Found::Leaf(leaf(pool, table, address))
+}
+
+/// Walks to `address`, making tables and splitting large pages as needed. `None` if the task cannot pay.
+pub fn ensure(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
+    let mut table = Frame(task.top.get());
+    for level in (1..4).rev() {
+        let entry = &pool.at::<Words>(table).0[index(address, level)];
+        let value = entry.get();
+        if !pte::is_present(value) {
+            entry.set(pte::table(new_table(pool, task, level == 1)?.0));
+        } else if level < 3 && pte::is_large(value) {
+            split(pool, task, entry, level)?;
+        }
+        table = Frame(pte::address(entry.get()));
+    }
+    Some(leaf(pool, table, address))
+}
+
+fn new_table(pool: &Pool, task: TaskRef, last: bool) -> Option<Frame> {
+    let table = task.take_zeroed_frame(pool)?;
+    if last {
+        let Some(shadow) = task.take_zeroed_frame(pool) else {
+            task.give_back_zeroed_frame(pool, table);
+            return None;
+        };
+        pool.set_note(table, shadow.0);
+    }
+    Some(table)
+}
+
+/// Replaces a large page of `level` by a table of pages of the level below, with the same meaning.
+fn split(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize) -> Option<()> {
+    let table = new_table(pool, task, level == 1)?;
+    for (i, part) in pool.at::<Words>(table).0.iter().enumerate() {
+        part.set(pte::part(entry.get(), i as u64, 1 << SHIFTS[level - 1], level == 1));
+    }
+    entry.set(pte::table(table.0));
+    crate::arch::flush_space(task);
+    Some(())
+}
+
+/// Gives back the tables of the user half, which maps nothing any more; at most `limit` tables of the last level.
+/// True when all are gone.
+pub fn release(pool: &Pool, task: TaskRef, mut limit: usize) -> bool {
+    let top = pool.at::<Words>(Frame(task.top.get()));
+    for entry in &top.0[..256] {
+        if pte::is_present(entry.get()) && !release_table(pool, task, entry, 2, &mut limit) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Gives back the table of `level` that `entry` leads to, and everything below. The depth is 3 at most.
+fn release_table(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize, limit: &mut usize) -> bool {
+    let table = Frame(pte::address(entry.get()));
+    if level == 0 {
+        if *limit == 0 {
+            return false;
+        }
+        *limit -= 1;
+        let shadow = Frame(pool.note(table));
+        pool.set_note(table, 0);
+        task.give_back_zeroed_frame(pool, shadow);
+    } else {
+        for below in &pool.at::<Words>(table).0 {
+            if pte::is_present(below.get()) && !release_table(pool, task, below, level - 1, limit) {
+                return false;
+            }
+        }
+    }
+    entry.set(0);
+    task.give_back_zeroed_frame(pool, table);
+    true
+}

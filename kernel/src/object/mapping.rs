@@ -1,0 +1,255 @@
+//! Mapping: a node in a frame's mapping tree (row C3).
+//!
+//! The tree of a frame is a list in preorder; each node knows its depth. A child goes right behind its parent, a
+//! subtree is the run of nodes behind its root that are deeper, and erasing it is a walk along the list without
+//! recursion. The node of a mapping is reached from its page-table entry through the shadow table that lies beside
+//! each last-level table; a node knows its entry, so erasing needs no walk through tables.
+//!
+//! Nodes are cut from slabs, frames that belong to (and are charged to) the task whose mapping they record.
+
+use super::task::TaskRef;
+use crate::mem::pool::{Frame, Pool, Zeroable};
+use core::cell::Cell;
+
+/// Place for the node of one page, port or line.
+pub type NodeSlot = Cell<Option<&'static Node>>;
+
+/// The shadow of a last-level table, or a table of ports or lines itself.
+#[repr(C, align(4096))]
+pub struct NodeTable(pub [NodeSlot; 512]);
+
+// SAFETY: cells of optional references, for which zero is `None`.
+unsafe impl Zeroable for NodeTable {}
+
+/// One mapping: a cache line.
+#[repr(C, align(64))]
+pub struct Node {
+    next: Cell<Option<&'static Node>>,
+    prev: Cell<Option<&'static Node>>,
+    slab: Cell<Option<&'static Slab>>,
+    /// The page-table entry; `None` for ports and interrupts.
+    entry: Cell<Option<&'static Cell<u64>>>,
+    /// Where the owner's table refers to this node.
+    slot: Cell<Option<&'static NodeSlot>>,
+    /// Address in the owner's space (memory), or the number (ports, interrupts).
+    address: Cell<u64>,
+    depth: Cell<u32>,
+    /// [`abi::Space`] as a number.
+    space: Cell<u8>,
+}
+
+const NODES: usize = 63;
+
+/// A frame of nodes of one task.
+#[repr(C, align(64))]
+pub struct Slab {
+    task: Cell<Option<TaskRef>>,
+    next: Cell<Option<&'static Slab>>,
+    prev: Cell<Option<&'static Slab>>,
+    free: Cell<Option<&'static Node>>,
+    frame: Cell<u64>,
+    used: Cell<u32>,
+    fresh: Cell<u32>,
+}
+
+#[repr(C, align(4096))]
+struct SlabFrame {
+    head: Slab,
+    nodes: [Node; NODES],
+}
+
+// SAFETY: cells of integers and optional references.
+unsafe impl Zeroable for SlabFrame {}
+
+const _: () = assert!(size_of::<Node>() == 64 && size_of::<SlabFrame>() == 4096);
+
+impl Slab {
+    /// Lays a slab over a frame.
+    fn create(pool: &Pool, frame: Frame, task: TaskRef) -> &'static Slab {
+        let slab = &pool.at::<SlabFrame>(frame).head;
+        slab.task.set(Some(task));
+        slab.free.set(None);
+        slab.frame.set(frame.0);
+        slab.used.set(0);
+        slab.fresh.set(0);
+        slab
+    }
+}
+
+/// The slabs of a task that have free nodes.
+#[derive(Default)]
+pub struct Slabs {
+    first: Cell<Option<&'static Slab>>,
+}
+
+impl Slabs {
+    /// Cuts a node. `None` if the task cannot pay for a new slab.
+    pub fn take(&self, pool: &Pool, task: TaskRef) -> Option<&'static Node> {
+        let slab = match self.first.get() {
+            Some(slab) => slab,
+            None => {
+                let slab = Slab::create(pool, task.take_frame(pool)?, task);
+                self.push(slab);
+                slab
+            }
+        };
+        let node = match slab.free.get() {
+            Some(node) => {
+                slab.free.set(node.next.get());
+                node
+            }
+            None => {
+                let fresh = slab.fresh.get();
+                slab.fresh.set(fresh + 1);
+                &pool.at::<SlabFrame>(Frame(slab.frame.get())).nodes[fresh as usize]
+            }
+        };
+        node.slab.set(Some(slab));
+        slab.used.set(slab.used.get() + 1);
+        if slab.used.get() as usize == NODES {
+            self.remove(slab);
+        }
+        Some(node)
+    }
+
+    fn give_back(&self, pool: &Pool, node: &'static Node) {
+        let slab = node.slab.take().expect("a node in use has a slab");
+        if slab.used.get() as usize == NODES {
+            self.push(slab);
+        }
+        node.next.set(slab.free.replace(Some(node)));
+        slab.used.set(slab.used.get() - 1);
+        let only = slab.prev.get().is_none() && slab.next.get().is_none();
+        if slab.used.get() == 0 && !only {
+            self.release(pool, slab);
+        }
+    }
+
+    fn release(&self, pool: &Pool, slab: &'static Slab) {
+        self.remove(slab);
+        let task = slab.task.get().expect("a slab has a task");
+        task.give_back_frame(pool, Frame(slab.frame.get()));
+    }
+
+    /// Gives back the slab that is kept for the next node. To be called when the task has no node left.
+    pub fn release_last(&self, pool: &Pool) {
+        if let Some(slab) = self.first.get() {
+            assert_eq!(slab.used.get(), 0);
+            self.release(pool, slab);
+        }
+    }
+
+    fn push(&self, slab: &'static Slab) {
+        slab.prev.set(None);
+        slab.next.set(self.first.get());
+        if let Some(next) = self.first.replace(Some(slab)) {
+            next.prev.set(Some(slab));
+        }
+    }
+
+    fn remove(&self, slab: &'static Slab) {
+        match slab.prev.get() {
+            Some(prev) => prev.next.set(slab.next.get()),
+            None => self.first.set(slab.next.get()),
+        }
+        if let Some(next) = slab.next.get() {
+            next.prev.set(slab.prev.get());
+        }
+    }
+}
+
+impl Node {
+    /// Fills in a node just cut. It belongs to no tree yet.
+    pub fn init(&'static self, space: abi::Space, address: u64, entry: Option<&'static Cell<u64>>, slot: &'static NodeSlot) {
+        self.next.set(None);
+        self.prev.set(None);
+        self.entry.set(entry);
+        self.slot.set(Some(slot));
+        self.address.set(address);
+        self.depth.set(0);
+        self.space.set(space as u8);
+        slot.set(Some(self));
+    }
+
+    /// The task whose mapping this is.
+    pub fn task(&self) -> TaskRef {
+        self.slab.get().and_then(|slab| slab.task.get()).expect("a node in use has a task")
+    }
+
+    /// Address in that task, or number.
+    pub fn address(&self) -> u64 {
+        self.address.get()
+    }
+
+    /// The page-table entry, for memory.
+    pub fn entry(&self) -> Option<&'static Cell<u64>> {
+        self.entry.get()
+    }
+
+    /// Which space the mapping is in.
+    pub fn is_port(&self) -> bool {
+        self.space.get() == abi::Space::Port as u8
+    }
+
+    /// Which space the mapping is in.
+    pub fn is_interrupt(&self) -> bool {
+        self.space.get() == abi::Space::Interrupt as u8
+    }
+
+    /// Distance from the root of the tree.
+    pub fn depth(&self) -> u32 {
+        self.depth.get()
+    }
+
+    /// Makes `child` a child of this node.
+    pub fn add_child(&'static self, child: &'static Node) {
+        child.depth.set(self.depth.get() + 1);
+        self.link_behind(child);
+    }
+
+    fn link_behind(&'static self, node: &'static Node) {
+        node.prev.set(Some(self));
+        node.next.set(self.next.get());
+        if let Some(next) = self.next.replace(Some(node)) {
+            next.prev.set(Some(node));
+        }
+    }
+
+    /// Puts `node` in this one's place in the tree, children and all. This one belongs to no tree afterwards.
+    pub fn replace_by(&'static self, node: &'static Node) {
+        node.depth.set(self.depth.get());
+        self.link_behind(node);
+        self.unlink();
+    }
+
+    /// The first node of the subtree below this one, or the next after `Some(previous)`.
+    pub fn below(&self, previous: Option<&'static Node>) -> Option<&'static Node> {
+        let next = previous.map_or(self.next.get(), |node| node.next.get())?;
+        (next.depth.get() > self.depth.get()).then_some(next)
+    }
+
+    fn unlink(&self) {
+        if let Some(prev) = self.prev.get() {
+            prev.next.set(self.next.get());
+        }
+        if let Some(next) = self.next.get() {
+            next.prev.set(self.prev.get());
+        }
+    }
+
+    /// Takes the node out of tree and table and gives it back. It has no children any more.
+    pub fn erase(&'static self, pool: &Pool) {
+        debug_assert!(self.below(None).is_none());
+        self.unlink();
+        self.discard(pool);
+    }
+
+    /// Gives back a node that [`Node::replace_by`] has taken out of its tree.
+    pub fn discard(&'static self, pool: &Pool) {
+        if let Some(slot) = self.slot.take() {
+            slot.set(None);
+        }
+        let task = self.task();
+        task.slabs.give_back(pool, self);
+    }
+}

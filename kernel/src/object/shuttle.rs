@@ -1,0 +1,68 @@
+//! Shuttle: what the scheduler schedules; priority, time slice, accounting (row D6, and P10's donation).
+//!
+//! Every thread has one of its own, its *home* shuttle. A call lends it to the thread that is called, an answer gives
+//! it back, and the fast path does both by copying or comparing one word, the [`ShuttleRef`].
+//!
+//! A reference holds the shuttle's *epoch*. When a caller is cut off (timeout, abort, end of its partner), its
+//! shuttle comes home by raising the epoch: whatever part of the old chain still runs or will run holds a stale
+//! reference, finds that out at its next slow event, and goes on with its own home shuttle. Cutting a chain is
+//! therefore a constant amount of work, however long the chain is, and allocates nothing.
+
+use super::ThreadRef;
+use crate::util::list::{Link, Tag};
+use abi::Uid;
+use abi::uid::{GENERATION_BITS, SLOT_BITS};
+use core::cell::Cell;
+
+/// Names a thread's home shuttle: the owner's slot in bits 0–17, its generation in bits 18–35, the epoch above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct ShuttleRef(pub u64);
+
+const OWNER_BITS: u32 = SLOT_BITS + GENERATION_BITS;
+
+impl ShuttleRef {
+    /// Packs owner and epoch. The epoch wraps after 2²⁸ cuts of one thread; a reference that is stale for so long
+    /// would at worst have time charged to the wrong thread.
+    pub const fn new(owner: Uid, epoch: u32) -> ShuttleRef {
+        ShuttleRef((epoch as u64) << OWNER_BITS | (owner.generation() as u64) << SLOT_BITS | owner.slot() as u64)
+    }
+
+    /// Slot of the thread whose home shuttle this is.
+    pub const fn slot(self) -> u32 {
+        self.0 as u32 & ((1 << SLOT_BITS) - 1)
+    }
+
+    /// Whether both name the same thread's shuttle, whatever the epoch.
+    pub const fn same_owner(self, other: ShuttleRef) -> bool {
+        (self.0 ^ other.0) & ((1 << OWNER_BITS) - 1) == 0
+    }
+}
+
+/// A home shuttle, part of its owner's control block.
+#[repr(C)]
+pub struct Shuttle {
+    /// Membership in a ready queue.
+    pub link: Link,
+    /// Who runs when this shuttle is scheduled; meaningful while it is in a ready queue.
+    pub carrier: Cell<Option<ThreadRef>>,
+    /// Time used, in nanoseconds.
+    pub time_ns: Cell<u64>,
+    /// Length of the time slice, in nanoseconds.
+    pub slice_ns: Cell<u64>,
+    /// What is left of the slice, in nanoseconds.
+    pub left_ns: Cell<u64>,
+    /// References made before the last cut are stale.
+    pub epoch: Cell<u32>,
+    /// 0 (lowest) to 63.
+    pub priority: Cell<u8>,
+}
+
+/// The ready queues link shuttles through their owners.
+pub struct Ready;
+
+impl Tag for Ready {
+    fn link(thread: &ThreadRef) -> &Link {
+        &thread.home.link
+    }
+}

@@ -1,0 +1,168 @@
+//! Task: an address space with its threads, its chief and its share of kernel memory.
+//!
+//! A task is one frame. What it makes the kernel allocate (tables, mapping nodes, control blocks, its own frame)
+//! is charged to its quota in frames; a child's quota is carved from its creator's. The creator is the task's
+//! *chief*: it alone controls the task, and the end of a task ends all tasks that it created.
+
+use super::mapping::Slabs;
+use super::thread::OfTask;
+use crate::mem::pool::{Frame, Pool, Zeroable};
+use crate::util::list::List;
+use abi::TaskId;
+use core::cell::Cell;
+
+/// A task's state.
+#[repr(C)]
+pub struct Task {
+    /// What the task is called; nil in a frame that holds no task.
+    pub id: Cell<TaskId>,
+    /// Its creator; `None` for the first task.
+    pub chief: Cell<Option<TaskRef>>,
+    /// The last task it created that still exists; the others follow by `sibling_next`.
+    pub child: Cell<Option<TaskRef>>,
+    /// Next task of the same chief.
+    pub sibling_next: Cell<Option<TaskRef>>,
+    /// Previous task of the same chief.
+    pub sibling_prev: Cell<Option<TaskRef>>,
+    /// Its threads.
+    pub threads: List<OfTask>,
+    /// Number of its threads.
+    pub thread_count: Cell<u32>,
+    /// Top-level page table.
+    pub top: Cell<u64>,
+    /// What selects the address space in the processor; copied into each thread's hot line.
+    pub space: Cell<u64>,
+    /// Table of the port space, 0 if there is none: 128 entries, each the frame of a table of 512 ports.
+    pub ports: Cell<u64>,
+    /// The two frames of the port permission bitmap, 0 if there are none.
+    pub port_bitmap: [Cell<u64>; 2],
+    /// Table of the interrupt space, 0 if there is none.
+    pub interrupts: Cell<u64>,
+    /// Slabs with room for mapping nodes.
+    pub slabs: Slabs,
+    /// Frames that the task may use, itself and its children included.
+    pub quota: Cell<u32>,
+    /// Frames in use or given to children.
+    pub used: Cell<u32>,
+    /// Pages of memory mapped.
+    pub pages: Cell<u32>,
+    /// Page faults so far.
+    pub faults: Cell<u32>,
+    /// Highest priority of its threads.
+    pub priority_max: Cell<u8>,
+    /// While the task is being ended: everything below this address is flushed.
+    pub cursor: Cell<u64>,
+    /// The task is being ended; nothing can be made in it any more.
+    pub dying: Cell<bool>,
+    /// The first task: its space is all of memory, ports and interrupts.
+    pub is_sigma0: Cell<bool>,
+}
+
+// SAFETY: cells; zero means nil, none, empty, false.
+unsafe impl Zeroable for Task {}
+
+/// A task that exists.
+#[derive(Clone, Copy)]
+pub struct TaskRef(&'static Task);
+
+impl core::ops::Deref for TaskRef {
+    type Target = Task;
+
+    fn deref(&self) -> &Task {
+        self.0
+    }
+}
+
+impl PartialEq for TaskRef {
+    fn eq(&self, other: &TaskRef) -> bool {
+        core::ptr::eq(self.0, other.0)
+    }
+}
+
+impl core::fmt::Debug for TaskRef {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        write!(f, "{:?}", self.id.get())
+    }
+}
+
+impl TaskRef {
+    /// The task in a frame.
+    pub fn at(pool: &Pool, frame: Frame) -> TaskRef {
+        TaskRef(pool.at::<Task>(frame))
+    }
+
+    /// Charges one frame. False if the quota is used up.
+    pub fn charge(self) -> bool {
+        let used = self.used.get();
+        if used >= self.quota.get() || self.dying.get() {
+            return false;
+        }
+        self.used.set(used + 1);
+        true
+    }
+
+    /// Takes back what [`TaskRef::charge`] charged.
+    pub fn refund(self) {
+        debug_assert!(self.used.get() > 0);
+        self.used.set(self.used.get() - 1);
+    }
+
+    /// A frame with any contents, charged to the task.
+    pub fn take_frame(self, pool: &Pool) -> Option<Frame> {
+        self.charge().then(|| pool.take().expect("quotas never exceed the pool"))
+    }
+
+    /// A frame of zeroes, charged to the task.
+    pub fn take_zeroed_frame(self, pool: &Pool) -> Option<Frame> {
+        self.charge().then(|| pool.take_zeroed().expect("quotas never exceed the pool"))
+    }
+
+    /// Gives back a frame with any contents.
+    pub fn give_back_frame(self, pool: &Pool, frame: Frame) {
+        pool.give_back(frame);
+        self.refund();
+    }
+
+    /// Gives back a frame that holds zeroes.
+    pub fn give_back_zeroed_frame(self, pool: &Pool, frame: Frame) {
+        pool.give_back_zeroed(frame);
+        self.refund();
+    }
+
+    /// Puts the task into its chief's list.
+    pub fn adopt(self, child: TaskRef) {
+        child.chief.set(Some(self));
+        child.sibling_prev.set(None);
+        child.sibling_next.set(self.child.get());
+        if let Some(next) = self.child.replace(Some(child)) {
+            next.sibling_prev.set(Some(child));
+        }
+    }
+
+    /// Takes the task out of its chief's list.
+    pub fn disown(self) {
+        let chief = self.chief.get().expect("the first task never ends");
+        match self.sibling_prev.get() {
+            Some(prev) => prev.sibling_next.set(self.sibling_next.get()),
+            None => chief.child.set(self.sibling_next.get()),
+        }
+        if let Some(next) = self.sibling_next.get() {
+            next.sibling_prev.set(self.sibling_prev.get());
+        }
+    }
+
+    /// Whether `self` may change `target`: it is the target's chief.
+    pub fn is_chief_of(self, target: TaskRef) -> bool {
+        target.chief.get() == Some(self)
+    }
+
+    /// Whether this task owns ports and therefore a permission bitmap.
+    pub fn has_ports(self) -> bool {
+        self.port_bitmap[0].get() != 0
+    }
+
+    /// Number of the chief, which every uid of this task's threads carries; 0 for the first task.
+    pub fn clan(self) -> u16 {
+        self.chief.get().map_or(0, |chief| chief.id.get().number())
+    }
+}

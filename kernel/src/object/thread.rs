@@ -1,0 +1,499 @@
+//! Thread: an activity in a task, named by a uid that is unique in time (rows C5, C8).
+//!
+//! A control block is one page of the virtual array (rows P4, P5): cold fields at the bottom, the kernel stack
+//! above them, the saved user registers on top of it, and the one cache line that ipc touches ([`Hot`]) last. The
+//! processor's stack pointer for entries from user mode is the address of the hot line, so finding the current
+//! thread, its stack and the place for its registers is one and the same load.
+//!
+//! ```text
+//!    0              ~0x200                     3856        4032       4096
+//!    +----------------+---------------------------+-----------+----------+
+//!    |  cold fields   |   kernel stack  <---------|   Frame   |   Hot    |
+//!    +----------------+---------------------------+-----------+----------+
+//! ```
+//!
+//! Every field is a cell: control blocks are shared by reference, and only the thread's own CPU changes them.
+//!
+//! # The folded words
+//!
+//! Three words of the hot line are all that the fast path checks. `accept` is what a sender has to show: the open
+//! key of the thread (open wait), the key of its partner (closed wait), or [`NEVER`]. They are derived: [`set_wait`]
+//! and [`refold`] compute them from the true state, and [`Tcb::wait`] reads the true state back, because the fast
+//! path changes `accept` alone. In short: **a wait that the fast path may end lives in `accept`; any other wait
+//! lives in `state`, with `accept` at `NEVER`.**
+//!
+//! [`set_wait`]: Tcb::set_wait
+//! [`refold`]: Tcb::refold
+
+use super::shuttle::{Shuttle, ShuttleRef};
+use super::task::TaskRef;
+use crate::mem::pool::{Frame as PoolFrame, Zeroable};
+use crate::util::list::{Link, List, Tag};
+use crate::util::wheel;
+use abi::uid::{CLAN_SHIFT, STATION_SHIFT};
+use abi::{Fpage, Rights, TaskId, Uid};
+use core::cell::Cell;
+
+/// `accept` of a thread that no sender can satisfy on the fast path. Also what an absent block holds.
+pub const NEVER: u64 = 0;
+
+/// A key that matches no `accept` word: neither an open key nor a key has these low bits.
+const POISON: u64 = 0xe;
+
+/// Low bits of an open key, which no key has.
+const OPEN_MARK: u64 = 0xf;
+
+/// The cache line of a thread that ipc reads and writes.
+#[repr(C, align(64))]
+pub struct Hot {
+    /// The thread's uid; 0 in an absent block.
+    pub uid: Cell<u64>,
+    /// What a sender must show. See the module's text.
+    pub accept: Cell<u64>,
+    /// What this thread shows to a partner that waits for it alone: uid with the CPU in the station's place.
+    pub key: Cell<u64>,
+    /// What this thread shows to a partner that waits for anybody: clan and CPU.
+    pub open_key: Cell<u64>,
+    /// User instruction pointer, while the thread is in a system call.
+    pub rip: Cell<u64>,
+    /// User stack pointer, while the thread is in a system call.
+    pub rsp: Cell<u64>,
+    /// What selects the task's address space in the processor.
+    pub space: Cell<u64>,
+    /// The shuttle that the thread runs on, or lent to whom it calls.
+    pub shuttle: Cell<ShuttleRef>,
+}
+
+/// Number of words of a message that travel in registers; eight for everyone, three more on the short forms.
+pub const WORDS: usize = 11;
+
+/// A thread's user registers, as the entry code stores them below [`Hot`].
+#[repr(C)]
+pub struct Frame {
+    /// `rdi rsi r8 r9 r10 r12 r13 r14 rbx rbp r15`: message words in order.
+    pub w: [Cell<u64>; WORDS],
+    /// Destination or sender.
+    pub rdx: Cell<u64>,
+    /// Operation, result.
+    pub rax: Cell<u64>,
+    /// Lost in a system call.
+    pub r11: Cell<u64>,
+    /// Lost in a system call.
+    pub rcx: Cell<u64>,
+    /// How to leave the kernel: [`Frame::SYSRET`], [`Frame::BUSY`], [`Frame::IDLE`], or anything else for IRET.
+    pub mode: Cell<u64>,
+    /// Error code of an exception.
+    pub error: Cell<u64>,
+    /// Valid if the mode is IRET; otherwise see [`Hot::rip`].
+    pub rip: Cell<u64>,
+    /// Code segment.
+    pub cs: Cell<u64>,
+    /// Flags.
+    pub rflags: Cell<u64>,
+    /// Valid if the mode is IRET; otherwise see [`Hot::rsp`].
+    pub rsp: Cell<u64>,
+    /// Stack segment.
+    pub ss: Cell<u64>,
+}
+
+impl Frame {
+    /// Leave by `sysret`: `rcx` and `r11` are dead.
+    pub const SYSRET: u64 = 0;
+    /// Flag: do not leave yet; look for interrupts, then continue the thread's operation.
+    pub const BUSY: u64 = 1 << 63;
+    /// Nothing to run: wait for an interrupt.
+    pub const IDLE: u64 = 1 << 63 | 1;
+    /// Leave by `iret` (the vector is in the low byte).
+    pub const TRAP: u64 = 0x100;
+
+    /// Index of `rdi`, `rsi`, `r8`, `r9`, `r10`, `rbx`, `rbp`, `r15` in `w`.
+    pub const RDI: usize = 0;
+    /// See [`Frame::RDI`].
+    pub const RSI: usize = 1;
+    /// See [`Frame::RDI`].
+    pub const R8: usize = 2;
+    /// See [`Frame::RDI`].
+    pub const R9: usize = 3;
+    /// See [`Frame::RDI`].
+    pub const R10: usize = 4;
+    /// See [`Frame::RDI`].
+    pub const RBX: usize = 8;
+    /// See [`Frame::RDI`].
+    pub const RBP: usize = 9;
+    /// See [`Frame::RDI`].
+    pub const R15: usize = 10;
+}
+
+/// What a thread does, unless `accept` says that it waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum State {
+    /// Never started.
+    Inactive = 0,
+    /// Runs, or would if it had a processor.
+    Ready = 1,
+    /// Waits for a message in a way that the fast path cannot end: from `partner`, with a timeout or a window.
+    Receiving = 2,
+    /// Waits in the queue of `partner`, to send.
+    Sending = 3,
+    /// Waits for the answer of `partner` to a page fault or an exception.
+    Faulting = 4,
+    /// Receives a mapping that takes long from `partner`.
+    Taking = 5,
+}
+
+/// What the message is that a thread in [`State::Sending`] sends, and what it waits for in [`State::Faulting`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Errand {
+    /// The message in its registers.
+    Ipc,
+    /// A page fault at `fault_address`.
+    Fault,
+    /// An exception.
+    Exception,
+}
+
+/// A thread's wait, as the slow path sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// It does not wait to receive.
+    No,
+    /// It takes a message from anybody.
+    Open,
+    /// It takes a message from one thread or interrupt.
+    Closed(Uid),
+    /// It takes an answer to a fault or exception.
+    Answer(Uid),
+}
+
+/// Bits of [`Tcb::special`]: why the fast path must not see a thread.
+pub mod special {
+    /// Stopped by `thread_control`, or without a handler.
+    pub const STOPPED: u32 = 1 << 0;
+    /// Native system calls are exceptions.
+    pub const DENY_NATIVE: u32 = 1 << 1;
+    /// Has an FS base, which must be loaded and cleared again.
+    pub const HAS_FS: u32 = 1 << 2;
+    /// The FPU is switched on for it.
+    pub const FPU_LIVE: u32 = 1 << 3;
+    /// The port bitmap is switched on for its task.
+    pub const PORTS_LIVE: u32 = 1 << 4;
+    /// An interrupt of its own is pending or masked: its next receive must look.
+    pub const INTERRUPT: u32 = 1 << 5;
+}
+
+/// An operation that is done in steps, and what it needs to go on (no Rust frame survives a preemption). Objects
+/// are named, not referred to: they may end between two steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// None.
+    None,
+    /// The receive phase of an ipc whose message was taken while the thread was not running.
+    Receive,
+    /// The map item of an ipc; then the ipc goes on.
+    Map {
+        /// Who receives.
+        to: Uid,
+        /// Bytes (or ports, or lines) handled.
+        done: u64,
+        /// Whether everything so far could be mapped.
+        whole: bool,
+    },
+    /// `flush`, from address `at` on; with the status bits collected so far.
+    Flush {
+        /// Next address.
+        at: u64,
+        /// Accessed and dirty so far.
+        status: u64,
+    },
+    /// The end of a thread, its own or another's.
+    EndThread {
+        /// The one that ends.
+        victim: Uid,
+    },
+    /// The end of a task.
+    EndTask {
+        /// The one that ends.
+        victim: TaskId,
+        /// It, or the one of its descendants that is being taken apart.
+        at: TaskId,
+    },
+}
+
+const COLD_MAX: usize = 640;
+const STACK_WORDS: usize = (4096 - size_of::<Cold>() - size_of::<Frame>() - size_of::<Hot>()) / 8;
+
+/// Thread control block: one page.
+#[repr(C, align(4096))]
+pub struct Tcb {
+    cold: Cold,
+    /// Holds [`Tcb::CANARY`] as long as the stack did not run over.
+    pub canary: Cell<u64>,
+    /// The kernel stack, upside down; never accessed by name.
+    _stack: [Cell<u64>; STACK_WORDS - 1],
+    /// User registers.
+    pub frame: Frame,
+    /// What ipc touches.
+    pub hot: Hot,
+}
+
+/// The fields that ipc does not touch.
+#[repr(C, align(128))]
+pub struct Cold {
+    /// The thread's task.
+    pub task: Cell<Option<TaskRef>>,
+    /// The uid, which stays here while the thread is being ended and nobody finds it by [`Hot::uid`] any more.
+    pub name: Cell<Uid>,
+    /// The pool frame that the block is.
+    pub frame_address: Cell<u64>,
+    /// While the thread is being ended: slots below this were searched for threads that wait for it.
+    pub cursor: Cell<u32>,
+    /// The thread's own shuttle.
+    pub home: Shuttle,
+    /// See [`State`].
+    pub state: Cell<State>,
+    /// What it sends, or waits for an answer to.
+    pub errand: Cell<Errand>,
+    /// See [`special`].
+    pub special: Cell<u32>,
+    /// Whom it waits for in `Receiving`, `Sending`, `Faulting`, `Taking`.
+    pub partner: Cell<Uid>,
+    /// While sending: whom to receive from afterwards.
+    pub then_from: Cell<Uid>,
+    /// Window of the receive.
+    pub window: Cell<Fpage>,
+    /// While sending: timeout of the receive that follows, as in the ABI.
+    pub then_timeout: Cell<u32>,
+    /// Page faults so far.
+    pub faults: Cell<u32>,
+    /// Threads that wait to send to this one, first come first served.
+    pub senders: List<Senders>,
+    /// Membership in another thread's `senders`.
+    pub sender_link: Link,
+    /// Membership in the task's list of threads.
+    pub task_link: Link,
+    /// Pending timeout.
+    pub timeout: wheel::Timeout,
+    /// Who resolves page faults.
+    pub pager: Cell<Uid>,
+    /// Who handles exceptions.
+    pub handler: Cell<Uid>,
+    /// Address of the last page fault.
+    pub fault_address: Cell<u64>,
+    /// Access of the last page fault.
+    pub fault_rights: Cell<Rights>,
+    /// Vector of the last exception.
+    pub exception: Cell<u64>,
+    /// FS base.
+    pub fs_base: Cell<u64>,
+    /// Frame with the FPU state, 0 if the thread never used the FPU.
+    pub fpu: Cell<u64>,
+    /// Interrupt line that is attached to the thread, plus 1; 0 for none.
+    pub line: Cell<u16>,
+    /// The operation that the thread is in the middle of.
+    pub operation: Cell<Operation>,
+}
+
+// SAFETY: cells; `None`, `State::Inactive`, `Errand::Ipc`, `Operation::None` and the like are zero. (The enums
+// are listed with explicit zero variants or, for `Operation`, written before use by `Tcb::init`.)
+unsafe impl Zeroable for Tcb {}
+
+const _: () = assert!(size_of::<Tcb>() == 4096);
+const _: () = assert!(size_of::<Cold>() <= COLD_MAX);
+const _: () = assert!(size_of::<Hot>() == 64 && size_of::<Frame>() == 176);
+const _: () = assert!(core::mem::offset_of!(Tcb, hot) == Tcb::HOT_OFFSET);
+const _: () = assert!(core::mem::offset_of!(Tcb, frame) % 16 == 0, "the stack must be aligned for calls");
+
+impl core::ops::Deref for Tcb {
+    type Target = Cold;
+
+    fn deref(&self) -> &Cold {
+        &self.cold
+    }
+}
+
+/// The list of threads that wait to send to a thread.
+pub struct Senders;
+
+impl Tag for Senders {
+    fn link(thread: &ThreadRef) -> &Link {
+        &thread.sender_link
+    }
+}
+
+/// The list of a task's threads.
+pub struct OfTask;
+
+impl Tag for OfTask {
+    fn link(thread: &ThreadRef) -> &Link {
+        &thread.task_link
+    }
+}
+
+/// A control block that exists.
+#[derive(Clone, Copy)]
+pub struct ThreadRef(&'static Tcb);
+
+impl ThreadRef {
+    /// Wraps a block.
+    pub fn new(tcb: &'static Tcb) -> ThreadRef {
+        ThreadRef(tcb)
+    }
+
+    /// The block itself, for as long as the kernel runs.
+    pub fn tcb(self) -> &'static Tcb {
+        self.0
+    }
+
+    /// The shuttle reference that names this thread's own shuttle now.
+    pub fn home_ref(self) -> ShuttleRef {
+        ShuttleRef::new(self.name.get(), self.home.epoch.get())
+    }
+}
+
+impl core::ops::Deref for ThreadRef {
+    type Target = Tcb;
+
+    fn deref(&self) -> &Tcb {
+        self.0
+    }
+}
+
+impl PartialEq for ThreadRef {
+    fn eq(&self, other: &ThreadRef) -> bool {
+        core::ptr::eq(self.0, other.0)
+    }
+}
+
+impl core::fmt::Debug for ThreadRef {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        write!(f, "thread {:?}", self.uid())
+    }
+}
+
+impl Tcb {
+    /// Where [`Hot`] lies in the block.
+    pub const HOT_OFFSET: usize = 4096 - size_of::<Hot>();
+    /// How much of the block must be zero before it is used for a new thread.
+    pub const COLD_BYTES: usize = size_of::<Cold>();
+    /// What `canary` holds.
+    pub const CANARY: u64 = 0x7465_726e_7374_6b21;
+
+    /// The thread's uid.
+    pub fn uid(&self) -> Uid {
+        Uid(self.hot.uid.get())
+    }
+
+    /// The thread's task. Every thread that a uid leads to has one.
+    pub fn task(&self) -> TaskRef {
+        self.task.get().expect("a thread without a task")
+    }
+
+    /// The pool frame that the block is.
+    pub fn own_frame(&self) -> PoolFrame {
+        PoolFrame(self.frame_address.get())
+    }
+
+    fn true_key(&self) -> u64 {
+        self.uid().0 | CPU << STATION_SHIFT
+    }
+
+    fn true_open_key(&self) -> u64 {
+        (self.uid().clan() as u64) << CLAN_SHIFT | CPU << STATION_SHIFT | OPEN_MARK
+    }
+
+    /// What the thread waits for, wherever that is recorded.
+    pub fn wait(&self) -> Wait {
+        let accept = self.hot.accept.get();
+        if accept == NEVER {
+            return match self.state.get() {
+                State::Receiving if self.partner.get() == Uid::ANY => Wait::Open,
+                State::Receiving => Wait::Closed(self.partner.get()),
+                State::Faulting => Wait::Answer(self.partner.get()),
+                _ => Wait::No,
+            };
+        }
+        if accept & 0xf == OPEN_MARK { Wait::Open } else { Wait::Closed(Uid(accept & !(0xff << STATION_SHIFT))) }
+    }
+
+    /// Whether the thread would run if it were its turn (it may be stopped all the same).
+    pub fn is_ready(&self) -> bool {
+        self.hot.accept.get() == NEVER && self.state.get() == State::Ready
+    }
+
+    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody). `plain` says that it has neither a
+    /// timeout nor a window, so that the fast path may end the wait.
+    pub fn set_wait(&self, from: Uid, plain: bool) {
+        if plain && self.special.get() == 0 && from.as_interrupt().is_none() {
+            self.state.set(State::Ready);
+            self.hot.accept.set(if from == Uid::ANY { self.true_open_key() } else { from.0 | CPU << STATION_SHIFT });
+        } else {
+            self.hot.accept.set(NEVER);
+            self.state.set(State::Receiving);
+            self.partner.set(from);
+        }
+    }
+
+    /// Ends any wait: the thread is ready from now on.
+    pub fn set_ready(&self) {
+        self.hot.accept.set(NEVER);
+        self.state.set(State::Ready);
+    }
+
+    /// Sets and clears bits of [`special`], and folds again.
+    pub fn set_special(&self, set: u32, clear: u32) {
+        self.special.set(self.special.get() & !clear | set);
+        if self.special.get() != 0 && self.hot.accept.get() != NEVER {
+            let (Wait::Open | Wait::Closed(_)) = self.wait() else { unreachable!("accept says that it waits") };
+            let from = if let Wait::Closed(from) = self.wait() { from } else { Uid::ANY };
+            self.set_wait(from, false);
+            self.window.set(Fpage::NIL);
+        }
+        self.refold();
+    }
+
+    /// Computes the two keys from the true state. To be called whenever `special` or the emptiness of
+    /// `senders` changes.
+    pub fn refold(&self) {
+        let special = self.special.get() != 0;
+        let queue = !self.senders.is_empty();
+        self.hot.key.set(if special || queue { POISON } else { self.true_key() });
+        self.hot.open_key.set(if special { POISON } else { self.true_open_key() });
+    }
+
+    /// Where the thread continues in user mode.
+    pub fn user_ip(&self) -> u64 {
+        if self.frame.mode.get() & Frame::TRAP != 0 { self.frame.rip.get() } else { self.hot.rip.get() }
+    }
+
+    /// The user's stack pointer.
+    pub fn user_sp(&self) -> u64 {
+        if self.frame.mode.get() & Frame::TRAP != 0 { self.frame.rsp.get() } else { self.hot.rsp.get() }
+    }
+
+    /// Checks what the block's fields promise each other; test builds call it after each operation.
+    pub fn check(&self) {
+        assert_eq!(self.canary.get(), Tcb::CANARY, "kernel stack overflow");
+        let special = self.special.get() != 0;
+        if special {
+            assert_eq!(self.hot.accept.get(), NEVER, "a special thread is open to the fast path");
+            assert_eq!(self.hot.open_key.get(), POISON);
+        }
+        assert_eq!(self.hot.key.get() == POISON, special || !self.senders.is_empty());
+        assert_eq!(self.sender_link.is_linked(), self.state.get() == State::Sending && self.hot.accept.get() == NEVER);
+    }
+}
+
+#[cfg(test)]
+impl Tcb {
+    /// A block outside any pool.
+    pub fn leak_for_tests() -> &'static Tcb {
+        let pool = crate::mem::pool::Pool::for_tests(3);
+        let frame = pool.take_zeroed().expect("a new pool has a frame");
+        pool.at::<Tcb>(frame)
+    }
+}
+
+/// The number of this CPU. Keys carry it, so that a thread of another CPU fails the fast path's compare.
+const CPU: u64 = 0;

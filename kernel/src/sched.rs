@@ -1,0 +1,281 @@
+//! Scheduling: who runs next (rows P9, P10, D6).
+//!
+//! Shuttles are scheduled, threads run. There are 64 first-in-first-out queues, one for each priority; a queue
+//! holds the shuttles whose carriers could run, **except the one that runs**. That exception is lazy scheduling:
+//! the running shuttle passes from thread to thread by ipc, threads block and wake along its way, and no queue is
+//! touched until the processor changes shuttles (end of slice, interrupt, block without a partner).
+//!
+//! Time is charged in the same way: to a shuttle, when the processor leaves it.
+
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::shuttle::{Ready, ShuttleRef};
+use crate::object::thread::{Frame, special};
+use crate::util::list::List;
+use crate::{arch, param};
+use abi::call::PRIORITIES;
+use core::cell::Cell;
+
+/// What a handler wants to happen after it.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Next {
+    /// The current thread goes on, unless somebody more urgent is ready.
+    Same,
+    /// This thread, which is ready and in no queue, goes on in the current one's place.
+    To(ThreadRef),
+    /// The current thread cannot go on, or is in a queue.
+    Any,
+}
+
+/// One CPU's queues and clock.
+pub struct Scheduler {
+    queues: [List<Ready>; PRIORITIES],
+    occupied: Cell<u64>,
+    /// The shuttle that the processor is on since `since_ns`.
+    running: Cell<ShuttleRef>,
+    since_ns: Cell<u64>,
+    /// When the timer fires; `u64::MAX` if it does not.
+    armed_ns: Cell<u64>,
+    /// Insertions into and removals from the queues, for the ratio that the paper shows.
+    pub queue_updates: Cell<u64>,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Scheduler::new()
+    }
+}
+
+impl Scheduler {
+    /// Empty queues.
+    pub const fn new() -> Scheduler {
+        Scheduler {
+            queues: [const { List::new() }; PRIORITIES],
+            occupied: Cell::new(0),
+            running: Cell::new(ShuttleRef(0)),
+            since_ns: Cell::new(0),
+            armed_ns: Cell::new(u64::MAX),
+            queue_updates: Cell::new(0),
+        }
+    }
+
+    fn count(&self) {
+        self.queue_updates.set(self.queue_updates.get() + 1);
+    }
+
+    /// Whether a shuttle above `priority` is ready.
+    fn has_above(&self, priority: u8) -> bool {
+        self.occupied.get() >> priority > 1
+    }
+
+    fn set_occupied(&self, priority: usize) {
+        self.occupied.set(self.occupied.get() | 1 << priority);
+    }
+
+    fn take_best(&self) -> Option<ThreadRef> {
+        let best = 63u32.checked_sub(self.occupied.get().leading_zeros())? as usize;
+        let owner = self.queues[best].pop_front()?;
+        self.removed(best);
+        owner.home.carrier.get()
+    }
+
+    fn removed(&self, priority: usize) {
+        self.count();
+        if self.queues[priority].is_empty() {
+            self.occupied.set(self.occupied.get() & !(1 << priority));
+        }
+    }
+}
+
+impl Kernel {
+    /// The thread whose home shuttle `shuttle` names, if the reference is not stale.
+    pub fn owner(&self, shuttle: ShuttleRef) -> Option<ThreadRef> {
+        let owner = arch::tcb(shuttle.slot())?;
+        (owner.hot.uid.get() != 0 && owner.home_ref() == shuttle).then_some(owner)
+    }
+
+    /// The owner of the shuttle that `thread` holds; a stale reference is replaced by the home shuttle first.
+    pub fn shuttle_of(&self, thread: ThreadRef) -> ThreadRef {
+        match self.owner(thread.hot.shuttle.get()) {
+            Some(owner) => owner,
+            None => {
+                thread.hot.shuttle.set(thread.home_ref());
+                thread
+            }
+        }
+    }
+
+    /// The priority that `thread` has now.
+    pub fn priority(&self, thread: ThreadRef) -> u8 {
+        if thread == self.idle() { 0 } else { self.shuttle_of(thread).home.priority.get() }
+    }
+
+    fn enqueue(&self, thread: ThreadRef, front: bool) {
+        if thread.special.get() & special::STOPPED != 0 || thread == self.idle() {
+            return;
+        }
+        let owner = self.shuttle_of(thread);
+        owner.home.carrier.set(Some(thread));
+        if owner.home.link.is_linked() {
+            return;
+        }
+        let priority = owner.home.priority.get() as usize;
+        let queue = &self.sched.queues[priority];
+        if front { queue.push_front(owner) } else { queue.push_back(owner) }
+        self.sched.set_occupied(priority);
+        self.sched.count();
+    }
+
+    /// Puts a thread that is ready behind all others of its priority, unless it is stopped.
+    pub fn wake(&self, thread: ThreadRef) {
+        self.enqueue(thread, false);
+    }
+
+    /// Takes the home shuttle of `owner` out of its queue, if it is in one. Returns its carrier.
+    pub fn unqueue(&self, owner: ThreadRef) -> Option<ThreadRef> {
+        if !owner.home.link.is_linked() {
+            return None;
+        }
+        let priority = owner.home.priority.get() as usize;
+        self.sched.queues[priority].remove(owner);
+        self.sched.removed(priority);
+        owner.home.carrier.get()
+    }
+
+    /// Takes a ready thread that is not running out of the queue.
+    pub fn unqueue_thread(&self, thread: ThreadRef) {
+        let owner = self.shuttle_of(thread);
+        if owner.home.link.is_linked() && owner.home.carrier.get() == Some(thread) {
+            self.unqueue(owner);
+        }
+    }
+
+    /// Brings the shuttle that `thread` lent in a call back to it: the call is cut off. Whoever runs or waits
+    /// to run on it goes on with its own.
+    pub fn reclaim(&self, thread: ThreadRef) {
+        let old = thread.hot.shuttle.get();
+        let owner = self.shuttle_of(thread);
+        if thread.hot.shuttle.get() != old {
+            return;
+        }
+        let displaced = self.unqueue(owner);
+        owner.home.epoch.set(owner.home.epoch.get().wrapping_add(1) & 0x0fff_ffff);
+        thread.hot.shuttle.set(owner.home_ref());
+        if let Some(carrier) = displaced.filter(|&carrier| carrier != thread) {
+            self.wake(carrier);
+        }
+    }
+
+    /// Decides who runs, charges time, and returns the thread to leave the kernel with.
+    pub fn dispatch(&self, next: Next) -> ThreadRef {
+        let current = arch::current();
+        let thread = match next {
+            Next::Same if !self.sched.has_above(self.priority(current)) => current,
+            Next::Same => {
+                self.enqueue(current, true);
+                self.best()
+            }
+            Next::To(thread) => {
+                if current != thread && current.is_ready() {
+                    self.enqueue(current, true);
+                }
+                if self.sched.has_above(self.priority(thread)) {
+                    self.enqueue(thread, true);
+                    self.best()
+                } else {
+                    thread
+                }
+            }
+            Next::Any => self.best(),
+        };
+        if thread.hot.shuttle.get() != self.sched.running.get() {
+            self.change_shuttle(thread);
+        }
+        debug_assert!(thread.is_ready() || thread == self.idle(), "{thread:?} is not ready");
+        if thread != current {
+            arch::switch(self, current, thread);
+        }
+        thread
+    }
+
+    fn best(&self) -> ThreadRef {
+        self.sched.take_best().unwrap_or(self.idle())
+    }
+
+    /// Charges the shuttle that the processor leaves, and starts the slice of the one it goes to.
+    fn change_shuttle(&self, thread: ThreadRef) {
+        let now = arch::now_ns();
+        self.charge(now);
+        let owner = self.shuttle_of(thread);
+        self.sched.running.set(thread.hot.shuttle.get());
+        if thread == self.idle() {
+            self.arm(u64::MAX);
+            return;
+        }
+        if owner.home.left_ns.get() == 0 {
+            owner.home.left_ns.set(owner.home.slice_ns.get());
+        }
+        self.arm(now + owner.home.left_ns.get());
+    }
+
+    /// Charges the time since the last charge to the shuttle that the processor is on.
+    pub fn charge(&self, now: u64) {
+        let used = now - self.sched.since_ns.replace(now);
+        let running = self.sched.running.get();
+        let Some(owner) = arch::tcb(running.slot()).filter(|owner| owner.hot.uid.get() != 0 && owner.home_ref().same_owner(running)) else {
+            return;
+        };
+        owner.home.time_ns.set(owner.home.time_ns.get() + used);
+        owner.home.left_ns.set(owner.home.left_ns.get().saturating_sub(used));
+    }
+
+    /// Makes sure that the timer fires at `slice_end` and at the next timeout, or earlier.
+    pub fn arm(&self, slice_end: u64) {
+        let deadline = self.wheel.next_ns().unwrap_or(u64::MAX).min(slice_end);
+        if deadline < self.sched.armed_ns.get() {
+            self.sched.armed_ns.set(deadline);
+            arch::arm_timer(deadline);
+        }
+    }
+
+    /// The timer fired: ends timeouts that are due and slices that are used up.
+    pub fn on_timer(&self) -> Next {
+        let now = arch::now_ns();
+        self.sched.armed_ns.set(u64::MAX);
+        self.charge(now);
+        let more = self.wheel.expire(now, param::PREEMPTION_PAGES, |thread| crate::ipc::expired(self, thread));
+        let current = arch::current();
+        let mut slice_end = u64::MAX;
+        let mut next = Next::Any;
+        if current != self.idle() && current.is_ready() {
+            next = Next::Same;
+            let owner = self.shuttle_of(current);
+            self.sched.running.set(current.hot.shuttle.get());
+            if owner.home.left_ns.get() == 0 {
+                owner.home.left_ns.set(owner.home.slice_ns.get());
+                self.enqueue(current, false);
+                next = Next::Any;
+            }
+            slice_end = now + owner.home.left_ns.get();
+        }
+        self.arm(if more { now } else { slice_end });
+        next
+    }
+
+    /// Puts the current thread behind the others of its priority, with a new slice.
+    pub fn yield_now(&self, current: ThreadRef) -> Next {
+        self.charge(arch::now_ns());
+        let owner = self.shuttle_of(current);
+        owner.home.left_ns.set(0);
+        self.enqueue(current, false);
+        // `change_shuttle` must see a change even if the same shuttle is the best again.
+        self.sched.running.set(ShuttleRef(0));
+        Next::Any
+    }
+
+    /// Marks a thread's frame so that it continues its operation before it leaves the kernel.
+    pub fn set_busy(&self, thread: ThreadRef) {
+        thread.frame.mode.set(thread.frame.mode.get() | Frame::BUSY);
+    }
+}

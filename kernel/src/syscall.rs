@@ -1,0 +1,147 @@
+//! Every way from a user program into the kernel, in one table.
+//!
+//! Registers are described in [`abi::call`]; `ipc` has its own convention, all others share one: arguments and results in
+//! `rdi rsi rdx r10 r8 r9`, error code in `rax`.
+
+mod task_control;
+mod thread_control;
+
+pub use task_control::{boot_task, end_task};
+pub use thread_control::{boot_thread, bury, end_thread, start_thread};
+
+use crate::kernel::Kernel;
+use crate::mem::space;
+use crate::object::ThreadRef;
+use crate::object::thread::{Frame, Operation, special};
+use crate::sched::Next;
+use crate::{arch, ipc, param};
+use abi::call::{FLAGS, FLUSH_SELF, IPC_CALL};
+use abi::{Call, Error, Fpage, Rights, Uid};
+
+const IPC: u32 = Call::Ipc as u32;
+const FLUSH: u32 = Call::Flush as u32;
+const THREAD_CONTROL: u32 = Call::ThreadControl as u32;
+const TASK_CONTROL: u32 = Call::TaskControl as u32;
+const THREAD_SWITCH: u32 = Call::ThreadSwitch as u32;
+const CLOCK: u32 = Call::Clock as u32;
+
+/// The table: number to handler.
+pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
+    let eax = current.frame.rax.get() as u32;
+    if current.special.get() & special::DENY_NATIVE != 0 {
+        return ipc::system_call_exception(k, current);
+    }
+    if eax >= IPC_CALL {
+        return ipc::ipc(k, current);
+    }
+    let operation = eax >> 8 & 0xff;
+    match eax & (1 << 31 | 0xff) {
+        IPC => ipc::ipc(k, current),
+        FLUSH => flush(k, current),
+        THREAD_CONTROL => thread_control::thread_control(k, current, operation),
+        TASK_CONTROL => task_control::task_control(k, current, operation),
+        THREAD_SWITCH => thread_switch(k, current),
+        CLOCK => clock(current),
+        _ => ipc::system_call_exception(k, current),
+    }
+}
+
+/// A busy thread goes on with its operation, after the kernel has looked at the interrupts.
+pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
+    current.frame.mode.set(current.frame.mode.get() & !Frame::BUSY);
+    let next = match current.operation.get() {
+        Operation::None => Next::Same,
+        Operation::Receive => ipc::continue_receive(k, current),
+        Operation::Map { to, done, whole } => ipc::continue_map(k, current, to, done, whole),
+        Operation::Flush { at, status } => continue_flush(k, current, at, status),
+        Operation::EndThread { victim } => end_thread(k, current, victim),
+        Operation::EndTask { victim, at } => end_task(k, current, victim, at),
+    };
+    if current.operation.get() != Operation::None && current.is_ready() {
+        k.set_busy(current);
+    }
+    next
+}
+
+/// Arguments and results of every call but ipc.
+struct Args<'a>(&'a Frame);
+
+impl Args<'_> {
+    fn rdi(&self) -> u64 {
+        self.0.w[Frame::RDI].get()
+    }
+
+    fn rsi(&self) -> u64 {
+        self.0.w[Frame::RSI].get()
+    }
+
+    fn rdx(&self) -> u64 {
+        self.0.rdx.get()
+    }
+
+    fn r10(&self) -> u64 {
+        self.0.w[Frame::R10].get()
+    }
+
+    /// Stores results in the argument registers, in order.
+    fn give<const N: usize>(&self, results: [u64; N]) {
+        let f = self.0;
+        let registers =
+            [&f.w[Frame::RDI], &f.w[Frame::RSI], &f.rdx, &f.w[Frame::R10], &f.w[Frame::R8], &f.w[Frame::R9]];
+        for (register, result) in registers.into_iter().zip(results) {
+            register.set(result);
+        }
+    }
+}
+
+/// Leaves the call with an error code or success.
+fn done(thread: ThreadRef, result: Result<(), Error>) -> Next {
+    thread.frame.rax.set(result.err().map_or(0, |error| error as u64));
+    thread.frame.r11.set(FLAGS);
+    Next::Same
+}
+
+fn flush(k: &Kernel, current: ThreadRef) -> Next {
+    let args = Args(&current.frame);
+    if !Fpage(args.rdi()).is_valid() || args.rsi() & !FLUSH_SELF != 0 {
+        return done(current, Err(Error::BadArgument));
+    }
+    continue_flush(k, current, 0, 0)
+}
+
+fn continue_flush(k: &Kernel, current: ThreadRef, mut at: u64, mut status: u64) -> Next {
+    let args = Args(&current.frame);
+    let page = Fpage(args.rdi());
+    let page = page.with_rights(page.rights().and(Rights::RWX));
+    let own = args.rsi() & FLUSH_SELF != 0;
+    let mut budget = param::PREEMPTION_PAGES;
+    if space::flush(k, current.task(), page, own, &mut at, &mut status, &mut budget).is_err() {
+        current.operation.set(Operation::Flush { at, status });
+        k.set_busy(current);
+        return Next::Same;
+    }
+    current.operation.set(Operation::None);
+    args.give([status]);
+    done(current, Ok(()))
+}
+
+fn thread_switch(k: &Kernel, current: ThreadRef) -> Next {
+    let to = Uid(Args(&current.frame).rdi());
+    let thread = k.thread(to);
+    let result = if to.is_nil() || thread.is_some() { Ok(()) } else { Err(Error::NoSuch) };
+    let _ = done(current, result);
+    match thread {
+        Some(thread) if thread != current && thread.is_ready() && thread.special.get() & special::STOPPED == 0 => {
+            k.unqueue_thread(thread);
+            k.wake(current);
+            Next::To(thread)
+        }
+        _ if result.is_ok() => k.yield_now(current),
+        _ => Next::Same,
+    }
+}
+
+fn clock(current: ThreadRef) -> Next {
+    Args(&current.frame).give([arch::now_ns()]);
+    done(current, Ok(()))
+}

@@ -1,0 +1,191 @@
+//! `task_control`: make, watch, pay for and end tasks.
+
+use super::thread_control::end_thread_step;
+use super::{Args, done};
+use crate::kernel::Kernel;
+use crate::mem::pool::{Frame, Words};
+use crate::mem::{space, table};
+use crate::object::thread::Operation;
+use crate::object::{TaskRef, ThreadRef};
+use crate::sched::Next;
+use crate::{arch, param};
+use abi::call::{PRIORITIES, task_op as op};
+use abi::{Error, Fpage, Rights, TaskId};
+
+/// Frames that a task needs for itself: its own and its top-level table.
+const TASK_FRAMES: u32 = 2;
+
+/// The table of sub-operations.
+pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
+    let args = Args(&current.frame);
+    let result = match operation {
+        op::CREATE => create(k, current, &args),
+        op::DESTROY => match child(k, current, &args) {
+            Ok(task) => {
+                task.dying.set(true);
+                let id = task.id.get();
+                return end_task(k, current, id, id);
+            }
+            Err(error) => Err(error),
+        },
+        op::INFO => info(k, current, &args),
+        op::SET_QUOTA => child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi())),
+        op::NEXT => next(k, current, &args),
+        op::SELF => {
+            let task = current.task().id.get();
+            args.give([current.uid().0, task.0, current.pager.get().0, current.handler.get().0]);
+            Ok(())
+        }
+        _ => Err(Error::BadArgument),
+    };
+    done(current, result)
+}
+
+/// A task that the current thread's task created.
+fn child(k: &Kernel, current: ThreadRef, args: &Args) -> Result<TaskRef, Error> {
+    let task = k.task(TaskId(args.rdi())).ok_or(Error::NoSuch)?;
+    if current.task().is_chief_of(task) { Ok(task) } else { Err(Error::Denied) }
+}
+
+fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    let chief = current.task();
+    let (quota, priority) = (args.rdi(), args.rsi());
+    if priority >= PRIORITIES as u64 || priority as u8 > chief.priority_max.get() {
+        return Err(Error::BadArgument);
+    }
+    if quota < TASK_FRAMES as u64 || quota > (chief.quota.get() - chief.used.get()) as u64 {
+        return Err(Error::NoMemory);
+    }
+    let task = new_task(k, Some(chief), quota as u32, priority as u8).ok_or(Error::NoMemory)?;
+    args.give([task.id.get().0]);
+    Ok(())
+}
+
+fn new_task(k: &Kernel, chief: Option<TaskRef>, quota: u32, priority_max: u8) -> Option<TaskRef> {
+    let (number, generation) = k.task_slots.take(&k.pool, || k.take_reserved())?;
+    let frame = k.pool.take_zeroed().expect("quotas never exceed the pool");
+    if !k.set_task(number as u16, Some(frame)) {
+        k.pool.give_back_zeroed(frame);
+        k.task_slots.give_back(number);
+        return None;
+    }
+    let task = TaskRef::at(&k.pool, frame);
+    task.id.set(TaskId::new(number as u16, generation));
+    task.quota.set(quota);
+    task.priority_max.set(priority_max);
+    task.used.set(1);
+    let top = task.take_zeroed_frame(&k.pool).expect("the quota is large enough");
+    task.top.set(top.0);
+    arch::init_space(k, task);
+    if let Some(chief) = chief {
+        chief.used.set(chief.used.get() + quota);
+        chief.adopt(task);
+    }
+    Some(task)
+}
+
+/// Makes the first task.
+pub fn boot_task(k: &Kernel) -> TaskRef {
+    let quota = k.quota_total();
+    new_task(k, None, quota, PRIORITIES as u8 - 1).expect("boot has memory for the first task")
+}
+
+fn info(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    let task = match TaskId(args.rdi()) {
+        TaskId::NIL => current.task(),
+        id if current.task().id.get() == id => current.task(),
+        _ => child(k, current, args)?,
+    };
+    args.give([
+        task.quota.get() as u64,
+        task.used.get() as u64,
+        task.pages.get() as u64,
+        task.thread_count.get() as u64,
+        task.faults.get() as u64,
+        task.priority_max.get() as u64,
+    ]);
+    Ok(())
+}
+
+fn set_quota(chief: TaskRef, task: TaskRef, quota: u64) -> Result<(), Error> {
+    let old = task.quota.get() as u64;
+    let available = (chief.quota.get() - chief.used.get()) as u64;
+    if quota < task.used.get() as u64 || quota > old + available {
+        return Err(Error::NoMemory);
+    }
+    chief.used.set((chief.used.get() as u64 + quota - old) as u32);
+    task.quota.set(quota as u32);
+    Ok(())
+}
+
+fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    let next = if args.rdi() == 0 { current.task().child.get() } else { child(k, current, args)?.sibling_next.get() };
+    args.give([next.map_or(0, |task| task.id.get().0)]);
+    Ok(())
+}
+
+/// Goes on with a task's end; the current thread is busy until it is over.
+pub fn end_task(k: &Kernel, current: ThreadRef, victim: TaskId, at: TaskId) -> Next {
+    let Some(root) = k.task(victim) else {
+        current.operation.set(Operation::None);
+        return done(current, Ok(()));
+    };
+    let mut task = k.task(at).unwrap_or(root);
+    // Children first. Each step goes down one level, so that a long line of descent is no long step.
+    if let Some(child) = task.child.get() {
+        child.dying.set(true);
+        task = child;
+    } else if take_apart(k, task) {
+        let chief = task.chief.get().expect("the first task has no chief that could end it");
+        bury_task(k, task, chief);
+        if task == root {
+            current.operation.set(Operation::None);
+            return done(current, Ok(()));
+        }
+        task = chief;
+    }
+    current.operation.set(Operation::EndTask { victim, at: task.id.get() });
+    k.set_busy(current);
+    Next::Same
+}
+
+/// One budget of work on the end of a task without children. True when only its frame and top table are left.
+fn take_apart(k: &Kernel, task: TaskRef) -> bool {
+    if let Some(thread) = task.threads.first() {
+        end_thread_step(k, thread, None);
+        return false;
+    }
+    let mut budget = param::PREEMPTION_PAGES;
+    let mut at = task.cursor.get();
+    let everything = Fpage::WHOLE.with_rights(Rights::RWX);
+    let rest = space::flush(k, task, everything, true, &mut at, &mut 0, &mut budget);
+    task.cursor.set(at);
+    if rest.is_err() {
+        return false;
+    }
+    for small in [Fpage::ports(0, 16), Fpage::interrupts()] {
+        if space::flush(k, task, small, true, &mut 0, &mut 0, &mut budget).is_err() {
+            return false;
+        }
+    }
+    table::release(&k.pool, task, param::PREEMPTION_PAGES)
+}
+
+/// Gives back what is left of a task, and its quota to its chief.
+fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
+    task.disown();
+    space::release_small(k, task);
+    task.slabs.release_last(&k.pool);
+    let top = Frame(task.top.get());
+    k.pool.at::<Words>(top).0[256..].iter().for_each(|entry| entry.set(0));
+    arch::end_space(task);
+    task.give_back_zeroed_frame(&k.pool, top);
+    assert_eq!(task.used.get(), 1, "{task:?} leaks kernel memory");
+    chief.used.set(chief.used.get() - task.quota.get());
+    let number = task.id.get().number();
+    task.id.set(TaskId::NIL);
+    let frame = k.task_frame(number);
+    k.set_task(number, None);
+    k.task_slots.give_back(number as u32);
+    k.pool.give_back(frame);
+}

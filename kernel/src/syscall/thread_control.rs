@@ -1,0 +1,364 @@
+//! `thread_control`: make, start, change, watch and end threads.
+
+use super::{Args, done};
+use crate::kernel::Kernel;
+use crate::mem::pool::Frame as PoolFrame;
+use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
+use crate::object::{TaskRef, ThreadRef, interrupt};
+use crate::sched::Next;
+use crate::{arch, ipc, param};
+use abi::call::{FLAGS, PRIORITIES, thread_op as op};
+use abi::{Error, Fpage, Rights, TaskId, Uid};
+
+/// The table of sub-operations.
+pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
+    let args = Args(&current.frame);
+    let result = match operation {
+        op::CREATE => create(k, current, &args),
+        op::NEXT => next(k, current, &args),
+        op::START..op::COUNT => match target(k, current, Uid(args.rdi())) {
+            Ok(thread) => return on_thread(k, current, thread, operation, &args),
+            Err(error) => Err(error),
+        },
+        _ => Err(Error::BadArgument),
+    };
+    done(current, result)
+}
+
+/// The thread that an operation is about, if the current thread may control it.
+fn target(k: &Kernel, current: ThreadRef, uid: Uid) -> Result<ThreadRef, Error> {
+    if uid.is_nil() {
+        return Ok(current);
+    }
+    let thread = k.thread(uid).ok_or(Error::NoSuch)?;
+    may_control(current, thread.task()).map(|()| thread)
+}
+
+/// A task controls its own threads, a chief those of the tasks it created.
+fn may_control(current: ThreadRef, task: TaskRef) -> Result<(), Error> {
+    let mine = current.task();
+    if mine == task || mine.is_chief_of(task) { Ok(()) } else { Err(Error::Denied) }
+}
+
+/// The task that an operation is about: nil for the current one.
+fn target_task(k: &Kernel, current: ThreadRef, id: TaskId) -> Result<TaskRef, Error> {
+    let task = if id == TaskId::NIL { current.task() } else { k.task(id).ok_or(Error::NoSuch)? };
+    may_control(current, task).map(|()| task)
+}
+
+fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, args: &Args) -> Next {
+    let result = match operation {
+        op::START => start(k, thread, args),
+        op::DESTROY => {
+            begin_end(k, thread);
+            return end_thread(k, current, thread.name.get());
+        }
+        op::SET_PAGER => {
+            thread.pager.set(Uid(args.rsi()));
+            thread.handler.set(Uid(args.rdx()));
+            Ok(())
+        }
+        op::SET_PRIORITY => set_priority(k, thread, args.rsi(), args.rdx()),
+        op::STOP => {
+            k.unqueue_thread(thread);
+            thread.set_special(special::STOPPED, 0);
+            let _ = done(current, Ok(()));
+            return if thread == current { Next::Any } else { Next::Same };
+        }
+        op::RESUME => {
+            resume(k, current, thread);
+            Ok(())
+        }
+        op::ABORT if ipc::abort(k, thread) => Ok(()),
+        op::ABORT => Err(Error::BadState),
+        op::SET_FS => set_fs(thread, thread == current, args.rsi()),
+        op::DENY_NATIVE => {
+            let deny = args.rsi() != 0;
+            let flag = special::DENY_NATIVE;
+            thread.set_special(if deny { flag } else { 0 }, flag);
+            Ok(())
+        }
+        op::INFO => {
+            info(k, thread, args);
+            Ok(())
+        }
+        _ => Err(Error::BadArgument),
+    };
+    done(current, result)
+}
+
+fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    let task = target_task(k, current, TaskId(args.rdi()))?;
+    let priority = args.rsi();
+    if priority >= PRIORITIES as u64 || priority as u8 > task.priority_max.get() {
+        return Err(Error::BadArgument);
+    }
+    let thread = new_thread(k, task, priority as u8)?;
+    thread.pager.set(Uid(args.rdx()));
+    thread.handler.set(Uid(args.r10()));
+    args.give([thread.uid().0]);
+    Ok(())
+}
+
+/// Makes a thread that never ran.
+fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Error> {
+    if task.dying.get() {
+        return Err(Error::NoSuch);
+    }
+    let frame = task.take_frame(&k.pool).ok_or(Error::NoMemory)?;
+    let give_back = |error| {
+        task.give_back_frame(&k.pool, frame);
+        Err(error)
+    };
+    let Some((slot, generation)) = k.thread_slots.take(&k.pool, || k.take_reserved()) else {
+        return give_back(Error::NoMemory);
+    };
+    let Some(thread) = arch::map_tcb(k, slot, frame) else {
+        k.thread_slots.give_back(slot);
+        return give_back(Error::NoMemory);
+    };
+    let uid = Uid::thread(slot, generation, task.clan());
+    thread.init(uid, frame);
+    thread.task.set(Some(task));
+    thread.home.priority.set(priority);
+    thread.home.slice_ns.set(param::TIME_SLICE_NS);
+    thread.hot.space.set(task.space.get());
+    thread.hot.shuttle.set(thread.home_ref());
+    thread.hot.uid.set(uid.0);
+    thread.refold();
+    task.threads.push_back(thread);
+    task.thread_count.set(task.thread_count.get() + 1);
+    Ok(thread)
+}
+
+/// Makes a thread for boot.
+pub fn boot_thread(k: &Kernel, task: TaskRef, priority: u8) -> ThreadRef {
+    new_thread(k, task, priority).expect("boot has memory for its threads")
+}
+
+fn start(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
+    let stopped = thread.special.get() & special::STOPPED != 0 && thread.is_ready();
+    if thread.state.get() != State::Inactive && !stopped {
+        return Err(Error::BadState);
+    }
+    if args.rsi() >= abi::USER_END || args.rdx() >> 47 != 0 {
+        return Err(Error::BadArgument);
+    }
+    start_thread(k, thread, args.rsi(), args.rdx(), args.r10());
+    Ok(())
+}
+
+/// Lets a thread begin at `ip`.
+pub fn start_thread(k: &Kernel, thread: ThreadRef, ip: u64, sp: u64, argument: u64) {
+    let frame = &thread.frame;
+    frame.w.iter().for_each(|word| word.set(0));
+    frame.w[Frame::RDI].set(argument);
+    frame.w[Frame::RSI].set(thread.uid().0);
+    frame.rdx.set(thread.task().id.get().0);
+    frame.rax.set(0);
+    frame.rcx.set(0);
+    frame.r11.set(0);
+    frame.mode.set(Frame::TRAP | 0xff);
+    frame.rip.set(ip);
+    frame.rsp.set(sp);
+    frame.rflags.set(FLAGS);
+    arch::set_user_segments(frame);
+    thread.operation.set(Operation::None);
+    thread.errand.set(Errand::Ipc);
+    thread.set_special(0, special::STOPPED);
+    thread.set_ready();
+    k.wake(thread);
+}
+
+fn resume(k: &Kernel, current: ThreadRef, thread: ThreadRef) {
+    if thread.special.get() & special::STOPPED == 0 {
+        return;
+    }
+    thread.set_special(0, special::STOPPED);
+    if thread.is_ready() && thread != current {
+        k.wake(thread);
+    }
+}
+
+fn set_priority(k: &Kernel, thread: ThreadRef, priority: u64, slice_us: u64) -> Result<(), Error> {
+    let slice_ns = slice_us.saturating_mul(1000);
+    let slice_fits = slice_us == 0 || (param::TIME_SLICE_MIN_NS..=param::TIME_SLICE_MAX_NS).contains(&slice_ns);
+    if priority >= PRIORITIES as u64 || priority as u8 > thread.task().priority_max.get() || !slice_fits {
+        return Err(Error::BadArgument);
+    }
+    let carrier = k.unqueue(thread);
+    thread.home.priority.set(priority as u8);
+    if slice_us != 0 {
+        thread.home.slice_ns.set(slice_ns);
+    }
+    if let Some(carrier) = carrier {
+        k.wake(carrier);
+    }
+    Ok(())
+}
+
+fn set_fs(thread: ThreadRef, is_current: bool, base: u64) -> Result<(), Error> {
+    if base >> 47 != 0 {
+        return Err(Error::BadArgument);
+    }
+    thread.fs_base.set(base);
+    let flag = special::HAS_FS;
+    thread.set_special(if base != 0 { flag } else { 0 }, flag);
+    if is_current {
+        arch::load_fs(base);
+    }
+    Ok(())
+}
+
+fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
+    k.charge(arch::now_ns());
+    let state = if thread.special.get() & special::STOPPED != 0 {
+        5
+    } else if thread.wait() != Wait::No && thread.state.get() != State::Faulting {
+        2
+    } else {
+        match (thread.state.get(), thread.operation.get()) {
+            (State::Inactive, _) => 0,
+            (State::Ready, Operation::None) => 1,
+            (State::Ready, _) | (State::Taking, _) => 6,
+            (State::Receiving, _) => 2,
+            (State::Sending, _) => 3,
+            (State::Faulting, _) => 4,
+        }
+    };
+    args.give([
+        state | (thread.home.priority.get() as u64) << 8,
+        thread.home.time_ns.get(),
+        thread.user_ip(),
+        thread.faults.get() as u64,
+        thread.pager.get().0,
+        thread.task().id.get().0,
+    ]);
+}
+
+fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    let task = target_task(k, current, TaskId(args.rsi()))?;
+    let next = if args.rdi() == 0 {
+        task.threads.first()
+    } else {
+        let thread = k.thread(Uid(args.rdi())).filter(|thread| thread.task() == task).ok_or(Error::NoSuch)?;
+        task.threads.after(thread)
+    };
+    // A thread that is being ended has lost its uid.
+    args.give([next.map_or(0, |thread| thread.uid().0)]);
+    Ok(())
+}
+
+/// First step of a thread's end: from here on no uid leads to it, and it neither runs nor waits.
+fn begin_end(k: &Kernel, thread: ThreadRef) {
+    ipc::leave(k, thread);
+    interrupt::detach(k, thread);
+    k.unqueue_thread(thread);
+    if let Some(carrier) = k.unqueue(thread).filter(|&carrier| carrier != thread) {
+        // Somebody else is on this thread's shuttle: it goes on with its own.
+        carrier.hot.shuttle.set(carrier.home_ref());
+        k.wake(carrier);
+    }
+    thread.hot.uid.set(0);
+    thread.hot.accept.set(crate::object::thread::NEVER);
+    thread.state.set(State::Inactive);
+    thread.cursor.set(0);
+    if k.fpu_owner.get() == Some(thread) {
+        k.fpu_owner.set(None);
+    }
+}
+
+/// Goes on with a thread's end. The current thread is busy until it is over, or is the victim itself.
+pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
+    let name = |thread: &ThreadRef| thread.name.get() == victim;
+    let over = match arch::tcb(victim.slot()).filter(name) {
+        Some(thread) => end_thread_step(k, thread, Some(current)),
+        None => true,
+    };
+    if !over {
+        current.operation.set(Operation::EndThread { victim });
+        k.set_busy(current);
+        return Next::Same;
+    }
+    current.operation.set(Operation::None);
+    if current.name.get() == victim {
+        return Next::Any;
+    }
+    done(current, Ok(()))
+}
+
+/// One budget of work on a thread's end. True when nothing of it is left.
+pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) -> bool {
+    if thread.hot.uid.get() != 0 {
+        begin_end(k, thread);
+    }
+    for _ in 0..param::PREEMPTION_PAGES {
+        let Some(sender) = thread.senders.first() else { break };
+        thread.senders.remove(sender);
+        sender.state.set(State::Ready);
+        ipc::partner_died(k, sender, Error::NoSuch);
+    }
+    if !thread.senders.is_empty() || !wake_waiters(k, thread) {
+        return false;
+    }
+    let task = thread.task();
+    task.threads.remove(thread);
+    task.thread_count.set(task.thread_count.get() - 1);
+    if thread.fpu.get() != 0 {
+        task.give_back_frame(&k.pool, PoolFrame(thread.fpu.get()));
+    }
+    if current == Some(thread) {
+        k.zombie.set(Some(thread));
+    } else {
+        free(k, thread);
+    }
+    true
+}
+
+/// Looks through all threads, some in each step, for those that wait for `thread` alone. True when all were seen.
+fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
+    let end = k.thread_slots.high_water().min(thread.cursor.get() + param::PREEMPTION_SCAN);
+    let name = thread.name.get();
+    for slot in thread.cursor.get()..end {
+        let Some(waiter) = arch::tcb(slot) else { continue };
+        if matches!(waiter.wait(), Wait::Closed(from) | Wait::Answer(from) if from == name) {
+            ipc::fail_blocked(k, waiter, Error::PartnerDied);
+        }
+    }
+    thread.cursor.set(end);
+    end == k.thread_slots.high_water()
+}
+
+/// Takes the block itself apart. Nothing runs on its stack.
+fn free(k: &Kernel, thread: ThreadRef) {
+    let (task, slot) = (thread.task(), thread.name.get().slot());
+    let frame = thread.own_frame();
+    thread.name.set(Uid::NIL);
+    arch::unmap_tcb(slot);
+    k.thread_slots.give_back(slot);
+    task.give_back_frame(&k.pool, frame);
+}
+
+/// Frees the block of a thread that ended itself, now that another thread's stack is in use.
+pub fn bury(k: &Kernel) {
+    if let Some(zombie) = k.zombie.take() {
+        free(k, zombie);
+    }
+}
+
+impl Tcb {
+    /// Fills in the cold part of a new block and marks it as one.
+    fn init(&self, uid: Uid, frame: PoolFrame) {
+        self.name.set(uid);
+        self.special.set(0);
+        self.state.set(State::Inactive);
+        self.errand.set(Errand::Ipc);
+        self.partner.set(Uid::NIL);
+        self.window.set(Fpage::NIL);
+        self.fault_rights.set(Rights::NONE);
+        self.operation.set(Operation::None);
+        self.canary.set(Tcb::CANARY);
+        self.frame.mode.set(Frame::SYSRET);
+        self.frame_address.set(frame.0);
+    }
+}

@@ -1,0 +1,114 @@
+//! Intrusive doubly linked lists of threads (row P7).
+//!
+//! The links lie in the thread control block, so no list operation can fail or fault. A thread can be in one
+//! list for each [`Tag`]; the tag says which pair of links.
+
+use crate::object::ThreadRef;
+use core::cell::Cell;
+use core::marker::PhantomData;
+
+/// The pair of links that a list with some tag uses.
+#[derive(Default)]
+pub struct Link {
+    next: Cell<Option<ThreadRef>>,
+    prev: Cell<Option<ThreadRef>>,
+    linked: Cell<bool>,
+}
+
+impl Link {
+    /// Whether the owner is in a list now.
+    pub fn is_linked(&self) -> bool {
+        self.linked.get()
+    }
+}
+
+/// Selects a pair of links in a control block.
+pub trait Tag {
+    /// The pair.
+    fn link(thread: &ThreadRef) -> &Link;
+}
+
+/// A first-in, first-out list with removal from anywhere.
+pub struct List<T> {
+    head: Cell<Option<ThreadRef>>,
+    tail: Cell<Option<ThreadRef>>,
+    tag: PhantomData<T>,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        List::new()
+    }
+}
+
+impl<T> List<T> {
+    /// An empty list.
+    pub const fn new() -> Self {
+        List { head: Cell::new(None), tail: Cell::new(None), tag: PhantomData }
+    }
+}
+
+impl<T: Tag> List<T> {
+    /// The first element.
+    pub fn first(&self) -> Option<ThreadRef> {
+        self.head.get()
+    }
+
+    /// The element after `thread`, which is in this list.
+    pub fn after(&self, thread: ThreadRef) -> Option<ThreadRef> {
+        T::link(&thread).next.get()
+    }
+
+    /// Whether nothing is in the list.
+    pub fn is_empty(&self) -> bool {
+        self.head.get().is_none()
+    }
+
+    /// Appends an element that is in no list of this tag.
+    pub fn push_back(&self, thread: ThreadRef) {
+        let link = T::link(&thread);
+        debug_assert!(!link.linked.replace(true), "thread is in a list already");
+        link.linked.set(true);
+        link.next.set(None);
+        link.prev.set(self.tail.get());
+        match self.tail.replace(Some(thread)) {
+            Some(last) => T::link(&last).next.set(Some(thread)),
+            None => self.head.set(Some(thread)),
+        }
+    }
+
+    /// Puts an element that is in no list of this tag before all others.
+    pub fn push_front(&self, thread: ThreadRef) {
+        let link = T::link(&thread);
+        debug_assert!(!link.linked.get(), "thread is in a list already");
+        link.linked.set(true);
+        link.prev.set(None);
+        link.next.set(self.head.get());
+        match self.head.replace(Some(thread)) {
+            Some(first) => T::link(&first).prev.set(Some(thread)),
+            None => self.tail.set(Some(thread)),
+        }
+    }
+
+    /// Takes out an element of this list.
+    pub fn remove(&self, thread: ThreadRef) {
+        let link = T::link(&thread);
+        debug_assert!(link.linked.get(), "thread is in no list");
+        link.linked.set(false);
+        match link.prev.get() {
+            Some(prev) => T::link(&prev).next.set(link.next.get()),
+            None => self.head.set(link.next.get()),
+        }
+        match link.next.get() {
+            Some(next) => T::link(&next).prev.set(link.prev.get()),
+            None => self.tail.set(link.prev.get()),
+        }
+    }
+
+    /// Takes out the first element.
+    pub fn pop_front(&self) -> Option<ThreadRef> {
+        let first = self.head.get()?;
+        self.remove(first);
+        Some(first)
+    }
+}
