@@ -1,5 +1,87 @@
-//! stub
-use crate::*;
+//! The verb `doctor`: what is installed, what is missing, and what to do about it.
+
+use crate::machine::QEMU;
+use crate::{Result, nightly, paths};
+use std::path::Path;
+use std::process::Command;
+
+/// How a thing is found.
+enum Look {
+    /// By running a program; its first line is shown.
+    Run(&'static [&'static str]),
+    /// By a path.
+    Path(&'static str),
+}
+
+/// A thing to look for: name, how, the verbs that need it, and what to install.
+struct Need {
+    name: &'static str,
+    look: Look,
+    verbs: &'static str,
+    package: &'static str,
+}
+
+const fn run(
+    name: &'static str,
+    command: &'static [&'static str],
+    verbs: &'static str,
+    package: &'static str,
+) -> Need {
+    Need { name, look: Look::Run(command), verbs, package }
+}
+
+const fn path(name: &'static str, path: &'static str, verbs: &'static str, package: &'static str) -> Need {
+    Need { name, look: Look::Path(path), verbs, package }
+}
+
+const NEEDS: [Need; 14] = [
+    run("Rust", &["rustc", "--version"], "all", "rustup"),
+    run("C compiler", &["gcc", "--version"], "all", "build-essential"),
+    run("QEMU", &[QEMU, "--version"], "run test bench", "qemu-system-x86"),
+    run("GRUB", &["grub-mkrescue", "--version"], "image test", "grub-common"),
+    path("GRUB, BIOS", "/usr/lib/grub/i386-pc", "image test", "grub-pc-bin"),
+    path("GRUB, UEFI", "/usr/lib/grub/x86_64-efi", "image test", "grub-efi-amd64-bin"),
+    run("xorriso", &["xorriso", "--version"], "image test", "xorriso"),
+    run("mtools", &["mformat", "--version"], "image test", "mtools"),
+    path("UEFI firmware", "/usr/share/ovmf/OVMF.fd", "test", "ovmf"),
+    path("Bochs", "/usr/bin/bochs", "test", "bochs"),
+    path("Bochs display", "/usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so", "test", "bochs-term"),
+    path("Bochs firmware", "/usr/share/bochs/BIOS-bochs-latest", "test", "bochsbios"),
+    run("script", &["script", "--version"], "test", "bsdutils"),
+    run("setpriv", &["setpriv", "--version"], "(ends emulators safely)", "util-linux"),
+];
+
+/// Looks for everything. Fails if something is missing.
 pub fn perform() -> Result<u8> {
-    Err(Error::new("not yet there"))
+    let mut missing = Vec::new();
+    for need in &NEEDS {
+        let found = look(&need.look);
+        let shown = found.as_deref().unwrap_or("missing");
+        println!("{:<16} {:<24} {shown}", need.name, need.verbs);
+        if found.is_none() {
+            missing.push(need.package);
+        }
+    }
+    let pinned = nightly::installed().unwrap_or_else(|| "not installed; comes with the first use".into());
+    println!("{:<16} {:<24} {pinned}", "nightly", "miri fuzz");
+    let kvm = if Path::new("/dev/kvm").exists() { "there; ./tern run --kvm uses it" } else { "none" };
+    println!("{:<16} {:<24} {kvm}", "/dev/kvm", "(never needed)");
+    println!("{:<16} {:<24} {}", "build directory", "all", paths::target().display());
+    if missing.is_empty() {
+        println!("everything is there");
+        return Ok(0);
+    }
+    println!("install with: apt-get install {}", missing.join(" "));
+    Ok(1)
+}
+
+fn look(look: &Look) -> Option<String> {
+    match look {
+        Look::Path(path) => Path::new(path).exists().then(|| path.to_string()),
+        Look::Run(command) => {
+            let output = Command::new(command[0]).args(&command[1..]).output().ok()?;
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            Some(text.lines().next().unwrap_or("there").to_string())
+        }
+    }
 }

@@ -1,8 +1,141 @@
-//! stub
-use crate::*;
-pub fn miri(_: &[String]) -> Result<u8> {
-    Err(Error::new("not yet there"))
+//! The verbs `miri` and `fuzz`, which need a compiler that is not stable: one pinned nightly, added when first used.
+
+use crate::{Context, Error, Result, interrupt, paths};
+use std::env;
+use std::fs;
+use std::process::Command;
+
+/// The pinned toolchain.
+const PINNED: &str = "nightly-2026-05-20";
+
+/// The date of its compiler, by which the same toolchain under another name is recognised.
+const COMPILER_DATE: &str = "2026-05-19)";
+
+/// The fuzzer's front end.
+const CARGO_FUZZ: (&str, &str) = ("cargo-fuzz", "0.13.2");
+
+/// Tests that Miri runs unless a filter is given: all whose name says that they are for it.
+const MIRI_FILTER: &str = "miri_";
+
+/// Runs the kernel's host tests under Miri.
+pub fn miri(arguments: &[String]) -> Result<u8> {
+    let toolchain = toolchain()?;
+    need_component(&toolchain, "miri")?;
+    need_component(&toolchain, "rust-src")?;
+    let mut command = cargo(&toolchain);
+    command.args(["miri", "test", "--package", "tern-kernel", "--lib", "--target-dir"]);
+    command.arg(paths::target().join("miri"));
+    command.arg("--manifest-path").arg(paths::root().join("Cargo.toml")).arg("--");
+    if arguments.is_empty() {
+        command.arg(MIRI_FILTER);
+    }
+    exit_code(command.args(arguments))
 }
-pub fn fuzz(_: &[String]) -> Result<u8> {
-    Err(Error::new("not yet there"))
+
+/// Runs a fuzz target, or lists them.
+pub fn fuzz(arguments: &[String]) -> Result<u8> {
+    let directory = paths::root().join("fuzz");
+    let targets = fuzz_targets()?;
+    let Some((target, rest)) = arguments.split_first() else {
+        println!("targets: {}", targets.join(" "));
+        println!("./tern fuzz TARGET [-- -max_total_time=SECONDS]");
+        return Ok(0);
+    };
+    if !targets.contains(target) {
+        return Err(Error::usage(format!(
+            "there is no fuzz target {target}; there are: {}",
+            targets.join(", ")
+        )));
+    }
+    let toolchain = toolchain()?;
+    let tools = paths::target().join("tools");
+    let front_end = tools.join("bin").join(CARGO_FUZZ.0);
+    if !front_end.exists() {
+        let (name, version) = CARGO_FUZZ;
+        download_allowed(&format!("cargo install {name} --version {version}"))?;
+        eprintln!("tern: building {name} (once)");
+        let mut install = cargo(&toolchain);
+        install.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]).arg(&tools);
+        if exit_code(&mut install)? != 0 {
+            return Err(Error::new(format!("{name} could not be built")));
+        }
+    }
+    let mut command = Command::new(front_end);
+    command.args(["run", "--fuzz-dir"]).arg(&directory).arg("--target-dir").arg(paths::target().join("fuzz"));
+    command.arg(target).args(rest).current_dir(&directory).env("RUSTUP_TOOLCHAIN", &toolchain);
+    exit_code(&mut command)
+}
+
+/// The names of the fuzz targets.
+fn fuzz_targets() -> Result<Vec<String>> {
+    let directory = paths::root().join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&directory).context(|| format!("read {}", directory.display()))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut names: Vec<String> =
+        paths.filter_map(|path| Some(path.file_stem()?.to_str()?.to_string())).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The pinned toolchain's name if it is installed, under its own name or as the current nightly.
+pub fn installed() -> Option<String> {
+    [PINNED, "nightly"].into_iter().find(|name| has_compiler(name)).map(String::from)
+}
+
+fn has_compiler(toolchain: &str) -> bool {
+    // `rustup run` would install a missing toolchain by itself.
+    let output = rustup(&["which", "--toolchain", toolchain, "rustc"]);
+    let Some(compiler) = output.map(|path| path.trim().to_string()) else { return false };
+    let version = Command::new(compiler).arg("--version").output();
+    version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(COMPILER_DATE))
+}
+
+/// The pinned toolchain, installed if it is missing.
+fn toolchain() -> Result<String> {
+    if let Some(name) = installed() {
+        return Ok(name);
+    }
+    install(&["toolchain", "install", PINNED, "--profile", "minimal"])?;
+    Ok(PINNED.into())
+}
+
+fn need_component(toolchain: &str, component: &str) -> Result<()> {
+    let list = rustup(&["component", "list", "--installed", "--toolchain", toolchain]).unwrap_or_default();
+    if list.lines().any(|line| line.starts_with(component)) {
+        return Ok(());
+    }
+    install(&["component", "add", "--toolchain", toolchain, component])
+}
+
+/// The output of a successful rustup command.
+fn rustup(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("rustup").args(arguments).env("RUSTUP_AUTO_INSTALL", "0").output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn install(arguments: &[&str]) -> Result<()> {
+    let line = format!("rustup {}", arguments.join(" "));
+    download_allowed(&line)?;
+    eprintln!("tern: {line}");
+    let code = exit_code(Command::new("rustup").args(arguments))?;
+    if code == 0 { Ok(()) } else { Err(Error::new(format!("this failed: {line}"))) }
+}
+
+/// Refuses a download that the person has forbidden.
+fn download_allowed(line: &str) -> Result<()> {
+    match env::var_os("TERN_OFFLINE").filter(|value| !value.is_empty()) {
+        Some(_) => Err(Error::new(format!("missing, and --offline was given; the command is: {line}"))),
+        None => Ok(()),
+    }
+}
+
+fn cargo(toolchain: &str) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", toolchain, "cargo"]).env_remove("RUSTUP_TOOLCHAIN");
+    command
+}
+
+fn exit_code(command: &mut Command) -> Result<u8> {
+    let status = interrupt::status(command)?;
+    Ok(status.code().map_or(1, |code| code as u8))
 }

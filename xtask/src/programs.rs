@@ -33,6 +33,11 @@ impl Package {
         !self.binaries.is_empty() && declared.unwrap_or(self.directory.starts_with("user"))
     }
 
+    /// Whether it is the harness that boots machines.
+    pub fn is_harness(&self) -> bool {
+        self.directory.starts_with("tests/harness")
+    }
+
     /// Whether `cargo test` on the host makes sense: everything that is not a user's, and what says so.
     pub fn has_host_tests(&self) -> bool {
         self.settings["host-tests"]

@@ -1,6 +1,6 @@
 //! Wrong input of every kind: one clear line, an exit code that is not zero, nothing left behind.
 
-use crate::world::{LIMIT, Reply, Scratch, Verdict, World, boot, failed, run};
+use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, boot, failed, run};
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -50,7 +50,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
             }),
         );
     }
-    let others: [(&str, fn(&'static World) -> Verdict); 15] = [
+    let others: [Named; 15] = [
         ("overlong_line", overlong_line),
         ("missing_script", missing_script),
         ("no_emulator", no_emulator),

@@ -1,6 +1,6 @@
 //! The script `./tern` itself, and the terminal that it borrows.
 
-use crate::world::{Scratch, Verdict, World, run};
+use crate::world::{Named, Scratch, Verdict, World, run};
 use libtest_mimic::Trial;
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -8,7 +8,7 @@ use xtask::{Context, paths};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [(&str, fn(&'static World) -> Verdict); 4] = [
+    let trials: [Named; 4] = [
         ("help_names_the_verbs", help_names_the_verbs),
         ("missing_package_without_root", missing_package_without_root),
         ("missing_rustup", missing_rustup),

@@ -1,11 +1,11 @@
 //! The shell, fed with scripts as a person would type them.
 
-use crate::world::{Verdict, World};
+use crate::world::{Named, Verdict, World};
 use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [(&str, fn(&'static World) -> Verdict); 5] = [
+    let trials: [Named; 5] = [
         ("the_show", the_show),
         ("ends_with_the_last_status", ends_with_the_last_status),
         ("exit_overrides", exit_overrides),

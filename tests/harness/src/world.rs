@@ -20,6 +20,9 @@ pub const LIMIT: Duration = Duration::from_secs(300);
 /// What a trial says: nothing, or why it failed.
 pub type Verdict = Result<(), Failed>;
 
+/// A trial's name and what it does.
+pub type Named = (&'static str, fn(&'static World) -> Verdict);
+
 /// The built system.
 #[derive(Debug)]
 pub struct World {
