@@ -95,7 +95,7 @@ fn toolchain() -> Result<String> {
     if let Some(name) = installed() {
         return Ok(name);
     }
-    install(&["toolchain", "install", PINNED, "--profile", "minimal"])?;
+    install(&["toolchain", "install", PINNED, "--profile", "minimal", "--no-self-update"])?;
     Ok(PINNED.into())
 }
 
