@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn all_options() {
-        let options = parse(" fastpath=off  kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n").unwrap();
+        let options =
+            parse(" fastpath=off  kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n").unwrap();
         let expected = Options {
             fast_path: false,
             pool_bytes: Some(16 << 20),
@@ -117,7 +118,9 @@ mod tests {
         for (text, bytes) in expected {
             assert_eq!(size(text), Some(bytes), "{text}");
         }
-        for text in ["", "K", "1T", "-1", "+1", "1 M", "1MM", "99999999999999999999", "18446744073709551615K", "1é"] {
+        for text in
+            ["", "K", "1T", "-1", "+1", "1 M", "1MM", "99999999999999999999", "18446744073709551615K", "1é"]
+        {
             assert_eq!(size(text), None, "{text}");
         }
     }
@@ -130,9 +133,6 @@ mod tests {
         for word in ["fastpath=", "fastpath=yes", "kmem=", "kmem=all", "seed=x", "seed=", "seed=-1"] {
             assert_eq!(parse(word), Err(BadOption::Value(word)));
         }
-        assert_eq!(
-            std::format!("{}", parse("seed=1 foo").unwrap_err()),
-            "unknown boot option \"foo\""
-        );
+        assert_eq!(std::format!("{}", parse("seed=1 foo").unwrap_err()), "unknown boot option \"foo\"");
     }
 }

@@ -127,7 +127,7 @@ mod machine {
     fn print_frame(address: u64) {
         // SAFETY: the object is in read-only memory. It was filled in after linking, behind the compiler's back,
         // so nothing may be assumed about its content; every byte is valid.
-        let symbols = Symbols(unsafe { &*(&raw const KSYMS) });
+        let symbols = Symbols(unsafe { &KSYMS });
         match symbols.find(address) {
             Some((name, offset)) => kprintln!("  {address:016x} {name}+{offset:#x}"),
             None => kprintln!("  {address:016x}"),

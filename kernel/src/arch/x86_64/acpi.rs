@@ -88,6 +88,7 @@ impl<T, const MAX: usize> Deref for List<T, MAX> {
 
 impl Platform {
     /// What every PC has, for a machine that does not describe itself.
+    #[cfg_attr(test, expect(dead_code))]
     pub fn legacy() -> Platform {
         let mut platform = Platform::empty();
         platform.io_apics.push(IoApic { address: 0xfec0_0000, first_input: 0 });
@@ -230,7 +231,8 @@ impl Platform {
         let narrow = word32(table, 76).map(u64::from).filter(|&port| port != 0);
         let port = generic_address(table, 208, PORT_SPACE).or(narrow);
         let Some(port) = port.and_then(|port| u16::try_from(port).ok()) else { return };
-        self.pm_timer = Some(PmTimer { port, wide: word32(table, 112).is_some_and(|flags| flags & WIDE != 0) });
+        self.pm_timer =
+            Some(PmTimer { port, wide: word32(table, 112).is_some_and(|flags| flags & WIDE != 0) });
     }
 }
 
@@ -299,9 +301,11 @@ mod tests {
         hpet[8..16].copy_from_slice(&0xfed0_0000u64.to_le_bytes());
 
         let mut memory = std::vec![0; 0x1000];
-        let mut put = |at: u64, bytes: &[u8]| memory[at as usize - 0x1000..][..bytes.len()].copy_from_slice(bytes);
+        let mut put =
+            |at: u64, bytes: &[u8]| memory[at as usize - 0x1000..][..bytes.len()].copy_from_slice(bytes);
         put(0x1000, &pointer);
-        let directory: Vec<u8> = [MADT, FADT, HPET, 0, u64::MAX].iter().flat_map(|at| at.to_le_bytes()).collect();
+        let directory: Vec<u8> =
+            [MADT, FADT, HPET, 0, u64::MAX].iter().flat_map(|at| at.to_le_bytes()).collect();
         put(ROOT, &make_table(b"XSDT", &directory));
         put(MADT, &make_table(b"APIC", &madt));
         put(FADT, &make_table(b"FACP", &fadt));

@@ -179,7 +179,8 @@ fn init_io_apic(io_apic: &IoApic, platform: &Platform) {
 /// Which line an I/O APIC input is. An ISA line that was wired to another input leaves its own number unused.
 fn line_of(input: u32, isa: &[IsaLine]) -> Option<(usize, IsaLine)> {
     // An entry that differs from its index was given by the firmware, so it wins over one that is merely assumed.
-    let given = isa.iter().enumerate().find(|(line, wiring)| wiring.input == input && *line != input as usize);
+    let given =
+        isa.iter().enumerate().find(|(line, wiring)| wiring.input == input && *line != input as usize);
     let same = isa.iter().enumerate().find(|(_, wiring)| wiring.input == input);
     if let Some((line, wiring)) = given.or(same) {
         return Some((line, *wiring));
@@ -189,8 +190,8 @@ fn line_of(input: u32, isa: &[IsaLine]) -> Option<(usize, IsaLine)> {
     (isa.len()..INTERRUPT_LINES).contains(&line).then_some((line, IsaLine { input, low: true, level: true }))
 }
 
-fn write_entry(line: usize, change: impl FnOnce(u32) -> u32) {
-    let Some(line) = LINES.get(line) else { return };
+fn write_entry(line: u8, change: impl FnOnce(u32) -> u32) {
+    let Some(line) = LINES.get(line as usize) else { return };
     let entry = change(line.entry.load(Relaxed));
     line.entry.store(entry, Relaxed);
     match line.window.load(Relaxed) {
@@ -200,28 +201,28 @@ fn write_entry(line: usize, change: impl FnOnce(u32) -> u32) {
 }
 
 /// Whether the machine has this line.
-pub fn irq_exists(line: usize) -> bool {
-    LINES.get(line).is_some_and(|line| line.window.load(Relaxed) != 0)
+pub fn irq_exists(line: u8) -> bool {
+    LINES.get(line as usize).is_some_and(|line| line.window.load(Relaxed) != 0)
 }
 
 /// Whether the line stays asserted until its device is served.
-pub fn irq_is_level(line: usize) -> bool {
-    LINES.get(line).is_some_and(|line| line.entry.load(Relaxed) & LEVEL != 0)
+pub fn irq_is_level(line: u8) -> bool {
+    LINES.get(line as usize).is_some_and(|line| line.entry.load(Relaxed) & LEVEL != 0)
 }
 
 /// Lets the line interrupt.
-pub fn irq_unmask(line: usize) {
+pub fn irq_unmask(line: u8) {
     write_entry(line, |entry| entry & !MASKED);
 }
 
 /// Keeps the line from interrupting.
-pub fn irq_mask(line: usize) {
+pub fn irq_mask(line: u8) {
     write_entry(line, |entry| entry | MASKED);
 }
 
 /// Acknowledges the interrupt being served; exactly once for each, never for a spurious one.
 #[inline]
-pub fn irq_eoi() {
+pub fn irq_acknowledge() {
     local_write(Register::EndOfInterrupt, 0);
 }
 
@@ -281,7 +282,9 @@ pub fn send_start(target: u32, start: Start) {
     };
     if LOCAL.load(Relaxed) == 0 {
         // SAFETY: the x2APIC is on. The command register is one register of 64 bits there.
-        unsafe { wrmsr(X2APIC_FIRST + Register::Command as u32 / 16, (target as u64) << 32 | command as u64) };
+        unsafe {
+            wrmsr(X2APIC_FIRST + Register::Command as u32 / 16, (target as u64) << 32 | command as u64)
+        };
         return;
     }
     local_write(Register::CommandTarget, target << 24);

@@ -6,25 +6,25 @@
 //! address below the kernel half is mapped after that. PVH: Xen `docs/misc/pvh.pandoc`; multiboot2 specification
 //! 2.0, section 3; long mode: Intel SDM volume 3, 11.8.5.
 
-use super::{acpi, apic, cpu, paging, power, serial, smp, tables, timer};
-use crate::boot::{self, Boot, Loaded, Pool, Range, Refusal, Rsdp};
-use crate::options::{self, Options};
+use super::{acpi, apic, cpu, paging, power, serial, smp, tables, timer, window};
+use crate::boot::loader::{self, Loaded, Rsdp};
+use crate::boot::{self, Boot, Pool, Range, Refusal};
+use crate::options;
 use crate::{kprintln, layout};
-use abi::boot::memory_kind;
+use abi::boot::{InfoPage, feature, memory_kind};
 use core::arch::global_asm;
+use core::cell::UnsafeCell;
 
-/// A kernel stack of 16 KiB, or what `SIZE` says, under which a page is never mapped.
+/// A kernel stack of `SIZE` bytes, under which a page is never mapped.
 #[repr(C, align(4096))]
-pub struct Stack<const SIZE: usize = 0x4000> {
+pub struct Stack<const SIZE: usize> {
     guard: [u8; 4096],
     bytes: [u8; SIZE],
 }
 
 impl<const SIZE: usize> Stack<SIZE> {
     /// An empty stack.
-    pub const fn new() -> Stack<SIZE> {
-        Stack { guard: [0; 4096], bytes: [0; SIZE] }
-    }
+    pub const EMPTY: Stack<SIZE> = Stack { guard: [0; 4096], bytes: [0; SIZE] };
 
     /// Address behind the stack, and of its guard page, given where the stack is.
     pub const fn bounds(stack: *const Stack<SIZE>) -> StackBounds {
@@ -43,7 +43,7 @@ pub struct StackBounds {
 const BOOT_STACK_SIZE: usize = 0x8000;
 
 /// On this stack runs everything from the first instruction to the first thread.
-pub static mut BOOT_STACK: Stack<BOOT_STACK_SIZE> = Stack::new();
+pub static mut BOOT_STACK: Stack<BOOT_STACK_SIZE> = Stack::EMPTY;
 
 /// The temporary tables: top level, second level, four third levels for 4 GiB, and two for the pool.
 pub static mut BOOT_TABLES: [paging::Table; 8] = [const { paging::Table([0; 512]) }; 8];
@@ -191,7 +191,7 @@ KSYMS:
     .zero {ksyms_size}
     .text
     "#,
-    pvh_magic = const boot::PVH_MAGIC,
+    pvh_magic = const loader::PVH_MAGIC,
     tables = sym BOOT_TABLES,
     image = const layout::IMAGE as i64,
     failure = const power::FAILURE,
@@ -204,36 +204,27 @@ KSYMS:
 );
 
 /// What [`boot_main`] collects; nobody else writes it.
-static mut BOOT: Boot = Boot::new();
+struct Collected(UnsafeCell<Boot>);
+
+// SAFETY: `boot_main` runs once, on one CPU, and hands out a shared reference only when it has written all.
+unsafe impl Sync for Collected {}
+
+static BOOT: Collected = Collected(UnsafeCell::new(Boot::new()));
 
 /// The first Rust code. `magic` tells which loader left its information at physical address `info`.
 extern "C" fn boot_main(magic: u32, info: u32) -> ! {
     serial::init();
-    // SAFETY: this function runs once, on one CPU, and the static has no other user until it is passed on.
-    let boot = unsafe { &mut *(&raw mut BOOT) };
+    // SAFETY: see `Collected`.
+    let boot = unsafe { &mut *BOOT.0.get() };
     boot.serial_port = serial::port();
     if let Err(refusal) = prepare(boot, magic, info.into()) {
         refuse(format_args!("{refusal}"));
     }
     let boot: &'static Boot = boot;
-    match boot.command_line().map(options::parse) {
-        Ok(Ok(options)) => start(boot, options),
-        _ => unreachable!("the command line was checked"),
-    }
+    let line = boot.command_line().expect("`prepare` read it");
+    let options = options::parse(line).expect("`prepare` understood it");
+    crate::start::start(boot, &options)
 }
-
-fn start(boot: &'static Boot, options: Options<'static>) -> ! {
-    // SAFETY: as for `BOOT`.
-    let kept = unsafe {
-        let kept = &raw mut OPTIONS;
-        *kept = Some(options);
-        &*kept
-    };
-    crate::start::start(boot, kept.as_ref().expect("just stored"))
-}
-
-/// The options that [`start`] passes on.
-static mut OPTIONS: Option<Options<'static>> = None;
 
 /// Says in one line why the kernel does not start.
 fn refuse(why: core::fmt::Arguments) -> ! {
@@ -251,7 +242,7 @@ fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
         let options = options::parse(line).unwrap_or_else(|bad| refuse(format_args!("{bad}")));
         let (wanted_pool, fast_path) = (options.pool_bytes, options.fast_path);
         boot.archive = boot::check_archive(loaded.archive, image())?;
-        let memory = boot::memory(loaded.map, image(), boot.archive);
+        let memory = boot::regions::memory(loaded.map, image(), boot.archive);
         let low_page = smp::low_page(&memory.regions);
         boot.rsdp = find_rsdp(loaded.rsdp, low_page);
         (memory, low_page, wanted_pool, fast_path)
@@ -269,19 +260,20 @@ fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
     apic::init(&platform);
     timer::init(&platform)?;
     boot.cpus = smp::start(&platform, low_page);
-    paging::fill_info_page(boot.info_page, fast_path);
+    // SAFETY: `paging::init` made the page, and no user runs yet.
+    unsafe { boot.info_page.write(info_page(fast_path)) };
     Ok(())
 }
 
 /// Reads what the loader left.
 fn loaded(magic: u32, info: u64) -> Result<Loaded<'static>, Refusal> {
     match magic {
-        boot::PVH_MAGIC => boot::parse_pvh(info, identity),
-        boot::MULTIBOOT_MAGIC => {
+        loader::PVH_MAGIC => loader::parse_pvh(info, identity),
+        loader::MULTIBOOT_MAGIC => {
             let strange = Refusal::BadInfo("the boot loader's information is damaged");
             let len = identity(info, 8).ok_or(strange)?;
             let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]);
-            boot::parse_multiboot(identity(info, len.min(1 << 20).into()).ok_or(strange)?)
+            loader::parse_multiboot(identity(info, len.min(1 << 20).into()).ok_or(strange)?)
         }
         _ => Err(Refusal::BadInfo("started by a boot loader that is neither PVH nor multiboot2")),
     }
@@ -299,7 +291,7 @@ fn identity(at: u64, len: u64) -> Option<&'static [u8]> {
 }
 
 /// The physical memory of the kernel's image, boot section included.
-fn image() -> Range {
+pub fn image() -> Range {
     unsafe extern "C" {
         static image_start: u8;
         static image_end: u8;
@@ -323,7 +315,8 @@ fn find_rsdp(rsdp: Rsdp, low_page: Option<u64>) -> u64 {
         _ => {
             const BIOS: u64 = 0xe_0000;
             let bios = identity(BIOS, 0x2_0000).unwrap_or(&[]);
-            let found = bios.chunks(16).enumerate().position(|(at, _)| acpi::root(&bios[16 * at..]).is_some());
+            let found =
+                bios.chunks(16).enumerate().position(|(at, _)| acpi::root(&bios[16 * at..]).is_some());
             found.map_or(0, |at| BIOS + 16 * at as u64)
         }
     }
@@ -333,9 +326,9 @@ fn find_rsdp(rsdp: Rsdp, low_page: Option<u64>) -> u64 {
 fn platform(rsdp: u64) -> acpi::Platform {
     let found = match rsdp {
         0 => Err("no root pointer"),
-        at => paging::window(at, 36)
+        at => window::open(at, 36)
             .ok_or("root pointer out of reach")
-            .and_then(|root| acpi::discover(&root, paging::window)),
+            .and_then(|root| acpi::discover(&root, window::open)),
     };
     match found {
         Ok(platform) => platform,
@@ -343,6 +336,23 @@ fn platform(rsdp: u64) -> acpi::Platform {
             kprintln!("tern: acpi      {why}; assuming an ordinary PC with one processor");
             acpi::Platform::legacy()
         }
+    }
+}
+
+/// What every user may know.
+fn info_page(fast_path: bool) -> InfoPage {
+    let features = cpu::features();
+    let flag = |on: bool, bit| if on { bit } else { 0 };
+    let clock = timer::scale();
+    InfoPage {
+        magic: InfoPage::MAGIC,
+        abi_version: abi::VERSION,
+        features: flag(fast_path, feature::FAST_PATH)
+            | flag(features.pcid, feature::PCID)
+            | flag(features.invariant_tsc, feature::INVARIANT_TSC),
+        tsc_hz: clock.tsc_hz,
+        tsc_start: clock.tsc_start,
+        tsc_to_ns: clock.tsc_to_ns,
     }
 }
 

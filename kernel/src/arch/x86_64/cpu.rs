@@ -4,9 +4,7 @@
 //! missing ends the boot with one line; what is optional is used where offered, and [`describe`] says so. Intel SDM
 //! volume 2, CPUID; volume 3, 2.5.
 
-use super::instructions::{
-    Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv,
-};
+use super::instructions::{Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv};
 use crate::boot::Refusal;
 use crate::kprintln;
 use core::cell::UnsafeCell;
@@ -277,6 +275,8 @@ pub fn describe() {
     let avx = if bit(found.xsave_mask as u32, 2) { "avx" } else { "no avx" };
     kprintln!("tern: fpu       {how}, {avx}, {} bytes", found.fpu_area_bytes);
     if found.meltdown {
-        kprintln!("tern: caution   this processor lets programs read kernel memory (Meltdown); tables are not split");
+        kprintln!(
+            "tern: caution   this processor lets programs read kernel memory (Meltdown); tables are not split"
+        );
     }
 }

@@ -16,6 +16,10 @@ mod stubs;
 pub mod tables;
 pub mod tcb_array;
 pub mod timer;
+pub mod window;
+
+pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
+pub use timer::{arm as arm_timer, disarm as disarm_timer, now_ns};
 
 /// The caller's frame pointer: where a backtrace starts.
 #[inline(always)]

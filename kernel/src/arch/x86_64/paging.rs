@@ -13,7 +13,6 @@ use crate::boot::{Boot, POOL_UNIT, Pool, Range};
 use crate::layout;
 use abi::PAGE_SIZE;
 use abi::boot::InfoPage;
-use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The entry means something.
@@ -40,7 +39,8 @@ const CODE: u64 = LEAF;
 const CONSTANTS: u64 = LEAF | NO_EXECUTE;
 const DATA: u64 = LEAF | WRITE | NO_EXECUTE;
 const DEVICE: u64 = DATA | UNCACHED;
-const LARGE_SIZE: u64 = 2 << 20;
+/// Bytes of a large page.
+pub const LARGE_SIZE: u64 = 2 << 20;
 
 /// A table of any level.
 #[repr(C, align(4096))]
@@ -127,8 +127,9 @@ pub fn init(boot: &mut Boot) {
 
 /// Makes the start of the pool writable at its final address in the temporary tables.
 fn map_pool_start(pool: Range) {
+    let tables = &raw mut BOOT_TABLES;
     // SAFETY: only the boot CPU runs, and it does not yet use these entries of its tables.
-    let [top, .., second, third] = unsafe { &mut *(&raw mut BOOT_TABLES) };
+    let [top, .., second, third] = unsafe { &mut *tables };
     let link = |table: &Table| (&raw const *table as u64 - layout::IMAGE) | PRESENT | WRITE;
     top.0[index(layout::POOL, 4)] = link(second);
     second.0[index(layout::POOL, 3)] = link(third);
@@ -217,7 +218,7 @@ impl Builder<'_> {
         let Range { start, len } = self.pool.range;
         for offset in (0..len).step_by(POOL_UNIT as usize) {
             let directory = self.directory(layout::POOL + offset);
-            write(entry(directory, index(layout::POOL + offset, 2)), start + offset | DATA | LARGE);
+            write(entry(directory, index(layout::POOL + offset, 2)), (start + offset) | DATA | LARGE);
         }
     }
 
@@ -250,26 +251,6 @@ impl Builder<'_> {
         }
         tcb_array::init(directory, shared, zeroes);
     }
-}
-
-/// Fills the page that every user sees.
-pub fn fill_info_page(page: *mut InfoPage, fast_path: bool) {
-    use abi::boot::feature;
-    let features = super::cpu::features();
-    let flag = |on: bool, bit| if on { bit } else { 0 };
-    let clock = super::timer::scale();
-    let content = InfoPage {
-        magic: InfoPage::MAGIC,
-        abi_version: abi::VERSION,
-        features: flag(fast_path, feature::FAST_PATH)
-            | flag(features.pcid, feature::PCID)
-            | flag(features.invariant_tsc, feature::INVARIANT_TSC),
-        tsc_hz: clock.tsc_hz,
-        tsc_start: clock.tsc_start,
-        tsc_to_ns: clock.tsc_to_ns,
-    };
-    // SAFETY: `map_info` gave the address of a frame of its own; no user runs yet.
-    unsafe { page.write(content) };
 }
 
 /// Sets a leaf in a table of the pool and forgets the old translation of the page on this CPU.
@@ -323,63 +304,29 @@ pub fn map_device(physical: u64, pages: u64) -> u64 {
     for page in 0..pages {
         let address = start + page * PAGE_SIZE;
         let slot = entry(DEVICE_TABLE.load(Relaxed), index(address, 1));
-        write(slot, (physical & ADDRESS) + page * PAGE_SIZE | DEVICE);
+        write(slot, ((physical & ADDRESS) + page * PAGE_SIZE) | DEVICE);
         invlpg(address);
     }
     start + physical % PAGE_SIZE
 }
 
-/// A temporary view of physical memory, which ends when it is dropped. For the boot only, before any task exists:
-/// afterwards user memory has no address in the kernel half.
-pub struct Window {
-    slots: core::ops::Range<usize>,
-    start: u64,
-    len: usize,
+/// The third-level entry for a large page of the image's GiB. `frame` is nothing, or the page to map for reading or
+/// also for writing.
+pub(super) fn set_image_page(slot: usize, frame: Option<(u64, bool)>) {
+    let flags = |writable| LARGE | if writable { DATA } else { CONSTANTS };
+    let value = frame.map_or(0, |(frame, writable)| frame | flags(writable));
+    write(entry(IMAGE_DIRECTORY.load(Relaxed), slot), value);
+    invlpg(layout::IMAGE + slot as u64 * LARGE_SIZE);
 }
 
-/// Third-level entries of the image's GiB in which windows open: 480 MiB.
-const WINDOW_SLOTS: core::ops::Range<usize> = 256..496;
-
-/// Opens a window on `len` bytes of physical memory, if there is room.
-pub fn window(physical: u64, len: u64) -> Option<Window> {
-    let end = physical.checked_add(len).filter(|&end| end <= 1 << super::cpu::features().physical_bits)?;
-    let first = physical & !(LARGE_SIZE - 1);
-    let count = usize::try_from((end - first).div_ceil(LARGE_SIZE)).ok()?;
-    let directory = IMAGE_DIRECTORY.load(Relaxed);
-    let free = |slots: core::ops::Range<usize>| {
-        slots.end <= WINDOW_SLOTS.end && slots.into_iter().all(|slot| table_entry(directory, slot) == 0)
-    };
-    let slot = WINDOW_SLOTS.into_iter().find(|&slot| free(slot..slot + count))?;
-    for (slot, page) in (slot..slot + count).zip((first..).step_by(LARGE_SIZE as usize)) {
-        write(entry(directory, slot), page | DATA | LARGE);
-    }
-    let start = layout::IMAGE + slot as u64 * LARGE_SIZE + (physical - first);
-    Some(Window { slots: slot..slot + count, start, len: len as usize })
+/// Whether a large page of the image's GiB is unused.
+pub(super) fn image_page_is_free(slot: usize) -> bool {
+    table_entry(IMAGE_DIRECTORY.load(Relaxed), slot) == 0
 }
 
-impl Deref for Window {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: `window` mapped these bytes; they stay mapped as long as `self` lives.
-        unsafe { core::slice::from_raw_parts(self.start as *const u8, self.len) }
-    }
-}
-
-impl DerefMut for Window {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `deref`. Whoever opens a window knows that the memory is nobody else's.
-        unsafe { core::slice::from_raw_parts_mut(self.start as *mut u8, self.len) }
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        for slot in self.slots.clone() {
-            write(entry(IMAGE_DIRECTORY.load(Relaxed), slot), 0);
-            invlpg(layout::IMAGE + slot as u64 * LARGE_SIZE);
-        }
-    }
+/// The physical memory of the pool.
+pub fn pool() -> Range {
+    Range { start: POOL_START.load(Relaxed), len: POOL_LEN.load(Relaxed) }
 }
 
 /// Reads a word of kernel memory if it is mapped: for a backtrace, which must not fault.

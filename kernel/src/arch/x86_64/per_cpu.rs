@@ -70,7 +70,8 @@ const NO_BITMAP: u16 = u16::MAX;
 const _: () = assert!(size_of::<TaskState>() == 104 && offset_of!(TaskState, port_bitmap) == 102);
 const _: () = assert!(size_of::<PerCpu>() == 4096 && offset_of!(PerCpu, descriptors) == 0xc0);
 const _: () = assert!(offset_of!(PerCpu, kernel_rest) as u64 + ADDRESS == FREE);
-const _: () = assert!(TASK_STATE_AT + offset_of!(TaskState, rsp) as u64 == CURRENT && CURRENT.is_multiple_of(64));
+const _: () =
+    assert!(TASK_STATE_AT + offset_of!(TaskState, rsp) as u64 == CURRENT && CURRENT.is_multiple_of(64));
 const _: () = assert!((NO_BITMAP as u64) > TASK_STATE_LIMIT);
 
 fn page() -> *mut PerCpu {
@@ -97,7 +98,8 @@ pub(super) fn init(interrupt_stacks: [u64; 7]) {
     const DATA: u64 = 0x0000_9300_0000_0000;
     const USER: u64 = 3 << 45;
     let base = TASK_STATE_AT;
-    let segment = TASK_STATE_LIMIT & 0xffff | (base & 0xff_ffff) << 16 | 0x89 << 40 | (base >> 24 & 0xff) << 56;
+    let segment =
+        TASK_STATE_LIMIT & 0xffff | (base & 0xff_ffff) << 16 | 0x89 << 40 | (base >> 24 & 0xff) << 56;
     let descriptors = [0, CODE, DATA, 0, DATA | USER, CODE | USER, segment, base >> 32];
     let task_state = TaskState {
         reserved0: 0,

@@ -9,7 +9,7 @@ use super::acpi::Platform;
 use super::apic::{self, Start};
 use super::boot::{BOOT_TABLES, Stack};
 use super::per_cpu::{self, KERNEL_CODE, TablePointer};
-use super::{paging, timer};
+use super::{paging, timer, window};
 use crate::boot::{Range, Regions};
 use crate::{kprintln, layout};
 use abi::PAGE_SIZE;
@@ -120,7 +120,7 @@ static mut PARKED_CR3: u64 = 0;
 static mut PARKED_GDT: TablePointer = TablePointer { limit: 0, base: 0 };
 static mut PARKED_IDT: TablePointer = TablePointer { limit: 0, base: 0 };
 /// Shared by all parked processors, because none of them ever returns from what it pushes here.
-static mut PARKED_STACK: Stack<4096> = Stack::new();
+static mut PARKED_STACK: Stack<4096> = Stack::EMPTY;
 static PARKED_COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// The first page of memory at or above 32 KiB that a processor can start from, if there is one.
@@ -173,12 +173,10 @@ fn prepare(page: u64) -> Option<()> {
         PARKED_IDT = super::tables::uniform(&raw const PARKED as u64);
     }
 
-    let mut window = paging::window(page, PAGE_SIZE)?;
+    let mut window = window::open_mut(page, PAGE_SIZE)?;
     window[..code.len()].copy_from_slice(code);
     let temporary = &raw const BOOT_TABLES as u64 - layout::IMAGE;
-    for (at, value) in
-        [(cr3, temporary), (gdt_base, page + u64::from(gdt)), (far, page + u64::from(long))]
-    {
+    for (at, value) in [(cr3, temporary), (gdt_base, page + u64::from(gdt)), (far, page + u64::from(long))] {
         window[at as usize..][..4].copy_from_slice(&(value as u32).to_le_bytes());
     }
     Some(())

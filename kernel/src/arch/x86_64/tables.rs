@@ -27,7 +27,7 @@ const STACK_VECTORS: [u8; 4] = [2, 8, 18, 1];
 const EXCEPTION_STACK_SIZE: usize = 0x2000;
 
 static mut EXCEPTION_STACKS: [Stack<EXCEPTION_STACK_SIZE>; STACK_VECTORS.len()] =
-    [const { Stack::new() }; STACK_VECTORS.len()];
+    [const { Stack::EMPTY }; STACK_VECTORS.len()];
 
 fn exception_stack(index: usize) -> *const Stack<EXCEPTION_STACK_SIZE> {
     (&raw const EXCEPTION_STACKS).cast::<Stack<EXCEPTION_STACK_SIZE>>().wrapping_add(index)
@@ -80,8 +80,9 @@ pub fn init() {
     }
     // SAFETY: a table of addresses in read-only memory.
     let stubs = unsafe { &TRAP_STUBS };
+    let gates = &raw mut GATES;
     // SAFETY: only the boot CPU runs, and the processor does not know the table yet.
-    let gates = unsafe { &mut *(&raw mut GATES) };
+    let gates = unsafe { &mut *gates };
     for (vector, (gate, &stub)) in gates.0.iter_mut().zip(stubs).enumerate() {
         let stack = STACK_VECTORS.iter().position(|&own| own as usize == vector).map_or(0, |index| index + 1);
         // Users may raise a breakpoint and an overflow by instruction.

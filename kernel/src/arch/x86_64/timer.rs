@@ -46,7 +46,7 @@ pub fn scale() -> Scale {
 }
 
 const fn multiply(value: u64, fraction: u64) -> u64 {
-    (value as u128 * fraction as u128 >> 32) as u64
+    ((value as u128 * fraction as u128) >> 32) as u64
 }
 
 /// `numerator / denominator` as a fraction of 2³².

@@ -1,0 +1,82 @@
+//! Windows: temporary views of physical memory, for the boot only.
+//!
+//! Afterwards user memory has no address in the kernel half. A window ends when it is dropped. Windows open in the
+//! GiB of the kernel's image, as large pages, so that they need no table of their own. They never show the image
+//! or the pool, so no Rust object is ever behind one.
+
+use super::boot::image;
+use super::cpu::features;
+use super::paging::{LARGE_SIZE, image_page_is_free, pool, set_image_page};
+use crate::boot::Range;
+use crate::layout;
+use core::ops::{Deref, DerefMut};
+
+/// Third-level entries in which windows open: 480 MiB.
+const SLOTS: core::ops::Range<usize> = 256..496;
+
+/// A view for reading.
+pub struct Window {
+    slots: core::ops::Range<usize>,
+    start: u64,
+    len: usize,
+}
+
+/// A view for writing. Whoever opens one does not open another one on the same bytes.
+pub struct WindowMut(Window);
+
+/// Opens a window on `len` bytes of physical memory for reading, if there is room and they are not the kernel's.
+pub fn open(physical: u64, len: u64) -> Option<Window> {
+    open_as(physical, len, false)
+}
+
+/// Opens a window for writing.
+pub fn open_mut(physical: u64, len: u64) -> Option<WindowMut> {
+    open_as(physical, len, true).map(WindowMut)
+}
+
+fn open_as(physical: u64, len: u64, writable: bool) -> Option<Window> {
+    let end = physical.checked_add(len).filter(|&end| end <= 1 << features().physical_bits)?;
+    let range = Range::new(physical, end);
+    if range.overlaps(image()) || range.overlaps(pool()) {
+        return None;
+    }
+    let first = physical & !(LARGE_SIZE - 1);
+    let count = usize::try_from((end - first).div_ceil(LARGE_SIZE)).ok()?;
+    let is_free = |slot: usize| slot + count <= SLOTS.end && (slot..slot + count).all(image_page_is_free);
+    let slot = SLOTS.into_iter().find(|&slot| is_free(slot))?;
+    for (slot, page) in (slot..slot + count).zip((first..).step_by(LARGE_SIZE as usize)) {
+        set_image_page(slot, Some((page, writable)));
+    }
+    let start = layout::IMAGE + slot as u64 * LARGE_SIZE + (physical - first);
+    Some(Window { slots: slot..slot + count, start, len: len as usize })
+}
+
+impl Deref for Window {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `open_as` mapped these bytes; they stay mapped as long as `self` lives.
+        unsafe { core::slice::from_raw_parts(self.start as *const u8, self.len) }
+    }
+}
+
+impl Deref for WindowMut {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for WindowMut {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for reading; mapped writable, and by the rule of `WindowMut` nobody else looks.
+        unsafe { core::slice::from_raw_parts_mut(self.0.start as *mut u8, self.0.len) }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.slots.clone().for_each(|slot| set_image_page(slot, None));
+    }
+}
