@@ -1,0 +1,67 @@
+//! The tests, in the order in which they run: each file shows one part of what the kernel promises.
+
+pub mod authority;
+pub mod coverage;
+pub mod exception;
+pub mod ipc;
+pub mod map;
+pub mod random;
+pub mod sched;
+pub mod state;
+pub mod task;
+pub mod transcript;
+
+use crate::kit::Outcome;
+
+/// A test: its name and what it does.
+pub type Case = (&'static str, fn() -> Outcome);
+
+macro_rules! cases {
+    ($($module:ident { $($name:ident)* })*) => {
+        /// All tests.
+        pub const CASES: &[Case] = &[$($((concat!(stringify!($module), ".", stringify!($name)), $module::$name)),*),*];
+    };
+}
+
+cases! {
+    ipc {
+        words_and_label_between_tasks words_and_label_within_a_task words_and_label_in_the_own_task
+        words_and_label_across_the_clan_border general_form_meets_short_form plain_send_is_no_request
+        closed_receive_takes_only_its_partner send_timeouts receive_timeouts many_timeouts_end_in_order
+        senders_are_served_first_come_first_served reply_to_nobody_is_dropped call_chain answers_out_of_order
+        abort_in_each_phase partner_ends_in_each_phase sender_ends_in_the_queue stale_uid_is_an_error
+        forged_uids_reach_nobody odd_destinations foreign_interrupts_are_denied reserved_bits_are_refused
+        flags_come_back_plain registers_leak_nothing many_round_trips reply_then_closed_receive_times_out
+    }
+    map {
+        mapped_page_is_shared received_item_is_announced rights_only_shrink executable_pages_execute
+        hot_spot_in_a_larger_window hot_spot_in_a_larger_flexpage equal_sizes_need_no_hot_spot no_window_no_item
+        flush_reaches_grandchildren flush_of_one_right flush_of_oneself flush_reports_access grant_hands_over
+        grant_keeps_the_tree mapping_over_a_page bad_flexpages_are_refused large_ranges
+        receiver_without_quota_gets_a_part nothing_comes_from_nothing pager_chain faults_name_the_access
+        pager_ends children_start_with_nothing item_in_a_reply
+    }
+    exception {
+        arithmetic_and_traps privileged_instructions ports_without_permission handler_sees_and_sets_registers
+        handler_answers_nonsense handler_gives_up wild_jumps syscall_at_the_last_address stack_overflow
+        bad_stack_pointers flags_do_not_spoil_the_kernel unknown_system_calls native_calls_denied random_code
+        exceptions_queue_like_messages
+    }
+    authority {
+        siblings_and_chiefs_are_out_of_reach first_tasks_are_out_of_reach grandchildren_belong_to_their_chief
+        priorities_have_a_limit bad_arguments_of_control states_forbid enumeration identity_is_true
+    }
+    task {
+        everything_comes_back quota_is_conserved quota_limits_threads_and_tasks attacker_at_its_limit
+        ended_tasks_are_gone generations_grow families_end_together threads_end_themselves
+    }
+    sched {
+        urgent_threads_come_first equals_take_turns time_slices_differ stopped_threads_stand_still
+        stopped_threads_go_on_receiving switch_to_a_thread servers_run_at_their_callers_priority
+        callers_get_their_shuttle_back lent_time_is_the_callers own_time_is_ones_own clock_and_sleep
+    }
+    state { floating_point_is_private new_threads_find_clean_registers fs_base_is_private }
+    random { random_system_calls }
+    transcript { stories_repeat }
+    coverage { every_error_was_seen }
+}

@@ -1,0 +1,236 @@
+//! Scheduling: priorities, time slices, and the shuttle that a caller lends.
+
+use crate::kit::{Agent, Child, Outcome, Thread, pager, spawn};
+use crate::{check, check_eq};
+use core::sync::atomic::{AtomicU64, Ordering};
+use sys::{Error, Ipc, TaskId, Timeout, Uid};
+
+static COUNTS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+
+extern "C" fn count(index: u64, _: u64) -> ! {
+    loop {
+        COUNTS[index as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn counts() -> [u64; 4] {
+    core::array::from_fn(|index| COUNTS[index].load(Ordering::Relaxed))
+}
+
+/// A thread of this program that counts without end.
+fn counter(index: u64, priority: u8) -> Outcome<Thread> {
+    COUNTS[index as usize].store(0, Ordering::Relaxed);
+    spawn(TaskId::NIL, priority, count, index)
+}
+
+/// A priority below this thread's by `steps`.
+fn below(steps: u8) -> Outcome<u8> {
+    let own = pager::priority();
+    check!(own > steps, "the suite's priority, {own}, leaves too little room below it");
+    Ok(own - steps)
+}
+
+fn sleep_ms(ms: u64) -> Outcome {
+    Ok(sys::sleep_us(ms * 1000)?)
+}
+
+pub fn urgent_threads_come_first() -> Outcome {
+    let low = counter(0, below(2)?)?;
+    sleep_ms(5)?;
+    check!(counts()[0] > 0, "a lonely thread did not run");
+    let high = counter(1, below(1)?)?;
+    let start = counts()[0];
+    sleep_ms(50)?;
+    check_eq!(counts()[0], start);
+    check!(counts()[1] > 0);
+    drop(high);
+    sleep_ms(5)?;
+    check!(counts()[0] > start, "the less urgent thread starved after the urgent one was gone");
+    drop(low);
+    Ok(())
+}
+
+pub fn equals_take_turns() -> Outcome {
+    let priority = below(1)?;
+    let threads = [counter(0, priority)?, counter(1, priority)?, counter(2, priority)?];
+    for thread in &threads {
+        sys::thread_set_priority(thread.uid, priority, 2000)?;
+    }
+    sleep_ms(200)?;
+    let [a, b, c, _] = counts();
+    let (least, most) = (a.min(b).min(c), a.max(b).max(c));
+    check!(least > 0 && most < 3 * least, "they counted to {a}, {b} and {c}");
+    Ok(())
+}
+
+pub fn time_slices_differ() -> Outcome {
+    let priority = below(1)?;
+    let threads = [counter(0, priority)?, counter(1, priority)?];
+    sys::thread_set_priority(threads[0].uid, priority, 1000)?;
+    sys::thread_set_priority(threads[1].uid, priority, 8000)?;
+    sleep_ms(300)?;
+    let [short, long, ..] = counts();
+    check!(short > 0 && long > 3 * short, "they counted to {short} and {long}");
+    Ok(())
+}
+
+pub fn stopped_threads_stand_still() -> Outcome {
+    let thread = counter(0, below(1)?)?;
+    sleep_ms(5)?;
+    sys::thread_stop(thread.uid)?;
+    let stopped = counts()[0];
+    sleep_ms(10)?;
+    check_eq!(counts()[0], stopped);
+    check_eq!(thread.info()?.state, 5);
+    sys::thread_resume(thread.uid)?;
+    sleep_ms(5)?;
+    check!(counts()[0] > stopped, "a resumed thread did not go on");
+    Ok(())
+}
+
+/// A pending ipc goes on while its thread is stopped, and shows when it is resumed.
+pub fn stopped_threads_go_on_receiving() -> Outcome {
+    use crate::kit::Frame;
+    let child = Child::new()?;
+    let mut agent = child.agent()?;
+    agent.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
+    sys::thread_stop(agent.uid)?;
+    sys::send(agent.uid, 77, [1; 8], Timeout::ZERO)?;
+    sleep_ms(1)?;
+    check!(!agent.is_done(), "a stopped thread ran");
+    sys::thread_resume(agent.uid)?;
+    check_eq!(agent.wait()?.received_label(), 77);
+    Ok(())
+}
+
+/// Switching to a thread runs it now, before others of the same priority.
+pub fn switch_to_a_thread() -> Outcome {
+    let own = pager::priority();
+    let threads = [counter(0, own)?, counter(1, own)?, counter(2, own)?];
+    for (index, thread) in threads.iter().enumerate() {
+        let before = counts();
+        sys::thread_switch(thread.uid)?;
+        let after = counts();
+        check!(after[index] > before[index], "thread {index} did not run");
+    }
+    Ok(())
+}
+
+/// How long a server works for a request, in loops.
+static WORK: AtomicU64 = AtomicU64::new(0);
+static SERVED: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn serve(_: u64, _: u64) -> ! {
+    let mut answer = Uid::NIL;
+    loop {
+        if let Ok(message) = sys::ipc_reply_wait(answer, 0, [0; 8]) {
+            let end = sys::clock() + WORK.load(Ordering::Relaxed);
+            while sys::clock() < end {}
+            SERVED.fetch_add(1, Ordering::Relaxed);
+            answer = message.sender;
+        }
+    }
+}
+
+fn call(server: Uid, limit: Timeout) -> sys::Result<()> {
+    let ipc = Ipc { to: server, from: server, receive_timeout: limit, send_timeout: limit, ..Ipc::NONE };
+    ipc.run().map(drop)
+}
+
+/// A server of low priority works at its caller's, past a thread in between.
+pub fn servers_run_at_their_callers_priority() -> Outcome {
+    let server = spawn(TaskId::NIL, below(3)?, serve, 0)?;
+    WORK.store(0, Ordering::Relaxed);
+    sleep_ms(2)?; // It waits now.
+    let hog = counter(0, below(2)?)?;
+    sleep_ms(2)?;
+    WORK.store(3_000_000, Ordering::Relaxed);
+    let before = counts()[0];
+    let outcome = call(server.uid, Timeout::from_us(500_000));
+    let during = counts()[0] - before;
+    check_eq!(outcome, Ok(()));
+    check_eq!(during, 0);
+    drop((hog, server));
+    Ok(())
+}
+
+/// A caller that gives up gets its shuttle back; the server goes on with its own.
+pub fn callers_get_their_shuttle_back() -> Outcome {
+    let server = spawn(TaskId::NIL, below(2)?, serve, 0)?;
+    WORK.store(0, Ordering::Relaxed);
+    sleep_ms(2)?;
+    WORK.store(30_000_000, Ordering::Relaxed);
+    let served = SERVED.load(Ordering::Relaxed);
+    let start = sys::clock();
+    check_eq!(call(server.uid, Timeout::from_us(5000)), Err(Error::ReceiveTimeout));
+    let elapsed = sys::clock() - start;
+    check!((5_000_000..25_000_000).contains(&elapsed), "5 ms took {elapsed} ns");
+    check_eq!(SERVED.load(Ordering::Relaxed), served);
+    // On its own shuttle it is less urgent than a thread in between …
+    let hog = counter(0, below(1)?)?;
+    sleep_ms(60)?;
+    check_eq!(SERVED.load(Ordering::Relaxed), served);
+    drop(hog);
+    // … and ends its work when nobody is more urgent; the late answer is dropped.
+    sleep_ms(60)?;
+    check_eq!(SERVED.load(Ordering::Relaxed), served + 1);
+    WORK.store(0, Ordering::Relaxed);
+    check_eq!(call(server.uid, Timeout::from_us(500_000)), Ok(()));
+    Ok(())
+}
+
+/// Work for a caller is charged to the caller.
+pub fn lent_time_is_the_callers() -> Outcome {
+    let server = spawn(TaskId::NIL, below(1)?, serve, 0)?;
+    WORK.store(0, Ordering::Relaxed);
+    sleep_ms(2)?;
+    WORK.store(20_000_000, Ordering::Relaxed);
+    let me = sys::myself();
+    let (mine, theirs) = (sys::thread_info(me)?.cpu_ns, server.info()?.cpu_ns);
+    check_eq!(call(server.uid, Timeout::NEVER), Ok(()));
+    let (mine, theirs) = (sys::thread_info(me)?.cpu_ns - mine, server.info()?.cpu_ns - theirs);
+    check!(mine >= 19_000_000, "the caller was charged {mine} ns");
+    check!(theirs < 2_000_000, "the server was charged {theirs} ns");
+    Ok(())
+}
+
+/// Time that nobody lends is one's own.
+pub fn own_time_is_ones_own() -> Outcome {
+    let thread = counter(0, below(1)?)?;
+    sleep_ms(30)?;
+    let first = thread.info()?.cpu_ns;
+    check!(first > 5_000_000, "charged {first} ns");
+    sys::thread_stop(thread.uid)?;
+    let stopped = thread.info()?.cpu_ns;
+    sleep_ms(10)?;
+    check_eq!(thread.info()?.cpu_ns, stopped);
+    let me = sys::thread_info(sys::myself())?.cpu_ns;
+    sleep_ms(20)?;
+    let slept = sys::thread_info(sys::myself())?.cpu_ns - me;
+    check!(slept < 10_000_000, "20 ms of sleep were charged as {slept} ns");
+    Ok(())
+}
+
+/// The clock moves forward, and sleeping takes the time it should.
+pub fn clock_and_sleep() -> Outcome {
+    let mut last = sys::clock();
+    for _ in 0..1000 {
+        let now = sys::clock();
+        check!(now >= last, "the clock went back from {last} to {now}");
+        last = now;
+    }
+    for ms in [1, 10, 50] {
+        let start = sys::clock();
+        sleep_ms(ms)?;
+        let elapsed = sys::clock() - start;
+        check!(
+            elapsed >= ms * 1_000_000 && elapsed < ms * 1_000_000 + 1_000_000_000,
+            "{ms} ms took {elapsed} ns"
+        );
+    }
+    // The time stamp on the information page and the clock agree.
+    let (page, call) = (rt::time::now_ns(), sys::clock());
+    check!(page.abs_diff(call) < 50_000_000, "page {page}, clock {call}");
+    let _ = Agent::new(TaskId::NIL)?;
+    Ok(())
+}

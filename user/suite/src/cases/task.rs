@@ -1,0 +1,246 @@
+//! Tasks, threads and the kernel memory they may use: all of it comes back, and nobody takes another's.
+
+use crate::kit::{Agent, Child, Frame, Outcome, WORDS, fails, pager};
+use crate::{check, check_eq};
+use sys::abi::call::{Call, task_op, thread_op};
+use sys::{Error, TaskId, Timeout, Uid};
+
+fn thread_call(op: u32) -> u32 {
+    Call::ThreadControl as u32 | op << 8
+}
+
+fn task_call(op: u32) -> u32 {
+    Call::TaskControl as u32 | op << 8
+}
+
+/// Frames that this program's task uses and may use.
+fn own() -> Outcome<(u64, u64)> {
+    let info = sys::task_info(TaskId::NIL)?;
+    Ok((info.used, info.quota))
+}
+
+pub fn everything_comes_back() -> Outcome {
+    // Once before, so that this program's own tables and slabs are there.
+    for _ in 0..2 {
+        let child = Child::with_quota(64)?;
+        let mut agent = child.agent()?;
+        agent.peek(0)?;
+    }
+    let before = own()?;
+    for _ in 0..10 {
+        let child = Child::with_quota(64)?;
+        let mut agents = [child.agent()?, child.agent()?];
+        agents[0].peek(0)?;
+        agents[1].block(Frame::call(pager::uid(), 0, WORDS))?;
+        let (rax, [grandchild, ..]) = agents[0].control(task_call(task_op::CREATE), [16, 0, 0, 0, 0, 0])?;
+        check_eq!(rax, 0);
+        for _ in 0..3 {
+            let (rax, _) = agents[0].control(thread_call(thread_op::CREATE), [grandchild, 0, 0, 0, 0, 0])?;
+            check_eq!(rax, 0);
+        }
+        let info = sys::task_info(child.0)?;
+        check!(info.used > 0 && info.used <= info.quota);
+    }
+    check_eq!(own()?, before);
+    Ok(())
+}
+
+/// A quota is carved from the creator's, and moves back and forth.
+pub fn quota_is_conserved() -> Outcome {
+    let (used, quota) = own()?;
+    let child = Child::with_quota(20)?;
+    check_eq!(sys::task_info(child.0)?.quota, 20);
+    let held = |info: (u64, u64)| info.1 as i64 - info.0 as i64;
+    let after = own()?;
+    check!(held(after) <= held((used, quota)) - 20, "20 frames cost {}", held((used, quota)) - held(after));
+    sys::task_set_quota(child.0, 50)?;
+    check_eq!(held(own()?), held(after) - 30);
+    sys::task_set_quota(child.0, 20)?;
+    check_eq!(own()?, after);
+    let agent = child.agent()?;
+    // Not below what is used, not above what there is.
+    check!(sys::task_set_quota(child.0, 0).is_err());
+    fails(Call::TaskControl, sys::task_set_quota(child.0, 1 << 40), Error::NoMemory)?;
+    fails(Call::TaskControl, sys::task_create(1 << 40, 0), Error::NoMemory)?;
+    fails(Call::TaskControl, sys::task_create(u64::MAX, 0), Error::NoMemory)?;
+    drop(agent);
+    drop(child);
+    check_eq!(own()?, (used, quota));
+    Ok(())
+}
+
+pub fn quota_limits_threads_and_tasks() -> Outcome {
+    let child = Child::with_quota(16)?;
+    let mut agent = child.agent()?;
+    agent.peek(0)?;
+    let mut threads = 0;
+    let last = loop {
+        let (rax, _) = agent.control(thread_call(thread_op::CREATE), [0; 6])?;
+        if rax != 0 {
+            break rax;
+        }
+        threads += 1;
+        check!(threads < 64, "a quota of 16 frames paid for {threads} threads");
+    };
+    check_eq!(last, Error::NoMemory as u64);
+    let (rax, _) = agent.control(task_call(task_op::CREATE), [4, 0, 0, 0, 0, 0])?;
+    check_eq!(rax, Error::NoMemory as u64);
+    fails(Call::ThreadControl, sys::thread_create(child.0, 0, Uid::NIL, Uid::NIL), Error::NoMemory)?;
+    let info = sys::task_info(child.0)?;
+    check!(info.used <= info.quota);
+    Ok(())
+}
+
+/// What a victim can do, counted; the same whatever others do.
+fn victim(agent: &mut Agent) -> Outcome<[u64; 6]> {
+    let mut counts = [0; 6];
+    for _ in 0..20 {
+        let (rax, [thread, ..]) = agent.control(thread_call(thread_op::CREATE), [0; 6])?;
+        counts[0] += (rax == 0) as u64;
+        let (rax, _) = agent.control(thread_call(thread_op::DESTROY), [thread, 0, 0, 0, 0, 0])?;
+        counts[1] += (rax == 0) as u64;
+    }
+    for _ in 0..5 {
+        let (rax, [task, ..]) = agent.control(task_call(task_op::CREATE), [8, 0, 0, 0, 0, 0])?;
+        counts[2] += (rax == 0) as u64;
+        let (rax, _) = agent.control(task_call(task_op::DESTROY), [task, 0, 0, 0, 0, 0])?;
+        counts[3] += (rax == 0) as u64;
+    }
+    counts[4] = agent.peek(super::map::WINDOW)?.is_some() as u64;
+    let (_, [_, used, ..]) = agent.control(task_call(task_op::INFO), [0; 6])?;
+    counts[5] = used;
+    Ok(counts)
+}
+
+/// An attacker uses up all that it may; a victim's counts stay identical.
+pub fn attacker_at_its_limit() -> Outcome {
+    let (bad, good) = (Child::with_quota(48)?, Child::with_quota(48)?);
+    let mut attacker = bad.agent()?;
+    let mut agent = good.agent()?;
+    agent.peek(0)?;
+    attacker.peek(0)?;
+    victim(&mut agent)?;
+    let before = victim(&mut agent)?;
+    for round in 0..3 {
+        loop {
+            let (rax, _) = attacker.control(thread_call(thread_op::CREATE), [0; 6])?;
+            if rax != 0 {
+                check_eq!(rax, Error::NoMemory as u64);
+                break;
+            }
+        }
+        check_eq!(victim(&mut agent)?, before);
+        // Frames that come free go to it again, and to nobody else.
+        let mut thread = Uid::NIL;
+        for _ in 0..round + 1 {
+            thread = sys::thread_next(bad.0, Uid::NIL)?;
+            if thread == attacker.uid {
+                thread = sys::thread_next(bad.0, thread)?;
+            }
+            sys::thread_destroy(thread)?;
+        }
+        check!(!thread.is_nil());
+        check_eq!(victim(&mut agent)?, before);
+    }
+    Ok(())
+}
+
+pub fn ended_tasks_are_gone() -> Outcome {
+    let child = Child::new()?;
+    let agent = child.agent()?;
+    let (task, thread) = (child.0, agent.uid);
+    sys::task_destroy(task)?;
+    fails(Call::TaskControl, sys::task_destroy(task), Error::NoSuch)?;
+    fails(Call::TaskControl, sys::task_info(task), Error::NoSuch)?;
+    fails(Call::ThreadControl, sys::thread_info(thread), Error::NoSuch)?;
+    fails(Call::ThreadControl, sys::thread_create(task, 0, Uid::NIL, Uid::NIL), Error::NoSuch)?;
+    let mut last = task;
+    for _ in 0..100 {
+        let next = Child::new()?;
+        check!(next.0 != task && next.0 != last, "a task identifier was used twice");
+        last = next.0;
+    }
+    fails(Call::TaskControl, sys::task_info(task), Error::NoSuch)
+}
+
+pub fn generations_grow() -> Outcome {
+    let mut last = sys::thread_create(TaskId::NIL, 0, Uid::NIL, Uid::NIL)?;
+    sys::thread_destroy(last)?;
+    let mut reused = 0;
+    for _ in 0..200 {
+        let next = sys::thread_create(TaskId::NIL, 0, Uid::NIL, Uid::NIL)?;
+        check!(next != last);
+        if next.slot() == last.slot() {
+            reused += 1;
+            check!(next.generation() > last.generation());
+        }
+        sys::thread_destroy(next)?;
+        last = next;
+    }
+    check!(reused > 0, "no slot was used again");
+    Ok(())
+}
+
+/// A whole family of tasks ends with its head.
+pub fn families_end_together() -> Outcome {
+    let before = own()?;
+    let child = Child::with_quota(128)?;
+    let mut agent = child.agent()?;
+    let (rax, [below, ..]) =
+        agent.control(task_call(task_op::CREATE), [64, pager::priority() as u64, 0, 0, 0, 0])?;
+    check_eq!(rax, 0);
+    // A thread of the grandchild that waits, and one that runs on its own.
+    for _ in 0..2 {
+        let pager = pager::uid().0;
+        let (rax, [thread, ..]) =
+            agent.control(thread_call(thread_op::CREATE), [below, 0, pager, pager, 0, 0])?;
+        check_eq!(rax, 0);
+        let ip = spin as *const () as usize as u64;
+        let (rax, _) = agent.control(thread_call(thread_op::START), [thread, ip, 0, 0, 0, 0])?;
+        check_eq!(rax, 0);
+    }
+    let outside = Child::new()?;
+    let mut waiter = outside.agent()?;
+    let (_, [thread, ..]) = agent.control(thread_call(thread_op::NEXT), [0, below, 0, 0, 0, 0])?;
+    waiter.block(Frame::receive(Uid(thread), Timeout::NEVER))?;
+    sys::task_destroy(child.0)?;
+    check_eq!(waiter.wait()?.error(), Some(Error::PartnerDied));
+    fails(Call::TaskControl, sys::task_info(TaskId(below)), Error::NoSuch)?;
+    drop((agent, child, waiter, outside));
+    check_eq!(own()?, before);
+    Ok(())
+}
+
+extern "C" fn spin(_: u64, _: u64) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+/// A thread that ends itself, and a task whose last thread does.
+pub fn threads_end_themselves() -> Outcome {
+    let child = Child::new()?;
+    let mut agent = child.agent()?;
+    agent.start(Frame::control(thread_call(thread_op::DESTROY), [0; 6]));
+    for _ in 0..1000 {
+        if agent.info().is_err() {
+            break;
+        }
+        sys::thread_switch(Uid::NIL)?;
+    }
+    fails(Call::ThreadControl, agent.info(), Error::NoSuch)?;
+    check_eq!(sys::task_info(child.0)?.threads, 0);
+    let mut second = child.agent()?;
+    second.start(Frame::control(task_call(task_op::DESTROY), [0; 6]));
+    for _ in 0..1000 {
+        if second.is_done() || second.info().is_err() {
+            break;
+        }
+        sys::thread_switch(Uid::NIL)?;
+    }
+    // Ending one's own task is the chief's affair, or ends it.
+    if second.is_done() {
+        check_eq!(second.wait()?.rax, Error::Denied as u64);
+    }
+    Ok(())
+}

@@ -1,0 +1,434 @@
+# What the suite needs in assembly: a system call with every register, and calls that survive an exception.
+
+# suite_system_call(frame): loads all registers and the flags from the frame, enters the kernel, stores them.
+# Frame: rax rbx rcx rdx rsi rdi rbp r8 … r15 flags, eight bytes each. rsp is the one register kept.
+    .balign 64
+    .global suite_system_call
+suite_system_call:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    push rdi
+    push qword ptr [rdi + 15*8]
+    popfq                                   # no instruction from here to syscall changes flags
+    mov rax, [rdi]
+    mov rbx, [rdi + 8]
+    mov rcx, [rdi + 2*8]
+    mov rdx, [rdi + 3*8]
+    mov rsi, [rdi + 4*8]
+    mov rbp, [rdi + 6*8]
+    mov r8,  [rdi + 7*8]
+    mov r9,  [rdi + 8*8]
+    mov r10, [rdi + 9*8]
+    mov r11, [rdi + 10*8]
+    mov r12, [rdi + 11*8]
+    mov r13, [rdi + 12*8]
+    mov r14, [rdi + 13*8]
+    mov r15, [rdi + 14*8]
+    mov rdi, [rdi + 5*8]
+    syscall
+    push rdi
+    mov rdi, [rsp + 8]
+    pop qword ptr [rdi + 5*8]
+    pushfq
+    pop qword ptr [rdi + 15*8]
+    mov [rdi], rax
+    mov [rdi + 8], rbx
+    mov [rdi + 2*8], rcx
+    mov [rdi + 3*8], rdx
+    mov [rdi + 4*8], rsi
+    mov [rdi + 6*8], rbp
+    mov [rdi + 7*8], r8
+    mov [rdi + 8*8], r9
+    mov [rdi + 9*8], r10
+    mov [rdi + 10*8], r11
+    mov [rdi + 11*8], r12
+    mov [rdi + 12*8], r13
+    mov [rdi + 13*8], r14
+    mov [rdi + 14*8], r15
+    pop rdi
+    push 0x202
+    popfq
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
+
+# suite_try(function, first, second, resume_sp) -> (rax, caught)
+# Calls the function. If it ends in an exception, the handler continues the thread at suite_caught with the
+# stack pointer that was stored at resume_sp.
+    .balign 64
+    .global suite_try
+suite_try:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    sub rsp, 8
+    mov [rcx], rsp
+    mov rax, rdi
+    mov rdi, rsi
+    mov rsi, rdx
+    call rax
+    xor edx, edx
+1:  add rsp, 8
+    push 0x202
+    popfq
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
+    .global suite_caught
+suite_caught:
+    mov edx, 1
+    jmp 1b
+
+# Where every thread of the suite starts: rdi argument, rsi uid. The stack ends with the thread's function.
+    .global suite_start
+suite_start:
+    pop rax
+    xor ebp, ebp
+    call rax
+    ud2
+
+# --- functions for suite_try ----------------------------------------------------------------------------
+
+.macro TRY name:req
+    .balign 16
+    .global suite_\name
+suite_\name:
+.endm
+
+TRY nothing
+    ret
+TRY guarded                                 # rdi: frame
+    jmp suite_system_call
+TRY end                                     # ends its own thread
+    xor edi, edi
+    mov eax, 0x80000203
+    syscall
+    ud2
+TRY load                                    # rdi: address
+    mov rax, [rdi]
+    ret
+TRY store                                   # rdi: address, rsi: value
+    mov [rdi], rsi
+    ret
+TRY jump                                    # rdi: address
+    jmp rdi
+TRY jump_null_call                          # rdi: address of a syscall instruction
+    mov eax, 0xfffffffd
+    jmp rdi
+TRY in                                      # rdi: port
+    mov edx, edi
+    xor eax, eax
+    in al, dx
+    ret
+TRY in32
+    mov edx, edi
+    in eax, dx
+    ret
+TRY out                                     # rdi: port, rsi: value
+    mov edx, edi
+    mov eax, esi
+    out dx, al
+    ret
+TRY syscall                                 # rdi: number
+    mov rax, rdi
+    syscall
+    ret
+TRY wait_then_call                          # rdi: address of a flag, rsi: number
+1:  pause
+    cmp dword ptr [rdi], 0
+    je 1b
+    mov eax, esi
+    syscall
+    ret
+TRY divide
+    xor ecx, ecx
+    mov eax, 1
+    xor edx, edx
+    div ecx
+    ret
+TRY overflow_divide
+    mov rax, 1 << 63
+    mov rdx, -1
+    mov rcx, -1
+    idiv rcx
+    ret
+TRY ud2
+    ud2
+TRY int3
+    int3
+    ret
+TRY icebp
+    .byte 0xf1
+    ret
+TRY hlt
+    hlt
+    ret
+TRY cli
+    cli
+    ret
+TRY sti
+    sti
+    ret
+TRY mov_cr0
+    mov rax, cr0
+    ret
+TRY mov_cr3
+    xor eax, eax
+    mov cr3, rax
+    ret
+TRY mov_cr4
+    xor eax, eax
+    mov cr4, rax
+    ret
+TRY mov_cr8
+    xor eax, eax
+    mov cr8, rax
+    ret
+TRY mov_dr7
+    xor eax, eax
+    mov dr7, rax
+    ret
+TRY wrmsr
+    mov ecx, 0xc0000082
+    xor eax, eax
+    xor edx, edx
+    wrmsr
+    ret
+TRY rdmsr
+    mov ecx, 0xc0000082
+    rdmsr
+    ret
+TRY lgdt
+    sub rsp, 16
+    lgdt [rsp]
+    add rsp, 16
+    ret
+TRY lidt
+    sub rsp, 16
+    lidt [rsp]
+    add rsp, 16
+    ret
+TRY lldt
+    xor eax, eax
+    lldt ax
+    ret
+TRY ltr
+    mov eax, 0x28
+    ltr ax
+    ret
+TRY clts
+    clts
+    ret
+TRY lmsw
+    xor eax, eax
+    lmsw ax
+    ret
+TRY invlpg
+    invlpg [rsp]
+    ret
+TRY wbinvd
+    wbinvd
+    ret
+TRY swapgs
+    swapgs
+    ret
+TRY int80
+    int 0x80
+    ret
+TRY int_timer
+    int 0x20
+    ret
+TRY int_double_fault
+    int 8
+    ret
+TRY sysret
+    sysretq
+    ret
+TRY iret_kernel
+    mov rax, rsp
+    push 0x10
+    push rax
+    push 0x2
+    push 0x8
+    lea rcx, [rip + suite_nothing]
+    push rcx
+    iretq
+TRY kernel_data_segment
+    mov eax, 0x10
+    mov ss, eax
+    ret
+TRY wild_segment
+    mov eax, 0xfff8
+    mov ds, eax
+    ret
+TRY xsetbv
+    xor ecx, ecx
+    mov eax, 1
+    xor edx, edx
+    xsetbv
+    ret
+TRY single_step
+    pushfq
+    or qword ptr [rsp], 0x100
+    popfq
+    nop
+    ret
+TRY step_into_syscall                       # the trap must come after the call, not inside the kernel
+    mov eax, 0xfffffffd
+    pushfq
+    or qword ptr [rsp], 0x100
+    popfq
+    syscall
+    nop
+    ret
+TRY overflow_stack
+1:  push rax
+    jmp 1b
+TRY bad_stack_syscall                       # rdi: stack pointer
+    mov rbx, rsp
+    mov rsp, rdi
+    mov eax, 0xfffffffd
+    syscall
+    mov rsp, rbx
+    ret
+TRY bad_stack_ud2                           # rdi: stack pointer
+    mov rsp, rdi
+    ud2
+TRY bad_stack_push                          # rdi: stack pointer
+    mov rsp, rdi
+    push rax
+    ret
+TRY x87_error
+    fninit
+    push 0x37e                              # unmask invalid operation
+    fldcw [rsp]
+    pop rax
+    fldz
+    fldz
+    fdivp
+    fwait
+    ret
+TRY sse_error
+    push 0x1f80 & ~0x80                     # unmask invalid operation
+    ldmxcsr [rsp]
+    pop rax
+    xorps xmm0, xmm0
+    divss xmm0, xmm0
+    ret
+TRY set_nt                                  # NT must not spoil a return from the kernel
+    pushfq
+    or qword ptr [rsp], 0x4000
+    popfq
+    mov eax, 0xfffffffd
+    syscall
+    mov ecx, 2000000
+1:  dec ecx                                 # long enough for interrupts
+    jnz 1b
+    ud2
+TRY set_df_ud2
+    std
+    ud2
+TRY write_fs_base                           # a user may not, or may: it must not matter to others
+    xor eax, eax
+    wrfsbase rax
+    ret
+
+# --- floating point --------------------------------------------------------------------------------------
+
+# suite_fpu(pattern, rounds) -> mismatches. Fills the sixteen xmm registers from the pattern, then checks them
+# again and again; between checks it runs long enough to be preempted, or enters the kernel.
+    .balign 64
+    .global suite_fpu
+suite_fpu:
+    push rbx
+    mov rbx, rdi
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movq xmm\n, rbx
+    punpcklqdq xmm\n, xmm\n
+    inc rbx
+    .endr
+    xor r8d, r8d
+2:  mov rbx, rdi
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movq rax, xmm\n
+    cmp rax, rbx
+    setne cl
+    movzx ecx, cl
+    add r8d, ecx
+    sub rsp, 16
+    movups [rsp], xmm\n
+    cmp [rsp + 8], rbx
+    setne cl
+    movzx ecx, cl
+    add r8d, ecx
+    add rsp, 16
+    inc rbx
+    .endr
+    mov ecx, 500
+1:  dec ecx
+    jnz 1b
+    test esi, 15
+    jnz 3f
+    push rdi
+    push rsi
+    xor edi, edi
+    mov eax, 0x80000005                     # thread_switch
+    syscall
+    pop rsi
+    pop rdi
+3:  dec rsi
+    jnz 2b
+    mov eax, r8d
+    pop rbx
+    ret
+
+# suite_fpu_first(buffer): what a new thread finds: xmm0 … xmm15, mxcsr, x87 control word.
+    .global suite_fpu_first
+suite_fpu_first:
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movups [rdi + \n * 16], xmm\n
+    .endr
+    stmxcsr [rdi + 256]
+    fnstcw [rdi + 260]
+    xor eax, eax
+    ret
+
+# suite_fpu_set(pattern): fills xmm0 … xmm15.
+    .global suite_fpu_set
+suite_fpu_set:
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movq xmm\n, rdi
+    punpcklqdq xmm\n, xmm\n
+    .endr
+    ret
+
+# suite_fs(): the word at FS base.
+    .global suite_fs
+suite_fs:
+    mov rax, fs:[0]
+    ret
+
+# --- a page of code: returns, with a syscall as its last two bytes ----------------------------------------
+
+    .section .text.suite_page, "ax", @progbits
+    .balign 4096
+    .global suite_page
+suite_page:
+    .fill 4094, 1, 0xc3
+    syscall
+    .text

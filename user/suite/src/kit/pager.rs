@@ -1,0 +1,129 @@
+//! The suite's pager and exception handler, and the children that it serves.
+//!
+//! A child sees the suite's own memory, at the same addresses. An exception of an agent is noted in its
+//! mailbox, and the agent continues where its attempt ends. Faults anywhere else are left alone: the thread
+//! stays in them, and the test that waits for it fails.
+
+use super::{Outcome, agent};
+use core::arch::asm;
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use sys::abi::call::{RESUME, vector};
+use sys::{Fpage, Kind, Message, Rights, TaskId, Timeout, Uid};
+
+static PAGER: AtomicU64 = AtomicU64::new(0);
+static PRIORITY: AtomicU8 = AtomicU8::new(0);
+static SERVED: AtomicU64 = AtomicU64::new(0);
+
+/// The pager's uid.
+pub fn uid() -> Uid {
+    Uid(PAGER.load(Ordering::Relaxed))
+}
+
+/// The priority of the suite's main thread and of its agents.
+pub fn priority() -> u8 {
+    PRIORITY.load(Ordering::Relaxed)
+}
+
+/// Messages served so far.
+pub fn served() -> u64 {
+    SERVED.load(Ordering::Relaxed)
+}
+
+/// Starts the pager.
+pub fn start() -> Outcome {
+    let me = sys::identity();
+    let priority = sys::thread_info(me.uid)?.priority;
+    PRIORITY.store(priority, Ordering::Relaxed);
+    let thread = agent::spawn(TaskId::NIL, priority, serve, 0)?;
+    PAGER.store(thread.uid.0, Ordering::Relaxed);
+    core::mem::forget(thread);
+    Ok(())
+}
+
+extern "C" fn serve(_: u64, _: u64) -> ! {
+    let mut message = sys::ipc_reply_wait(Uid::NIL, 0, [0; 8]);
+    loop {
+        message = match message {
+            Ok(message) => {
+                SERVED.fetch_add(1, Ordering::Relaxed);
+                answer(message)
+            }
+            Err(_) => sys::ipc_reply_wait(Uid::NIL, 0, [0; 8]),
+        }
+    }
+}
+
+fn answer(message: Message) -> sys::Result<Message> {
+    match message.kind {
+        Kind::Fault => {
+            let address = message.words[0];
+            let page = address & !0xfff;
+            if !is_mine(page) || agent::is_guard(page) {
+                return sys::receive(Uid::ANY, Timeout::NEVER);
+            }
+            touch(page, Rights(address as u8 & 7));
+            sys::reply_item_wait(message.sender, 0, [0; 8], (Fpage::memory(page, 12, Rights::RWX), page))
+        }
+        Kind::Exception => {
+            if message.words[0] == vector::SYSCALL {
+                let _ = sys::thread_deny_native(message.sender, 0);
+            }
+            let Some((ip, sp)) = agent::caught(message.sender, message.words) else {
+                return sys::receive(Uid::ANY, Timeout::NEVER);
+            };
+            sys::ipc_reply_wait(message.sender, RESUME, [0, 0, ip, sp, 0x202, 0, 0, 0])
+        }
+        _ => sys::receive(Uid::ANY, Timeout::NEVER),
+    }
+}
+
+/// Whether a page is part of the suite's program.
+pub fn is_mine(page: u64) -> bool {
+    let (start, end) = super::image();
+    page >= start & !0xfff && page < end
+}
+
+/// Makes sure that the suite has a page with the wanted access, so that it can be mapped on.
+pub fn touch(page: u64, access: Rights) {
+    // SAFETY: the page is the suite's; adding nothing changes nothing, and the addition is atomic.
+    unsafe {
+        if access.has(Rights::W) {
+            asm!("lock add dword ptr [{}], 0", in(reg) page);
+        } else {
+            (page as *const u8).read_volatile();
+        }
+    }
+}
+
+/// A child task. It ends when this value is dropped.
+pub struct Child(pub TaskId);
+
+impl Child {
+    /// Kernel memory that is enough for a few agents and mappings, in frames.
+    pub const QUOTA: u64 = 32;
+
+    /// Makes a child.
+    #[track_caller]
+    pub fn new() -> Outcome<Child> {
+        Child::with_quota(Child::QUOTA)
+    }
+
+    /// The same with another quota.
+    #[track_caller]
+    pub fn with_quota(frames: u64) -> Outcome<Child> {
+        Ok(Child(sys::task_create(frames, priority())?))
+    }
+
+    /// An agent in it.
+    #[track_caller]
+    pub fn agent(&self) -> Outcome<agent::Agent> {
+        agent::Agent::new(self.0)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // A test may have ended it before.
+        let _ = sys::task_destroy(self.0);
+    }
+}

@@ -1,0 +1,118 @@
+//! The guest test suite: what the kernel promises, tried from user level.
+//!
+//! `init=suite` runs all tests in one boot; `args=` takes, separated by commas, `full` (more of the long ones),
+//! parts of names (only those tests), `list`, or `transcript` with `seed=N`, `steps=N` and `verbose`. The last
+//! line is `SUITE-END ran=N failed=M`; the exit status is 0 if nothing failed.
+//!
+//! Tests are in [`cases`], what they are made of in [`kit`]. A test gives orders to agents, threads in this
+//! task or in children of it, and never waits for one without a limit; a watchdog ends the suite all the same
+//! if the main thread does not come back.
+
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+mod cases;
+mod kit;
+
+use alloc::string::String;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use kit::Outcome;
+use rt::println;
+use sys::TaskId;
+
+/// Random system calls in an ordinary run, and in a full one.
+const RANDOM_CALLS: [u64; 2] = [1_000_000, 10_000_000];
+
+static CALLS: AtomicU64 = AtomicU64::new(RANDOM_CALLS[0]);
+
+/// How many random system calls to make.
+fn random_calls() -> u64 {
+    CALLS.load(Ordering::Relaxed)
+}
+
+/// Longest time without progress.
+const PATIENCE_S: u64 = 60;
+
+/// Index of the running test.
+static RUNNING: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+extern "C" fn watch(_: u64, _: u64) -> ! {
+    let (mut last, mut idle_s) = ((0, 0), 0);
+    loop {
+        let _ = sys::sleep_us(1_000_000);
+        let now = (RUNNING.load(Ordering::Relaxed) as u64, kit::progress_so_far());
+        idle_s = if now == last { idle_s + 1 } else { 0 };
+        last = now;
+        if idle_s >= PATIENCE_S {
+            let name = cases::CASES.get(now.0 as usize).map_or("start", |(name, _)| name);
+            println!("TEST {name} ... FAILED: no progress for {PATIENCE_S} s");
+            println!("SUITE-END ran={} failed=1", now.0.wrapping_add(1));
+            rt::exit(1);
+        }
+    }
+}
+
+fn run_all(filters: &[String]) -> i32 {
+    let chosen = |name: &str| filters.is_empty() || filters.iter().any(|part| name.contains(part.as_str()));
+    let (mut ran, mut failed) = (0, 0);
+    for (index, (name, case)) in cases::CASES.iter().enumerate().filter(|(_, (name, _))| chosen(name)) {
+        RUNNING.store(index, Ordering::Relaxed);
+        ran += 1;
+        match case() {
+            Ok(()) => println!("TEST {name} ... ok"),
+            Err(failure) => {
+                failed += 1;
+                println!("TEST {name} ... FAILED: {failure}");
+            }
+        }
+    }
+    println!("SUITE-END ran={ran} failed={failed}");
+    if failed == 0 && ran > 0 { 0 } else { 1 }
+}
+
+fn prepare() -> Outcome {
+    kit::pager::start()?;
+    core::mem::forget(kit::spawn(TaskId::NIL, kit::pager::priority(), watch, 0)?);
+    Ok(())
+}
+
+fn main() -> i32 {
+    let text = rt::argument_text();
+    let mut filters = alloc::vec::Vec::new();
+    let (mut seed, mut steps, mut transcript, mut verbose) = (1, 4000, false, false);
+    for word in text.split([',', ' ']).filter(|word| !word.is_empty()) {
+        match word {
+            "full" => CALLS.store(RANDOM_CALLS[1], Ordering::Relaxed),
+            "transcript" => transcript = true,
+            "verbose" => verbose = true,
+            "list" => {
+                cases::CASES.iter().for_each(|(name, _)| println!("{name}"));
+                return 0;
+            }
+            word => match (word.strip_prefix("seed="), word.strip_prefix("steps=")) {
+                (Some(number), _) => seed = number.parse().unwrap_or(1),
+                (_, Some(number)) => steps = number.parse().unwrap_or(steps),
+                _ => filters.push(String::from(word)),
+            },
+        }
+    }
+    if let Err(failure) = prepare() {
+        println!("TEST start ... FAILED: {failure}");
+        println!("SUITE-END ran=1 failed=1");
+        return 1;
+    }
+    if !transcript {
+        return run_all(&filters);
+    }
+    match cases::transcript::run(seed, steps, verbose) {
+        Ok(()) => 0,
+        Err(failure) => {
+            println!("TRANSCRIPT FAILED: {failure}");
+            1
+        }
+    }
+}
+
+rt::entry!(main);
