@@ -1,0 +1,183 @@
+//! Buffers and queues between clients and device.
+//!
+//! Output is taken in the order of the requests, except that a client in the middle of a line goes on first, so that
+//! lines of several programs do not mix. When the input buffer is full the device is not read any further, and the
+//! sender on the other side of the line has to wait.
+
+use crate::uart::Uart;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use rt::api::console::{Request, input};
+use rt::api::wire::{interface, interface_of};
+use rt::api::{Reply, Status, Text};
+use rt::sys::{Message, Timeout, Uid};
+use rt::{server, time};
+
+const OUTPUT_LEN_MAX: usize = 4096;
+const INPUT_LEN_MAX: usize = 4096;
+
+/// Clients of one kind that can wait at the same time.
+const QUEUE_LEN_MAX: usize = 128;
+
+/// How long the rest of a line may take before others are served.
+const LINE_PATIENCE_NS: u64 = 50_000_000;
+
+/// With output waiting, the device is looked at this often even if it does not interrupt.
+const POLL_US: u64 = 20_000;
+
+/// The state of the server.
+#[derive(Debug)]
+pub struct Console {
+    uart: Uart,
+    output: VecDeque<u8>,
+    input: VecDeque<u8>,
+    writers: VecDeque<Writer>,
+    readers: VecDeque<Reader>,
+    drainers: Vec<Uid>,
+    /// Who is in the middle of a line, and until when that counts.
+    line: Option<(Uid, u64)>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    client: Uid,
+    text: Text,
+    more: bool,
+}
+
+#[derive(Debug)]
+struct Reader {
+    client: Uid,
+    len_max: usize,
+}
+
+impl Console {
+    /// Empty buffers.
+    pub fn new(uart: Uart) -> Console {
+        Console {
+            uart,
+            output: VecDeque::with_capacity(OUTPUT_LEN_MAX),
+            input: VecDeque::with_capacity(INPUT_LEN_MAX),
+            writers: VecDeque::new(),
+            readers: VecDeque::new(),
+            drainers: Vec::new(),
+            line: None,
+        }
+    }
+
+    /// Takes a request. It is answered by [`Console::work`], or at once if it is refused.
+    pub fn accept(&mut self, message: &Message) {
+        let client = message.sender;
+        // Who asks again has given up what it asked before.
+        self.writers.retain(|writer| writer.client != client);
+        self.readers.retain(|reader| reader.client != client);
+        self.drainers.retain(|drainer| *drainer != client);
+        if let Err(status) = self.enqueue(client, message) {
+            // Who does not wait any more does not learn it.
+            let _ = server::reply(client, &status.into());
+        }
+    }
+
+    fn enqueue(&mut self, client: Uid, message: &Message) -> Result<(), Status> {
+        if interface_of(message) != interface::CONSOLE {
+            return Err(Status::BadRequest);
+        }
+        let fits = |len: usize| if len < QUEUE_LEN_MAX { Ok(()) } else { Err(Status::Busy) };
+        match Request::decode(message)? {
+            Request::Write { text, more } => {
+                fits(self.writers.len())?;
+                self.writers.push_back(Writer { client, text, more });
+            }
+            Request::Read { len_max } => {
+                fits(self.readers.len())?;
+                self.readers.push_back(Reader { client, len_max });
+            }
+            Request::Drain => {
+                fits(self.drainers.len())?;
+                self.drainers.push(client);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does all that can be done; returns how long to wait for the next event.
+    pub fn work(&mut self) -> Timeout {
+        loop {
+            self.receive();
+            self.admit_writers();
+            self.send();
+            self.uart.enable(self.input.len() < INPUT_LEN_MAX, !self.output.is_empty());
+            if !self.uart.is_pending() {
+                break;
+            }
+        }
+        self.answer_readers();
+        if self.output.is_empty() {
+            for drainer in self.drainers.drain(..) {
+                let _ = server::reply(drainer, &Status::Ok.into());
+            }
+        }
+        if self.output.is_empty() && self.writers.is_empty() {
+            Timeout::NEVER
+        } else {
+            Timeout::from_us(POLL_US)
+        }
+    }
+
+    fn receive(&mut self) {
+        while self.input.len() < INPUT_LEN_MAX
+            && let Some(byte) = self.uart.receive()
+        {
+            self.input.push_back(byte);
+        }
+    }
+
+    fn send(&mut self) {
+        while !self.output.is_empty() && self.uart.can_send() {
+            for byte in self.output.drain(..self.output.len().min(Uart::FIFO_LEN)) {
+                self.uart.send(byte);
+            }
+        }
+    }
+
+    fn admit_writers(&mut self) {
+        while self.output.len() + 2 * Text::LEN_MAX <= OUTPUT_LEN_MAX
+            && let Some(index) = self.next_writer()
+            && let Some(Writer { client, text, more }) = self.writers.remove(index)
+        {
+            for &byte in text.as_bytes() {
+                // Terminals want both.
+                if byte == b'\n' {
+                    self.output.push_back(b'\r');
+                }
+                self.output.push_back(byte);
+            }
+            self.line = more.then(|| (client, time::now_ns() + LINE_PATIENCE_NS));
+            let _ = server::reply(client, &Status::Ok.into());
+        }
+    }
+
+    /// Whoever is in the middle of a line, else the first.
+    fn next_writer(&self) -> Option<usize> {
+        if let Some((owner, until)) = self.line
+            && time::now_ns() < until
+        {
+            return self.writers.iter().position(|writer| writer.client == owner);
+        }
+        (!self.writers.is_empty()).then_some(0)
+    }
+
+    fn answer_readers(&mut self) {
+        while !self.input.is_empty()
+            && let Some(Reader { client, len_max }) = self.readers.pop_front()
+        {
+            let len = len_max.min(self.input.len());
+            let (text, _) = Text::take(&self.input.make_contiguous()[..len]);
+            let reply: Reply = input(&text);
+            // Input that a dead client did not get is the next one's.
+            if server::reply(client, &reply).is_ok() {
+                self.input.drain(..text.as_bytes().len());
+            }
+        }
+    }
+}

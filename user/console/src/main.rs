@@ -1,0 +1,57 @@
+//! The console server: drives the UART by its interrupt and serves bytes out and in.
+//!
+//! One thread does everything, so nothing needs a lock: it waits for anybody, and the interrupt is one of them. No
+//! client can hold it up, because it only ever answers those who wait. What cannot be done at once stands in a
+//! queue: writers while the output buffer is full, readers while there is no input.
+//!
+//! Reading order: [`console`], the queues; [`uart`], the device.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod console;
+mod uart;
+
+use console::Console;
+use rt::api::{self, Name, memory, names};
+use rt::sys::{self, Fpage, Kind, Timeout, Uid};
+use uart::Uart;
+
+rt::entry!(main);
+
+/// Interrupt line of the first serial port.
+const LINE: u8 = 4;
+
+fn main() -> i32 {
+    match prepare() {
+        Ok(console) => serve(console),
+        Err(_) => 1,
+    }
+}
+
+/// Gets the device and the name.
+fn prepare() -> api::Result<Console> {
+    let home = rt::home();
+    let (ports, interrupt) = (Fpage::ports(Uart::FIRST_PORT, Uart::PORTS_LOG2), Fpage::interrupt(LINE));
+    memory::resource(home, ports, ports)?;
+    memory::resource(home, interrupt, interrupt)?;
+    // The first receive from the line makes this thread its driver; from then on every wait includes it.
+    let _ = sys::receive(Uid::interrupt(LINE), Timeout::ZERO);
+    let console = Console::new(Uart::start());
+    let name = Name::new(api::console::NAME).ok_or(api::Failure::Garbled)?;
+    names::register(home, &name)?;
+    Ok(console)
+}
+
+fn serve(mut console: Console) -> ! {
+    loop {
+        let timeout = console.work();
+        let Ok(message) = sys::receive(Uid::ANY, timeout) else { continue };
+        if message.kind == Kind::Request {
+            console.accept(&message);
+        }
+    }
+}

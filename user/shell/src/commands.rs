@@ -1,0 +1,108 @@
+//! The commands: one table, and the short ones themselves.
+
+use crate::shell::{STATUS_USAGE, Shell};
+use crate::{listing, programs};
+use rt::api::clock;
+use rt::io::Session;
+use rt::{print, println, time};
+
+/// A command.
+pub struct Command {
+    /// First word.
+    pub name: &'static str,
+    usage: &'static str,
+    purpose: &'static str,
+    /// Carries it out with the other words; returns the status.
+    pub run: fn(&mut Shell, &[&str]) -> i32,
+}
+
+/// All commands, in the order of `help`.
+pub const COMMANDS: [Command; 11] = [
+    Command { name: "help", usage: "", purpose: "list the commands", run: help },
+    Command { name: "ps", usage: "", purpose: "list tasks and threads", run: listing::tasks },
+    Command { name: "mem", usage: "", purpose: "show how much memory is in use", run: listing::memory },
+    Command { name: "run", usage: "PROGRAM [ARGUMENT...] [&]", purpose: "run a program; & does not wait for it", run: programs::run },
+    Command { name: "kill", usage: "NAME|NUMBER", purpose: "end a task", run: programs::kill },
+    Command { name: "time", usage: "COMMAND...", purpose: "tell how long a command takes", run: time },
+    Command { name: "date", usage: "", purpose: "show date and time (UTC)", run: date },
+    Command { name: "bench", usage: "[ARGUMENT...]", purpose: "run the program bench: measurements", run: programs::bench },
+    Command { name: "crash", usage: "[KIND]", purpose: "run the program crash, which misbehaves, and tell how it ended", run: programs::crash },
+    Command { name: "echo", usage: "[WORD...]", purpose: "print words", run: echo },
+    Command { name: "exit", usage: "[STATUS]", purpose: "end the shell, and with it the system", run: exit },
+];
+
+fn help(_: &mut Shell, _: &[&str]) -> i32 {
+    let width = COMMANDS.iter().map(|command| command.name.len() + command.usage.len() + 1).max().unwrap_or(0);
+    for Command { name, usage, purpose, .. } in &COMMANDS {
+        println!("  {name} {usage:pad$}  {purpose}", pad = width - name.len() - 1);
+    }
+    0
+}
+
+fn echo(_: &mut Shell, words: &[&str]) -> i32 {
+    for (index, word) in words.iter().enumerate() {
+        print!("{}{word}", if index == 0 { "" } else { " " });
+    }
+    println!();
+    0
+}
+
+fn exit(shell: &mut Shell, words: &[&str]) -> i32 {
+    let status = match words {
+        [] => Ok(shell.status),
+        [number] => number.parse().map_err(drop),
+        _ => Err(()),
+    };
+    shell.is_over = true;
+    status.unwrap_or_else(|()| {
+        println!("exit: the status must be one number");
+        STATUS_USAGE
+    })
+}
+
+fn time(shell: &mut Shell, words: &[&str]) -> i32 {
+    if words.is_empty() {
+        println!("usage: time COMMAND...");
+        return STATUS_USAGE;
+    }
+    let start = time::now();
+    let status = shell.command(words);
+    let real = time::now() - start;
+    print!("real {}.{:06} s", real.as_secs(), real.subsec_micros());
+    if let Some(outcome) = shell.outcome {
+        let cpu = core::time::Duration::from_nanos(outcome.cpu_ns);
+        print!("   cpu {}.{:06} s   page faults {}", cpu.as_secs(), cpu.subsec_micros(), outcome.faults);
+    }
+    println!();
+    status
+}
+
+fn date(_: &mut Shell, _: &[&str]) -> i32 {
+    static CLOCK: Session = Session::new(clock::NAME);
+    match CLOCK.with(clock::now) {
+        Ok(seconds) => {
+            let (days, second) = (seconds / 86400, seconds % 86400);
+            let (year, month, day) = civil(days);
+            let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+            println!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC");
+            0
+        }
+        Err(failure) => {
+            println!("date: {failure}");
+            1
+        }
+    }
+}
+
+/// Year, month and day of the day that is `days` days after the start of 1970.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // Count from 1 March of the year 0, so that leap days come last; 400 years have 146,097 days.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + next, month, day_of_month)
+}

@@ -1,0 +1,50 @@
+//! Bytes from the console, one by one.
+
+use rt::api::Text;
+
+/// End of input.
+pub const END: u8 = 4;
+
+/// Longest line, in bytes.
+pub const LINE_LEN_MAX: usize = 1024;
+
+/// What a source of lines came up with.
+pub enum Line {
+    /// A line without its end.
+    Text(alloc::string::String),
+    /// Something that is no command; this is why.
+    Bad(&'static str),
+    /// There are no more lines.
+    End,
+}
+
+/// Where lines come from.
+pub trait Source {
+    /// The next line.
+    fn next_line(&mut self) -> Line;
+}
+
+/// The console's bytes.
+pub struct Bytes {
+    buffer: [u8; Text::LEN_MAX],
+    len: usize,
+    at: usize,
+}
+
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes { buffer: [0; Text::LEN_MAX], len: 0, at: 0 }
+    }
+}
+
+impl Bytes {
+    /// Waits for the next byte; `None` if there is no console any more.
+    pub fn next_byte(&mut self) -> Option<u8> {
+        while self.at == self.len {
+            self.len = rt::io::read(&mut self.buffer).ok()?;
+            self.at = 0;
+        }
+        self.at += 1;
+        Some(self.buffer[self.at - 1])
+    }
+}

@@ -1,0 +1,37 @@
+//! The shell: reads commands from the console and carries them out.
+//!
+//! Two modes. For a person it prompts, edits lines and keeps a history; as `shell script` it prints no prompt and
+//! no echo, ends at end of input, and its exit status is that of the last command, as POSIX has it.
+//!
+//! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] and [`script`], where
+//! lines come from.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod commands;
+mod editor;
+mod input;
+mod listing;
+mod programs;
+mod script;
+mod shell;
+
+rt::entry!(main);
+
+/// Tells whoever watches the serial line that the shell is there.
+const BEGIN: &str = "\x1b]tern;begin\x07";
+
+fn main() -> i32 {
+    let is_script = rt::arguments().iter().any(|argument| argument == "script");
+    rt::print!("{BEGIN}");
+    if is_script {
+        shell::run(&mut script::Script::default())
+    } else {
+        rt::println!("Tern. \"help\" lists the commands.");
+        shell::run(&mut editor::Editor::default())
+    }
+}

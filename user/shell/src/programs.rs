@@ -1,0 +1,159 @@
+//! Commands that start and end programs.
+
+use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
+use alloc::string::String;
+use alloc::vec::Vec;
+use rt::api::process::{self, End, Outcome, TaskEntry};
+use rt::api::{Failure, Name, Status};
+use rt::println;
+use rt::sys::TaskId;
+
+/// Statuses of programs that did not end by themselves, as other shells have them.
+const STATUS_CRASHED: i32 = 139;
+const STATUS_KILLED: i32 = 137;
+/// Status of a program that exists but cannot be started.
+const STATUS_NOT_STARTED: i32 = 126;
+
+const FOREVER: u64 = u64::MAX;
+
+/// How long a misbehaving program may run.
+const CRASH_PATIENCE_MS: u64 = 2000;
+
+/// The command `run`.
+pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
+    let (words, in_background) = match words {
+        [words @ .., "&"] => (words, true),
+        words => (words, false),
+    };
+    let [program, arguments @ ..] = words else {
+        println!("usage: run PROGRAM [ARGUMENT...] [&]");
+        return STATUS_USAGE;
+    };
+    let task = match start(program, arguments) {
+        Ok(task) => task,
+        Err(status) => return status,
+    };
+    if in_background {
+        println!("task {}", task.number());
+        return 0;
+    }
+    match process::wait(rt::home(), task, FOREVER) {
+        Ok(Some(outcome)) => ended(shell, program, outcome),
+        Ok(None) => 1,
+        Err(failure) => {
+            println!("run: {failure}");
+            1
+        }
+    }
+}
+
+/// The command `bench`.
+pub fn bench(shell: &mut Shell, arguments: &[&str]) -> i32 {
+    let words: Vec<&str> = ["bench"].iter().chain(arguments).copied().collect();
+    run(shell, &words)
+}
+
+/// Starts a program, or says why not.
+fn start(program: &str, arguments: &[&str]) -> Result<TaskId, i32> {
+    let arguments: String = arguments.join(" ");
+    let started = match Name::new(program) {
+        Some(name) => process::start(rt::home(), &name, &arguments),
+        None => Err(Failure::Refused(Status::NotFound)),
+    };
+    started.map_err(|failure| {
+        println!("run: {program}: {failure}");
+        if failure == Failure::Refused(Status::NotFound) { STATUS_NOT_FOUND } else { STATUS_NOT_STARTED }
+    })
+}
+
+fn ended(shell: &mut Shell, program: &str, outcome: Outcome) -> i32 {
+    shell.outcome = Some(outcome);
+    match outcome.end {
+        End::Exited(status) => status & 0xff,
+        // The chief has printed the details.
+        End::Crashed(_) => STATUS_CRASHED,
+        End::Killed => {
+            println!("run: {program} was killed");
+            STATUS_KILLED
+        }
+    }
+}
+
+/// The command `crash`: succeeds if what was done wrong had its consequences and was reported.
+pub fn crash(shell: &mut Shell, words: &[&str]) -> i32 {
+    let task = match start("crash", words) {
+        Ok(task) => task,
+        Err(status) => return status,
+    };
+    let kind = words.first().copied().unwrap_or("fault");
+    let outcome = match process::wait(rt::home(), task, CRASH_PATIENCE_MS) {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            println!("crash: {failure}");
+            return 1;
+        }
+    };
+    shell.outcome = outcome;
+    match outcome.map(|outcome| outcome.end) {
+        Some(End::Crashed(crash)) => println!("crash {kind}: ended by {}; everything else goes on", process::vector_name(crash.vector)),
+        Some(End::Exited(101)) => println!("crash {kind}: ended by its own panic; everything else goes on"),
+        Some(End::Exited(status)) => return status,
+        Some(End::Killed) => println!("crash {kind}: was killed"),
+        None => {
+            let _ = process::kill(rt::home(), task);
+            shell.outcome = process::wait(rt::home(), task, FOREVER).ok().flatten();
+            println!("crash {kind}: did not end by itself within {CRASH_PATIENCE_MS} ms and was killed");
+        }
+    }
+    0
+}
+
+/// The command `kill`.
+pub fn kill(_: &mut Shell, words: &[&str]) -> i32 {
+    let [target] = words else {
+        println!("usage: kill NAME|NUMBER");
+        return STATUS_USAGE;
+    };
+    let victims = match find(target) {
+        Ok(victims) => victims,
+        Err(failure) => {
+            println!("kill: {failure}");
+            return 1;
+        }
+    };
+    let victim = match victims.as_slice() {
+        [victim] => victim,
+        [] => {
+            println!("kill: {target}: no such task");
+            return 1;
+        }
+        several => {
+            println!("kill: {} tasks are named {target}; say which by its number", several.len());
+            return 1;
+        }
+    };
+    match process::kill(rt::home(), victim.task) {
+        Ok(()) => 0,
+        Err(Failure::Refused(Status::Denied)) => {
+            println!("kill: {} cannot be ended: the system rests on it", victim.name);
+            1
+        }
+        Err(failure) => {
+            println!("kill: {target}: {failure}");
+            1
+        }
+    }
+}
+
+/// The tasks with this name or number.
+fn find(target: &str) -> rt::api::Result<Vec<TaskEntry>> {
+    let number = target.parse::<u16>().ok();
+    let mut found = Vec::new();
+    for index in 0.. {
+        let Some(task) = process::task_at(rt::home(), index)? else { break };
+        if task.name.as_str() == target || number == Some(task.task.number()) {
+            found.push(task);
+        }
+    }
+    Ok(found)
+}

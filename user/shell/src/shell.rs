@@ -1,0 +1,62 @@
+//! The loop, and what lasts from command to command.
+
+use crate::commands;
+use crate::input::{Line, Source};
+use alloc::vec::Vec;
+use rt::api::process::Outcome;
+use rt::println;
+
+/// Status of a line that cannot be understood.
+pub const STATUS_USAGE: i32 = 2;
+/// Status of a command or program that does not exist.
+pub const STATUS_NOT_FOUND: i32 = 127;
+
+/// The shell's memory.
+#[derive(Default)]
+pub struct Shell {
+    /// Status of the last command.
+    pub status: i32,
+    /// How the last program ended, for `time`.
+    pub outcome: Option<Outcome>,
+    /// Set by `exit`.
+    pub is_over: bool,
+}
+
+/// Reads and carries out commands until the end; returns the exit status.
+pub fn run(source: &mut impl Source) -> i32 {
+    let mut shell = Shell::default();
+    while !shell.is_over {
+        match source.next_line() {
+            Line::End => break,
+            Line::Bad(reason) => {
+                println!("shell: {reason}");
+                shell.status = STATUS_USAGE;
+            }
+            Line::Text(line) => shell.line(&line),
+        }
+    }
+    shell.status & 0xff
+}
+
+impl Shell {
+    fn line(&mut self, line: &str) {
+        // A word that begins with # starts a comment.
+        let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
+        if !words.is_empty() {
+            self.outcome = None;
+            self.status = self.command(&words);
+        }
+    }
+
+    /// Carries out a command; returns its status.
+    pub fn command(&mut self, words: &[&str]) -> i32 {
+        let Some((name, arguments)) = words.split_first() else { return 0 };
+        match commands::COMMANDS.iter().find(|command| command.name == *name) {
+            Some(command) => (command.run)(self, arguments),
+            None => {
+                println!("{name}: no such command; \"help\" lists them");
+                STATUS_NOT_FOUND
+            }
+        }
+    }
+}
