@@ -6,7 +6,7 @@
 use core::ops::Deref;
 
 /// Processors that are counted.
-pub const CPU_MAX: usize = 64;
+pub const CPU_MAX: usize = 256;
 /// I/O APICs that are used.
 pub const IO_APIC_MAX: usize = 8;
 /// Interrupt lines of the ISA bus.

@@ -23,7 +23,7 @@ pub const RSDP_OFFSET: u64 = PAGE_SIZE - 64;
 pub const RSDP_MAX: usize = 36;
 
 /// Longest wait for all processors.
-const PATIENCE_NS: u64 = 200_000_000;
+const PATIENCE_NS: u64 = 1_000_000_000;
 
 unsafe extern "C" {
     static TRAMPOLINE: u8;
