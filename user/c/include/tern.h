@@ -1,0 +1,244 @@
+/* Tern for C programs: the kernel interface as constants and inline functions, and a small library.
+ *
+ * The constants repeat the crate `abi`, which is the definition; the requests to servers at the end repeat the
+ * crate `api`. A message has a label of 32 bits and eight words, all in registers.
+ */
+#ifndef TERN_H
+#define TERN_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- constants of the kernel ---- */
+
+#define TERN_ABI_VERSION 1
+#define TERN_PAGE_SIZE 4096ul
+#define TERN_USER_END 0x00007ffffffff000ul
+#define TERN_INFO_PAGE 0xffffff0000000000ul
+
+typedef uint64_t tern_uid;   /* a thread */
+typedef uint64_t tern_task;  /* a task */
+typedef uint64_t tern_fpage; /* a flexpage */
+
+#define TERN_NIL 0ul  /* no thread; "myself"; "do not" */
+#define TERN_ANY (~0ul) /* any sender */
+
+/* eax of the short forms of ipc, and of the null call */
+#define TERN_IPC_CALL 0xfffffffeu
+#define TERN_IPC_REPLY_WAIT 0xffffffffu
+#define TERN_NULL 0xfffffffdu
+
+/* system calls */
+#define TERN_IPC 0x80000001u
+#define TERN_FLUSH 0x80000002u
+#define TERN_THREAD_CONTROL 0x80000003u
+#define TERN_TASK_CONTROL 0x80000004u
+#define TERN_THREAD_SWITCH 0x80000005u
+#define TERN_CLOCK 0x80000006u
+
+#define TERN_IPC_MAP (1u << 8) /* flag of TERN_IPC: w6 and w7 are a map item */
+#define TERN_FLUSH_SELF 1ul
+
+/* sub-operations of TERN_THREAD_CONTROL */
+enum {
+    TERN_THREAD_CREATE,
+    TERN_THREAD_START,
+    TERN_THREAD_DESTROY,
+    TERN_THREAD_SET_PAGER,
+    TERN_THREAD_SET_PRIORITY,
+    TERN_THREAD_STOP,
+    TERN_THREAD_RESUME,
+    TERN_THREAD_ABORT,
+    TERN_THREAD_SET_FS,
+    TERN_THREAD_DENY_NATIVE,
+    TERN_THREAD_INFO,
+    TERN_THREAD_NEXT,
+};
+
+/* sub-operations of TERN_TASK_CONTROL */
+enum {
+    TERN_TASK_CREATE,
+    TERN_TASK_DESTROY,
+    TERN_TASK_INFO,
+    TERN_TASK_SET_QUOTA,
+    TERN_TASK_NEXT,
+    TERN_TASK_SELF,
+};
+
+/* errors: what a call returns when it fails */
+enum {
+    TERN_OK,
+    TERN_NO_SUCH,
+    TERN_SEND_TIMEOUT,
+    TERN_RECEIVE_TIMEOUT,
+    TERN_SEND_ABORTED,
+    TERN_RECEIVE_ABORTED,
+    TERN_PARTNER_DIED,
+    TERN_BAD_ARGUMENT,
+    TERN_NO_WINDOW,
+    TERN_NO_MEMORY,
+    TERN_DENIED,
+    TERN_BAD_STATE,
+    TERN_LIMIT,
+};
+
+/* kinds of received messages */
+#define TERN_KIND_REPLY 0xffffffffu
+#define TERN_KIND_REQUEST 0xfffffffeu
+#define TERN_KIND_FAULT 0xfffffffcu
+#define TERN_KIND_EXCEPTION 0xfffffffbu
+#define TERN_KIND_INTERRUPT 0xfffffffau
+#define TERN_KIND_MASK 0x800000ffu
+#define TERN_NO_ITEM (1u << 8)    /* clear when a map item arrived */
+#define TERN_ITEM_WHOLE (1u << 9) /* clear when it arrived only in part */
+
+#define TERN_RESUME 1u                /* label: the thread continues after an exception */
+#define TERN_UNRESOLVABLE 0xffffffffu /* label: a fault that nobody will resolve */
+#define TERN_VECTOR_SYSCALL 256
+#define TERN_VECTOR_UNRESOLVED_FAULT 257
+
+/* timeouts: microseconds, or milliseconds with bit 31 */
+#define TERN_NEVER 0xffffffffu
+#define TERN_TIMEOUTS(send, receive) ((uint64_t)(receive) << 32 | (uint32_t)(send))
+
+/* flexpages */
+#define TERN_R 1ul
+#define TERN_W 2ul
+#define TERN_X 4ul
+#define TERN_GRANT 8ul
+#define TERN_FPAGE_MEMORY(base, log2, rights) \
+    (((uint64_t)(base) & ~((1ul << (log2)) - 1)) | (uint64_t)(log2) << 4 | (rights))
+#define TERN_FPAGE_PORTS(first, log2) \
+    (((uint64_t)(first) & ~((1ul << (log2)) - 1)) << 12 | 1ul << 10 | (uint64_t)(log2) << 4 | TERN_R | TERN_W)
+#define TERN_FPAGE_INTERRUPT(line) ((uint64_t)(line) << 12 | 2ul << 10 | TERN_R | TERN_W)
+#define TERN_UID_INTERRUPT(line) ((uint64_t)(line) << 12 | 1ul)
+
+/* ---- system calls ---- */
+
+/* A message, to be sent and as received. */
+struct tern_message {
+    uint32_t kind; /* received: TERN_KIND_... with flags, or 0 */
+    uint32_t label;
+    tern_uid partner; /* destination; received: sender */
+    uint64_t words[8];
+};
+
+/* Any form of ipc. The kernel changes all registers but rsp; the space below the stack pointer may be in use. */
+static inline int tern_ipc_raw(uint32_t operation, struct tern_message *message, uint64_t rbx_in, uint64_t rbp_in,
+                               uint64_t r15_in)
+{
+    uint64_t rax = (uint64_t)message->label << 32 | operation;
+    uint64_t rdx = message->partner, rdi = message->words[0], rsi = message->words[1];
+    uint64_t rbx = rbx_in, rcx = rbp_in;
+    register uint64_t r8 __asm__("r8") = message->words[2];
+    register uint64_t r9 __asm__("r9") = message->words[3];
+    register uint64_t r10 __asm__("r10") = message->words[4];
+    register uint64_t r12 __asm__("r12") = message->words[5];
+    register uint64_t r13 __asm__("r13") = message->words[6];
+    register uint64_t r14 __asm__("r14") = message->words[7];
+    register uint64_t r15 __asm__("r15") = r15_in;
+
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
+                     "push %%rbp\n\t"
+                     "mov %%rcx, %%rbp\n\t"
+                     "syscall\n\t"
+                     "pop %%rbp\n\t"
+                     "lea 128(%%rsp), %%rsp"
+                     : "+a"(rax), "+d"(rdx), "+D"(rdi), "+S"(rsi), "+b"(rbx), "+c"(rcx), "+r"(r8), "+r"(r9),
+                       "+r"(r10), "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15)
+                     :
+                     : "r11", "memory", "cc");
+    if ((uint32_t)rax >> 31 == 0 && (uint32_t)rax != 0)
+        return (int)(uint32_t)rax;
+    *message = (struct tern_message){ (uint32_t)rax, (uint32_t)(rax >> 32), rdx,
+                                      { rdi, rsi, r8, r9, r10, r12, r13, r14 } };
+    return TERN_OK;
+}
+
+/* Sends to message->partner and waits for the answer of that thread alone. */
+static inline int tern_ipc_call(struct tern_message *message)
+{
+    return tern_ipc_raw(TERN_IPC_CALL, message, 0, 0, 0);
+}
+
+/* Answers message->partner if it waits for that, then waits for anybody. */
+static inline int tern_ipc_reply_wait(struct tern_message *message)
+{
+    return tern_ipc_raw(TERN_IPC_REPLY_WAIT, message, 0, 0, 0);
+}
+
+/* The general form: whom to receive from (TERN_NIL: do not), the window for a map item, both timeouts. */
+static inline int tern_ipc(struct tern_message *message, uint32_t flags, tern_uid from, tern_fpage window,
+                           uint64_t timeouts)
+{
+    return tern_ipc_raw(TERN_IPC | flags, message, from, window, timeouts);
+}
+
+/* All other calls: six registers in and out, in the order rdi rsi rdx r10 r8 r9. */
+static inline int tern_control(uint32_t call, uint32_t operation, uint64_t words[6])
+{
+    uint64_t rax = call | operation << 8;
+    uint64_t rdi = words[0], rsi = words[1], rdx = words[2];
+    register uint64_t r10 __asm__("r10") = words[3];
+    register uint64_t r8 __asm__("r8") = words[4];
+    register uint64_t r9 __asm__("r9") = words[5];
+
+    __asm__ volatile("syscall"
+                     : "+a"(rax), "+D"(rdi), "+S"(rsi), "+d"(rdx), "+r"(r10), "+r"(r8), "+r"(r9)
+                     :
+                     : "rcx", "r11", "memory", "cc");
+    words[0] = rdi, words[1] = rsi, words[2] = rdx, words[3] = r10, words[4] = r8, words[5] = r9;
+    return (int)rax;
+}
+
+/* Sets a thread's FS base, for thread-local storage. */
+static inline int tern_thread_set_fs(tern_uid thread, uint64_t base)
+{
+    uint64_t words[6] = { thread, base };
+    return tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_FS, words);
+}
+
+/* Nanoseconds since the kernel started. */
+static inline uint64_t tern_clock(void)
+{
+    uint64_t words[6] = { 0 };
+    tern_control(TERN_CLOCK, 0, words);
+    return words[0];
+}
+
+/* Who started this program: its registry of names and where it ends. */
+static inline tern_uid tern_home(void)
+{
+    uint64_t words[6] = { 0 };
+    tern_control(TERN_TASK_CONTROL, TERN_TASK_SELF, words);
+    return words[3];
+}
+
+/* ---- servers (lib/servers.c) ---- */
+
+/* Finds the server behind a name of at most 16 characters; TERN_NIL: there is none. */
+tern_uid tern_resolve(const char *name);
+
+/* Copies the argument text, cut to `size` bytes; returns its length. */
+size_t tern_arguments(char *buffer, size_t size);
+
+/* Prints bytes on the console. */
+void tern_write(const char *bytes, size_t len);
+
+/* ---- library (lib/libc.c) ---- */
+
+void exit(int status) __attribute__((noreturn));
+int putchar(int character);
+int puts(const char *text);
+/* Understands %d %i %u %x %X %p %c %s %%, with l, ll and z, a width, - and 0. */
+int printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int vprintf(const char *format, va_list arguments);
+void *memcpy(void *to, const void *from, size_t len);
+void *memmove(void *to, const void *from, size_t len);
+void *memset(void *at, int value, size_t len);
+int memcmp(const void *one, const void *other, size_t len);
+size_t strlen(const char *text);
+int strcmp(const char *one, const char *other);
+
+#endif
