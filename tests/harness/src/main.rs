@@ -43,11 +43,9 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(boot::trials(world));
     trials.extend(shell::trials(world));
     trials.extend(tables::trials(world)?);
-    // The guest's tests have names only after they have run. A filter that names one of the others saves that.
-    let filter = arguments.filter.as_deref().unwrap_or("");
-    let named = !filter.is_empty() && trials.iter().any(|trial| trial.name().contains(filter));
-    if !arguments.list && !named {
-        trials.extend(suite::trials(world));
+    trials.extend(suite::transcripts(world));
+    if !arguments.list {
+        trials.extend(suite::trials(world, arguments.filter.as_deref().unwrap_or("")));
     }
     Ok(trials)
 }

@@ -1,9 +1,10 @@
 //! The guest's own test suite, booted with the fast path on and off.
 //!
 //! The suite prints `TEST name ... ok` or `TEST name ... FAILED: reason` for each test, and at its end
-//! `SUITE-END ran=N failed=M`. Lines that start with `TRANSCRIPT ` must be the same in both boots.
+//! `SUITE-END ran=N failed=M`. Besides, it can run a random program from a seed and print what came of it in lines
+//! that start with `TRANSCRIPT `; they must be the same with the fast path on and off.
 
-use crate::world::{LIMIT, World, boot, failed};
+use crate::world::{LIMIT, Verdict, World, boot, failed};
 use libtest_mimic::{Failed, Trial};
 use std::thread;
 use std::time::Duration;
@@ -12,6 +13,10 @@ use xtask::guest::End;
 /// Longest time for the suite with the large counts.
 const FULL_LIMIT: Duration = Duration::from_secs(3600);
 
+/// Seeds of the random programs, ordinarily and with the large counts, and the steps of each program.
+const SEEDS: [u64; 2] = [2, 20];
+const STEPS: [u64; 2] = [4000, 40_000];
+
 /// What a boot of the suite said.
 #[derive(Debug)]
 struct Report {
@@ -19,26 +24,72 @@ struct Report {
     outcome: Result<(End, String), String>,
 }
 
-/// Boots both variants and returns a trial for each test, for each boot as a whole, and for their agreement.
-pub fn trials(world: &'static World) -> Vec<Trial> {
-    let boots = ["on", "off"].map(|variant| thread::spawn(move || run(world, variant)));
+/// The random programs, one trial for each seed.
+pub fn transcripts(world: &'static World) -> Vec<Trial> {
+    let full = usize::from(world.full);
+    let trial = |seed| {
+        let name = format!("transcript::seed_{seed}");
+        world.trial("guest", name, move |world| same_transcript(world, seed, STEPS[full]))
+    };
+    (1..=SEEDS[full]).map(trial).collect()
+}
+
+fn same_transcript(world: &World, seed: u64, steps: u64) -> Verdict {
+    let transcript = |variant| -> Result<Vec<String>, Failed> {
+        let options = format!("init=suite args=transcript,steps={steps} seed={seed} fastpath={variant}");
+        let (end, text) = boot(&world.machine().with(&options), LIMIT)?;
+        let lines: Vec<String> =
+            text.lines().filter(|line| line.starts_with("TRANSCRIPT ")).map(String::from).collect();
+        if end != End::Orderly(0) || lines.is_empty() {
+            return Err(failed("expected a transcript", &end, &text));
+        }
+        Ok(lines)
+    };
+    let (on, off) = (transcript("on")?, transcript("off")?);
+    match on.iter().zip(&off).find(|(on, off)| on != off) {
+        Some((on, off)) => Err(format!("fast path on:  {on}\nfast path off: {off}").into()),
+        None if on.len() != off.len() => Err("one transcript is longer".into()),
+        None => Ok(()),
+    }
+}
+
+/// Boots both variants and returns a trial for each test, and one for each boot as a whole.
+///
+/// The guest's tests have names only after they have run, so this happens before any trial.
+pub fn trials(world: &'static World, filter: &str) -> Vec<Trial> {
+    let Some(words) = words_for_guest(filter) else { return Vec::new() };
+    let boots = ["on", "off"].map(|variant| {
+        let words = words.clone();
+        thread::spawn(move || run(world, variant, &words))
+    });
     let reports = boots.map(|boot| boot.join().expect("the boot's thread does not panic"));
     let mut trials = Vec::new();
-    let agreement = agreement(&reports[0], &reports[1]);
-    for report in reports {
-        trials.extend(tests(&report));
-        let verdict = verdict(&report);
-        trials.push(trial(format!("fastpath-{}::suite_ends_well", report.variant), verdict));
+    for report in &reports {
+        trials.extend(tests(report));
+        if words.is_empty() || !tests(report).is_empty() {
+            trials.push(trial(
+                format!("fastpath-{}::suite_ends_well_{filter}", report.variant),
+                verdict(report),
+            ));
+        }
     }
-    trials.push(trial("fastpath-on-off::same_transcript".into(), agreement));
     trials
 }
 
-fn run(world: &World, variant: &'static str) -> Report {
-    let mut machine = world.machine().with(&format!("init=suite fastpath={variant}"));
-    if world.full {
-        machine = machine.with("args=full");
+/// The part of the filter that the guest understands: parts of its tests' names. `None` if no test of the guest's
+/// can be meant.
+fn words_for_guest(filter: &str) -> Option<String> {
+    match filter.split_once("::") {
+        Some((module, _)) if !module.starts_with("fastpath-") => None,
+        Some((_, name)) => Some(name.into()),
+        None if filter.starts_with("fastpath") || filter.contains([' ', ',']) => Some(String::new()),
+        None => Some(filter.into()),
     }
+}
+
+fn run(world: &World, variant: &'static str, words: &str) -> Report {
+    let full = if world.full { "full," } else { "" };
+    let machine = world.machine().with(&format!("init=suite args={full}{words} fastpath={variant}"));
     let limit = if world.full { FULL_LIMIT } else { LIMIT };
     Report { variant, outcome: boot(&machine, limit).map_err(|error| error.message) }
 }
@@ -78,21 +129,4 @@ fn verdict(report: &Report) -> Result<(), Failed> {
 fn end_marker(line: &str) -> Option<(usize, usize)> {
     let (ran, failed) = line.strip_prefix("SUITE-END ran=")?.split_once(" failed=")?;
     Some((ran.parse().ok()?, failed.trim().parse().ok()?))
-}
-
-fn agreement(one: &Report, other: &Report) -> Result<(), Failed> {
-    let transcript = |report: &Report| -> Result<Vec<String>, Failed> {
-        let (_, text) = report.outcome.as_ref().map_err(Failed::from)?;
-        Ok(text.lines().filter(|line| line.starts_with("TRANSCRIPT ")).map(String::from).collect())
-    };
-    let (on, off) = (transcript(one)?, transcript(other)?);
-    if on.is_empty() {
-        return Err("the suite printed no TRANSCRIPT line".into());
-    }
-    let first = on.iter().zip(&off).find(|(on, off)| on != off);
-    match first {
-        Some((on, off)) => Err(format!("fast path on:  {on}\nfast path off: {off}").into()),
-        None if on.len() != off.len() => Err("one boot printed more TRANSCRIPT lines".into()),
-        None => Ok(()),
-    }
 }
