@@ -201,6 +201,35 @@ FUNCTION bench_handler
     syscall
     jmp 1b
 
+# --- interrupt: a thread that does nothing, in one task, is interrupted for the driver, in another -----------
+
+# The iteration begins anew all the time, so that it is always just begun when the interrupt comes.
+FUNCTION bench_idle
+1:  DISCARD 9
+    START 9
+    jmp 1b
+
+.set CLOCK_LINE, 8
+.set CLOCK_UID, CLOCK_LINE << 12 | 1
+
+FUNCTION bench_driver
+1:  mov eax, 0x80000001
+    xor edx, edx
+    mov ebx, CLOCK_UID
+    xor ebp, ebp
+    mov r15, -1
+    syscall
+    END 9
+    cmp eax, 0xfffffffa                     # an interrupt's message
+    jne 2f
+    mov al, 0x0c                            # the clock goes on when this register was read
+    out 0x70, al
+    in al, 0x71
+    dec dword ptr [bench_interrupts]
+    jnz 1b
+    xor eax, eax
+2:  REPORT
+
 # --- thread: rdi = iterations, rsi = priority; returns the errors seen ----------------------------------
 
 FUNCTION bench_thread

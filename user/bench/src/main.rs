@@ -11,7 +11,8 @@
 use core::arch::{asm, global_asm};
 use core::fmt;
 use core::ptr::addr_of;
-use rt::println;
+use rt::device::Port;
+use rt::{api, println};
 use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid};
 
 global_asm!(include_str!("loops.s"));
@@ -33,6 +34,10 @@ static mut bench_fault_pages: Pages = Pages([[0; 4096]; ITERATIONS as usize]);
 /// This program's main thread, to which the clients report.
 #[unsafe(no_mangle)]
 static mut bench_chief: u64 = 0;
+
+/// Interrupts that the driver still waits for.
+#[unsafe(no_mangle)]
+static mut bench_interrupts: u32 = ITERATIONS as u32;
 
 /// What a client finds at the address in its `rdi`.
 #[repr(C)]
@@ -58,6 +63,8 @@ unsafe extern "C" {
     fn bench_pager();
     fn bench_exception_client();
     fn bench_handler();
+    fn bench_idle();
+    fn bench_driver();
     fn bench_first();
 }
 
@@ -72,6 +79,8 @@ enum Failure {
     Unexpected(Message),
     /// A client reported these last values of `rax` and `rdx`.
     Report(u64, u64),
+    /// The clock, which makes interrupts, was not to be had.
+    Device(api::Failure),
 }
 
 impl fmt::Display for Failure {
@@ -79,8 +88,15 @@ impl fmt::Display for Failure {
         match self {
             Failure::Call(error) => write!(f, "{error}"),
             Failure::Unexpected(message) => write!(f, "a thread did what its loop does not do: {message:x?}"),
+            Failure::Device(failure) => write!(f, "no interrupts: {failure}"),
             Failure::Report(rax, rdx) => write!(f, "a client ended with rax = {rax:#x}, rdx = {rdx:#x}"),
         }
+    }
+}
+
+impl From<api::Failure> for Failure {
+    fn from(failure: api::Failure) -> Failure {
+        Failure::Device(failure)
     }
 }
 
@@ -184,6 +200,21 @@ impl Chief {
         if report.words[0] != 0 { Err(Failure::Report(report.words[0], 0)) } else { Ok(()) }
     }
 
+    /// A thread of a child is interrupted by the PC's clock, the driver is a thread of this task.
+    fn interrupts(&self, idle_task: TaskId) -> Result<()> {
+        let clock = Clock::take()?;
+        let driver = sys::thread_create(TaskId::NIL, self.priority, sys::identity().pager, self.uid)?;
+        self.begin(driver, bench_driver)?;
+        let idle = sys::thread_create(idle_task, self.priority - 1, self.uid, self.uid)?;
+        self.begin(idle, bench_idle)?;
+        clock.set_periodic(true);
+        let report = self.serve()?;
+        clock.set_periodic(false);
+        sys::thread_destroy(idle)?;
+        sys::thread_destroy(driver)?;
+        if report.words[0] != 0 { Err(Failure::Report(report.words[0], 0)) } else { Ok(()) }
+    }
+
     /// A task, and one thread that gets to its first instruction.
     fn task(&self) -> Result<()> {
         const REGION: u8 = 11;
@@ -235,6 +266,8 @@ impl Chief {
         self.settle(handler)?;
         self.alone(near, bench_exception_client, self.uid, handler)?;
         sys::thread_destroy(handler)?;
+
+        self.interrupts(near)?;
         sys::task_destroy(near)?;
         sys::task_destroy(far)?;
 
@@ -250,6 +283,37 @@ impl Chief {
 /// Where a function begins.
 fn address(entry: Entry) -> u64 {
     entry as *const () as usize as u64
+}
+
+/// The PC's clock (MC146818), which can interrupt thousands of times a second.
+struct Clock;
+
+impl Clock {
+    const INDEX: Port = Port(0x70);
+    const DATA: Port = Port(0x71);
+    const LINE: u8 = 8;
+
+    /// Gets ports and interrupt from `root`.
+    fn take() -> Result<Clock> {
+        for wanted in [Fpage::ports(Clock::INDEX.0, 1), Fpage::interrupt(Clock::LINE)] {
+            api::memory::resource(rt::home(), wanted, wanted)?;
+        }
+        Ok(Clock)
+    }
+
+    fn change(&self, register: u8, clear: u8, set: u8) {
+        Clock::INDEX.write(register);
+        let value = Clock::DATA.read();
+        Clock::INDEX.write(register);
+        Clock::DATA.write(value & !clear | set);
+    }
+
+    /// Starts or stops 8192 interrupts a second.
+    fn set_periodic(&self, on: bool) {
+        self.change(0x0a, 0x0f, 3);
+        self.change(0x0b, 0x40, if on { 0x40 } else { 0 });
+        self.change(0x0c, 0, 0);
+    }
 }
 
 /// A marker for the counting emulator; see `loops.s`.

@@ -32,8 +32,21 @@ pub struct Policy {
 const MIB: u64 = 256;
 
 /// The memory manager. It pays for the mappings of all memory that it manages: 1 frame in 50.
-pub static MEMORY_MANAGER: Policy =
-    Policy { program: "mm", priority: 58, priority_max: 58, kernel_share: 64, pages_max: 64 * MIB, ..PROGRAM };
+pub static MEMORY_MANAGER: Policy = Policy {
+    program: "mm",
+    priority: 58,
+    priority_max: 58,
+    kernel_share: 64,
+    pages_max: 64 * MIB,
+    ..PROGRAM
+};
+
+/// The PC's clock. Its time is read by the server; its periodic interrupt is there for tests and measurements.
+const CLOCK_PORTS: Fpage = Fpage::ports(0x70, 1);
+const CLOCK_INTERRUPT: Fpage = Fpage::interrupt(8);
+
+/// Firmware shows its progress at this port; writing there is harmless.
+const PROGRESS_PORT: Fpage = Fpage::ports(0x80, 0);
 
 /// Boot servers, in the order in which they start.
 pub static SERVERS: [Policy; 2] = [
@@ -54,7 +67,7 @@ pub static SERVERS: [Policy; 2] = [
         priority_max: 54,
         kernel_share: 4,
         pages_max: 4 * MIB,
-        resources: &[Fpage::ports(0x70, 1)],
+        resources: &[CLOCK_PORTS],
         ..PROGRAM
     },
 ];
@@ -64,8 +77,24 @@ static SPECIAL: [Policy; 3] = [
     // The shell stays above what it starts, so that a program that loops cannot lock the user out.
     Policy { program: "shell", priority: 40, priority_max: 40, is_operator: true, ..PROGRAM },
     // Tests and measurements make tasks of their own and need to be undisturbed.
-    Policy { program: "suite", priority: 32, priority_max: 50, kernel_share: 96, pages_max: 64 * MIB, ..PROGRAM },
-    Policy { program: "bench", priority: 32, priority_max: 50, kernel_share: 64, pages_max: 64 * MIB, ..PROGRAM },
+    Policy {
+        program: "suite",
+        priority: 32,
+        priority_max: 50,
+        kernel_share: 96,
+        pages_max: 64 * MIB,
+        resources: &[PROGRESS_PORT, CLOCK_PORTS, CLOCK_INTERRUPT],
+        ..PROGRAM
+    },
+    Policy {
+        program: "bench",
+        priority: 32,
+        priority_max: 50,
+        kernel_share: 64,
+        pages_max: 64 * MIB,
+        resources: &[CLOCK_PORTS, CLOCK_INTERRUPT],
+        ..PROGRAM
+    },
 ];
 
 /// All others.

@@ -2,6 +2,7 @@
 
 pub mod authority;
 pub mod coverage;
+pub mod device;
 pub mod exception;
 pub mod ipc;
 pub mod map;
@@ -41,6 +42,7 @@ cases! {
         receiver_without_quota_gets_a_part nothing_comes_from_nothing pager_chain faults_name_the_access
         pager_ends children_start_with_nothing item_in_a_reply
     }
+    device { ports_come_and_go ports_map_to_themselves_only interrupts_come_as_messages devices_of_others }
     exception {
         arithmetic_and_traps privileged_instructions ports_without_permission handler_sees_and_sets_registers
         handler_answers_nonsense handler_gives_up wild_jumps syscall_at_the_last_address stack_overflow
