@@ -62,9 +62,8 @@ fn harness() -> Command {
 
 fn cargo_test(manifest: &str) -> Command {
     let mut command = Command::new("cargo");
-    command.args(["test", "--quiet", "--no-fail-fast", "--manifest-path"]).arg(paths::root().join(manifest));
-    // Cargo's --quiet also shortens the list of tests; the harnesses are told otherwise.
-    command.env("RUST_TEST_FORMAT", "pretty").stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args(["test", "--no-fail-fast", "--manifest-path"]).arg(paths::root().join(manifest));
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }
 

@@ -1,9 +1,12 @@
 //! The script `./tern` itself, and the terminal that it borrows.
 
-use crate::world::{Named, Scratch, Verdict, World, run};
+use crate::world::{LIMIT, Named, Scratch, Verdict, World, run};
 use libtest_mimic::Trial;
 use std::os::unix::fs::symlink;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
+use xtask::guest::Guest;
 use xtask::{Context, paths};
 
 /// The trials of this module.
@@ -63,24 +66,34 @@ fn missing_rustup(_: &'static World) -> Verdict {
     if reply.err.contains("rustup") { Ok(()) } else { Err(reply.failed("expected a word about rustup")) }
 }
 
-/// The terminal's modes are the same before and after a run, however it ends.
+/// The terminal's modes are the same before and after a run, however it ends: the tool's first line comes before
+/// the machine, the shell's first line when it listens.
 fn terminal_is_restored(world: &'static World) -> Verdict {
-    // Typed slowly, as `printf` writes them. After a Ctrl-C the shell may go on, so the machine is ended too.
-    for keys in ["exit\\0403\\n\\004", "\\001x", "\\003 \\001x"] {
+    for (wait_for, keys) in
+        [("\"help\" lists", "exit 3\n"), ("\"help\" lists", "\u{1}x"), ("Ctrl-A x", "\u{3}")]
+    {
         let tool = world.tern_command();
         let name = tool.get_program().to_string_lossy().into_owned();
-        let session = format!("trap : INT; stty -g; '{name}' run; echo code=$?; echo; stty -g");
-        let typing = format!("for key in {keys}; do sleep 2; printf \"$key\"; done");
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("({typing}) | script -qec \"$0\" /dev/null"), &session]);
+        let line = format!("trap : INT; stty -g; '{name}' run; echo; stty -g; echo session over");
+        let mut session = Command::new("script");
+        session.args(["-qec", &line, "/dev/null"]);
         for (key, value) in tool.get_envs() {
-            command.env(key, value.unwrap_or_default());
+            session.env(key, value.unwrap_or_default());
         }
-        let reply = run(command, b"")?;
-        let modes: Vec<&str> = reply.out.lines().map(str::trim).filter(|line| is_modes(line)).collect();
-        let ended = reply.out.contains("code=");
-        if !ended || modes.len() != 2 || modes[0] != modes[1] {
-            return Err(reply.failed(&format!("the terminal was not restored after {keys:?}")));
+        let mut terminal = Guest::start_command(session)?;
+        terminal.limit(Some(LIMIT));
+        let ready = terminal.expect(wait_for);
+        // The line above is printed just before the terminal is taken over.
+        thread::sleep(Duration::from_millis(500));
+        terminal.send(keys.as_bytes());
+        // Ctrl-C may have come when the shell was there already; then it is the shell's, and this ends it.
+        thread::sleep(Duration::from_millis(500));
+        terminal.send(b"\x01x");
+        let over = terminal.expect("session over");
+        let text = terminal.text();
+        let modes: Vec<&str> = text.lines().map(str::trim).filter(|line| is_modes(line)).collect();
+        if !ready || !over || modes.len() != 2 || modes[0] != modes[1] {
+            return Err(format!("the terminal was not restored after {keys:?}\n{text}").into());
         }
     }
     Ok(())
