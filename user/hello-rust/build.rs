@@ -5,7 +5,5 @@ fn main() {
     println!("cargo::rerun-if-changed={script}");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         println!("cargo::rustc-link-arg-bins=-T{script}");
-        // The code is position-independent, because σ0 lies beyond the reach of 32-bit addresses; the file is not.
-        println!("cargo::rustc-link-arg-bins=--no-pie");
     }
 }

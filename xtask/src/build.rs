@@ -14,8 +14,9 @@ pub const GUEST_TARGET: &str = "x86_64-unknown-none";
 pub const KERNEL_FLAGS: [&str; 3] =
     ["-Crelocation-model=static", "-Ccode-model=kernel", "-Cforce-frame-pointers=yes"];
 
-/// The compiler's options for user programs: σ0 lies beyond the reach of 32-bit addresses.
-pub const USER_FLAGS: [&str; 1] = ["-Crelocation-model=pic"];
+/// The compiler's options for user programs. Their code is position-independent, because σ0 lies beyond the reach
+/// of 32-bit addresses; the files are not.
+pub const USER_FLAGS: [&str; 2] = ["-Crelocation-model=pic", "-Clink-arg=--no-pie"];
 
 /// What a machine boots.
 #[derive(Clone, Debug)]
