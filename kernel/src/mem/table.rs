@@ -86,6 +86,20 @@ pub fn ensure(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
     Some(leaf(pool, table, address))
 }
 
+/// The entry for a large page of `level` at `address`, tables above it made as needed. Boot only: the entry must not
+/// lead to a table.
+pub fn ensure_level(pool: &Pool, task: TaskRef, address: u64, level: usize) -> Option<&'static Cell<u64>> {
+    let mut table = Frame(task.top.get());
+    for above in (level + 1..4).rev() {
+        let entry = &pool.at::<Words>(table).0[index(address, above)];
+        if !pte::is_present(entry.get()) {
+            entry.set(pte::table(new_table(pool, task, false)?.0));
+        }
+        table = Frame(pte::address(entry.get()));
+    }
+    Some(&pool.at::<Words>(table).0[index(address, level)])
+}
+
 fn new_table(pool: &Pool, task: TaskRef, last: bool) -> Option<Frame> {
     let table = task.take_zeroed_frame(pool)?;
     if last {

@@ -464,12 +464,18 @@ impl Tcb {
 
     /// Where the thread continues in user mode.
     pub fn user_ip(&self) -> u64 {
-        if self.frame.mode.get() & Frame::TRAP != 0 { self.frame.rip.get() } else { self.hot.rip.get() }
+        if self.is_trapped() { self.frame.rip.get() } else { self.hot.rip.get() }
     }
 
     /// The user's stack pointer.
     pub fn user_sp(&self) -> u64 {
-        if self.frame.mode.get() & Frame::TRAP != 0 { self.frame.rsp.get() } else { self.hot.rsp.get() }
+        if self.is_trapped() { self.frame.rsp.get() } else { self.hot.rsp.get() }
+    }
+
+    /// Whether the thread left user mode by an exception or interrupt. The fast path does not record that a thread
+    /// is in a system call, but then `accept` tells.
+    fn is_trapped(&self) -> bool {
+        self.hot.accept.get() == NEVER && self.frame.mode.get() & Frame::TRAP != 0
     }
 
     /// Checks what the block's fields promise each other; test builds call it after each operation.

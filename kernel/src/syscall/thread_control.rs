@@ -359,6 +359,9 @@ impl Tcb {
         self.operation.set(Operation::None);
         self.canary.set(Tcb::CANARY);
         self.frame.mode.set(Frame::SYSRET);
+        self.hot.accept.set(crate::object::thread::NEVER);
+        self.hot.rip.set(0);
+        self.hot.rsp.set(0);
         self.frame_address.set(frame.0);
     }
 }

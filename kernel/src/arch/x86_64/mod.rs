@@ -1,25 +1,142 @@
 //! x86-64.
 //!
-//! Start with `boot.rs`, which goes through the other files in the order in which the machine comes up.
+//! Start with `boot.rs`, which goes through the other files in the order in which the machine comes up. Then
+//! `fast_path.rs` (every way in and out) and `trap.rs` (what happens between).
 
 pub mod acpi;
 pub mod apic;
 pub mod boot;
 pub mod cpu;
+pub mod fast_path;
+pub mod fpu;
 pub mod instructions;
 pub mod paging;
 pub mod per_cpu;
 pub mod power;
+pub mod pte;
 pub mod serial;
 pub mod smp;
-mod stubs;
+pub mod space;
 pub mod tables;
 pub mod tcb_array;
 pub mod timer;
+pub mod trap;
 pub mod window;
 
+use crate::kernel::Kernel;
+use crate::mem::pool::Frame as PoolFrame;
+use crate::object::ThreadRef;
+use crate::object::thread::{Frame, Tcb, special};
 pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
-pub use timer::{arm as arm_timer, disarm as disarm_timer, now_ns};
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+pub use space::{end_space, flush_space, init_space, invalidate};
+pub use timer::{arm as arm_timer, now_ns};
+
+/// The one kernel of this machine.
+struct Global(UnsafeCell<MaybeUninit<Kernel>>);
+
+// SAFETY: written once by `install` before any other use; the kernel runs on one CPU, with interrupts off.
+unsafe impl Sync for Global {}
+
+static KERNEL: Global = Global(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// Puts the kernel in its place; once, by boot.
+pub fn install(kernel: Kernel) -> &'static Kernel {
+    // SAFETY: boot calls this once, before anything calls `kernel`.
+    unsafe { (*KERNEL.0.get()).write(kernel) }
+}
+
+/// The kernel's state.
+#[inline]
+pub fn kernel() -> &'static Kernel {
+    // SAFETY: every entry into the kernel happens after `install`.
+    unsafe { (*KERNEL.0.get()).assume_init_ref() }
+}
+
+/// The control block of a slot. A slot without a thread shows zeroes.
+#[inline]
+pub fn tcb(slot: u32) -> Option<ThreadRef> {
+    // SAFETY: every slot of the array is readable, and zeroes are a valid block; only blocks that `map_tcb` made
+    // are written to.
+    Some(ThreadRef::new(unsafe { &*(tcb_array::address(slot) as *const Tcb) }))
+}
+
+/// Puts a block into a slot, its cold part cleared. `None` if there is no memory for a table of the array.
+pub fn map_tcb(k: &Kernel, slot: u32, frame: PoolFrame) -> Option<ThreadRef> {
+    k.pool.clear_prefix(frame, Tcb::COLD_BYTES);
+    tcb_array::map(slot, frame.0, || k.take_reserved().map(|table| table.0)).ok()?;
+    tcb(slot)
+}
+
+/// Takes the block out of a slot.
+pub fn unmap_tcb(slot: u32) {
+    tcb_array::unmap(slot);
+}
+
+fn current_word() -> *mut u64 {
+    per_cpu::CURRENT as *mut u64
+}
+
+/// Whether there is a current thread.
+pub fn is_started() -> bool {
+    per_cpu::current() != 0
+}
+
+/// The thread that the processor is on.
+#[inline]
+pub fn current() -> ThreadRef {
+    // SAFETY: the per-CPU page holds the address of the current thread's hot line, at the end of its block.
+    ThreadRef::new(unsafe { &*((current_word().read() - Tcb::HOT_OFFSET as u64) as *const Tcb) })
+}
+
+/// Starts the machine on a thread.
+pub fn set_current(thread: ThreadRef) {
+    // SAFETY: see `current`.
+    unsafe { current_word().write(&raw const thread.tcb().hot as u64) };
+}
+
+/// Switches to another thread: address space, and what only some threads have.
+#[inline]
+pub fn switch(_k: &Kernel, from: ThreadRef, to: ThreadRef) {
+    let leaving = from.special.get();
+    if leaving & (special::FPU_LIVE | special::PORTS_LIVE) != 0 {
+        switch_extras_off(from, leaving);
+    }
+    if (leaving | to.special.get()) & special::HAS_FS != 0 {
+        load_fs(to.fs_base.get());
+    }
+    set_current(to);
+    let space = to.hot.space.get();
+    if space != from.hot.space.get() {
+        // SAFETY: a task's top-level table, which has the kernel half.
+        unsafe { instructions::write_cr3(space) };
+    }
+}
+
+#[cold]
+fn switch_extras_off(from: ThreadRef, leaving: u32) {
+    if leaving & special::FPU_LIVE != 0 {
+        fpu::switch_off();
+    }
+    if leaving & special::PORTS_LIVE != 0 {
+        per_cpu::ports_off();
+    }
+    from.set_special(0, special::FPU_LIVE | special::PORTS_LIVE);
+}
+
+/// Loads the FS base.
+pub fn load_fs(base: u64) {
+    const FS_BASE: u32 = 0xc000_0100;
+    // SAFETY: a user address, checked when it was set.
+    unsafe { instructions::wrmsr(FS_BASE, base) };
+}
+
+/// Selectors of user mode in a trap frame.
+pub fn set_user_segments(frame: &Frame) {
+    frame.cs.set(per_cpu::USER_CODE as u64);
+    frame.ss.set(per_cpu::USER_DATA as u64);
+}
 
 /// The caller's frame pointer: where a backtrace starts.
 #[inline(always)]

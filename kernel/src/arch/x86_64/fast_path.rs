@@ -1,0 +1,332 @@
+//! The fast path of ipc: *call* and *reply and wait* between two threads, from one `syscall` to the other's `sysret`.
+//!
+//! **When it applies.** Short forms only (no timeout but 0 and forever, no map item, no window). The partner exists,
+//! has exactly this uid, and waits for the sender: openly in the same clan, or for this thread alone; both are on this
+//! CPU and neither is special (stopped, traced, FPU or ports switched on, FS base, interrupt pending, senders queued
+//! behind a reply). All of that is three compares, since it is folded into the words of
+//! [`Hot`](crate::object::thread::Hot): uid; `accept` against the sender's key; and, for a reply, that the shuttle it
+//! gives back is the one that the partner lent. Whatever fails goes to the slow path with all arguments intact.
+//!
+//! **Registers.** In: `rax` operation and label, `rdx` partner, `rcx` user instruction pointer, `rsp` user stack; eleven
+//! message words in `rdi rsi r8 r9 r10 r12 r13 r14 rbx rbp r15`. Out: the same words and `rax` in the partner, `rdx`
+//! the sender's uid. `r11` and flags come back as 0x202. Scratch: `rcx`, `r11`, and `rsp` itself, which becomes the
+//! partner's control block: no stack is used, and none is needed, since nothing here can fault. NMI, #DB, #DF and
+//! #MC have stacks of their own.
+//!
+//! **Memory.** Two lines of code each way, the hot line of each partner, and the per-CPU line of the
+//! current pointer, which is also TSS.RSP0. No lock, no MSR, no swapgs. Intel SDM volume 2: SYSCALL, SYSRET.
+//!
+//! *If this path accepts, `ipc::ipc` would have done the same*: the guest tests compare them on random programs.
+
+use super::per_cpu::{self, CURRENT, USER_CODE, USER_DATA};
+use crate::layout;
+use crate::object::thread::{Frame, Hot, NEVER, Tcb};
+use abi::call::{FLAGS, IPC_CALL, NULL};
+use abi::uid::SLOT_MASK;
+use core::arch::global_asm;
+use core::mem::{offset_of, size_of};
+
+/// Where a system call without a register to spare puts the user's stack pointer for two instructions.
+const SCRATCH: u64 = per_cpu::FREE;
+
+/// Byte in the per-CPU page that says whether the processor has SMAP, and so the instruction `clac`.
+pub const HAS_SMAP: u64 = per_cpu::FREE + 8;
+
+/// From the array of control blocks to the hot line of slot 0.
+const HOTS: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
+
+unsafe extern "C" {
+    /// Entry of `syscall` with the fast path on.
+    pub fn system_call_entry();
+    /// Entry of `syscall` with the fast path off.
+    pub fn system_call_entry_slow();
+    /// Leaves the kernel with the thread whose hot line this is.
+    pub fn leave_kernel(next: *const Hot) -> !;
+}
+
+global_asm!(
+    r#"
+    .section .fastpath, "ax"
+// The slow exit of the call, in front of it to be within reach of short jumps: with them each path fits two lines.
+    .skip   50
+.Lslow_call:
+    mov     rsp, r11                    // instruction and stack pointer are saved already
+    mov     r11d, {flags}
+    jmp     .Lsave
+
+    .balign 64
+    .globl system_call_entry
+system_call_entry:
+    cmp     eax, {ipc_call}             // call? reply and wait is one above, all else below
+    jne     .Lnot_call
+
+// Call: send to rdx, then wait for rdx alone.
+    mov     r11, [{current}]            // r11 = my hot line
+    mov     [r11 + {rip}], rcx          // where I go on
+    mov     [r11 + {rsp}], rsp
+    mov     esp, edx                    // rsp = hot line of the slot in rdx: one and, one add
+    and     esp, {slot_mask}
+    add     rsp, {hots}
+    cmp     [rsp + {uid}], rdx          // the very thread? (absent slots read as zero)
+    jne     .Lslow_call
+    mov     rcx, [r11 + {open_key}]     // waits openly, same clan, same CPU, neither of us special?
+    cmp     [rsp + {accept}], rcx
+    jne     .Lslow_call
+    mov     rcx, [rsp + {key}]          // from here on nothing can fail
+    mov     [r11 + {accept}], rcx       // I wait for it alone
+    mov     qword ptr [rsp + {accept}], {never}
+    mov     rcx, [r11 + {shuttle}]      // it runs on my shuttle
+    mov     [rsp + {shuttle}], rcx
+    mov     rdx, [r11 + {uid}]          // it learns who I am
+    mov     rcx, [rsp + {space}]
+    cmp     rcx, [r11 + {space}]
+    je      1f
+    mov     cr3, rcx
+1:  mov     [{current}], rsp            // it is the current thread, and its block the stack for exceptions
+    mov     rcx, [rsp + {rip}]
+    mov     rsp, [rsp + {rsp}]
+    mov     r11d, {flags}
+    sysretq
+
+// Reply and wait: send to rdx if it waits for me alone, then wait for anybody.
+    .balign 64
+.Lnot_call:
+    jb      .Lother
+    mov     r11, [{current}]
+    mov     [r11 + {rip}], rcx
+    mov     [r11 + {rsp}], rsp
+    mov     esp, edx
+    and     esp, {slot_mask}
+    add     rsp, {hots}
+    cmp     [rsp + {uid}], rdx
+    jne     .Lslow_reply
+    mov     rcx, [r11 + {key}]          // waits for me alone? (never, while somebody queues to me)
+    cmp     [rsp + {accept}], rcx
+    jne     .Lslow_reply
+    mov     rcx, [r11 + {shuttle}]      // is it the one whose shuttle I carry?
+    cmp     [rsp + {shuttle}], rcx
+    jne     .Lslow_reply
+    mov     rcx, [r11 + {open_key}]     // from here on nothing can fail
+    mov     [r11 + {accept}], rcx       // I wait for anybody
+    mov     qword ptr [rsp + {accept}], {never}
+    mov     rdx, [r11 + {uid}]
+    mov     rcx, [rsp + {space}]
+    cmp     rcx, [r11 + {space}]
+    je      1f
+    mov     cr3, rcx
+1:  mov     [{current}], rsp
+    mov     rcx, [rsp + {rip}]
+    mov     rsp, [rsp + {rsp}]
+    mov     r11d, {flags}
+    sysretq
+.Lslow_reply:
+    mov     rsp, r11
+    mov     r11d, {flags}
+    jmp     .Lsave
+
+// The null call, and all that is not short ipc.
+.Lother:
+    cmp     eax, {null}
+    jne     system_call_entry_slow
+    sysretq
+
+// Everything else: save the registers as a Frame on the thread's own stack, let Rust decide, leave with whom it says.
+    .balign 64
+    .globl system_call_entry_slow
+system_call_entry_slow:
+    mov     [{scratch}], rsp
+    mov     rsp, [{current}]
+    mov     [rsp + {rip}], rcx
+    mov     rcx, [{scratch}]
+    mov     [rsp + {rsp}], rcx
+.Lsave:
+    lea     rsp, [rsp - {trap_part}]
+    push    rcx
+    push    r11
+    push    rax
+    push    rdx
+    push    r15
+    push    rbp
+    push    rbx
+    push    r14
+    push    r13
+    push    r12
+    push    r10
+    push    r9
+    push    r8
+    push    rsi
+    push    rdi
+    mov     qword ptr [rsp + {mode}], {sysret}
+    call    {on_system_call}
+
+// Leave the kernel with the thread whose hot line is in rax.
+leave_rax:
+    lea     rsp, [rax - {frame}]
+    mov     rcx, [rsp + {mode}]
+    test    rcx, rcx
+    jnz     .Ltrapped
+    pop     rdi
+    pop     rsi
+    pop     r8
+    pop     r9
+    pop     r10
+    pop     r12
+    pop     r13
+    pop     r14
+    pop     rbx
+    pop     rbp
+    pop     r15
+    pop     rdx
+    pop     rax
+    pop     r11
+    mov     rcx, [rsp + {from_rcx} + {rip}]
+    mov     rsp, [rsp + {from_rcx} + {rsp}]
+    sysretq
+.Ltrapped:
+    js      .Lnot_yet
+    pop     rdi
+    pop     rsi
+    pop     r8
+    pop     r9
+    pop     r10
+    pop     r12
+    pop     r13
+    pop     r14
+    pop     rbx
+    pop     rbp
+    pop     r15
+    pop     rdx
+    pop     rax
+    pop     r11
+    pop     rcx
+    add     rsp, 16                     // mode and error code
+    iretq
+
+// Idle, or in the middle of a long operation. Interrupts come below the saved frame; their handler does not return here
+// but leaves the kernel anew.
+.Lnot_yet:
+    cmp     cl, {idle_mode}
+    je      .Lidle
+    sti
+    nop
+    cli
+    call    {on_continue}
+    jmp     leave_rax
+.Lidle:
+    sti
+    hlt
+    jmp     .Lidle
+
+    .globl leave_kernel
+leave_kernel:
+    mov     rax, rdi
+    jmp     leave_rax
+
+// Exceptions and interrupts: a stub for each vector completes the processor's frame to a Frame.
+    .section .text.traps, "ax"
+trap_common:
+    push    rcx
+    push    r11
+    push    rax
+    push    rdx
+    push    r15
+    push    rbp
+    push    rbx
+    push    r14
+    push    r13
+    push    r12
+    push    r10
+    push    r9
+    push    r8
+    push    rsi
+    push    rdi
+    cld
+    cmp     byte ptr [{has_smap}], 0
+    je      1f
+    clac
+1:  mov     rdi, rsp
+    call    {on_trap}
+    test    rax, rax
+    jnz     leave_rax
+    pop     rdi                         // back to where it came from, which was the kernel
+    pop     rsi
+    pop     r8
+    pop     r9
+    pop     r10
+    pop     r12
+    pop     r13
+    pop     r14
+    pop     rbx
+    pop     rbp
+    pop     r15
+    pop     rdx
+    pop     rax
+    pop     r11
+    pop     rcx
+    add     rsp, 16
+    iretq
+
+    .altmacro
+    .macro trap_stub vector
+    .balign 16
+trap_stub_\vector:
+    .if (\vector != 8) && (\vector != 10) && (\vector != 11) && (\vector != 12) && (\vector != 13) && (\vector != 14) && (\vector != 17) && (\vector != 21) && (\vector != 29) && (\vector != 30)
+    push    0
+    .endif
+    push    {trap} + \vector
+    jmp     trap_common
+    .endm
+    .set i, 0
+    .rept 256
+    trap_stub %i
+    .set i, i + 1
+    .endr
+
+    .section .rodata.traps, "a"
+    .balign 8
+    .globl TRAP_STUBS
+TRAP_STUBS:
+    .macro trap_entry vector
+    .quad   trap_stub_\vector
+    .endm
+    .set i, 0
+    .rept 256
+    trap_entry %i
+    .set i, i + 1
+    .endr
+    .noaltmacro
+    .text
+    "#,
+    ipc_call = const IPC_CALL as i32,
+    null = const NULL as i32,
+    current = const CURRENT as i64,
+    scratch = const SCRATCH as i64,
+    has_smap = const HAS_SMAP as i64,
+    hots = const HOTS as i64 as i32,
+    slot_mask = const SLOT_MASK as i32,
+    uid = const offset_of!(Hot, uid),
+    accept = const offset_of!(Hot, accept),
+    key = const offset_of!(Hot, key),
+    open_key = const offset_of!(Hot, open_key),
+    rip = const offset_of!(Hot, rip),
+    rsp = const offset_of!(Hot, rsp),
+    space = const offset_of!(Hot, space),
+    shuttle = const offset_of!(Hot, shuttle),
+    never = const NEVER,
+    flags = const FLAGS,
+    frame = const size_of::<Frame>(),
+    mode = const offset_of!(Frame, mode),
+    trap_part = const size_of::<Frame>() - offset_of!(Frame, mode),
+    from_rcx = const size_of::<Frame>() - offset_of!(Frame, rcx),
+    sysret = const Frame::SYSRET,
+    trap = const Frame::TRAP,
+    idle_mode = const Frame::IDLE as u8,
+    on_system_call = sym super::trap::on_system_call,
+    on_continue = sym super::trap::on_continue,
+    on_trap = sym super::trap::on_trap,
+);
+
+const _: () = assert!(offset_of!(Tcb, hot) - offset_of!(Tcb, frame) == size_of::<Frame>());
+const _: () = assert!(CURRENT as i64 as i32 as i64 == CURRENT as i64, "reached by a 32-bit displacement");
+const _: () = assert!(HOTS as i64 as i32 as i64 == HOTS as i64, "added as a 32-bit constant");
+const _: () = assert!(USER_CODE == 0x2b && USER_DATA == 0x23);

@@ -1,0 +1,73 @@
+//! Address spaces in the processor: CR3, tags, and what must be forgotten when a table changes.
+//!
+//! With PCID a task's translations carry its number as tag and survive switches; INVPCID drops those of a space
+//! that is not loaded. Both or neither are used. Tasks with numbers beyond the tags share tag 0, which every load of
+//! CR3 empties. Without tags each load empties everything but the kernel's global pages, so only the loaded space
+//! needs INVLPG. Intel SDM volume 3, 4.10.
+
+use super::cpu::features;
+use super::instructions::{invlpg, write_cr3};
+use super::paging;
+use crate::arch;
+use crate::kernel::Kernel;
+use crate::mem::pool::{Frame, Words};
+use crate::object::TaskRef;
+use core::arch::asm;
+
+const TAGS: u64 = 4096;
+const TAG_MASK: u64 = TAGS - 1;
+const KEEP_TRANSLATIONS: u64 = 1 << 63;
+
+/// Whether spaces are tagged.
+pub fn tagged() -> bool {
+    features().pcid && features().invpcid
+}
+
+/// Gives a new task the kernel half and a tag.
+pub fn init_space(k: &Kernel, task: TaskRef) {
+    let top = task.top.get();
+    let entries = &k.pool.at::<Words>(Frame(top)).0;
+    for (entry, &kernel) in entries[256..].iter().zip(paging::kernel_top()) {
+        entry.set(kernel);
+    }
+    let number = task.id.get().number() as u64;
+    let tag = if tagged() && number < TAGS { number | KEEP_TRANSLATIONS } else { 0 };
+    task.space.set(top | tag);
+    if tag != 0 {
+        // A former task of this number may have left translations.
+        invpcid(1, tag & TAG_MASK, 0);
+    }
+}
+
+/// The task's tables are about to be given back: nothing may be left that leads to them.
+pub fn end_space(task: TaskRef) {
+    flush_space(task);
+}
+
+/// Drops all translations of a task.
+pub fn flush_space(task: TaskRef) {
+    let space = task.space.get();
+    if space & KEEP_TRANSLATIONS != 0 {
+        invpcid(1, space & TAG_MASK, 0);
+    } else if arch::is_started() && arch::current().hot.space.get() == space {
+        // SAFETY: the space that is loaded, without the flag that would keep its translations.
+        unsafe { write_cr3(space) };
+    }
+}
+
+/// Drops the translation of one page of a task.
+#[inline]
+pub fn invalidate(task: TaskRef, address: u64) {
+    let space = task.space.get();
+    if arch::current().hot.space.get() == space {
+        invlpg(address);
+    } else if space & KEEP_TRANSLATIONS != 0 {
+        invpcid(0, space & TAG_MASK, address);
+    }
+}
+
+fn invpcid(kind: u64, tag: u64, address: u64) {
+    let descriptor = [tag, address];
+    // SAFETY: only forgets translations; called only where CPUID offers the instruction (see `tagged`).
+    unsafe { asm!("invpcid {}, [{}]", in(reg) kind, in(reg) &raw const descriptor, options(nostack)) };
+}

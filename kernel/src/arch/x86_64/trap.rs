@@ -1,0 +1,138 @@
+//! From the entry code to the kernel proper and back: system calls, exceptions, interrupts.
+//!
+//! Each function here is called by the assembly of `fast_path.rs` with interrupts off, on the current thread's stack, and
+//! returns the hot line of the thread to leave with. Nothing on that stack survives.
+
+use super::instructions::read_cr2;
+use super::{apic, fpu, kernel, tables};
+use crate::ipc;
+use crate::kernel::Kernel;
+use crate::object::interrupt;
+use crate::object::thread::{Frame, Hot, Tcb, special};
+use crate::sched::Next;
+use crate::{arch, syscall};
+use abi::Rights;
+use core::ptr;
+
+/// Vectors of the processor that need a word of their own.
+mod vector {
+    pub const DEBUG: u8 = 1;
+    pub const NMI: u8 = 2;
+    pub const NO_FPU: u8 = 7;
+    pub const DOUBLE_FAULT: u8 = 8;
+    pub const PROTECTION: u8 = 13;
+    pub const PAGE_FAULT: u8 = 14;
+    pub const MACHINE_CHECK: u8 = 18;
+    pub const EXCEPTIONS: u8 = 32;
+}
+
+fn leave_with(k: &Kernel, next: Next) -> *const Hot {
+    let thread = k.dispatch(next);
+    assert_eq!(thread.canary.get(), Tcb::CANARY, "kernel stack overflow");
+    &raw const thread.tcb().hot
+}
+
+/// A system call that the fast path did not finish.
+pub extern "C" fn on_system_call() -> *const Hot {
+    let k = kernel();
+    syscall::bury(k);
+    leave_with(k, syscall::system_call(k, arch::current()))
+}
+
+/// A busy thread goes on; interrupts have had their moment.
+pub extern "C" fn on_continue() -> *const Hot {
+    let k = kernel();
+    syscall::bury(k);
+    leave_with(k, syscall::continue_operation(k, arch::current()))
+}
+
+/// An exception or interrupt. Null: go back to the interrupted kernel code.
+pub extern "C" fn on_trap(frame: &Frame) -> *const Hot {
+    let k = kernel();
+    let number = frame.mode.get() as u8;
+    let from_user = frame.cs.get() & 3 == 3;
+    match number {
+        // An NMI has no owner yet; the thread goes on. It may have come at any instruction, so nothing is touched.
+        vector::NMI => return ptr::null(),
+        vector::DOUBLE_FAULT | vector::MACHINE_CHECK => fatal(frame, number),
+        // A debug exception that a user's instruction delayed into the kernel: ignored.
+        vector::DEBUG if !from_user => return ptr::null(),
+        vector::DEBUG => adopt(frame),
+        0..vector::EXCEPTIONS if !from_user => fatal(frame, number),
+        _ => {}
+    }
+    syscall::bury(k);
+    let next = match number {
+        0..vector::EXCEPTIONS => exception(k, number),
+        tables::TIMER_VECTOR => {
+            apic::irq_acknowledge();
+            k.on_timer()
+        }
+        tables::LINE_VECTOR..tables::LEGACY_VECTOR => interrupt::fired(k, number - tables::LINE_VECTOR),
+        // What the old controllers could not take back, and spurious interrupts, are not acknowledged.
+        _ => Next::Same,
+    };
+    leave_with(k, next)
+}
+
+/// Copies a frame from an exception stack to where the current thread's frame belongs.
+fn adopt(frame: &Frame) {
+    let to = &raw const arch::current().tcb().frame;
+    // SAFETY: both are frames; the target is the current thread's, and nothing runs on its stack.
+    unsafe { ptr::copy_nonoverlapping(ptr::from_ref(frame).cast::<u64>(), to.cast::<u64>().cast_mut(), size_of::<Frame>() / 8) };
+}
+
+fn exception(k: &Kernel, number: u8) -> Next {
+    let current = arch::current();
+    match number {
+        vector::PAGE_FAULT => {
+            const WRITE: u64 = 1 << 1;
+            const FETCH: u64 = 1 << 4;
+            let error = current.frame.error.get();
+            let rights = match error {
+                error if error & FETCH != 0 => Rights::X,
+                error if error & WRITE != 0 => Rights::W,
+                _ => Rights::R,
+            };
+            ipc::page_fault(k, current, read_cr2(), rights)
+        }
+        vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
+        vector::PROTECTION if ports_on(current) => Next::Same,
+        _ => ipc::raise(k, current, number as u64),
+    }
+}
+
+/// Switches the port bitmap on for a thread whose task has ports and which may have used one. False if it is on.
+fn ports_on(current: crate::object::ThreadRef) -> bool {
+    let task = current.task();
+    if !task.has_ports() || current.special.get() & special::PORTS_LIVE != 0 {
+        return false;
+    }
+    super::per_cpu::ports_on([task.port_bitmap[0].get(), task.port_bitmap[1].get()]);
+    current.set_special(special::PORTS_LIVE, 0);
+    true
+}
+
+fn fatal(frame: &Frame, number: u8) -> ! {
+    let names = ["rdi", "rsi", "r8", "r9", "r10", "r12", "r13", "r14", "rbx", "rbp", "r15"];
+    let mut registers = [("", 0); 20];
+    for (slot, (name, word)) in registers.iter_mut().zip(names.iter().zip(&frame.w)) {
+        *slot = (name, word.get());
+    }
+    let others = [
+        ("rdx", &frame.rdx),
+        ("rax", &frame.rax),
+        ("r11", &frame.r11),
+        ("rcx", &frame.rcx),
+        ("error", &frame.error),
+        ("rip", &frame.rip),
+        ("cs", &frame.cs),
+        ("rflags", &frame.rflags),
+        ("rsp", &frame.rsp),
+    ];
+    for (slot, (name, word)) in registers[names.len()..].iter_mut().zip(others) {
+        *slot = (name, word.get());
+    }
+    let what = format_args!("exception {number} in the kernel");
+    crate::panic::fatal(&registers, frame.rip.get(), frame.w[Frame::RBP].get(), what)
+}
