@@ -56,8 +56,9 @@ fn exchange(client: &mut Agent, server: &mut Agent) -> Outcome {
 }
 
 pub fn words_and_label_between_tasks() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
-    exchange(&mut client, &mut server)
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
+    exchange(client, server)
 }
 
 pub fn words_and_label_within_a_task() -> Outcome {
@@ -77,7 +78,8 @@ pub fn words_and_label_across_the_clan_border() -> Outcome {
 
 /// General and short forms meet: eight words cross, the other three are 0 on the general side.
 pub fn general_form_meets_short_form() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     server.block(Frame::receive(Uid::ANY, Timeout::NEVER))?;
     client.block(Frame::call(server.uid, 5, WORDS))?;
     let got = server.wait()?;
@@ -103,7 +105,8 @@ pub fn general_form_meets_short_form() -> Outcome {
 }
 
 pub fn plain_send_is_no_request() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
     let got = client.run(Frame::send(server.uid, Timeout::ZERO).label(3))?;
     check_eq!(got.rax, 0);
@@ -115,12 +118,13 @@ pub fn plain_send_is_no_request() -> Outcome {
 }
 
 pub fn closed_receive_takes_only_its_partner() -> Outcome {
-    let Pair { mut client, mut server, near, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, near, .. } = &mut pair;
     let mut other = near.agent()?;
     server.block(Frame::receive(client.uid, Timeout::NEVER))?;
     other.block(Frame::send(server.uid, Timeout::NEVER).label(1))?;
     check!(!server.is_done(), "a closed receive took a message from somebody else");
-    let got = other_is_refused(&mut client, &server)?;
+    let got = other_is_refused(client, server)?;
     check_eq!(got.rax, 0);
     let got = server.wait()?;
     check_eq!(got.sender(), client.uid);
@@ -146,7 +150,8 @@ fn other_is_refused(client: &mut Agent, server: &Agent) -> Outcome<Frame> {
 }
 
 pub fn send_timeouts() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     let got = client.run(Frame::send(server.uid, Timeout::ZERO))?;
     check_eq!(got.error(), Some(Error::SendTimeout));
     let before = sys::clock();
@@ -166,7 +171,8 @@ pub fn send_timeouts() -> Outcome {
 }
 
 pub fn receive_timeouts() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     for from in [Uid::ANY, client.uid, server.uid] {
         let got = server.run(Frame::receive(from, Timeout::ZERO))?;
         check_eq!(got.error(), Some(Error::ReceiveTimeout));
@@ -244,7 +250,8 @@ pub fn senders_are_served_first_come_first_served() -> Outcome {
 }
 
 pub fn reply_to_nobody_is_dropped() -> Outcome {
-    let Pair { mut client, mut server, near, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, near, .. } = &mut pair;
     let mut other = near.agent()?;
     // The client does not wait at all.
     server.block(Frame::reply_wait(client.uid, 0, WORDS))?;
@@ -263,7 +270,8 @@ pub fn reply_to_nobody_is_dropped() -> Outcome {
 }
 
 pub fn call_chain() -> Outcome {
-    let Pair { client: mut a, server: mut b, near, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client: a, server: b, near, .. } = &mut pair;
     let mut c = near.agent()?;
     b.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
     c.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
@@ -284,7 +292,8 @@ pub fn call_chain() -> Outcome {
 }
 
 pub fn answers_out_of_order() -> Outcome {
-    let Pair { client: mut a, mut server, near, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client: a, server, near, .. } = &mut pair;
     let mut b = near.agent()?;
     for _ in 0..3 {
         server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
@@ -310,7 +319,8 @@ pub fn answers_out_of_order() -> Outcome {
 }
 
 pub fn abort_in_each_phase() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     let forms = [
         Frame::send(server.uid, Timeout::NEVER),
         Frame::send(server.uid, Timeout::from_us(60_000_000)),
@@ -392,7 +402,8 @@ pub fn partner_ends_in_each_phase() -> Outcome {
 }
 
 pub fn sender_ends_in_the_queue() -> Outcome {
-    let Pair { mut server, near, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { server, near, .. } = &mut pair;
     let mut first = near.agent()?;
     let mut second = near.agent()?;
     first.block(Frame::send(server.uid, Timeout::NEVER).label(1))?;
@@ -406,7 +417,8 @@ pub fn sender_ends_in_the_queue() -> Outcome {
 }
 
 pub fn stale_uid_is_an_error() -> Outcome {
-    let Pair { mut client, near, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, near, .. } = &mut pair;
     let mut old = near.agent()?.uid;
     for _ in 0..40 {
         // The same slot will be used again sooner or later; the uid never.
@@ -447,7 +459,8 @@ fn forged(client: &mut Agent, server: &Agent, uid: Uid) -> Outcome {
 }
 
 pub fn forged_uids_reach_nobody() -> Outcome {
-    let Pair { mut client, mut server, near, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, near, .. } = &mut pair;
     // A few neighbours, so that flipped slots may hit somebody.
     let _neighbours = [near.agent()?, near.agent()?, near.agent()?];
     server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
@@ -456,7 +469,7 @@ pub fn forged_uids_reach_nobody() -> Outcome {
         if sys::thread_info(uid).is_ok() {
             continue; // Not forged: a neighbour's.
         }
-        forged(&mut client, &server, uid)?;
+        forged(client, server, uid)?;
     }
     let mut random = Random::new(11);
     for _ in 0..200 {
@@ -469,19 +482,20 @@ pub fn forged_uids_reach_nobody() -> Outcome {
         ];
         for uid in uids {
             if uid != server.uid && uid.as_interrupt().is_none() && sys::thread_info(uid).is_err() {
-                forged(&mut client, &server, uid)?;
+                forged(client, server, uid)?;
             }
         }
     }
     for uid in [Uid(u64::MAX - 1), Uid(1 << 63), Uid(0xf), Uid(2), Uid(0xffff_ffff_c000_0000)] {
-        forged(&mut client, &server, uid)?;
+        forged(client, server, uid)?;
     }
     Ok(())
 }
 
 /// Nil, "anybody" and oneself as destinations.
 pub fn odd_destinations() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
     check_eq!(client.run(Frame::call(Uid::NIL, 0, WORDS))?.error(), Some(Error::NoSuch));
     check_eq!(client.run(Frame::call(Uid::ANY, 0, WORDS))?.error(), Some(Error::NoSuch));
@@ -505,7 +519,8 @@ pub fn odd_destinations() -> Outcome {
 }
 
 pub fn foreign_interrupts_are_denied() -> Outcome {
-    let Pair { mut client, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, .. } = &mut pair;
     for line in [0, 1, 4, 8, 191, 192, 255] {
         let got = client.run(Frame::receive(Uid::interrupt(line), Timeout::ZERO))?;
         check!(got.error() == Some(Error::Denied) || got.error() == Some(Error::NoSuch), "{:?}", got.error());
@@ -521,7 +536,8 @@ pub fn foreign_interrupts_are_denied() -> Outcome {
 }
 
 pub fn reserved_bits_are_refused() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
     for bit in 9..31 {
         let mut frame = Frame::send(server.uid, Timeout::ZERO);
@@ -538,7 +554,8 @@ pub fn reserved_bits_are_refused() -> Outcome {
 
 /// The flags come back plain, whatever they were; DF and AC above all.
 pub fn flags_come_back_plain() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     let awkward = PLAIN_FLAGS | 0x400 | 1 << 18 | 1 << 21 | 0x4000 | 0x8d5;
     server.block(Frame { flags: awkward, ..Frame::reply_wait(Uid::NIL, 0, [0; 11]) })?;
     for form in [
@@ -568,7 +585,8 @@ fn is_kernels(value: u64) -> bool {
 
 /// No register ever holds an address of the kernel, or anything that is neither an argument nor a result.
 pub fn registers_leak_nothing() -> Outcome {
-    let Pair { mut client, mut server, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
     let mut frames = [
         Frame::receive(Uid::ANY, Timeout::ZERO),
         Frame::receive(Uid::ANY, Timeout::from_us(200)),
@@ -662,7 +680,8 @@ pub fn many_round_trips() -> Outcome {
 
 /// The general form with everything at once: reply, then receive from one only, then time out.
 pub fn reply_then_closed_receive_times_out() -> Outcome {
-    let Pair { mut client, mut server, far, .. } = pair()?;
+    let mut pair = pair()?;
+    let Pair { client, server, far, .. } = &mut pair;
     let other = far.agent()?;
     server.block(Frame::receive(Uid::ANY, Timeout::NEVER))?;
     client.block(Frame::call(server.uid, 0, WORDS))?;
