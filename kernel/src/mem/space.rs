@@ -389,6 +389,7 @@ pub fn flush(
             },
             _ => match small_place(&k.pool, task, space, *at, false) {
                 Some(place) => place.slot,
+                None if space == Space::Interrupt || task.ports.get() == 0 => break,
                 None => {
                     *at = (*at | 511) + 1;
                     continue;

@@ -10,7 +10,7 @@ use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::{arch, param};
 use abi::call::{PRIORITIES, task_op as op};
-use abi::{Error, Fpage, Rights, TaskId};
+use abi::{Error, Fpage, TaskId};
 
 /// Frames that a task needs for itself: its own and its top-level table.
 const TASK_FRAMES: u32 = 2;
@@ -155,20 +155,29 @@ fn take_apart(k: &Kernel, task: TaskRef) -> bool {
         end_thread_step(k, thread, None);
         return false;
     }
-    let mut budget = param::PREEMPTION_PAGES;
-    let mut at = task.cursor.get();
-    let everything = Fpage::WHOLE.with_rights(Rights::RWX);
-    let rest = space::flush(k, task, everything, true, &mut at, &mut 0, &mut budget);
-    task.cursor.set(at);
-    if rest.is_err() {
+    if task.cursor.get() < EVERYTHING_END {
+        empty(k, task);
         return false;
     }
-    for small in [Fpage::ports(0, 16), Fpage::interrupts()] {
-        if space::flush(k, task, small, true, &mut 0, &mut 0, &mut budget).is_err() {
-            return false;
-        }
-    }
     table::release(&k.pool, task, param::PREEMPTION_PAGES)
+}
+
+/// A task's three spaces one behind the other, for the cursor that walks through them.
+const PORTS_AT: u64 = 1 << Fpage::WHOLE_LOG2;
+const LINES_AT: u64 = PORTS_AT + (1 << 16);
+const EVERYTHING_END: u64 = LINES_AT + (1 << 8);
+
+/// Takes one budget of pages, ports or lines from a task and from everyone who got them from it.
+fn empty(k: &Kernel, task: TaskRef) {
+    let cursor = task.cursor.get();
+    let (page, start, end) = match cursor {
+        0..PORTS_AT => (Fpage::WHOLE, 0, PORTS_AT),
+        PORTS_AT..LINES_AT => (Fpage::ports(0, 16), PORTS_AT, LINES_AT),
+        _ => (Fpage::interrupts(), LINES_AT, EVERYTHING_END),
+    };
+    let (mut at, mut budget) = (cursor - start, param::PREEMPTION_PAGES);
+    let rest = space::flush(k, task, page, true, &mut at, &mut 0, &mut budget);
+    task.cursor.set(if rest.is_ok() { end } else { start + at });
 }
 
 /// Gives back what is left of a task, and its quota to its chief.
