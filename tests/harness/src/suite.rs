@@ -4,14 +4,14 @@
 //! `SUITE-END ran=N failed=M`. Besides, it can run a random program from a seed and print what came of it in lines
 //! that start with `TRANSCRIPT `; they must be the same with the fast path on and off.
 
-use crate::world::{LIMIT, Verdict, World, boot, failed};
+use crate::world::{Verdict, World, boot, failed};
 use libtest_mimic::{Failed, Trial};
 use std::thread;
 use std::time::Duration;
 use xtask::guest::End;
 
-/// Longest time for the suite with the large counts.
-const FULL_LIMIT: Duration = Duration::from_secs(3600);
+/// Longest time for the suite, ordinarily and with the large counts.
+const SUITE_LIMITS: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(3600)];
 
 /// Seeds of the random programs, ordinarily and with the large counts, and the steps of each program.
 const SEEDS: [u64; 2] = [2, 20];
@@ -37,7 +37,7 @@ pub fn transcripts(world: &'static World) -> Vec<Trial> {
 fn same_transcript(world: &World, seed: u64, steps: u64) -> Verdict {
     let transcript = |variant| -> Result<Vec<String>, Failed> {
         let options = format!("init=suite args=transcript,steps={steps} seed={seed} fastpath={variant}");
-        let (end, text) = boot(&world.machine().with(&options), LIMIT)?;
+        let (end, text) = boot(&world.machine().with(&options), SUITE_LIMITS[0])?;
         let lines: Vec<String> =
             text.lines().filter(|line| line.starts_with("TRANSCRIPT ")).map(String::from).collect();
         if end != End::Orderly(0) || lines.is_empty() {
@@ -90,7 +90,7 @@ fn words_for_guest(filter: &str) -> Option<String> {
 fn run(world: &World, variant: &'static str, words: &str) -> Report {
     let full = if world.full { "full," } else { "" };
     let machine = world.machine().with(&format!("init=suite args={full}{words} fastpath={variant}"));
-    let limit = if world.full { FULL_LIMIT } else { LIMIT };
+    let limit = SUITE_LIMITS[usize::from(world.full)];
     Report { variant, outcome: boot(&machine, limit).map_err(|error| error.message) }
 }
 

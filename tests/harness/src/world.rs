@@ -14,8 +14,8 @@ use xtask::guest::{End, Guest};
 use xtask::machine::Machine;
 use xtask::{Context, paths};
 
-/// Longest time for a machine that does little. Generous, for slow and busy hosts.
-pub const LIMIT: Duration = Duration::from_secs(300);
+/// Longest time for a machine that does little, a hundred times what it takes. Generous, for slow and busy hosts.
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// What a trial says: nothing, or why it failed.
 pub type Verdict = Result<(), Failed>;
@@ -115,8 +115,9 @@ impl Reply {
     }
 }
 
-/// Runs a command to its end.
-pub fn run(mut command: Command, input: &[u8]) -> xtask::Result<Reply> {
+/// Runs a command to its end, or to [`LIMIT`]: then its exit code is 124.
+pub fn run(command: Command, input: &[u8]) -> xtask::Result<Reply> {
+    let mut command = limited(&command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = xtask::interrupt::spawn(&mut command)?;
     let typed = input.to_vec();
@@ -126,6 +127,20 @@ pub fn run(mut command: Command, input: &[u8]) -> xtask::Result<Reply> {
     let output = child.wait_with_output().context(|| "wait for a command".into())?;
     let _ = typist.join();
     Ok(reply(&output))
+}
+
+/// The same command under a time limit. The path is absolute because a trial may have its own PATH.
+fn limited(command: &Command) -> Command {
+    let mut limited = Command::new("/usr/bin/timeout");
+    limited.arg("--kill-after=10").arg(LIMIT.as_secs().to_string());
+    limited.arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(key, value),
+            None => limited.env_remove(key),
+        };
+    }
+    limited
 }
 
 fn reply(output: &Output) -> Reply {
