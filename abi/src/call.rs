@@ -19,7 +19,9 @@
 //! The two short forms are what a client and a server do all day (row P1): *call* sends to `rdx` and waits
 //! for the answer of that thread alone; *reply and wait* sends to `rdx` if that thread is waiting for it, and
 //! then waits for anybody. A reply never blocks: if the destination does not wait, the message is dropped.
-//! *Call* waits forever in both phases. Neither can carry a map item or accept one.
+//! *Call* waits forever in both phases. Neither can carry a map item or accept one. w8 … w10 arrive if the sender used
+//! a short form, whatever form the receiver used; otherwise the receiver finds 0 there. After an error all message
+//! registers are 0.
 //!
 //! With [`IPC_MAP`] the general form also sends a map item: w6 is the flexpage with the rights to give (and
 //! [`Rights::GRANT`](crate::Rights)), w7 the hot spot, which selects the place in the larger of flexpage and

@@ -429,12 +429,12 @@ pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
 }
 
 /// A thread in the queue of one that ends, out of the queue already.
-pub fn partner_died(k: &Kernel, sender: ThreadRef, error: Error) {
+pub fn partner_died(k: &Kernel, sender: ThreadRef) {
     k.wheel.remove(sender);
     if sender.errand.get() != Errand::Ipc {
         return fault::unanswered(k, sender);
     }
-    set_error(sender, error);
+    set_error(sender, Error::PartnerDied);
     sender.set_ready();
     k.wake(sender);
 }

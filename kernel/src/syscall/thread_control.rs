@@ -296,7 +296,7 @@ pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>
         let Some(sender) = thread.senders.first() else { break };
         thread.senders.remove(sender);
         sender.state.set(State::Ready);
-        ipc::partner_died(k, sender, Error::NoSuch);
+        ipc::partner_died(k, sender);
     }
     if !thread.senders.is_empty() || !wake_waiters(k, thread) {
         return false;

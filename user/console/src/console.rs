@@ -1,8 +1,11 @@
 //! Buffers and queues between clients and device.
 //!
 //! Output is taken in the order of the requests, except that a client in the middle of a line goes on first, so that
-//! lines of several programs do not mix. When the input buffer is full the device is not read any further, and the
-//! sender on the other side of the line has to wait.
+//! lines of several programs do not mix.
+//!
+//! Input is not read ahead: it stays in the device, and with the sender on the other side of the line, until a client
+//! wants it. So a sender that is faster than the programs has to wait, and what nobody has read yet outlives a crash
+//! of this server.
 
 use crate::uart::Uart;
 use alloc::collections::VecDeque;
@@ -14,7 +17,6 @@ use rt::sys::{Message, Timeout, Uid};
 use rt::{server, time};
 
 const OUTPUT_LEN_MAX: usize = 4096;
-const INPUT_LEN_MAX: usize = 4096;
 
 /// Clients of one kind that can wait at the same time.
 const QUEUE_LEN_MAX: usize = 128;
@@ -30,7 +32,8 @@ const POLL_US: u64 = 20_000;
 pub struct Console {
     uart: Uart,
     output: VecDeque<u8>,
-    input: VecDeque<u8>,
+    /// Read for a client that went away before it got it; at most one message.
+    input: Vec<u8>,
     writers: VecDeque<Writer>,
     readers: VecDeque<Reader>,
     drainers: Vec<Uid>,
@@ -57,7 +60,7 @@ impl Console {
         Console {
             uart,
             output: VecDeque::with_capacity(OUTPUT_LEN_MAX),
-            input: VecDeque::with_capacity(INPUT_LEN_MAX),
+            input: Vec::new(),
             writers: VecDeque::new(),
             readers: VecDeque::new(),
             drainers: Vec::new(),
@@ -103,15 +106,14 @@ impl Console {
     /// Does all that can be done; returns how long to wait for the next event.
     pub fn work(&mut self) -> Timeout {
         loop {
-            self.receive();
+            self.answer_readers();
             self.admit_writers();
             self.send();
-            self.uart.enable(self.input.len() < INPUT_LEN_MAX, !self.output.is_empty());
+            self.uart.enable(!self.readers.is_empty(), !self.output.is_empty());
             if !self.uart.is_pending() {
                 break;
             }
         }
-        self.answer_readers();
         if self.output.is_empty() {
             for drainer in self.drainers.drain(..) {
                 let _ = server::reply(drainer, &Status::Ok.into());
@@ -121,14 +123,6 @@ impl Console {
             Timeout::NEVER
         } else {
             Timeout::from_us(POLL_US)
-        }
-    }
-
-    fn receive(&mut self) {
-        while self.input.len() < INPUT_LEN_MAX
-            && let Some(byte) = self.uart.receive()
-        {
-            self.input.push_back(byte);
         }
     }
 
@@ -168,11 +162,17 @@ impl Console {
     }
 
     fn answer_readers(&mut self) {
-        while !self.input.is_empty()
-            && let Some(Reader { client, len_max }) = self.readers.pop_front()
-        {
-            let len = len_max.min(self.input.len());
-            let (text, _) = Text::take(&self.input.make_contiguous()[..len]);
+        while let Some(&Reader { client, len_max }) = self.readers.front() {
+            while self.input.len() < len_max
+                && let Some(byte) = self.uart.receive()
+            {
+                self.input.push(byte);
+            }
+            if self.input.is_empty() {
+                return;
+            }
+            self.readers.pop_front();
+            let (text, _) = Text::take(&self.input[..len_max.min(self.input.len())]);
             let reply: Reply = input(&text);
             // Input that a dead client did not get is the next one's.
             if server::reply(client, &reply).is_ok() {

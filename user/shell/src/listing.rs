@@ -48,10 +48,11 @@ fn print_thread(task: &TaskEntry, thread: &ThreadEntry, is_first: bool) {
     let state = STATES.get(thread.state as usize).unwrap_or(&"?");
     let uid = format!("{:?}", thread.uid);
     let cpu = format!("{}.{:03}", thread.cpu_ns / 1_000_000, thread.cpu_ns / 1000 % 1000);
-    println!(
+    let line = format!(
         "{number:>5}  {name:<16} {uid:>8}  {state:<9} {:>4} {cpu:>12} {:>7} {pages:>7}  {kernel}",
         thread.priority, thread.faults
     );
+    println!("{}", line.trim_end());
 }
 
 /// The command `mem`.
