@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::kprintln;
 use crate::layout;
 use crate::mem::pool::Pool;
-use crate::mem::space::SIGMA0_PROGRAM;
+use crate::mem::space::{self, SIGMA0_PROGRAM};
 use crate::mem::table;
 use crate::object::thread::Frame;
 use crate::object::{TaskRef, ThreadRef};
@@ -40,6 +40,7 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     let idle = make_idle(k);
     let sigma0 = boot_task(k);
     sigma0.is_sigma0.set(true);
+    space::ensure_bitmap(&k.pool, sigma0).expect("σ0 has memory for its port bitmap");
     let mut memory = boot.memory.clone();
     let program = match Program::find(boot, &mut memory) {
         Ok(program) => program,

@@ -8,11 +8,14 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use rt::frames::Upstream;
+use rt::frames::{Pool, Upstream};
 use rt::pager::{Manager, archive};
 use rt::start::Hooks;
 
 rt::entry!(main);
+
+/// Log2 of the memory that it asks for at a time: often enough for a program, and one last-level page table.
+const CHUNK_LOG2: u32 = 21;
 
 /// How long a line of output may take, in µs.
 const PATIENCE_US: u64 = 100_000;
@@ -23,7 +26,8 @@ fn main() -> i32 {
     rt::set_hooks(&HOOKS);
     let upstream = rt::own_pager();
     let Ok(archive) = archive(upstream) else { return 1 };
-    let mut manager = Manager::new(rt::home(), false, archive, Upstream(upstream));
+    let pool = Pool::new(Upstream(upstream), CHUNK_LOG2);
+    let mut manager = Manager::new(rt::home(), false, archive, pool);
     rt::server::serve(|message| Some(manager.answer(message)))
 }
 

@@ -5,17 +5,21 @@
 
 use rt::api::wire::{interface, interface_of};
 use rt::api::{Failure, Reply, Status, console};
-use rt::frames::Upstream;
+use rt::frames::{Pool, Upstream};
 use rt::pager::{Archive, Manager};
 use rt::sys::{Kind, Message, Uid};
 
 /// Its priority: above all whom it serves.
 const PRIORITY: u8 = 61;
 
+/// Log2 of the memory that it asks for at a time, for the few pages of `mm` itself.
+const CHUNK_LOG2: u32 = 16;
+
 /// Starts it; `main` is the thread that may register tasks.
 pub fn start(main: Uid, archive: Archive) -> rt::api::Result<Uid> {
     let body = move || -> () {
-        let mut manager = Manager::new(main, true, archive, Upstream(rt::home()));
+        let pool = Pool::new(Upstream(rt::home()), CHUNK_LOG2);
+        let mut manager = Manager::new(main, true, archive, pool);
         rt::server::serve(|message| Some(answer(&mut manager, message)))
     };
     let handle = rt::thread::spawn(PRIORITY, body).map_err(Failure::Kernel)?;

@@ -126,23 +126,21 @@ impl Shared {
 pub struct Pool<S> {
     /// Where blocks come from.
     pub supply: S,
+    chunk_log2: u32,
     free: Vec<Frame>,
     total: u64,
 }
 
-/// Log2 of the blocks that a pool asks for first, and falls back from if there is none.
-const CHUNK_LOG2: u32 = 21;
-
 impl<S: Supply> Pool<S> {
-    /// An empty pool.
-    pub const fn new(supply: S) -> Pool<S> {
-        Pool { supply, free: Vec::new(), total: 0 }
+    /// An empty pool that asks for `1 << chunk_log2` bytes at a time, and for less if there is no such block.
+    pub const fn new(supply: S, chunk_log2: u32) -> Pool<S> {
+        Pool { supply, chunk_log2, free: Vec::new(), total: 0 }
     }
 
     /// A frame, if there is one left anywhere.
     pub fn take(&mut self) -> Option<Frame> {
         if self.free.is_empty() {
-            let block = (FRAME_LOG2..=CHUNK_LOG2).rev().find_map(|log2| self.supply.block(log2))?;
+            let block = (FRAME_LOG2..=self.chunk_log2).rev().find_map(|log2| self.supply.block(log2))?;
             self.free.extend(block.into_frames());
             self.total += self.free.len() as u64;
         }

@@ -150,8 +150,8 @@ pub struct Manager<S> {
 
 impl<S: Supply> Manager<S> {
     /// A manager without tasks.
-    pub fn new(authority: Uid, is_stacked: bool, archive: Archive, supply: S) -> Manager<S> {
-        Manager { authority, is_stacked, archive, pool: Pool::new(supply), spaces: BTreeMap::new() }
+    pub fn new(authority: Uid, is_stacked: bool, archive: Archive, pool: Pool<S>) -> Manager<S> {
+        Manager { authority, is_stacked, archive, pool, spaces: BTreeMap::new() }
     }
 
     /// The answer to a message.

@@ -31,6 +31,9 @@ const ROOT: &str = "root";
 /// The highest priority there is; σ0 runs on it.
 const PRIORITY_MAX: u8 = (PRIORITIES - 1) as u8;
 
+/// Log2 of the pieces of free memory that are set apart for `root`'s own pages.
+const CHUNK_LOG2: u32 = 16;
+
 /// Kernel memory that σ0 keeps for itself, in frames: for its own tables and threads, and for each 2 MiB of memory
 /// that it hands on (page table, its shadow, mapping nodes).
 const FRAMES_KEPT: u64 = 64;
@@ -60,7 +63,7 @@ fn start_root(boot: Boot) -> Result<Server, &'static str> {
     let line = &info.command_line[..(info.command_line_len as usize).min(info.command_line.len())];
     let task = create_task(&memory).map_err(|_| "no kernel memory for the task root")?;
     let total = memory.total;
-    let server = Server { info, line, task, shown, space, pool: Pool::new(memory), total };
+    let server = Server { info, line, task, shown, space, pool: Pool::new(memory, CHUNK_LOG2), total };
     let me = sys::myself();
     let priority = PRIORITY_MAX - 1;
     let first = First { priority, pager: me, handler: me, entry, argument: line.len() as u64 };
