@@ -15,7 +15,7 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Operation, special};
 use crate::sched::Next;
 use crate::{arch, ipc, param};
-use abi::call::{FLAGS, FLUSH_SELF, IPC_CALL};
+use abi::call::{FLAGS, FLUSH_SELF, IPC_CALL, NULL};
 use abi::{Call, Error, Fpage, Rights, Uid};
 
 const IPC: u32 = Call::Ipc as u32;
@@ -33,6 +33,9 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     }
     if eax >= IPC_CALL {
         return ipc::ipc(k, current);
+    }
+    if eax == NULL {
+        return Next::Same;
     }
     let operation = eax >> 8 & 0xff;
     match eax & (1 << 31 | 0xff) {
