@@ -422,8 +422,8 @@ pub fn receiver_without_quota_gets_a_part() -> Outcome {
     agent.peek(0)?; // Brings in what the agent itself needs.
     fill_all(0..1024, 3000);
     let used = sys::task_info(child.0)?.used;
-    let mine = sys::task_info(sys::TaskId::NIL)?.used;
     sys::task_set_quota(child.0, used + 4)?;
+    let mine = sys::task_info(sys::TaskId::NIL)?.used;
     agent.block(Frame::receive(sys::myself(), Timeout::NEVER).window(Fpage::WHOLE))?;
     let item = (Fpage::memory(page(0), 22, Rights::RW), WINDOW);
     sys::send_item(agent.uid, 0, [0; 8], item, Timeout::ZERO)?;

@@ -7,7 +7,7 @@
 
 use crate::kit::{Agent, Child, Frame, Outcome, Random, guarded, image, pager};
 use crate::{check, check_eq};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use sys::abi::call::{
     Call, FLUSH_SELF, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, NULL, task_op, thread_op, timeouts,
 };
@@ -22,7 +22,6 @@ static KNOWN: [AtomicU64; 32] = [const { AtomicU64::new(0) }; 32];
 /// Calls made so far, by each player.
 static MADE: [AtomicU64; PLAYERS] = [const { AtomicU64::new(0) }; PLAYERS];
 static SEED: AtomicU64 = AtomicU64::new(1);
-static STOP: AtomicBool = AtomicBool::new(false);
 // `suite_end` ends its own thread.
 unsafe extern "C" {
     fn suite_end();
@@ -221,7 +220,7 @@ extern "C" fn play(argument: u64) -> u64 {
     let made = &MADE[player];
     let seed = SEED.load(Ordering::Relaxed) ^ (player as u64) << 56 ^ made.load(Ordering::Relaxed) << 20;
     let mut it = Player { random: Random::new(seed) };
-    while !STOP.load(Ordering::Relaxed) {
+    loop {
         let mut frame = it.frame();
         let creates = frame.rax as u32 & 0xffff == Call::ThreadControl as u32 & 0xffff
             || frame.rax as u32 & 0xffff == Call::TaskControl as u32 & 0xffff;
@@ -232,73 +231,92 @@ extern "C" fn play(argument: u64) -> u64 {
             it.learn(frame.rdi);
         }
     }
-    0
 }
 
 fn made() -> u64 {
     MADE.iter().map(|made| made.load(Ordering::Relaxed)).sum()
 }
 
-/// Watches the players until they made `calls` calls: ends what waits for ever, replaces who is gone.
-fn supervise(calls: u64, seed: u64) -> Outcome {
-    let priority = pager::priority() - 1;
-    let tasks = [Child(sys::task_create(48, priority)?), Child(sys::task_create(24, priority)?)];
-    let start = |index: usize| -> Outcome<Agent> {
-        let mut agent = Agent::with_priority(tasks[index / 3 % 2].0, priority)?;
+/// The players and their tasks.
+struct Troupe {
+    players: [Agent; PLAYERS],
+    /// After the players: they end first.
+    tasks: [Child; 2],
+}
+
+impl Troupe {
+    fn new() -> Outcome<Troupe> {
+        let priority = pager::priority() - 1;
+        let tasks = [Child(sys::task_create(48, priority)?), Child(sys::task_create(24, priority)?)];
+        let fixed = [pager::uid().0, sys::myself().0, tasks[0].0.0, tasks[1].0.0];
+        for (known, value) in KNOWN[4..].iter().zip(fixed) {
+            known.store(value, Ordering::Relaxed);
+        }
+        let player = |index| Troupe::player(&tasks, index);
+        Ok(Troupe { players: [player(0)?, player(1)?, player(2)?, player(3)?], tasks })
+    }
+
+    fn player(tasks: &[Child; 2], index: usize) -> Outcome<Agent> {
+        let mut agent = Agent::with_priority(tasks[index / 3].0, pager::priority() - 1)?;
         KNOWN[index].store(agent.uid.0, Ordering::Relaxed);
         agent.start_apply(play, index as u64 | (agent.mailbox_index() as u64) << 8);
         Ok(agent)
-    };
+    }
+
+    /// Puts another player in the place of one that is gone or stuck. False if its task cannot pay for it.
+    fn replace(&mut self, index: usize) -> bool {
+        let _ = sys::thread_destroy(self.players[index].uid);
+        let Ok(player) = Troupe::player(&self.tasks, index) else { return false };
+        self.players[index] = player;
+        true
+    }
+}
+
+/// Watches the players until they made `calls` calls: ends what waits for ever, replaces who is gone.
+fn supervise(calls: u64, seed: u64) -> Outcome {
     SEED.store(seed, Ordering::Relaxed);
-    STOP.store(false, Ordering::Relaxed);
     MADE.iter().for_each(|made| made.store(0, Ordering::Relaxed));
-    let fixed = [pager::uid().0, sys::myself().0, tasks[0].0.0, tasks[1].0.0];
-    for (known, value) in KNOWN[4..].iter().zip(fixed) {
-        known.store(value, Ordering::Relaxed);
-    }
-    let mut players: [Option<Agent>; PLAYERS] = [const { None }; PLAYERS];
-    for (index, player) in players.iter_mut().enumerate() {
-        *player = Some(start(index)?);
-    }
+    let mut troupe = Troupe::new()?;
     let mut before = [0; PLAYERS];
     let mut still = [0; PLAYERS];
-    let mut total = 0;
     while made() < calls {
         sys::sleep_us(1000)?;
-        crate::kit::progress();
-        for (index, player) in players.iter_mut().enumerate() {
+        for index in 0..PLAYERS {
             let now = MADE[index].load(Ordering::Relaxed);
             still[index] = if now == before[index] { still[index] + 1 } else { 0 };
             before[index] = now;
-            if still[index] == 0 {
+            let agent = &troupe.players[index];
+            let replace = match (still[index], agent.info().map(|info| info.state)) {
+                (0, _) => false,
+                (_, Err(_)) => true,
+                (1..4, Ok(2 | 3)) => {
+                    let _ = sys::thread_abort(agent.uid);
+                    false
+                }
+                (1..4, Ok(5)) => {
+                    let _ = sys::thread_resume(agent.uid);
+                    false
+                }
+                // They make each other unimportant, too.
+                (1..50, Ok(1 | 6)) | (1..4, Ok(_)) => false,
+                _ => true,
+            };
+            if !replace {
                 continue;
             }
-            let Some(agent) = player else { continue };
-            let state = agent.info().map(|info| info.state);
-            match state {
-                Ok(2 | 3) if still[index] < 4 => drop(sys::thread_abort(agent.uid)),
-                Ok(5) if still[index] < 4 => drop(sys::thread_resume(agent.uid)),
-                Ok(1 | 6) => {}
-                Ok(_) if still[index] < 4 => {}
-                _ => {
-                    *player = None; // Its mailbox is free for the next.
-                    *player = Some(start(index)?);
-                    still[index] = 0;
-                }
-            }
-            // All of the players may have been ended or made unimportant by each other, but not for long.
-            if still[index] > 50 {
-                *player = None;
-                *player = Some(start(index)?);
-                still[index] = 0;
+            still[index] = 0;
+            if !troupe.replace(index) {
+                // They used up their quota, and their children cannot be taken from them one by one.
+                drop(troupe);
+                troupe = Troupe::new()?;
+                break;
             }
         }
-        total = made();
+        if still.contains(&0) {
+            crate::kit::progress();
+        }
     }
-    STOP.store(true, Ordering::Relaxed);
-    check!(total >= calls, "{total}");
-    drop(players);
-    drop(tasks);
+    check!(made() >= calls);
     Ok(())
 }
 

@@ -324,7 +324,8 @@ impl Agent {
             return Ok(());
         }
         let frame = self.wait()?;
-        Err(Failure::new(format_args!("agent did not block: {:?} {:?}", frame.error(), frame.kind())))
+        let (error, kind, words) = (frame.error(), frame.kind(), frame.words());
+        Err(Failure::new(format_args!("agent did not block: {error:?} {kind:?} {words:x?}")))
     }
 
     /// Whether the last order is done.
