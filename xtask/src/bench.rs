@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Iterations of an operation that are left out first.
-const WARM_UP: u64 = 16;
+const WARM_UP: u64 = 4;
 
 /// Fewest iterations that a row needs.
 const ITERATIONS_MIN: u64 = 100;

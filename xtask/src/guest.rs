@@ -209,7 +209,7 @@ impl Guest {
     }
 
     /// Why the kernel stopped: its own sentence, or what follows a panic's headline.
-    fn reason(&self) -> String {
+    pub fn reason(&self) -> String {
         let text = self.text();
         let panic = text.lines().find(|line| line.contains("KERNEL PANIC"));
         let sentence = text.lines().rev().find_map(|line| line.strip_prefix("tern: "));

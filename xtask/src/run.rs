@@ -82,7 +82,11 @@ fn run_script(machine: &Machine, script: Box<dyn Read + Send>) -> Result<u8> {
             Event::Text(_) | Event::Begin | Event::Exit(_) => {}
         }
     }
-    guest.finish().code()
+    match guest.finish() {
+        // Nothing was printed so far, so the reason would be lost.
+        End::Orderly(exit_code @ 1..) if !begun => Err(Error { message: guest.reason(), exit_code }),
+        end => end.code(),
+    }
 }
 
 /// Copies a script to the guest, and ends it as a script ends: with a newline and the end of input.
