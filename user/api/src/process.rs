@@ -353,15 +353,28 @@ impl From<Answer<'_>> for Reply {
                 let [low, high] = entry.name.words();
                 let memory = entry.quota << 32 | entry.used & 0xffff_ffff;
                 let pages = entry.pages << 32 | entry.threads & 0xffff_ffff;
-                Reply::words(&[entry.task.0, low, high, memory, pages, entry.faults, entry.priority_max as u64])
+                Reply::words(&[
+                    entry.task.0,
+                    low,
+                    high,
+                    memory,
+                    pages,
+                    entry.faults,
+                    entry.priority_max as u64,
+                ])
             }
             Answer::Thread(entry) => {
                 let state = entry.state as u64 | (entry.priority as u64) << 8;
                 Reply::words(&[entry.uid.0, state, entry.cpu_ns, entry.ip, entry.faults])
             }
-            Answer::Memory(MemoryEntry { machine, manager, kernel }) => {
-                Reply::words(&[machine.total, machine.free, manager.total, manager.free, kernel.total, kernel.free])
-            }
+            Answer::Memory(MemoryEntry { machine, manager, kernel }) => Reply::words(&[
+                machine.total,
+                machine.free,
+                manager.total,
+                manager.free,
+                kernel.total,
+                kernel.free,
+            ]),
         }
     }
 }

@@ -19,7 +19,8 @@ pub fn usage(server: Uid) -> Result<(TaskEntry, ThreadEntry)> {
     let [task, memory, pages, faults, thread, state, cpu_ns, uid] =
         wire::call(server, wire::label(SIGMA0, USAGE), &[])?.words;
     let halves = |word: u64| (word >> 32, word & 0xffff_ffff);
-    let ((quota, used), (pages, threads), (thread_faults, ip)) = (halves(memory), halves(pages), halves(thread));
+    let ((quota, used), (pages, threads), (thread_faults, ip)) =
+        (halves(memory), halves(pages), halves(thread));
     let [state, priority, priority_max, ..] = state.to_le_bytes();
     let name = Name::new("sigma0").ok_or(wire::Failure::Garbled)?;
     Ok((

@@ -203,7 +203,8 @@ impl Name {
 
     /// Checks a name.
     pub fn new(text: &str) -> Option<Name> {
-        let fits = (1..=Name::LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let fits =
+            (1..=Name::LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         fits.then(|| {
             let mut bytes = [0; Name::LEN_MAX];
             bytes[..text.len()].copy_from_slice(text.as_bytes());

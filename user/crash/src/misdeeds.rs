@@ -1,6 +1,6 @@
 //! The misdeeds. Their purpose is to break the rules, hence `unsafe`, and hence no soundness either: what they do is
 //! undefined for Rust, well defined for the processor, and never the problem of anybody but this task.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
 
 use core::arch::asm;
 use core::hint::black_box;
@@ -11,8 +11,9 @@ pub const MISDEEDS: [(&str, fn()); 14] = [
     ("null", || write(0)),
     ("kernel", || write(0xffff_8000_0000_0000)),
     ("text", || write(crate::main as *const () as usize)),
-    // SAFETY: none; see the top of the file. The same holds for all that follow.
-    ("divide", || unsafe { asm!("xor ecx, ecx", "xor edx, edx", "div ecx", out("eax") _, out("ecx") _, out("edx") _) }),
+    ("divide", || unsafe {
+        asm!("xor ecx, ecx", "xor edx, edx", "div ecx", out("eax") _, out("ecx") _, out("edx") _)
+    }),
     ("ud", || unsafe { asm!("ud2") }),
     ("priv", || unsafe { asm!("cli") }),
     ("port", || unsafe { asm!("in al, dx", out("al") _, in("dx") 0x64u16) }),
@@ -23,8 +24,10 @@ pub const MISDEEDS: [(&str, fn()); 14] = [
     }),
     ("syscall", || unsafe { asm!("syscall", inout("rax") 0x1234u64 => _, out("rcx") _, out("r11") _) }),
     ("panic", || panic!("on request")),
-    ("loop", || loop {
-        core::hint::spin_loop();
+    ("loop", || {
+        loop {
+            core::hint::spin_loop();
+        }
     }),
 ];
 
@@ -32,12 +35,10 @@ pub const MISDEEDS: [(&str, fn()); 14] = [
 static DATA: [u8; 16] = [0xc3; 16];
 
 fn write(address: usize) {
-    // SAFETY: none.
     unsafe { asm!("mov byte ptr [{}], 1", in(reg) address) };
 }
 
 fn jump(address: usize) {
-    // SAFETY: none.
     unsafe { asm!("call {}", in(reg) address, clobber_abi("C")) };
 }
 

@@ -22,7 +22,12 @@ impl Supervisor {
     }
 
     /// Starts a program by name, under the policy for that name.
-    pub(crate) fn start_named(&mut self, name: &Name, arguments: String, parent: TaskId) -> Result<TaskId, Status> {
+    pub(crate) fn start_named(
+        &mut self,
+        name: &Name,
+        arguments: String,
+        parent: TaskId,
+    ) -> Result<TaskId, Status> {
         let policy = policy::of(name.as_str());
         // There is one of each server, and `root` has started it.
         if policy.serves.is_some() || policy.program == policy::MEMORY_MANAGER.program {
@@ -83,13 +88,14 @@ impl Supervisor {
 
     fn start_in(&mut self, task: TaskId, policy: &Policy, file: File, argument: u64) -> Result<Uid, Status> {
         let pager = self.pager_for(policy);
-        let entry = memory::register(pager, task, file, policy.pages_max).map_err(|failure| match failure {
-            Failure::Refused(status) => status,
-            _ => {
-                self.manager_failed(failure);
-                Status::Busy
-            }
-        })?;
+        let entry =
+            memory::register(pager, task, file, policy.pages_max).map_err(|failure| match failure {
+                Failure::Refused(status) => status,
+                _ => {
+                    self.manager_failed(failure);
+                    Status::Busy
+                }
+            })?;
         let first = First { priority: policy.priority, pager, handler: self.me, entry, argument };
         start_first(task, first).map_err(status_of)
     }
@@ -177,10 +183,13 @@ impl Supervisor {
     /// Tells the parent how a program ended, now or when it asks.
     fn report(&mut self, program: &Program, outcome: Outcome) {
         let (task, parent) = (program.task, program.parent);
-        let is_awaited = |awaits: &Awaits| matches!(awaits, Awaits::End { task: awaited, .. } if *awaited == task);
+        let is_awaited =
+            |awaits: &Awaits| matches!(awaits, Awaits::End { task: awaited, .. } if *awaited == task);
         if self.pending.iter().any(|pending| is_awaited(&pending.awaits)) {
             self.answer_pending(|pending| is_awaited(&pending.awaits), &Answer::Ended(outcome).into());
-        } else if self.programs.iter().any(|other| other.task == parent) && self.ended.len() < policy::PENDING_MAX {
+        } else if self.programs.iter().any(|other| other.task == parent)
+            && self.ended.len() < policy::PENDING_MAX
+        {
             self.ended.push(Ended { task, parent, outcome });
         }
     }
@@ -231,7 +240,8 @@ impl Supervisor {
 
     /// Nobody will serve this name: those who wait for it learn that.
     fn give_up(&mut self, policy: &Policy) {
-        let is_for = |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if Some(name.as_str()) == policy.serves);
+        let is_for =
+            |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if Some(name.as_str()) == policy.serves);
         self.answer_pending(|pending| is_for(&pending.awaits), &Status::NotFound.into());
     }
 }

@@ -70,7 +70,8 @@ impl Supervisor {
         if name.as_str() == console::NAME {
             output::use_console(server);
         }
-        let is_awaited = |pending: &Pending| matches!(pending.awaits, Awaits::Name(awaited) if awaited == name);
+        let is_awaited =
+            |pending: &Pending| matches!(pending.awaits, Awaits::Name(awaited) if awaited == name);
         self.answer_pending(is_awaited, &names::resolved(server));
         now(Status::Ok)
     }

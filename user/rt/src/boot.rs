@@ -74,7 +74,8 @@ impl Memory {
         }
         if self.pieces.is_full() {
             let smallest = (0..self.pieces.len()).min_by_key(|&at| self.pieces[at].1 - self.pieces[at].0);
-            let Some(smallest) = smallest.filter(|&at| self.pieces[at].1 - self.pieces[at].0 < end - start) else {
+            let Some(smallest) = smallest.filter(|&at| self.pieces[at].1 - self.pieces[at].0 < end - start)
+            else {
                 return;
             };
             self.pieces.swap_remove(smallest);

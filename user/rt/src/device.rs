@@ -20,25 +20,33 @@ impl Port {
     pub fn read(self) -> u8 {
         let value;
         // SAFETY: the instruction changes no memory of this program; see the top of the file.
-        unsafe { asm!("in al, dx", out("al") value, in("dx") self.0, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("in al, dx", out("al") value, in("dx") self.0, options(nomem, nostack, preserves_flags))
+        };
         value
     }
 
     /// Writes a byte.
     pub fn write(self, value: u8) {
         // SAFETY: as in `read`.
-        unsafe { asm!("out dx, al", in("al") value, in("dx") self.0, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("out dx, al", in("al") value, in("dx") self.0, options(nomem, nostack, preserves_flags))
+        };
     }
 
     /// Writes two bytes.
     pub fn write_u16(self, value: u16) {
         // SAFETY: as in `read`.
-        unsafe { asm!("out dx, ax", in("ax") value, in("dx") self.0, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("out dx, ax", in("ax") value, in("dx") self.0, options(nomem, nostack, preserves_flags))
+        };
     }
 
     /// Writes four bytes.
     pub fn write_u32(self, value: u32) {
         // SAFETY: as in `read`.
-        unsafe { asm!("out dx, eax", in("eax") value, in("dx") self.0, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("out dx, eax", in("eax") value, in("dx") self.0, options(nomem, nostack, preserves_flags))
+        };
     }
 }

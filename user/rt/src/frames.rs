@@ -155,6 +155,9 @@ impl<S: Supply> Pool<S> {
     /// How much memory the pool has, handed out or not.
     pub fn statistics(&self) -> api::memory::Statistics {
         let bytes = |frames: u64| frames * PAGE_SIZE;
-        api::memory::Statistics { total: bytes(self.total), free: bytes(self.free.len() as u64) + self.supply.left() }
+        api::memory::Statistics {
+            total: bytes(self.total),
+            free: bytes(self.free.len() as u64) + self.supply.left(),
+        }
     }
 }

@@ -51,7 +51,9 @@ unsafe impl Source for Region {
         // SAFETY: BASE to LIMIT is the heap's alone, mapped or zero-filled on demand; the end only grows.
         talc.source.end = unsafe {
             match talc.source.end {
-                None => talc.claim(with_exposed_provenance_mut(base as usize), new_end as usize - base as usize),
+                None => {
+                    talc.claim(with_exposed_provenance_mut(base as usize), new_end as usize - base as usize)
+                }
                 Some(end) => Some(talc.extend(end, new_end)),
             }
         };

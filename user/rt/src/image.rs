@@ -90,7 +90,11 @@ impl Image {
             contents: header.p_offset as usize..contents_end as usize,
         };
         let pages = segment.pages();
-        let is_alone = self.segments.iter().map(Segment::pages).all(|other| pages.end <= other.start || other.end <= pages.start);
+        let is_alone = self
+            .segments
+            .iter()
+            .map(Segment::pages)
+            .all(|other| pages.end <= other.start || other.end <= pages.start);
         (is_inside && is_alone).then_some(segment)
     }
 

@@ -159,7 +159,8 @@ impl<S: Supply> Manager<S> {
         match message.kind {
             Kind::Fault => self.fault(Fault::decode(message)),
             Kind::Request if api::wire::interface_of(message) == interface::MEMORY => {
-                let reply = Request::decode(message).and_then(|request| self.request(message.sender, request));
+                let reply =
+                    Request::decode(message).and_then(|request| self.request(message.sender, request));
                 reply.unwrap_or_else(Reply::from)
             }
             _ => Status::BadRequest.into(),

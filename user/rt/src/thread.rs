@@ -47,15 +47,17 @@ pub struct Handle<T> {
 }
 
 /// Starts a thread of this program, with a priority, the caller's pager and exception handler.
-pub fn spawn<T: Send + 'static>(priority: u8, body: impl FnOnce() -> T + Send + 'static) -> Result<Handle<T>> {
+pub fn spawn<T: Send + 'static>(
+    priority: u8,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<Handle<T>> {
     let identity = sys::identity();
     let packet = Arc::new(Packet { state: AtomicU8::new(RUNNING), value: Mutex::new(None) });
     let theirs = packet.clone();
     let start: Start = Box::new(move || {
         let value = body();
         *theirs.value.lock() = Some(value);
-        let outcome =
-            theirs.state.compare_exchange(RUNNING, FINISHED, Ordering::AcqRel, Ordering::Relaxed);
+        let outcome = theirs.state.compare_exchange(RUNNING, FINISHED, Ordering::AcqRel, Ordering::Relaxed);
         drop(theirs);
         if outcome.is_ok() {
             await_joiner(identity.task);

@@ -32,7 +32,8 @@ fn read(register: u8) -> u8 {
 pub fn now() -> u64 {
     let status = read(STATUS_B);
     let [second, minute, hour, day, month, year] = consistent();
-    let number = |value: u8| if status & IS_BINARY != 0 { value } else { value / 16 * 10 + value % 16 } as u64;
+    let number =
+        |value: u8| if status & IS_BINARY != 0 { value } else { value / 16 * 10 + value % 16 } as u64;
     let hour = if status & IS_24_HOURS != 0 {
         number(hour)
     } else {

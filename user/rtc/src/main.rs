@@ -17,7 +17,9 @@ rt::entry!(main);
 
 fn main() -> i32 {
     match prepare() {
-        Ok(zero) => rt::server::serve(|message| (message.kind == Kind::Request).then(|| answer(zero, message))),
+        Ok(zero) => {
+            rt::server::serve(|message| (message.kind == Kind::Request).then(|| answer(zero, message)))
+        }
         Err(_) => 1,
     }
 }

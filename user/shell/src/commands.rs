@@ -21,18 +21,34 @@ pub const COMMANDS: [Command; 11] = [
     Command { name: "help", usage: "", purpose: "list the commands", run: help },
     Command { name: "ps", usage: "", purpose: "list tasks and threads", run: listing::tasks },
     Command { name: "mem", usage: "", purpose: "show how much memory is in use", run: listing::memory },
-    Command { name: "run", usage: "PROGRAM [ARGUMENT...] [&]", purpose: "run a program; & does not wait for it", run: programs::run },
+    Command {
+        name: "run",
+        usage: "PROGRAM [ARGUMENT...] [&]",
+        purpose: "run a program; & does not wait for it",
+        run: programs::run,
+    },
     Command { name: "kill", usage: "NAME|NUMBER", purpose: "end a task", run: programs::kill },
     Command { name: "time", usage: "COMMAND...", purpose: "tell how long a command takes", run: time },
     Command { name: "date", usage: "", purpose: "show date and time (UTC)", run: date },
-    Command { name: "bench", usage: "[ARGUMENT...]", purpose: "run the program bench: measurements", run: programs::bench },
-    Command { name: "crash", usage: "[KIND]", purpose: "run the program crash, which misbehaves, and tell how it ended", run: programs::crash },
+    Command {
+        name: "bench",
+        usage: "[ARGUMENT...]",
+        purpose: "run the program bench: measurements",
+        run: programs::bench,
+    },
+    Command {
+        name: "crash",
+        usage: "[KIND]",
+        purpose: "run the program crash, which misbehaves, and tell how it ended",
+        run: programs::crash,
+    },
     Command { name: "echo", usage: "[WORD...]", purpose: "print words", run: echo },
     Command { name: "exit", usage: "[STATUS]", purpose: "end the shell, and with it the system", run: exit },
 ];
 
 fn help(_: &mut Shell, _: &[&str]) -> i32 {
-    let width = COMMANDS.iter().map(|command| command.name.len() + command.usage.len() + 1).max().unwrap_or(0);
+    let width =
+        COMMANDS.iter().map(|command| command.name.len() + command.usage.len() + 1).max().unwrap_or(0);
     for Command { name, usage, purpose, .. } in &COMMANDS {
         println!("  {name} {usage:pad$}  {purpose}", pad = width - name.len() - 1);
     }

@@ -10,6 +10,9 @@ use rt::print;
 
 const PROMPT: &str = "tern> ";
 
+/// Characters of a line that are shown: what fits beside the prompt on a terminal of 80 columns.
+const VISIBLE_LEN_MAX: usize = 72;
+
 /// Lines that are remembered.
 const HISTORY_LEN_MAX: usize = 100;
 
@@ -79,7 +82,12 @@ impl Source for Editor {
         loop {
             let Some(key) = self.next_key(line.characters.is_empty()) else { return Line::End };
             match key {
-                Key::Character(character) => line.insert(character),
+                Key::Character(character) => {
+                    if line.insert(character) {
+                        print!("{character}");
+                        continue;
+                    }
+                }
                 Key::Edit(edit) => line.edit(edit),
                 Key::Older | Key::Newer => {
                     let older = matches!(key, Key::Older);
@@ -205,12 +213,15 @@ impl Edited {
         self.characters.iter().collect()
     }
 
-    fn insert(&mut self, character: char) {
+    /// Inserts a character if there is room. True if it is enough to print it.
+    fn insert(&mut self, character: char) -> bool {
         let len: usize = self.characters.iter().map(|character| character.len_utf8()).sum();
-        if len + character.len_utf8() <= LINE_LEN_MAX {
-            self.characters.insert(self.cursor, character);
-            self.cursor += 1;
+        if len + character.len_utf8() > LINE_LEN_MAX {
+            return false;
         }
+        self.characters.insert(self.cursor, character);
+        self.cursor += 1;
+        self.cursor == self.characters.len() && self.cursor < VISIBLE_LEN_MAX
     }
 
     fn edit(&mut self, edit: Edit) {
@@ -239,13 +250,14 @@ impl Edited {
         before[..word_end].iter().rposition(|character| *character == ' ').map_or(0, |at| at + 1)
     }
 
-    /// Draws prompt and line anew, in one piece.
+    /// Draws prompt and line anew, in one piece: as much of the line as fits before and behind the cursor.
     fn show(&self) {
-        let back = self.characters.len() - self.cursor;
-        let text = self.text();
-        match back {
+        let start = self.cursor.saturating_sub(VISIBLE_LEN_MAX);
+        let end = self.characters.len().min(start + VISIBLE_LEN_MAX);
+        let text: String = self.characters[start..end].iter().collect();
+        match end - self.cursor {
             0 => print!("\r\x1b[K{PROMPT}{text}"),
-            _ => print!("\r\x1b[K{PROMPT}{text}\x1b[{back}D"),
+            back => print!("\r\x1b[K{PROMPT}{text}\x1b[{back}D"),
         }
     }
 }

@@ -41,7 +41,12 @@ fn list_threads(task: &TaskEntry) {
 fn print_thread(task: &TaskEntry, thread: &ThreadEntry, is_first: bool) {
     let (number, name, pages, kernel) = if is_first {
         let kernel = format!("{}/{}", task.used, task.quota);
-        (format!("{}", task.task.number()), String::from(task.name.as_str()), format!("{}", task.pages), kernel)
+        (
+            format!("{}", task.task.number()),
+            String::from(task.name.as_str()),
+            format!("{}", task.pages),
+            kernel,
+        )
     } else {
         Default::default()
     };

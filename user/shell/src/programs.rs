@@ -95,7 +95,9 @@ pub fn crash(shell: &mut Shell, words: &[&str]) -> i32 {
     };
     shell.outcome = outcome;
     match outcome.map(|outcome| outcome.end) {
-        Some(End::Crashed(crash)) => println!("crash {kind}: ended by {}; everything else goes on", process::vector_name(crash.vector)),
+        Some(End::Crashed(crash)) => {
+            println!("crash {kind}: ended by {}; everything else goes on", process::vector_name(crash.vector))
+        }
         Some(End::Exited(101)) => println!("crash {kind}: ended by its own panic; everything else goes on"),
         Some(End::Exited(status)) => return status,
         Some(End::Killed) => println!("crash {kind}: was killed"),

@@ -35,7 +35,11 @@ impl Server {
         match message.kind {
             Kind::Fault => {
                 let fault = Fault::decode(message);
-                Some(if fault.task == self.task { self.space.resolve(fault, &mut self.pool) } else { REFUSAL })
+                Some(if fault.task == self.task {
+                    self.space.resolve(fault, &mut self.pool)
+                } else {
+                    REFUSAL
+                })
             }
             Kind::Exception if TaskId(message.words[6]) == self.task => {
                 let [vector, _, ip, .., address] = message.words;
@@ -62,7 +66,9 @@ impl Server {
                 _ => Err(Status::Denied),
             },
             interface::PROCESS => match process::Request::decode(message)? {
-                process::Request::Arguments { from } => Ok(process::Answer::Arguments { all: self.line, from }.into()),
+                process::Request::Arguments { from } => {
+                    Ok(process::Answer::Arguments { all: self.line, from }.into())
+                }
                 process::Request::Exit(status) => machine::power_off(status),
                 _ => Err(Status::Denied),
             },
@@ -80,7 +86,9 @@ impl Server {
                 let (block, physical) = self.pool.supply.block(log2).ok_or(Status::Exhausted)?.into_fpage();
                 Answer::Pages { block, physical }
             }
-            Request::Archive => Answer::Archive { address: self.shown.address, len: self.shown.bytes.len() as u64 },
+            Request::Archive => {
+                Answer::Archive { address: self.shown.address, len: self.shown.bytes.len() as u64 }
+            }
             Request::Resource(wanted) => Answer::Resource(self.device(wanted).ok_or(Status::Denied)?),
             Request::Statistics => {
                 Answer::Statistics(Statistics { total: self.total, free: self.pool.statistics().free })
@@ -98,7 +106,8 @@ impl Server {
         }
         let (start, end) = (wanted.base(), wanted.base() + (1 << wanted.log2()));
         let regions = &self.info.memory[..(self.info.memory_count as usize).min(BootInfo::MEMORY_MAX)];
-        let mut touched = regions.iter().filter(|region| region.base < end && start < region.base + region.len);
+        let mut touched =
+            regions.iter().filter(|region| region.base < end && start < region.base + region.len);
         match touched.next() {
             None => Some(wanted),
             Some(region) => {
