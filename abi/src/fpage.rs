@@ -142,17 +142,18 @@ impl Fpage {
     /// ports: at most 65,536; interrupts: at most 256.
     pub const fn is_valid(self) -> bool {
         let log2 = self.log2();
-        let (unit, limit) = match self.space() {
-            Some(Space::Memory) => (0, Fpage::WHOLE_LOG2),
-            Some(Space::Port) => (12, 16),
-            Some(Space::Interrupt) => (12, 8),
-            None => return false,
-        };
-        if log2 > limit || (unit == 0 && log2 < 12) {
-            return false;
+        match self.space() {
+            Some(Space::Memory) => log2 >= 12 && log2 <= Fpage::WHOLE_LOG2 && self.fits(log2, Fpage::WHOLE_LOG2),
+            Some(Space::Port) => log2 <= 16 && self.fits(log2 + 12, 16 + 12),
+            Some(Space::Interrupt) => log2 <= 8 && self.fits(log2 + 12, 8 + 12),
+            None => false,
         }
-        let size = 1u64 << (log2 + unit);
-        self.base() & (size - 1) == 0 && self.base() < 1 << (limit + unit)
+    }
+
+    /// Whether the base is aligned to `1 << size` and below `1 << limit`.
+    const fn fits(self, size: u32, limit: u32) -> bool {
+        let base = self.base();
+        (base >> size) << size == base && base >> limit == 0
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Scheduler {
     occupied: Cell<u64>,
     /// The shuttle that the processor is on since `since_ns`.
     running: Cell<ShuttleRef>,
+    /// Its priority.
+    running_priority: Cell<u8>,
     since_ns: Cell<u64>,
     /// When the timer fires; `u64::MAX` if it does not.
     armed_ns: Cell<u64>,
@@ -54,6 +56,7 @@ impl Scheduler {
             queues: [const { List::new() }; PRIORITIES],
             occupied: Cell::new(0),
             running: Cell::new(ShuttleRef(0)),
+            running_priority: Cell::new(0),
             since_ns: Cell::new(0),
             armed_ns: Cell::new(u64::MAX),
             queue_updates: Cell::new(0),
@@ -160,6 +163,7 @@ impl Kernel {
             return;
         }
         let displaced = self.unqueue(owner);
+        self.stop_counting(owner);
         owner.home.epoch.set(owner.home.epoch.get().wrapping_add(1) & 0x0fff_ffff);
         thread.hot.shuttle.set(owner.home_ref());
         if let Some(carrier) = displaced.filter(|&carrier| carrier != thread) {
@@ -168,8 +172,30 @@ impl Kernel {
     }
 
     /// Decides who runs, charges time, and returns the thread to leave the kernel with.
+    ///
+    /// Ipc mostly stays on the shuttle that runs, and then nothing is to be decided unless somebody is more urgent.
+    #[inline]
     pub fn dispatch(&self, next: Next) -> ThreadRef {
         let current = arch::current();
+        let thread = match next {
+            Next::Same => current,
+            Next::To(thread) => thread,
+            Next::Any => return self.dispatch_anew(current, next),
+        };
+        let stays = thread.hot.shuttle.get() == self.sched.running.get();
+        if !stays || self.sched.has_above(self.sched.running_priority.get()) {
+            return self.dispatch_anew(current, next);
+        }
+        if thread != current {
+            if current.is_ready() {
+                self.enqueue(current, true);
+            }
+            arch::switch(self, current, thread);
+        }
+        thread
+    }
+
+    fn dispatch_anew(&self, current: ThreadRef, next: Next) -> ThreadRef {
         let thread = match next {
             Next::Same if !self.sched.has_above(self.priority(current)) => current,
             Next::Same => {
@@ -192,7 +218,6 @@ impl Kernel {
         if thread.hot.shuttle.get() != self.sched.running.get() {
             self.change_shuttle(thread);
         }
-        debug_assert!(thread.is_ready() || thread == self.idle(), "{thread:?} is not ready");
         if thread != current {
             arch::switch(self, current, thread);
         }
@@ -209,6 +234,7 @@ impl Kernel {
         self.charge(now);
         let owner = self.shuttle_of(thread);
         self.sched.running.set(thread.hot.shuttle.get());
+        self.sched.running_priority.set(owner.home.priority.get());
         if thread == self.idle() {
             self.arm(u64::MAX);
             return;
@@ -228,6 +254,14 @@ impl Kernel {
         };
         owner.home.time_ns.set(owner.home.time_ns.get() + used);
         owner.home.left_ns.set(owner.home.left_ns.get().saturating_sub(used));
+    }
+
+    /// Something about the shuttle of `owner` changes: if the processor is on it, the next dispatch looks at it anew.
+    pub fn stop_counting(&self, owner: ThreadRef) {
+        if self.sched.running.get().same_owner(owner.home_ref()) {
+            self.charge(arch::now_ns());
+            self.sched.running.set(ShuttleRef(0));
+        }
     }
 
     /// Makes sure that the timer fires at `slice_end` and at the next timeout, or earlier.
@@ -251,7 +285,6 @@ impl Kernel {
         if current != self.idle() && current.is_ready() {
             next = Next::Same;
             let owner = self.shuttle_of(current);
-            self.sched.running.set(current.hot.shuttle.get());
             if owner.home.left_ns.get() == 0 {
                 owner.home.left_ns.set(owner.home.slice_ns.get());
                 self.enqueue(current, false);
@@ -265,12 +298,11 @@ impl Kernel {
 
     /// Puts the current thread behind the others of its priority, with a new slice.
     pub fn yield_now(&self, current: ThreadRef) -> Next {
-        self.charge(arch::now_ns());
         let owner = self.shuttle_of(current);
+        // The slice starts anew even if the same shuttle is the best again.
+        self.stop_counting(owner);
         owner.home.left_ns.set(0);
         self.enqueue(current, false);
-        // `change_shuttle` must see a change even if the same shuttle is the best again.
-        self.sched.running.set(ShuttleRef(0));
         Next::Any
     }
 

@@ -29,16 +29,16 @@ pub(super) fn send_item(
     receive_timeout: Timeout,
     window: Fpage,
 ) -> Next {
-    if plan(current, partner).is_none() {
+    let Some(plan) = plan(current, partner) else {
         set_error(current, Error::NoWindow);
         return Next::Same;
-    }
+    };
     current.then_from.set(from);
     current.then_timeout.set(receive_timeout.0);
     current.window.set(window);
     let mut progress = (0, true);
-    if step(k, current, partner, &mut progress) {
-        return finish(k, current, partner, progress.1);
+    if step(k, plan, current, partner, &mut progress) {
+        return finish(k, plan, current, partner, progress.1);
     }
     let was_open = partner.wait() == Wait::Open;
     begin(k, current, partner, progress);
@@ -50,15 +50,15 @@ pub(super) fn send_item(
 /// `thread` takes a message with an item from its queue; the sender is ready and in no queue.
 pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
     thread.errand.set(Errand::Ipc);
-    if plan(sender, thread).is_none() {
+    let Some(plan) = plan(sender, thread) else {
         set_error(sender, Error::NoWindow);
         k.wake(sender);
         return Taken::Refused;
-    }
+    };
     let mut progress = (0, true);
-    if step(k, sender, thread, &mut progress) {
+    if step(k, plan, sender, thread, &mut progress) {
         let is_call = sender.then_from.get() == thread.uid();
-        deliver(sender, thread, is_call, progress.1);
+        deliver(plan, sender, thread, is_call, progress.1);
         after_taken(k, thread, sender, is_call);
         return Taken::Message;
     }
@@ -69,8 +69,7 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
 }
 
 /// Maps for one budget. True when the item is done.
-fn step(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, progress: &mut (u64, bool)) -> bool {
-    let plan = plan(sender, receiver).expect("checked when the message was accepted");
+fn step(k: &Kernel, plan: Plan, sender: ThreadRef, receiver: ThreadRef, progress: &mut (u64, bool)) -> bool {
     let mut budget = PREEMPTION_PAGES;
     let (done, whole) = progress;
     space::map(k, plan, sender.task(), receiver.task(), done, whole, &mut budget).is_ok()
@@ -92,19 +91,19 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
         set_error(current, Error::PartnerDied);
         return Next::Same;
     };
+    let plan = plan(current, receiver).expect("checked when the message was accepted");
     let mut progress = (done, whole);
-    if !step(k, current, receiver, &mut progress) {
+    if !step(k, plan, current, receiver, &mut progress) {
         current.operation.set(Operation::Map { to, done: progress.0, whole: progress.1 });
         return Next::Same;
     }
     current.operation.set(Operation::None);
     current.frame.mode.set(crate::object::thread::Frame::SYSRET);
-    finish(k, current, receiver, progress.1)
+    finish(k, plan, current, receiver, progress.1)
 }
 
 /// Delivers the words, with the item's place in w6.
-fn deliver(sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
-    let plan = plan(sender, receiver).expect("checked when the message was accepted");
+fn deliver(plan: Plan, sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
     let kind = if is_call { Kind::Request } else { Kind::Reply } as u32;
     transfer(sender, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE });
     let shift = if plan.space == abi::Space::Memory { 0 } else { 12 };
@@ -114,7 +113,7 @@ fn deliver(sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
 }
 
 /// The item is mapped: the message arrives, and the current sender goes on with its receive phase.
-fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, whole: bool) -> Next {
+fn finish(k: &Kernel, plan: Plan, current: ThreadRef, receiver: ThreadRef, whole: bool) -> Next {
     let request = Request {
         dest: receiver.uid(),
         from: current.then_from.get(),
@@ -130,7 +129,7 @@ fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, whole: bool) -> N
         return fault::answer_mapped(k, current, receiver, &request, whole);
     }
     k.wheel.remove(receiver);
-    deliver(current, receiver, request.is_call(), whole);
+    deliver(plan, current, receiver, request.is_call(), whole);
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
     receive_and_run(k, current, &request, first)
 }

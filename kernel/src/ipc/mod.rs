@@ -181,6 +181,24 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     receive_and_run(k, current, request, first)
 }
 
+/// The second half of a call whose first half just succeeded: the partner exists and sends nothing yet.
+fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request) -> bool {
+    if request.receive_timeout == Timeout::ZERO {
+        set_error(current, Error::ReceiveTimeout);
+        k.reclaim(current);
+        return true;
+    }
+    wait(k, current, request.from, request.receive_timeout, request.window);
+    false
+}
+
+fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage) {
+    thread.window.set(window);
+    thread.errand.set(Errand::Ipc);
+    thread.set_wait(from, timeout == Timeout::NEVER && window.is_nil());
+    set_timeout(k, thread, timeout);
+}
+
 /// Moves the words. Both threads' registers are in their frames.
 fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32) {
     let (from, to) = (&sender.frame, &receiver.frame);
@@ -207,8 +225,8 @@ fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, is_call: bool, 
     }
     if was_open {
         receiver.hot.shuttle.set(receiver.home_ref());
-    } else if receiver.hot.shuttle.get().same_owner(mine) && k.owner(mine).is_some() {
-        // The answer gives the shuttle back; what follows, the sender does on its own.
+    } else if receiver.hot.shuttle.get().same_owner(mine) {
+        // The sender runs, so its reference is not stale. The answer gives the shuttle back; what follows, the sender does on its own.
         receiver.hot.shuttle.set(mine);
         sender.hot.shuttle.set(sender.home_ref());
         return runnable;
@@ -222,7 +240,11 @@ fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, is_call: bool, 
 
 /// The receive phase of the current thread, and the choice of who runs: `first` was woken by its send phase.
 fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Option<ThreadRef>) -> Next {
-    let done = receive(k, current, request.from, request.receive_timeout, request.window, request.dest.is_nil());
+    let done = if first.is_some() && request.is_call() {
+        wait_for_answer(k, current, request)
+    } else {
+        receive(k, current, request.from, request.receive_timeout, request.window, request.dest.is_nil())
+    };
     match first {
         Some(partner) => Next::To(partner),
         None if done => Next::Same,
@@ -272,11 +294,8 @@ fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: F
         set_error(thread, Error::ReceiveTimeout);
         return true;
     }
-    thread.errand.set(Errand::Ipc);
     interrupt::release(k, thread, from);
-    let plain = timeout == Timeout::NEVER && window.is_nil();
-    thread.set_wait(from, plain);
-    set_timeout(k, thread, timeout);
+    wait(k, thread, from, timeout, window);
     false
 }
 

@@ -152,8 +152,9 @@ impl Pool {
 
     /// The frame's memory.
     pub fn pointer(&self, frame: Frame) -> *mut u8 {
-        // SAFETY: the index lies within the pool.
-        unsafe { self.memory.add(self.index(frame) * PAGE_SIZE as usize) }
+        debug_assert!(self.index(frame) < self.frames);
+        // SAFETY: the frame lies within the pool.
+        unsafe { self.memory.add((frame.0 - self.start) as usize) }
     }
 
     /// The frame as a `T`. The caller keeps to one type for each frame between taking and giving back.

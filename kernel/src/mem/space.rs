@@ -79,11 +79,10 @@ fn source(k: &Kernel, task: TaskRef, space: Space, address: u64) -> Result<(Plac
     let place = match space {
         Space::Memory => match table::find(&k.pool, task, address) {
             Found::Nothing { until } => return Err(until),
-            Found::Large { .. } | Found::Leaf(_) => {
+            Found::Leaf(leaf) if !pte::is_present(leaf.entry.get()) => return Err(next),
+            Found::Leaf(leaf) => Place { entry: Some(leaf.entry), slot: leaf.slot },
+            Found::Large { .. } => {
                 let leaf = table::ensure(&k.pool, task, address).ok_or(next)?;
-                if !pte::is_present(leaf.entry.get()) {
-                    return Err(next);
-                }
                 Place { entry: Some(leaf.entry), slot: leaf.slot }
             }
         },
