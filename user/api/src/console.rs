@@ -9,6 +9,10 @@ pub const NAME: &str = "console";
 const WRITE: u32 = 0;
 const READ: u32 = 1;
 const DRAIN: u32 = 2;
+const WATCH: u32 = 3;
+
+/// The key that a watcher waits for: Ctrl-C. Without a watcher it is input like any other.
+pub const INTERRUPT_KEY: u8 = 3;
 
 /// Prints bytes. Returns when the server has taken all of them.
 pub fn write(server: Uid, bytes: &[u8]) -> Result<()> {
@@ -43,6 +47,11 @@ pub fn drain(server: Uid, patience_us: u64) -> Result<()> {
     wire::call_within(server, wire::label(CONSOLE, DRAIN), &[], patience_us).map(drop)
 }
 
+/// Waits until somebody types [`INTERRUPT_KEY`], at most `patience_us`. There is one watcher at a time, the last.
+pub fn watch(server: Uid, patience_us: u64) -> Result<()> {
+    wire::call_within(server, wire::label(CONSOLE, WATCH), &[], patience_us).map(drop)
+}
+
 /// What a client asks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Request {
@@ -60,6 +69,8 @@ pub enum Request {
     },
     /// Wait until all output is out.
     Drain,
+    /// Wait for [`INTERRUPT_KEY`].
+    Watch,
 }
 
 impl Request {
@@ -74,6 +85,7 @@ impl Request {
                 Ok(Request::Read { len_max: message.words[0].min(Text::LEN_MAX as u64) as usize })
             }
             DRAIN => Ok(Request::Drain),
+            WATCH => Ok(Request::Watch),
             _ => Err(Status::BadRequest),
         }
     }

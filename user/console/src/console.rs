@@ -5,18 +5,21 @@
 //!
 //! Input is not read ahead: it stays in the device, and with the sender on the other side of the line, until a client
 //! wants it. So a sender that is faster than the programs has to wait, and what nobody has read yet outlives a crash
-//! of this server.
+//! of this server. Only while somebody watches for Ctrl-C is the line read, and what else comes kept.
 
 use crate::uart::Uart;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use rt::api::console::{Request, input};
+use rt::api::console::{INTERRUPT_KEY, Request, input};
 use rt::api::wire::{interface, interface_of};
 use rt::api::{Reply, Status, Text};
 use rt::sys::{Message, Timeout, Uid};
 use rt::{server, time};
 
 const OUTPUT_LEN_MAX: usize = 4096;
+
+/// Input that is kept while somebody watches for a key.
+const INPUT_LEN_MAX: usize = 256;
 
 /// Clients of one kind that can wait at the same time.
 const QUEUE_LEN_MAX: usize = 128;
@@ -32,11 +35,13 @@ const POLL_US: u64 = 20_000;
 pub struct Console {
     uart: Uart,
     output: VecDeque<u8>,
-    /// Read for a client that went away before it got it; at most one message.
-    input: Vec<u8>,
+    /// Read while somebody watched, or for a client that went away before it got it.
+    input: VecDeque<u8>,
     writers: VecDeque<Writer>,
     readers: VecDeque<Reader>,
     drainers: Vec<Uid>,
+    /// Who watches for Ctrl-C: the last who asked.
+    watcher: Option<Uid>,
     /// Who is in the middle of a line, and until when that counts.
     line: Option<(Uid, u64)>,
 }
@@ -60,10 +65,11 @@ impl Console {
         Console {
             uart,
             output: VecDeque::with_capacity(OUTPUT_LEN_MAX),
-            input: Vec::new(),
+            input: VecDeque::new(),
             writers: VecDeque::new(),
             readers: VecDeque::new(),
             drainers: Vec::new(),
+            watcher: None,
             line: None,
         }
     }
@@ -75,6 +81,7 @@ impl Console {
         self.writers.retain(|writer| writer.client != client);
         self.readers.retain(|reader| reader.client != client);
         self.drainers.retain(|drainer| *drainer != client);
+        self.watcher = self.watcher.filter(|watcher| *watcher != client);
         if let Err(status) = self.enqueue(client, message) {
             // Who does not wait any more does not learn it.
             let _ = server::reply(client, &status.into());
@@ -99,6 +106,11 @@ impl Console {
                 fits(self.drainers.len())?;
                 self.drainers.push(client);
             }
+            Request::Watch => {
+                if let Some(former) = self.watcher.replace(client) {
+                    let _ = server::reply(former, &Status::Busy.into());
+                }
+            }
         }
         Ok(())
     }
@@ -106,10 +118,11 @@ impl Console {
     /// Does all that can be done; returns how long to wait for the next event.
     pub fn work(&mut self) -> Timeout {
         loop {
+            self.receive();
             self.answer_readers();
             self.admit_writers();
             self.send();
-            self.uart.enable(!self.readers.is_empty(), !self.output.is_empty());
+            self.uart.enable(self.wants_input(), !self.output.is_empty());
             if !self.uart.is_pending() {
                 break;
             }
@@ -161,18 +174,40 @@ impl Console {
         (!self.writers.is_empty()).then_some(0)
     }
 
+    /// How much input may be kept just now.
+    fn input_len_max(&self) -> usize {
+        match (self.watcher, self.readers.front()) {
+            (Some(_), _) => INPUT_LEN_MAX,
+            (None, Some(reader)) => reader.len_max,
+            (None, None) => 0,
+        }
+    }
+
+    fn wants_input(&self) -> bool {
+        self.input.len() < self.input_len_max()
+    }
+
+    fn receive(&mut self) {
+        while self.wants_input()
+            && let Some(byte) = self.uart.receive()
+        {
+            if byte != INTERRUPT_KEY || !self.tell_watcher() {
+                self.input.push_back(byte);
+            }
+        }
+    }
+
+    /// Answers who waits for the key. False if nobody does any more.
+    fn tell_watcher(&mut self) -> bool {
+        self.watcher.take().is_some_and(|watcher| server::reply(watcher, &Status::Ok.into()).is_ok())
+    }
+
     fn answer_readers(&mut self) {
-        while let Some(&Reader { client, len_max }) = self.readers.front() {
-            while self.input.len() < len_max
-                && let Some(byte) = self.uart.receive()
-            {
-                self.input.push(byte);
-            }
-            if self.input.is_empty() {
-                return;
-            }
-            self.readers.pop_front();
-            let (text, _) = Text::take(&self.input[..len_max.min(self.input.len())]);
+        while !self.input.is_empty()
+            && let Some(Reader { client, len_max }) = self.readers.pop_front()
+        {
+            let len = len_max.min(self.input.len());
+            let (text, _) = Text::take(&self.input.make_contiguous()[..len]);
             let reply: Reply = input(&text);
             // Input that a dead client did not get is the next one's.
             if server::reply(client, &reply).is_ok() {

@@ -75,7 +75,15 @@ pub static SERVERS: [Policy; 2] = [
 /// Programs that need other limits than the usual ones.
 static SPECIAL: [Policy; 3] = [
     // The shell stays above what it starts, so that a program that loops cannot lock the user out.
-    Policy { program: "shell", priority: 40, priority_max: 40, is_operator: true, ..PROGRAM },
+    Policy {
+        program: "shell",
+        priority: 40,
+        priority_max: 40,
+        kernel_share: 8,
+        pages_max: 16 * MIB,
+        is_operator: true,
+        ..PROGRAM
+    },
     // Tests and measurements make tasks of their own and need to be undisturbed.
     Policy {
         program: "suite",
@@ -103,7 +111,7 @@ const PROGRAM: Policy = Policy {
     serves: None,
     priority: 32,
     priority_max: 36,
-    kernel_share: 8,
+    kernel_share: 16,
     pages_max: 64 * MIB,
     resources: &[],
     is_operator: false,

@@ -64,6 +64,11 @@ pub fn read(buffer: &mut [u8]) -> Result<usize> {
     CONSOLE.with(|server| console::read(server, buffer))
 }
 
+/// Waits until somebody types Ctrl-C, at most `patience_us`; what else is typed meanwhile stays to be read.
+pub fn watch_interrupt_key(patience_us: u64) -> Result<()> {
+    CONSOLE.with(|server| console::watch(server, patience_us))
+}
+
 /// Prints formatted text. The macros call it.
 pub fn print(arguments: Arguments) {
     let mut line = Line::default();

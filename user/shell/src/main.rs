@@ -4,7 +4,7 @@
 //! no echo, ends at end of input, and its exit status is that of the last command, as POSIX has it.
 //!
 //! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] and [`script`], where
-//! lines come from.
+//! lines come from; [`programs`] and [`foreground`], starting and ending programs.
 
 #![no_std]
 #![no_main]
@@ -14,6 +14,7 @@ extern crate alloc;
 
 mod commands;
 mod editor;
+mod foreground;
 mod input;
 mod listing;
 mod programs;
@@ -29,9 +30,9 @@ fn main() -> i32 {
     let is_script = rt::arguments().iter().any(|argument| argument == "script");
     rt::print!("{BEGIN}");
     if is_script {
-        shell::run(&mut script::Script::default())
+        shell::run(&mut script::Script::default(), false)
     } else {
         rt::println!("Tern. \"help\" lists the commands.");
-        shell::run(&mut editor::Editor::default())
+        shell::run(&mut editor::Editor::default(), true)
     }
 }

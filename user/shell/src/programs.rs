@@ -1,5 +1,6 @@
 //! Commands that start and end programs.
 
+use crate::foreground;
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -37,7 +38,7 @@ pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
         println!("task {}", task.number());
         return 0;
     }
-    match process::wait(rt::home(), task, FOREVER) {
+    match foreground::wait(task, shell.is_interactive) {
         Ok(Some(outcome)) => ended(shell, program, outcome),
         Ok(None) => 1,
         Err(failure) => {

@@ -18,13 +18,15 @@ pub struct Shell {
     pub status: i32,
     /// How the last program ended, for `time`.
     pub outcome: Option<Outcome>,
+    /// Whether Ctrl-C ends the program in the foreground.
+    pub is_interactive: bool,
     /// Set by `exit`.
     pub is_over: bool,
 }
 
 /// Reads and carries out commands until the end; returns the exit status.
-pub fn run(source: &mut impl Source) -> i32 {
-    let mut shell = Shell::default();
+pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
+    let mut shell = Shell { is_interactive, ..Shell::default() };
     while !shell.is_over {
         match source.next_line() {
             Line::End => break,
