@@ -19,7 +19,8 @@
 //! The two short forms are what a client and a server do all day (row P1): *call* sends to `rdx` and waits
 //! for the answer of that thread alone; *reply and wait* sends to `rdx` if that thread is waiting for it, and
 //! then waits for anybody. A reply never blocks: if the destination does not wait, the message is dropped.
-//! *Call* waits forever in both phases. Neither can carry a map item or accept one. w8 … w10 arrive if the sender used
+//! *Call* waits forever in both phases. Neither can carry a map item; they accept one
+//! in the thread's standing window ([`thread_op::SET_WINDOW`]). w8 … w10 arrive if the sender used
 //! a short form, whatever form the receiver used; otherwise the receiver finds 0 there. After an error all message
 //! registers are 0.
 //!
@@ -115,8 +116,10 @@ pub mod thread_op {
     pub const INFO: u32 = 10;
     /// In: `rsi` task (nil: own), `rdi` a thread of it or nil. Out: `rdi` the next thread of the task, or nil.
     pub const NEXT: u32 = 11;
+    /// In: `rsi` standing window: where map items arrive that come in answer to a short form. None at first.
+    pub const SET_WINDOW: u32 = 12;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 12;
+    pub const COUNT: u32 = 13;
 
     /// Names of thread states, by the number in [`INFO`].
     pub const STATES: [&str; 7] =

@@ -8,7 +8,7 @@ use super::{Request, Taken, Wait, after_taken, fault, hand_over, receive_and_run
 use crate::kernel::Kernel;
 use crate::mem::space::{self, Plan};
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, Operation, State};
+use crate::object::thread::{Errand, NEVER, Operation, State};
 use crate::param::PREEMPTION_PAGES;
 use crate::sched::Next;
 use abi::call::{ITEM_WHOLE, NO_ITEM};
@@ -16,33 +16,32 @@ use abi::{Error, Fpage, Kind, Rights, Timeout, Uid};
 
 /// Where the sender's item goes in the receiver's window.
 fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
-    let window = if receiver.errand.get() == Errand::Ipc { receiver.window.get() } else { Fpage::WHOLE };
+    let window = if receiver.hot.accept.get() != NEVER {
+        receiver.standing.get()
+    } else if receiver.errand.get() == Errand::Ipc {
+        receiver.window.get()
+    } else {
+        Fpage::WHOLE
+    };
     space::plan(Fpage(sender.frame.w[6].get()), sender.frame.w[7].get(), window)
 }
 
 /// The current thread sends a message with an item to a partner that waits for it.
-pub(super) fn send_item(
-    k: &Kernel,
-    current: ThreadRef,
-    partner: ThreadRef,
-    from: Uid,
-    receive_timeout: Timeout,
-    window: Fpage,
-) -> Next {
+pub(super) fn send_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
     let Some(plan) = plan(current, partner) else {
         set_error(current, Error::NoWindow);
         return Next::Same;
     };
-    current.then_from.set(from);
-    current.then_timeout.set(receive_timeout.0);
-    current.window.set(window);
+    let was_open = partner.wait() == Wait::Open;
     let mut progress = (0, true);
     if step(k, plan, current, partner, &mut progress) {
-        return finish(k, plan, current, partner, progress.1);
+        return finish(k, plan, (current, partner), request, progress.1, was_open);
     }
-    let was_open = partner.wait() == Wait::Open;
+    current.then_from.set(request.from);
+    current.then_timeout.set(request.receive_timeout.0);
+    current.window.set(request.window);
     begin(k, current, partner, progress);
-    // Whether the wait was open decides on which shuttle the receiver goes on; see `finish`.
+    // Whether the wait was open decides on which shuttle the receiver goes on.
     partner.then_from.set(if was_open { Uid::ANY } else { current.uid() });
     Next::Same
 }
@@ -77,7 +76,11 @@ fn step(k: &Kernel, plan: Plan, sender: ThreadRef, receiver: ThreadRef, progress
 
 fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (done, whole): (u64, bool)) {
     k.wheel.remove(receiver);
-    receiver.hot.accept.set(crate::object::thread::NEVER);
+    if receiver.hot.accept.get() != NEVER {
+        receiver.window.set(receiver.standing.get());
+        receiver.errand.set(Errand::Ipc);
+        receiver.hot.accept.set(NEVER);
+    }
     receiver.state.set(State::Taking);
     receiver.partner.set(sender.uid());
     sender.operation.set(Operation::Map { to: receiver.uid(), done, whole });
@@ -99,7 +102,17 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
     }
     current.operation.set(Operation::None);
     current.frame.mode.set(crate::object::thread::Frame::SYSRET);
-    finish(k, plan, current, receiver, progress.1)
+    let request = Request {
+        dest: receiver.uid(),
+        from: current.then_from.get(),
+        send_timeout: Timeout::NEVER,
+        receive_timeout: Timeout(current.then_timeout.get()),
+        window: current.window.get(),
+        item: false,
+        lenient: false,
+    };
+    let was_open = receiver.then_from.get() == Uid::ANY;
+    finish(k, plan, (current, receiver), &request, progress.1, was_open)
 }
 
 /// Delivers the words, with the item's place in w6.
@@ -113,25 +126,21 @@ fn deliver(plan: Plan, sender: ThreadRef, receiver: ThreadRef, is_call: bool, wh
 }
 
 /// The item is mapped: the message arrives, and the current sender goes on with its receive phase.
-fn finish(k: &Kernel, plan: Plan, current: ThreadRef, receiver: ThreadRef, whole: bool) -> Next {
-    let request = Request {
-        dest: receiver.uid(),
-        from: current.then_from.get(),
-        send_timeout: Timeout::NEVER,
-        receive_timeout: Timeout(current.then_timeout.get()),
-        window: current.window.get(),
-        item: false,
-        lenient: false,
-    };
-    let taking = receiver.state.get() == State::Taking && receiver.wait() == Wait::No;
-    let was_open = if taking { receiver.then_from.get() == Uid::ANY } else { receiver.wait() == Wait::Open };
+fn finish(
+    k: &Kernel,
+    plan: Plan,
+    (current, receiver): (ThreadRef, ThreadRef),
+    request: &Request,
+    whole: bool,
+    was_open: bool,
+) -> Next {
     if receiver.errand.get() != Errand::Ipc {
-        return fault::answer_mapped(k, current, receiver, &request, whole);
+        return fault::answer_mapped(k, current, receiver, request, whole);
     }
     k.wheel.remove(receiver);
     deliver(plan, current, receiver, request.is_call(), whole);
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
-    receive_and_run(k, current, &request, first)
+    receive_and_run(k, current, request, first)
 }
 
 /// The receiver of a mapping in progress is aborted: both sides get an error.

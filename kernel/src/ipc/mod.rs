@@ -45,7 +45,7 @@ impl Request {
             from: dest,
             send_timeout: Timeout::NEVER,
             receive_timeout: Timeout::NEVER,
-            window: Fpage::NIL,
+            window: thread.standing.get(),
             item: false,
             lenient: false,
         };
@@ -169,7 +169,7 @@ fn set_timeout(k: &Kernel, thread: ThreadRef, timeout: Timeout) {
 /// The current thread's message goes to a partner that waits for it.
 fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
     if request.item {
-        return item::send_item(k, current, partner, request.from, request.receive_timeout, request.window);
+        return item::send_item(k, current, partner, request);
     }
     let answered = partner.wait();
     if let Wait::Answer(_) = answered {
@@ -195,7 +195,7 @@ fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request) -> bool {
 fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage) {
     thread.window.set(window);
     thread.errand.set(Errand::Ipc);
-    thread.set_wait(from, timeout == Timeout::NEVER && window.is_nil());
+    thread.set_wait(from, timeout == Timeout::NEVER && window == thread.standing.get());
     set_timeout(k, thread, timeout);
 }
 
@@ -362,7 +362,7 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
             return;
         }
         lend(k, sender, thread);
-        sender.set_wait(thread.uid(), timeout == Timeout::NEVER && sender.window.get().is_nil());
+        sender.set_wait(thread.uid(), timeout == Timeout::NEVER && sender.window.get() == sender.standing.get());
         set_timeout(k, sender, timeout);
         return;
     }

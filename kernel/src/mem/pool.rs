@@ -34,7 +34,8 @@ unsafe impl Zeroable for Words {}
 
 /// The pool.
 pub struct Pool {
-    memory: *mut u8,
+    /// Address of the frame whose physical address is 0, if it were in the pool.
+    base: *mut u8,
     start: u64,
     frames: usize,
     /// One word for each frame: link of a free list (index plus 1), or what [`Pool::set_note`] left.
@@ -65,7 +66,7 @@ impl Pool {
         };
         let fresh = used + notes_frames;
         Pool {
-            memory,
+            base: memory.wrapping_sub(start as usize),
             start,
             frames,
             notes,
@@ -151,13 +152,14 @@ impl Pool {
     }
 
     /// The frame's memory.
+    #[inline]
     pub fn pointer(&self, frame: Frame) -> *mut u8 {
         debug_assert!(self.index(frame) < self.frames);
-        // SAFETY: the frame lies within the pool.
-        unsafe { self.memory.add((frame.0 - self.start) as usize) }
+        self.base.wrapping_add(frame.0 as usize)
     }
 
     /// The frame as a `T`. The caller keeps to one type for each frame between taking and giving back.
+    #[inline]
     pub fn at<T: Zeroable>(&self, frame: Frame) -> &'static T {
         const { assert!(size_of::<T>() <= PAGE_SIZE as usize && align_of::<T>() <= PAGE_SIZE as usize) };
         // SAFETY: `Zeroable` promises that whatever a kernel frame holds under the module's invariant is a `T`, and

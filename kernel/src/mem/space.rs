@@ -11,7 +11,7 @@
 //! and calls again. Nothing is lost or done twice.
 
 use super::pool::{Frame, Pool, Words};
-use super::table::{self, Found};
+use super::table::{self, Found, Leaf};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
 use crate::object::mapping::{Node, NodeSlot, NodeTable};
@@ -35,13 +35,6 @@ pub enum Stop {
     NoMemory,
 }
 
-/// A place in a space.
-#[derive(Clone, Copy)]
-struct Place {
-    entry: Option<&'static Cell<u64>>,
-    slot: &'static NodeSlot,
-}
-
 fn unit(space: Space) -> u64 {
     match space {
         Space::Memory => PAGE_SIZE,
@@ -50,7 +43,7 @@ fn unit(space: Space) -> u64 {
 }
 
 /// Ports and lines lie in small tables of 512 node places; a task's port table leads to up to 128 of them.
-fn small_place(pool: &Pool, task: TaskRef, space: Space, number: u64, create: bool) -> Option<Place> {
+fn small_place(pool: &Pool, task: TaskRef, space: Space, number: u64, create: bool) -> Option<&'static NodeSlot> {
     let root = if space == Space::Port { &task.ports } else { &task.interrupts };
     let frame = |cell: &Cell<u64>| -> Option<Frame> {
         if cell.get() == 0 && create {
@@ -62,57 +55,59 @@ fn small_place(pool: &Pool, task: TaskRef, space: Space, number: u64, create: bo
     if space == Space::Port {
         table = frame(&pool.at::<Words>(table).0[number as usize / 512])?;
     }
-    Some(Place { entry: None, slot: &pool.at::<NodeTable>(table).0[number as usize % 512] })
+    Some(&pool.at::<NodeTable>(table).0[number as usize % 512])
 }
 
 /// Whether `task` holds an interrupt line.
 pub fn holds_interrupt(k: &Kernel, task: TaskRef, line: u8) -> bool {
     task.is_sigma0.get()
-        || small_place(&k.pool, task, Space::Interrupt, line as u64, false).is_some_and(|place| place.slot.get().is_some())
+        || small_place(&k.pool, task, Space::Interrupt, line as u64, false).is_some_and(|slot| slot.get().is_some())
 }
 
-/// The giver's place and node for one page, port or line; `None` where it has nothing. `Err(bytes)` tells how far the
-/// hole is known to reach.
-fn source(k: &Kernel, task: TaskRef, space: Space, address: u64) -> Result<(Place, &'static Node), u64> {
-    let next = address + unit(space);
-    let root = task.is_sigma0.get() && address < SIGMA0_PROGRAM;
-    let place = match space {
-        Space::Memory => match table::find(&k.pool, task, address) {
-            Found::Nothing { until } => return Err(until),
-            Found::Leaf(leaf) if !pte::is_present(leaf.entry.get()) => return Err(next),
-            Found::Leaf(leaf) => Place { entry: Some(leaf.entry), slot: leaf.slot },
-            Found::Large { .. } => {
-                let leaf = table::ensure(&k.pool, task, address).ok_or(next)?;
-                Place { entry: Some(leaf.entry), slot: leaf.slot }
-            }
-        },
-        _ => small_place(&k.pool, task, space, address, root).ok_or(next)?,
+/// The giver's page and its node; an error tells how far the hole is known to reach.
+#[inline]
+fn source_page(k: &Kernel, task: TaskRef, address: u64) -> Result<(Leaf, &'static Node), u64> {
+    let leaf = match table::find(&k.pool, task, address) {
+        Found::Nothing { until } => return Err(until),
+        Found::Leaf(leaf) => leaf,
+        Found::Large { .. } => table::ensure(&k.pool, task, address).ok_or(address + PAGE_SIZE)?,
     };
-    if let Some(node) = place.slot.get() {
-        return Ok((place, node));
+    match leaf.slot.get() {
+        Some(node) => Ok((leaf, node)),
+        None => root(k, task, Space::Memory, address, leaf.entry_if_present(), leaf.slot)
+            .map(|node| (leaf, node))
+            .ok_or(address + PAGE_SIZE),
     }
-    if !root {
-        return Err(next);
-    }
-    let node = task.slabs.take(&k.pool, task).ok_or(next)?;
-    node.init(space, address, place.entry, place.slot);
-    Ok((place, node))
 }
 
-/// The receiver's place for one page, port or line, tables made as needed.
-fn destination(k: &Kernel, task: TaskRef, space: Space, address: u64) -> Option<Place> {
-    match space {
-        Space::Memory => {
-            let leaf = table::ensure(&k.pool, task, address)?;
-            Some(Place { entry: Some(leaf.entry), slot: leaf.slot })
-        }
-        Space::Port => {
-            let place = small_place(&k.pool, task, space, address, true)?;
-            ensure_bitmap(&k.pool, task)?;
-            Some(place)
-        }
-        Space::Interrupt => small_place(&k.pool, task, space, address, true),
+/// The giver's place and node for one port or line.
+fn source_small(k: &Kernel, task: TaskRef, space: Space, number: u64) -> Option<(&'static NodeSlot, &'static Node)> {
+    let slot = small_place(&k.pool, task, space, number, task.is_sigma0.get())?;
+    let node = match slot.get() {
+        Some(node) => node,
+        None => root(k, task, space, number, None, slot)?,
+    };
+    Some((slot, node))
+}
+
+/// The root of a mapping tree, made when σ0 hands something on for the first time. Nobody else has a page, port or line
+/// without a node.
+#[cold]
+fn root(
+    k: &Kernel,
+    task: TaskRef,
+    space: Space,
+    address: u64,
+    entry: Option<&'static Cell<u64>>,
+    slot: &'static NodeSlot,
+) -> Option<&'static Node> {
+    let absent = space == Space::Memory && entry.is_none();
+    if !task.is_sigma0.get() || absent || address >= SIGMA0_PROGRAM {
+        return None;
     }
+    let node = task.slabs.take(&k.pool, task)?;
+    node.init(space, address, entry, slot);
+    Some(node)
 }
 
 /// Makes the port permission bitmap of `task`, everything denied (for σ0: allowed).
@@ -190,53 +185,75 @@ fn restrict_below(k: &Kernel, node: &'static Node, remove: Rights, status: &mut 
 }
 
 /// Empties a place: the model's flush followed by φ.
-fn clear(k: &Kernel, place: Place, budget: &mut usize) -> Result<(), Again> {
-    if let Some(node) = place.slot.get() {
-        restrict_below(k, node, Rights::RWX, &mut 0, budget)?;
-        restrict(k, node, Rights::RWX);
-    }
+#[cold]
+fn clear(k: &Kernel, node: &'static Node, budget: &mut usize) -> Result<(), Again> {
+    restrict_below(k, node, Rights::RWX, &mut 0, budget)?;
+    restrict(k, node, Rights::RWX);
     Ok(())
 }
 
-/// One page, port or line, whose giver was found, from one task to another.
-fn map_one(
+/// One page from `from` to `to`. The giver's mapping was found at `source_address`.
+#[inline]
+fn map_page(
     k: &Kernel,
-    space: Space,
-    (from, source_address, mut giver, mut node): (TaskRef, u64, Place, &'static Node),
+    (from, source_address, mut giver, mut node): (TaskRef, u64, Leaf, &'static Node),
     (to, address): (TaskRef, u64),
     rights: Rights,
     budget: &mut usize,
 ) -> Result<(), Stop> {
-    let place = destination(k, to, space, address).ok_or(Stop::NoMemory)?;
-    if core::ptr::eq(place.slot, giver.slot) {
-        return Ok(());
-    }
-    if place.slot.get().is_some() {
-        clear(k, place, budget).map_err(|Again| Stop::Again)?;
+    let place = table::ensure(&k.pool, to, address).ok_or(Stop::NoMemory)?;
+    if let Some(old) = place.slot.get() {
+        if core::ptr::eq(place.slot, giver.slot) {
+            return Ok(());
+        }
+        clear(k, old, budget).map_err(|Again| Stop::Again)?;
         // The giver's mapping may have been derived from what was just replaced: look again.
-        match source(k, from, space, source_address) {
+        match source_page(k, from, source_address) {
             Ok(found) => (giver, node) = found,
             Err(_) => return Ok(()),
         }
     }
-    let given = giver.entry.map_or(Rights::RW, |entry| pte::rights(entry.get())).and(rights);
+    let source = giver.entry.get();
+    let given = pte::rights(source).and(rights);
     if given == Rights::NONE {
         return Ok(());
     }
     let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
-    child.init(space, address, place.entry, place.slot);
-    if let (Some(entry), Some(source)) = (place.entry, giver.entry) {
-        entry.set(pte::leaf(pte::address(source.get()), given, pte::is_uncached(source.get())));
-        to.pages.set(to.pages.get() + 1);
-    } else if space == Space::Port {
-        set_port_denied(&k.pool, to, address, false);
+    child.init(Space::Memory, address, Some(place.entry), place.slot);
+    place.entry.set(pte::derive(source, given));
+    to.pages.set(to.pages.get() + 1);
+    if rights.has(Rights::GRANT) { grant(k, node, child) } else { node.add_child(child) }
+    Ok(())
+}
+
+/// One port or line, which maps to itself.
+fn map_small(
+    k: &Kernel,
+    space: Space,
+    number: u64,
+    (from, to): (TaskRef, TaskRef),
+    rights: Rights,
+    budget: &mut usize,
+) -> Result<(), Stop> {
+    let Some((giver, _)) = source_small(k, from, space, number) else { return Ok(()) };
+    let place = small_place(&k.pool, to, space, number, true).ok_or(Stop::NoMemory)?;
+    if core::ptr::eq(place, giver) || rights.and(Rights::RW) == Rights::NONE {
+        return Ok(());
+    }
+    if space == Space::Port {
+        ensure_bitmap(&k.pool, to).ok_or(Stop::NoMemory)?;
+    }
+    if let Some(old) = place.get() {
+        clear(k, old, budget).map_err(|Again| Stop::Again)?;
+    }
+    let Some((_, node)) = source_small(k, from, space, number) else { return Ok(()) };
+    let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
+    child.init(space, number, None, place);
+    if space == Space::Port {
+        set_port_denied(&k.pool, to, number, false);
     }
     // σ0 keeps the root of ports and lines: its tables cannot express that one is gone.
-    if rights.has(Rights::GRANT) && !(from.is_sigma0.get() && space != Space::Memory) {
-        grant(k, node, child);
-    } else {
-        node.add_child(child);
-    }
+    if rights.has(Rights::GRANT) && !from.is_sigma0.get() { grant(k, node, child) } else { node.add_child(child) }
     Ok(())
 }
 
@@ -286,27 +303,18 @@ pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
     if window.is_nil() || window.space() != Some(space) {
         return None;
     }
-    let shift = if space == Space::Memory { 0 } else { 12 };
-    let (item_base, window_base) = (item.base() >> shift, window.base() >> shift);
-    let log2 = item.log2().min(window.log2());
-    let part = |base: u64, outer: u32| base + (hot_spot & ((1 << outer) - 1) & !((1 << log2) - 1));
-    let (from, to) = if item.log2() <= window.log2() {
-        (item_base, part(window_base, window.log2()))
-    } else {
-        (part(item_base, item.log2()), window_base)
-    };
-    let to = if space == Space::Memory {
-        to
-    } else {
-        // A port or line maps only to itself.
-        let fits = |base: u64, log2: u32, inner: u64| inner >> log2 == base >> log2;
-        let from = if item.log2() <= window.log2() { item_base } else { window_base };
-        if !fits(item_base, item.log2(), from) || !fits(window_base, window.log2(), from) {
-            return None;
-        }
-        return Some(Plan { space, from, to: from, log2, rights: item.rights() });
-    };
-    Some(Plan { space, from, to, log2, rights: item.rights() })
+    let (inner, outer, item_is_smaller) =
+        if item.log2() <= window.log2() { (item, window, true) } else { (window, item, false) };
+    let (log2, rights) = (inner.log2(), item.rights());
+    if space == Space::Memory {
+        let place = outer.base() + (hot_spot >> log2 << log2 & ((1 << outer.log2()) - 1));
+        let (from, to) = if item_is_smaller { (inner.base(), place) } else { (place, inner.base()) };
+        return Some(Plan { space, from, to, log2, rights });
+    }
+    // A port or line maps only to itself: the smaller of the two must lie in the larger.
+    let (first, outer_first) = (inner.base() >> 12, outer.base() >> 12);
+    let fits = first >> outer.log2() == outer_first >> outer.log2();
+    fits.then_some(Plan { space, from: first, to: first, log2, rights })
 }
 
 /// Carries out a plan from byte (port, line) `done` on, and counts `done` up. `whole` becomes false when the receiver
@@ -326,27 +334,28 @@ pub fn map(
             return Err(Again);
         }
         *budget -= 1;
-        if plan.space == Space::Memory && plan.to + *done >= abi::USER_END {
+        let (address, target) = (plan.from + *done, plan.to + *done);
+        let result = if plan.space != Space::Memory {
+            map_small(k, plan.space, address, (from, to), plan.rights, budget)
+        } else if target >= abi::USER_END {
             break;
-        }
-        match source(k, from, plan.space, plan.from + *done) {
-            Err(until) => {
-                *done = until - plan.from;
-                continue;
-            }
-            Ok((giver, node)) => {
-                let source = (from, plan.from + *done, giver, node);
-                match map_one(k, plan.space, source, (to, plan.to + *done), plan.rights, budget) {
-                    Ok(()) => {}
-                    Err(Stop::Again) => return Err(Again),
-                    Err(Stop::NoMemory) => {
-                        *whole = false;
-                        return Ok(());
-                    }
+        } else {
+            match source_page(k, from, address) {
+                Ok((leaf, node)) => map_page(k, (from, address, leaf, node), (to, target), plan.rights, budget),
+                Err(until) => {
+                    *done = until - plan.from;
+                    continue;
                 }
             }
+        };
+        match result {
+            Ok(()) => *done += unit(plan.space),
+            Err(Stop::Again) => return Err(Again),
+            Err(Stop::NoMemory) => {
+                *whole = false;
+                return Ok(());
+            }
         }
-        *done += unit(plan.space);
     }
     Ok(())
 }
@@ -387,7 +396,7 @@ pub fn flush(
                 Found::Leaf(leaf) => leaf.slot,
             },
             _ => match small_place(&k.pool, task, space, *at, false) {
-                Some(place) => place.slot,
+                Some(slot) => slot,
                 None if space == Space::Interrupt || task.ports.get() == 0 => break,
                 None => {
                     *at = (*at | 511) + 1;

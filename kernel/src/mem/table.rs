@@ -25,6 +25,13 @@ pub struct Leaf {
     pub slot: &'static NodeSlot,
 }
 
+impl Leaf {
+    /// The entry, unless it is absent.
+    pub fn entry_if_present(self) -> Option<&'static Cell<u64>> {
+        pte::is_present(self.entry.get()).then_some(self.entry)
+    }
+}
+
 /// What a walk finds at an address.
 pub enum Found {
     /// A last-level table; its entry may be absent.
@@ -54,6 +61,7 @@ fn leaf(pool: &Pool, table: Frame, address: u64) -> Leaf {
 }
 
 /// Walks to `address` in the user half of `task`.
+#[inline]
 pub fn find(pool: &Pool, task: TaskRef, address: u64) -> Found {
     let mut table = Frame(task.top.get());
     for level in (1..4).rev() {
@@ -71,7 +79,16 @@ pub fn find(pool: &Pool, task: TaskRef, address: u64) -> Found {
 }
 
 /// Walks to `address`, making tables and splitting large pages as needed. `None` if the task cannot pay.
+#[inline]
 pub fn ensure(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
+    match find(pool, task, address) {
+        Found::Leaf(leaf) => Some(leaf),
+        _ => make(pool, task, address),
+    }
+}
+
+#[cold]
+fn make(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
     let mut table = Frame(task.top.get());
     for level in (1..4).rev() {
         let entry = &pool.at::<Words>(table).0[index(address, level)];

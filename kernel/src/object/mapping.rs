@@ -84,7 +84,22 @@ pub struct Slabs {
 
 impl Slabs {
     /// Cuts a node. `None` if the task cannot pay for a new slab.
+    #[inline]
     pub fn take(&self, pool: &Pool, task: TaskRef) -> Option<&'static Node> {
+        if let Some(slab) = self.first.get()
+            && let Some(node) = slab.free.get()
+            && (slab.used.get() as usize) < NODES - 1
+        {
+            slab.free.set(node.next.get());
+            slab.used.set(slab.used.get() + 1);
+            node.slab.set(Some(slab));
+            return Some(node);
+        }
+        self.take_otherwise(pool, task)
+    }
+
+    /// A node never used before, of a new slab if need be, or the last one of a slab.
+    fn take_otherwise(&self, pool: &Pool, task: TaskRef) -> Option<&'static Node> {
         let slab = match self.first.get() {
             Some(slab) => slab,
             None => {

@@ -229,7 +229,7 @@ const STACK_WORDS: usize = (4096 - size_of::<Cold>() - size_of::<Frame>() - size
 pub struct Tcb {
     cold: Cold,
     /// Holds [`Tcb::CANARY`] as long as the stack did not run over.
-    pub canary: Cell<u64>,
+    pub canary: Cell<u32>,
     /// The kernel stack, upside down; never accessed by name.
     _stack: [Cell<u64>; STACK_WORDS - 1],
     /// User registers.
@@ -263,6 +263,8 @@ pub struct Cold {
     pub then_from: Cell<Uid>,
     /// Window of the receive.
     pub window: Cell<Fpage>,
+    /// Window of every receive by a short form, set by `thread_control`.
+    pub standing: Cell<Fpage>,
     /// While sending: timeout of the receive that follows, as in the ABI.
     pub then_timeout: Cell<u32>,
     /// Page faults so far.
@@ -378,7 +380,7 @@ impl Tcb {
     /// How much of the block must be zero before it is used for a new thread.
     pub const COLD_BYTES: usize = size_of::<Cold>();
     /// What `canary` holds.
-    pub const CANARY: u64 = 0x7465_726e_7374_6b21;
+    pub const CANARY: u32 = 0x7465_726e;
 
     /// The thread's uid.
     pub fn uid(&self) -> Uid {
@@ -448,7 +450,8 @@ impl Tcb {
             let (Wait::Open | Wait::Closed(_)) = self.wait() else { unreachable!("accept says that it waits") };
             let from = if let Wait::Closed(from) = self.wait() { from } else { Uid::ANY };
             self.set_wait(from, false);
-            self.window.set(Fpage::NIL);
+            self.window.set(self.standing.get());
+            self.errand.set(Errand::Ipc);
         }
         self.refold();
     }

@@ -78,6 +78,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
             thread.set_special(if deny { flag } else { 0 }, flag);
             Ok(())
         }
+        op::SET_WINDOW => set_window(thread, Fpage(args.rsi())),
         op::INFO => {
             info(k, thread, args);
             Ok(())
@@ -195,6 +196,15 @@ fn set_priority(k: &Kernel, thread: ThreadRef, priority: u64, slice_us: u64) -> 
     if let Some(carrier) = carrier {
         k.wake(carrier);
     }
+    Ok(())
+}
+
+/// Takes effect from the thread's next receive on; a wait that the fast path may end is rare enough to be one.
+fn set_window(thread: ThreadRef, window: Fpage) -> Result<(), Error> {
+    if !window.is_nil() && !window.is_valid() {
+        return Err(Error::BadArgument);
+    }
+    thread.standing.set(window);
     Ok(())
 }
 

@@ -30,6 +30,11 @@ pub const fn leaf(address: u64, rights: Rights, uncached: bool) -> u64 {
     address | PRESENT | USER | cache | rights_bits(rights)
 }
 
+/// The entry for the frame of `source` with the rights `rights`, of which there is at least one.
+pub const fn derive(source: u64, rights: Rights) -> u64 {
+    source & (ADDRESS | CACHE_DISABLE | WRITE_THROUGH) | PRESENT | USER | rights_bits(rights)
+}
+
 /// The same for a large page, on a level above the last.
 pub const fn large(address: u64, rights: Rights, uncached: bool) -> u64 {
     leaf(address, rights, uncached) | LARGE
@@ -72,11 +77,6 @@ pub const fn restrict(entry: u64, remove: Rights) -> u64 {
     }
     let write = if remove.has(Rights::W) { entry & !WRITE } else { entry };
     if remove.has(Rights::X) { write | NO_EXECUTE } else { write }
-}
-
-/// Whether the page is uncached device memory.
-pub const fn is_uncached(entry: u64) -> bool {
-    entry & CACHE_DISABLE != 0
 }
 
 /// Bit 0 accessed, bit 1 dirty, as `flush` reports them.
