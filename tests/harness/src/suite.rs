@@ -58,6 +58,7 @@ fn same_transcript(world: &World, seed: u64, steps: u64) -> Verdict {
 /// The guest's tests have names only after they have run, so this happens before any trial.
 pub fn trials(world: &'static World, filter: &str) -> Vec<Trial> {
     let Some(words) = words_for_guest(filter) else { return Vec::new() };
+    eprintln!("tern: booting the guest's test suite, with the fast path on and off");
     let boots = ["on", "off"].map(|variant| {
         let words = words.clone();
         thread::spawn(move || run(world, variant, &words))
