@@ -138,6 +138,13 @@ impl Pool {
         self.push(&self.free_dirty, frame);
     }
 
+    /// Fills the first `len` bytes of a frame with zeroes; nothing refers to them any more, and the rest of the frame is
+    /// zero. Then gives it back.
+    pub fn give_back_cleared(&self, frame: Frame, len: usize) {
+        self.clear_prefix(frame, len);
+        self.give_back_zeroed(frame);
+    }
+
     /// Gives back a frame that holds only zeroes, to which no reference is left.
     pub fn give_back_zeroed(&self, frame: Frame) {
         debug_assert!(self.at::<Words>(frame).0.iter().all(|word| word.get() == 0));

@@ -383,8 +383,14 @@ pub fn flush(
         *budget -= 1;
         let slot = match space {
             Space::Memory => match table::find(&k.pool, task, *at) {
-                Found::Nothing { until } => {
-                    *at = until;
+                Found::Nothing { .. } => {
+                    *at = table::next(&k.pool, task, *at, end);
+                    continue;
+                }
+                Found::Leaf(leaf) if leaf.entry.get() == 0 && *at + PAGE_SIZE < end => {
+                    // What was a task's only page is gone: nothing else is left to find.
+                    let nothing_left = task.pages.get() == 0 && !task.is_sigma0.get();
+                    *at = if nothing_left { end } else { table::next(&k.pool, task, *at, end) };
                     continue;
                 }
                 // Nothing was handed on from a large page, and only σ0 has them.

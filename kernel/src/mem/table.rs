@@ -50,6 +50,27 @@ pub enum Found {
     },
 }
 
+/// Of a table above the last level: the lowest and the highest entry ever used, so that walks over a sparse space do
+/// not look at what was never there. Kept in the frame's note as `highest + 1` and `512 - lowest`, for which 0 means
+/// that nothing was used. The note of a last-level table is the address of its shadow.
+#[derive(Clone, Copy)]
+struct Used(u64);
+
+impl Used {
+    fn of(pool: &Pool, table: Frame) -> Used {
+        Used(pool.note(table))
+    }
+
+    fn range(self) -> core::ops::Range<usize> {
+        512 - (self.0 >> 16) as usize..(self.0 & 0xffff) as usize
+    }
+
+    fn with(self, index: usize) -> Used {
+        let index = index as u64;
+        Used((self.0 >> 16).max(512 - index) << 16 | (self.0 & 0xffff).max(index + 1))
+    }
+}
+
 fn index(address: u64, level: usize) -> usize {
     (address >> SHIFTS[level]) as usize % 512
 }
@@ -95,6 +116,7 @@ fn make(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
         let value = entry.get();
         if !pte::is_present(value) {
             entry.set(pte::table(new_table(pool, task, level == 1)?.0));
+            pool.set_note(table, Used::of(pool, table).with(index(address, level)).0);
         } else if level < 3 && pte::is_large(value) {
             split(pool, task, entry, level)?;
         }
@@ -111,9 +133,11 @@ pub fn ensure_level(pool: &Pool, task: TaskRef, address: u64, level: usize) -> O
         let entry = &pool.at::<Words>(table).0[index(address, above)];
         if !pte::is_present(entry.get()) {
             entry.set(pte::table(new_table(pool, task, false)?.0));
+            pool.set_note(table, Used::of(pool, table).with(index(address, above)).0);
         }
         table = Frame(pte::address(entry.get()));
     }
+    pool.set_note(table, Used::of(pool, table).with(index(address, level)).0);
     Some(&pool.at::<Words>(table).0[index(address, level)])
 }
 
@@ -132,6 +156,9 @@ fn new_table(pool: &Pool, task: TaskRef, last: bool) -> Option<Frame> {
 /// Replaces a large page of `level` by a table of pages of the level below, with the same meaning.
 fn split(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize) -> Option<()> {
     let table = new_table(pool, task, level == 1)?;
+    if level > 1 {
+        pool.set_note(table, Used(0).with(0).with(511).0);
+    }
     for (i, part) in pool.at::<Words>(table).0.iter().enumerate() {
         part.set(pte::part(entry.get(), i as u64, 1 << SHIFTS[level - 1], level == 1));
     }
@@ -140,37 +167,78 @@ fn split(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize) -> Option<
     Some(())
 }
 
+/// The first address from `at` on, below `end`, that may have a mapping: in a last-level table an entry in use.
+/// `end` if there is none.
+pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64) -> u64 {
+    'walk: while at < end {
+        let mut table = Frame(task.top.get());
+        for level in (0..4).rev() {
+            let words = &pool.at::<Words>(table).0;
+            let used = if level == 0 { 0..512 } else { Used::of(pool, table).range() };
+            let from = index(at, level);
+            let found = first_in_use(words, from.max(used.start)..used.end.min(if level == 3 { 256 } else { 512 }));
+            let above = SHIFTS[level] + 9;
+            let Some(i) = found else {
+                at = ((at >> above) + 1) << above;
+                continue 'walk;
+            };
+            if i > from {
+                at = (at >> above << above) | (i as u64) << SHIFTS[level];
+            }
+            let value = words[i].get();
+            if level == 0 || (level < 3 && pte::is_large(value)) {
+                return at.min(end);
+            }
+            table = Frame(pte::address(value));
+        }
+    }
+    end
+}
+
+/// Looks at eight entries at a time: most are empty.
+fn first_in_use(words: &[Cell<u64>; 512], range: core::ops::Range<usize>) -> Option<usize> {
+    let mut i = range.start;
+    while i < range.end {
+        if i % 8 == 0 && i + 8 <= range.end && words[i..i + 8].iter().fold(0, |all, word| all | word.get()) == 0 {
+            i += 8;
+        } else if words[i].get() != 0 {
+            return Some(i);
+        } else {
+            i += 1;
+        }
+    }
+    None
+}
+
 /// Gives back the tables of the user half, which maps nothing any more; at most `limit` tables of the last level.
 /// True when all are gone.
 pub fn release(pool: &Pool, task: TaskRef, mut limit: usize) -> bool {
-    let top = pool.at::<Words>(Frame(task.top.get()));
-    for entry in &top.0[..256] {
-        if pte::is_present(entry.get()) && !release_table(pool, task, entry, 2, &mut limit) {
-            return false;
-        }
+    let top = Frame(task.top.get());
+    let done = release_below(pool, task, top, 3, &mut limit);
+    if done {
+        pool.set_note(top, 0);
     }
-    true
+    done
 }
 
-/// Gives back the table of `level` that `entry` leads to, and everything below. The depth is 3 at most.
-fn release_table(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize, limit: &mut usize) -> bool {
-    let table = Frame(pte::address(entry.get()));
-    if level == 0 {
-        if *limit == 0 {
-            return false;
-        }
-        *limit -= 1;
-        let shadow = Frame(pool.note(table));
-        pool.set_note(table, 0);
-        task.give_back_zeroed_frame(pool, shadow);
-    } else {
-        for below in &pool.at::<Words>(table).0 {
-            if pte::is_present(below.get()) && !release_table(pool, task, below, level - 1, limit) {
+/// Gives back all tables that the entries of `table` lead to. The depth is 3 at most.
+fn release_below(pool: &Pool, task: TaskRef, table: Frame, level: usize, limit: &mut usize) -> bool {
+    let words = &pool.at::<Words>(table).0;
+    while let Some(i) = first_in_use(words, Used::of(pool, table).range()) {
+        let below = Frame(pte::address(words[i].get()));
+        if level > 1 {
+            if !release_below(pool, task, below, level - 1, limit) {
                 return false;
             }
+        } else if *limit == 0 {
+            return false;
+        } else {
+            *limit -= 1;
+            task.give_back_zeroed_frame(pool, Frame(pool.note(below)));
         }
+        pool.set_note(below, 0);
+        words[i].set(0);
+        task.give_back_zeroed_frame(pool, below);
     }
-    entry.set(0);
-    task.give_back_zeroed_frame(pool, table);
     true
 }

@@ -6,6 +6,7 @@ use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
 use crate::mem::{space, table};
 use crate::object::thread::Operation;
+use crate::object::task::Task;
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::{arch, param};
@@ -192,9 +193,8 @@ fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
     assert_eq!(task.used.get(), 1, "{task:?} leaks kernel memory");
     chief.used.set(chief.used.get() - task.quota.get());
     let number = task.id.get().number();
-    task.id.set(TaskId::NIL);
     let frame = k.task_frame(number);
     k.set_task(number, None);
     k.task_slots.give_back(number as u32);
-    k.pool.give_back(frame);
+    k.pool.give_back_cleared(frame, size_of::<Task>());
 }
