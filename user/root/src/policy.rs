@@ -123,8 +123,8 @@ pub const KERNEL_FRAMES_MIN: u64 = 32;
 /// Programs at the same time.
 pub const PROGRAMS_MAX: usize = 64;
 
-/// How many pieces of arguments and unanswered requests are kept.
-pub const PENDING_MAX: usize = 256;
+/// How many names, pieces of arguments, unanswered requests and ended children are kept for one program (of each).
+pub const KEPT_MAX: usize = 64;
 
 /// A server that crashes more often than [`RESTARTS_MAX`] times within [`RESTARTS_NS`] stays down.
 pub const RESTARTS_MAX: usize = 5;

@@ -154,10 +154,10 @@ impl Supervisor {
         }
         self.pending.retain(|pending| pending.task != task);
         self.ended.retain(|ended| ended.parent != task);
+        self.staged.retain(|_, staged| staged.task != task);
         let outcome = usage(task, end);
         // Fails only if the task is gone, which is what is wanted.
         let _ = sys::task_destroy(task);
-        self.staged.retain(|thread, _| sys::thread_info(*thread).is_ok());
         for fpage in &program.holds {
             // Whomever the driver gave it to loses it, too.
             let _ = sys::flush(fpage.with_rights(Rights::RWX));
@@ -187,11 +187,19 @@ impl Supervisor {
             |awaits: &Awaits| matches!(awaits, Awaits::End { task: awaited, .. } if *awaited == task);
         if self.pending.iter().any(|pending| is_awaited(&pending.awaits)) {
             self.answer_pending(|pending| is_awaited(&pending.awaits), &Answer::Ended(outcome).into());
-        } else if self.programs.iter().any(|other| other.task == parent)
-            && self.ended.len() < policy::PENDING_MAX
-        {
-            self.ended.push(Ended { task, parent, outcome });
+            return;
         }
+        if !self.programs.iter().any(|other| other.task == parent) {
+            return;
+        }
+        // A parent that never asks loses the oldest.
+        let of_parent = |ended: &Ended| ended.parent == parent;
+        if self.ended.iter().filter(|ended| of_parent(ended)).count() >= policy::KEPT_MAX
+            && let Some(oldest) = self.ended.iter().position(of_parent)
+        {
+            self.ended.remove(oldest);
+        }
+        self.ended.push(Ended { task, parent, outcome });
     }
 
     /// Restarts what must not stay down; ends the system with its first program.

@@ -2,8 +2,9 @@
 
 use crate::output;
 use crate::policy;
-use crate::supervisor::{Awaits, Binding, Pending, Supervisor};
+use crate::supervisor::{Awaits, Binding, Pending, Staged, Supervisor};
 use alloc::string::String;
+use alloc::vec::Vec;
 use rt::api::memory::Statistics;
 use rt::api::process::{Answer, End, MemoryEntry, Request, TaskEntry, ThreadEntry, status_of};
 use rt::api::wire::{interface, interface_of};
@@ -18,6 +19,11 @@ type Decision = Result<Option<Reply>, Status>;
 
 fn now(reply: impl Into<Reply>) -> Decision {
     Ok(Some(reply.into()))
+}
+
+/// Whether one more may be kept for the program that has these.
+fn room<T>(kept: impl Iterator<Item = T>) -> Result<(), Status> {
+    if kept.count() < policy::KEPT_MAX { Ok(()) } else { Err(Status::Exhausted) }
 }
 
 impl Supervisor {
@@ -62,11 +68,10 @@ impl Supervisor {
         if self.names.iter().any(|binding| binding.name == name && binding.task != program.task) {
             return Err(Status::Taken);
         }
-        if self.names.len() >= policy::PENDING_MAX {
-            return Err(Status::Exhausted);
-        }
+        let task = program.task;
         self.names.retain(|binding| binding.name != name);
-        self.names.push(Binding { name, server, task: program.task });
+        room(self.names.iter().filter(|binding| binding.task == task))?;
+        self.names.push(Binding { name, server, task });
         if name.as_str() == console::NAME {
             output::use_console(server);
         }
@@ -88,10 +93,9 @@ impl Supervisor {
     }
 
     fn wait(&mut self, index: usize, client: Uid, awaits: Awaits) -> Decision {
-        if self.pending.len() >= policy::PENDING_MAX {
-            return Err(Status::Busy);
-        }
-        self.pending.push(Pending { client, task: self.programs[index].task, awaits });
+        let task = self.programs[index].task;
+        room(self.pending.iter().filter(|pending| pending.task == task))?;
+        self.pending.push(Pending { client, task, awaits });
         Ok(None)
     }
 
@@ -120,9 +124,9 @@ impl Supervisor {
                 self.end(index, End::Exited(status));
                 Ok(None)
             }
-            Request::Stage { offset, text } => self.stage(client, offset, text.as_bytes()),
+            Request::Stage { offset, text } => self.stage(index, client, offset, text.as_bytes()),
             Request::Start { name, arguments_len } => {
-                let staged = self.staged.remove(&client).unwrap_or_default();
+                let staged = self.staged.remove(&client).map_or_else(Vec::new, |staged| staged.text);
                 let arguments = staged.get(..arguments_len).ok_or(Status::BadRequest)?;
                 let arguments = String::from_utf8(arguments.into()).map_err(|_| Status::BadRequest)?;
                 let parent = self.programs[index].task;
@@ -136,16 +140,17 @@ impl Supervisor {
         }
     }
 
-    fn stage(&mut self, client: Uid, offset: usize, text: &[u8]) -> Decision {
-        if self.staged.len() >= policy::PENDING_MAX && !self.staged.contains_key(&client) {
-            return Err(Status::Busy);
+    fn stage(&mut self, index: usize, client: Uid, offset: usize, text: &[u8]) -> Decision {
+        let task = self.programs[index].task;
+        if !self.staged.contains_key(&client) {
+            room(self.staged.values().filter(|staged| staged.task == task))?;
         }
-        let staged = self.staged.entry(client).or_default();
-        if offset > staged.len() {
+        let staged = self.staged.entry(client).or_insert(Staged { task, text: Vec::new() });
+        if offset > staged.text.len() {
             return Err(Status::BadRequest);
         }
-        staged.truncate(offset);
-        staged.extend(text);
+        staged.text.truncate(offset);
+        staged.text.extend(text);
         now(Status::Ok)
     }
 

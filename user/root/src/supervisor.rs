@@ -33,7 +33,7 @@ pub struct Supervisor {
     pub(crate) names: Vec<Binding>,
     pub(crate) pending: Vec<Pending>,
     /// Arguments for the next program that a thread starts.
-    pub(crate) staged: BTreeMap<Uid, Vec<u8>>,
+    pub(crate) staged: BTreeMap<Uid, Staged>,
     /// The memory manager failed in this way, and nothing has been done about it yet.
     pub(crate) broken: Option<Failure>,
     /// When each server was restarted lately.
@@ -53,6 +53,13 @@ pub(crate) struct Program {
     pub arguments: String,
     /// Devices that were handed to it.
     pub holds: Vec<Fpage>,
+}
+
+/// Arguments that a thread is putting together.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub task: TaskId,
+    pub text: Vec<u8>,
 }
 
 /// A program that ended, until its parent asks how.
