@@ -93,12 +93,13 @@ impl Scheduler {
 
 impl Kernel {
     /// The thread whose home shuttle `shuttle` names, if the reference is not stale.
+    #[inline]
     pub fn owner(&self, shuttle: ShuttleRef) -> Option<ThreadRef> {
-        let owner = arch::tcb(shuttle.slot())?;
-        (owner.hot.uid.get() != 0 && owner.home_ref() == shuttle).then_some(owner)
+        arch::tcb(shuttle.slot()).filter(|owner| owner.home_ref() == shuttle)
     }
 
     /// The owner of the shuttle that `thread` holds; a stale reference is replaced by the home shuttle first.
+    #[inline]
     pub fn shuttle_of(&self, thread: ThreadRef) -> ThreadRef {
         match self.owner(thread.hot.shuttle.get()) {
             Some(owner) => owner,
@@ -110,10 +111,12 @@ impl Kernel {
     }
 
     /// The priority that `thread` has now.
+    #[inline]
     pub fn priority(&self, thread: ThreadRef) -> u8 {
-        if thread == self.idle() { 0 } else { self.shuttle_of(thread).home.priority.get() }
+        self.shuttle_of(thread).home.priority.get()
     }
 
+    #[inline(never)]
     fn enqueue(&self, thread: ThreadRef, front: bool) {
         if thread.special.get() & special::STOPPED != 0 || thread == self.idle() {
             return;
@@ -164,7 +167,7 @@ impl Kernel {
         }
         let displaced = self.unqueue(owner);
         self.stop_counting(owner);
-        owner.home.epoch.set(owner.home.epoch.get().wrapping_add(1) & 0x0fff_ffff);
+        owner.home.reference.set(owner.home_ref().next());
         thread.hot.shuttle.set(owner.home_ref());
         if let Some(carrier) = displaced.filter(|&carrier| carrier != thread) {
             self.wake(carrier);
@@ -174,7 +177,7 @@ impl Kernel {
     /// Decides who runs, charges time, and returns the thread to leave the kernel with.
     ///
     /// Ipc mostly stays on the shuttle that runs, and then nothing is to be decided unless somebody is more urgent.
-    #[inline]
+    #[inline(always)]
     pub fn dispatch(&self, next: Next) -> ThreadRef {
         let current = arch::current();
         let thread = match next {
@@ -195,6 +198,8 @@ impl Kernel {
         thread
     }
 
+    #[cold]
+    #[inline(never)]
     fn dispatch_anew(&self, current: ThreadRef, next: Next) -> ThreadRef {
         let thread = match next {
             Next::Same if !self.sched.has_above(self.priority(current)) => current,
@@ -249,7 +254,8 @@ impl Kernel {
     pub fn charge(&self, now: u64) {
         let used = now - self.sched.since_ns.replace(now);
         let running = self.sched.running.get();
-        let Some(owner) = arch::tcb(running.slot()).filter(|owner| owner.hot.uid.get() != 0 && owner.home_ref().same_owner(running)) else {
+        let Some(owner) = arch::tcb(running.slot()).filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running))
+        else {
             return;
         };
         owner.home.time_ns.set(owner.home.time_ns.get() + used);
@@ -266,7 +272,7 @@ impl Kernel {
 
     /// Makes sure that the timer fires at `slice_end` and at the next timeout, or earlier.
     pub fn arm(&self, slice_end: u64) {
-        let deadline = self.wheel.next_ns().unwrap_or(u64::MAX).min(slice_end);
+        let deadline = self.wheel.not_before_ns().min(slice_end);
         if deadline < self.sched.armed_ns.get() {
             self.sched.armed_ns.set(deadline);
             arch::arm_timer(deadline);

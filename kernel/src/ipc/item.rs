@@ -15,6 +15,7 @@ use abi::call::{ITEM_WHOLE, NO_ITEM};
 use abi::{Error, Fpage, Kind, Rights, Timeout, Uid};
 
 /// Where the sender's item goes in the receiver's window.
+#[inline(always)]
 fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
     let window = if receiver.hot.accept.get() != NEVER {
         receiver.standing.get()
@@ -68,6 +69,7 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
 }
 
 /// Maps for one budget. True when the item is done.
+#[inline(always)]
 fn step(k: &Kernel, plan: Plan, sender: ThreadRef, receiver: ThreadRef, progress: &mut (u64, bool)) -> bool {
     let mut budget = PREEMPTION_PAGES;
     let (done, whole) = progress;
@@ -116,6 +118,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
 }
 
 /// Delivers the words, with the item's place in w6.
+#[inline(always)]
 fn deliver(plan: Plan, sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
     let kind = if is_call { Kind::Request } else { Kind::Reply } as u32;
     transfer(sender, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE });

@@ -192,6 +192,7 @@ fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request) -> bool {
     false
 }
 
+#[inline(always)]
 fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage) {
     thread.window.set(window);
     thread.errand.set(Errand::Ipc);
@@ -200,6 +201,7 @@ fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpag
 }
 
 /// Moves the words. Both threads' registers are in their frames.
+#[inline(always)]
 fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32) {
     let (from, to) = (&sender.frame, &receiver.frame);
     let short = from.rax.get() as u32 >= IPC_CALL;
@@ -216,6 +218,7 @@ fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32) {
 
 /// Decides on which shuttle the receiver of a message goes on. Returns it if it should run at once, in no queue;
 /// otherwise it is in one. The sender is current, or about to be.
+#[inline(always)]
 fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, is_call: bool, was_open: bool) -> Option<ThreadRef> {
     let runnable = Some(receiver).filter(|receiver| receiver.special.get() & special::STOPPED == 0);
     let mine = sender.hot.shuttle.get();
@@ -253,7 +256,19 @@ fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Opt
 }
 
 /// The receive phase of a thread that runs or is about to. True if it is over; otherwise the thread waits.
+#[inline(always)]
 fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
+    let nothing_there = thread.senders.is_empty() && thread.line.get() == 0;
+    if from == Uid::ANY && timeout == Timeout::NEVER && nothing_there {
+        wait(k, thread, from, timeout, window);
+        return false;
+    }
+    receive_looking(k, thread, from, timeout, window, alone)
+}
+
+/// The same, where there may be a message already.
+#[inline(never)]
+fn receive_looking(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
     if from.is_nil() {
         let error = if alone { Error::NoSuch as u64 } else { 0 };
         thread.frame.rax.set(error);
@@ -396,11 +411,8 @@ pub fn deliver_interrupt(thread: ThreadRef, line: u8, count: u64) {
 
 /// A thread that just became ready runs at once if it is at least as urgent as the current one.
 pub fn prefer(k: &Kernel, thread: ThreadRef) -> Next {
-    let current = crate::arch::current();
-    if current == k.idle() || k.priority(thread) > k.priority(current) {
-        if thread.special.get() & special::STOPPED != 0 {
-            return Next::Same;
-        }
+    let runnable = thread.special.get() & special::STOPPED == 0;
+    if runnable && k.priority(thread) > k.priority(crate::arch::current()) {
         return Next::To(thread);
     }
     k.wake(thread);

@@ -65,7 +65,7 @@ pub fn holds_interrupt(k: &Kernel, task: TaskRef, line: u8) -> bool {
 }
 
 /// The giver's page and its node; an error tells how far the hole is known to reach.
-#[inline]
+#[inline(always)]
 fn source_page(k: &Kernel, task: TaskRef, address: u64) -> Result<(Leaf, &'static Node), u64> {
     let leaf = match table::find(&k.pool, task, address) {
         Found::Nothing { until } => return Err(until),
@@ -193,7 +193,7 @@ fn clear(k: &Kernel, node: &'static Node, budget: &mut usize) -> Result<(), Agai
 }
 
 /// One page from `from` to `to`. The giver's mapping was found at `source_address`.
-#[inline]
+#[inline(always)]
 fn map_page(
     k: &Kernel,
     (from, source_address, mut giver, mut node): (TaskRef, u64, Leaf, &'static Node),
@@ -298,6 +298,7 @@ pub struct Plan {
 
 /// Fits the sender's flexpage into the receiver's window. The smaller of the two is mapped whole; the hot spot
 /// selects its place in the larger one. `None` if the window is of another space, or the item has no place in it.
+#[inline]
 pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
     let space = item.space()?;
     if window.is_nil() || window.space() != Some(space) {

@@ -117,13 +117,15 @@ pub fn fired(k: &Kernel, number: u8) -> Next {
     arch::irq_acknowledge();
     let Some(thread) = line.thread.get() else { return Next::Same };
     line.pending.set(line.pending.get() + 1);
-    let waits = matches!(thread.wait(), Wait::Open) || thread.wait() == Wait::Closed(Uid::interrupt(number));
-    if !waits {
-        thread.set_special(special::INTERRUPT, 0);
-        return Next::Same;
-    }
+    let open = match thread.wait() {
+        Wait::Open => true,
+        Wait::Closed(from) if from == Uid::interrupt(number) => false,
+        _ => {
+            thread.set_special(special::INTERRUPT, 0);
+            return Next::Same;
+        }
+    };
     let count = line.pending.replace(0);
-    let open = thread.wait() == Wait::Open;
     ipc::deliver_interrupt(thread, number, count);
     if line.masked.get() {
         thread.set_special(special::INTERRUPT, 0);

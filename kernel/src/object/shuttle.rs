@@ -33,6 +33,11 @@ impl ShuttleRef {
         self.0 as u32 & ((1 << SLOT_BITS) - 1)
     }
 
+    /// The reference that replaces this one when the chain is cut.
+    pub const fn next(self) -> ShuttleRef {
+        ShuttleRef(self.0.wrapping_add(1 << OWNER_BITS))
+    }
+
     /// Whether both name the same thread's shuttle, whatever the epoch.
     pub const fn same_owner(self, other: ShuttleRef) -> bool {
         (self.0 ^ other.0) & ((1 << OWNER_BITS) - 1) == 0
@@ -52,8 +57,8 @@ pub struct Shuttle {
     pub slice_ns: Cell<u64>,
     /// What is left of the slice, in nanoseconds.
     pub left_ns: Cell<u64>,
-    /// References made before the last cut are stale.
-    pub epoch: Cell<u32>,
+    /// What names this shuttle now; all other references to it are stale. 0 once the thread is ended.
+    pub reference: Cell<ShuttleRef>,
     /// 0 (lowest) to 63.
     pub priority: Cell<u8>,
 }

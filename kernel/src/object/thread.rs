@@ -350,7 +350,7 @@ impl ThreadRef {
 
     /// The shuttle reference that names this thread's own shuttle now.
     pub fn home_ref(self) -> ShuttleRef {
-        ShuttleRef::new(self.name.get(), self.home.epoch.get())
+        self.home.reference.get()
     }
 }
 

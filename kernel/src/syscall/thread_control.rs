@@ -3,6 +3,7 @@
 use super::{Args, done};
 use crate::kernel::Kernel;
 use crate::mem::pool::Frame as PoolFrame;
+use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
 use crate::object::{TaskRef, ThreadRef, interrupt};
 use crate::sched::Next;
@@ -124,6 +125,7 @@ fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Erro
     thread.home.priority.set(priority);
     thread.home.slice_ns.set(param::TIME_SLICE_NS);
     thread.hot.space.set(task.space.get());
+    thread.home.reference.set(ShuttleRef::new(uid, 0));
     thread.hot.shuttle.set(thread.home_ref());
     thread.hot.uid.set(uid.0);
     thread.refold();
@@ -271,6 +273,8 @@ fn begin_end(k: &Kernel, thread: ThreadRef) {
         k.wake(carrier);
     }
     thread.hot.uid.set(0);
+    k.stop_counting(thread);
+    thread.home.reference.set(ShuttleRef::default());
     thread.hot.accept.set(crate::object::thread::NEVER);
     thread.state.set(State::Inactive);
     thread.cursor.set(0);

@@ -18,6 +18,7 @@ use core::cell::Cell;
 const GROUP_BITS: u32 = 6;
 const LISTS: usize = 1 << GROUP_BITS;
 const LEVELS: usize = 9;
+const NEVER: u64 = u64::MAX >> GRAIN_SHIFT;
 /// Log2 of the grain in nanoseconds.
 pub const GRAIN_SHIFT: u32 = 10;
 
@@ -46,6 +47,8 @@ pub struct Wheel {
     occupied: [Cell<u64>; LEVELS],
     /// Everything before this grain is expired or refiled.
     now: Cell<u64>,
+    /// No deadline is before this grain. A lower bound: a timeout that was dropped may have set it.
+    not_before: Cell<u64>,
     /// Level and number of the list that the last [`Wheel::expire`] did not finish.
     unfinished: Cell<Option<(usize, usize)>>,
 }
@@ -63,6 +66,7 @@ impl Wheel {
             lists: [const { [const { List::new() }; LISTS] }; LEVELS],
             occupied: [const { Cell::new(0) }; LEVELS],
             now: Cell::new(0),
+            not_before: Cell::new(NEVER),
             unfinished: Cell::new(None),
         }
     }
@@ -71,7 +75,9 @@ impl Wheel {
     pub fn insert(&self, thread: ThreadRef, deadline_ns: u64) {
         self.remove(thread);
         let deadline = (deadline_ns >> GRAIN_SHIFT) + 1;
-        thread.timeout.deadline.set(deadline.max(self.now.get() + 1));
+        let deadline = deadline.max(self.now.get() + 1);
+        thread.timeout.deadline.set(deadline);
+        self.not_before.set(self.not_before.get().min(deadline));
         self.file(thread);
     }
 
@@ -125,9 +131,11 @@ impl Wheel {
         None
     }
 
-    /// When the timer should next fire, in nanoseconds. Never later than the earliest deadline.
-    pub fn next_ns(&self) -> Option<u64> {
-        self.next_list().map(|(_, _, start)| start << GRAIN_SHIFT)
+    /// When the timer should next fire, in nanoseconds: never later than the earliest deadline, and about
+    /// `u64::MAX` if there is none.
+    #[inline]
+    pub fn not_before_ns(&self) -> u64 {
+        self.not_before.get() << GRAIN_SHIFT
     }
 
     /// Advances to `now_ns` and hands each expired thread to `expired`. At most `limit` entries are touched; true
@@ -142,6 +150,7 @@ impl Wheel {
             while let Some(thread) = self.lists[level][number].first() {
                 if limit == 0 {
                     self.unfinished.set(Some((level, number)));
+                    self.not_before.set(start);
                     return true;
                 }
                 limit -= 1;
@@ -155,6 +164,7 @@ impl Wheel {
             self.clear_if_empty(level, number);
         }
         self.now.set(target.max(self.now.get()));
+        self.not_before.set(self.next_list().map_or(NEVER, |(_, _, start)| start));
         false
     }
 }
@@ -195,10 +205,8 @@ mod tests {
                     model[i] = None;
                 }
                 _ => {
-                    let next = wheel.next_ns();
-                    let earliest = model.iter().flatten().min();
-                    assert_eq!(next.is_some(), earliest.is_some());
-                    if let (Some(next), Some(&earliest)) = (next, earliest) {
+                    if let Some(&earliest) = model.iter().flatten().min() {
+                        let next = wheel.not_before_ns();
                         assert!(next <= earliest.max(now) + (1 << GRAIN_SHIFT), "{next} {earliest}");
                     }
                     now += random() >> (24 + random() % 36);
