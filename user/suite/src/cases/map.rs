@@ -493,9 +493,7 @@ pub fn pager_chain() -> Outcome {
     // The middle one has nothing itself: it gets a page from here first, then maps it on.
     middle.take((one(9, Rights::RW), WINDOW), Fpage::WHOLE)?;
     // An answer without an item makes the thread try again.
-    middle.block(Frame::reply_wait(faulter.uid, 0, [0; 11]))?;
-    check!(faulter.settle()?);
-    let got = middle.wait()?;
+    let got = middle.run(Frame::reply_wait(faulter.uid, 0, [0; 11]))?;
     check_eq!((got.kind(), got.words()[0]), (Some(Kind::Fault), address));
     let answer = Frame::ipc(faulter.uid, Uid::ANY, Timeout::ZERO, Timeout::NEVER)
         .item(WINDOW_PAGE.with_rights(Rights::R), place);

@@ -17,6 +17,11 @@ use sys::{Fpage, Rights, TaskId, Timeout, Uid};
 /// Threads that make random calls.
 const PLAYERS: usize = 4;
 
+/// Who makes fewer calls in so many milliseconds is replaced.
+const REVIEW_CALLS_MIN: u64 = 64;
+/// See [`REVIEW_CALLS_MIN`].
+const REVIEW_ROUNDS: u64 = 16;
+
 /// Uids and tasks that the players know. New ones replace old ones.
 static KNOWN: [AtomicU64; 32] = [const { AtomicU64::new(0) }; 32];
 /// Calls made so far, by each player.
@@ -277,43 +282,31 @@ fn supervise(calls: u64, seed: u64) -> Outcome {
     SEED.store(seed, Ordering::Relaxed);
     MADE.iter().for_each(|made| made.store(0, Ordering::Relaxed));
     let mut troupe = Troupe::new()?;
-    let mut before = [0; PLAYERS];
-    let mut still = [0; PLAYERS];
+    let (mut before, mut at_last_review) = ([0; PLAYERS], [0; PLAYERS]);
+    let mut round = 0;
     while made() < calls {
         sys::sleep_us(1000)?;
+        crate::kit::progress();
+        round += 1;
         for index in 0..PLAYERS {
             let now = MADE[index].load(Ordering::Relaxed);
-            still[index] = if now == before[index] { still[index] + 1 } else { 0 };
+            let state = sys::thread_info(troupe.players[index].uid).map(|info| info.state);
+            if now == before[index] && matches!(state, Ok(2 | 3)) {
+                let _ = sys::thread_abort(troupe.players[index].uid);
+            }
             before[index] = now;
-            let agent = &troupe.players[index];
-            let replace = match (still[index], agent.info().map(|info| info.state)) {
-                (0, _) => false,
-                (_, Err(_)) => true,
-                (1..4, Ok(2 | 3)) => {
-                    let _ = sys::thread_abort(agent.uid);
-                    false
-                }
-                (1..4, Ok(5)) => {
-                    let _ = sys::thread_resume(agent.uid);
-                    false
-                }
-                // They make each other unimportant, too.
-                (1..50, Ok(1 | 6)) | (1..4, Ok(_)) => false,
-                _ => true,
-            };
-            if !replace {
+            // They end, stop and hinder each other, or lose pager and handler. Who is slow is replaced.
+            let is_slow = round % REVIEW_ROUNDS == 0 && now - at_last_review[index] < REVIEW_CALLS_MIN;
+            if !(state.is_err() || is_slow) || troupe.replace(index) {
                 continue;
             }
-            still[index] = 0;
-            if !troupe.replace(index) {
-                // They used up their quota, and their children cannot be taken from them one by one.
-                drop(troupe);
-                troupe = Troupe::new()?;
-                break;
-            }
+            // They used up their quota, and their children cannot be taken from them one by one.
+            drop(troupe);
+            troupe = Troupe::new()?;
+            break;
         }
-        if still.contains(&0) {
-            crate::kit::progress();
+        if round % REVIEW_ROUNDS == 0 {
+            at_last_review = before;
         }
     }
     check!(made() >= calls);
@@ -322,8 +315,8 @@ fn supervise(calls: u64, seed: u64) -> Outcome {
 
 /// Random calls, and then a look whether the system is what it was.
 pub fn random_system_calls() -> Outcome {
-    let child = Child::new()?;
-    drop(child);
+    // The first time this program's own pages come in, and are paid for.
+    supervise(1000, 0)?;
     let before = sys::task_info(TaskId::NIL)?;
     let calls = crate::random_calls();
     supervise(calls, 1)?;

@@ -259,15 +259,6 @@ TRY int_double_fault
 TRY sysret
     sysretq
     ret
-TRY iret_kernel
-    mov rax, rsp
-    push 0x10
-    push rax
-    push 0x2
-    push 0x8
-    lea rcx, [rip + suite_nothing]
-    push rcx
-    iretq
 TRY kernel_data_segment
     mov eax, 0x10
     mov ss, eax
@@ -322,13 +313,6 @@ TRY x87_error
     fldz
     fdivp
     fwait
-    ret
-TRY sse_error
-    push 0x1f80 & ~0x80                     # unmask invalid operation
-    ldmxcsr [rsp]
-    pop rax
-    xorps xmm0, xmm0
-    divss xmm0, xmm0
     ret
 TRY set_nt                                  # NT must not spoil a return from the kernel
     pushfq
