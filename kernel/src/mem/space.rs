@@ -161,7 +161,8 @@ fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
         arch::invalidate(task, node.address());
     }
     if entry.get() == 0 {
-        task.pages.set(task.pages.get() - 1);
+        // σ0's pages are not counted from the start, so it can lose more than it got.
+        task.pages.set(task.pages.get().saturating_sub(1));
         node.erase(&k.pool);
     }
     pte::status(old)
@@ -169,7 +170,9 @@ fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
 
 /// Takes `remove` from everyone below `node`.
 fn restrict_below(k: &Kernel, node: &'static Node, remove: Rights, status: &mut u64, budget: &mut usize) -> Result<(), Again> {
-    let erases = remove.has(Rights::R) || node.entry().is_none();
+    // A port or line has one right, which goes with reading or writing.
+    let erasing = if node.entry().is_some() { Rights::R } else { Rights::RW };
+    let erases = remove.and(erasing) != Rights::NONE;
     let mut previous = None;
     while let Some(below) = node.below(previous) {
         if *budget == 0 && erases {
@@ -201,6 +204,11 @@ fn map_page(
     rights: Rights,
     budget: &mut usize,
 ) -> Result<(), Stop> {
+    // Without any right there is nothing to map, and nothing is replaced.
+    let given = pte::rights(giver.entry.get()).and(rights);
+    if given == Rights::NONE {
+        return Ok(());
+    }
     let place = table::ensure(&k.pool, to, address).ok_or(Stop::NoMemory)?;
     if let Some(old) = place.slot.get() {
         if core::ptr::eq(place.slot, giver.slot) {
@@ -213,14 +221,9 @@ fn map_page(
             Err(_) => return Ok(()),
         }
     }
-    let source = giver.entry.get();
-    let given = pte::rights(source).and(rights);
-    if given == Rights::NONE {
-        return Ok(());
-    }
     let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
     child.init(Space::Memory, address, Some(place.entry), place.slot);
-    place.entry.set(pte::derive(source, given));
+    place.entry.set(pte::derive(giver.entry.get(), given));
     to.pages.set(to.pages.get() + 1);
     if rights.has(Rights::GRANT) { grant(k, node, child) } else { node.add_child(child) }
     Ok(())
