@@ -14,6 +14,7 @@
 
 pub mod arch;
 pub mod boot;
+pub mod check;
 pub mod ipc;
 pub mod kernel;
 pub mod layout;

@@ -30,8 +30,8 @@ pub enum Next {
 
 /// One CPU's queues and clock.
 pub struct Scheduler {
-    queues: [List<Ready>; PRIORITIES],
-    occupied: Cell<u64>,
+    pub(crate) queues: [List<Ready>; PRIORITIES],
+    pub(crate) occupied: Cell<u64>,
     /// The shuttle that the processor is on since `since_ns`.
     running: Cell<ShuttleRef>,
     /// Its priority.

@@ -252,9 +252,9 @@ impl Node {
         }
     }
 
-    /// Takes the node out of tree and table and gives it back. It has no children any more.
+    /// Takes the node out of tree and table and gives it back. Whoever erases a subtree does so front to back: what
+    /// hung below the node still lies in the run of those above it, and is erased next.
     pub fn erase(&'static self, pool: &Pool) {
-        debug_assert!(self.below(None).is_none());
         self.unlink();
         self.discard(pool);
     }
@@ -266,5 +266,54 @@ impl Node {
         }
         let task = self.task();
         task.slabs.give_back(pool, self);
+    }
+}
+
+impl Node {
+    /// Asserts what the node at a place promises about the place and about its neighbours in the tree.
+    pub fn check(&'static self, task: TaskRef, place: &NodeSlot, entry: Option<&Cell<u64>>) {
+        let same = |a: Option<&Cell<u64>>, b: Option<&Cell<u64>>| a.map(core::ptr::from_ref) == b.map(core::ptr::from_ref);
+        assert!(self.slot.get().is_some_and(|slot| core::ptr::eq(slot, place)), "a node does not know its place");
+        assert!(same(self.entry.get(), entry), "a node does not know its entry");
+        assert_eq!(self.task(), task, "a node in another task's slab");
+        match self.prev.get() {
+            Some(prev) => assert!(prev.next.get().is_some_and(|next| core::ptr::eq(next, self))),
+            None => assert_eq!(self.depth.get(), 0, "a tree without a root"),
+        }
+        if let Some(next) = self.next.get() {
+            assert!(next.prev.get().is_some_and(|prev| core::ptr::eq(prev, self)));
+            // A gap in depth is left by a flush that is under way.
+            assert_ne!(next.depth.get(), 0, "a tree with two roots");
+        }
+    }
+
+    /// Number of nodes in the tree of which this is the root, 0 if it is not one.
+    pub fn count_tree(&'static self) -> usize {
+        if self.prev.get().is_some() {
+            return 0;
+        }
+        1 + core::iter::successors(self.next.get(), |node| node.next.get()).count()
+    }
+
+    /// Whether the node's slab has no free node.
+    pub fn is_slab_full(&self) -> bool {
+        self.slab.get().is_some_and(|slab| slab.used.get() as usize == NODES)
+    }
+}
+
+impl Slabs {
+    /// Number of frames that a task's nodes occupy, if `in_full` of its nodes lie in slabs that are full and
+    /// `elsewhere` in others.
+    pub fn check(&self, in_full: usize, elsewhere: usize) -> u32 {
+        let (mut slabs, mut used) = (0, 0);
+        let mut next = self.first.get();
+        while let Some(slab) = next {
+            assert!((slab.used.get() as usize) < NODES, "a full slab in the list of those with room");
+            used += slab.used.get() as usize;
+            slabs += 1;
+            next = slab.next.get();
+        }
+        assert_eq!((used, in_full % NODES), (elsewhere, 0), "slabs and tables count different nodes");
+        slabs + (in_full / NODES) as u32
     }
 }

@@ -1,0 +1,267 @@
+//! The kernel's invariants, all that can be checked without a history.
+//!
+//! Tests on the simulated machine call [`Kernel::check`] after every operation; the kernel itself never does. It is no
+//! part of any path, allocates nothing, and asserts. What it means by a *name* is the uid as it stays with
+//! a thread that is being ended, so that half-ended threads are covered too.
+
+use crate::arch::{self, pte};
+use crate::kernel::Kernel;
+use crate::mem::pool::{Frame, Words};
+use crate::mem::space;
+use crate::object::mapping::{Node, NodeTable};
+use crate::object::thread::{Frame as Registers, NEVER, Operation, State, Wait, special};
+use crate::object::{TaskRef, ThreadRef};
+use crate::util::list::Tag;
+use crate::util::wheel::Deadlines;
+use abi::Uid;
+use abi::call::PRIORITIES;
+
+/// What a walk through a task's tables counts.
+#[derive(Default)]
+struct Counts {
+    frames: u32,
+    pages: u32,
+    in_full_slabs: usize,
+    elsewhere: usize,
+    in_trees: usize,
+}
+
+impl Counts {
+    fn add(&mut self, node: &'static Node) {
+        if node.is_slab_full() {
+            self.in_full_slabs += 1
+        } else {
+            self.elsewhere += 1
+        }
+        self.in_trees += node.count_tree();
+    }
+}
+
+impl Kernel {
+    /// Checks everything. Returns how many frames the tasks own.
+    pub fn check(&self) -> usize {
+        self.check_threads();
+        self.check_memory()
+    }
+
+    /// Checks threads, shuttles and queues.
+    pub fn check_threads(&self) {
+        for slot in 1..self.thread_slots.high_water() {
+            if let Some(thread) = arch::tcb(slot) {
+                self.check_thread(thread, slot);
+            }
+        }
+        self.check_queues();
+    }
+
+    /// Checks spaces and accounts. Returns how many frames the tasks own.
+    pub fn check_memory(&self) -> usize {
+        let (mut frames, mut nodes, mut in_trees) = (0, 0, 0);
+        for number in 1..self.task_slots.high_water() {
+            let frame = self.task_frame(number as u16);
+            if frame.0 != 0 {
+                let task = TaskRef::at(&self.pool, frame);
+                assert_eq!(task.id.get().number() as u32, number, "a task in the wrong place");
+                let counts = self.check_task(task);
+                frames += counts.frames as usize;
+                nodes += counts.in_full_slabs + counts.elsewhere;
+                in_trees += counts.in_trees;
+            }
+        }
+        assert_eq!(nodes, in_trees, "a mapping list is a cycle, or not all of it is in tables");
+        frames
+    }
+
+    /// A thread by its name, also while it is being ended.
+    fn named(&self, name: Uid) -> Option<ThreadRef> {
+        arch::tcb(name.slot()).filter(|thread| thread.name.get() == name)
+    }
+
+    fn check_thread(&self, thread: ThreadRef, slot: u32) {
+        thread.check();
+        assert_eq!(thread.name.get().slot(), slot, "a control block in the wrong place");
+        let ending = thread.hot.uid.get() == 0;
+        assert!(ending || thread.uid() == thread.name.get(), "a thread with two names");
+        let current = arch::current() == thread;
+        for sender in members(thread.senders.first(), |sender| thread.senders.after(sender)) {
+            assert_eq!(sender.state.get(), State::Sending, "in a queue without sending");
+            assert_eq!(sender.partner.get(), thread.name.get(), "in somebody else's queue");
+        }
+        self.check_wait(thread, current);
+        let filed = Deadlines::link(&thread).is_linked();
+        let waits = matches!(thread.state.get(), State::Sending | State::Receiving)
+            && thread.hot.accept.get() == NEVER;
+        assert!(!filed || waits, "{thread:?} has a timeout but does not wait");
+        let stopped = thread.special.get() & special::STOPPED != 0;
+        if thread.is_ready() && !stopped && !current {
+            let owner = self.owner(thread.hot.shuttle.get()).unwrap_or(thread);
+            assert!(owner.home.link.is_linked(), "{thread:?} is ready, but its shuttle is in no queue");
+            assert_eq!(
+                owner.home.carrier.get(),
+                Some(thread),
+                "another thread is on the shuttle of {thread:?}"
+            );
+        }
+        if let Some(line) = thread.line.get().checked_sub(1) {
+            assert!(
+                space::holds_interrupt(self, thread.task(), line as u8),
+                "attached to a line that it has not"
+            );
+        }
+    }
+
+    /// What a thread waits for exists, and knows.
+    fn check_wait(&self, thread: ThreadRef, current: bool) {
+        let partner = thread.partner.get();
+        match thread.wait() {
+            Wait::Closed(from) | Wait::Answer(from) => {
+                assert!(!current, "{thread:?} runs and waits");
+                let exists = from.as_interrupt().is_some() || self.named(from).is_some();
+                assert!(exists, "{thread:?} waits for {from:?}, which has ended");
+            }
+            Wait::Open => assert!(!current, "{thread:?} runs and waits"),
+            Wait::No => match thread.state.get() {
+                State::Sending => {
+                    assert!(self.named(partner).is_some(), "{thread:?} sends to {partner:?}, which has ended")
+                }
+                State::Taking => {
+                    // If the sender has ended, it has said so.
+                    let sender = self.thread(partner).expect("somebody maps");
+                    let maps =
+                        matches!(sender.operation.get(), Operation::Map { to, .. } if to == thread.uid());
+                    assert!(maps, "{thread:?} takes a mapping from {partner:?}, which does not map");
+                }
+                _ => {}
+            },
+        }
+        if thread.operation.get() != Operation::None && thread.state.get() != State::Inactive {
+            assert!(thread.is_ready(), "{thread:?} is busy and waits");
+            let busy = thread.frame.mode.get() & Registers::BUSY != 0;
+            assert!(busy, "{thread:?} has an operation that it will not continue");
+        }
+    }
+
+    /// Every queued shuttle has a carrier that can run and holds a valid reference to it.
+    fn check_queues(&self) {
+        for priority in 0..PRIORITIES {
+            let queue = &self.sched.queues[priority];
+            let occupied = self.sched.occupied.get() >> priority & 1 != 0;
+            assert_eq!(occupied, !queue.is_empty(), "priority {priority} and its bit differ");
+            for owner in members(queue.first(), |owner| queue.after(owner)) {
+                assert_eq!(owner.home.priority.get() as usize, priority, "{owner:?} is in the wrong queue");
+                let carrier = owner.home.carrier.get().expect("a queued shuttle has a carrier");
+                assert!(carrier.is_ready(), "the carrier {carrier:?} of a queued shuttle waits");
+                assert_eq!(carrier.special.get() & special::STOPPED, 0, "{carrier:?} is stopped and queued");
+                assert_ne!(carrier, arch::current(), "the running shuttle is in a queue");
+                let holds = self.owner(carrier.hot.shuttle.get()).unwrap_or(carrier);
+                assert_eq!(holds, owner, "the carrier {carrier:?} is on another shuttle");
+            }
+        }
+    }
+
+    fn check_task(&self, task: TaskRef) -> Counts {
+        let mut counts = Counts { frames: 2, ..Counts::default() };
+        for entry in &self.pool.at::<Words>(Frame(task.top.get())).0[..256] {
+            self.check_table(task, entry.get(), 2, &mut counts);
+        }
+        if !task.is_sigma0.get() {
+            assert_eq!(task.pages.get(), counts.pages, "{task:?} counts its pages wrongly");
+        }
+        self.check_small(task, &mut counts);
+        counts.frames += task.slabs.check(counts.in_full_slabs, counts.elsewhere);
+        let mut threads = 0;
+        for thread in members(task.threads.first(), |thread| task.threads.after(thread)) {
+            assert_eq!(thread.task.get(), Some(task), "a thread of another task");
+            threads += 1;
+            counts.frames += 1 + (thread.fpu.get() != 0) as u32;
+        }
+        assert_eq!(threads, task.thread_count.get());
+        if self.zombie.get().is_some_and(|zombie| zombie.task() == task) {
+            counts.frames += 1;
+        }
+        let mut given = 0;
+        let mut child = task.child.get();
+        while let Some(this) = child {
+            assert_eq!(this.chief.get(), Some(task), "a child of another chief");
+            given += this.quota.get();
+            child = this.sibling_next.get();
+        }
+        assert_eq!(task.used.get(), counts.frames + given, "{task:?} pays for other than it has");
+        assert!(task.used.get() <= task.quota.get(), "{task:?} exceeds its quota");
+        counts
+    }
+
+    /// The table of `level` that `entry` leads to. The depth is 3 at most.
+    fn check_table(&self, task: TaskRef, entry: u64, level: usize, counts: &mut Counts) {
+        if !pte::is_present(entry) || (level < 2 && pte::is_large(entry)) {
+            return;
+        }
+        let frame = Frame(pte::address(entry));
+        counts.frames += 1;
+        if level > 0 {
+            for below in &self.pool.at::<Words>(frame).0 {
+                self.check_table(task, below.get(), level - 1, counts);
+            }
+            return;
+        }
+        counts.frames += 1;
+        let shadow = self.pool.at::<NodeTable>(Frame(self.pool.note(frame)));
+        for (entry, slot) in self.pool.at::<Words>(frame).0.iter().zip(&shadow.0) {
+            let present = pte::is_present(entry.get());
+            assert!(present || entry.get() == 0, "an absent entry holds an address");
+            counts.pages += present as u32;
+            match slot.get() {
+                Some(node) => {
+                    assert!(present, "a node of an absent page");
+                    node.check(task, slot, Some(entry));
+                    counts.add(node);
+                }
+                None => assert!(!present || task.is_sigma0.get(), "a page without a node"),
+            }
+        }
+    }
+
+    /// The spaces of ports and interrupt lines.
+    fn check_small(&self, task: TaskRef, counts: &mut Counts) {
+        let mut ports = 0;
+        let table = |frame: u64, first: u64, counts: &mut Counts| {
+            counts.frames += 1;
+            let mut nodes = 0;
+            for (i, slot) in self.pool.at::<NodeTable>(Frame(frame)).0.iter().enumerate() {
+                let Some(node) = slot.get() else { continue };
+                assert_eq!(node.address(), first + i as u64, "a port or line is not where it belongs");
+                node.check(task, slot, None);
+                counts.add(node);
+                nodes += 1;
+            }
+            nodes
+        };
+        if task.ports.get() != 0 {
+            counts.frames += 1;
+            for (i, frame) in self.pool.at::<Words>(Frame(task.ports.get())).0.iter().enumerate() {
+                if frame.get() != 0 {
+                    ports += table(frame.get(), i as u64 * 512, counts);
+                }
+            }
+        }
+        if task.interrupts.get() != 0 {
+            table(task.interrupts.get(), 0, counts);
+        }
+        for half in &task.port_bitmap {
+            counts.frames += (half.get() != 0) as u32;
+        }
+        if task.has_ports() && !task.is_sigma0.get() {
+            let words = task.port_bitmap.iter().flat_map(|half| &self.pool.at::<Words>(Frame(half.get())).0);
+            let allowed: u32 = words.map(|word| word.get().count_zeros()).sum();
+            assert_eq!(allowed, ports, "{task:?} may use other ports than it has");
+        }
+    }
+}
+
+/// Walks a list.
+fn members(
+    first: Option<ThreadRef>,
+    mut after: impl FnMut(ThreadRef) -> Option<ThreadRef>,
+) -> impl Iterator<Item = ThreadRef> {
+    core::iter::successors(first, move |&thread| after(thread))
+}
