@@ -1,0 +1,25 @@
+//! Tests of the kernel above its arch border, on a simulated machine: no emulator, hundreds of thousands of operations a
+//! second, every invariant checked after each.
+//!
+//! Read [`world`] first: a machine with a kernel and a first task. Then [`spaces`] (the model of Appendix A of the 1995
+//! paper, and the kernel held against it), [`walk`] (random system calls, faults, interrupts), [`fast_path`] (the assembly
+//! path in Rust, and both paths compared), [`exhaustion`] (every allocation fails once), [`shuttles`] (who runs on whose
+//! time, test by test), and [`regressions`] (one test for each bug that was found here).
+//!
+//! Every random test prints its seed when it fails, with a short program that fails. `TERN_SEED` sets the first seed,
+//! `TERN_FULL=1` runs ten times as much. Tests whose names begin with `miri_` are small enough for Miri.
+
+pub mod fast_path;
+pub mod random;
+pub mod world;
+
+#[cfg(test)]
+mod exhaustion;
+#[cfg(test)]
+mod regressions;
+#[cfg(test)]
+mod shuttles;
+#[cfg(test)]
+mod spaces;
+#[cfg(test)]
+mod walk;

@@ -1,0 +1,302 @@
+//! A world: a simulated machine with a kernel, the first task, and the processor on its first thread.
+//!
+//! What a user does between two entries into the kernel is done here by setting the registers of the current thread
+//! in its frame. [`World::system_call`] and its sisters then do what the entry code of a real machine does, and go
+//! on until the processor is back in user mode or idle.
+
+use abi::call::{FLAGS, task_op, thread_op};
+use abi::{Call, Fpage, Rights, TaskId, Timeout, Uid};
+use kernel::arch;
+use kernel::kernel::Kernel;
+use kernel::mem::pool::Pool;
+use kernel::mem::space;
+use kernel::object::thread::{Frame, Tcb, WORDS};
+use kernel::object::{TaskRef, ThreadRef, interrupt};
+use kernel::sched::Next;
+use kernel::{ipc, syscall};
+use std::cell::RefCell;
+
+thread_local! {
+    /// Memory of worlds that are gone: a kernel's objects live forever, a test's need not.
+    static MEMORY: RefCell<Vec<(*mut u8, usize)>> = const { RefCell::new(Vec::new()) };
+}
+
+const PAGE: usize = 4096;
+
+/// Physical address of the pool.
+const POOL_START: u64 = 0x10_0000;
+
+/// Priority of the first thread.
+pub const PRIORITY: u8 = 63;
+
+/// A machine with a kernel. One at a time for each host thread: the machine is part of that.
+pub struct World {
+    /// The kernel.
+    pub k: Box<Kernel>,
+    /// The first task, to which all memory is mapped.
+    pub sigma0: TaskRef,
+    /// Its first thread.
+    pub root: ThreadRef,
+    /// Frames that the pool needs for itself.
+    overhead: usize,
+    memory: (*mut u8, usize),
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        arch::reset();
+        MEMORY.with_borrow_mut(|memory| memory.push(self.memory));
+    }
+}
+
+fn memory(frames: usize) -> *mut u8 {
+    let old = MEMORY.with_borrow_mut(|memory| {
+        let at = memory.iter().position(|&(_, len)| len == frames)?;
+        Some(memory.swap_remove(at).0)
+    });
+    old.unwrap_or_else(|| {
+        let layout =
+            std::alloc::Layout::from_size_align(frames * PAGE, PAGE).expect("a small number of pages");
+        // SAFETY: the layout is not empty.
+        let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+        assert!(!memory.is_null());
+        memory
+    })
+}
+
+impl World {
+    /// A world whose pool has `frames` frames.
+    pub fn new(frames: usize) -> World {
+        arch::reset();
+        let start = memory(frames);
+        // SAFETY: the memory is this world's until it is dropped, and nobody keeps references into it longer.
+        let pool = unsafe { Pool::new(start, POOL_START, frames, 0) };
+        let overhead = frames - pool.free_frames();
+        let k = Box::new(Kernel::new(pool));
+        let frame = k.take_reserved().expect("a new pool has frames");
+        let idle = arch::map_tcb(&k, 0, frame).expect("the machine has room");
+        idle.set_ready();
+        idle.canary.set(Tcb::CANARY);
+        idle.frame.mode.set(Frame::IDLE);
+        k.set_idle(idle);
+        let sigma0 = syscall::boot_task(&k);
+        sigma0.is_sigma0.set(true);
+        space::ensure_bitmap(&k.pool, sigma0).expect("the first task has memory");
+        arch::map_all_memory(&k, sigma0, 2);
+        let root = syscall::boot_thread(&k, sigma0, PRIORITY);
+        syscall::start_thread(&k, root, 0x7000_0000_0000, 0x7000_0001_0000, 0);
+        arch::set_current(idle);
+        let world = World { k, sigma0, root, overhead, memory: (start, frames) };
+        world.leave(Next::Any);
+        world
+    }
+
+    /// The thread that the processor is on.
+    pub fn current(&self) -> ThreadRef {
+        arch::current()
+    }
+
+    /// Whether no thread can run.
+    pub fn is_idle(&self) -> bool {
+        self.current() == self.k.idle()
+    }
+
+    /// Leaves the kernel, up to the next chance for an interrupt. True if the processor is in user mode or idle.
+    pub fn leave_once(&self, next: Next) -> bool {
+        let thread = self.k.dispatch(next);
+        assert_eq!(thread.canary.get(), Tcb::CANARY, "kernel stack overflow");
+        thread == self.k.idle() || thread.frame.mode.get() & Frame::BUSY == 0
+    }
+
+    /// Goes on with the busy current thread, as the entry code does after it has looked at the interrupts.
+    pub fn go_on_once(&self) -> bool {
+        syscall::bury(&self.k);
+        self.leave_once(syscall::continue_operation(&self.k, self.current()))
+    }
+
+    /// Leaves the kernel for good.
+    pub fn leave(&self, next: Next) {
+        self.leave_once(next);
+        self.settle();
+    }
+
+    /// Enters the kernel by `syscall`, with the registers that are in the current thread's frame; leaves it once.
+    pub fn enter(&self) -> bool {
+        let frame = &self.current().frame;
+        self.save_ip();
+        frame.mode.set(Frame::SYSRET);
+        frame.r11.set(FLAGS);
+        syscall::bury(&self.k);
+        self.leave_once(syscall::system_call(&self.k, self.current()))
+    }
+
+    /// A user's instruction pointer may lie in the frame or in the hot line; `syscall` saves it in the latter.
+    fn save_ip(&self) {
+        let current = self.current();
+        let (ip, sp) = (current.user_ip(), current.user_sp());
+        current.hot.rip.set(ip);
+        current.hot.rsp.set(sp);
+    }
+
+    /// A system call of the current thread.
+    pub fn system_call(&self, rax: u64, rdx: u64, w: [u64; WORDS]) {
+        let frame = &self.current().frame;
+        frame.rax.set(rax);
+        frame.rdx.set(rdx);
+        frame.w.iter().zip(w).for_each(|(register, word)| register.set(word));
+        if !self.enter() {
+            self.settle();
+        }
+    }
+
+    /// Goes on until no thread that runs is busy.
+    pub fn settle(&self) {
+        let mut steps = 0;
+        while self.is_busy() {
+            self.go_on_once();
+            steps += 1;
+            assert!(steps < 1_000_000, "a busy thread makes no progress");
+        }
+    }
+
+    /// Whether the current thread is in the middle of a long operation.
+    pub fn is_busy(&self) -> bool {
+        !self.is_idle() && self.current().frame.mode.get() & Frame::BUSY != 0
+    }
+
+    /// A trap of the current thread, which must be in user mode.
+    fn trap(&self, vector: u64, error: u64, handle: impl FnOnce(&Kernel, ThreadRef) -> Next) -> bool {
+        let current = self.current();
+        let (ip, sp) = (current.user_ip(), current.user_sp());
+        let frame = &current.frame;
+        if !self.is_idle() && frame.mode.get() & Frame::BUSY == 0 {
+            frame.rip.set(ip);
+            frame.rsp.set(sp);
+            frame.rflags.set(FLAGS);
+            frame.error.set(error);
+            frame.mode.set(Frame::TRAP | vector);
+            arch::set_user_segments(frame);
+        }
+        syscall::bury(&self.k);
+        self.leave_once(handle(&self.k, current))
+    }
+
+    /// The current thread touches a page that it has not.
+    pub fn page_fault(&self, address: u64, rights: Rights) -> bool {
+        self.trap(14, 6, |k, current| ipc::page_fault(k, current, address, rights))
+    }
+
+    /// The current thread causes an exception.
+    pub fn exception(&self, vector: u64) -> bool {
+        self.trap(vector, 0, |k, current| ipc::raise(k, current, vector))
+    }
+
+    /// An interrupt line fires.
+    pub fn interrupt(&self, line: u8) -> bool {
+        self.trap(64 + line as u64, 0, |k, _| interrupt::fired(k, line))
+    }
+
+    /// Time passes, and if the timer fires meanwhile, the kernel hears of it.
+    pub fn advance(&self, ns: u64) -> bool {
+        if arch::advance(ns) { self.trap(48, 0, |k, _| k.on_timer()) } else { true }
+    }
+
+    /// Result of the current thread's last call but ipc: the error, and the argument registers.
+    pub fn result(&self) -> (u64, [u64; 6]) {
+        let f = &self.current().frame;
+        let registers =
+            [&f.w[Frame::RDI], &f.w[Frame::RSI], &f.rdx, &f.w[Frame::R10], &f.w[Frame::R8], &f.w[Frame::R9]];
+        (f.rax.get(), registers.map(|register| register.get()))
+    }
+
+    /// A call but ipc by the current thread.
+    pub fn call(&self, call: Call, operation: u32, [rdi, rsi, rdx, r10]: [u64; 4]) -> Result<[u64; 6], u64> {
+        let mut w = [0; WORDS];
+        (w[Frame::RDI], w[Frame::RSI], w[Frame::R10]) = (rdi, rsi, r10);
+        self.system_call(call as u64 | (operation as u64) << 8, rdx, w);
+        match self.result() {
+            (0, results) => Ok(results),
+            (error, _) => Err(error),
+        }
+    }
+
+    /// `thread_control` by the current thread.
+    pub fn thread_control(&self, operation: u32, arguments: [u64; 4]) -> Result<[u64; 6], u64> {
+        self.call(Call::ThreadControl, operation, arguments)
+    }
+
+    /// `task_control` by the current thread.
+    pub fn task_control(&self, operation: u32, arguments: [u64; 4]) -> Result<[u64; 6], u64> {
+        self.call(Call::TaskControl, operation, arguments)
+    }
+
+    /// The current thread makes a task.
+    pub fn new_task(&self, quota: u64) -> TaskId {
+        TaskId(self.task_control(task_op::CREATE, [quota, 63, 0, 0]).expect("there is memory")[0])
+    }
+
+    /// The current thread makes a thread in a task (nil: its own) and starts it.
+    pub fn new_thread(&self, task: TaskId, priority: u8) -> ThreadRef {
+        let me = self.current().uid().0;
+        let uid = self
+            .thread_control(thread_op::CREATE, [task.0, priority as u64, me, me])
+            .expect("there is memory")[0];
+        self.thread_control(thread_op::START, [uid, 0x1000, 0x8000, 0]).expect("it can start");
+        self.k.thread(Uid(uid)).expect("just made")
+    }
+
+    /// The task with this name.
+    pub fn task(&self, id: TaskId) -> TaskRef {
+        self.k.task(id).expect("the task exists")
+    }
+
+    /// The general ipc by the current thread.
+    pub fn ipc(
+        &self,
+        dest: Uid,
+        from: Uid,
+        timeouts: (Timeout, Timeout),
+        window: Fpage,
+        flags: u32,
+        w: [u64; 8],
+    ) {
+        let mut words = [0; WORDS];
+        words[..8].copy_from_slice(&w);
+        words[Frame::RBX] = from.0;
+        words[Frame::RBP] = window.0;
+        words[Frame::R15] = abi::call::timeouts(timeouts.0, timeouts.1);
+        self.system_call((Call::Ipc as u32 | flags) as u64, dest.0, words);
+    }
+
+    /// *Call* by the current thread.
+    pub fn ipc_call(&self, dest: Uid) {
+        self.system_call(abi::call::IPC_CALL as u64, dest.0, [1; WORDS]);
+    }
+
+    /// *Reply and wait* by the current thread.
+    pub fn ipc_reply_wait(&self, dest: Uid) {
+        self.system_call(abi::call::IPC_REPLY_WAIT as u64, dest.0, [2; WORDS]);
+    }
+
+    /// The current thread waits for anybody, forever.
+    pub fn wait(&self) {
+        self.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, 0, [0; 8]);
+    }
+
+    /// Asserts every invariant of the kernel, and that each of its frames is somebody's.
+    pub fn check(&self) {
+        let owned = self.k.check();
+        self.check_pool(owned);
+    }
+
+    /// Asserts that the pool is what the tasks own, what is free, and what belongs to nobody.
+    pub fn check_pool(&self, owned: usize) {
+        let slot_frames =
+            |high_water: u32| if high_water > 1 { high_water.div_ceil(512) as usize } else { 0 };
+        let tasks = slot_frames(self.k.task_slots.high_water());
+        // Slots of threads and of tasks, the table of tasks, and the idle thread.
+        let nobodys = slot_frames(self.k.thread_slots.high_water()) + 2 * tasks + 1;
+        let sum = self.overhead + nobodys + owned + self.k.pool.free_frames();
+        assert_eq!(sum, self.k.pool.frames(), "frames are lost");
+    }
+}
