@@ -10,6 +10,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate std;
+
 pub mod wire;
 
 pub mod clock;
@@ -18,5 +21,8 @@ pub mod memory;
 pub mod names;
 pub mod process;
 pub mod sigma0;
+
+#[cfg(test)]
+mod c_header;
 
 pub use wire::{Failure, Name, Reply, Result, Status, Text};

@@ -54,6 +54,7 @@ enum {
     TERN_THREAD_DENY_NATIVE,
     TERN_THREAD_INFO,
     TERN_THREAD_NEXT,
+    TERN_THREAD_SET_WINDOW,
 };
 
 /* sub-operations of TERN_TASK_CONTROL */
