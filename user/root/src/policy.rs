@@ -24,7 +24,7 @@ pub struct Policy {
     pub pages_max: u64,
     /// Ports, interrupts and device memory that it may have.
     pub resources: &'static [Fpage],
-    /// Whether it may end programs that it did not start.
+    /// Whether it may start programs, and end programs that it did not start.
     pub is_operator: bool,
 }
 

@@ -158,9 +158,9 @@ impl Supervisor {
         let outcome = usage(task, end);
         // Fails only if the task is gone, which is what is wanted.
         let _ = sys::task_destroy(task);
-        for fpage in &program.holds {
+        for (_, window) in &program.holds {
             // Whomever the driver gave it to loses it, too.
-            let _ = sys::flush(fpage.with_rights(Rights::RWX));
+            let _ = sys::flush(window.with_rights(Rights::RWX));
         }
         self.tell(&program, end);
         self.release(task, policy);

@@ -105,12 +105,16 @@ impl Supervisor {
         if !program.policy.resources.contains(&wanted) {
             return Err(Status::Denied);
         }
-        let window = match wanted.space() {
-            Some(Space::Memory) => rt::frames::reserve(wanted.log2()).ok_or(Status::Exhausted)?,
-            _ => wanted,
+        let held = program.holds.iter().find(|(fpage, _)| *fpage == wanted);
+        let window = match (held, wanted.space()) {
+            (Some((_, window)), _) => *window,
+            (None, Some(Space::Memory)) => rt::frames::reserve(wanted.log2()).ok_or(Status::Exhausted)?,
+            (None, _) => wanted,
         };
         memory::resource(rt::home(), wanted, window).map_err(|_| Status::Busy)?;
-        program.holds.push(window);
+        if held.is_none() {
+            program.holds.push((wanted, window));
+        }
         now(memory::Answer::Resource(window))
     }
 
@@ -129,6 +133,9 @@ impl Supervisor {
                 let staged = self.staged.remove(&client).map_or_else(Vec::new, |staged| staged.text);
                 let arguments = staged.get(..arguments_len).ok_or(Status::BadRequest)?;
                 let arguments = String::from_utf8(arguments.into()).map_err(|_| Status::BadRequest)?;
+                if !self.programs[index].policy.is_operator {
+                    return Err(Status::Denied);
+                }
                 let parent = self.programs[index].task;
                 now(Answer::Started(self.start_named(&name, arguments, parent)?))
             }

@@ -51,8 +51,8 @@ pub(crate) struct Program {
     /// Its end is the end of the system.
     pub is_init: bool,
     pub arguments: String,
-    /// Devices that were handed to it.
-    pub holds: Vec<Fpage>,
+    /// Devices that were handed to it, and where they are in `root`'s own spaces.
+    pub holds: Vec<(Fpage, Fpage)>,
 }
 
 /// Arguments that a thread is putting together.
