@@ -107,6 +107,7 @@ pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, request:
 }
 
 /// The answer to a fault came with an item, which is mapped.
+#[inline(always)]
 pub(super) fn answer_mapped(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, whole: bool) -> Next {
     if whole && thread.errand.get() == Errand::Fault {
         return finish(k, current, thread, request, true);
@@ -115,6 +116,7 @@ pub(super) fn answer_mapped(k: &Kernel, current: ThreadRef, thread: ThreadRef, r
 }
 
 /// The thread goes on on the shuttle that it lent, or stops; the answering thread goes on with its receive phase.
+#[inline(always)]
 fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, goes_on: bool) -> Next {
     thread.errand.set(Errand::Ipc);
     thread.set_ready();

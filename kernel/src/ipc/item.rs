@@ -12,31 +12,59 @@ use crate::object::thread::{Errand, NEVER, Operation, State};
 use crate::param::PREEMPTION_PAGES;
 use crate::sched::Next;
 use abi::call::{ITEM_WHOLE, NO_ITEM};
-use abi::{Error, Fpage, Kind, Rights, Timeout, Uid};
+use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space, Timeout, Uid};
 
-/// Where the sender's item goes in the receiver's window.
+/// Where the receiver takes items.
 #[inline(always)]
-fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
-    let window = if receiver.hot.accept.get() != NEVER {
+fn window(receiver: ThreadRef) -> Fpage {
+    if receiver.hot.accept.get() != NEVER {
         receiver.standing.get()
     } else if receiver.errand.get() == Errand::Ipc {
         receiver.window.get()
     } else {
         Fpage::WHOLE
-    };
-    space::plan(Fpage(sender.frame.w[6].get()), sender.frame.w[7].get(), window)
+    }
+}
+
+/// Where the sender's item goes in the receiver's window.
+fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
+    space::plan(Fpage(sender.frame.w[6].get()), sender.frame.w[7].get(), window(receiver))
+}
+
+/// Maps an item of one page into a window of memory, if that is simple. Returns where it arrived.
+#[inline(always)]
+fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpage> {
+    const SPACE_AND_SIZE: u64 = 0xff0;
+    const PAGE: u64 = 12 << 4;
+    let (item, window) = (Fpage(sender.frame.w[6].get()), window(receiver));
+    let is_page = item.0 & (SPACE_AND_SIZE | Rights::GRANT.0 as u64) == PAGE;
+    if !is_page || window.is_nil() || window.space() != Some(Space::Memory) {
+        return None;
+    }
+    let hot_spot = sender.frame.w[7].get() & ((1 << window.log2()) - 1);
+    let target = window.base() + (hot_spot & !(PAGE_SIZE - 1));
+    let done = space::map_single(k, (sender.task(), item.base()), (receiver.task(), target), item.rights());
+    done.then_some(Fpage(target | PAGE | item.rights().0 as u64))
 }
 
 /// The current thread sends a message with an item to a partner that waits for it.
 pub(super) fn send_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
+    let was_open = partner.wait() == Wait::Open;
+    if let Some(place) = map_single(k, current, partner) {
+        return finish(k, place, (current, partner), request, true, was_open);
+    }
+    send_long_item(k, current, partner, request, was_open)
+}
+
+#[inline(never)]
+fn send_long_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request, was_open: bool) -> Next {
     let Some(plan) = plan(current, partner) else {
         set_error(current, Error::NoWindow);
         return Next::Same;
     };
-    let was_open = partner.wait() == Wait::Open;
     let mut progress = (0, true);
     if step(k, plan, current, partner, &mut progress) {
-        return finish(k, plan, (current, partner), request, progress.1, was_open);
+        return finish(k, place(plan), (current, partner), request, progress.1, was_open);
     }
     current.then_from.set(request.from);
     current.then_timeout.set(request.receive_timeout.0);
@@ -58,7 +86,7 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
     let mut progress = (0, true);
     if step(k, plan, sender, thread, &mut progress) {
         let is_call = sender.then_from.get() == thread.uid();
-        deliver(plan, sender, thread, is_call, progress.1);
+        deliver(place(plan), sender, thread, is_call, progress.1);
         after_taken(k, thread, sender, is_call);
         return Taken::Message;
     }
@@ -114,24 +142,30 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
         lenient: false,
     };
     let was_open = receiver.then_from.get() == Uid::ANY;
-    finish(k, plan, (current, receiver), &request, progress.1, was_open)
+    finish(k, place(plan), (current, receiver), &request, progress.1, was_open)
 }
 
 /// Delivers the words, with the item's place in w6.
 #[inline(always)]
-fn deliver(plan: Plan, sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
+fn deliver(place: Fpage, sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
     let kind = if is_call { Kind::Request } else { Kind::Reply } as u32;
     transfer(sender, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE });
-    let shift = if plan.space == abi::Space::Memory { 0 } else { 12 };
-    let place = plan.to << shift | (plan.space as u64) << 10 | (plan.log2 as u64) << 4;
-    receiver.frame.w[6].set(place | plan.rights.and(Rights::RWX).0 as u64);
+    receiver.frame.w[6].set(place.0);
     receiver.frame.w[7].set(0);
 }
 
+/// Where an item arrived, in the receiver's addresses.
+fn place(plan: Plan) -> Fpage {
+    let shift = if plan.space == Space::Memory { 0 } else { 12 };
+    let place = plan.to << shift | (plan.space as u64) << 10 | (plan.log2 as u64) << 4;
+    Fpage(place | plan.rights.and(Rights::RWX).0 as u64)
+}
+
 /// The item is mapped: the message arrives, and the current sender goes on with its receive phase.
+#[inline(always)]
 fn finish(
     k: &Kernel,
-    plan: Plan,
+    place: Fpage,
     (current, receiver): (ThreadRef, ThreadRef),
     request: &Request,
     whole: bool,
@@ -141,7 +175,7 @@ fn finish(
         return fault::answer_mapped(k, current, receiver, request, whole);
     }
     k.wheel.remove(receiver);
-    deliver(plan, current, receiver, request.is_call(), whole);
+    deliver(place, current, receiver, request.is_call(), whole);
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
     receive_and_run(k, current, request, first)
 }

@@ -195,6 +195,34 @@ fn clear(k: &Kernel, node: &'static Node, budget: &mut usize) -> Result<(), Agai
     Ok(())
 }
 
+/// One page, if that is simple: the giver has it in its tables, nothing was ever granted or mapped over, and the receiver
+/// has its table and a node ready. This is what pagers do all day. False if nothing was done.
+#[inline(always)]
+pub fn map_single(k: &Kernel, (from, address): (TaskRef, u64), (to, target): (TaskRef, u64), rights: Rights) -> bool {
+    let Found::Leaf(giver) = table::find(&k.pool, from, address) else { return false };
+    let Some(node) = giver.slot.get() else { return false };
+    if target >= abi::USER_END {
+        return false;
+    }
+    let Found::Leaf(place) = table::find(&k.pool, to, target) else { return false };
+    let source = giver.entry.get();
+    let given = pte::rights(source).and(rights);
+    if place.slot.get().is_some() || given == Rights::NONE {
+        return false;
+    }
+    let Some(child) = to.slabs.take_ready() else { return false };
+    add_page(child, place, (to, target), pte::derive(source, given));
+    node.add_child(child);
+    true
+}
+
+#[inline(always)]
+fn add_page(child: &'static Node, place: Leaf, (to, address): (TaskRef, u64), entry: u64) {
+    child.init(Space::Memory, address, Some(place.entry), place.slot);
+    place.entry.set(entry);
+    to.pages.set(to.pages.get() + 1);
+}
+
 /// One page from `from` to `to`. The giver's mapping was found at `source_address`.
 #[inline(always)]
 fn map_page(

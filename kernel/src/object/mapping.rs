@@ -49,7 +49,6 @@ pub struct Slab {
     free: Cell<Option<&'static Node>>,
     frame: Cell<u64>,
     used: Cell<u32>,
-    fresh: Cell<u32>,
 }
 
 #[repr(C, align(4096))]
@@ -68,10 +67,13 @@ impl Slab {
     fn create(pool: &Pool, frame: Frame, task: TaskRef) -> &'static Slab {
         let slab = &pool.at::<SlabFrame>(frame).head;
         slab.task.set(Some(task));
-        slab.free.set(None);
         slab.frame.set(frame.0);
         slab.used.set(0);
-        slab.fresh.set(0);
+        let nodes = &pool.at::<SlabFrame>(frame).nodes;
+        slab.free.set(nodes.first());
+        for (i, node) in nodes.iter().enumerate() {
+            node.next.set(nodes.get(i + 1));
+        }
         slab
     }
 }
@@ -86,42 +88,21 @@ impl Slabs {
     /// Cuts a node. `None` if the task cannot pay for a new slab.
     #[inline]
     pub fn take(&self, pool: &Pool, task: TaskRef) -> Option<&'static Node> {
-        if let Some(slab) = self.first.get()
-            && let Some(node) = slab.free.get()
-            && (slab.used.get() as usize) < NODES - 1
-        {
-            slab.free.set(node.next.get());
-            slab.used.set(slab.used.get() + 1);
-            node.slab.set(Some(slab));
-            return Some(node);
+        if self.first.get().is_none() {
+            self.push(Slab::create(pool, task.take_frame(pool)?, task));
         }
-        self.take_otherwise(pool, task)
+        self.take_ready()
     }
 
-    /// A node never used before, of a new slab if need be, or the last one of a slab.
-    fn take_otherwise(&self, pool: &Pool, task: TaskRef) -> Option<&'static Node> {
-        let slab = match self.first.get() {
-            Some(slab) => slab,
-            None => {
-                let slab = Slab::create(pool, task.take_frame(pool)?, task);
-                self.push(slab);
-                slab
-            }
-        };
-        let node = match slab.free.get() {
-            Some(node) => {
-                slab.free.set(node.next.get());
-                node
-            }
-            None => {
-                let fresh = slab.fresh.get();
-                slab.fresh.set(fresh + 1);
-                &pool.at::<SlabFrame>(Frame(slab.frame.get())).nodes[fresh as usize]
-            }
-        };
+    /// Cuts a node if that needs no new slab.
+    #[inline(always)]
+    pub fn take_ready(&self) -> Option<&'static Node> {
+        let slab = self.first.get()?;
+        let node = slab.free.get()?;
+        slab.free.set(node.next.get());
         node.slab.set(Some(slab));
         slab.used.set(slab.used.get() + 1);
-        if slab.used.get() as usize == NODES {
+        if node.next.get().is_none() {
             self.remove(slab);
         }
         Some(node)
