@@ -141,14 +141,16 @@ fn interrupts(line: Fpage) -> Outcome {
         let got = agent.run(Frame::receive(uid, second))?;
         check_eq!((got.kind(), got.sender()), (Some(Kind::Interrupt), uid));
     }
-    // Taken away while it waits; the clock stands still until it is acknowledged.
+    // Taken away while it waits.
+    set_periodic(false);
+    while agent.run(Frame::receive(uid, Timeout::from_us(10_000)))?.error().is_none() {}
     agent.block(Frame::receive(uid, Timeout::NEVER))?;
     sys::flush(line)?;
     let got = agent.wait()?;
     check!(got.error().is_some(), "a line was taken away, and its driver got {:?}", got.kind());
     check_eq!(agent.run(Frame::receive(uid, Timeout::ZERO))?.error(), Some(Error::Denied));
     // Back to this thread.
-    acknowledge();
+    set_periodic(true);
     let got = sys::receive(uid, second)?;
     check_eq!(got.sender, uid);
     // A driver that ends frees the line for the next.
