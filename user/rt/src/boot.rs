@@ -107,3 +107,28 @@ impl Supply for Memory {
         self.pieces.iter().map(|(start, end)| end - start).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn blocks_are_aligned_and_apart() {
+        let mut memory = Memory { pieces: ArrayVec::new(), total: 0 };
+        memory.add(0x1000, 0x9_f000);
+        memory.add(0x10_0000, 0x123_4000);
+        let all = memory.left();
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        for log2 in [21, 12, 16, 20, 12, 14, 21, 22, 13].into_iter().chain([12; 8192]) {
+            let Some(block) = memory.block(log2) else { continue };
+            let (start, end) = (block.into_address(), 1 << log2);
+            assert_eq!(start % end, 0);
+            taken.push((start, start + end));
+        }
+        taken.sort_unstable();
+        assert!(taken.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two blocks overlap");
+        assert_eq!(taken.iter().map(|(start, end)| end - start).sum::<u64>(), all, "memory got lost");
+        assert_eq!(memory.left(), 0);
+    }
+}

@@ -116,3 +116,90 @@ impl Image {
         Some(Page { bytes, at: at as usize, rights: segment.rights })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// A program file with these segments: address, size in memory, flags, contents.
+    fn program(segments: &[(u64, u64, u32, &[u8])]) -> Vec<u8> {
+        let mut out = [0u8; 64].to_vec();
+        out[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(16, &ET_EXEC.to_le_bytes());
+        put(18, &EM_X86_64.to_le_bytes());
+        put(20, &1u32.to_le_bytes());
+        put(24, &layout::IMAGE.start.to_le_bytes());
+        put(32, &64u64.to_le_bytes());
+        put(52, &64u16.to_le_bytes());
+        put(54, &56u16.to_le_bytes());
+        put(56, &(segments.len() as u16).to_le_bytes());
+        let mut offset = 64 + 56 * segments.len() as u64;
+        for (address, len, flags, contents) in segments {
+            out.extend([PT_LOAD, *flags].iter().flat_map(|word| word.to_le_bytes()));
+            let words = [offset, *address, *address, contents.len() as u64, *len, PAGE_SIZE];
+            out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            offset += contents.len() as u64;
+        }
+        segments.iter().for_each(|segment| out.extend(segment.3));
+        out
+    }
+
+    fn parse(file: &[u8]) -> Result<Image, Status> {
+        Image::parse(Vec::leak(file.to_vec()))
+    }
+
+    const TEXT: u64 = layout::IMAGE.start;
+    const DATA: u64 = TEXT + 0x2000;
+
+    #[test]
+    fn pages_hold_what_the_file_says() {
+        let text = [7; 0x1010];
+        let image =
+            parse(&program(&[(TEXT, 0x1010, PF_X, &text), (DATA + 8, 0x3000, PF_W, b"data")])).unwrap();
+        assert_eq!(image.entry(), TEXT);
+        let first = image.page(TEXT + 5).unwrap();
+        assert_eq!((first.at, first.bytes.len(), first.rights), (0, 0x1000, Rights::RX));
+        assert_eq!(image.page(TEXT + 0x1000).unwrap().bytes, [7; 0x10]);
+        let data = image.page(DATA).unwrap();
+        assert_eq!((data.at, data.bytes, data.rights), (8, &b"data"[..], Rights::RW));
+        assert_eq!(image.page(DATA + 0x3000).unwrap().bytes, b"", "the last byte of the zeroes");
+        assert!(image.page(DATA + 0x4000).is_none());
+        assert!(image.page(0).is_none());
+    }
+
+    #[test]
+    fn bad_segments_are_refused() {
+        let ok = (TEXT, 0x1000, PF_X, &b""[..]);
+        for bad in [
+            (TEXT + 0xfff, 2, PF_W, &b""[..]),
+            (DATA, 0x1000, PF_W | PF_X, b""),
+            (0x1000, 0x1000, PF_W, b""),
+            (layout::IMAGE.end - 1, 2, PF_W, b""),
+            (u64::MAX - 10, 100, PF_W, b""),
+            (DATA, 1, PF_W, b"more than that"),
+        ] {
+            assert!(parse(&program(&[ok, bad])).is_err(), "{bad:x?}");
+        }
+        assert!(parse(&program(&[ok; 2])).is_err(), "on one page");
+        assert!(parse(b"no ELF").is_err());
+    }
+
+    #[test]
+    fn damage_never_panics() {
+        let file = program(&[(TEXT, 0x1000, PF_X, b"text"), (DATA, 0x2000, PF_W, b"data")]);
+        for at in 0..file.len() {
+            let _ = parse(&file[..at]);
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut bad = file.clone();
+                bad[at] = value;
+                let Ok(image) = parse(&bad) else { continue };
+                for page in (TEXT..TEXT + 0x8000).step_by(PAGE_SIZE as usize) {
+                    let fits = |page: Page| page.at + page.bytes.len() <= PAGE_SIZE as usize;
+                    assert!(image.page(page).is_none_or(fits));
+                }
+            }
+        }
+    }
+}

@@ -5,7 +5,7 @@
 //! in, [`server`] is the loop of a server. The lower half of the list is for memory managers: [`frames`] owns
 //! memory, [`image`] reads program files, [`pager`] puts both together; [`boot`] is σ0's.
 //!
-//! `unsafe` is allowed here, module by module: [`start`] and [`thread`] (assembly), [`heap`], [`time`] (a page the
+//! `unsafe` is allowed here, module by module: `entry`, [`start`] and [`thread`] (assembly), [`heap`], [`time`] (a page the
 //! kernel provides), [`frames`] and [`boot`] (memory that the kernel says is ours), [`device`] (ports). Servers and
 //! programs have none.
 
@@ -13,7 +13,11 @@
 #![deny(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+#[cfg(target_os = "none")]
+mod entry;
 pub mod layout;
 pub mod start;
 

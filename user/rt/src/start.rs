@@ -1,4 +1,4 @@
-//! From the first instruction to `main`, and from there to the end.
+//! What a program knows when it begins, `main`, and the end. The first instructions are in `entry`.
 //!
 //! Nothing is passed in memory: a program finds a number in `rdi` (for most programs the length of its argument
 //! text), asks the kernel who it is, and asks whoever started it, its *home*, for the rest. Home is the first
@@ -9,24 +9,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use sys::Uid;
-
-core::arch::global_asm!(
-    // In: rdi argument, rsi own uid, rdx own task, rsp end of the stack. The outermost frame has no caller.
-    ".section .text._start, \"ax\"",
-    ".globl _start",
-    "_start:",
-    "xor ebp, ebp",
-    "and rsp, -16",
-    "call {begin}",
-    "ud2",
-    ".text",
-    begin = sym begin,
-);
-
-unsafe extern "Rust" {
-    /// What [`entry!`](crate::entry) defines.
-    safe fn tern_main() -> i32;
-}
 
 /// Makes `$main`, a `fn() -> i32`, the program's main function.
 #[macro_export]
@@ -55,12 +37,13 @@ static PAGER: AtomicU64 = AtomicU64::new(0);
 static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());
 static NAME: crate::sync::Mutex<&str> = crate::sync::Mutex::new("program");
 
-extern "C" fn begin(argument: u64) -> ! {
+/// Notes what the first thread was given.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+pub(crate) fn note(argument: u64) {
     ARGUMENT.store(argument, Ordering::Relaxed);
     let identity = sys::identity();
     HOME.store(identity.handler.0, Ordering::Relaxed);
     PAGER.store(identity.pager.0, Ordering::Relaxed);
-    exit(tern_main())
 }
 
 /// Runs `main` of the program `name`. [`entry!`](crate::entry) calls it.
