@@ -185,8 +185,7 @@ impl Kernel {
             Next::To(thread) => thread,
             Next::Any => return self.dispatch_anew(current, next),
         };
-        let stays = thread.hot.shuttle.get() == self.sched.running.get();
-        if !stays || self.sched.has_above(self.sched.running_priority.get()) {
+        if !self.stays(thread) {
             return self.dispatch_anew(current, next);
         }
         if thread != current {
@@ -196,6 +195,13 @@ impl Kernel {
             arch::switch(self, current, thread);
         }
         thread
+    }
+
+    /// Whether `thread` may run now on the shuttle that the processor is on: it holds it, and nobody is more urgent.
+    #[inline(always)]
+    pub fn stays(&self, thread: ThreadRef) -> bool {
+        let on_it = thread.hot.shuttle.get() == self.sched.running.get();
+        on_it && !self.sched.has_above(self.sched.running_priority.get())
     }
 
     #[cold]

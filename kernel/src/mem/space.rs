@@ -403,53 +403,96 @@ pub fn flush(
     status: &mut u64,
     budget: &mut usize,
 ) -> Result<(), Again> {
-    let space = page.space().expect("checked by the caller");
-    let shift = if space == Space::Memory { 0 } else { 12 };
-    let remove = page.rights();
-    let end = (page.base() >> shift) + (1 << page.log2());
-    *at = (*at).max(page.base() >> shift);
+    match page.space().expect("checked by the caller") {
+        Space::Memory if page.log2() == 12 => flush_page(k, task, page, own, status, budget),
+        Space::Memory => flush_memory(k, task, page, own, at, status, budget),
+        space => flush_small(k, task, space, page, own, at, budget),
+    }
+}
+
+/// One page.
+fn flush_page(k: &Kernel, task: TaskRef, page: Fpage, own: bool, status: &mut u64, budget: &mut usize) -> Result<(), Again> {
+    match table::find(&k.pool, task, page.base()) {
+        Found::Leaf(leaf) => flush_place(k, task, leaf.slot, page.rights(), own, status, budget),
+        _ => Ok(()),
+    }
+}
+
+fn flush_memory(
+    k: &Kernel,
+    task: TaskRef,
+    page: Fpage,
+    own: bool,
+    at: &mut u64,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Again> {
+    let end = page.base() + (1 << page.log2());
+    *at = (*at).max(page.base());
     while *at < end {
         if *budget == 0 {
             return Err(Again);
         }
         *budget -= 1;
-        let slot = match space {
-            Space::Memory => match table::find(&k.pool, task, *at) {
-                Found::Nothing { .. } => {
-                    *at = table::next(&k.pool, task, *at, end);
-                    continue;
-                }
-                Found::Leaf(leaf) if leaf.entry.get() == 0 && *at + PAGE_SIZE < end => {
-                    // What was a task's only page is gone: nothing else is left to find.
-                    let nothing_left = task.pages.get() == 0 && !task.is_sigma0.get();
-                    *at = if nothing_left { end } else { table::next(&k.pool, task, *at, end) };
-                    continue;
-                }
-                // Nothing was handed on from a large page, and only σ0 has them.
-                Found::Large { level, .. } => {
-                    let size = 1u64 << (12 + 9 * level);
-                    *at = (*at | (size - 1)) + 1;
-                    continue;
-                }
-                Found::Leaf(leaf) => leaf.slot,
-            },
-            _ => match small_place(&k.pool, task, space, *at, false) {
-                Some(slot) => slot,
-                None if space == Space::Interrupt || task.ports.get() == 0 => break,
-                None => {
-                    *at = (*at | 511) + 1;
-                    continue;
-                }
-            },
-        };
-        if let Some(node) = slot.get() {
-            restrict_below(k, node, remove, status, budget)?;
-            let root = task.is_sigma0.get() && node.depth() == 0;
-            if own && !root {
-                *status |= restrict(k, node, remove);
+        match table::find(&k.pool, task, *at) {
+            Found::Leaf(leaf) if leaf.entry.get() != 0 => {
+                flush_place(k, task, leaf.slot, page.rights(), own, status, budget)?;
+                *at += PAGE_SIZE;
             }
+            // What was a task's only page is gone: nothing else is left to find.
+            Found::Leaf(_) if task.pages.get() == 0 && !task.is_sigma0.get() => *at = end,
+            Found::Leaf(_) | Found::Nothing { .. } => *at = table::next(&k.pool, task, *at, end),
+            // Nothing was handed on from a large page, and only σ0 has them.
+            Found::Large { level, .. } => *at = (*at | ((1u64 << (12 + 9 * level)) - 1)) + 1,
         }
-        *at += unit(space);
+    }
+    Ok(())
+}
+
+fn flush_small(
+    k: &Kernel,
+    task: TaskRef,
+    space: Space,
+    page: Fpage,
+    own: bool,
+    at: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Again> {
+    let first = page.base() >> 12;
+    let end = first + (1 << page.log2());
+    *at = (*at).max(first);
+    while *at < end {
+        if *budget == 0 {
+            return Err(Again);
+        }
+        *budget -= 1;
+        match small_place(&k.pool, task, space, *at, false) {
+            Some(slot) => {
+                flush_place(k, task, slot, page.rights(), own, &mut 0, budget)?;
+                *at += 1;
+            }
+            None if space == Space::Interrupt || task.ports.get() == 0 => break,
+            None => *at = (*at | 511) + 1,
+        }
+    }
+    Ok(())
+}
+
+/// The subtree of one place, and with `own` the place itself. σ0 keeps what it has from the machine.
+#[inline(always)]
+fn flush_place(
+    k: &Kernel,
+    task: TaskRef,
+    slot: &'static NodeSlot,
+    remove: Rights,
+    own: bool,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Again> {
+    let Some(node) = slot.get() else { return Ok(()) };
+    restrict_below(k, node, remove, status, budget)?;
+    if own && !(task.is_sigma0.get() && node.depth() == 0) {
+        *status |= restrict(k, node, remove);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::instructions::read_cr2;
 use super::{apic, fpu, kernel, tables};
 use crate::ipc;
 use crate::kernel::Kernel;
-use crate::object::interrupt;
+use crate::object::{ThreadRef, interrupt};
 use crate::object::thread::{Frame, Hot, Tcb, special};
 use crate::sched::Next;
 use crate::{arch, syscall};
@@ -26,8 +26,22 @@ mod vector {
     pub const EXCEPTIONS: u8 = 32;
 }
 
+#[inline(always)]
 fn leave_with(k: &Kernel, next: Next) -> *const Hot {
-    let thread = k.dispatch(next);
+    let current = arch::current();
+    if next == Next::Same && k.stays(current) {
+        return hot(current);
+    }
+    leave_with_another(k, next)
+}
+
+#[inline(never)]
+fn leave_with_another(k: &Kernel, next: Next) -> *const Hot {
+    hot(k.dispatch(next))
+}
+
+#[inline(always)]
+fn hot(thread: ThreadRef) -> *const Hot {
     assert!(thread.canary.get() == Tcb::CANARY, "kernel stack overflow");
     &raw const thread.tcb().hot
 }
@@ -103,7 +117,7 @@ fn exception(k: &Kernel, number: u8) -> Next {
 }
 
 /// Switches the port bitmap on for a thread whose task has ports and which may have used one. False if it is on.
-fn ports_on(current: crate::object::ThreadRef) -> bool {
+fn ports_on(current: ThreadRef) -> bool {
     let task = current.task();
     if !task.has_ports() || current.special.get() & special::PORTS_LIVE != 0 {
         return false;
