@@ -103,10 +103,29 @@ impl Kernel {
     pub fn shuttle_of(&self, thread: ThreadRef) -> ThreadRef {
         match self.owner(thread.hot.shuttle.get()) {
             Some(owner) => owner,
-            None => {
-                thread.hot.shuttle.set(thread.home_ref());
-                thread
-            }
+            None => self.go_home(thread),
+        }
+    }
+
+    /// A stale reference is replaced by the home shuttle.
+    #[cold]
+    fn go_home(&self, thread: ThreadRef) -> ThreadRef {
+        // Its own, lent and then cut off somewhere down the chain: whoever is on it now has to leave.
+        if thread.hot.shuttle.get().same_owner(thread.home_ref()) {
+            self.recall(thread);
+        }
+        thread.hot.shuttle.set(thread.home_ref());
+        thread
+    }
+
+    /// Makes all references to the home shuttle of `owner` stale. Whoever waits to run on it goes on with its own, and
+    /// so will whoever runs on it.
+    fn recall(&self, owner: ThreadRef) {
+        let displaced = self.unqueue(owner);
+        self.stop_counting(owner);
+        owner.home.reference.set(owner.home_ref().next());
+        if let Some(carrier) = displaced.filter(|&carrier| carrier != owner) {
+            self.wake(carrier);
         }
     }
 
@@ -165,13 +184,8 @@ impl Kernel {
         if thread.hot.shuttle.get() != old {
             return;
         }
-        let displaced = self.unqueue(owner);
-        self.stop_counting(owner);
-        owner.home.reference.set(owner.home_ref().next());
+        self.recall(owner);
         thread.hot.shuttle.set(owner.home_ref());
-        if let Some(carrier) = displaced.filter(|&carrier| carrier != thread) {
-            self.wake(carrier);
-        }
     }
 
     /// Decides who runs, charges time, and returns the thread to leave the kernel with.

@@ -17,6 +17,7 @@ pub use item::continue_map;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::interrupt;
+use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
 use crate::sched::Next;
 use abi::call::{self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_MAP, IPC_REPLY_WAIT, ITEM_WHOLE, NO_ITEM};
@@ -155,6 +156,13 @@ fn dequeue_sender(sender: ThreadRef, partner: ThreadRef) {
     partner.refold();
 }
 
+/// Takes a thread that waits to send out of the queue. The partner may be ending, so that no uid leads to it any more.
+fn leave_queue(sender: ThreadRef) {
+    let name = sender.partner.get();
+    let partner = crate::arch::tcb(name.slot()).filter(|partner| partner.name.get() == name);
+    dequeue_sender(sender, partner.expect("a queue ends before its thread does"));
+}
+
 /// Files or drops the timeout of a thread that starts to wait.
 fn set_timeout(k: &Kernel, thread: ThreadRef, timeout: Timeout) {
     match timeout.us() {
@@ -175,6 +183,8 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     if let Wait::Answer(_) = answered {
         return fault::answer(k, current, partner, request);
     }
+    // Only who waits has a timeout: one that were left would end the next wait, if that began on the fast path.
+    k.wheel.remove(partner);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
     transfer(current, partner, kind as u32);
     let first = hand_over(k, current, partner, request.is_call(), answered == Wait::Open);
@@ -228,8 +238,8 @@ fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, is_call: bool, 
     }
     if was_open {
         receiver.hot.shuttle.set(receiver.home_ref());
-    } else if receiver.hot.shuttle.get().same_owner(mine) {
-        // The sender runs, so its reference is not stale. The answer gives the shuttle back; what follows, the sender does on its own.
+    } else if gives_back(k, mine, receiver) {
+        // The answer gives the shuttle back; what follows, the sender does on its own.
         receiver.hot.shuttle.set(mine);
         sender.hot.shuttle.set(sender.home_ref());
         return runnable;
@@ -239,6 +249,17 @@ fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, is_call: bool, 
     }
     k.wake(receiver);
     None
+}
+
+/// Whether `mine`, the shuttle of a thread that runs and so no stale reference, is the one that `receiver` lent. If the
+/// chain was cut below the sender the receiver's reference is older; but if the owner has cut it off and lent its shuttle
+/// anew, this is another chain, and the owner has the newest reference itself.
+#[inline]
+fn gives_back(k: &Kernel, mine: ShuttleRef, receiver: ThreadRef) -> bool {
+    let lent = receiver.hot.shuttle.get();
+    lent == mine
+        || lent.same_owner(mine)
+            && k.owner(mine).is_some_and(|owner| owner == receiver || owner.hot.shuttle.get() != mine)
 }
 
 /// The receive phase of the current thread, and the choice of who runs: `first` was woken by its send phase.
@@ -436,9 +457,7 @@ pub fn expired(k: &Kernel, thread: ThreadRef) {
 pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
     let wait = thread.wait();
     if thread.state.get() == State::Sending && wait == Wait::No {
-        if let Some(partner) = k.thread(thread.partner.get()) {
-            dequeue_sender(thread, partner);
-        }
+        leave_queue(thread);
         if thread.errand.get() != Errand::Ipc {
             return fault::unanswered(k, thread);
         }
@@ -493,9 +512,7 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
 /// Ends the ipc of a thread that is going to end: nobody keeps a link to it.
 pub fn leave(k: &Kernel, thread: ThreadRef) {
     if thread.wait() == Wait::No && thread.state.get() == State::Sending {
-        if let Some(partner) = k.thread(thread.partner.get()) {
-            dequeue_sender(thread, partner);
-        }
+        leave_queue(thread);
     }
     if let Operation::Map { to, .. } = thread.operation.get() {
         if let Some(receiver) = k.thread(to) {

@@ -126,6 +126,7 @@ pub fn fired(k: &Kernel, number: u8) -> Next {
         }
     };
     let count = line.pending.replace(0);
+    k.wheel.remove(thread);
     ipc::deliver_interrupt(thread, number, count);
     if line.masked.get() {
         thread.set_special(special::INTERRUPT, 0);

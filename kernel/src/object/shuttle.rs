@@ -57,7 +57,7 @@ pub struct Shuttle {
     pub slice_ns: Cell<u64>,
     /// What is left of the slice, in nanoseconds.
     pub left_ns: Cell<u64>,
-    /// What names this shuttle now; all other references to it are stale. 0 once the thread is ended.
+    /// What names this shuttle now; all other references to it are stale.
     pub reference: Cell<ShuttleRef>,
     /// 0 (lowest) to 63.
     pub priority: Cell<u8>,

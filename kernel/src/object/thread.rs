@@ -452,6 +452,8 @@ impl Tcb {
             self.set_wait(from, false);
             self.window.set(self.standing.get());
             self.errand.set(Errand::Ipc);
+            // The fast path does not record that the thread is in a system call; the last trap is long over.
+            self.frame.mode.set(Frame::SYSRET);
         }
         self.refold();
     }

@@ -274,9 +274,11 @@ fn begin_end(k: &Kernel, thread: ThreadRef) {
     }
     thread.hot.uid.set(0);
     k.stop_counting(thread);
-    thread.home.reference.set(ShuttleRef::default());
+    thread.home.reference.set(thread.home_ref().next());
+    thread.hot.shuttle.set(thread.home_ref());
     thread.hot.accept.set(crate::object::thread::NEVER);
-    thread.state.set(State::Inactive);
+    // A thread that ends itself must come back to it if it is interrupted.
+    thread.state.set(if thread == arch::current() { State::Ready } else { State::Inactive });
     thread.cursor.set(0);
     if k.fpu_owner.get() == Some(thread) {
         k.fpu_owner.set(None);
@@ -297,6 +299,7 @@ pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
     }
     current.operation.set(Operation::None);
     if current.name.get() == victim {
+        current.state.set(State::Inactive);
         return Next::Any;
     }
     done(current, Ok(()))
@@ -316,6 +319,8 @@ pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>
     if !thread.senders.is_empty() || !wake_waiters(k, thread) {
         return false;
     }
+    // It waits to go on with its own end, which somebody else has just finished.
+    k.unqueue(thread);
     let task = thread.task();
     task.threads.remove(thread);
     task.thread_count.set(task.thread_count.get() - 1);

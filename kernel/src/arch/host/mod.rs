@@ -28,15 +28,19 @@ struct Machine {
 thread_local! {
     static MACHINE: RefCell<Machine> = RefCell::new(Machine::default());
     static CURRENT: Cell<Option<ThreadRef>> = const { Cell::new(None) };
-    static NOW_NS: Cell<u64> = const { Cell::new(1_000_000) };
+    static NOW_NS: Cell<u64> = const { Cell::new(START_NS) };
     static ARMED_NS: Cell<u64> = const { Cell::new(u64::MAX) };
     static INVALIDATIONS: Cell<u64> = const { Cell::new(0) };
 }
+
+/// What the clock shows when a machine starts.
+const START_NS: u64 = 1_000_000;
 
 /// Forgets all blocks and interrupts: a new machine.
 pub fn reset() {
     MACHINE.with(|machine| *machine.borrow_mut() = Machine::default());
     CURRENT.set(None);
+    NOW_NS.set(START_NS);
     ARMED_NS.set(u64::MAX);
 }
 
