@@ -1,1 +1,216 @@
-//! fast_path
+//! The fast path of ipc, written down a second time: what `arch/x86_64/fast_path.rs` does in assembly, on the same words.
+//!
+//! [`Machine`] is a world whose current thread has its registers in the processor, as on the real machine, and not in its
+//! control block: the fast path leaves frames as they are, with whatever an earlier trap wrote there. With `fast` set,
+//! short ipc goes through [`fast_path`] first; otherwise everything takes the slow path. The random walk runs the same
+//! program both ways: *if the fast path accepts, the slow path would have done the same.*
+
+use crate::world::World;
+use abi::call::{FLAGS, IPC_CALL, IPC_REPLY_WAIT, NULL};
+use abi::{Rights, Uid};
+use kernel::arch;
+use kernel::object::thread::{Frame, NEVER, State, WORDS, Wait};
+use kernel::object::{ThreadRef, interrupt};
+use kernel::{ipc, syscall};
+
+/// The registers of the processor in user mode.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Live {
+    /// See [`Frame::w`].
+    pub w: [u64; WORDS],
+    /// Destination or sender.
+    pub rdx: u64,
+    /// Operation or result.
+    pub rax: u64,
+    /// Instruction pointer.
+    pub rip: u64,
+    /// Stack pointer.
+    pub rsp: u64,
+}
+
+/// A world with a processor.
+pub struct Machine {
+    /// The kernel and its machine.
+    pub world: World,
+    /// Registers, while the processor is in user mode.
+    pub live: Live,
+    /// Whether the fast path is on.
+    pub fast: bool,
+    /// How often it accepted.
+    pub accepted: usize,
+}
+
+/// The fast path, instruction by instruction. True if it accepted; then another thread is in user mode.
+pub fn fast_path(live: &mut Live) -> bool {
+    let me = arch::current();
+    let call = match live.rax as u32 {
+        IPC_CALL => true,
+        IPC_REPLY_WAIT => false,
+        _ => return false,
+    };
+    me.hot.rip.set(live.rip);
+    me.hot.rsp.set(live.rsp);
+    // An absent block reads as zero: its uid fails the compare, and so does `accept` of slot 0.
+    let Some(partner) = arch::tcb(Uid(live.rdx).slot()) else { return false };
+    if partner.hot.uid.get() != live.rdx {
+        return false;
+    }
+    if call {
+        if partner.hot.accept.get() != me.hot.open_key.get() {
+            return false;
+        }
+        me.hot.accept.set(partner.hot.key.get());
+        partner.hot.accept.set(NEVER);
+        partner.hot.shuttle.set(me.hot.shuttle.get());
+    } else {
+        if partner.hot.accept.get() != me.hot.key.get() || partner.hot.shuttle.get() != me.hot.shuttle.get() {
+            return false;
+        }
+        me.hot.accept.set(me.hot.open_key.get());
+        partner.hot.accept.set(NEVER);
+    }
+    live.rdx = me.hot.uid.get();
+    live.rip = partner.hot.rip.get();
+    live.rsp = partner.hot.rsp.get();
+    arch::set_current(partner);
+    true
+}
+
+impl Machine {
+    /// A processor on the first thread of a new world.
+    pub fn new(frames: usize, fast: bool) -> Machine {
+        let mut machine = Machine { world: World::new(frames), live: Live::default(), fast, accepted: 0 };
+        machine.load();
+        machine
+    }
+
+    /// Whether a thread is in user mode.
+    pub fn in_user_mode(&self) -> bool {
+        !self.world.is_idle() && !self.world.is_busy()
+    }
+
+    /// Loads the registers after the kernel was left.
+    fn load(&mut self) {
+        if !self.in_user_mode() {
+            return;
+        }
+        let thread = self.world.current();
+        let frame = &thread.frame;
+        self.live = Live {
+            w: std::array::from_fn(|i| frame.w[i].get()),
+            rdx: frame.rdx.get(),
+            rax: frame.rax.get(),
+            rip: thread.user_ip(),
+            rsp: thread.user_sp(),
+        };
+    }
+
+    fn save(&self, mode: u64) {
+        let frame = &self.world.current().frame;
+        frame.w.iter().zip(self.live.w).for_each(|(register, word)| register.set(word));
+        frame.rdx.set(self.live.rdx);
+        frame.rax.set(self.live.rax);
+        frame.r11.set(FLAGS);
+        frame.mode.set(mode);
+    }
+
+    /// The instruction `syscall`, with the registers as they are.
+    pub fn system_call(&mut self) {
+        self.live.rip += 2;
+        if self.fast && fast_path(&mut self.live) {
+            self.accepted += 1;
+            return;
+        }
+        if self.live.rax as u32 == NULL {
+            return;
+        }
+        let current = self.world.current();
+        current.hot.rip.set(self.live.rip);
+        current.hot.rsp.set(self.live.rsp);
+        self.save(Frame::SYSRET);
+        syscall::bury(&self.world.k);
+        let next = syscall::system_call(&self.world.k, current);
+        self.world.leave_once(next);
+        self.load();
+    }
+
+    /// An exception or interrupt.
+    fn trap(&mut self, vector: u64, handle: impl FnOnce(&World, ThreadRef) -> kernel::sched::Next) {
+        let current = self.world.current();
+        if self.in_user_mode() {
+            self.save(Frame::TRAP | vector);
+            let frame = &current.frame;
+            frame.error.set(6);
+            frame.rip.set(self.live.rip);
+            frame.rsp.set(self.live.rsp);
+            frame.rflags.set(FLAGS);
+            arch::set_user_segments(frame);
+        }
+        syscall::bury(&self.world.k);
+        let next = handle(&self.world, current);
+        self.world.leave_once(next);
+        self.load();
+    }
+
+    /// The current thread, in user mode, touches a page.
+    pub fn page_fault(&mut self, address: u64, rights: Rights) {
+        self.trap(14, |world, current| ipc::page_fault(&world.k, current, address, rights));
+    }
+
+    /// The current thread, in user mode, causes an exception.
+    pub fn exception(&mut self, vector: u64) {
+        self.trap(vector, |world, current| ipc::raise(&world.k, current, vector));
+    }
+
+    /// A line fires, if it is open.
+    pub fn interrupt(&mut self, line: u8) {
+        if arch::irq_is_open(line) {
+            self.trap(64, |world, _| interrupt::fired(&world.k, line));
+        }
+    }
+
+    /// Time passes.
+    pub fn advance(&mut self, ns: u64) {
+        if arch::advance(ns) {
+            self.trap(48, |world, _| world.k.on_timer());
+        }
+    }
+
+    /// The busy current thread makes one step.
+    pub fn go_on(&mut self) {
+        self.world.go_on_once();
+        self.load();
+    }
+
+    /// Everything that a user could find out, now or later, in numbers.
+    pub fn observe(&self, known: &[Uid]) -> Vec<u64> {
+        let k = &self.world.k;
+        let current = self.world.current();
+        let mut all = vec![current.uid().0, self.world.is_busy() as u64];
+        if self.in_user_mode() {
+            all.extend(self.live.w);
+            all.extend([self.live.rdx, self.live.rax, self.live.rip, self.live.rsp]);
+        }
+        for thread in known.iter().filter_map(|&uid| k.thread(uid)) {
+            let hot = &thread.hot;
+            let wait = thread.wait();
+            all.extend([hot.uid.get(), hot.key.get(), hot.open_key.get(), hot.accept.get()]);
+            all.extend([thread.special.get() as u64, thread.home.time_ns.get(), thread.home.left_ns.get()]);
+            let registers = match wait {
+                Wait::Open => [1, 0, 0],
+                Wait::Closed(from) => [2, from.0, hot.shuttle.get().0],
+                Wait::Answer(from) => [3, from.0, hot.shuttle.get().0],
+                Wait::No => [4, thread.state.get() as u64, hot.shuttle.get().0],
+            };
+            all.extend(registers);
+            let meaningful = thread != current && (wait == Wait::No || matches!(wait, Wait::Answer(_)));
+            if meaningful && thread.state.get() != State::Inactive {
+                all.extend(thread.frame.w.iter().map(|word| word.get()));
+                all.extend([thread.frame.rdx.get(), thread.frame.rax.get(), thread.user_ip(), thread.user_sp()]);
+            } else if thread != current && wait != Wait::No {
+                all.extend([thread.user_ip(), thread.user_sp()]);
+            }
+        }
+        all
+    }
+}

@@ -1,1 +1,358 @@
-//! walk
+//! A random walk: threads of several tasks make system calls with good and bad arguments, fault, are interrupted and
+//! ended in every state, and after each step all of the kernel's invariants hold.
+//!
+//! The same program runs with the fast path (see [`crate::fast_path`]) on and off, and every step must look the same
+//! to every user. At the end everything is ended, and all frames must be back.
+//!
+//! The first thread has the lowest priority and never blocks: when nobody else can run, it is there to abort, end and
+//! make others. Names are numbers of a list of all that ever were, so a program means something without its history.
+
+use crate::fast_path::Machine;
+use crate::random::{Random, amount, programs};
+use abi::call::{FLUSH_SELF, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, NULL, RESUME, task_op, thread_op};
+use abi::{Call, Fpage, Rights, TaskId, Timeout, Uid};
+use kernel::arch;
+use kernel::object::thread::{Frame, WORDS};
+
+/// Where pages and windows lie.
+const BASE: u64 = 0x4000_0000;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Call { dest: u64 },
+    ReplyWait { dest: u64, label: u32 },
+    /// Reply to whom the last message was from, if registers still say so.
+    Answer { label: u32, item: u64 },
+    Ipc { dest: u64, from: u64, timeouts: u64, window: u64, item: Option<(u64, u64)> },
+    Flush { page: u64, own: bool },
+    Thread { operation: u32, target: u64, rsi: u64, rdx: u64, r10: u64 },
+    Spawn { task: u64, priority: u64, pager: u64 },
+    Task { operation: u32, target: u64, rsi: u64 },
+    NewTask { quota: u64, priority: u64 },
+    Switch { to: u64 },
+    Garbage { rax: u64, rdx: u64, words: u64 },
+    Fault { address: u64, rights: u8 },
+    Exception { vector: u64 },
+    Touch { address: u64, write: bool },
+    Interrupt { line: u8 },
+    Advance { us: u64 },
+    GoOn,
+}
+
+/// Whom a number names: mostly a recent thread.
+fn who(random: &mut Random) -> u64 {
+    random.next() >> 8
+}
+
+fn page(random: &mut Random) -> u64 {
+    let rights = random.pick(&[Rights::RWX, Rights::RW, Rights::R, Rights::NONE]);
+    let rights = if random.one_in(6) { rights.or(Rights::GRANT) } else { rights };
+    let page = match random.below(12) {
+        0 => Fpage::WHOLE,
+        1 => Fpage::ports(random.below(8) as u16 * 64, random.pick(&[0, 3, 8])),
+        2 => Fpage::interrupt(random.pick(&[3, 20])),
+        3 => Fpage::interrupts(),
+        4 => Fpage(random.next()),
+        _ => Fpage::memory(BASE + random.below(64) * 4096, random.pick(&[12, 12, 12, 14, 18]), rights),
+    };
+    if page == Fpage::WHOLE || random.one_in(3) { page.0 } else { page.with_rights(rights).0 }
+}
+
+fn timeouts(random: &mut Random) -> u64 {
+    let one = |random: &mut Random| random.pick(&[0, 50, 3000, 1 << 31 | 20, u32::MAX, u32::MAX, u32::MAX]);
+    (one(random) as u64) << 32 | one(random) as u64
+}
+
+fn operation(random: &mut Random) -> Op {
+    match random.below(100) {
+        0..14 => Op::Call { dest: who(random) },
+        14..22 => Op::ReplyWait { dest: who(random), label: 0 },
+        22..40 => Op::Answer {
+            label: random.pick(&[0, RESUME, RESUME, u32::MAX]),
+            item: if random.one_in(3) { page(random) } else { 0 },
+        },
+        40..56 => Op::Ipc {
+            dest: if random.one_in(3) { 0 } else { who(random) },
+            from: random.pick(&[0, 1, 2, 3]) << 32 | who(random) & 0xffff_ffff,
+            timeouts: timeouts(random),
+            window: if random.one_in(2) { page(random) } else { 0 },
+            item: random.one_in(3).then(|| (page(random), BASE + random.below(1 << 18))),
+        },
+        56..59 => Op::Flush { page: page(random), own: random.one_in(2) },
+        59..70 => Op::Thread {
+            operation: if random.one_in(20) { 200 } else { random.below(thread_op::COUNT as u64) as u32 },
+            target: if random.one_in(5) { u64::MAX } else { who(random) },
+            rsi: if random.one_in(9) { page(random) } else { random.pick(&[0, 1, 2, 3, 64, 0x1000, 1 << 46, 1 << 63]) },
+            rdx: random.pick(&[0, 0, 0x8000, 200]),
+            r10: random.below(100),
+        },
+        70..75 => Op::Spawn { task: who(random), priority: 1 + random.below(3), pager: who(random) },
+        75..78 => Op::Task {
+            operation: random.pick(&[1, 2, 2, 3, 4, 5, 9]),
+            target: who(random),
+            rsi: random.below(200),
+        },
+        78..80 => Op::NewTask { quota: random.pick(&[0, 1, 2, 10, 40, 60]), priority: random.pick(&[3, 3, 63, 64]) },
+        80..83 => Op::Switch { to: who(random) },
+        83 => Op::Garbage { rax: random.next() >> random.below(64), rdx: random.next(), words: random.next() },
+        84..88 => Op::Fault { address: BASE + random.below(1 << 18), rights: random.pick(&[1, 2, 4]) },
+        88 => Op::Exception { vector: random.pick(&[0, 6, 13]) },
+        89 => Op::Touch { address: BASE + random.below(1 << 18), write: random.one_in(2) },
+        90..92 => Op::Interrupt { line: random.pick(&[3, 3, 20, 20, 5]) },
+        92..97 => Op::Advance { us: random.pick(&[1, 60, 2000, 20_000, 1_000_000]) },
+        _ => Op::GoOn,
+    }
+}
+
+struct Walk {
+    machine: Machine,
+    root: Uid,
+    threads: Vec<Uid>,
+    tasks: Vec<TaskId>,
+}
+
+impl Walk {
+    fn new(fast: bool) -> Walk {
+        let machine = Machine::new(1024, fast);
+        let root = machine.world.root.uid();
+        let sigma0 = machine.world.sigma0.id.get();
+        let mut walk = Walk { machine, root, threads: vec![root], tasks: vec![sigma0] };
+        walk.control(Call::ThreadControl, thread_op::SET_PRIORITY, [0, 0, 0, 0]);
+        for i in 0..3 {
+            walk.new_task(150, 63);
+            walk.spawn(walk.tasks[i], 2, root);
+            walk.spawn(walk.tasks[i + 1], 2, root);
+        }
+        walk
+    }
+
+    fn thread(&self, number: u64) -> Uid {
+        // Half of them recent, so that those who can be reached often live.
+        let recent = &self.threads[self.threads.len().saturating_sub(6)..];
+        let from = if number & 1 != 0 { recent } else { &self.threads };
+        from[(number >> 1) as usize % from.len()]
+    }
+
+    fn task(&self, number: u64) -> TaskId {
+        if number.is_multiple_of(4) { TaskId::NIL } else { self.tasks[(number >> 2) as usize % self.tasks.len()] }
+    }
+
+    fn call(&mut self, rax: u64, rdx: u64, w: [u64; WORDS]) {
+        let live = &mut self.machine.live;
+        (live.rax, live.rdx, live.w) = (rax, rdx, w);
+        self.machine.system_call();
+    }
+
+    /// A call but ipc. Its first result, if the caller still runs and there was no error.
+    fn control(&mut self, call: Call, operation: u32, [rdi, rsi, rdx, r10]: [u64; 4]) -> Option<u64> {
+        let caller = self.machine.world.current();
+        let mut w = [0; WORDS];
+        (w[Frame::RDI], w[Frame::RSI], w[Frame::R10]) = (rdi, rsi, r10);
+        self.call(call as u64 | (operation as u64) << 8, rdx, w);
+        let back = self.machine.in_user_mode() && self.machine.world.current() == caller;
+        (back && self.machine.live.rax == 0).then(|| self.machine.live.w[Frame::RDI])
+    }
+
+    fn new_task(&mut self, quota: u64, priority: u64) {
+        if let Some(id) = self.control(Call::TaskControl, task_op::CREATE, [quota, priority, 0, 0]) {
+            self.tasks.push(TaskId(id));
+        }
+    }
+
+    fn spawn(&mut self, task: TaskId, priority: u64, pager: Uid) {
+        let arguments = [task.0, priority, pager.0, pager.0];
+        let Some(uid) = self.control(Call::ThreadControl, thread_op::CREATE, arguments) else { return };
+        if self.machine.world.k.thread(Uid(uid)).is_some() {
+            self.threads.push(Uid(uid));
+            self.control(Call::ThreadControl, thread_op::START, [uid, 0x1000, 0x8000, 0]);
+        }
+    }
+
+    fn perform(&mut self, op: &Op) {
+        match *op {
+            Op::Interrupt { line } => return self.machine.interrupt(line),
+            Op::Advance { us } => return self.machine.advance(us * 1000),
+            Op::GoOn if self.machine.world.is_busy() => return self.machine.go_on(),
+            _ => {}
+        }
+        while self.machine.world.is_busy() {
+            self.machine.go_on();
+        }
+        if self.machine.world.is_idle() {
+            return;
+        }
+        let root = self.machine.world.current().uid() == self.root;
+        match *op {
+            Op::Call { .. } | Op::ReplyWait { .. } | Op::Answer { .. } | Op::Fault { .. } | Op::Exception { .. } if root => {}
+            Op::Garbage { .. } if root => {}
+            Op::Ipc { dest, timeouts, item, .. } if root => self.ipc(self.thread(dest), Uid::NIL, timeouts >> 32 << 32, 0, item),
+            Op::Call { dest } => self.call(IPC_CALL as u64 | 7 << 32, self.thread(dest).0, [dest; WORDS]),
+            Op::ReplyWait { dest, label } => self.reply(self.thread(dest), label),
+            Op::Answer { label, item } => self.answer(label, item),
+            Op::Ipc { dest, from, timeouts, window, item } => {
+                let dest = if dest == 0 { Uid::NIL } else { self.thread(dest) };
+                let from = match from >> 32 {
+                    0 => Uid::NIL,
+                    1 => dest,
+                    2 => Uid::ANY,
+                    _ if from % 5 == 0 => Uid::interrupt(if from % 2 == 0 { 3 } else { 20 }),
+                    _ => self.thread(from),
+                };
+                self.ipc(dest, from, timeouts, window, item);
+            }
+            Op::Flush { page, own } => {
+                self.control(Call::Flush, 0, [page, if own { FLUSH_SELF } else { 0 }, 0, 0]);
+            }
+            Op::Thread { operation, target, rsi, rdx, r10 } => self.thread_control(root, operation, target, [rsi, rdx, r10]),
+            Op::Spawn { task, priority, pager } => self.spawn(self.task(task), priority, self.thread(pager)),
+            Op::Task { operation, target, rsi } => {
+                self.control(Call::TaskControl, operation, [self.task(target).0, rsi, 0, 0]);
+            }
+            Op::NewTask { quota, priority } => self.new_task(quota, priority),
+            Op::Switch { to } => {
+                let to = if to.is_multiple_of(3) { Uid::NIL } else { self.thread(to) };
+                self.control(Call::ThreadSwitch, 0, [to.0, 0, 0, 0]);
+            }
+            Op::Garbage { rax, rdx, words } => self.call(rax, rdx, [words; WORDS]),
+            Op::Fault { address, rights } => self.machine.page_fault(address, Rights(rights)),
+            Op::Exception { vector } => self.machine.exception(vector),
+            Op::Touch { address, write } => {
+                let world = &self.machine.world;
+                arch::touch(&world.k.pool, world.current().task(), address, write);
+            }
+            Op::GoOn => self.call(NULL as u64, 0, [0; WORDS]),
+            Op::Interrupt { .. } | Op::Advance { .. } => unreachable!("done above"),
+        }
+    }
+
+    fn thread_control(&mut self, root: bool, operation: u32, target: u64, [rsi, rdx, r10]: [u64; 3]) {
+        let target = if target == u64::MAX { Uid::NIL } else { self.thread(target) };
+        let harmful = !matches!(operation, thread_op::SET_PAGER | thread_op::INFO | thread_op::NEXT);
+        if harmful && (target == self.root || (root && target.is_nil())) {
+            return;
+        }
+        let (rsi, rdx) = match operation {
+            thread_op::SET_PAGER => (self.thread(rsi).0, self.thread(rdx).0),
+            thread_op::CREATE => return,
+            _ => (rsi, rdx),
+        };
+        self.control(Call::ThreadControl, operation, [target.0, rsi, rdx, r10]);
+    }
+
+    fn reply(&mut self, dest: Uid, label: u32) {
+        self.call(IPC_REPLY_WAIT as u64 | (label as u64) << 32, dest.0, [5; WORDS]);
+    }
+
+    /// Answers whoever sent last, with an item or without.
+    fn answer(&mut self, label: u32, item: u64) {
+        let dest = Uid(self.machine.live.rdx);
+        if item == 0 {
+            return self.reply(dest, label);
+        }
+        self.ipc(dest, Uid::ANY, timeouts_of(Timeout::ZERO, Timeout::NEVER), 0, Some((item, BASE)));
+    }
+
+    fn ipc(&mut self, dest: Uid, from: Uid, timeouts: u64, window: u64, item: Option<(u64, u64)>) {
+        let mut w = [9; WORDS];
+        (w[6], w[7]) = item.unwrap_or((0, 0));
+        (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, window, timeouts);
+        let flag = if item.is_some() { IPC_MAP } else { 0 };
+        self.call((Call::Ipc as u32 | flag) as u64, dest.0, w);
+    }
+
+    /// Ends everything but the first thread.
+    fn end(&mut self) {
+        for _ in 0..10_000 {
+            while self.machine.world.is_busy() {
+                self.machine.go_on();
+            }
+            let current = self.machine.world.current();
+            if current.uid() == self.root {
+                break;
+            }
+            // Whoever may make no calls is stopped by the exception, since its handler is gone, or waits for an answer.
+            self.control(Call::ThreadControl, thread_op::STOP, [0; 4]);
+        }
+        assert_eq!(self.machine.world.current().uid(), self.root, "the first thread cannot be reached");
+        while let Some(task) = self.control(Call::TaskControl, task_op::NEXT, [0; 4]).filter(|&task| task != 0) {
+            self.until_done(Call::TaskControl, task_op::DESTROY, task);
+        }
+        for uid in self.threads.clone() {
+            if uid != self.root && self.machine.world.k.thread(uid).is_some() {
+                self.until_done(Call::ThreadControl, thread_op::DESTROY, uid.0);
+            }
+        }
+        self.until_done(Call::ThreadSwitch, 0, 0);
+        let world = &self.machine.world;
+        world.check();
+        assert_eq!(world.k.task_slots.high_water() as usize, 1 + live_tasks(world).0, "task numbers are lost");
+        assert_eq!(live_tasks(world).1, 1, "a task was not ended");
+        assert_eq!(world.sigma0.thread_count.get(), 1, "a thread was not ended");
+    }
+
+    fn until_done(&mut self, call: Call, operation: u32, rdi: u64) {
+        self.control(call, operation, [rdi, 0, 0, 0]);
+        while self.machine.world.is_busy() || self.machine.world.current().uid() != self.root {
+            if self.machine.world.is_busy() {
+                self.machine.go_on();
+            } else {
+                // Somebody woke up from what was ended.
+                self.control(Call::ThreadControl, thread_op::STOP, [0; 4]);
+            }
+        }
+    }
+}
+
+/// How many task numbers were given out, and how many of them name a task.
+fn live_tasks(world: &crate::world::World) -> (usize, usize) {
+    let numbers = 1..world.k.task_slots.high_water();
+    (numbers.len(), numbers.filter(|&number| world.k.task_frame(number as u16).0 != 0).count())
+}
+
+fn timeouts_of(send: Timeout, receive: Timeout) -> u64 {
+    abi::call::timeouts(send, receive)
+}
+
+fn walk(program: &[Op], fast: bool, mut each: impl FnMut(usize, Vec<u64>)) -> usize {
+    let mut walk = Walk::new(fast);
+    walk.machine.world.check();
+    for (i, op) in program.iter().enumerate() {
+        walk.perform(op);
+        walk.machine.world.k.check_threads();
+        if i % 4 == 0 {
+            walk.machine.world.check();
+        }
+        each(i, walk.machine.observe(&walk.threads));
+    }
+    walk.end();
+    walk.machine.accepted
+}
+
+/// The program with the fast path on, then off: every step looks the same.
+fn run(program: &[Op], accepted: &mut usize) {
+    let mut seen = Vec::with_capacity(program.len());
+    *accepted += walk(program, true, |_, all| seen.push(all));
+    walk(program, false, |i, all| {
+        let differs = seen[i].iter().zip(&all).position(|(with, without)| with != without);
+        if let Some(at) = differs {
+            let around = at.saturating_sub(30)..(at + 4).min(all.len());
+            let (with, without) = (&seen[i][around.clone()], &all[around]);
+            panic!("step {i} differs with the fast path and without:\n{with:x?}\n{without:x?}\n{:?}", program[i]);
+        }
+        assert_eq!(seen[i].len(), all.len());
+    });
+}
+
+#[test]
+fn random_system_calls_keep_every_invariant_on_both_paths() {
+    let mut accepted = 0;
+    let steps = amount(150_000);
+    programs("random walk", steps, 500, operation, |program| run(program, &mut accepted));
+    assert!(accepted > steps / 200, "the fast path accepted next to nothing: {accepted} of {steps}");
+}
+
+#[test]
+fn miri_random_system_calls_keep_every_invariant() {
+    let (steps, len) = if cfg!(miri) { (40, 40) } else { (1000, 500) };
+    programs("random walk, small", steps, len, operation, |program| run(program, &mut 0));
+}
