@@ -19,7 +19,7 @@ pub fn write(server: Uid, bytes: &[u8]) -> Result<()> {
     write_by(bytes, |words| wire::call(server, wire::label(CONSOLE, WRITE), words))
 }
 
-/// Like [`write`], but gives up when the server takes longer than `patience_us` for any part.
+/// Like [`write()`], but gives up when the server takes longer than `patience_us` for any part.
 pub fn write_within(server: Uid, bytes: &[u8], patience_us: u64) -> Result<()> {
     write_by(bytes, |words| wire::call_within(server, wire::label(CONSOLE, WRITE), words, patience_us))
 }

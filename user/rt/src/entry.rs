@@ -15,7 +15,7 @@ core::arch::global_asm!(
 );
 
 unsafe extern "Rust" {
-    /// What [`entry!`](crate::entry) defines.
+    /// What [`entry!`](macro@crate::entry) defines.
     safe fn tern_main() -> i32;
 }
 

@@ -1,4 +1,4 @@
-//! Bytes out and in: [`print!`], [`println!`], [`read`], by way of the console server.
+//! Bytes out and in: [`print!`](crate::print!), [`println!`](crate::println!), [`read`], by way of the console server.
 //!
 //! The server is looked up when it is first needed, and again when it turns out to be gone.
 

@@ -46,7 +46,7 @@ pub(crate) fn note(argument: u64) {
     PAGER.store(identity.pager.0, Ordering::Relaxed);
 }
 
-/// Runs `main` of the program `name`. [`entry!`](crate::entry) calls it.
+/// Runs `main` of the program `name`. [`entry!`](macro@crate::entry) calls it.
 pub fn run(name: &'static str, main: fn() -> i32) -> i32 {
     *NAME.lock() = name;
     crate::logger::install();
