@@ -7,7 +7,7 @@
 use crate::kit::{Agent, Child, Frame, Outcome, Random};
 use core::fmt::{self, Write};
 use rt::println;
-use sys::{Error, TaskId, Timeout, Uid};
+use sys::{Error, Kind, TaskId, Timeout, Uid};
 
 const AGENTS: usize = 6;
 
@@ -56,7 +56,10 @@ struct Cast {
     children: [Child; 2],
     agents: [Agent; AGENTS],
     busy: [bool; AGENTS],
+    /// A uid whose thread is gone.
     old: Uid,
+    /// Who waits for an answer from each agent, as far as it knows.
+    asked: [Uid; AGENTS],
 }
 
 impl Cast {
@@ -79,12 +82,32 @@ impl Cast {
         }
     }
 
-    fn choose(&self, random: &mut Random, special: &[Uid]) -> Uid {
-        let choice = random.below(AGENTS as u64 * 3 + special.len() as u64) as usize;
-        match choice.checked_sub(AGENTS * 3) {
-            Some(index) => special[index],
-            None => self.agents[choice % AGENTS].uid,
+    /// Somebody to send to: as a rule one who waits to receive, so that something happens.
+    fn receiver(&self, random: &mut Random) -> Uid {
+        const RECEIVING: u8 = 2;
+        let first = random.below(AGENTS as u64) as usize;
+        let waits = |agent: &&Agent| agent.info().is_ok_and(|info| info.state == RECEIVING);
+        let mut others = self.agents[first..].iter().chain(&self.agents[..first]);
+        match random.below(16) {
+            0 => random.pick(&[Uid::NIL, self.old, Uid(0x3_f000), Uid(self.agents[0].uid.0 ^ 1 << 33)]),
+            1..4 => self.agents[first].uid,
+            _ => others.find(waits).map_or(self.agents[first].uid, |agent| agent.uid),
         }
+    }
+
+    /// Somebody to receive from.
+    fn sender(&self, random: &mut Random) -> Uid {
+        match random.below(16) {
+            0 => random.pick(&[Uid::NIL, self.old]),
+            1..8 => Uid::ANY,
+            _ => self.agents[random.below(AGENTS as u64) as usize].uid,
+        }
+    }
+
+    /// Whom an agent should answer: as a rule the last one who asked it something.
+    fn client(&self, index: usize, random: &mut Random) -> Uid {
+        let asked = self.asked[index];
+        if asked.is_nil() || random.below(8) == 0 { self.receiver(random) } else { asked }
     }
 
     /// Lets everybody run until they are blocked or done, then tells who is done with what.
@@ -98,6 +121,7 @@ impl Cast {
             }
             self.busy[index] = false;
             let frame = self.agents[index].wait()?;
+            self.asked[index] = if frame.kind() == Some(Kind::Request) { frame.sender() } else { Uid::NIL };
             match frame.error() {
                 Some(error) => story.failed[error as usize] += 1,
                 None => story.fine += 1,
@@ -183,63 +207,76 @@ fn tell(story: &mut Story, seed: u64, steps: u64) -> Outcome {
         let gone = children[0].agent()?;
         gone.uid
     };
-    let mut cast = Cast { children, agents, busy: [false; AGENTS], old };
+    let mut cast = Cast { children, agents, busy: [false; AGENTS], old, asked: [Uid::NIL; AGENTS] };
     let mut random = Random::new(seed);
     for step in 0..steps {
         crate::kit::progress();
-        let index = random.below(AGENTS as u64) as usize;
-        let words = core::array::from_fn(|_| random.next());
-        let label = random.next() as u32;
-        let to = cast
-            .choose(&mut random, &[Uid::NIL, cast.old, Uid(0x3_f000), Uid(cast.agents[0].uid.0 ^ 1 << 33)]);
-        let from = cast.choose(&mut random, &[Uid::ANY, Uid::ANY, Uid::ANY, Uid::ANY, Uid::NIL, cast.old]);
-        let choice = random.below(20);
+        let first = random.below(AGENTS as u64) as usize;
+        // As a rule somebody who is free.
+        let free = (0..AGENTS).map(|index| (first + index) % AGENTS).find(|&index| !cast.busy[index]);
+        let index = if random.below(8) == 0 { first } else { free.unwrap_or(first) };
         if cast.busy[index] {
-            match choice {
-                0..12 => continue,
-                12..17 => {
-                    story.tell(format_args!("{step}: abort {index}"));
-                    sys::thread_abort(cast.agents[index].uid)?;
-                }
-                17 | 18 => {
-                    story.tell(format_args!("{step}: stop and resume {index}"));
-                    sys::thread_stop(cast.agents[index].uid)?;
-                    sys::thread_resume(cast.agents[index].uid)?;
-                }
-                _ => {
-                    story.tell(format_args!("{step}: replace {index}"));
-                    cast.old = cast.agents[index].uid;
-                    sys::thread_destroy(cast.old)?;
-                    cast.agents[index] = Cast::make(&cast.children, index)?;
-                    cast.busy[index] = false;
-                }
-            }
-            cast.settle(story)?;
-            continue;
+            cast.disturb(story, &mut random, step, index)?;
+        } else {
+            cast.act(story, &mut random, step, index)?;
         }
-        let never = Timeout::NEVER;
-        let (what, mut frame) = match choice {
-            0..6 => ("call", Frame::call(to, label, words)),
-            6..12 => ("reply and wait", Frame::reply_wait(to, label, words)),
-            12 | 13 => ("send, no wait", Frame::send(to, Timeout::ZERO)),
-            14 => ("send", Frame::send(to, never)),
-            15 => ("receive, no wait", Frame::receive(from, Timeout::ZERO)),
-            16 => ("receive", Frame::receive(from, never)),
-            17 => ("send and receive", Frame::ipc(to, from, never, never)),
-            18 => ("general call", Frame::ipc(to, to, never, never)),
-            _ => ("reply and receive", Frame::ipc(to, Uid::ANY, Timeout::ZERO, never)),
-        };
-        if choice >= 12 {
-            frame = frame.label(label);
-        }
-        frame.flags |= label as u64 & 0x4_0cd5;
-        story.tell(format_args!("{step}: {index} {what} to {} from {}", cast.name(to.0), cast.name(from.0)));
-        cast.agents[index].start(frame);
-        cast.busy[index] = true;
-        cast.agents[index].settle()?;
         cast.settle(story)?;
     }
     Ok(())
+}
+
+impl Cast {
+    /// Does something to an agent that is blocked; mostly nothing.
+    fn disturb(&mut self, story: &mut Story, random: &mut Random, step: u64, index: usize) -> Outcome {
+        let thread = self.agents[index].uid;
+        match random.below(40) {
+            0..4 => {
+                story.tell(format_args!("{step}: abort {index}"));
+                sys::thread_abort(thread)?;
+            }
+            4 | 5 => {
+                story.tell(format_args!("{step}: stop and resume {index}"));
+                sys::thread_stop(thread)?;
+                sys::thread_resume(thread)?;
+            }
+            6 => {
+                story.tell(format_args!("{step}: replace {index}"));
+                self.old = thread;
+                sys::thread_destroy(thread)?;
+                self.agents[index] = Cast::make(&self.children, index)?;
+                (self.busy[index], self.asked[index]) = (false, Uid::NIL);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets an agent do an ipc.
+    fn act(&mut self, story: &mut Story, random: &mut Random, step: u64, index: usize) -> Outcome {
+        let words = core::array::from_fn(|_| random.next());
+        let label = random.next() as u32;
+        let (to, from, client) = (self.receiver(random), self.sender(random), self.client(index, random));
+        let never = Timeout::NEVER;
+        let (what, to, frame) = match random.below(20) {
+            0..6 => ("call", to, Frame::call(to, label, words)),
+            6..12 => ("reply and wait", client, Frame::reply_wait(client, label, words)),
+            12 => ("send, no wait", to, Frame::send(to, Timeout::ZERO).label(label)),
+            13 => ("send", to, Frame::send(to, never).label(label)),
+            14 => ("receive, no wait", Uid::NIL, Frame::receive(from, Timeout::ZERO)),
+            15 | 16 => ("receive", Uid::NIL, Frame::receive(from, never)),
+            17 => ("send and receive", to, Frame::ipc(to, from, never, never).label(label)),
+            18 => ("general call", to, Frame::ipc(to, to, never, never).label(label)),
+            _ => {
+                ("reply and receive", client, Frame::ipc(client, Uid::ANY, Timeout::ZERO, never).label(label))
+            }
+        };
+        let frame = Frame { flags: frame.flags | label as u64 & 0x4_0cd5, ..frame };
+        story.tell(format_args!("{step}: {index} {what} to {} from {}", self.name(to.0), self.name(from.0)));
+        self.agents[index].start(frame);
+        self.busy[index] = true;
+        self.agents[index].settle()?;
+        Ok(())
+    }
 }
 
 /// Two runs with the same seed tell the same story.
