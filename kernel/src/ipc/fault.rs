@@ -15,6 +15,7 @@ use abi::{Kind, Rights};
 const USER_FLAGS: u64 = 0x0024_0dd5;
 
 /// The current thread touched a page that its task has not, or not in this way.
+#[inline]
 pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
     current.faults.set(current.faults.get() + 1);
     let task = current.task();
@@ -51,6 +52,7 @@ fn stop(thread: ThreadRef) {
 }
 
 /// Sends the current thread's fault or exception.
+#[inline(always)]
 fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     if !accepts(partner, current) || partner.wait() == Wait::Answer(current.uid()) {
         enqueue_sender(current, partner);
@@ -66,6 +68,7 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
 }
 
 /// Writes the message into the registers of `receiver`, which is ready afterwards, and makes the thread wait.
+#[inline(always)]
 pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef) {
     let words = if thread.errand.get() == Errand::Fault {
         let access = thread.fault_address.get() & !7 | thread.fault_rights.get().0 as u64;

@@ -263,6 +263,7 @@ fn gives_back(k: &Kernel, mine: ShuttleRef, receiver: ThreadRef) -> bool {
 }
 
 /// The receive phase of the current thread, and the choice of who runs: `first` was woken by its send phase.
+#[inline(always)]
 fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Option<ThreadRef>) -> Next {
     let done = if first.is_some() && request.is_call() {
         wait_for_answer(k, current, request)

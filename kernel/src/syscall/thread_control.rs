@@ -360,7 +360,11 @@ fn free(k: &Kernel, thread: ThreadRef) {
 }
 
 /// Frees the block of a thread that ended itself, now that another thread's stack is in use.
+#[inline(always)]
 pub fn bury(k: &Kernel) {
+    if k.zombie.get().is_none() {
+        return;
+    }
     if let Some(zombie) = k.zombie.take() {
         free(k, zombie);
     }

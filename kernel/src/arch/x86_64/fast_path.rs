@@ -266,6 +266,32 @@ trap_common:
     add     rsp, 16
     iretq
 
+// Page faults have an entry of their own: they are ipc, and come almost as often.
+page_fault_entry:
+    push    {trap} + 14
+    push    rcx
+    push    r11
+    push    rax
+    push    rdx
+    push    r15
+    push    rbp
+    push    rbx
+    push    r14
+    push    r13
+    push    r12
+    push    r10
+    push    r9
+    push    r8
+    push    rsi
+    push    rdi
+    cld
+    cmp     byte ptr [{has_smap}], 0
+    je      1f
+    clac
+1:  mov     rdi, rsp
+    call    {on_page_fault}
+    jmp     leave_rax
+
     .altmacro
     .macro trap_stub vector
     .balign 16
@@ -287,7 +313,11 @@ trap_stub_\vector:
     .globl TRAP_STUBS
 TRAP_STUBS:
     .macro trap_entry vector
+    .if \vector == 14
+    .quad   page_fault_entry
+    .else
     .quad   trap_stub_\vector
+    .endif
     .endm
     .set i, 0
     .rept 256
@@ -324,6 +354,7 @@ TRAP_STUBS:
     on_system_call = sym super::trap::on_system_call,
     on_continue = sym super::trap::on_continue,
     on_trap = sym super::trap::on_trap,
+    on_page_fault = sym super::trap::on_page_fault,
 );
 
 const _: () = assert!(offset_of!(Tcb, hot) - offset_of!(Tcb, frame) == size_of::<Frame>());

@@ -64,15 +64,14 @@ pub extern "C" fn on_continue() -> *const Hot {
 pub extern "C" fn on_trap(frame: &Frame) -> *const Hot {
     let k = kernel();
     let number = frame.mode.get() as u8;
-    let from_user = frame.cs.get() & 3 == 3;
     match number {
         // An NMI has no owner yet; the thread goes on. It may have come at any instruction, so nothing is touched.
         vector::NMI => return ptr::null(),
         vector::DOUBLE_FAULT | vector::MACHINE_CHECK => fatal(frame, number),
         // A debug exception that a user's instruction delayed into the kernel: ignored.
-        vector::DEBUG if !from_user => return ptr::null(),
+        vector::DEBUG if !is_user(frame) => return ptr::null(),
         vector::DEBUG => adopt(frame),
-        0..vector::EXCEPTIONS if !from_user => fatal(frame, number),
+        0..vector::EXCEPTIONS if !is_user(frame) => fatal(frame, number),
         _ => {}
     }
     syscall::bury(k);
@@ -89,6 +88,29 @@ pub extern "C" fn on_trap(frame: &Frame) -> *const Hot {
     leave_with(k, next)
 }
 
+/// A page fault.
+pub extern "C" fn on_page_fault(frame: &Frame) -> *const Hot {
+    const WRITE: u64 = 1 << 1;
+    const FETCH: u64 = 1 << 4;
+    let k = kernel();
+    let address = read_cr2();
+    if !is_user(frame) {
+        fatal(frame, vector::PAGE_FAULT);
+    }
+    syscall::bury(k);
+    let error = frame.error.get();
+    let rights = match error {
+        error if error & FETCH != 0 => Rights::X,
+        error if error & WRITE != 0 => Rights::W,
+        _ => Rights::R,
+    };
+    leave_with(k, ipc::page_fault(k, arch::current(), address, rights))
+}
+
+fn is_user(frame: &Frame) -> bool {
+    frame.cs.get() & 3 == 3
+}
+
 /// Copies a frame from an exception stack to where the current thread's frame belongs.
 fn adopt(frame: &Frame) {
     let to = &raw const arch::current().tcb().frame;
@@ -99,17 +121,6 @@ fn adopt(frame: &Frame) {
 fn exception(k: &Kernel, number: u8) -> Next {
     let current = arch::current();
     match number {
-        vector::PAGE_FAULT => {
-            const WRITE: u64 = 1 << 1;
-            const FETCH: u64 = 1 << 4;
-            let error = current.frame.error.get();
-            let rights = match error {
-                error if error & FETCH != 0 => Rights::X,
-                error if error & WRITE != 0 => Rights::W,
-                _ => Rights::R,
-            };
-            ipc::page_fault(k, current, read_cr2(), rights)
-        }
         vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
         vector::PROTECTION if ports_on(current) => Next::Same,
         _ => ipc::raise(k, current, number as u64),
