@@ -143,7 +143,9 @@ impl Fpage {
     pub const fn is_valid(self) -> bool {
         let log2 = self.log2();
         match self.space() {
-            Some(Space::Memory) => log2 >= 12 && log2 <= Fpage::WHOLE_LOG2 && self.fits(log2, Fpage::WHOLE_LOG2),
+            Some(Space::Memory) => {
+                log2 >= 12 && log2 <= Fpage::WHOLE_LOG2 && self.fits(log2, Fpage::WHOLE_LOG2)
+            }
             Some(Space::Port) => log2 <= 16 && self.fits(log2 + 12, 16 + 12),
             Some(Space::Interrupt) => log2 <= 8 && self.fits(log2 + 12, 8 + 12),
             None => false,

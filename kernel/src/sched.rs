@@ -147,7 +147,11 @@ impl Kernel {
         }
         let priority = owner.home.priority.get() as usize;
         let queue = &self.sched.queues[priority];
-        if front { queue.push_front(owner) } else { queue.push_back(owner) }
+        if front {
+            queue.push_front(owner)
+        } else {
+            queue.push_back(owner)
+        }
         self.sched.set_occupied(priority);
         self.sched.count();
     }
@@ -274,7 +278,8 @@ impl Kernel {
     pub fn charge(&self, now: u64) {
         let used = now - self.sched.since_ns.replace(now);
         let running = self.sched.running.get();
-        let Some(owner) = arch::tcb(running.slot()).filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running))
+        let Some(owner) = arch::tcb(running.slot())
+            .filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running))
         else {
             return;
         };
@@ -304,7 +309,8 @@ impl Kernel {
         let now = arch::now_ns();
         self.sched.armed_ns.set(u64::MAX);
         self.charge(now);
-        let more = self.wheel.expire(now, param::PREEMPTION_PAGES, |thread| crate::ipc::expired(self, thread));
+        let more =
+            self.wheel.expire(now, param::PREEMPTION_PAGES, |thread| crate::ipc::expired(self, thread));
         let current = arch::current();
         let mut slice_end = u64::MAX;
         let mut next = Next::Any;

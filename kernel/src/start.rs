@@ -52,7 +52,8 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     start_thread(k, thread, program.entry, program.stack_top(), argument);
     // SAFETY: bytes of the per-CPU page that boot leaves to the kernel.
     unsafe { (fast_path::HAS_SMAP as *mut u8).write(arch::cpu::features().smap as u8) };
-    let entry = if options.fast_path { fast_path::system_call_entry } else { fast_path::system_call_entry_slow };
+    let entry =
+        if options.fast_path { fast_path::system_call_entry } else { fast_path::system_call_entry_slow };
     per_cpu::set_syscall_entry(entry as *const () as u64);
     kprintln!("tern: ipc       fast path {}", if options.fast_path { "on" } else { "off" });
     kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
@@ -162,17 +163,20 @@ struct Program {
 impl Program {
     /// Finds the program in the archive, checks it, and sets memory for it apart.
     fn find(boot: &Boot, memory: &mut Regions) -> Result<Program, &'static str> {
-        let window = window::open(boot.archive.start, boot.archive.len).ok_or("the boot archive cannot be read")?;
+        let window =
+            window::open(boot.archive.start, boot.archive.len).ok_or("the boot archive cannot be read")?;
         let bytes: &[u8] = &window;
         if let Some(Err(_)) = archive::files(bytes).next() {
             return Err("the boot archive is damaged");
         }
         let file = archive::find(bytes, "sigma0").ok_or("the boot archive has no file \"sigma0\"")?.data;
-        let mut program = Program::parse(file).ok_or("\"sigma0\" in the boot archive is no program for this machine")?;
+        let mut program =
+            Program::parse(file).ok_or("\"sigma0\" in the boot archive is no program for this machine")?;
         program.file = boot.archive.start + (file.as_ptr() as u64 - bytes.as_ptr() as u64);
         let need = program.span + STACK + size_of::<BootInfo>().next_multiple_of(PAGE_SIZE as usize) as u64;
         let anywhere = Range { start: 0, len: u64::MAX };
-        program.memory = memory.find(memory_kind::FREE, anywhere, need).ok_or("there is no memory for sigma0")?;
+        program.memory =
+            memory.find(memory_kind::FREE, anywhere, need).ok_or("there is no memory for sigma0")?;
         program.memory.len = need;
         memory.paint(program.memory, memory_kind::SIGMA0);
         Ok(program)
@@ -229,7 +233,8 @@ impl Program {
         let mut memory = window::open_mut(self.memory.start, self.memory.len).expect(WHY);
         memory.fill(0);
         for segment in self.segments.iter().filter(|segment| segment.size != 0) {
-            let file = window::open(self.file + segment.offset, segment.file_size).expect("it was read before");
+            let file =
+                window::open(self.file + segment.offset, segment.file_size).expect("it was read before");
             let to = (segment.address - SIGMA0_PROGRAM) as usize;
             memory[to..to + file.len()].copy_from_slice(&file);
         }
@@ -238,7 +243,8 @@ impl Program {
         unsafe { memory[at..].as_mut_ptr().cast::<BootInfo>().write(*info) };
         for page in (0..self.memory.len).step_by(PAGE_SIZE as usize) {
             let rights = self.rights(SIGMA0_PROGRAM + page);
-            let leaf = table::ensure(&k.pool, task, SIGMA0_PROGRAM + page).expect("σ0 has memory for its tables");
+            let leaf =
+                table::ensure(&k.pool, task, SIGMA0_PROGRAM + page).expect("σ0 has memory for its tables");
             leaf.entry.set(pte::leaf(self.memory.start + page, rights, false));
         }
         self.stack_top()

@@ -134,7 +134,9 @@ fn thread_switch(k: &Kernel, current: ThreadRef) -> Next {
     let result = if to.is_nil() || thread.is_some() { Ok(()) } else { Err(Error::NoSuch) };
     let _ = done(current, result);
     match thread {
-        Some(thread) if thread != current && thread.is_ready() && thread.special.get() & special::STOPPED == 0 => {
+        Some(thread)
+            if thread != current && thread.is_ready() && thread.special.get() & special::STOPPED == 0 =>
+        {
             k.unqueue_thread(thread);
             k.wake(current);
             Next::To(thread)

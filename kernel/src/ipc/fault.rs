@@ -111,7 +111,13 @@ pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, request:
 
 /// The answer to a fault came with an item, which is mapped.
 #[inline(always)]
-pub(super) fn answer_mapped(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, whole: bool) -> Next {
+pub(super) fn answer_mapped(
+    k: &Kernel,
+    current: ThreadRef,
+    thread: ThreadRef,
+    request: &Request,
+    whole: bool,
+) -> Next {
     if whole && thread.errand.get() == Errand::Fault {
         return finish(k, current, thread, request, true);
     }

@@ -57,7 +57,13 @@ pub(super) fn send_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, requ
 }
 
 #[inline(never)]
-fn send_long_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request, was_open: bool) -> Next {
+fn send_long_item(
+    k: &Kernel,
+    current: ThreadRef,
+    partner: ThreadRef,
+    request: &Request,
+    was_open: bool,
+) -> Next {
     let Some(plan) = plan(current, partner) else {
         set_error(current, Error::NoWindow);
         return Next::Same;

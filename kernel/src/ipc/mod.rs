@@ -52,7 +52,9 @@ impl Request {
         };
         match frame.rax.get() as u32 {
             IPC_CALL => Ok(never),
-            IPC_REPLY_WAIT => Ok(Request { from: Uid::ANY, send_timeout: Timeout::ZERO, lenient: true, ..never }),
+            IPC_REPLY_WAIT => {
+                Ok(Request { from: Uid::ANY, send_timeout: Timeout::ZERO, lenient: true, ..never })
+            }
             eax => Request::decode_general(thread, eax, never),
         }
     }
@@ -63,7 +65,10 @@ impl Request {
         let timeouts = frame.w[Frame::R15].get();
         let item = eax & IPC_MAP != 0;
         let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
-        if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0 || !(window.is_nil() || window.is_valid()) || !item_valid {
+        if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0
+            || !(window.is_nil() || window.is_valid())
+            || !item_valid
+        {
             return Err(Error::BadArgument);
         }
         Ok(Request {
@@ -229,7 +234,13 @@ fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32) {
 /// Decides on which shuttle the receiver of a message goes on. Returns it if it should run at once, in no queue;
 /// otherwise it is in one. The sender is current, or about to be.
 #[inline(always)]
-fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, is_call: bool, was_open: bool) -> Option<ThreadRef> {
+fn hand_over(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    is_call: bool,
+    was_open: bool,
+) -> Option<ThreadRef> {
     let runnable = Some(receiver).filter(|receiver| receiver.special.get() & special::STOPPED == 0);
     let mine = sender.hot.shuttle.get();
     if is_call {
@@ -290,7 +301,14 @@ fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: F
 
 /// The same, where there may be a message already.
 #[inline(never)]
-fn receive_looking(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
+fn receive_looking(
+    k: &Kernel,
+    thread: ThreadRef,
+    from: Uid,
+    timeout: Timeout,
+    window: Fpage,
+    alone: bool,
+) -> bool {
     if from.is_nil() {
         let error = if alone { Error::NoSuch as u64 } else { 0 };
         thread.frame.rax.set(error);
@@ -310,7 +328,8 @@ fn receive_looking(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, w
     let sender = if from == Uid::ANY {
         thread.senders.first()
     } else {
-        k.thread(from).filter(|sender| sender.state.get() == State::Sending && sender.partner.get() == thread.uid())
+        k.thread(from)
+            .filter(|sender| sender.state.get() == State::Sending && sender.partner.get() == thread.uid())
     };
     if let Some(sender) = sender {
         match take(k, thread, sender) {
@@ -399,7 +418,10 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
             return;
         }
         lend(k, sender, thread);
-        sender.set_wait(thread.uid(), timeout == Timeout::NEVER && sender.window.get() == sender.standing.get());
+        sender.set_wait(
+            thread.uid(),
+            timeout == Timeout::NEVER && sender.window.get() == sender.standing.get(),
+        );
         set_timeout(k, sender, timeout);
         return;
     }

@@ -43,7 +43,13 @@ fn unit(space: Space) -> u64 {
 }
 
 /// Ports and lines lie in small tables of 512 node places; a task's port table leads to up to 128 of them.
-fn small_place(pool: &Pool, task: TaskRef, space: Space, number: u64, create: bool) -> Option<&'static NodeSlot> {
+fn small_place(
+    pool: &Pool,
+    task: TaskRef,
+    space: Space,
+    number: u64,
+    create: bool,
+) -> Option<&'static NodeSlot> {
     let root = if space == Space::Port { &task.ports } else { &task.interrupts };
     let frame = |cell: &Cell<u64>| -> Option<Frame> {
         if cell.get() == 0 && create {
@@ -61,7 +67,8 @@ fn small_place(pool: &Pool, task: TaskRef, space: Space, number: u64, create: bo
 /// Whether `task` holds an interrupt line.
 pub fn holds_interrupt(k: &Kernel, task: TaskRef, line: u8) -> bool {
     task.is_sigma0.get()
-        || small_place(&k.pool, task, Space::Interrupt, line as u64, false).is_some_and(|slot| slot.get().is_some())
+        || small_place(&k.pool, task, Space::Interrupt, line as u64, false)
+            .is_some_and(|slot| slot.get().is_some())
 }
 
 /// The giver's page and its node; an error tells how far the hole is known to reach.
@@ -81,7 +88,12 @@ fn source_page(k: &Kernel, task: TaskRef, address: u64) -> Result<(Leaf, &'stati
 }
 
 /// The giver's place and node for one port or line.
-fn source_small(k: &Kernel, task: TaskRef, space: Space, number: u64) -> Option<(&'static NodeSlot, &'static Node)> {
+fn source_small(
+    k: &Kernel,
+    task: TaskRef,
+    space: Space,
+    number: u64,
+) -> Option<(&'static NodeSlot, &'static Node)> {
     let slot = small_place(&k.pool, task, space, number, task.is_sigma0.get())?;
     let node = match slot.get() {
         Some(node) => node,
@@ -169,7 +181,13 @@ fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
 }
 
 /// Takes `remove` from everyone below `node`.
-fn restrict_below(k: &Kernel, node: &'static Node, remove: Rights, status: &mut u64, budget: &mut usize) -> Result<(), Again> {
+fn restrict_below(
+    k: &Kernel,
+    node: &'static Node,
+    remove: Rights,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Again> {
     // A port or line has one right, which goes with reading or writing.
     let erasing = if node.entry().is_some() { Rights::R } else { Rights::RW };
     let erases = remove.and(erasing) != Rights::NONE;
@@ -198,7 +216,12 @@ fn clear(k: &Kernel, node: &'static Node, budget: &mut usize) -> Result<(), Agai
 /// One page, if that is simple: the giver has it in its tables, nothing was ever granted or mapped over, and the receiver
 /// has its table and a node ready. This is what pagers do all day. False if nothing was done.
 #[inline(always)]
-pub fn map_single(k: &Kernel, (from, address): (TaskRef, u64), (to, target): (TaskRef, u64), rights: Rights) -> bool {
+pub fn map_single(
+    k: &Kernel,
+    (from, address): (TaskRef, u64),
+    (to, target): (TaskRef, u64),
+    rights: Rights,
+) -> bool {
     let Found::Leaf(giver) = table::find(&k.pool, from, address) else { return false };
     let Some(node) = giver.slot.get() else { return false };
     if target >= abi::USER_END {
@@ -253,7 +276,11 @@ fn map_page(
     child.init(Space::Memory, address, Some(place.entry), place.slot);
     place.entry.set(pte::derive(giver.entry.get(), given));
     to.pages.set(to.pages.get() + 1);
-    if rights.has(Rights::GRANT) { grant(k, node, child) } else { node.add_child(child) }
+    if rights.has(Rights::GRANT) {
+        grant(k, node, child)
+    } else {
+        node.add_child(child)
+    }
     Ok(())
 }
 
@@ -284,7 +311,11 @@ fn map_small(
         set_port_denied(&k.pool, to, number, false);
     }
     // σ0 keeps the root of ports and lines: its tables cannot express that one is gone.
-    if rights.has(Rights::GRANT) && !from.is_sigma0.get() { grant(k, node, child) } else { node.add_child(child) }
+    if rights.has(Rights::GRANT) && !from.is_sigma0.get() {
+        grant(k, node, child)
+    } else {
+        node.add_child(child)
+    }
     Ok(())
 }
 
@@ -373,7 +404,9 @@ pub fn map(
             break;
         } else {
             match source_page(k, from, address) {
-                Ok((leaf, node)) => map_page(k, (from, address, leaf, node), (to, target), plan.rights, budget),
+                Ok((leaf, node)) => {
+                    map_page(k, (from, address, leaf, node), (to, target), plan.rights, budget)
+                }
                 Err(until) => {
                     *done = until - plan.from;
                     continue;
@@ -411,7 +444,14 @@ pub fn flush(
 }
 
 /// One page.
-fn flush_page(k: &Kernel, task: TaskRef, page: Fpage, own: bool, status: &mut u64, budget: &mut usize) -> Result<(), Again> {
+fn flush_page(
+    k: &Kernel,
+    task: TaskRef,
+    page: Fpage,
+    own: bool,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Again> {
     match table::find(&k.pool, task, page.base()) {
         Found::Leaf(leaf) => flush_place(k, task, leaf.slot, page.rights(), own, status, budget),
         _ => Ok(()),

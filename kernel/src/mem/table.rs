@@ -176,7 +176,8 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64) -> u64 {
             let words = &pool.at::<Words>(table).0;
             let used = if level == 0 { 0..512 } else { Used::of(pool, table).range() };
             let from = index(at, level);
-            let found = first_in_use(words, from.max(used.start)..used.end.min(if level == 3 { 256 } else { 512 }));
+            let found =
+                first_in_use(words, from.max(used.start)..used.end.min(if level == 3 { 256 } else { 512 }));
             let above = SHIFTS[level] + 9;
             let Some(i) = found else {
                 at = ((at >> above) + 1) << above;
@@ -199,7 +200,10 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64) -> u64 {
 fn first_in_use(words: &[Cell<u64>; 512], range: core::ops::Range<usize>) -> Option<usize> {
     let mut i = range.start;
     while i < range.end {
-        if i % 8 == 0 && i + 8 <= range.end && words[i..i + 8].iter().fold(0, |all, word| all | word.get()) == 0 {
+        if i % 8 == 0
+            && i + 8 <= range.end
+            && words[i..i + 8].iter().fold(0, |all, word| all | word.get()) == 0
+        {
             i += 8;
         } else if words[i].get() != 0 {
             return Some(i);

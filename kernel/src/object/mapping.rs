@@ -156,7 +156,13 @@ impl Slabs {
 
 impl Node {
     /// Fills in a node just cut. It belongs to no tree yet.
-    pub fn init(&'static self, space: abi::Space, address: u64, entry: Option<&'static Cell<u64>>, slot: &'static NodeSlot) {
+    pub fn init(
+        &'static self,
+        space: abi::Space,
+        address: u64,
+        entry: Option<&'static Cell<u64>>,
+        slot: &'static NodeSlot,
+    ) {
         self.next.set(None);
         self.prev.set(None);
         self.entry.set(entry);
@@ -253,8 +259,13 @@ impl Node {
 impl Node {
     /// Asserts what the node at a place promises about the place and about its neighbours in the tree.
     pub fn check(&'static self, task: TaskRef, place: &NodeSlot, entry: Option<&Cell<u64>>) {
-        let same = |a: Option<&Cell<u64>>, b: Option<&Cell<u64>>| a.map(core::ptr::from_ref) == b.map(core::ptr::from_ref);
-        assert!(self.slot.get().is_some_and(|slot| core::ptr::eq(slot, place)), "a node does not know its place");
+        let same = |a: Option<&Cell<u64>>, b: Option<&Cell<u64>>| {
+            a.map(core::ptr::from_ref) == b.map(core::ptr::from_ref)
+        };
+        assert!(
+            self.slot.get().is_some_and(|slot| core::ptr::eq(slot, place)),
+            "a node does not know its place"
+        );
         assert!(same(self.entry.get(), entry), "a node does not know its entry");
         assert_eq!(self.task(), task, "a node in another task's slab");
         match self.prev.get() {

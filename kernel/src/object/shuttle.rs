@@ -25,7 +25,9 @@ impl ShuttleRef {
     /// Packs owner and epoch. The epoch wraps after 2²⁸ cuts of one thread; a reference that is stale for so long
     /// would at worst have time charged to the wrong thread.
     pub const fn new(owner: Uid, epoch: u32) -> ShuttleRef {
-        ShuttleRef((epoch as u64) << OWNER_BITS | (owner.generation() as u64) << SLOT_BITS | owner.slot() as u64)
+        ShuttleRef(
+            (epoch as u64) << OWNER_BITS | (owner.generation() as u64) << SLOT_BITS | owner.slot() as u64,
+        )
     }
 
     /// Slot of the thread whose home shuttle this is.

@@ -416,7 +416,11 @@ impl Tcb {
                 _ => Wait::No,
             };
         }
-        if accept & 0xf == OPEN_MARK { Wait::Open } else { Wait::Closed(Uid(accept & !(0xff << STATION_SHIFT))) }
+        if accept & 0xf == OPEN_MARK {
+            Wait::Open
+        } else {
+            Wait::Closed(Uid(accept & !(0xff << STATION_SHIFT)))
+        }
     }
 
     /// Whether the thread would run if it were its turn (it may be stopped all the same).
@@ -429,7 +433,11 @@ impl Tcb {
     pub fn set_wait(&self, from: Uid, plain: bool) {
         if plain && self.special.get() == 0 && from.as_interrupt().is_none() {
             self.state.set(State::Ready);
-            self.hot.accept.set(if from == Uid::ANY { self.true_open_key() } else { from.0 | CPU << STATION_SHIFT });
+            self.hot.accept.set(if from == Uid::ANY {
+                self.true_open_key()
+            } else {
+                from.0 | CPU << STATION_SHIFT
+            });
         } else {
             self.hot.accept.set(NEVER);
             self.state.set(State::Receiving);
@@ -447,7 +455,9 @@ impl Tcb {
     pub fn set_special(&self, set: u32, clear: u32) {
         self.special.set(self.special.get() & !clear | set);
         if self.special.get() != 0 && self.hot.accept.get() != NEVER {
-            let (Wait::Open | Wait::Closed(_)) = self.wait() else { unreachable!("accept says that it waits") };
+            let (Wait::Open | Wait::Closed(_)) = self.wait() else {
+                unreachable!("accept says that it waits")
+            };
             let from = if let Wait::Closed(from) = self.wait() { from } else { Uid::ANY };
             self.set_wait(from, false);
             self.window.set(self.standing.get());
@@ -492,7 +502,10 @@ impl Tcb {
             assert_eq!(self.hot.open_key.get(), POISON);
         }
         assert_eq!(self.hot.key.get() == POISON, special || !self.senders.is_empty());
-        assert_eq!(self.sender_link.is_linked(), self.state.get() == State::Sending && self.hot.accept.get() == NEVER);
+        assert_eq!(
+            self.sender_link.is_linked(),
+            self.state.get() == State::Sending && self.hot.accept.get() == NEVER
+        );
     }
 }
 

@@ -5,8 +5,8 @@ use super::{Args, done};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
 use crate::mem::{space, table};
-use crate::object::thread::Operation;
 use crate::object::task::Task;
+use crate::object::thread::Operation;
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::{arch, param};
@@ -30,7 +30,9 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
             Err(error) => Err(error),
         },
         op::INFO => info(k, current, &args),
-        op::SET_QUOTA => child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi())),
+        op::SET_QUOTA => {
+            child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi()))
+        }
         op::NEXT => next(k, current, &args),
         op::SELF => {
             let task = current.task().id.get();
@@ -120,7 +122,11 @@ fn set_quota(chief: TaskRef, task: TaskRef, quota: u64) -> Result<(), Error> {
 }
 
 fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
-    let next = if args.rdi() == 0 { current.task().child.get() } else { child(k, current, args)?.sibling_next.get() };
+    let next = if args.rdi() == 0 {
+        current.task().child.get()
+    } else {
+        child(k, current, args)?.sibling_next.get()
+    };
     args.give([next.map_or(0, |task| task.id.get().0)]);
     Ok(())
 }

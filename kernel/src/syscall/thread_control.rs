@@ -185,7 +185,8 @@ fn resume(k: &Kernel, current: ThreadRef, thread: ThreadRef) {
 
 fn set_priority(k: &Kernel, thread: ThreadRef, priority: u64, slice_us: u64) -> Result<(), Error> {
     let slice_ns = slice_us.saturating_mul(1000);
-    let slice_fits = slice_us == 0 || (param::TIME_SLICE_MIN_NS..=param::TIME_SLICE_MAX_NS).contains(&slice_ns);
+    let slice_fits =
+        slice_us == 0 || (param::TIME_SLICE_MIN_NS..=param::TIME_SLICE_MAX_NS).contains(&slice_ns);
     if priority >= PRIORITIES as u64 || priority as u8 > thread.task().priority_max.get() || !slice_fits {
         return Err(Error::BadArgument);
     }

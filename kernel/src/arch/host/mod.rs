@@ -152,7 +152,10 @@ pub fn walk(pool: &Pool, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
         Found::Nothing { .. } => return None,
         Found::Large { entry, level } => {
             let size = 1u64 << (12 + 9 * level);
-            return Some(((pte::address(entry.get()) & !(size - 1)) + address % size, pte::rights(entry.get())));
+            return Some((
+                (pte::address(entry.get()) & !(size - 1)) + address % size,
+                pte::rights(entry.get()),
+            ));
         }
         Found::Leaf(leaf) => leaf.entry,
     };

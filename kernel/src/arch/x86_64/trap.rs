@@ -7,8 +7,8 @@ use super::instructions::read_cr2;
 use super::{apic, fpu, kernel, tables};
 use crate::ipc;
 use crate::kernel::Kernel;
-use crate::object::{ThreadRef, interrupt};
 use crate::object::thread::{Frame, Hot, Tcb, special};
+use crate::object::{ThreadRef, interrupt};
 use crate::sched::Next;
 use crate::{arch, syscall};
 use abi::Rights;
@@ -115,7 +115,13 @@ fn is_user(frame: &Frame) -> bool {
 fn adopt(frame: &Frame) {
     let to = &raw const arch::current().tcb().frame;
     // SAFETY: both are frames; the target is the current thread's, and nothing runs on its stack.
-    unsafe { ptr::copy_nonoverlapping(ptr::from_ref(frame).cast::<u64>(), to.cast::<u64>().cast_mut(), size_of::<Frame>() / 8) };
+    unsafe {
+        ptr::copy_nonoverlapping(
+            ptr::from_ref(frame).cast::<u64>(),
+            to.cast::<u64>().cast_mut(),
+            size_of::<Frame>() / 8,
+        )
+    };
 }
 
 fn exception(k: &Kernel, number: u8) -> Next {
