@@ -12,6 +12,7 @@ const RESOURCE: u32 = 2;
 const REGISTER: u32 = 3;
 const RELEASE: u32 = 4;
 const STATISTICS: u32 = 5;
+const GIVE_BACK: u32 = 6;
 
 /// Gets `1 << log2` bytes of contiguous memory into a window of exactly that size, and their physical address.
 pub fn pages(server: Uid, window: Fpage) -> Result<u64> {
@@ -20,6 +21,11 @@ pub fn pages(server: Uid, window: Fpage) -> Result<u64> {
         Some(item) if !answer.flags.item_short() && item.log2() == window.log2() => Ok(answer.words[0]),
         _ => Err(Failure::Refused(Status::Exhausted)),
     }
+}
+
+/// Gives back a block that [`pages`] got, by its physical address, wherever it is mapped now: everybody loses it.
+pub fn give_back(server: Uid, physical: u64, log2: u32) -> Result<()> {
+    wire::call(server, wire::label(MEMORY, GIVE_BACK), &[physical, log2 as u64]).map(drop)
 }
 
 /// Address and size of the boot archive in the caller's space, which its pager fills on demand.
@@ -79,6 +85,13 @@ pub enum Request {
         /// Log2 of its size in bytes, 12 to 30.
         log2: u32,
     },
+    /// A block of memory is not needed any more.
+    GiveBack {
+        /// Its physical address.
+        physical: u64,
+        /// Log2 of its size in bytes, 12 to 30.
+        log2: u32,
+    },
     /// Where the boot archive is.
     Archive,
     /// Device memory, ports or an interrupt; valid, and without rights beyond read and write.
@@ -104,6 +117,9 @@ impl Request {
         let words = &message.words;
         match wire::operation_of(message) {
             PAGES if (12..=30).contains(&words[0]) => Ok(Request::Pages { log2: words[0] as u32 }),
+            GIVE_BACK if (12..=30).contains(&words[1]) => {
+                Ok(Request::GiveBack { physical: words[0], log2: words[1] as u32 })
+            }
             ARCHIVE => Ok(Request::Archive),
             RESOURCE => {
                 let wanted = Fpage(words[0]).with_rights(sys::Rights::RW);

@@ -68,9 +68,20 @@ pub struct Memory {
 }
 
 impl Memory {
-    fn add(&mut self, start: u64, end: u64) {
+    /// Puts a block back.
+    pub fn put(&mut self, block: Block) {
+        let len = block.len();
+        let start = block.into_address();
+        self.add(start, start + len);
+    }
+
+    fn add(&mut self, mut start: u64, mut end: u64) {
         if start >= end {
             return;
+        }
+        while let Some(at) = self.pieces.iter().position(|piece| piece.1 == start || piece.0 == end) {
+            let neighbour = self.pieces.swap_remove(at);
+            (start, end) = (start.min(neighbour.0), end.max(neighbour.1));
         }
         if self.pieces.is_full() {
             let smallest = (0..self.pieces.len()).min_by_key(|&at| self.pieces[at].1 - self.pieces[at].0);
@@ -103,6 +114,9 @@ impl Supply for Memory {
         Some(unsafe { Block::claim(base, base, log2) })
     }
 
+    /// Nothing is taken back by address here: the owner keeps what it lends as [`Lent`](crate::frames::Lent).
+    fn give_back(&mut self, _: u64, _: u32) {}
+
     fn left(&self) -> u64 {
         self.pieces.iter().map(|(start, end)| end - start).sum()
     }
@@ -130,5 +144,8 @@ mod tests {
         assert!(taken.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two blocks overlap");
         assert_eq!(taken.iter().map(|(start, end)| end - start).sum::<u64>(), all, "memory got lost");
         assert_eq!(memory.left(), 0);
+        taken.iter().for_each(|&(start, end)| memory.add(start, end));
+        memory.pieces.sort_unstable();
+        assert_eq!(memory.pieces.as_slice(), [(0x1000, 0x9_f000), (0x10_0000, 0x123_4000)]);
     }
 }

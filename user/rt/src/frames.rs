@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::layout::BLOCKS;
+use crate::sync::Mutex;
 use alloc::vec::Vec;
 use core::ptr::with_exposed_provenance_mut;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +29,9 @@ pub trait Supply {
     /// A new block of `1 << log2` bytes, if there is one left.
     fn block(&mut self, log2: u32) -> Option<Block>;
 
+    /// Takes a block back, by its physical address, from whomever it was passed on to.
+    fn give_back(&mut self, physical: u64, log2: u32);
+
     /// How much is left, in bytes, as far as the supply knows.
     fn left(&self) -> u64 {
         0
@@ -49,14 +53,50 @@ impl Block {
         self.address
     }
 
-    /// Gives the block away: the flexpage to map, and the physical address.
-    pub fn into_fpage(self) -> (Fpage, u64) {
-        (Fpage::memory(self.address, self.log2, Rights::RWX), self.physical)
+    /// Allows it to be mapped to others.
+    pub fn lend(self) -> Lent {
+        Lent(self)
+    }
+
+    /// Gives it away for good: the flexpage to grant. The window where it was can then be used again.
+    pub fn into_grant(self) -> Fpage {
+        let fpage = Fpage::memory(self.address, self.log2, Rights::RWX);
+        FREE_WINDOWS.lock().push(fpage);
+        fpage.with_rights(Rights::RWX.or(Rights::GRANT))
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        1 << self.log2
+    }
+
+    /// Its physical address.
+    pub fn physical(&self) -> u64 {
+        self.physical
     }
 
     fn into_frames(self) -> impl Iterator<Item = Frame> {
         let end = self.address + (1 << self.log2);
         (self.address..end).step_by(PAGE_SIZE as usize).map(Frame)
+    }
+}
+
+/// A block that others may use.
+#[derive(Debug)]
+pub struct Lent(Block);
+
+impl Lent {
+    /// The flexpage to map.
+    pub fn fpage(&self) -> Fpage {
+        Fpage::memory(self.0.address, self.0.log2, Rights::RWX)
+    }
+
+    /// Takes it back from everybody.
+    pub fn reclaim(self) -> Block {
+        // A flush of one's own pages cannot fail; if it did the block would be lost rather than used twice.
+        let flushed = sys::flush(self.fpage());
+        assert!(flushed.is_ok(), "flush failed");
+        self.0
     }
 }
 
@@ -66,14 +106,33 @@ pub struct Upstream(pub Uid);
 
 impl Supply for Upstream {
     fn block(&mut self, log2: u32) -> Option<Block> {
-        let window = reserve(log2)?;
+        let window = window(log2)?;
         let physical = api::memory::pages(self.0, window).ok()?;
         // SAFETY: the window was reserved for this block, and the server hands out memory once.
         Some(unsafe { Block::claim(window.base(), physical, log2) })
     }
+
+    fn give_back(&mut self, physical: u64, log2: u32) {
+        // A server that does not want it keeps it as lost; there is nothing else to do with it here.
+        let _ = api::memory::give_back(self.0, physical, log2);
+    }
 }
 
-/// Address space for a block or a window onto a device. It is never reused: there is plenty.
+/// Windows whose block is being granted away. Using them for the next saves page tables.
+///
+/// The grant happens with the reply that follows, so only the thread that serves blocks may take windows from here.
+static FREE_WINDOWS: Mutex<Vec<Fpage>> = Mutex::new(Vec::new());
+
+/// Address space for a block.
+fn window(log2: u32) -> Option<Fpage> {
+    let mut free = FREE_WINDOWS.lock();
+    match free.iter().position(|window| window.log2() == log2) {
+        Some(index) => Some(free.swap_remove(index)),
+        None => reserve(log2),
+    }
+}
+
+/// Address space that nothing else uses: for a block, or a window onto a device.
 pub fn reserve(log2: u32) -> Option<Fpage> {
     static NEXT: AtomicU64 = AtomicU64::new(BLOCKS.start);
     let size = 1 << log2;

@@ -11,6 +11,7 @@ use crate::frames::{FRAME_LOG2, Frame, Pool, Shared, Supply};
 use crate::image::Image;
 use crate::layout;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use api::memory::{Answer, File, Request};
 use api::wire::{UNRESOLVABLE, interface};
 use api::{Reply, Status};
@@ -79,12 +80,14 @@ pub struct Space {
     pages: BTreeMap<u64, Shared>,
     pages_max: u64,
     archive: Option<Archive>,
+    /// Blocks that were granted to the task: physical address and log2 of the size.
+    blocks: Vec<(u64, u32)>,
 }
 
 impl Space {
     /// The space of a task that runs a program; nothing is mapped yet.
     pub fn new(image: Image, pages_max: u64) -> Space {
-        Space { image, pages: BTreeMap::new(), pages_max, archive: None }
+        Space { image, pages: BTreeMap::new(), pages_max, archive: None, blocks: Vec::new() }
     }
 
     /// Lets the task read the boot archive.
@@ -180,7 +183,10 @@ impl<S: Supply> Manager<S> {
                 self.register(task, file, pages_max)
             }
             Request::Release(task) if sender == self.authority => {
-                let space = self.spaces.remove(&task).ok_or(Status::NotFound)?;
+                let mut space = self.spaces.remove(&task).ok_or(Status::NotFound)?;
+                for (physical, log2) in core::mem::take(&mut space.blocks) {
+                    self.pool.supply.give_back(physical, log2);
+                }
                 for frame in space.dissolve() {
                     self.pool.put(frame);
                 }
@@ -189,10 +195,11 @@ impl<S: Supply> Manager<S> {
             Request::Statistics => Ok(Answer::Statistics(self.pool.statistics()).into()),
             Request::Pages { log2 } if self.is_stacked => {
                 self.client(sender)?;
-                let (block, physical) = self.pool.supply.block(log2).ok_or(Status::Exhausted)?.into_fpage();
+                let block = self.pool.supply.block(log2).ok_or(Status::Exhausted)?;
+                let physical = block.physical();
+                self.client(sender)?.blocks.push((physical, log2));
                 // Granted, so that this manager stays out of the mapping and pays nothing for it.
-                let block = block.with_rights(block.rights().or(Rights::GRANT));
-                Ok(Answer::Pages { block, physical }.into())
+                Ok(Answer::Pages { block: block.into_grant(), physical }.into())
             }
             Request::Archive if self.is_stacked => {
                 let archive = self.archive;

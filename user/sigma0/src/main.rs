@@ -9,9 +9,12 @@
 #![no_main]
 #![deny(unsafe_code)]
 
+extern crate alloc;
+
 mod machine;
 mod server;
 
+use alloc::collections::BTreeMap;
 use rt::boot::{Boot, Memory};
 use rt::frames::Pool;
 use rt::image::Image;
@@ -63,7 +66,8 @@ fn start_root(boot: Boot) -> Result<Server, &'static str> {
     let line = &info.command_line[..(info.command_line_len as usize).min(info.command_line.len())];
     let task = create_task(&memory).map_err(|_| "no kernel memory for the task root")?;
     let total = memory.total;
-    let server = Server { info, line, task, shown, space, pool: Pool::new(memory, CHUNK_LOG2), total };
+    let (pool, lent) = (Pool::new(memory, CHUNK_LOG2), BTreeMap::new());
+    let server = Server { info, line, task, shown, space, pool, lent, total };
     let me = sys::myself();
     let priority = PRIORITY_MAX - 1;
     let first = First { priority, pager: me, handler: me, entry, argument: line.len() as u64 };

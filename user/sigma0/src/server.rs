@@ -1,12 +1,13 @@
 //! What σ0 does for `root`: its pages, memory, devices, early output, the end.
 
 use crate::machine;
+use alloc::collections::BTreeMap;
 use rt::api::memory::{Answer, Request, Statistics};
 use rt::api::process::{self, TaskEntry, ThreadEntry};
 use rt::api::wire::{interface, interface_of};
 use rt::api::{Name, Reply, Status, console, sigma0};
 use rt::boot::Memory;
-use rt::frames::{Pool, Supply};
+use rt::frames::{Lent, Pool, Supply};
 use rt::pager::{Archive, Fault, REFUSAL, Space};
 use rt::sys::abi::boot::{BootInfo, memory_kind};
 use rt::sys::{self, Fpage, Kind, Message, Rights, TaskId, Uid};
@@ -25,6 +26,8 @@ pub struct Server {
     pub space: Space,
     /// Free memory, and frames for `root`'s pages.
     pub pool: Pool<Memory>,
+    /// Blocks that were handed out, by physical address and log2 of the size.
+    pub lent: BTreeMap<(u64, u32), Lent>,
     /// Memory at the start, in bytes.
     pub total: u64,
 }
@@ -83,8 +86,17 @@ impl Server {
     fn memory(&mut self, request: Request) -> Result<Reply, Status> {
         let answer = match request {
             Request::Pages { log2 } => {
-                let (block, physical) = self.pool.supply.block(log2).ok_or(Status::Exhausted)?.into_fpage();
+                let block = self.pool.supply.block(log2).ok_or(Status::Exhausted)?;
+                let physical = block.physical();
+                let lent = block.lend();
+                let block = lent.fpage();
+                self.lent.insert((physical, log2), lent);
                 Answer::Pages { block, physical }
+            }
+            Request::GiveBack { physical, log2 } => {
+                let lent = self.lent.remove(&(physical, log2)).ok_or(Status::NotFound)?;
+                self.pool.supply.put(lent.reclaim());
+                return Ok(Status::Ok.into());
             }
             Request::Archive => {
                 Answer::Archive { address: self.shown.address, len: self.shown.bytes.len() as u64 }
