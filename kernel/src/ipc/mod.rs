@@ -244,7 +244,7 @@ fn hand_over(
     let runnable = Some(receiver).filter(|receiver| receiver.special.get() & special::STOPPED == 0);
     let mine = sender.hot.shuttle.get();
     if is_call {
-        receiver.hot.shuttle.set(mine);
+        lend_current(sender, receiver);
         return runnable;
     }
     if was_open {
@@ -394,7 +394,18 @@ fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
 /// A call that was queued lends its shuttle when the called thread takes it.
 fn lend(k: &Kernel, caller: ThreadRef, thread: ThreadRef) {
     k.shuttle_of(caller);
-    thread.hot.shuttle.set(caller.hot.shuttle.get());
+    lend_current(caller, thread);
+}
+
+/// The same for a caller whose reference is not stale. A call back to whom the shuttle belongs brings it home: then the
+/// caller has lent nothing, and the answer gives it nothing.
+#[inline]
+fn lend_current(caller: ThreadRef, thread: ThreadRef) {
+    let shuttle = caller.hot.shuttle.get();
+    thread.hot.shuttle.set(shuttle);
+    if shuttle == thread.home_ref() {
+        caller.hot.shuttle.set(caller.home_ref());
+    }
 }
 
 fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
