@@ -203,13 +203,12 @@ impl Kernel {
             Next::To(thread) => thread,
             Next::Any => return self.dispatch_anew(current, next),
         };
-        if !self.stays(thread) {
+        // The current thread may go on as well, on a more urgent shuttle that it just got.
+        let both = thread != current && current.is_ready();
+        if both || !self.stays(thread) {
             return self.dispatch_anew(current, next);
         }
         if thread != current {
-            if current.is_ready() {
-                self.enqueue(current, true);
-            }
             arch::switch(self, current, thread);
         }
         thread
