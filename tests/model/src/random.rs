@@ -73,6 +73,7 @@ pub fn programs<Op: Clone + std::fmt::Debug>(
         );
         let short = shorten(program, |program| fails(program, &mut run));
         eprintln!("{name}: TERN_SEED={seed} fails with these {} operations:\n{short:#?}", short.len());
+        eprintln!("(TERN_TRACE=1 prints each step)");
         run(&short);
         panic!("{name}: seed {seed} failed, but not again");
     }
@@ -81,7 +82,8 @@ pub fn programs<Op: Clone + std::fmt::Debug>(
 /// Leaves parts out as long as the rest still fails: halves first, single operations last.
 fn shorten<Op: Clone>(mut program: Vec<Op>, mut fails: impl FnMut(&[Op]) -> bool) -> Vec<Op> {
     let mut part = program.len().div_ceil(2);
-    while part > 0 {
+    let started = std::time::Instant::now();
+    while part > 0 && started.elapsed().as_secs() < 20 {
         let mut at = 0;
         while at < program.len() {
             let mut shorter = program.clone();

@@ -12,7 +12,7 @@ use crate::random::{Random, amount, programs};
 use abi::call::{FLUSH_SELF, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, NULL, RESUME, task_op, thread_op};
 use abi::{Call, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::arch;
-use kernel::object::thread::{Frame, WORDS};
+use kernel::object::thread::{Frame, WORDS, Wait};
 
 /// Where pages and windows lie.
 const BASE: u64 = 0x4000_0000;
@@ -127,10 +127,29 @@ impl Walk {
     }
 
     fn thread(&self, number: u64) -> Uid {
-        // Half of them recent, so that those who can be reached often live.
-        let recent = &self.threads[self.threads.len().saturating_sub(6)..];
-        let from = if number & 1 != 0 { recent } else { &self.threads };
-        from[(number >> 1) as usize % from.len()]
+        let any = self.threads[(number >> 3) as usize % self.threads.len()];
+        let lives = |uid: &&Uid| self.machine.world.k.thread(**uid).is_some();
+        let living = self.threads.iter().filter(lives).count();
+        if number & 7 == 0 || living == 0 {
+            return any;
+        }
+        self.threads.iter().filter(lives).nth((number >> 3) as usize % living).copied().unwrap_or(any)
+    }
+
+    /// Whom to send to: mostly somebody who waits for the current thread.
+    fn partner(&self, number: u64) -> Uid {
+        let k = &self.machine.world.k;
+        let me = self.machine.world.current().uid();
+        let waits = |uid: &&Uid| match k.thread(**uid).map(|thread| thread.wait()) {
+            Some(Wait::Open) => true,
+            Some(Wait::Closed(from) | Wait::Answer(from)) => from == me,
+            _ => false,
+        };
+        let count = self.threads.iter().filter(waits).count();
+        if number % 5 == 0 || count == 0 {
+            return self.thread(number / 5);
+        }
+        *self.threads.iter().filter(waits).nth(number as usize / 5 % count).expect("counted")
     }
 
     fn task(&self, number: u64) -> TaskId {
@@ -183,14 +202,14 @@ impl Walk {
         }
         let root = self.machine.world.current().uid() == self.root;
         match *op {
-            Op::Call { .. } | Op::ReplyWait { .. } | Op::Answer { .. } | Op::Fault { .. } | Op::Exception { .. } if root => {}
-            Op::Garbage { .. } if root => {}
-            Op::Ipc { dest, timeouts, item, .. } if root => self.ipc(self.thread(dest), Uid::NIL, timeouts >> 32 << 32, 0, item),
-            Op::Call { dest } => self.call(IPC_CALL as u64 | 7 << 32, self.thread(dest).0, [dest; WORDS]),
-            Op::ReplyWait { dest, label } => self.reply(self.thread(dest), label),
+            Op::Call { dest } | Op::ReplyWait { dest, .. } if root => self.abort(dest),
+            Op::Answer { .. } | Op::Fault { .. } | Op::Exception { .. } | Op::Garbage { .. } if root => self.abort(0),
+            Op::Ipc { dest, timeouts, item, .. } if root => self.ipc(self.partner(dest), Uid::NIL, timeouts >> 32 << 32, 0, item),
+            Op::Call { dest } => self.call(IPC_CALL as u64 | 7 << 32, self.partner(dest).0, [dest; WORDS]),
+            Op::ReplyWait { dest, label } => self.reply(self.partner(dest), label),
             Op::Answer { label, item } => self.answer(label, item),
             Op::Ipc { dest, from, timeouts, window, item } => {
-                let dest = if dest == 0 { Uid::NIL } else { self.thread(dest) };
+                let dest = if dest == 0 { Uid::NIL } else { self.partner(dest) };
                 let from = match from >> 32 {
                     0 => Uid::NIL,
                     1 => dest,
@@ -239,13 +258,29 @@ impl Walk {
         self.control(Call::ThreadControl, operation, [target.0, rsi, rdx, r10]);
     }
 
+    /// The first thread wakes somebody whom it controls, from `number` on.
+    fn abort(&mut self, number: u64) {
+        let count = self.threads.len();
+        for i in 0..count {
+            let uid = self.threads[(number as usize % count + i) % count];
+            if self.machine.world.k.thread(uid).is_none() || uid == self.root {
+                continue;
+            }
+            self.control(Call::ThreadControl, thread_op::ABORT, [uid.0, 0, 0, 0]);
+            if self.machine.world.is_busy() || self.machine.world.current().uid() != self.root {
+                return;
+            }
+        }
+    }
+
     fn reply(&mut self, dest: Uid, label: u32) {
         self.call(IPC_REPLY_WAIT as u64 | (label as u64) << 32, dest.0, [5; WORDS]);
     }
 
     /// Answers whoever sent last, with an item or without.
     fn answer(&mut self, label: u32, item: u64) {
-        let dest = Uid(self.machine.live.rdx);
+        let sender = Uid(self.machine.live.rdx);
+        let dest = if sender.is_nil() || self.machine.world.k.thread(sender).is_some() { sender } else { self.partner(7) };
         if item == 0 {
             return self.reply(dest, label);
         }
@@ -258,6 +293,19 @@ impl Walk {
         (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, window, timeouts);
         let flag = if item.is_some() { IPC_MAP } else { 0 };
         self.call((Call::Ipc as u32 | flag) as u64, dest.0, w);
+    }
+
+    /// Prints what every thread does, for whoever looks for a bug.
+    fn print(&self, step: usize, op: &Op) {
+        let world = &self.machine.world;
+        let now = format_args!("{step}: {:?} runs, busy {}, after {op:?}", world.current(), world.is_busy()).to_string();
+        eprintln!("{now}");
+        for thread in self.threads.iter().filter_map(|&uid| world.k.thread(uid)) {
+            let (shuttle, mine) = (thread.hot.shuttle.get().0, thread.home_ref().0);
+            let (state, wait, special) = (thread.state.get(), thread.wait(), thread.special.get());
+            let on = thread.task();
+            eprintln!("  {thread:?} of {on:?} {state:?} {wait:?} special {special:x} on {shuttle:x}, own {mine:x}");
+        }
     }
 
     /// Ends everything but the first thread.
@@ -277,10 +325,12 @@ impl Walk {
         while let Some(task) = self.control(Call::TaskControl, task_op::NEXT, [0; 4]).filter(|&task| task != 0) {
             self.until_done(Call::TaskControl, task_op::DESTROY, task);
         }
-        for uid in self.threads.clone() {
-            if uid != self.root && self.machine.world.k.thread(uid).is_some() {
-                self.until_done(Call::ThreadControl, thread_op::DESTROY, uid.0);
-            }
+        // Not all of them are in the list: who made one may have been interrupted before it learnt the name.
+        let sigma0 = self.machine.world.sigma0;
+        loop {
+            let mut all = std::iter::successors(sigma0.threads.first(), |&thread| sigma0.threads.after(thread));
+            let Some(other) = all.find(|thread| thread.uid() != self.root && !thread.uid().is_nil()) else { break };
+            self.until_done(Call::ThreadControl, thread_op::DESTROY, other.uid().0);
         }
         self.until_done(Call::ThreadSwitch, 0, 0);
         let world = &self.machine.world;
@@ -314,14 +364,15 @@ fn timeouts_of(send: Timeout, receive: Timeout) -> u64 {
 }
 
 fn walk(program: &[Op], fast: bool, mut each: impl FnMut(usize, Vec<u64>)) -> usize {
+    let trace = std::env::var_os("TERN_TRACE").is_some();
     let mut walk = Walk::new(fast);
     walk.machine.world.check();
     for (i, op) in program.iter().enumerate() {
         walk.perform(op);
-        walk.machine.world.k.check_threads();
-        if i % 4 == 0 {
-            walk.machine.world.check();
+        if trace {
+            walk.print(i, op);
         }
+        walk.machine.world.check();
         each(i, walk.machine.observe(&walk.threads));
     }
     walk.end();
