@@ -1,0 +1,151 @@
+//! The command `quill`.
+
+#![forbid(unsafe_code)]
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use quill::driver::{self, Compiled};
+use quill::session::{Dialect, Options};
+
+/// Compiles interface files: CORBA IDL, DCE IDL, MS IDL.
+#[derive(Parser, Debug)]
+#[command(name = "quill", version, about, after_help = "`quill explain CODE` explains a message.")]
+struct Arguments {
+    /// Adds a directory to search for included and imported files
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Defines a macro
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    define: Vec<String>,
+    /// The dialect; guessed from the file if not given
+    #[arg(long, value_enum)]
+    dialect: Option<DialectName>,
+    /// The attribute file; FILE.acf beside FILE.idl if not given
+    #[arg(long, value_name = "FILE")]
+    acf: Option<PathBuf>,
+    /// What to write to standard output; nothing but messages if not given
+    #[arg(long, value_enum)]
+    emit: Option<Emit>,
+    /// The file, or `-` for standard input
+    file: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum DialectName {
+    /// OMG IDL
+    Corba,
+    /// DCE and MS IDL
+    Dce,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Emit {
+    /// The checked model
+    Ast,
+    /// The files that were read, as a rule for make
+    Deps,
+}
+
+/// The input is at fault.
+const INPUT: u8 = 1;
+/// The command line or the file system is.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|w| w == "explain") {
+        return explain(words.next().map(|w| w.to_string_lossy().into_owned()));
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
+        }
+    };
+    run(&arguments)
+}
+
+fn explain(code: Option<String>) -> ExitCode {
+    let Some(code) = code else {
+        for code in quill::codes::Code::ALL {
+            let first = code.explanation().lines().next().unwrap_or("");
+            if writeln!(std::io::stdout(), "{}  {first}", code.name()).is_err() {
+                return ExitCode::from(USAGE);
+            }
+        }
+        return ExitCode::SUCCESS;
+    };
+    match quill::codes::find(&code) {
+        Some(code) => print(&format!("{}: {}\n", code.name(), code.explanation())),
+        None => {
+            let names = quill::codes::Code::ALL.iter().map(|c| c.name());
+            let near = quill::diag::nearest(&code.to_uppercase(), names);
+            let hint = near.map_or(String::new(), |n| format!("; did you mean `{n}`?"));
+            eprintln!("error: there is no code `{code}`{hint}");
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(USAGE),
+    }
+}
+
+fn run(arguments: &Arguments) -> ExitCode {
+    let options = Options {
+        include_dirs: arguments.include.clone(),
+        defines: arguments.define.clone(),
+        dialect: arguments.dialect.map(|d| match d {
+            DialectName::Corba => Dialect::Corba,
+            DialectName::Dce => Dialect::Dce,
+        }),
+        acf: arguments.acf.clone(),
+    };
+    if arguments.acf.is_some() && options.dialect == Some(Dialect::Corba) {
+        eprintln!("error: --acf does not go with --dialect corba: attribute files belong to DCE IDL");
+        return ExitCode::from(USAGE);
+    }
+    let compiled = match read_and_compile(&arguments.file, options) {
+        Ok(compiled) => compiled,
+        Err(why) => {
+            eprintln!("error: {why}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    eprint!("{}", compiled.messages());
+    if !compiled.accepted() {
+        return ExitCode::from(INPUT);
+    }
+    match arguments.emit {
+        None => ExitCode::SUCCESS,
+        Some(Emit::Ast) => print(&format!("{:#?}\n", compiled.model)),
+        Some(Emit::Deps) => {
+            let files: Vec<String> = compiled.files().iter().map(|f| f.display().to_string()).collect();
+            print(&format!(
+                "{}:{}\n",
+                arguments.file.display(),
+                files.iter().map(|f| format!(" {f}")).collect::<String>()
+            ))
+        }
+    }
+}
+
+fn read_and_compile(path: &Path, options: Options) -> Result<Compiled, String> {
+    if path == Path::new("-") {
+        let mut text = Vec::new();
+        let limit = quill::limits::SOURCE_BYTES_MAX as u64 + 1;
+        std::io::stdin()
+            .take(limit)
+            .read_to_end(&mut text)
+            .map_err(|e| format!("cannot read standard input: {e}"))?;
+        return Ok(driver::compile_text(Path::new("<stdin>"), &text, options));
+    }
+    driver::compile(path, options).map_err(|e| e.0)
+}
