@@ -178,6 +178,8 @@ pub enum Constructed {
         base: Option<ScopedName>,
         /// Its fields.
         members: Vec<Member>,
+        /// Constants among the fields, as some compilers allow.
+        inner: Vec<Decl>,
     },
     /// `union`
     Union {

@@ -598,7 +598,9 @@ impl Checker<'_> {
 
     fn constructed(&mut self, constructed: &Constructed, annotations: &[ast::Annotation]) -> TypeId {
         match constructed {
-            Constructed::Struct { name, base, members } => self.structure(*name, base.as_ref(), members),
+            Constructed::Struct { name, base, members, inner } => {
+                self.structure(*name, base.as_ref(), members, inner)
+            }
             Constructed::Union { name, switch, cases } => self.union(*name, switch, cases),
             Constructed::Enum { name, members } => self.enumeration(*name, members),
             Constructed::Bitmask { name, members } => self.bitmask(*name, members, annotations),
@@ -622,14 +624,23 @@ impl Checker<'_> {
         }
     }
 
-    fn structure(&mut self, name: Ident, base: Option<&ScopedName>, members: &[ast::Member]) -> TypeId {
+    fn structure(
+        &mut self,
+        name: Ident,
+        base: Option<&ScopedName>,
+        members: &[ast::Member],
+        inner: &[Decl],
+    ) -> TypeId {
         let mut fields = Vec::new();
         let base = base.map(|base| (base, self.resolve(base)));
         let (id, scope) = self.begin_record(name, ForwardKind::Struct);
         if let Some((base, entry)) = base {
             fields = self.base_fields(base, entry, scope);
         }
-        self.within(scope, |c| c.members(members, &mut fields));
+        self.within(scope, |c| {
+            c.decls(inner);
+            c.members(members, &mut fields);
+        });
         self.model.define(id, Type::Struct(self.path(name), fields));
         self.name_type(id, name.span);
         id

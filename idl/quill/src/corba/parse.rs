@@ -8,7 +8,7 @@ use crate::codes::Code;
 use crate::cursor::{Cursor, Ident, Parse, Reported};
 use crate::diag::Diagnostic;
 use crate::expr::{Expr, ScopedName, Style};
-use crate::lex::Kind;
+use crate::lex::{Kind, Token};
 use crate::source::Span;
 
 /// Words that are no names, in any mixture of case.
@@ -253,20 +253,8 @@ fn annotations(c: &mut Cursor) -> Parse<Vec<Annotation>> {
         let name = c.scoped_name()?;
         let mut arguments = Vec::new();
         if c.is("(") {
-            let open = c.bump().span;
-            while !c.is(")") {
-                if starts_name(c, 0) && c.word_at(1) == "=" {
-                    let name = c.ident_token();
-                    c.bump();
-                    arguments.push((Some(name), argument(c)?));
-                } else {
-                    arguments.push((None, argument(c)?));
-                }
-                if !c.eat(",") {
-                    break;
-                }
-            }
-            c.close(")", open)?;
+            let tokens = c.group()?;
+            arguments = annotation_values(c, tokens);
         }
         let name = name.parts[name.parts.len() - 1];
         all.push(Annotation { name, arguments, span: start.to(c.last_span()) });
@@ -274,19 +262,35 @@ fn annotations(c: &mut Cursor) -> Parse<Vec<Annotation>> {
     Ok(all)
 }
 
-/// An annotation's value: an expression, or a list in braces that is only read over.
-fn argument(c: &mut Cursor) -> Parse<Expr> {
-    if c.is("{") {
-        let span = c.span();
-        c.group()?;
-        return Ok(Expr { items: Vec::new(), span });
+/// The values of an annotation. Everyone may invent annotations, so values that are no expressions are passed over.
+fn annotation_values(c: &mut Cursor, mut tokens: Vec<Token>) -> Vec<(Option<Ident>, Expr)> {
+    let Some(&first) = tokens.first() else { return Vec::new() };
+    tokens.push(Token { kind: Kind::Eof, ..first });
+    let messages = std::mem::take(&mut c.s.diags);
+    let mut inner = Cursor::new(c.s, tokens).with_escapes();
+    let mut values = Vec::new();
+    while !inner.at_end() {
+        let named = inner.peek().kind == Kind::Ident && inner.word_at(1) == "=";
+        let name = named.then(|| inner.ident_token());
+        if named {
+            inner.bump();
+        }
+        match inner.expr(Style::Omg) {
+            Ok(value) => values.push((name, value)),
+            Err(Reported) => break,
+        }
+        if !inner.eat(",") {
+            break;
+        }
     }
-    c.expr(Style::Omg)
+    c.s.diags = messages;
+    values
 }
 
 fn annotation_type(c: &mut Cursor) -> Parse<DeclKind> {
     c.bump();
     c.bump();
+    c.eat("struct");
     let name = ident(c)?;
     if !c.is("{") {
         return c.unexpected("`{`");
@@ -577,12 +581,21 @@ fn member(c: &mut Cursor) -> Parse<Member> {
 }
 
 fn members(c: &mut Cursor) -> Parse<Vec<Member>> {
+    members_and(c, &mut Vec::new())
+}
+
+/// Fields, and the constants among them.
+fn members_and(c: &mut Cursor, inner: &mut Vec<Decl>) -> Parse<Vec<Member>> {
     let open = c.expect("{")?;
     let mut all = Vec::new();
     while !c.is("}") && !c.at_end() && !c.s.diags.stop() {
         if c.is(";") {
             let span = c.bump().span;
             c.s.diags.push(Diagnostic::warning(Code::Stray, span, "this `;` ends nothing"));
+            continue;
+        }
+        if c.is("const") {
+            declaration(c, Inside::Module, inner);
             continue;
         }
         match member(c) {
@@ -602,7 +615,9 @@ fn constructed(c: &mut Cursor) -> Parse<Constructed> {
     c.nested(|c| match keyword.as_str() {
         "struct" => {
             let base = if c.eat(":") { Some(c.scoped_name()?) } else { None };
-            Ok(Constructed::Struct { name, base, members: members(c)? })
+            let mut inner = Vec::new();
+            let members = members_and(c, &mut inner)?;
+            Ok(Constructed::Struct { name, base, members, inner })
         }
         "union" => union(c, name),
         "enum" => Ok(Constructed::Enum { name, members: enumerators(c)? }),

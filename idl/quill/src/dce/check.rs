@@ -59,6 +59,7 @@ struct Checker<'a> {
     operations: HashMap<Symbol, Vec<Symbol>>,
     siblings: Siblings,
     import_depth: usize,
+    in_library: bool,
     main: usize,
     /// Samba's dialect: types come from its own library, and expressions contain C code.
     samba: bool,
@@ -84,6 +85,7 @@ pub fn compile(s: &mut Session, source: Preprocessed) -> Model {
         operations: HashMap::new(),
         siblings: Vec::new(),
         import_depth: 0,
+        in_library: false,
         main,
         samba,
         error,
@@ -101,9 +103,14 @@ fn is_samba(s: &Session, source: &Preprocessed) -> bool {
     (0..source.tokens.len()).any(|i| {
         source.tokens[i].kind == Kind::Ident
             && match text(i) {
-                "bitmap" | "declare" => {
+                "bitmap" => {
                     source.tokens.get(i + 1).is_some_and(|t| t.kind == Kind::Ident) || text(i + 1) == "{"
                 }
+                "declare" => {
+                    source.tokens.get(i + 1).is_some_and(|t| t.kind == Kind::Ident) || text(i + 1) == "["
+                }
+                // Its base types; other dialects spell them in other ways.
+                "uint8" | "uint16" | "uint32" | "HYPER_T" | "unistr" | "NTTIME" => text(i + 1) != ";",
                 "pyhelper" | "helper" => text(i + 1) == "(",
                 "WERROR" | "DATA_BLOB" => true,
                 name => {
@@ -333,7 +340,10 @@ impl Checker<'_> {
                         self.item(item, Some((&around, &mut none, true)));
                     }
                 } else {
+                    let outer = self.in_library;
+                    self.in_library |= *keyword == "library";
                     self.items(items);
+                    self.in_library = outer;
                 }
             }
             ItemKind::Class(name, members) => {
