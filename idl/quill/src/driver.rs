@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::corba;
 use crate::cursor::Cursor;
 use crate::dce;
+use crate::kernel::KernelPart;
+use crate::layout::{self, InterfaceLayout};
 use crate::lex::{Kind, Token};
 use crate::model::Model;
 use crate::pp;
@@ -29,6 +31,17 @@ impl Compiled {
     /// Whether the input has no errors.
     pub fn accepted(&self) -> bool {
         self.session.diags.errors() == 0
+    }
+
+    /// The layout of every message; what cannot be carried becomes an error.
+    pub fn layout(&mut self, kernel: &dyn KernelPart) -> Vec<InterfaceLayout> {
+        match layout::layout(&self.model, kernel) {
+            Ok(layouts) => layouts,
+            Err(refused) => {
+                refused.into_iter().for_each(|d| self.session.diags.push(d));
+                Vec::new()
+            }
+        }
     }
 
     /// All messages as text.

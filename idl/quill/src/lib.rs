@@ -7,6 +7,7 @@
 //! 3. [`cursor`], [`expr`]: what the parsers share.
 //! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL, with attribute files.
 //! 5. [`model`]: what both produce.
+//! 6. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
 //!
 //! [`driver::compile`] does all of it. Nothing here panics on any input, recurses without a limit, or needs unsafe code.
 
@@ -21,6 +22,8 @@ pub mod diag;
 pub mod driver;
 pub mod expr;
 pub mod intern;
+pub mod kernel;
+pub mod layout;
 pub mod lex;
 pub mod limits;
 pub mod model;

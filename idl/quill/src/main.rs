@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +13,12 @@ use quill::session::{Dialect, Options};
 
 /// Compiles interface files: CORBA IDL, DCE IDL, MS IDL.
 #[derive(Parser, Debug)]
-#[command(name = "quill", version, about, after_help = "`quill explain CODE` explains a message.")]
+#[command(
+    name = "quill",
+    version,
+    about,
+    after_help = "`quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for --emit."
+)]
 struct Arguments {
     /// Adds a directory to search for included and imported files
     #[arg(short = 'I', value_name = "DIR")]
@@ -26,9 +32,12 @@ struct Arguments {
     /// The attribute file; FILE.acf beside FILE.idl if not given
     #[arg(long, value_name = "FILE")]
     acf: Option<PathBuf>,
-    /// What to write to standard output; nothing but messages if not given
+    /// What to write; nothing but messages if not given
     #[arg(long, value_enum)]
     emit: Option<Emit>,
+    /// What carries the messages
+    #[arg(long, value_name = "NAME", default_value = "linux")]
+    kernel: String,
     /// The file, or `-` for standard input
     file: PathBuf,
 }
@@ -47,6 +56,10 @@ enum Emit {
     Ast,
     /// The files that were read, as a rule for make
     Deps,
+    /// Where every value of every message lies
+    Layout,
+    /// What every message costs
+    Cost,
 }
 
 /// The input is at fault.
@@ -55,11 +68,13 @@ const INPUT: u8 = 1;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|w| w == "explain") {
-        return explain(words.next().map(|w| w.to_string_lossy().into_owned()));
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    match words.get(1).and_then(|w| w.to_str()) {
+        Some("explain") => return explain(words.get(2).map(|w| w.to_string_lossy().into_owned())),
+        Some(what @ ("layout" | "cost")) => words[1] = format!("--emit={what}").into(),
+        _ => {}
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
@@ -112,12 +127,21 @@ fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("error: --acf does not go with --dialect corba: attribute files belong to DCE IDL");
         return ExitCode::from(USAGE);
     }
-    let compiled = match read_and_compile(&arguments.file, options) {
+    let Some(kernel) = quill::kernel::find(&arguments.kernel) else {
+        let names: Vec<&str> = quill::kernel::ALL.iter().map(|k| k.name()).collect();
+        eprintln!("error: there is no kernel part `{}`; there are {}", arguments.kernel, names.join(" and "));
+        return ExitCode::from(USAGE);
+    };
+    let mut compiled = match read_and_compile(&arguments.file, options) {
         Ok(compiled) => compiled,
         Err(why) => {
             eprintln!("error: {why}");
             return ExitCode::from(USAGE);
         }
+    };
+    let layouts = match arguments.emit {
+        Some(Emit::Layout | Emit::Cost) if compiled.accepted() => compiled.layout(kernel),
+        _ => Vec::new(),
     };
     eprint!("{}", compiled.messages());
     if !compiled.accepted() {
@@ -127,13 +151,11 @@ fn run(arguments: &Arguments) -> ExitCode {
         None => ExitCode::SUCCESS,
         Some(Emit::Ast) => print(&format!("{:#?}\n", compiled.model)),
         Some(Emit::Deps) => {
-            let files: Vec<String> = compiled.files().iter().map(|f| f.display().to_string()).collect();
-            print(&format!(
-                "{}:{}\n",
-                arguments.file.display(),
-                files.iter().map(|f| format!(" {f}")).collect::<String>()
-            ))
+            let files: String = compiled.files().iter().map(|f| format!(" {}", f.display())).collect();
+            print(&format!("{}:{files}\n", arguments.file.display()))
         }
+        Some(Emit::Layout) => print(&quill::layout::text(&compiled.model, &layouts, kernel)),
+        Some(Emit::Cost) => print(&quill::layout::cost_text(&compiled.model, &layouts, kernel)),
     }
 }
 

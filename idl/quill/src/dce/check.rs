@@ -503,8 +503,8 @@ impl Checker<'_> {
                     self.error(Code::BadBase, base.span, message);
                 }
                 None if self.s.incomplete || self.poisoned.contains(&base.name) => {}
-                None if matches!(self.text(base.name), "IUnknown" | "IDispatch" | "IInspectable")
-                    && interface.dispatch => {}
+                // A type library that a library imports declares these two.
+                None if matches!(self.text(base.name), "IUnknown" | "IDispatch") && self.in_library => {}
                 None => {
                     let message = format!("the interface `{}` is not declared", self.text(base.name));
                     let near = self.near_interface(base.name);
