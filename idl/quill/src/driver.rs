@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::corba;
 use crate::cursor::Cursor;
 use crate::dce;
+use crate::emit;
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout};
 use crate::lex::{Kind, Token};
@@ -42,6 +43,14 @@ impl Compiled {
                 Vec::new()
             }
         }
+    }
+
+    /// The Rust text for a layout over `linux`; what Rust cannot hold becomes an error.
+    pub fn rust(&mut self, layouts: &[InterfaceLayout]) -> String {
+        emit::rust::emit(&self.model, layouts).unwrap_or_else(|refused| {
+            refused.into_iter().for_each(|d| self.session.diags.push(d));
+            String::new()
+        })
     }
 
     /// All messages as text.

@@ -92,7 +92,7 @@ pub struct Method {
     pub oneway: bool,
     /// To the server.
     pub request: Message,
-    /// From the server, label 0. The result is called `return`.
+    /// From the server, label 0. The result is called [`RESULT`].
     pub reply: Message,
     /// From the server, one for each exception: labels from 1.
     pub exceptions: Vec<(String, Message)>,
@@ -106,6 +106,9 @@ pub struct InterfaceLayout {
     /// Its methods; the label of a request is the place in this list.
     pub methods: Vec<Method>,
 }
+
+/// What the result of an operation is called; no name of a file starts with an underscore.
+pub const RESULT: &str = "_result";
 
 /// Labels of replies from here on are errors of the transport, and not of the server's program.
 pub const LABEL_ERROR: u32 = 0xffff_0000;
@@ -245,7 +248,7 @@ impl Planner<'_> {
             }
         }
         if !matches!(self.model.ty(self.model.resolved(operation.result)), Type::Void) {
-            reply.insert(0, ("return".into(), operation.result, false));
+            reply.insert(0, (RESULT.into(), operation.result, false));
         }
         let mut exceptions = Vec::new();
         for (i, id) in operation.raises.iter().enumerate() {
@@ -335,10 +338,10 @@ impl Planner<'_> {
                     self.carried(ty);
                 }
             },
-            Type::Str { wide, bound } => {
+            // Text of either kind is UTF-8 on the way; the count is of bytes, the bound of characters.
+            Type::Str { bound, .. } => {
                 slot(Leaf::Count(ty), count);
-                let width = if *wide { 4 } else { 1 };
-                chunk(Some(Fixed { size: width, align: width }), *bound);
+                chunk(Some(Fixed { size: 1, align: 1 }), *bound);
             }
             Type::Sequence(of, bound) => match self.sizes.fixed(*of) {
                 Some(element) => {

@@ -8,6 +8,7 @@
 //! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL, with attribute files.
 //! 5. [`model`]: what both produce.
 //! 6. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
+//! 7. [`emit`]: what a target language makes of it.
 //!
 //! [`driver::compile`] does all of it. Nothing here panics on any input, recurses without a limit, or needs unsafe code.
 
@@ -20,6 +21,7 @@ pub mod cursor;
 pub mod dce;
 pub mod diag;
 pub mod driver;
+pub mod emit;
 pub mod expr;
 pub mod intern;
 pub mod kernel;

@@ -38,6 +38,9 @@ struct Arguments {
     /// What carries the messages
     #[arg(long, value_name = "NAME", default_value = "linux")]
     kernel: String,
+    /// Where to write code: DIR/FILE.rs; standard output if not given
+    #[arg(short = 'o', value_name = "DIR")]
+    output: Option<PathBuf>,
     /// The file, or `-` for standard input
     file: PathBuf,
 }
@@ -56,6 +59,8 @@ enum Emit {
     Ast,
     /// The files that were read, as a rule for make
     Deps,
+    /// Rust: types, clients, servers
+    Rust,
     /// Where every value of every message lies
     Layout,
     /// What every message costs
@@ -132,6 +137,13 @@ fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("error: there is no kernel part `{}`; there are {}", arguments.kernel, names.join(" and "));
         return ExitCode::from(USAGE);
     };
+    if matches!(arguments.emit, Some(Emit::Rust)) && kernel.name() != "linux" {
+        eprintln!(
+            "error: Rust output is for `--kernel linux` only; `{}` has layouts and costs",
+            kernel.name()
+        );
+        return ExitCode::from(USAGE);
+    }
     let mut compiled = match read_and_compile(&arguments.file, options) {
         Ok(compiled) => compiled,
         Err(why) => {
@@ -140,9 +152,13 @@ fn run(arguments: &Arguments) -> ExitCode {
         }
     };
     let layouts = match arguments.emit {
-        Some(Emit::Layout | Emit::Cost) if compiled.accepted() => compiled.layout(kernel),
+        Some(Emit::Layout | Emit::Cost | Emit::Rust) if compiled.accepted() => compiled.layout(kernel),
         _ => Vec::new(),
     };
+    let mut rust = String::new();
+    if let (Some(Emit::Rust), true) = (arguments.emit, compiled.accepted()) {
+        rust = compiled.rust(&layouts);
+    }
     eprint!("{}", compiled.messages());
     if !compiled.accepted() {
         return ExitCode::from(INPUT);
@@ -154,9 +170,26 @@ fn run(arguments: &Arguments) -> ExitCode {
             let files: String = compiled.files().iter().map(|f| format!(" {}", f.display())).collect();
             print(&format!("{}:{files}\n", arguments.file.display()))
         }
+        Some(Emit::Rust) => write(arguments, &rust),
         Some(Emit::Layout) => print(&quill::layout::text(&compiled.model, &layouts, kernel)),
         Some(Emit::Cost) => print(&quill::layout::cost_text(&compiled.model, &layouts, kernel)),
     }
+}
+
+/// Writes code where the user wants it: first beside its place, then over it, so that nothing half-written stays.
+fn write(arguments: &Arguments, text: &str) -> ExitCode {
+    let Some(dir) = &arguments.output else { return print(text) };
+    let stem =
+        arguments.file.file_stem().filter(|s| *s != "-").map_or("stdin".into(), |s| s.to_string_lossy());
+    let path = dir.join(format!("{stem}.rs"));
+    let unfinished = dir.join(format!(".{stem}.rs.unfinished"));
+    let result = std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, &path));
+    if let Err(error) = result {
+        let _ = std::fs::remove_file(&unfinished);
+        eprintln!("error: cannot write `{}`: {error}", path.display());
+        return ExitCode::from(USAGE);
+    }
+    ExitCode::SUCCESS
 }
 
 fn read_and_compile(path: &Path, options: Options) -> Result<Compiled, String> {

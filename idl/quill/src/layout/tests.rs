@@ -33,7 +33,7 @@ fn small_values_share_registers() {
                w1[4..6] c short
                w1[6..7] a char
              reply
-               w0[0..2] return short",
+               w0[0..2] _result short",
     );
 }
 
