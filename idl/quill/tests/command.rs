@@ -74,6 +74,32 @@ fn the_file_system() {
 }
 
 #[test]
+fn output() {
+    let scratch = Scratch::new("output");
+    let dir = scratch.0.to_str().unwrap();
+    let file = scratch.file("i.idl", b"interface I { long f(in string s); };");
+    check(&["layout", &file], None, 0, "count of string");
+    check(&["cost", &file], None, 0, "registers");
+    check(&["layout", "--kernel", "tern-ipc", &file], None, 1, "more than that");
+    check(&["layout", "--kernel", "minix", &file], None, 2, "there are linux and tern-ipc");
+    check(&["--emit", "rust", "--kernel", "tern-ipc", &file], None, 2, "for `--kernel linux` only");
+    check(&["--emit", "rust", &file], None, 0, "pub trait Server");
+    check(&["--emit", "rust", "-o", dir, &file], None, 0, "");
+    assert!(std::fs::read_to_string(scratch.0.join("i.rs")).unwrap().contains("pub trait Server"));
+    check(&["--emit", "rust", "-o", &format!("{dir}/none"), &file], None, 2, "cannot write");
+    let any = scratch.file("any.idl", b"interface I { void f(in any a); };");
+    check(&["--emit", "rust", "-o", dir, &any], None, 1, "the type `any` is nothing that stubs can carry");
+    assert!(!scratch.0.join("any.rs").exists());
+    assert!(
+        std::fs::read_dir(&scratch.0).unwrap().all(|e| !e
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with('.'))
+    );
+}
+
+#[test]
 fn usage() {
     check(&[], None, 2, "Usage");
     check(&["--bogus", "x"], None, 2, "--bogus");

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use quill::driver;
+use quill::kernel::Linux;
 use quill::session::{Dialect, Options};
 
 /// A small generator of numbers; the same on every machine.
@@ -136,33 +137,39 @@ const GOOD_DCE: &str = "import \"t.idl\"; cpp_quote(\"x\") [uuid(01234567-89ab-c
 
 #[test]
 fn mutated_files_end_without_a_panic() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/diagnostics");
     let mut seeds: Vec<Vec<u8>> = vec![GOOD_CORBA.into(), GOOD_DCE.into()];
-    let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    files.sort();
-    seeds.extend(
-        files.iter().filter(|p| p.extension().is_some_and(|e| e == "idl")).map(|p| std::fs::read(p).unwrap()),
-    );
+    for folder in ["diagnostics", "accepted"] {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden").join(folder);
+        let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        files.retain(|p| p.extension().is_some_and(|e| e == "idl"));
+        seeds.extend(files.iter().map(|p| std::fs::read(p).unwrap()));
+    }
     let runs = std::env::var("QUILL_FUZZ_RUNS").ok().and_then(|r| r.parse().ok()).unwrap_or(6_000);
     let seed =
         std::env::var("QUILL_FUZZ_SEED").ok().and_then(|r| r.parse().ok()).unwrap_or(0x9E37_79B9_7F4A_7C15);
     println!("{runs} runs from seed {seed}");
     let mut random = Random(seed);
     let mut longest = Duration::ZERO;
+    let mut emitted = 0;
     for run in 0..runs {
         let start_state = random.0;
         let text = mutate(&seeds[run % seeds.len()], &mut random);
         for dialect in [Dialect::Corba, Dialect::Dce] {
             let options = Options { dialect: Some(dialect), ..Options::default() };
             let start = Instant::now();
-            let out = driver::compile_text(Path::new("t.idl"), &text, options);
+            let mut out = driver::compile_text(Path::new("t.idl"), &text, options);
+            if out.accepted() {
+                let layouts = out.layout(&Linux);
+                emitted += usize::from(!out.rust(&layouts).is_empty());
+            }
             let messages = out.messages();
             let rejected = !out.accepted();
             assert_eq!(rejected, messages.contains("error["), "run {run}, state {start_state}");
             longest = longest.max(start.elapsed());
         }
     }
-    println!("longest run: {longest:?}");
+    println!("longest run: {longest:?}; {emitted} translated");
     assert!(longest < Duration::from_secs(2), "a run took {longest:?}");
 }
 

@@ -50,6 +50,32 @@ fn calls_arrive_and_damaged_requests_do_not() {
 }
 
 #[test]
+fn names_that_clash_are_kept_apart() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = std::env::temp_dir().join(format!("quill-rust-names-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("names.rs"), emit(&root.join("../golden/accepted/names.idl"))).unwrap();
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let out = Command::new(rustc)
+        .args([
+            "--edition",
+            "2024",
+            "-D",
+            "warnings",
+            "--crate-type",
+            "lib",
+            "--emit",
+            "metadata",
+            "names.rs",
+        ])
+        .current_dir(&dir)
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
 fn layouts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/accepted");
     let mut out = driver::compile(&root.join("bank.idl"), Options::default()).unwrap();

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 
 use crate::codes::Code;
@@ -35,9 +35,10 @@ pub fn emit(model: &Model, layouts: &[InterfaceLayout]) -> Result<String, Vec<Di
     if !emitter.refused.is_empty() {
         return Err(emitter.refused);
     }
-    let items = emitter.root.tokens(true);
+    let items = spell_out(emitter.root.tokens(true), &emitter.words);
     let allow = allowances();
-    let runtime: TokenStream = RUNTIME.parse().unwrap_or_default();
+    let runtime = RUNTIME.replace("pub mod rt {", &format!("pub mod {} {{", emitter.runtime_name));
+    let runtime: TokenStream = runtime.parse().unwrap_or_default();
     let tokens = quote! { #items #allow #runtime };
     match syn::parse2::<syn::File>(tokens) {
         Ok(file) => {
@@ -50,6 +51,45 @@ pub fn emit(model: &Model, layouts: &[InterfaceLayout]) -> Result<String, Vec<Di
         }
     }
 }
+
+/// Replaces the marks of Rust's own names (`__Vec`) by these, or by their full path where the file declares a name that
+/// would hide them.
+fn spell_out(tokens: TokenStream, declared: &HashSet<String>) -> TokenStream {
+    let mut out = TokenStream::new();
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                let inner = spell_out(group.stream(), declared);
+                out.extend([TokenTree::Group(Group::new(group.delimiter(), inner))]);
+            }
+            TokenTree::Ident(ident) => {
+                let text = ident.to_string();
+                let path = text.strip_prefix("__").and_then(|short| {
+                    let path = match short {
+                        "Result" => "::core::result::Result",
+                        "Option" => "::core::option::Option",
+                        "Vec" => "::std::vec::Vec",
+                        "String" => "::std::string::String",
+                        "From" => "::core::convert::From",
+                        _ if PRIMITIVES.contains(&short) => "::core::primitive::",
+                        _ => return None,
+                    };
+                    let own = path.ends_with("::").then_some(short).unwrap_or_default();
+                    Some(if declared.contains(short) { format!("{path}{own}") } else { short.to_owned() })
+                });
+                match path {
+                    Some(path) => out.extend(path.parse::<TokenStream>().unwrap_or_default()),
+                    None => out.extend([TokenTree::Ident(ident)]),
+                }
+            }
+            token => out.extend([token]),
+        }
+    }
+    out
+}
+
+const PRIMITIVES: [&str; 14] =
+    ["bool", "char", "str", "usize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "f64"];
 
 /// Names keep the form that the interface file gives them.
 fn allowances() -> TokenStream {
@@ -113,6 +153,14 @@ struct Emitter<'a> {
     root: Module,
     /// Names that are types and not modules, to tell `M::S::Inner` from `M::N::T`.
     type_names: HashSet<String>,
+    /// All names that the file declares, with the modules around them.
+    declared: HashSet<String>,
+    /// The same, each part on its own.
+    words: HashSet<String>,
+    /// What the runtime's module is called.
+    runtime_name: String,
+    /// Names that the output has, by place: a tag and a typedef of DCE may share one.
+    taken: HashSet<String>,
     /// Types that travel, so that the output has them.
     emitted: HashSet<TypeId>,
     refused: Vec<Diagnostic>,
@@ -140,8 +188,25 @@ impl<'a> Emitter<'a> {
                 _ => {}
             }
         }
+        let mut declared = type_names.clone();
+        declared.extend(model.consts.iter().map(|c| c.name.clone()));
+        declared.extend(model.interfaces.iter().map(|i| i.name.clone()));
+        for index in 0..model.types_len() {
+            if let Type::Alias(name, _) = model.ty(TypeId(index as u32)) {
+                declared.insert(name.clone());
+            }
+        }
+        let words: HashSet<String> = declared.iter().flat_map(|n| n.split("::")).map(str::to_owned).collect();
+        let mut runtime_name = "rt".to_owned();
+        while words.contains(&runtime_name) {
+            runtime_name.push('_');
+        }
         Emitter {
             model,
+            declared,
+            words,
+            runtime_name,
+            taken: HashSet::new(),
             sizes: Sizes::new(model),
             root: Module::default(),
             type_names,
@@ -191,28 +256,38 @@ impl<'a> Emitter<'a> {
 
     fn runtime(&self, from: &[String]) -> TokenStream {
         let up = from.iter().map(|_| quote! { super:: });
-        quote! { #(#up)* rt }
+        let module = name(&self.runtime_name);
+        quote! { #(#up)* #module }
+    }
+
+    /// A name of our own in an interface's module, kept apart from those that the file declares there.
+    fn own_name(&self, from: &[String], wanted: &str) -> Ident {
+        let mut own = wanted.to_owned();
+        while self.declared.contains(&format!("{}::{own}", from.join("::"))) {
+            own.push('_');
+        }
+        name(&own)
     }
 
     /// A type, as seen from a module.
     fn ty(&self, from: &[String], ty: TypeId) -> TokenStream {
         let ty = self.model.resolved(ty);
         match self.model.ty(ty) {
-            Type::Bool => quote! { bool },
-            Type::Octet | Type::Char => quote! { u8 },
-            Type::WideChar => quote! { char },
+            Type::Bool => quote! { __bool },
+            Type::Octet | Type::Char => quote! { __u8 },
+            Type::WideChar => quote! { __char },
             Type::Int { bits, signed } => {
-                let ident = format_ident!("{}{}", if *signed { "i" } else { "u" }, bits.to_string());
+                let ident = format_ident!("__{}{}", if *signed { "i" } else { "u" }, bits.to_string());
                 quote! { #ident }
             }
             Type::Float(bits) => {
-                let ident = format_ident!("f{}", bits.to_string());
+                let ident = format_ident!("__f{}", bits.to_string());
                 quote! { #ident }
             }
-            Type::Str { .. } => quote! { String },
+            Type::Str { .. } => quote! { __String },
             Type::Sequence(of, _) => {
                 let of = self.ty(from, *of);
-                quote! { Vec<#of> }
+                quote! { __Vec<#of> }
             }
             Type::Array(of, dims) => {
                 let mut of = self.ty(from, *of);
@@ -250,7 +325,7 @@ impl<'a> Emitter<'a> {
         let owned = self.ty(from, ty);
         let (declared, passed) = match self.model.ty(self.model.resolved(ty)) {
             _ if self.is_small(ty) => (quote! { #name: #owned }, quote! { #name }),
-            Type::Str { .. } => (quote! { #name: &str }, quote! { &#name }),
+            Type::Str { .. } => (quote! { #name: &__str }, quote! { &#name }),
             Type::Sequence(of, _) => {
                 let of = self.ty(from, *of);
                 (quote! { #name: &[#of] }, quote! { &#name })
@@ -402,7 +477,7 @@ impl<'a> Emitter<'a> {
                     variables.insert(&slot.path, variable);
                 }
                 Leaf::Count(_) => {
-                    statements.push(quote! { _body.at(#at)?; let #variable = <u32 as #rt::Wire>::get(&mut _body)? as usize; });
+                    statements.push(quote! { _body.at(#at)?; let #variable = <__u32 as #rt::Wire>::get(&mut _body)? as __usize; });
                     counts.insert(&slot.path, variable);
                 }
             }
@@ -499,44 +574,48 @@ impl<'a> Emitter<'a> {
             arms.push(self.dispatch_arm(&from, &rt, operation, method, rust));
         }
         let doc = format!(" The interface `{}`.", interface.name);
+        let server_trait = self.own_name(&from, "Server");
+        let client_struct = self.own_name(&from, "Client");
+        let dispatch = self.own_name(&from, "dispatch");
+        let dispatch_checked = self.own_name(&from, "dispatch_checked");
         let module = self.root.at(&from);
         module.items.insert(
             0,
             quote! {
                 #[doc = #doc]
-                pub trait Server { #(#server)* }
+                pub trait #server_trait { #(#server)* }
             },
         );
         module.items.push(quote! {
             /// Calls a server.
             #[derive(Debug)]
-            pub struct Client<T> {
+            pub struct #client_struct<T> {
                 /// The way to it.
                 pub transport: T,
             }
         });
-        module.items.push(quote! { impl<T: #rt::Transport> Client<T> { #(#client)* } });
+        module.items.push(quote! { impl<T: #rt::Transport> #client_struct<T> { #(#client)* } });
         module.items.extend(errors);
         module.items.push(quote! {
             /// Answers a request: checks it, calls the method, writes the reply. Nothing comes back from a oneway one.
-            pub fn dispatch<S: Server + ?Sized>(_server: &mut S, label: u32, _body: &[u8]) -> Option<(u32, Vec<u8>)> {
-                let answer = dispatch_checked(_server, label, _body);
+            pub fn #dispatch<S: #server_trait + ?Sized>(_server: &mut S, label: __u32, _body: &[__u8]) -> __Option<(__u32, __Vec<__u8>)> {
+                let answer = #dispatch_checked(_server, label, _body);
                 match answer {
                     Ok(reply) => reply,
-                    Err(#rt::Malformed) => Some((#rt::MALFORMED, Vec::new())),
+                    Err(#rt::Malformed) => Some((#rt::MALFORMED, __Vec::new())),
                 }
             }
         });
         module.items.push(quote! {
-            fn dispatch_checked<S: Server + ?Sized>(
+            fn #dispatch_checked<S: #server_trait + ?Sized>(
                 _server: &mut S,
-                _label: u32,
-                _body: &[u8],
-            ) -> Result<Option<(u32, Vec<u8>)>, #rt::Malformed> {
+                _label: __u32,
+                _body: &[__u8],
+            ) -> __Result<__Option<(__u32, __Vec<__u8>)>, #rt::Malformed> {
                 let mut _body = #rt::In::new(_body);
                 match _label {
                     #(#arms)*
-                    _ => Ok(Some((#rt::NO_METHOD, Vec::new()))),
+                    _ => Ok(Some((#rt::NO_METHOD, __Vec::new()))),
                 }
             }
         });
@@ -598,7 +677,7 @@ impl<'a> Emitter<'a> {
         if operation.raises.is_empty() {
             return quote! { #rt::Failure };
         }
-        let error = format_ident!("{}Error", camel(rust));
+        let error = self.own_name(from, &format!("{}Error", camel(rust)));
         let variants = self.variants(operation).into_iter().map(|(variant, exception)| {
             let path = self.path(from, &exception);
             quote! { #variant(#path) }
@@ -609,10 +688,10 @@ impl<'a> Emitter<'a> {
             #[doc = #doc]
             #[derive(Debug)]
             pub enum #error { #(#variants,)* Failure(#rt::Failure) }
-            impl From<#rt::Failure> for #error {
+            impl __From<#rt::Failure> for #error {
                 fn from(failure: #rt::Failure) -> #error { #error::Failure(failure) }
             }
-            impl From<#rt::Malformed> for #error {
+            impl __From<#rt::Malformed> for #error {
                 fn from(_: #rt::Malformed) -> #error { #error::Failure(#rt::Failure::Malformed) }
             }
         });
@@ -662,7 +741,7 @@ impl<'a> Emitter<'a> {
             self.results(operation).iter().map(|(_, ty)| self.ty(from, *ty)).collect();
         let result = tuple(&results);
         let ident = name(rust);
-        quote! { fn #ident(&mut self, #(#arguments),*) -> Result<#result, #error> }
+        quote! { fn #ident(&mut self, #(#arguments),*) -> __Result<#result, #error> }
     }
 
     fn client_method(
@@ -728,7 +807,8 @@ impl<'a> Emitter<'a> {
         let arguments: Vec<TokenStream> =
             inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
         let ident = name(rust);
-        let call = quote! { Server::#ident(_server, #(#arguments),*) };
+        let server_trait = self.own_name(from, "Server");
+        let call = quote! { #server_trait::#ident(_server, #(#arguments),*) };
         if operation.oneway {
             return quote! { #label => { #read let _ = #call; Ok(None) } };
         }
@@ -740,14 +820,14 @@ impl<'a> Emitter<'a> {
         let write = self.write(rt, &method.reply, &results, &failed);
         let failure = quote! {
             let _label = match _failure { #rt::Failure::Refused(label) => label, _ => #rt::MALFORMED };
-            Ok(Some((_label, Vec::new())))
+            Ok(Some((_label, __Vec::new())))
         };
         let finish = |label: u32| quote! { _out.finish().map(|bytes| Some((#label, bytes))).map_err(|_| #rt::Malformed) };
         let ok = finish(0);
         let failures = if operation.raises.is_empty() {
             quote! { Err(_failure) => { #failure } }
         } else {
-            let error = format_ident!("{}Error", camel(rust));
+            let error = self.own_name(from, &format!("{}Error", camel(rust)));
             let exceptions =
                 self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises).map(
                     |(((variant, path), (_, message)), id)| {
@@ -814,7 +894,7 @@ impl<'a> Emitter<'a> {
             Value::Str(v) | Value::WideStr(v) => {
                 let text: Option<String> = v.iter().map(|&c| char::from_u32(c)).collect();
                 let text = text?;
-                (quote! { &str }, quote! { #text })
+                (quote! { &__str }, quote! { #text })
             }
             Value::Enum(of, v) => {
                 let Type::Enum(_, members) = self.model.ty(*of) else { return None };

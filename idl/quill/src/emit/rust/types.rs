@@ -71,6 +71,8 @@ impl Emitter<'_> {
             Type::Enum(path, members) => (path.clone(), self.enumeration(path, members)),
             Type::Bitmask(path, bits, members) => (path.clone(), self.bitmask(path, *bits, members)),
             Type::Union { name, switch, branches } => (name.clone(), self.union(name, *switch, branches)),
+            // What stands behind an alias is written out wherever it is used, so one whose name is taken is not missed.
+            Type::Alias(path, _) if self.type_names.contains(path) || self.taken.contains(path) => return,
             Type::Alias(path, to) => {
                 let (from, item) = self.place(path);
                 let (ident, to) = (name(&item), self.ty(&from, *to));
@@ -79,6 +81,9 @@ impl Emitter<'_> {
             }
             _ => return,
         };
+        if !self.taken.insert(path.clone()) {
+            return;
+        }
         self.emitted.insert(id);
         let (modules, _) = self.place(&path);
         self.root.at(&modules).items.push(item);
@@ -121,7 +126,7 @@ impl Emitter<'_> {
             Some(align) => (quote! { _out.align(#align); }, quote! { _from.align(#align)?; }),
             // A struct without fields takes a byte, so that a count of them is bounded by the message.
             None if fields.is_empty() => {
-                (quote! { 0u8.put(_out); }, quote! { <u8 as #rt::Wire>::get(_from)?; })
+                (quote! { 0u8.put(_out); }, quote! { <__u8 as #rt::Wire>::get(_from)?; })
             }
             None => (TokenStream::new(), TokenStream::new()),
         };
@@ -146,7 +151,7 @@ impl Emitter<'_> {
                     #(#rt::Wire::put(&self.#names, _out);)*
                     #put_end
                 }
-                fn get(_from: &mut #rt::In) -> Result<#ident, #rt::Malformed> {
+                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
                     #get_align
                     #(#gets)*
                     #get_end
@@ -170,10 +175,10 @@ impl Emitter<'_> {
             pub enum #ident { #(#[doc = #docs] #names),* }
             impl #rt::Wire for #ident {
                 fn put(&self, _out: &mut #rt::Out) {
-                    (*self as u32).put(_out);
+                    (*self as __u32).put(_out);
                 }
-                fn get(_from: &mut #rt::In) -> Result<#ident, #rt::Malformed> {
-                    match <u32 as #rt::Wire>::get(_from)? {
+                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
+                    match <__u32 as #rt::Wire>::get(_from)? {
                         #(#numbers => Ok(#ident::#names),)*
                         _ => Err(#rt::Malformed),
                     }
@@ -186,7 +191,7 @@ impl Emitter<'_> {
         let (from, item) = self.place(path);
         let rt = self.runtime(&from);
         let (ident, doc) = (name(&item), format!(" The bitmask `{path}`."));
-        let number = quote::format_ident!("u{}", bits.to_string());
+        let number = quote::format_ident!("__u{}", bits.to_string());
         let names = members.iter().map(|m| name(&m.0));
         let values = members.iter().map(|m| Literal::u128_unsuffixed(1u128 << m.1.clamp(0, 63)));
         let docs = members.iter().map(|m| format!(" `{}`", m.0));
@@ -201,7 +206,7 @@ impl Emitter<'_> {
                 fn put(&self, _out: &mut #rt::Out) {
                     self.0.put(_out);
                 }
-                fn get(_from: &mut #rt::In) -> Result<#ident, #rt::Malformed> {
+                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
                     let bits = <#number as #rt::Wire>::get(_from)?;
                     if bits & !#all == 0 { Ok(#ident(bits)) } else { Err(#rt::Malformed) }
                 }
@@ -289,7 +294,7 @@ impl Emitter<'_> {
                     match self { #(#puts)* }
                 }
                 #[allow(unreachable_patterns)]
-                fn get(_from: &mut #rt::In) -> Result<#ident, #rt::Malformed> {
+                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
                     let label = <#tag as #rt::Wire>::get(_from)?;
                     match label { #(#gets)* #last }
                 }
