@@ -822,6 +822,10 @@ impl Pp<'_> {
         let includers: Vec<PathBuf> =
             self.frames.iter().map(|f| self.s.map.file(f.file).path.clone()).collect();
         let Some(path) = find(self.s, name, system, &includers, directive == "include_next") else {
+            // Every ORB brings an orb.idl of its own; what it declares is known without it.
+            if name.rsplit('/').next() == Some("orb.idl") {
+                return;
+            }
             return not_found(self.s, name, span);
         };
         if self.frames.len() >= limits::INCLUDE_DEPTH_MAX {

@@ -460,15 +460,31 @@ impl Checker<'_> {
                 Type::Str { wide: false, bound: None }
             }
             "Object" => Type::Object(None),
-            "OctetSeq" => {
-                let octet = self.model.add(Type::Octet);
-                Type::Sequence(octet, None)
+            "StringValue" | "WStringValue" => Type::Foreign("the value type", last.into()),
+            _ => {
+                let element = match last.strip_suffix("Seq")? {
+                    "Octet" => Base::Octet,
+                    "Any" => Base::Any,
+                    "Boolean" => Base::Boolean,
+                    "Char" => Base::Char,
+                    "WChar" => Base::WideChar,
+                    "Short" => Base::Int(16, true),
+                    "UShort" => Base::Int(16, false),
+                    "Long" => Base::Int(32, true),
+                    "ULong" => Base::Int(32, false),
+                    "LongLong" => Base::Int(64, true),
+                    "ULongLong" => Base::Int(64, false),
+                    "Float" => Base::Float(32),
+                    "Double" => Base::Float(64),
+                    text @ ("String" | "WString") => {
+                        let string = self.model.add(Type::Str { wide: text == "WString", bound: None });
+                        return Some(Entry::Type(self.model.add(Type::Sequence(string, None)), None));
+                    }
+                    _ => return None,
+                };
+                let element = self.basic(element);
+                Type::Sequence(element, None)
             }
-            "StringSeq" => {
-                let string = self.model.add(Type::Str { wide: false, bound: None });
-                Type::Sequence(string, None)
-            }
-            _ => return None,
         };
         Some(Entry::Type(self.model.add(ty), None))
     }
@@ -680,7 +696,10 @@ impl Checker<'_> {
 
     fn members(&mut self, members: &[ast::Member], fields: &mut Vec<Field>) {
         for member in members {
-            let ty = self.value_type(&member.ty, "a field");
+            // An external field is held by reference, so its type may still be open.
+            let external = member.annotations.iter().any(|a| self.text(a.name.name) == "external");
+            let ty =
+                if external { self.external(&member.ty) } else { self.value_type(&member.ty, "a field") };
             for declarator in &member.names {
                 let ty = self.array(ty, declarator);
                 if self.declare(declarator.name, Entry::Instance) {
@@ -1386,6 +1405,20 @@ impl Checker<'_> {
             }
         }
         id
+    }
+
+    /// The type of an external field. One that is not complete yet may lead back to the struct around it, which no
+    /// stub can hold by value.
+    fn external(&mut self, ty: &ast::Type) -> TypeId {
+        let id = self.ty(ty);
+        self.no_void(id, ty.span, "a field");
+        match self.model.ty(self.model.resolved(id)) {
+            Type::Forward(name) => {
+                let foreign = Type::Foreign("the external", name.clone());
+                self.model.add(foreign)
+            }
+            _ => id,
+        }
     }
 
     fn no_void(&mut self, id: TypeId, span: Span, what: &str) {

@@ -912,6 +912,7 @@ impl Checker<'_> {
                 let Some(name) = declarator.name else { continue };
                 if let Some(first) = seen.insert(name.name, name.span)
                     && !header
+                    && !(self.samba && record.union)
                 {
                     self.twice(name, first);
                 }

@@ -148,4 +148,8 @@ fn samba() {
            [subcontext(4),size_is(n*2)] uint8 data[n]; [value(ndr_size(r))] uint32 z; } s; }",
         &[],
     );
+    check(
+        "[uuid(\"01234567-89ab-cdef-0123-456789abcdef\")] interface i { typedef union { [case(1)] uint32 *x; [case(2)] uint32 *x; } u; }",
+        &[],
+    );
 }

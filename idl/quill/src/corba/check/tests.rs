@@ -150,6 +150,15 @@ fn newer_idl() {
 }
 
 #[test]
+fn what_every_orb_supplies() {
+    check("#include <orb.idl>\nstruct S { CORBA::TypeCode t; CORBA::OctetSeq o; };", &[]);
+    check("const CORBA::ServiceOption X = 1;", &[]);
+    check("module CORBA { struct S { TypeCode t; }; };", &[]);
+    check("typedef CORBA::Nothing N;", &["E0201@1"]);
+    check("union U; struct S { @external U u_; }; union U switch (long) { case 1: S it; };", &[]);
+}
+
+#[test]
 fn no_followers() {
     check("struct S { long x\nlong y; };\ntypedef S T;", &["E0101@1"]);
     check("struct S { long ; };\ntypedef S T;", &["E0101@1"]);
