@@ -13,6 +13,7 @@ use std::fmt::Write;
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::kernel::KernelPart;
+use crate::limits;
 use crate::model::{Direction, InterfaceId, Model, Operation, Type, TypeId};
 
 /// Size and alignment of a type whose values all have the same size.
@@ -118,14 +119,23 @@ pub fn layout(model: &Model, kernel: &dyn KernelPart) -> Result<Vec<InterfaceLay
     let mut all = Vec::new();
     let mut refused = Vec::new();
     let sizes = Sizes::new(model);
+    let mut total = 0;
     for (index, interface) in model.interfaces.iter().enumerate() {
         if interface.imported || !interface.defined {
             continue;
         }
         let id = InterfaceId(index as u32);
         let mut methods = Vec::new();
-        for (label, operation) in model.operations(id).into_iter().enumerate() {
-            let mut planner = Planner { model, sizes: &sizes, kernel, operation, refused: &mut refused };
+        let operations = model.operations(id);
+        total += operations.len();
+        if total > limits::METHODS_MAX {
+            let message =
+                format!("the interfaces of this file have more than {} methods", limits::METHODS_MAX);
+            return Err(vec![Diagnostic::error(Code::Limit, interface.span, message)]);
+        }
+        for (label, operation) in operations.into_iter().enumerate() {
+            let mut planner =
+                Planner { model, sizes: &sizes, kernel, operation, refused: &mut refused, stopped: false };
             methods.push(planner.method(label as u32));
         }
         all.push(InterfaceLayout { interface: id, methods });
@@ -165,7 +175,7 @@ impl Sizes {
 
     fn find(&mut self, model: &Model, ty: TypeId, known: &mut [bool], depth: usize) {
         let index = ty.0 as usize;
-        if known[index] || depth > crate::limits::NESTING_MAX {
+        if known[index] || depth > limits::NESTING_MAX {
             return;
         }
         let resolved = model.resolved(ty);
@@ -226,10 +236,13 @@ struct Planner<'a> {
     kernel: &'a dyn KernelPart,
     operation: &'a Operation,
     refused: &'a mut Vec<Diagnostic>,
+    /// This operation was refused: nothing more of it is looked at.
+    stopped: bool,
 }
 
 impl Planner<'_> {
     fn refuse(&mut self, what: String) {
+        self.stopped = true;
         let message = format!("`{}` cannot be translated: {what}", self.operation.name);
         self.refused.push(Diagnostic::error(Code::Unsupported, self.operation.span, message));
     }
@@ -314,7 +327,10 @@ impl Planner<'_> {
         chunks: &mut Vec<Chunk>,
         depth: usize,
     ) {
-        if depth > crate::limits::NESTING_MAX || slots.len() + chunks.len() > LEAVES_MAX {
+        if self.stopped {
+            return;
+        }
+        if depth > limits::NESTING_MAX || slots.len() + chunks.len() > LEAVES_MAX {
             return self.refuse("its parameters are too large to be taken apart".into());
         }
         let resolved = self.model.resolved(ty);

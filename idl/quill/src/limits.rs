@@ -26,6 +26,11 @@ pub const EXPRESSION_ITEMS_MAX: usize = 4_096;
 pub const BASES_MAX: usize = 1_000;
 /// Names that interfaces of a run inherit, in total: bounds the check for clashes.
 pub const INHERITED_NAMES_MAX: usize = 300_000;
+/// Methods of all interfaces that are translated, inherited ones counted in each. Code for more would be tens of
+/// megabytes.
+pub const METHODS_MAX: usize = 2_000;
+/// Types of a file, nameless ones counted, for which Rust is written.
+pub const TYPES_MAX: usize = 10_000;
 /// Bytes of one string constant.
 pub const STRING_BYTES_MAX: usize = 1 << 16;
 /// Errors shown before a run gives up.

@@ -13,6 +13,7 @@ use quote::{format_ident, quote};
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place, Sizes};
+use crate::limits;
 use crate::model::{Const, Direction, ExceptionId, Field, Model, Operation, Type, TypeId, Value};
 use crate::source;
 
@@ -26,6 +27,10 @@ const ARRAY_BYTES_MAX: u64 = 64 << 10;
 
 /// The Rust text for a model that was laid out for `linux`.
 pub fn emit(model: &Model, layouts: &[InterfaceLayout]) -> Result<String, Vec<Diagnostic>> {
+    if model.types_len() > limits::TYPES_MAX {
+        let message = format!("the file has more than {} types, too many for Rust output", limits::TYPES_MAX);
+        return Err(vec![Diagnostic::error(Code::Limit, source::Span::default(), message)]);
+    }
     let mut emitter = Emitter::new(model);
     emitter.types();
     for layout in layouts {
@@ -74,7 +79,7 @@ fn spell_out(tokens: TokenStream, declared: &HashSet<String>) -> TokenStream {
                         _ if PRIMITIVES.contains(&short) => "::core::primitive::",
                         _ => return None,
                     };
-                    let own = path.ends_with("::").then_some(short).unwrap_or_default();
+                    let own = if path.ends_with("::") { short } else { "" };
                     Some(if declared.contains(short) { format!("{path}{own}") } else { short.to_owned() })
                 });
                 match path {
@@ -163,6 +168,8 @@ struct Emitter<'a> {
     taken: HashSet<String>,
     /// Types that travel, so that the output has them.
     emitted: HashSet<TypeId>,
+    /// Which types can travel at all.
+    travels: Vec<bool>,
     refused: Vec<Diagnostic>,
     exceptions: HashSet<ExceptionId>,
 }
@@ -211,6 +218,7 @@ impl<'a> Emitter<'a> {
             root: Module::default(),
             type_names,
             emitted: HashSet::new(),
+            travels: Vec::new(),
             refused: Vec::new(),
             exceptions: HashSet::new(),
         }
@@ -623,7 +631,9 @@ impl<'a> Emitter<'a> {
 
     /// What Rust cannot hold, of what the layout can carry.
     fn untranslatable(&self, operation: &Operation) -> Option<String> {
-        let types = operation.params.iter().map(|p| p.ty).chain([operation.result]);
+        let void = matches!(self.model.ty(self.model.resolved(operation.result)), Type::Void);
+        let result = (!void).then_some(operation.result);
+        let types = operation.params.iter().map(|p| p.ty).chain(result);
         let mut stack: Vec<TypeId> = types.collect();
         stack.extend(
             operation.raises.iter().flat_map(|id| &self.model.exceptions[id.0 as usize].fields).map(|f| f.ty),
@@ -633,6 +643,9 @@ impl<'a> Emitter<'a> {
             let ty = self.model.resolved(ty);
             if !seen.insert(ty) {
                 continue;
+            }
+            if !self.travels[ty.0 as usize] {
+                return Some(format!("`{}` cannot be written in Rust", self.model.show(ty)));
             }
             match self.model.ty(ty) {
                 Type::Array(of, dims) => {

@@ -10,11 +10,9 @@ impl Emitter<'_> {
     /// Emits every type that can travel. One that cannot is left out; an operation that uses it was refused already.
     pub(super) fn types(&mut self) {
         let travels = self.travelling();
-        for index in 0..self.model.types_len() {
-            let id = TypeId(index as u32);
-            if travels[index] {
-                self.declare(id);
-            }
+        self.travels.clone_from(&travels);
+        for (index, _) in travels.iter().enumerate().filter(|(_, travels)| **travels) {
+            self.declare(TypeId(index as u32));
         }
         for index in 0..self.model.exceptions.len() {
             self.exception(ExceptionId(index as u32), &travels);
@@ -37,8 +35,16 @@ impl Emitter<'_> {
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
         let mut travels = vec![true; count];
         let mut lost = Vec::new();
+        let mut depths = vec![0usize; count];
         for index in 0..count {
             let id = TypeId(index as u32);
+            // Types without a name of their own are written out within one another: that must end somewhere.
+            if let Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) = self.model.ty(id) {
+                depths[index] = depths[to.0 as usize] + 1;
+            }
+            if depths[index] > crate::limits::NESTING_MAX {
+                lost.push(index);
+            }
             for ty in inner(id) {
                 users[ty.0 as usize].push(index);
             }
@@ -167,7 +173,7 @@ impl Emitter<'_> {
         let (ident, doc) = (name(&item), format!(" The enum `{path}`."));
         let names: Vec<_> = members.iter().map(|m| name(&m.0)).collect();
         // By position: a file may give two names one number, which Rust's enums cannot.
-        let numbers: Vec<_> = (0..members.len()).map(|n| Literal::usize_unsuffixed(n)).collect();
+        let numbers: Vec<_> = (0..members.len()).map(Literal::usize_unsuffixed).collect();
         let docs = members.iter().map(|m| format!(" `{}`, number {}", m.0, m.1));
         quote! {
             #[doc = #doc]
