@@ -1,0 +1,317 @@
+//! What a CORBA file says, before anything is looked up.
+
+use crate::cursor::Ident;
+use crate::expr::{Expr, ScopedName};
+use crate::source::Span;
+
+/// `@name` or `@name(…)`.
+#[derive(Clone, Debug)]
+pub struct Annotation {
+    /// The name; of `@a::b`, the last part.
+    pub name: Ident,
+    /// Values, with their names if given.
+    pub arguments: Vec<(Option<Ident>, Expr)>,
+    /// The place.
+    pub span: Span,
+}
+
+/// A declaration.
+#[derive(Clone, Debug)]
+pub struct Decl {
+    /// What precedes it.
+    pub annotations: Vec<Annotation>,
+    /// What it declares.
+    pub kind: DeclKind,
+    /// The place of its first line.
+    pub span: Span,
+}
+
+/// The kinds of interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// `interface`
+    Plain,
+    /// `abstract interface`
+    Abstract,
+    /// `local interface`, or the older `pseudo`
+    Local,
+}
+
+/// What is declared.
+#[derive(Clone, Debug)]
+pub enum DeclKind {
+    /// `module`
+    Module(Ident, Vec<Decl>),
+    /// `interface X;`
+    InterfaceForward(Ident, Flavour),
+    /// `interface X {…}`
+    Interface(Interface),
+    /// `const`
+    Const(Type, Ident, Expr),
+    /// `typedef`
+    Typedef(Type, Vec<Declarator>),
+    /// A struct, union, enum, bitmask or bitset on its own
+    Constructed(Constructed),
+    /// `struct X;` or `union X;`
+    Forward(Ident, ForwardKind),
+    /// `exception`
+    Exception(Ident, Vec<Member>),
+    /// `native`
+    Native(Ident),
+    /// An operation
+    Operation(Operation),
+    /// `attribute`
+    Attribute(Attribute),
+    /// `valuetype` or `eventtype`, all forms
+    Value(Value),
+    /// `component`, `connector`, `home`, `porttype`: read and kept as a scope
+    Assembly(Assembly),
+    /// `typeid`, `typeprefix`, `import`: the name is checked
+    About(Vec<ScopedName>),
+    /// `@annotation X {…}`
+    AnnotationType(Ident),
+}
+
+/// What a forward declaration promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardKind {
+    /// `struct X;`
+    Struct,
+    /// `union X;`
+    Union,
+}
+
+/// An interface with a body.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Its name.
+    pub name: Ident,
+    /// Its kind.
+    pub flavour: Flavour,
+    /// What it inherits.
+    pub bases: Vec<ScopedName>,
+    /// What it contains.
+    pub body: Vec<Decl>,
+}
+
+/// A type where one is used.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// Which.
+    pub kind: TypeKind,
+    /// The place.
+    pub span: Span,
+}
+
+/// The types.
+#[derive(Clone, Debug)]
+pub enum TypeKind {
+    /// A type that a keyword or two name.
+    Base(Base),
+    /// A name.
+    Named(ScopedName),
+    /// `string` or `wstring`, with a bound.
+    String(bool, Option<Expr>),
+    /// `sequence`
+    Sequence(Box<Type>, Option<Expr>),
+    /// `map`
+    Map(Box<Type>, Box<Type>, Option<Expr>),
+    /// `fixed`, with digits and scale.
+    Fixed(Option<(Expr, Expr)>),
+    /// A type declared where it is used.
+    Constructed(Box<Constructed>),
+}
+
+/// The basic types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// `void`
+    Void,
+    /// Whole numbers: bits, signed.
+    Int(u8, bool),
+    /// Floating point: bits.
+    Float(u8),
+    /// `boolean`
+    Boolean,
+    /// `octet`
+    Octet,
+    /// `char`
+    Char,
+    /// `wchar`
+    WideChar,
+    /// `any`
+    Any,
+    /// `Object`
+    Object,
+    /// `ValueBase`
+    ValueBase,
+}
+
+/// A declared name with array bounds.
+#[derive(Clone, Debug)]
+pub struct Declarator {
+    /// The name.
+    pub name: Ident,
+    /// The bounds.
+    pub dims: Vec<Expr>,
+}
+
+/// Fields of one type.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// What precedes them.
+    pub annotations: Vec<Annotation>,
+    /// Their type.
+    pub ty: Type,
+    /// Their names.
+    pub names: Vec<Declarator>,
+}
+
+/// A type with a body.
+#[derive(Clone, Debug)]
+pub enum Constructed {
+    /// `struct`
+    Struct {
+        /// Its name.
+        name: Ident,
+        /// The struct it extends.
+        base: Option<ScopedName>,
+        /// Its fields.
+        members: Vec<Member>,
+        /// Constants among the fields, as some compilers allow.
+        inner: Vec<Decl>,
+    },
+    /// `union`
+    Union {
+        /// Its name.
+        name: Ident,
+        /// The type of the discriminator.
+        switch: Type,
+        /// Its branches.
+        cases: Vec<Case>,
+    },
+    /// `enum`
+    Enum {
+        /// Its name.
+        name: Ident,
+        /// Its names.
+        members: Vec<(Ident, Vec<Annotation>)>,
+    },
+    /// `bitmask`
+    Bitmask {
+        /// Its name.
+        name: Ident,
+        /// Its names.
+        members: Vec<(Ident, Vec<Annotation>)>,
+    },
+    /// `bitset`
+    Bitset {
+        /// Its name.
+        name: Ident,
+        /// The bitset it extends.
+        base: Option<ScopedName>,
+        /// Width and names of each group.
+        fields: Vec<(Expr, Vec<Ident>)>,
+    },
+}
+
+/// A branch of a union.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its labels; `None` is `default`, with its place.
+    pub labels: Vec<(Option<Expr>, Span)>,
+    /// Its field.
+    pub member: Member,
+}
+
+/// An operation.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Its name.
+    pub name: Ident,
+    /// Nothing comes back.
+    pub oneway: Option<Span>,
+    /// Its result; `None` for a factory or finder.
+    pub result: Option<Type>,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// What it may raise.
+    pub raises: Vec<ScopedName>,
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// What precedes it.
+    pub annotations: Vec<Annotation>,
+    /// `in`, `out` or `inout`.
+    pub direction: Direction,
+    /// Its type.
+    pub ty: Type,
+    /// Its name.
+    pub name: Ident,
+}
+
+/// Which way a parameter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the server
+    In,
+    /// From the server
+    Out,
+    /// Both
+    InOut,
+}
+
+/// One or more attributes.
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    /// It has no setter.
+    pub readonly: bool,
+    /// Its type.
+    pub ty: Type,
+    /// The names.
+    pub names: Vec<Ident>,
+    /// What getting and setting may raise.
+    pub get_raises: Vec<ScopedName>,
+    /// What setting may raise.
+    pub set_raises: Vec<ScopedName>,
+}
+
+/// A value type in any form.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Its name.
+    pub name: Ident,
+    /// `abstract`
+    pub is_abstract: bool,
+    /// Only a declaration.
+    pub forward: bool,
+    /// `valuetype X type;`
+    pub boxed: Option<Type>,
+    /// What it inherits.
+    pub bases: Vec<ScopedName>,
+    /// What it supports.
+    pub supports: Vec<ScopedName>,
+    /// State, factories, operations, types.
+    pub body: Vec<Decl>,
+    /// State members.
+    pub state: Vec<Member>,
+}
+
+/// A component, home or port type.
+#[derive(Clone, Debug)]
+pub struct Assembly {
+    /// The keyword.
+    pub keyword: &'static str,
+    /// Its name.
+    pub name: Ident,
+    /// Only a declaration.
+    pub forward: bool,
+    /// Types it names anywhere.
+    pub uses: Vec<ScopedName>,
+    /// Ports: names that it declares.
+    pub ports: Vec<Ident>,
+    /// Operations, attributes, types.
+    pub body: Vec<Decl>,
+}

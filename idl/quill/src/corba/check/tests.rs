@@ -1,0 +1,178 @@
+use std::path::Path;
+
+use crate::driver::compile_text;
+use crate::session::{Dialect, Options};
+
+/// Compiles and compares `CODE@line` of every message, warnings with a `w` before.
+fn check(text: &str, expected: &[&str]) {
+    let options = Options { dialect: Some(Dialect::Corba), ..Options::default() };
+    let out = compile_text(Path::new("t.idl"), text.as_bytes(), options);
+    let found: Vec<String> = out
+        .session
+        .diags
+        .list()
+        .iter()
+        .map(|d| {
+            let mark = if d.severity == crate::diag::Severity::Warning { "w" } else { "" };
+            let line = out.session.map.place(out.session.map.call_site(d.span)).map_or(0, |p| p.line);
+            format!("{mark}{}@{line}", d.code.name())
+        })
+        .collect();
+    assert_eq!(found, expected, "{text}\n{}", out.messages());
+}
+
+#[test]
+fn names() {
+    check("struct S { long a; }; typedef S T; const long X = 1;", &[]);
+    check("struct S { Strange a; };\nstruct T { Strange a; };", &["E0201@1"]);
+    check("typedef long A;\ntypedef short A;", &["E0202@2"]);
+    check("typedef long A;\ntypedef short a;", &["E0203@2"]);
+    check("typedef long Apple;\ntypedef apple B;", &["E0204@2"]);
+    check("module M {\ntypedef long m; };", &["E0205@2"]);
+    check("typedef long Foo; interface I {\nvoid f(in Foo foo); };", &["E0206@2"]);
+    check("typedef long Foo; interface I { Foo x();\nvoid foo(); };", &["E0206@2"]);
+    check("typedef long Foo; struct S { Foo foo; };", &[]);
+    check("typedef long L; const L::x y = 1;", &["E0207@1"]);
+    check("module A { typedef long T; }; module A { typedef T U; }; typedef A::U V;", &[]);
+    check("module A { typedef long T; }; typedef A::X V;", &["E0201@1"]);
+    check("typedef long mylong; interface I { const long MYLONG = 1;\nstruct S { mylong x; }; };", &[]);
+    check("exception E {}; \nstruct S { E e; };", &["E0209@2"]);
+    check("struct S { long _struct; long _in; };", &[]);
+    check("struct S { long in; };", &["E0102@1"]);
+    check("typedef Object Factory;", &["wE0102@1"]);
+    check("enum E { A, B }; enum F { C,\nA };", &["E0202@2"]);
+    check("enum E { A, B }; const E X = A; const E Y = E::B;", &[]);
+}
+
+#[test]
+fn forward_declarations() {
+    check("struct S; typedef sequence<S> Ss; struct S { Ss children; };", &[]);
+    check("struct S { S inner; };", &["E0210@1"]);
+    check("struct S { sequence<S> list; };", &[]);
+    check("struct S;\nstruct T { S inner; }; struct S { long a; };", &["E0210@2"]);
+    check("struct S;\ntypedef sequence<S> Ss;", &["E0211@1"]);
+    check("union U; union U switch(long) { case 1: long a; };", &[]);
+    check("struct U;\nunion U switch(long) { case 1: long a; };", &["E0202@2", "E0211@1"]);
+    check("interface I;\ninterface I { I next(); };", &[]);
+    check("interface I;", &["E0211@1"]);
+    check("interface I; typedef sequence<I> Is;", &["wE0211@1"]);
+}
+
+#[test]
+fn interfaces() {
+    check("interface A { void f(); }; interface B : A { void g(); };", &[]);
+    check("interface A { void f(); };\ninterface B : A { void f(); };", &["E0405@2"]);
+    check("interface A { void f(); }; interface B { void F(); };\ninterface C : A, B {};", &["E0405@2"]);
+    check("interface R { void f(); }; interface A : R {}; interface B : R {}; interface C : A, B {};", &[]);
+    check("struct S { long a; };\ninterface I : S {};", &["E0403@2"]);
+    check("interface A {}; interface B : A,\nA {};", &["E0403@2"]);
+    check("interface A : A {};", &["E0403@1"]);
+    check("interface B; interface A :\nB {}; interface B : A {};", &["E0210@2"]);
+    check("local interface L {};\ninterface I : L {};", &["E0403@2"]);
+    check(
+        "interface A { typedef long T; }; interface B { typedef short T; };\ninterface C : A, B { void f(in T t1); };",
+        &["E0208@2"],
+    );
+    check(
+        "interface A { typedef long T; }; interface B { typedef short T; };\ninterface C : A, B { void f(in A::T x); };",
+        &[],
+    );
+    check("interface I { attribute long a;\nvoid A(); };", &["E0203@2"]);
+    check(
+        "exception E { long a; }; interface I { void f() raises (E); attribute long x getraises (E); };",
+        &[],
+    );
+    check("struct S { long a; }; interface I {\nvoid f() raises (S); };", &["E0406@2"]);
+    check("interface I { oneway void f(in long x); };", &[]);
+    check("interface I { oneway long f(\nout long x); };", &["E0407@2", "E0407@1"]);
+    check("interface I {\nvoid f(long x); };", &["E0104@2"]);
+    check("interface I {\nvoid f(in sequence<long> x); };", &["E0404@2"]);
+    check("interface I { void f(in long a,\nin long a); };", &["E0202@2"]);
+    check("abstract interface I;\ninterface I {};", &["E0408@2"]);
+}
+
+#[test]
+fn constants() {
+    check("const long X = 2147483647; const long Y = -2147483648;", &[]);
+    check("const long X = 2147483648;", &["E0302@1"]);
+    check("const unsigned short X = -1;", &["E0302@1"]);
+    check("const unsigned long long X = 18446744073709551615;", &[]);
+    check("const unsigned long long X = 18446744073709551616;", &["E0302@1"]);
+    check("const unsigned long X = ~0; const octet Y = ~1; const long Z = ~214;", &[]);
+    check("const double X = 14;", &["E0301@1"]);
+    check("const double X = 14.0 / 2; const float F = .5e1;", &[]);
+    check("const short X = \"a\";", &["E0301@1"]);
+    check("const long X = 1 / 0;", &["E0303@1"]);
+    check("const long X = 1 << 64;", &["E0303@1"]);
+    check(
+        "const string S = \"a\" \"b\"; const wstring W = L\"x\"; const string<1> T = \"ab\";",
+        &["E0302@1"],
+    );
+    check("const fixed F = 1.5d * 2d;", &[]);
+    check("const boolean B = TRUE; const char C = '\\x41';", &[]);
+    check("const char C = 'ab';", &["E0103@1"]);
+    check("const long X = 08;", &["E0103@1"]);
+    check("const long A = B;\nconst long C = B;", &["E0201@1"]);
+    check("typedef string S[0];", &["E0304@1"]);
+    check("typedef sequence<long, -1> S;", &["E0304@1"]);
+    check("typedef fixed<2,3> F;", &["E0302@1"]);
+    check("typedef sequence<sequence<long, (8 >> 1)>> S;", &[]);
+}
+
+#[test]
+fn unions() {
+    check("union U switch (long) { case 1: case 2: long a; default: short b; };", &[]);
+    check("union U switch (long) { case 1: long a;\ncase 1: short b; };", &["E0402@2"]);
+    check("union U switch (long) { default: long a;\ndefault: short b; };", &["E0402@2"]);
+    check("union U switch (float) { case 1: long a; };", &["E0401@1"]);
+    check("union U switch (boolean) { case TRUE: long a; case 2: long b; };", &["E0301@1"]);
+    check(
+        "enum E { A, B }; union U switch (E) { case A: long a; case B: long b;\ndefault: long c; };",
+        &["wE0402@2"],
+    );
+    check("enum E { A, B }; union U switch (E) { case C: long a; };", &["E0201@1"]);
+    check("union U switch (short) { case 40000: long a; };", &["E0302@1"]);
+}
+
+#[test]
+fn newer_idl() {
+    check("@final struct S { @key int32 a; @optional string b; };", &[]);
+    check("struct A { long x; }; struct B : A { long y; };", &[]);
+    check("struct A { long x; }; struct B : A {\nlong x; };", &["E0202@2"]);
+    check("@bit_bound(8) bitmask B { @position(3) X, Y }; union U switch (B) { case X: long a; };", &[]);
+    check("bitset B { bitfield<3> x; bitfield<10, short> y; };", &[]);
+    check("typedef map<string, long, 10> M; typedef map<long, sequence<long>> N;", &[]);
+    check("struct S { long map; long port; long component; };", &[]);
+    check("@annotation A { long value default 3; }; @A(value = 4) struct S { long a; };", &[]);
+    check("valuetype V { public long a; private short b; factory make(in long x); };", &[]);
+    check("component C { provides I p; }; interface I {};", &["E0201@1"]);
+    check("module M<typename T> { typedef T U; };", &["E0701@1"]);
+}
+
+#[test]
+fn what_every_orb_supplies() {
+    check("#include <orb.idl>\nstruct S { CORBA::TypeCode t; CORBA::OctetSeq o; };", &[]);
+    check("const CORBA::ServiceOption X = 1;", &[]);
+    check("module CORBA { struct S { TypeCode t; }; };", &[]);
+    check("typedef CORBA::Nothing N;", &["E0201@1"]);
+    check("union U; struct S { @external U u_; }; union U switch (long) { case 1: S it; };", &[]);
+}
+
+#[test]
+fn no_followers() {
+    check("struct S { long x\nlong y; };\ntypedef S T;", &["E0101@1"]);
+    check("struct S { long ; };\ntypedef S T;", &["E0101@1"]);
+    check("struct { long a; } x;\ntypedef x T;", &["E0101@1"]);
+    check("#include \"missing.idl\"\ntypedef M::X Y;", &["E0002@1"]);
+    check("interface I { int f(in bool b);\nvoid g(in bool c); };", &["E0201@1", "E0201@1"]);
+    check("typedef sequence<Nope> A; typedef A B; struct S { B b; };", &["E0201@1"]);
+    check("}\nstruct S { long a; };", &["E0101@1"]);
+    check("module M { struct S { long a; };", &["E0101@1"]);
+}
+
+#[test]
+fn pragmas() {
+    check("#pragma prefix \"x\"\n#pragma ID A \"IDL:A:1.0\"\n#pragma version A 1.2\ntypedef long A;", &[]);
+    check("#pragma version A 1.2.1\ntypedef long A;", &["E0106@1"]);
+    check("#pragma unheard of\ntypedef long A;", &[]);
+}

@@ -1,0 +1,835 @@
+//! Tokens to [`super::ast`].
+//!
+//! Newer keywords (`map`, `port`, `component`, `int8` …) are keywords only where they start the construct they
+//! belong to: files older than them use them as names.
+
+use super::ast::*;
+use crate::codes::Code;
+use crate::cursor::{Cursor, Ident, Parse, Reported};
+use crate::diag::Diagnostic;
+use crate::expr::{Expr, ScopedName, Style};
+use crate::lex::{Kind, Token};
+use crate::source::Span;
+
+/// Words that are no names, in any mixture of case.
+pub const KEYWORDS: [&str; 46] = [
+    "abstract",
+    "any",
+    "attribute",
+    "boolean",
+    "case",
+    "char",
+    "const",
+    "context",
+    "custom",
+    "default",
+    "double",
+    "enum",
+    "exception",
+    "factory",
+    "FALSE",
+    "fixed",
+    "float",
+    "in",
+    "inout",
+    "interface",
+    "long",
+    "module",
+    "native",
+    "Object",
+    "octet",
+    "oneway",
+    "out",
+    "private",
+    "public",
+    "raises",
+    "readonly",
+    "sequence",
+    "short",
+    "string",
+    "struct",
+    "supports",
+    "switch",
+    "TRUE",
+    "truncatable",
+    "typedef",
+    "union",
+    "unsigned",
+    "ValueBase",
+    "valuetype",
+    "void",
+    "wchar",
+];
+
+const STARTS: [&str; 22] = [
+    "abstract",
+    "attribute",
+    "bitmask",
+    "bitset",
+    "const",
+    "custom",
+    "enum",
+    "eventtype",
+    "exception",
+    "interface",
+    "local",
+    "module",
+    "native",
+    "oneway",
+    "readonly",
+    "struct",
+    "typedef",
+    "typeid",
+    "typeprefix",
+    "union",
+    "valuetype",
+    "component",
+];
+
+const TYPES: [&str; 25] = [
+    "any", "boolean", "char", "double", "fixed", "float", "long", "octet", "sequence", "short", "string",
+    "unsigned", "void", "wchar", "wstring", "Object", "int8", "int16", "int32", "int64", "uint8", "uint16",
+    "uint32", "uint64", "map",
+];
+
+/// Parses a whole file.
+pub fn parse(c: &mut Cursor) -> Vec<Decl> {
+    let mut decls = Vec::new();
+    while !c.at_end() && !c.s.diags.stop() {
+        if c.is("}") {
+            let span = c.bump().span;
+            let _ = c.fail::<()>(Diagnostic::error(Code::Syntax, span, "this `}` closes nothing"));
+            c.eat(";");
+            continue;
+        }
+        declaration(c, Inside::Module, &mut decls);
+    }
+    decls
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Module,
+    Interface,
+    Value,
+    Component,
+}
+
+/// One declaration, with recovery.
+fn declaration(c: &mut Cursor, inside: Inside, decls: &mut Vec<Decl>) {
+    if c.is(";") {
+        let span = c.bump().span;
+        c.s.diags.push(Diagnostic::warning(Code::Stray, span, "this `;` ends nothing"));
+        return;
+    }
+    let start = c.span();
+    let result = annotations(c).and_then(|annotations| {
+        let kind = c.nested(|c| declaration_kind(c, inside))?;
+        Ok(Decl { annotations, kind, span: start })
+    });
+    match result {
+        Ok(decl) => decls.push(decl),
+        Err(Reported) => c.recover(),
+    }
+}
+
+fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
+    let kind = match (c.word(), c.word_at(1)) {
+        ("module", _) => module(c)?,
+        ("interface", _) => interface(c, Flavour::Plain)?,
+        ("abstract" | "local" | "pseudo", "interface") => {
+            let flavour = if c.is("abstract") { Flavour::Abstract } else { Flavour::Local };
+            c.bump();
+            interface(c, flavour)?
+        }
+        ("abstract" | "custom", "valuetype" | "eventtype") => {
+            let is_abstract = c.is("abstract");
+            c.bump();
+            value(c, is_abstract)?
+        }
+        ("valuetype", _) => value(c, false)?,
+        ("eventtype", _) if starts_name(c, 1) => value(c, false)?,
+        ("const", _) => constant(c)?,
+        ("typedef", _) => {
+            c.bump();
+            let before = annotations(c)?;
+            drop(before);
+            let ty = type_spec(c)?;
+            DeclKind::Typedef(ty, declarators(c)?)
+        }
+        ("struct" | "union", _) if c.word_at(2) == ";" => {
+            let kind = if c.bump().text == c.s.names.intern("struct") {
+                ForwardKind::Struct
+            } else {
+                ForwardKind::Union
+            };
+            DeclKind::Forward(ident(c)?, kind)
+        }
+        ("struct" | "union" | "enum", _) => DeclKind::Constructed(constructed(c)?),
+        ("bitmask" | "bitset", _) if starts_name(c, 1) => DeclKind::Constructed(constructed(c)?),
+        ("exception", _) => {
+            c.bump();
+            let name = ident(c)?;
+            DeclKind::Exception(name, members(c)?)
+        }
+        ("native", _) => {
+            c.bump();
+            DeclKind::Native(ident(c)?)
+        }
+        ("typeid" | "typeprefix", _) if starts_name(c, 1) || c.word_at(1) == "::" => {
+            c.bump();
+            let name = c.scoped_name()?;
+            if !matches!(c.peek().kind, Kind::Str) {
+                return c.unexpected("a string");
+            }
+            c.bump();
+            DeclKind::About(vec![name])
+        }
+        ("import", _) if starts_name(c, 1) || c.word_at(1) == "::" || c.peek_at(1).kind == Kind::Str => {
+            c.bump();
+            if c.peek().kind == Kind::Str {
+                c.bump();
+            } else {
+                c.scoped_name()?;
+            }
+            DeclKind::About(Vec::new())
+        }
+        ("component" | "connector" | "home" | "porttype", _) if starts_name(c, 1) => assembly(c)?,
+        ("@", _) => return annotation_type(c),
+        _ if inside != Inside::Module => return member_declaration(c, inside),
+        (word, _) => {
+            let wanted = "a declaration";
+            if TYPES.contains(&word) || matches!(word, "oneway" | "attribute" | "readonly") {
+                let message = format!("`{word}` cannot start a declaration here");
+                let span = c.span();
+                let help =
+                    "operations and attributes belong into an interface; a type gets a name by `typedef`";
+                return c.fail(Diagnostic::error(Code::Syntax, span, message).help(help));
+            }
+            return unexpected_near(c, wanted, &STARTS);
+        }
+    };
+    c.semicolon()?;
+    Ok(kind)
+}
+
+fn unexpected_near<T>(c: &mut Cursor, wanted: &str, words: &[&'static str]) -> Parse<T> {
+    let near = if c.peek().kind == Kind::Ident { c.near(words) } else { None };
+    let message = format!("expected {wanted}, found {}", c.found());
+    let token = c.peek();
+    let code = if token.kind == Kind::Other { Code::Character } else { Code::Syntax };
+    let diagnostic = Diagnostic::error(code, token.span, message).label(format!("expected {wanted}"));
+    c.fail(diagnostic.maybe(near))
+}
+
+fn starts_name(c: &Cursor, n: usize) -> bool {
+    c.peek_at(n).kind == Kind::Ident
+}
+
+/// Takes a name that is being declared.
+fn ident(c: &mut Cursor) -> Parse<Ident> {
+    let token = c.peek();
+    if token.kind != Kind::Ident {
+        return c.unexpected("a name");
+    }
+    let text = c.s.names.shared(token.text);
+    if let Some(keyword) = KEYWORDS.iter().chain(&["wstring"]).find(|k| k.eq_ignore_ascii_case(&text)) {
+        let help = format!("`_{text}` is the name, kept from being a keyword");
+        if **keyword == *text {
+            let message = format!("`{text}` is a keyword and cannot be a name");
+            return c.fail(Diagnostic::error(Code::Keyword, token.span, message).help(help));
+        }
+        // Forbidden by the book, but the book's own services do it.
+        let message = format!("`{text}` differs from the keyword `{keyword}` only in case");
+        c.s.diags.push(Diagnostic::warning(Code::Keyword, token.span, message).help(help));
+    }
+    Ok(c.ident_token())
+}
+
+fn annotations(c: &mut Cursor) -> Parse<Vec<Annotation>> {
+    let mut all = Vec::new();
+    while c.is("@") && c.word_at(1) != "annotation" {
+        let start = c.bump().span;
+        let name = c.scoped_name()?;
+        let mut arguments = Vec::new();
+        if c.is("(") {
+            let tokens = c.group()?;
+            arguments = annotation_values(c, tokens);
+        }
+        let name = name.parts[name.parts.len() - 1];
+        all.push(Annotation { name, arguments, span: start.to(c.last_span()) });
+    }
+    Ok(all)
+}
+
+/// The values of an annotation. Everyone may invent annotations, so values that are no expressions are passed over.
+fn annotation_values(c: &mut Cursor, mut tokens: Vec<Token>) -> Vec<(Option<Ident>, Expr)> {
+    let Some(&first) = tokens.first() else { return Vec::new() };
+    tokens.push(Token { kind: Kind::Eof, ..first });
+    let messages = std::mem::take(&mut c.s.diags);
+    let mut inner = Cursor::new(c.s, tokens).with_escapes();
+    let mut values = Vec::new();
+    while !inner.at_end() {
+        let named = inner.peek().kind == Kind::Ident && inner.word_at(1) == "=";
+        let name = named.then(|| inner.ident_token());
+        if named {
+            inner.bump();
+        }
+        match inner.expr(Style::Omg) {
+            Ok(value) => values.push((name, value)),
+            Err(Reported) => break,
+        }
+        if !inner.eat(",") {
+            break;
+        }
+    }
+    c.s.diags = messages;
+    values
+}
+
+fn annotation_type(c: &mut Cursor) -> Parse<DeclKind> {
+    c.bump();
+    c.bump();
+    c.eat("struct");
+    let name = ident(c)?;
+    if !c.is("{") {
+        return c.unexpected("`{`");
+    }
+    c.group()?;
+    c.semicolon()?;
+    Ok(DeclKind::AnnotationType(name))
+}
+
+/// Declarations between braces.
+fn body(c: &mut Cursor, inside: Inside, state: &mut Vec<Member>) -> Parse<Vec<Decl>> {
+    let open = c.expect("{")?;
+    let mut decls = Vec::new();
+    while !c.is("}") && !c.at_end() && !c.s.diags.stop() {
+        if inside == Inside::Value && matches!(c.word(), "public" | "private") {
+            c.bump();
+            match member(c) {
+                Ok(member) => state.push(member),
+                Err(Reported) => c.recover(),
+            }
+            continue;
+        }
+        declaration(c, inside, &mut decls);
+    }
+    c.close("}", open)?;
+    Ok(decls)
+}
+
+fn module(c: &mut Cursor) -> Parse<DeclKind> {
+    c.bump();
+    let name = ident(c)?;
+    if c.is("<") {
+        let message = "template modules are not supported";
+        return c.fail(Diagnostic::error(Code::Unsupported, c.span(), message));
+    }
+    // `module A::B {` is a spelling that several compilers accept.
+    let mut inner = Vec::new();
+    while c.eat("::") {
+        inner.push(ident(c)?);
+    }
+    let span = name.span;
+    let mut decls = body(c, Inside::Module, &mut Vec::new())?;
+    for ident in inner.into_iter().rev() {
+        decls = vec![Decl { annotations: Vec::new(), kind: DeclKind::Module(ident, decls), span }];
+    }
+    Ok(DeclKind::Module(name, decls))
+}
+
+fn names(c: &mut Cursor) -> Parse<Vec<ScopedName>> {
+    let mut all = vec![c.scoped_name()?];
+    while c.eat(",") {
+        all.push(c.scoped_name()?);
+    }
+    Ok(all)
+}
+
+fn interface(c: &mut Cursor, flavour: Flavour) -> Parse<DeclKind> {
+    c.bump();
+    let name = ident(c)?;
+    if c.is(";") {
+        return Ok(DeclKind::InterfaceForward(name, flavour));
+    }
+    let bases = if c.eat(":") { names(c)? } else { Vec::new() };
+    let body = body(c, Inside::Interface, &mut Vec::new())?;
+    Ok(DeclKind::Interface(Interface { name, flavour, bases, body }))
+}
+
+fn value(c: &mut Cursor, is_abstract: bool) -> Parse<DeclKind> {
+    c.bump();
+    let name = ident(c)?;
+    let mut value = Value {
+        name,
+        is_abstract,
+        forward: false,
+        boxed: None,
+        bases: Vec::new(),
+        supports: Vec::new(),
+        body: Vec::new(),
+        state: Vec::new(),
+    };
+    if c.is(";") {
+        value.forward = true;
+        return Ok(DeclKind::Value(value));
+    }
+    if !matches!(c.word(), ":" | "supports" | "{") {
+        value.boxed = Some(type_spec(c)?);
+        return Ok(DeclKind::Value(value));
+    }
+    if c.eat(":") {
+        c.eat("truncatable");
+        value.bases = names(c)?;
+    }
+    if c.eat("supports") {
+        value.supports = names(c)?;
+    }
+    value.body = body(c, Inside::Value, &mut value.state)?;
+    Ok(DeclKind::Value(value))
+}
+
+fn assembly(c: &mut Cursor) -> Parse<DeclKind> {
+    let keyword =
+        ["component", "connector", "home", "porttype"].into_iter().find(|k| c.is(k)).unwrap_or("component");
+    c.bump();
+    let name = ident(c)?;
+    let mut uses = Vec::new();
+    if c.is(";") {
+        let (ports, body) = (Vec::new(), Vec::new());
+        return Ok(DeclKind::Assembly(Assembly { keyword, name, forward: true, uses, ports, body }));
+    }
+    while c.eat(":") || c.eat("supports") || c.eat("manages") || c.eat("primarykey") {
+        uses.extend(names(c)?);
+    }
+    let open = c.expect("{")?;
+    let (mut ports, mut decls) = (Vec::new(), Vec::new());
+    while !c.is("}") && !c.at_end() && !c.s.diags.stop() {
+        let port = matches!(
+            c.word(),
+            "provides" | "uses" | "emits" | "publishes" | "consumes" | "port" | "mirrorport"
+        );
+        if port && (starts_name(c, 1) || c.word_at(1) == "::") {
+            let result = (|| {
+                c.bump();
+                if c.is("multiple") && starts_name(c, 1) {
+                    c.bump();
+                }
+                let ty = c.scoped_name()?;
+                let name = ident(c)?;
+                c.semicolon()?;
+                Ok((ty, name))
+            })();
+            match result {
+                Ok((ty, name)) => {
+                    uses.push(ty);
+                    ports.push(name);
+                }
+                Err(Reported) => c.recover(),
+            }
+            continue;
+        }
+        declaration(c, Inside::Component, &mut decls);
+    }
+    c.close("}", open)?;
+    Ok(DeclKind::Assembly(Assembly { keyword, name, forward: false, uses, ports, body: decls }))
+}
+
+fn constant(c: &mut Cursor) -> Parse<DeclKind> {
+    c.bump();
+    let ty = type_spec(c)?;
+    let name = ident(c)?;
+    c.expect("=")?;
+    let value = c.expr(Style::Omg)?;
+    Ok(DeclKind::Const(ty, name, value))
+}
+
+/// An operation or an attribute.
+fn member_declaration(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
+    let readonly = c.is("readonly") && c.word_at(1) == "attribute";
+    if readonly {
+        c.bump();
+    }
+    let kind = if c.is("attribute") {
+        c.bump();
+        DeclKind::Attribute(attribute(c, readonly)?)
+    } else if inside != Inside::Interface && matches!(c.word(), "factory" | "finder") && c.word_at(2) == "(" {
+        c.bump();
+        let name = ident(c)?;
+        DeclKind::Operation(operation(c, name, None, None)?)
+    } else {
+        let oneway = c.is("oneway").then(|| c.bump().span);
+        let result = type_spec(c).map(Some)?;
+        if c.is("(") && matches!(result, Some(Type { kind: TypeKind::Named(_), .. })) {
+            let message = "this operation has no result type";
+            return c.fail(
+                Diagnostic::error(Code::Syntax, c.last_span(), message)
+                    .help("write `void` if nothing comes back"),
+            );
+        }
+        let name = ident(c)?;
+        DeclKind::Operation(operation(c, name, oneway, result)?)
+    };
+    c.semicolon()?;
+    Ok(kind)
+}
+
+fn attribute(c: &mut Cursor, readonly: bool) -> Parse<Attribute> {
+    let ty = type_spec(c)?;
+    let mut names_ = vec![ident(c)?];
+    while c.eat(",") {
+        names_.push(ident(c)?);
+    }
+    let mut attribute =
+        Attribute { readonly, ty, names: names_, get_raises: Vec::new(), set_raises: Vec::new() };
+    loop {
+        let which = c.word().to_owned();
+        if !matches!(which.as_str(), "raises" | "getraises" | "setraises") {
+            return Ok(attribute);
+        }
+        c.bump();
+        let list = parenthesised_names(c)?;
+        match which.as_str() {
+            "setraises" => attribute.set_raises = list,
+            _ => attribute.get_raises = list,
+        }
+    }
+}
+
+fn parenthesised_names(c: &mut Cursor) -> Parse<Vec<ScopedName>> {
+    let open = c.expect("(")?;
+    let list = if c.is(")") { Vec::new() } else { names(c)? };
+    c.close(")", open)?;
+    Ok(list)
+}
+
+fn operation(c: &mut Cursor, name: Ident, oneway: Option<Span>, result: Option<Type>) -> Parse<Operation> {
+    let open = c.expect("(")?;
+    let mut params = Vec::new();
+    while !c.is(")") {
+        params.push(param(c)?);
+        if !c.eat(",") {
+            break;
+        }
+        if c.is(")") {
+            return c.unexpected("a parameter");
+        }
+    }
+    c.close(")", open)?;
+    let raises = if c.eat("raises") { parenthesised_names(c)? } else { Vec::new() };
+    if c.is("context") {
+        c.bump();
+        let open = c.expect("(")?;
+        while c.peek().kind == Kind::Str {
+            c.bump();
+            if !c.eat(",") {
+                break;
+            }
+        }
+        c.close(")", open)?;
+    }
+    Ok(Operation { name, oneway, result, params, raises })
+}
+
+fn param(c: &mut Cursor) -> Parse<Param> {
+    let mut annotations_ = annotations(c)?;
+    let direction = match c.word() {
+        "in" => Direction::In,
+        "out" => Direction::Out,
+        "inout" => Direction::InOut,
+        _ => {
+            let help = "every parameter says which way it goes, as in `in long x`";
+            let message = format!("expected `in`, `out` or `inout`, found {}", c.found());
+            return c.fail(Diagnostic::error(Code::Direction, c.span(), message).help(help));
+        }
+    };
+    c.bump();
+    annotations_.extend(annotations(c)?);
+    let ty = type_spec(c)?;
+    let name = ident(c)?;
+    Ok(Param { annotations: annotations_, direction, ty, name })
+}
+
+fn declarators(c: &mut Cursor) -> Parse<Vec<Declarator>> {
+    let mut all = Vec::new();
+    loop {
+        let _ = annotations(c)?;
+        let name = ident(c)?;
+        let mut dims = Vec::new();
+        while c.eat("[") {
+            let open = c.last_span();
+            if c.is("]") {
+                return c.unexpected("the number of elements");
+            }
+            dims.push(c.expr(Style::Omg)?);
+            c.close("]", open)?;
+        }
+        all.push(Declarator { name, dims });
+        if !c.eat(",") {
+            return Ok(all);
+        }
+    }
+}
+
+fn member(c: &mut Cursor) -> Parse<Member> {
+    let annotations = annotations(c)?;
+    let ty = type_spec(c)?;
+    let names = declarators(c)?;
+    c.semicolon()?;
+    Ok(Member { annotations, ty, names })
+}
+
+fn members(c: &mut Cursor) -> Parse<Vec<Member>> {
+    members_and(c, &mut Vec::new())
+}
+
+/// Fields, and the constants among them.
+fn members_and(c: &mut Cursor, inner: &mut Vec<Decl>) -> Parse<Vec<Member>> {
+    let open = c.expect("{")?;
+    let mut all = Vec::new();
+    while !c.is("}") && !c.at_end() && !c.s.diags.stop() {
+        if c.is(";") {
+            let span = c.bump().span;
+            c.s.diags.push(Diagnostic::warning(Code::Stray, span, "this `;` ends nothing"));
+            continue;
+        }
+        if c.is("const") {
+            declaration(c, Inside::Module, inner);
+            continue;
+        }
+        match member(c) {
+            Ok(member) => all.push(member),
+            Err(Reported) => c.recover(),
+        }
+    }
+    c.close("}", open)?;
+    Ok(all)
+}
+
+/// A struct, union, enum, bitmask or bitset with its body.
+fn constructed(c: &mut Cursor) -> Parse<Constructed> {
+    let keyword = c.word().to_owned();
+    c.bump();
+    let name = ident(c)?;
+    c.nested(|c| match keyword.as_str() {
+        "struct" => {
+            let base = if c.eat(":") { Some(c.scoped_name()?) } else { None };
+            let mut inner = Vec::new();
+            let members = members_and(c, &mut inner)?;
+            Ok(Constructed::Struct { name, base, members, inner })
+        }
+        "union" => union(c, name),
+        "enum" => Ok(Constructed::Enum { name, members: enumerators(c)? }),
+        "bitmask" => Ok(Constructed::Bitmask { name, members: enumerators(c)? }),
+        _ => bitset(c, name),
+    })
+}
+
+fn union(c: &mut Cursor, name: Ident) -> Parse<Constructed> {
+    c.expect("switch")?;
+    let open = c.expect("(")?;
+    let _ = annotations(c)?;
+    let switch = type_spec(c)?;
+    c.close(")", open)?;
+    let open = c.expect("{")?;
+    let mut cases = Vec::new();
+    while !c.is("}") && !c.at_end() && !c.s.diags.stop() {
+        match case(c) {
+            Ok(case) => cases.push(case),
+            Err(Reported) => c.recover(),
+        }
+    }
+    c.close("}", open)?;
+    Ok(Constructed::Union { name, switch, cases })
+}
+
+fn case(c: &mut Cursor) -> Parse<Case> {
+    let mut labels = Vec::new();
+    let _ = annotations(c)?;
+    loop {
+        let start = c.span();
+        if c.eat("default") {
+            labels.push((None, start));
+        } else if c.eat("case") {
+            let value = c.expr(Style::Omg)?;
+            labels.push((Some(value), start.to(c.last_span())));
+        } else {
+            break;
+        }
+        c.expect(":")?;
+    }
+    if labels.is_empty() {
+        return unexpected_near(c, "`case` or `default`", &["case", "default"]);
+    }
+    Ok(Case { labels, member: member(c)? })
+}
+
+fn enumerators(c: &mut Cursor) -> Parse<Vec<(Ident, Vec<Annotation>)>> {
+    let open = c.expect("{")?;
+    let mut all = Vec::new();
+    loop {
+        let before = annotations(c)?;
+        all.push((ident(c)?, before));
+        if !c.eat(",") {
+            break;
+        }
+        if c.is("}") {
+            let span = c.last_span();
+            c.s.diags.push(Diagnostic::warning(Code::Stray, span, "this `,` separates nothing"));
+            break;
+        }
+    }
+    c.close("}", open)?;
+    Ok(all)
+}
+
+fn bitset(c: &mut Cursor, name: Ident) -> Parse<Constructed> {
+    let base = if c.eat(":") { Some(c.scoped_name()?) } else { None };
+    let open = c.expect("{")?;
+    let mut fields = Vec::new();
+    while !c.is("}") && !c.at_end() {
+        let _ = annotations(c)?;
+        c.expect("bitfield")?;
+        c.expect("<")?;
+        let width = angle_expr(c)?;
+        if c.eat(",") {
+            type_spec(c)?;
+        }
+        close_angle(c)?;
+        let mut names = Vec::new();
+        while starts_name(c, 0) {
+            names.push(ident(c)?);
+            c.eat(",");
+        }
+        c.semicolon()?;
+        fields.push((width, names));
+    }
+    c.close("}", open)?;
+    Ok(Constructed::Bitset { name, base, fields })
+}
+
+fn close_angle(c: &mut Cursor) -> Parse<()> {
+    if c.eat_close_angle() { Ok(()) } else { c.unexpected("`>`") }
+}
+
+/// An expression between angle brackets: `>>` closes them, unless parentheses stand around the shift.
+fn angle_expr(c: &mut Cursor) -> Parse<Expr> {
+    c.in_angles(|c| c.expr(Style::Omg))
+}
+
+/// A type where one is used, bodies included.
+fn type_spec(c: &mut Cursor) -> Parse<Type> {
+    let before = annotations(c)?;
+    drop(before);
+    let start = c.span();
+    let kind = c.nested(type_kind)?;
+    Ok(Type { kind, span: start.to(c.last_span()) })
+}
+
+fn type_kind(c: &mut Cursor) -> Parse<TypeKind> {
+    let word = c.word().to_owned();
+    let follows_name = starts_name(c, 1) || c.word_at(1) == "@";
+    let base = match word.as_str() {
+        "void" => Base::Void,
+        "boolean" => Base::Boolean,
+        "octet" => Base::Octet,
+        "char" => Base::Char,
+        "wchar" => Base::WideChar,
+        "any" => Base::Any,
+        "Object" => Base::Object,
+        "ValueBase" => Base::ValueBase,
+        "float" => Base::Float(32),
+        "double" => Base::Float(64),
+        "short" => Base::Int(16, true),
+        "int8" if sized(c) => Base::Int(8, true),
+        "int16" if sized(c) => Base::Int(16, true),
+        "int32" if sized(c) => Base::Int(32, true),
+        "int64" if sized(c) => Base::Int(64, true),
+        "uint8" if sized(c) => Base::Int(8, false),
+        "uint16" if sized(c) => Base::Int(16, false),
+        "uint32" if sized(c) => Base::Int(32, false),
+        "uint64" if sized(c) => Base::Int(64, false),
+        "long" => match c.word_at(1) {
+            "long" => {
+                c.bump();
+                Base::Int(64, true)
+            }
+            "double" => {
+                c.bump();
+                Base::Float(128)
+            }
+            _ => Base::Int(32, true),
+        },
+        "unsigned" => {
+            c.bump();
+            match (c.word(), c.word_at(1)) {
+                ("short", _) => Base::Int(16, false),
+                ("long", "long") => {
+                    c.bump();
+                    Base::Int(64, false)
+                }
+                ("long", _) => Base::Int(32, false),
+                _ => return c.unexpected("`short` or `long` behind `unsigned`"),
+            }
+        }
+        "string" | "wstring" => {
+            c.bump();
+            let bound = if c.eat("<") {
+                let bound = angle_expr(c)?;
+                close_angle(c)?;
+                Some(bound)
+            } else {
+                None
+            };
+            return Ok(TypeKind::String(word == "wstring", bound));
+        }
+        "sequence" => {
+            c.bump();
+            c.expect("<")?;
+            let element = type_spec(c)?;
+            let bound = if c.eat(",") { Some(angle_expr(c)?) } else { None };
+            close_angle(c)?;
+            return Ok(TypeKind::Sequence(Box::new(element), bound));
+        }
+        "map" if c.word_at(1) == "<" => {
+            c.bump();
+            c.bump();
+            let key = type_spec(c)?;
+            c.expect(",")?;
+            let value = type_spec(c)?;
+            let bound = if c.eat(",") { Some(angle_expr(c)?) } else { None };
+            close_angle(c)?;
+            return Ok(TypeKind::Map(Box::new(key), Box::new(value), bound));
+        }
+        "fixed" => {
+            c.bump();
+            if !c.eat("<") {
+                return Ok(TypeKind::Fixed(None));
+            }
+            let digits = angle_expr(c)?;
+            c.expect(",")?;
+            let scale = angle_expr(c)?;
+            close_angle(c)?;
+            return Ok(TypeKind::Fixed(Some((digits, scale))));
+        }
+        "struct" | "union" | "enum" => return Ok(TypeKind::Constructed(Box::new(constructed(c)?))),
+        "bitmask" | "bitset" if follows_name => return Ok(TypeKind::Constructed(Box::new(constructed(c)?))),
+        _ => {
+            if c.peek().kind == Kind::Ident && KEYWORDS.contains(&word.as_str()) {
+                return unexpected_near(c, "a type", &TYPES);
+            }
+            if c.peek().kind == Kind::Ident || c.is("::") {
+                return Ok(TypeKind::Named(c.scoped_name()?));
+            }
+            return unexpected_near(c, "a type", &TYPES);
+        }
+    };
+    c.bump();
+    Ok(TypeKind::Base(base))
+}
+
+/// Whether a word such as `int8` names the type here, and not a type that the file declared under that name.
+fn sized(c: &Cursor) -> bool {
+    c.word_at(1) != "::"
+}

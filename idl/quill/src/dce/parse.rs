@@ -1,0 +1,823 @@
+//! Tokens to [`super::ast`].
+//!
+//! The grammar is C's declarations with attributes in brackets. It needs no table of types: the first name that is not a
+//! keyword is the type, the next is what is declared. Text that comes from a C header is read with the same code,
+//! but what cannot be read there is skipped in silence ([`ItemKind::Unread`] keeps its name).
+
+use super::ast::*;
+use crate::codes::Code;
+use crate::cursor::{Cursor, Ident, Parse, Reported};
+use crate::diag::Diagnostic;
+use crate::expr::Style;
+use crate::lex::{Kind, Token};
+use crate::source::Span;
+
+const STARTS: [&str; 12] = [
+    "interface",
+    "typedef",
+    "const",
+    "import",
+    "struct",
+    "union",
+    "enum",
+    "cpp_quote",
+    "library",
+    "coclass",
+    "dispinterface",
+    "importlib",
+];
+
+/// Parses a file. `header`: all of it is a C header.
+pub fn parse(c: &mut Cursor, header: bool) -> Vec<Item> {
+    let mut items = Vec::new();
+    while !c.at_end() && !c.s.diags.stop() {
+        if c.is("}") {
+            let span = c.bump().span;
+            if !in_header(c, span, header) {
+                let _ = c.fail::<()>(Diagnostic::error(Code::Syntax, span, "this `}` closes nothing"));
+            }
+            c.eat(";");
+            continue;
+        }
+        item(c, header, &mut items);
+    }
+    items
+}
+
+fn in_header(c: &Cursor, span: Span, header: bool) -> bool {
+    let site = c.s.map.call_site(span);
+    let file = c.s.map.file_index(site).map(|i| &c.s.map.file(i).path);
+    header || file.and_then(|p| p.extension()).is_some_and(|e| e == "h" || e == "H" || e == "hpp")
+}
+
+/// One item, with recovery.
+fn item(c: &mut Cursor, header: bool, items: &mut Vec<Item>) {
+    if c.eat(";") {
+        return;
+    }
+    let span = c.span();
+    let header = in_header(c, span, header);
+    let start = c.at;
+    let messages = c.s.diags.errors();
+    if header {
+        return header_item(c, span, items);
+    }
+    let result = attributes(c).and_then(|attrs| {
+        let kind = c.nested(item_kind)?;
+        Ok(Item { attrs, kind, header, span })
+    });
+    match result {
+        Ok(item) => items.push(item),
+        Err(Reported) => {
+            debug_assert!(c.s.diags.errors() > messages || c.s.diags.stop() || start <= c.at);
+            c.recover();
+        }
+    }
+}
+
+/// An item of a C header: only plain declarations are read, the rest is stepped over.
+fn header_item(c: &mut Cursor, span: Span, items: &mut Vec<Item>) {
+    if c.is("extern") && c.peek_at(1).kind == Kind::Str {
+        c.bump();
+        c.bump();
+        c.eat("{");
+        return;
+    }
+    let start = c.at;
+    let end = end_of_c_declaration(c);
+    let mut tokens: Vec<Token> = c.tokens[start..end].to_vec();
+    let plain = tokens
+        .first()
+        .is_some_and(|t| matches!(c.s.text(t), "typedef" | "struct" | "union" | "enum" | "interface"));
+    c.at = end;
+    if !plain {
+        return;
+    }
+    // The declared name stands before `)(` in a function's type, and last in any other.
+    let function = tokens
+        .windows(3)
+        .find(|w| w[0].kind == Kind::Ident && c.s.text(&w[1]) == ")" && c.s.text(&w[2]) == "(");
+    let last = tokens.iter().rev().find(|t| t.kind == Kind::Ident);
+    let last_name = function.map(|w| w[0]).or(last.copied());
+    tokens.push(Token { kind: Kind::Eof, ..c.peek() });
+    // Read on a trial: messages about a header are of no use to the user of an interface.
+    let trial_diags = std::mem::take(&mut c.s.diags);
+    let mut trial = Cursor::new(c.s, tokens);
+    let result = trial.nested(item_kind);
+    let complete = trial.at_end();
+    c.s.diags = trial_diags;
+    match result {
+        Ok(kind) if complete => items.push(Item { attrs: Vec::new(), kind, header: true, span }),
+        _ => {
+            if let Some(name) = last_name {
+                let name = Ident { name: name.text, span: name.span };
+                items.push(Item { attrs: Vec::new(), kind: ItemKind::Unread(name), header: true, span });
+            }
+        }
+    }
+}
+
+/// Where a C declaration ends: behind `;`, or behind the body of a function.
+fn end_of_c_declaration(c: &Cursor) -> usize {
+    let mut depth = 0usize;
+    let mut parenthesis = false;
+    for i in c.at..c.tokens.len() - 1 {
+        let token = c.tokens[i];
+        if token.kind != Kind::Punct {
+            continue;
+        }
+        match c.s.names.text(token.text) {
+            "{" | "(" | "[" => depth += 1,
+            ")" | "]" => {
+                depth = depth.saturating_sub(1);
+                parenthesis |= depth == 0;
+            }
+            "}" => {
+                if depth == 0 {
+                    return (i + 1).max(c.at + 1);
+                }
+                depth -= 1;
+                let first = c.s.names.text(c.tokens[c.at].text);
+                let next = c.tokens.get(i + 1).map_or("", |t| c.s.names.text(t.text));
+                if depth == 0 && parenthesis && first != "typedef" && next != ";" {
+                    return i + 1;
+                }
+            }
+            ";" if depth == 0 => return i + 1,
+            _ => {}
+        }
+    }
+    c.tokens.len() - 1
+}
+
+/// Attribute lists, any number of them.
+pub(super) fn attributes(c: &mut Cursor) -> Parse<Vec<Attr>> {
+    let mut attrs = Vec::new();
+    while c.is("[") {
+        let open = c.bump().span;
+        while !c.is("]") {
+            if c.eat(",") {
+                continue;
+            }
+            let name = c.peek();
+            if name.kind != Kind::Ident {
+                if c.at_end() {
+                    return c.fail(Diagnostic::error(Code::Syntax, open, "this `[` is never closed"));
+                }
+                return c.unexpected("an attribute");
+            }
+            c.bump();
+            // `custom.attribute(…)`, and `helper "x"` of older compilers.
+            while c.eat(".") {
+                c.bump();
+            }
+            let arguments = if c.is("(") { Some(c.group()?) } else { None };
+            attrs.push(Attr { name: name.text, arguments, span: name.span.to(c.last_span()) });
+            if !c.eat(",") && !c.is("]") {
+                return c.unexpected("`,` or `]`");
+            }
+        }
+        c.close("]", open)?;
+    }
+    Ok(attrs)
+}
+
+fn ident(c: &mut Cursor) -> Parse<Ident> {
+    if c.peek().kind != Kind::Ident {
+        return c.unexpected("a name");
+    }
+    let token = c.bump();
+    Ok(Ident { name: token.text, span: token.span })
+}
+
+/// A name, perhaps with dots between its parts; the last part counts.
+fn dotted(c: &mut Cursor) -> Parse<Ident> {
+    let mut name = ident(c)?;
+    while c.eat(".") || c.eat("::") {
+        name = ident(c)?;
+    }
+    if c.is("<") {
+        skip_angles(c);
+    }
+    Ok(name)
+}
+
+fn skip_angles(c: &mut Cursor) {
+    let mut depth = 0usize;
+    while !c.at_end() && !matches!(c.word(), ";" | "{" | "}") {
+        match c.word() {
+            "<" => depth += 1,
+            ">" => depth -= 1,
+            ">>" => depth = depth.saturating_sub(2),
+            _ => {}
+        }
+        c.bump();
+        if depth == 0 {
+            return;
+        }
+    }
+}
+
+fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
+    let next_is_name = c.peek_at(1).kind == Kind::Ident;
+    let kind = match c.word() {
+        "import" if c.peek_at(1).kind == Kind::Str => {
+            c.bump();
+            let mut files = Vec::new();
+            while c.peek().kind == Kind::Str {
+                let token = c.bump();
+                files.push((token.text, token.span));
+                if !c.eat(",") {
+                    break;
+                }
+            }
+            ItemKind::Import(files)
+        }
+        "cpp_quote" | "importlib" | "pyhelper" | "helper" | "helpstring" | "c_helper"
+            if c.word_at(1) == "(" =>
+        {
+            c.bump();
+            c.group()?;
+            c.eat(";");
+            return Ok(ItemKind::Nothing);
+        }
+        "midl_pragma" => {
+            c.bump();
+            c.bump();
+            if c.is("(") {
+                c.group()?;
+            }
+            c.eat(";");
+            return Ok(ItemKind::Nothing);
+        }
+        "include" if c.peek_at(1).kind == Kind::Str => {
+            while !c.is(";") && !c.at_end() {
+                c.bump();
+            }
+            ItemKind::Nothing
+        }
+        "typedef" => {
+            c.bump();
+            typedef(c)?
+        }
+        "const" if !is_function(c) => constant(c)?,
+        "interface" | "dispinterface" if next_is_name && !declares(c) => return interface(c),
+        "coclass" | "runtimeclass" | "apicontract" if next_is_name && !declares(c) => return class(c),
+        "delegate" => {
+            c.bump();
+            let spec = spec(c)?;
+            let declarator = declarator(c)?;
+            if let Some(name) = declarator.name {
+                c.semicolon()?;
+                return Ok(ItemKind::Forward(name));
+            }
+            ItemKind::Type(spec)
+        }
+        "library" | "module" | "namespace" | "declare"
+            if next_is_name || c.word_at(1) == "{" || c.word_at(1) == "[" =>
+        {
+            return group(c);
+        }
+        "extern" if c.peek_at(1).kind == Kind::Str => {
+            c.bump();
+            c.bump();
+            if !c.is("{") {
+                return item_kind(c);
+            }
+            let items = items(c)?;
+            return Ok(ItemKind::Group("extern", None, items));
+        }
+        _ => {
+            if c.peek().kind == Kind::Ident
+                && c.near(&STARTS).is_some()
+                && next_is_name
+                && c.word_at(2) == "{"
+            {
+                let near = c.near(&STARTS);
+                let message = format!("expected a declaration, found {}", c.found());
+                return c.fail(Diagnostic::error(Code::Syntax, c.span(), message).maybe(near));
+            }
+            let spec = spec(c)?;
+            if c.is(";") {
+                ItemKind::Type(spec)
+            } else {
+                let first = declarator(c)?;
+                if c.eat("=") {
+                    c.expr(Style::C)?;
+                }
+                let function = first.derived.iter().any(|d| matches!(d, Derived::Function(_)));
+                let mut names = vec![first];
+                while c.eat(",") {
+                    names.push(declarator(c)?);
+                }
+                match function {
+                    true => ItemKind::Function(spec, names.swap_remove(0)),
+                    // A variable: only headers and `dispinterface` have them.
+                    false => ItemKind::Type(spec),
+                }
+            }
+        }
+    };
+    c.semicolon()?;
+    Ok(kind)
+}
+
+/// Whether `interface X` here is the type of something: `interface X *f();`.
+fn declares(c: &Cursor) -> bool {
+    c.word_at(2) == "*"
+}
+
+/// Whether `const` starts the result type of an operation.
+fn is_function(c: &Cursor) -> bool {
+    for n in 1..12 {
+        match c.word_at(n) {
+            "(" => return true,
+            "=" | ";" | "{" => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn typedef(c: &mut Cursor) -> Parse<ItemKind> {
+    let attrs = attributes(c)?;
+    let spec = spec(c)?;
+    let mut names = Vec::new();
+    while !c.is(";") {
+        names.push(declarator(c)?);
+        if !c.eat(",") {
+            break;
+        }
+    }
+    Ok(ItemKind::Typedef(attrs, spec, names))
+}
+
+fn constant(c: &mut Cursor) -> Parse<ItemKind> {
+    c.bump();
+    let spec = spec(c)?;
+    let declarator = declarator(c)?;
+    if declarator.name.is_none() {
+        return c.unexpected("a name");
+    }
+    c.expect("=")?;
+    let value = c.expr(Style::C)?;
+    Ok(ItemKind::Const(spec, declarator, value))
+}
+
+fn interface(c: &mut Cursor) -> Parse<ItemKind> {
+    let dispatch = c.is("dispinterface");
+    c.bump();
+    let name = dotted(c)?;
+    if c.eat(";") {
+        return Ok(ItemKind::Forward(name));
+    }
+    let mut bases = Vec::new();
+    while c.eat(":") || c.eat("requires") || c.eat(",") {
+        let _ = attributes(c)?;
+        bases.push(dotted(c)?);
+    }
+    let items = items(c)?;
+    c.eat(";");
+    Ok(ItemKind::Interface(Interface { name, bases, items, dispatch }))
+}
+
+fn class(c: &mut Cursor) -> Parse<ItemKind> {
+    c.bump();
+    let name = dotted(c)?;
+    if c.eat(";") {
+        return Ok(ItemKind::Forward(name));
+    }
+    while c.eat(":") || c.eat(",") {
+        dotted(c)?;
+    }
+    let open = c.expect("{")?;
+    let mut members = Vec::new();
+    while !c.is("}") && !c.at_end() {
+        attributes(c)?;
+        if !c.eat("interface") {
+            c.eat("dispinterface");
+        }
+        if c.eat(";") {
+            continue;
+        }
+        members.push(dotted(c)?);
+        c.semicolon()?;
+    }
+    c.close("}", open)?;
+    c.eat(";");
+    Ok(ItemKind::Class(name, members))
+}
+
+fn group(c: &mut Cursor) -> Parse<ItemKind> {
+    let keyword =
+        ["library", "module", "namespace", "declare"].into_iter().find(|k| c.is(k)).unwrap_or("library");
+    c.bump();
+    if keyword == "declare" && !c.is("{") {
+        // `declare [public] enum X;`: a type that another compiler's library supplies.
+        attributes(c)?;
+        let first = ident(c)?;
+        let name = if c.peek().kind == Kind::Ident { ident(c)? } else { first };
+        while !c.is(";") && !c.at_end() && !c.is("}") {
+            c.bump();
+        }
+        c.semicolon()?;
+        return Ok(ItemKind::Unread(name));
+    }
+    let name = if c.peek().kind == Kind::Ident { Some(dotted(c)?) } else { None };
+    let items = items(c)?;
+    c.eat(";");
+    Ok(ItemKind::Group(keyword, name, items))
+}
+
+/// Items between braces.
+fn items(c: &mut Cursor) -> Parse<Vec<Item>> {
+    let open = c.expect("{")?;
+    let mut all = Vec::new();
+    while !c.is("}") && !c.at_end() && !c.s.diags.stop() {
+        // `properties:` and `methods:` of a dispinterface.
+        if matches!(c.word(), "properties" | "methods") && c.word_at(1) == ":" {
+            c.bump();
+            c.bump();
+            continue;
+        }
+        item(c, false, &mut all);
+    }
+    c.close("}", open)?;
+    Ok(all)
+}
+
+const QUALIFIERS: [&str; 22] = [
+    "const",
+    "volatile",
+    "static",
+    "extern",
+    "inline",
+    "register",
+    "__inline",
+    "__stdcall",
+    "_stdcall",
+    "stdcall",
+    "__cdecl",
+    "_cdecl",
+    "cdecl",
+    "__fastcall",
+    "__pascal",
+    "pascal",
+    "__RPC_FAR",
+    "__unaligned",
+    "restrict",
+    "__restrict",
+    "__ptr32",
+    "__ptr64",
+];
+
+fn qualifiers(c: &mut Cursor) {
+    while c.peek().kind == Kind::Ident && QUALIFIERS.contains(&c.word()) {
+        c.bump();
+    }
+}
+
+/// A type without pointers and arrays.
+pub(super) fn spec(c: &mut Cursor) -> Parse<Spec> {
+    let start = c.span();
+    qualifiers(c);
+    let kind = c.nested(spec_kind)?;
+    qualifiers(c);
+    Ok(Spec { kind, span: start.to(c.last_span()) })
+}
+
+fn spec_kind(c: &mut Cursor) -> Parse<SpecKind> {
+    let named_type = c.peek_at(1).kind == Kind::Ident || matches!(c.word_at(1), "{" | "[" | "*");
+    match c.word() {
+        "struct" | "union" => return record(c),
+        "enum" | "bitmap" if named_type => return enumeration(c),
+        "pipe" if named_type => {
+            c.bump();
+            return Ok(SpecKind::Pipe(Box::new(spec(c)?)));
+        }
+        "SAFEARRAY" if c.word_at(1) == "(" => {
+            c.bump();
+            let open = c.bump().span;
+            let of = spec(c)?;
+            declarator(c)?;
+            c.close(")", open)?;
+            return Ok(SpecKind::SafeArray(Box::new(of)));
+        }
+        "interface" | "coclass" | "dispinterface" if c.peek_at(1).kind == Kind::Ident => {
+            c.bump();
+            return Ok(SpecKind::Named(dotted(c)?));
+        }
+        _ => {}
+    }
+    if let Some(basic) = basic(c)? {
+        return Ok(SpecKind::Basic(basic));
+    }
+    if c.peek().kind != Kind::Ident {
+        return c.unexpected("a type");
+    }
+    if KEYWORDS.contains(&c.word()) {
+        return c.unexpected("a type");
+    }
+    let name = ident(c)?;
+    if matches!(c.word(), "." | "<" | "::") {
+        while c.eat(".") || c.eat("::") {
+            ident(c)?;
+        }
+        if c.is("<") {
+            skip_angles(c);
+        }
+        return Ok(SpecKind::Generic(name));
+    }
+    Ok(SpecKind::Named(name))
+}
+
+/// Words that can be neither a type nor a name.
+const KEYWORDS: [&str; 8] =
+    ["typedef", "interface", "import", "library", "switch", "case", "default", "cpp_quote"];
+
+/// A type that keywords name: any order of them that C and IDL allow.
+fn basic(c: &mut Cursor) -> Parse<Option<Basic>> {
+    let start = c.at;
+    let (mut unsigned, mut signed, mut longs, mut short) = (false, false, 0, false);
+    let mut core: Option<Basic> = None;
+    loop {
+        if c.peek().kind != Kind::Ident {
+            break;
+        }
+        let found = match c.word() {
+            "unsigned" | "__unsigned" => {
+                unsigned = true;
+                c.bump();
+                continue;
+            }
+            "signed" => {
+                signed = true;
+                c.bump();
+                continue;
+            }
+            "long" => {
+                longs += 1;
+                c.bump();
+                continue;
+            }
+            "short" => {
+                short = true;
+                c.bump();
+                continue;
+            }
+            "const" | "volatile" if c.at > start => {
+                c.bump();
+                continue;
+            }
+            "void" => Basic::Void,
+            "int" => Basic::Int(32, true),
+            "small" | "__int8" => Basic::Int(8, true),
+            "__int16" => Basic::Int(16, true),
+            "__int32" => Basic::Int(32, true),
+            "hyper" | "__int64" | "__int3264" | "_int64" => Basic::Int(64, true),
+            "char" => Basic::Char,
+            "wchar_t" | "__wchar_t" => Basic::WideChar,
+            "float" => Basic::Float(32),
+            "double" => Basic::Float(64),
+            "boolean" => Basic::Boolean,
+            "byte" => Basic::Byte,
+            "handle_t" => Basic::Handle,
+            _ => break,
+        };
+        // After a complete type the next word is what is declared, even if it is `small`.
+        let modified = unsigned || signed || longs > 0 || short;
+        let fits = match found {
+            _ if core.is_some() => false,
+            Basic::Int(..) => true,
+            Basic::Char => longs == 0 && !short,
+            Basic::Float(64) => !unsigned && !signed && !short,
+            _ => !modified,
+        };
+        if !fits {
+            break;
+        }
+        core = Some(found);
+        c.bump();
+    }
+    let basic = match core {
+        None if c.at == start => return Ok(None),
+        None | Some(Basic::Int(32, true)) => {
+            let bits = match (longs, short) {
+                (_, true) => 16,
+                (2.., _) => 64,
+                _ => 32,
+            };
+            Basic::Int(bits, !unsigned)
+        }
+        Some(Basic::Int(bits, _)) => Basic::Int(bits, !unsigned),
+        Some(Basic::Char) if unsigned => Basic::Int(8, false),
+        Some(Basic::Char) if signed => Basic::Int(8, true),
+        Some(other) => other,
+    };
+    Ok(Some(basic))
+}
+
+fn record(c: &mut Cursor) -> Parse<SpecKind> {
+    let union = c.is("union");
+    c.bump();
+    let _ = attributes(c)?;
+    qualifiers(c);
+    let tag = if c.peek().kind == Kind::Ident && c.word() != "switch" { Some(ident(c)?) } else { None };
+    let mut switch = None;
+    if union && c.is("switch") {
+        c.bump();
+        let open = c.expect("(")?;
+        let ty = spec(c)?;
+        let name = ident(c)?;
+        c.close(")", open)?;
+        if c.peek().kind == Kind::Ident {
+            c.bump();
+        }
+        switch = Some((Box::new(ty), name));
+    }
+    // `struct B : A {…}` is C++ in headers.
+    let body = if c.is("{") { Some(fields(c, switch.is_some())?) } else { None };
+    if tag.is_none() && body.is_none() {
+        return c.unexpected("a name or `{`");
+    }
+    Ok(SpecKind::Record(Record { union, tag, body, switch }))
+}
+
+fn fields(c: &mut Cursor, labelled: bool) -> Parse<Vec<Field>> {
+    let open = c.expect("{")?;
+    let mut all = Vec::new();
+    while !c.is("}") && !c.at_end() && !c.s.diags.stop() {
+        match field(c, labelled) {
+            Ok(field) => all.push(field),
+            Err(Reported) => c.recover(),
+        }
+    }
+    c.close("}", open)?;
+    Ok(all)
+}
+
+fn field(c: &mut Cursor, labelled: bool) -> Parse<Field> {
+    let span = c.span();
+    let mut labels = Vec::new();
+    while labelled && matches!(c.word(), "case" | "default") {
+        let start = c.span();
+        if c.bump().text == c.s.names.intern("default") {
+            labels.push((None, start));
+        } else {
+            loop {
+                let value = c.expr(Style::C)?;
+                labels.push((Some(value), start.to(c.last_span())));
+                if !c.eat(",") {
+                    break;
+                }
+            }
+        }
+        c.expect(":")?;
+    }
+    let attrs = attributes(c)?;
+    if c.eat(";") {
+        return Ok(Field { attrs, spec: None, names: Vec::new(), labels, span });
+    }
+    let spec = spec(c)?;
+    let mut names = Vec::new();
+    while !c.is(";") {
+        names.push(declarator(c)?);
+        if !c.eat(",") {
+            break;
+        }
+    }
+    if !(c.is("}") && labelled) {
+        c.semicolon()?;
+    }
+    Ok(Field { attrs, spec: Some(spec), names, labels, span })
+}
+
+fn enumeration(c: &mut Cursor) -> Parse<SpecKind> {
+    let bits = c.is("bitmap");
+    c.bump();
+    let _ = attributes(c)?;
+    let tag = if c.peek().kind == Kind::Ident { Some(ident(c)?) } else { None };
+    if !c.is("{") {
+        return Ok(SpecKind::Enum(Enum { bits, tag, members: None }));
+    }
+    let open = c.bump().span;
+    let mut members = Vec::new();
+    while !c.is("}") {
+        let _ = attributes(c)?;
+        let name = ident(c)?;
+        let value = if c.eat("=") { Some(c.expr(Style::C)?) } else { None };
+        members.push((name, value));
+        if !c.eat(",") {
+            break;
+        }
+    }
+    c.close("}", open)?;
+    Ok(SpecKind::Enum(Enum { bits, tag, members: Some(members) }))
+}
+
+/// A declarator, with or without a name.
+pub(super) fn declarator(c: &mut Cursor) -> Parse<Declarator> {
+    let start = c.span();
+    let (name, derived) = c.nested(declarator_parts)?;
+    Ok(Declarator { name, derived, span: start.to(c.last_span()) })
+}
+
+fn declarator_parts(c: &mut Cursor) -> Parse<(Option<Ident>, Vec<Derived>)> {
+    let mut pointers = 0usize;
+    if c.peek().kind == Kind::Ident && c.word_at(1) == "*" {
+        c.bump();
+    }
+    loop {
+        qualifiers(c);
+        if c.is("*") || c.is("&") {
+            c.bump();
+            pointers += 1;
+            if pointers > crate::limits::NESTING_MAX {
+                return c.nested(|c| c.unexpected("fewer pointers"));
+            }
+        } else if c.is("[") && pointers > 0 && attribute_like(c) {
+            // `* [unique] p`: old style attributes behind the star.
+            attributes(c)?;
+        } else {
+            break;
+        }
+    }
+    let mut name = None;
+    let mut derived = Vec::new();
+    // A word before the name is a calling convention that the headers define: `HRESULT STDCALL f()`.
+    while c.peek().kind == Kind::Ident && c.peek_at(1).kind == Kind::Ident && c.word_at(2) == "(" {
+        c.bump();
+    }
+    if c.peek().kind == Kind::Ident {
+        let token = c.bump();
+        name = Some(Ident { name: token.text, span: token.span });
+    } else if c.is("(") && (matches!(c.word_at(1), "*" | "(" | "&") || c.word_at(2) == "*") {
+        let open = c.bump().span;
+        let (inner_name, inner) = c.nested(declarator_parts)?;
+        c.close(")", open)?;
+        (name, derived) = (inner_name, inner);
+    }
+    loop {
+        if c.is("[") {
+            let open = c.bump().span;
+            let size = match (c.word(), c.word_at(1)) {
+                ("]", _) => None,
+                ("*", "]") => {
+                    c.bump();
+                    None
+                }
+                _ => {
+                    let low = c.expr(Style::C)?;
+                    if c.eat("..") {
+                        if c.eat("*") { None } else { Some(c.expr(Style::C)?) }
+                    } else {
+                        Some(low)
+                    }
+                }
+            };
+            c.close("]", open)?;
+            derived.push(Derived::Array(size));
+        } else if c.is("(") {
+            derived.push(Derived::Function(params(c)?));
+        } else if c.is(":") {
+            c.bump();
+            derived.push(Derived::Bits(c.expr(Style::C)?));
+        } else {
+            break;
+        }
+        if derived.len() > crate::limits::NESTING_MAX {
+            return c.unexpected("fewer dimensions");
+        }
+    }
+    derived.extend(std::iter::repeat_n(Derived::Pointer, pointers));
+    Ok((name, derived))
+}
+
+fn attribute_like(c: &Cursor) -> bool {
+    matches!(c.word_at(1), "ref" | "unique" | "ptr" | "string" | "full" | "size_is" | "in" | "out")
+}
+
+fn params(c: &mut Cursor) -> Parse<Vec<Param>> {
+    let open = c.bump().span;
+    let mut all = Vec::new();
+    if c.is("void") && c.word_at(1) == ")" {
+        c.bump();
+    }
+    while !c.is(")") {
+        if c.eat("...") {
+            break;
+        }
+        let attrs = attributes(c)?;
+        let spec = spec(c)?;
+        let declarator = declarator(c)?;
+        if c.eat("=") {
+            c.expr(Style::C)?;
+        }
+        all.push(Param { attrs, spec, declarator });
+        if !c.eat(",") {
+            break;
+        }
+    }
+    c.close(")", open)?;
+    Ok(all)
+}

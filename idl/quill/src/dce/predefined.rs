@@ -1,0 +1,90 @@
+//! Names that compilers of this dialect know without a declaration: what DCE's `nbase.idl` holds, C's fixed-width types,
+//! and Samba's base types. A declaration in a file takes precedence.
+
+use crate::model::Type;
+
+/// The type behind a predefined name.
+pub(super) fn ty(name: &str) -> Option<Type> {
+    let int = |bits, signed| Some(Type::Int { bits, signed });
+    match name {
+        "unsigned8" | "uint8" | "uint8_t" | "UINT8" | "boolean8" => int(8, false),
+        "unsigned16" | "uint16" | "uint16_t" | "boolean16" => int(16, false),
+        "unsigned32" | "uint32" | "uint32_t" | "boolean32" | "error_status_t" | "libndr_flags"
+        | "uint3264" => int(32, false),
+        "unsigned64" | "uint64" | "uint64_t" | "unsigned48" | "udlong" | "udlongr" | "hyperu" | "NTTIME"
+        | "NTTIME_1sec" | "NTTIME_hyper" | "hyper_t" => int(64, false),
+        "signed8" | "int8" | "int8_t" => int(8, true),
+        "signed16" | "int16" | "int16_t" => int(16, true),
+        "signed32" | "int32" | "int32_t" | "time_t" | "HRESULT" | "SCODE" | "VARIANT_BOOL_T" => int(32, true),
+        "signed64" | "int64" | "int64_t" | "dlong" | "CURRENCY_T" => int(64, true),
+        "ISO_LATIN_1" | "unsigned_char_t" => int(8, false),
+        "NTSTATUS" | "WERROR" | "COMRESULT" | "HRESULT_T" => int(32, false),
+        "bool" | "bool8" | "BOOLEAN_T" => Some(Type::Bool),
+        "wchar" | "unistr2" => Some(Type::WideChar),
+        "ISO_UCS" | "ISO_MULTI_LINGUAL" | "uuid_old_t" | "idl_uuid_t" | "uuid_t" | "uuid_p_t" | "twr_t"
+        | "twr_p_t" | "ndr_format_t" | "ndr_format_p_t" | "ndr_context_handle" => {
+            Some(Type::Foreign("the base type", name.into()))
+        }
+        "dce_rpc_authn_protocol_id_t" => int(8, false),
+        "string"
+        | "string_array"
+        | "nstring"
+        | "nstring_array"
+        | "astring"
+        | "lstring"
+        | "ustring"
+        | "DATA_BLOB"
+        | "ipv4address"
+        | "ipv6address"
+        | "dns_string"
+        | "dnsp_name"
+        | "dnsp_string"
+        | "nbt_string"
+        | "wrepl_nbt_name"
+        | "pointer"
+        | "utf8string"
+        | "utf16string"
+        | "u16string"
+        | "policy_handle"
+        | "GUID"
+        | "dom_sid"
+        | "security_descriptor"
+        | "wstring"
+        | "ndr_compression_alg"
+        | "timespec"
+        | "TIMESPEC"
+        | "HANDLE_T" => Some(Type::Foreign("the base type", name.into())),
+        // Built into MIDL, or declared by headers of the system that no file imports.
+        "VARIANT"
+        | "BSTR"
+        | "IDispatch"
+        | "SAFEARRAY"
+        | "EventRegistrationToken"
+        | "HSTRING"
+        | "Object"
+        | "Guid"
+        | "va_list"
+        | "size_t"
+        | "ptrdiff_t"
+        | "fpage_t"
+        | "fpage" => Some(Type::Foreign("the type", name.into())),
+        // WinRT's basic types.
+        "String" | "Int16" | "Int32" | "Int64" | "UInt8" | "UInt16" | "UInt32" | "UInt64" | "Single"
+        | "Double" | "Char16" | "Boolean" => Some(Type::Foreign("the WinRT type", name.into())),
+        _ => None,
+    }
+}
+
+/// The value of a predefined constant.
+pub(super) fn constant(name: &str) -> Option<i128> {
+    Some(match name {
+        "error_status_ok" | "NULL" | "null" => 0,
+        "true" => 1,
+        "false" => 0,
+        "ndr_c_int_big_endian" | "ndr_c_float_ieee" | "ndr_c_char_ascii" => 0,
+        "ndr_c_int_little_endian" | "ndr_c_float_vax" | "ndr_c_char_ebcdic" => 1,
+        "ndr_c_float_cray" => 2,
+        "ndr_c_float_ibm" => 3,
+        _ => return None,
+    })
+}

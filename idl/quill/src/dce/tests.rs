@@ -1,0 +1,155 @@
+use std::path::Path;
+
+use crate::driver::{compile_loaded, compile_text};
+use crate::session::{Dialect, Options, Session};
+
+fn codes(out: &crate::driver::Compiled) -> Vec<String> {
+    let show = |d: &crate::diag::Diagnostic| {
+        let mark = if d.severity == crate::diag::Severity::Warning { "w" } else { "" };
+        let line = out.session.map.place(out.session.map.call_site(d.span)).map_or(0, |p| p.line);
+        format!("{mark}{}@{line}", d.code.name())
+    };
+    out.session.diags.list().iter().map(show).collect()
+}
+
+/// Compiles and compares `CODE@line` of every message, warnings with a `w` before.
+fn check(text: &str, expected: &[&str]) {
+    let options = Options { dialect: Some(Dialect::Dce), ..Options::default() };
+    let out = compile_text(Path::new("t.idl"), text.as_bytes(), options);
+    assert_eq!(codes(&out), expected, "{text}\n{}", out.messages());
+}
+
+fn check_files(files: &[(&str, &str)], expected: &[&str]) {
+    let mut s = Session::new(Options { dialect: Some(Dialect::Dce), ..Options::default() });
+    for (name, text) in files {
+        s.virtual_files.insert((*name).into(), text.as_bytes().to_vec());
+    }
+    let file = s.load(Path::new(files[0].0), None).unwrap();
+    let out = compile_loaded(s, file);
+    assert_eq!(codes(&out), expected, "{files:?}\n{}", out.messages());
+}
+
+const UUID: &str = "uuid(01234567-89ab-cdef-0123-456789abcdef)";
+
+#[test]
+fn declarations() {
+    check("typedef long a, *b, c[4], d[], e[*], f[0..*], (*g)(int x);", &[]);
+    check(
+        "typedef unsigned long int a; typedef unsigned b; typedef long long c; typedef const char *d;",
+        &[],
+    );
+    check("typedef struct tag { long a; struct tag *next; } tag, *ptag;", &[]);
+    check("typedef struct tag { long a; tag inner; } tag;", &["E0210@1"]);
+    check("typedef enum { A, B = 4, C = B + 1, } e; const long X = C << 2;", &[]);
+    check("typedef long a;\ntypedef short a;", &["E0202@2"]);
+    check("typedef long a; typedef long a;", &[]);
+    check("struct s { long a; };\nstruct s { long b; };", &["E0202@2"]);
+    check("typedef nothing a;", &["E0201@1"]);
+    check("typedef lnog a;", &["E0201@1"]);
+    check("typedef long a[-1];", &["E0304@1"]);
+    check("const long X = \"a\";", &["E0301@1"]);
+    check("const long X = Y;", &["E0201@1"]);
+    check("const long X = 1 / 0;", &["E0303@1"]);
+    check("const wchar_t *S = L\"a\"; const char C = 'x';", &[]);
+    check("struct s { long a : 3; long : 2; };", &[]);
+    check("cpp_quote(\"x\") import \"none.idl\"; typedef unknown a;", &["E0002@1"]);
+}
+
+#[test]
+fn interfaces() {
+    let wrap =
+        |body: &str| format!("[{UUID}, version(1.0), pointer_default(unique)] interface i {{\n{body}\n}}");
+    check(&wrap("void f([in] handle_t h, [in, size_is(n)] long *p, [in] long n);"), &[]);
+    check(&wrap("void f([in, size_is(m)] long *p, [in] long n);"), &["E0503@2"]);
+    check(&wrap("void f([in, size_is(, n), length_is(n, n + 1)] long **p, [in] long n);"), &[]);
+    check(&wrap("void f([out] long x);"), &["E0504@2"]);
+    check(&wrap("void f([out] long *x, [out] long y[3]);"), &[]);
+    check(&wrap("void f([in, ref, unique] long *x);"), &["E0502@2"]);
+    check(&wrap("void f([in, string] char *s, [in, string] wchar_t *w);"), &[]);
+    check(&wrap("void f([in, string] long *s);"), &["E0502@2"]);
+    check(&wrap("void f([in] long a, [in] long a);"), &["E0202@2"]);
+    check(&wrap("void f([in] long a);\nvoid f([in] short a);"), &["E0202@3"]);
+    check(&wrap("[propget] void f([out] long *a);\n[propput] void f([in] short a);"), &[]);
+    check(&wrap("typedef pipe long p; typedef [context_handle] void *c; void f([in] p x, [in] c y);"), &[]);
+    check(&wrap("void f([in, sise_is(n)] long *p, [in] long n);"), &["wE0501@2"]);
+    check(&wrap("struct s { [in] long a; };"), &["E0502@2"]);
+    check("[uuid(123)] interface i { void f(); }", &["E0502@1"]);
+    check("[uuid(\"01234567-89ab-cdef-0123-456789abcdef\")] interface i { void f(); }", &[]);
+    check("[version(x.y.z!)] interface i { }", &["E0502@1"]);
+    check(&format!("[{UUID}] interface i : nowhere {{ }}"), &["E0201@1"]);
+    check(
+        &format!("interface j; [{UUID}, object] interface i : j {{ HRESULT f([in] interface j *x); }}"),
+        &[],
+    );
+    check(
+        &format!("[{UUID}] library L {{ interface i; [{UUID}] coclass c {{ [default] interface i; }} }}"),
+        &[],
+    );
+    check(&format!("[{UUID}] coclass c {{ interface i; }}"), &["E0201@1"]);
+    check(
+        &format!(
+            "[{UUID}] dispinterface d {{ properties: methods: [id(1)] void f(); [id(2)] void f(long x); }}"
+        ),
+        &[],
+    );
+}
+
+#[test]
+fn unions() {
+    check("typedef union switch (long t) u { case 1: long a; case 2, 3: short b; default: ; } x;", &[]);
+    check("typedef union switch (long t) { case 1: long a;\ncase 1: short b; } x;", &["E0402@2"]);
+    check(
+        "struct s { long t; [switch_is(t)] union { [case(1)] long a; [case(2, 3)] char b; [default] ; } u; };",
+        &[],
+    );
+    check("struct s { long t; [switch_is(x)] union { [case(1)] long a; } u; };", &["E0503@1"]);
+    check(
+        "typedef [switch_type(short)] union { [case(1)] long a; [default] long b;\n[default] long c; } u;",
+        &["E0402@2"],
+    );
+}
+
+#[test]
+fn imports() {
+    check_files(&[("m.idl", "import \"a.idl\"; typedef t u;"), ("a.idl", "typedef long t;")], &[]);
+    check_files(
+        &[("m.idl", "import \"a.idl\"; typedef t u;"), ("a.idl", "import \"m.idl\"; typedef long t;")],
+        &[],
+    );
+    // Macros of an imported file stay there.
+    check_files(&[("m.idl", "import \"a.idl\"; typedef T u;"), ("a.idl", "#define T long\n")], &["E0201@1"]);
+    let header = "#ifndef X\n#define X\ntypedef struct { int a; } t;\nstatic inline int f(int x) { return x; }\n\
+                  extern \"C\" {\nint g(void);\ntypedef int (__attribute__((x)) weird)(int);\n}\n#error no\n#endif\n";
+    check_files(&[("m.idl", "import \"a.h\"; typedef t u; typedef weird *w;"), ("a.h", header)], &[]);
+}
+
+#[test]
+fn attribute_files() {
+    let idl = format!("[{UUID}] interface i {{ typedef long t; void f([in] long a); }}");
+    let with = |acf: &str, expected: &[&str]| check_files(&[("m.idl", &idl), ("m.acf", acf)], expected);
+    with(
+        "[explicit_handle] interface i { include \"x.h\"; typedef [in_line] t; [code] f([comm_status] st, a); }",
+        &[],
+    );
+    with("interface i {\ng(); }", &["E0505@2"]);
+    with("interface i { f(\nb); }", &["E0505@2"]);
+    with("interface i { typedef [heap]\nq; }", &["E0505@2"]);
+    with("interface i { f( }", &["E0101@1"]);
+}
+
+#[test]
+fn samba() {
+    check(
+        "[pyhelper(\"x\")] interface i { typedef bitmap { A = 1 } b; WERROR f([in] unknown_to_us *x); }",
+        &["wE0201@1"],
+    );
+    check(
+        "[uuid(\"01234567-89ab-cdef-0123-456789abcdef\")] interface i { typedef [public,gensize] struct { uint32 n; \
+           [subcontext(4),size_is(n*2)] uint8 data[n]; [value(ndr_size(r))] uint32 z; } s; }",
+        &[],
+    );
+    check(
+        "[uuid(\"01234567-89ab-cdef-0123-456789abcdef\")] interface i { typedef union { [case(1)] uint32 *x; [case(2)] uint32 *x; } u; }",
+        &[],
+    );
+}

@@ -1,0 +1,169 @@
+//! From a path to a checked model: reads, preprocesses, chooses the dialect, parses, checks.
+
+use std::path::{Path, PathBuf};
+
+use crate::corba;
+use crate::cursor::Cursor;
+use crate::dce;
+use crate::emit;
+use crate::kernel::KernelPart;
+use crate::layout::{self, InterfaceLayout};
+use crate::lex::{Kind, Token};
+use crate::model::Model;
+use crate::pp;
+use crate::session::{Dialect, Options, Session};
+
+/// A file that cannot be used at all, for reasons outside of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable(pub String);
+
+/// A run's result.
+#[derive(Debug)]
+pub struct Compiled {
+    /// Messages, files, names.
+    pub session: Session,
+    /// The dialect that was chosen.
+    pub dialect: Dialect,
+    /// What the file declares; trustworthy when [`Compiled::accepted`].
+    pub model: Model,
+}
+
+impl Compiled {
+    /// Whether the input has no errors.
+    pub fn accepted(&self) -> bool {
+        self.session.diags.errors() == 0
+    }
+
+    /// The layout of every message; what cannot be carried becomes an error.
+    pub fn layout(&mut self, kernel: &dyn KernelPart) -> Vec<InterfaceLayout> {
+        match layout::layout(&self.model, kernel) {
+            Ok(layouts) => layouts,
+            Err(refused) => {
+                refused.into_iter().for_each(|d| self.session.diags.push(d));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The Rust text for a layout over `linux`; what Rust cannot hold becomes an error.
+    pub fn rust(&mut self, layouts: &[InterfaceLayout]) -> String {
+        emit::rust::emit(&self.model, layouts).unwrap_or_else(|refused| {
+            refused.into_iter().for_each(|d| self.session.diags.push(d));
+            String::new()
+        })
+    }
+
+    /// All messages as text.
+    pub fn messages(&self) -> String {
+        crate::diag::render(&self.session.diags, &self.session.map)
+    }
+
+    /// Files that were read, for depfiles.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let real = self.session.map.files().iter().filter(|f| !f.path.to_string_lossy().starts_with('<'));
+        real.map(|f| f.path.clone()).collect()
+    }
+}
+
+/// Compiles a file on disk.
+pub fn compile(path: &Path, options: Options) -> Result<Compiled, Unusable> {
+    let mut session = Session::new(options);
+    let file = session
+        .load(path, None)
+        .map_err(|why| Unusable(format!("cannot read `{}`: {why}", path.display())))?;
+    Ok(compile_loaded(session, file))
+}
+
+/// Compiles text, under a path that need not exist.
+pub fn compile_text(path: &Path, text: &[u8], options: Options) -> Compiled {
+    let mut session = Session::new(options);
+    match session.load_bytes(path, text, None) {
+        Ok(file) => compile_loaded(session, file),
+        Err(why) => {
+            let span = crate::source::Span::default();
+            session.diags.fatal(crate::diag::Diagnostic::error(crate::codes::Code::Limit, span, why));
+            Compiled { session, dialect: Dialect::Corba, model: Model::default() }
+        }
+    }
+}
+
+/// Compiles a file that a session has loaded.
+pub fn compile_loaded(mut session: Session, file: usize) -> Compiled {
+    let source = pp::preprocess(&mut session, file);
+    let path = session.map.file(file).path.clone();
+    let dialect = match session.options.dialect {
+        Some(dialect) => dialect,
+        None => guess_dialect(&session, &path, &source.tokens),
+    };
+    let model = if session.diags.stop() {
+        Model::default()
+    } else {
+        match dialect {
+            Dialect::Corba => {
+                let mut cursor = Cursor::new(&mut session, source.tokens).with_escapes();
+                let decls = corba::parse::parse(&mut cursor);
+                let poisoned = std::mem::take(&mut cursor.poisoned);
+                corba::check::check(&mut session, &decls, &source.pragmas, poisoned, file)
+            }
+            Dialect::Dce => dce::compile(&mut session, source),
+        }
+    };
+    Compiled { session, dialect, model }
+}
+
+/// Which dialect a file is written in. Brackets before a declaration, `import "…"`, `cpp_quote` and pointers are DCE's;
+/// `module`, `::`, `@`, `sequence<` and the like are CORBA's. A file that shows neither is CORBA's, unless an
+/// attribute file lies beside it.
+fn guess_dialect(session: &Session, path: &Path, tokens: &[Token]) -> Dialect {
+    if session.options.acf.is_some() {
+        return Dialect::Dce;
+    }
+    let text = |i: usize| tokens.get(i).map_or("", |t| session.names.text(t.text));
+    let kind = |i: usize| tokens.get(i).map_or(Kind::Eof, |t| t.kind);
+    for i in 0..tokens.len().min(200_000) {
+        let before = if i == 0 { ";" } else { text(i - 1) };
+        let dce = match text(i) {
+            "[" if kind(i) == Kind::Punct => {
+                matches!(before, ";" | "{" | "}" | "(" | "," | "typedef" | ")" | ":")
+            }
+            "cpp_quote" | "midl_pragma" | "coclass" | "dispinterface" | "importlib" | "pyhelper" => {
+                text(i + 1) == "(" || kind(i + 1) == Kind::Ident
+            }
+            "import" => kind(i + 1) == Kind::Str && matches!(text(i + 2), ";" | ","),
+            "*" => {
+                kind(i) == Kind::Punct
+                    && matches!(kind(i + 1), Kind::Ident)
+                    && matches!(text(i + 2), ";" | "," | ")" | "[")
+            }
+            "handle_t" | "error_status_t" | "hyper" | "small" | "HRESULT" | "unsigned8" | "unsigned16"
+            | "unsigned32" | "signed32" | "__int64" | "DWORD" => kind(i + 1) == Kind::Ident,
+            "struct" | "union" | "enum" => {
+                text(i + 1) == "{"
+                    || (before == "typedef" && kind(i + 1) == Kind::Ident && kind(i + 2) == Kind::Ident)
+            }
+            "unsigned" => matches!(text(i + 1), "char" | "int" | "hyper" | "small"),
+            // DCE's interfaces end without a semicolon.
+            "}" => kind(i) == Kind::Punct && kind(i + 1) == Kind::Eof,
+            _ => false,
+        };
+        if dce && kind(i) != Kind::Str {
+            return Dialect::Dce;
+        }
+        let corba = match text(i) {
+            "module" | "valuetype" | "attribute" | "exception" | "oneway" | "native" | "valuebase"
+            | "component" => kind(i) == Kind::Ident && kind(i + 1) == Kind::Ident,
+            "readonly" => text(i + 1) == "attribute",
+            "sequence" => text(i + 1) == "<",
+            "::" => true,
+            "@" => kind(i + 1) == Kind::Ident,
+            "in" | "out" | "inout" => matches!(before, "(" | ",") && (kind(i + 1) == Kind::Ident),
+            "raises" => text(i + 1) == "(",
+            "octet" | "any" => kind(i + 1) == Kind::Ident,
+            _ => false,
+        };
+        if corba && matches!(kind(i), Kind::Ident | Kind::Punct) {
+            return Dialect::Corba;
+        }
+    }
+    if session.exists(&path.with_extension("acf")) { Dialect::Dce } else { Dialect::Corba }
+}

@@ -1,0 +1,3 @@
+//! Emitters: a model and its layout to the tree of a target language, and that to text. They decide nothing.
+
+pub mod rust;

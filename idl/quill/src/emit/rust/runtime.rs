@@ -1,0 +1,302 @@
+/// What all stubs of this file share: messages, their values, and the way over a Unix-domain socket.
+pub mod rt {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    /// The largest body of a message.
+    pub const BODY_BYTES_MAX: usize = 16 << 20;
+    /// Values within values, at most: a hostile message cannot nest deeper.
+    const DEPTH_MAX: usize = 64;
+    /// Labels of replies from here on are errors of the transport.
+    const LABEL_ERROR: u32 = 0xffff_0000;
+    /// The request was no valid message of its method.
+    pub const MALFORMED: u32 = LABEL_ERROR;
+    /// There is no such method.
+    pub const NO_METHOD: u32 = LABEL_ERROR + 1;
+
+    /// Why a call failed, other than by an exception of the server.
+    #[derive(Debug)]
+    pub enum Failure {
+        /// The connection did.
+        Io(std::io::Error),
+        /// The reply is no valid message.
+        Malformed,
+        /// The server refused the request: [`MALFORMED`], [`NO_METHOD`], or an error of its own.
+        Refused(u32),
+        /// An argument is too long for its type or for a message.
+        TooLong,
+    }
+
+    impl From<Malformed> for Failure {
+        fn from(_: Malformed) -> Failure {
+            Failure::Malformed
+        }
+    }
+
+    impl std::fmt::Display for Failure {
+        fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+            match self {
+                Failure::Io(error) => write!(f, "the connection failed: {error}"),
+                Failure::Malformed => f.write_str("the reply is malformed"),
+                Failure::Refused(label) => write!(f, "the server refused the request ({label:#x})"),
+                Failure::TooLong => f.write_str("an argument is too long"),
+            }
+        }
+    }
+
+    impl std::error::Error for Failure {}
+
+    /// The bytes are no value of the type that is expected.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Malformed;
+
+    /// A body that is being written.
+    #[derive(Debug, Default)]
+    pub struct Out {
+        bytes: Vec<u8>,
+    }
+
+    impl Out {
+        /// Pads to a multiple of `align`.
+        pub fn align(&mut self, align: usize) {
+            self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+        }
+
+        /// Pads to where the layout puts the next value.
+        pub fn at(&mut self, offset: usize) {
+            assert!(self.bytes.len() <= offset, "the layout goes forward");
+            self.bytes.resize(offset, 0);
+        }
+
+        /// The finished body.
+        pub fn finish(self) -> Result<Vec<u8>, Failure> {
+            if self.bytes.len() > BODY_BYTES_MAX { Err(Failure::TooLong) } else { Ok(self.bytes) }
+        }
+    }
+
+    /// A body that is being read. Every step checks that the bytes are there.
+    #[derive(Debug)]
+    pub struct In<'a> {
+        bytes: &'a [u8],
+        at: usize,
+        depth: usize,
+    }
+
+    impl<'a> In<'a> {
+        /// Starts at the front.
+        pub fn new(bytes: &'a [u8]) -> In<'a> {
+            In { bytes, at: 0, depth: 0 }
+        }
+
+        fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+            let end = self.at.checked_add(count).ok_or(Malformed)?;
+            let bytes = self.bytes.get(self.at..end).ok_or(Malformed)?;
+            self.at = end;
+            Ok(bytes)
+        }
+
+        /// Skips to a multiple of `align`.
+        pub fn align(&mut self, align: usize) -> Result<(), Malformed> {
+            self.take(self.at.next_multiple_of(align) - self.at).map(drop)
+        }
+
+        /// Skips to where the layout puts the next value.
+        pub fn at(&mut self, offset: usize) -> Result<(), Malformed> {
+            self.take(offset.checked_sub(self.at).ok_or(Malformed)?).map(drop)
+        }
+
+        /// Whether `count` elements of `size` bytes can be there at all; asked before anything is allocated.
+        pub fn has(&self, count: usize, size: usize) -> Result<usize, Malformed> {
+            let left = self.bytes.len() - self.at;
+            if count.checked_mul(size).is_some_and(|n| n <= left) { Ok(count) } else { Err(Malformed) }
+        }
+
+        /// Elements whose number is known.
+        pub fn elements<T: Wire>(&mut self, count: usize) -> Result<Vec<T>, Malformed> {
+            let mut list = Vec::with_capacity(self.has(count, 1)?);
+            for _ in 0..count {
+                list.push(T::get(self)?);
+            }
+            Ok(list)
+        }
+
+        /// Text of so many bytes.
+        pub fn text(&mut self, bytes: usize) -> Result<String, Malformed> {
+            String::from_utf8(self.take(bytes)?.to_vec()).map_err(|_| Malformed)
+        }
+
+        /// The end: nothing may be left.
+        pub fn finish(self) -> Result<(), Malformed> {
+            if self.at == self.bytes.len() { Ok(()) } else { Err(Malformed) }
+        }
+
+        /// Reads one level deeper.
+        pub fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Malformed>) -> Result<T, Malformed> {
+            if self.depth == DEPTH_MAX {
+                return Err(Malformed);
+            }
+            self.depth += 1;
+            let value = read(self);
+            self.depth -= 1;
+            value
+        }
+    }
+
+    /// A type whose values travel in messages.
+    pub trait Wire: Sized {
+        /// Writes a value.
+        fn put(&self, out: &mut Out);
+        /// Reads and checks a value.
+        fn get(from: &mut In) -> Result<Self, Malformed>;
+    }
+
+    macro_rules! number {
+        ($($ty:ty)*) => {$(
+            impl Wire for $ty {
+                fn put(&self, out: &mut Out) {
+                    out.align(size_of::<$ty>());
+                    out.bytes.extend_from_slice(&self.to_le_bytes());
+                }
+                fn get(from: &mut In) -> Result<$ty, Malformed> {
+                    from.align(size_of::<$ty>())?;
+                    let bytes = from.take(size_of::<$ty>())?;
+                    Ok(<$ty>::from_le_bytes(bytes.try_into().map_err(|_| Malformed)?))
+                }
+            }
+        )*};
+    }
+
+    number!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
+
+    impl Wire for bool {
+        fn put(&self, out: &mut Out) {
+            u8::from(*self).put(out);
+        }
+        fn get(from: &mut In) -> Result<bool, Malformed> {
+            match u8::get(from)? {
+                0 => Ok(false),
+                1 => Ok(true),
+                _ => Err(Malformed),
+            }
+        }
+    }
+
+    impl Wire for char {
+        fn put(&self, out: &mut Out) {
+            u32::from(*self).put(out);
+        }
+        fn get(from: &mut In) -> Result<char, Malformed> {
+            char::from_u32(u32::get(from)?).ok_or(Malformed)
+        }
+    }
+
+    impl Wire for String {
+        fn put(&self, out: &mut Out) {
+            put_count(self.len(), out);
+            put_text(self, out);
+        }
+        fn get(from: &mut In) -> Result<String, Malformed> {
+            let count = u32::get(from)? as usize;
+            from.text(count)
+        }
+    }
+
+    impl<T: Wire> Wire for Vec<T> {
+        fn put(&self, out: &mut Out) {
+            put_count(self.len(), out);
+            put_elements(self, out);
+        }
+        fn get(from: &mut In) -> Result<Vec<T>, Malformed> {
+            let count = u32::get(from)? as usize;
+            from.nested(|from| from.elements(count))
+        }
+    }
+
+    impl<T: Wire, const N: usize> Wire for [T; N] {
+        fn put(&self, out: &mut Out) {
+            put_elements(self, out);
+        }
+        fn get(from: &mut In) -> Result<[T; N], Malformed> {
+            let list = from.nested(|from| from.elements(N))?;
+            list.try_into().map_err(|_| Malformed)
+        }
+    }
+
+    /// Writes a count. One that does not fit makes the message too long anyway, which `finish` reports.
+    pub fn put_count(count: usize, out: &mut Out) {
+        u32::try_from(count).unwrap_or(u32::MAX).put(out);
+    }
+
+    /// Writes elements without their number.
+    pub fn put_elements<T: Wire>(list: &[T], out: &mut Out) {
+        list.iter().for_each(|v| v.put(out));
+    }
+
+    /// Writes text without its length.
+    pub fn put_text(text: &str, out: &mut Out) {
+        out.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// A way to a server.
+    pub trait Transport {
+        /// Sends a request and waits for the reply: its label and body.
+        fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), Failure>;
+        /// Sends a request to which nothing comes back.
+        fn send(&mut self, label: u32, body: &[u8]) -> Result<(), Failure>;
+    }
+
+    impl Transport for UnixStream {
+        fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), Failure> {
+            self.send(label, body)?;
+            read_message(self)?.ok_or(Failure::Io(std::io::ErrorKind::UnexpectedEof.into()))
+        }
+        fn send(&mut self, label: u32, body: &[u8]) -> Result<(), Failure> {
+            write_message(self, label, body).map_err(Failure::Io)
+        }
+    }
+
+    /// Writes a message: label, length, body.
+    pub fn write_message(stream: &mut impl Write, label: u32, body: &[u8]) -> std::io::Result<()> {
+        let mut message = Vec::with_capacity(8 + body.len());
+        message.extend_from_slice(&label.to_le_bytes());
+        message.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        message.extend_from_slice(body);
+        stream.write_all(&message)
+    }
+
+    /// Reads a message; `None` when the other side has closed the connection between two.
+    pub fn read_message(stream: &mut impl Read) -> Result<Option<(u32, Vec<u8>)>, Failure> {
+        let mut header = [0; 8];
+        let mut filled = 0;
+        while filled < header.len() {
+            match stream.read(&mut header[filled..]) {
+                Ok(0) if filled == 0 => return Ok(None),
+                Ok(0) => return Err(Failure::Malformed),
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Failure::Io(error)),
+            }
+        }
+        let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let length = word(4) as usize;
+        if length > BODY_BYTES_MAX {
+            return Err(Failure::Malformed);
+        }
+        let mut body = Vec::new();
+        stream.take(length as u64).read_to_end(&mut body).map_err(Failure::Io)?;
+        if body.len() == length { Ok(Some((word(0), body))) } else { Err(Failure::Malformed) }
+    }
+
+    /// Serves one connection until the client closes it. `dispatch` is that of an interface's module.
+    pub fn serve(
+        stream: &mut (impl Read + Write),
+        mut dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)>,
+    ) -> Result<(), Failure> {
+        while let Some((label, body)) = read_message(stream)? {
+            if let Some((label, body)) = dispatch(label, &body) {
+                write_message(stream, label, &body).map_err(Failure::Io)?;
+            }
+        }
+        Ok(())
+    }
+}

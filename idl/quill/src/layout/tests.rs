@@ -1,0 +1,122 @@
+use std::path::Path;
+
+use super::*;
+use crate::driver::compile_text;
+use crate::kernel::{self, Linux, TernIpc};
+use crate::session::Options;
+
+fn lay_out(text: &str, kernel: &dyn KernelPart) -> (Model, Result<Vec<InterfaceLayout>, Vec<Diagnostic>>) {
+    let out = compile_text(Path::new("t.idl"), text.as_bytes(), Options::default());
+    assert!(out.accepted(), "{}", out.messages());
+    let layouts = layout(&out.model, kernel);
+    (out.model, layouts)
+}
+
+fn check(source: &str, kernel: &dyn KernelPart, expected: &str) {
+    let (model, layouts) = lay_out(source, kernel);
+    let found = text(&model, &layouts.unwrap(), kernel);
+    let trim =
+        |t: &str| t.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
+    assert_eq!(trim(&found), trim(expected), "{found}");
+}
+
+#[test]
+fn small_values_share_registers() {
+    check(
+        "interface I { short f(in char a, in long b, in short c, in long long d); };",
+        &TernIpc,
+        "interface I over tern-ipc (label in the upper half of rax)
+           f (label 0)
+             request
+               w0[0..8] d long long
+               w1[0..4] b long
+               w1[4..6] c short
+               w1[6..7] a char
+             reply
+               w0[0..2] _result short",
+    );
+}
+
+#[test]
+fn inout_values_stay_put() {
+    let (_, layouts) = lay_out(
+        "struct P { long x; long long y; }; interface I { long long f(in long long a, inout P pair, inout short z, out double d); };",
+        &TernIpc,
+    );
+    let method = &layouts.unwrap()[0].methods[0];
+    let places = |m: &Message| -> Vec<(Vec<String>, Place)> {
+        let stay = m.slots.iter().filter(|s| ["pair", "z"].contains(&s.path[0].as_str()));
+        stay.map(|s| (s.path.clone(), s.place)).collect()
+    };
+    assert_eq!(places(&method.request), places(&method.reply));
+    assert_eq!(places(&method.request).len(), 3);
+}
+
+#[test]
+fn variable_data_follows_the_fixed_part() {
+    check(
+        "struct S { boolean b; string name; sequence<long, 5> list; };
+         union U switch (long) { case 1: string s; };
+         exception E { long why; };
+         interface I { oneway void f(in S it, in octet o); void g(in U which, out string<8> t) raises (E); };",
+        &Linux,
+        "interface I over linux (label in the header)
+           f (label 0), oneway
+             request
+               0..4 it.name count of string
+               4..8 it.list count of sequence<long, 5>
+               8..9 it.b boolean
+               9..10 o octet
+               then it.name block of 1-byte elements
+               then it.list block of 4-byte elements, at most 5
+           g (label 1)
+             request
+               then which stream
+             reply
+               0..4 t count of string<8>
+               then t block of 1-byte elements, at most 8
+             exception E (label 1)
+               0..4 why long",
+    );
+}
+
+#[test]
+fn what_cannot_be_carried_is_refused_by_name() {
+    let refused = |source: &str, kernel: &dyn KernelPart| {
+        let (_, layouts) = lay_out(source, kernel);
+        layouts.unwrap_err().into_iter().map(|d| d.message).collect::<Vec<_>>().join("\n")
+    };
+    assert!(
+        refused("interface I { void f(in any a); };", &Linux)
+            .contains("`f` cannot be translated: the type `any`")
+    );
+    assert!(refused("interface I { void f(in I other); };", &Linux).contains("(`I`) cannot be sent"));
+    assert!(
+        refused("interface I { void f(in string s); };", &TernIpc).contains("`tern-ipc` is 11 registers")
+    );
+    let deep = "valuetype V { public long a; }; struct S { sequence<V> v; }; interface I { S f(); };";
+    assert!(refused(deep, &Linux).contains("the value type `V`"));
+}
+
+#[test]
+fn no_two_leaves_overlap() {
+    let source = "struct A { octet p; double q; short r[3]; }; struct B { A first; char x; A second; }; enum E { X, Y };
+        interface I { B f(in B m, inout A n, in E o, in octet t); };";
+    for kernel in kernel::ALL {
+        let (_, layouts) = lay_out(source, kernel);
+        // All of it does not fit into registers alone.
+        let Ok(layouts) = layouts else { continue };
+        for message in [&layouts[0].methods[0].request, &layouts[0].methods[0].reply] {
+            let mut taken: Vec<(u64, u64)> = Vec::new();
+            for slot in &message.slots {
+                let from = match slot.place {
+                    Place::Register(word, byte) => u64::from(word) * 8 + u64::from(byte),
+                    Place::Memory(at) => 1_000_000 + at,
+                };
+                assert_eq!(from % slot.fixed.align, 0);
+                assert!(taken.iter().all(|&(a, b)| b <= from || from + slot.fixed.size <= a));
+                taken.push((from, from + slot.fixed.size));
+            }
+        }
+    }
+}

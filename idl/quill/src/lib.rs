@@ -1,0 +1,35 @@
+//! **quill**, an optimising IDL compiler.
+//!
+//! In reading order, which is also the order in which a file passes through:
+//!
+//! 1. [`source`], [`diag`], [`codes`], [`limits`]: places, messages, and what a run may use up.
+//! 2. [`lex`], [`pp`]: bytes to tokens, macros and includes.
+//! 3. [`cursor`], [`expr`]: what the parsers share.
+//! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL, with attribute files.
+//! 5. [`model`]: what both produce.
+//! 6. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
+//! 7. [`emit`]: what a target language makes of it.
+//!
+//! [`driver::compile`] does all of it. Nothing here panics on any input, recurses without a limit, or needs unsafe code.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod codes;
+pub mod corba;
+pub mod cursor;
+pub mod dce;
+pub mod diag;
+pub mod driver;
+pub mod emit;
+pub mod expr;
+pub mod intern;
+pub mod kernel;
+pub mod layout;
+pub mod lex;
+pub mod limits;
+pub mod model;
+mod number;
+pub mod pp;
+pub mod session;
+pub mod source;

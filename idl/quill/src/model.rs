@@ -1,0 +1,350 @@
+//! The checked model: what both front ends produce and everything behind them reads.
+//!
+//! Types live in one list and refer to one another by [`TypeId`], so that recursion needs no pointers. Nothing in a
+//! model is wrong: names are resolved, constants have values in range. What a dialect can say but no kernel part
+//! carries (value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::source::Span;
+
+/// A type's place in the model; see [`Model::ty`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub u32);
+
+/// An interface's place in [`Model::interfaces`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InterfaceId(pub u32);
+
+/// An exception's place in [`Model::exceptions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExceptionId(pub u32);
+
+/// A value of a constant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number; the widest type has 64 bits, so this never overflows.
+    Int(i128),
+    /// A floating-point number.
+    Float(f64),
+    /// A fixed-point number: `value / 10^scale`.
+    Fixed(i128, u32),
+    /// A truth value.
+    Bool(bool),
+    /// A character.
+    Char(u32),
+    /// A wide character.
+    WideChar(u32),
+    /// A string.
+    Str(Rc<[u32]>),
+    /// A wide string.
+    WideStr(Rc<[u32]>),
+    /// A name of an enum: its type, and its number.
+    Enum(TypeId, i128),
+    /// An error was reported.
+    Error,
+}
+
+/// A field of a struct, exception or message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: TypeId,
+}
+
+/// A branch of a union.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Branch {
+    /// Values of the discriminator; an empty list with `is_default` is a pure default.
+    pub labels: Vec<i128>,
+    /// It takes every other value.
+    pub is_default: bool,
+    /// Its field.
+    pub field: Field,
+}
+
+/// What a pointer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointer {
+    /// Never null, never shared: passing by reference.
+    Ref,
+    /// Perhaps null.
+    Unique,
+    /// Perhaps null, perhaps equal to another one.
+    Full,
+}
+
+/// A type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// An error was reported.
+    Error,
+    /// No value.
+    Void,
+    /// A truth value.
+    Bool,
+    /// A byte without meaning.
+    Octet,
+    /// A character of 8 bits.
+    Char,
+    /// A wide character.
+    WideChar,
+    /// A whole number.
+    Int {
+        /// 8, 16, 32 or 64.
+        bits: u8,
+        /// Has negative values.
+        signed: bool,
+    },
+    /// A floating-point number of 32, 64 or 128 bits.
+    Float(u8),
+    /// Decimal digits and how many of them stand behind the point.
+    Fixed(u32, u32),
+    /// Characters, at most `bound` of them.
+    Str {
+        /// 16-bit or wider characters.
+        wide: bool,
+        /// The largest length.
+        bound: Option<u64>,
+    },
+    /// A counted list.
+    Sequence(TypeId, Option<u64>),
+    /// As many as the dimensions say.
+    Array(TypeId, Vec<u64>),
+    /// A struct: its name, its fields with those of its base first.
+    Struct(String, Vec<Field>),
+    /// A union.
+    Union {
+        /// Its name.
+        name: String,
+        /// The type of its discriminator.
+        switch: TypeId,
+        /// Its branches.
+        branches: Vec<Branch>,
+    },
+    /// An enum: its name, its members and their numbers.
+    Enum(String, Vec<(String, i128)>),
+    /// A bitmask: its name, how many bits, its members and their positions.
+    Bitmask(String, u8, Vec<(String, i128)>),
+    /// Another name for a type.
+    Alias(String, TypeId),
+    /// A pointer.
+    Pointer(Pointer, TypeId),
+    /// An array whose size an attribute gives.
+    Open(TypeId),
+    /// A reference to an object with this interface, or with any.
+    Object(Option<InterfaceId>),
+    /// Declared, and perhaps defined later.
+    Forward(String),
+    /// Understood, but nothing that stubs can carry: what it is, and its name.
+    Foreign(&'static str, String),
+}
+
+/// Which way a parameter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the server.
+    In,
+    /// From the server.
+    Out,
+    /// Both ways.
+    InOut,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: TypeId,
+    /// Its direction.
+    pub direction: Direction,
+}
+
+/// An operation; attributes are one or two of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// Its name.
+    pub name: String,
+    /// Nothing comes back.
+    pub oneway: bool,
+    /// Its result.
+    pub result: TypeId,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// What it may raise.
+    pub raises: Vec<ExceptionId>,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interface {
+    /// Its name with the modules around it.
+    pub name: String,
+    /// What it inherits directly.
+    pub bases: Vec<InterfaceId>,
+    /// Its own operations, without those of its bases.
+    pub operations: Vec<Operation>,
+    /// It never leaves its process.
+    pub local: bool,
+    /// It is abstract.
+    pub is_abstract: bool,
+    /// It has a body.
+    pub defined: bool,
+    /// It came from an included or imported file.
+    pub imported: bool,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// An exception.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exception {
+    /// Its name with the modules around it.
+    pub name: String,
+    /// Its fields.
+    pub fields: Vec<Field>,
+}
+
+/// A constant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Const {
+    /// Its name with the modules around it.
+    pub name: String,
+    /// Its type.
+    pub ty: TypeId,
+    /// Its value.
+    pub value: Value,
+    /// It came from an included or imported file.
+    pub imported: bool,
+}
+
+/// Everything a file declares, checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    types: Vec<Type>,
+    /// Each type with its aliases looked through.
+    canonical: Vec<TypeId>,
+    /// Types that have a name, in the order of their declaration, and whether each came from another file.
+    pub named: Vec<(TypeId, bool)>,
+    /// The constants.
+    pub consts: Vec<Const>,
+    /// The exceptions.
+    pub exceptions: Vec<Exception>,
+    /// The interfaces.
+    pub interfaces: Vec<Interface>,
+}
+
+impl Model {
+    /// Adds a type.
+    pub fn add(&mut self, ty: Type) -> TypeId {
+        let id = TypeId(self.types.len() as u32);
+        let canonical = if let Type::Alias(_, to) = &ty { self.canonical[to.0 as usize] } else { id };
+        self.types.push(ty);
+        self.canonical.push(canonical);
+        id
+    }
+
+    /// Completes a type that was declared before; `ty` is no alias.
+    pub fn define(&mut self, id: TypeId, ty: Type) {
+        debug_assert!(!matches!(ty, Type::Alias(..)));
+        self.types[id.0 as usize] = ty;
+    }
+
+    /// A type.
+    pub fn ty(&self, id: TypeId) -> &Type {
+        &self.types[id.0 as usize]
+    }
+
+    /// How many types there are.
+    pub fn types_len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// A type with its aliases looked through.
+    pub fn resolved(&self, id: TypeId) -> TypeId {
+        self.canonical[id.0 as usize]
+    }
+
+    /// How a type is called in a message.
+    pub fn show(&self, id: TypeId) -> String {
+        Show(self, id, 0).to_string()
+    }
+
+    /// All operations of an interface in a fixed order: those of its bases (each once, depth first), then its own.
+    pub fn operations(&self, id: InterfaceId) -> Vec<&Operation> {
+        let mut order = Vec::new();
+        let mut seen = vec![false; self.interfaces.len()];
+        let mut stack = vec![(id, false)];
+        while let Some((id, expanded)) = stack.pop() {
+            let index = id.0 as usize;
+            if expanded {
+                order.push(id);
+                continue;
+            }
+            if std::mem::replace(&mut seen[index], true) {
+                continue;
+            }
+            stack.push((id, true));
+            stack.extend(self.interfaces[index].bases.iter().rev().map(|&b| (b, false)));
+        }
+        order.iter().flat_map(|id| &self.interfaces[id.0 as usize].operations).collect()
+    }
+}
+
+struct Show<'a>(&'a Model, TypeId, usize);
+
+impl fmt::Display for Show<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Show(model, id, depth) = *self;
+        if depth > 8 {
+            return f.write_str("…");
+        }
+        let bound = |b: &Option<u64>| b.map_or(String::new(), |b| format!(", {b}"));
+        match model.ty(id) {
+            Type::Error => f.write_str("?"),
+            Type::Void => f.write_str("void"),
+            Type::Bool => f.write_str("boolean"),
+            Type::Octet => f.write_str("octet"),
+            Type::Char => f.write_str("char"),
+            Type::WideChar => f.write_str("wchar"),
+            Type::Int { bits, signed } => {
+                let name = match bits {
+                    8 => return write!(f, "{}int8", if *signed { "" } else { "u" }),
+                    16 => "short",
+                    32 => "long",
+                    _ => "long long",
+                };
+                write!(f, "{}{name}", if *signed { "" } else { "unsigned " })
+            }
+            Type::Float(32) => f.write_str("float"),
+            Type::Float(64) => f.write_str("double"),
+            Type::Float(_) => f.write_str("long double"),
+            Type::Fixed(digits, scale) => write!(f, "fixed<{digits}, {scale}>"),
+            Type::Str { wide, bound } => {
+                f.write_str(if *wide { "wstring" } else { "string" })?;
+                bound.map_or(Ok(()), |b| write!(f, "<{b}>"))
+            }
+            Type::Sequence(of, b) => write!(f, "sequence<{}{}>", Show(model, *of, depth + 1), bound(b)),
+            Type::Array(of, dims) => {
+                write!(f, "{}", Show(model, *of, depth + 1))?;
+                dims.iter().try_for_each(|d| write!(f, "[{d}]"))
+            }
+            Type::Struct(name, _) | Type::Enum(name, _) | Type::Bitmask(name, ..) | Type::Alias(name, _) => {
+                f.write_str(name)
+            }
+            Type::Union { name, .. } | Type::Forward(name) => f.write_str(name),
+            Type::Pointer(_, to) => write!(f, "{} *", Show(model, *to, depth + 1)),
+            Type::Open(of) => write!(f, "{}[]", Show(model, *of, depth + 1)),
+            Type::Object(None) => f.write_str("Object"),
+            Type::Object(Some(id)) => f.write_str(&model.interfaces[id.0 as usize].name),
+            Type::Foreign(what, name) => write!(f, "{what} {name}"),
+        }
+    }
+}
