@@ -96,19 +96,18 @@ fn map_memory(k: &Kernel, task: TaskRef, memory: &Regions) {
         let mut size = largest;
         let uniform = loop {
             match uniform_kind(memory, Range { start: at, len: size }) {
-                Some(kind) => break kind,
-                None => size = if size == GIB { MIB2 } else { PAGE_SIZE },
+                Some(kind) if at % size == 0 => break kind,
+                _ => size = if size == GIB { MIB2 } else { PAGE_SIZE },
             }
         };
-        let use_size = if at % size == 0 && at + size <= end { size } else { PAGE_SIZE };
         let caching = match uniform {
             0 => Some(false),
             kind => cached(kind),
         };
         if let Some(is_memory) = caching {
-            map_range(k, task, at, use_size, !is_memory);
+            map_range(k, task, at, size, !is_memory);
         }
-        at += use_size;
+        at += size;
     }
 }
 
