@@ -60,8 +60,9 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
         return Next::Any;
     }
     k.wheel.remove(partner);
+    let was_open = partner.wait() == Wait::Open;
     deliver(partner, current);
-    match hand_over(k, current, partner, true, false) {
+    match hand_over(k, current, partner, true, was_open) {
         Some(partner) => Next::To(partner),
         None => Next::Any,
     }
@@ -159,13 +160,15 @@ pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
     };
     thread.exception.set(vector::UNRESOLVED_FAULT);
     thread.errand.set(Errand::Exception);
-    if !accepts(handler, thread) {
+    if !accepts(handler, thread) || handler.wait() == Wait::Answer(thread.uid()) {
         k.wheel.remove(thread);
         return enqueue_sender(thread, handler);
     }
     k.wheel.remove(handler);
+    let was_open = handler.wait() == Wait::Open;
     deliver(handler, thread);
-    super::lend(k, thread, handler);
+    k.shuttle_of(thread);
+    super::lend_to_waiting(k, thread, handler, was_open);
     k.wake(handler);
 }
 

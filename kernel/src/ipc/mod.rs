@@ -244,7 +244,7 @@ fn hand_over(
     let runnable = Some(receiver).filter(|receiver| receiver.special.get() & special::STOPPED == 0);
     let mine = sender.hot.shuttle.get();
     if is_call {
-        lend_current(sender, receiver);
+        lend_to_waiting(k, sender, receiver, was_open);
         return runnable;
     }
     if was_open {
@@ -394,18 +394,19 @@ fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
 /// A call that was queued lends its shuttle when the called thread takes it.
 fn lend(k: &Kernel, caller: ThreadRef, thread: ThreadRef) {
     k.shuttle_of(caller);
-    lend_current(caller, thread);
+    thread.hot.shuttle.set(caller.hot.shuttle.get());
 }
 
-/// The same for a caller whose reference is not stale. A call back to whom the shuttle belongs brings it home: then the
-/// caller has lent nothing, and the answer gives it nothing.
+/// The same for a caller whose reference is not stale and a thread that waited, openly or not. A call back to the one
+/// whose call is being served gives the shuttle back, as an answer would: otherwise both would count on it, one as
+/// the caller and the other as the called, whichever is answered first. The caller then has lent nothing.
 #[inline]
-fn lend_current(caller: ThreadRef, thread: ThreadRef) {
+fn lend_to_waiting(k: &Kernel, caller: ThreadRef, thread: ThreadRef, was_open: bool) {
     let shuttle = caller.hot.shuttle.get();
-    thread.hot.shuttle.set(shuttle);
-    if shuttle == thread.home_ref() {
+    if !was_open && gives_back(k, shuttle, thread) {
         caller.hot.shuttle.set(caller.home_ref());
     }
+    thread.hot.shuttle.set(shuttle);
 }
 
 fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
