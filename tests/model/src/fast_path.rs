@@ -206,7 +206,12 @@ impl Machine {
             let meaningful = thread != current && (wait == Wait::No || matches!(wait, Wait::Answer(_)));
             if meaningful && thread.state.get() != State::Inactive {
                 all.extend(thread.frame.w.iter().map(|word| word.get()));
-                all.extend([thread.frame.rdx.get(), thread.frame.rax.get(), thread.user_ip(), thread.user_sp()]);
+                all.extend([
+                    thread.frame.rdx.get(),
+                    thread.frame.rax.get(),
+                    thread.user_ip(),
+                    thread.user_sp(),
+                ]);
             } else if thread != current && wait != Wait::No {
                 all.extend([thread.user_ip(), thread.user_sp()]);
             }

@@ -19,23 +19,75 @@ const BASE: u64 = 0x4000_0000;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Call { dest: u64 },
-    ReplyWait { dest: u64, label: u32 },
+    Call {
+        dest: u64,
+    },
+    ReplyWait {
+        dest: u64,
+        label: u32,
+    },
     /// Reply to whom the last message was from, if registers still say so.
-    Answer { label: u32, item: u64 },
-    Ipc { dest: u64, from: u64, timeouts: u64, window: u64, item: Option<(u64, u64)> },
-    Flush { page: u64, own: bool },
-    Thread { operation: u32, target: u64, rsi: u64, rdx: u64, r10: u64 },
-    Spawn { task: u64, priority: u64, pager: u64 },
-    Task { operation: u32, target: u64, rsi: u64 },
-    NewTask { quota: u64, priority: u64 },
-    Switch { to: u64 },
-    Garbage { rax: u64, rdx: u64, words: u64 },
-    Fault { address: u64, rights: u8 },
-    Exception { vector: u64 },
-    Touch { address: u64, write: bool },
-    Interrupt { line: u8 },
-    Advance { us: u64 },
+    Answer {
+        label: u32,
+        item: u64,
+    },
+    Ipc {
+        dest: u64,
+        from: u64,
+        timeouts: u64,
+        window: u64,
+        item: Option<(u64, u64)>,
+    },
+    Flush {
+        page: u64,
+        own: bool,
+    },
+    Thread {
+        operation: u32,
+        target: u64,
+        rsi: u64,
+        rdx: u64,
+        r10: u64,
+    },
+    Spawn {
+        task: u64,
+        priority: u64,
+        pager: u64,
+    },
+    Task {
+        operation: u32,
+        target: u64,
+        rsi: u64,
+    },
+    NewTask {
+        quota: u64,
+        priority: u64,
+    },
+    Switch {
+        to: u64,
+    },
+    Garbage {
+        rax: u64,
+        rdx: u64,
+        words: u64,
+    },
+    Fault {
+        address: u64,
+        rights: u8,
+    },
+    Exception {
+        vector: u64,
+    },
+    Touch {
+        address: u64,
+        write: bool,
+    },
+    Interrupt {
+        line: u8,
+    },
+    Advance {
+        us: u64,
+    },
     GoOn,
 }
 
@@ -82,7 +134,11 @@ fn operation(random: &mut Random) -> Op {
         59..70 => Op::Thread {
             operation: if random.one_in(20) { 200 } else { random.below(thread_op::COUNT as u64) as u32 },
             target: if random.one_in(5) { u64::MAX } else { who(random) },
-            rsi: if random.one_in(9) { page(random) } else { random.pick(&[0, 1, 2, 3, 64, 0x1000, 1 << 46, 1 << 63]) },
+            rsi: if random.one_in(9) {
+                page(random)
+            } else {
+                random.pick(&[0, 1, 2, 3, 64, 0x1000, 1 << 46, 1 << 63])
+            },
             rdx: random.pick(&[0, 0, 0x8000, 200]),
             r10: random.below(100),
         },
@@ -92,9 +148,13 @@ fn operation(random: &mut Random) -> Op {
             target: who(random),
             rsi: random.below(200),
         },
-        78..80 => Op::NewTask { quota: random.pick(&[0, 1, 2, 10, 40, 60]), priority: random.pick(&[3, 3, 63, 64]) },
+        78..80 => {
+            Op::NewTask { quota: random.pick(&[0, 1, 2, 10, 40, 60]), priority: random.pick(&[3, 3, 63, 64]) }
+        }
         80..83 => Op::Switch { to: who(random) },
-        83 => Op::Garbage { rax: random.next() >> random.below(64), rdx: random.next(), words: random.next() },
+        83 => {
+            Op::Garbage { rax: random.next() >> random.below(64), rdx: random.next(), words: random.next() }
+        }
         84..88 => Op::Fault { address: BASE + random.below(1 << 18), rights: random.pick(&[1, 2, 4]) },
         88 => Op::Exception { vector: random.pick(&[0, 6, 13]) },
         89 => Op::Touch { address: BASE + random.below(1 << 18), write: random.one_in(2) },
@@ -153,7 +213,11 @@ impl Walk {
     }
 
     fn task(&self, number: u64) -> TaskId {
-        if number.is_multiple_of(4) { TaskId::NIL } else { self.tasks[(number >> 2) as usize % self.tasks.len()] }
+        if number.is_multiple_of(4) {
+            TaskId::NIL
+        } else {
+            self.tasks[(number >> 2) as usize % self.tasks.len()]
+        }
     }
 
     fn call(&mut self, rax: u64, rdx: u64, w: [u64; WORDS]) {
@@ -203,8 +267,12 @@ impl Walk {
         let root = self.machine.world.current().uid() == self.root;
         match *op {
             Op::Call { dest } | Op::ReplyWait { dest, .. } if root => self.abort(dest),
-            Op::Answer { .. } | Op::Fault { .. } | Op::Exception { .. } | Op::Garbage { .. } if root => self.abort(0),
-            Op::Ipc { dest, timeouts, item, .. } if root => self.ipc(self.partner(dest), Uid::NIL, timeouts >> 32 << 32, 0, item),
+            Op::Answer { .. } | Op::Fault { .. } | Op::Exception { .. } | Op::Garbage { .. } if root => {
+                self.abort(0)
+            }
+            Op::Ipc { dest, timeouts, item, .. } if root => {
+                self.ipc(self.partner(dest), Uid::NIL, timeouts >> 32 << 32, 0, item)
+            }
             Op::Call { dest } => self.call(IPC_CALL as u64 | 7 << 32, self.partner(dest).0, [dest; WORDS]),
             Op::ReplyWait { dest, label } => self.reply(self.partner(dest), label),
             Op::Answer { label, item } => self.answer(label, item),
@@ -222,7 +290,9 @@ impl Walk {
             Op::Flush { page, own } => {
                 self.control(Call::Flush, 0, [page, if own { FLUSH_SELF } else { 0 }, 0, 0]);
             }
-            Op::Thread { operation, target, rsi, rdx, r10 } => self.thread_control(root, operation, target, [rsi, rdx, r10]),
+            Op::Thread { operation, target, rsi, rdx, r10 } => {
+                self.thread_control(root, operation, target, [rsi, rdx, r10])
+            }
             Op::Spawn { task, priority, pager } => self.spawn(self.task(task), priority, self.thread(pager)),
             Op::Task { operation, target, rsi } => {
                 self.control(Call::TaskControl, operation, [self.task(target).0, rsi, 0, 0]);
@@ -280,7 +350,11 @@ impl Walk {
     /// Answers whoever sent last, with an item or without.
     fn answer(&mut self, label: u32, item: u64) {
         let sender = Uid(self.machine.live.rdx);
-        let dest = if sender.is_nil() || self.machine.world.k.thread(sender).is_some() { sender } else { self.partner(7) };
+        let dest = if sender.is_nil() || self.machine.world.k.thread(sender).is_some() {
+            sender
+        } else {
+            self.partner(7)
+        };
         if item == 0 {
             return self.reply(dest, label);
         }
@@ -298,13 +372,16 @@ impl Walk {
     /// Prints what every thread does, for whoever looks for a bug.
     fn print(&self, step: usize, op: &Op) {
         let world = &self.machine.world;
-        let now = format_args!("{step}: {:?} runs, busy {}, after {op:?}", world.current(), world.is_busy()).to_string();
+        let now = format_args!("{step}: {:?} runs, busy {}, after {op:?}", world.current(), world.is_busy())
+            .to_string();
         eprintln!("{now}");
         for thread in self.threads.iter().filter_map(|&uid| world.k.thread(uid)) {
             let (shuttle, mine) = (thread.hot.shuttle.get().0, thread.home_ref().0);
             let (state, wait, special) = (thread.state.get(), thread.wait(), thread.special.get());
             let on = thread.task();
-            eprintln!("  {thread:?} of {on:?} {state:?} {wait:?} special {special:x} on {shuttle:x}, own {mine:x}");
+            eprintln!(
+                "  {thread:?} of {on:?} {state:?} {wait:?} special {special:x} on {shuttle:x}, own {mine:x}"
+            );
         }
     }
 
@@ -322,20 +399,29 @@ impl Walk {
             self.control(Call::ThreadControl, thread_op::STOP, [0; 4]);
         }
         assert_eq!(self.machine.world.current().uid(), self.root, "the first thread cannot be reached");
-        while let Some(task) = self.control(Call::TaskControl, task_op::NEXT, [0; 4]).filter(|&task| task != 0) {
+        while let Some(task) =
+            self.control(Call::TaskControl, task_op::NEXT, [0; 4]).filter(|&task| task != 0)
+        {
             self.until_done(Call::TaskControl, task_op::DESTROY, task);
         }
         // Not all of them are in the list: who made one may have been interrupted before it learnt the name.
         let sigma0 = self.machine.world.sigma0;
         loop {
-            let mut all = std::iter::successors(sigma0.threads.first(), |&thread| sigma0.threads.after(thread));
-            let Some(other) = all.find(|thread| thread.uid() != self.root && !thread.uid().is_nil()) else { break };
+            let mut all =
+                std::iter::successors(sigma0.threads.first(), |&thread| sigma0.threads.after(thread));
+            let Some(other) = all.find(|thread| thread.uid() != self.root && !thread.uid().is_nil()) else {
+                break;
+            };
             self.until_done(Call::ThreadControl, thread_op::DESTROY, other.uid().0);
         }
         self.until_done(Call::ThreadSwitch, 0, 0);
         let world = &self.machine.world;
         world.check();
-        assert_eq!(world.k.task_slots.high_water() as usize, 1 + live_tasks(world).0, "task numbers are lost");
+        assert_eq!(
+            world.k.task_slots.high_water() as usize,
+            1 + live_tasks(world).0,
+            "task numbers are lost"
+        );
         assert_eq!(live_tasks(world).1, 1, "a task was not ended");
         assert_eq!(world.sigma0.thread_count.get(), 1, "a thread was not ended");
     }
@@ -388,7 +474,10 @@ fn run(program: &[Op], accepted: &mut usize) {
         if let Some(at) = differs {
             let around = at.saturating_sub(30)..(at + 4).min(all.len());
             let (with, without) = (&seen[i][around.clone()], &all[around]);
-            panic!("step {i} differs with the fast path and without:\n{with:x?}\n{without:x?}\n{:?}", program[i]);
+            panic!(
+                "step {i} differs with the fast path and without:\n{with:x?}\n{without:x?}\n{:?}",
+                program[i]
+            );
         }
         assert_eq!(seen[i].len(), all.len());
     });

@@ -245,6 +245,23 @@ impl World {
         self.k.thread(Uid(uid)).expect("just made")
     }
 
+    /// The current thread makes and starts another in its own task, and may lose the processor to it.
+    pub fn new_thread_uid(&self, priority: u8) -> Uid {
+        let me = self.current().uid().0;
+        let uid =
+            self.thread_control(thread_op::CREATE, [0, priority as u64, me, me]).expect("there is memory")[0];
+        self.thread_control(thread_op::START, [uid, 0x1000, 0x8000, 0]).expect("it can start");
+        Uid(uid)
+    }
+
+    /// Enters the kernel for a call but ipc, up to the first chance for an interrupt.
+    pub fn begin_call(&self, call: Call, operation: u32, rdi: u64) {
+        let frame = &self.current().frame;
+        frame.rax.set(call as u64 | (operation as u64) << 8);
+        frame.w[Frame::RDI].set(rdi);
+        self.enter();
+    }
+
     /// The task with this name.
     pub fn task(&self, id: TaskId) -> TaskRef {
         self.k.task(id).expect("the task exists")
