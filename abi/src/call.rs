@@ -38,7 +38,7 @@
 pub const IPC_CALL: u32 = 0xffff_fffe;
 /// `eax` of *reply and wait*: send to `rdx` without blocking, then wait for anybody. The fast path (row P1).
 pub const IPC_REPLY_WAIT: u32 = 0xffff_ffff;
-/// `eax` of the null call: enters and leaves the kernel, for measurements.
+/// `eax` of the null call: enters and leaves the kernel, for measurements. It is never denied.
 pub const NULL: u32 = 0xffff_fffd;
 
 /// Flag of [`Call::Ipc`]: w6 and w7 are a map item.
@@ -190,6 +190,9 @@ pub const ITEM_WHOLE: u32 = 1 << 9;
 
 /// Label of an answer to an exception that lets the thread continue.
 pub const RESUME: u32 = 1;
+
+/// Label of an answer to a page fault that the pager does not resolve: the thread gets [`vector::UNRESOLVED_FAULT`].
+pub const REFUSE: u32 = u32::MAX;
 
 /// Vectors of [`Kind::Exception`] beyond the processor's own.
 pub mod vector {

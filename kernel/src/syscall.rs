@@ -25,26 +25,29 @@ const TASK_CONTROL: u32 = Call::TaskControl as u32;
 const THREAD_SWITCH: u32 = Call::ThreadSwitch as u32;
 const CLOCK: u32 = Call::Clock as u32;
 
+/// Where the number and where the sub-operation lie in `eax`.
+const NUMBER: u32 = 1 << 31 | 0xff;
+const OPERATION: u32 = 0xff00;
+
 /// The table: number to handler.
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     let eax = current.frame.rax.get() as u32;
-    if current.special.get() & special::DENY_NATIVE != 0 {
-        return ipc::system_call_exception(k, current);
-    }
-    if eax >= IPC_CALL {
-        return ipc::ipc(k, current);
-    }
     if eax == NULL {
         return Next::Same;
     }
-    let operation = eax >> 8 & 0xff;
-    match eax & (1 << 31 | 0xff) {
-        IPC => ipc::ipc(k, current),
-        FLUSH => flush(k, current),
-        THREAD_CONTROL => thread_control::thread_control(k, current, operation),
-        TASK_CONTROL => task_control::task_control(k, current, operation),
-        THREAD_SWITCH => thread_switch(k, current),
-        CLOCK => clock(current),
+    if current.special.get() & special::DENY_NATIVE != 0 {
+        return ipc::system_call_exception(k, current);
+    }
+    if eax >= IPC_CALL || eax & NUMBER == IPC {
+        return ipc::ipc(k, current);
+    }
+    // Bits that mean nothing yet make another number of it.
+    match (eax & !OPERATION, (eax & OPERATION) >> 8) {
+        (FLUSH, 0) => flush(k, current),
+        (THREAD_CONTROL, operation) => thread_control::thread_control(k, current, operation),
+        (TASK_CONTROL, operation) => task_control::task_control(k, current, operation),
+        (THREAD_SWITCH, 0) => thread_switch(k, current),
+        (CLOCK, 0) => clock(current),
         _ => ipc::system_call_exception(k, current),
     }
 }

@@ -8,7 +8,7 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, State, Wait, special};
 use crate::sched::Next;
-use abi::call::{FLAGS, RESUME, vector};
+use abi::call::{FLAGS, IPC_CALL, REFUSE, RESUME, vector};
 use abi::{Kind, Rights};
 
 /// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, alignment check, identification.
@@ -47,6 +47,7 @@ pub fn raise(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
 
 /// Stops a thread whose exception nobody handles. Its chief sees it in the state *stopped*.
 fn stop(thread: ThreadRef) {
+    thread.errand.set(Errand::Ipc);
     thread.set_ready();
     thread.set_special(special::STOPPED, 0);
 }
@@ -104,7 +105,7 @@ pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, request:
     let words: [u64; 4] = core::array::from_fn(|i| current.frame.w[2 + i].get());
     let goes_on = match thread.errand.get() {
         Errand::Exception => label == RESUME && resume(thread, words),
-        _ if label == u32::MAX => return refuse(k, current, thread, request),
+        _ if label == REFUSE => return refuse(k, current, thread, request),
         _ => true,
     };
     finish(k, current, thread, request, goes_on)
@@ -188,6 +189,10 @@ fn resume(thread: ThreadRef, [ip, sp, flags, rax]: [u64; 4]) -> bool {
 pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
     let frame = &current.frame;
     frame.mode.set(Frame::TRAP | 0xff);
+    // The fast path, if it looked at a short form first, has lost the flags.
+    if frame.rax.get() as u32 >= IPC_CALL {
+        frame.r11.set(FLAGS);
+    }
     frame.error.set(frame.rax.get());
     frame.rip.set(current.hot.rip.get());
     frame.rsp.set(current.hot.rsp.get());

@@ -46,6 +46,9 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
 
 /// A task that the current thread's task created.
 fn child(k: &Kernel, current: ThreadRef, args: &Args) -> Result<TaskRef, Error> {
+    if args.rdi() == 0 {
+        return Err(Error::Denied);
+    }
     let task = k.task(TaskId(args.rdi())).ok_or(Error::NoSuch)?;
     if current.task().is_chief_of(task) { Ok(task) } else { Err(Error::Denied) }
 }

@@ -176,10 +176,8 @@ pub fn touch(pool: &Pool, task: TaskRef, address: u64, write: bool) -> bool {
 
 /// Maps memory 1:1 for the first task, as boot does: `gib` pages of 1 GiB from 0 on.
 pub fn map_all_memory(k: &Kernel, task: TaskRef, gib: u64) {
-    let top = k.pool.at::<Words>(PoolFrame(task.top.get()));
-    let directory = task.take_zeroed_frame(&k.pool).expect("memory for a table");
-    top.0[0].set(pte::table(directory.0));
     for i in 0..gib {
-        k.pool.at::<Words>(directory).0[i as usize].set(pte::large(i << 30, Rights::RWX, false));
+        let entry = table::ensure_level(&k.pool, task, i << 30, 2).expect("memory for a table");
+        entry.set(pte::large(i << 30, Rights::RWX, false));
     }
 }

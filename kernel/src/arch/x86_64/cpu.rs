@@ -146,7 +146,8 @@ pub fn detect() -> Result<(), Refusal> {
         smep: bit(seven.ebx, 7),
         smap: bit(seven.ebx, 20),
         umip: bit(seven.ecx, 2),
-        pcid: bit(one.ecx, 17),
+        // Tags without the instruction that drops them are no use.
+        pcid: bit(one.ecx, 17) && bit(seven.ebx, 10),
         invpcid: bit(seven.ebx, 10),
         x2apic: bit(one.ecx, 21),
         tsc_deadline: bit(one.ecx, 24),

@@ -46,6 +46,41 @@ unsafe extern "C" {
 
 global_asm!(
     r#"
+// The part of a Frame from rcx down, and back again up to r11.
+    .macro save_registers
+    push    rcx
+    push    r11
+    push    rax
+    push    rdx
+    push    r15
+    push    rbp
+    push    rbx
+    push    r14
+    push    r13
+    push    r12
+    push    r10
+    push    r9
+    push    r8
+    push    rsi
+    push    rdi
+    .endm
+    .macro load_registers
+    pop     rdi
+    pop     rsi
+    pop     r8
+    pop     r9
+    pop     r10
+    pop     r12
+    pop     r13
+    pop     r14
+    pop     rbx
+    pop     rbp
+    pop     r15
+    pop     rdx
+    pop     rax
+    pop     r11
+    .endm
+
     .section .fastpath, "ax"
 // The slow exit of the call, in front of it to be within reach of short jumps: with them each path fits two lines.
     .skip   50
@@ -141,21 +176,7 @@ system_call_entry_slow:
     mov     [rsp + {rsp}], rcx
 .Lsave:
     lea     rsp, [rsp - {trap_part}]
-    push    rcx
-    push    r11
-    push    rax
-    push    rdx
-    push    r15
-    push    rbp
-    push    rbx
-    push    r14
-    push    r13
-    push    r12
-    push    r10
-    push    r9
-    push    r8
-    push    rsi
-    push    rdi
+    save_registers
     mov     qword ptr [rsp + {mode}], {sysret}
     call    {on_system_call}
 
@@ -165,39 +186,13 @@ leave_rax:
     mov     rcx, [rsp + {mode}]
     test    rcx, rcx
     jnz     .Ltrapped
-    pop     rdi
-    pop     rsi
-    pop     r8
-    pop     r9
-    pop     r10
-    pop     r12
-    pop     r13
-    pop     r14
-    pop     rbx
-    pop     rbp
-    pop     r15
-    pop     rdx
-    pop     rax
-    pop     r11
+    load_registers
     mov     rcx, [rsp + {from_rcx} + {rip}]
     mov     rsp, [rsp + {from_rcx} + {rsp}]
     sysretq
 .Ltrapped:
     js      .Lnot_yet
-    pop     rdi
-    pop     rsi
-    pop     r8
-    pop     r9
-    pop     r10
-    pop     r12
-    pop     r13
-    pop     r14
-    pop     rbx
-    pop     rbp
-    pop     r15
-    pop     rdx
-    pop     rax
-    pop     r11
+    load_registers
     pop     rcx
     add     rsp, 16                     // mode and error code
     iretq
@@ -225,21 +220,7 @@ leave_kernel:
 // Exceptions and interrupts: a stub for each vector completes the processor's frame to a Frame.
     .section .text.traps, "ax"
 trap_common:
-    push    rcx
-    push    r11
-    push    rax
-    push    rdx
-    push    r15
-    push    rbp
-    push    rbx
-    push    r14
-    push    r13
-    push    r12
-    push    r10
-    push    r9
-    push    r8
-    push    rsi
-    push    rdi
+    save_registers
     cld
     cmp     byte ptr [{has_smap}], 0
     je      1f
@@ -248,20 +229,8 @@ trap_common:
     call    {on_trap}
     test    rax, rax
     jnz     leave_rax
-    pop     rdi                         // back to where it came from, which was the kernel
-    pop     rsi
-    pop     r8
-    pop     r9
-    pop     r10
-    pop     r12
-    pop     r13
-    pop     r14
-    pop     rbx
-    pop     rbp
-    pop     r15
-    pop     rdx
-    pop     rax
-    pop     r11
+    // Back to where it came from, which was the kernel.
+    load_registers
     pop     rcx
     add     rsp, 16
     iretq
@@ -269,21 +238,7 @@ trap_common:
 // Page faults have an entry of their own: they are ipc, and come almost as often.
 page_fault_entry:
     push    {trap} + 14
-    push    rcx
-    push    r11
-    push    rax
-    push    rdx
-    push    r15
-    push    rbp
-    push    rbx
-    push    r14
-    push    r13
-    push    r12
-    push    r10
-    push    r9
-    push    r8
-    push    rsi
-    push    rdi
+    save_registers
     cld
     cmp     byte ptr [{has_smap}], 0
     je      1f

@@ -91,6 +91,7 @@ pub extern "C" fn on_trap(frame: &Frame) -> *const Hot {
 /// A page fault.
 pub extern "C" fn on_page_fault(frame: &Frame) -> *const Hot {
     const WRITE: u64 = 1 << 1;
+    const USER: u64 = 1 << 2;
     const FETCH: u64 = 1 << 4;
     let k = kernel();
     let address = read_cr2();
@@ -99,6 +100,10 @@ pub extern "C" fn on_page_fault(frame: &Frame) -> *const Hot {
     }
     syscall::bury(k);
     let error = frame.error.get();
+    if error & USER == 0 {
+        // The processor's own access to what only the kernel may see: no pager can help.
+        return leave_with(k, ipc::raise(k, arch::current(), vector::PAGE_FAULT.into()));
+    }
     let rights = match error {
         error if error & FETCH != 0 => Rights::X,
         error if error & WRITE != 0 => Rights::W,
