@@ -15,6 +15,7 @@ impl Random {
     }
 
     /// 64 random bits.
+    #[allow(clippy::should_implement_trait, reason = "an endless iterator would hide the word")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -24,7 +25,7 @@ impl Random {
 
     /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        (self.next() >> 32) * end >> 32
+        ((self.next() >> 32) * end) >> 32
     }
 
     /// True once in `n` times.

@@ -206,7 +206,7 @@ impl Walk {
             _ => false,
         };
         let count = self.threads.iter().filter(waits).count();
-        if number % 5 == 0 || count == 0 {
+        if number.is_multiple_of(5) || count == 0 {
             return self.thread(number / 5);
         }
         *self.threads.iter().filter(waits).nth(number as usize / 5 % count).expect("counted")

@@ -11,7 +11,7 @@
 pub mod pte;
 
 use crate::kernel::Kernel;
-use crate::mem::pool::{Frame as PoolFrame, Pool, Words};
+use crate::mem::pool::{Frame as PoolFrame, Pool};
 use crate::mem::table::{self, Found};
 use crate::object::thread::{Frame, Tcb, special};
 use crate::object::{TaskRef, ThreadRef};
