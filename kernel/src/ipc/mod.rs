@@ -549,10 +549,10 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
     if thread.wait() == Wait::No && thread.state.get() == State::Sending {
         leave_queue(thread);
     }
-    if let Operation::Map { to, .. } = thread.operation.get() {
-        if let Some(receiver) = k.thread(to) {
-            item::release_receiver(k, receiver, Error::PartnerDied);
-        }
+    if let Operation::Map { to, .. } = thread.operation.get()
+        && let Some(receiver) = k.thread(to)
+    {
+        item::release_receiver(k, receiver, Error::PartnerDied);
     }
     k.wheel.remove(thread);
     thread.operation.set(Operation::None);

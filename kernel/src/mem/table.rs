@@ -200,7 +200,7 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64) -> u64 {
 fn first_in_use(words: &[Cell<u64>; 512], range: core::ops::Range<usize>) -> Option<usize> {
     let mut i = range.start;
     while i < range.end {
-        if i % 8 == 0
+        if i.is_multiple_of(8)
             && i + 8 <= range.end
             && words[i..i + 8].iter().fold(0, |all, word| all | word.get()) == 0
         {

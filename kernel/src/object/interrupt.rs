@@ -36,8 +36,10 @@ impl Default for Lines {
 impl Lines {
     /// All lines free and masked.
     pub const fn new() -> Lines {
-        const LINE: Line = Line { thread: Cell::new(None), pending: Cell::new(0), masked: Cell::new(true) };
-        Lines([LINE; INTERRUPT_LINES])
+        Lines(
+            [const { Line { thread: Cell::new(None), pending: Cell::new(0), masked: Cell::new(true) } };
+                INTERRUPT_LINES],
+        )
     }
 
     fn line(&self, number: u8) -> Option<&Line> {
