@@ -493,6 +493,6 @@ fn random_system_calls_keep_every_invariant_on_both_paths() {
 
 #[test]
 fn miri_random_system_calls_keep_every_invariant() {
-    let (steps, len) = if cfg!(miri) { (40, 40) } else { (1000, 500) };
+    let (steps, len) = if cfg!(miri) { (12, 12) } else { (1000, 500) };
     programs("random walk, small", steps, len, operation, |program| run(program, &mut 0));
 }
