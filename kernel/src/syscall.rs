@@ -25,9 +25,9 @@ const TASK_CONTROL: u32 = Call::TaskControl as u32;
 const THREAD_SWITCH: u32 = Call::ThreadSwitch as u32;
 const CLOCK: u32 = Call::Clock as u32;
 
-/// Where the number and where the sub-operation lie in `eax`.
+/// Where the number lies in `eax`; the sub-operation lies in bits 8–15, and of all calls but ipc the rest is reserved.
 const NUMBER: u32 = 1 << 31 | 0xff;
-const OPERATION: u32 = 0xff00;
+const RESERVED: u32 = 0x7fff_0000;
 
 /// The table: number to handler.
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
@@ -42,12 +42,16 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
         return ipc::ipc(k, current);
     }
     // Bits that mean nothing yet make another number of it.
-    match (eax & !OPERATION, (eax & OPERATION) >> 8) {
-        (FLUSH, 0) => flush(k, current),
-        (THREAD_CONTROL, operation) => thread_control::thread_control(k, current, operation),
-        (TASK_CONTROL, operation) => task_control::task_control(k, current, operation),
-        (THREAD_SWITCH, 0) => thread_switch(k, current),
-        (CLOCK, 0) => clock(current),
+    if eax & RESERVED != 0 {
+        return ipc::system_call_exception(k, current);
+    }
+    let operation = eax >> 8;
+    match eax & NUMBER {
+        FLUSH if operation & 0xff == 0 => flush(k, current),
+        THREAD_CONTROL => thread_control::thread_control(k, current, operation & 0xff),
+        TASK_CONTROL => task_control::task_control(k, current, operation & 0xff),
+        THREAD_SWITCH if operation & 0xff == 0 => thread_switch(k, current),
+        CLOCK if operation & 0xff == 0 => clock(current),
         _ => ipc::system_call_exception(k, current),
     }
 }
