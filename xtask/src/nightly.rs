@@ -23,7 +23,16 @@ pub fn miri(arguments: &[String]) -> Result<u8> {
     need_component(&toolchain, "miri")?;
     need_component(&toolchain, "rust-src")?;
     let mut command = cargo(&toolchain);
-    command.args(["miri", "test", "--package", "tern-kernel", "--package", "tern-model-tests", "--lib", "--target-dir"]);
+    command.args([
+        "miri",
+        "test",
+        "--package",
+        "tern-kernel",
+        "--package",
+        "tern-model-tests",
+        "--lib",
+        "--target-dir",
+    ]);
     command.arg(paths::target().join("miri"));
     command.arg("--manifest-path").arg(paths::root().join("Cargo.toml")).arg("--");
     if arguments.is_empty() {
