@@ -573,6 +573,37 @@ mod tests {
         assert_eq!((plan.from, plan.to, plan.log2), (0x4012_3000, 0x8000, 12));
     }
 
+    /// A page goes from σ0 to one task and on to another, is granted, and is taken back from all. Small enough for Miri.
+    #[test]
+    fn a_page_goes_on_and_comes_back() {
+        arch::reset();
+        let k = Kernel::new(Pool::for_tests(160));
+        let [sigma0, first, second] = core::array::from_fn(|_| crate::syscall::boot_task(&k));
+        sigma0.is_sigma0.set(true);
+        arch::map_all_memory(&k, sigma0, 1);
+        let send = |from: TaskRef, to: TaskRef, source, target, rights| {
+            let plan = Plan { space: Space::Memory, from: source, to: target, log2: 12, rights };
+            let (mut done, mut whole) = (0, true);
+            assert_eq!(map(&k, plan, from, to, &mut done, &mut whole, &mut 16), Ok(()));
+            assert!(whole && done == PAGE_SIZE);
+        };
+        send(sigma0, first, 0x5000, 0x9000, Rights::RW);
+        send(first, second, 0x9000, 0x7_0000_0000, Rights::RWX);
+        send(second, second, 0x7_0000_0000, 0x8_0000_0000, Rights::R.or(Rights::GRANT));
+        assert_eq!(arch::walk(&k.pool, first, 0x9008), Some((0x5008, Rights::RW)));
+        assert_eq!(arch::walk(&k.pool, second, 0x7_0000_0000), None);
+        assert_eq!(arch::walk(&k.pool, second, 0x8_0000_0000), Some((0x5000, Rights::R)));
+        assert!(arch::touch(&k.pool, first, 0x9000, true));
+        let (mut at, mut status) = (0, 0);
+        let page = Fpage::memory(0x5000, 12, Rights::RWX);
+        assert_eq!(flush(&k, sigma0, page, false, &mut at, &mut status, &mut 16), Ok(()));
+        assert_eq!(status, 3);
+        for (task, address) in [(first, 0x9000), (second, 0x8_0000_0000)] {
+            assert_eq!(arch::walk(&k.pool, task, address), None);
+            assert_eq!(task.pages.get(), 0);
+        }
+    }
+
     #[test]
     fn ports_map_to_themselves() {
         let item = Fpage::ports(0x3f8, 3);
