@@ -32,26 +32,30 @@ const RESERVED: u32 = 0x7fff_0000;
 /// The table: number to handler.
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     let eax = current.frame.rax.get() as u32;
-    if eax == NULL {
-        return Next::Same;
-    }
-    if current.special.get() & special::DENY_NATIVE != 0 {
-        return ipc::system_call_exception(k, current);
-    }
-    if eax >= IPC_CALL || eax & NUMBER == IPC {
-        return ipc::ipc(k, current);
-    }
-    // Bits that mean nothing yet make another number of it.
-    if eax & RESERVED != 0 {
-        return ipc::system_call_exception(k, current);
+    if current.special.get() & special::DENY_NATIVE != 0 || eax & RESERVED != 0 {
+        return unusual_call(k, current, eax);
     }
     let operation = eax >> 8;
     match eax & NUMBER {
+        IPC => ipc::ipc(k, current),
         FLUSH if operation & 0xff == 0 => flush(k, current),
         THREAD_CONTROL => thread_control::thread_control(k, current, operation & 0xff),
         TASK_CONTROL => task_control::task_control(k, current, operation & 0xff),
         THREAD_SWITCH if operation & 0xff == 0 => thread_switch(k, current),
         CLOCK if operation & 0xff == 0 => clock(current),
+        _ => ipc::system_call_exception(k, current),
+    }
+}
+
+/// A number with bits outside those of number and sub-operation, or any number of a thread to which native calls are
+/// denied. Short ipc and the null call are such numbers. Bits that mean nothing yet make another number of a known one.
+fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
+    let denied = current.special.get() & special::DENY_NATIVE != 0;
+    match eax {
+        NULL => Next::Same,
+        _ if denied => ipc::system_call_exception(k, current),
+        IPC_CALL.. => ipc::ipc(k, current),
+        _ if eax & NUMBER == IPC => ipc::ipc(k, current),
         _ => ipc::system_call_exception(k, current),
     }
 }

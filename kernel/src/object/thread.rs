@@ -179,6 +179,8 @@ pub mod special {
     pub const FPU_LIVE: u32 = 1 << 3;
     /// The port bitmap is switched on for its task.
     pub const PORTS_LIVE: u32 = 1 << 4;
+    /// Those that a switch to or from the thread has to care about.
+    pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE;
     /// An interrupt of its own is pending or masked: its next receive must look.
     pub const INTERRUPT: u32 = 1 << 5;
 }

@@ -106,6 +106,12 @@ pub fn switch(_k: &Kernel, from: ThreadRef, to: ThreadRef) {
     if (leaving | to.special.get()) & special::HAS_FS != 0 {
         load_fs(to.fs_base.get());
     }
+    switch_space(from, to);
+}
+
+/// The part of a switch that every thread needs: current thread and address space.
+#[inline(always)]
+pub fn switch_space(from: ThreadRef, to: ThreadRef) {
     set_current(to);
     let space = to.hot.space.get();
     if space != from.hot.space.get() {

@@ -28,15 +28,15 @@ mod vector {
 
 #[inline(always)]
 fn leave_with(k: &Kernel, next: Next) -> *const Hot {
-    let current = arch::current();
-    if next == Next::Same && k.stays(current) {
-        return hot(current);
+    match k.dispatch_plainly(next) {
+        Some(thread) => hot(thread),
+        None => leave_anew(k, next),
     }
-    leave_with_another(k, next)
 }
 
+#[cold]
 #[inline(never)]
-fn leave_with_another(k: &Kernel, next: Next) -> *const Hot {
+fn leave_anew(k: &Kernel, next: Next) -> *const Hot {
     hot(k.dispatch(next))
 }
 
