@@ -197,27 +197,16 @@ impl Kernel {
     /// Ipc mostly stays on the shuttle that runs, and then nothing is to be decided unless somebody is more urgent.
     #[inline(always)]
     pub fn dispatch(&self, next: Next) -> ThreadRef {
-        let current = arch::current();
-        let thread = match next {
-            Next::Same => current,
-            Next::To(thread) => thread,
-            Next::Any => return self.dispatch_anew(current, next),
-        };
-        // The current thread may go on as well, on a more urgent shuttle that it just got.
-        let both = thread != current && current.is_ready();
-        if both || !self.stays(thread) {
-            return self.dispatch_anew(current, next);
+        match self.dispatch_plainly(next) {
+            Some(thread) => thread,
+            None => self.dispatch_anew(next),
         }
-        if thread != current {
-            arch::switch(self, current, thread);
-        }
-        thread
     }
 
     /// [`Kernel::dispatch`] where nothing is to be decided and nothing but the address space to be switched; `None`, with
     /// nothing done, anywhere else. Part of each way out of the kernel, and a leaf, so that it costs them no registers.
     #[inline(always)]
-    pub fn dispatch_plainly(&self, next: Next) -> Option<ThreadRef> {
+    fn dispatch_plainly(&self, next: Next) -> Option<ThreadRef> {
         let current = arch::current();
         let thread = match next {
             Next::Same => current,
@@ -228,6 +217,7 @@ impl Kernel {
             return None;
         }
         if thread != current {
+            // If both are ready, or either has more than an address space, somebody has to look closer.
             if current.is_ready() || (current.special.get() | thread.special.get()) & special::SWITCHED != 0 {
                 return None;
             }
@@ -238,14 +228,15 @@ impl Kernel {
 
     /// Whether `thread` may run now on the shuttle that the processor is on: it holds it, and nobody is more urgent.
     #[inline(always)]
-    pub fn stays(&self, thread: ThreadRef) -> bool {
+    fn stays(&self, thread: ThreadRef) -> bool {
         let on_it = thread.hot.shuttle.get() == self.sched.running.get();
         on_it && !self.sched.has_above(self.sched.running_priority.get())
     }
 
     #[cold]
     #[inline(never)]
-    fn dispatch_anew(&self, current: ThreadRef, next: Next) -> ThreadRef {
+    fn dispatch_anew(&self, next: Next) -> ThreadRef {
+        let current = arch::current();
         let thread = match next {
             Next::Same if !self.sched.has_above(self.priority(current)) => current,
             Next::Same => {

@@ -80,11 +80,6 @@ fn make_idle(k: &Kernel) -> ThreadRef {
     idle
 }
 
-/// Whether σ0 sees this kind of memory, and as what.
-fn cached(kind: u64) -> Option<bool> {
-    (kind != memory_kind::KERNEL).then_some(true)
-}
-
 /// Maps all of the physical address space for σ0, in the largest pages that have one kind of memory.
 fn map_memory(k: &Kernel, task: TaskRef, memory: &Regions) {
     let largest = if arch::cpu::features().gib_pages { GIB } else { MIB2 };
@@ -100,12 +95,9 @@ fn map_memory(k: &Kernel, task: TaskRef, memory: &Regions) {
                 _ => size = if size == GIB { MIB2 } else { PAGE_SIZE },
             }
         };
-        let caching = match uniform {
-            0 => Some(false),
-            kind => cached(kind),
-        };
-        if let Some(is_memory) = caching {
-            map_range(k, task, at, size, !is_memory);
+        // What is not listed is a device or nothing. The kernel's memory σ0 does not see.
+        if uniform != memory_kind::KERNEL {
+            map_range(k, task, at, size, uniform == 0);
         }
         at += size;
     }

@@ -76,7 +76,7 @@ impl Status {
 }
 
 /// Label of the answer to a page fault that nobody will resolve: the kernel then raises an exception.
-pub const UNRESOLVABLE: u32 = u32::MAX;
+pub const UNRESOLVABLE: u32 = sys::abi::call::REFUSE;
 
 /// Why a request failed, as its client sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -28,20 +28,7 @@ mod vector {
 
 #[inline(always)]
 fn leave_with(k: &Kernel, next: Next) -> *const Hot {
-    match k.dispatch_plainly(next) {
-        Some(thread) => hot(thread),
-        None => leave_anew(k, next),
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn leave_anew(k: &Kernel, next: Next) -> *const Hot {
-    hot(k.dispatch(next))
-}
-
-#[inline(always)]
-fn hot(thread: ThreadRef) -> *const Hot {
+    let thread = k.dispatch(next);
     assert!(thread.canary.get() == Tcb::CANARY, "kernel stack overflow");
     &raw const thread.tcb().hot
 }
