@@ -92,7 +92,7 @@ impl Kernel {
         let waits = matches!(thread.state.get(), State::Sending | State::Receiving)
             && thread.hot.accept.get() == NEVER;
         assert!(!filed || waits, "{thread:?} has a timeout but does not wait");
-        let stopped = thread.special.get() & special::STOPPED != 0;
+        let stopped = thread.is_stopped();
         if thread.is_ready() && !stopped && !current {
             let owner = self.owner(thread.hot.shuttle.get()).unwrap_or(thread);
             assert!(owner.home.link.is_linked(), "{thread:?} is ready, but its shuttle is in no queue");

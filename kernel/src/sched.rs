@@ -34,8 +34,8 @@ pub struct Scheduler {
     pub(crate) occupied: Cell<u64>,
     /// The shuttle that the processor is on since `since_ns`.
     running: Cell<ShuttleRef>,
-    /// Its priority.
-    running_priority: Cell<u8>,
+    /// No shuttle above its priority is ready as long as `occupied` is not more than this.
+    running_limit: Cell<u64>,
     since_ns: Cell<u64>,
     /// When the timer fires; `u64::MAX` if it does not.
     armed_ns: Cell<u64>,
@@ -56,7 +56,7 @@ impl Scheduler {
             queues: [const { List::new() }; PRIORITIES],
             occupied: Cell::new(0),
             running: Cell::new(ShuttleRef(0)),
-            running_priority: Cell::new(0),
+            running_limit: Cell::new(0),
             since_ns: Cell::new(0),
             armed_ns: Cell::new(u64::MAX),
             queue_updates: Cell::new(0),
@@ -69,7 +69,12 @@ impl Scheduler {
 
     /// Whether a shuttle above `priority` is ready.
     fn has_above(&self, priority: u8) -> bool {
-        self.occupied.get() >> priority > 1
+        self.occupied.get() > Scheduler::limit(priority)
+    }
+
+    /// The bits of `priority` and those below it.
+    fn limit(priority: u8) -> u64 {
+        u64::MAX >> (63 - priority)
     }
 
     fn set_occupied(&self, priority: usize) {
@@ -137,7 +142,7 @@ impl Kernel {
 
     #[inline(never)]
     fn enqueue(&self, thread: ThreadRef, front: bool) {
-        if thread.special.get() & special::STOPPED != 0 || thread == self.idle() {
+        if thread.is_stopped() || thread == self.idle() {
             return;
         }
         let owner = self.shuttle_of(thread);
@@ -145,6 +150,12 @@ impl Kernel {
         if owner.home.link.is_linked() {
             return;
         }
+        self.insert(owner, front);
+    }
+
+    /// Puts a shuttle that is in no queue into its own.
+    #[inline(always)]
+    fn insert(&self, owner: ThreadRef, front: bool) {
         let priority = owner.home.priority.get() as usize;
         let queue = &self.sched.queues[priority];
         if front {
@@ -226,11 +237,16 @@ impl Kernel {
         Some(thread)
     }
 
+    /// Whether `thread` holds the shuttle that the processor is on.
+    #[inline(always)]
+    fn holds_running(&self, thread: ThreadRef) -> bool {
+        thread.hot.shuttle.get() == self.sched.running.get()
+    }
+
     /// Whether `thread` may run now on the shuttle that the processor is on: it holds it, and nobody is more urgent.
     #[inline(always)]
     fn stays(&self, thread: ThreadRef) -> bool {
-        let on_it = thread.hot.shuttle.get() == self.sched.running.get();
-        on_it && !self.sched.has_above(self.sched.running_priority.get())
+        self.holds_running(thread) && self.sched.occupied.get() <= self.sched.running_limit.get()
     }
 
     #[cold]
@@ -265,6 +281,32 @@ impl Kernel {
         thread
     }
 
+    /// [`Kernel::dispatch`] after an interrupt made `thread` ready, which is in no queue: if it is more urgent than the
+    /// current one, the shuttle that runs goes to the front of its queue.
+    #[inline(always)]
+    pub fn preempt(&self, thread: ThreadRef) -> ThreadRef {
+        let current = arch::current();
+        let owner = self.shuttle_of(thread);
+        let priority = owner.home.priority.get();
+        let limit = Scheduler::limit(priority);
+        let most_urgent = limit > self.sched.running_limit.get() && self.sched.occupied.get() <= limit;
+        let plain = self.holds_running(current) && current.is_ready() && !thread.is_stopped();
+        if !(most_urgent && plain) {
+            self.wake(thread);
+            return self.dispatch_anew(if current.is_ready() { Next::Same } else { Next::Any });
+        }
+        let now = arch::now_ns();
+        if let Some(left) = self.charge(now)
+            && current != self.idle()
+        {
+            left.home.carrier.set(Some(current));
+            self.insert(left, true);
+        }
+        self.start_slice(thread, owner, now);
+        arch::switch(self, current, thread);
+        thread
+    }
+
     fn best(&self) -> ThreadRef {
         self.sched.take_best().unwrap_or(self.idle())
     }
@@ -272,10 +314,16 @@ impl Kernel {
     /// Charges the shuttle that the processor leaves, and starts the slice of the one it goes to.
     fn change_shuttle(&self, thread: ThreadRef) {
         let now = arch::now_ns();
-        self.charge(now);
+        let _ = self.charge(now);
         let owner = self.shuttle_of(thread);
+        self.start_slice(thread, owner, now);
+    }
+
+    /// The processor goes to the shuttle of `owner`, which `thread` holds.
+    #[inline(always)]
+    fn start_slice(&self, thread: ThreadRef, owner: ThreadRef, now: u64) {
         self.sched.running.set(thread.hot.shuttle.get());
-        self.sched.running_priority.set(owner.home.priority.get());
+        self.sched.running_limit.set(Scheduler::limit(owner.home.priority.get()));
         if thread == self.idle() {
             self.arm(u64::MAX);
             return;
@@ -286,23 +334,23 @@ impl Kernel {
         self.arm(now + owner.home.left_ns.get());
     }
 
-    /// Charges the time since the last charge to the shuttle that the processor is on.
-    pub fn charge(&self, now: u64) {
+    /// Charges the time since the last charge to the shuttle that the processor is on. Returns its owner, if it still is
+    /// somebody's.
+    #[inline]
+    pub fn charge(&self, now: u64) -> Option<ThreadRef> {
         let used = now - self.sched.since_ns.replace(now);
         let running = self.sched.running.get();
-        let Some(owner) = arch::tcb(running.slot())
-            .filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running))
-        else {
-            return;
-        };
+        let owner = arch::tcb(running.slot())
+            .filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running))?;
         owner.home.time_ns.set(owner.home.time_ns.get() + used);
         owner.home.left_ns.set(owner.home.left_ns.get().saturating_sub(used));
+        Some(owner)
     }
 
     /// Something about the shuttle of `owner` changes: if the processor is on it, the next dispatch looks at it anew.
     pub fn stop_counting(&self, owner: ThreadRef) {
         if self.sched.running.get().same_owner(owner.home_ref()) {
-            self.charge(arch::now_ns());
+            let _ = self.charge(arch::now_ns());
             self.sched.running.set(ShuttleRef(0));
         }
     }
@@ -320,7 +368,7 @@ impl Kernel {
     pub fn on_timer(&self) -> Next {
         let now = arch::now_ns();
         self.sched.armed_ns.set(u64::MAX);
-        self.charge(now);
+        let _ = self.charge(now);
         let more =
             self.wheel.expire(now, param::PREEMPTION_PAGES, |thread| crate::ipc::expired(self, thread));
         let current = arch::current();

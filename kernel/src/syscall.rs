@@ -15,7 +15,7 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Operation, special};
 use crate::sched::Next;
 use crate::{arch, ipc, param};
-use abi::call::{FLAGS, FLUSH_SELF, IPC_CALL, NULL};
+use abi::call::{FLAGS, FLUSH_SELF, NULL};
 use abi::{Call, Error, Fpage, Rights, Uid};
 
 const IPC: u32 = Call::Ipc as u32;
@@ -29,7 +29,8 @@ const CLOCK: u32 = Call::Clock as u32;
 const NUMBER: u32 = 1 << 31 | 0xff;
 const RESERVED: u32 = 0x7fff_0000;
 
-/// The table: number to handler.
+/// The table: number to handler. The short forms of ipc have numbers of their own, see [`short_ipc`].
+#[inline(always)]
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     let eax = current.frame.rax.get() as u32;
     if current.special.get() & special::DENY_NATIVE != 0 || eax & RESERVED != 0 {
@@ -37,7 +38,7 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     }
     let operation = eax >> 8;
     match eax & NUMBER {
-        IPC => ipc::ipc(k, current),
+        IPC => ipc::general(k, current),
         FLUSH if operation & 0xff == 0 => flush(k, current),
         THREAD_CONTROL => thread_control::thread_control(k, current, operation & 0xff),
         TASK_CONTROL => task_control::task_control(k, current, operation & 0xff),
@@ -47,15 +48,23 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     }
 }
 
+/// Call, or reply and wait, in their short forms.
+#[inline(always)]
+pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
+    if current.special.get() & special::DENY_NATIVE != 0 {
+        return ipc::system_call_exception(k, current);
+    }
+    ipc::short(k, current)
+}
+
 /// A number with bits outside those of number and sub-operation, or any number of a thread to which native calls are
-/// denied. Short ipc and the null call are such numbers. Bits that mean nothing yet make another number of a known one.
+/// denied. Bits that mean nothing yet make another number of a known one.
+#[cold]
 fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let denied = current.special.get() & special::DENY_NATIVE != 0;
     match eax {
         NULL => Next::Same,
-        _ if denied => ipc::system_call_exception(k, current),
-        IPC_CALL.. => ipc::ipc(k, current),
-        _ if eax & NUMBER == IPC => ipc::ipc(k, current),
+        _ if eax & NUMBER == IPC && !denied => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),
     }
 }
@@ -145,9 +154,7 @@ fn thread_switch(k: &Kernel, current: ThreadRef) -> Next {
     let result = if to.is_nil() || thread.is_some() { Ok(()) } else { Err(Error::NoSuch) };
     let _ = done(current, result);
     match thread {
-        Some(thread)
-            if thread != current && thread.is_ready() && thread.special.get() & special::STOPPED == 0 =>
-        {
+        Some(thread) if thread != current && thread.is_ready() && !thread.is_stopped() => {
             k.unqueue_thread(thread);
             k.wake(current);
             Next::To(thread)

@@ -23,16 +23,22 @@ pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) 
     current.fault_address.set(address);
     current.fault_rights.set(rights);
     if address >= abi::USER_END {
-        return raise(k, current, vector::UNRESOLVED_FAULT);
+        return raise_unresolved(k, current);
     }
     current.errand.set(Errand::Fault);
     match k.thread(current.pager.get()).filter(|&pager| pager != current) {
         Some(pager) => call_for(k, current, pager),
-        None => raise(k, current, vector::UNRESOLVED_FAULT),
+        None => raise_unresolved(k, current),
     }
 }
 
+#[cold]
+fn raise_unresolved(k: &Kernel, current: ThreadRef) -> Next {
+    raise(k, current, vector::UNRESOLVED_FAULT)
+}
+
 /// The current thread caused an exception.
+#[inline(always)]
 pub fn raise(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
     current.exception.set(vector);
     current.errand.set(Errand::Exception);
@@ -69,29 +75,31 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     }
 }
 
-/// Writes the message into the registers of `receiver`, which is ready afterwards, and makes the thread wait.
+/// Writes the message into the registers of `receiver`, which is ready afterwards, and makes the thread wait. Its frame
+/// is a trap's: that of the fault, of the exception, or of a system call that became one.
 #[inline(always)]
 pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef) {
-    let words = if thread.errand.get() == Errand::Fault {
+    let frame = &thread.frame;
+    debug_assert!(frame.mode.get() & Frame::TRAP != 0);
+    let (kind, words) = if thread.errand.get() == Errand::Fault {
         let access = thread.fault_address.get() & !7 | thread.fault_rights.get().0 as u64;
-        [access, thread.user_ip(), thread.task().id.get().0, 0, 0, 0, 0, 0]
+        (Kind::Fault, [access, frame.rip.get(), thread.task().id.get().0, 0, 0, 0, 0, 0])
     } else {
-        let frame = &thread.frame;
-        [
+        let words = [
             thread.exception.get(),
             frame.error.get(),
-            thread.user_ip(),
-            thread.user_sp(),
+            frame.rip.get(),
+            frame.rsp.get(),
             frame.rflags.get(),
             frame.rax.get(),
             thread.task().id.get().0,
             thread.fault_address.get(),
-        ]
+        ];
+        (Kind::Exception, words)
     };
     for (cell, word) in receiver.frame.w.iter().zip(words.into_iter().chain([0; 3])) {
         cell.set(word);
     }
-    let kind = if thread.errand.get() == Errand::Fault { Kind::Fault } else { Kind::Exception };
     set_result(receiver, kind as u64, thread.uid());
     receiver.set_ready();
     thread.hot.accept.set(NEVER);
@@ -100,12 +108,13 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef) {
 }
 
 /// The current thread answers a fault or exception without a map item.
+#[inline(always)]
 pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request) -> Next {
     let label = (current.frame.rax.get() >> 32) as u32;
     let words: [u64; 4] = core::array::from_fn(|i| current.frame.w[2 + i].get());
     let goes_on = match thread.errand.get() {
         Errand::Exception => label == RESUME && resume(thread, words),
-        _ if label == REFUSE => return refuse(k, current, thread, request),
+        _ if label == REFUSE => return refuse(k, current, thread, *request),
         _ => true,
     };
     finish(k, current, thread, request, goes_on)
@@ -123,7 +132,7 @@ pub(super) fn answer_mapped(
     if whole && thread.errand.get() == Errand::Fault {
         return finish(k, current, thread, request, true);
     }
-    refuse(k, current, thread, request)
+    refuse(k, current, thread, *request)
 }
 
 /// The thread goes on on the shuttle that it lent, or stops; the answering thread goes on with its receive phase.
@@ -137,18 +146,19 @@ fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, 
         stop(thread);
         return receive_and_run(k, current, request, None);
     }
-    receive_and_run(k, current, request, first.filter(|first| first.special.get() & special::STOPPED == 0))
+    receive_and_run(k, current, request, first.filter(|first| !first.is_stopped()))
 }
 
 /// The pager refuses the fault: it becomes an exception.
-fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request) -> Next {
+#[inline(never)]
+fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: Request) -> Next {
     thread.set_ready();
     if thread.hot.shuttle.get().same_owner(current.hot.shuttle.get()) {
         thread.hot.shuttle.set(current.hot.shuttle.get());
         current.hot.shuttle.set(current.home_ref());
     }
     unanswered(k, thread);
-    receive_and_run(k, current, request, None)
+    receive_and_run(k, current, &request, None)
 }
 
 /// A thread that is not running gets no answer to its fault or exception: a fault becomes an exception, an exception
@@ -186,6 +196,7 @@ fn resume(thread: ThreadRef, [ip, sp, flags, rax]: [u64; 4]) -> bool {
 }
 
 /// Turns the current thread's system call into an exception: its frame is completed as a trap's.
+#[cold]
 pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
     let frame = &current.frame;
     frame.mode.set(Frame::TRAP | 0xff);

@@ -48,12 +48,13 @@ fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpag
 }
 
 /// The current thread sends a message with an item to a partner that waits for it.
+#[inline(always)]
 pub(super) fn send_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
     let was_open = partner.wait() == Wait::Open;
     if let Some(place) = map_single(k, current, partner) {
         return finish(k, place, (current, partner), request, true, was_open);
     }
-    send_long_item(k, current, partner, request, was_open)
+    send_long_item(k, current, partner, *request, was_open)
 }
 
 #[inline(never)]
@@ -61,7 +62,7 @@ fn send_long_item(
     k: &Kernel,
     current: ThreadRef,
     partner: ThreadRef,
-    request: &Request,
+    request: Request,
     was_open: bool,
 ) -> Next {
     let Some(plan) = plan(current, partner) else {
@@ -70,7 +71,7 @@ fn send_long_item(
     };
     let mut progress = (0, true);
     if step(k, plan, current, partner, &mut progress) {
-        return finish(k, place(plan), (current, partner), request, progress.1, was_open);
+        return finish(k, place(plan), (current, partner), &request, progress.1, was_open);
     }
     current.then_from.set(request.from);
     current.then_timeout.set(request.receive_timeout.0);
@@ -146,6 +147,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
         window: current.window.get(),
         item: false,
         lenient: false,
+        short: false,
     };
     let was_open = receiver.then_from.get() == Uid::ANY;
     finish(k, place(plan), (current, receiver), &request, progress.1, was_open)
@@ -155,7 +157,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
 #[inline(always)]
 fn deliver(place: Fpage, sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
     let kind = if is_call { Kind::Request } else { Kind::Reply } as u32;
-    transfer(sender, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE });
+    transfer(sender, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE }, false);
     receiver.frame.w[6].set(place.0);
     receiver.frame.w[7].set(0);
 }

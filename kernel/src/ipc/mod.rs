@@ -18,9 +18,9 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::interrupt;
 use crate::object::shuttle::ShuttleRef;
-use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
+use crate::object::thread::{Errand, Frame, Operation, State, Wait};
 use crate::sched::Next;
-use abi::call::{self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_MAP, IPC_REPLY_WAIT, ITEM_WHOLE, NO_ITEM};
+use abi::call::{self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_MAP, ITEM_WHOLE, NO_ITEM};
 use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
 
 /// An ipc operation, decoded.
@@ -34,33 +34,34 @@ struct Request {
     item: bool,
     /// Reply and wait: a destination that does not wait is no error.
     lenient: bool,
+    /// All eleven words are the message.
+    short: bool,
 }
 
 impl Request {
-    /// Reads the operation from the thread's registers.
-    fn decode(thread: ThreadRef) -> Result<Request, Error> {
-        let frame = &thread.frame;
-        let dest = Uid(frame.rdx.get());
-        let never = Request {
+    /// Reads a short form from the thread's registers: call, or reply and wait.
+    #[inline(always)]
+    fn short(thread: ThreadRef) -> Request {
+        let dest = Uid(thread.frame.rdx.get());
+        let is_call = thread.frame.rax.get() as u32 == IPC_CALL;
+        Request {
             dest,
-            from: dest,
-            send_timeout: Timeout::NEVER,
+            from: if is_call { dest } else { Uid::ANY },
+            send_timeout: if is_call { Timeout::NEVER } else { Timeout::ZERO },
             receive_timeout: Timeout::NEVER,
             window: thread.standing.get(),
             item: false,
-            lenient: false,
-        };
-        match frame.rax.get() as u32 {
-            IPC_CALL => Ok(never),
-            IPC_REPLY_WAIT => {
-                Ok(Request { from: Uid::ANY, send_timeout: Timeout::ZERO, lenient: true, ..never })
-            }
-            eax => Request::decode_general(thread, eax, never),
+            lenient: !is_call,
+            short: true,
         }
     }
 
-    fn decode_general(thread: ThreadRef, eax: u32, defaults: Request) -> Result<Request, Error> {
+    /// Reads the general form.
+    #[inline(always)]
+    fn general(thread: ThreadRef) -> Result<Request, Error> {
         let frame = &thread.frame;
+        let eax = frame.rax.get() as u32;
+        let dest = Uid(frame.rdx.get());
         let window = Fpage(frame.w[Frame::RBP].get());
         let timeouts = frame.w[Frame::R15].get();
         let item = eax & IPC_MAP != 0;
@@ -72,12 +73,14 @@ impl Request {
             return Err(Error::BadArgument);
         }
         Ok(Request {
+            dest,
             from: Uid(frame.w[Frame::RBX].get()),
             send_timeout: Timeout(timeouts as u32),
             receive_timeout: Timeout((timeouts >> 32) as u32),
             window,
-            item: item && !defaults.dest.is_nil(),
-            ..defaults
+            item: item && !dest.is_nil(),
+            lenient: false,
+            short: false,
         })
     }
 
@@ -105,32 +108,49 @@ fn fail(thread: ThreadRef, error: Error) -> Next {
     Next::Same
 }
 
-/// The system call. Not part of the table's function, whose other entries need fewer registers.
-#[inline(never)]
-pub fn ipc(k: &Kernel, current: ThreadRef) -> Next {
-    let request = match Request::decode(current) {
-        Ok(request) => request,
-        Err(error) => return fail(current, error),
-    };
-    if request.dest.is_nil() {
-        return receive_and_run(k, current, &request, None);
+/// The short forms of the system call.
+#[inline(always)]
+pub fn short(k: &Kernel, current: ThreadRef) -> Next {
+    perform(k, current, &Request::short(current))
+}
+
+/// Its general form.
+#[inline(always)]
+pub fn general(k: &Kernel, current: ThreadRef) -> Next {
+    match Request::general(current) {
+        Ok(request) => perform(k, current, &request),
+        Err(error) => fail(current, error),
     }
-    send(k, current, &request)
+}
+
+/// A general form with bits that mean nothing.
+pub fn malformed(current: ThreadRef) -> Next {
+    fail(current, Error::BadArgument)
+}
+
+#[inline(always)]
+fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
+    if request.dest.is_nil() {
+        return receive_and_run(k, current, request, None);
+    }
+    send(k, current, request)
 }
 
 /// The send phase of the current thread.
+#[inline(always)]
 fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
     let error = match k.thread(request.dest) {
         None => Error::NoSuch,
         Some(partner) if partner == current => Error::BadArgument,
         Some(partner) if accepts(partner, current) => return send_to(k, current, partner, request),
         Some(_) if request.send_timeout == Timeout::ZERO => Error::SendTimeout,
-        Some(partner) => return queue(k, current, partner, request),
+        Some(partner) => return queue(k, current, partner, *request),
     };
     if request.lenient { receive_and_run(k, current, request, None) } else { fail(current, error) }
 }
 
 /// Whether `partner` would take a message from `sender` now.
+#[inline(always)]
 fn accepts(partner: ThreadRef, sender: ThreadRef) -> bool {
     match partner.wait() {
         Wait::Open => true,
@@ -140,7 +160,7 @@ fn accepts(partner: ThreadRef, sender: ThreadRef) -> bool {
 }
 
 /// Blocks the current thread in the partner's queue, first come first served.
-fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
+fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
     current.then_from.set(request.from);
     current.then_timeout.set(request.receive_timeout.0);
     current.window.set(request.window);
@@ -170,17 +190,22 @@ fn leave_queue(sender: ThreadRef) {
 }
 
 /// Files or drops the timeout of a thread that starts to wait.
+#[inline(always)]
 fn set_timeout(k: &Kernel, thread: ThreadRef, timeout: Timeout) {
     match timeout.us() {
         None => k.wheel.remove(thread),
-        Some(us) => {
-            k.wheel.insert(thread, crate::arch::now_ns() + us * 1000);
-            k.arm(u64::MAX);
-        }
+        Some(us) => file_timeout(k, thread, us),
     }
 }
 
+#[inline(never)]
+fn file_timeout(k: &Kernel, thread: ThreadRef, us: u64) {
+    k.wheel.insert(thread, crate::arch::now_ns() + us * 1000);
+    k.arm(u64::MAX);
+}
+
 /// The current thread's message goes to a partner that waits for it.
+#[inline(always)]
 fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
     if request.item {
         return item::send_item(k, current, partner, request);
@@ -192,7 +217,7 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     // Only who waits has a timeout: one that were left would end the next wait, if that began on the fast path.
     k.wheel.remove(partner);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
-    transfer(current, partner, kind as u32);
+    transfer(current, partner, kind as u32, request.short);
     let first = hand_over(k, current, partner, request.is_call(), answered == Wait::Open);
     receive_and_run(k, current, request, first)
 }
@@ -218,9 +243,8 @@ fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpag
 
 /// Moves the words. Both threads' registers are in their frames.
 #[inline(always)]
-fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32) {
+fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32, short: bool) {
     let (from, to) = (&sender.frame, &receiver.frame);
-    let short = from.rax.get() as u32 >= IPC_CALL;
     for i in 0..8 {
         to.w[i].set(from.w[i].get());
     }
@@ -242,7 +266,7 @@ fn hand_over(
     is_call: bool,
     was_open: bool,
 ) -> Option<ThreadRef> {
-    let runnable = Some(receiver).filter(|receiver| receiver.special.get() & special::STOPPED == 0);
+    let runnable = Some(receiver).filter(|receiver| !receiver.is_stopped());
     let mine = sender.hot.shuttle.get();
     if is_call {
         lend_to_waiting(k, sender, receiver, was_open);
@@ -415,7 +439,8 @@ fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
         return item::take_item(k, thread, sender);
     }
     let is_call = sender.then_from.get() == thread.uid();
-    transfer(sender, thread, if is_call { Kind::Request } else { Kind::Reply } as u32);
+    let short = sender.frame.rax.get() as u32 >= IPC_CALL;
+    transfer(sender, thread, if is_call { Kind::Request } else { Kind::Reply } as u32, short);
     after_taken(k, thread, sender, is_call);
     Taken::Message
 }
@@ -464,16 +489,6 @@ pub fn deliver_interrupt(thread: ThreadRef, line: u8, count: u64) {
     thread.frame.w[0].set(count);
     set_result(thread, Kind::Interrupt as u64, Uid::interrupt(line));
     thread.set_ready();
-}
-
-/// A thread that just became ready runs at once if it is at least as urgent as the current one.
-pub fn prefer(k: &Kernel, thread: ThreadRef) -> Next {
-    let runnable = thread.special.get() & special::STOPPED == 0;
-    if runnable && k.priority(thread) > k.priority(crate::arch::current()) {
-        return Next::To(thread);
-    }
-    k.wake(thread);
-    Next::Same
 }
 
 /// A timeout fired. The entry may be left from a wait that is over.

@@ -81,9 +81,35 @@ fn leaf(pool: &Pool, table: Frame, address: u64) -> Leaf {
     Leaf { entry: &pool.at::<Words>(table).0[i], slot: &shadow.0[i] }
 }
 
-/// Walks to `address` in the user half of `task`.
-#[inline]
+/// The last-level table, with its shadow, that a walk in a task ended at. The next walk is mostly to the same 2 MiB,
+/// and a table stays as long as its task.
+#[derive(Default)]
+pub struct Recent {
+    /// Address of the first byte that the table is about, in units of 2 MiB.
+    region: Cell<u64>,
+    tables: Cell<Option<(&'static Words, &'static NodeTable)>>,
+}
+
+impl Recent {
+    #[inline(always)]
+    fn leaf(&self, address: u64) -> Option<Leaf> {
+        let (table, shadow) = self.tables.get()?;
+        let i = index(address, 0);
+        (self.region.get() == address >> SHIFTS[1]).then(|| Leaf { entry: &table.0[i], slot: &shadow.0[i] })
+    }
+}
+
+/// Finds `address` in the user half of `task`.
+#[inline(always)]
 pub fn find(pool: &Pool, task: TaskRef, address: u64) -> Found {
+    match task.recent.leaf(address) {
+        Some(leaf) => Found::Leaf(leaf),
+        None => walk(pool, task, address),
+    }
+}
+
+#[inline(never)]
+fn walk(pool: &Pool, task: TaskRef, address: u64) -> Found {
     let mut table = Frame(task.top.get());
     for level in (1..4).rev() {
         let entry = &pool.at::<Words>(table).0[index(address, level)];
@@ -96,6 +122,8 @@ pub fn find(pool: &Pool, task: TaskRef, address: u64) -> Found {
         }
         table = Frame(pte::address(value));
     }
+    task.recent.region.set(address >> SHIFTS[1]);
+    task.recent.tables.set(Some((pool.at(table), pool.at(Frame(pool.note(table))))));
     Found::Leaf(leaf(pool, table, address))
 }
 
@@ -218,6 +246,7 @@ fn first_in_use(words: &[Cell<u64>; 512], range: core::ops::Range<usize>) -> Opt
 /// True when all are gone.
 pub fn release(pool: &Pool, task: TaskRef, mut limit: usize) -> bool {
     let top = Frame(task.top.get());
+    task.recent.tables.set(None);
     let done = release_below(pool, task, top, 3, &mut limit);
     if done {
         pool.set_note(top, 0);

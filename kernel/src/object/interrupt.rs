@@ -12,7 +12,6 @@ use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::thread::{Wait, special};
 use crate::param::INTERRUPT_LINES;
-use crate::sched::Next;
 use abi::{Error, Uid};
 use core::cell::Cell;
 
@@ -109,22 +108,23 @@ pub fn release(k: &Kernel, thread: ThreadRef, from: Uid) {
     }
 }
 
-/// A line fired: its driver gets a message, at once if it waits for one.
-pub fn fired(k: &Kernel, number: u8) -> Next {
+/// A line fired: its driver gets a message, at once if it waits for one. Then it is ready, in no queue, and returned.
+#[inline(always)]
+pub fn fired(k: &Kernel, number: u8) -> Option<ThreadRef> {
     let line = &k.lines.0[number as usize];
     if arch::irq_is_level(number) || line.thread.get().is_none() {
         arch::irq_mask(number);
         line.masked.set(true);
     }
     arch::irq_acknowledge();
-    let Some(thread) = line.thread.get() else { return Next::Same };
+    let thread = line.thread.get()?;
     line.pending.set(line.pending.get() + 1);
     let open = match thread.wait() {
         Wait::Open => true,
         Wait::Closed(from) if from == Uid::interrupt(number) => false,
         _ => {
             thread.set_special(special::INTERRUPT, 0);
-            return Next::Same;
+            return None;
         }
     };
     let count = line.pending.replace(0);
@@ -136,5 +136,5 @@ pub fn fired(k: &Kernel, number: u8) -> Next {
     if open {
         thread.hot.shuttle.set(thread.home_ref());
     }
-    ipc::prefer(k, thread)
+    Some(thread)
 }

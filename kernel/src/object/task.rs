@@ -7,6 +7,7 @@
 use super::mapping::Slabs;
 use super::thread::OfTask;
 use crate::mem::pool::{Frame, Pool, Zeroable};
+use crate::mem::table::Recent;
 use crate::util::list::List;
 use abi::TaskId;
 use core::cell::Cell;
@@ -32,6 +33,8 @@ pub struct Task {
     pub top: Cell<u64>,
     /// What selects the address space in the processor; copied into each thread's hot line.
     pub space: Cell<u64>,
+    /// Where the last walk through the tables ended.
+    pub recent: Recent,
     /// Table of the port space, 0 if there is none: 128 entries, each the frame of a table of 512 ports.
     pub ports: Cell<u64>,
     /// The two frames of the port permission bitmap, 0 if there are none.

@@ -408,6 +408,7 @@ impl Tcb {
     }
 
     /// What the thread waits for, wherever that is recorded.
+    #[inline(always)]
     pub fn wait(&self) -> Wait {
         let accept = self.hot.accept.get();
         if accept == NEVER {
@@ -426,8 +427,15 @@ impl Tcb {
     }
 
     /// Whether the thread would run if it were its turn (it may be stopped all the same).
+    #[inline(always)]
     pub fn is_ready(&self) -> bool {
         self.hot.accept.get() == NEVER && self.state.get() == State::Ready
+    }
+
+    /// Whether it must not run, ready or not.
+    #[inline(always)]
+    pub fn is_stopped(&self) -> bool {
+        self.special.get() & special::STOPPED != 0
     }
 
     /// Makes the thread wait for `from` (a thread, an interrupt, or anybody). `plain` says that it has neither a

@@ -140,7 +140,7 @@ pub fn boot_thread(k: &Kernel, task: TaskRef, priority: u8) -> ThreadRef {
 }
 
 fn start(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
-    let stopped = thread.special.get() & special::STOPPED != 0 && thread.is_ready();
+    let stopped = thread.is_stopped() && thread.is_ready();
     if thread.state.get() != State::Inactive && !stopped {
         return Err(Error::BadState);
     }
@@ -174,7 +174,7 @@ pub fn start_thread(k: &Kernel, thread: ThreadRef, ip: u64, sp: u64, argument: u
 }
 
 fn resume(k: &Kernel, current: ThreadRef, thread: ThreadRef) {
-    if thread.special.get() & special::STOPPED == 0 {
+    if !thread.is_stopped() {
         return;
     }
     thread.set_special(0, special::STOPPED);
@@ -226,7 +226,7 @@ fn set_fs(thread: ThreadRef, is_current: bool, base: u64) -> Result<(), Error> {
 
 fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
     k.charge(arch::now_ns());
-    let state = if thread.special.get() & special::STOPPED != 0 {
+    let state = if thread.is_stopped() {
         5
     } else if thread.wait() != Wait::No && thread.state.get() != State::Faulting {
         2

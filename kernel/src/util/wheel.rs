@@ -91,11 +91,16 @@ impl Wheel {
         self.occupied[level as usize].set(self.occupied[level as usize].get() | 1 << number);
     }
 
-    /// Drops the entry of `thread`, if it has one.
+    /// Drops the entry of `thread`, if it has one. Most have none.
+    #[inline(always)]
     pub fn remove(&self, thread: ThreadRef) {
-        if !thread.timeout.link.is_linked() {
-            return;
+        if thread.timeout.link.is_linked() {
+            self.remove_entry(thread);
         }
+    }
+
+    #[inline(never)]
+    fn remove_entry(&self, thread: ThreadRef) {
         let list = thread.timeout.list.get() as usize;
         let (level, number) = (list / LISTS, list % LISTS);
         self.lists[level][number].remove(thread);

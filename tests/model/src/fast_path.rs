@@ -9,8 +9,8 @@ use crate::world::World;
 use abi::call::{FLAGS, IPC_CALL, IPC_REPLY_WAIT, NULL};
 use abi::{Rights, Uid};
 use kernel::arch;
+use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, NEVER, State, WORDS, Wait};
-use kernel::object::{ThreadRef, interrupt};
 use kernel::{ipc, syscall};
 
 /// The registers of the processor in user mode.
@@ -129,13 +129,20 @@ impl Machine {
         current.hot.rsp.set(self.live.rsp);
         self.save(Frame::SYSRET);
         syscall::bury(&self.world.k);
-        let next = syscall::system_call(&self.world.k, current);
+        let next = crate::world::system_call(&self.world.k, current);
         self.world.leave_once(next);
         self.load();
     }
 
     /// An exception or interrupt.
     fn trap(&mut self, vector: u64, handle: impl FnOnce(&World, ThreadRef) -> kernel::sched::Next) {
+        self.save_trap(vector);
+        let next = handle(&self.world, self.world.current());
+        self.world.leave_once(next);
+        self.load();
+    }
+
+    fn save_trap(&mut self, vector: u64) {
         let current = self.world.current();
         if self.in_user_mode() {
             self.save(Frame::TRAP | vector);
@@ -147,9 +154,6 @@ impl Machine {
             arch::set_user_segments(frame);
         }
         syscall::bury(&self.world.k);
-        let next = handle(&self.world, current);
-        self.world.leave_once(next);
-        self.load();
     }
 
     /// The current thread, in user mode, touches a page.
@@ -165,7 +169,9 @@ impl Machine {
     /// A line fires, if it is open.
     pub fn interrupt(&mut self, line: u8) {
         if arch::irq_is_open(line) {
-            self.trap(64, |world, _| interrupt::fired(&world.k, line));
+            self.save_trap(64);
+            self.world.interrupt_saved(line);
+            self.load();
         }
     }
 

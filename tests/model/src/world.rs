@@ -64,6 +64,14 @@ fn memory(frames: usize) -> *mut u8 {
     })
 }
 
+/// What the entry code does with a system call whose registers are saved.
+pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
+    match current.frame.rax.get() as u32 {
+        abi::call::IPC_CALL.. => syscall::short_ipc(k, current),
+        _ => syscall::system_call(k, current),
+    }
+}
+
 impl World {
     /// A world whose pool has `frames` frames.
     pub fn new(frames: usize) -> World {
@@ -103,7 +111,10 @@ impl World {
 
     /// Leaves the kernel, up to the next chance for an interrupt. True if the processor is in user mode or idle.
     pub fn leave_once(&self, next: Next) -> bool {
-        let thread = self.k.dispatch(next);
+        self.leave_as(self.k.dispatch(next))
+    }
+
+    fn leave_as(&self, thread: ThreadRef) -> bool {
         assert_eq!(thread.canary.get(), Tcb::CANARY, "kernel stack overflow");
         thread == self.k.idle() || thread.frame.mode.get() & Frame::BUSY == 0
     }
@@ -127,7 +138,7 @@ impl World {
         frame.mode.set(Frame::SYSRET);
         frame.r11.set(FLAGS);
         syscall::bury(&self.k);
-        self.leave_once(syscall::system_call(&self.k, self.current()))
+        self.leave_once(system_call(&self.k, self.current()))
     }
 
     /// A user's instruction pointer may lie in the frame or in the hot line; `syscall` saves it in the latter.
@@ -166,6 +177,11 @@ impl World {
 
     /// A trap of the current thread, which must be in user mode.
     fn trap(&self, vector: u64, error: u64, handle: impl FnOnce(&Kernel, ThreadRef) -> Next) -> bool {
+        self.save_trap(vector, error);
+        self.leave_once(handle(&self.k, self.current()))
+    }
+
+    fn save_trap(&self, vector: u64, error: u64) {
         let current = self.current();
         let (ip, sp) = (current.user_ip(), current.user_sp());
         let frame = &current.frame;
@@ -178,7 +194,6 @@ impl World {
             arch::set_user_segments(frame);
         }
         syscall::bury(&self.k);
-        self.leave_once(handle(&self.k, current))
     }
 
     /// The current thread touches a page that it has not.
@@ -193,7 +208,16 @@ impl World {
 
     /// An interrupt line fires.
     pub fn interrupt(&self, line: u8) -> bool {
-        self.trap(64 + line as u64, 0, |k, _| interrupt::fired(k, line))
+        self.save_trap(64 + line as u64, 0);
+        self.interrupt_saved(line)
+    }
+
+    /// The same, with the registers saved already.
+    pub fn interrupt_saved(&self, line: u8) -> bool {
+        match interrupt::fired(&self.k, line) {
+            Some(driver) => self.leave_as(self.k.preempt(driver)),
+            None => self.leave_once(Next::Same),
+        }
     }
 
     /// Time passes, and if the timer fires meanwhile, the kernel hears of it.

@@ -16,7 +16,7 @@
 //! **Memory.** Two lines of code each way, the hot line of each partner, and the per-CPU line of the
 //! current pointer, which is also TSS.RSP0. No lock, no MSR, no swapgs. Intel SDM volume 2: SYSCALL, SYSRET.
 //!
-//! *If this path accepts, `ipc::ipc` would have done the same*: the guest tests compare them on random programs.
+//! *If this path accepts, `ipc::short` would have done the same*: the guest tests compare them on random programs.
 
 use super::per_cpu::{self, CURRENT, USER_CODE, USER_DATA};
 use crate::layout;
@@ -80,6 +80,12 @@ global_asm!(
     pop     rax
     pop     r11
     .endm
+// The rest of a Frame of a system call, whose instruction and stack pointers are saved; rsp is the hot line.
+    .macro save_call
+    lea     rsp, [rsp - {trap_part}]
+    save_registers
+    mov     qword ptr [rsp + {mode}], {sysret}
+    .endm
 
     .section .fastpath, "ax"
 // The slow exit of the call, in front of it to be within reach of short jumps: with them each path fits two lines.
@@ -87,7 +93,7 @@ global_asm!(
 .Lslow_call:
     mov     rsp, r11                    // instruction and stack pointer are saved already
     mov     r11d, {flags}
-    jmp     .Lsave
+    jmp     .Lshort
 
     .balign 64
     .globl system_call_entry
@@ -157,32 +163,44 @@ system_call_entry:
 .Lslow_reply:
     mov     rsp, r11
     mov     r11d, {flags}
-    jmp     .Lsave
+    jmp     .Lshort
 
 // The null call, and all that is not short ipc.
 .Lother:
     cmp     eax, {null}
-    jne     system_call_entry_slow
+    jne     .Lgeneral
     sysretq
 
-// Everything else: save the registers as a Frame on the thread's own stack, let Rust decide, leave with whom it says.
+// Everything else: save the registers as a Frame on the thread's own stack and let Rust decide, which does not return.
     .balign 64
-    .globl system_call_entry_slow
-system_call_entry_slow:
+.Lgeneral:
     mov     [{scratch}], rsp
     mov     rsp, [{current}]
     mov     [rsp + {rip}], rcx
     mov     rcx, [{scratch}]
     mov     [rsp + {rsp}], rcx
-.Lsave:
-    lea     rsp, [rsp - {trap_part}]
-    save_registers
-    mov     qword ptr [rsp + {mode}], {sysret}
+    save_call
     call    {on_system_call}
+.Lshort:
+    save_call
+    call    {on_short_ipc}
 
-// Leave the kernel with the thread whose hot line is in rax.
-leave_rax:
-    lea     rsp, [rax - {frame}]
+// The entry with the fast path off.
+    .globl system_call_entry_slow
+system_call_entry_slow:
+    cmp     eax, {ipc_call}
+    jb      .Lgeneral
+    mov     [{scratch}], rsp
+    mov     rsp, [{current}]
+    mov     [rsp + {rip}], rcx
+    mov     rcx, [{scratch}]
+    mov     [rsp + {rsp}], rcx
+    jmp     .Lshort
+
+// Leave the kernel with the thread whose hot line is in rdi.
+    .globl leave_kernel
+leave_kernel:
+    lea     rsp, [rdi - {frame}]
     mov     rcx, [rsp + {mode}]
     test    rcx, rcx
     jnz     .Ltrapped
@@ -206,29 +224,28 @@ leave_rax:
     nop
     cli
     call    {on_continue}
-    jmp     leave_rax
 .Lidle:
     sti
     hlt
     jmp     .Lidle
 
-    .globl leave_kernel
-leave_kernel:
-    mov     rax, rdi
-    jmp     leave_rax
-
 // Exceptions and interrupts: a stub for each vector completes the processor's frame to a Frame.
-    .section .text.traps, "ax"
-trap_common:
+    .macro enter_trap
     save_registers
     cld
     cmp     byte ptr [{has_smap}], 0
     je      1f
     clac
 1:  mov     rdi, rsp
-    call    {on_trap}
-    test    rax, rax
-    jnz     leave_rax
+    .endm
+
+    .section .text.traps, "ax"
+interrupt_common:
+    enter_trap
+    call    {on_interrupt}
+exception_common:
+    enter_trap
+    call    {on_exception}
     // Back to where it came from, which was the kernel.
     load_registers
     pop     rcx
@@ -238,14 +255,8 @@ trap_common:
 // Page faults have an entry of their own: they are ipc, and come almost as often.
 page_fault_entry:
     push    {trap} + 14
-    save_registers
-    cld
-    cmp     byte ptr [{has_smap}], 0
-    je      1f
-    clac
-1:  mov     rdi, rsp
+    enter_trap
     call    {on_page_fault}
-    jmp     leave_rax
 
     .altmacro
     .macro trap_stub vector
@@ -255,7 +266,11 @@ trap_stub_\vector:
     push    0
     .endif
     push    {trap} + \vector
-    jmp     trap_common
+    .if \vector < {exceptions}
+    jmp     exception_common
+    .else
+    jmp     interrupt_common
+    .endif
     .endm
     .set i, 0
     .rept 256
@@ -307,8 +322,11 @@ TRAP_STUBS:
     trap = const Frame::TRAP,
     idle_mode = const Frame::IDLE as u8,
     on_system_call = sym super::trap::on_system_call,
+    on_short_ipc = sym super::trap::on_short_ipc,
     on_continue = sym super::trap::on_continue,
-    on_trap = sym super::trap::on_trap,
+    exceptions = const super::trap::vector::EXCEPTIONS,
+    on_exception = sym super::trap::on_exception,
+    on_interrupt = sym super::trap::on_interrupt,
     on_page_fault = sym super::trap::on_page_fault,
 );
 

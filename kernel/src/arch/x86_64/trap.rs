@@ -1,13 +1,15 @@
 //! From the entry code to the kernel proper and back: system calls, exceptions, interrupts.
 //!
-//! Each function here is called by the assembly of `fast_path.rs` with interrupts off, on the current thread's stack, and
-//! returns the hot line of the thread to leave with. Nothing on that stack survives.
+//! Each function here is entered from the assembly of `fast_path.rs` with interrupts off, on the current thread's stack, and
+//! does not return: it leaves the kernel with the thread that is to run. Nothing on that stack survives, so there are
+//! no registers of a caller to be restored; the handlers of what comes often are inlined for the same reason.
 
+use super::fast_path::leave_kernel;
 use super::instructions::read_cr2;
 use super::{apic, fpu, kernel, tables};
 use crate::ipc;
 use crate::kernel::Kernel;
-use crate::object::thread::{Frame, Hot, Tcb, special};
+use crate::object::thread::{Frame, Tcb, special};
 use crate::object::{ThreadRef, interrupt};
 use crate::sched::Next;
 use crate::{arch, syscall};
@@ -15,7 +17,7 @@ use abi::Rights;
 use core::ptr;
 
 /// Vectors of the processor that need a word of their own.
-mod vector {
+pub(super) mod vector {
     pub const DEBUG: u8 = 1;
     pub const NMI: u8 = 2;
     pub const NO_FPU: u8 = 7;
@@ -27,48 +29,93 @@ mod vector {
 }
 
 #[inline(always)]
-fn leave_with(k: &Kernel, next: Next) -> *const Hot {
-    let thread = k.dispatch(next);
-    assert!(thread.canary.get() == Tcb::CANARY, "kernel stack overflow");
-    &raw const thread.tcb().hot
+fn leave_with(k: &Kernel, next: Next) -> ! {
+    leave_as(k.dispatch(next))
 }
 
-/// A system call that the fast path did not finish.
-pub extern "C" fn on_system_call() -> *const Hot {
+#[inline(always)]
+fn leave_as(thread: ThreadRef) -> ! {
+    assert!(thread.canary.get() == Tcb::CANARY, "kernel stack overflow");
+    // SAFETY: it is the thread that the dispatcher made current, and its frame is complete.
+    unsafe { leave_kernel(&raw const thread.tcb().hot) }
+}
+
+/// A call, or a reply and wait, that the fast path did not finish.
+pub extern "C" fn on_short_ipc() -> ! {
+    let k = kernel();
+    syscall::bury(k);
+    leave_with(k, syscall::short_ipc(k, arch::current()))
+}
+
+/// Any other system call.
+pub extern "C" fn on_system_call() -> ! {
     let k = kernel();
     syscall::bury(k);
     leave_with(k, syscall::system_call(k, arch::current()))
 }
 
 /// A busy thread goes on; interrupts have had their moment.
-pub extern "C" fn on_continue() -> *const Hot {
+pub extern "C" fn on_continue() -> ! {
     let k = kernel();
     syscall::bury(k);
     leave_with(k, syscall::continue_operation(k, arch::current()))
 }
 
-/// An exception or interrupt. Null: go back to the interrupted kernel code.
-pub extern "C" fn on_trap(frame: &Frame) -> *const Hot {
+/// An exception. Returns if the kernel code that it interrupted goes on.
+pub extern "C" fn on_exception(frame: &Frame) {
+    /// Those that are more than a message to the thread's handler.
+    const UNUSUAL: u32 = 1 << vector::DEBUG
+        | 1 << vector::NMI
+        | 1 << vector::NO_FPU
+        | 1 << vector::DOUBLE_FAULT
+        | 1 << vector::PROTECTION
+        | 1 << vector::MACHINE_CHECK;
     let k = kernel();
-    let number = frame.mode.get() as u8;
+    let number = frame.mode.get() as u8 % vector::EXCEPTIONS;
+    if !is_user(frame) || UNUSUAL >> number & 1 != 0 {
+        return on_unusual(k, frame, number);
+    }
+    syscall::bury(k);
+    leave_with(k, ipc::raise(k, arch::current(), number as u64))
+}
+
+#[cold]
+fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
     match number {
         // An NMI has no owner yet; the thread goes on. It may have come at any instruction, so nothing is touched.
-        vector::NMI => return ptr::null(),
+        vector::NMI => return,
         vector::DOUBLE_FAULT | vector::MACHINE_CHECK => fatal(frame, number),
         // A debug exception that a user's instruction delayed into the kernel: ignored.
-        vector::DEBUG if !is_user(frame) => return ptr::null(),
+        vector::DEBUG if !is_user(frame) => return,
         vector::DEBUG => adopt(frame),
-        0..vector::EXCEPTIONS if !is_user(frame) => fatal(frame, number),
+        _ if !is_user(frame) => fatal(frame, number),
         _ => {}
     }
     syscall::bury(k);
+    let current = arch::current();
     let next = match number {
-        0..vector::EXCEPTIONS => exception(k, number),
+        vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
+        vector::PROTECTION if ports_on(current) => Next::Same,
+        _ => ipc::raise(k, current, number as u64),
+    };
+    leave_with(k, next)
+}
+
+/// An interrupt. If it came in the kernel, that was idle or let it in between two steps of a long operation.
+pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
+    let k = kernel();
+    syscall::bury(k);
+    let next = match frame.mode.get() as u8 {
+        number @ tables::LINE_VECTOR..tables::LEGACY_VECTOR => {
+            match interrupt::fired(k, number - tables::LINE_VECTOR) {
+                Some(driver) => leave_as(k.preempt(driver)),
+                None => Next::Same,
+            }
+        }
         tables::TIMER_VECTOR => {
             apic::irq_acknowledge();
             k.on_timer()
         }
-        tables::LINE_VECTOR..tables::LEGACY_VECTOR => interrupt::fired(k, number - tables::LINE_VECTOR),
         // What the old controllers could not take back, and spurious interrupts, are not acknowledged.
         _ => Next::Same,
     };
@@ -76,7 +123,7 @@ pub extern "C" fn on_trap(frame: &Frame) -> *const Hot {
 }
 
 /// A page fault.
-pub extern "C" fn on_page_fault(frame: &Frame) -> *const Hot {
+pub extern "C" fn on_page_fault(frame: &Frame) -> ! {
     const WRITE: u64 = 1 << 1;
     const USER: u64 = 1 << 2;
     const FETCH: u64 = 1 << 4;
@@ -89,7 +136,7 @@ pub extern "C" fn on_page_fault(frame: &Frame) -> *const Hot {
     let error = frame.error.get();
     if error & USER == 0 {
         // The processor's own access to what only the kernel may see: no pager can help.
-        return leave_with(k, ipc::raise(k, arch::current(), vector::PAGE_FAULT.into()));
+        leave_with(k, ipc::raise(k, arch::current(), vector::PAGE_FAULT.into()));
     }
     let rights = match error {
         error if error & FETCH != 0 => Rights::X,
@@ -114,15 +161,6 @@ fn adopt(frame: &Frame) {
             size_of::<Frame>() / 8,
         )
     };
-}
-
-fn exception(k: &Kernel, number: u8) -> Next {
-    let current = arch::current();
-    match number {
-        vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
-        vector::PROTECTION if ports_on(current) => Next::Same,
-        _ => ipc::raise(k, current, number as u64),
-    }
 }
 
 /// Switches the port bitmap on for a thread whose task has ports and which may have used one. False if it is on.
