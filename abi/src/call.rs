@@ -28,6 +28,14 @@
 //! [`Rights::GRANT`](crate::Rights)), w7 the hot spot, which selects the place in the larger of flexpage and
 //! window. The receiver gets in w6 the flexpage where the item arrived, in its own addresses, and 0 in w7.
 //!
+//! ## Messages with a part in memory
+//!
+//! [`IPC_LONG_CALL`] and [`IPC_LONG_REPLY_WAIT`] are the short forms for a message that has a
+//! [block](crate::message); so is [`Call::Ipc`] with [`IPC_LONG`]. Then w0 is its [`Dope`](crate::Dope) and w1 its address;
+//! w2 … w9 (with [`Call::Ipc`]: w2 … w7) are words as always, and w10 is lost. The receiver must have registered a block
+//! to receive into ([`thread_op::SET_BLOCK`]). It finds its dope in w0, with what came as used, and its address in w1;
+//! [`NO_BLOCK`] is clear in `eax`. Its other words are the sender's.
+//!
 //! ## All other calls
 //!
 //! Number in the low byte of `eax`, sub-operation in bits 8–15. Arguments in `rdi rsi rdx r10 r8 r9`; `rax`
@@ -38,14 +46,21 @@
 pub const IPC_CALL: u32 = 0xffff_fffe;
 /// `eax` of *reply and wait*: send to `rdx` without blocking, then wait for anybody. The fast path (row P1).
 pub const IPC_REPLY_WAIT: u32 = 0xffff_ffff;
+/// `eax` of [`IPC_CALL`] with a block.
+pub const IPC_LONG_CALL: u32 = IPC_CALL & !NO_BLOCK;
+/// `eax` of [`IPC_REPLY_WAIT`] with a block. If the receiver has no room for it, only the receiver gets an error.
+pub const IPC_LONG_REPLY_WAIT: u32 = IPC_REPLY_WAIT & !NO_BLOCK;
 /// `eax` of the null call: enters and leaves the kernel, for measurements. It is never denied.
 pub const NULL: u32 = 0xffff_fffd;
 
 /// Flag of [`Call::Ipc`]: w6 and w7 are a map item.
 pub const IPC_MAP: u32 = 1 << 8;
-/// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for strings, doors, propagation and
-/// other stations, and must be zero.
-pub const IPC_FLAGS: u32 = IPC_MAP;
+/// Flag of [`Call::Ipc`]: w0 and w1 are dope and address of a block. Not together with [`IPC_MAP`]: a block has items
+/// of its own.
+pub const IPC_LONG: u32 = 1 << 9;
+/// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for doors, propagation and other
+/// stations, and must be zero.
+pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG;
 
 /// RFLAGS after an ipc: interrupts on, everything else clear.
 pub const FLAGS: u64 = 0x202;
@@ -118,8 +133,12 @@ pub mod thread_op {
     pub const NEXT: u32 = 11;
     /// In: `rsi` standing window: where map items arrive that come in answer to a short form. None at first.
     pub const SET_WINDOW: u32 = 12;
+    /// In: `rsi` address of a [block](crate::message) to receive into; `rdx` its room, a [`Dope`](crate::Dope) of which
+    /// nothing is used, 0 for none; `r10` how long a transfer may wait for page faults on the partner's side, a
+    /// [`Timeout`](crate::Timeout). Takes effect at once.
+    pub const SET_BLOCK: u32 = 13;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 13;
+    pub const COUNT: u32 = 14;
 
     /// Names of thread states, by the number in [`INFO`].
     pub const STATES: [&str; 7] =
@@ -187,6 +206,9 @@ pub const NO_ITEM: u32 = 1 << 8;
 /// Bit of a received `eax` that is *clear* when a map item arrived only in part, for want of kernel memory on the
 /// receiver's side.
 pub const ITEM_WHOLE: u32 = 1 << 9;
+
+/// Bit of a received `eax` that is *clear* when the message had a block.
+pub const NO_BLOCK: u32 = 1 << 10;
 
 /// Label of an answer to an exception that lets the thread continue.
 pub const RESUME: u32 = 1;

@@ -30,11 +30,17 @@ pub enum Error {
     BadState = 11,
     /// A table of fixed size is full (threads, tasks).
     Limit = 12,
+    /// The message does not fit into the receiver's block. w0: bytes of strings and direct words that were
+    /// transferred before.
+    Overflow = 13,
+    /// Memory of the message could not be accessed: nobody resolved a page fault, or not in time. w0: as for
+    /// [`Error::Overflow`].
+    NoAccess = 14,
 }
 
 impl Error {
     /// Every error, by number from 1.
-    pub const ALL: [(Error, &'static str); 12] = [
+    pub const ALL: [(Error, &'static str); 14] = [
         (Error::NoSuch, "no such thread or task"),
         (Error::SendTimeout, "send timed out"),
         (Error::ReceiveTimeout, "receive timed out"),
@@ -47,6 +53,8 @@ impl Error {
         (Error::Denied, "denied"),
         (Error::BadState, "wrong state"),
         (Error::Limit, "table full"),
+        (Error::Overflow, "message too long"),
+        (Error::NoAccess, "message not accessible"),
     ];
 
     /// The error with this number.
@@ -80,6 +88,8 @@ pub const POSSIBLE: [(Call, &[Error]); 6] = [
             Error::BadArgument,
             Error::NoWindow,
             Error::Denied,
+            Error::Overflow,
+            Error::NoAccess,
         ],
     ),
     (Call::Flush, &[Error::BadArgument]),
@@ -103,6 +113,6 @@ mod tests {
             assert_eq!(Error::from_code(i as u32 + 1), Some(*error));
         }
         assert_eq!(Error::from_code(0), None);
-        assert_eq!(Error::from_code(13), None);
+        assert_eq!(Error::from_code(Error::ALL.len() as u32 + 1), None);
     }
 }

@@ -10,11 +10,13 @@ pub mod boot;
 pub mod call;
 pub mod error;
 pub mod fpage;
+pub mod message;
 pub mod uid;
 
 pub use call::{Call, Kind, Timeout};
 pub use error::Error;
 pub use fpage::{Fpage, Rights, Space};
+pub use message::{Dope, StringPart};
 pub use uid::{TaskId, Uid};
 
 /// Version of this interface; raised whenever anything in this crate changes its meaning.

@@ -91,6 +91,7 @@ impl Kernel {
         let filed = Deadlines::link(&thread).is_linked();
         let waits = matches!(thread.state.get(), State::Sending | State::Receiving)
             && thread.hot.accept.get() == NEVER;
+        let waits = waits || matches!(thread.state.get(), State::Stalled | State::Taking);
         assert!(!filed || waits, "{thread:?} has a timeout but does not wait");
         let stopped = thread.is_stopped();
         if thread.is_ready() && !stopped && !current {
@@ -127,15 +128,26 @@ impl Kernel {
                 State::Taking => {
                     // If the sender has ended, it has said so.
                     let sender = self.thread(partner).expect("somebody maps");
-                    let maps =
-                        matches!(sender.operation.get(), Operation::Map { to, .. } if to == thread.uid());
-                    assert!(maps, "{thread:?} takes a mapping from {partner:?}, which does not map");
+                    let sends = matches!(
+                        sender.operation.get(),
+                        Operation::Map { to, .. } | Operation::Transfer { to, .. } if to == thread.uid()
+                    );
+                    assert!(sends, "{thread:?} takes a message from {partner:?}, which does not send");
                 }
                 _ => {}
             },
         }
-        if thread.operation.get() != Operation::None && thread.state.get() != State::Inactive {
-            assert!(thread.is_ready(), "{thread:?} is busy and waits");
+        if let Operation::Taken { from } = thread.operation.get() {
+            let sender = self.thread(from).expect("somebody sends");
+            assert_eq!(
+                sender.state.get(),
+                State::Stalled,
+                "{thread:?} faults for {sender:?}, which does not wait"
+            );
+            assert!(matches!(thread.state.get(), State::Faulting | State::Sending));
+        } else if thread.operation.get() != Operation::None && thread.state.get() != State::Inactive {
+            let transfers = matches!(thread.operation.get(), Operation::Transfer { .. });
+            assert!(thread.is_ready() || transfers, "{thread:?} is busy and waits");
             let busy = thread.frame.mode.get() & Registers::BUSY != 0;
             assert!(busy, "{thread:?} has an operation that it will not continue");
         }

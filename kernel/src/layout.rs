@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ffff_8000_0000_0000  pool       the kernel's own memory: tables, tasks, mapping nodes (writable, not executable)
-//! ffff_8080_0000_0000  (kept for the communication windows of long messages, one top-level slot each)
+//! ffff_8080_0000_0000  window     another task's memory, while a message is copied to it (one top-level slot)
 //! ffff_ff00_0000_0000  info       one page that users may read: version, clock
 //! ffff_ffff_8000_0000  image      the kernel's program: physical address + this; text, constants, data apart
 //! ffff_ffff_bfe0_0000  devices    local APIC, I/O APIC, HPET (uncached)
@@ -11,8 +11,8 @@
 //! ffff_ffff_c000_0000  threads    virtual array of control blocks, 4 KiB each; holes are one shared page of zeroes
 //! ```
 //!
-//! All of it is the same in every task: a task's top-level table copies the kernel half once, and no entry of
-//! a top-level table changes after boot. User memory has no address in the kernel half.
+//! All of it but the window is the same in every task: a task's top-level table copies the kernel half once, and no
+//! other entry of it changes after boot. User memory has no other address in the kernel half.
 
 /// The kernel's memory pool; physical address minus [`pool start`](crate::mem) plus this.
 pub const POOL: u64 = 0xffff_8000_0000_0000;
@@ -32,6 +32,12 @@ pub const PER_CPU: u64 = 0xffff_ffff_bfff_c000;
 
 /// I/O permission bitmap of the running task: 8 KiB, followed by at least one byte of ones.
 pub const PORT_BITMAP: u64 = PER_CPU + 0x1000;
+
+/// The communication window: 512 GiB of another task, as one top-level entry without the user bit.
+pub const WINDOW: u64 = 0xffff_8080_0000_0000;
+
+/// Size of the window, and of what a top-level entry is about.
+pub const WINDOW_SIZE: u64 = 1 << 39;
 
 /// The array of thread control blocks; it reaches to the end of the address space.
 pub const TCBS: u64 = 0xffff_ffff_c000_0000;

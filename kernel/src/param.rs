@@ -24,6 +24,12 @@ pub const TIME_SLICE_MAX_NS: u64 = 10_000_000_000;
 /// Pages that a mapping, a flush or the end of a task handles before it looks for pending interrupts.
 pub const PREEMPTION_PAGES: usize = 16;
 
+/// Bytes of a long message that are copied before the kernel looks for pending interrupts.
+pub const PREEMPTION_BYTES: u64 = 32 << 10;
+
+/// Most direct words that the fast path copies: a page, so that they touch two pages at most.
+pub const FAST_WORDS_MAX: u64 = 512;
+
 /// Threads looked at in one step when a thread ends and those that wait for it are sought.
 pub const PREEMPTION_SCAN: u32 = 256;
 

@@ -15,7 +15,7 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Operation, special};
 use crate::sched::Next;
 use crate::{arch, ipc, param};
-use abi::call::{FLAGS, FLUSH_SELF, NULL};
+use abi::call::{FLAGS, FLUSH_SELF, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, NULL};
 use abi::{Call, Error, Fpage, Rights, Uid};
 
 const IPC: u32 = Call::Ipc as u32;
@@ -64,6 +64,7 @@ fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let denied = current.special.get() & special::DENY_NATIVE != 0;
     match eax {
         NULL => Next::Same,
+        IPC_LONG_CALL | IPC_LONG_REPLY_WAIT if !denied => ipc::long(k, current),
         _ if eax & NUMBER == IPC && !denied => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),
     }
@@ -76,6 +77,8 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
         Operation::None => Next::Same,
         Operation::Receive => ipc::continue_receive(k, current),
         Operation::Map { to, done, whole } => ipc::continue_map(k, current, to, done, whole),
+        Operation::Transfer { to, at } => ipc::continue_transfer(k, current, to, at),
+        Operation::Taken { .. } => unreachable!("its receiver does not run"),
         Operation::Flush { at, status } => continue_flush(k, current, at, status),
         Operation::EndThread { victim } => end_thread(k, current, victim),
         Operation::EndTask { victim, at } => end_task(k, current, victim, at),

@@ -11,3 +11,14 @@ mod isa;
 mod isa;
 
 pub use isa::*;
+
+/// What ended a copy between two tasks early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopyFault {
+    /// Bytes copied before.
+    pub done: u64,
+    /// The address that faults, in its task's space.
+    pub address: u64,
+    /// Whether that is where the copy goes, and not where it comes from.
+    pub at_target: bool,
+}

@@ -3,25 +3,21 @@
 //! The thread waits for the answer with its registers untouched in its frame; it is a call like any other, so the
 //! pager or handler runs on the thread's shuttle.
 
-use super::{Request, accepts, enqueue_sender, hand_over, receive_and_run, set_result};
+use super::{Request, accepts, enqueue_sender, hand_over, receive_and_run, set_result, transfer};
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, Frame, NEVER, State, Wait, special};
+use crate::object::thread::{Errand, Frame, NEVER, Operation, State, Wait, special};
 use crate::sched::Next;
-use abi::call::{FLAGS, IPC_CALL, REFUSE, RESUME, vector};
-use abi::{Kind, Rights};
+use abi::call::{FLAGS, IPC_LONG_CALL, REFUSE, RESUME, vector};
+use abi::{Kind, Rights, Uid};
 
 /// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, alignment check, identification.
 const USER_FLAGS: u64 = 0x0024_0dd5;
 
 /// The current thread touched a page that its task has not, or not in this way.
-#[inline]
+#[inline(always)]
 pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
-    current.faults.set(current.faults.get() + 1);
-    let task = current.task();
-    task.faults.set(task.faults.get() + 1);
-    current.fault_address.set(address);
-    current.fault_rights.set(rights);
+    note(current, address, rights);
     if address >= abi::USER_END {
         return raise_unresolved(k, current);
     }
@@ -34,7 +30,20 @@ pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) 
 
 #[cold]
 fn raise_unresolved(k: &Kernel, current: ThreadRef) -> Next {
+    if transfer::broken(k, current) {
+        return Next::Same;
+    }
     raise(k, current, vector::UNRESOLVED_FAULT)
+}
+
+/// Records a page fault of a thread.
+#[inline(always)]
+pub(super) fn note(thread: ThreadRef, address: u64, rights: Rights) {
+    thread.faults.set(thread.faults.get() + 1);
+    let task = thread.task();
+    task.faults.set(task.faults.get() + 1);
+    thread.fault_address.set(address);
+    thread.fault_rights.set(rights);
 }
 
 /// The current thread caused an exception.
@@ -76,14 +85,14 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
 }
 
 /// Writes the message into the registers of `receiver`, which is ready afterwards, and makes the thread wait. Its frame
-/// is a trap's: that of the fault, of the exception, or of a system call that became one.
+/// is a trap's: that of the fault, of the exception, or of a system call that became one; or it is in the middle of a
+/// long message.
 #[inline(always)]
 pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef) {
     let frame = &thread.frame;
-    debug_assert!(frame.mode.get() & Frame::TRAP != 0);
     let (kind, words) = if thread.errand.get() == Errand::Fault {
         let access = thread.fault_address.get() & !7 | thread.fault_rights.get().0 as u64;
-        (Kind::Fault, [access, frame.rip.get(), thread.task().id.get().0, 0, 0, 0, 0, 0])
+        (Kind::Fault, [access, thread.user_ip(), thread.task().id.get().0, 0, 0, 0, 0, 0])
     } else {
         let words = [
             thread.exception.get(),
@@ -138,6 +147,9 @@ pub(super) fn answer_mapped(
 /// The thread goes on on the shuttle that it lent, or stops; the answering thread goes on with its receive phase.
 #[inline(always)]
 fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, goes_on: bool) -> Next {
+    if let Operation::Taken { from } = thread.operation.get() {
+        return resume_taking(k, current, thread, from, *request);
+    }
     thread.errand.set(Errand::Ipc);
     thread.set_ready();
     let first = hand_over(k, current, thread, request.is_call(), false);
@@ -149,14 +161,27 @@ fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, 
     receive_and_run(k, current, request, first.filter(|first| !first.is_stopped()))
 }
 
-/// The pager refuses the fault: it becomes an exception.
-#[inline(never)]
-fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: Request) -> Next {
-    thread.set_ready();
+/// The fault came in the middle of a long message that the thread receives.
+#[cold]
+fn resume_taking(k: &Kernel, current: ThreadRef, thread: ThreadRef, from: Uid, request: Request) -> Next {
+    give_back(current, thread);
+    transfer::resume(k, thread, from);
+    receive_and_run(k, current, &request, None)
+}
+
+/// The shuttle that a faulting thread lent returns to it.
+fn give_back(current: ThreadRef, thread: ThreadRef) {
     if thread.hot.shuttle.get().same_owner(current.hot.shuttle.get()) {
         thread.hot.shuttle.set(current.hot.shuttle.get());
         current.hot.shuttle.set(current.home_ref());
     }
+}
+
+/// The pager refuses the fault: it becomes an exception.
+#[inline(never)]
+fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: Request) -> Next {
+    thread.set_ready();
+    give_back(current, thread);
     unanswered(k, thread);
     receive_and_run(k, current, &request, None)
 }
@@ -164,23 +189,17 @@ fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: Request) -
 /// A thread that is not running gets no answer to its fault or exception: a fault becomes an exception, an exception
 /// stops it. Its shuttle is its own again.
 pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
-    let handler = k.thread(thread.handler.get()).filter(|&handler| handler != thread);
     thread.set_ready();
+    if transfer::broken(k, thread) {
+        return;
+    }
+    let handler = k.thread(thread.handler.get()).filter(|&handler| handler != thread);
     let (Errand::Fault, Some(handler)) = (thread.errand.get(), handler) else {
         return stop(thread);
     };
     thread.exception.set(vector::UNRESOLVED_FAULT);
     thread.errand.set(Errand::Exception);
-    if !accepts(handler, thread) || handler.wait() == Wait::Answer(thread.uid()) {
-        k.wheel.remove(thread);
-        return enqueue_sender(thread, handler);
-    }
-    k.wheel.remove(handler);
-    let was_open = handler.wait() == Wait::Open;
-    deliver(handler, thread);
-    k.shuttle_of(thread);
-    super::lend_to_waiting(k, thread, handler, was_open);
-    k.wake(handler);
+    transfer::post(k, thread, handler);
 }
 
 /// Loads what the handler wants the thread to continue with. False if it is not fit for user mode.
@@ -201,7 +220,7 @@ pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
     let frame = &current.frame;
     frame.mode.set(Frame::TRAP | 0xff);
     // The fast path, if it looked at a short form first, has lost the flags.
-    if frame.rax.get() as u32 >= IPC_CALL {
+    if frame.rax.get() as u32 >= IPC_LONG_CALL {
         frame.r11.set(FLAGS);
     }
     frame.error.set(frame.rax.get());

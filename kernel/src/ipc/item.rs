@@ -76,7 +76,7 @@ fn send_long_item(
     current.then_from.set(request.from);
     current.then_timeout.set(request.receive_timeout.0);
     current.window.set(request.window);
-    begin(k, current, partner, progress);
+    begin_map(k, current, partner, progress);
     // Whether the wait was open decides on which shuttle the receiver goes on.
     partner.then_from.set(if was_open { Uid::ANY } else { current.uid() });
     Next::Same
@@ -97,7 +97,7 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
         after_taken(k, thread, sender, is_call);
         return Taken::Message;
     }
-    begin(k, sender, thread, progress);
+    begin_map(k, sender, thread, progress);
     thread.then_from.set(Uid::ANY);
     k.wake(sender);
     Taken::Mapping
@@ -111,7 +111,12 @@ fn step(k: &Kernel, plan: Plan, sender: ThreadRef, receiver: ThreadRef, progress
     space::map(k, plan, sender.task(), receiver.task(), done, whole, &mut budget).is_ok()
 }
 
-fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (done, whole): (u64, bool)) {
+fn begin_map(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (done, whole): (u64, bool)) {
+    begin(k, sender, receiver, Operation::Map { to: receiver.uid(), done, whole });
+}
+
+/// The sender is busy with `operation` from now on, and the receiver waits for that.
+pub(super) fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operation: Operation) {
     k.wheel.remove(receiver);
     if receiver.hot.accept.get() != NEVER {
         receiver.window.set(receiver.standing.get());
@@ -120,7 +125,7 @@ fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (done, whole): (u64
     }
     receiver.state.set(State::Taking);
     receiver.partner.set(sender.uid());
-    sender.operation.set(Operation::Map { to: receiver.uid(), done, whole });
+    sender.operation.set(operation);
     k.set_busy(sender);
 }
 
@@ -146,6 +151,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
         receive_timeout: Timeout(current.then_timeout.get()),
         window: current.window.get(),
         item: false,
+        long: false,
         lenient: false,
         short: false,
     };
@@ -163,7 +169,7 @@ fn deliver(place: Fpage, sender: ThreadRef, receiver: ThreadRef, is_call: bool, 
 }
 
 /// Where an item arrived, in the receiver's addresses.
-fn place(plan: Plan) -> Fpage {
+pub(super) fn place(plan: Plan) -> Fpage {
     let shift = if plan.space == Space::Memory { 0 } else { 12 };
     let place = plan.to << shift | (plan.space as u64) << 10 | (plan.log2 as u64) << 4;
     Fpage(place | plan.rights.and(Rights::RWX).0 as u64)

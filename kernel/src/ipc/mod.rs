@@ -10,9 +10,11 @@
 
 mod fault;
 mod item;
+mod transfer;
 
 pub use fault::{page_fault, raise, system_call_exception};
 pub use item::continue_map;
+pub use transfer::continue_transfer;
 
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
@@ -20,7 +22,7 @@ use crate::object::interrupt;
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait};
 use crate::sched::Next;
-use abi::call::{self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_MAP, ITEM_WHOLE, NO_ITEM};
+use abi::call::{self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_LONG, IPC_LONG_CALL, IPC_MAP, ITEM_WHOLE, NO_ITEM};
 use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
 
 /// An ipc operation, decoded.
@@ -32,6 +34,8 @@ struct Request {
     receive_timeout: Timeout,
     window: Fpage,
     item: bool,
+    /// w0 and w1 describe a block.
+    long: bool,
     /// Reply and wait: a destination that does not wait is no error.
     lenient: bool,
     /// All eleven words are the message.
@@ -51,9 +55,19 @@ impl Request {
             receive_timeout: Timeout::NEVER,
             window: thread.standing.get(),
             item: false,
+            long: false,
             lenient: !is_call,
             short: true,
         }
+    }
+
+    /// The same with a block.
+    fn long(thread: ThreadRef) -> Request {
+        let dest = Uid(thread.frame.rdx.get());
+        let is_call = thread.frame.rax.get() as u32 == IPC_LONG_CALL;
+        let from = if is_call { dest } else { Uid::ANY };
+        let send_timeout = if is_call { Timeout::NEVER } else { Timeout::ZERO };
+        Request { from, send_timeout, long: true, lenient: !is_call, short: false, ..Request::short(thread) }
     }
 
     /// Reads the general form.
@@ -69,6 +83,7 @@ impl Request {
         if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0
             || !(window.is_nil() || window.is_valid())
             || !item_valid
+            || eax & IPC_FLAGS == IPC_FLAGS
         {
             return Err(Error::BadArgument);
         }
@@ -79,6 +94,7 @@ impl Request {
             receive_timeout: Timeout((timeouts >> 32) as u32),
             window,
             item: item && !dest.is_nil(),
+            long: eax & IPC_LONG != 0 && !dest.is_nil(),
             lenient: false,
             short: false,
         })
@@ -121,6 +137,11 @@ pub fn general(k: &Kernel, current: ThreadRef) -> Next {
         Ok(request) => perform(k, current, &request),
         Err(error) => fail(current, error),
     }
+}
+
+/// The short forms with a block, of which the fast path does what it can.
+pub fn long(k: &Kernel, current: ThreadRef) -> Next {
+    perform(k, current, &Request::long(current))
 }
 
 /// A general form with bits that mean nothing.
@@ -213,6 +234,9 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     let answered = partner.wait();
     if let Wait::Answer(_) = answered {
         return fault::answer(k, current, partner, request);
+    }
+    if request.long {
+        return transfer::send(k, current, partner, *request);
     }
     // Only who waits has a timeout: one that were left would end the next wait, if that began on the fast path.
     k.wheel.remove(partner);
@@ -439,6 +463,9 @@ fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
         return item::take_item(k, thread, sender);
     }
     let is_call = sender.then_from.get() == thread.uid();
+    if transfer::is_long(sender) {
+        return if transfer::take(k, thread, sender) { Taken::Mapping } else { Taken::Refused };
+    }
     let short = sender.frame.rax.get() as u32 >= IPC_CALL;
     transfer(sender, thread, if is_call { Kind::Request } else { Kind::Reply } as u32, short);
     after_taken(k, thread, sender, is_call);
@@ -497,6 +524,9 @@ pub fn expired(k: &Kernel, thread: ThreadRef) {
         return;
     }
     match thread.state.get() {
+        State::Stalled | State::Taking => {
+            transfer::interrupt(k, thread, Error::NoAccess, Error::NoAccess);
+        }
         State::Sending => fail_blocked(k, thread, Error::SendTimeout),
         State::Receiving => fail_blocked(k, thread, Error::ReceiveTimeout),
         _ => {}
@@ -542,6 +572,11 @@ pub fn partner_died(k: &Kernel, sender: ThreadRef) {
 
 /// `thread_control` aborts whatever ipc the thread waits in. False if it waits in none.
 pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
+    if thread.state.get() != State::Ready
+        && transfer::interrupt(k, thread, Error::SendAborted, Error::ReceiveAborted)
+    {
+        return true;
+    }
     let error = match (thread.wait(), thread.state.get()) {
         (Wait::Open | Wait::Closed(_), _) => Error::ReceiveAborted,
         (Wait::No, State::Sending) => Error::SendAborted,
@@ -570,6 +605,7 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
     {
         item::release_receiver(k, receiver, Error::PartnerDied);
     }
+    transfer::leave(k, thread);
     k.wheel.remove(thread);
     thread.operation.set(Operation::None);
 }

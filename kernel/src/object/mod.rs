@@ -1,5 +1,6 @@
 //! The kernel's objects, one file each: state, operations, end.
 
+pub mod block;
 pub mod interrupt;
 pub mod mapping;
 pub mod shuttle;

@@ -25,6 +25,7 @@
 //! [`set_wait`]: Tcb::set_wait
 //! [`refold`]: Tcb::refold
 
+use super::block::Block;
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
@@ -138,8 +139,10 @@ pub enum State {
     Sending = 3,
     /// Waits for the answer of `partner` to a page fault or an exception.
     Faulting = 4,
-    /// Receives a mapping that takes long from `partner`.
+    /// Receives a mapping or a long message, in steps, from `partner`.
     Taking = 5,
+    /// Sends a long message to `partner`, for which a page fault is being resolved on the partner's side.
+    Stalled = 6,
 }
 
 /// What the message is that a thread in [`State::Sending`] sends, and what it waits for in [`State::Faulting`].
@@ -202,6 +205,18 @@ pub enum Operation {
         /// Whether everything so far could be mapped.
         whole: bool,
     },
+    /// The block of a message; then the ipc goes on.
+    Transfer {
+        /// Who receives.
+        to: Uid,
+        /// How far it is.
+        at: Place,
+    },
+    /// A long message is received, and a page fault of the receiver's is being resolved for it.
+    Taken {
+        /// Who sends.
+        from: Uid,
+    },
     /// `flush`, from address `at` on; with the status bits collected so far.
     Flush {
         /// Next address.
@@ -223,7 +238,20 @@ pub enum Operation {
     },
 }
 
-const COLD_MAX: usize = 640;
+/// How far the transfer of a block is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// Which part: 0 the direct words, then the strings, then the items.
+    pub part: u16,
+    /// Bytes of this part that are done.
+    pub done: u64,
+    /// Bytes of all parts that were transferred.
+    pub moved: u64,
+    /// Whether an item could be mapped only in part.
+    pub cut: bool,
+}
+
+const COLD_MAX: usize = 768;
 const STACK_WORDS: usize = (4096 - size_of::<Cold>() - size_of::<Frame>() - size_of::<Hot>()) / 8;
 
 /// Thread control block: one page.
@@ -267,6 +295,8 @@ pub struct Cold {
     pub window: Cell<Fpage>,
     /// Window of every receive by a short form, set by `thread_control`.
     pub standing: Cell<Fpage>,
+    /// Where long messages arrive.
+    pub block: Block,
     /// While sending: timeout of the receive that follows, as in the ABI.
     pub then_timeout: Cell<u32>,
     /// Page faults so far.
@@ -379,6 +409,8 @@ impl core::fmt::Debug for ThreadRef {
 impl Tcb {
     /// Where [`Hot`] lies in the block.
     pub const HOT_OFFSET: usize = 4096 - size_of::<Hot>();
+    /// From the hot line to [`Cold::block`].
+    pub const BLOCK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.block) as i64 - Tcb::HOT_OFFSET as i64;
     /// How much of the block must be zero before it is used for a new thread.
     pub const COLD_BYTES: usize = size_of::<Cold>();
     /// What `canary` holds.

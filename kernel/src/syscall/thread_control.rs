@@ -9,7 +9,7 @@ use crate::object::{TaskRef, ThreadRef, interrupt};
 use crate::sched::Next;
 use crate::{arch, ipc, param};
 use abi::call::{FLAGS, PRIORITIES, thread_op as op};
-use abi::{Error, Fpage, Rights, TaskId, Uid};
+use abi::{Dope, Error, Fpage, Rights, TaskId, Uid};
 
 /// The table of sub-operations.
 pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
@@ -80,6 +80,10 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
             Ok(())
         }
         op::SET_WINDOW => set_window(thread, Fpage(args.rsi())),
+        op::SET_BLOCK => {
+            thread.block.timeout.set(args.r10() as u32);
+            thread.block.set(k, thread.task(), args.rsi(), Dope(args.rdx()))
+        }
         op::INFO => {
             info(k, thread, args);
             Ok(())
@@ -121,6 +125,7 @@ fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Erro
     };
     let uid = Uid::thread(slot, generation, task.clan());
     thread.init(uid, frame);
+    thread.block.init(k, task);
     thread.task.set(Some(task));
     thread.home.priority.set(priority);
     thread.home.slice_ns.set(param::TIME_SLICE_NS);
@@ -236,7 +241,7 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
             (State::Ready, Operation::None) => 1,
             (State::Ready, _) | (State::Taking, _) => 6,
             (State::Receiving, _) => 2,
-            (State::Sending, _) => 3,
+            (State::Sending | State::Stalled, _) => 3,
             (State::Faulting, _) => 4,
         }
     };

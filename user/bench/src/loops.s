@@ -82,6 +82,62 @@ FUNCTION bench_server
     syscall
     jmp 1b
 
+# --- long messages: as much in the reply as in the call ----------------------------------------------------
+
+# rdi: [server, iterations, address of the own block, dope]. What comes back lies in the own block and is sent on.
+.macro LONG_CLIENT name, region
+FUNCTION \name
+    mov rbx, [rdi + 8]                      # a word of the message
+    mov rdx, [rdi]
+    mov rsi, [rdi + 16]
+    mov rdi, [rdi + 24]
+1:  START \region
+    mov eax, 0xfffffbfe
+    syscall
+    dec ebx
+    jnz 1b
+    DISCARD \region
+    REPORT
+.endm
+
+LONG_CLIENT bench_client_w16, 20
+LONG_CLIENT bench_client_w63, 21
+LONG_CLIENT bench_client_w120, 22
+
+FUNCTION bench_long_server
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+1:  mov eax, 0xfffffbff
+    syscall
+    jmp 1b
+
+# The reply is short, and what the server had in its registers: the client names its block anew.
+.macro STRING_CLIENT name, region
+FUNCTION \name
+    mov rbx, [rdi + 8]
+    mov rdx, [rdi]
+    mov r8, [rdi + 16]
+    mov r9, [rdi + 24]
+1:  START \region
+    mov rsi, r8
+    mov rdi, r9
+    mov eax, 0xfffffbfe
+    syscall
+    dec ebx
+    jnz 1b
+    DISCARD \region
+    REPORT
+.endm
+
+STRING_CLIENT bench_client_string_64, 23
+STRING_CLIENT bench_client_string_256, 24
+STRING_CLIENT bench_client_string_1024, 25
+STRING_CLIENT bench_client_string_4096, 26
+STRING_CLIENT bench_client_string_64k, 27
+STRING_CLIENT bench_client_string_1m, 28
+STRING_CLIENT bench_client_string_scattered, 29
+
 # --- map a page: the client says where (w0), the server maps a fresh page there -------------------------
 
 .set MAP_WINDOW, 0x40000000

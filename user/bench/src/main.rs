@@ -8,6 +8,8 @@
 #![no_std]
 #![no_main]
 
+mod long;
+
 use core::arch::{asm, global_asm};
 use core::fmt;
 use core::ptr::addr_of;
@@ -44,9 +46,11 @@ static mut bench_interrupts: u32 = ITERATIONS as u32;
 struct Arguments {
     server: u64,
     iterations: u64,
+    block: u64,
+    dope: u64,
 }
 
-static mut ARGUMENTS: Arguments = Arguments { server: 0, iterations: ITERATIONS };
+static mut ARGUMENTS: Arguments = Arguments { server: 0, iterations: ITERATIONS, block: 0, dope: 0 };
 
 unsafe extern "C" {
     fn bench_null(iterations: u64);
@@ -247,6 +251,8 @@ impl Chief {
         self.ping_pong(near, bench_client_w4, far)?;
         self.ping_pong(near, bench_client_w8, far)?;
         self.ping_pong(near, bench_client_intra, near)?;
+
+        long::rows(self, near, far)?;
 
         let server = self.start(far, bench_map_server, Uid::NIL)?;
         self.settle(server)?;

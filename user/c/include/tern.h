@@ -38,6 +38,7 @@ typedef uint64_t tern_fpage; /* a flexpage */
 #define TERN_CLOCK 0x80000006u
 
 #define TERN_IPC_MAP (1u << 8) /* flag of TERN_IPC: w6 and w7 are a map item */
+#define TERN_IPC_LONG (1u << 9) /* flag of TERN_IPC: w0 and w1 are dope and address of a block */
 #define TERN_FLUSH_SELF 1ul
 
 /* sub-operations of TERN_THREAD_CONTROL */
@@ -55,6 +56,7 @@ enum {
     TERN_THREAD_INFO,
     TERN_THREAD_NEXT,
     TERN_THREAD_SET_WINDOW,
+    TERN_THREAD_SET_BLOCK,
 };
 
 /* sub-operations of TERN_TASK_CONTROL */
@@ -82,6 +84,8 @@ enum {
     TERN_DENIED,
     TERN_BAD_STATE,
     TERN_LIMIT,
+    TERN_OVERFLOW,
+    TERN_NO_ACCESS,
 };
 
 /* kinds of received messages */

@@ -1,6 +1,6 @@
 //! Everything that is not ipc: threads, tasks, flush, clock.
 
-use crate::{Fpage, Result, TaskId, Uid, error};
+use crate::{Dope, Fpage, Result, TaskId, Timeout, Uid, error};
 use abi::call::{Call, FLUSH_SELF, NULL, task_op, thread_op};
 use core::arch::asm;
 
@@ -146,6 +146,12 @@ pub fn thread_resume(target: Uid) -> Result<()> {
 /// Ends a thread's pending ipc with an error.
 pub fn thread_abort(target: Uid) -> Result<()> {
     thread(thread_op::ABORT, [target.0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Registers where a thread receives the part of messages that lies in memory: the address of a
+/// [block](abi::message) and its room. `patience` bounds how long a transfer waits for page faults on the partner's side.
+pub fn thread_set_block(target: Uid, address: u64, room: Dope, patience: Timeout) -> Result<()> {
+    thread(thread_op::SET_BLOCK, [target.0, address, room.0, patience.0 as u64, 0, 0]).map(drop)
 }
 
 /// Sets a thread's FS base, for thread-local storage; 0: none.

@@ -1,7 +1,10 @@
 //! Ipc: the two short forms, the general form, and what is built from it.
 
-use crate::{Error, Fpage, Kind, Result, Timeout, Uid, error};
-use abi::call::{Call, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, ITEM_WHOLE, NO_ITEM, timeouts};
+use crate::{Dope, Error, Fpage, Kind, Result, Timeout, Uid, error};
+use abi::call::{
+    Call, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, ITEM_WHOLE,
+    NO_BLOCK, NO_ITEM, timeouts,
+};
 use core::arch::asm;
 
 /// A received message.
@@ -30,6 +33,11 @@ impl Flags {
         self.0 & NO_ITEM == 0
     }
 
+    /// The message has a part in memory: w0 and w1 are dope and address of the receiver's block.
+    pub const fn has_block(self) -> bool {
+        self.0 & NO_BLOCK == 0
+    }
+
     /// A map item arrived, but only a part of its pages: this task's quota was exhausted.
     pub const fn item_short(self) -> bool {
         self.0 & ITEM_WHOLE == 0
@@ -37,9 +45,15 @@ impl Flags {
 }
 
 impl Message {
+    /// What came in memory, and where, if something did.
+    pub const fn block(&self) -> Option<Block> {
+        let [dope, address, ..] = self.words;
+        if self.flags.has_block() { Some(Block { dope: Dope(dope), address }) } else { None }
+    }
+
     /// The flexpage where a map item arrived, if one did.
     pub const fn item(&self) -> Option<Fpage> {
-        if self.flags.has_item() { Some(Fpage(self.words[6])) } else { None }
+        if self.flags.has_item() && !self.flags.has_block() { Some(Fpage(self.words[6])) } else { None }
     }
 
     /// Puts the registers of a finished ipc together; `None` if nothing was to be received.
@@ -72,12 +86,24 @@ pub fn ipc_reply_wait(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
 
 #[inline(always)]
 fn short(operation: u32, to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
+    let (rax, rdx, words) = registers((label as u64) << 32 | operation as u64, to.0, words);
+    if rax as u32 >> 31 == 0 {
+        return Err(error(rax as u32 as u64));
+    }
+    match Message::from_registers(rax, rdx, words) {
+        Ok(Some(message)) => Ok(message),
+        Ok(None) => Err(Error::BadArgument),
+        Err(error) => Err(error),
+    }
+}
+
+/// One of the short forms, as it is.
+#[inline(always)]
+fn registers(mut rax: u64, mut rdx: u64, words: [u64; 8]) -> (u64, u64, [u64; 8]) {
     let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7] = words;
-    let mut rax = (label as u64) << 32 | operation as u64;
-    let mut rdx = to.0;
-    // SAFETY: the kernel changes registers only, and all that it changes are named here or saved. There is
-    // no red zone that the pushes could hit. Memory that the partner shares is the caller's affair; the
-    // compiler assumes that it changes.
+    // SAFETY: the kernel changes registers only, and all that it changes are named here or saved; and the
+    // block that the thread has registered. There is no red zone that the pushes could hit. Memory that the
+    // partner shares is the caller's affair; the compiler assumes that it changes.
     unsafe {
         asm!(
             "push rbx",
@@ -102,13 +128,67 @@ fn short(operation: u32, to: Uid, label: u32, words: [u64; 8]) -> Result<Message
             out("r11") _,
         );
     }
+    (rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7])
+}
+
+/// The part of a message that lies in memory; see [`abi::message`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// How long its parts are.
+    pub dope: Dope,
+    /// Where it lies.
+    pub address: u64,
+}
+
+/// Why a long message failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LongError {
+    /// What happened.
+    pub error: Error,
+    /// Bytes of direct words and strings that were transferred before.
+    pub moved: u64,
+}
+
+/// Sends a message with a block to `to` and waits for the answer of that thread alone. The words are w2 … w7.
+#[inline(always)]
+pub fn ipc_call_long(
+    to: Uid,
+    label: u32,
+    block: Block,
+    words: [u64; 6],
+) -> core::result::Result<Message, LongError> {
+    long(IPC_LONG_CALL, to, label, block, words)
+}
+
+/// Answers `to` with a block if that thread waits for it, then waits for anybody.
+#[inline(always)]
+pub fn ipc_reply_wait_long(
+    to: Uid,
+    label: u32,
+    block: Block,
+    words: [u64; 6],
+) -> core::result::Result<Message, LongError> {
+    long(IPC_LONG_REPLY_WAIT, to, label, block, words)
+}
+
+#[inline(always)]
+fn long(
+    operation: u32,
+    to: Uid,
+    label: u32,
+    block: Block,
+    [w2, w3, w4, w5, w6, w7]: [u64; 6],
+) -> core::result::Result<Message, LongError> {
+    let words = [block.dope.0, block.address, w2, w3, w4, w5, w6, w7];
+    let (rax, rdx, words) = registers((label as u64) << 32 | operation as u64, to.0, words);
+    let failed = |error| Err(LongError { error, moved: words[0] });
     if rax as u32 >> 31 == 0 {
-        return Err(error(rax as u32 as u64));
+        return failed(error(rax as u32 as u64));
     }
-    match Message::from_registers(rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7]) {
+    match Message::from_registers(rax, rdx, words) {
         Ok(Some(message)) => Ok(message),
-        Ok(None) => Err(Error::BadArgument),
-        Err(error) => Err(error),
+        Ok(None) => failed(Error::BadArgument),
+        Err(error) => failed(error),
     }
 }
 
@@ -123,6 +203,8 @@ pub struct Ipc {
     pub words: [u64; 8],
     /// Pages, ports or interrupts to hand over, with the rights to give, and the hot spot.
     pub item: Option<(Fpage, u64)>,
+    /// The part of the message that lies in memory. It replaces w0 and w1, and an item in registers.
+    pub block: Option<Block>,
     /// Whom to receive from: a thread, an interrupt, [`Uid::ANY`]; nil: do not receive.
     pub from: Uid,
     /// Where a received map item may go; [`Fpage::NIL`]: nowhere.
@@ -140,6 +222,7 @@ impl Ipc {
         label: 0,
         words: [0; 8],
         item: None,
+        block: None,
         from: Uid::NIL,
         window: Fpage::NIL,
         send_timeout: Timeout::NEVER,
@@ -151,7 +234,10 @@ impl Ipc {
     pub fn run(&self) -> Result<Option<Message>> {
         let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7] = self.words;
         let mut operation = Call::Ipc as u32;
-        if let Some((fpage, hot_spot)) = self.item {
+        if let Some(block) = self.block {
+            operation |= IPC_LONG;
+            (w0, w1) = (block.dope.0, block.address);
+        } else if let Some((fpage, hot_spot)) = self.item {
             operation |= IPC_MAP;
             (w6, w7) = (fpage.0, hot_spot);
         }

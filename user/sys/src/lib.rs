@@ -14,7 +14,7 @@ mod control;
 mod ipc;
 
 pub use abi;
-pub use abi::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
+pub use abi::{Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 pub use control::*;
 pub use ipc::*;
 

@@ -10,12 +10,13 @@
 #[path = "../x86_64/pte.rs"]
 pub mod pte;
 
+use crate::arch::CopyFault;
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame as PoolFrame, Pool};
 use crate::mem::table::{self, Found};
 use crate::object::thread::{Frame, Tcb, special};
 use crate::object::{TaskRef, ThreadRef};
-use abi::Rights;
+use abi::{PAGE_SIZE, Rights};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,6 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 struct Machine {
     blocks: HashMap<u32, &'static Tcb>,
     unmasked: BTreeSet<u8>,
+    memory: HashMap<u64, [u8; PAGE_SIZE as usize]>,
 }
 
 thread_local! {
@@ -177,6 +179,92 @@ pub fn touch(pool: &Pool, task: TaskRef, address: u64, write: bool) -> bool {
         leaf.entry.set(pte::touched(leaf.entry.get(), write));
     }
     allowed
+}
+
+/// Where a task keeps the top-level entry of its window. There is none here.
+pub fn window_slot(_k: &Kernel, _task: TaskRef) -> u64 {
+    0
+}
+
+/// What shows `address` of a task in a window. Nothing does.
+pub fn window_view(_k: &Kernel, _task: TaskRef, _address: u64, _len: u64) -> Option<(u64, u64)> {
+    None
+}
+
+/// The bytes of one page from `address` on, at most `len`, as an offset into a frame; `None` if access faults.
+fn frame_part(k: &Kernel, (task, address): (TaskRef, u64), len: u64, right: Rights) -> Option<(u64, usize)> {
+    let (physical, rights) = walk(&k.pool, task, address)?;
+    let here = len.min(PAGE_SIZE - address % PAGE_SIZE);
+    rights.has(right).then_some((physical, here as usize))
+}
+
+fn load(physical: u64, len: usize) -> Vec<u8> {
+    let (frame, offset) = (physical / PAGE_SIZE, (physical % PAGE_SIZE) as usize);
+    MACHINE.with(|machine| match machine.borrow().memory.get(&frame) {
+        Some(page) => page[offset..offset + len].to_vec(),
+        None => vec![0; len],
+    })
+}
+
+fn store(physical: u64, bytes: &[u8]) {
+    let (frame, offset) = (physical / PAGE_SIZE, (physical % PAGE_SIZE) as usize);
+    MACHINE.with(|machine| {
+        let mut machine = machine.borrow_mut();
+        let page = machine.memory.entry(frame).or_insert([0; PAGE_SIZE as usize]);
+        page[offset..offset + bytes.len()].copy_from_slice(bytes);
+    });
+}
+
+/// Copies from one task to another.
+pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
+    let mut done = 0;
+    while done < len {
+        let (source, target) = (from.1 + done, to.1 + done);
+        let fault = |address, at_target| CopyFault { done, address, at_target };
+        let (read, here) =
+            frame_part(k, (from.0, source), len - done, Rights::R).ok_or(fault(source, false))?;
+        let (write, there) =
+            frame_part(k, (to.0, target), len - done, Rights::W).ok_or(fault(target, true))?;
+        let now = here.min(there);
+        store(write, &load(read, now));
+        touch(&k.pool, to.0, target, true);
+        touch(&k.pool, from.0, source, false);
+        done += now as u64;
+    }
+    Ok(())
+}
+
+/// Reads words of a task; the error is the address that faults.
+pub fn read_words<const N: usize>(
+    k: &Kernel,
+    _current: TaskRef,
+    (task, address): (TaskRef, u64),
+) -> Result<[u64; N], u64> {
+    let mut words = [0; N];
+    for (i, word) in words.iter_mut().enumerate() {
+        let mut bytes = [0; 8];
+        for (j, byte) in bytes.iter_mut().enumerate() {
+            let at = address + 8 * i as u64 + j as u64;
+            let (physical, _) = frame_part(k, (task, at), 1, Rights::R).ok_or(at)?;
+            *byte = load(physical, 1)[0];
+        }
+        *word = u64::from_le_bytes(bytes);
+    }
+    Ok(words)
+}
+
+/// Writes words of a task; the error is the address that faults.
+pub fn write_words<const N: usize>(
+    k: &Kernel,
+    _current: TaskRef,
+    (task, address): (TaskRef, u64),
+    words: [u64; N],
+) -> Result<(), u64> {
+    for (at, byte) in (address..).zip(words.iter().flat_map(|word| word.to_le_bytes())) {
+        let (physical, _) = frame_part(k, (task, at), 1, Rights::W).ok_or(at)?;
+        store(physical, &[byte]);
+    }
+    Ok(())
 }
 
 /// Maps memory 1:1 for the first task, as boot does: `gib` pages of 1 GiB from 0 on.

@@ -13,6 +13,11 @@
 //! partner's control block: no stack is used, and none is needed, since nothing here can fault. NMI, #DB, #DF and
 //! #MC have stacks of their own.
 //!
+//! **Long messages.** The same forms with a block of direct words only, at most [`FAST_WORDS_MAX`], to a partner that has
+//! registered room for them. `rdi` and `rsi` are dope and address of the block, `r15` is lost. The words are copied after
+//! all checks and before all changes: a fault in the copy finds everything as it was ([`copy_fault`]), and the slow
+//! path starts anew. From the copy on `rsp` is the own control block, so that the fault has a stack.
+//!
 //! **Memory.** Two lines of code each way, the hot line of each partner, and the per-CPU line of the
 //! current pointer, which is also TSS.RSP0. No lock, no MSR, no swapgs. Intel SDM volume 2: SYSCALL, SYSRET.
 //!
@@ -20,8 +25,11 @@
 
 use super::per_cpu::{self, CURRENT, USER_CODE, USER_DATA};
 use crate::layout;
+use crate::object::block::Block;
 use crate::object::thread::{Frame, Hot, NEVER, Tcb};
-use abi::call::{FLAGS, IPC_CALL, NULL};
+#[cfg(doc)]
+use crate::param::FAST_WORDS_MAX;
+use abi::call::{FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, NULL};
 use abi::uid::SLOT_MASK;
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
@@ -31,6 +39,9 @@ const SCRATCH: u64 = per_cpu::FREE;
 
 /// Byte in the per-CPU page that says whether the processor has SMAP, and so the instruction `clac`.
 pub const HAS_SMAP: u64 = per_cpu::FREE + 8;
+
+/// Byte in the per-CPU page that says whether address spaces are tagged, so that a switch forgets nothing.
+pub const TAGGED: u64 = per_cpu::FREE + 9;
 
 /// From the array of control blocks to the hot line of slot 0.
 const HOTS: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
@@ -42,6 +53,13 @@ unsafe extern "C" {
     pub fn system_call_entry_slow();
     /// Leaves the kernel with the thread whose hot line this is.
     pub fn leave_kernel(next: *const Hot) -> !;
+    /// Copies `rcx` bytes from `rsi` to `rdi`; see `copy.rs`.
+    pub fn copy_bytes();
+    fn copy_words();
+    fn copy_rest();
+    fn copy_ended();
+    fn copy_of_call();
+    fn copy_of_reply();
 }
 
 global_asm!(
@@ -168,8 +186,13 @@ system_call_entry:
 // The null call, and all that is not short ipc.
 .Lother:
     cmp     eax, {null}
-    jne     .Lgeneral
+    jne     1f
     sysretq
+1:  cmp     eax, {long_call}
+    jb      .Lgeneral
+    je      .Llong_call
+    cmp     eax, {long_reply}
+    je      .Llong_reply
 
 // Everything else: save the registers as a Frame on the thread's own stack and let Rust decide, which does not return.
     .balign 64
@@ -179,6 +202,7 @@ system_call_entry:
     mov     [rsp + {rip}], rcx
     mov     rcx, [{scratch}]
     mov     [rsp + {rsp}], rcx
+.Lsaved:
     save_call
     call    {on_system_call}
 .Lshort:
@@ -196,6 +220,132 @@ system_call_entry_slow:
     mov     rcx, [{scratch}]
     mov     [rsp + {rsp}], rcx
     jmp     .Lshort
+
+// Long messages. r11 is the own hot line, r15 the partner's.
+    .macro partner
+    mov     r11, [{current}]
+    mov     [r11 + {rip}], rcx
+    mov     [r11 + {rsp}], rsp
+    mov     r15d, edx
+    and     r15d, {slot_mask}
+    add     r15, {hots}
+    cmp     [r15 + {uid}], rdx
+    jne     .Lslow_long
+    .endm
+// edi words from rsi to the partner's block. Afterwards rsp is the own hot line and edx the number of words.
+    .macro copy_block site
+    cmp     edi, [r15 + {fast_words}]   // fits, and nothing but words?
+    ja      .Lslow_long
+    test    rsi, rsi                    // not the kernel's?
+    js      .Lslow_long
+    mov     edx, edi
+    mov     rsp, r11
+    mov     r11, [rsp + {slot}]
+    mov     rdi, [r15 + {block}]
+    mov     rcx, [r15 + {space}]
+    cmp     rcx, [rsp + {space}]
+    je      1f
+    mov     rdi, [r15 + {entry}]        // open the window
+    mov     [r11], rdi
+    mov     rdi, [r15 + {window}]
+1:  cmp     byte ptr [{has_smap}], 0
+    je      2f
+    stac
+2:  mov     ecx, edx
+    .globl \site
+\site:
+    rep movsq
+    mov     qword ptr [r11], 0          // and close it
+    cmp     byte ptr [{tagged}], 0
+    jne     3f
+    .endm
+// Where the switch does not forget the window: at most two pages.
+    .macro forget_block
+    mov     r11, [r15 + {window}]
+    invlpg  [r11]
+    invlpg  [rdi - 8]
+    .endm
+// What the partner finds; it is the current thread from here on.
+    .macro arrive
+    mov     rdi, [r15 + {room}]
+    or      rdi, rdx
+    mov     rsi, [r15 + {block}]
+    mov     rdx, [rsp + {uid}]
+    mov     rcx, [r15 + {space}]
+    cmp     rcx, [rsp + {space}]
+    je      1f
+    mov     cr3, rcx
+1:  mov     [{current}], r15
+    mov     rcx, [r15 + {rip}]
+    mov     rsp, [r15 + {rsp}]
+    mov     r11d, {flags}
+    mov     r15d, 0
+    sysretq
+    .endm
+
+    .balign 64
+.Llong_call:
+    partner
+    mov     rcx, [r11 + {open_key}]
+    cmp     [r15 + {accept}], rcx
+    jne     .Lslow_long
+    copy_block copy_of_call
+.Lcalled:
+    mov     rcx, [r15 + {key}]          // from here on nothing can fail
+    mov     [rsp + {accept}], rcx
+    mov     qword ptr [r15 + {accept}], {never}
+    mov     rcx, [rsp + {shuttle}]
+    mov     [r15 + {shuttle}], rcx
+    arrive
+3:  forget_block
+    jmp     .Lcalled
+
+    .balign 64
+.Llong_reply:
+    partner
+    mov     rcx, [r11 + {key}]
+    cmp     [r15 + {accept}], rcx
+    jne     .Lslow_long
+    mov     rcx, [r11 + {shuttle}]
+    cmp     [r15 + {shuttle}], rcx
+    jne     .Lslow_long
+    copy_block copy_of_reply
+.Lreplied:
+    mov     rcx, [rsp + {open_key}]     // from here on nothing can fail
+    mov     [rsp + {accept}], rcx
+    mov     qword ptr [r15 + {accept}], {never}
+    arrive
+3:  forget_block
+    jmp     .Lreplied
+.Lslow_long:
+    mov     rsp, r11
+    mov     r11d, {flags}
+    jmp     .Lsaved
+
+// Copies rcx bytes from rsi to rdi, either of which may be a user's. rax: bytes left. If there are any, rdx is the
+// address that faulted and r8 the error code of the fault.
+    .globl copy_bytes
+copy_bytes:
+    cmp     byte ptr [{has_smap}], 0
+    je      1f
+    stac
+1:  mov     rdx, rcx
+    shr     rcx, 3
+    and     edx, 7
+    .globl copy_words
+copy_words:
+    rep movsq
+    mov     ecx, edx
+    .globl copy_rest
+copy_rest:
+    rep movsb
+    xor     eax, eax
+    .globl copy_ended
+copy_ended:
+    cmp     byte ptr [{has_smap}], 0
+    je      1f
+    clac
+1:  ret
 
 // Leave the kernel with the thread whose hot line is in rdi.
     .globl leave_kernel
@@ -246,6 +396,7 @@ interrupt_common:
 exception_common:
     enter_trap
     call    {on_exception}
+.Lback:
     // Back to where it came from, which was the kernel.
     load_registers
     pop     rcx
@@ -257,6 +408,7 @@ page_fault_entry:
     push    {trap} + 14
     enter_trap
     call    {on_page_fault}
+    jmp     .Lback
 
     .altmacro
     .macro trap_stub vector
@@ -299,6 +451,15 @@ TRAP_STUBS:
     "#,
     ipc_call = const IPC_CALL as i32,
     null = const NULL as i32,
+    long_call = const IPC_LONG_CALL as i32,
+    long_reply = const IPC_LONG_REPLY_WAIT as i32,
+    fast_words = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_words) as i64,
+    block = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, address) as i64,
+    room = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, room) as i64,
+    window = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, window) as i64,
+    entry = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, entry) as i64,
+    slot = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, slot) as i64,
+    tagged = const TAGGED as i64,
     current = const CURRENT as i64,
     scratch = const SCRATCH as i64,
     has_smap = const HAS_SMAP as i64,
@@ -334,3 +495,46 @@ const _: () = assert!(offset_of!(Tcb, hot) - offset_of!(Tcb, frame) == size_of::
 const _: () = assert!(CURRENT as i64 as i32 as i64 == CURRENT as i64, "reached by a 32-bit displacement");
 const _: () = assert!(HOTS as i64 as i32 as i64 == HOTS as i64, "added as a 32-bit constant");
 const _: () = assert!(USER_CODE == 0x2b && USER_DATA == 0x23);
+
+/// What to do about a fault that interrupted kernel code.
+pub enum Recovery {
+    /// Nothing is known about it.
+    None,
+    /// `frame` now leads to the end of the copy.
+    Return,
+    /// `frame` is now that of a system call of the current thread, which the slow path is to do.
+    Slow,
+}
+
+/// A fault in a copy, at `address`: makes the end of the copy out of it.
+pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
+    let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
+    if at(copy_words) || at(copy_rest) {
+        let words = if at(copy_words) { frame.rcx.get() * 8 + frame.rdx.get() } else { frame.rcx.get() };
+        frame.rax.set(words);
+        frame.rdx.set(address);
+        frame.w[Frame::R8].set(frame.error.get());
+        frame.rip.set(copy_ended as *const () as u64);
+        return Recovery::Return;
+    }
+    if at(copy_of_call) || at(copy_of_reply) {
+        restore_call(frame);
+        return Recovery::Slow;
+    }
+    Recovery::None
+}
+
+/// The fast path faulted: its registers as the user gave them. The window closes.
+fn restore_call(frame: &Frame) {
+    let current = crate::arch::current();
+    let (words, left) = (frame.rdx.get(), frame.rcx.get());
+    // SAFETY: both are what the fast path had in these registers: the partner's hot line, and the own window's slot.
+    let partner = unsafe { &*(frame.w[Frame::R15].get() as *const Hot) };
+    super::copy::close_window(current.task());
+    frame.w[Frame::RDI].set(words);
+    frame.w[Frame::RSI].set(frame.w[Frame::RSI].get() - 8 * (words - left));
+    frame.w[Frame::R15].set(0);
+    frame.rdx.set(partner.uid.get());
+    frame.r11.set(FLAGS);
+    frame.mode.set(Frame::SYSRET);
+}

@@ -6,6 +6,7 @@
 pub mod acpi;
 pub mod apic;
 pub mod boot;
+pub mod copy;
 pub mod cpu;
 pub mod fast_path;
 pub mod fpu;
@@ -28,6 +29,7 @@ use crate::mem::pool::Frame as PoolFrame;
 use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Tcb, special};
 pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
+pub use copy::{copy, read_words, window_slot, window_view, write_words};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 pub use space::{end_space, flush_space, init_space, invalidate};

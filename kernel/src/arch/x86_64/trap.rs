@@ -4,7 +4,7 @@
 //! does not return: it leaves the kernel with the thread that is to run. Nothing on that stack survives, so there are
 //! no registers of a caller to be restored; the handlers of what comes often are inlined for the same reason.
 
-use super::fast_path::leave_kernel;
+use super::fast_path::{Recovery, copy_fault, leave_kernel};
 use super::instructions::read_cr2;
 use super::{apic, fpu, kernel, tables};
 use crate::ipc;
@@ -88,7 +88,7 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
         // A debug exception that a user's instruction delayed into the kernel: ignored.
         vector::DEBUG if !is_user(frame) => return,
         vector::DEBUG => adopt(frame),
-        _ if !is_user(frame) => fatal(frame, number),
+        _ if !is_user(frame) => return in_kernel(k, frame, number, 0),
         _ => {}
     }
     syscall::bury(k);
@@ -122,15 +122,28 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     leave_with(k, next)
 }
 
-/// A page fault.
-pub extern "C" fn on_page_fault(frame: &Frame) -> ! {
+/// A fault of the kernel's own code: a copy of user memory ends, anything else is a bug.
+#[cold]
+fn in_kernel(k: &Kernel, frame: &Frame, number: u8, address: u64) {
+    match copy_fault(frame, address) {
+        Recovery::None => fatal(frame, number),
+        Recovery::Return => {}
+        Recovery::Slow => {
+            syscall::bury(k);
+            leave_with(k, syscall::system_call(k, arch::current()))
+        }
+    }
+}
+
+/// A page fault. Returns if it ended a copy.
+pub extern "C" fn on_page_fault(frame: &Frame) {
     const WRITE: u64 = 1 << 1;
     const USER: u64 = 1 << 2;
     const FETCH: u64 = 1 << 4;
     let k = kernel();
     let address = read_cr2();
     if !is_user(frame) {
-        fatal(frame, vector::PAGE_FAULT);
+        return in_kernel(k, frame, vector::PAGE_FAULT, address);
     }
     syscall::bury(k);
     let error = frame.error.get();

@@ -5,6 +5,7 @@ pub mod coverage;
 pub mod device;
 pub mod exception;
 pub mod ipc;
+pub mod long;
 pub mod map;
 pub mod random;
 pub mod sched;
@@ -33,6 +34,13 @@ cases! {
         abort_in_each_phase partner_ends_in_each_phase sender_ends_in_the_queue stale_uid_is_an_error
         forged_uids_reach_nobody odd_destinations foreign_interrupts_are_denied reserved_bits_are_refused
         flags_come_back_plain registers_leak_nothing many_round_trips reply_then_closed_receive_times_out
+    }
+    long {
+        direct_words_of_all_sizes what_was_received_is_sent_on within_a_task strings_of_all_sizes
+        many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks items_in_a_block
+        too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
+        bad_strings_are_refused patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
+        memory_revoked_in_between a_dead_receivers_frames_are_not_written
     }
     map {
         mapped_page_is_shared received_item_is_announced rights_only_shrink executable_pages_execute

@@ -20,7 +20,7 @@ pub fn note<T>(call: Call, result: sys::Result<T>) -> sys::Result<T> {
 
 /// Notes the result of a raw call by the number it was made with.
 pub fn note_raw(eax: u32, rax: u64) {
-    let short_form = eax >= 0xffff_fffe;
+    let short_form = eax | sys::abi::call::NO_BLOCK >= sys::abi::call::IPC_CALL;
     let call = Call::ALL.iter().find(|(call, _)| *call as u32 == eax & 0x8000_00ff);
     let call = if short_form { Some(Call::Ipc) } else { call.map(|(call, _)| *call) };
     if let (Some(call), Some(error)) = (call, Error::from_code(rax as u32)) {

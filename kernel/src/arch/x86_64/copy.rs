@@ -1,0 +1,170 @@
+//! Copies between tasks, through the window (row P3).
+//!
+//! The window is a slot of each task's top-level table in the kernel half. While a message is copied it holds the
+//! receiver's own top-level entry, without the user bit: so the receiver's tables are walked by the processor, a page
+//! that the receiver may not write faults, and its accessed and dirty bits are set where they belong.
+//!
+//! **Window rules.** (1) The slot is empty unless a copy is under way; copies end before the kernel does anything else.
+//! (2) Whoever empties it makes the processor forget what it showed, unless the address space is left at once and that
+//! forgets by itself, which it does without tags. (3) Within a task no window is used. The paper's window holds two
+//! directory entries; here one is enough, since a copy that crosses into the next 512 GiB is done in two steps.
+
+use super::fast_path;
+use super::instructions::{invlpg, write_cr3};
+use super::{pte, space};
+use crate::arch::CopyFault;
+use crate::kernel::Kernel;
+use crate::layout::{WINDOW, WINDOW_SIZE};
+use crate::mem::pool::{Frame, Words};
+use crate::object::TaskRef;
+use abi::PAGE_SIZE;
+use core::arch::asm;
+use core::cell::Cell;
+
+const USER: u64 = 1 << 2;
+const SLOT: usize = (WINDOW >> 39 & 511) as usize;
+
+fn top_entry(k: &Kernel, task: TaskRef, index: usize) -> &'static Cell<u64> {
+    &k.pool.at::<Words>(Frame(task.top.get())).0[index]
+}
+
+/// Where a task keeps the top-level entry of its window.
+pub fn window_slot(k: &Kernel, task: TaskRef) -> u64 {
+    core::ptr::from_ref(top_entry(k, task, SLOT)) as u64
+}
+
+/// The top-level entry that shows `len` bytes at `address` of a task in a window, and where. `None` if that takes two
+/// entries, or there is no table yet.
+pub fn window_view(k: &Kernel, task: TaskRef, address: u64, len: u64) -> Option<(u64, u64)> {
+    let entry = top_entry(k, task, (address >> 39) as usize).get();
+    let fits = address % WINDOW_SIZE + len <= WINDOW_SIZE;
+    (fits && pte::is_present(entry)).then_some((entry & !USER, WINDOW + address % WINDOW_SIZE))
+}
+
+/// Empties the window of the current task after a copy that the fast path did not finish.
+pub(super) fn close_window(current: TaskRef) {
+    top_entry(super::kernel(), current, SLOT).set(0);
+    if space::tagged() {
+        space::flush_space(current);
+    } else {
+        // SAFETY: the space that is loaded.
+        unsafe { write_cr3(current.space.get()) };
+    }
+}
+
+/// A window of the current space on another task, or nothing if that is the same task.
+struct Window {
+    slot: Option<&'static Cell<u64>>,
+    address: u64,
+    len: u64,
+}
+
+impl Window {
+    fn open(k: &Kernel, current: TaskRef, task: TaskRef, address: u64, len: u64) -> Window {
+        if current == task {
+            return Window { slot: None, address, len };
+        }
+        let slot = top_entry(k, current, SLOT);
+        slot.set(top_entry(k, task, (address >> 39) as usize).get() & !USER);
+        Window { slot: Some(slot), address: WINDOW + address % WINDOW_SIZE, len }
+    }
+
+    /// Empties the slot, and makes the processor forget what it showed.
+    fn close(self, current: TaskRef) {
+        /// From here on forgetting everything is cheaper.
+        const PAGES_MAX: u64 = 8;
+        let Some(slot) = self.slot else { return };
+        slot.set(0);
+        let first = self.address & !(PAGE_SIZE - 1);
+        let end = self.address + self.len;
+        if end - first <= PAGES_MAX * PAGE_SIZE {
+            (first..end).step_by(PAGE_SIZE as usize).for_each(invlpg);
+        } else if space::tagged() {
+            space::flush_space(current);
+        } else {
+            // SAFETY: the space that is loaded.
+            unsafe { write_cr3(current.space.get()) };
+        }
+    }
+}
+
+/// Copies bytes between addresses of the current space. Returns how many are left, and if there are any, the address
+/// that faulted and whether that was a write.
+///
+/// # Safety
+/// Kernel memory among the target must be the caller's to write. User memory and windows may be anything.
+unsafe fn copy_bytes(to: u64, from: u64, len: u64) -> (u64, u64, bool) {
+    let (left, address, error): (u64, u64, u64);
+    // SAFETY: the routine writes to the target only; its faults end it (see `fast_path::copy_fault`).
+    unsafe {
+        asm!(
+            "call {copy}",
+            copy = sym fast_path::copy_bytes,
+            inout("rdi") to => _,
+            inout("rsi") from => _,
+            inout("rcx") len => _,
+            out("rax") left,
+            out("rdx") address,
+            out("r8") error,
+        );
+    }
+    (left, address, error & 2 != 0)
+}
+
+/// Copies from the current task to another one, or within the current one.
+pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
+    let mut done = 0;
+    while done < len {
+        let (source, target) = (from.1 + done, to.1 + done);
+        let now = (len - done).min(WINDOW_SIZE - target % WINDOW_SIZE);
+        let window = Window::open(k, from.0, to.0, target, now);
+        let (shown, is_window) = (window.address, window.slot.is_some());
+        // SAFETY: the target is a window or the task's own memory: the caller checked that it is in the user half.
+        let (left, fault, is_write) = unsafe { copy_bytes(shown, source, now) };
+        window.close(from.0);
+        done += now - left;
+        if left != 0 {
+            let at_target = if is_window { fault >= WINDOW } else { is_write };
+            let address = if at_target { target + fault.wrapping_sub(shown) } else { fault };
+            return Err(CopyFault { done, address, at_target });
+        }
+    }
+    Ok(())
+}
+
+/// Reads words of a task, the current one or another; the error is the address that faults. Words do not cross into
+/// the next 512 GiB unless they are the current task's.
+pub fn read_words<const N: usize>(
+    k: &Kernel,
+    current: TaskRef,
+    (task, address): (TaskRef, u64),
+) -> Result<[u64; N], u64> {
+    let words = [const { Cell::new(0) }; N];
+    let len = 8 * N as u64;
+    let window = Window::open(k, current, task, address, len);
+    let shown = window.address;
+    // SAFETY: the target is `words`.
+    let (left, fault, _) = unsafe { copy_bytes(&raw const words as u64, shown, len) };
+    window.close(current);
+    if left != 0 {
+        Err(address.wrapping_add(fault.wrapping_sub(shown)))
+    } else {
+        Ok(words.map(Cell::into_inner))
+    }
+}
+
+/// Writes words of a task, the current one or another; the error is the address that faults.
+pub fn write_words<const N: usize>(
+    k: &Kernel,
+    current: TaskRef,
+    (task, address): (TaskRef, u64),
+    words: [u64; N],
+) -> Result<(), u64> {
+    let len = 8 * N as u64;
+    let window = Window::open(k, current, task, address, len);
+    let shown = window.address;
+    // SAFETY: as for `copy`.
+    let (left, fault, _) = unsafe { copy_bytes(shown, &raw const words as u64, len) };
+    window.close(current);
+    if left != 0 { Err(address.wrapping_add(fault.wrapping_sub(shown))) } else { Ok(()) }
+}

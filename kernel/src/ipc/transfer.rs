@@ -1,0 +1,457 @@
+//! Long messages: the part of a message that lies in memory, copied once from block to block (rows P2, P3).
+//!
+//! The sender drives, in its own space, as with map items: it is *busy* ([`Operation::Transfer`]) from one budget to the
+//! next while the receiver waits in [`State::Taking`]. A page fault on the sender's side is the sender's, in the
+//! middle of its ipc. One on the receiver's side is sent to the receiver's pager as the receiver's
+//! ([`Operation::Taken`]), and the sender waits for it ([`State::Stalled`]). Each side bounds how long it waits
+//! for the other's pager.
+//!
+//! **What the receiver may rely on.** It runs again only when everything is there, or with an error. Its block and buffers
+//! may have changed before that: what a transfer that fails has copied stays copied, and other threads of its task see it
+//! come. Nothing outside of the block and its buffers is ever written.
+
+use super::item::{self, begin};
+use super::{
+    Request, accepts, enqueue_sender, fault, hand_over, leave_queue, lend_to_waiting, receive_and_run,
+    set_error, set_result, set_timeout,
+};
+use crate::arch;
+use crate::kernel::Kernel;
+use crate::mem::space;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
+use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
+use crate::sched::Next;
+use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM};
+use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
+
+/// Why a transfer does not go on just now.
+enum Halt {
+    /// The budget is used up.
+    Again,
+    /// A page fault on the sender's side, reading.
+    Mine(u64),
+    /// A page fault on the receiver's side.
+    Theirs(u64, Rights),
+    /// It ends here. The errors are the sender's and the receiver's.
+    Failed(Error, Error),
+}
+
+/// Whether the message in a thread's registers has a block.
+pub(super) fn is_long(sender: ThreadRef) -> bool {
+    let eax = sender.frame.rax.get() as u32;
+    matches!(eax, IPC_LONG_CALL | IPC_LONG_REPLY_WAIT)
+        || eax & (1 << 31 | 0xff | IPC_LONG) == Call::Ipc as u32 | IPC_LONG
+}
+
+fn dope(sender: ThreadRef) -> Dope {
+    Dope(sender.frame.w[0].get())
+}
+
+/// Whether dope and address in the thread's registers describe a block at all.
+fn is_block(sender: ThreadRef) -> bool {
+    let end = sender.frame.w[1].get().checked_add(dope(sender).size());
+    dope(sender).0 & 0xf000_0000 == 0 && end.is_some_and(|end| end <= abi::USER_END)
+}
+
+/// The current thread sends a message with a block to a partner that waits for it.
+#[inline(never)]
+pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
+    let error = match partner.block.room.get() {
+        _ if !is_block(current) => Error::BadArgument,
+        0 => Error::NoWindow,
+        _ => {
+            current.then_from.set(request.from);
+            current.then_timeout.set(request.receive_timeout.0);
+            current.window.set(request.window);
+            start(k, current, partner, partner.wait() == Wait::Open);
+            return proceed(k, current, partner, Place::default());
+        }
+    };
+    if request.lenient && error == Error::NoWindow {
+        return receive_and_run(k, current, &request, None);
+    }
+    set_error(current, error);
+    Next::Same
+}
+
+/// `thread` takes a long message from its queue; the sender is ready and in no queue. False if that cannot begin: then
+/// the sender has the error.
+pub(super) fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> bool {
+    thread.errand.set(Errand::Ipc);
+    let can = is_block(sender) && thread.block.room.get() != 0;
+    if can {
+        start(k, sender, thread, true);
+    } else {
+        set_error(sender, if is_block(sender) { Error::NoWindow } else { Error::BadArgument });
+    }
+    k.wake(sender);
+    can
+}
+
+fn start(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, was_open: bool) {
+    begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at: Place::default() });
+    // Whether the wait was open decides on which shuttle the receiver goes on.
+    receiver.then_from.set(if was_open { Uid::ANY } else { sender.uid() });
+}
+
+/// The busy sender goes on.
+pub fn continue_transfer(k: &Kernel, current: ThreadRef, to: Uid, at: Place) -> Next {
+    let Some(receiver) = k.thread(to) else {
+        end_sender(k, current, Error::PartnerDied, at.moved);
+        return Next::Same;
+    };
+    k.wheel.remove(receiver);
+    proceed(k, current, receiver, at)
+}
+
+fn proceed(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place) -> Next {
+    let halt = match run(k, current, receiver, &mut at) {
+        Ok(()) => return finish(k, current, receiver, at),
+        Err(halt) => halt,
+    };
+    current.operation.set(Operation::Transfer { to: receiver.uid(), at });
+    k.set_busy(current);
+    match halt {
+        Halt::Again => Next::Same,
+        Halt::Mine(address) => my_fault(k, current, receiver, address),
+        Halt::Theirs(address, rights) => their_fault(k, current, receiver, address, rights),
+        Halt::Failed(mine, theirs) => {
+            break_off(k, current, receiver, mine, theirs);
+            Next::Same
+        }
+    }
+}
+
+/// Transfers part after part, for one budget.
+fn run(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, at: &mut Place) -> Result<(), Halt> {
+    let mut budget = PREEMPTION_BYTES;
+    let (used, block) = (dope(sender), sender.frame.w[1].get());
+    let room = receiver.block.room().with_used(used);
+    let theirs = receiver.block.address.get();
+    let parts = used.strings() + used.items();
+    if at.part == 0 {
+        if used.words() > room.room_as_used().words() {
+            return Err(Halt::Failed(Error::Overflow, Error::Overflow));
+        }
+        copy(k, sender, receiver, (block, theirs), 8 * used.words(), at, &mut budget)?;
+        (at.part, at.done) = (1, 0);
+    }
+    while (at.part as u64) <= parts {
+        let number = at.part as u64 - 1;
+        if number < used.strings() {
+            let from = block + used.strings_offset() + 16 * number;
+            let to = theirs + room.strings_offset() + 16 * number;
+            if number >= room.room_as_used().strings() {
+                return Err(Halt::Failed(Error::Overflow, Error::Overflow));
+            }
+            string(k, sender, receiver, (from, to), at, &mut budget)?;
+        } else {
+            let number = number - used.strings();
+            let from = block + used.items_offset() + 16 * number;
+            let to = theirs + room.items_offset() + 16 * number;
+            if number >= room.room_as_used().items() {
+                return Err(Halt::Failed(Error::Overflow, Error::Overflow));
+            }
+            map_item(k, sender, receiver, (from, to), at)?;
+        }
+        (at.part, at.done) = (at.part + 1, 0);
+    }
+    Ok(())
+}
+
+/// Copies what is left of `len` bytes from the sender's to the receiver's address.
+fn copy(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    (from, to): (u64, u64),
+    len: u64,
+    at: &mut Place,
+    budget: &mut u64,
+) -> Result<(), Halt> {
+    while at.done < len {
+        let now = (len - at.done).min(*budget);
+        if now == 0 {
+            return Err(Halt::Again);
+        }
+        let result = arch::copy(k, (sender.task(), from + at.done), (receiver.task(), to + at.done), now);
+        let done = result.err().map_or(now, |fault| fault.done);
+        at.done += done;
+        at.moved += done;
+        *budget -= done;
+        if let Err(fault) = result {
+            return Err(if fault.at_target {
+                Halt::Theirs(fault.address, Rights::W)
+            } else {
+                Halt::Mine(fault.address)
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Two words of the sender's or of the receiver's block.
+fn descriptor(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    (from, to): (u64, u64),
+) -> Result<([u64; 2], [u64; 2]), Halt> {
+    let mine = sender.task();
+    let words = arch::read_words(k, mine, (mine, from)).map_err(Halt::Mine)?;
+    let room = arch::read_words(k, mine, (receiver.task(), to))
+        .map_err(|address| Halt::Theirs(address, Rights::R))?;
+    Ok((words, room))
+}
+
+/// One string. The descriptors are read anew each time: what a user changes meanwhile is its own affair.
+fn string(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    places: (u64, u64),
+    at: &mut Place,
+    budget: &mut u64,
+) -> Result<(), Halt> {
+    let (words, room) = descriptor(k, sender, receiver, places)?;
+    let (from, mut to) = (StringPart::from_words(words), StringPart::from_words(room));
+    let end = |part: StringPart, len: u32| part.address.checked_add(len as u64);
+    if from.len > StringPart::MAX || end(from, from.len).is_none_or(|end| end > abi::USER_END) {
+        return Err(Halt::Failed(Error::BadArgument, Error::NoAccess));
+    }
+    if from.len > to.capacity || end(to, from.len).is_none_or(|end| end > abi::USER_END) {
+        return Err(Halt::Failed(Error::Overflow, Error::Overflow));
+    }
+    copy(k, sender, receiver, (from.address, to.address), from.len as u64, at, budget)?;
+    to.len = from.len;
+    write(k, sender, receiver, places.1, [to.address, to.sizes()])
+}
+
+fn write(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    place: u64,
+    words: [u64; 2],
+) -> Result<(), Halt> {
+    arch::write_words(k, sender.task(), (receiver.task(), place), words)
+        .map_err(|address| Halt::Theirs(address, Rights::W))
+}
+
+/// One map item, into the window in the receiver's descriptor.
+fn map_item(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    places: (u64, u64),
+    at: &mut Place,
+) -> Result<(), Halt> {
+    let ([page, hot_spot], [window, hint]) = descriptor(k, sender, receiver, places)?;
+    let is_valid = |page: u64| Fpage(page).is_valid();
+    let plan = if is_valid(page) && is_valid(window) {
+        space::plan(Fpage(page), hot_spot, Fpage(window))
+    } else {
+        None
+    };
+    let Some(plan) = plan else {
+        return Err(Halt::Failed(Error::NoWindow, Error::NoAccess));
+    };
+    let (mut whole, mut budget) = (!at.cut, PREEMPTION_PAGES);
+    let result = space::map(k, plan, sender.task(), receiver.task(), &mut at.done, &mut whole, &mut budget);
+    at.cut = !whole;
+    result.map_err(|space::Again| Halt::Again)?;
+    write(k, sender, receiver, places.1, [item::place(plan).0, hint])
+}
+
+/// Everything is there: the message arrives, and the current sender goes on with its receive phase.
+fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Next {
+    current.operation.set(Operation::None);
+    current.frame.mode.set(Frame::SYSRET);
+    let request = Request {
+        dest: receiver.uid(),
+        from: current.then_from.get(),
+        send_timeout: Timeout::NEVER,
+        receive_timeout: Timeout(current.then_timeout.get()),
+        window: current.window.get(),
+        item: false,
+        long: false,
+        lenient: false,
+        short: false,
+    };
+    deliver(current, receiver, request.is_call(), at.cut);
+    let was_open = receiver.then_from.get() == Uid::ANY;
+    let first = hand_over(k, current, receiver, request.is_call(), was_open);
+    receive_and_run(k, current, &request, first)
+}
+
+/// The words in registers: those of a block's message begin with its dope and address.
+fn deliver(sender: ThreadRef, receiver: ThreadRef, is_call: bool, cut: bool) {
+    let (from, to) = (&sender.frame, &receiver.frame);
+    let words = if from.rax.get() as u32 & 0xff == Call::Ipc as u32 & 0xff { 8 } else { 10 };
+    let used = dope(sender);
+    to.w[0].set(receiver.block.room().with_used(used).0);
+    to.w[1].set(receiver.block.address.get());
+    for (i, word) in to.w.iter().enumerate().skip(2) {
+        word.set(if i < words { from.w[i].get() } else { 0 });
+    }
+    let items = if used.items() == 0 { 0 } else { NO_ITEM };
+    let flags = NO_BLOCK | items | if cut { ITEM_WHOLE } else { 0 };
+    let kind = if is_call { Kind::Request } else { Kind::Reply } as u32 & !flags;
+    let label = from.rax.get() >> 32 << 32;
+    set_result(receiver, label | kind as u64, sender.uid());
+    receiver.set_ready();
+}
+
+/// The current sender touched a page that it has not. The receiver waits for that no longer than it wants to.
+#[inline(never)]
+fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, address: u64) -> Next {
+    let patience = Timeout(receiver.block.timeout.get());
+    if patience == Timeout::ZERO || current.pager.get() == receiver.uid() {
+        break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
+        return Next::Same;
+    }
+    set_timeout(k, receiver, patience);
+    fault::page_fault(k, current, address, Rights::R)
+}
+
+/// The receiver has not the page that is to be copied to: it faults, and the sender waits for that no longer than it wants to.
+fn their_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, address: u64, rights: Rights) -> Next {
+    let patience = Timeout(current.block.timeout.get());
+    let pager = k.thread(receiver.pager.get()).filter(|&pager| pager != receiver && pager != current);
+    let (Some(pager), true) = (pager, patience != Timeout::ZERO) else {
+        break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
+        return Next::Same;
+    };
+    current.state.set(State::Stalled);
+    current.partner.set(receiver.uid());
+    set_timeout(k, current, patience);
+    receiver.operation.set(Operation::Taken { from: current.uid() });
+    receiver.errand.set(Errand::Fault);
+    fault::note(receiver, address, rights);
+    post(k, receiver, pager);
+    Next::Any
+}
+
+/// Sends the fault or exception of a thread that is not running.
+pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
+    if !accepts(partner, thread) || partner.wait() == Wait::Answer(thread.uid()) {
+        k.wheel.remove(thread);
+        return enqueue_sender(thread, partner);
+    }
+    k.wheel.remove(partner);
+    let was_open = partner.wait() == Wait::Open;
+    fault::deliver(partner, thread);
+    k.shuttle_of(thread);
+    lend_to_waiting(k, thread, partner, was_open);
+    k.wake(partner);
+}
+
+/// The receiver's fault is resolved: it takes on, and the sender goes on.
+pub(super) fn resume(k: &Kernel, receiver: ThreadRef, from: Uid) {
+    receiver.operation.set(Operation::None);
+    receiver.errand.set(Errand::Ipc);
+    receiver.hot.accept.set(crate::object::thread::NEVER);
+    receiver.state.set(State::Taking);
+    receiver.partner.set(from);
+    if let Some(sender) = k.thread(from) {
+        k.wheel.remove(sender);
+        sender.set_ready();
+        k.wake(sender);
+    }
+}
+
+/// If a thread's fault that nobody resolves came in the middle of a transfer, that ends, and true is returned.
+pub(super) fn broken(k: &Kernel, thread: ThreadRef) -> bool {
+    let (sender, receiver) = match thread.operation.get() {
+        Operation::Transfer { to, .. } => (Some(thread), k.thread(to)),
+        Operation::Taken { from } => (k.thread(from), Some(thread)),
+        _ => return false,
+    };
+    end_both(k, sender, receiver, Error::NoAccess, Error::NoAccess);
+    true
+}
+
+/// Ends the transfer that a thread takes part in, on either side, because of something that happened to this thread.
+/// False if it is in none.
+pub(super) fn interrupt(k: &Kernel, thread: ThreadRef, own: Error, other: Error) -> bool {
+    let partner = k.thread(thread.partner.get());
+    match (thread.operation.get(), thread.state.get()) {
+        (Operation::Transfer { to, .. }, _) => end_both(k, Some(thread), k.thread(to), own, other),
+        (Operation::Taken { from }, _) => end_both(k, k.thread(from), Some(thread), other, own),
+        (_, State::Taking) if partner.is_some_and(is_transferring) => {
+            end_both(k, partner, Some(thread), other, own)
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn is_transferring(thread: ThreadRef) -> bool {
+    matches!(thread.operation.get(), Operation::Transfer { .. })
+}
+
+/// A thread that takes part in a transfer ends: the other gets an error.
+pub(super) fn leave(k: &Kernel, thread: ThreadRef) {
+    match thread.operation.get() {
+        Operation::Transfer { to, .. } => {
+            end_both(k, None, k.thread(to), Error::PartnerDied, Error::PartnerDied)
+        }
+        Operation::Taken { from } => {
+            end_both(k, k.thread(from), None, Error::PartnerDied, Error::PartnerDied)
+        }
+        _ => {}
+    }
+}
+
+fn break_off(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, mine: Error, theirs: Error) {
+    end_both(k, Some(sender), Some(receiver), mine, theirs);
+}
+
+fn end_both(k: &Kernel, sender: Option<ThreadRef>, receiver: Option<ThreadRef>, mine: Error, theirs: Error) {
+    let at = |thread: ThreadRef| match thread.operation.get() {
+        Operation::Transfer { at, .. } => at.moved,
+        _ => 0,
+    };
+    let moved = sender.map_or(0, at);
+    if let Some(receiver) = receiver {
+        stop_waiting(k, receiver);
+        k.reclaim(receiver);
+        receiver.operation.set(Operation::None);
+        set_error(receiver, theirs);
+        receiver.frame.w[0].set(moved);
+        k.wake(receiver);
+    }
+    if let Some(sender) = sender {
+        stop_waiting(k, sender);
+        end_sender(k, sender, mine, moved);
+    }
+}
+
+/// Takes a thread out of whatever a fault in the middle of a transfer made it wait for. It is ready afterwards.
+fn stop_waiting(k: &Kernel, thread: ThreadRef) {
+    k.wheel.remove(thread);
+    match (thread.wait(), thread.state.get()) {
+        (Wait::Answer(_), _) => k.reclaim(thread),
+        (Wait::No, State::Sending) => leave_queue(thread),
+        _ => {}
+    }
+    thread.errand.set(Errand::Ipc);
+    thread.set_ready();
+}
+
+/// The sender's ipc ends with an error, except that a reply which does not arrive is no error of the server's.
+fn end_sender(k: &Kernel, sender: ThreadRef, error: Error, moved: u64) {
+    sender.operation.set(Operation::None);
+    if sender.frame.rax.get() as u32 == IPC_LONG_REPLY_WAIT && error != Error::BadArgument {
+        sender.operation.set(Operation::Receive);
+        sender.frame.mode.set(Frame::SYSRET);
+        k.set_busy(sender);
+    } else {
+        set_error(sender, error);
+        sender.frame.w[0].set(moved);
+    }
+    if sender != arch::current() {
+        k.wake(sender);
+    }
+}

@@ -1,0 +1,522 @@
+//! Long messages: what of a message lies in memory arrives whole, once, and nowhere else (rows P2, P3).
+
+use crate::kit::{Agent, Child, Frame, Outcome, Random, WORDS, fails, note};
+use crate::{check, check_eq};
+use core::ptr::{addr_of, addr_of_mut};
+use sys::abi::PAGE_SIZE;
+use sys::abi::call::{Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, NO_BLOCK};
+use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
+
+const WORDS_MAX: usize = Dope::WORDS_MAX as usize;
+const BYTES: usize = 1 << 20;
+
+/// One side's block and strings. Children see them at the same addresses.
+#[repr(C, align(4096))]
+struct Side {
+    block: [u64; 8192],
+    bytes: [u8; BYTES + 8192],
+}
+
+static mut FROM: Side = Side { block: [0; 8192], bytes: [0; BYTES + 8192] };
+static mut TO: Side = Side { block: [0; 8192], bytes: [0; BYTES + 8192] };
+
+/// Where nobody has a page, and the suite's pager gives none.
+const NOWHERE: u64 = 0x90_0000_0000;
+
+const NEVER: Timeout = Timeout::NEVER;
+
+fn from() -> &'static mut Side {
+    // SAFETY: tests run one after the other, and look at the sides only while no agent does.
+    unsafe { &mut *addr_of_mut!(FROM) }
+}
+
+fn to() -> &'static mut Side {
+    // SAFETY: as above.
+    unsafe { &mut *addr_of_mut!(TO) }
+}
+
+fn from_block() -> u64 {
+    addr_of!(from().block) as u64
+}
+
+fn to_block() -> u64 {
+    addr_of!(to().block) as u64
+}
+
+/// Fills the sending side with a pattern and empties the other.
+fn prepare(seed: u64) {
+    let mut random = Random::new(seed);
+    from().block.iter_mut().for_each(|word| *word = random.next());
+    from()
+        .bytes
+        .chunks_mut(8)
+        .for_each(|part| part.copy_from_slice(&random.next().to_le_bytes()[..part.len()]));
+    to().block.fill(0x5555);
+    to().bytes.fill(0x55);
+}
+
+/// `operation` to a thread, with a block.
+fn long(operation: u32, partner: Uid, dope: Dope, block: u64) -> Frame {
+    let mut frame = Frame::call(partner, 0x77, WORDS);
+    frame.rax = 0x77 << 32 | operation as u64;
+    (frame.rdi, frame.rsi) = (dope.0, block);
+    frame
+}
+
+fn long_call(partner: Uid, dope: Dope) -> Frame {
+    long(IPC_LONG_CALL, partner, dope, from_block())
+}
+
+/// The general form, sending only.
+fn long_send(partner: Uid, dope: Dope, block: u64, timeout: Timeout) -> Frame {
+    let mut frame = Frame::send(partner, timeout);
+    frame.rax |= IPC_LONG as u64;
+    (frame.rdi, frame.rsi) = (dope.0, block);
+    frame
+}
+
+fn open() -> Frame {
+    Frame::reply_wait(Uid::NIL, 0, [0; 11])
+}
+
+fn set_room(agent: &Agent, room: Dope, patience: Timeout) -> Outcome {
+    Ok(sys::thread_set_block(agent.uid, to_block(), room, patience)?)
+}
+
+/// Two agents in tasks of their own; the second waits for anybody, with that much room.
+fn pair(room: Dope) -> Outcome<(Child, Agent, Child, Agent)> {
+    let (near, far) = (Child::with_quota(128)?, Child::with_quota(128)?);
+    let (sender, mut receiver) = (near.agent()?, far.agent()?);
+    set_room(&receiver, room, NEVER)?;
+    receiver.block(open())?;
+    Ok((near, sender, far, receiver))
+}
+
+/// Which strings lie where: offset and length in each side's bytes.
+fn describe(used: Dope, room: Dope, parts: impl IntoIterator<Item = (usize, usize, u32, u32)>) {
+    let source = &mut from().block[used.strings_offset() as usize / 8..];
+    let target = &mut to().block[room.strings_offset() as usize / 8..];
+    for (i, (at, there, len, capacity)) in parts.into_iter().enumerate() {
+        let send = StringPart::send(from().bytes.as_ptr() as u64 + at as u64, len);
+        let take = StringPart::room(to().bytes.as_ptr() as u64 + there as u64, capacity);
+        source[2 * i..][..2].copy_from_slice(&[send.address, send.sizes()]);
+        target[2 * i..][..2].copy_from_slice(&[take.address, take.sizes()]);
+    }
+}
+
+/// Checks a received request: registers, and the direct words.
+fn check_request(got: &Frame, sender: &Agent, used: Dope, room: Dope) -> Outcome {
+    check_eq!(got.rax, 0x77 << 32 | (Kind::Request as u32 & !NO_BLOCK) as u64);
+    check_eq!(got.sender(), sender.uid);
+    check_eq!((got.rdi, got.rsi), (room.with_used(used).0, to_block()));
+    check_eq!(got.words()[2..10], WORDS[2..10]);
+    check_eq!(got.r15, 0);
+    let words = used.words() as usize;
+    check!(to().block[..words] == from().block[..words], "direct words differ");
+    check!(used.strings() != 0 || to().block[words] == 0x5555, "more words came than were sent");
+    Ok(())
+}
+
+pub fn direct_words_of_all_sizes() -> Outcome {
+    for words in [0, 1, 2, 8, 112, 511, 512, 513, 2000, WORDS_MAX as u64] {
+        prepare(words);
+        let used = Dope::used(words, 0, 0);
+        let room = Dope::room(words.max(1), 0, 0);
+        let (_near, mut sender, _far, mut receiver) = pair(room)?;
+        sender.block(long_call(receiver.uid, used))?;
+        let got = receiver.wait()?;
+        check_request(&got, &sender, used, room)?;
+        // The answer is short, and finds the caller.
+        receiver.block(Frame::reply_wait(sender.uid, 5, WORDS))?;
+        let answer = sender.wait()?;
+        check_eq!(answer.rax, 5 << 32 | Kind::Reply as u64);
+        check_eq!(answer.words(), WORDS);
+    }
+    Ok(())
+}
+
+pub fn what_was_received_is_sent_on() -> Outcome {
+    prepare(1);
+    let room = Dope::room(100, 0, 0);
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    // The caller's block serves for both, too.
+    sys::thread_set_block(sender.uid, from_block(), room, NEVER)?;
+    for words in [100, 7] {
+        sender.block(long_call(receiver.uid, Dope::used(words, 0, 0)))?;
+        let got = receiver.wait()?;
+        to().block[..words as usize].iter_mut().for_each(|word| *word ^= 0xff);
+        let reply = long(IPC_LONG_REPLY_WAIT, sender.uid, Dope(got.rdi), got.rsi);
+        receiver.block(reply)?;
+        let answer = sender.wait()?;
+        check_eq!(answer.rax, 0x77 << 32 | (Kind::Reply as u32 & !NO_BLOCK) as u64);
+        check_eq!((answer.rdi, answer.rsi), (room.with_used(Dope::used(words, 0, 0)).0, from_block()));
+        check!(to().block[..words as usize] == from().block[..words as usize], "the answer differs");
+    }
+    Ok(())
+}
+
+pub fn within_a_task() -> Outcome {
+    prepare(2);
+    let child = Child::with_quota(128)?;
+    let (mut sender, mut receiver) = (child.agent()?, child.agent()?);
+    let (used, room) = (Dope::used(300, 1, 0), Dope::room(512, 1, 0));
+    set_room(&receiver, room, NEVER)?;
+    for used in [Dope::used(300, 0, 0), used] {
+        prepare(3);
+        describe(used, room, [(3, 5, 10_001, 20_000)]);
+        receiver.block(open())?;
+        sender.block(long_call(receiver.uid, used))?;
+        let got = receiver.wait()?;
+        check_request(&got, &sender, used, room)?;
+        sender.wait_for_answer(&mut receiver)?;
+    }
+    check!(to().bytes[5..10_006] == from().bytes[3..10_004]);
+    check_eq!((to().bytes[4], to().bytes[10_006]), (0x55, 0x55));
+    Ok(())
+}
+
+pub fn strings_of_all_sizes() -> Outcome {
+    let (used, room) = (Dope::used(3, 1, 0), Dope::room(4, 2, 0));
+    for len in [0, 1, 7, 8, 9, 4095, 4096, 4097, 32768, 32769, 100_003, BYTES] {
+        prepare(len as u64);
+        describe(used, room, [(len % 13, len % 11, len as u32, len as u32 + 1)]);
+        let (_near, mut sender, _far, mut receiver) = pair(room)?;
+        sender.block(long_call(receiver.uid, used))?;
+        let got = receiver.wait()?;
+        check_request(&got, &sender, used, room)?;
+        let (at, there) = (len % 13, len % 11);
+        check!(to().bytes[there..there + len] == from().bytes[at..at + len], "{len} bytes differ");
+        check_eq!(to().bytes[there + len], 0x55);
+        check_eq!(to().block[4 + 1], (len as u64 + 1) << 32 | len as u64);
+    }
+    Ok(())
+}
+
+pub fn many_strings_are_scattered() -> Outcome {
+    let count = Dope::PARTS_MAX as usize;
+    let (used, room) = (Dope::used(0, count as u64, 0), Dope::room(0, count as u64, 0));
+    prepare(7);
+    let part = |i: usize| (i * 4001, (count - 1 - i) * 4003, 1000 + i as u32, 4000);
+    describe(used, room, (0..count).map(part));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    sender.block(long_call(receiver.uid, used))?;
+    check_request(&receiver.wait()?, &sender, used, room)?;
+    for i in 0..count {
+        let (at, there, len, _) = part(i);
+        let len = len as usize;
+        check!(to().bytes[there..there + len] == from().bytes[at..at + len], "string {i} differs");
+    }
+    Ok(())
+}
+
+pub fn queued_senders_deliver_when_taken() -> Outcome {
+    prepare(8);
+    let (used, room) = (Dope::used(10, 1, 0), Dope::room(10, 1, 0));
+    describe(used, room, [(0, 0, 50_000, 50_000)]);
+    let (near, far) = (Child::with_quota(128)?, Child::with_quota(128)?);
+    let (mut sender, mut receiver) = (near.agent()?, far.agent()?);
+    set_room(&receiver, room, NEVER)?;
+    sender.block(long_call(receiver.uid, used))?;
+    let got = receiver.run(open())?;
+    check_request(&got, &sender, used, room)?;
+    check!(to().bytes[..50_000] == from().bytes[..50_000]);
+    Ok(())
+}
+
+pub fn the_general_form_sends_blocks() -> Outcome {
+    prepare(9);
+    let (used, room) = (Dope::used(20, 0, 0), Dope::room(20, 0, 0));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    check_eq!(sender.run(long_send(receiver.uid, used, from_block(), Timeout::ZERO))?.rax, 0);
+    let got = receiver.wait()?;
+    check_eq!(got.rax, (Kind::Reply as u32 & !NO_BLOCK) as u64);
+    check_eq!(got.words()[2..8], WORDS[2..8]);
+    check_eq!((got.rbx, got.rbp, got.r15), (0, 0, 0));
+    check!(to().block[..20] == from().block[..20]);
+    // Nobody waits now.
+    let late = sender.run(long_send(receiver.uid, used, from_block(), Timeout::from_us(50)))?;
+    check_eq!(late.error(), Some(Error::SendTimeout));
+    Ok(())
+}
+
+pub fn items_in_a_block() -> Outcome {
+    const WINDOW: u64 = 0xa0_0000_0000;
+    prepare(10);
+    let (used, room) = (Dope::used(1, 0, 2), Dope::room(2, 0, 2));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    let page = |i: u64| addr_of!(from().bytes) as u64 + i * PAGE_SIZE;
+    // The sender has the pages: it has read them.
+    for i in 0..2 {
+        sender.peek_own(page(i))?;
+        let item = Fpage::memory(page(i), 12, Rights::R);
+        let window = Fpage::memory(WINDOW + i * PAGE_SIZE, 12, Rights::RWX);
+        from().block[1 + 2 * i as usize..][..2].copy_from_slice(&[item.0, 0]);
+        to().block[2 + 2 * i as usize..][..2].copy_from_slice(&[window.0, 0]);
+    }
+    sender.block(long_call(receiver.uid, used))?;
+    let got = receiver.wait()?;
+    check!(got.rax as u32 & sys::abi::call::NO_ITEM == 0);
+    for i in 0..2 {
+        let arrived = Fpage(to().block[2 + 2 * i as usize]);
+        check_eq!(arrived, Fpage::memory(WINDOW + i * PAGE_SIZE, 12, Rights::R));
+        let word = u64::from_le_bytes(from().bytes[i as usize * 4096..][..8].try_into().expect("8 bytes"));
+        check_eq!(receiver.peek(WINDOW + i * PAGE_SIZE)?, Some(word));
+        check!(!receiver.poke(WINDOW + i * PAGE_SIZE, 1)?, "a right came from nowhere");
+    }
+    Ok(())
+}
+
+pub fn too_long_is_an_error_for_both() -> Outcome {
+    let room = Dope::room(10, 2, 0);
+    let cases: [(Dope, u32, u64); 4] = [
+        (Dope::used(11, 0, 0), 0, 0),
+        (Dope::used(10, 3, 0), 100, 80 + 200),
+        (Dope::used(5, 2, 0), 201, 40),
+        (Dope::used(0, 0, 1), 0, 0),
+    ];
+    for (used, len, moved) in cases {
+        prepare(11);
+        let capacity = |i: usize| if i == 0 { 200 } else { 300 };
+        describe(used, room, (0..used.strings() as usize).map(|i| (0, 1000 * i, len, capacity(i))));
+        let (_near, mut sender, _far, mut receiver) = pair(room)?;
+        let sent = sender.run(long_call(receiver.uid, used))?;
+        check_eq!((sent.error(), sent.rdi), (Some(Error::Overflow), moved));
+        let got = receiver.wait()?;
+        check_eq!((got.error(), got.rdi), (Some(Error::Overflow), moved));
+        check_eq!(got.words()[1..], [0; 10]);
+    }
+    Ok(())
+}
+
+pub fn no_room_is_the_senders_error_alone() -> Outcome {
+    prepare(12);
+    let used = Dope::used(1, 0, 0);
+    let (_near, mut sender, _far, mut receiver) = pair(Dope::NONE)?;
+    check_eq!(sender.run(long_call(receiver.uid, used))?.error(), Some(Error::NoWindow));
+    check!(!receiver.is_done(), "a receiver without a block was disturbed");
+    // The same for a sender that had to wait, and a server goes on after a reply that nobody has room for.
+    sender.block(Frame::call(receiver.uid, 0, WORDS))?;
+    receiver.wait()?;
+    receiver.block(long(IPC_LONG_REPLY_WAIT, sender.uid, used, to_block()))?;
+    check!(!sender.is_done());
+    sys::thread_abort(receiver.uid)?;
+    receiver.wait()?;
+    receiver.run(Frame::send(sender.uid, Timeout::ZERO))?;
+    sender.wait()?;
+    sender.block(long_call(receiver.uid, used))?;
+    receiver.block(open())?;
+    check_eq!(sender.wait()?.error(), Some(Error::NoWindow));
+    Ok(())
+}
+
+pub fn bad_blocks_are_refused() -> Outcome {
+    prepare(13);
+    let room = Dope::room(100, 1, 0);
+    let (_near, mut sender, _far, receiver) = pair(room)?;
+    let bad = Some(Error::BadArgument);
+    let end = sys::abi::USER_END;
+    let one = Dope::used(1, 0, 0);
+    let blocks = [
+        (Dope(1 << 28), from_block()),
+        (one, end),
+        (one, end - 7),
+        (one, 1 << 63),
+        (one, 0xffff_8000_0000_0000),
+        (one, u64::MAX - 7),
+        (one, 1 << 47),
+        (Dope::used(100, 0, 0), end - 792),
+    ];
+    for (dope, block) in blocks {
+        let sent = sender.run(long(IPC_LONG_CALL, receiver.uid, dope, block))?;
+        check!(sent.error() == bad, "block {block:#x}: {:?}", sent.error());
+        check_eq!(sender.run(long_send(receiver.uid, dope, block, Timeout::ZERO))?.error(), bad);
+    }
+    let mut both = long_send(receiver.uid, one, from_block(), Timeout::ZERO);
+    both.rax |= IPC_MAP as u64;
+    check_eq!(sender.run(both)?.error(), bad);
+    check!(!receiver.is_done(), "a bad block reached the receiver");
+    let control =
+        |address, room| note(Call::ThreadControl, sys::thread_set_block(sender.uid, address, room, NEVER));
+    for (address, room) in [(end - 8, Dope::room(2, 0, 0)), (u64::MAX, room), (8, Dope(1 << 60)), (8, one)] {
+        fails(Call::ThreadControl, control(address, room), Error::BadArgument)?;
+    }
+    fails(Call::ThreadControl, control((1 << 39) - 8, Dope::room(2, 0, 0)), Error::BadArgument)?;
+    control(end - 16, Dope::room(2, 0, 0))?;
+    Ok(())
+}
+
+pub fn bad_strings_are_refused() -> Outcome {
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
+    let kernel = 0xffff_8000_0000_0000;
+    let good = from_block();
+    for (address, len) in
+        [(kernel, 8), (u64::MAX, 8), (sys::abi::USER_END - 7, 8), (good, StringPart::MAX + 1)]
+    {
+        prepare(14);
+        describe(used, room, [(0, 0, 8, u32::MAX)]);
+        from().block[..2].copy_from_slice(&[address, len as u64]);
+        let (_near, mut sender, _far, mut receiver) = pair(room)?;
+        check_eq!(sender.run(long_call(receiver.uid, used))?.error(), Some(Error::BadArgument));
+        check_eq!(receiver.wait()?.error(), Some(Error::NoAccess));
+    }
+    // A bad buffer is no room.
+    for address in [kernel, sys::abi::USER_END - 7] {
+        prepare(15);
+        describe(used, room, [(0, 0, 8, 8)]);
+        to().block[0] = address;
+        let (_near, mut sender, _far, mut receiver) = pair(room)?;
+        check_eq!(sender.run(long_call(receiver.uid, used))?.error(), Some(Error::Overflow));
+        check_eq!(receiver.wait()?.error(), Some(Error::Overflow));
+    }
+    Ok(())
+}
+
+/// A message whose second string nobody can read or take.
+fn stuck(at_target: bool) -> (Dope, Dope) {
+    let (used, room) = (Dope::used(10, 2, 0), Dope::room(10, 2, 0));
+    prepare(16);
+    describe(used, room, [(0, 0, 1000, 1000), (2000, 2000, 1000, 1000)]);
+    if at_target {
+        to().block[10 + 2] = NOWHERE
+    } else {
+        from().block[10 + 2] = NOWHERE
+    }
+    (used, room)
+}
+
+/// Lets others run until all faults that the suite's pager resolves are resolved.
+fn get_stuck() {
+    for _ in 0..2000 {
+        let _ = sys::thread_switch(Uid::NIL);
+    }
+}
+
+pub fn patience_with_the_partners_pager() -> Outcome {
+    for patience in [Timeout::ZERO, Timeout::from_us(100_000)] {
+        for at_target in [false, true] {
+            let (used, room) = stuck(at_target);
+            let (_near, mut sender, _far, mut receiver) = pair(room)?;
+            set_room(&receiver, room, patience)?;
+            sys::thread_set_block(sender.uid, 0, Dope::NONE, patience)?;
+            sender.start(long_call(receiver.uid, used));
+            let (sent, got) = (sender.wait()?, receiver.wait()?);
+            check_eq!((sent.error(), got.error()), (Some(Error::NoAccess), Some(Error::NoAccess)));
+            check_eq!(sent.rdi, got.rdi);
+            check!(patience == Timeout::ZERO || sent.rdi == 1080, "moved {}", sent.rdi);
+        }
+    }
+    Ok(())
+}
+
+pub fn abort_in_the_middle() -> Outcome {
+    for at_target in [false, true] {
+        for of_sender in [false, true] {
+            let (used, room) = stuck(at_target);
+            let (_near, mut sender, _far, mut receiver) = pair(room)?;
+            sender.start(long_call(receiver.uid, used));
+            get_stuck();
+            check!(!receiver.is_done());
+            sys::thread_abort(if of_sender { sender.uid } else { receiver.uid })?;
+            let (sent, got) = (sender.wait()?, receiver.wait()?);
+            let (own, other) = (Error::SendAborted, Error::ReceiveAborted);
+            let (own, other) = if of_sender { (own, other) } else { (other, own) };
+            check_eq!((sent.error(), got.error()), (Some(own), Some(other)));
+            check_eq!((sent.rdi, got.rdi), (1080, 1080));
+        }
+    }
+    Ok(())
+}
+
+pub fn partner_ends_in_the_middle() -> Outcome {
+    for at_target in [false, true] {
+        for of_sender in [false, true] {
+            let (used, room) = stuck(at_target);
+            let (near, mut sender, far, mut receiver) = pair(room)?;
+            sender.start(long_call(receiver.uid, used));
+            get_stuck();
+            sys::task_destroy(if of_sender { near.0 } else { far.0 })?;
+            if of_sender {
+                check_eq!(receiver.wait()?.error(), Some(Error::PartnerDied));
+            } else if at_target {
+                check_eq!(sender.wait()?.error(), Some(Error::PartnerDied));
+            } else {
+                // It waits for its pager still; when that gives up it hears of the end.
+                check!(!sender.is_done());
+                sys::thread_abort(sender.uid)?;
+                check!(sender.wait()?.error().is_some());
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn memory_revoked_in_between() -> Outcome {
+    let (used, room) = (Dope::used(512, 1, 0), Dope::room(512, 1, 0));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    for round in 0..20 {
+        prepare(round);
+        describe(used, room, [(0, 0, 20_000, 20_000)]);
+        sender.block(long_call(receiver.uid, used))?;
+        let got = receiver.wait()?;
+        check_request(&got, &sender, used, room)?;
+        check!(to().bytes[..20_000] == from().bytes[..20_000], "round {round}");
+        // Everything is taken back from both: the next round faults anew on both sides, page by page.
+        for page in (from_block()..from_block() + size_of::<Side>() as u64).step_by(4096) {
+            note(Call::Flush, sys::flush(Fpage::memory(page, 12, Rights::RWX)))?;
+        }
+        let rights = if round % 2 == 0 { Rights::W } else { Rights::RWX };
+        for page in (to_block()..to_block() + size_of::<Side>() as u64).step_by(4096) {
+            note(Call::Flush, sys::flush(Fpage::memory(page, 12, rights)))?;
+        }
+        receiver.block(Frame::reply_wait(sender.uid, 0, WORDS))?;
+        sender.wait()?;
+    }
+    Ok(())
+}
+
+pub fn a_dead_receivers_frames_are_not_written() -> Outcome {
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
+    let near = Child::with_quota(256)?;
+    let mut sender = near.agent()?;
+    for round in 0..30 {
+        prepare(round);
+        describe(used, room, [(0, 0, BYTES as u32, BYTES as u32)]);
+        let far = Child::with_quota(128)?;
+        let mut receiver = far.agent()?;
+        set_room(&receiver, room, NEVER)?;
+        receiver.block(open())?;
+        sender.start(long_call(receiver.uid, used));
+        for _ in 0..round {
+            let _ = sys::thread_switch(sender.uid);
+        }
+        sys::task_destroy(far.0)?;
+        let sent = sender.wait()?;
+        let ended = matches!(sent.error(), Some(Error::PartnerDied | Error::NoSuch));
+        check!(ended, "round {round}: {:?}", sent.error());
+        // What the receiver's tables were made of is used at once for another task, which works.
+        let other = Child::new()?;
+        check_eq!(other.agent()?.apply(double, 21)?, 42);
+    }
+    Ok(())
+}
+
+extern "C" fn double(value: u64) -> u64 {
+    2 * value
+}
+
+impl Agent {
+    /// Answers the request that `receiver` has got from this agent.
+    fn wait_for_answer(&mut self, receiver: &mut Agent) -> Outcome {
+        receiver.run(Frame::send(self.uid, Timeout::ZERO))?;
+        self.wait().map(drop)
+    }
+
+    /// Reads a word with the help of the suite's pager.
+    fn peek_own(&mut self, address: u64) -> Outcome {
+        extern "C" fn read(address: u64) -> u64 {
+            // SAFETY: the test gives an address of its own memory.
+            unsafe { (address as *const u64).read_volatile() }
+        }
+        self.apply(read, address).map(drop)
+    }
+}
