@@ -111,6 +111,30 @@ pub fn compile_loaded(mut session: Session, file: usize) -> Compiled {
     Compiled { session, dialect, model }
 }
 
+/// Everything that quill does with a text, for fuzzers and tests: any input at all ends here, in messages or in code.
+///
+/// The text can include and import itself as `t.idl`. True when it was accepted.
+pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
+    let path = Path::new("t.idl");
+    let mut session = Session::new(Options { dialect: Some(dialect), ..Options::default() });
+    session.virtual_files.insert(path.into(), text.to_vec());
+    let Ok(file) = session.load(path, None) else { return false };
+    let mut compiled = compile_loaded(session, file);
+    if compiled.accepted() {
+        for kernel in crate::kernel::ALL {
+            let layouts = compiled.layout(kernel);
+            layout::text(&compiled.model, &layouts, kernel);
+            layout::cost_text(&compiled.model, &layouts, kernel);
+            if kernel.name() == "linux" && compiled.accepted() {
+                compiled.rust(&layouts);
+            }
+        }
+    }
+    let accepted = compiled.accepted();
+    assert_eq!(compiled.messages().contains("error["), !accepted, "a verdict and its messages disagree");
+    accepted
+}
+
 /// Which dialect a file is written in. Brackets before a declaration, `import "…"`, `cpp_quote` and pointers are DCE's;
 /// `module`, `::`, `@`, `sequence<` and the like are CORBA's. A file that shows neither is CORBA's, unless an
 /// attribute file lies beside it.

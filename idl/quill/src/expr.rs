@@ -46,6 +46,9 @@ pub enum Item {
     Bool(bool),
     /// A name.
     Name(ScopedName),
+    /// A name in parentheses, in C: a value, or a conversion of what follows if the name is a type's, so that the
+    /// operator behind it has one operand.
+    Grouped(ScopedName),
     /// An operator with one operand.
     Unary(Unary),
     /// An operator with two operands.
@@ -302,16 +305,21 @@ impl Cursor<'_> {
                 return self.push_item(items, item, span);
             }
             Kind::Punct if &*text == "(" => {
-                let open = self.bump().span;
                 if style == Style::C && self.is_cast() {
-                    while !self.is(")") {
-                        self.bump();
-                    }
-                    self.bump();
+                    self.group()?;
                     return self.nested(|c| c.unary(style, items));
                 }
+                let open = self.bump().span;
+                let first = items.len();
                 self.in_parentheses(|c| c.ternary(style, items))?;
                 self.close(")", open)?;
+                if style == Style::C
+                    && items.len() == first + 1
+                    && let Some((item @ Item::Name(_), _)) = items.last_mut()
+                    && let Item::Name(name) = item.clone()
+                {
+                    *item = Item::Grouped(name);
+                }
                 return Ok(());
             }
             Kind::Ident if style == Style::C && &*text == "sizeof" => {
@@ -333,25 +341,25 @@ impl Cursor<'_> {
         self.push_item(items, item, span)
     }
 
-    /// Whether `(` just taken starts a conversion such as `(unsigned long)` or `(T *)`.
+    /// Whether the `(` that is next starts a conversion such as `(unsigned long)` or `(T *)`.
     fn is_cast(&self) -> bool {
         let basic = [
             "unsigned", "signed", "long", "short", "int", "char", "float", "double", "void", "const",
             "struct",
         ];
-        if basic.contains(&self.word()) {
-            return self.word_at(1) != "(";
+        if basic.contains(&self.word_at(1)) {
+            return self.word_at(2) != "(";
         }
-        let mut n = 1;
+        let mut n = 2;
         while self.word_at(n) == "*" {
             n += 1;
         }
         let operand = |c: &Self| {
             let next = c.peek_at(n + 1);
             matches!(next.kind, Kind::Ident | Kind::Number | Kind::Char | Kind::Str)
-                || c.word_at(n + 1) == "("
+                || matches!(c.word_at(n + 1), "(" | "~" | "!")
         };
-        self.peek().kind == Kind::Ident && self.word_at(n) == ")" && (n > 1 || operand(self))
+        self.peek_at(1).kind == Kind::Ident && self.word_at(n) == ")" && (n > 2 || operand(self))
     }
 
     fn literal(&mut self, text: &str, span: Span) -> Parse<Vec<u32>> {
@@ -375,7 +383,10 @@ impl Cursor<'_> {
         }
         let whole = match style {
             Style::Omg => text,
-            Style::C => text.trim_end_matches(['u', 'U', 'l', 'L']),
+            Style::C => {
+                let sized = text.strip_suffix("i64").or(text.strip_suffix("I64")).unwrap_or(text);
+                sized.trim_end_matches(['u', 'U', 'l', 'L'])
+            }
         };
         if let Some(value) = number::integer(whole) {
             return Ok(Item::Int(value));

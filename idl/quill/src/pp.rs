@@ -146,7 +146,7 @@ pub fn preprocess(s: &mut Session, file: usize) -> Preprocessed {
 impl Pp<'_> {
     fn predefine(&mut self) {
         let mut text = String::from(
-            "#define __QUILL__ 1\n#define __DATE__ \"Jan  1 1970\"\n#define __TIME__ \"00:00:00\"\n",
+            "#define __QUILL__ 1\n#define __midl 801\n#define __DATE__ \"Jan  1 1970\"\n#define __TIME__ \"00:00:00\"\n",
         );
         for define in &self.s.options.defines {
             let (name, value) = define.split_once('=').unwrap_or((define, "1"));
@@ -624,10 +624,7 @@ impl Pp<'_> {
                 let (text, _) = self.rest_of_line();
                 let message = format!("#{name} {}", text.trim());
                 // A header's complaints are about C compilers: imported, it is read for its types alone.
-                let header = |f: Option<&Frame>| {
-                    let path = f.map(|f| self.s.map.file(f.file).path.as_path());
-                    path.and_then(Path::extension).is_some_and(|e| e == "h" || e == "H")
-                };
+                let header = |f: Option<&Frame>| f.is_some_and(|f| is_header(&self.s.map.file(f.file).path));
                 if header(self.frames.first()) {
                 } else if name == "error" && !header(self.frames.last()) {
                     self.error(Code::ErrorDirective, hash.span.to(word.span), message.trim());
@@ -822,11 +819,12 @@ impl Pp<'_> {
         let includers: Vec<PathBuf> =
             self.frames.iter().map(|f| self.s.map.file(f.file).path.clone()).collect();
         let Some(path) = find(self.s, name, system, &includers, directive == "include_next") else {
-            // Every ORB brings an orb.idl of its own; what it declares is known without it.
-            if name.rsplit('/').next() == Some("orb.idl") {
+            // Every ORB brings an orb.idl of its own; what it declares is known without it. So are C's own types.
+            if name.rsplit('/').next() == Some("orb.idl") || C_HEADERS.contains(&name) {
                 return;
             }
-            return not_found(self.s, name, span);
+            let from_header = self.frames.last().is_some_and(|f| is_header(&self.s.map.file(f.file).path));
+            return not_found(self.s, name, span, from_header);
         };
         if self.frames.len() >= limits::INCLUDE_DEPTH_MAX {
             let max = limits::INCLUDE_DEPTH_MAX;
@@ -889,9 +887,47 @@ pub fn find(s: &Session, name: &str, system: bool, includers: &[PathBuf], next: 
     if system { listed.chain(beside).find(not_again) } else { beside.chain(listed).find(not_again) }
 }
 
-/// Reports a file that cannot be found, with what the user may have meant.
-pub fn not_found(s: &mut Session, name: &str, span: Span) {
-    let mut diagnostic = Diagnostic::error(Code::NotFound, span, format!("the file `{name}` is not found"));
+/// Whether a file is a C header, by its name.
+pub fn is_header(path: &Path) -> bool {
+    path.extension().is_some_and(|e| ["h", "H", "hpp", "hxx"].iter().any(|h| e == *h))
+}
+
+/// The headers that belong to C itself.
+const C_HEADERS: [&str; 27] = [
+    "assert.h",
+    "complex.h",
+    "ctype.h",
+    "errno.h",
+    "fenv.h",
+    "float.h",
+    "inttypes.h",
+    "iso646.h",
+    "limits.h",
+    "locale.h",
+    "math.h",
+    "setjmp.h",
+    "signal.h",
+    "stdalign.h",
+    "stdarg.h",
+    "stdatomic.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+    "sys/types.h",
+    "time.h",
+    "uchar.h",
+    "wchar.h",
+    "wctype.h",
+];
+
+/// Reports a file that cannot be found, with what the user may have meant. What a C header misses is a warning: it is
+/// read for the types that it has.
+pub fn not_found(s: &mut Session, name: &str, span: Span, from_header: bool) {
+    let make = if from_header { Diagnostic::warning } else { Diagnostic::error };
+    let mut diagnostic = make(Code::NotFound, span, format!("the file `{name}` is not found"));
     let from = s.map.file_index(span).map(|i| s.map.file(i).path.clone());
     let beside = from.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     let wanted = Path::new(name);

@@ -1,6 +1,7 @@
 //! What a run owns: options, files, names, messages, and how much it has used of its limits.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::diag::Diags;
@@ -91,10 +92,15 @@ impl Session {
                 if size.is_dir() {
                     return Err("it is a directory".into());
                 }
-                if size.len() > limits::SOURCE_BYTES_MAX as u64 {
-                    return Err(format!("it is larger than {} bytes", limits::SOURCE_BYTES_MAX));
+                // A device or a pipe has no size and perhaps no end.
+                let mut bytes = Vec::new();
+                let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+                let limit = limits::SOURCE_BYTES_MAX as u64;
+                file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+                if bytes.len() as u64 > limit {
+                    return Err(format!("it is larger than {limit} bytes"));
                 }
-                std::fs::read(path).map_err(|e| e.to_string())?
+                bytes
             }
         };
         self.load_bytes(path, &bytes, from)

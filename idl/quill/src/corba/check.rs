@@ -1520,7 +1520,7 @@ impl Checker<'_> {
                 Item::Str(v) => Ok(Value::Str(v.clone())),
                 Item::WideStr(v) => Ok(Value::WideStr(v.clone())),
                 Item::Bool(v) => Ok(Value::Bool(*v)),
-                Item::Name(name) => Ok(self.constant_named(name)),
+                Item::Name(name) | Item::Grouped(name) => Ok(self.constant_named(name)),
                 Item::Unary(operator) => {
                     let value = stack.pop().unwrap_or(Value::Error);
                     value::unary(*operator, value, unsigned_bits)

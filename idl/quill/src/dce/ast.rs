@@ -53,7 +53,9 @@ pub enum ItemKind {
     Class(Ident, Vec<Ident>),
     /// A name that a header declares in a way that is not understood
     Unread(Ident),
-    /// Nothing that concerns types: `cpp_quote`, `importlib` …
+    /// `importlib`
+    TypeLibrary,
+    /// Nothing that concerns types: `cpp_quote` …
     Nothing,
 }
 

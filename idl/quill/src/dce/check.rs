@@ -60,6 +60,12 @@ struct Checker<'a> {
     siblings: Siblings,
     import_depth: usize,
     in_library: bool,
+    /// The interface is one of objects in COM's sense, which compilers of that world check less.
+    of_objects: bool,
+    /// A size that attributes give could not be resolved since this was last cleared.
+    unsized_array: bool,
+    /// The first `importlib`: names that nothing declares may come from that type library.
+    type_library: Option<Span>,
     main: usize,
     /// Samba's dialect: types come from its own library, and expressions contain C code.
     samba: bool,
@@ -86,6 +92,9 @@ pub fn compile(s: &mut Session, source: Preprocessed) -> Model {
         siblings: Vec::new(),
         import_depth: 0,
         in_library: false,
+        of_objects: false,
+        unsized_array: false,
+        type_library: None,
         main,
         samba,
         error,
@@ -139,7 +148,7 @@ impl Checker<'_> {
     }
 
     fn is_header(&self, file: usize) -> bool {
-        self.s.map.file(file).path.extension().is_some_and(|e| e == "h" || e == "H")
+        pp::is_header(&self.s.map.file(file).path)
     }
 
     // --- files
@@ -160,7 +169,7 @@ impl Checker<'_> {
         let main = self.s.map.file(self.main).path.clone();
         let includers: Vec<PathBuf> = std::iter::once(main).chain(includer).collect();
         let Some(path) = pp::find(self.s, &name, false, &includers, false) else {
-            return pp::not_found(self.s, &name, span);
+            return pp::not_found(self.s, &name, span, false);
         };
         if self.import_depth >= limits::INCLUDE_DEPTH_MAX {
             let message = format!("files import one another deeper than {}", limits::INCLUDE_DEPTH_MAX);
@@ -255,11 +264,6 @@ impl Checker<'_> {
         }
         let text = self.owned(name.name);
         let message = format!("the type `{text}` is not declared");
-        if self.samba {
-            self.s.diags.push(Diagnostic::warning(Code::Unknown, name.span, message));
-            self.poisoned.insert(name.name);
-            return;
-        }
         let mut candidates: Vec<&str> = self
             .ordinary
             .iter()
@@ -272,9 +276,19 @@ impl Checker<'_> {
             "unsigned", "handle_t",
         ];
         let near = nearest(&text, candidates.into_iter().chain(words)).map(str::to_owned);
-        let diagnostic = Diagnostic::error(Code::Unknown, name.span, message).maybe(near.as_deref());
-        self.s.diags.push(diagnostic);
+        self.undeclared(name, message, near);
+    }
+
+    /// Reports a name that nothing declares; a warning where it may come from what quill does not read.
+    fn undeclared(&mut self, name: Ident, message: String, near: Option<String>) {
         self.poisoned.insert(name.name);
+        let diagnostic = match self.type_library {
+            _ if self.samba => Diagnostic::warning(Code::Unknown, name.span, message),
+            Some(library) => Diagnostic::warning(Code::Unknown, name.span, message)
+                .note(library, "it may come from this type library, which is not read"),
+            None => Diagnostic::error(Code::Unknown, name.span, message),
+        };
+        self.s.diags.push(diagnostic.maybe(near.as_deref()));
     }
 
     // --- items
@@ -352,9 +366,10 @@ impl Checker<'_> {
                         && !self.s.incomplete
                         && !self.poisoned.contains(&member.name)
                     {
+                        // Nothing is made of a class, so that the name alone does no harm.
                         let message = format!("the interface `{}` is not declared", self.text(member.name));
                         let near = self.near_interface(member.name);
-                        let diagnostic = Diagnostic::error(Code::Unknown, member.span, message);
+                        let diagnostic = Diagnostic::warning(Code::Unknown, member.span, message);
                         self.s.diags.push(diagnostic.maybe(near.as_deref()));
                     }
                 }
@@ -364,6 +379,9 @@ impl Checker<'_> {
                 if !self.ordinary.contains_key(&name.name) {
                     self.declare(*name, Entry::Unread, item.header);
                 }
+            }
+            ItemKind::TypeLibrary => {
+                self.type_library.get_or_insert(item.span);
             }
             ItemKind::Nothing => {}
         }
@@ -508,10 +526,7 @@ impl Checker<'_> {
                 None => {
                     let message = format!("the interface `{}` is not declared", self.text(base.name));
                     let near = self.near_interface(base.name);
-                    let diagnostic =
-                        Diagnostic::error(Code::Unknown, base.span, message).maybe(near.as_deref());
-                    self.s.diags.push(diagnostic);
-                    self.poisoned.insert(base.name);
+                    self.undeclared(*base, message, near);
                 }
             }
         }
@@ -524,12 +539,15 @@ impl Checker<'_> {
         entry.span = interface.name.span;
         entry.bases = bases;
         let mut operations = Vec::new();
+        let objects = ["object", "odl", "dual", "oleautomation", "local"];
+        self.of_objects = interface.dispatch || objects.iter().any(|a| has(self.s, &item.attrs, a));
         for item in &interface.items {
             if self.s.diags.stop() {
                 return;
             }
             self.item(item, Some((interface, &mut operations, local)));
         }
+        self.of_objects = false;
         self.overloads(interface);
         self.model.interfaces[id.0 as usize].operations = operations;
     }
@@ -616,11 +634,16 @@ impl Checker<'_> {
     }
 
     fn param(&mut self, param: &Param, local: bool, header: bool) -> model::Param {
+        self.unsized_array = false;
         if !header {
             self.attributes(&param.attrs, "a parameter");
         }
+        let unsized_array = self.unsized_array;
         let base = self.spec(&param.spec, &param.attrs, header);
-        let ty = self.derive(base, &param.declarator, &param.attrs, header);
+        let mut ty = self.derive(base, &param.declarator, &param.attrs, header);
+        if unsized_array {
+            ty = self.model.add(Type::Foreign("the array of unknown size", self.model.show(ty)));
+        }
         let span = param.declarator.name.map_or(param.spec.span, |n| n.span);
         self.pointer_attributes(&param.attrs, ty);
         let out = has(self.s, &param.attrs, "out");
@@ -646,7 +669,8 @@ impl Checker<'_> {
                     .map_or("this parameter".into(), |n| format!("`{}`", self.text(n.name)));
                 let message = format!("{name} is `out` but neither a pointer nor an array");
                 let help = "the server needs something to write to: add a `*`";
-                self.s.diags.push(Diagnostic::error(Code::Pointer, span, message).help(help));
+                let make = self.severity();
+                self.s.diags.push(make(Code::Pointer, span, message).help(help));
             }
         }
         let direction = match (inward, out) {
@@ -701,10 +725,12 @@ impl Checker<'_> {
             }
             let Ok(expr) = attrs::expression(self.s, tokens, attr) else { continue };
             for (step, span) in &expr.items {
-                if let Step::Name(name) = step
-                    && let [part] = name.parts[..]
-                {
-                    self.size_name(part, *span, attr);
+                match step {
+                    Step::Grouped(name) if self.is_type(name.parts[0].name) => {}
+                    Step::Name(name) | Step::Grouped(name) if name.parts.len() == 1 => {
+                        self.size_name(name.parts[0], *span, attr);
+                    }
+                    _ => {}
                 }
             }
         }
@@ -729,8 +755,14 @@ impl Checker<'_> {
             "`{}` names `{text}`, which is no field, parameter or constant here",
             self.text(attr.name)
         );
-        let diagnostic = Diagnostic::error(Code::SizeExpression, span, message).maybe(near);
-        self.s.diags.push(diagnostic);
+        let make = self.severity();
+        self.unsized_array = true;
+        self.s.diags.push(make(Code::SizeExpression, span, message).maybe(near));
+    }
+
+    /// How a mistake counts that the compilers of COM let pass.
+    fn severity(&self) -> fn(Code, Span, String) -> Diagnostic {
+        if self.of_objects { Diagnostic::warning } else { Diagnostic::error }
     }
 
     /// What `string`, `ref` and the like ask of the type that they are applied to.
@@ -809,7 +841,9 @@ impl Checker<'_> {
     /// The size of an array: a constant, or a field that gives it (Samba).
     fn array_size(&mut self, size: &Expr) -> Option<u64> {
         let sibling = size.items.iter().any(|(step, _)| match step {
-            Step::Name(name) => self.siblings.iter().flatten().any(|&n| n == name.parts[0].name),
+            Step::Name(name) | Step::Grouped(name) => {
+                self.siblings.iter().flatten().any(|&n| n == name.parts[0].name)
+            }
             _ => false,
         });
         if sibling || (self.samba && !matches!(size.items[..], [(Step::Int(_), _)])) {
@@ -1076,9 +1110,22 @@ impl Checker<'_> {
 
     fn eval(&mut self, expr: &Expr) -> Value {
         let mut stack: Vec<Value> = Vec::new();
+        // Where a conversion `(T)` stands on the stack, until its operand comes.
+        let mut conversion = None;
         for (step, span) in &expr.items {
+            let place = stack.len();
             let mut pop = || stack.pop().unwrap_or(Value::Error);
             let result = match step {
+                Step::Grouped(name) if self.is_type(name.parts[0].name) => {
+                    conversion = Some(place);
+                    Ok(Value::Error)
+                }
+                Step::Binary(operator @ ("-" | "+")) if conversion == Some(place.wrapping_sub(2)) => {
+                    conversion = None;
+                    let operand = pop();
+                    pop();
+                    unary(if *operator == "-" { Unary::Minus } else { Unary::Plus }, operand)
+                }
                 Step::Int(v) => Ok(Value::Int((*v).into())),
                 Step::Float(v) => Ok(Value::Float(*v)),
                 Step::Char(v) => Ok(Value::Int((*v).into())),
@@ -1086,7 +1133,7 @@ impl Checker<'_> {
                 Step::Str(v) => Ok(Value::Str(v.clone())),
                 Step::WideStr(v) => Ok(Value::WideStr(v.clone())),
                 Step::Bool(v) => Ok(Value::Int((*v).into())),
-                Step::Name(name) => Ok(self.constant_named(name.parts[0])),
+                Step::Name(name) | Step::Grouped(name) => Ok(self.constant_named(name.parts[0])),
                 Step::Unary(operator) => unary(*operator, pop()),
                 Step::Binary(operator) => {
                     let (right, left) = (pop(), pop());
@@ -1123,6 +1170,14 @@ impl Checker<'_> {
             }));
         }
         stack.pop().unwrap_or(Value::Error)
+    }
+
+    /// Whether a name is that of a type here.
+    fn is_type(&self, name: Symbol) -> bool {
+        match self.ordinary.get(&name) {
+            Some((entry, ..)) => matches!(entry, Entry::Type(_) | Entry::Interface(_)),
+            None => self.tags.contains_key(&name) || predefined::ty(self.text(name)).is_some(),
+        }
     }
 
     fn constant_named(&mut self, name: Ident) -> Value {

@@ -46,8 +46,7 @@ pub fn parse(c: &mut Cursor, header: bool) -> Vec<Item> {
 
 fn in_header(c: &Cursor, span: Span, header: bool) -> bool {
     let site = c.s.map.call_site(span);
-    let file = c.s.map.file_index(site).map(|i| &c.s.map.file(i).path);
-    header || file.and_then(|p| p.extension()).is_some_and(|e| e == "h" || e == "H" || e == "hpp")
+    header || c.s.map.file_index(site).is_some_and(|i| crate::pp::is_header(&c.s.map.file(i).path))
 }
 
 /// One item, with recovery.
@@ -233,9 +232,12 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
             }
             ItemKind::Import(files)
         }
-        "cpp_quote" | "importlib" | "pyhelper" | "helper" | "helpstring" | "c_helper"
-            if c.word_at(1) == "(" =>
-        {
+        "importlib" if c.word_at(1) == "(" => {
+            c.bump();
+            c.group()?;
+            ItemKind::TypeLibrary
+        }
+        "cpp_quote" | "pyhelper" | "helper" | "helpstring" | "c_helper" if c.word_at(1) == "(" => {
             c.bump();
             c.group()?;
             c.eat(";");
@@ -263,6 +265,10 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
         "const" if !is_function(c) => constant(c)?,
         "interface" | "dispinterface" if next_is_name && !declares(c) => return interface(c),
         "coclass" | "runtimeclass" | "apicontract" if next_is_name && !declares(c) => return class(c),
+        "delegate" if next_is_name && c.word_at(2) == ";" => {
+            c.bump();
+            ItemKind::Forward(ident(c)?)
+        }
         "delegate" => {
             c.bump();
             let spec = spec(c)?;

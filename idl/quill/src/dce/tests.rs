@@ -52,6 +52,11 @@ fn declarations() {
     check("const long X = 1 / 0;", &["E0303@1"]);
     check("const wchar_t *S = L\"a\"; const char C = 'x';", &[]);
     check("struct s { long a : 3; long : 2; };", &[]);
+    check("const long X = (long long\nx;", &["E0101@1"]);
+    check("const unsigned long X = ((unsigned long)-1), Y;", &["E0101@1"]);
+    check("typedef unsigned long T; const T X = (T)-1; const T Y = ((T)~0); const T Z = (X) - 1;", &[]);
+    check("typedef long T; const T X = (T)+1 * 2; typedef long a[(X) - 1];", &[]);
+    check("const hyper X = 0x100000000i64;", &[]);
     check("cpp_quote(\"x\") import \"none.idl\"; typedef unknown a;", &["E0002@1"]);
 }
 
@@ -61,6 +66,10 @@ fn interfaces() {
         |body: &str| format!("[{UUID}, version(1.0), pointer_default(unique)] interface i {{\n{body}\n}}");
     check(&wrap("void f([in] handle_t h, [in, size_is(n)] long *p, [in] long n);"), &[]);
     check(&wrap("void f([in, size_is(m)] long *p, [in] long n);"), &["E0503@2"]);
+    let objects = |body: &str| format!("[{UUID}, object] interface i {{\n{body}\n}}");
+    check(&objects("long f([in, size_is(m)] long *p);\nlong g([out] long x);"), &["wE0503@2", "wE0504@3"]);
+    check(&wrap("void f([in, size_is((n) - 1), length_is((short)n)] long *p, [in] long n);"), &[]);
+    check(&wrap("void f([in, size_is(, (error_status_t)*n)] long **p, [in] long *n);"), &[]);
     check(&wrap("void f([in, size_is(, n), length_is(n, n + 1)] long **p, [in] long n);"), &[]);
     check(&wrap("void f([out] long x);"), &["E0504@2"]);
     check(&wrap("void f([out] long *x, [out] long y[3]);"), &[]);
@@ -85,7 +94,13 @@ fn interfaces() {
         &format!("[{UUID}] library L {{ interface i; [{UUID}] coclass c {{ [default] interface i; }} }}"),
         &[],
     );
-    check(&format!("[{UUID}] coclass c {{ interface i; }}"), &["E0201@1"]);
+    check(&format!("[{UUID}] coclass c {{ interface i; }}"), &["wE0201@1"]);
+    let library = |imported: &str| {
+        format!("[{UUID}] library L {{ {imported} [{UUID}, odl] interface i : j {{ k f(); }}; }}")
+    };
+    check(&library("importlib(\"x.tlb\");"), &["wE0201@1", "wE0201@1"]);
+    check(&library(""), &["E0201@1", "E0201@1"]);
+    check("delegate d; interface i { void f([in] d *x); }", &[]);
     check(
         &format!(
             "[{UUID}] dispinterface d {{ properties: methods: [id(1)] void f(); [id(2)] void f(long x); }}"
@@ -121,6 +136,11 @@ fn imports() {
     let header = "#ifndef X\n#define X\ntypedef struct { int a; } t;\nstatic inline int f(int x) { return x; }\n\
                   extern \"C\" {\nint g(void);\ntypedef int (__attribute__((x)) weird)(int);\n}\n#error no\n#endif\n";
     check_files(&[("m.idl", "import \"a.h\"; typedef t u; typedef weird *w;"), ("a.h", header)], &[]);
+    // C's own headers are known; what another header misses is not the interface's fault.
+    check_files(&[("m.idl", "#include <stdint.h>\ntypedef uint8_t t;")], &[]);
+    let header = "#include <none.h>\n#ifdef __midl\ntypedef int t;\n#endif\n";
+    check_files(&[("m.idl", "#include \"a.h\"\ntypedef t u;"), ("a.h", header)], &["wE0002@1"]);
+    check_files(&[("m.idl", "#include <none.h>\ntypedef long t;")], &["E0002@1"]);
 }
 
 #[test]
