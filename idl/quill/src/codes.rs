@@ -243,6 +243,11 @@ included. Stubs for an operation that uses one cannot be generated, and are refu
 Unsupported "E0701" "The construct is understood but not supported.
 
 It is refused by name, so that nothing is translated wrongly."
+
+OtherLanguage "E0702" "The file is written in another language.
+
+Several languages share the suffix .idl: Web IDL (browsers), XPIDL (Mozilla), UNO IDL (LibreOffice), MIDL 3.0 (WinRT),
+CamlIDL and more. quill reads OMG IDL and DCE IDL with its Microsoft descendant; files of others are refused whole."
 }
 
 /// The code with a given name, such as `E0101`.

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::codes::Code;
 use crate::corba;
 use crate::cursor::Cursor;
 use crate::dce;
+use crate::diag::{Diagnostic, Diags};
 use crate::emit;
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout};
 use crate::lex::{Kind, Token};
+use crate::lookalike;
 use crate::model::Model;
 use crate::pp;
 use crate::session::{Dialect, Options, Session};
@@ -95,6 +98,7 @@ pub fn compile_loaded(mut session: Session, file: usize) -> Compiled {
         Some(dialect) => dialect,
         None => guess_dialect(&session, &path, &source.tokens),
     };
+    let lookalike = lookalike::find(&session, &source.tokens);
     let model = if session.diags.stop() {
         Model::default()
     } else {
@@ -108,6 +112,13 @@ pub fn compile_loaded(mut session: Session, file: usize) -> Compiled {
             Dialect::Dce => dce::compile(&mut session, source),
         }
     };
+    if let Some(other) = lookalike
+        && session.diags.errors() > 0
+    {
+        session.diags = Diags::default();
+        let message = format!("this is {}, a language of its own that quill does not read", other.name);
+        session.diags.push(Diagnostic::error(Code::OtherLanguage, other.span, message));
+    }
     Compiled { session, dialect, model }
 }
 
@@ -166,6 +177,8 @@ fn guess_dialect(session: &Session, path: &Path, tokens: &[Token]) -> Dialect {
                     || (before == "typedef" && kind(i + 1) == Kind::Ident && kind(i + 2) == Kind::Ident)
             }
             "unsigned" => matches!(text(i + 1), "char" | "int" | "hyper" | "small"),
+            // No type of CORBA's, but C's.
+            "int" => kind(i + 1) == Kind::Ident && kind(i) == Kind::Ident,
             // DCE's interfaces end without a semicolon.
             "}" => kind(i) == Kind::Punct && kind(i + 1) == Kind::Eof,
             _ => false,

@@ -28,6 +28,7 @@ pub mod kernel;
 pub mod layout;
 pub mod lex;
 pub mod limits;
+mod lookalike;
 pub mod model;
 mod number;
 pub mod pp;

@@ -164,6 +164,14 @@ pub(super) fn check_form(s: &mut Session, attr: &Attr) {
                 s.diags.push(Diagnostic::error(Code::AttributeForm, attr.span, message));
             }
         }
+        "pointer_default" => {
+            let kinds = ["ref", "unique", "ptr", "full"];
+            if !kinds.contains(&text.as_str()) || tokens.len() > 1 {
+                let message = "`pointer_default` takes `ref`, `unique` or `ptr`";
+                let diagnostic = Diagnostic::error(Code::AttributeForm, attr.span, message);
+                s.diags.push(diagnostic.maybe(nearest(&text, kinds)));
+            }
+        }
         "version" => {
             let ok = text.split(['.', ',']).all(|p| {
                 p.is_empty()

@@ -673,6 +673,9 @@ impl Checker<'_> {
                 self.s.diags.push(make(Code::Pointer, span, message).help(help));
             }
         }
+        if self.model.resolved(ty) == self.void && !header {
+            self.error(Code::NotType, span, "a parameter cannot be `void`");
+        }
         let direction = match (inward, out) {
             (true, true) => Direction::InOut,
             (false, true) => Direction::Out,
@@ -767,6 +770,19 @@ impl Checker<'_> {
 
     /// What `string`, `ref` and the like ask of the type that they are applied to.
     fn pointer_attributes(&mut self, attrs: &[Attr], ty: TypeId) {
+        let kind = ["ref", "unique", "ptr"].iter().find_map(|kind| find(self.s, attrs, kind));
+        let plain = matches!(
+            self.model.ty(self.model.resolved(ty)),
+            Type::Int { .. } | Type::Float(_) | Type::Bool | Type::Char | Type::Octet | Type::WideChar
+        );
+        if let Some(kind) = kind
+            && plain
+            && !self.samba
+        {
+            let message =
+                format!("`{}` is for pointers, not for `{}`", self.text(kind.name), self.model.show(ty));
+            self.error(Code::AttributeForm, kind.span, message);
+        }
         let Some(string) = find(self.s, attrs, "string") else { return };
         let mut id = self.model.resolved(ty);
         let mut steps = 0;

@@ -181,9 +181,14 @@ pub(super) fn attributes(c: &mut Cursor) -> Parse<Vec<Attr>> {
     Ok(attrs)
 }
 
+/// Takes a name that is being declared.
 fn ident(c: &mut Cursor) -> Parse<Ident> {
     if c.peek().kind != Kind::Ident {
         return c.unexpected("a name");
+    }
+    if RESERVED.contains(&c.word()) {
+        let message = format!("`{}` is a keyword and cannot be a name", c.word());
+        return c.fail(Diagnostic::error(Code::Keyword, c.span(), message));
     }
     let token = c.bump();
     Ok(Ident { name: token.text, span: token.span })
@@ -238,8 +243,13 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
             ItemKind::TypeLibrary
         }
         "cpp_quote" | "pyhelper" | "helper" | "helpstring" | "c_helper" if c.word_at(1) == "(" => {
+            let quote = c.is("cpp_quote");
             c.bump();
-            c.group()?;
+            let text = c.group()?;
+            if quote && (text.is_empty() || text.iter().any(|t| t.kind != Kind::Str)) {
+                let message = "`cpp_quote` takes a string";
+                return c.fail(Diagnostic::error(Code::AttributeForm, c.last_span(), message));
+            }
             c.eat(";");
             return Ok(ItemKind::Nothing);
         }
@@ -308,6 +318,9 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
                 ItemKind::Type(spec)
             } else {
                 let first = declarator(c)?;
+                if first.name.is_none() && matches!(spec.kind, SpecKind::Basic(_) | SpecKind::Named(_)) {
+                    return c.unexpected("a name");
+                }
                 if c.eat("=") {
                     c.expr(Style::C)?;
                 }
@@ -348,13 +361,7 @@ fn is_function(c: &Cursor) -> bool {
 fn typedef(c: &mut Cursor) -> Parse<ItemKind> {
     let attrs = attributes(c)?;
     let spec = spec(c)?;
-    let mut names = Vec::new();
-    while !c.is(";") {
-        names.push(declarator(c)?);
-        if !c.eat(",") {
-            break;
-        }
-    }
+    let names = declarators(c)?;
     Ok(ItemKind::Typedef(attrs, spec, names))
 }
 
@@ -421,8 +428,12 @@ fn group(c: &mut Cursor) -> Parse<ItemKind> {
     if keyword == "declare" && !c.is("{") {
         // `declare [public] enum X;`: a type that another compiler's library supplies.
         attributes(c)?;
-        let first = ident(c)?;
-        let name = if c.peek().kind == Kind::Ident { ident(c)? } else { first };
+        for word in ["struct", "union", "enum", "bitmap"] {
+            if c.is(word) && c.peek_at(1).kind == Kind::Ident {
+                c.bump();
+            }
+        }
+        let name = ident(c)?;
         while !c.is(";") && !c.at_end() && !c.is("}") {
             c.bump();
         }
@@ -541,6 +552,41 @@ fn spec_kind(c: &mut Cursor) -> Parse<SpecKind> {
 const KEYWORDS: [&str; 8] =
     ["typedef", "interface", "import", "library", "switch", "case", "default", "cpp_quote"];
 
+/// Words that cannot be declared: C's, since that is where such files end, and those that start a declaration.
+const RESERVED: [&str; 31] = [
+    "break",
+    "case",
+    "char",
+    "coclass",
+    "const",
+    "continue",
+    "default",
+    "dispinterface",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "int",
+    "interface",
+    "long",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+];
+
 /// A type that keywords name: any order of them that C and IDL allow.
 fn basic(c: &mut Cursor) -> Parse<Option<Basic>> {
     let start = c.at;
@@ -642,7 +688,7 @@ fn record(c: &mut Cursor) -> Parse<SpecKind> {
         switch = Some((Box::new(ty), name));
     }
     // `struct B : A {…}` is C++ in headers.
-    let body = if c.is("{") { Some(fields(c, switch.is_some())?) } else { None };
+    let body = if c.is("{") { Some(fields(c, union)?) } else { None };
     if tag.is_none() && body.is_none() {
         return c.unexpected("a name or `{`");
     }
@@ -685,13 +731,10 @@ fn field(c: &mut Cursor, labelled: bool) -> Parse<Field> {
         return Ok(Field { attrs, spec: None, names: Vec::new(), labels, span });
     }
     let spec = spec(c)?;
-    let mut names = Vec::new();
-    while !c.is(";") {
-        names.push(declarator(c)?);
-        if !c.eat(",") {
-            break;
-        }
+    if c.is(";") && matches!(spec.kind, SpecKind::Basic(_)) {
+        return c.unexpected("a name");
     }
+    let names = declarators(c)?;
     if !(c.is("}") && labelled) {
         c.semicolon()?;
     }
@@ -721,6 +764,22 @@ fn enumeration(c: &mut Cursor) -> Parse<SpecKind> {
     Ok(SpecKind::Enum(Enum { bits, tag, members: Some(members) }))
 }
 
+/// What a typedef or a field declares: names, which only a bit field can do without.
+fn declarators(c: &mut Cursor) -> Parse<Vec<Declarator>> {
+    let mut names = Vec::new();
+    while !c.is(";") {
+        let one = declarator(c)?;
+        if one.name.is_none() && !matches!(one.derived[..], [Derived::Bits(_)]) {
+            return c.unexpected("a name");
+        }
+        names.push(one);
+        if !c.eat(",") {
+            break;
+        }
+    }
+    Ok(names)
+}
+
 /// A declarator, with or without a name.
 pub(super) fn declarator(c: &mut Cursor) -> Parse<Declarator> {
     let start = c.span();
@@ -730,7 +789,8 @@ pub(super) fn declarator(c: &mut Cursor) -> Parse<Declarator> {
 
 fn declarator_parts(c: &mut Cursor) -> Parse<(Option<Ident>, Vec<Derived>)> {
     let mut pointers = 0usize;
-    if c.peek().kind == Kind::Ident && c.word_at(1) == "*" {
+    // A word that says how far a pointer reaches: `FAR *`.
+    if c.peek().kind == Kind::Ident && c.word_at(1) == "*" && !matches!(c.word(), "in" | "out") {
         c.bump();
     }
     loop {
@@ -755,8 +815,7 @@ fn declarator_parts(c: &mut Cursor) -> Parse<(Option<Ident>, Vec<Derived>)> {
         c.bump();
     }
     if c.peek().kind == Kind::Ident {
-        let token = c.bump();
-        name = Some(Ident { name: token.text, span: token.span });
+        name = Some(ident(c)?);
     } else if c.is("(") && (matches!(c.word_at(1), "*" | "(" | "&") || c.word_at(2) == "*") {
         let open = c.bump().span;
         let (inner_name, inner) = c.nested(declarator_parts)?;

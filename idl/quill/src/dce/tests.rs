@@ -52,6 +52,13 @@ fn declarations() {
     check("const long X = 1 / 0;", &["E0303@1"]);
     check("const wchar_t *S = L\"a\"; const char C = 'x';", &[]);
     check("struct s { long a : 3; long : 2; };", &[]);
+    check("typedef long *const;", &["E0101@1"]);
+    check("struct s { long; };", &["E0101@1"]);
+    check("struct s { t[2]; };", &["E0101@1"]);
+    check("enum interface { A };", &["E0102@1"]);
+    check("typedef long void;", &["E0102@1"]);
+    check("cpp_quote(x)", &["E0502@1"]);
+    check("cpp_quote()", &["E0502@1"]);
     check("const long X = (long long\nx;", &["E0101@1"]);
     check("const unsigned long X = ((unsigned long)-1), Y;", &["E0101@1"]);
     check("typedef unsigned long T; const T X = (T)-1; const T Y = ((T)~0); const T Z = (X) - 1;", &[]);
@@ -77,6 +84,11 @@ fn interfaces() {
     check(&wrap("void f([in, string] char *s, [in, string] wchar_t *w);"), &[]);
     check(&wrap("void f([in, string] long *s);"), &["E0502@2"]);
     check(&wrap("void f([in] long a, [in] long a);"), &["E0202@2"]);
+    check(&wrap("void f([in] void a);"), &["E0209@2"]);
+    check(&wrap("void f([in, unique] long a);"), &["E0502@2"]);
+    check(&wrap("typedef [ptr] long *p; void f([in, ref] p a, [in, ref] struct s *b);"), &[]);
+    check(&wrap("long const(long a);"), &["E0101@2"]);
+    check("[pointer_default(unique unique)] interface i { }", &["E0502@1"]);
     check(&wrap("void f([in] long a);\nvoid f([in] short a);"), &["E0202@3"]);
     check(&wrap("[propget] void f([out] long *a);\n[propput] void f([in] short a);"), &[]);
     check(&wrap("typedef pipe long p; typedef [context_handle] void *c; void f([in] p x, [in] c y);"), &[]);
@@ -159,6 +171,10 @@ fn attribute_files() {
 
 #[test]
 fn samba() {
+    check(
+        "[pyhelper(\"x\")] interface i { declare [v1_enum] enum a; declare bitmap b; void f([in] a x); }",
+        &[],
+    );
     check(
         "[pyhelper(\"x\")] interface i { typedef bitmap { A = 1 } b; WERROR f([in] unknown_to_us *x); }",
         &["wE0201@1"],
