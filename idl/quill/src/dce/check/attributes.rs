@@ -1,0 +1,121 @@
+//! What stands in brackets: names, sizes, pointers.
+
+use super::*;
+
+impl Checker<'_> {
+    pub(super) fn attributes(&mut self, attrs: &[Attr], place: &str) {
+        for attr in attrs {
+            if !self.samba && self.in_main(attr.span) {
+                attrs::check_name(self.s, attr);
+            }
+            attrs::check_form(self.s, attr);
+            let name = self.owned(attr.name);
+            if matches!(name.as_str(), "in" | "out") && place == "a field" {
+                let message = format!("`{name}` belongs to a parameter, not to a field");
+                self.error(Code::AttributeForm, attr.span, message);
+            }
+            if attrs::SIZES.contains(&name.as_str()) && matches!(place, "a field" | "a parameter") {
+                self.size_expression(attr);
+            }
+        }
+        let kinds: Vec<&Attr> =
+            attrs.iter().filter(|a| matches!(self.text(a.name), "ref" | "unique" | "ptr")).collect();
+        if let [first, second, ..] = kinds[..]
+            && first.name != second.name
+        {
+            let message =
+                format!("a pointer is either `{}` or `{}`", self.text(first.name), self.text(second.name));
+            let diagnostic = Diagnostic::error(Code::AttributeForm, second.span, message);
+            self.s.diags.push(diagnostic.note(first.span, "the other is here"));
+        }
+    }
+
+    /// Checks the names in `size_is(…)` and its like.
+    pub(super) fn size_expression(&mut self, attr: &Attr) {
+        let parts = attrs::split(self.s, attr);
+        if attr.arguments.is_none() || (parts.len() == 1 && parts[0].is_empty()) {
+            let message = format!("`{}` needs a value in parentheses", self.text(attr.name));
+            return self.error(Code::AttributeForm, attr.span, message);
+        }
+        for tokens in parts {
+            let star = tokens.len() == 1 && self.s.text(&tokens[0]) == "*";
+            if tokens.is_empty() || star || self.samba {
+                continue;
+            }
+            let Ok(expr) = attrs::expression(self.s, tokens, attr) else { continue };
+            for (step, span) in &expr.items {
+                match step {
+                    Step::Grouped(name) if self.is_type(name.parts[0].name) => {}
+                    Step::Name(name) | Step::Grouped(name) if name.parts.len() == 1 => {
+                        self.size_name(name.parts[0], *span, attr);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    pub(super) fn size_name(&mut self, part: Ident, span: Span, attr: &Attr) {
+        if self.siblings.iter().flatten().any(|&n| n == part.name)
+            || self.poisoned.contains(&part.name)
+            || self.s.incomplete
+        {
+            return;
+        }
+        match self.ordinary.get(&part.name) {
+            Some((Entry::Const(_) | Entry::Enumerator(_) | Entry::Unread, ..)) => return,
+            _ if predefined::constant(self.text(part.name)).is_some() => return,
+            _ => {}
+        }
+        let text = self.owned(part.name);
+        let candidates: Vec<&str> = self.siblings.iter().flatten().map(|&n| self.s.names.text(n)).collect();
+        let near = nearest(&text, candidates.iter().copied().take(1000));
+        let message = format!(
+            "`{}` names `{text}`, which is no field, parameter or constant here",
+            self.text(attr.name)
+        );
+        let make = self.severity();
+        self.unsized_array = true;
+        self.s.diags.push(make(Code::SizeExpression, span, message).maybe(near));
+    }
+
+    /// How a mistake counts that the compilers of COM let pass.
+    pub(super) fn severity(&self) -> fn(Code, Span, String) -> Diagnostic {
+        if self.of_objects { Diagnostic::warning } else { Diagnostic::error }
+    }
+
+    /// What `string`, `ref` and the like ask of the type that they are applied to.
+    pub(super) fn pointer_attributes(&mut self, attrs: &[Attr], ty: TypeId) {
+        let kind = ["ref", "unique", "ptr"].iter().find_map(|kind| find(self.s, attrs, kind));
+        let plain = matches!(
+            self.model.ty(self.model.resolved(ty)),
+            Type::Int { .. } | Type::Float(_) | Type::Bool | Type::Char | Type::Octet | Type::WideChar
+        );
+        if let Some(kind) = kind
+            && plain
+            && !self.samba
+        {
+            let message =
+                format!("`{}` is for pointers, not for `{}`", self.text(kind.name), self.model.show(ty));
+            self.error(Code::AttributeForm, kind.span, message);
+        }
+        let Some(string) = find(self.s, attrs, "string") else { return };
+        let mut id = self.model.resolved(ty);
+        let mut steps = 0;
+        while let Type::Pointer(_, to) | Type::Array(to, _) | Type::Open(to) = self.model.ty(id) {
+            id = self.model.resolved(*to);
+            steps += 1;
+            if steps > limits::NESTING_MAX {
+                return;
+            }
+        }
+        let wrong = matches!(
+            self.model.ty(id),
+            Type::Int { bits: 32 | 64, .. } | Type::Float(_) | Type::Bool | Type::Union { .. }
+        );
+        if wrong && !self.samba {
+            let message = format!("`string` is for arrays of characters, not of `{}`", self.model.show(id));
+            self.error(Code::AttributeForm, string.span, message);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Constants and expressions, computed as C does.
+
+use super::*;
+
+impl Checker<'_> {
+    pub(super) fn constant(&mut self, spec: &Spec, declarator: &Declarator, expr: &Expr) {
+        let ty = self.spec(spec, &[], false);
+        let ty = self.derive(ty, declarator, &[], false);
+        let Some(name) = declarator.name else { return };
+        let value = self.eval(expr);
+        let value = self.convert(value, ty, expr.span);
+        if let Some(&(_, first, false)) = self.ordinary.get(&name.name)
+            && self.s.map.file_index(first) == self.s.map.file_index(name.span)
+        {
+            return self.twice(name, first);
+        }
+        let imported = !self.in_main(name.span);
+        self.model.consts.push(Const { name: self.owned(name.name), ty, value, imported });
+        self.declare(name, Entry::Const(self.model.consts.len() - 1), false);
+    }
+
+    pub(super) fn convert(&mut self, value: Value, ty: TypeId, span: Span) -> Value {
+        let resolved = self.model.resolved(ty);
+        match (self.model.ty(resolved), &value) {
+            (Type::Int { bits, signed }, Value::Int(v)) => {
+                // C converts silently between signed and unsigned; only a value with too many bits is a mistake.
+                let size = 1i128 << bits;
+                if !(-size..size).contains(v) {
+                    let message = format!("{v} is out of range for `{}`", self.model.show(ty));
+                    self.s.diags.push(Diagnostic::warning(Code::Range, span, message));
+                }
+                let wrapped = v.rem_euclid(size);
+                Value::Int(if *signed && wrapped >= size / 2 { wrapped - size } else { wrapped })
+            }
+            (Type::Int { .. } | Type::Float(_), Value::Str(_) | Value::WideStr(_)) => {
+                let message = format!("a string is no value of the type `{}`", self.model.show(ty));
+                self.error(Code::ConstType, span, message);
+                Value::Error
+            }
+            _ => value,
+        }
+    }
+
+    pub(super) fn quiet_eval(&mut self, expr: &Expr) -> Value {
+        let diags = std::mem::take(&mut self.s.diags);
+        let value = self.eval(expr);
+        self.s.diags = diags;
+        value
+    }
+
+    pub(super) fn eval(&mut self, expr: &Expr) -> Value {
+        let mut stack: Vec<Value> = Vec::new();
+        // Where a conversion `(T)` stands on the stack, until its operand comes.
+        let mut conversion = None;
+        for (step, span) in &expr.items {
+            let place = stack.len();
+            let mut pop = || stack.pop().unwrap_or(Value::Error);
+            let result = match step {
+                Step::Grouped(name) if self.is_type(name.parts[0].name) => {
+                    conversion = Some(place);
+                    Ok(Value::Error)
+                }
+                Step::Binary(operator @ ("-" | "+")) if conversion == Some(place.wrapping_sub(2)) => {
+                    conversion = None;
+                    let operand = pop();
+                    pop();
+                    unary(if *operator == "-" { Unary::Minus } else { Unary::Plus }, operand)
+                }
+                Step::Int(v) => Ok(Value::Int((*v).into())),
+                Step::Float(v) => Ok(Value::Float(*v)),
+                Step::Char(v) => Ok(Value::Int((*v).into())),
+                Step::WideChar(v) => Ok(Value::Int((*v).into())),
+                Step::Str(v) => Ok(Value::Str(v.clone())),
+                Step::WideStr(v) => Ok(Value::WideStr(v.clone())),
+                Step::Bool(v) => Ok(Value::Int((*v).into())),
+                Step::Name(name) | Step::Grouped(name) => Ok(self.constant_named(name.parts[0])),
+                Step::Unary(operator) => unary(*operator, pop()),
+                Step::Binary(operator) => {
+                    let (right, left) = (pop(), pop());
+                    binary(operator, left, right)
+                }
+                Step::Conditional => {
+                    let (no, yes, condition) = (pop(), pop(), pop());
+                    Ok(match condition {
+                        Value::Int(0) => no,
+                        Value::Int(_) => yes,
+                        _ => Value::Error,
+                    })
+                }
+                Step::Member(_) => {
+                    pop();
+                    Ok(Value::Error)
+                }
+                Step::Index => {
+                    pop();
+                    pop();
+                    Ok(Value::Error)
+                }
+                Step::Call(count) => {
+                    for _ in 0..=*count {
+                        pop();
+                    }
+                    Ok(Value::Error)
+                }
+                Step::Opaque | Step::Fixed(_) => Ok(Value::Error),
+            };
+            stack.push(result.unwrap_or_else(|why| {
+                self.error(Code::Arithmetic, *span, why);
+                Value::Error
+            }));
+        }
+        stack.pop().unwrap_or(Value::Error)
+    }
+
+    /// Whether a name is that of a type here.
+    pub(super) fn is_type(&self, name: Symbol) -> bool {
+        match self.ordinary.get(&name) {
+            Some((entry, ..)) => matches!(entry, Entry::Type(_) | Entry::Interface(_)),
+            None => self.tags.contains_key(&name) || predefined::ty(self.text(name)).is_some(),
+        }
+    }
+
+    pub(super) fn constant_named(&mut self, name: Ident) -> Value {
+        match self.ordinary.get(&name.name) {
+            Some((Entry::Const(index), ..)) => match &self.model.consts[*index].value {
+                Value::Char(v) => Value::Int((*v).into()),
+                value => value.clone(),
+            },
+            Some((Entry::Enumerator(value), ..)) => Value::Int(*value),
+            Some((Entry::Unread, ..)) => Value::Error,
+            Some(_) => {
+                let message = format!("`{}` is no constant", self.text(name.name));
+                self.error(Code::ConstType, name.span, message);
+                Value::Error
+            }
+            None => {
+                if let Some(value) = predefined::constant(self.text(name.name)) {
+                    return Value::Int(value);
+                }
+                if self.s.incomplete || self.samba || !self.poisoned.insert(name.name) {
+                    return Value::Error;
+                }
+                let text = self.owned(name.name);
+                let constant = |e: &Entry| matches!(e, Entry::Const(_) | Entry::Enumerator(_));
+                let mut candidates: Vec<&str> = self
+                    .ordinary
+                    .iter()
+                    .filter(|(_, (e, ..))| constant(e))
+                    .map(|(&n, _)| self.s.names.text(n))
+                    .collect();
+                candidates.sort_unstable();
+                let near = nearest(&text, candidates).map(str::to_owned);
+                let message = format!("`{text}` is not declared");
+                let diagnostic = Diagnostic::error(Code::Unknown, name.span, message).maybe(near.as_deref());
+                self.s.diags.push(diagnostic);
+                Value::Error
+            }
+        }
+    }
+}
+
+pub(super) fn unary(operator: Unary, value: Value) -> Result<Value, &'static str> {
+    Ok(match (operator, value) {
+        (Unary::Plus, v) => v,
+        (Unary::Minus, Value::Int(v)) => Value::Int(-v),
+        (Unary::Minus, Value::Float(v)) => Value::Float(-v),
+        (Unary::Complement, Value::Int(v)) => Value::Int(!v),
+        (Unary::Not, Value::Int(v)) => Value::Int((v == 0).into()),
+        (_, Value::Error) | (Unary::Deref | Unary::Address, _) => Value::Error,
+        _ => return Err("this operator needs a number"),
+    })
+}
+
+pub(super) fn binary(operator: &str, left: Value, right: Value) -> Result<Value, &'static str> {
+    let (a, b) = match (&left, &right) {
+        (Value::Int(a), Value::Int(b)) => (*a, *b),
+        (Value::Error, _) | (_, Value::Error) => return Ok(Value::Error),
+        _ if matches!(operator, "==" | "!=" | "<" | ">" | "<=" | ">=" | "&&" | "||") => {
+            return Ok(Value::Error);
+        }
+        _ => return crate::corba::binary(operator, left, right),
+    };
+    let truth = match operator {
+        "==" => a == b,
+        "!=" => a != b,
+        "<" => a < b,
+        ">" => a > b,
+        "<=" => a <= b,
+        ">=" => a >= b,
+        "&&" => a != 0 && b != 0,
+        "||" => a != 0 || b != 0,
+        _ => return crate::corba::binary(operator, left, right),
+    };
+    Ok(Value::Int(truth.into()))
+}

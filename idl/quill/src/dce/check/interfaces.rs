@@ -1,0 +1,216 @@
+//! Interfaces, operations, parameters.
+
+use super::*;
+
+impl Checker<'_> {
+    pub(super) fn near_interface(&self, name: Symbol) -> Option<String> {
+        let entries = self.ordinary.iter().filter(|(_, (e, ..))| matches!(e, Entry::Interface(_)));
+        let mut names: Vec<&str> = entries.map(|(&n, _)| self.s.names.text(n)).collect();
+        names.sort_unstable();
+        nearest(self.text(name), names).map(str::to_owned)
+    }
+
+    pub(super) fn interface_entry(&mut self, name: Ident) -> InterfaceId {
+        if let Some(&(Entry::Interface(id), ..)) = self.ordinary.get(&name.name) {
+            return id;
+        }
+        let id = InterfaceId(self.model.interfaces.len() as u32);
+        self.model.interfaces.push(ModelInterface {
+            name: self.owned(name.name),
+            bases: Vec::new(),
+            operations: Vec::new(),
+            local: false,
+            is_abstract: false,
+            defined: false,
+            imported: !self.in_main(name.span),
+            span: name.span,
+        });
+        self.declare(name, Entry::Interface(id), false);
+        id
+    }
+
+    pub(super) fn interface(&mut self, interface: &Interface, item: &Item) {
+        let id = self.interface_entry(interface.name);
+        let entry = &self.model.interfaces[id.0 as usize];
+        let (defined, first) = (entry.defined, entry.span);
+        if defined && !item.header {
+            self.twice(interface.name, first);
+        }
+        let mut bases = Vec::new();
+        for base in &interface.bases {
+            match self.ordinary.get(&base.name) {
+                Some(&(Entry::Interface(base_id), ..)) if base_id == id => {
+                    let message = format!("`{}` cannot inherit itself", self.text(base.name));
+                    self.error(Code::BadBase, base.span, message);
+                }
+                Some(&(Entry::Interface(base_id), ..)) => bases.push(base_id),
+                Some(&(Entry::Unread | Entry::Type(_), ..)) => {}
+                Some(_) => {
+                    let message = format!("`{}` is no interface", self.text(base.name));
+                    self.error(Code::BadBase, base.span, message);
+                }
+                None if self.s.incomplete || self.poisoned.contains(&base.name) => {}
+                // A type library that a library imports declares these two.
+                None if matches!(self.text(base.name), "IUnknown" | "IDispatch") && self.in_library => {}
+                None => {
+                    let message = format!("the interface `{}` is not declared", self.text(base.name));
+                    let near = self.near_interface(base.name);
+                    self.undeclared(*base, message, near);
+                }
+            }
+        }
+        let local = has(self.s, &item.attrs, "local");
+        let imported = !self.in_main(interface.name.span);
+        let entry = &mut self.model.interfaces[id.0 as usize];
+        entry.defined = true;
+        entry.local = local;
+        entry.imported = imported;
+        entry.span = interface.name.span;
+        entry.bases = bases;
+        let mut operations = Vec::new();
+        let objects = ["object", "odl", "dual", "oleautomation", "local"];
+        self.of_objects = interface.dispatch || objects.iter().any(|a| has(self.s, &item.attrs, a));
+        for item in &interface.items {
+            if self.s.diags.stop() {
+                return;
+            }
+            self.item(item, Some((interface, &mut operations, local)));
+        }
+        self.of_objects = false;
+        self.overloads(interface);
+        self.model.interfaces[id.0 as usize].operations = operations;
+    }
+
+    /// Reports operations that share a name and are not the two halves of a property.
+    pub(super) fn overloads(&mut self, interface: &Interface) {
+        if interface.dispatch {
+            return;
+        }
+        let mut seen: HashMap<Symbol, Span> = HashMap::new();
+        for item in &interface.items {
+            let ItemKind::Function(_, declarator) = &item.kind else { continue };
+            let Some(name) = declarator.name else { continue };
+            let special =
+                ["propget", "propput", "propputref", "overload", "eventadd", "eventremove", "local"];
+            if special.iter().any(|a| has(self.s, &item.attrs, a)) {
+                continue;
+            }
+            if let Some(&first) = seen.get(&name.name) {
+                self.twice(name, first);
+            } else {
+                seen.insert(name.name, name.span);
+            }
+        }
+    }
+
+    pub(super) fn operation(
+        &mut self,
+        item: &Item,
+        spec: &Spec,
+        declarator: &Declarator,
+        around: &Interface,
+        local: bool,
+    ) -> Option<Operation> {
+        let name = declarator.name?;
+        let params = declarator.derived.iter().find_map(|d| match d {
+            Derived::Function(params) => Some(params),
+            _ => None,
+        })?;
+        let local = local
+            || has(self.s, &item.attrs, "local")
+            || around.dispatch
+            || has(self.s, &item.attrs, "callback");
+        let mut result = self.spec(spec, &item.attrs, item.header);
+        for step in &declarator.derived {
+            if matches!(step, Derived::Pointer) {
+                result = self.model.add(Type::Pointer(Pointer::Unique, result));
+            }
+        }
+        let names: Vec<Symbol> = params.iter().filter_map(|p| p.declarator.name).map(|n| n.name).collect();
+        self.siblings.push(names.clone());
+        let mut list = Vec::new();
+        let mut seen: HashMap<Symbol, Span> = HashMap::new();
+        for param in params {
+            if let Some(name) = param.declarator.name
+                && let Some(first) = seen.insert(name.name, name.span)
+            {
+                self.twice(name, first);
+            }
+            list.push(self.param(param, local, item.header));
+        }
+        self.siblings.pop();
+        for attr in item.attrs.iter().filter(|_| !item.header) {
+            if self.text(attr.name) == "call_as" {
+                self.call_as(attr, around);
+            }
+        }
+        self.operations.insert(name.name, names);
+        let name_text = self.owned(name.name);
+        let oneway = has(self.s, &item.attrs, "maybe");
+        Some(Operation { name: name_text, oneway, result, params: list, raises: Vec::new(), span: name.span })
+    }
+
+    pub(super) fn call_as(&mut self, attr: &Attr, around: &Interface) {
+        let Some(target) = attr.arguments.iter().flatten().next() else { return };
+        let found = around.items.iter().any(|i| match &i.kind {
+            ItemKind::Function(_, d) => d.name.is_some_and(|n| n.name == target.text),
+            _ => false,
+        });
+        if !found && !self.poisoned.contains(&target.text) {
+            let message = format!("`{}` is no operation of this interface", self.s.text(target));
+            self.s.diags.push(Diagnostic::warning(Code::SizeExpression, target.span, message));
+        }
+    }
+
+    pub(super) fn param(&mut self, param: &Param, local: bool, header: bool) -> model::Param {
+        self.unsized_array = false;
+        if !header {
+            self.attributes(&param.attrs, "a parameter");
+        }
+        let unsized_array = self.unsized_array;
+        let base = self.spec(&param.spec, &param.attrs, header);
+        let mut ty = self.derive(base, &param.declarator, &param.attrs, header);
+        if unsized_array {
+            ty = self.model.add(Type::Foreign("the array of unknown size", self.model.show(ty)));
+        }
+        let span = param.declarator.name.map_or(param.spec.span, |n| n.span);
+        self.pointer_attributes(&param.attrs, ty);
+        let out = has(self.s, &param.attrs, "out");
+        let inward = has(self.s, &param.attrs, "in") || !out;
+        if out && !local && !self.samba {
+            let resolved = self.model.resolved(ty);
+            let by_value = matches!(
+                self.model.ty(resolved),
+                Type::Int { .. }
+                    | Type::Float(_)
+                    | Type::Bool
+                    | Type::Char
+                    | Type::WideChar
+                    | Type::Octet
+                    | Type::Struct(..)
+                    | Type::Union { .. }
+                    | Type::Enum(..)
+            );
+            if by_value {
+                let name = param
+                    .declarator
+                    .name
+                    .map_or("this parameter".into(), |n| format!("`{}`", self.text(n.name)));
+                let message = format!("{name} is `out` but neither a pointer nor an array");
+                let help = "the server needs something to write to: add a `*`";
+                let make = self.severity();
+                self.s.diags.push(make(Code::Pointer, span, message).help(help));
+            }
+        }
+        if self.model.resolved(ty) == self.void && !header {
+            self.error(Code::NotType, span, "a parameter cannot be `void`");
+        }
+        let direction = match (inward, out) {
+            (true, true) => Direction::InOut,
+            (false, true) => Direction::Out,
+            _ => Direction::In,
+        };
+        let name = param.declarator.name.map_or(String::new(), |n| self.owned(n.name));
+        model::Param { name, ty, direction }
+    }
+}

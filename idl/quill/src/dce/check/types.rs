@@ -1,0 +1,321 @@
+//! Types: structs, unions, enums, and what a declarator makes of them.
+
+use super::*;
+
+impl Checker<'_> {
+    pub(super) fn pointer_kind(&self, attrs: &[Attr]) -> Pointer {
+        if has(self.s, attrs, "ref") {
+            Pointer::Ref
+        } else if has(self.s, attrs, "ptr") {
+            Pointer::Full
+        } else {
+            Pointer::Unique
+        }
+    }
+
+    /// The type of a declared name.
+    pub(super) fn derive(
+        &mut self,
+        base: TypeId,
+        declarator: &Declarator,
+        attrs: &[Attr],
+        header: bool,
+    ) -> TypeId {
+        let mut ty = base;
+        for step in declarator.derived.iter().rev() {
+            ty = match step {
+                Derived::Pointer => {
+                    let kind = self.pointer_kind(attrs);
+                    self.model.add(Type::Pointer(kind, ty))
+                }
+                Derived::Array(None) => self.model.add(Type::Open(ty)),
+                Derived::Array(Some(size)) => {
+                    let size = if header { None } else { self.array_size(size) };
+                    match size {
+                        Some(size) => self.model.add(Type::Array(ty, vec![size])),
+                        None => self.model.add(Type::Open(ty)),
+                    }
+                }
+                Derived::Function(params) => {
+                    if !header {
+                        self.siblings
+                            .push(params.iter().filter_map(|p| p.declarator.name).map(|n| n.name).collect());
+                        for param in params {
+                            self.param(param, true, header);
+                        }
+                        self.siblings.pop();
+                    }
+                    self.model.add(Type::Foreign("the function type", String::new()))
+                }
+                Derived::Bits(width) => {
+                    if !header {
+                        self.eval(width);
+                    }
+                    ty
+                }
+            };
+        }
+        ty
+    }
+
+    /// The size of an array: a constant, or a field that gives it (Samba).
+    pub(super) fn array_size(&mut self, size: &Expr) -> Option<u64> {
+        let sibling = size.items.iter().any(|(step, _)| match step {
+            Step::Name(name) | Step::Grouped(name) => {
+                self.siblings.iter().flatten().any(|&n| n == name.parts[0].name)
+            }
+            _ => false,
+        });
+        if sibling || (self.samba && !matches!(size.items[..], [(Step::Int(_), _)])) {
+            return None;
+        }
+        match self.eval(size) {
+            Value::Int(v) if (1..=u32::MAX.into()).contains(&v) => Some(v as u64),
+            Value::Int(0) => None,
+            Value::Int(v) => {
+                self.error(Code::Bound, size.span, format!("the size of an array cannot be {v}"));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn spec(&mut self, spec: &Spec, attrs: &[Attr], header: bool) -> TypeId {
+        match &spec.kind {
+            SpecKind::Basic(basic) => {
+                let ty = match basic {
+                    Basic::Void => return self.void,
+                    Basic::Int(bits, signed) => Type::Int { bits: *bits, signed: *signed },
+                    Basic::Float(bits) => Type::Float(*bits),
+                    Basic::Boolean => Type::Bool,
+                    Basic::Byte => Type::Octet,
+                    Basic::Char => Type::Char,
+                    Basic::WideChar => Type::WideChar,
+                    Basic::Handle => Type::Foreign("the type", "handle_t".into()),
+                };
+                self.model.add(ty)
+            }
+            SpecKind::Named(name) => self.named(*name, header),
+            SpecKind::Generic(name) => {
+                self.model.add(Type::Foreign("the generic type", self.owned(name.name)))
+            }
+            SpecKind::Record(record) => self.record(record, attrs, header),
+            SpecKind::Enum(e) => self.enumeration(e, header),
+            SpecKind::Pipe(of) => {
+                self.spec(of, &[], header);
+                self.model.add(Type::Foreign("the pipe", String::new()))
+            }
+            SpecKind::SafeArray(of) => {
+                self.spec(of, &[], header);
+                self.model.add(Type::Foreign("the type", "SAFEARRAY".into()))
+            }
+        }
+    }
+
+    pub(super) fn tag(&mut self, tag: Option<Ident>, body: bool, header: bool) -> (TypeId, String, bool) {
+        let Some(name) = tag else {
+            self.anonymous += 1;
+            let id = self.model.add(Type::Forward(format!("anonymous_{}", self.anonymous)));
+            return (id, format!("anonymous_{}", self.anonymous), true);
+        };
+        let text = self.owned(name.name);
+        if let Some(old) = self.tags.get(&name.name).copied() {
+            if !body || !old.defined {
+                self.tags.insert(name.name, Tag { defined: old.defined || body, ..old });
+                return (old.ty, text, true);
+            }
+            let one_file = self.s.map.file_index(old.span) == self.s.map.file_index(name.span);
+            if !header && one_file {
+                self.twice(name, old.span);
+            }
+        }
+        let id = self.model.add(Type::Forward(text.clone()));
+        self.tags.insert(name.name, Tag { ty: id, defined: body, span: name.span });
+        (id, text, true)
+    }
+
+    pub(super) fn record(&mut self, record: &Record, attrs: &[Attr], header: bool) -> TypeId {
+        let (id, name, _) = self.tag(record.tag, record.body.is_some(), header);
+        let Some(body) = &record.body else { return id };
+        let mut names: Vec<Symbol> =
+            body.iter().flat_map(|f| &f.names).filter_map(|d| d.name).map(|n| n.name).collect();
+        let mut switch_ty = self.error;
+        if let Some((ty, tag)) = &record.switch {
+            switch_ty = self.spec(ty, &[], header);
+            names.push(tag.name);
+        }
+        self.siblings.push(names);
+        let mut fields = Vec::new();
+        let mut branches = Vec::new();
+        let mut seen: HashMap<Symbol, Span> = HashMap::new();
+        let mut labels: HashMap<i128, Span> = HashMap::new();
+        let mut default: Option<Span> = None;
+        for field in body {
+            if !header {
+                self.attributes(&field.attrs, "a field");
+            }
+            let (values, is_default) =
+                if header { (Vec::new(), false) } else { self.labels(field, &mut labels, &mut default) };
+            let base = field.spec.as_ref().map(|s| self.spec(s, &field.attrs, header));
+            for declarator in &field.names {
+                let ty = self.derive(base.unwrap_or(self.void), declarator, &field.attrs, header);
+                if !header {
+                    self.pointer_attributes(&field.attrs, ty);
+                    self.complete(ty, declarator.span);
+                }
+                let Some(name) = declarator.name else { continue };
+                if let Some(first) = seen.insert(name.name, name.span)
+                    && !header
+                    && !(self.samba && record.union)
+                {
+                    self.twice(name, first);
+                }
+                fields.push(model::Field { name: self.owned(name.name), ty });
+            }
+            if record.union {
+                let field = match (base, fields.pop()) {
+                    (Some(_), Some(field)) => field,
+                    _ => model::Field { name: String::new(), ty: self.void },
+                };
+                branches.push(Branch { labels: values, is_default, field });
+            }
+        }
+        self.siblings.pop();
+        let ty = if record.union {
+            if let Some(attr) = find(self.s, attrs, "switch_type").cloned() {
+                switch_ty = self.switch_type(&attr);
+            }
+            Type::Union { name, switch: switch_ty, branches }
+        } else {
+            Type::Struct(name, fields)
+        };
+        self.model.define(id, ty);
+        if record.tag.is_some() {
+            let imported = record.tag.is_some_and(|t| !self.in_main(t.span));
+            self.model.named.push((id, imported));
+        }
+        id
+    }
+
+    /// A struct cannot contain itself.
+    pub(super) fn complete(&mut self, ty: TypeId, span: Span) {
+        let mut id = self.model.resolved(ty);
+        let mut steps = 0;
+        while let Type::Array(of, _) = self.model.ty(id) {
+            id = self.model.resolved(*of);
+            steps += 1;
+            if steps > limits::NESTING_MAX {
+                return;
+            }
+        }
+        if let Type::Forward(name) = self.model.ty(id)
+            && !name.starts_with("anonymous_")
+            && !self.s.incomplete
+            && !self.samba
+        {
+            let message = format!("`{}` is not complete here", name.clone());
+            let help = "a type can contain itself only through a pointer";
+            self.s.diags.push(Diagnostic::error(Code::Incomplete, span, message).help(help));
+        }
+    }
+
+    pub(super) fn switch_type(&mut self, attr: &Attr) -> TypeId {
+        let mut tokens = attr.arguments.clone().unwrap_or_default();
+        let Some(&first) = tokens.first() else { return self.error };
+        tokens.push(crate::lex::Token { kind: Kind::Eof, ..first });
+        let mut cursor = Cursor::new(self.s, tokens);
+        match parse::spec(&mut cursor) {
+            Ok(spec) => self.spec(&spec, &[], false),
+            Err(_) => self.error,
+        }
+    }
+
+    /// The labels of a branch: `case X:` or `[case(X, Y)]`.
+    pub(super) fn labels(
+        &mut self,
+        field: &Field,
+        seen: &mut HashMap<i128, Span>,
+        default: &mut Option<Span>,
+    ) -> (Vec<i128>, bool) {
+        let mut exprs: Vec<(Expr, Span)> = Vec::new();
+        let mut is_default = None;
+        for (label, span) in &field.labels {
+            match label {
+                Some(expr) => exprs.push((expr.clone(), *span)),
+                None => is_default = Some(*span),
+            }
+        }
+        if let Some(attr) = find(self.s, &field.attrs, "default") {
+            is_default = Some(attr.span);
+        }
+        if let Some(attr) = find(self.s, &field.attrs, "case").cloned() {
+            for tokens in attrs::split(self.s, &attr) {
+                if tokens.is_empty() {
+                    continue;
+                }
+                if let Ok(expr) = attrs::expression(self.s, tokens, &attr) {
+                    exprs.push((expr, attr.span));
+                }
+            }
+        }
+        if let Some(span) = is_default
+            && let Some(first) = default.replace(span)
+        {
+            let diagnostic = Diagnostic::error(Code::Label, span, "`default` appears twice");
+            self.s.diags.push(diagnostic.note(first, "the first is here"));
+        }
+        let mut values = Vec::new();
+        for (expr, span) in exprs {
+            let value = match self.eval(&expr) {
+                Value::Int(v) => v,
+                Value::Char(v) | Value::WideChar(v) => v.into(),
+                Value::Bool(v) => v.into(),
+                _ => continue,
+            };
+            if let Some(first) = seen.insert(value, span) {
+                let diagnostic = Diagnostic::error(Code::Label, span, "this label appears twice");
+                self.s.diags.push(diagnostic.note(first, "the first is here"));
+            }
+            values.push(value);
+        }
+        (values, is_default.is_some())
+    }
+
+    pub(super) fn enumeration(&mut self, e: &Enum, header: bool) -> TypeId {
+        let (id, name, _) = self.tag(e.tag, e.members.is_some(), header);
+        let Some(members) = &e.members else {
+            if matches!(self.model.ty(id), Type::Forward(_)) {
+                self.model.define(id, Type::Enum(name, Vec::new()));
+            }
+            return id;
+        };
+        let mut list = Vec::new();
+        let mut next = 0i128;
+        for (member, expr) in members {
+            if let Some(expr) = expr
+                && let Value::Int(v) = if header { self.quiet_eval(expr) } else { self.eval(expr) }
+            {
+                next = v;
+            }
+            let value = next.clamp(i64::MIN.into(), u64::MAX.into());
+            if let Some(&(old, first, old_header)) = self.ordinary.get(&member.name) {
+                let one_file = self.s.map.file_index(first) == self.s.map.file_index(member.span);
+                let clash = matches!(
+                    old,
+                    Entry::Enumerator(_) | Entry::Type(_) | Entry::Const(_) | Entry::Interface(_)
+                );
+                if clash && !header && !old_header && one_file {
+                    self.twice(*member, first);
+                }
+            }
+            self.declare(*member, Entry::Enumerator(value), header);
+            list.push((self.owned(member.name), value));
+            next = value + 1;
+        }
+        self.model.define(id, if e.bits { Type::Bitmask(name, 32, list) } else { Type::Enum(name, list) });
+        if e.tag.is_some_and(|t| self.in_main(t.span)) {
+            self.model.named.push((id, false));
+        }
+        id
+    }
+}
