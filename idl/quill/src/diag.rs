@@ -126,6 +126,11 @@ impl Diags {
         self.fatal || self.errors > limits::ERRORS_MAX
     }
 
+    /// Whether another message would be shown; if not, a suggestion for it need not be searched.
+    pub fn full(&self) -> bool {
+        self.stop() || self.warnings >= limits::WARNINGS_MAX
+    }
+
     /// Errors so far.
     pub fn errors(&self) -> usize {
         self.errors

@@ -9,6 +9,10 @@ pub const SOURCE_BYTES_MAX: usize = 32 << 20;
 pub const INCLUDE_DEPTH_MAX: usize = 100;
 /// Files read in a run, each repetition counted.
 pub const INCLUDES_MAX: usize = 4_000;
+/// Text read in a run, that of a file each time it is included. Files with guards are read again only to be skipped.
+pub const READ_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a name with the modules around it.
+pub const PATH_BYTES_MAX: usize = 1_024;
 /// Tokens after preprocessing, of one file with its includes. A token takes 24 bytes.
 pub const TOKENS_MAX: usize = 2_500_000;
 /// Tokens that macro expansion may produce in a run, those of arguments and of macros within macros counted each time.

@@ -163,6 +163,7 @@ impl Pp<'_> {
     }
 
     fn push_file(&mut self, file: usize) {
+        self.s.read_bytes += self.s.map.file(file).text.len();
         let lexer = Lexer::new(self.s.map.file(file));
         self.frames.push(Frame { lexer, file, conditionals: Vec::new() });
     }

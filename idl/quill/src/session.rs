@@ -47,6 +47,8 @@ pub struct Session {
     pub files: HashMap<PathBuf, usize>,
     /// Files opened, repetitions counted.
     pub includes: usize,
+    /// Bytes that the preprocessor has been given, repetitions counted.
+    pub read_bytes: usize,
     /// A file is missing, so names that it would declare are, too: silence about unknown names.
     pub incomplete: bool,
     /// Tokens that macros produced.

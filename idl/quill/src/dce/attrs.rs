@@ -103,34 +103,28 @@ pub(super) fn check_name(s: &mut Session, attr: &Attr) {
         return;
     }
     let message = format!("the attribute `{name}` is not known and has no effect");
-    let diagnostic = Diagnostic::warning(Code::Attribute, attr.span, message).maybe(nearest(name, known()));
+    let near = if s.diags.full() { None } else { nearest(name, known()) };
+    let diagnostic = Diagnostic::warning(Code::Attribute, attr.span, message).maybe(near);
     s.diags.push(diagnostic);
 }
 
-/// The parts of an attribute's parentheses, split at commas; a part can be empty.
-pub(super) fn split(s: &Session, attr: &Attr) -> Vec<Vec<Token>> {
-    let mut parts = vec![Vec::new()];
+/// The first part of what stands in an attribute's parentheses, up to a comma, and what follows the comma.
+pub(super) fn split_first<'t>(s: &Session, tokens: &'t [Token]) -> (&'t [Token], Option<&'t [Token]>) {
     let mut depth = 0usize;
-    for token in attr.arguments.iter().flatten() {
+    for (i, token) in tokens.iter().enumerate() {
         let text = if token.kind == Kind::Punct { s.names.text(token.text) } else { "" };
         match text {
             "(" | "[" => depth += 1,
             ")" | "]" => depth = depth.saturating_sub(1),
-            "," if depth == 0 => {
-                parts.push(Vec::new());
-                continue;
-            }
+            "," if depth == 0 => return (&tokens[..i], Some(&tokens[i + 1..])),
             _ => {}
         }
-        if let Some(last) = parts.last_mut() {
-            last.push(*token);
-        }
     }
-    parts
+    (tokens, None)
 }
 
 /// Reads one part as an expression.
-pub(super) fn expression(s: &mut Session, mut tokens: Vec<Token>, attr: &Attr) -> Parse<Expr> {
+pub(super) fn expression(s: &mut Session, tokens: &[Token], attr: &Attr) -> Parse<Expr> {
     let end = tokens.last().map_or(attr.span, |t| t.span).after();
     let model = tokens.first().copied();
     let Some(model) = model else {
@@ -138,8 +132,8 @@ pub(super) fn expression(s: &mut Session, mut tokens: Vec<Token>, attr: &Attr) -
         s.diags.push(Diagnostic::error(Code::AttributeForm, attr.span, message));
         return Err(crate::cursor::Reported);
     };
-    tokens.push(Token { kind: Kind::Eof, span: end, ..model });
-    let mut cursor = Cursor::new(s, tokens);
+    let end = Token { kind: Kind::Eof, span: end, ..model };
+    let mut cursor = Cursor::new(s, tokens.iter().copied().chain([end]).collect());
     let expr = cursor.expr(Style::C)?;
     if !cursor.at_end() {
         return cursor.unexpected("`,` or `)`");

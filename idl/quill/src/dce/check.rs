@@ -51,8 +51,8 @@ struct Tag {
     span: Span,
 }
 
-/// Names that an attribute's expression may use: fields or parameters, innermost list last.
-type Siblings = Vec<Vec<Symbol>>;
+/// Names that an attribute's expression may use: fields or parameters, innermost ones last.
+type Siblings = Vec<HashSet<Symbol>>;
 
 struct Checker<'a> {
     s: &'a mut Session,
@@ -63,6 +63,8 @@ struct Checker<'a> {
     poisoned: HashSet<Symbol>,
     operations: HashMap<Symbol, Vec<Symbol>>,
     siblings: Siblings,
+    /// The functions of the interface that is being checked.
+    functions: HashSet<Symbol>,
     import_depth: usize,
     in_library: bool,
     /// The interface is one of objects in COM's sense, which compilers of that world check less.
@@ -95,6 +97,7 @@ pub fn compile(s: &mut Session, source: Preprocessed) -> Model {
         poisoned: HashSet::new(),
         operations: HashMap::new(),
         siblings: Vec::new(),
+        functions: HashSet::new(),
         import_depth: 0,
         in_library: false,
         of_objects: false,
@@ -265,6 +268,9 @@ impl Checker<'_> {
         }
         let text = self.owned(name.name);
         let message = format!("the type `{text}` is not declared");
+        if self.s.diags.full() {
+            return self.undeclared(name, message, None);
+        }
         let mut candidates: Vec<&str> = self
             .ordinary
             .iter()

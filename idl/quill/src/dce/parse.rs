@@ -14,8 +14,8 @@ use crate::source::Span;
 
 mod types;
 
-use types::*;
 pub(super) use types::spec;
+use types::*;
 
 const STARTS: [&str; 12] = [
     "interface",

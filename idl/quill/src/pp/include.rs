@@ -56,6 +56,10 @@ impl Pp<'_> {
                     self.once.insert(file);
                 }
                 self.push_file(file);
+                if self.s.read_bytes > limits::READ_BYTES_MAX {
+                    let max = limits::READ_BYTES_MAX;
+                    self.limit(span, format!("includes make this run read more than {max} bytes"));
+                }
             }
             Err(why) if self.s.includes > limits::INCLUDES_MAX => self.limit(span, why),
             Err(why) => {

@@ -232,6 +232,8 @@ impl Pp<'_> {
             }
         }
         text.push('"');
+        // A long argument that is made a string again and again costs time like the tokens that it stands for.
+        self.s.expanded_tokens += text.len() / 16;
         self.s.names.intern(&text)
     }
 

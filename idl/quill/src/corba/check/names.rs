@@ -4,10 +4,11 @@ use super::*;
 
 impl Checker<'_> {
     pub(super) fn open(&mut self, kind: ScopeKind, ident: Ident) -> usize {
-        // A path is kept for messages and for names in the output; deeply nested long names would fill memory.
-        let mut path = self.path(ident);
-        if path.len() > 4096 {
-            path = self.text(ident.name).to_owned();
+        let path = self.path(ident);
+        if path.len() > limits::PATH_BYTES_MAX {
+            let max = limits::PATH_BYTES_MAX;
+            let message = format!("this name and those of the modules around it have more than {max} bytes");
+            self.s.diags.fatal(Diagnostic::error(Code::Limit, ident.span, message));
         }
         let mut entries = HashMap::new();
         if kind != ScopeKind::Operation {

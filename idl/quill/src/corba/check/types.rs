@@ -257,6 +257,17 @@ impl Checker<'_> {
     pub(super) fn branches(&mut self, switch: TypeId, cases: &[ast::Case], branches: &mut Vec<Branch>) {
         let mut seen: HashMap<i128, Span> = HashMap::new();
         let mut default: Option<Span> = None;
+        let resolved = self.model.resolved(switch);
+        let names: HashMap<Symbol, i128> = match self.model.ty(resolved) {
+            Type::Enum(_, members) => {
+                members.iter().filter_map(|(n, v)| Some((self.s.names.find(n)?, *v))).collect()
+            }
+            Type::Bitmask(_, _, members) => members
+                .iter()
+                .filter_map(|(n, p)| Some((self.s.names.find(n)?, 1 << (*p).clamp(0, 63))))
+                .collect(),
+            _ => HashMap::new(),
+        };
         for case in cases {
             let mut branch = Branch {
                 labels: Vec::new(),
@@ -272,7 +283,7 @@ impl Checker<'_> {
                     }
                     continue;
                 };
-                let Some(value) = self.label(switch, expr) else { continue };
+                let Some(value) = self.label(switch, &names, expr) else { continue };
                 if let Some(first) = seen.insert(value, *span) {
                     let diagnostic = Diagnostic::error(Code::Label, *span, "this label appears twice");
                     self.s.diags.push(diagnostic.note(first, "the first is here"));
@@ -307,20 +318,18 @@ impl Checker<'_> {
     }
 
     /// The number of a label, converted to the type of the discriminator.
-    pub(super) fn label(&mut self, switch: TypeId, expr: &Expr) -> Option<i128> {
-        let resolved = self.model.resolved(switch);
+    pub(super) fn label(
+        &mut self,
+        switch: TypeId,
+        names: &HashMap<Symbol, i128>,
+        expr: &Expr,
+    ) -> Option<i128> {
         // A plain name is first looked for among the names of the enum, wherever that is declared.
-        if let (Type::Enum(_, members), Some(name)) = (self.model.ty(resolved), expr.name())
+        if let Some(name) = expr.name()
             && let [part] = name.parts[..]
-            && let Some((_, value)) = members.iter().find(|m| m.0 == self.text(part.name))
+            && let Some(&value) = names.get(&part.name)
         {
-            return Some(*value);
-        }
-        if let (Type::Bitmask(_, _, members), Some(name)) = (self.model.ty(resolved), expr.name())
-            && let [part] = name.parts[..]
-            && let Some((_, position)) = members.iter().find(|m| m.0 == self.text(part.name))
-        {
-            return Some(1 << position);
+            return Some(value);
         }
         let value = self.eval(expr, switch);
         let value = match value::convert(&self.model, &mut self.s.diags, value, switch, expr.span) {

@@ -32,12 +32,14 @@ impl Checker<'_> {
 
     /// Checks the names in `size_is(…)` and its like.
     pub(super) fn size_expression(&mut self, attr: &Attr) {
-        let parts = attrs::split(self.s, attr);
-        if attr.arguments.is_none() || (parts.len() == 1 && parts[0].is_empty()) {
+        if attr.arguments.as_ref().is_none_or(|a| a.is_empty()) {
             let message = format!("`{}` needs a value in parentheses", self.text(attr.name));
             return self.error(Code::AttributeForm, attr.span, message);
         }
-        for tokens in parts {
+        let mut rest = attr.arguments.as_deref();
+        while let Some(arguments) = rest {
+            let (tokens, behind) = attrs::split_first(self.s, arguments);
+            rest = behind.filter(|_| !self.s.diags.stop());
             let star = tokens.len() == 1 && self.s.text(&tokens[0]) == "*";
             if tokens.is_empty() || star || self.samba {
                 continue;
@@ -56,10 +58,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn size_name(&mut self, part: Ident, span: Span, attr: &Attr) {
-        if self.siblings.iter().flatten().any(|&n| n == part.name)
-            || self.poisoned.contains(&part.name)
-            || self.s.incomplete
-        {
+        if self.is_sibling(part.name) || self.poisoned.contains(&part.name) || self.s.incomplete {
             return;
         }
         match self.ordinary.get(&part.name) {
@@ -68,8 +67,11 @@ impl Checker<'_> {
             _ => {}
         }
         let text = self.owned(part.name);
-        let candidates: Vec<&str> = self.siblings.iter().flatten().map(|&n| self.s.names.text(n)).collect();
-        let near = nearest(&text, candidates.iter().copied().take(1000));
+        let near = if self.s.diags.full() {
+            None
+        } else {
+            nearest(&text, self.siblings.iter().flatten().map(|&n| self.s.names.text(n)))
+        };
         let message = format!(
             "`{}` names `{text}`, which is no field, parameter or constant here",
             self.text(attr.name)
@@ -77,6 +79,11 @@ impl Checker<'_> {
         let make = self.severity();
         self.unsized_array = true;
         self.s.diags.push(make(Code::SizeExpression, span, message).maybe(near));
+    }
+
+    /// Whether a name is that of a field or parameter beside what is being checked.
+    pub(super) fn is_sibling(&self, name: Symbol) -> bool {
+        self.siblings.iter().any(|list| list.contains(&name))
     }
 
     /// How a mistake counts that the compilers of COM let pass.

@@ -4,6 +4,9 @@ use super::*;
 
 impl Checker<'_> {
     pub(super) fn near_interface(&self, name: Symbol) -> Option<String> {
+        if self.s.diags.full() {
+            return None;
+        }
         let entries = self.ordinary.iter().filter(|(_, (e, ..))| matches!(e, Entry::Interface(_)));
         let mut names: Vec<&str> = entries.map(|(&n, _)| self.s.names.text(n)).collect();
         names.sort_unstable();
@@ -38,6 +41,9 @@ impl Checker<'_> {
         }
         let mut bases = Vec::new();
         for base in &interface.bases {
+            if self.s.diags.stop() {
+                return;
+            }
             match self.ordinary.get(&base.name) {
                 Some(&(Entry::Interface(base_id), ..)) if base_id == id => {
                     let message = format!("`{}` cannot inherit itself", self.text(base.name));
@@ -70,6 +76,11 @@ impl Checker<'_> {
         let mut operations = Vec::new();
         let objects = ["object", "odl", "dual", "oleautomation", "local"];
         self.of_objects = interface.dispatch || objects.iter().any(|a| has(self.s, &item.attrs, a));
+        let declarators = interface.items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Function(_, declarator) => declarator.name,
+            _ => None,
+        });
+        self.functions = declarators.map(|name| name.name).collect();
         for item in &interface.items {
             if self.s.diags.stop() {
                 return;
@@ -127,7 +138,7 @@ impl Checker<'_> {
             }
         }
         let names: Vec<Symbol> = params.iter().filter_map(|p| p.declarator.name).map(|n| n.name).collect();
-        self.siblings.push(names.clone());
+        self.siblings.push(names.iter().copied().collect());
         let mut list = Vec::new();
         let mut seen: HashMap<Symbol, Span> = HashMap::new();
         for param in params {
@@ -141,7 +152,7 @@ impl Checker<'_> {
         self.siblings.pop();
         for attr in item.attrs.iter().filter(|_| !item.header) {
             if self.text(attr.name) == "call_as" {
-                self.call_as(attr, around);
+                self.call_as(attr);
             }
         }
         self.operations.insert(name.name, names);
@@ -150,13 +161,9 @@ impl Checker<'_> {
         Some(Operation { name: name_text, oneway, result, params: list, raises: Vec::new(), span: name.span })
     }
 
-    pub(super) fn call_as(&mut self, attr: &Attr, around: &Interface) {
+    pub(super) fn call_as(&mut self, attr: &Attr) {
         let Some(target) = attr.arguments.iter().flatten().next() else { return };
-        let found = around.items.iter().any(|i| match &i.kind {
-            ItemKind::Function(_, d) => d.name.is_some_and(|n| n.name == target.text),
-            _ => false,
-        });
-        if !found && !self.poisoned.contains(&target.text) {
+        if !self.functions.contains(&target.text) && !self.poisoned.contains(&target.text) {
             let message = format!("`{}` is no operation of this interface", self.s.text(target));
             self.s.diags.push(Diagnostic::warning(Code::SizeExpression, target.span, message));
         }

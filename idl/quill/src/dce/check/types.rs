@@ -61,9 +61,7 @@ impl Checker<'_> {
     /// The size of an array: a constant, or a field that gives it (Samba).
     pub(super) fn array_size(&mut self, size: &Expr) -> Option<u64> {
         let sibling = size.items.iter().any(|(step, _)| match step {
-            Step::Name(name) | Step::Grouped(name) => {
-                self.siblings.iter().flatten().any(|&n| n == name.parts[0].name)
-            }
+            Step::Name(name) | Step::Grouped(name) => self.is_sibling(name.parts[0].name),
             _ => false,
         });
         if sibling || (self.samba && !matches!(size.items[..], [(Step::Int(_), _)])) {
@@ -137,12 +135,12 @@ impl Checker<'_> {
     pub(super) fn record(&mut self, record: &Record, attrs: &[Attr], header: bool) -> TypeId {
         let (id, name, _) = self.tag(record.tag, record.body.is_some(), header);
         let Some(body) = &record.body else { return id };
-        let mut names: Vec<Symbol> =
+        let mut names: HashSet<Symbol> =
             body.iter().flat_map(|f| &f.names).filter_map(|d| d.name).map(|n| n.name).collect();
         let mut switch_ty = self.error;
         if let Some((ty, tag)) = &record.switch {
             switch_ty = self.spec(ty, &[], header);
-            names.push(tag.name);
+            names.insert(tag.name);
         }
         self.siblings.push(names);
         let mut fields = Vec::new();
@@ -237,24 +235,26 @@ impl Checker<'_> {
         seen: &mut HashMap<i128, Span>,
         default: &mut Option<Span>,
     ) -> (Vec<i128>, bool) {
-        let mut exprs: Vec<(Expr, Span)> = Vec::new();
+        let mut values = Vec::new();
         let mut is_default = None;
         for (label, span) in &field.labels {
             match label {
-                Some(expr) => exprs.push((expr.clone(), *span)),
+                Some(expr) => values.extend(self.one_label(expr, *span, seen)),
                 None => is_default = Some(*span),
             }
         }
         if let Some(attr) = find(self.s, &field.attrs, "default") {
             is_default = Some(attr.span);
         }
-        if let Some(attr) = find(self.s, &field.attrs, "case").cloned() {
-            for tokens in attrs::split(self.s, &attr) {
-                if tokens.is_empty() {
-                    continue;
-                }
-                if let Ok(expr) = attrs::expression(self.s, tokens, &attr) {
-                    exprs.push((expr, attr.span));
+        if let Some(attr) = find(self.s, &field.attrs, "case") {
+            let mut rest = attr.arguments.as_deref();
+            while let Some(arguments) = rest {
+                let (tokens, behind) = attrs::split_first(self.s, arguments);
+                rest = behind;
+                if !tokens.is_empty()
+                    && let Ok(expr) = attrs::expression(self.s, tokens, attr)
+                {
+                    values.extend(self.one_label(&expr, attr.span, seen));
                 }
             }
         }
@@ -264,21 +264,21 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::error(Code::Label, span, "`default` appears twice");
             self.s.diags.push(diagnostic.note(first, "the first is here"));
         }
-        let mut values = Vec::new();
-        for (expr, span) in exprs {
-            let value = match self.eval(&expr) {
-                Value::Int(v) => v,
-                Value::Char(v) | Value::WideChar(v) => v.into(),
-                Value::Bool(v) => v.into(),
-                _ => continue,
-            };
-            if let Some(first) = seen.insert(value, span) {
-                let diagnostic = Diagnostic::error(Code::Label, span, "this label appears twice");
-                self.s.diags.push(diagnostic.note(first, "the first is here"));
-            }
-            values.push(value);
-        }
         (values, is_default.is_some())
+    }
+
+    fn one_label(&mut self, expr: &Expr, span: Span, seen: &mut HashMap<i128, Span>) -> Option<i128> {
+        let value = match self.eval(expr) {
+            Value::Int(v) => v,
+            Value::Char(v) | Value::WideChar(v) => v.into(),
+            Value::Bool(v) => v.into(),
+            _ => return None,
+        };
+        if let Some(first) = seen.insert(value, span) {
+            let diagnostic = Diagnostic::error(Code::Label, span, "this label appears twice");
+            self.s.diags.push(diagnostic.note(first, "the first is here"));
+        }
+        Some(value)
     }
 
     pub(super) fn enumeration(&mut self, e: &Enum, header: bool) -> TypeId {
