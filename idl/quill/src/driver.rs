@@ -48,9 +48,9 @@ impl Compiled {
         }
     }
 
-    /// The Rust text for a layout over `linux`; what Rust cannot hold becomes an error.
-    pub fn rust(&mut self, layouts: &[InterfaceLayout]) -> String {
-        emit::rust::emit(&self.model, layouts).unwrap_or_else(|refused| {
+    /// The Rust text for a layout; what Rust cannot hold becomes an error.
+    pub fn rust(&mut self, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
+        emit::rust::emit(&self.model, layouts, kernel).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
             String::new()
         })
@@ -136,8 +136,8 @@ pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
             let layouts = compiled.layout(kernel);
             layout::text(&compiled.model, &layouts, kernel);
             layout::cost_text(&compiled.model, &layouts, kernel);
-            if kernel.name() == "linux" && compiled.accepted() {
-                compiled.rust(&layouts);
+            if compiled.accepted() {
+                compiled.rust(&layouts, kernel);
             }
         }
     }

@@ -1,21 +1,48 @@
-//! Kernel parts: what carries a message, as far as the layout has to know it.
+//! Kernel parts: everything that depends on what carries a message.
 //!
-//! A kernel part is a value that implements [`KernelPart`]. The layout asks it how much travels in registers and how
-//! much may follow in memory; everything else about a kernel belongs to the emitter that speaks its language. To add
-//! one, implement the trait and list it in [`ALL`].
+//! A kernel part is a value that implements [`KernelPart`]. The layout asks it for its [`Shape`]; an emitter asks it for
+//! the code around the marshalling: how a request leaves, how a server waits, what the labels are. To add one, implement
+//! the trait and list it in [`ALL`]; a part without code for a language says so, and has layouts and costs all the same.
 
-/// What the layout must know of a kernel.
+use crate::emit::rust;
+
+/// What carries messages.
 pub trait KernelPart: Sync {
     /// The name for `--kernel`.
     fn name(&self) -> &'static str;
-    /// Message registers for the caller's use, each [`KernelPart::word_bytes`] wide.
-    fn registers(&self) -> u32;
+
+    /// What a message can hold.
+    fn shape(&self) -> Shape;
+
+    /// The label of the request for a method, by the method's number.
+    fn request_label(&self, number: u32) -> u32 {
+        number
+    }
+
+    /// The label of a reply that brings results. Exceptions have 1 and up, errors [`crate::layout::LABEL_ERROR`] and up.
+    fn success_label(&self) -> u32 {
+        0
+    }
+
+    /// Code in Rust, if there is any.
+    fn rust(&self) -> Option<&'static dyn rust::Part>;
+}
+
+/// What a message can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Message registers for the caller's use. All of them travel with every message, so using one costs nothing.
+    pub registers: u32,
+    /// How many of them, the first ones, a compiler can use like any other. Values share these before they use the rest.
+    pub easy_registers: u32,
+    /// How many of them a request has to which nothing comes back.
+    pub oneway_registers: u32,
     /// Width of a message register.
-    fn word_bytes(&self) -> u32;
+    pub word_bytes: u32,
     /// Bytes that may follow in memory; 0 when a message is registers only.
-    fn memory_bytes_max(&self) -> u64;
+    pub memory_bytes_max: u64,
     /// Where a label travels that costs no register, in words for a reader.
-    fn label(&self) -> &'static str;
+    pub label: &'static str,
 }
 
 /// Messages over Unix-domain stream sockets: no registers, up to 16 MiB in memory behind a header.
@@ -26,17 +53,18 @@ impl KernelPart for Linux {
     fn name(&self) -> &'static str {
         "linux"
     }
-    fn registers(&self) -> u32 {
-        0
+    fn shape(&self) -> Shape {
+        Shape {
+            registers: 0,
+            easy_registers: 0,
+            oneway_registers: 0,
+            word_bytes: 8,
+            memory_bytes_max: 16 << 20,
+            label: "header",
+        }
     }
-    fn word_bytes(&self) -> u32 {
-        8
-    }
-    fn memory_bytes_max(&self) -> u64 {
-        16 << 20
-    }
-    fn label(&self) -> &'static str {
-        "header"
+    fn rust(&self) -> Option<&'static dyn rust::Part> {
+        Some(&rust::linux::Linux)
     }
 }
 
@@ -49,17 +77,29 @@ impl KernelPart for TernIpc {
     fn name(&self) -> &'static str {
         "tern-ipc"
     }
-    fn registers(&self) -> u32 {
-        11
+    fn shape(&self) -> Shape {
+        Shape {
+            registers: 11,
+            // rbx and rbp are the compiler's own, and reached only by way of others.
+            easy_registers: 8,
+            // A send alone is the general form, which needs three registers for itself.
+            oneway_registers: 8,
+            word_bytes: 8,
+            memory_bytes_max: 0,
+            label: "upper half of rax",
+        }
     }
-    fn word_bytes(&self) -> u32 {
-        8
+    /// The number's bits from the top down. A server finds a method's place in a table of 2^k entries with one shift, which
+    /// is the bounds check, too; and a longer table of a derived interface still has the base's methods under their labels.
+    fn request_label(&self, number: u32) -> u32 {
+        number.reverse_bits()
     }
-    fn memory_bytes_max(&self) -> u64 {
-        0
+    /// All ones: with the kind of a plain reply below it, a client's whole check is one compare with -1.
+    fn success_label(&self) -> u32 {
+        u32::MAX
     }
-    fn label(&self) -> &'static str {
-        "upper half of rax"
+    fn rust(&self) -> Option<&'static dyn rust::Part> {
+        Some(&rust::tern_ipc::TernIpc)
     }
 }
 

@@ -7,8 +7,9 @@
 //! 3. [`cursor`], [`expr`]: what the parsers share.
 //! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL, with attribute files.
 //! 5. [`model`]: what both produce.
-//! 6. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
-//! 7. [`emit`]: what a target language makes of it.
+//! 6. [`sizes`], [`marshal`]: what a message is made of, in order.
+//! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
+//! 8. [`emit`]: what a target language makes of it.
 //!
 //! [`driver::compile`] does all of it. Nothing here panics on any input, recurses without a limit, or needs unsafe code.
 
@@ -29,8 +30,10 @@ pub mod layout;
 pub mod lex;
 pub mod limits;
 mod lookalike;
+pub mod marshal;
 pub mod model;
 mod number;
 pub mod pp;
 pub mod session;
+pub mod sizes;
 pub mod source;

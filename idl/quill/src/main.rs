@@ -137,11 +137,8 @@ fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("error: there is no kernel part `{}`; there are {}", arguments.kernel, names.join(" and "));
         return ExitCode::from(USAGE);
     };
-    if matches!(arguments.emit, Some(Emit::Rust)) && kernel.name() != "linux" {
-        eprintln!(
-            "error: Rust output is for `--kernel linux` only; `{}` has layouts and costs",
-            kernel.name()
-        );
+    if matches!(arguments.emit, Some(Emit::Rust)) && kernel.rust().is_none() {
+        eprintln!("error: there is no Rust output for `{}`; it has layouts and costs", kernel.name());
         return ExitCode::from(USAGE);
     }
     let mut compiled = match read_and_compile(&arguments.file, options) {
@@ -157,7 +154,7 @@ fn run(arguments: &Arguments) -> ExitCode {
     };
     let mut rust = String::new();
     if let (Some(Emit::Rust), true) = (arguments.emit, compiled.accepted()) {
-        rust = compiled.rust(&layouts);
+        rust = compiled.rust(&layouts, kernel);
     }
     eprint!("{}", compiled.messages());
     if !compiled.accepted() {

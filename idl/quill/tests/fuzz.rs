@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use quill::driver;
-use quill::kernel::Linux;
 use quill::session::{Dialect, Options};
 
 /// A small generator of numbers; the same on every machine.
@@ -160,8 +159,10 @@ fn mutated_files_end_without_a_panic() {
             let start = Instant::now();
             let mut out = driver::compile_text(Path::new("t.idl"), &text, options);
             if out.accepted() {
-                let layouts = out.layout(&Linux);
-                emitted += usize::from(!out.rust(&layouts).is_empty());
+                for kernel in quill::kernel::ALL {
+                    let layouts = out.layout(kernel);
+                    emitted += usize::from(!out.rust(&layouts, kernel).is_empty());
+                }
             }
             let messages = out.messages();
             let rejected = !out.accepted();

@@ -1,9 +1,10 @@
-//! Rust over `linux`: a file with the types, and for each interface a module with `Client`, `Server` and `dispatch`.
+//! Rust: a file with the types, and for each interface a module with a trait `Server`, a struct `Client` and what a kernel
+//! part adds.
 //!
-//! Modules and interfaces become modules; what is declared inside a struct gets the struct's name before its own. All
-//! types implement the runtime's `Wire`, which reads with every check: a truth value is 0 or 1, an enum one of its
-//! names, a discriminator one of its labels, a length within its bound and within the message. The layout says in which
-//! order and where; this file never computes an offset.
+//! Modules and interfaces become modules; what is declared inside a struct gets the struct's name before its own. What is
+//! the same for all kernels is here: names, types, signatures, errors. How values get into messages and messages to
+//! servers is the business of a [`Part`]: [`linux`], [`tern_ipc`]. The layout says where every value lies; nothing here
+//! computes a place.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,26 +13,78 @@ use quote::{format_ident, quote};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place, Sizes};
+use crate::kernel::KernelPart;
+use crate::layout::{InterfaceLayout, Method};
 use crate::limits;
-use crate::model::{Const, Direction, ExceptionId, Field, Model, Operation, Type, TypeId, Value};
+use crate::model::{Direction, ExceptionId, Field, Model, Operation, Type, TypeId};
+use crate::sizes::Sizes;
 use crate::source;
 
+mod constants;
+pub mod linux;
+pub mod tern_ipc;
 mod types;
 
-/// The runtime, copied into each file so that a file depends on nothing.
-const RUNTIME: &str = include_str!("rust/runtime.rs");
+/// What a kernel part adds to the Rust that is the same for all kernels.
+pub trait Part: Sync {
+    /// What stubs share: text of a module for the file itself, or the path of a crate.
+    fn runtime(&self) -> Runtime;
+
+    /// Whether a type can be in a message, as far as this part is concerned.
+    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool;
+
+    /// The owned form of a string or sequence, of at most so many elements.
+    fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream;
+
+    /// Whether a method of the client needs its client alone.
+    fn client_is_exclusive(&self) -> bool;
+
+    /// What a declared type implements.
+    fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream;
+
+    /// What the trait of a server has besides the methods of its interface.
+    fn server_extras(&self, rt: &TokenStream) -> TokenStream;
+
+    /// The client, and what answers requests.
+    fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream>;
+}
+
+/// What stubs share.
+#[derive(Clone, Copy, Debug)]
+pub enum Runtime {
+    /// A module `rt`, copied into each file so that a file depends on nothing.
+    Inside(&'static str),
+    /// A crate.
+    Crate(&'static str),
+}
+
+/// What a list consists of.
+#[derive(Clone, Debug)]
+pub enum Element {
+    /// Characters.
+    Text,
+    /// Values of a type.
+    Of(TokenStream),
+}
 
 /// Arrays from this size on would lie on the stack of whoever reads them.
 const ARRAY_BYTES_MAX: u64 = 64 << 10;
 
-/// The Rust text for a model that was laid out for `linux`.
-pub fn emit(model: &Model, layouts: &[InterfaceLayout]) -> Result<String, Vec<Diagnostic>> {
+/// The Rust text for a model that was laid out for a kernel.
+pub fn emit(
+    model: &Model,
+    layouts: &[InterfaceLayout],
+    kernel: &dyn KernelPart,
+) -> Result<String, Vec<Diagnostic>> {
+    let Some(part) = kernel.rust() else {
+        let message = format!("the kernel part `{}` has no Rust", kernel.name());
+        return Err(vec![Diagnostic::error(Code::Unsupported, source::Span::default(), message)]);
+    };
     if model.types_len() > limits::TYPES_MAX {
         let message = format!("the file has more than {} types, too many for Rust output", limits::TYPES_MAX);
         return Err(vec![Diagnostic::error(Code::Limit, source::Span::default(), message)]);
     }
-    let mut emitter = Emitter::new(model);
+    let mut emitter = Emitter::new(model, part);
     emitter.types();
     for layout in layouts {
         emitter.interface(layout);
@@ -42,9 +95,15 @@ pub fn emit(model: &Model, layouts: &[InterfaceLayout]) -> Result<String, Vec<Di
     }
     let items = spell_out(emitter.root.tokens(true), &emitter.words);
     let allow = allowances();
-    let runtime = RUNTIME.replace("pub mod rt {", &format!("pub mod {} {{", emitter.runtime_name));
-    let runtime: TokenStream = runtime.parse().unwrap_or_default();
-    let tokens = quote! { #items #allow #runtime };
+    let runtime = match part.runtime() {
+        Runtime::Inside(text) => {
+            let text = text.replace("pub mod rt {", &format!("pub mod {} {{", emitter.runtime_name));
+            let module: TokenStream = text.parse().unwrap_or_default();
+            quote! { #allow #module }
+        }
+        Runtime::Crate(_) => TokenStream::new(),
+    };
+    let tokens = quote! { #items #runtime };
     match syn::parse2::<syn::File>(tokens) {
         Ok(file) => {
             let text = prettyplease::unparse(&file);
@@ -152,8 +211,10 @@ impl Module {
     }
 }
 
-struct Emitter<'a> {
+/// A file of Rust in the making.
+pub struct Emitter<'a> {
     model: &'a Model,
+    part: &'static dyn Part,
     sizes: Sizes,
     root: Module,
     /// Names that are types and not modules, to tell `M::S::Inner` from `M::N::T`.
@@ -181,8 +242,32 @@ struct Argument {
     passed: TokenStream,
 }
 
+/// An interface, as far as all kernels have it in common.
+pub struct InterfaceParts<'a> {
+    /// The modules down to its own.
+    from: Vec<String>,
+    /// The path to the runtime.
+    rt: TokenStream,
+    /// Names of the output in the module.
+    server_trait: Ident,
+    client_struct: Ident,
+    methods: Vec<MethodParts<'a>>,
+}
+
+/// A method, as far as all kernels have it in common.
+struct MethodParts<'a> {
+    operation: &'a Operation,
+    method: &'a Method,
+    /// Its name in Rust.
+    rust: String,
+    /// The type of its error.
+    error: TokenStream,
+    /// `fn`, name, parameters, result.
+    signature: TokenStream,
+}
+
 impl<'a> Emitter<'a> {
-    fn new(model: &'a Model) -> Emitter<'a> {
+    fn new(model: &'a Model, part: &'static dyn Part) -> Emitter<'a> {
         let mut type_names: HashSet<String> = model.exceptions.iter().map(|e| e.name.clone()).collect();
         for index in 0..model.types_len() {
             match model.ty(TypeId(index as u32)) {
@@ -210,6 +295,7 @@ impl<'a> Emitter<'a> {
         }
         Emitter {
             model,
+            part,
             declared,
             words,
             runtime_name,
@@ -263,6 +349,10 @@ impl<'a> Emitter<'a> {
     }
 
     fn runtime(&self, from: &[String]) -> TokenStream {
+        if let Runtime::Crate(path) = self.part.runtime() {
+            let path = name(path);
+            return quote! { ::#path };
+        }
         let up = from.iter().map(|_| quote! { super:: });
         let module = name(&self.runtime_name);
         quote! { #(#up)* #module }
@@ -292,10 +382,10 @@ impl<'a> Emitter<'a> {
                 let ident = format_ident!("__f{}", bits.to_string());
                 quote! { #ident }
             }
-            Type::Str { .. } => quote! { __String },
-            Type::Sequence(of, _) => {
-                let of = self.ty(from, *of);
-                quote! { __Vec<#of> }
+            Type::Str { bound, .. } => self.part.list(&self.runtime(from), Element::Text, *bound),
+            Type::Sequence(of, bound) => {
+                let of = Element::Of(self.ty(from, *of));
+                self.part.list(&self.runtime(from), of, *bound)
             }
             Type::Array(of, dims) => {
                 let mut of = self.ty(from, *of);
@@ -343,13 +433,65 @@ impl<'a> Emitter<'a> {
         Argument { declared, passed }
     }
 
-    // --- messages
+    // --- what all kernel parts share
 
     /// An expression for the leaf at a path.
     fn leaf(path: &[String]) -> TokenStream {
         let mut parts = path.iter().map(|p| name(p));
         let first = parts.next();
         quote! { #first #(.#parts)* }
+    }
+
+    /// Puts a value together from its leaves.
+    fn build(
+        &self,
+        from: &[String],
+        path: &mut Vec<String>,
+        ty: TypeId,
+        variables: &HashMap<&[String], Ident>,
+        depth: usize,
+    ) -> TokenStream {
+        if let Some(variable) = variables.get(path.as_slice()) {
+            return quote! { #variable };
+        }
+        let Type::Struct(_, fields) = self.model.ty(self.model.resolved(ty)) else { return quote! { () } };
+        if depth > crate::limits::NESTING_MAX {
+            return quote! { () };
+        }
+        let ty = self.ty(from, ty);
+        let fields = fields.iter().map(|field| {
+            path.push(field.name.clone());
+            let value = self.build(from, path, field.ty, variables, depth + 1);
+            path.pop();
+            let ident = name(&field.name);
+            quote! { #ident: #value }
+        });
+        let fields: Vec<TokenStream> = fields.collect();
+        quote! { #ty { #(#fields),* } }
+    }
+
+    /// The bounds of fields, for a struct that is taken apart and so never passes through its own `get`.
+    fn struct_bounds(
+        &self,
+        ty: TypeId,
+        value: &TokenStream,
+        failed: &TokenStream,
+        depth: usize,
+    ) -> TokenStream {
+        let Type::Struct(_, fields) = self.model.ty(self.model.resolved(ty)) else {
+            return TokenStream::new();
+        };
+        if depth > crate::limits::NESTING_MAX {
+            return TokenStream::new();
+        }
+        let checks = fields.iter().map(|field| {
+            let ident = name(&field.name);
+            let value = quote! { #value.#ident };
+            let own = self.bounds(field.ty, &value, failed, 0);
+            let inner = self.struct_bounds(field.ty, &value, failed, depth + 1);
+            quote! { #own #inner }
+        });
+        quote! { #(#checks)* }
     }
 
     /// Statements that check the bounds of what a message holds; `failed` is the expression for one that is not kept.
@@ -393,173 +535,6 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Statements that write a message into `out`. The values are variables called like the first part of each path.
-    fn write(
-        &self,
-        rt: &TokenStream,
-        message: &Message,
-        values: &[(String, TypeId)],
-        failed: &TokenStream,
-    ) -> TokenStream {
-        let bounds = values.iter().map(|(param, ty)| {
-            let value = name(param);
-            let own = self.bounds(*ty, &quote! { #value }, failed, 0);
-            let inner = self.struct_bounds(*ty, &quote! { #value }, failed, 0);
-            quote! { #own #inner }
-        });
-        let slots = message.slots.iter().map(|slot| {
-            let value = Emitter::leaf(&slot.path);
-            let Place::Memory(at) = slot.place else { return TokenStream::new() };
-            let at = proc_macro2::Literal::u64_unsuffixed(at);
-            match slot.leaf {
-                Leaf::Value(_) => quote! { _out.at(#at); #rt::Wire::put(&#value, &mut _out); },
-                Leaf::Count(_) => quote! { _out.at(#at); #rt::put_count(#value.len(), &mut _out); },
-            }
-        });
-        let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
-        let chunks = message.chunks.iter().map(|chunk| {
-            let value = Emitter::leaf(&chunk.path);
-            match (self.model.ty(self.model.resolved(chunk.ty)), chunk.element) {
-                (Type::Str { .. }, _) => quote! { _out.align(8); #rt::put_text(&#value, &mut _out); },
-                (Type::Sequence(..), Some(_)) => quote! { _out.align(8); #rt::put_elements(&#value, &mut _out); },
-                (Type::Sequence(..), None) => {
-                    quote! { _out.align(8); #rt::put_count(#value.len(), &mut _out); #rt::put_elements(&#value, &mut _out); }
-                }
-                _ => quote! { _out.align(8); { use #rt::Wire as _; #value.put(&mut _out); } },
-            }
-        });
-        quote! {
-            #(#bounds)*
-            let mut _out = #rt::Out::default();
-            #(#slots)*
-            _out.at(#fixed);
-            #(#chunks)*
-        }
-    }
-
-    /// The bounds of fields, for a struct that is taken apart and so never passes through its own `get`.
-    fn struct_bounds(
-        &self,
-        ty: TypeId,
-        value: &TokenStream,
-        failed: &TokenStream,
-        depth: usize,
-    ) -> TokenStream {
-        let Type::Struct(_, fields) = self.model.ty(self.model.resolved(ty)) else {
-            return TokenStream::new();
-        };
-        if depth > crate::limits::NESTING_MAX {
-            return TokenStream::new();
-        }
-        let checks = fields.iter().map(|field| {
-            let ident = name(&field.name);
-            let value = quote! { #value.#ident };
-            let own = self.bounds(field.ty, &value, failed, 0);
-            let inner = self.struct_bounds(field.ty, &value, failed, depth + 1);
-            quote! { #own #inner }
-        });
-        quote! { #(#checks)* }
-    }
-
-    /// Statements that read a message from `body` and leave its values in variables.
-    fn read(
-        &self,
-        from: &[String],
-        rt: &TokenStream,
-        message: &Message,
-        values: &[(String, TypeId)],
-    ) -> TokenStream {
-        let mut variables: HashMap<&[String], Ident> = HashMap::new();
-        let mut counts: HashMap<&[String], Ident> = HashMap::new();
-        let mut statements = Vec::new();
-        for (i, slot) in message.slots.iter().enumerate() {
-            let variable = format_ident!("_slot_{}", i.to_string());
-            let Place::Memory(at) = slot.place else { continue };
-            let at = proc_macro2::Literal::u64_unsuffixed(at);
-            match slot.leaf {
-                Leaf::Value(ty) => {
-                    let ty = self.ty(from, ty);
-                    statements.push(
-                        quote! { _body.at(#at)?; let #variable = <#ty as #rt::Wire>::get(&mut _body)?; },
-                    );
-                    variables.insert(&slot.path, variable);
-                }
-                Leaf::Count(_) => {
-                    statements.push(quote! { _body.at(#at)?; let #variable = <__u32 as #rt::Wire>::get(&mut _body)? as __usize; });
-                    counts.insert(&slot.path, variable);
-                }
-            }
-        }
-        let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
-        statements.push(quote! { _body.at(#fixed)?; });
-        for (i, chunk) in message.chunks.iter().enumerate() {
-            let variable = format_ident!("_chunk_{}", i.to_string());
-            let ty = self.ty(from, chunk.ty);
-            let count = counts.get(chunk.path.as_slice());
-            statements.push(match (self.model.ty(self.model.resolved(chunk.ty)), chunk.element) {
-                (Type::Str { .. }, _) => {
-                    quote! { _body.align(8)?; let #variable: #ty = _body.text(#count)?; }
-                }
-                (Type::Sequence(..), Some(element)) => {
-                    let size = proc_macro2::Literal::u64_unsuffixed(element.size);
-                    // Before the check of what is there, the one of what may be there: a length is refused at once.
-                    let bound = chunk.bound.map(|bound| {
-                        let bound = proc_macro2::Literal::u64_unsuffixed(bound);
-                        quote! { if #count > #bound { return Err(#rt::Malformed.into()); } }
-                    });
-                    quote! {
-                        #bound
-                        _body.align(8)?;
-                        _body.has(#count, #size)?;
-                        let #variable: #ty = _body.elements(#count)?;
-                    }
-                }
-                _ => quote! { _body.align(8)?; let #variable = <#ty as #rt::Wire>::get(&mut _body)?; },
-            });
-            variables.insert(&chunk.path, variable);
-        }
-        statements.push(quote! { _body.finish()?; });
-        let failed = quote! { #rt::Malformed.into() };
-        for (param, ty) in values {
-            let value = self.build(from, &mut vec![param.clone()], *ty, &variables, 0);
-            let ident = name(param);
-            let own = self.bounds(*ty, &quote! { #ident }, &failed, 0);
-            let inner = self.struct_bounds(*ty, &quote! { #ident }, &failed, 0);
-            statements.push(quote! { let #ident = #value; #own #inner });
-        }
-        quote! { #(#statements)* }
-    }
-
-    /// Puts a value together from its leaves.
-    fn build(
-        &self,
-        from: &[String],
-        path: &mut Vec<String>,
-        ty: TypeId,
-        variables: &HashMap<&[String], Ident>,
-        depth: usize,
-    ) -> TokenStream {
-        if let Some(variable) = variables.get(path.as_slice()) {
-            return quote! { #variable };
-        }
-        let Type::Struct(_, fields) = self.model.ty(self.model.resolved(ty)) else { return quote! { () } };
-        if depth > crate::limits::NESTING_MAX {
-            return quote! { () };
-        }
-        let ty = self.ty(from, ty);
-        let fields = fields.iter().map(|field| {
-            path.push(field.name.clone());
-            let value = self.build(from, path, field.ty, variables, depth + 1);
-            path.pop();
-            let ident = name(&field.name);
-            quote! { #ident: #value }
-        });
-        let fields: Vec<TokenStream> = fields.collect();
-        quote! { #ty { #(#fields),* } }
-    }
-
-    // --- interfaces
-
     fn interface(&mut self, layout: &InterfaceLayout) {
         let model = self.model;
         let interface = &model.interfaces[layout.interface.0 as usize];
@@ -567,66 +542,41 @@ impl<'a> Emitter<'a> {
         let rt = self.runtime(&from);
         let operations = model.operations(layout.interface);
         let names = method_names(&operations);
-        let (mut client, mut server, mut arms, mut errors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for ((operation, method), rust) in operations.iter().zip(&layout.methods).zip(&names) {
+        let (mut server, mut methods, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        for ((&operation, method), rust) in operations.iter().zip(&layout.methods).zip(names) {
             if let Some(what) = self.untranslatable(operation) {
                 self.refuse(operation, what);
                 continue;
             }
-            let error = self.error_type(&from, &rt, operation, rust, &mut errors);
-            let signature = self.signature(&from, operation, rust, &error);
+            let error = self.error_type(&from, &rt, operation, &rust, &mut errors);
             let doc = format!(" The operation `{}`.", operation.name);
-            server.push(quote! { #[doc = #doc] #signature; });
-            let method_tokens = self.client_method(&from, &rt, operation, method, &signature, &error);
-            client.push(quote! { #[doc = #doc] #method_tokens });
-            arms.push(self.dispatch_arm(&from, &rt, operation, method, rust));
+            let declared = self.signature(&from, operation, &rust, &error, &quote! { &mut self });
+            server.push(quote! { #[doc = #doc] #declared; });
+            let receiver = if self.part.client_is_exclusive() {
+                quote! { &mut self }
+            } else {
+                quote! { &self }
+            };
+            let signature = self.signature(&from, operation, &rust, &error, &receiver);
+            let signature = quote! { #[doc = #doc] pub #signature };
+            // A plain name, so that only what the file declares can be in its way.
+            methods.push(MethodParts { operation, method, rust, error, signature });
         }
         let doc = format!(" The interface `{}`.", interface.name);
         let server_trait = self.own_name(&from, "Server");
         let client_struct = self.own_name(&from, "Client");
-        let dispatch = self.own_name(&from, "dispatch");
-        let dispatch_checked = self.own_name(&from, "dispatch_checked");
-        let module = self.root.at(&from);
-        module.items.insert(
-            0,
-            quote! {
-                #[doc = #doc]
-                pub trait #server_trait { #(#server)* }
-            },
-        );
-        module.items.push(quote! {
-            /// Calls a server.
-            #[derive(Debug)]
-            pub struct #client_struct<T> {
-                /// The way to it.
-                pub transport: T,
-            }
-        });
-        module.items.push(quote! { impl<T: #rt::Transport> #client_struct<T> { #(#client)* } });
+        let extras = self.part.server_extras(&rt);
+        let parts = InterfaceParts { from, rt, server_trait, client_struct, methods };
+        let items = self.part.interface(self, &parts);
+        let server_trait = &parts.server_trait;
+        let module = self.root.at(&parts.from);
+        let server = quote! {
+            #[doc = #doc]
+            pub trait #server_trait { #extras #(#server)* }
+        };
+        module.items.insert(0, server);
+        module.items.extend(items);
         module.items.extend(errors);
-        module.items.push(quote! {
-            /// Answers a request: checks it, calls the method, writes the reply. Nothing comes back from a oneway one.
-            pub fn #dispatch<S: #server_trait + ?Sized>(_server: &mut S, label: __u32, _body: &[__u8]) -> __Option<(__u32, __Vec<__u8>)> {
-                let answer = #dispatch_checked(_server, label, _body);
-                match answer {
-                    Ok(reply) => reply,
-                    Err(#rt::Malformed) => Some((#rt::MALFORMED, __Vec::new())),
-                }
-            }
-        });
-        module.items.push(quote! {
-            fn #dispatch_checked<S: #server_trait + ?Sized>(
-                _server: &mut S,
-                _label: __u32,
-                _body: &[__u8],
-            ) -> __Result<__Option<(__u32, __Vec<__u8>)>, #rt::Malformed> {
-                let mut _body = #rt::In::new(_body);
-                match _label {
-                    #(#arms)*
-                    _ => Ok(Some((#rt::NO_METHOD, __Vec::new()))),
-                }
-            }
-        });
     }
 
     /// What Rust cannot hold, of what the layout can carry.
@@ -747,6 +697,7 @@ impl<'a> Emitter<'a> {
         operation: &Operation,
         rust: &str,
         error: &TokenStream,
+        receiver: &TokenStream,
     ) -> TokenStream {
         let arguments: Vec<TokenStream> =
             self.inputs(operation).iter().map(|(n, ty)| self.argument(from, n, *ty).declared).collect();
@@ -754,169 +705,7 @@ impl<'a> Emitter<'a> {
             self.results(operation).iter().map(|(_, ty)| self.ty(from, *ty)).collect();
         let result = tuple(&results);
         let ident = name(rust);
-        quote! { fn #ident(&mut self, #(#arguments),*) -> __Result<#result, #error> }
-    }
-
-    fn client_method(
-        &self,
-        from: &[String],
-        rt: &TokenStream,
-        operation: &Operation,
-        method: &Method,
-        signature: &TokenStream,
-        error: &TokenStream,
-    ) -> TokenStream {
-        let label = method.request.label;
-        let failed = quote! { #rt::Failure::TooLong.into() };
-        let write = self.write(rt, &method.request, &self.inputs(operation), &failed);
-        if operation.oneway {
-            return quote! {
-                pub #signature {
-                    #write
-                    self.transport.send(#label, &_out.finish()?)
-                }
-            };
-        }
-        let results = self.results(operation);
-        let read = self.read(from, rt, &method.reply, &results);
-        let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
-        let value = tuple(&values);
-        let exceptions =
-            self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises).map(
-                |(((variant, path), (_, message)), id)| {
-                    let label = message.label;
-                    let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
-                    let read = self.read(from, rt, message, &fields);
-                    let names = fields.iter().map(|(n, _)| name(n));
-                    let path = self.path(from, &path);
-                    quote! { #label => { #read Err(#error::#variant(#path { #(#names),* })) } }
-                },
-            );
-        quote! {
-            pub #signature {
-                #write
-                let (_label, _reply) = self.transport.call(#label, &_out.finish()?)?;
-                let mut _body = #rt::In::new(&_reply);
-                match _label {
-                    0 => { #read Ok(#value) }
-                    #(#exceptions)*
-                    _ => Err(#rt::Failure::Refused(_label).into()),
-                }
-            }
-        }
-    }
-
-    fn dispatch_arm(
-        &self,
-        from: &[String],
-        rt: &TokenStream,
-        operation: &Operation,
-        method: &Method,
-        rust: &str,
-    ) -> TokenStream {
-        let label = method.request.label;
-        let inputs = self.inputs(operation);
-        let read = self.read(from, rt, &method.request, &inputs);
-        let arguments: Vec<TokenStream> =
-            inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
-        let ident = name(rust);
-        let server_trait = self.own_name(from, "Server");
-        let call = quote! { #server_trait::#ident(_server, #(#arguments),*) };
-        if operation.oneway {
-            return quote! { #label => { #read let _ = #call; Ok(None) } };
-        }
-        let results = self.results(operation);
-        let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
-        let pattern = tuple(&values);
-        // What the server returns is checked like what it is given: a reply never breaks its own type.
-        let failed = quote! { #rt::Malformed };
-        let write = self.write(rt, &method.reply, &results, &failed);
-        let failure = quote! {
-            let _label = match _failure { #rt::Failure::Refused(label) => label, _ => #rt::MALFORMED };
-            Ok(Some((_label, __Vec::new())))
-        };
-        let finish = |label: u32| quote! { _out.finish().map(|bytes| Some((#label, bytes))).map_err(|_| #rt::Malformed) };
-        let ok = finish(0);
-        let failures = if operation.raises.is_empty() {
-            quote! { Err(_failure) => { #failure } }
-        } else {
-            let error = self.own_name(from, &format!("{}Error", camel(rust)));
-            let exceptions =
-                self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises).map(
-                    |(((variant, path), (_, message)), id)| {
-                        let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
-                        let write = self.write(rt, message, &fields, &failed);
-                        let names = fields.iter().map(|(n, _)| name(n));
-                        let path = self.path(from, &path);
-                        let finish = finish(message.label);
-                        quote! { Err(#error::#variant(#path { #(#names),* })) => { #write #finish } }
-                    },
-                );
-            quote! { #(#exceptions)* Err(#error::Failure(_failure)) => { #failure } }
-        };
-        quote! {
-            #label => {
-                #read
-                match #call {
-                    Ok(#pattern) => { #write #ok }
-                    #failures
-                }
-            }
-        }
-    }
-
-    // --- constants
-
-    fn constants(&mut self) {
-        for constant in &self.model.consts {
-            let Some((ty, value)) = self.constant(constant) else { continue };
-            let (modules, item) = self.place(&constant.name);
-            let ident = name(&item);
-            let doc = format!(" The constant `{}`.", constant.name);
-            self.root.at(&modules).items.push(quote! { #[doc = #doc] pub const #ident: #ty = #value; });
-        }
-    }
-
-    fn constant(&self, constant: &Const) -> Option<(TokenStream, TokenStream)> {
-        let (from, _) = self.place(&constant.name);
-        let ty = self.ty(&from, constant.ty);
-        Some(match &constant.value {
-            Value::Int(v) => {
-                let literal = proc_macro2::Literal::i128_unsuffixed(*v);
-                match self.model.ty(self.model.resolved(constant.ty)) {
-                    Type::Int { .. } | Type::Octet => (ty, quote! { #literal }),
-                    Type::Bitmask(..) => (ty.clone(), quote! { #ty(#literal) }),
-                    _ => return None,
-                }
-            }
-            Value::Float(v)
-                if matches!(self.model.ty(self.model.resolved(constant.ty)), Type::Float(32 | 64)) =>
-            {
-                let literal = proc_macro2::Literal::f64_unsuffixed(*v);
-                (ty, quote! { #literal })
-            }
-            Value::Bool(v) => (ty, quote! { #v }),
-            Value::Char(v) => {
-                let literal = proc_macro2::Literal::u32_unsuffixed(*v);
-                (ty, quote! { #literal })
-            }
-            Value::WideChar(v) => {
-                let literal = proc_macro2::Literal::character(char::from_u32(*v)?);
-                (ty, quote! { #literal })
-            }
-            Value::Str(v) | Value::WideStr(v) => {
-                let text: Option<String> = v.iter().map(|&c| char::from_u32(c)).collect();
-                let text = text?;
-                (quote! { &__str }, quote! { #text })
-            }
-            Value::Enum(of, v) => {
-                let Type::Enum(_, members) = self.model.ty(*of) else { return None };
-                let (member, _) = members.iter().find(|m| m.1 == *v)?;
-                let (path, member) = (self.ty(&from, *of), name(member));
-                (path.clone(), quote! { #path::#member })
-            }
-            _ => return None,
-        })
+        quote! { fn #ident(#receiver, #(#arguments),*) -> __Result<#result, #error> }
     }
 }
 

@@ -21,7 +21,7 @@ fn check(source: &str, kernel: &dyn KernelPart, expected: &str) {
 }
 
 #[test]
-fn small_values_share_registers() {
+fn values_have_registers_of_their_own_while_there_are_enough() {
     check(
         "interface I { short f(in char a, in long b, in short c, in long long d); };",
         &TernIpc,
@@ -30,11 +30,72 @@ fn small_values_share_registers() {
              request
                w0[0..8] d long long
                w1[0..4] b long
-               w1[4..6] c short
-               w1[6..7] a char
+               w2[0..2] c short
+               w3[0..1] a char
              reply
                w0[0..2] _result short",
     );
+}
+
+#[test]
+fn values_share_registers_before_they_use_the_hard_ones() {
+    let longs = |n: usize| (0..n).map(|i| format!("in long a{i}")).collect::<Vec<_>>().join(", ");
+    let words = |n: usize| {
+        let (_, layouts) = lay_out(&format!("interface I {{ void f({}); }};", longs(n)), &TernIpc);
+        layouts.unwrap()[0].methods[0].request.registers
+    };
+    assert_eq!([1, 8, 9, 16, 17, 22].map(words), [1, 8, 8, 8, 11, 11]);
+    let (_, layouts) = lay_out(&format!("interface I {{ void f({}); }};", longs(23)), &TernIpc);
+    assert!(layouts.is_err());
+}
+
+#[test]
+fn flat_structs_stay_in_one_piece_and_others_are_taken_apart() {
+    check(
+        "struct Flat { long a; short b; short c; long long d; };
+         struct Holed { octet x; long y; boolean z; };
+         interface I { void f(in Flat s, in Holed t); };",
+        &TernIpc,
+        "interface I over tern-ipc (label in the upper half of rax)
+           f (label 0)
+             request
+               w0[0..16] s Flat
+               w2[0..4] t.y long
+               w3[0..1] t.x octet
+               w4[0..1] t.z boolean
+             reply: empty",
+    );
+}
+
+#[test]
+fn short_lists_travel_in_registers() {
+    check(
+        "typedef sequence<octet, 16> Bytes;
+         interface I { Bytes f(in Bytes b, in string<4> s, inout long n); };",
+        &TernIpc,
+        "interface I over tern-ipc (label in the upper half of rax)
+           f (label 0)
+             request
+               w0[0..4] n long
+               w1[0..4] b count of Bytes
+               w2[0..4] s count of string<4>
+               w3[0..16] b elements of Bytes
+               w5[0..16] s elements of string<4>
+             reply
+               w0[0..4] n long
+               w1[0..4] _result count of Bytes
+               w2[0..16] _result elements of Bytes",
+    );
+}
+
+#[test]
+fn requests_without_a_reply_have_fewer_registers() {
+    let source = |oneway: &str| {
+        let params: Vec<_> = (0..9).map(|i| format!("in long long a{i}")).collect();
+        format!("interface I {{ {oneway} void f({}); }};", params.join(", "))
+    };
+    assert!(lay_out(&source(""), &TernIpc).1.is_ok());
+    assert!(lay_out(&source("oneway"), &TernIpc).1.is_err());
 }
 
 #[test]
@@ -74,7 +135,7 @@ fn variable_data_follows_the_fixed_part() {
                then which stream
              reply
                0..4 t count of string<8>
-               then t block of 1-byte elements, at most 8
+               then t block of 1-byte elements, at most 32
              exception E (label 1)
                0..4 why long",
     );

@@ -1,4 +1,4 @@
-//! Structs, enums, unions, bitmasks and exceptions, and how each is written and read.
+//! Structs, enums, unions, bitmasks and exceptions.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -57,7 +57,7 @@ impl Emitter<'_> {
                 | Type::Foreign(..) => true,
                 Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
                 Type::Enum(_, members) => members.is_empty(),
-                _ => false,
+                _ => !self.part.carries(self, id),
             };
             if bad {
                 lost.push(index);
@@ -73,7 +73,7 @@ impl Emitter<'_> {
 
     fn declare(&mut self, id: TypeId) {
         let (path, item) = match self.model.ty(id) {
-            Type::Struct(path, fields) => (path.clone(), self.structure(path, fields, id)),
+            Type::Struct(path, fields) => (path.clone(), self.structure(path, fields)),
             Type::Enum(path, members) => (path.clone(), self.enumeration(path, members)),
             Type::Bitmask(path, bits, members) => (path.clone(), self.bitmask(path, *bits, members)),
             Type::Union { name, switch, branches } => (name.clone(), self.union(name, *switch, branches)),
@@ -92,7 +92,11 @@ impl Emitter<'_> {
         }
         self.emitted.insert(id);
         let (modules, _) = self.place(&path);
-        self.root.at(&modules).items.push(item);
+        let implemented = match self.model.ty(id) {
+            Type::Alias(..) => TokenStream::new(),
+            _ => self.part.implement(self, &modules, id),
+        };
+        self.root.at(&modules).items.push(quote! { #item #implemented });
     }
 
     fn exception(&mut self, id: ExceptionId, travels: &[bool]) {
@@ -120,108 +124,52 @@ impl Emitter<'_> {
         each.collect()
     }
 
-    fn structure(&self, path: &str, fields: &[Field], id: TypeId) -> TokenStream {
+    fn structure(&self, path: &str, fields: &[Field]) -> TokenStream {
         let (from, item) = self.place(path);
-        let rt = self.runtime(&from);
         let (ident, doc) = (name(&item), format!(" The struct `{path}`."));
         let declared = self.fields(&from, fields);
-        let names: Vec<_> = fields.iter().map(|f| name(&f.name)).collect();
-        // Fixed-size structs begin and end aligned, so that an array of them has the same distance between all.
-        let align = self.sizes.fixed(id).map(|f| Literal::u64_unsuffixed(f.align));
-        let (put_align, get_align) = match align {
-            Some(align) => (quote! { _out.align(#align); }, quote! { _from.align(#align)?; }),
-            // A struct without fields takes a byte, so that a count of them is bounded by the message.
-            None if fields.is_empty() => {
-                (quote! { 0u8.put(_out); }, quote! { <__u8 as #rt::Wire>::get(_from)?; })
-            }
-            None => (TokenStream::new(), TokenStream::new()),
-        };
-        let (put_end, get_end) = if self.sizes.fixed(id).is_some() {
-            (put_align.clone(), get_align.clone())
-        } else {
-            (TokenStream::new(), TokenStream::new())
-        };
-        let failed = quote! { #rt::Malformed };
-        let gets = fields.iter().map(|field| {
-            let (ident, ty) = (name(&field.name), self.ty(&from, field.ty));
-            let bounds = self.bounds(field.ty, &quote! { #ident }, &failed, 0);
-            quote! { let #ident = <#ty as #rt::Wire>::get(_from)?; #bounds }
-        });
         quote! {
             #[doc = #doc]
             #[derive(Clone, Debug, PartialEq)]
+            #[repr(C)]
             pub struct #ident { #(#declared),* }
-            impl #rt::Wire for #ident {
-                fn put(&self, _out: &mut #rt::Out) {
-                    #put_align
-                    #(#rt::Wire::put(&self.#names, _out);)*
-                    #put_end
-                }
-                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
-                    #get_align
-                    #(#gets)*
-                    #get_end
-                    Ok(#ident { #(#names),* })
-                }
-            }
         }
     }
 
     fn enumeration(&self, path: &str, members: &[(String, i128)]) -> TokenStream {
-        let (from, item) = self.place(path);
-        let rt = self.runtime(&from);
+        let (_, item) = self.place(path);
         let (ident, doc) = (name(&item), format!(" The enum `{path}`."));
-        let names: Vec<_> = members.iter().map(|m| name(&m.0)).collect();
-        // By position: a file may give two names one number, which Rust's enums cannot.
-        let numbers: Vec<_> = (0..members.len()).map(Literal::usize_unsuffixed).collect();
+        let names = members.iter().map(|m| name(&m.0));
         let docs = members.iter().map(|m| format!(" `{}`, number {}", m.0, m.1));
         quote! {
             #[doc = #doc]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub enum #ident { #(#[doc = #docs] #names),* }
-            impl #rt::Wire for #ident {
-                fn put(&self, _out: &mut #rt::Out) {
-                    (*self as __u32).put(_out);
-                }
-                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
-                    match <__u32 as #rt::Wire>::get(_from)? {
-                        #(#numbers => Ok(#ident::#names),)*
-                        _ => Err(#rt::Malformed),
-                    }
-                }
-            }
         }
     }
 
     fn bitmask(&self, path: &str, bits: u8, members: &[(String, i128)]) -> TokenStream {
-        let (from, item) = self.place(path);
-        let rt = self.runtime(&from);
+        let (_, item) = self.place(path);
         let (ident, doc) = (name(&item), format!(" The bitmask `{path}`."));
         let number = quote::format_ident!("__u{}", bits.to_string());
         let names = members.iter().map(|m| name(&m.0));
         let values = members.iter().map(|m| Literal::u128_unsuffixed(1u128 << m.1.clamp(0, 63)));
         let docs = members.iter().map(|m| format!(" `{}`", m.0));
-        let all = members.iter().fold(0u128, |all, m| all | 1 << m.1.clamp(0, 63));
-        let all = Literal::u128_unsuffixed(all);
         quote! {
             #[doc = #doc]
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
             pub struct #ident(pub #number);
             impl #ident { #(#[doc = #docs] pub const #names: #ident = #ident(#values);)* }
-            impl #rt::Wire for #ident {
-                fn put(&self, _out: &mut #rt::Out) {
-                    self.0.put(_out);
-                }
-                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
-                    let bits = <#number as #rt::Wire>::get(_from)?;
-                    if bits & !#all == 0 { Ok(#ident(bits)) } else { Err(#rt::Malformed) }
-                }
-            }
         }
     }
 
+    /// The bits that a value of a bitmask may have.
+    pub(super) fn bits_of(members: &[(String, i128)]) -> u128 {
+        members.iter().fold(0, |all, m| all | 1 << m.1.clamp(0, 63))
+    }
+
     /// A value of the discriminator as Rust writes it.
-    fn label(&self, from: &[String], switch: TypeId, value: i128) -> Option<TokenStream> {
+    pub(super) fn label(&self, from: &[String], switch: TypeId, value: i128) -> Option<TokenStream> {
         let literal = Literal::i128_unsuffixed(value);
         Some(match self.model.ty(self.model.resolved(switch)) {
             Type::Bool => {
@@ -249,62 +197,42 @@ impl Emitter<'_> {
     /// discriminator too. A discriminator without a branch is a variant of its own, as the language has it.
     fn union(&self, path: &str, switch: TypeId, branches: &[Branch]) -> TokenStream {
         let (from, item) = self.place(path);
-        let rt = self.runtime(&from);
         let (ident, doc) = (name(&item), format!(" The union `{path}`."));
         let tag = self.ty(&from, switch);
-        let (mut variants, mut puts, mut gets, mut last) = (Vec::new(), Vec::new(), Vec::new(), None);
-        let failed = quote! { #rt::Malformed };
+        let mut variants = Vec::new();
         for branch in branches {
             let (variant, ty) = (name(&branch.field.name), self.ty(&from, branch.field.ty));
-            let labels: Vec<_> = branch.labels.iter().filter_map(|&l| self.label(&from, switch, l)).collect();
-            let bounds = self.bounds(branch.field.ty, &quote! { value }, &failed, 0);
-            let get = quote! { let value = <#ty as #rt::Wire>::get(_from)?; #bounds };
             let variant_doc = format!(" `{}`", branch.field.name);
-            match (labels.as_slice(), branch.is_default) {
-                ([label], false) => {
-                    variants.push(quote! { #[doc = #variant_doc] #variant(#ty) });
-                    puts.push(quote! { #ident::#variant(value) => { #rt::Wire::put(&#label, _out); value.put(_out); } });
-                    gets.push(quote! { #label => { #get Ok(#ident::#variant(value)) } });
-                }
-                (labels, is_default) => {
-                    variants.push(quote! { #[doc = #variant_doc] #variant(#tag, #ty) });
-                    puts.push(
-                        quote! { #ident::#variant(label, value) => { label.put(_out); value.put(_out); } },
-                    );
-                    let arm = quote! { { #get Ok(#ident::#variant(label, value)) } };
-                    if is_default {
-                        last = Some(quote! { _ => #arm });
-                    } else {
-                        gets.push(quote! { #(#labels)|* => #arm });
-                    }
-                }
-            }
+            let content = if self.keeps_label(&from, switch, branch) {
+                quote! { (#tag, #ty) }
+            } else {
+                quote! { (#ty) }
+            };
+            variants.push(quote! { #[doc = #variant_doc] #variant #content });
         }
-        if last.is_none() {
-            let taken = |n: &str| branches.iter().any(|b| b.field.name == n);
-            let mut none = "none".to_owned();
-            while taken(&none) {
-                none.push('_');
-            }
-            let none = name(&none);
+        if !branches.iter().any(|b| b.is_default) {
+            let none = Emitter::no_branch(branches);
             variants.push(quote! { #[doc = " A value without a branch."] #none(#tag) });
-            puts.push(quote! { #ident::#none(label) => label.put(_out), });
-            last = Some(quote! { _ => Ok(#ident::#none(label)), });
         }
         quote! {
             #[doc = #doc]
             #[derive(Clone, Debug, PartialEq)]
             pub enum #ident { #(#variants),* }
-            impl #rt::Wire for #ident {
-                fn put(&self, _out: &mut #rt::Out) {
-                    match self { #(#puts)* }
-                }
-                #[allow(unreachable_patterns)]
-                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
-                    let label = <#tag as #rt::Wire>::get(_from)?;
-                    match label { #(#gets)* #last }
-                }
-            }
         }
+    }
+
+    /// Whether a variant holds the discriminator beside its field.
+    pub(super) fn keeps_label(&self, from: &[String], switch: TypeId, branch: &Branch) -> bool {
+        let labels = branch.labels.iter().filter(|&&l| self.label(from, switch, l).is_some()).count();
+        branch.is_default || labels != 1
+    }
+
+    /// The variant for discriminators without a branch.
+    pub(super) fn no_branch(branches: &[Branch]) -> proc_macro2::Ident {
+        let mut none = "none".to_owned();
+        while branches.iter().any(|b| b.field.name == none) {
+            none.push('_');
+        }
+        name(&none)
     }
 }

@@ -1,0 +1,305 @@
+//! Rust over `linux`: `Client` and `dispatch`, with the runtime in the file itself.
+//!
+//! All types implement the runtime's `Wire`, which reads with every check: a truth value is 0 or 1, an enum one of its
+//! names, a discriminator one of its labels, a length within its bound and within the message.
+
+use std::collections::HashMap;
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, tuple};
+use crate::layout::{Leaf, Message, Place};
+use crate::model::{Type, TypeId};
+
+mod wire;
+
+/// The runtime.
+const RUNTIME: &str = include_str!("linux/runtime.rs");
+
+/// Rust over Unix-domain sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct Linux;
+
+impl Part for Linux {
+    fn runtime(&self) -> Runtime {
+        Runtime::Inside(RUNTIME)
+    }
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
+    }
+    fn list(&self, _: &TokenStream, element: Element, _: Option<u64>) -> TokenStream {
+        match element {
+            Element::Text => quote! { __String },
+            Element::Of(of) => quote! { __Vec<#of> },
+        }
+    }
+    fn client_is_exclusive(&self) -> bool {
+        true
+    }
+    fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {
+        emitter.wire(from, ty)
+    }
+    fn server_extras(&self, _: &TokenStream) -> TokenStream {
+        TokenStream::new()
+    }
+    fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
+        emitter.socket_interface(interface)
+    }
+}
+
+impl Emitter<'_> {
+    /// Statements that write a message into `out`. The values are variables called like the first part of each path.
+    fn write(
+        &self,
+        rt: &TokenStream,
+        message: &Message,
+        values: &[(String, TypeId)],
+        failed: &TokenStream,
+    ) -> TokenStream {
+        let bounds = values.iter().map(|(param, ty)| {
+            let value = name(param);
+            let own = self.bounds(*ty, &quote! { #value }, failed, 0);
+            let inner = self.struct_bounds(*ty, &quote! { #value }, failed, 0);
+            quote! { #own #inner }
+        });
+        let slots = message.slots.iter().map(|slot| {
+            let value = Emitter::leaf(&slot.path);
+            let Place::Memory(at) = slot.place else { return TokenStream::new() };
+            let at = proc_macro2::Literal::u64_unsuffixed(at);
+            match slot.leaf {
+                // As a method, so that it does not matter whether the value is there or a reference to it.
+                Leaf::Value(_) => quote! { _out.at(#at); { use #rt::Wire as _; #value.put(&mut _out); } },
+                Leaf::Count(_) => quote! { _out.at(#at); #rt::put_count(#value.len(), &mut _out); },
+                // Only registers hold elements in the fixed part, and there are none here.
+                Leaf::Elements(..) => TokenStream::new(),
+            }
+        });
+        let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
+        let chunks = message.chunks.iter().map(|chunk| {
+            let value = Emitter::leaf(&chunk.path);
+            match (self.model.ty(self.model.resolved(chunk.ty)), chunk.element) {
+                (Type::Str { .. }, _) => quote! { _out.align(8); #rt::put_text(&#value, &mut _out); },
+                (Type::Sequence(..), Some(_)) => quote! { _out.align(8); #rt::put_elements(&#value, &mut _out); },
+                (Type::Sequence(..), None) => {
+                    quote! { _out.align(8); #rt::put_count(#value.len(), &mut _out); #rt::put_elements(&#value, &mut _out); }
+                }
+                _ => quote! { _out.align(8); { use #rt::Wire as _; #value.put(&mut _out); } },
+            }
+        });
+        quote! {
+            #(#bounds)*
+            let mut _out = #rt::Out::default();
+            #(#slots)*
+            _out.at(#fixed);
+            #(#chunks)*
+        }
+    }
+
+    /// Statements that read a message from `body` and leave its values in variables.
+    fn read(
+        &self,
+        from: &[String],
+        rt: &TokenStream,
+        message: &Message,
+        values: &[(String, TypeId)],
+    ) -> TokenStream {
+        let mut variables: HashMap<&[String], Ident> = HashMap::new();
+        let mut counts: HashMap<&[String], Ident> = HashMap::new();
+        let mut statements = Vec::new();
+        for (i, slot) in message.slots.iter().enumerate() {
+            let variable = format_ident!("_slot_{}", i.to_string());
+            let Place::Memory(at) = slot.place else { continue };
+            let at = proc_macro2::Literal::u64_unsuffixed(at);
+            match slot.leaf {
+                Leaf::Value(ty) => {
+                    let ty = self.ty(from, ty);
+                    statements.push(
+                        quote! { _body.at(#at)?; let #variable = <#ty as #rt::Wire>::get(&mut _body)?; },
+                    );
+                    variables.insert(&slot.path, variable);
+                }
+                Leaf::Count(_) => {
+                    statements.push(quote! { _body.at(#at)?; let #variable = <__u32 as #rt::Wire>::get(&mut _body)? as __usize; });
+                    counts.insert(&slot.path, variable);
+                }
+                Leaf::Elements(..) => {}
+            }
+        }
+        let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
+        statements.push(quote! { _body.at(#fixed)?; });
+        for (i, chunk) in message.chunks.iter().enumerate() {
+            let variable = format_ident!("_chunk_{}", i.to_string());
+            let ty = self.ty(from, chunk.ty);
+            let count = counts.get(chunk.path.as_slice());
+            statements.push(match (self.model.ty(self.model.resolved(chunk.ty)), chunk.element) {
+                (Type::Str { .. }, _) => {
+                    quote! { _body.align(8)?; let #variable: #ty = _body.text(#count)?; }
+                }
+                (Type::Sequence(..), Some(element)) => {
+                    let size = proc_macro2::Literal::u64_unsuffixed(element.size);
+                    // Before the check of what is there, the one of what may be there: a length is refused at once.
+                    let bound = chunk.bound.map(|bound| {
+                        let bound = proc_macro2::Literal::u64_unsuffixed(bound);
+                        quote! { if #count > #bound { return Err(#rt::Malformed.into()); } }
+                    });
+                    quote! {
+                        #bound
+                        _body.align(8)?;
+                        _body.has(#count, #size)?;
+                        let #variable: #ty = _body.elements(#count)?;
+                    }
+                }
+                _ => quote! { _body.align(8)?; let #variable = <#ty as #rt::Wire>::get(&mut _body)?; },
+            });
+            variables.insert(&chunk.path, variable);
+        }
+        statements.push(quote! { _body.finish()?; });
+        let failed = quote! { #rt::Malformed.into() };
+        for (param, ty) in values {
+            let value = self.build(from, &mut vec![param.clone()], *ty, &variables, 0);
+            let ident = name(param);
+            let own = self.bounds(*ty, &quote! { #ident }, &failed, 0);
+            let inner = self.struct_bounds(*ty, &quote! { #ident }, &failed, 0);
+            statements.push(quote! { let #ident = #value; #own #inner });
+        }
+        quote! { #(#statements)* }
+    }
+
+    /// The client, and what answers requests.
+    fn socket_interface(&self, interface: &InterfaceParts) -> Vec<TokenStream> {
+        let InterfaceParts { from, rt, server_trait, client_struct, methods } = interface;
+        let client = methods.iter().map(|method| self.client_method(from, rt, method));
+        let arms = methods.iter().map(|method| self.dispatch_arm(interface, method));
+        let dispatch = self.own_name(from, "dispatch");
+        let dispatch_checked = self.own_name(from, "dispatch_checked");
+        vec![
+            quote! {
+                /// Calls a server.
+                #[derive(Debug)]
+                pub struct #client_struct<T> {
+                    /// The way to it.
+                    pub transport: T,
+                }
+            },
+            quote! { impl<T: #rt::Transport> #client_struct<T> { #(#client)* } },
+            quote! {
+                /// Answers a request: checks it, calls the method, writes the reply. Nothing comes back from a oneway one.
+                pub fn #dispatch<S: #server_trait + ?Sized>(_server: &mut S, label: __u32, _body: &[__u8]) -> __Option<(__u32, __Vec<__u8>)> {
+                    let answer = #dispatch_checked(_server, label, _body);
+                    match answer {
+                        Ok(reply) => reply,
+                        Err(#rt::Malformed) => Some((#rt::MALFORMED, __Vec::new())),
+                    }
+                }
+            },
+            quote! {
+                fn #dispatch_checked<S: #server_trait + ?Sized>(
+                    _server: &mut S,
+                    _label: __u32,
+                    _body: &[__u8],
+                ) -> __Result<__Option<(__u32, __Vec<__u8>)>, #rt::Malformed> {
+                    let mut _body = #rt::In::new(_body);
+                    match _label {
+                        #(#arms)*
+                        _ => Ok(Some((#rt::NO_METHOD, __Vec::new()))),
+                    }
+                }
+            },
+        ]
+    }
+
+    fn client_method(&self, from: &[String], rt: &TokenStream, parts: &MethodParts) -> TokenStream {
+        let MethodParts { operation, method, error, signature, .. } = parts;
+        let label = method.request.label;
+        let failed = quote! { #rt::Failure::TooLong.into() };
+        let write = self.write(rt, &method.request, &self.inputs(operation), &failed);
+        if operation.oneway {
+            return quote! {
+                #signature {
+                    #write
+                    self.transport.send(#label, &_out.finish()?)
+                }
+            };
+        }
+        let results = self.results(operation);
+        let read = self.read(from, rt, &method.reply, &results);
+        let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
+        let value = tuple(&values);
+        let exceptions =
+            self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises).map(
+                |(((variant, path), (_, message)), id)| {
+                    let label = message.label;
+                    let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
+                    let read = self.read(from, rt, message, &fields);
+                    let names = fields.iter().map(|(n, _)| name(n));
+                    let path = self.path(from, &path);
+                    quote! { #label => { #read Err(#error::#variant(#path { #(#names),* })) } }
+                },
+            );
+        quote! {
+            #signature {
+                #write
+                let (_label, _reply) = self.transport.call(#label, &_out.finish()?)?;
+                let mut _body = #rt::In::new(&_reply);
+                match _label {
+                    0 => { #read Ok(#value) }
+                    #(#exceptions)*
+                    _ => Err(#rt::Failure::Refused(_label).into()),
+                }
+            }
+        }
+    }
+
+    fn dispatch_arm(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
+        let InterfaceParts { from, rt, server_trait, .. } = interface;
+        let MethodParts { operation, method, rust, error, .. } = parts;
+        let label = method.request.label;
+        let inputs = self.inputs(operation);
+        let read = self.read(from, rt, &method.request, &inputs);
+        let arguments: Vec<TokenStream> =
+            inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
+        let ident = name(rust);
+        let call = quote! { #server_trait::#ident(_server, #(#arguments),*) };
+        if operation.oneway {
+            return quote! { #label => { #read let _ = #call; Ok(None) } };
+        }
+        let results = self.results(operation);
+        let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
+        let pattern = tuple(&values);
+        // What the server returns is checked like what it is given: a reply never breaks its own type.
+        let failed = quote! { #rt::Malformed };
+        let write = self.write(rt, &method.reply, &results, &failed);
+        let failure = quote! {
+            let _label = match _failure { #rt::Failure::Refused(label) => label, _ => #rt::MALFORMED };
+            Ok(Some((_label, __Vec::new())))
+        };
+        let finish = |label: u32| quote! { _out.finish().map(|bytes| Some((#label, bytes))).map_err(|_| #rt::Malformed) };
+        let ok = finish(0);
+        let failures = if operation.raises.is_empty() {
+            quote! { Err(_failure) => { #failure } }
+        } else {
+            let exceptions =
+                self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises).map(
+                    |(((variant, path), (_, message)), id)| {
+                        let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
+                        let write = self.write(rt, message, &fields, &failed);
+                        let names = fields.iter().map(|(n, _)| name(n));
+                        let path = self.path(from, &path);
+                        let finish = finish(message.label);
+                        quote! { Err(#error::#variant(#path { #(#names),* })) => { #write #finish } }
+                    },
+                );
+            quote! { #(#exceptions)* Err(#error::Failure(_failure)) => { #failure } }
+        };
+        quote! {
+            #label => {
+                #read
+                match #call {
+                    Ok(#pattern) => { #write #ok }
+                    #failures
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Marshal operations: what a message is made of, in order, before anybody knows where it will lie.
+//!
+//! Parameters are taken apart into values of fixed size (record partitioning): whole numbers and the like, short arrays,
+//! the counts of strings and sequences. A struct without holes and without anything to check stays in one piece. What has no fixed size becomes a **block** when its length is known before its
+//! first byte is read, and a **stream** otherwise. This depends neither on a language nor on a kernel; what no stub can
+//! carry ends here, by name.
+
+use crate::limits;
+use crate::model::{Direction, ExceptionId, Model, Operation, Type, TypeId};
+use crate::sizes::{Fixed, Sizes};
+
+/// What the result of an operation is called; no name of a file starts with an underscore.
+pub const RESULT: &str = "_result";
+
+/// A step of marshalling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// The parameter, and the fields below it.
+    pub path: Vec<String>,
+    /// Its type.
+    pub ty: TypeId,
+    /// What is done with it.
+    pub what: What,
+    /// It travels both ways, so it should lie in the same place in both.
+    pub stays: bool,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Copies a value of fixed size.
+    Value(Fixed),
+    /// Copies the number of elements of a string or sequence; 32 bits.
+    Count,
+    /// Copies elements whose number is known.
+    Block {
+        /// The size of each.
+        element: Fixed,
+        /// How many there are at most.
+        bound: Option<u64>,
+    },
+    /// Copies something element by element.
+    Stream,
+}
+
+/// The steps of all messages of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// To the server.
+    pub request: Vec<Op>,
+    /// From the server.
+    pub reply: Vec<Op>,
+    /// From the server, for each exception.
+    pub exceptions: Vec<(ExceptionId, Vec<Op>)>,
+}
+
+/// The steps of an operation, or why there are none.
+pub fn call(model: &Model, sizes: &Sizes, operation: &Operation) -> Result<Call, String> {
+    let mut request = Steps::new(model, sizes);
+    let mut reply = Steps::new(model, sizes);
+    if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
+        reply.parameter(RESULT, operation.result, false)?;
+    }
+    for param in &operation.params {
+        let stays = param.direction == Direction::InOut;
+        if param.direction != Direction::Out {
+            request.parameter(&param.name, param.ty, stays)?;
+        }
+        if param.direction != Direction::In {
+            reply.parameter(&param.name, param.ty, stays)?;
+        }
+    }
+    let mut exceptions = Vec::new();
+    for &id in &operation.raises {
+        let mut steps = Steps::new(model, sizes);
+        for field in &model.exceptions[id.0 as usize].fields {
+            steps.parameter(&field.name, field.ty, false)?;
+        }
+        exceptions.push((id, steps.ops));
+    }
+    Ok(Call { request: request.ops, reply: reply.ops, exceptions })
+}
+
+/// Arrays and flat structs up to this size are values. A longer array is a block, a longer struct is taken apart.
+const VALUE_BYTES_MAX: u64 = 64;
+
+/// Steps of one message. Beyond it nobody would read the layout, or call the method.
+const OPS_MAX: usize = 4_096;
+
+struct Steps<'a> {
+    model: &'a Model,
+    sizes: &'a Sizes,
+    ops: Vec<Op>,
+}
+
+impl<'a> Steps<'a> {
+    fn new(model: &'a Model, sizes: &'a Sizes) -> Steps<'a> {
+        Steps { model, sizes, ops: Vec::new() }
+    }
+
+    fn parameter(&mut self, name: &str, ty: TypeId, stays: bool) -> Result<(), String> {
+        self.take_apart(&mut vec![name.to_owned()], ty, stays, 0)
+    }
+
+    fn take_apart(
+        &mut self,
+        path: &mut Vec<String>,
+        ty: TypeId,
+        stays: bool,
+        depth: usize,
+    ) -> Result<(), String> {
+        if depth > limits::NESTING_MAX || self.ops.len() > OPS_MAX {
+            return Err("its parameters are too large to be taken apart".into());
+        }
+        let mut op = |what| self.ops.push(Op { path: path.clone(), ty, what, stays });
+        let resolved = self.model.resolved(ty);
+        match self.model.ty(resolved) {
+            Type::Struct(_, fields) => {
+                let fixed = self.sizes.fixed(resolved).filter(|_| self.sizes.flat(resolved));
+                if let Some(fixed) = fixed.filter(|f| f.size <= VALUE_BYTES_MAX) {
+                    op(What::Value(fixed));
+                    return Ok(());
+                }
+                for field in fields {
+                    path.push(field.name.clone());
+                    self.take_apart(path, field.ty, stays, depth + 1)?;
+                    path.pop();
+                }
+            }
+            Type::Array(..) => match self.sizes.fixed(resolved) {
+                Some(size) if size.size <= VALUE_BYTES_MAX => op(What::Value(size)),
+                Some(size) => op(What::Block { element: size, bound: Some(1) }),
+                None => {
+                    op(What::Stream);
+                    self.carried(ty)?;
+                }
+            },
+            // Text of either kind is UTF-8 on the way, so a character has up to four bytes.
+            Type::Str { bound, .. } => {
+                op(What::Count);
+                let bound = bound.map(|characters| characters.saturating_mul(4));
+                op(What::Block { element: Fixed { size: 1, align: 1 }, bound });
+            }
+            Type::Sequence(of, bound) => match self.sizes.fixed(*of) {
+                Some(element) => {
+                    op(What::Count);
+                    op(What::Block { element, bound: *bound });
+                }
+                None => {
+                    op(What::Stream);
+                    self.carried(ty)?;
+                }
+            },
+            Type::Union { .. } => {
+                op(What::Stream);
+                self.carried(ty)?;
+            }
+            _ => match self.sizes.fixed(resolved) {
+                Some(size) => op(What::Value(size)),
+                None => self.carried(ty)?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Refuses what a stream cannot carry, wherever it stands in a type.
+    fn carried(&self, ty: TypeId) -> Result<(), String> {
+        let mut seen = vec![false; self.model.types_len()];
+        let mut stack = vec![ty];
+        while let Some(id) = stack.pop() {
+            let id = self.model.resolved(id);
+            if std::mem::replace(&mut seen[id.0 as usize], true) {
+                continue;
+            }
+            match self.model.ty(id) {
+                Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
+                Type::Union { switch, branches, .. } => {
+                    stack.push(*switch);
+                    stack.extend(branches.iter().map(|b| b.field.ty));
+                }
+                Type::Sequence(of, _) => stack.push(*of),
+                Type::Array(of, dims) => {
+                    let elements = dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
+                    if elements > limits::ELEMENTS_MAX {
+                        let show = self.model.show(id);
+                        return Err(format!("`{show}` is larger than a message can be"));
+                    }
+                    stack.push(*of);
+                }
+                Type::Foreign(what, name) => {
+                    return Err(format!("{what} `{name}` is nothing that stubs can carry"));
+                }
+                Type::Object(_) => {
+                    let show = self.model.show(id);
+                    return Err(format!("a reference to an object (`{show}`) cannot be sent yet"));
+                }
+                Type::Fixed(..) => return Err("fixed-point numbers cannot be sent yet".into()),
+                Type::Float(128) => {
+                    return Err("`long double` cannot be sent: it differs between machines".into());
+                }
+                Type::Pointer(..) | Type::Open(_) => {
+                    let show = self.model.show(id);
+                    return Err(format!("pointers and open arrays (`{show}`) cannot be sent yet"));
+                }
+                Type::Forward(name) => return Err(format!("`{name}` is declared and never defined")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

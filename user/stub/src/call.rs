@@ -1,0 +1,144 @@
+//! The client's half: one system call, inlined into whoever calls.
+//!
+//! Every word travels, so words without a value are cleared; and everything but the stack pointer is lost. The compiler
+//! keeps `rbx` and `rbp` for itself, so these two are saved around the call.
+
+#![allow(unsafe_code)]
+
+use crate::{DONE, Malformed, WORDS, Words};
+use core::arch::asm;
+use sys::abi::call::{IPC_CALL, Kind};
+use sys::{Error, Timeout, Uid};
+
+/// Why a call failed, other than by an exception of the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The message or its reply did not get through.
+    Kernel(Error),
+    /// The reply is no valid message.
+    Malformed,
+    /// The server refused the request: [`MALFORMED`](crate::MALFORMED), [`NO_METHOD`](crate::NO_METHOD), or an error of
+    /// its own.
+    Refused(u32),
+    /// An argument is too long for its type.
+    TooLong,
+}
+
+impl Failure {
+    /// The label of the reply with which a server's method fails.
+    pub const fn label(self) -> u32 {
+        match self {
+            Failure::Refused(label) => label,
+            _ => crate::MALFORMED,
+        }
+    }
+}
+
+impl From<Malformed> for Failure {
+    fn from(_: Malformed) -> Failure {
+        Failure::Malformed
+    }
+}
+
+impl core::fmt::Display for Failure {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        match self {
+            Failure::Kernel(error) => error.fmt(f),
+            Failure::Malformed => f.write_str("the reply is malformed"),
+            Failure::Refused(label) => write!(f, "the server refused the request ({label:#x})"),
+            Failure::TooLong => f.write_str("an argument is too long"),
+        }
+    }
+}
+
+/// Sends a request of up to `IN` words and waits for the reply: `rax`, and the words. [`DONE`] in `rax` is success.
+#[inline(always)]
+pub fn call<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Words) {
+    let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7, mut w8, mut w9, mut w10] = words;
+    let mut rax = (label as u64) << 32 | IPC_CALL as u64;
+    // SAFETY: the kernel changes registers only, and all that it changes are named here or saved. There is no red zone
+    // that the pushes could hit. The compiler assumes that memory changes, which a partner may share.
+    unsafe {
+        if const { IN > 8 } {
+            asm!(
+                "push rbx",
+                "push rbp",
+                "mov rbx, rcx",
+                "mov rbp, r11",
+                "syscall",
+                "mov rcx, rbx",
+                "mov r11, rbp",
+                "pop rbp",
+                "pop rbx",
+                inout("rax") rax,
+                inout("rdx") to.0 => _,
+                inout("rdi") w0,
+                inout("rsi") w1,
+                inout("r8") w2,
+                inout("r9") w3,
+                inout("r10") w4,
+                inout("r12") w5,
+                inout("r13") w6,
+                inout("r14") w7,
+                inout("rcx") w8,
+                inout("r11") w9,
+                inout("r15") w10,
+            );
+        } else {
+            asm!(
+                "push rbx",
+                "push rbp",
+                "xor ebx, ebx",
+                "xor ebp, ebp",
+                "syscall",
+                "pop rbp",
+                "pop rbx",
+                inout("rax") rax,
+                inout("rdx") to.0 => _,
+                inout("rdi") w0,
+                inout("rsi") w1,
+                inout("r8") w2,
+                inout("r9") w3,
+                inout("r10") w4,
+                inout("r12") w5,
+                inout("r13") w6,
+                inout("r14") w7,
+                inout("r15") 0u64 => _,
+                out("rcx") _,
+                out("r11") _,
+            );
+            (w8, w9, w10) = (0, 0, 0);
+        }
+    }
+    (rax, [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10])
+}
+
+/// Sends a request to which nothing comes back; waits until the server takes it.
+#[inline]
+pub fn send(to: Uid, label: u32, words: Words) -> Result<(), Failure> {
+    let [w0, w1, w2, w3, w4, w5, w6, w7, ..] = words;
+    sys::send(to, label, [w0, w1, w2, w3, w4, w5, w6, w7], Timeout::NEVER).map_err(Failure::Kernel)
+}
+
+/// The label of a reply that is not [`DONE`], or why there is none.
+#[cold]
+pub fn label_of(rax: u64) -> Result<u32, Failure> {
+    debug_assert!(rax != DONE);
+    let eax = rax as u32;
+    if eax >> 31 == 0 {
+        return Err(Failure::Kernel(Error::from_code(eax).unwrap_or(Error::BadArgument)));
+    }
+    // Whoever asks, faults or sends pages in the middle of a call did not answer.
+    if eax == Kind::Reply as u32 { Ok((rax >> 32) as u32) } else { Err(Failure::Malformed) }
+}
+
+/// What a reply without success means when the method raises no exceptions.
+#[cold]
+pub fn failure(rax: u64) -> Failure {
+    match label_of(rax) {
+        Ok(label) => Failure::Refused(label),
+        Err(failure) => failure,
+    }
+}
+
+const _: () = assert!(WORDS == 11, "eleven registers are named above");

@@ -1,0 +1,35 @@
+//! What generated stubs share: a call, the loop of a server, and how values get into registers and out again.
+//!
+//! Nobody writes against this crate by hand; quill's Rust for `tern-ipc` does. It begins with [`call`](mod@call), the whole
+//! of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; then [`piece`], values in words, and
+//! [`list`], the short lists and texts that a message can carry.
+//!
+//! **Unsafe code** is in `call` and in `serve`, because both are a few instructions in assembly. Generated code has none.
+
+#![no_std]
+#![deny(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod call;
+pub mod list;
+pub mod piece;
+pub mod serve;
+
+pub use call::{Failure, call, failure, label_of, send};
+pub use list::{List, Text, get_list, get_text, put_list};
+pub use piece::{Malformed, Piece, WORDS, Words};
+pub use serve::{Answer, Entry, Frame, Handler, Loop, NoMethod, Reply, decline, entry, fail, serve, store};
+pub use sys::{Kind, Message, Uid};
+
+/// What `rax` holds when a call has succeeded: the label of success, and the kind of a plain reply below it. Sent, it is
+/// the label of success and the operation *reply and wait*.
+pub const DONE: u64 = u64::MAX;
+
+/// Labels of replies from here on are errors of stubs, and not of the server's program.
+pub const LABEL_ERROR: u32 = 0xffff_0000;
+/// The request was no valid message of its method.
+pub const MALFORMED: u32 = LABEL_ERROR;
+/// There is no such method.
+pub const NO_METHOD: u32 = LABEL_ERROR + 1;

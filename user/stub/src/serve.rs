@@ -1,0 +1,279 @@
+//! The server's half: answer a client, wait for the next, find its method, all in one stretch of code for each method.
+//!
+//! There is no loop. A [`thunk`] calls its method's handler, clears or loads the words of the reply, answers and waits with
+//! one system call, and jumps through the table to the next request's thunk. What it needs lies in a [`Frame`] at the
+//! stack pointer, the only register that survives.
+//!
+//! **Nothing leaks into a reply.** A handler is a function like any other, so what it leaves in `rdi rsi r8 r9 r10` is
+//! overwritten, and in the six words that functions preserve the client finds what it sent itself.
+//!
+//! **Dispatch** is one shift: the label's top bits select a place in a table of 2^k entries, so no label lies outside of
+//! it. Places without a method hold [`NoMethod`].
+
+#![allow(unsafe_code)]
+
+use crate::{DONE, Failure, MALFORMED, NO_METHOD, WORDS, Words};
+use core::arch::{asm, naked_asm};
+use core::marker::PhantomData;
+use core::mem::offset_of;
+use sys::abi::call::{IPC_CALL, IPC_REPLY_WAIT, Kind};
+use sys::{Flags, Message, Uid};
+
+/// What a server keeps at its stack pointer.
+///
+/// The table lies here, and not where the compiler put it, because what is at the stack pointer is found without a
+/// register. It also means that a server can replace a method while it runs.
+#[repr(C, align(16))]
+pub struct Frame<'a, L: Loop> {
+    /// The server's own data.
+    pub server: &'a mut L::Server,
+    /// Words of the request from w4 on, if the method has so many; then those of the reply.
+    pub words: Words,
+    /// Where the code of each method begins, by the first bits of a request's label.
+    pub table: L::Table,
+}
+
+/// What a handler answers.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Answer {
+    /// [`DONE`], or another label with the operation *reply and wait*.
+    pub rax: u64,
+    /// Whom to answer; 0: nobody.
+    pub to: u64,
+}
+
+impl Answer {
+    /// Success.
+    #[inline(always)]
+    pub const fn done(to: u64) -> Answer {
+        Answer { rax: DONE, to }
+    }
+
+    /// An exception or an error.
+    #[inline(always)]
+    pub const fn label(to: u64, label: u32) -> Answer {
+        Answer { rax: (label as u64) << 32 | IPC_REPLY_WAIT as u64, to }
+    }
+}
+
+/// A place in a table: where the code for a method begins.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Entry(unsafe extern "C" fn());
+
+/// What all methods of an interface have in common.
+pub trait Loop {
+    /// The server's own data.
+    type Server;
+    /// An array of [`Entry`], as long as a power of two.
+    type Table: Copy + AsRef<[Entry]>;
+    /// 64 less the logarithm of the table's length.
+    const SHIFT: u32;
+    /// What happens to a message that is no plain request.
+    fn other(server: &mut Self::Server, message: &Message) -> Option<Reply>;
+}
+
+/// The method for a place of the table.
+pub trait Handler {
+    /// The interface.
+    type Loop: Loop;
+    /// Words of the request.
+    const IN: usize;
+    /// Words of the longest reply.
+    const OUT: usize;
+    /// Reads the request, calls the method, stores the reply. Words from w4 on are in the frame.
+    extern "sysv64" fn handle(
+        w0: u64,
+        w1: u64,
+        from: u64,
+        frame: &mut Frame<Self::Loop>,
+        w2: u64,
+        w3: u64,
+    ) -> Answer;
+}
+
+/// The answer to a message that is no plain request.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    /// Its label.
+    pub label: u32,
+    /// Its words.
+    pub words: [u64; 8],
+}
+
+/// What a server does by default with a message that is no plain request: one with a map item is refused, everything
+/// else is dropped.
+pub fn decline(message: &Message) -> Option<Reply> {
+    (message.kind == Kind::Request).then_some(Reply { label: MALFORMED, words: [0; 8] })
+}
+
+/// Stores the words of a reply.
+#[inline(always)]
+pub fn store<L: Loop, const OUT: usize>(frame: &mut Frame<L>, words: &Words) {
+    let mut i = 0;
+    while i < OUT {
+        frame.words[i] = words[i];
+        i += 1;
+    }
+}
+
+/// Answers with an error, and with no word that is left from before.
+#[cold]
+pub fn fail<L: Loop>(frame: &mut Frame<L>, to: u64, failure: Failure) -> Answer {
+    frame.words = [0; WORDS];
+    Answer::label(to, failure.label())
+}
+
+/// What stands where the table has no method.
+#[derive(Debug)]
+pub struct NoMethod<L>(PhantomData<L>);
+
+impl<L: Loop> Handler for NoMethod<L> {
+    type Loop = L;
+    const IN: usize = 0;
+    const OUT: usize = 0;
+    extern "sysv64" fn handle(_: u64, _: u64, from: u64, _: &mut Frame<L>, _: u64, _: u64) -> Answer {
+        Answer::label(from, NO_METHOD)
+    }
+}
+
+/// The place for a method.
+pub const fn entry<H: Handler>() -> Entry {
+    Entry(thunk::<H>)
+}
+
+/// Answers requests, forever. `table` is that of an interface's module.
+pub fn serve<L: Loop>(server: &mut L::Server, table: &L::Table) -> ! {
+    const { assert!(L::SHIFT < 64 && size_of::<L::Table>() == size_of::<Entry>() << (64 - L::SHIFT)) };
+    let mut frame: Frame<L> = Frame { server, words: [0; WORDS], table: *table };
+    // SAFETY: 1. A label's first bits select an entry of the table. 2. It is not left, so what lies below it is free, and `frame` lives on.
+    unsafe {
+        asm!("mov rsp, {frame}", "jmp {begin}", frame = in(reg) &raw mut frame, begin = sym begin::<L>, options(noreturn))
+    }
+}
+
+/// Waits for the first message.
+#[unsafe(naked)]
+unsafe extern "C" fn begin<L: Loop>() {
+    naked_asm!(
+        "xor edi, edi",
+        "xor esi, esi",
+        "xor r8d, r8d",
+        "xor r9d, r9d",
+        "xor r10d, r10d",
+        "xor r12d, r12d",
+        "xor r13d, r13d",
+        "xor r14d, r14d",
+        "xor ebx, ebx",
+        "xor ebp, ebp",
+        "xor r15d, r15d",
+        "xor edx, edx",                             // nobody is answered
+        "mov eax, {reply_wait}",
+        "syscall",
+        "jmp {odd}",
+        reply_wait = const IPC_REPLY_WAIT,
+        odd = sym odd::<L>,
+    )
+}
+
+/// A method: from its request to the next request.
+///
+/// In: words, sender in `rdx`, frame at `rsp`, which is a multiple of 16. Never returns.
+#[unsafe(naked)]
+unsafe extern "C" fn thunk<H: Handler>() {
+    naked_asm!(
+        ".if {input} > 4", "mov [rsp + {words} + 32], r10", ".endif",
+        ".if {input} > 5", "mov [rsp + {words} + 40], r12", ".endif",
+        ".if {input} > 6", "mov [rsp + {words} + 48], r13", ".endif",
+        ".if {input} > 7", "mov [rsp + {words} + 56], r14", ".endif",
+        ".if {input} > 8", "mov [rsp + {words} + 64], rbx", ".endif",
+        ".if {input} > 9", "mov [rsp + {words} + 72], rbp", ".endif",
+        ".if {input} > 10", "mov [rsp + {words} + 80], r15", ".endif",
+        "mov rcx, rsp",
+        "call {handle}",                            // rax and rdx are what it answers
+        ".if {output} > 0", "mov rdi, [rsp + {words}]", ".else", "xor edi, edi", ".endif",
+        ".if {output} > 1", "mov rsi, [rsp + {words} + 8]", ".else", "xor esi, esi", ".endif",
+        ".if {output} > 2", "mov r8, [rsp + {words} + 16]", ".else", "xor r8d, r8d", ".endif",
+        ".if {output} > 3", "mov r9, [rsp + {words} + 24]", ".else", "xor r9d, r9d", ".endif",
+        ".if {output} > 4", "mov r10, [rsp + {words} + 32]", ".else", "xor r10d, r10d", ".endif",
+        ".if {output} > 5", "mov r12, [rsp + {words} + 40]", ".endif",
+        ".if {output} > 6", "mov r13, [rsp + {words} + 48]", ".endif",
+        ".if {output} > 7", "mov r14, [rsp + {words} + 56]", ".endif",
+        ".if {output} > 8", "mov rbx, [rsp + {words} + 64]", ".endif",
+        ".if {output} > 9", "mov rbp, [rsp + {words} + 72]", ".endif",
+        ".if {output} > 10", "mov r15, [rsp + {words} + 80]", ".endif",
+        "syscall",
+        "cmp eax, {request}",
+        "jne {odd}",
+        "shr rax, {shift}",
+        "jmp [rsp + {table} + rax * 8]",
+        input = const H::IN,
+        output = const H::OUT,
+        words = const offset_of!(Frame<H::Loop>, words),
+        table = const offset_of!(Frame<H::Loop>, table),
+        shift = const <H::Loop as Loop>::SHIFT,
+        request = const IPC_CALL as i32,
+        handle = sym <H as Handler>::handle,
+        odd = sym odd::<H::Loop>,
+    )
+}
+
+/// A message that need not be a plain request.
+#[unsafe(naked)]
+unsafe extern "C" fn odd<L: Loop>() {
+    naked_asm!(
+        "2:",
+        "cmp eax, {request}",
+        "je 3f",
+        "cmp eax, {reply}",                         // from a sender that waits for nothing: a oneway request
+        "je 3f",
+        "mov [rsp + {words}], rdi",
+        "mov [rsp + {words} + 8], rsi",
+        "mov [rsp + {words} + 16], r8",
+        "mov [rsp + {words} + 24], r9",
+        "mov [rsp + {words} + 32], r10",
+        "mov [rsp + {words} + 40], r12",
+        "mov [rsp + {words} + 48], r13",
+        "mov [rsp + {words} + 56], r14",
+        "mov rdi, rsp",
+        "mov rsi, rax",
+        "call {other}",
+        "mov rdi, [rsp + {words}]",
+        "mov rsi, [rsp + {words} + 8]",
+        "mov r8, [rsp + {words} + 16]",
+        "mov r9, [rsp + {words} + 24]",
+        "mov r10, [rsp + {words} + 32]",
+        "mov r12, [rsp + {words} + 40]",
+        "mov r13, [rsp + {words} + 48]",
+        "mov r14, [rsp + {words} + 56]",
+        "syscall",
+        "jmp 2b",
+        "3:",
+        "shr rax, {shift}",
+        "jmp [rsp + {table} + rax * 8]",
+        words = const offset_of!(Frame<L>, words),
+        table = const offset_of!(Frame<L>, table),
+        shift = const L::SHIFT,
+        request = const IPC_CALL as i32,
+        reply = const IPC_REPLY_WAIT as i32,
+        other = sym other::<L>,
+    )
+}
+
+/// Asks the server about a message; leaves the words of the reply in the frame.
+extern "sysv64" fn other<L: Loop>(frame: &mut Frame<L>, rax: u64, from: u64) -> Answer {
+    let [w0, w1, w2, w3, w4, w5, w6, w7, ..] = frame.words;
+    frame.words = [0; WORDS];
+    let eax = rax as u32;
+    let Some(kind) = Kind::from_eax(eax) else { return Answer::label(0, 0) };
+    let words = [w0, w1, w2, w3, w4, w5, w6, w7];
+    let message = Message { kind, flags: Flags(eax), label: (rax >> 32) as u32, sender: Uid(from), words };
+    match L::other(frame.server, &message) {
+        Some(reply) => {
+            frame.words[..8].copy_from_slice(&reply.words);
+            Answer::label(from, reply.label)
+        }
+        None => Answer::label(0, 0),
+    }
+}
