@@ -50,6 +50,9 @@ struct Row {
     boot: String,
     /// Most instructions it may cost.
     limit: Option<u64>,
+    /// For a row about one side of a call: user instructions of the other side, which are taken off. The kernel's
+    /// figures are then nobody's.
+    partner: Option<u64>,
 }
 
 /// A measured row.
@@ -118,15 +121,23 @@ fn rows() -> Result<Vec<Row>> {
 
 fn read_row(line: &str) -> Result<Row> {
     let fields: Vec<&str> = line.split('\t').collect();
-    let [suite, name, region, boot, limit, ..] = fields[..] else {
+    let [suite, name, region, boot, limit, partner, ..] = fields[..] else {
         return Err(Error::new(format!("bench/rows.tsv: too few columns: {line}")));
     };
-    let limit = match limit {
-        "-" => None,
-        number => Some(number.parse().context(|| format!("read bench/rows.tsv: {line}"))?),
+    let number = |field: &str| match field {
+        "-" => Ok(None),
+        number => number.parse().map(Some).context(|| format!("read bench/rows.tsv: {line}")),
     };
+    let (limit, partner) = (number(limit)?, number(partner)?);
     let boot = if boot == "-" { "" } else { boot };
-    Ok(Row { suite: suite.into(), name: name.into(), region: region.into(), boot: boot.into(), limit })
+    Ok(Row {
+        suite: suite.into(),
+        name: name.into(),
+        region: region.into(),
+        boot: boot.into(),
+        limit,
+        partner,
+    })
 }
 
 fn suites(rows: &[Row]) -> Vec<String> {
@@ -231,7 +242,12 @@ fn figures(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Vec<u6
             Error::new(format!("{}: ipcscope has no figure for {}", row.name, metrics.join(" + ")))
         })
     };
-    FIGURES.iter().map(sum).collect()
+    let figures = FIGURES.iter().map(sum).collect::<Result<Vec<u64>>>()?;
+    let Some(partner) = row.partner else { return Ok(figures) };
+    let user = figures[1].checked_sub(partner).ok_or_else(|| {
+        Error::new(format!("{}: {} user instructions are fewer than the partner's", row.name, figures[1]))
+    })?;
+    Ok(FIGURES.iter().map(|(name, _)| if matches!(*name, "insns" | "user") { user } else { 0 }).collect())
 }
 
 /// The table for programs.
@@ -303,10 +319,26 @@ mod tests {
 
     #[test]
     fn rows_are_read() {
-        let row = read_row("ipc\tnull.syscall\t0\t-\t12\tnote").unwrap();
-        assert_eq!((row.boot.as_str(), row.limit), ("", Some(12)));
+        let row = read_row("ipc\tnull.syscall\t0\t-\t12\t-\tnote").unwrap();
+        assert_eq!((row.boot.as_str(), row.limit, row.partner), ("", Some(12), None));
+        assert_eq!(read_row("idl\tx\t0\t-\t-\t3\tnote").unwrap().partner, Some(3));
         assert!(read_row("ipc\tx").is_err());
-        assert!(read_row("ipc\tx\t0\t-\tmany\t").is_err());
+        assert!(read_row("ipc\tx\t0\t-\tmany\t-\t").is_err());
+    }
+
+    #[test]
+    fn the_partner_is_taken_off() {
+        let row = read_row("idl\tx\t0\t-\t-\t3\tnote").unwrap();
+        let of = |user: u64| {
+            let names = FIGURES.iter().flat_map(|(_, metrics)| metrics.iter());
+            let mut all: HashMap<_, _> = names.map(|n| (("0".to_string(), n.to_string()), 50)).collect();
+            all.insert(("0".into(), "insns_raw_user".into()), user);
+            all.insert(("0".into(), "iterations".into()), 200);
+            all
+        };
+        let found = figures(&row, &of(20)).unwrap();
+        assert_eq!((found[0], found[1], found[2]), (17, 17, 0));
+        assert!(figures(&row, &of(2)).is_err());
     }
 
     #[test]

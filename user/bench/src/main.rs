@@ -17,7 +17,10 @@ use rt::device::Port;
 use rt::{api, println};
 use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid};
 
-global_asm!(include_str!("loops.s"));
+mod idl;
+
+// One block, because the second file uses the macros of the first.
+global_asm!(include_str!("loops.s"), include_str!("idl/floor.s"));
 
 /// Iterations of each region; the first 20 are warm-up.
 const ITERATIONS: u64 = 160;
@@ -129,6 +132,14 @@ impl Chief {
     fn begin(&self, thread: Uid, entry: Entry) -> Result<()> {
         // SAFETY: the loops use no stack, and no memory but what is set aside for them.
         Ok(unsafe { sys::thread_start(thread, address(entry), 0, addr_of!(ARGUMENTS) as u64) }?)
+    }
+
+    /// Starts a thread in a child, with a stack.
+    fn start_on(&self, task: TaskId, entry: Entry, stack: u64) -> Result<Uid> {
+        let thread = sys::thread_create(task, self.priority, self.uid, Uid::NIL)?;
+        // SAFETY: the stack is the thread's alone while it lives.
+        unsafe { sys::thread_start(thread, address(entry), stack, addr_of!(ARGUMENTS) as u64) }?;
+        Ok(thread)
     }
 
     /// Serves page faults of the children until one of them calls; returns what it says.
@@ -348,21 +359,25 @@ rt::entry!(main);
 fn main() -> i32 {
     let arguments = rt::arguments();
     let suite = arguments.first().map_or("ipc", |suite| suite.as_str());
-    if suite != "ipc" {
-        println!("BENCH {suite} FAILED: no such suite");
-        return 1;
-    }
+    let run = match suite {
+        "ipc" => Chief::ipc_suite,
+        "idl" => Chief::idl_suite,
+        _ => {
+            println!("BENCH {suite} FAILED: no such suite");
+            return 1;
+        }
+    };
     let uid = sys::myself();
     let priority = sys::thread_info(uid).map_or(1, |info| info.priority);
     // SAFETY: no other thread runs yet.
     unsafe { bench_chief = uid.0 };
-    match (Chief { uid, priority }).ipc_suite() {
+    match run(&Chief { uid, priority }) {
         Ok(()) => {
-            println!("BENCH ipc done");
+            println!("BENCH {suite} done");
             0
         }
         Err(failure) => {
-            println!("BENCH ipc FAILED: {failure}");
+            println!("BENCH {suite} FAILED: {failure}");
             1
         }
     }

@@ -1,0 +1,257 @@
+//! What generated stubs cost, beside stubs that were written by hand (`floor.s`).
+//!
+//! Each method is called in three ways: generated client and server together; the generated client with a server that
+//! answers in three instructions; and a client of four instructions with the generated server. The same three with the
+//! stubs of `floor.s`.
+
+use crate::{Arguments, Chief, Entry, Failure, ITERATIONS, QUOTA, Result, bench_chief, mark};
+use core::arch::asm;
+use core::hint::black_box;
+use core::ptr::addr_of;
+use sys::{TaskId, Uid};
+
+/// The stubs.
+#[allow(missing_docs)]
+mod stubs {
+    include!(concat!(env!("OUT_DIR"), "/bench.rs"));
+}
+
+use stubs::Bench::{Calls, Record};
+
+/// Stacks of client and server. Every task sees them at the same address; each thread uses its own.
+#[repr(C, align(4096))]
+struct Stacks([[u8; STACK_BYTES]; 2]);
+
+const STACK_BYTES: usize = 8192;
+
+static mut STACKS: Stacks = Stacks([[0; STACK_BYTES]; 2]);
+
+unsafe extern "C" {
+    fn floor_server();
+    fn null_server();
+    fn null_client_tiny();
+    fn null_client_small();
+    fn null_client_large();
+    fn null_client_larger();
+    fn null_client_record();
+    fn plain_client_tiny();
+    fn plain_client_small();
+    fn plain_client_large();
+    fn plain_client_larger();
+    fn plain_client_record();
+    fn floor_client_tiny_rt();
+    fn floor_client_small_rt();
+    fn floor_client_large_rt();
+    fn floor_client_larger_rt();
+    fn floor_client_record_rt();
+    fn floor_client_tiny();
+    fn floor_client_small();
+    fn floor_client_large();
+    fn floor_client_larger();
+    fn floor_client_record();
+}
+
+/// A server whose methods do nothing.
+struct Nothing;
+
+type Nine = (i32, i32, i32, i32, i32, i32, i32, i32, i32);
+type Sixteen = (i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32);
+
+impl Calls::Server for Nothing {
+    fn tiny(&mut self, _: i32) -> core::result::Result<(), stub::Failure> {
+        Ok(())
+    }
+    fn small(&mut self, _: i32, _: i16, _: i16) -> core::result::Result<i32, stub::Failure> {
+        Ok(0)
+    }
+    fn large(
+        &mut self,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+    ) -> core::result::Result<Nine, stub::Failure> {
+        Ok(Default::default())
+    }
+    fn larger(
+        &mut self,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+        _: i32,
+    ) -> core::result::Result<Sixteen, stub::Failure> {
+        Ok((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+    }
+    fn record(&mut self, _: &Record) -> core::result::Result<(), stub::Failure> {
+        Ok(())
+    }
+}
+
+unsafe extern "C" fn server() {
+    Calls::serve(&mut Nothing)
+}
+
+/// Tells the chief how it went.
+fn report(status: u64) -> ! {
+    loop {
+        // SAFETY: it is set before any child starts.
+        let _ = sys::ipc_call(Uid(unsafe { bench_chief }), 0, [status, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}
+
+/// What comes back from a call, and must not be optimised away.
+trait Keep {
+    fn keep(self);
+}
+
+impl Keep for () {
+    fn keep(self) {}
+}
+
+impl Keep for i32 {
+    fn keep(self) {
+        // SAFETY: no instruction. It wants the value in a register, where one goes on to use it.
+        unsafe { asm!("/* {0:e} */", in(reg) self, options(nomem, nostack, preserves_flags)) };
+    }
+}
+
+impl Keep for Nine {
+    fn keep(self) {
+        black_box(self);
+    }
+}
+
+impl Keep for Sixteen {
+    fn keep(self) {
+        black_box(self);
+    }
+}
+
+/// A client that calls a method over and over. What the call needs lies in memory, as everything must that is to outlive
+/// a call; what comes back is put there.
+macro_rules! client {
+    ($name:ident, |$client:ident, $numbers:ident, $record:ident| $call:expr) => {
+        unsafe extern "C" fn $name<const REGION: u8>() {
+            let arguments: *const Arguments = addr_of!(crate::ARGUMENTS);
+            // SAFETY: nobody changes them while a client runs.
+            let $client = Calls::Client { server: Uid(unsafe { (*arguments).server }) };
+            let $numbers = black_box([1i32; 16]);
+            let $record = black_box(Record {
+                first: 1,
+                second: 2,
+                third: 3,
+                fourth: 4,
+                fifth: 5,
+                sixth: 6,
+                seventh: 7,
+                eighth: 8,
+                ninth: 9,
+                last: 10,
+            });
+            let _ = (&$numbers, &$record);
+            for _ in 0..ITERATIONS {
+                mark::<1, REGION>();
+                match $call {
+                    Ok(value) => {
+                        value.keep();
+                        mark::<2, REGION>();
+                    }
+                    Err(_) => report(1),
+                }
+            }
+            report(0)
+        }
+    };
+}
+
+client!(tiny, |client, n, _record| client.tiny(n[0]));
+client!(small, |client, n, _record| client.small(n[0], n[1] as i16, n[2] as i16));
+client!(large, |client, n, _record| client.large(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]));
+client!(larger, |client, n, _record| client.larger(
+    n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14], n[15]
+));
+client!(record, |client, _numbers, record| client.record(&record));
+
+/// A client, and the server that it calls.
+struct Pair(Entry, Entry);
+
+impl Chief {
+    /// All rows of the suite `idl`; their regions are in `bench/rows.tsv`.
+    pub(crate) fn idl_suite(&self) -> Result<()> {
+        let near = sys::task_create(QUOTA, self.priority)?;
+        let far = sys::task_create(QUOTA, self.priority)?;
+        let pairs = [
+            Pair(tiny::<20>, server),
+            Pair(small::<21>, server),
+            Pair(large::<22>, server),
+            Pair(larger::<23>, server),
+            Pair(record::<24>, server),
+            Pair(tiny::<30>, null_server),
+            Pair(small::<31>, null_server),
+            Pair(large::<32>, null_server),
+            Pair(larger::<33>, null_server),
+            Pair(record::<34>, null_server),
+            Pair(null_client_tiny, server),
+            Pair(null_client_small, server),
+            Pair(null_client_large, server),
+            Pair(null_client_larger, server),
+            Pair(null_client_record, server),
+            Pair(floor_client_tiny_rt, floor_server),
+            Pair(floor_client_small_rt, floor_server),
+            Pair(floor_client_large_rt, floor_server),
+            Pair(floor_client_larger_rt, floor_server),
+            Pair(floor_client_record_rt, floor_server),
+            Pair(floor_client_tiny, null_server),
+            Pair(floor_client_small, null_server),
+            Pair(floor_client_large, null_server),
+            Pair(floor_client_larger, null_server),
+            Pair(floor_client_record, null_server),
+            Pair(plain_client_tiny, floor_server),
+            Pair(plain_client_small, floor_server),
+            Pair(plain_client_large, floor_server),
+            Pair(plain_client_larger, floor_server),
+            Pair(plain_client_record, floor_server),
+        ];
+        for (number, pair) in pairs.iter().enumerate() {
+            self.pair(near, far, pair).inspect_err(|_| rt::println!("pair {number}:"))?;
+        }
+        sys::task_destroy(near)?;
+        sys::task_destroy(far)?;
+        Ok(())
+    }
+
+    /// Runs a client against a server, each in a task of its own, to its end, which must report 0.
+    fn pair(&self, near: TaskId, far: TaskId, &Pair(client, server): &Pair) -> Result<()> {
+        // A function finds the stack as after a call: eight bytes from a multiple of sixteen.
+        let top = |stack: u64| addr_of!(STACKS) as u64 + (stack + 1) * STACK_BYTES as u64 - 8;
+        let server = self.start_on(far, server, top(1))?;
+        self.settle(server)?;
+        // SAFETY: no client runs now.
+        unsafe { crate::ARGUMENTS.server = server.0 };
+        let client = self.start_on(near, client, top(0))?;
+        let report = self.serve()?;
+        sys::thread_destroy(client)?;
+        sys::thread_destroy(server)?;
+        match report.words[0] {
+            0 => Ok(()),
+            status => Err(Failure::Report(status, report.words[1])),
+        }
+    }
+}
