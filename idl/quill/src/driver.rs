@@ -56,6 +56,14 @@ impl Compiled {
         })
     }
 
+    /// The C text for a layout; what C cannot hold becomes an error.
+    pub fn c(&mut self, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
+        emit::c::emit(&self.model, layouts, kernel).unwrap_or_else(|refused| {
+            refused.into_iter().for_each(|d| self.session.diags.push(d));
+            String::new()
+        })
+    }
+
     /// All messages as text.
     pub fn messages(&self) -> String {
         crate::diag::render(&self.session.diags, &self.session.map)

@@ -4,7 +4,7 @@
 //! the code around the marshalling: how a request leaves, how a server waits, what the labels are. To add one, implement
 //! the trait and list it in [`ALL`]; a part without code for a language says so, and has layouts and costs all the same.
 
-use crate::emit::rust;
+use crate::emit::{c, rust};
 
 /// What carries messages.
 pub trait KernelPart: Sync {
@@ -26,6 +26,9 @@ pub trait KernelPart: Sync {
 
     /// Code in Rust, if there is any.
     fn rust(&self) -> Option<&'static dyn rust::Part>;
+
+    /// Code in C, if there is any.
+    fn c(&self) -> Option<&'static dyn c::Part>;
 }
 
 /// What a message can hold.
@@ -66,6 +69,9 @@ impl KernelPart for Linux {
     fn rust(&self) -> Option<&'static dyn rust::Part> {
         Some(&rust::linux::Linux)
     }
+    fn c(&self) -> Option<&'static dyn c::Part> {
+        Some(&c::linux::Linux)
+    }
 }
 
 /// Tern's short ipc: eleven registers of 64 bits, and a label of 32 bits that costs none of them. Its messages have no
@@ -100,6 +106,9 @@ impl KernelPart for TernIpc {
     }
     fn rust(&self) -> Option<&'static dyn rust::Part> {
         Some(&rust::tern_ipc::TernIpc)
+    }
+    fn c(&self) -> Option<&'static dyn c::Part> {
+        None
     }
 }
 

@@ -38,7 +38,7 @@ struct Arguments {
     /// What carries the messages
     #[arg(long, value_name = "NAME", default_value = "linux")]
     kernel: String,
-    /// Where to write code: DIR/FILE.rs; standard output if not given
+    /// Where to write code: DIR/FILE.rs or DIR/FILE.h; standard output if not given
     #[arg(short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
     /// The file, or `-` for standard input
@@ -59,6 +59,8 @@ enum Emit {
     Ast,
     /// The files that were read, as a rule for make
     Deps,
+    /// C: a header with types, clients, servers
+    C,
     /// Rust: types, clients, servers
     Rust,
     /// Where every value of every message lies
@@ -141,6 +143,10 @@ fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("error: there is no Rust output for `{}`; it has layouts and costs", kernel.name());
         return ExitCode::from(USAGE);
     }
+    if matches!(arguments.emit, Some(Emit::C)) && kernel.c().is_none() {
+        eprintln!("error: there is no C output for `{}`; it has layouts and costs", kernel.name());
+        return ExitCode::from(USAGE);
+    }
     let mut compiled = match read_and_compile(&arguments.file, options) {
         Ok(compiled) => compiled,
         Err(why) => {
@@ -149,13 +155,16 @@ fn run(arguments: &Arguments) -> ExitCode {
         }
     };
     let layouts = match arguments.emit {
-        Some(Emit::Layout | Emit::Cost | Emit::Rust) if compiled.accepted() => compiled.layout(kernel),
+        Some(Emit::Layout | Emit::Cost | Emit::Rust | Emit::C) if compiled.accepted() => {
+            compiled.layout(kernel)
+        }
         _ => Vec::new(),
     };
-    let mut rust = String::new();
-    if let (Some(Emit::Rust), true) = (arguments.emit, compiled.accepted()) {
-        rust = compiled.rust(&layouts, kernel);
-    }
+    let code = match arguments.emit {
+        Some(Emit::Rust) if compiled.accepted() => compiled.rust(&layouts, kernel),
+        Some(Emit::C) if compiled.accepted() => compiled.c(&layouts, kernel),
+        _ => String::new(),
+    };
     eprint!("{}", compiled.messages());
     if !compiled.accepted() {
         return ExitCode::from(INPUT);
@@ -167,19 +176,20 @@ fn run(arguments: &Arguments) -> ExitCode {
             let files: String = compiled.files().iter().map(|f| format!(" {}", f.display())).collect();
             print(&format!("{}:{files}\n", arguments.file.display()))
         }
-        Some(Emit::Rust) => write(arguments, &rust),
+        Some(Emit::Rust) => write(arguments, "rs", &code),
+        Some(Emit::C) => write(arguments, "h", &code),
         Some(Emit::Layout) => print(&quill::layout::text(&compiled.model, &layouts, kernel)),
         Some(Emit::Cost) => print(&quill::layout::cost_text(&compiled.model, &layouts, kernel)),
     }
 }
 
 /// Writes code where the user wants it: first beside its place, then over it, so that nothing half-written stays.
-fn write(arguments: &Arguments, text: &str) -> ExitCode {
+fn write(arguments: &Arguments, extension: &str, text: &str) -> ExitCode {
     let Some(dir) = &arguments.output else { return print(text) };
     let stem =
         arguments.file.file_stem().filter(|s| *s != "-").map_or("stdin".into(), |s| s.to_string_lossy());
-    let path = dir.join(format!("{stem}.rs"));
-    let unfinished = dir.join(format!(".{stem}.rs.unfinished"));
+    let path = dir.join(format!("{stem}.{extension}"));
+    let unfinished = dir.join(format!(".{stem}.{extension}.unfinished"));
     let result = std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, &path));
     if let Err(error) = result {
         let _ = std::fs::remove_file(&unfinished);

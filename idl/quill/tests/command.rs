@@ -82,7 +82,10 @@ fn output() {
     check(&["cost", &file], None, 0, "registers");
     check(&["layout", "--kernel", "tern-ipc", &file], None, 1, "more than that");
     check(&["layout", "--kernel", "minix", &file], None, 2, "there are linux and tern-ipc");
-    check(&["--emit", "rust", "--kernel", "tern-ipc", &file], None, 2, "for `--kernel linux` only");
+    check(&["--emit", "rust", "--kernel", "tern-ipc", &file], None, 1, "more than that");
+    let short = scratch.file("s.idl", b"interface I { long f(in short s); };");
+    check(&["--emit", "rust", "--kernel", "tern-ipc", &short], None, 0, "::stub::call");
+    check(&["--emit", "c", &file], None, 0, "quill_status I_f(quill_client *_server, const char *s");
     check(&["--emit", "rust", &file], None, 0, "pub trait Server");
     check(&["--emit", "rust", "-o", dir, &file], None, 0, "");
     assert!(std::fs::read_to_string(scratch.0.join("i.rs")).unwrap().contains("pub trait Server"));

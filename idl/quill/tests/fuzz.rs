@@ -162,6 +162,9 @@ fn mutated_files_end_without_a_panic() {
                 for kernel in quill::kernel::ALL {
                     let layouts = out.layout(kernel);
                     emitted += usize::from(!out.rust(&layouts, kernel).is_empty());
+                    if kernel.c().is_some() {
+                        emitted += usize::from(!out.c(&layouts, kernel).is_empty());
+                    }
                 }
             }
             let messages = out.messages();

@@ -105,14 +105,23 @@ fn customer(name: &str) -> Customer {
     }
 }
 
+/// Serves a connection to its end; returns what came to the oneway method.
+fn serve(mut stream: UnixStream) -> Vec<(i32, String)> {
+    let mut echo = Echo::default();
+    rt::serve(&mut stream, |label, body| Checking::dispatch(&mut echo, label, body)).unwrap();
+    echo.pings
+}
+
 fn calls() {
-    let (near, mut far) = UnixStream::pair().unwrap();
-    let server = std::thread::spawn(move || {
-        let mut echo = Echo::default();
-        rt::serve(&mut far, |label, body| Checking::dispatch(&mut echo, label, body)).unwrap();
-        echo.pings
-    });
-    let mut client = Checking::Client { transport: near };
+    let (near, far) = UnixStream::pair().unwrap();
+    let server = std::thread::spawn(move || serve(far));
+    call(near);
+    assert_eq!(server.join().unwrap(), vec![(5, "knock".to_owned())]);
+}
+
+/// Calls every method of a server that answers as [`Echo`] does.
+fn call(stream: UnixStream) {
+    let mut client = Checking::Client { transport: stream };
     assert_eq!(client.balance().unwrap(), 12.5);
     client.set_owner_("Ada Lovelace, née Byron").unwrap();
     assert_eq!(client.owner().unwrap(), "Ada Lovelace, née Byron");
@@ -149,8 +158,6 @@ fn calls() {
     let mut greedy = customer("x");
     greedy.numbers = vec![0; 5];
     assert!(matches!(client.find("y", Kind::Loan, &greedy), Err(Failure::TooLong)));
-    drop(client);
-    assert_eq!(server.join().unwrap(), vec![(5, "knock".to_owned())]);
 }
 
 /// Keeps what a client sends, instead of sending it.
@@ -219,7 +226,30 @@ fn damaged_requests() {
     println!("{refused} refused, {taken} taken");
 }
 
+/// Without arguments both sides of everything; with `serve PATH` or `call PATH` one side, for a program in another
+/// language on the other.
 fn main() {
-    calls();
-    damaged_requests();
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.get(1..) {
+        Some([role, path]) if role == "serve" => {
+            let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+            assert_eq!(serve(listener.accept().unwrap().0), vec![(5, "knock".to_owned())]);
+        }
+        Some([role, path]) if role == "call" => call(connect(path)),
+        _ => {
+            calls();
+            damaged_requests();
+        }
+    }
+}
+
+/// Connects to a server that may not have begun yet.
+fn connect(path: &str) -> UnixStream {
+    for _ in 0..1000 {
+        if let Ok(stream) = UnixStream::connect(path) {
+            return stream;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("nobody serves {path}");
 }

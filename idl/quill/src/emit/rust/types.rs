@@ -4,12 +4,14 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::{Emitter, name};
+use crate::emit::travel::travelling;
 use crate::model::{Branch, ExceptionId, Field, Type, TypeId};
 
 impl Emitter<'_> {
     /// Emits every type that can travel. One that cannot is left out; an operation that uses it was refused already.
     pub(super) fn types(&mut self) {
-        let travels = self.travelling();
+        let part = self.part;
+        let travels = travelling(self.model, |id| part.carries(self, id));
         self.travels.clone_from(&travels);
         for (index, _) in travels.iter().enumerate().filter(|(_, travels)| **travels) {
             self.declare(TypeId(index as u32));
@@ -17,58 +19,6 @@ impl Emitter<'_> {
         for index in 0..self.model.exceptions.len() {
             self.exception(ExceptionId(index as u32), &travels);
         }
-    }
-
-    /// Which types contain nothing that cannot travel: found by taking away until nothing changes.
-    fn travelling(&self) -> Vec<bool> {
-        let count = self.model.types_len();
-        let inner = |id: TypeId| -> Vec<TypeId> {
-            match self.model.ty(id) {
-                Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
-                Type::Struct(_, fields) => fields.iter().map(|f| f.ty).collect(),
-                Type::Union { switch, branches, .. } => {
-                    branches.iter().map(|b| b.field.ty).chain([*switch]).collect()
-                }
-                _ => Vec::new(),
-            }
-        };
-        let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
-        let mut travels = vec![true; count];
-        let mut lost = Vec::new();
-        let mut depths = vec![0usize; count];
-        for index in 0..count {
-            let id = TypeId(index as u32);
-            // Types without a name of their own are written out within one another: that must end somewhere.
-            if let Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) = self.model.ty(id) {
-                depths[index] = depths[to.0 as usize] + 1;
-            }
-            if depths[index] > crate::limits::NESTING_MAX {
-                lost.push(index);
-            }
-            for ty in inner(id) {
-                users[ty.0 as usize].push(index);
-            }
-            let bad = match self.model.ty(id) {
-                Type::Error
-                | Type::Void
-                | Type::Fixed(..)
-                | Type::Object(_)
-                | Type::Forward(_)
-                | Type::Foreign(..) => true,
-                Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
-                Type::Enum(_, members) => members.is_empty(),
-                _ => !self.part.carries(self, id),
-            };
-            if bad {
-                lost.push(index);
-            }
-        }
-        while let Some(index) = lost.pop() {
-            if std::mem::replace(&mut travels[index], false) {
-                lost.extend(&users[index]);
-            }
-        }
-        travels
     }
 
     fn declare(&mut self, id: TypeId) {

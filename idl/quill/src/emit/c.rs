@@ -1,0 +1,446 @@
+//! C: a header with the types, and for each interface functions for its clients and a dispatcher for its servers.
+//!
+//! Names follow the C mapping of CORBA: `A::B::c` is `A_B_c`. Everything is `static inline`, so a header is all there is,
+//! calls are inlined, and two files may include the same one. A name that is a keyword, or a macro of common headers, or
+//! taken, gets an underscore.
+//!
+//! | in the interface | in C |
+//! |---|---|
+//! | `boolean`, `octet`, `char`, numbers | `bool`, `uint8_t`, `char`, `int16_t` … |
+//! | `wchar`; `string` | `uint32_t`; `char *`, with a zero at its end |
+//! | `sequence<T>` | a struct of `_length` and `_buffer` |
+//! | `enum`, `bitmask` | a number, and names for its values |
+//! | `union` | a struct of `_d` and a union `_u` |
+//! | result, `out`, `inout` | pointers; the function returns how it ended |
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use crate::codes::Code;
+use crate::diag::Diagnostic;
+use crate::kernel::KernelPart;
+use crate::layout::{InterfaceLayout, RESULT};
+use crate::limits;
+use crate::model::{Direction, Model, Operation, Type, TypeId, Value};
+use crate::sizes::Sizes;
+use crate::source;
+
+pub mod linux;
+pub mod tree;
+mod types;
+
+use tree::{Expr, Item, Ty, name};
+
+/// What a kernel part adds to the C that is the same for all kernels.
+pub trait Part: Sync {
+    /// What stubs share, in front of everything.
+    fn runtime(&self) -> &'static str;
+
+    /// Whether a type can be in a message, as far as this part is concerned.
+    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool;
+
+    /// Functions that write and read values of declared types.
+    fn values(&self, emitter: &Emitter) -> Vec<Item>;
+
+    /// The functions of an interface.
+    fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item>;
+}
+
+/// The C text for a model that was laid out for a kernel.
+pub fn emit(
+    model: &Model,
+    layouts: &[InterfaceLayout],
+    kernel: &dyn KernelPart,
+) -> Result<String, Vec<Diagnostic>> {
+    let refuse = |code, message| vec![Diagnostic::error(code, source::Span::default(), message)];
+    let Some(part) = kernel.c() else {
+        return Err(refuse(Code::Unsupported, format!("the kernel part `{}` has no C", kernel.name())));
+    };
+    if model.types_len() > limits::TYPES_MAX {
+        let message = format!("the file has more than {} types, too many for C output", limits::TYPES_MAX);
+        return Err(refuse(Code::Limit, message));
+    }
+    let emitter = Emitter::new(model, part);
+    let mut refused = Vec::new();
+    let mut items = vec![
+        Item::Comment("Made by quill from an interface file. Changes here are lost.".into()),
+        Item::Verbatim("#pragma once\n"),
+        Item::Verbatim(part.runtime()),
+    ];
+    items.extend(emitter.declarations());
+    items.extend(emitter.constants());
+    items.extend(part.values(&emitter));
+    for layout in layouts {
+        let operations = model.operations(layout.interface);
+        for operation in &operations {
+            if let Some(what) = emitter.untranslatable(operation) {
+                let message = format!("`{}` cannot be translated: {what}", operation.name);
+                refused.push(Diagnostic::error(Code::Unsupported, operation.span, message));
+            }
+        }
+        if refused.is_empty() {
+            items.extend(part.interface(&emitter, layout, &operations));
+        }
+    }
+    if refused.is_empty() { Ok(tree::text(&items)) } else { Err(refused) }
+}
+
+/// Arrays from this size on would lie on the stack of whoever reads them.
+const ARRAY_BYTES_MAX: u64 = 64 << 10;
+
+/// Words that mean something in C, or that common headers define as macros.
+const RESERVED: [&str; 92] = [
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "bool",
+    "true",
+    "false",
+    "nullptr",
+    "asm",
+    "typeof",
+    "alignas",
+    "alignof",
+    "constexpr",
+    "static_assert",
+    "thread_local",
+    "unix",
+    "linux",
+    "i386",
+    "errno",
+    "stdin",
+    "stdout",
+    "stderr",
+    "NULL",
+    "EOF",
+    "assert",
+    "offsetof",
+    "signal",
+    "major",
+    "minor",
+    "catch",
+    "class",
+    "delete",
+    "new",
+    "private",
+    "protected",
+    "public",
+    "template",
+    "this",
+    "throw",
+    "try",
+    "using",
+    "virtual",
+    "namespace",
+    "operator",
+    "friend",
+    "explicit",
+    "export",
+    "and",
+    "or",
+    "not",
+    "xor",
+    "_server",
+    "_out",
+    "_in",
+    "_label",
+    "_status",
+    "_result",
+    "_raised",
+    "_self",
+    "_methods",
+    "_memory",
+    "_silent",
+];
+
+/// A name of a field or parameter.
+pub fn word(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if RESERVED.contains(&clean.as_str()) { clean + "_" } else { clean }
+}
+
+/// A header of C in the making.
+pub struct Emitter<'a> {
+    /// What is translated.
+    pub model: &'a Model,
+    /// Sizes of its types.
+    pub sizes: Sizes,
+    /// Names of declared types, by their place in the model.
+    types: HashMap<TypeId, String>,
+    /// Names of the exceptions, by their place in the model.
+    exceptions: Vec<String>,
+    /// Which types can travel.
+    travels: Vec<bool>,
+    /// Names that are taken.
+    taken: RefCell<HashSet<String>>,
+    /// Names of functions, by what they were to be called.
+    functions: RefCell<HashMap<String, String>>,
+}
+
+impl<'a> Emitter<'a> {
+    fn new(model: &'a Model, part: &'static dyn Part) -> Emitter<'a> {
+        let mut emitter = Emitter {
+            model,
+            sizes: Sizes::new(model),
+            types: HashMap::new(),
+            exceptions: Vec::new(),
+            travels: Vec::new(),
+            taken: RefCell::default(),
+            functions: RefCell::default(),
+        };
+        emitter.travels = crate::emit::travel::travelling(model, |id| part.carries(&emitter, id));
+        emitter.choose_names();
+        emitter
+    }
+
+    /// Gives every type and exception a name that no other one has.
+    fn choose_names(&mut self) {
+        let mut taken: HashSet<String> = HashSet::new();
+        let mut free = |path: &str| unique(&mut taken, path);
+        let mut named: HashSet<&str> = HashSet::new();
+        for index in 0..self.model.types_len() {
+            let id = TypeId(index as u32);
+            let path = match self.model.ty(id) {
+                Type::Struct(path, _) | Type::Enum(path, _) | Type::Bitmask(path, ..) => path,
+                Type::Union { name, .. } => name,
+                _ => continue,
+            };
+            named.insert(path);
+            let wanted = free(path);
+            self.types.insert(id, wanted);
+        }
+        for exception in &self.model.exceptions {
+            let wanted = free(&exception.name);
+            self.exceptions.push(wanted);
+        }
+        // Aliases last: a struct whose tag and typedef share a name keeps it for itself.
+        for index in 0..self.model.types_len() {
+            let id = TypeId(index as u32);
+            if let Type::Alias(path, _) = self.model.ty(id)
+                && !named.contains(path.as_str())
+            {
+                let wanted = free(path);
+                self.types.insert(id, wanted);
+            }
+        }
+        self.taken = RefCell::new(taken);
+    }
+
+    /// The name of an exception's struct.
+    pub fn exception(&self, id: crate::model::ExceptionId) -> &str {
+        &self.exceptions[id.0 as usize]
+    }
+
+    /// A type with its aliases looked through.
+    pub fn kind(&self, id: TypeId) -> &Type {
+        self.model.ty(self.model.resolved(id))
+    }
+
+    /// A type in C.
+    pub fn ty(&self, id: TypeId) -> Ty {
+        let id = self.model.resolved(id);
+        match self.model.ty(id) {
+            Type::Bool => Ty::named("bool"),
+            Type::Octet => Ty::named("uint8_t"),
+            Type::Char => Ty::named("char"),
+            Type::WideChar => Ty::named("uint32_t"),
+            Type::Int { bits, signed } => Ty::named(format!("{}int{bits}_t", if *signed { "" } else { "u" })),
+            Type::Float(32) => Ty::named("float"),
+            Type::Float(_) => Ty::named("double"),
+            Type::Str { .. } => Ty::named("char *"),
+            Type::Sequence(..) => Ty::named(self.mangled(id)),
+            Type::Array(of, dims) => {
+                let mut ty = self.ty(*of);
+                let mut all = dims.clone();
+                all.append(&mut ty.dims);
+                Ty { dims: all, ..ty }
+            }
+            _ => Ty::named(self.types.get(&id).cloned().unwrap_or_else(|| "void".into())),
+        }
+    }
+
+    /// A type as part of a name.
+    pub fn mangled(&self, id: TypeId) -> String {
+        let id = self.model.resolved(id);
+        let bound = |b: &Option<u64>| b.map_or(String::new(), |b| format!("_{b}"));
+        match self.model.ty(id) {
+            Type::Str { bound: b, .. } => format!("string{}", bound(b)),
+            Type::Sequence(of, b) => format!("sequence{}_{}", bound(b), self.mangled(*of)),
+            Type::Array(of, dims) => {
+                let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
+                format!("array_{}_{}", dims.join("_"), self.mangled(*of))
+            }
+            _ => self.ty(id).base,
+        }
+    }
+
+    /// What C cannot hold, of what the layout can carry.
+    fn untranslatable(&self, operation: &Operation) -> Option<String> {
+        let result = (!self.is_void(operation.result)).then_some(operation.result);
+        let mut stack: Vec<TypeId> = operation.params.iter().map(|p| p.ty).chain(result).collect();
+        let raised = operation.raises.iter().flat_map(|id| &self.model.exceptions[id.0 as usize].fields);
+        stack.extend(raised.map(|f| f.ty));
+        let mut seen = HashSet::new();
+        while let Some(ty) = stack.pop() {
+            let ty = self.model.resolved(ty);
+            if !seen.insert(ty) {
+                continue;
+            }
+            if !self.travels[ty.0 as usize] {
+                return Some(format!("`{}` cannot be written in C", self.model.show(ty)));
+            }
+            match self.model.ty(ty) {
+                Type::Array(of, dims) => {
+                    let count = dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
+                    let size = self.sizes.fixed(*of).map_or(24, |f| f.size);
+                    if count.saturating_mul(size) > ARRAY_BYTES_MAX {
+                        let show = self.model.show(ty);
+                        return Some(format!("an array of that size (`{show}`) does not fit on a stack"));
+                    }
+                    stack.push(*of);
+                }
+                Type::Sequence(of, _) => stack.push(*of),
+                Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
+                Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether a type is no value.
+    pub fn is_void(&self, ty: TypeId) -> bool {
+        matches!(self.kind(ty), Type::Void)
+    }
+
+    /// The name of something of an interface: a function, or a type that only C has.
+    pub fn function(&self, interface: &str, function: &str) -> String {
+        let path = format!("{interface}::{function}");
+        let mut functions = self.functions.borrow_mut();
+        functions.entry(path).or_insert_with_key(|path| unique(&mut self.taken.borrow_mut(), path)).clone()
+    }
+
+    /// The parameters of a function as C has them: those of the operation, then the result.
+    pub fn parameters(&self, operation: &Operation) -> Vec<(Ty, String)> {
+        let mut parameters: Vec<(Ty, String)> = operation
+            .params
+            .iter()
+            .map(|param| (self.parameter(param.ty, param.direction), word(&param.name)))
+            .collect();
+        if !self.is_void(operation.result) {
+            parameters.push((self.parameter(operation.result, Direction::Out), RESULT.into()));
+        }
+        parameters
+    }
+
+    fn parameter(&self, id: TypeId, direction: Direction) -> Ty {
+        let ty = self.ty(id);
+        let is_array = !ty.dims.is_empty();
+        match (direction, self.kind(id)) {
+            (Direction::In, Type::Str { .. }) => Ty::named("const char *"),
+            (Direction::In, Type::Struct(..) | Type::Union { .. } | Type::Sequence(..)) => ty.to().constant(),
+            (Direction::In, Type::Array(of, _)) if !matches!(self.kind(*of), Type::Str { .. }) => {
+                ty.constant()
+            }
+            (Direction::In, _) => ty,
+            // An array is passed by its address in any case.
+            _ if is_array => ty,
+            _ => ty.to(),
+        }
+    }
+
+    /// The expression for a parameter's value inside of the function that has it.
+    pub fn value(&self, parameter: &str, id: TypeId, direction: Direction) -> Expr {
+        let name = name(parameter);
+        let by_pointer = match (direction, self.kind(id)) {
+            (_, Type::Array(..)) => false,
+            (Direction::In, Type::Struct(..) | Type::Union { .. } | Type::Sequence(..)) => true,
+            (direction, _) => direction != Direction::In,
+        };
+        if by_pointer { name.deref() } else { name }
+    }
+
+    /// A constant's value, if C has one.
+    fn constant(&self, value: &Value) -> Option<String> {
+        Some(match value {
+            Value::Int(v) => tree::integer(*v),
+            Value::Float(v) if v.is_finite() => format!("{v:e}"),
+            Value::Bool(v) => v.to_string(),
+            Value::Char(c) | Value::WideChar(c) => format!("{c}"),
+            Value::Str(text) | Value::WideStr(text) => {
+                let text: Option<String> = text.iter().map(|&c| char::from_u32(c)).collect();
+                quoted(&text?)
+            }
+            Value::Enum(of, v) => {
+                let Type::Enum(_, members) = self.model.ty(*of) else { return None };
+                members.iter().position(|m| m.1 == *v)?.to_string()
+            }
+            _ => return None,
+        })
+    }
+
+    fn constants(&self) -> Vec<Item> {
+        let mut items = Vec::new();
+        for constant in &self.model.consts {
+            if let Some(value) = self.constant(&constant.value) {
+                let name = unique(&mut self.taken.borrow_mut(), &constant.name);
+                items.push(Item::Define(name, value));
+            }
+        }
+        items
+    }
+}
+
+/// A name that nothing else has.
+fn unique(taken: &mut HashSet<String>, path: &str) -> String {
+    let mut wanted = word(&path.replace("::", "_"));
+    while !taken.insert(wanted.clone()) {
+        wanted.push('_');
+    }
+    wanted
+}
+
+/// A string of C. Digits may follow an octal escape of three digits without becoming a part of it.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b'?' => out.push_str("\\?"),
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    out + "\""
+}

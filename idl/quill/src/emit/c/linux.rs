@@ -1,0 +1,372 @@
+//! C over `linux`: the same messages as Rust's.
+
+use super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::{Emitter, Part, word};
+use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place, RESULT};
+use crate::model::{Direction, Operation, Type, TypeId};
+
+mod values;
+
+/// C over Unix-domain sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct Linux;
+
+impl Part for Linux {
+    fn runtime(&self) -> &'static str {
+        include_str!("linux_runtime.h")
+    }
+
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
+    }
+
+    fn values(&self, emitter: &Emitter) -> Vec<Item> {
+        values::functions(emitter)
+    }
+
+    fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
+        let interface = &emitter.model.interfaces[layout.interface.0 as usize].name;
+        let c = Interface { emitter, interface };
+        let methods = c.emitter.function(interface, "server");
+        let mut items = vec![Item::Comment(format!("The interface {interface}."))];
+        for operation in operations.iter().filter(|o| !o.raises.is_empty()) {
+            items.extend(c.raised(operation));
+        }
+        for (operation, method) in operations.iter().zip(&layout.methods) {
+            items.push(c.client(operation, method));
+        }
+        let signatures = operations.iter().map(|o| (status(), word(&o.name), c.server_parameters(o)));
+        items.push(Item::Announce("struct", methods.clone()));
+        items.push(Item::Methods(methods.clone(), signatures.collect()));
+        for (operation, method) in operations.iter().zip(&layout.methods) {
+            items.push(c.answer(operation, method, &methods));
+        }
+        items.push(c.dispatch(operations, &layout.methods));
+        items
+    }
+}
+
+/// How a call ended.
+fn status() -> Ty {
+    Ty::named("quill_status")
+}
+
+/// The interface that is being translated.
+struct Interface<'a> {
+    emitter: &'a Emitter<'a>,
+    interface: &'a str,
+}
+
+/// A value of a message: its name in the interface, its type, and the expression for it.
+type Spot<'a> = (&'a str, TypeId, Expr);
+
+impl Interface<'_> {
+    fn function(&self, function: &str) -> String {
+        self.emitter.function(self.interface, function)
+    }
+
+    /// The exceptions of an operation: a union of them.
+    fn raised(&self, operation: &Operation) -> Vec<Item> {
+        let union = self.function(&format!("{}_raised", operation.name));
+        let fields = self
+            .variants(operation)
+            .into_iter()
+            .zip(&operation.raises)
+            .map(|(variant, &id)| (Ty::named(self.emitter.exception(id)), variant));
+        vec![Item::Announce("union", union.clone()), Item::Record("union", union, fields.collect())]
+    }
+
+    /// Names of the exceptions of an operation, made distinct.
+    fn variants(&self, operation: &Operation) -> Vec<String> {
+        let mut variants: Vec<String> = Vec::new();
+        for id in &operation.raises {
+            let path = &self.emitter.model.exceptions[id.0 as usize].name;
+            let mut variant = word(path.rsplit("::").next().unwrap_or(path));
+            while variants.contains(&variant) {
+                variant.push('_');
+            }
+            variants.push(variant);
+        }
+        variants
+    }
+
+    /// Parameters behind the first, of client and server alike.
+    fn parameters(&self, operation: &Operation) -> Vec<(Ty, String)> {
+        let mut parameters = self.emitter.parameters(operation);
+        if !operation.raises.is_empty() {
+            let union = self.function(&format!("{}_raised", operation.name));
+            parameters.push((Ty::named(union).to(), "_raised".into()));
+        }
+        parameters
+    }
+
+    fn server_parameters(&self, operation: &Operation) -> Vec<(Ty, String)> {
+        let mut parameters =
+            vec![(Ty::named("void *"), "_self".into()), (Ty::named("quill_memory").to(), "_memory".into())];
+        parameters.extend(self.parameters(operation));
+        parameters
+    }
+
+    /// What goes to the server, as expressions in a function that has the parameters.
+    fn inputs<'o>(&self, operation: &'o Operation) -> Vec<Spot<'o>> {
+        let ins = operation.params.iter().filter(|p| p.direction != Direction::Out);
+        ins.map(|p| (p.name.as_str(), p.ty, self.emitter.value(&word(&p.name), p.ty, p.direction))).collect()
+    }
+
+    /// What comes back.
+    fn outputs<'o>(&self, operation: &'o Operation) -> Vec<Spot<'o>> {
+        let outs = operation.params.iter().filter(|p| p.direction != Direction::In);
+        let mut outputs: Vec<Spot> = outs
+            .map(|p| (p.name.as_str(), p.ty, self.emitter.value(&word(&p.name), p.ty, p.direction)))
+            .collect();
+        if !self.emitter.is_void(operation.result) {
+            let value = self.emitter.value(RESULT, operation.result, Direction::Out);
+            outputs.push((RESULT, operation.result, value));
+        }
+        outputs
+    }
+
+    /// The expression for the value at a path.
+    fn at(places: &[Spot], path: &[String]) -> Expr {
+        let (first, fields) = path.split_first().map_or(("", &[][..]), |(f, rest)| (f.as_str(), rest));
+        let base =
+            places.iter().find(|(n, ..)| *n == first).map_or_else(|| name(word(first)), |p| p.2.clone());
+        fields.iter().fold(base, |value, field| value.field(word(field)))
+    }
+
+    /// Statements that write a message.
+    fn write(&self, message: &Message, places: &[Spot]) -> Vec<Stmt> {
+        let out = || name("_out");
+        let mut body = Vec::new();
+        for slot in &message.slots {
+            let Place::Memory(at) = slot.place else { continue };
+            let value = Self::at(places, &slot.path);
+            body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(at.into())])));
+            match slot.leaf {
+                Leaf::Value(ty) => body.extend(values::put(self.emitter, ty, value, 0)),
+                Leaf::Count(ty) => {
+                    let count = values::count(self.emitter, ty, value.clone());
+                    body.extend(values::check(self.emitter, ty, value));
+                    body.push(Stmt::Do(call("quill_put_u32", [out(), count])));
+                }
+                Leaf::Elements(..) => {}
+            }
+        }
+        body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(message.memory_bytes.into())])));
+        for chunk in &message.chunks {
+            let value = Self::at(places, &chunk.path);
+            body.push(Stmt::Do(call("quill_put_align", [out(), Expr::Int(8)])));
+            match (self.emitter.kind(chunk.ty), chunk.element) {
+                (Type::Str { .. }, _) => body.push(Stmt::Do(call("quill_put_text", [out(), value]))),
+                (Type::Sequence(..), Some(_)) => {
+                    let function = format!("quill_put_elements_{}", self.emitter.mangled(chunk.ty));
+                    body.push(Stmt::Do(call(function, [out(), value.address()])));
+                }
+                _ => body.extend(values::put(self.emitter, chunk.ty, value, 0)),
+            }
+        }
+        body
+    }
+
+    /// Statements that read a message to its end.
+    fn read(&self, message: &Message, places: &[Spot]) -> Vec<Stmt> {
+        let from = || name("_in");
+        let mut body = Vec::new();
+        let mut counts: Vec<(&[String], String)> = Vec::new();
+        for (i, slot) in message.slots.iter().enumerate() {
+            let Place::Memory(at) = slot.place else { continue };
+            body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(at.into())])));
+            match slot.leaf {
+                Leaf::Value(ty) => {
+                    body.extend(values::get(self.emitter, ty, Self::at(places, &slot.path), 0));
+                }
+                Leaf::Count(_) => {
+                    let count = format!("_count_{i}");
+                    let value = call("quill_get_u32", [from()]);
+                    body.push(Stmt::Let(Ty::named("uint32_t"), count.clone(), Some(value)));
+                    counts.push((&slot.path, count));
+                }
+                Leaf::Elements(..) => {}
+            }
+        }
+        body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(message.memory_bytes.into())])));
+        for chunk in &message.chunks {
+            let value = Self::at(places, &chunk.path);
+            body.push(Stmt::Do(call("quill_get_align", [from(), Expr::Int(8)])));
+            let count = counts.iter().find(|(path, _)| *path == chunk.path).map(|(_, count)| name(count));
+            match (self.emitter.kind(chunk.ty), chunk.element, count) {
+                (Type::Str { bound, .. }, _, Some(count)) => {
+                    let bound = values::bound(*bound);
+                    body.push(Stmt::Set(value, call("quill_get_text", [from(), count, bound])));
+                }
+                (Type::Sequence(..), Some(_), Some(count)) => {
+                    let function = format!("quill_get_elements_{}", self.emitter.mangled(chunk.ty));
+                    body.push(Stmt::Do(call(function, [from(), value.address(), count])));
+                }
+                _ => body.extend(values::get(self.emitter, chunk.ty, value, 0)),
+            }
+        }
+        body.push(Stmt::Do(call("quill_get_end", [from()])));
+        body
+    }
+
+    /// Places for the fields of an exception.
+    fn exception_places(
+        &self,
+        operation: &Operation,
+        number: usize,
+        whole: &Expr,
+    ) -> Vec<(String, TypeId, Expr)> {
+        let id = operation.raises[number];
+        let fields = &self.emitter.model.exceptions[id.0 as usize].fields;
+        fields.iter().map(|f| (f.name.clone(), f.ty, whole.clone().field(word(&f.name)))).collect()
+    }
+
+    /// A client's function.
+    fn client(&self, operation: &Operation, method: &Method) -> Item {
+        let mut parameters = vec![(Ty::named("quill_client").to(), "_server".into())];
+        parameters.extend(self.parameters(operation));
+        let label = Expr::Int(method.request.label.into());
+        let socket = name("_server").deref().field("socket");
+        let mut body = vec![
+            Stmt::Let(Ty::named("quill_out"), "_message".into(), None),
+            Stmt::Let(Ty::named("quill_out").to(), "_out".into(), Some(name("_message").address())),
+        ];
+        body.extend(self.write(&method.request, &self.inputs(operation)));
+        if operation.oneway {
+            body.push(Stmt::Return(Some(call("quill_send", [socket, label, name("_out")]))));
+            return Item::Function(status(), self.function(&operation.name), parameters, body);
+        }
+        let reply = name("_reply");
+        body.extend([
+            Stmt::Let(Ty::named("quill_in"), "_reply".into(), None),
+            Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(reply.address())),
+            Stmt::Let(Ty::named("uint32_t"), "_label".into(), None),
+            Stmt::Let(
+                status(),
+                "_status".into(),
+                Some(call(
+                    "quill_call",
+                    [name("_server"), label, name("_out"), name("_label").address(), name("_in")],
+                )),
+            ),
+            Stmt::If(name("_status").with("!=", name("QUILL_OK")), vec![Stmt::Return(Some(name("_status")))]),
+        ]);
+        let mut cases = vec![(vec![0], self.read(&method.reply, &self.outputs(operation)))];
+        let variants = self.variants(operation);
+        for (number, (_, message)) in method.exceptions.iter().enumerate() {
+            let whole = name("_raised").deref().field(&variants[number]);
+            let places = self.exception_places(operation, number, &whole);
+            let places: Vec<Spot> = places.iter().map(|(n, ty, e)| (n.as_str(), *ty, e.clone())).collect();
+            cases.push((vec![message.label.into()], self.read(message, &places)));
+        }
+        body.push(Stmt::Switch(name("_label"), cases, vec![Stmt::Return(Some(name("_label")))]));
+        body.push(Stmt::If(
+            name("_in").deref().field("failed"),
+            vec![Stmt::Return(Some(name("QUILL_MALFORMED")))],
+        ));
+        body.push(Stmt::Return(Some(name("_label"))));
+        Item::Function(status(), self.function(&operation.name), parameters, body)
+    }
+
+    /// The function that answers a request for a method.
+    fn answer(&self, operation: &Operation, method: &Method, methods: &str) -> Item {
+        let parameters = vec![
+            (Ty::named(methods).to().constant(), "_methods".into()),
+            (Ty::named("void *"), "_self".into()),
+            (Ty::named("quill_in").to(), "_in".into()),
+            (Ty::named("quill_out").to(), "_out".into()),
+        ];
+        let e = self.emitter;
+        let mut body = Vec::new();
+        // Here all values are variables, and the method is given what its parameters want of them.
+        let variable = |n: &str| name(word(n));
+        for param in &operation.params {
+            body.push(Stmt::Let(e.ty(param.ty), word(&param.name), None));
+        }
+        if !e.is_void(operation.result) {
+            body.push(Stmt::Let(e.ty(operation.result), RESULT.into(), None));
+        }
+        if !operation.raises.is_empty() {
+            let union = self.function(&format!("{}_raised", operation.name));
+            body.push(Stmt::Let(Ty::named(union), "_raised".into(), None));
+        }
+        let local = |places: Vec<Spot<'_>>| -> Vec<(String, TypeId, Expr)> {
+            let of = |n: &str| if n == RESULT { name(RESULT) } else { variable(n) };
+            places.into_iter().map(|(n, ty, _)| (n.to_owned(), ty, of(n))).collect()
+        };
+        let inputs = local(self.inputs(operation));
+        let outputs = local(self.outputs(operation));
+        body.extend(self.read(&method.request, &borrowed(&inputs)));
+        let malformed = || vec![Stmt::Return(Some(name("QUILL_MALFORMED")))];
+        body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
+        let mut arguments = vec![name("_self"), name("_in").deref().field("memory")];
+        for (ty, parameter) in self.parameters(operation) {
+            let value = name(parameter);
+            arguments.push(if ty.pointer && ty.dims.is_empty() { value.address() } else { value });
+        }
+        let method_pointer = name("_methods").deref().field(word(&operation.name));
+        let called = Expr::Call(Box::new(method_pointer), arguments);
+        body.push(Stmt::Let(status(), "_status".into(), Some(called)));
+        if operation.oneway {
+            body.push(Stmt::Do(name("_out").cast(Ty::named("void"))));
+            body.push(Stmt::Return(Some(name("_status"))));
+            return Item::Function(
+                status(),
+                self.function(&format!("{}_answer", operation.name)),
+                parameters,
+                body,
+            );
+        }
+        let mut cases = vec![(vec![0], self.write(&method.reply, &borrowed(&outputs)))];
+        let variants = self.variants(operation);
+        for (number, (_, message)) in method.exceptions.iter().enumerate() {
+            let places = self.exception_places(operation, number, &name("_raised").field(&variants[number]));
+            cases.push((vec![message.label.into()], self.write(message, &borrowed(&places))));
+        }
+        body.push(Stmt::Switch(name("_status"), cases, vec![Stmt::Return(Some(name("_status")))]));
+        body.push(Stmt::Return(Some(name("_status"))));
+        Item::Function(status(), self.function(&format!("{}_answer", operation.name)), parameters, body)
+    }
+
+    /// The function that finds the method for a request.
+    fn dispatch(&self, operations: &[&Operation], methods: &[Method]) -> Item {
+        let parameters = vec![
+            (Ty::named("const void *"), "_methods".into()),
+            (Ty::named("void *"), "_self".into()),
+            (Ty::named("uint32_t"), "_label".into()),
+            (Ty::named("quill_in").to(), "_in".into()),
+            (Ty::named("quill_out").to(), "_out".into()),
+            (Ty::named("bool").to(), "_silent".into()),
+        ];
+        let cases = operations.iter().zip(methods).map(|(operation, method)| {
+            let function = self.function(&format!("{}_answer", operation.name));
+            let arguments = ["_methods", "_self", "_in", "_out"].map(name);
+            let mut body = Vec::new();
+            if operation.oneway {
+                body.push(Stmt::Set(name("_silent").deref(), name("true")));
+            }
+            body.push(Stmt::Set(name("_label"), call(function, arguments)));
+            (vec![i128::from(method.request.label)], body)
+        });
+        let body = vec![
+            Stmt::Do(name("_silent").cast(Ty::named("void"))),
+            Stmt::Switch(name("_label"), cases.collect(), vec![Stmt::Return(Some(name("QUILL_NO_METHOD")))]),
+            // What a method returns is checked like what it is given; half a reply is none.
+            Stmt::If(
+                name("_out").deref().field("status").with("!=", name("QUILL_OK")),
+                vec![
+                    Stmt::Set(name("_out").deref().field("status"), name("QUILL_OK")),
+                    Stmt::Set(name("_out").deref().field("length"), Expr::Int(0)),
+                    Stmt::Return(Some(name("QUILL_MALFORMED"))),
+                ],
+            ),
+            Stmt::Return(Some(name("_label"))),
+        ];
+        Item::Function(Ty::named("uint32_t"), self.function("dispatch"), parameters, body)
+    }
+}
+
+fn borrowed(places: &[(String, TypeId, Expr)]) -> Vec<Spot<'_>> {
+    places.iter().map(|(n, ty, e)| (n.as_str(), *ty, e.clone())).collect()
+}

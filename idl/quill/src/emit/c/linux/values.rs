@@ -1,0 +1,289 @@
+//! How values are written and read: statements for a value, functions for each declared type that needs one.
+
+use std::collections::HashSet;
+
+use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::super::{Emitter, word};
+use crate::model::{Type, TypeId};
+
+/// A bound as an argument.
+pub fn bound(bound: Option<u64>) -> Expr {
+    bound.map_or_else(|| name("UINT64_MAX"), |b| Expr::Int(b.into()))
+}
+
+/// The number of elements or bytes of a string or sequence.
+pub fn count(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
+    match e.kind(ty) {
+        Type::Str { .. } => call("quill_text_bytes", [value]).cast(Ty::named("uint32_t")),
+        _ => value.field("_length"),
+    }
+}
+
+/// Statements that refuse a string or sequence that is too long.
+pub fn check(e: &Emitter, ty: TypeId, value: Expr) -> Vec<Stmt> {
+    match e.kind(ty) {
+        Type::Str { bound: b, .. } => {
+            vec![Stmt::Do(call("quill_check_text", [name("_out"), value, bound(*b)]))]
+        }
+        Type::Sequence(_, Some(b)) => {
+            let fail = Stmt::Do(call("quill_fail", [name("_out"), name("QUILL_TOO_LONG")]));
+            vec![Stmt::If(value.field("_length").with(">", Expr::Int((*b).into())), vec![fail])]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The functions for numbers of a type, by the end of their names, and the type they have.
+fn number(e: &Emitter, ty: TypeId) -> Option<String> {
+    Some(match e.kind(ty) {
+        Type::Bool => "bool".into(),
+        Type::Octet | Type::Char => "u8".into(),
+        Type::WideChar => "wchar".into(),
+        Type::Int { bits, signed } => format!("{}{bits}", if *signed { "i" } else { "u" }),
+        Type::Float(bits) => format!("f{bits}"),
+        Type::Enum(..) => "u32".into(),
+        Type::Bitmask(_, bits, _) => format!("u{bits}"),
+        _ => return None,
+    })
+}
+
+/// The condition under which a number is no value of its type.
+fn wrong(e: &Emitter, ty: TypeId, value: Expr) -> Option<Expr> {
+    match e.kind(ty) {
+        Type::Enum(_, members) => Some(value.with(">=", Expr::Int(members.len() as i128))),
+        Type::Bitmask(_, bits, members) => {
+            let all = members.iter().fold(0u128, |all, m| all | 1 << m.1.clamp(0, 63));
+            let none = !all & ((1u128 << bits) - 1);
+            (none != 0).then(|| value.with("&", Expr::Int(none as i128)).with("!=", Expr::Int(0)))
+        }
+        _ => None,
+    }
+}
+
+/// Statements that write a value to `_out`.
+pub fn put(e: &Emitter, ty: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
+    let out = || name("_out");
+    if let Some(number) = number(e, ty) {
+        let mut body = Vec::new();
+        if let Some(wrong) = wrong(e, ty, value.clone()) {
+            let fail = Stmt::Do(call("quill_fail", [out(), name("QUILL_MALFORMED")]));
+            body.push(Stmt::If(wrong, vec![fail]));
+        }
+        let value = if matches!(e.kind(ty), Type::Char) { value.cast(Ty::named("uint8_t")) } else { value };
+        body.push(Stmt::Do(call(format!("quill_put_{number}"), [out(), value])));
+        return body;
+    }
+    match e.kind(ty) {
+        Type::Str { .. } => {
+            let mut body = check(e, ty, value.clone());
+            body.push(Stmt::Do(call("quill_put_string", [out(), value])));
+            body
+        }
+        Type::Array(of, dims) => each(dims, value, depth, &|element, depth| put(e, *of, element, depth)),
+        _ => vec![Stmt::Do(call(format!("quill_put_{}", e.mangled(ty)), [out(), value.address()]))],
+    }
+}
+
+/// Statements that read a value from `_in`.
+pub fn get(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
+    let from = || name("_in");
+    if let Some(number) = number(e, ty) {
+        let value = call(format!("quill_get_{number}"), [from()]);
+        let value = if matches!(e.kind(ty), Type::Char) { value.cast(Ty::named("char")) } else { value };
+        let mut body = vec![Stmt::Set(place.clone(), value)];
+        if let Some(wrong) = wrong(e, ty, place) {
+            body.push(Stmt::If(wrong, vec![Stmt::Set(from().deref().field("failed"), name("true"))]));
+        }
+        return body;
+    }
+    match e.kind(ty) {
+        Type::Str { bound: b, .. } => {
+            vec![Stmt::Set(place, call("quill_get_string", [from(), bound(*b)]))]
+        }
+        Type::Array(of, dims) => each(dims, place, depth, &|element, depth| get(e, *of, element, depth)),
+        _ => vec![Stmt::Do(call(format!("quill_get_{}", e.mangled(ty)), [from(), place.address()]))],
+    }
+}
+
+/// Loops over all elements of an array.
+fn each(dims: &[u64], value: Expr, depth: usize, body: &dyn Fn(Expr, usize) -> Vec<Stmt>) -> Vec<Stmt> {
+    let Some((&first, rest)) = dims.split_first() else { return body(value, depth) };
+    let index = format!("_i{depth}");
+    let element = value.index(name(&index));
+    vec![Stmt::For(index, Expr::Int(first.into()), each(rest, element, depth + 1, body))]
+}
+
+/// The fewest bytes of a value in a message: how many of them a message can hold at most.
+fn least(e: &Emitter, ty: TypeId, depth: usize) -> u64 {
+    if let Some(fixed) = e.sizes.fixed(ty) {
+        return fixed.size;
+    }
+    if depth > 8 {
+        return 1;
+    }
+    match e.kind(ty) {
+        Type::Str { .. } | Type::Sequence(..) => 4,
+        Type::Struct(_, fields) => fields.iter().map(|f| least(e, f.ty, depth + 1)).sum::<u64>().max(1),
+        Type::Union { switch, .. } => least(e, *switch, depth + 1),
+        Type::Array(of, dims) => dims.iter().product::<u64>().saturating_mul(least(e, *of, depth + 1)).max(1),
+        _ => 1,
+    }
+}
+
+/// Functions for all structs, unions and sequences that can travel.
+pub fn functions(e: &Emitter) -> Vec<Item> {
+    let (mut prototypes, mut functions) = (Vec::new(), Vec::new());
+    let mut done = HashSet::new();
+    for index in 0..e.model.types_len() {
+        let id = TypeId(index as u32);
+        if !e.travels[index] || e.model.resolved(id) != id {
+            continue;
+        }
+        let made = match e.model.ty(id) {
+            Type::Struct(..) => structure(e, id),
+            Type::Union { .. } => union(e, id),
+            Type::Sequence(..) => sequence(e, id),
+            _ => continue,
+        };
+        if !done.insert(e.mangled(id)) {
+            continue;
+        }
+        for (function, parameters, body) in made {
+            let void = || Ty::named("void");
+            prototypes.push(Item::Prototype(void(), function.clone(), parameters.clone()));
+            functions.push(Item::Function(void(), function, parameters, body));
+        }
+    }
+    prototypes.into_iter().chain(functions).collect()
+}
+
+type Function = (String, Vec<(Ty, String)>, Vec<Stmt>);
+
+/// A function that writes and one that reads.
+fn pair(e: &Emitter, id: TypeId, put: Vec<Stmt>, get: Vec<Stmt>) -> [Function; 2] {
+    let mangled = e.mangled(id);
+    let out = (Ty::named("quill_out").to(), "_out".to_owned());
+    let from = (Ty::named("quill_in").to(), "_in".to_owned());
+    let value = (e.ty(id).to().constant(), "_value".to_owned());
+    let place = (e.ty(id).to(), "_value".to_owned());
+    [
+        (format!("quill_put_{mangled}"), vec![out, value], put),
+        (format!("quill_get_{mangled}"), vec![from, place], get),
+    ]
+}
+
+fn structure(e: &Emitter, id: TypeId) -> Vec<Function> {
+    let Type::Struct(_, fields) = e.model.ty(id) else { return Vec::new() };
+    let value = || name("_value").deref();
+    let (mut puts, mut gets) = (Vec::new(), Vec::new());
+    // Fixed-size structs begin and end aligned, so that an array of them has the same distance between all.
+    let align = e.sizes.fixed(id).map(|f| Expr::Int(f.align.into()));
+    let ends = |function: &str, message: &str| {
+        align.clone().map(|align| Stmt::Do(call(function, [name(message), align])))
+    };
+    puts.extend(ends("quill_put_align", "_out"));
+    gets.extend(ends("quill_get_align", "_in"));
+    for field in fields {
+        let place = value().field(word(&field.name));
+        puts.extend(put(e, field.ty, place.clone(), 0));
+        gets.extend(get(e, field.ty, place, 0));
+    }
+    if fields.is_empty() {
+        puts.extend([
+            Stmt::Do(name("_value").cast(Ty::named("void"))),
+            Stmt::Do(call("quill_put_u8", [name("_out"), Expr::Int(0)])),
+        ]);
+        gets.push(Stmt::Set(
+            value().field("_nothing"),
+            call("quill_get_u8", [name("_in")]).cast(Ty::named("char")),
+        ));
+    }
+    puts.extend(ends("quill_put_align", "_out"));
+    gets.extend(ends("quill_get_align", "_in"));
+    pair(e, id, puts, gets).into()
+}
+
+fn union(e: &Emitter, id: TypeId) -> Vec<Function> {
+    let Type::Union { switch, branches, .. } = e.model.ty(id) else { return Vec::new() };
+    let value = || name("_value").deref();
+    let mut puts = put(e, *switch, value().field("_d"), 0);
+    let mut gets = get(e, *switch, value().field("_d"), 0);
+    let (mut put_cases, mut get_cases) = (Vec::new(), Vec::new());
+    let (mut put_rest, mut get_rest) = (Vec::new(), Vec::new());
+    // C knows an enum by position.
+    let label = |label: i128| match e.kind(*switch) {
+        Type::Enum(_, members) => members.iter().position(|m| m.1 == label).map_or(label, |p| p as i128),
+        _ => label,
+    };
+    for branch in branches {
+        let place = value().field("_u").field(word(&branch.field.name));
+        let (put, get) = (put(e, branch.field.ty, place.clone(), 0), get(e, branch.field.ty, place, 0));
+        let labels: Vec<i128> = branch.labels.iter().map(|&l| label(l)).collect();
+        if branch.is_default {
+            (put_rest, get_rest) = (put.clone(), get.clone());
+        }
+        if !labels.is_empty() {
+            put_cases.push((labels.clone(), put));
+            get_cases.push((labels, get));
+        }
+    }
+    // A message that is wrong already has no discriminator to go by.
+    gets.push(Stmt::If(name("_in").deref().field("failed"), vec![Stmt::Return(None)]));
+    puts.push(Stmt::Switch(value().field("_d"), put_cases, put_rest));
+    gets.push(Stmt::Switch(value().field("_d"), get_cases, get_rest));
+    pair(e, id, puts, gets).into()
+}
+
+fn sequence(e: &Emitter, id: TypeId) -> Vec<Function> {
+    let Type::Sequence(of, b) = e.model.ty(id) else { return Vec::new() };
+    let mangled = e.mangled(id);
+    let value = || name("_value").deref();
+    let from = || name("_in");
+    let element = || value().field("_buffer").index(name("_e"));
+    let put_elements = vec![Stmt::For("_e".into(), value().field("_length"), put(e, *of, element(), 0))];
+    let mut get_elements = Vec::new();
+    let failed = || from().deref().field("failed");
+    if let Some(b) = b {
+        let too_many = name("_count").with(">", Expr::Int((*b).into()));
+        get_elements.push(Stmt::If(too_many, vec![Stmt::Set(failed(), name("true"))]));
+    }
+    let wire = Expr::Int(least(e, *of, 0).into());
+    let size = call("sizeof", [element_of(&value())]);
+    get_elements.extend([
+        Stmt::Set(value().field("_length"), Expr::Int(0)),
+        Stmt::Set(value().field("_buffer"), call("quill_get_room", [from(), name("_count"), wire, size])),
+        Stmt::If(failed(), vec![Stmt::Return(None)]),
+        Stmt::Set(value().field("_length"), name("_count")),
+        Stmt::For("_e".into(), name("_count"), {
+            let mut body = get(e, *of, element(), 0);
+            body.push(Stmt::If(failed(), vec![Stmt::Return(None)]));
+            body
+        }),
+    ]);
+    let mut puts = check(e, id, value());
+    puts.push(Stmt::Do(call("quill_put_u32", [name("_out"), value().field("_length")])));
+    puts.push(Stmt::Do(call(format!("quill_put_elements_{mangled}"), [name("_out"), name("_value")])));
+    let gets = vec![
+        Stmt::Let(Ty::named("uint32_t"), "_count".into(), Some(call("quill_get_u32", [from()]))),
+        Stmt::If(
+            call("quill_enter", [from()]),
+            vec![
+                Stmt::Do(call(
+                    format!("quill_get_elements_{mangled}"),
+                    [from(), name("_value"), name("_count")],
+                )),
+                Stmt::Do(call("quill_leave", [from()])),
+            ],
+        ),
+    ];
+    let mut functions = pair(e, id, put_elements, get_elements);
+    functions[0].0 = format!("quill_put_elements_{mangled}");
+    functions[1].0 = format!("quill_get_elements_{mangled}");
+    functions[1].1.push((Ty::named("uint32_t"), "_count".into()));
+    functions.into_iter().chain(pair(e, id, puts, gets)).collect()
+}
+
+/// An element, as far as its size goes.
+fn element_of(sequence: &Expr) -> Expr {
+    sequence.clone().field("_buffer").deref()
+}

@@ -1,0 +1,56 @@
+//! Which types values can travel of at all, in whatever language.
+
+use crate::limits;
+use crate::model::{Model, Type, TypeId};
+
+/// Which types contain nothing that cannot travel: found by taking away until nothing changes.
+pub fn travelling(model: &Model, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
+    let count = model.types_len();
+    let inner = |id: TypeId| -> Vec<TypeId> {
+        match model.ty(id) {
+            Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
+            Type::Struct(_, fields) => fields.iter().map(|f| f.ty).collect(),
+            Type::Union { switch, branches, .. } => {
+                branches.iter().map(|b| b.field.ty).chain([*switch]).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
+    let mut travels = vec![true; count];
+    let mut lost = Vec::new();
+    let mut depths = vec![0usize; count];
+    for index in 0..count {
+        let id = TypeId(index as u32);
+        // Types without a name of their own are written out within one another: that must end somewhere.
+        if let Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) = model.ty(id) {
+            depths[index] = depths[to.0 as usize] + 1;
+        }
+        if depths[index] > limits::NESTING_MAX {
+            lost.push(index);
+        }
+        for ty in inner(id) {
+            users[ty.0 as usize].push(index);
+        }
+        let bad = match model.ty(id) {
+            Type::Error
+            | Type::Void
+            | Type::Fixed(..)
+            | Type::Object(_)
+            | Type::Forward(_)
+            | Type::Foreign(..) => true,
+            Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
+            Type::Enum(_, members) => members.is_empty(),
+            _ => !carries(id),
+        };
+        if bad {
+            lost.push(index);
+        }
+    }
+    while let Some(index) = lost.pop() {
+        if std::mem::replace(&mut travels[index], false) {
+            lost.extend(&users[index]);
+        }
+    }
+    travels
+}

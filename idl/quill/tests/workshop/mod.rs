@@ -1,0 +1,126 @@
+//! A directory in which a test makes programs of generated code, and runs them.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use quill::driver::{self, Compiled};
+use quill::kernel::KernelPart;
+use quill::layout::InterfaceLayout;
+use quill::session::Options;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file of `idl/golden/accepted`.
+pub fn accepted(file: &str) -> PathBuf {
+    root().join("../golden/accepted").join(file)
+}
+
+/// The C compilers of this host.
+pub fn compilers() -> Vec<String> {
+    let known = ["gcc", "clang", "clang-14"];
+    let has = |compiler: &&&str| Command::new(compiler).arg("--version").output().is_ok();
+    let found: Vec<String> = known.iter().filter(has).map(|c| (*c).to_owned()).collect();
+    println!("C compilers here: {}", found.join(", "));
+    found
+}
+
+/// The directory goes away with it.
+pub struct Workshop(PathBuf);
+
+impl Workshop {
+    pub fn new(name: &str) -> Workshop {
+        let dir = std::env::temp_dir().join(format!("quill-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Workshop(dir)
+    }
+
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.0.join(file)
+    }
+
+    /// Puts a program of `programs/` there, or a file from elsewhere.
+    pub fn bring(&self, from: &str, to: &str) {
+        std::fs::copy(root().join("tests/programs").join(from), self.path(to)).unwrap();
+    }
+
+    /// Writes the Rust for an interface.
+    pub fn emit(&self, file: &str, kernel: &dyn KernelPart) {
+        self.write(file, "rs", kernel, |out, layouts| out.rust(layouts, kernel));
+    }
+
+    /// Writes the C for an interface.
+    pub fn emit_c(&self, file: &str, kernel: &dyn KernelPart) {
+        self.write(file, "h", kernel, |out, layouts| out.c(layouts, kernel));
+    }
+
+    fn write(
+        &self,
+        file: &str,
+        extension: &str,
+        kernel: &dyn KernelPart,
+        emit: impl Fn(&mut Compiled, &[InterfaceLayout]) -> String,
+    ) {
+        let emit = || {
+            let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
+            let layouts = out.layout(kernel);
+            let text = emit(&mut out, &layouts);
+            assert!(out.accepted(), "{}", out.messages());
+            text
+        };
+        let text = emit();
+        assert_eq!(text, emit(), "the output depends on something besides its input");
+        std::fs::write(self.path(file).with_extension(extension), text).unwrap();
+    }
+
+    pub fn rustc(&self, arguments: &[&str]) {
+        let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+        let strict =
+            ["--edition", "2024", "-D", "warnings", "-C", "debug-assertions=on", "-C", "opt-level=1"];
+        self.tool(&rustc, &[&strict[..], arguments].concat());
+    }
+
+    pub fn tool(&self, tool: &str, arguments: &[&str]) {
+        self.try_tool(tool, arguments).unwrap_or_else(|why| panic!("{tool} {}: {why}", arguments.join(" ")));
+    }
+
+    pub fn try_tool(&self, tool: &str, arguments: &[&str]) -> Result<(), String> {
+        let out = Command::new(tool).args(arguments).current_dir(&self.0).output().unwrap();
+        if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
+    }
+
+    pub fn run(&self, program: &str) {
+        let out = Command::new(self.path(program)).current_dir(&self.0).output().unwrap();
+        println!("{}", told(&out));
+        assert!(out.status.success(), "{}", told(&out));
+    }
+
+    /// Runs two programs that meet at a socket; both must end well.
+    pub fn together<const N: usize, const M: usize>(&self, one: [&str; N], other: [&str; M]) {
+        let _ = std::fs::remove_file(self.path("socket"));
+        let start = |words: &[&str]| {
+            let mut command = Command::new(self.path(words[0]));
+            command.args(&words[1..]).current_dir(&self.0);
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let (first, second) = (start(&one), start(&other));
+        let second = second.wait_with_output().unwrap();
+        assert!(second.status.success(), "{other:?}: {}", told(&second));
+        let first = first.wait_with_output().unwrap();
+        assert!(first.status.success(), "{one:?}: {}", told(&first));
+    }
+}
+
+fn told(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
