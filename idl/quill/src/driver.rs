@@ -50,7 +50,21 @@ impl Compiled {
 
     /// The Rust text for a layout; what Rust cannot hold becomes an error.
     pub fn rust(&mut self, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
-        emit::rust::emit(&self.model, layouts, kernel).unwrap_or_else(|refused| {
+        self.rust_for(layouts, kernel, emit::rust::Purpose::Stubs)
+    }
+
+    /// The same with a self-test of all interfaces.
+    pub fn rust_selftest(&mut self, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
+        self.rust_for(layouts, kernel, emit::rust::Purpose::SelfTest)
+    }
+
+    fn rust_for(
+        &mut self,
+        layouts: &[InterfaceLayout],
+        kernel: &dyn KernelPart,
+        purpose: emit::rust::Purpose,
+    ) -> String {
+        emit::rust::emit(&self.model, layouts, kernel, purpose).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
             String::new()
         })

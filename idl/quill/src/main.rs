@@ -11,13 +11,15 @@ use clap::Parser;
 use quill::driver::{self, Compiled};
 use quill::session::{Dialect, Options};
 
+mod selftest;
+
 /// Compiles interface files: CORBA IDL, DCE IDL, MS IDL.
 #[derive(Parser, Debug)]
 #[command(
     name = "quill",
     version,
     about,
-    after_help = "`quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for --emit."
+    after_help = "`quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for --emit; `quill test FILE` tests the stubs."
 )]
 struct Arguments {
     /// Adds a directory to search for included and imported files
@@ -77,6 +79,7 @@ const USAGE: u8 = 2;
 fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     match words.get(1).and_then(|w| w.to_str()) {
+        Some("test") => return selftest::run(words),
         Some("explain") => return explain(words.get(2).map(|w| w.to_string_lossy().into_owned())),
         Some(what @ ("layout" | "cost")) => words[1] = format!("--emit={what}").into(),
         _ => {}

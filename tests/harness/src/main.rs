@@ -12,6 +12,7 @@ mod bad_input;
 mod boot;
 mod front_door;
 mod shell;
+mod stubs;
 mod suite;
 mod tables;
 
@@ -42,6 +43,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(bad_input::trials(world));
     trials.extend(boot::trials(world));
     trials.extend(shell::trials(world));
+    trials.extend(stubs::trials(world));
     trials.extend(tables::trials(world)?);
     trials.extend(suite::transcripts(world));
     if !arguments.list {

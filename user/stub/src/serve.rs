@@ -144,10 +144,14 @@ pub const fn entry<H: Handler>() -> Entry {
 }
 
 /// Answers requests, forever. `table` is that of an interface's module.
+///
+/// Never inlined: the stack below the frame is lost, so the server must not lie in the same stack frame.
+#[inline(never)]
 pub fn serve<L: Loop>(server: &mut L::Server, table: &L::Table) -> ! {
     const { assert!(L::SHIFT < 64 && size_of::<L::Table>() == size_of::<Entry>() << (64 - L::SHIFT)) };
     let mut frame: Frame<L> = Frame { server, words: [0; WORDS], table: *table };
-    // SAFETY: 1. A label's first bits select an entry of the table. 2. It is not left, so what lies below it is free, and `frame` lives on.
+    // SAFETY: 1. A label's first bits select an entry of the table. 2. This function is not left, so `frame` lives on.
+    // What lies below it is this function's own, and used no more; the server is the caller's, and lies above.
     unsafe {
         asm!("mov rsp, {frame}", "jmp {begin}", frame = in(reg) &raw mut frame, begin = sym begin::<L>, options(noreturn))
     }

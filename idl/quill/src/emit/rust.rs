@@ -22,6 +22,7 @@ use crate::source;
 
 mod constants;
 pub mod linux;
+pub mod selftest;
 pub mod tern_ipc;
 mod types;
 
@@ -47,6 +48,9 @@ pub trait Part: Sync {
 
     /// The client, and what answers requests.
     fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream>;
+
+    /// The self-test.
+    fn selftest(&self) -> &'static dyn selftest::SelfTest;
 }
 
 /// What stubs share.
@@ -70,11 +74,21 @@ pub enum Element {
 /// Arrays from this size on would lie on the stack of whoever reads them.
 const ARRAY_BYTES_MAX: u64 = 64 << 10;
 
+/// What the text is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be used.
+    Stubs,
+    /// To be tested: with a module that tests all interfaces.
+    SelfTest,
+}
+
 /// The Rust text for a model that was laid out for a kernel.
 pub fn emit(
     model: &Model,
     layouts: &[InterfaceLayout],
     kernel: &dyn KernelPart,
+    purpose: Purpose,
 ) -> Result<String, Vec<Diagnostic>> {
     let Some(part) = kernel.rust() else {
         let message = format!("the kernel part `{}` has no Rust", kernel.name());
@@ -86,14 +100,16 @@ pub fn emit(
     }
     let mut emitter = Emitter::new(model, part);
     emitter.types();
-    for layout in layouts {
-        emitter.interface(layout);
-    }
+    let interfaces: Vec<InterfaceParts> = layouts.iter().map(|layout| emitter.interface(layout)).collect();
     emitter.constants();
     if !emitter.refused.is_empty() {
         return Err(emitter.refused);
     }
-    let items = spell_out(emitter.root.tokens(true), &emitter.words);
+    let mut items = emitter.root.tokens(true);
+    if purpose == Purpose::SelfTest {
+        items.extend(emitter.selftest(part.selftest(), &interfaces));
+    }
+    let items = spell_out(items, &emitter.words);
     let allow = allowances();
     let runtime = match part.runtime() {
         Runtime::Inside(text) => {
@@ -535,7 +551,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn interface(&mut self, layout: &InterfaceLayout) {
+    fn interface(&mut self, layout: &'a InterfaceLayout) -> InterfaceParts<'a> {
         let model = self.model;
         let interface = &model.interfaces[layout.interface.0 as usize];
         let from: Vec<String> = interface.name.split("::").map(str::to_owned).collect();
@@ -577,6 +593,7 @@ impl<'a> Emitter<'a> {
         module.items.insert(0, server);
         module.items.extend(items);
         module.items.extend(errors);
+        parts
     }
 
     /// What Rust cannot hold, of what the layout can carry.

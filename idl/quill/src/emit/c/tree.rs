@@ -196,6 +196,9 @@ pub enum Stmt {
     Return(Option<Expr>),
 }
 
+/// Types and names of parameters.
+pub type Parameters = Vec<(Ty, String)>;
+
 /// What stands at the outermost level.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
@@ -212,11 +215,11 @@ pub enum Item {
     /// Names for numbers.
     Enum(Vec<(String, i128)>),
     /// A function that is announced before it is defined.
-    Prototype(Ty, String, Vec<(Ty, String)>),
+    Prototype(Ty, String, Parameters),
     /// A function.
-    Function(Ty, String, Vec<(Ty, String)>, Vec<Stmt>),
+    Function(Ty, String, Parameters, Vec<Stmt>),
     /// A struct of pointers to functions: the name, and result, name and parameters of each.
-    Methods(String, Vec<(Ty, String, Vec<(Ty, String)>)>),
+    Methods(String, Vec<(Ty, String, Parameters)>),
     /// What a reader should know of the next item.
     Comment(String),
 }

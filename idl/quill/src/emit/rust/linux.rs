@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, tuple};
+use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, selftest, tuple};
 use crate::layout::{Leaf, Message, Place};
 use crate::model::{Type, TypeId};
 
@@ -45,6 +45,9 @@ impl Part for Linux {
     }
     fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         emitter.socket_interface(interface)
+    }
+    fn selftest(&self) -> &'static dyn selftest::SelfTest {
+        &selftest::Linux
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, tuple};
+use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, selftest, tuple};
 use crate::layout::{Leaf, Message, Place, Slot};
 use crate::model::{Field, Type, TypeId};
 
@@ -87,6 +87,9 @@ impl Part for TernIpc {
         items.extend(emitter.register_server(interface));
         items
     }
+    fn selftest(&self) -> &'static dyn selftest::SelfTest {
+        &selftest::TernIpc
+    }
 }
 
 /// Elements of a list that could ever be in registers.
@@ -94,6 +97,11 @@ const ELEMENTS_MAX: u64 = 88;
 
 /// Fewest entries of a table, as a power of two: a shift by all 64 bits is none.
 const TABLE_BITS_MIN: u32 = 1;
+
+/// How long a table for so many methods is, as a power of two.
+pub(super) fn table_bits(methods: usize) -> u32 {
+    (usize::BITS - methods.saturating_sub(1).leading_zeros()).max(TABLE_BITS_MIN)
+}
 
 impl Emitter<'_> {
     /// What makes a type of fixed size travel in words.
@@ -325,8 +333,7 @@ impl Emitter<'_> {
         let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
         let (table, handler, serve) =
             (self.own_name(from, "Table"), self.own_name(from, "Method"), self.own_name(from, "serve"));
-        let bits = usize::BITS - methods.len().saturating_sub(1).leading_zeros();
-        let bits = bits.max(TABLE_BITS_MIN);
+        let bits = table_bits(methods.len());
         let shift = 64 - bits;
         let places = (0..1u32 << bits).map(|place| {
             let number = place.reverse_bits() >> (32 - bits);

@@ -1,0 +1,470 @@
+//! The self-test of an interface: a client and a server that send one another random values and know which to expect.
+//!
+//! Both sides make their values from the number of the call, so the server knows what it must have been given, and the
+//! client what it must get back, exceptions included. Then requests are cut and damaged: the server has to answer all of
+//! them. What does not depend on the interface is in `selftest/`.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{format_ident, quote};
+
+use super::tern_ipc::table_bits;
+use super::{Emitter, InterfaceParts, MethodParts, fields_of, name, tuple};
+use crate::layout::Message;
+use crate::model::{Branch, Type, TypeId};
+
+/// What a self-test needs of a kernel part.
+pub trait SelfTest: Sync {
+    /// What does not depend on the interface.
+    fn common(&self) -> &'static str;
+
+    /// The function that tests an interface, and whatever else stands beside it. `server` implements its trait.
+    fn run(
+        &self,
+        emitter: &Emitter,
+        interface: &InterfaceParts,
+        server: &Ident,
+        number: usize,
+    ) -> TokenStream;
+
+    /// What tests all interfaces.
+    fn all(&self, interfaces: &[String]) -> TokenStream;
+}
+
+/// The module with the self-test, which no interface file will think of.
+pub const MODULE: &str = "quill_selftest";
+
+fn module() -> Vec<String> {
+    vec![MODULE.to_owned()]
+}
+
+impl Emitter<'_> {
+    /// The module with the self-test of all interfaces.
+    pub(super) fn selftest(&self, test: &dyn SelfTest, interfaces: &[InterfaceParts]) -> TokenStream {
+        let common: TokenStream = [include_str!("selftest/common.rs"), test.common()]
+            .iter()
+            .map(|text| text.parse::<TokenStream>().unwrap_or_default())
+            .collect();
+        let rt = self.runtime(&module());
+        let values = self.emitted_types().into_iter().map(|id| self.random_function(id));
+        let tests = interfaces.iter().enumerate().map(|(number, interface)| {
+            let server = format_ident!("Server{}", number.to_string());
+            let implementation = self.test_server(interface, &server);
+            let run = test.run(self, interface, &server, number);
+            quote! { #implementation #run }
+        });
+        let names: Vec<String> = interfaces.iter().map(|i| i.from.join("::")).collect();
+        let all = test.all(&names);
+        quote! {
+            #[allow(dead_code, non_snake_case, unused_imports, unused_variables, unused_mut, clippy::all)]
+            pub mod quill_selftest {
+                use #rt as rt;
+                #common
+                #(#values)*
+                #(#tests)*
+                #all
+            }
+        }
+    }
+
+    fn emitted_types(&self) -> Vec<TypeId> {
+        let mut ids: Vec<TypeId> = self.emitted.iter().copied().collect();
+        ids.sort_by_key(|id| id.0);
+        ids.retain(|&id| !matches!(self.model.ty(id), Type::Alias(..)));
+        ids
+    }
+
+    /// An expression for a random value of a type.
+    fn random(&self, ty: TypeId) -> TokenStream {
+        let ty = self.model.resolved(ty);
+        let bound = |bound: &Option<u64>| {
+            bound.map_or_else(
+                || quote! { ::core::primitive::usize::MAX },
+                |b| {
+                    let literal = Literal::u64_unsuffixed(b);
+                    quote! { #literal }
+                },
+            )
+        };
+        match self.model.ty(ty) {
+            Type::Bool => quote! { _r.truth() },
+            Type::Octet | Type::Char => quote! { _r.number() as __u8 },
+            Type::WideChar => quote! { _r.character() },
+            Type::Int { .. } => {
+                let number = self.ty(&module(), ty);
+                quote! { _r.number() as #number }
+            }
+            Type::Float(32) => quote! { _r.single() },
+            Type::Float(_) => quote! { _r.double() },
+            Type::Str { bound: b, .. } => {
+                let bound = bound(b);
+                quote! { _r.text(#bound) }
+            }
+            Type::Sequence(of, b) => {
+                let (value, bound) = (self.random(*of), bound(b));
+                quote! { _r.list(#bound, |_r| #value) }
+            }
+            Type::Array(of, dims) => {
+                let value = self.random(*of);
+                dims.iter().fold(value, |value, _| quote! { ::core::array::from_fn(|_| #value) })
+            }
+            _ => {
+                let function = format_ident!("value_{}", ty.0.to_string());
+                quote! { #function(_r) }
+            }
+        }
+    }
+
+    /// A function that makes random values of a declared type.
+    fn random_function(&self, id: TypeId) -> TokenStream {
+        let function = format_ident!("value_{}", id.0.to_string());
+        let ty = self.ty(&module(), id);
+        let body = match self.model.ty(id) {
+            Type::Struct(_, fields) => {
+                let names = fields.iter().map(|f| name(&f.name));
+                let values = fields.iter().map(|f| self.random(f.ty));
+                quote! { #ty { #(#names: #values),* } }
+            }
+            Type::Enum(_, members) => {
+                let names = members.iter().map(|m| name(&m.0));
+                let count = Literal::usize_unsuffixed(members.len());
+                quote! { [#(#ty::#names),*][_r.below(#count)] }
+            }
+            Type::Bitmask(_, bits, members) => {
+                let number = format_ident!("__u{}", bits.to_string());
+                let all = Literal::u128_unsuffixed(Emitter::bits_of(members));
+                quote! { #ty(_r.number() as #number & #all) }
+            }
+            Type::Union { switch, branches, .. } => self.random_union(&ty, *switch, branches),
+            _ => return TokenStream::new(),
+        };
+        quote! { fn #function(_r: &mut Random) -> #ty { #body } }
+    }
+
+    fn random_union(&self, ty: &TokenStream, switch: TypeId, branches: &[Branch]) -> TokenStream {
+        let mut choices = Vec::new();
+        let spare = self.spare_label(switch, branches);
+        for branch in branches {
+            let (variant, value) = (name(&branch.field.name), self.random(branch.field.ty));
+            let labels = branch.labels.iter().filter_map(|&l| self.label(&module(), switch, l));
+            let labels: Vec<_> = labels.chain(spare.clone().filter(|_| branch.is_default)).collect();
+            if self.keeps_label(&module(), switch, branch) {
+                choices.extend(labels.into_iter().map(|label| quote! { #ty::#variant(#label, #value) }));
+            } else {
+                choices.push(quote! { #ty::#variant(#value) });
+            }
+        }
+        if let (Some(spare), false) = (spare, branches.iter().any(|b| b.is_default)) {
+            let none = Emitter::no_branch(branches);
+            choices.push(quote! { #ty::#none(#spare) });
+        }
+        let numbers = (0..choices.len()).map(Literal::usize_unsuffixed);
+        let count = Literal::usize_unsuffixed(choices.len());
+        quote! {
+            match _r.below(#count) {
+                #(#numbers => #choices,)*
+                _ => unreachable!("it is below"),
+            }
+        }
+    }
+
+    /// A discriminator for which no branch is named, if there is one.
+    fn spare_label(&self, switch: TypeId, branches: &[Branch]) -> Option<TokenStream> {
+        let named = |value: i128| branches.iter().any(|b| b.labels.contains(&value));
+        let candidates: Vec<i128> = match self.model.ty(self.model.resolved(switch)) {
+            Type::Enum(_, members) => members.iter().map(|m| m.1).collect(),
+            Type::Bool => vec![0, 1],
+            Type::WideChar => (97..1097).collect(),
+            _ => (0..127).collect(),
+        };
+        let free = candidates.into_iter().find(|&value| !named(value))?;
+        self.label(&module(), switch, free)
+    }
+
+    /// The server: compares what it is given with what it must be given.
+    fn test_server(&self, interface: &InterfaceParts, server: &Ident) -> TokenStream {
+        let from = module();
+        let path = |item: &Ident| {
+            let parts = interface.from.iter().map(|p| name(p));
+            quote! { super::#(#parts::)*#item }
+        };
+        let server_trait = path(&interface.server_trait);
+        let methods = interface.methods.iter().map(|parts| {
+            let operation = parts.operation;
+            let error = self.error_path(interface, parts);
+            let signature = self.signature(&from, operation, &parts.rust, &error, &quote! { &mut self });
+            let inputs = self.inputs(operation);
+            let checks = inputs.iter().enumerate().map(|(i, (param, ty))| {
+                let (value, ident) = (self.random(*ty), name(param));
+                let owned = self.ty(&from, *ty);
+                let same = match self.model.ty(self.model.resolved(*ty)) {
+                    _ if self.is_small(*ty) => quote! { same(&#ident, &_expected) },
+                    Type::Str { .. } => quote! { same::<__str>(#ident, &_expected) },
+                    Type::Sequence(of, _) => {
+                        let of = self.ty(&from, *of);
+                        quote! { same::<[#of]>(#ident, &_expected) }
+                    }
+                    _ => quote! { same(#ident, &_expected) },
+                };
+                let number = Literal::u32_unsuffixed(i as u32 + 1);
+                quote! {
+                    let _expected: #owned = #value;
+                    if !#same && self.wrong == 0 { self.wrong = #number; }
+                }
+            });
+            let answer = if operation.oneway {
+                quote! { Ok(()) }
+            } else {
+                let outcome = self.random_outcome(interface, parts);
+                quote! {
+                    match ::core::mem::take(&mut self.wrong) {
+                        0 => { #outcome }
+                        _wrong => Err(rt::Failure::Refused(WRONG + _wrong).into()),
+                    }
+                }
+            };
+            quote! {
+                #signature {
+                    let mut _random = Random::new(self.seed, self.calls);
+                    let _r = &mut _random;
+                    self.calls += 1;
+                    #(#checks)*
+                    #answer
+                }
+            }
+        });
+        quote! {
+            /// Knows what it must be given.
+            struct #server { seed: __u64, calls: __u64, wrong: __u32 }
+            impl #server_trait for #server { #(#methods)* }
+        }
+    }
+
+    /// The path to the error of a method, as seen from the self-test.
+    fn error_path(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
+        if parts.operation.raises.is_empty() {
+            return quote! { rt::Failure };
+        }
+        let error = &parts.error;
+        let modules = interface.from.iter().map(|p| name(p));
+        quote! { super::#(#modules::)*#error }
+    }
+
+    /// An expression for what a method returns: its results, or one of its exceptions.
+    fn random_outcome(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
+        let results: Vec<TokenStream> =
+            self.results(parts.operation).iter().map(|(_, ty)| self.random(*ty)).collect();
+        let good = tuple(&results);
+        let error = self.error_path(interface, parts);
+        let exceptions = self.variants(parts.operation).into_iter().zip(&parts.operation.raises);
+        let bad: Vec<TokenStream> = exceptions
+            .map(|((variant, path), id)| {
+                let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
+                let names = fields.iter().map(|(n, _)| name(n));
+                let values = fields.iter().map(|(_, ty)| self.random(*ty));
+                let path = self.path(&module(), &path);
+                quote! { Err(#error::#variant(#path { #(#names: #values),* })) }
+            })
+            .collect();
+        if bad.is_empty() {
+            return quote! { Ok(#good) };
+        }
+        let numbers = (0..bad.len()).map(Literal::usize_unsuffixed);
+        // Half of the calls succeed.
+        let count = Literal::usize_unsuffixed(2 * bad.len());
+        quote! {
+            match _r.below(#count) {
+                #(#numbers => #bad,)*
+                _ => Ok(#good),
+            }
+        }
+    }
+
+    /// Statements that call a method and compare what comes back; they leave `_good` and `_exception`.
+    pub(super) fn test_call(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
+        let from = module();
+        let operation = parts.operation;
+        let inputs = self.inputs(operation);
+        let values = inputs.iter().map(|(param, ty)| {
+            let (ident, value, owned) = (name(param), self.random(*ty), self.ty(&from, *ty));
+            quote! { let #ident: #owned = #value; }
+        });
+        let passed = inputs.iter().map(|(n, ty)| self.argument(&from, n, *ty).passed);
+        let method = name(&parts.rust);
+        let error = self.error_path(interface, parts);
+        let results: Vec<TokenStream> =
+            self.results(operation).iter().map(|(_, ty)| self.ty(&from, *ty)).collect();
+        let result = tuple(&results);
+        let outcome = if operation.oneway {
+            quote! { Ok(()) }
+        } else {
+            self.random_outcome(interface, parts)
+        };
+        let arms = self.variants(operation).into_iter().map(|(variant, _)| {
+            quote! { (Err(#error::#variant(_a)), Err(#error::#variant(_b))) => _a == _b, }
+        });
+        // Value by value: long tuples cannot be compared.
+        let names = |prefix: &str| -> Vec<Ident> {
+            (0..results.len()).map(|i| format_ident!("_{prefix}{}", i.to_string())).collect()
+        };
+        let (given, expected) = (names("a"), names("b"));
+        let (given_pattern, expected_pattern) = (tuple(&given), tuple(&expected));
+        quote! {
+            let mut _random = Random::new(_seed, _call);
+            let _r = &mut _random;
+            _call += 1;
+            #(#values)*
+            let _given = _client.#method(#(#passed),*);
+            let _expected: __Result<#result, #error> = #outcome;
+            let _exception = _expected.is_err();
+            let _good = match (&_given, &_expected) {
+                (Ok(#given_pattern), Ok(#expected_pattern)) => true #(&& #given == #expected)*,
+                #(#arms)*
+                _ => false,
+            };
+        }
+    }
+
+    /// How many bytes a request has, and whether that is all.
+    pub(super) fn test_size(message: &Message) -> (Literal, bool) {
+        (Literal::u64_unsuffixed(message.memory_bytes), message.chunks.is_empty())
+    }
+}
+
+/// Over sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct Linux;
+
+impl SelfTest for Linux {
+    fn common(&self) -> &'static str {
+        include_str!("selftest/linux.rs")
+    }
+
+    fn run(
+        &self,
+        emitter: &Emitter,
+        interface: &InterfaceParts,
+        server: &Ident,
+        number: usize,
+    ) -> TokenStream {
+        let modules: Vec<Ident> = interface.from.iter().map(|p| name(p)).collect();
+        let dispatch = emitter.own_name(&interface.from, "dispatch");
+        let client = &interface.client_struct;
+        let function = format_ident!("interface_{}", number.to_string());
+        let calls = interface.methods.iter().map(|parts| {
+            let call = emitter.test_call(interface, parts);
+            let title = &parts.operation.name;
+            let (size, exact) = Emitter::test_size(&parts.method.request);
+            quote! {
+                {
+                    #call
+                    drop(_client);
+                    _report.call(#title, _good, _exception);
+                    _report.size(#title, _kept.last(), #size, #exact);
+                    _client = super::#(#modules::)*#client {
+                        transport: Tap { stream: _near.try_clone().expect("a socket can be shared"), kept: &mut _kept },
+                    };
+                }
+            }
+        });
+        quote! {
+            fn #function(_seed: __u64, _rounds: __u64) -> Report {
+                let mut _report = Report::default();
+                let mut _kept = ::std::vec::Vec::new();
+                let (_near, mut _far) = ::std::os::unix::net::UnixStream::pair().expect("a socket can be made");
+                let _thread = ::std::thread::spawn(move || {
+                    let mut _server = #server { seed: _seed, calls: 0, wrong: 0 };
+                    rt::serve(&mut _far, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body)).is_ok()
+                });
+                let mut _call = 0;
+                {
+                    let mut _client = super::#(#modules::)*#client {
+                        transport: Tap { stream: _near.try_clone().expect("a socket can be shared"), kept: &mut _kept },
+                    };
+                    for _ in 0.._rounds { #(#calls)* }
+                }
+                drop(_near);
+                if !_thread.join().unwrap_or(false) {
+                    _report.wrong.push("the server did not end well".into());
+                }
+                let mut _server = #server { seed: _seed, calls: 0, wrong: 0 };
+                _kept.truncate(400);
+                _report.damage(_seed, &_kept, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body));
+                _report
+            }
+        }
+    }
+
+    fn all(&self, interfaces: &[String]) -> TokenStream {
+        let functions = (0..interfaces.len()).map(|number| format_ident!("interface_{}", number.to_string()));
+        quote! {
+            /// Tests all interfaces; prints a line for each. Whether all is well.
+            pub fn all(seed: __u64, rounds: __u64) -> __bool {
+                let mut good = true;
+                #(good &= #functions(seed, rounds).print(#interfaces);)*
+                good
+            }
+        }
+    }
+}
+
+/// Over Tern's ipc.
+#[derive(Clone, Copy, Debug)]
+pub struct TernIpc;
+
+impl SelfTest for TernIpc {
+    fn common(&self) -> &'static str {
+        include_str!("selftest/tern_ipc.rs")
+    }
+
+    fn run(
+        &self,
+        emitter: &Emitter,
+        interface: &InterfaceParts,
+        server: &Ident,
+        number: usize,
+    ) -> TokenStream {
+        let modules: Vec<Ident> = interface.from.iter().map(|p| name(p)).collect();
+        let serve = emitter.own_name(&interface.from, "serve");
+        let client = &interface.client_struct;
+        let function = format_ident!("interface_{}", number.to_string());
+        let serve_function = format_ident!("serve_{}", number.to_string());
+        let calls = interface.methods.iter().map(|parts| {
+            let call = emitter.test_call(interface, parts);
+            let title = &parts.operation.name;
+            quote! { { #call _report.call(#title, _good, _exception); } }
+        });
+        // Methods, and places of the table without one. Who calls a oneway method waits in vain, as he must.
+        let methods = &interface.methods;
+        let places = 1u32 << table_bits(methods.len());
+        let labels = (0..places).filter(|&n| methods.get(n as usize).is_none_or(|m| !m.operation.oneway));
+        let labels: Vec<u32> = labels.map(u32::reverse_bits).collect();
+        let damage = (!labels.is_empty())
+            .then(|| quote! { _report.damage(_seed, _server, &[#(#labels),*], 20 * _rounds); });
+        quote! {
+            fn #serve_function(_seed: __u64) -> ! {
+                super::#(#modules::)*#serve(&mut #server { seed: _seed, calls: 0, wrong: 0 })
+            }
+            fn #function(_server: rt::Uid, _seed: __u64, _rounds: __u64) -> Report {
+                let mut _report = Report::default();
+                let _client = super::#(#modules::)*#client { server: _server };
+                let mut _call = 0;
+                for _ in 0.._rounds { #(#calls)* }
+                #damage
+                _report
+            }
+        }
+    }
+
+    fn all(&self, interfaces: &[String]) -> TokenStream {
+        let numbers = || (0..interfaces.len()).map(|number| number.to_string());
+        let functions = numbers().map(|number| format_ident!("interface_{number}"));
+        let serves = numbers().map(|number| format_ident!("serve_{number}"));
+        let count = Literal::usize_unsuffixed(interfaces.len());
+        quote! {
+            /// An interface's name, its server, and what tests it.
+            pub type Test = (&'static __str, fn(__u64) -> !, fn(rt::Uid, __u64, __u64) -> Report);
+            /// All interfaces.
+            pub const ALL: [Test; #count] = [#((#interfaces, #serves, #functions)),*];
+        }
+    }
+}

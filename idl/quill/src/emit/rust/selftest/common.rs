@@ -1,0 +1,84 @@
+/// Random values that both sides can make: the same number of a call gives the same values.
+#[derive(Clone, Debug)]
+pub struct Random {
+    state: u64,
+    depth: usize,
+}
+
+/// A server answers with this label, and up, when a value is not the one that was sent.
+pub const WRONG: u32 = 0xfffe_0000;
+
+impl Random {
+    /// Values for a call.
+    pub fn new(seed: u64, call: u64) -> Random {
+        let mut random = Random { state: seed ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1, depth: 0 };
+        random.state |= 1;
+        (0..4).for_each(|_| _ = random.next());
+        random
+    }
+
+    /// 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+
+    /// A number below another one, which is not 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next() >> 11) as usize % limit
+    }
+
+    /// A number, often one at the edge of its range.
+    pub fn number(&mut self) -> u64 {
+        let bits = self.next();
+        match self.below(8) {
+            0 => 0,
+            1 => 1,
+            2 => u64::MAX,
+            3 => 1 << (bits % 64),
+            4 => (1 << (bits % 64)) - 1,
+            _ => bits,
+        }
+    }
+
+    /// A truth value.
+    pub fn truth(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    /// A finite number: others do not equal themselves.
+    pub fn single(&mut self) -> f32 {
+        let value = f32::from_bits(self.next() as u32);
+        if value.is_finite() { value } else { -0.5 }
+    }
+
+    /// The same with 64 bits.
+    pub fn double(&mut self) -> f64 {
+        let value = f64::from_bits(self.next());
+        if value.is_finite() { value } else { -0.5 }
+    }
+
+    /// A character of one to four bytes; never the one with number 0, which ends strings of C.
+    pub fn character(&mut self) -> char {
+        ['a', 'Z', '7', ' ', '"', '\\', 'é', 'ß', '€', '\u{fffd}', '𝄞', '\u{10ffff}'][self.below(12)]
+    }
+
+    /// The length of a list with a bound; a bound that is small is met often.
+    fn length(&mut self, bound: usize) -> usize {
+        if self.depth > 2 {
+            return 0;
+        }
+        match self.below(4) {
+            0 => bound.min(40),
+            1 => 0,
+            _ => self.below(bound.min(9) + 1),
+        }
+    }
+}
+
+/// Whether two values are the same.
+pub fn same<T: PartialEq + ?Sized>(one: &T, other: &T) -> bool {
+    one == other
+}

@@ -1,0 +1,141 @@
+//! `quill test FILE`: makes a client and a server of every interface of a file, and lets them test each other.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::Parser;
+use quill::driver;
+use quill::session::Options;
+
+use crate::{INPUT, USAGE};
+
+/// Tests the stubs of an interface file: random values in every direction, exceptions, sizes, leaks, and messages that
+/// are cut or damaged.
+#[derive(Parser, Debug)]
+#[command(name = "quill test", version)]
+struct Arguments {
+    /// Adds a directory to search for included and imported files
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Defines a macro
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    define: Vec<String>,
+    /// What carries the messages; only `linux` runs here, others are written
+    #[arg(long, value_name = "NAME", default_value = "linux")]
+    kernel: String,
+    /// How often each method is called
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    rounds: u64,
+    /// Where the random values begin
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Writes the program to DIR/FILE.rs and does not run it
+    #[arg(short = 'o', value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// The file
+    file: PathBuf,
+}
+
+/// What runs the test on the host.
+const MAIN: &str = "
+fn main() {
+    let number = |at: usize| std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(1);
+    std::process::exit(i32::from(!quill_selftest::all(number(1), number(2))));
+}
+";
+
+/// Runs the command; `words` begin with the program and `test`.
+pub fn run(mut words: Vec<OsString>) -> ExitCode {
+    words.remove(1);
+    let arguments = match Arguments::try_parse_from(words) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
+        }
+    };
+    test(&arguments).unwrap_or_else(|(code, why)| {
+        eprint!("{why}");
+        ExitCode::from(code)
+    })
+}
+
+fn usage(why: impl std::fmt::Display) -> (u8, String) {
+    (USAGE, format!("error: {why}\n"))
+}
+
+fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
+    let kernel = quill::kernel::find(&arguments.kernel)
+        .ok_or_else(|| usage(format_args!("there is no kernel part `{}`", arguments.kernel)))?;
+    if kernel.name() != "linux" && arguments.output.is_none() {
+        return Err(usage(format_args!(
+            "`{}` does not run here; `-o DIR` writes the program",
+            kernel.name()
+        )));
+    }
+    let options = Options {
+        include_dirs: arguments.include.clone(),
+        defines: arguments.define.clone(),
+        ..Options::default()
+    };
+    let mut compiled = driver::compile(&arguments.file, options).map_err(|e| usage(e.0))?;
+    let layouts = if compiled.accepted() { compiled.layout(kernel) } else { Vec::new() };
+    let mut text = if compiled.accepted() { compiled.rust_selftest(&layouts, kernel) } else { String::new() };
+    eprint!("{}", compiled.messages());
+    if !compiled.accepted() {
+        return Err((INPUT, String::new()));
+    }
+    if layouts.is_empty() {
+        println!("{}: no interface, nothing to test", arguments.file.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if kernel.name() == "linux" {
+        text += MAIN;
+    }
+    let stem = arguments.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let write = |dir: &Path| {
+        let path = dir.join(format!("{stem}.rs"));
+        std::fs::write(&path, &text)
+            .map_err(|e| usage(format_args!("cannot write `{}`: {e}", path.display())))
+            .map(|()| path)
+    };
+    if let Some(dir) = &arguments.output {
+        return write(dir).map(|_| ExitCode::SUCCESS);
+    }
+    let dir = std::env::temp_dir().join(format!("quill-test-{stem}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir)
+        .map_err(|e| usage(format_args!("cannot make the directory `{}`: {e}", dir.display())))?;
+    let result = write(&dir).and_then(|path| compile_and_run(&path, arguments));
+    let _ = std::fs::remove_dir_all(&dir);
+    result
+}
+
+fn compile_and_run(path: &Path, arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let program = path.with_extension("test");
+    let mut compiler = Command::new(&rustc);
+    compiler.args([
+        "--edition",
+        "2024",
+        "-C",
+        "opt-level=1",
+        "-C",
+        "debug-assertions=on",
+        "--crate-name",
+        "selftest",
+    ]);
+    let out = compiler
+        .arg("-o")
+        .arg(&program)
+        .arg(path)
+        .output()
+        .map_err(|e| usage(format_args!("cannot run the Rust compiler `{}`: {e}", rustc.display())))?;
+    if !out.status.success() {
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        return Err((INPUT, format!("error: the stubs cannot be compiled\n{said}")));
+    }
+    let numbers = [arguments.seed.to_string(), arguments.rounds.to_string()];
+    let status = Command::new(&program).args(numbers).status().map_err(|e| usage(format_args!("{e}")))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::from(INPUT) })
+}

@@ -1,0 +1,85 @@
+//! The self-test that quill generates: it passes for stubs as they are, and fails for stubs with a fault.
+
+mod workshop;
+
+use std::path::Path;
+use std::process::Command;
+
+use quill::driver;
+use quill::kernel::{Linux, TernIpc};
+use quill::session::Options;
+use workshop::{Workshop, accepted};
+
+fn quill_test(arguments: &[&str]) -> (Option<i32>, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_quill")).arg("test").args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    (out.status.code(), text)
+}
+
+#[test]
+fn stubs_pass() {
+    for (file, interfaces) in [("bank.idl", 2), ("parcel.idl", 2), ("names.idl", 2)] {
+        let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
+        println!("{text}");
+        assert_eq!(code, Some(0), "{text}");
+        assert_eq!(text.matches("refused: ok").count(), interfaces, "{text}");
+    }
+}
+
+/// One change to the text of the stubs each.
+const FAULTS: [(&str, &str, &str); 5] = [
+    ("a wrong place", "_body.at(4)?;", "_body.at(5)?;"),
+    ("a wrong value", "u8::from(*self).put(out);", "u8::from(!*self).put(out);"),
+    ("a check that is gone", "if self.at == self.bytes.len() { Ok(()) } else { Err(Malformed) }", "Ok(())"),
+    ("an exception under another label", "Some((1u32, bytes))", "Some((2u32, bytes))"),
+    (
+        "memory that is lost",
+        "String::from_utf8(self.take(bytes)?.to_vec())",
+        "String::from_utf8(std::mem::ManuallyDrop::new(self.take(bytes)?.to_vec()).to_vec())",
+    ),
+];
+
+#[test]
+fn faults_are_found() {
+    let shop = Workshop::new("selftest-faults");
+    let mut out = driver::compile(&accepted("bank.idl"), Options::default()).unwrap();
+    let layouts = out.layout(&Linux);
+    let text = out.rust_selftest(&layouts, &Linux)
+        + "fn main() { std::process::exit(i32::from(!quill_selftest::all(1, 30))); }";
+    for (what, old, new) in FAULTS {
+        let faulty = text.replacen(old, new, usize::MAX);
+        assert_ne!(faulty, text, "{what}: the stubs have no `{old}` any more");
+        std::fs::write(shop.path("faulty.rs"), faulty).unwrap();
+        shop.tool("rustc", &["--edition", "2024", "-A", "warnings", "faulty.rs"]);
+        let run = Command::new(shop.path("faulty")).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(!run.status.success() && said.contains("FAILED"), "{what} is not found:\n{said}");
+    }
+}
+
+/// Over Tern's ipc it can only be written here; the system's own tests run it.
+#[test]
+fn for_another_kernel_it_is_written() {
+    let shop = Workshop::new("selftest-written");
+    let file = accepted("parcel.idl");
+    let dir = shop.path("").to_str().unwrap().to_owned();
+    let (code, text) = quill_test(&["--kernel", "tern-ipc", file.to_str().unwrap()]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("does not run here"), "{text}");
+    let (code, text) = quill_test(&["--kernel", "tern-ipc", "-o", &dir, file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    let mut out = driver::compile(&file, Options::default()).unwrap();
+    let layouts = out.layout(&TernIpc);
+    let written = std::fs::read_to_string(shop.path("parcel.rs")).unwrap();
+    assert_eq!(written, out.rust_selftest(&layouts, &TernIpc));
+}
+
+#[test]
+fn bad_input_is_told_apart() {
+    let (code, text) = quill_test(&["/nonexistent.idl"]);
+    assert_eq!(code, Some(2), "{text}");
+    let broken = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/diagnostics/corba.idl");
+    let (code, text) = quill_test(&[broken.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("error[E"), "{text}");
+}

@@ -1,0 +1,32 @@
+//! Generated stubs test one another in the booted system.
+
+use crate::world::{LIMIT, Verdict, World, boot, failed};
+use libtest_mimic::Trial;
+use xtask::guest::End;
+
+/// The interfaces that have a line.
+const INTERFACES: [&str; 3] = ["Bench::Calls", "Post::Base", "Post::Office"];
+
+/// The trials of this module: with the fast path on and off.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let trial = |variant: &'static str| {
+        world.trial("stubs", format!("stubs::selftest_fastpath_{variant}"), move |world| {
+            selftest(world, variant)
+        })
+    };
+    ["on", "off"].map(trial).into()
+}
+
+fn selftest(world: &World, variant: &str) -> Verdict {
+    let machine = world.machine().with(&format!("init=stub-test fastpath={variant}"));
+    let (end, text) = boot(&machine, LIMIT)?;
+    let passed = |name: &&str| {
+        let begin = format!("SELFTEST {name}: ");
+        text.lines().any(|line| line.starts_with(&begin) && line.trim_end().ends_with(": ok"))
+    };
+    match INTERFACES.iter().find(|name| !passed(name)) {
+        Some(name) => Err(failed(&format!("{name} did not pass"), &end, &text)),
+        None if end != End::Orderly(0) => Err(failed("the program did not end well", &end, &text)),
+        None => Ok(()),
+    }
+}
