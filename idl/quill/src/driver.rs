@@ -160,6 +160,10 @@ pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
             layout::cost_text(&compiled.model, &layouts, kernel);
             if compiled.accepted() {
                 compiled.rust(&layouts, kernel);
+                compiled.rust_selftest(&layouts, kernel);
+            }
+            if compiled.accepted() && kernel.c().is_some() {
+                compiled.c(&layouts, kernel);
             }
         }
     }
