@@ -108,8 +108,14 @@ impl KernelPart for TernIpc {
         Some(&rust::tern_ipc::TernIpc)
     }
     fn c(&self) -> Option<&'static dyn c::Part> {
-        None
+        Some(&c::tern_ipc::TernIpc)
     }
+}
+
+/// How many of a label's first bits select a method of Tern's ipc: as many as a table of a power of two places needs, and
+/// one at least, because a shift by all bits is none.
+pub fn table_bits(methods: usize) -> u32 {
+    (usize::BITS - methods.saturating_sub(1).leading_zeros()).max(1)
 }
 
 /// All kernel parts.

@@ -3,7 +3,7 @@
 
 mod workshop;
 
-use quill::kernel::Linux;
+use quill::kernel::{Linux, TernIpc};
 use workshop::{Workshop, compilers};
 
 /// Options, each set of which must give a program that works.
@@ -45,6 +45,33 @@ fn damaged_requests_are_refused() {
             shop.tool(&compiler, &[&STRICT[..], &["-O2", "-o", "bank", "bank.c"]].concat());
         }
         shop.run("bank");
+    }
+}
+
+/// Short messages, with a dispatcher in the kernel's place; and the stubs as they are, which only Tern could run.
+#[test]
+fn short_messages_arrive_and_damaged_ones_do_not() {
+    let shop = Workshop::new("c-parcel");
+    shop.emit_c("parcel.idl", &TernIpc);
+    shop.bring("parcel.c", "parcel.c");
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    std::fs::write(
+        shop.path("real.c"),
+        "#include \"parcel.h\"\nquill_status (*use)(tern_uid) = Post_Office_knock;\n",
+    )
+    .unwrap();
+    for compiler in compilers() {
+        for level in LEVELS {
+            shop.tool(&compiler, &[&STRICT[..], level, &["-I.", "-o", "parcel", "parcel.c"]].concat());
+            shop.run("parcel");
+            shop.tool(&compiler, &[&STRICT[..], level, &["-I.", "-ffreestanding", "-c", "real.c"]].concat());
+        }
+        let checks = ["-g", "-O1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let sanitized = [&STRICT[..], &checks, &["-o", "parcel", "parcel.c"]].concat();
+        match shop.try_tool(&compiler, &sanitized) {
+            Ok(()) => shop.run("parcel"),
+            Err(why) => println!("{compiler} has no sanitizers: {why}"),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each method is called in three ways: generated client and server together; the generated client with a server that
 //! answers in three instructions; and a client of four instructions with the generated server. The same three with the
-//! stubs of `floor.s`.
+//! stubs of `floor.s`, and with generated stubs in C (`stubs.c`).
 
 use crate::{Arguments, Chief, Entry, Failure, ITERATIONS, QUOTA, Result, bench_chief, mark};
 use core::arch::asm;
@@ -39,6 +39,22 @@ unsafe extern "C" {
     fn plain_client_large();
     fn plain_client_larger();
     fn plain_client_record();
+    fn c_client_tiny_rt();
+    fn c_client_tiny();
+    fn c_client_small_rt();
+    fn c_client_small();
+    fn c_client_large_rt();
+    fn c_client_large();
+    fn c_client_larger_rt();
+    fn c_client_larger();
+    fn c_client_record_rt();
+    fn c_client_record();
+    fn c_null_client_tiny();
+    fn c_null_client_small();
+    fn c_null_client_large();
+    fn c_null_client_larger();
+    fn c_null_client_record();
+    fn c_server();
     fn floor_client_tiny_rt();
     fn floor_client_small_rt();
     fn floor_client_large_rt();
@@ -213,6 +229,21 @@ impl Chief {
             Pair(null_client_large, server),
             Pair(null_client_larger, server),
             Pair(null_client_record, server),
+            Pair(c_client_tiny_rt, c_server),
+            Pair(c_client_small_rt, c_server),
+            Pair(c_client_large_rt, c_server),
+            Pair(c_client_larger_rt, c_server),
+            Pair(c_client_record_rt, c_server),
+            Pair(c_client_tiny, null_server),
+            Pair(c_client_small, null_server),
+            Pair(c_client_large, null_server),
+            Pair(c_client_larger, null_server),
+            Pair(c_client_record, null_server),
+            Pair(c_null_client_tiny, c_server),
+            Pair(c_null_client_small, c_server),
+            Pair(c_null_client_large, c_server),
+            Pair(c_null_client_larger, c_server),
+            Pair(c_null_client_record, c_server),
             Pair(floor_client_tiny_rt, floor_server),
             Pair(floor_client_small_rt, floor_server),
             Pair(floor_client_large_rt, floor_server),

@@ -25,7 +25,9 @@ use crate::model::{Direction, Model, Operation, Type, TypeId, Value};
 use crate::sizes::Sizes;
 use crate::source;
 
+pub mod interface;
 pub mod linux;
+pub mod tern_ipc;
 pub mod tree;
 mod types;
 
@@ -36,6 +38,9 @@ pub trait Part: Sync {
     /// What stubs share, in front of everything.
     fn runtime(&self) -> &'static str;
 
+    /// Where the elements of strings and sequences are.
+    fn lists(&self) -> Lists;
+
     /// Whether a type can be in a message, as far as this part is concerned.
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool;
 
@@ -44,6 +49,15 @@ pub trait Part: Sync {
 
     /// The functions of an interface.
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item>;
+}
+
+/// Where the elements of strings and sequences are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lists {
+    /// Elsewhere.
+    Pointers,
+    /// In the value, which has room for as many as there may be.
+    Inside,
 }
 
 /// The C text for a model that was laid out for a kernel.
@@ -196,6 +210,7 @@ pub struct Emitter<'a> {
     pub model: &'a Model,
     /// Sizes of its types.
     pub sizes: Sizes,
+    lists: Lists,
     /// Names of declared types, by their place in the model.
     types: HashMap<TypeId, String>,
     /// Names of the exceptions, by their place in the model.
@@ -213,6 +228,7 @@ impl<'a> Emitter<'a> {
         let mut emitter = Emitter {
             model,
             sizes: Sizes::new(model),
+            lists: part.lists(),
             types: HashMap::new(),
             exceptions: Vec::new(),
             travels: Vec::new(),
@@ -278,6 +294,10 @@ impl<'a> Emitter<'a> {
             Type::Int { bits, signed } => Ty::named(format!("{}int{bits}_t", if *signed { "" } else { "u" })),
             Type::Float(32) => Ty::named("float"),
             Type::Float(_) => Ty::named("double"),
+            // Four bytes for each character, and the zero.
+            Type::Str { bound: Some(bound), .. } if self.lists == Lists::Inside => {
+                Ty { dims: vec![4 * bound + 1], ..Ty::named("char") }
+            }
             Type::Str { .. } => Ty::named("char *"),
             Type::Sequence(..) => Ty::named(self.mangled(id)),
             Type::Array(of, dims) => {
@@ -384,7 +404,7 @@ impl<'a> Emitter<'a> {
     pub fn value(&self, parameter: &str, id: TypeId, direction: Direction) -> Expr {
         let name = name(parameter);
         let by_pointer = match (direction, self.kind(id)) {
-            (_, Type::Array(..)) => false,
+            _ if !self.ty(id).dims.is_empty() => false,
             (Direction::In, Type::Struct(..) | Type::Union { .. } | Type::Sequence(..)) => true,
             (direction, _) => direction != Direction::In,
         };

@@ -45,6 +45,11 @@ NULL_CLIENT null_client_small, 41, 0x80000000
 NULL_CLIENT null_client_large, 42, 0x40000000
 NULL_CLIENT null_client_larger, 43, 0xc0000000
 NULL_CLIENT null_client_record, 44, 0x20000000
+NULL_CLIENT c_null_client_tiny, 90, 0
+NULL_CLIENT c_null_client_small, 91, 0x80000000
+NULL_CLIENT c_null_client_large, 92, 0x40000000
+NULL_CLIENT c_null_client_larger, 93, 0xc0000000
+NULL_CLIENT c_null_client_record, 94, 0x20000000
 NULL_CLIENT plain_client_tiny, 70, 0
 NULL_CLIENT plain_client_small, 71, 1
 NULL_CLIENT plain_client_large, 72, 2

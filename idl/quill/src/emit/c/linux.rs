@@ -1,11 +1,12 @@
 //! C over `linux`: the same messages as Rust's.
 
+use super::interface::{Interface, Spot, borrowed, status};
 use super::tree::{Expr, Item, Stmt, Ty, call, name};
-use super::{Emitter, Part, word};
-use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place, RESULT};
-use crate::model::{Direction, Operation, Type, TypeId};
+use super::{Emitter, Lists, Part};
+use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place};
+use crate::model::{Operation, Type, TypeId};
 
-mod values;
+pub mod values;
 
 /// C over Unix-domain sockets.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,10 @@ pub struct Linux;
 impl Part for Linux {
     fn runtime(&self) -> &'static str {
         include_str!("linux_runtime.h")
+    }
+
+    fn lists(&self) -> Lists {
+        Lists::Pointers
     }
 
     fn carries(&self, _: &Emitter, _: TypeId) -> bool {
@@ -27,17 +32,12 @@ impl Part for Linux {
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let interface = &emitter.model.interfaces[layout.interface.0 as usize].name;
         let c = Interface { emitter, interface };
-        let methods = c.emitter.function(interface, "server");
-        let mut items = vec![Item::Comment(format!("The interface {interface}."))];
-        for operation in operations.iter().filter(|o| !o.raises.is_empty()) {
-            items.extend(c.raised(operation));
-        }
+        let methods = c.function("server");
+        let memory = (Ty::named("quill_memory").to(), "_memory".into());
+        let mut items = c.declarations(operations, &memory);
         for (operation, method) in operations.iter().zip(&layout.methods) {
             items.push(c.client(operation, method));
         }
-        let signatures = operations.iter().map(|o| (status(), word(&o.name), c.server_parameters(o)));
-        items.push(Item::Announce("struct", methods.clone()));
-        items.push(Item::Methods(methods.clone(), signatures.collect()));
         for (operation, method) in operations.iter().zip(&layout.methods) {
             items.push(c.answer(operation, method, &methods));
         }
@@ -46,94 +46,7 @@ impl Part for Linux {
     }
 }
 
-/// How a call ended.
-fn status() -> Ty {
-    Ty::named("quill_status")
-}
-
-/// The interface that is being translated.
-struct Interface<'a> {
-    emitter: &'a Emitter<'a>,
-    interface: &'a str,
-}
-
-/// A value of a message: its name in the interface, its type, and the expression for it.
-type Spot<'a> = (&'a str, TypeId, Expr);
-
 impl Interface<'_> {
-    fn function(&self, function: &str) -> String {
-        self.emitter.function(self.interface, function)
-    }
-
-    /// The exceptions of an operation: a union of them.
-    fn raised(&self, operation: &Operation) -> Vec<Item> {
-        let union = self.function(&format!("{}_raised", operation.name));
-        let fields = self
-            .variants(operation)
-            .into_iter()
-            .zip(&operation.raises)
-            .map(|(variant, &id)| (Ty::named(self.emitter.exception(id)), variant));
-        vec![Item::Announce("union", union.clone()), Item::Record("union", union, fields.collect())]
-    }
-
-    /// Names of the exceptions of an operation, made distinct.
-    fn variants(&self, operation: &Operation) -> Vec<String> {
-        let mut variants: Vec<String> = Vec::new();
-        for id in &operation.raises {
-            let path = &self.emitter.model.exceptions[id.0 as usize].name;
-            let mut variant = word(path.rsplit("::").next().unwrap_or(path));
-            while variants.contains(&variant) {
-                variant.push('_');
-            }
-            variants.push(variant);
-        }
-        variants
-    }
-
-    /// Parameters behind the first, of client and server alike.
-    fn parameters(&self, operation: &Operation) -> Vec<(Ty, String)> {
-        let mut parameters = self.emitter.parameters(operation);
-        if !operation.raises.is_empty() {
-            let union = self.function(&format!("{}_raised", operation.name));
-            parameters.push((Ty::named(union).to(), "_raised".into()));
-        }
-        parameters
-    }
-
-    fn server_parameters(&self, operation: &Operation) -> Vec<(Ty, String)> {
-        let mut parameters =
-            vec![(Ty::named("void *"), "_self".into()), (Ty::named("quill_memory").to(), "_memory".into())];
-        parameters.extend(self.parameters(operation));
-        parameters
-    }
-
-    /// What goes to the server, as expressions in a function that has the parameters.
-    fn inputs<'o>(&self, operation: &'o Operation) -> Vec<Spot<'o>> {
-        let ins = operation.params.iter().filter(|p| p.direction != Direction::Out);
-        ins.map(|p| (p.name.as_str(), p.ty, self.emitter.value(&word(&p.name), p.ty, p.direction))).collect()
-    }
-
-    /// What comes back.
-    fn outputs<'o>(&self, operation: &'o Operation) -> Vec<Spot<'o>> {
-        let outs = operation.params.iter().filter(|p| p.direction != Direction::In);
-        let mut outputs: Vec<Spot> = outs
-            .map(|p| (p.name.as_str(), p.ty, self.emitter.value(&word(&p.name), p.ty, p.direction)))
-            .collect();
-        if !self.emitter.is_void(operation.result) {
-            let value = self.emitter.value(RESULT, operation.result, Direction::Out);
-            outputs.push((RESULT, operation.result, value));
-        }
-        outputs
-    }
-
-    /// The expression for the value at a path.
-    fn at(places: &[Spot], path: &[String]) -> Expr {
-        let (first, fields) = path.split_first().map_or(("", &[][..]), |(f, rest)| (f.as_str(), rest));
-        let base =
-            places.iter().find(|(n, ..)| *n == first).map_or_else(|| name(word(first)), |p| p.2.clone());
-        fields.iter().fold(base, |value, field| value.field(word(field)))
-    }
-
     /// Statements that write a message.
     fn write(&self, message: &Message, places: &[Spot]) -> Vec<Stmt> {
         let out = || name("_out");
@@ -210,18 +123,6 @@ impl Interface<'_> {
         body
     }
 
-    /// Places for the fields of an exception.
-    fn exception_places(
-        &self,
-        operation: &Operation,
-        number: usize,
-        whole: &Expr,
-    ) -> Vec<(String, TypeId, Expr)> {
-        let id = operation.raises[number];
-        let fields = &self.emitter.model.exceptions[id.0 as usize].fields;
-        fields.iter().map(|f| (f.name.clone(), f.ty, whole.clone().field(word(&f.name)))).collect()
-    }
-
     /// A client's function.
     fn client(&self, operation: &Operation, method: &Method) -> Item {
         let mut parameters = vec![(Ty::named("quill_client").to(), "_server".into())];
@@ -256,7 +157,7 @@ impl Interface<'_> {
         let variants = self.variants(operation);
         for (number, (_, message)) in method.exceptions.iter().enumerate() {
             let whole = name("_raised").deref().field(&variants[number]);
-            let places = self.exception_places(operation, number, &whole);
+            let places = self.exception_spots(operation, number, &whole);
             let places: Vec<Spot> = places.iter().map(|(n, ty, e)| (n.as_str(), *ty, e.clone())).collect();
             cases.push((vec![message.label.into()], self.read(message, &places)));
         }
@@ -277,36 +178,13 @@ impl Interface<'_> {
             (Ty::named("quill_in").to(), "_in".into()),
             (Ty::named("quill_out").to(), "_out".into()),
         ];
-        let e = self.emitter;
-        let mut body = Vec::new();
-        // Here all values are variables, and the method is given what its parameters want of them.
-        let variable = |n: &str| name(word(n));
-        for param in &operation.params {
-            body.push(Stmt::Let(e.ty(param.ty), word(&param.name), None));
-        }
-        if !e.is_void(operation.result) {
-            body.push(Stmt::Let(e.ty(operation.result), RESULT.into(), None));
-        }
-        if !operation.raises.is_empty() {
-            let union = self.function(&format!("{}_raised", operation.name));
-            body.push(Stmt::Let(Ty::named(union), "_raised".into(), None));
-        }
-        let local = |places: Vec<Spot<'_>>| -> Vec<(String, TypeId, Expr)> {
-            let of = |n: &str| if n == RESULT { name(RESULT) } else { variable(n) };
-            places.into_iter().map(|(n, ty, _)| (n.to_owned(), ty, of(n))).collect()
-        };
-        let inputs = local(self.inputs(operation));
-        let outputs = local(self.outputs(operation));
+        let mut body = self.variables(operation);
+        let inputs = self.local(self.inputs(operation));
+        let outputs = self.local(self.outputs(operation));
         body.extend(self.read(&method.request, &borrowed(&inputs)));
         let malformed = || vec![Stmt::Return(Some(name("QUILL_MALFORMED")))];
         body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
-        let mut arguments = vec![name("_self"), name("_in").deref().field("memory")];
-        for (ty, parameter) in self.parameters(operation) {
-            let value = name(parameter);
-            arguments.push(if ty.pointer && ty.dims.is_empty() { value.address() } else { value });
-        }
-        let method_pointer = name("_methods").deref().field(word(&operation.name));
-        let called = Expr::Call(Box::new(method_pointer), arguments);
+        let called = self.call_method(operation, vec![name("_self"), name("_in").deref().field("memory")]);
         body.push(Stmt::Let(status(), "_status".into(), Some(called)));
         if operation.oneway {
             body.push(Stmt::Do(name("_out").cast(Ty::named("void"))));
@@ -321,7 +199,7 @@ impl Interface<'_> {
         let mut cases = vec![(vec![0], self.write(&method.reply, &borrowed(&outputs)))];
         let variants = self.variants(operation);
         for (number, (_, message)) in method.exceptions.iter().enumerate() {
-            let places = self.exception_places(operation, number, &name("_raised").field(&variants[number]));
+            let places = self.exception_spots(operation, number, &name("_raised").field(&variants[number]));
             cases.push((vec![message.label.into()], self.write(message, &borrowed(&places))));
         }
         body.push(Stmt::Switch(name("_status"), cases, vec![Stmt::Return(Some(name("_status")))]));
@@ -365,8 +243,4 @@ impl Interface<'_> {
         ];
         Item::Function(Ty::named("uint32_t"), self.function("dispatch"), parameters, body)
     }
-}
-
-fn borrowed(places: &[(String, TypeId, Expr)]) -> Vec<Spot<'_>> {
-    places.iter().map(|(n, ty, e)| (n.as_str(), *ty, e.clone())).collect()
 }

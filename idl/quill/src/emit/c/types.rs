@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::tree::{Item, Ty};
-use super::{Emitter, unique, word};
+use super::{Emitter, Lists, unique, word};
 use crate::model::{Branch, Field, Type, TypeId};
 
 impl Emitter<'_> {
@@ -97,14 +97,20 @@ impl Emitter<'_> {
                 let fields = vec![(self.ty(*switch), "_d".into()), (Ty::named(inner), "_u".into())];
                 records.push(Item::Record("struct", name, fields));
             }
-            Type::Sequence(of, _) if done.insert(name.clone()) => {
+            Type::Sequence(of, bound) if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));
                 // A pointer to a record needs no definition; a pointer to an array of them does.
-                if matches!(self.kind(*of), Type::Array(..)) {
+                let inside = self.lists == Lists::Inside;
+                if inside || matches!(self.kind(*of), Type::Array(..)) {
                     self.define(*of, announced, records, done);
                 }
-                let fields =
-                    vec![(Ty::named("uint32_t"), "_length".into()), (self.ty(*of).to(), "_buffer".into())];
+                let mut element = self.ty(*of);
+                if inside {
+                    element.dims.insert(0, bound.unwrap_or(1).max(1));
+                } else {
+                    element = element.to();
+                }
+                let fields = vec![(Ty::named("uint32_t"), "_length".into()), (element, "_buffer".into())];
                 records.push(Item::Record("struct", name, fields));
             }
             _ => {}

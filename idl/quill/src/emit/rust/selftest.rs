@@ -7,8 +7,8 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::tern_ipc::table_bits;
 use super::{Emitter, InterfaceParts, MethodParts, fields_of, name, tuple};
+use crate::kernel::table_bits;
 use crate::layout::Message;
 use crate::model::{Branch, Type, TypeId};
 

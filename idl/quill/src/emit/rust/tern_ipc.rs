@@ -10,6 +10,7 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, selftest, tuple};
+use crate::kernel::table_bits;
 use crate::layout::{Leaf, Message, Place, Slot};
 use crate::model::{Field, Type, TypeId};
 
@@ -94,14 +95,6 @@ impl Part for TernIpc {
 
 /// Elements of a list that could ever be in registers.
 const ELEMENTS_MAX: u64 = 88;
-
-/// Fewest entries of a table, as a power of two: a shift by all 64 bits is none.
-const TABLE_BITS_MIN: u32 = 1;
-
-/// How long a table for so many methods is, as a power of two.
-pub(super) fn table_bits(methods: usize) -> u32 {
-    (usize::BITS - methods.saturating_sub(1).leading_zeros()).max(TABLE_BITS_MIN)
-}
 
 impl Emitter<'_> {
     /// What makes a type of fixed size travel in words.

@@ -48,7 +48,7 @@ fn number(e: &Emitter, ty: TypeId) -> Option<String> {
 }
 
 /// The condition under which a number is no value of its type.
-fn wrong(e: &Emitter, ty: TypeId, value: Expr) -> Option<Expr> {
+pub fn wrong(e: &Emitter, ty: TypeId, value: Expr) -> Option<Expr> {
     match e.kind(ty) {
         Type::Enum(_, members) => Some(value.with(">=", Expr::Int(members.len() as i128))),
         Type::Bitmask(_, bits, members) => {

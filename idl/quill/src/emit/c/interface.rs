@@ -1,0 +1,159 @@
+//! An interface in C, as far as all kernels have it in common: signatures, exceptions, the struct of a server's methods,
+//! and where in a function each value is found.
+
+use super::tree::{Expr, Item, Stmt, Ty, name};
+use super::{Emitter, word};
+use crate::layout::RESULT;
+use crate::model::{Direction, Operation, TypeId};
+
+/// How a call ended.
+pub fn status() -> Ty {
+    Ty::named("quill_status")
+}
+
+/// The interface that is being translated.
+#[derive(Clone, Copy)]
+pub struct Interface<'a> {
+    /// The file.
+    pub emitter: &'a Emitter<'a>,
+    /// The interface's name.
+    pub interface: &'a str,
+}
+
+/// A value of a message: its name in the interface, its type, and the expression for it.
+pub type Spot<'a> = (&'a str, TypeId, Expr);
+
+/// The same, with a name of its own.
+pub type OwnSpot = (String, TypeId, Expr);
+
+/// As they are passed on.
+pub fn borrowed(spots: &[OwnSpot]) -> Vec<Spot<'_>> {
+    spots.iter().map(|(n, ty, e)| (n.as_str(), *ty, e.clone())).collect()
+}
+
+impl Interface<'_> {
+    /// Unions of exceptions, and the struct of a server's methods. `second` is what each method gets behind the server's
+    /// own data.
+    pub fn declarations(&self, operations: &[&Operation], second: &(Ty, String)) -> Vec<Item> {
+        let mut items = vec![Item::Comment(format!("The interface {}.", self.interface))];
+        for operation in operations.iter().filter(|o| !o.raises.is_empty()) {
+            items.extend(self.raised(operation));
+        }
+        let signatures = operations.iter().map(|operation| {
+            let mut parameters = vec![(Ty::named("void *"), "_self".into()), second.clone()];
+            parameters.extend(self.parameters(operation));
+            (status(), word(&operation.name), parameters)
+        });
+        let methods = self.function("server");
+        items.push(Item::Announce("struct", methods.clone()));
+        items.push(Item::Methods(methods, signatures.collect()));
+        items
+    }
+
+    /// Variables for all values of a method, in the function that calls it.
+    pub fn variables(&self, operation: &Operation) -> Vec<Stmt> {
+        let e = self.emitter;
+        let mut body = Vec::new();
+        for param in &operation.params {
+            body.push(Stmt::Let(e.ty(param.ty), word(&param.name), None));
+        }
+        if !e.is_void(operation.result) {
+            body.push(Stmt::Let(e.ty(operation.result), RESULT.into(), None));
+        }
+        if !operation.raises.is_empty() {
+            let union = self.function(&format!("{}_raised", operation.name));
+            body.push(Stmt::Let(Ty::named(union), "_raised".into(), None));
+        }
+        body
+    }
+
+    /// The same values as [`Interface::variables`] has them.
+    pub fn local(&self, spots: Vec<Spot>) -> Vec<OwnSpot> {
+        let of = |n: &str| if n == RESULT { name(RESULT) } else { name(word(n)) };
+        spots.into_iter().map(|(n, ty, _)| (n.to_owned(), ty, of(n))).collect()
+    }
+
+    /// A call of a server's method with those variables.
+    pub fn call_method(&self, operation: &Operation, mut arguments: Vec<Expr>) -> Expr {
+        for (ty, parameter) in self.parameters(operation) {
+            let value = name(parameter);
+            arguments.push(if ty.pointer && ty.dims.is_empty() { value.address() } else { value });
+        }
+        let method = name("_methods").deref().field(word(&operation.name));
+        Expr::Call(Box::new(method), arguments)
+    }
+
+    /// The exceptions of an operation: a union of them.
+    fn raised(&self, operation: &Operation) -> Vec<Item> {
+        let union = self.function(&format!("{}_raised", operation.name));
+        let fields = self
+            .variants(operation)
+            .into_iter()
+            .zip(&operation.raises)
+            .map(|(variant, &id)| (Ty::named(self.emitter.exception(id)), variant));
+        vec![Item::Announce("union", union.clone()), Item::Record("union", union, fields.collect())]
+    }
+
+    /// The name of something of this interface.
+    pub fn function(&self, function: &str) -> String {
+        self.emitter.function(self.interface, function)
+    }
+
+    /// Names of the exceptions of an operation, made distinct.
+    pub fn variants(&self, operation: &Operation) -> Vec<String> {
+        let mut variants: Vec<String> = Vec::new();
+        for id in &operation.raises {
+            let path = &self.emitter.model.exceptions[id.0 as usize].name;
+            let mut variant = word(path.rsplit("::").next().unwrap_or(path));
+            while variants.contains(&variant) {
+                variant.push('_');
+            }
+            variants.push(variant);
+        }
+        variants
+    }
+
+    /// Parameters behind the first, of client and server alike.
+    pub fn parameters(&self, operation: &Operation) -> Vec<(Ty, String)> {
+        let mut parameters = self.emitter.parameters(operation);
+        if !operation.raises.is_empty() {
+            let union = self.function(&format!("{}_raised", operation.name));
+            parameters.push((Ty::named(union).to(), "_raised".into()));
+        }
+        parameters
+    }
+
+    /// What goes to the server, as expressions in a function that has the parameters.
+    pub fn inputs<'o>(&self, operation: &'o Operation) -> Vec<Spot<'o>> {
+        let ins = operation.params.iter().filter(|p| p.direction != Direction::Out);
+        ins.map(|p| (p.name.as_str(), p.ty, self.emitter.value(&word(&p.name), p.ty, p.direction))).collect()
+    }
+
+    /// What comes back.
+    pub fn outputs<'o>(&self, operation: &'o Operation) -> Vec<Spot<'o>> {
+        let outs = operation.params.iter().filter(|p| p.direction != Direction::In);
+        let mut outputs: Vec<Spot> = outs
+            .map(|p| (p.name.as_str(), p.ty, self.emitter.value(&word(&p.name), p.ty, p.direction)))
+            .collect();
+        if !self.emitter.is_void(operation.result) {
+            let value = self.emitter.value(RESULT, operation.result, Direction::Out);
+            outputs.push((RESULT, operation.result, value));
+        }
+        outputs
+    }
+
+    /// The expression for the value at a path.
+    pub fn at(places: &[Spot], path: &[String]) -> Expr {
+        let (first, fields) = path.split_first().map_or(("", &[][..]), |(f, rest)| (f.as_str(), rest));
+        let base =
+            places.iter().find(|(n, ..)| *n == first).map_or_else(|| name(word(first)), |p| p.2.clone());
+        fields.iter().fold(base, |value, field| value.field(word(field)))
+    }
+
+    /// Places for the fields of an exception.
+    pub fn exception_spots(&self, operation: &Operation, number: usize, whole: &Expr) -> Vec<OwnSpot> {
+        let id = operation.raises[number];
+        let fields = &self.emitter.model.exceptions[id.0 as usize].fields;
+        fields.iter().map(|f| (f.name.clone(), f.ty, whole.clone().field(word(&f.name)))).collect()
+    }
+}

@@ -1,0 +1,114 @@
+/* The generated C stubs in the same loops as the Rust ones. */
+
+#include "bench.h"
+
+#define MARK(kind, region) \
+    __asm__ volatile(".byte 0x0f, 0x1f, 0x80, %c0, %c1, 0x4e, 0x7e" : : "i"(kind), "i"(region) : "memory")
+
+struct arguments {
+    tern_uid server;
+    uint64_t iterations;
+};
+
+extern uint64_t bench_chief;
+
+/* Tells the chief how it went. */
+static void report(uint64_t status)
+{
+    for (;;) {
+        struct tern_message message = { .partner = bench_chief, .words = { status } };
+        tern_ipc_call(&message);
+    }
+}
+
+/* What the call needs lies in memory, as everything must that is to outlive a call. `keep` is what comes back. */
+#define CLIENT(function, region, call, keep)                                       \
+    void function(const struct arguments *arguments)                               \
+    {                                                                              \
+        uint64_t left = arguments->iterations;                                     \
+        tern_uid server = arguments->server;                                       \
+        int32_t n[16], b[16] = { 0 };                                              \
+        Bench_Record record = { 0 };                                               \
+        for (int i = 0; i < 16; i++)                                               \
+            n[i] = 1;                                                              \
+        __asm__ volatile("" : : "r"(n), "r"(b), "r"(&record) : "memory");          \
+        do {                                                                       \
+            MARK(1, region);                                                       \
+            if (call != QUILL_OK)                                                  \
+                report(1);                                                         \
+            __asm__ volatile("" : : keep);                                         \
+            MARK(2, region);                                                       \
+        } while (--left > 0);                                                      \
+        report(0);                                                                 \
+    }
+
+#define TINY Bench_Calls_tiny(server, n[0])
+#define SMALL Bench_Calls_small(server, n[0], (int16_t)n[1], (int16_t)n[2], &b[0])
+#define LARGE                                                                                                       \
+    Bench_Calls_large(server, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], &b[0], &b[1], &b[2], &b[3],      \
+                      &b[4], &b[5], &b[6], &b[7], &b[8])
+#define LARGER                                                                                                      \
+    Bench_Calls_larger(server, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12],      \
+                       n[13], n[14], n[15], &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &b[6], &b[7], &b[8], &b[9],    \
+                       &b[10], &b[11], &b[12], &b[13], &b[14], &b[15])
+#define RECORD Bench_Calls_record(server, &record)
+
+CLIENT(c_client_tiny_rt, 80, TINY, "r"(0))
+CLIENT(c_client_small_rt, 81, SMALL, "r"(b[0]))
+CLIENT(c_client_large_rt, 82, LARGE, "m"(b))
+CLIENT(c_client_larger_rt, 83, LARGER, "m"(b))
+CLIENT(c_client_record_rt, 84, RECORD, "r"(0))
+CLIENT(c_client_tiny, 85, TINY, "r"(0))
+CLIENT(c_client_small, 86, SMALL, "r"(b[0]))
+CLIENT(c_client_large, 87, LARGE, "m"(b))
+CLIENT(c_client_larger, 88, LARGER, "m"(b))
+CLIENT(c_client_record, 89, RECORD, "r"(0))
+
+/* --- a server whose methods do nothing --- */
+
+static quill_status tiny(void *self, tern_uid from, int32_t a)
+{
+    (void)self, (void)from, (void)a;
+    return QUILL_OK;
+}
+
+static quill_status small(void *self, tern_uid from, int32_t a, int16_t b, int16_t c, int32_t *result)
+{
+    (void)self, (void)from, (void)a, (void)b, (void)c, (void)result;
+    return QUILL_OK;
+}
+
+static quill_status large(void *self, tern_uid from, int32_t a1, int32_t a2, int32_t a3, int32_t a4, int32_t a5,
+                          int32_t a6, int32_t a7, int32_t a8, int32_t a9, int32_t *b1, int32_t *b2, int32_t *b3,
+                          int32_t *b4, int32_t *b5, int32_t *b6, int32_t *b7, int32_t *b8, int32_t *b9)
+{
+    (void)self, (void)from, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, (void)a9;
+    (void)b1, (void)b2, (void)b3, (void)b4, (void)b5, (void)b6, (void)b7, (void)b8, (void)b9;
+    return QUILL_OK;
+}
+
+static quill_status larger(void *self, tern_uid from, int32_t a1, int32_t a2, int32_t a3, int32_t a4, int32_t a5,
+                           int32_t a6, int32_t a7, int32_t a8, int32_t a9, int32_t a10, int32_t a11, int32_t a12,
+                           int32_t a13, int32_t a14, int32_t a15, int32_t a16, int32_t *b1, int32_t *b2, int32_t *b3,
+                           int32_t *b4, int32_t *b5, int32_t *b6, int32_t *b7, int32_t *b8, int32_t *b9, int32_t *b10,
+                           int32_t *b11, int32_t *b12, int32_t *b13, int32_t *b14, int32_t *b15, int32_t *b16)
+{
+    (void)self, (void)from, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, (void)a9;
+    (void)a10, (void)a11, (void)a12, (void)a13, (void)a14, (void)a15, (void)a16;
+    (void)b1, (void)b2, (void)b3, (void)b4, (void)b5, (void)b6, (void)b7, (void)b8, (void)b9;
+    (void)b10, (void)b11, (void)b12, (void)b13, (void)b14, (void)b15, (void)b16;
+    return QUILL_OK;
+}
+
+static quill_status record(void *self, tern_uid from, const Bench_Record *r)
+{
+    (void)self, (void)from, (void)r;
+    return QUILL_OK;
+}
+
+static const Bench_Calls_server methods = { tiny, small, large, larger, record };
+
+void c_server(void)
+{
+    quill_serve(Bench_Calls_dispatch, &methods, NULL);
+}
