@@ -58,9 +58,12 @@ pub const IPC_MAP: u32 = 1 << 8;
 /// Flag of [`Call::Ipc`]: w0 and w1 are dope and address of a block. Not together with [`IPC_MAP`]: a block has items
 /// of its own.
 pub const IPC_LONG: u32 = 1 << 9;
+/// Flag of [`Call::Ipc`]: w5 is the thread that the message is shown to come from (row C9). Only for a chief, and only
+/// between somebody of its clan and somebody outside. The receiver finds 0 in w5.
+pub const IPC_SHOWN: u32 = 1 << 10;
 /// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for doors, propagation and other
 /// stations, and must be zero.
-pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG;
+pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG | IPC_SHOWN;
 
 /// RFLAGS after an ipc: interrupts on, everything else clear.
 pub const FLAGS: u64 = 0x202;
@@ -148,7 +151,7 @@ pub mod thread_op {
 /// Sub-operations of [`Call::TaskControl`]. `rdi` is the task, nil for the caller's own. Only a task's chief may
 /// change it.
 pub mod task_op {
-    /// Make a task whose chief is the caller's task. In: `rdi` kernel-memory quota in frames of 4 KiB, taken
+    /// Make a task whose chief is the caller's task, and whose messages across the clan's border come to the caller. In: `rdi` kernel-memory quota in frames of 4 KiB, taken
     /// from the caller's; `rsi` highest priority its threads may have. Out: `rdi` task.
     pub const CREATE: u32 = 0;
     /// End a task, its threads, and every task that it created. Its quota returns to the caller's task.
@@ -209,6 +212,10 @@ pub const ITEM_WHOLE: u32 = 1 << 9;
 
 /// Bit of a received `eax` that is *clear* when the message had a block.
 pub const NO_BLOCK: u32 = 1 << 10;
+
+/// Bit of a received `eax` that is *clear* when the message was diverted: it crosses the border of a clan, and this thread
+/// is the chief's (row C9). w10 is the thread that it was meant for; w10 of the sender is lost.
+pub const NOT_DIVERTED: u32 = 1 << 11;
 
 /// Label of an answer to an exception that lets the thread continue.
 pub const RESUME: u32 = 1;

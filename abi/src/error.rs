@@ -28,7 +28,7 @@ pub enum Error {
     Denied = 10,
     /// The target is not in a state that allows this.
     BadState = 11,
-    /// A table of fixed size is full (threads, tasks).
+    /// Clans are nested too deeply.
     Limit = 12,
     /// The message does not fit into the receiver's block. w0: bytes of strings and direct words that were
     /// transferred before.
@@ -52,7 +52,7 @@ impl Error {
         (Error::NoMemory, "out of kernel memory"),
         (Error::Denied, "denied"),
         (Error::BadState, "wrong state"),
-        (Error::Limit, "table full"),
+        (Error::Limit, "nested too deeply"),
         (Error::Overflow, "message too long"),
         (Error::NoAccess, "message not accessible"),
     ];
@@ -97,7 +97,7 @@ pub const POSSIBLE: [(Call, &[Error]); 6] = [
         Call::ThreadControl,
         &[Error::NoSuch, Error::BadArgument, Error::NoMemory, Error::Denied, Error::BadState],
     ),
-    (Call::TaskControl, &[Error::NoSuch, Error::BadArgument, Error::NoMemory, Error::Denied]),
+    (Call::TaskControl, &[Error::NoSuch, Error::BadArgument, Error::NoMemory, Error::Denied, Error::Limit]),
     (Call::ThreadSwitch, &[Error::NoSuch]),
     (Call::Clock, &[]),
 ];

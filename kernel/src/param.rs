@@ -12,6 +12,9 @@ pub const TCB_MAX: usize = 1 << abi::uid::SLOT_BITS;
 /// Tasks that can exist. The number is part of every uid (its clan), hence 16 bits at most.
 pub const TASK_MAX: usize = 1 << 14;
 
+/// How deeply clans may be nested: the way of a message from one clan to another is searched in one step.
+pub const CLAN_DEPTH_MAX: u8 = 32;
+
 /// Time slice of a new thread, in nanoseconds. Long against a switch, short against a person's patience.
 pub const TIME_SLICE_NS: u64 = 10_000_000;
 

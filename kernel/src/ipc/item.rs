@@ -92,7 +92,7 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
     };
     let mut progress = (0, true);
     if step(k, plan, sender, thread, &mut progress) {
-        let is_call = sender.then_from.get() == thread.uid();
+        let is_call = sender.is_calling();
         deliver(place(plan), sender, thread, is_call, progress.1);
         after_taken(k, thread, sender, is_call);
         return Taken::Message;
@@ -145,13 +145,14 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
     current.operation.set(Operation::None);
     current.frame.mode.set(crate::object::thread::Frame::SYSRET);
     let request = Request {
-        dest: receiver.uid(),
+        dest: Uid(current.frame.rdx.get()),
         from: current.then_from.get(),
         send_timeout: Timeout::NEVER,
         receive_timeout: Timeout(current.then_timeout.get()),
         window: current.window.get(),
         item: false,
         long: false,
+        show: false,
         lenient: false,
         short: false,
     };
@@ -191,7 +192,9 @@ fn finish(
     k.wheel.remove(receiver);
     deliver(place, current, receiver, request.is_call(), whole);
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
-    receive_and_run(k, current, request, first)
+    let next = receive_and_run(k, current, request, first);
+    current.crossing.set(0);
+    next
 }
 
 /// The receiver of a mapping in progress is aborted: both sides get an error.

@@ -8,10 +8,12 @@
 //! The property that ties this file to the fast path (`arch/x86_64/fast_path.rs`): *if the fast path accepts, this file
 //! would have done the same.* The guest tests run the same random program both ways and compare.
 
+mod clan;
 mod fault;
 mod item;
 mod transfer;
 
+pub use clan::waits_by_way_of;
 pub use fault::{page_fault, raise, system_call_exception};
 pub use item::continue_map;
 pub use transfer::continue_transfer;
@@ -22,7 +24,9 @@ use crate::object::interrupt;
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait};
 use crate::sched::Next;
-use abi::call::{self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_LONG, IPC_LONG_CALL, IPC_MAP, ITEM_WHOLE, NO_ITEM};
+use abi::call::{
+    self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_LONG, IPC_LONG_CALL, IPC_MAP, IPC_SHOWN, ITEM_WHOLE, NO_ITEM,
+};
 use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
 
 /// An ipc operation, decoded.
@@ -36,6 +40,8 @@ struct Request {
     item: bool,
     /// w0 and w1 describe a block.
     long: bool,
+    /// w5 is whom the message is shown to come from.
+    show: bool,
     /// Reply and wait: a destination that does not wait is no error.
     lenient: bool,
     /// All eleven words are the message.
@@ -56,6 +62,7 @@ impl Request {
             window: thread.standing.get(),
             item: false,
             long: false,
+            show: false,
             lenient: !is_call,
             short: true,
         }
@@ -70,7 +77,7 @@ impl Request {
         Request { from, send_timeout, long: true, lenient: !is_call, short: false, ..Request::short(thread) }
     }
 
-    /// Reads the general form.
+    /// Reads the general form. Its rare flags are [`Request::rare`]'s.
     #[inline(always)]
     fn general(thread: ThreadRef) -> Result<Request, Error> {
         let frame = &thread.frame;
@@ -83,7 +90,6 @@ impl Request {
         if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0
             || !(window.is_nil() || window.is_valid())
             || !item_valid
-            || eax & IPC_FLAGS == IPC_FLAGS
         {
             return Err(Error::BadArgument);
         }
@@ -94,10 +100,22 @@ impl Request {
             receive_timeout: Timeout((timeouts >> 32) as u32),
             window,
             item: item && !dest.is_nil(),
-            long: eax & IPC_LONG != 0 && !dest.is_nil(),
+            long: false,
+            show: false,
             lenient: false,
             short: false,
         })
+    }
+
+    /// Reads the general form with its rare flags.
+    fn rare(thread: ThreadRef) -> Result<Request, Error> {
+        let eax = thread.frame.rax.get() as u32;
+        let request = Request::general(thread)?;
+        if eax & (IPC_MAP | IPC_LONG) == IPC_MAP | IPC_LONG {
+            return Err(Error::BadArgument);
+        }
+        let sends = !request.dest.is_nil();
+        Ok(Request { long: sends && eax & IPC_LONG != 0, show: sends && eax & IPC_SHOWN != 0, ..request })
     }
 
     fn is_call(&self) -> bool {
@@ -115,6 +133,7 @@ fn set_result(thread: ThreadRef, rax: u64, sender: Uid) {
 
 /// The result of an ipc that failed: the code, and zeroes in the message registers.
 fn set_error(thread: ThreadRef, error: Error) {
+    thread.crossing.set(0);
     set_result(thread, error as u64, Uid::NIL);
     thread.frame.w.iter().for_each(|word| word.set(0));
 }
@@ -133,7 +152,18 @@ pub fn short(k: &Kernel, current: ThreadRef) -> Next {
 /// Its general form.
 #[inline(always)]
 pub fn general(k: &Kernel, current: ThreadRef) -> Next {
+    if current.frame.rax.get() as u32 & (IPC_LONG | IPC_SHOWN) != 0 {
+        return rare(k, current);
+    }
     match Request::general(current) {
+        Ok(request) => perform(k, current, &request),
+        Err(error) => fail(current, error),
+    }
+}
+
+#[inline(never)]
+fn rare(k: &Kernel, current: ThreadRef) -> Next {
+    match Request::rare(current) {
         Ok(request) => perform(k, current, &request),
         Err(error) => fail(current, error),
     }
@@ -160,22 +190,47 @@ fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
 /// The send phase of the current thread.
 #[inline(always)]
 fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
-    let error = match k.thread(request.dest) {
-        None => Error::NoSuch,
-        Some(partner) if partner == current => Error::BadArgument,
-        Some(partner) if accepts(partner, current) => return send_to(k, current, partner, request),
-        Some(_) if request.send_timeout == Timeout::ZERO => Error::SendTimeout,
-        Some(partner) => return queue(k, current, partner, *request),
+    let error = match find(k, current, request) {
+        Err(error) => error,
+        Ok(partner) if accepts_as(partner, shown(current, request)) => {
+            return send_to(k, current, partner, request);
+        }
+        Ok(_) if request.send_timeout == Timeout::ZERO => Error::SendTimeout,
+        Ok(partner) => return queue(k, current, partner, *request),
     };
     if request.lenient { receive_and_run(k, current, request, None) } else { fail(current, error) }
+}
+
+/// Who gets the message: its destination, or a chief on the way there.
+#[inline(always)]
+fn find(k: &Kernel, current: ThreadRef, request: &Request) -> Result<ThreadRef, Error> {
+    match k.thread(request.dest) {
+        None => Err(Error::NoSuch),
+        Some(partner) if partner == current => Err(Error::BadArgument),
+        Some(partner) if request.show || partner.uid().clan() != current.uid().clan() => {
+            clan::across(k, current, partner, request.show)
+        }
+        Some(partner) => Ok(partner),
+    }
+}
+
+/// Whom the current thread's message is shown to come from.
+#[inline(always)]
+fn shown(current: ThreadRef, request: &Request) -> Uid {
+    if request.show { current.shown.get() } else { current.uid() }
 }
 
 /// Whether `partner` would take a message from `sender` now.
 #[inline(always)]
 fn accepts(partner: ThreadRef, sender: ThreadRef) -> bool {
+    accepts_as(partner, sender.uid())
+}
+
+#[inline(always)]
+fn accepts_as(partner: ThreadRef, sender: Uid) -> bool {
     match partner.wait() {
         Wait::Open => true,
-        Wait::Closed(from) | Wait::Answer(from) => from == sender.uid(),
+        Wait::Closed(from) | Wait::Answer(from) => from == sender,
         Wait::No => false,
     }
 }
@@ -243,7 +298,9 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
     transfer(current, partner, kind as u32, request.short);
     let first = hand_over(k, current, partner, request.is_call(), answered == Wait::Open);
-    receive_and_run(k, current, request, first)
+    let next = receive_and_run(k, current, request, first);
+    current.crossing.set(0);
+    next
 }
 
 /// The second half of a call whose first half just succeeded: the partner exists and sends nothing yet.
@@ -261,7 +318,9 @@ fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request) -> bool {
 fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage) {
     thread.window.set(window);
     thread.errand.set(Errand::Ipc);
-    thread.set_wait(from, timeout == Timeout::NEVER && window == thread.standing.get());
+    // An answer that has to come by way of a chief may not come directly.
+    let direct = from == Uid::ANY || from.clan() == thread.uid().clan() || clan::is_direct(k, thread, from);
+    thread.set_wait(from, direct && timeout == Timeout::NEVER && window == thread.standing.get());
     set_timeout(k, thread, timeout);
 }
 
@@ -277,6 +336,9 @@ fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32, short: bool) {
     }
     let label = from.rax.get() >> 32 << 32;
     set_result(receiver, label | kind as u64, sender.uid());
+    if sender.crossing.get() != 0 {
+        clan::mark(sender, receiver);
+    }
     receiver.set_ready();
 }
 
@@ -462,7 +524,7 @@ fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
     if sender.frame.rax.get() as u32 & (1 << 31 | 0xff | IPC_MAP) == Call::Ipc as u32 | IPC_MAP {
         return item::take_item(k, thread, sender);
     }
-    let is_call = sender.then_from.get() == thread.uid();
+    let is_call = sender.is_calling();
     if transfer::is_long(sender) {
         return if transfer::take(k, thread, sender) { Taken::Mapping } else { Taken::Refused };
     }
@@ -483,13 +545,11 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
             return;
         }
         lend(k, sender, thread);
-        sender.set_wait(
-            thread.uid(),
-            timeout == Timeout::NEVER && sender.window.get() == sender.standing.get(),
-        );
-        set_timeout(k, sender, timeout);
+        wait(k, sender, sender.then_from.get(), timeout, sender.window.get());
+        sender.crossing.set(0);
         return;
     }
+    sender.crossing.set(0);
     if sender.then_from.get().is_nil() {
         sender.frame.rax.set(0);
         sender.frame.r11.set(FLAGS);

@@ -12,7 +12,7 @@
 
 use super::item::{self, begin};
 use super::{
-    Request, accepts, enqueue_sender, fault, hand_over, leave_queue, lend_to_waiting, receive_and_run,
+    Request, accepts, clan, enqueue_sender, fault, hand_over, leave_queue, lend_to_waiting, receive_and_run,
     set_error, set_result, set_timeout,
 };
 use crate::arch;
@@ -269,20 +269,23 @@ fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Nex
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
     let request = Request {
-        dest: receiver.uid(),
+        dest: Uid(current.frame.rdx.get()),
         from: current.then_from.get(),
         send_timeout: Timeout::NEVER,
         receive_timeout: Timeout(current.then_timeout.get()),
         window: current.window.get(),
         item: false,
         long: false,
+        show: false,
         lenient: false,
         short: false,
     };
     deliver(current, receiver, request.is_call(), at.cut);
     let was_open = receiver.then_from.get() == Uid::ANY;
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
-    receive_and_run(k, current, &request, first)
+    let next = receive_and_run(k, current, &request, first);
+    current.crossing.set(0);
+    next
 }
 
 /// The words in registers: those of a block's message begin with its dope and address.
@@ -300,6 +303,9 @@ fn deliver(sender: ThreadRef, receiver: ThreadRef, is_call: bool, cut: bool) {
     let kind = if is_call { Kind::Request } else { Kind::Reply } as u32 & !flags;
     let label = from.rax.get() >> 32 << 32;
     set_result(receiver, label | kind as u64, sender.uid());
+    if sender.crossing.get() != 0 {
+        clan::mark(sender, receiver);
+    }
     receiver.set_ready();
 }
 

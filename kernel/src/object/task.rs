@@ -9,7 +9,7 @@ use super::thread::OfTask;
 use crate::mem::pool::{Frame, Pool, Zeroable};
 use crate::mem::table::Recent;
 use crate::util::list::List;
-use abi::TaskId;
+use abi::{TaskId, Uid};
 use core::cell::Cell;
 
 /// A task's state.
@@ -19,6 +19,10 @@ pub struct Task {
     pub id: Cell<TaskId>,
     /// Its creator; `None` for the first task.
     pub chief: Cell<Option<TaskRef>>,
+    /// The thread that created it: messages across the border of its clan go there.
+    pub supervisor: Cell<Uid>,
+    /// Number of tasks above it.
+    pub depth: Cell<u8>,
     /// The last task it created that still exists; the others follow by `sibling_next`.
     pub child: Cell<Option<TaskRef>>,
     /// Next task of the same chief.

@@ -295,6 +295,10 @@ pub struct Cold {
     pub window: Cell<Fpage>,
     /// Window of every receive by a short form, set by `thread_control`.
     pub standing: Cell<Fpage>,
+    /// Whom the message that it sends is shown to come from; see `ipc::clan`.
+    pub shown: Cell<Uid>,
+    /// How the message that it sends crosses the border of a clan; 0 if it does not.
+    pub crossing: Cell<u8>,
     /// Where long messages arrive.
     pub block: Block,
     /// While sending: timeout of the receive that follows, as in the ABI.
@@ -462,6 +466,11 @@ impl Tcb {
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
         self.hot.accept.get() == NEVER && self.state.get() == State::Ready
+    }
+
+    /// Whether the ipc that it is in the middle of is a call. Its registers still name the destination.
+    pub fn is_calling(&self) -> bool {
+        self.then_from.get().0 == self.frame.rdx.get()
     }
 
     /// Whether it must not run, ready or not.

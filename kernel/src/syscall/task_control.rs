@@ -62,7 +62,11 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     if quota < TASK_FRAMES as u64 || quota > (chief.quota.get() - chief.used.get()) as u64 {
         return Err(Error::NoMemory);
     }
+    if chief.depth.get() >= param::CLAN_DEPTH_MAX {
+        return Err(Error::Limit);
+    }
     let task = new_task(k, Some(chief), quota as u32, priority as u8).ok_or(Error::NoMemory)?;
+    task.supervisor.set(current.uid());
     args.give([task.id.get().0]);
     Ok(())
 }
@@ -84,6 +88,7 @@ fn new_task(k: &Kernel, chief: Option<TaskRef>, quota: u32, priority_max: u8) ->
     task.top.set(top.0);
     arch::init_space(k, task);
     if let Some(chief) = chief {
+        task.depth.set(chief.depth.get() + 1);
         chief.used.set(chief.used.get() + quota);
         chief.adopt(task);
     }

@@ -347,7 +347,14 @@ fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
     let name = thread.name.get();
     for slot in thread.cursor.get()..end {
         let Some(waiter) = arch::tcb(slot) else { continue };
-        if matches!(waiter.wait(), Wait::Closed(from) | Wait::Answer(from) if from == name) {
+        let waits = match waiter.wait() {
+            Wait::Closed(from) | Wait::Answer(from) if from == name => true,
+            Wait::Closed(from) => {
+                from.clan() != waiter.uid().clan() && ipc::waits_by_way_of(k, waiter, from, name)
+            }
+            _ => false,
+        };
+        if waits {
             ipc::fail_blocked(k, waiter, Error::PartnerDied);
         }
     }

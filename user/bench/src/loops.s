@@ -82,6 +82,58 @@ FUNCTION bench_server
     syscall
     jmp 1b
 
+# --- a chief in between -------------------------------------------------------------------------------------
+
+# rdi: [server, iterations, pager, priority]. Makes a clan with a client, then passes on what the client says to the server, as
+# its own, and the answer as the server's.
+FUNCTION bench_forwarder
+    mov r13, rdi
+    mov edi, 24
+    mov rsi, [r13 + 24]
+    mov eax, 0x80000004
+    syscall
+    mov rsi, [r13 + 24]
+    mov rdx, [r13 + 16]
+    xor r10d, r10d
+    mov eax, 0x80000003
+    syscall
+    lea rsi, [bench_forwarded]
+    xor edx, edx
+    mov r10, r13
+    mov eax, 0x80000103
+    syscall
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+1:  mov rbx, rdx                            # the client: a word that comes back
+    mov rdx, r15                            # the server, whom it meant
+    mov eax, 0xfffffffe
+    syscall
+    mov r12, rdx                            # whom the answer is shown to come from
+    mov rdx, rbx
+    mov rbx, -1
+    xor ebp, ebp
+    mov r15, 0xffffffff00000000
+    mov eax, 0x80000401
+    dec dword ptr [bench_forwards]
+    js 2f
+    syscall
+    jmp 1b
+2:  xor eax, eax
+    REPORT
+
+FUNCTION bench_forwarded
+    mov rdx, [rdi]
+    mov r14, [rdi + 8]
+    inc r14                                 # the last call is not answered
+1:  START 30
+    mov eax, 0xfffffffe
+    syscall
+    dec r14d
+    jg 1b
+    DISCARD 30
+    ud2
+
 # --- long messages: as much in the reply as in the call ----------------------------------------------------
 
 # rdi: [server, iterations, address of the own block, dope]. What comes back lies in the own block and is sent on.

@@ -44,6 +44,10 @@ static mut bench_chief: u64 = 0;
 #[unsafe(no_mangle)]
 static mut bench_interrupts: u32 = ITERATIONS as u32;
 
+/// Calls that the forwarding chief still passes on.
+#[unsafe(no_mangle)]
+static mut bench_forwards: u32 = ITERATIONS as u32;
+
 /// What a client finds at the address in its `rdi`.
 #[repr(C)]
 struct Arguments {
@@ -73,6 +77,7 @@ unsafe extern "C" {
     fn bench_idle();
     fn bench_driver();
     fn bench_first();
+    fn bench_forwarder();
 }
 
 /// Where a thread starts.
@@ -215,6 +220,17 @@ impl Chief {
         if report.words[0] != 0 { Err(Failure::Report(report.words[0], 0)) } else { Ok(()) }
     }
 
+    /// A clan-mate of the server is the chief of a client.
+    fn forwarding(&self, near: TaskId, far: TaskId) -> Result<()> {
+        let server = self.start(far, bench_server, Uid::NIL)?;
+        self.settle(server)?;
+        // SAFETY: no client runs now.
+        unsafe { (ARGUMENTS.block, ARGUMENTS.dope) = (self.uid.0, self.priority as u64) };
+        let report = self.against(near, bench_forwarder, server)?;
+        sys::thread_destroy(server)?;
+        if report.words[0] != 0 { Err(Failure::Report(report.words[0], 0)) } else { Ok(()) }
+    }
+
     /// A thread of a child is interrupted by the PC's clock, the driver is a thread of this task.
     fn interrupts(&self, idle_task: TaskId) -> Result<()> {
         let clock = Clock::take()?;
@@ -264,6 +280,7 @@ impl Chief {
         self.ping_pong(near, bench_client_intra, near)?;
 
         long::rows(self, near, far)?;
+        self.forwarding(near, far)?;
 
         let server = self.start(far, bench_map_server, Uid::NIL)?;
         self.settle(server)?;

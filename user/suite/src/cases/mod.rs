@@ -1,6 +1,7 @@
 //! The tests, in the order in which they run: each file shows one part of what the kernel promises.
 
 pub mod authority;
+pub mod clan;
 pub mod coverage;
 pub mod device;
 pub mod exception;
@@ -41,6 +42,10 @@ cases! {
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
         memory_revoked_in_between a_dead_receivers_frames_are_not_written
+    }
+    clan {
+        leaving_goes_to_the_chief entering_goes_to_the_chief chiefs_show_only_what_crosses their_border_is_crossed_by_blocks
+        chiefs_that_end depth_is_limited
     }
     map {
         mapped_page_is_shared received_item_is_announced rights_only_shrink executable_pages_execute

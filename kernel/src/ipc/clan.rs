@@ -1,0 +1,109 @@
+//! Clans and chiefs: a message that crosses a clan's border goes to the chief (row C9).
+//!
+//! The tasks that a task created are its *clan*, it is their *chief*. Threads of one clan, and a chief and its clan, talk
+//! directly. A message to anybody else is *diverted*: one that leaves the clan goes to its chief, one into a deeper clan to the
+//! outermost chief that it meets. There it goes to the thread that created the task below, with the true sender and the intended
+//! destination. A chief may send on what it wants, as itself or shown as the other side's.
+//!
+//! The fast path has the border in its keys, so in the unsupervised case this file costs nothing; here it is one comparison. Page
+//! faults, exceptions, interrupts and answers to them are the kernel's and cross every border.
+
+use crate::kernel::Kernel;
+use crate::object::thread::Wait;
+use crate::object::{TaskRef, ThreadRef};
+use abi::call::NOT_DIVERTED;
+use abi::{Error, Uid};
+
+/// Bits of a thread's `crossing`, from the beginning of its send to that of its receive: the message goes to somebody else than its destination.
+const DIVERTED: u8 = 1 << 0;
+/// The message is shown to come from somebody else.
+const SHOWN: u8 = 1 << 1;
+
+/// The task, and the thread of it, to which a message between two tasks is diverted; `None` if it goes directly.
+fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
+    let chief = from.chief.get();
+    if from == to || Some(to) == chief || to.chief.get() == chief || from.is_chief_of(to) {
+        return None;
+    }
+    // Up from the destination to a member of the sender's clan, or of the clan whose chief the sender is. The depth of clans
+    // is limited.
+    let mut below = to;
+    while let Some(above) = below.chief.get() {
+        if above.chief.get() == chief || from.is_chief_of(above) {
+            return Some(below.supervisor.get());
+        }
+        below = above;
+    }
+    Some(from.supervisor.get())
+}
+
+/// Whether a message from `to`, for which a thread is about to wait, may come directly. It may have ended.
+pub(super) fn is_direct(k: &Kernel, from: ThreadRef, to: Uid) -> bool {
+    if from.crossing.get() & DIVERTED != 0 {
+        return false;
+    }
+    k.thread(to).is_none_or(|to| hop(from.task(), to.task()).is_none())
+}
+
+/// Whether a message from `from`, for which a thread waits, has to come by way of `chief`.
+#[inline(never)]
+pub fn waits_by_way_of(k: &Kernel, waiter: ThreadRef, from: Uid, chief: Uid) -> bool {
+    from.as_interrupt().is_none()
+        && k.thread(from).is_some_and(|from| hop(waiter.task(), from.task()) == Some(chief))
+}
+
+fn is_inside(task: TaskRef, chief: TaskRef) -> bool {
+    let mut below = task;
+    while let Some(above) = below.chief.get() {
+        if above == chief {
+            return true;
+        }
+        below = above;
+    }
+    false
+}
+
+/// Whether `chief` may show a message to `to` as one of `shown`: the border of its own clan is between them.
+fn may_show(chief: TaskRef, shown: TaskRef, to: TaskRef) -> bool {
+    shown != chief && to != chief && is_inside(shown, chief) != is_inside(to, chief)
+}
+
+/// The current thread sends to somebody outside of its clan, or as somebody else. Returns who gets the message.
+#[cold]
+#[inline(never)]
+pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) -> Result<ThreadRef, Error> {
+    let mut crossing = 0;
+    if show {
+        let shown = Uid(current.frame.w[5].get());
+        let thread = k.thread(shown).ok_or(Error::NoSuch)?;
+        if !may_show(current.task(), thread.task(), to.task()) {
+            return Err(Error::Denied);
+        }
+        current.shown.set(shown);
+        crossing = SHOWN;
+    }
+    let mut partner = to;
+    if to.wait() != Wait::Answer(current.uid())
+        && let Some(chief) = hop(current.task(), to.task())
+    {
+        partner = k.thread(chief).ok_or(Error::NoSuch)?;
+        crossing |= DIVERTED;
+    }
+    current.crossing.set(crossing);
+    Ok(partner)
+}
+
+/// The message of a sender that crosses a border has just been delivered: says so.
+#[cold]
+#[inline(never)]
+pub(super) fn mark(sender: ThreadRef, receiver: ThreadRef) {
+    let crossing = sender.crossing.get();
+    if crossing & SHOWN != 0 {
+        receiver.frame.rdx.set(sender.shown.get().0);
+        receiver.frame.w[5].set(0);
+    }
+    if crossing & DIVERTED != 0 {
+        receiver.frame.w[10].set(sender.frame.rdx.get());
+        receiver.frame.rax.set(receiver.frame.rax.get() & !(NOT_DIVERTED as u64));
+    }
+}
