@@ -192,9 +192,7 @@ fn finish(
     k.wheel.remove(receiver);
     deliver(place, current, receiver, request.is_call(), whole);
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
-    let next = receive_and_run(k, current, request, first);
-    current.crossing.set(0);
-    next
+    receive_and_run(k, current, request, first)
 }
 
 /// The receiver of a mapping in progress is aborted: both sides get an error.

@@ -133,7 +133,6 @@ fn set_result(thread: ThreadRef, rax: u64, sender: Uid) {
 
 /// The result of an ipc that failed: the code, and zeroes in the message registers.
 fn set_error(thread: ThreadRef, error: Error) {
-    thread.crossing.set(0);
     set_result(thread, error as u64, Uid::NIL);
     thread.frame.w.iter().for_each(|word| word.set(0));
 }
@@ -181,6 +180,8 @@ pub fn malformed(current: ThreadRef) -> Next {
 
 #[inline(always)]
 fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
+    // How this message crosses a border, if it is one, is found out anew.
+    current.crossing.set(0);
     if request.dest.is_nil() {
         return receive_and_run(k, current, request, None);
     }
@@ -298,9 +299,7 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
     transfer(current, partner, kind as u32, request.short);
     let first = hand_over(k, current, partner, request.is_call(), answered == Wait::Open);
-    let next = receive_and_run(k, current, request, first);
-    current.crossing.set(0);
-    next
+    receive_and_run(k, current, request, first)
 }
 
 /// The second half of a call whose first half just succeeded: the partner exists and sends nothing yet.
@@ -546,10 +545,8 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
         }
         lend(k, sender, thread);
         wait(k, sender, sender.then_from.get(), timeout, sender.window.get());
-        sender.crossing.set(0);
         return;
     }
-    sender.crossing.set(0);
     if sender.then_from.get().is_nil() {
         sender.frame.rax.set(0);
         sender.frame.r11.set(FLAGS);

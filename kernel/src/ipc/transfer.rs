@@ -283,9 +283,7 @@ fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Nex
     deliver(current, receiver, request.is_call(), at.cut);
     let was_open = receiver.then_from.get() == Uid::ANY;
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
-    let next = receive_and_run(k, current, &request, first);
-    current.crossing.set(0);
-    next
+    receive_and_run(k, current, &request, first)
 }
 
 /// The words in registers: those of a block's message begin with its dope and address.

@@ -257,6 +257,135 @@ FUNCTION bench_unmap
     mov rax, r14
     REPORT
 
+# --- sixteen pages at once: mapped by the answer to a call, then flushed; granted with a call, then granted back ------------
+
+.set MANY_WINDOW, 0x40400000
+.set MANY, 16 << 4                          # 64 KiB
+
+.macro OWN_WINDOW
+    mov r13, [rdi]
+    mov r12, [rdi + 8]
+    xor edi, edi
+    mov esi, WHOLE                          # its standing window: short calls accept items there
+    mov eax, 0x80000c03
+    syscall
+    mov rdx, r13
+.endm
+.macro MANY_BASE register
+    lea \register, [bench_many_pages + 0xffff]
+    and \register, -0x10000
+.endm
+
+FUNCTION bench_many_client
+    OWN_WINDOW
+    mov ebx, r12d
+1:  mov edi, MANY_WINDOW
+    xor esi, esi
+    START 31
+    mov eax, 0xfffffffe
+    syscall
+    END 31
+    mov ebp, [rdi]                          # they are there
+    mov edi, MANY_WINDOW
+    mov esi, 1                              # take them back
+    mov eax, 0xfffffffe
+    syscall
+    dec r9d
+    jg 1b
+    REPORT
+
+FUNCTION bench_many_server
+    MANY_BASE rdi
+    lea rsi, [rdi + 0x10000]
+1:  or dword ptr [rdi], 1
+    add rdi, 4096
+    cmp rdi, rsi
+    jne 1b
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+    mov r9d, PAGES                          # counts down in the client, as a word of the message
+1:  test esi, esi
+    jnz 2f
+    MANY_BASE r13
+    or r13, MANY + 3
+    mov r14, rdi
+    mov rbx, -1
+    xor ebp, ebp
+    mov r15, 0xffffffff00000000
+    mov eax, 0x80000101
+    syscall
+    jmp 1b
+2:  MANY_BASE rdi
+    or rdi, MANY + 7
+    xor esi, esi
+    START 32
+    mov eax, 0x80000002
+    syscall
+    END 32
+    mov edi, MANY_WINDOW
+    mov eax, 0xffffffff
+    syscall
+    jmp 1b
+
+# The client's pages go to the server and come back, with the answer to a call that is not counted.
+.macro GRANT_CLIENT name, region, size
+FUNCTION \name
+    OWN_WINDOW
+    MANY_BASE rdi
+    lea rsi, [rdi + 0x10000]
+1:  or dword ptr [rdi], 1
+    add rdi, 4096
+    cmp rdi, rsi
+    jne 1b
+    mov r8d, r12d
+1:  xor esi, esi
+    MANY_BASE r13
+    mov r14, r13
+    or r13, (\size << 4) + 8 + 3
+    mov rbx, rdx                            # send to the server, receive from it
+    mov ebp, WHOLE
+    mov r15, -1
+    START \region
+    mov eax, 0x80000101
+    syscall
+    END \region
+    mov esi, \size
+    mov eax, 0xfffffffe
+    syscall
+    dec r8d
+    jg 1b
+    REPORT
+.endm
+
+GRANT_CLIENT bench_grant_client_1, 33, 12
+GRANT_CLIENT bench_grant_client_16, 34, 16
+
+FUNCTION bench_grant_server
+    xor edi, edi
+    mov esi, WHOLE
+    mov eax, 0x80000c03
+    syscall
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+1:  test esi, esi
+    jnz 2f
+    mov eax, 0xffffffff
+    syscall
+    jmp 1b
+2:  MANY_BASE r13
+    mov r14, r13
+    shl esi, 4
+    lea r13, [r13 + rsi + 8 + 3]
+    xor esi, esi
+    mov rbx, -1
+    mov ebp, WHOLE
+    mov r15, 0xffffffff00000000
+    mov eax, 0x80000101
+    syscall
+    jmp 1b
+
 # --- page fault: a fresh page each time -----------------------------------------------------------------
 
 FUNCTION bench_fault_client

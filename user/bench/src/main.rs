@@ -44,6 +44,10 @@ static mut bench_chief: u64 = 0;
 #[unsafe(no_mangle)]
 static mut bench_interrupts: u32 = ITERATIONS as u32;
 
+/// Sixteen pages, aligned to their size, somewhere in here.
+#[unsafe(no_mangle)]
+static mut bench_many_pages: [u8; 32 << 12] = [0; 32 << 12];
+
 /// Calls that the forwarding chief still passes on.
 #[unsafe(no_mangle)]
 static mut bench_forwards: u32 = ITERATIONS as u32;
@@ -78,6 +82,11 @@ unsafe extern "C" {
     fn bench_driver();
     fn bench_first();
     fn bench_forwarder();
+    fn bench_many_client();
+    fn bench_many_server();
+    fn bench_grant_client_1();
+    fn bench_grant_client_16();
+    fn bench_grant_server();
 }
 
 /// Where a thread starts.
@@ -220,6 +229,18 @@ impl Chief {
         if report.words[0] != 0 { Err(Failure::Report(report.words[0], 0)) } else { Ok(()) }
     }
 
+    /// Sixteen pages at once. The client's last reply must be one.
+    fn many(&self, client_task: TaskId, client: Entry, server_task: TaskId, server: Entry) -> Result<()> {
+        let server = self.start(server_task, server, Uid::NIL)?;
+        self.settle(server)?;
+        let report = self.against(client_task, client, server)?;
+        sys::thread_destroy(server)?;
+        match Kind::from_eax(report.words[0] as u32) {
+            Some(Kind::Reply) => Ok(()),
+            _ => Err(Failure::Report(report.words[0], report.words[1])),
+        }
+    }
+
     /// A clan-mate of the server is the chief of a client.
     fn forwarding(&self, near: TaskId, far: TaskId) -> Result<()> {
         let server = self.start(far, bench_server, Uid::NIL)?;
@@ -289,6 +310,9 @@ impl Chief {
             return Err(Failure::Report(report.words[0], report.words[1]));
         }
         sys::thread_destroy(server)?;
+        self.many(near, bench_many_client, far, bench_many_server)?;
+        self.many(near, bench_grant_client_1, far, bench_grant_server)?;
+        self.many(near, bench_grant_client_16, far, bench_grant_server)?;
         self.alone(far, bench_unmap, self.uid, Uid::NIL)?;
 
         let pager = self.start(far, bench_pager, Uid::NIL)?;

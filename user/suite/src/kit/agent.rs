@@ -17,7 +17,7 @@ const AGENTS: usize = 24;
 const STACK: usize = 8192;
 
 /// How long an agent may take for one order.
-const PATIENCE_NS: u64 = 20_000_000_000;
+const PATIENCE_NS: u64 = 120_000_000_000;
 
 /// A function for [`Agent::attempt`].
 pub type Attempt = unsafe extern "C" fn();
