@@ -140,7 +140,8 @@ fn continue_flush(k: &Kernel, current: ThreadRef, mut at: u64, mut status: u64) 
     let page = Fpage(args.rdi());
     let page = page.with_rights(page.rights().and(Rights::RWX));
     let own = args.rsi() & FLUSH_SELF != 0;
-    let mut budget = param::PREEMPTION_PAGES;
+    // Two for each page: one to find it, one to take it from its only other owner.
+    let mut budget = 2 * param::PREEMPTION_PAGES;
     if space::flush(k, current.task(), page, own, &mut at, &mut status, &mut budget).is_err() {
         current.operation.set(Operation::Flush { at, status });
         k.set_busy(current);

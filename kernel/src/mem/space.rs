@@ -180,7 +180,20 @@ fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
     pte::status(old)
 }
 
+/// Takes a page from one mapping. Returns the status bits.
+#[inline(always)]
+fn erase_page(k: &Kernel, node: &'static Node, entry: &'static Cell<u64>) -> u64 {
+    let task = node.task();
+    let old = entry.replace(0);
+    arch::invalidate(task, node.address());
+    // σ0's pages are not counted from the start, so it can lose more than it got.
+    task.pages.set(task.pages.get().saturating_sub(1));
+    node.erase(&k.pool);
+    pte::status(old)
+}
+
 /// Takes `remove` from everyone below `node`.
+#[inline(always)]
 fn restrict_below(
     k: &Kernel,
     node: &'static Node,
@@ -197,6 +210,12 @@ fn restrict_below(
             return Err(Again);
         }
         *budget = budget.saturating_sub(1);
+        if remove.has(Rights::R)
+            && let Some(entry) = below.entry()
+        {
+            *status |= erase_page(k, below, entry);
+            continue;
+        }
         *status |= restrict(k, below, remove);
         if !erases {
             previous = Some(below);

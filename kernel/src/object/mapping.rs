@@ -108,15 +108,25 @@ impl Slabs {
         Some(node)
     }
 
+    #[inline(always)]
     fn give_back(&self, pool: &Pool, node: &'static Node) {
         let slab = node.slab.take().expect("a node in use has a slab");
-        if slab.used.get() as usize == NODES {
+        let used = slab.used.get();
+        node.next.set(slab.free.replace(Some(node)));
+        slab.used.set(used - 1);
+        if used as usize == NODES || used == 1 {
+            self.settle(pool, slab, used);
+        }
+    }
+
+    /// A slab was full or is empty now.
+    #[inline(never)]
+    fn settle(&self, pool: &Pool, slab: &'static Slab, used: u32) {
+        if used as usize == NODES {
             self.push(slab);
         }
-        node.next.set(slab.free.replace(Some(node)));
-        slab.used.set(slab.used.get() - 1);
         let only = slab.prev.get().is_none() && slab.next.get().is_none();
-        if slab.used.get() == 0 && !only {
+        if used == 1 && !only {
             self.release(pool, slab);
         }
     }
@@ -241,12 +251,14 @@ impl Node {
 
     /// Takes the node out of tree and table and gives it back. Whoever erases a subtree does so front to back: what
     /// hung below the node still lies in the run of those above it, and is erased next.
+    #[inline(always)]
     pub fn erase(&'static self, pool: &Pool) {
         self.unlink();
         self.discard(pool);
     }
 
     /// Gives back a node that [`Node::replace_by`] has taken out of its tree.
+    #[inline(always)]
     pub fn discard(&'static self, pool: &Pool) {
         if let Some(slot) = self.slot.take() {
             slot.set(None);
