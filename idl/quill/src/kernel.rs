@@ -125,3 +125,29 @@ pub const ALL: [&dyn KernelPart; 2] = [&Linux, &TernIpc];
 pub fn find(name: &str) -> Option<&'static dyn KernelPart> {
     ALL.into_iter().find(|k| k.name() == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dispatch by a shift: every label of a method is a place of its own, in the table of its interface and in the longer
+    /// tables of interfaces that inherit from it.
+    #[test]
+    fn every_method_has_a_place_in_each_table_that_is_long_enough() {
+        for methods in [1usize, 2, 3, 5, 8, 9, 100] {
+            for bits in table_bits(methods)..=12 {
+                let place = |number: usize| TernIpc.request_label(number as u32) >> (32 - bits);
+                let mut places: Vec<u32> = (0..methods).map(place).collect();
+                places.sort_unstable();
+                places.dedup();
+                assert_eq!(places.len(), methods, "{methods} methods in 2^{bits} places");
+                assert!(places.iter().all(|&place| place < 1 << bits));
+            }
+        }
+    }
+
+    #[test]
+    fn tables_are_no_longer_than_they_must_be() {
+        assert_eq!([0, 1, 2, 3, 4, 5, 8, 9].map(table_bits), [1, 1, 1, 2, 2, 3, 3, 4]);
+    }
+}

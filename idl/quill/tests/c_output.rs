@@ -3,7 +3,7 @@
 
 mod workshop;
 
-use quill::kernel::{Linux, TernIpc};
+use quill::kernel::{KernelPart, Linux, TernIpc};
 use workshop::{Workshop, compilers};
 
 /// Options, each set of which must give a program that works.
@@ -71,6 +71,23 @@ fn short_messages_arrive_and_damaged_ones_do_not() {
         match shop.try_tool(&compiler, &sanitized) {
             Ok(()) => shop.run("parcel"),
             Err(why) => println!("{compiler} has no sanitizers: {why}"),
+        }
+    }
+}
+
+/// A program may speak several interfaces.
+#[test]
+fn headers_go_together() {
+    for kernel in [&Linux as &dyn KernelPart, &TernIpc] {
+        let shop = Workshop::new(&format!("c-together-{}", kernel.name()));
+        let one = "module A { typedef sequence<octet, 8> Bytes; interface I { Bytes f(in Bytes b); }; };";
+        let other = "module B { typedef sequence<octet, 8> Bytes; interface I { Bytes f(in Bytes b); }; };";
+        shop.emit_c_of("a.idl", one, kernel);
+        shop.emit_c_of("b.idl", other, kernel);
+        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        std::fs::write(shop.path("both.c"), "#include \"a.h\"\n#include \"b.h\"\n").unwrap();
+        for compiler in compilers() {
+            shop.tool(&compiler, &[&STRICT[..], &["-I.", "-c", "both.c"]].concat());
         }
     }
 }

@@ -57,6 +57,15 @@ impl Workshop {
         self.write(file, "h", kernel, |out, layouts| out.c(layouts, kernel));
     }
 
+    /// Writes the C for an interface that is given as text.
+    pub fn emit_c_of(&self, file: &str, text: &str, kernel: &dyn KernelPart) {
+        let mut out = driver::compile_text(Path::new(file), text.as_bytes(), Options::default());
+        let layouts = out.layout(kernel);
+        let header = out.c(&layouts, kernel);
+        assert!(out.accepted(), "{}", out.messages());
+        std::fs::write(self.path(file).with_extension("h"), header).unwrap();
+    }
+
     fn write(
         &self,
         file: &str,

@@ -222,6 +222,8 @@ pub enum Item {
     Methods(String, Vec<(Ty, String, Parameters)>),
     /// What a reader should know of the next item.
     Comment(String),
+    /// Items that another header may have brought already; the macro says so.
+    Once(String, Vec<Item>),
 }
 
 /// The text of a file.
@@ -281,6 +283,11 @@ impl Item {
                     writeln!(out, "    {} (*{method})({parameters});", result.declare("")).unwrap_or(());
                 }
                 out.push_str("};\n");
+            }
+            Item::Once(guard, items) => {
+                writeln!(out, "#ifndef {guard}\n#define {guard}").unwrap_or(());
+                items.iter().for_each(|item| item.write(out));
+                out.push_str("#endif\n");
             }
             Item::Comment(text) => writeln!(out, "/* {} */", text.replace("*/", "* /")).unwrap_or(()),
         }

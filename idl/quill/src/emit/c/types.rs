@@ -111,7 +111,9 @@ impl Emitter<'_> {
                     element = element.to();
                 }
                 let fields = vec![(Ty::named("uint32_t"), "_length".into()), (element, "_buffer".into())];
-                records.push(Item::Record("struct", name, fields));
+                // Its name says what it is, so two headers may have the same one.
+                let guard = format!("QUILL_TYPE_{name}");
+                records.push(Item::Once(guard, vec![Item::Record("struct", name, fields)]));
             }
             _ => {}
         }

@@ -148,10 +148,16 @@ pub fn functions(e: &Emitter) -> Vec<Item> {
         if !done.insert(e.mangled(id)) {
             continue;
         }
+        let void = || Ty::named("void");
+        let mut items = Vec::new();
         for (function, parameters, body) in made {
-            let void = || Ty::named("void");
             prototypes.push(Item::Prototype(void(), function.clone(), parameters.clone()));
-            functions.push(Item::Function(void(), function, parameters, body));
+            items.push(Item::Function(void(), function, parameters, body));
+        }
+        if matches!(e.model.ty(id), Type::Sequence(..)) {
+            functions.push(Item::Once(format!("QUILL_VALUES_{}", e.mangled(id)), items));
+        } else {
+            functions.append(&mut items);
         }
     }
     prototypes.into_iter().chain(functions).collect()
