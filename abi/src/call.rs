@@ -61,9 +61,14 @@ pub const IPC_LONG: u32 = 1 << 9;
 /// Flag of [`Call::Ipc`]: w5 is the thread that the message is shown to come from (row C9). Only for a chief, and only
 /// between somebody of its clan and somebody outside. The receiver finds 0 in w5.
 pub const IPC_SHOWN: u32 = 1 << 10;
+/// Flag of [`Call::Ipc`]: `r15` is one point in time, in nanoseconds on the kernel's clock, and both phases end with their
+/// timeout's error when it comes (row P8). A point from [`ABSOLUTE_END`] on never comes.
+pub const IPC_ABSOLUTE: u32 = 1 << 15;
+/// Points in time from this one on, 146 years after boot, never come.
+pub const ABSOLUTE_END: u64 = 1 << 62;
 /// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for doors, propagation and other
 /// stations, and must be zero.
-pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG | IPC_SHOWN;
+pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG | IPC_SHOWN | IPC_ABSOLUTE;
 
 /// RFLAGS after an ipc: interrupts on, everything else clear.
 pub const FLAGS: u64 = 0x202;

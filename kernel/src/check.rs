@@ -11,8 +11,6 @@ use crate::mem::space;
 use crate::object::mapping::{Node, NodeTable};
 use crate::object::thread::{Frame as Registers, NEVER, Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
-use crate::util::list::Tag;
-use crate::util::wheel::Deadlines;
 use abi::Uid;
 use abi::call::PRIORITIES;
 
@@ -88,11 +86,11 @@ impl Kernel {
             assert_eq!(sender.partner.get(), thread.name.get(), "in somebody else's queue");
         }
         self.check_wait(thread, current);
-        let filed = Deadlines::link(&thread).is_linked();
+        let pending = thread.timeout.is_pending();
         let waits = matches!(thread.state.get(), State::Sending | State::Receiving)
             && thread.hot.accept.get() == NEVER;
         let waits = waits || matches!(thread.state.get(), State::Stalled | State::Taking);
-        assert!(!filed || waits, "{thread:?} has a timeout but does not wait");
+        assert!(!pending || waits, "{thread:?} has a timeout but does not wait");
         let stopped = thread.is_stopped();
         if thread.is_ready() && !stopped && !current {
             let owner = self.owner(thread.hot.shuttle.get()).unwrap_or(thread);

@@ -8,7 +8,6 @@ use crate::object::interrupt::Lines;
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Scheduler;
 use crate::util::slots::Slots;
-use crate::util::wheel::Wheel;
 use crate::{arch, param};
 use abi::{TaskId, Uid};
 use core::cell::Cell;
@@ -33,8 +32,8 @@ pub struct Kernel {
     task_pages: [Cell<Option<&'static TaskPage>>; param::TASK_MAX / TASKS_PER_PAGE],
     /// Ready queues and accounting.
     pub sched: Scheduler,
-    /// Pending timeouts.
-    pub wheel: Wheel,
+    /// Pending timeouts, in the structure that the parameters choose.
+    pub wheel: param::Timeouts,
     /// Interrupt lines.
     pub lines: Lines,
     /// Whose state is in the FPU.
@@ -57,7 +56,7 @@ impl Kernel {
             task_slots: Slots::new(param::TASK_MAX as u32, u32::MAX),
             task_pages: [const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE],
             sched: Scheduler::new(),
-            wheel: Wheel::new(),
+            wheel: param::Timeouts::new(),
             lines: Lines::new(),
             fpu_owner: Cell::new(None),
             zombie: Cell::new(None),

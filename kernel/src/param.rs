@@ -36,6 +36,19 @@ pub const FAST_WORDS_MAX: u64 = 512;
 /// Threads looked at in one step when a thread ends and those that wait for it are sought.
 pub const PREEMPTION_SCAN: u32 = 256;
 
+/// Where pending timeouts are kept: this, or the wakeup lists of the 1993 paper
+/// ([`Lists`](crate::util::wakeup::Lists)). Filing costs nearly the same; with many pending timeouts the lists pay at
+/// each tick (decision 0012).
+pub type Timeouts = crate::util::wheel::Wheel;
+
+/// Pending timeouts that one clock interrupt handles, expired or filed anew, so that it stays short (2,000 instructions
+/// at most) however many end together.
+pub const EXPIRIES: usize = 8;
+
+/// Time until the next clock interrupt if more are due, in nanoseconds: about as long as the interrupt took, so that they
+/// do not take more than half of the processor from whoever runs.
+pub const EXPIRY_PAUSE_NS: u64 = 2_000;
+
 /// Share of physical memory that becomes the kernel's pool unless the boot option `kmem` says otherwise.
 pub const POOL_SHARE: u64 = 8;
 

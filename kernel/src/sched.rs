@@ -357,7 +357,11 @@ impl Kernel {
 
     /// Makes sure that the timer fires at `slice_end` and at the next timeout, or earlier.
     pub fn arm(&self, slice_end: u64) {
-        let deadline = self.wheel.not_before_ns().min(slice_end);
+        self.arm_at(self.wheel.not_before_ns().min(slice_end));
+    }
+
+    #[inline]
+    fn arm_at(&self, deadline: u64) {
         if deadline < self.sched.armed_ns.get() {
             self.sched.armed_ns.set(deadline);
             arch::arm_timer(deadline);
@@ -369,8 +373,7 @@ impl Kernel {
         let now = arch::now_ns();
         self.sched.armed_ns.set(u64::MAX);
         let _ = self.charge(now);
-        let more =
-            self.wheel.expire(now, param::PREEMPTION_PAGES, |thread| crate::ipc::expired(self, thread));
+        let more = self.wheel.expire(now, param::EXPIRIES, |thread| crate::ipc::expired(self, thread));
         let current = arch::current();
         let mut slice_end = u64::MAX;
         let mut next = Next::Any;
@@ -384,7 +387,12 @@ impl Kernel {
             }
             slice_end = now + owner.home.left_ns.get();
         }
-        self.arm(if more { now } else { slice_end });
+        // Whoever runs has its share even if many timeouts end at once.
+        if more {
+            self.arm_at(slice_end.min(arch::now_ns() + param::EXPIRY_PAUSE_NS));
+        } else {
+            self.arm(slice_end);
+        }
         next
     }
 

@@ -7,7 +7,7 @@
 use crate::build::{self, System, run_builder};
 use crate::cli::BenchOptions;
 use crate::guest::{End, Guest};
-use crate::machine::Machine;
+use crate::machine::{MEMORY_MIB, Machine};
 use crate::{Context, Error, Result, paths};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -187,6 +187,7 @@ fn boot(
     let mut machine = Machine::new(system).with(&format!("init=bench args={suite} {options}"));
     // Without the two features, `rep` loops are counted as what they do, not as what one model would hide.
     machine.cpu = "max,-erms,-fsrm".into();
+    machine.memory_mib = memory_mib(options);
     let plugin = format!("{},csv={report},out=/dev/null,warmup={WARM_UP}", plugin.display());
     machine.extra = [
         ["-accel", "tcg,thread=single"],
@@ -213,23 +214,38 @@ fn boot(
     Ok(medians(&csv))
 }
 
+/// The kernel takes at most half of a machine for itself: one for a row that asks for much has twice that more.
+fn memory_mib(options: &str) -> u32 {
+    let words = options.split_whitespace();
+    let wanted = words.filter_map(|word| word.strip_prefix("kmem=")?.strip_suffix('M')?.parse::<u32>().ok());
+    MEMORY_MIB + 2 * wanted.max().unwrap_or(0)
+}
+
 /// Reads ipcscope's report: label, region, name, iterations, metric, smallest, median, …
 fn medians(csv: &str) -> HashMap<(String, String), u64> {
     let mut medians = HashMap::new();
     for line in csv.lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
-        if let [_, region, _, iterations, metric, _, median, ..] = fields[..]
-            && let (Ok(median), Ok(iterations)) = (median.parse::<f64>(), iterations.parse())
+        if let [_, region, _, iterations, metric, _, median, _, largest, ..] = fields[..]
+            && let (Ok(median), Ok(largest)) = (median.parse::<f64>(), largest.parse::<f64>())
+            && let Ok(iterations) = iterations.parse()
         {
-            medians.insert((region.to_string(), metric.to_string()), median as u64);
-            medians.insert((region.to_string(), "iterations".to_string()), iterations);
+            for (region, value) in [(region.to_string(), median), (format!("{region}^"), largest)] {
+                medians.insert((region.clone(), metric.to_string()), value as u64);
+                medians.insert((region, "iterations".to_string()), iterations);
+            }
         }
     }
     medians
 }
 
 fn figures(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Vec<u64>> {
-    let metric = |name: &str| medians.get(&(row.region.clone(), name.to_string())).copied();
+    let of_region = |region: &str, name: &str| medians.get(&(region.to_string(), name.to_string())).copied();
+    let metric = |name: &str| match row.region.split_once('-') {
+        Some((whole, _)) if name == "iterations" => of_region(whole, name),
+        Some((whole, part)) => Some(of_region(whole, name)?.saturating_sub(of_region(part, name)?)),
+        None => of_region(&row.region, name),
+    };
     let iterations = metric("iterations").unwrap_or(0);
     if iterations < ITERATIONS_MIN {
         return Err(Error::new(format!(

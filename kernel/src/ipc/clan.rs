@@ -45,11 +45,13 @@ pub(super) fn is_direct(k: &Kernel, from: ThreadRef, to: Uid) -> bool {
     k.thread(to).is_none_or(|to| hop(from.task(), to.task()).is_none())
 }
 
-/// Whether a message from `from`, for which a thread waits, has to come by way of `chief`.
+/// The chief by whose way a message from `from`, for which a thread waits, has to come, if it has to come by any.
 #[inline(never)]
-pub fn waits_by_way_of(k: &Kernel, waiter: ThreadRef, from: Uid, chief: Uid) -> bool {
-    from.as_interrupt().is_none()
-        && k.thread(from).is_some_and(|from| hop(waiter.task(), from.task()) == Some(chief))
+pub fn way_to(k: &Kernel, waiter: ThreadRef, from: Uid) -> Option<Uid> {
+    if from.as_interrupt().is_some() {
+        return None;
+    }
+    hop(waiter.task(), k.thread(from)?.task())
 }
 
 fn is_inside(task: TaskRef, chief: TaskRef) -> bool {

@@ -13,7 +13,7 @@ mod fault;
 mod item;
 mod transfer;
 
-pub use clan::waits_by_way_of;
+pub use clan::way_to;
 pub use fault::{page_fault, raise, system_call_exception};
 pub use item::continue_map;
 pub use transfer::continue_transfer;
@@ -25,7 +25,8 @@ use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait};
 use crate::sched::Next;
 use abi::call::{
-    self, FLAGS, IPC_CALL, IPC_FLAGS, IPC_LONG, IPC_LONG_CALL, IPC_MAP, IPC_SHOWN, ITEM_WHOLE, NO_ITEM,
+    self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_CALL, IPC_FLAGS, IPC_LONG, IPC_LONG_CALL, IPC_MAP,
+    IPC_SHOWN, ITEM_WHOLE, NO_ITEM,
 };
 use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
 
@@ -84,7 +85,10 @@ impl Request {
         let eax = frame.rax.get() as u32;
         let dest = Uid(frame.rdx.get());
         let window = Fpage(frame.w[Frame::RBP].get());
-        let timeouts = frame.w[Frame::R15].get();
+        let mut timeouts = frame.w[Frame::R15].get();
+        if eax & IPC_ABSOLUTE != 0 {
+            timeouts = absolute(timeouts);
+        }
         let item = eax & IPC_MAP != 0;
         let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
         if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0
@@ -275,10 +279,33 @@ fn set_timeout(k: &Kernel, thread: ThreadRef, timeout: Timeout) {
     }
 }
 
+/// Stands for a point in time while an ipc is under way. The point itself stays in `r15` of the frame until the ipc is
+/// over, and `eax` says so: as a number of microseconds this is an ordinary timeout.
+const ABSOLUTE: Timeout = Timeout(0x7fff_ffff);
+
+/// What stands for a point in time in both halves of `r15`.
+#[cold]
+fn absolute(until: u64) -> u64 {
+    let timeout = if until < ABSOLUTE_END { ABSOLUTE } else { Timeout::NEVER };
+    call::timeouts(timeout, timeout)
+}
+
 #[inline(never)]
 fn file_timeout(k: &Kernel, thread: ThreadRef, us: u64) {
-    k.wheel.insert(thread, crate::arch::now_ns() + us * 1000);
-    k.arm(u64::MAX);
+    let now = crate::arch::now_ns();
+    let mut deadline = now + us * 1000;
+    if us == ABSOLUTE.0 as u64 && is_absolute(thread) {
+        deadline = thread.frame.w[Frame::R15].get().max(now);
+    }
+    if k.wheel.insert(thread, deadline) {
+        k.arm(u64::MAX);
+    }
+}
+
+#[cold]
+fn is_absolute(thread: ThreadRef) -> bool {
+    const OPERATION: u32 = 1 << 31 | 0xff;
+    thread.frame.rax.get() as u32 & (OPERATION | IPC_ABSOLUTE) == Call::Ipc as u32 | IPC_ABSOLUTE
 }
 
 /// The current thread's message goes to a partner that waits for it.

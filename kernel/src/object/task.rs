@@ -57,6 +57,8 @@ pub struct Task {
     pub faults: Cell<u32>,
     /// Highest priority of its threads.
     pub priority_max: Cell<u8>,
+    /// While the task is being ended: slots below this were searched for threads that wait for one of its own.
+    pub searched: Cell<u32>,
     /// While the task is being ended: everything below this address is flushed.
     pub cursor: Cell<u64>,
     /// The task is being ended; nothing can be made in it any more.

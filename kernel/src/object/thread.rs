@@ -30,7 +30,7 @@ use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::util::list::{Link, List, Tag};
-use crate::util::wheel;
+use crate::util::timeout::Timeout;
 use abi::uid::{CLAN_SHIFT, STATION_SHIFT};
 use abi::{Fpage, Rights, TaskId, Uid};
 use core::cell::Cell;
@@ -312,7 +312,7 @@ pub struct Cold {
     /// Membership in the task's list of threads.
     pub task_link: Link,
     /// Pending timeout.
-    pub timeout: wheel::Timeout,
+    pub timeout: Timeout,
     /// Who resolves page faults.
     pub pager: Cell<Uid>,
     /// Who handles exceptions.

@@ -1,6 +1,6 @@
 //! `task_control`: make, watch, pay for and end tasks.
 
-use super::thread_control::end_thread_step;
+use super::thread_control::end_threads_step;
 use super::{Args, done};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
@@ -166,8 +166,7 @@ pub fn end_task(k: &Kernel, current: ThreadRef, victim: TaskId, at: TaskId) -> N
 
 /// One budget of work on the end of a task without children. True when only its frame and top table are left.
 fn take_apart(k: &Kernel, task: TaskRef) -> bool {
-    if let Some(thread) = task.threads.first() {
-        end_thread_step(k, thread, None);
+    if !end_threads_step(k, task) {
         return false;
     }
     if task.cursor.get() < EVERYTHING_END {

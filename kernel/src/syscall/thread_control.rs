@@ -10,6 +10,7 @@ use crate::sched::Next;
 use crate::{arch, ipc, param};
 use abi::call::{FLAGS, PRIORITIES, thread_op as op};
 use abi::{Dope, Error, Fpage, Rights, TaskId, Uid};
+use core::ops::Range;
 
 /// The table of sub-operations.
 pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
@@ -271,6 +272,7 @@ fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
 /// First step of a thread's end: from here on no uid leads to it, and it neither runs nor waits.
 fn begin_end(k: &Kernel, thread: ThreadRef) {
     ipc::leave(k, thread);
+    k.wheel.unlink(thread);
     interrupt::detach(k, thread);
     k.unqueue_thread(thread);
     if let Some(carrier) = k.unqueue(thread).filter(|&carrier| carrier != thread) {
@@ -313,6 +315,15 @@ pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
 
 /// One budget of work on a thread's end. True when nothing of it is left.
 pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) -> bool {
+    if !close_queue(k, thread) || !wake_waiters(k, thread) {
+        return false;
+    }
+    dismantle(k, thread, current);
+    true
+}
+
+/// The thread takes no message any more. True when nobody is left in its queue.
+fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
     if thread.hot.uid.get() != 0 {
         begin_end(k, thread);
     }
@@ -322,9 +333,46 @@ pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>
         sender.state.set(State::Ready);
         ipc::partner_died(k, sender);
     }
-    if !thread.senders.is_empty() || !wake_waiters(k, thread) {
+    thread.refold();
+    thread.senders.is_empty()
+}
+
+/// In [`Cold::cursor`](crate::object::thread::Cold::cursor): who waits for the thread is sought for its whole task at once.
+const WITH_TASK: u32 = u32::MAX;
+
+/// One budget of work on the end of all threads of a task: first none of them takes a message any more, then one search
+/// finds all who wait for any of them, then they go. (A search for each would take the square of their number.) True
+/// when none is left.
+pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
+    let Some(thread) = task.threads.first() else { return true };
+    if thread.cursor.get() != WITH_TASK {
+        // Those that are done go to the end of the list, so that the first is done when all are.
+        if close_queue(k, thread) {
+            thread.cursor.set(WITH_TASK);
+            task.threads.remove(thread);
+            task.threads.push_back(thread);
+        }
         return false;
     }
+    let start = task.searched.get();
+    let end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
+    task.searched.set(end);
+    if start < end {
+        wake_waiters_for(k, start..end, |name| {
+            let named = arch::tcb(name.slot()).filter(|thread| thread.name.get() == name);
+            named.is_some_and(|thread| thread.cursor.get() == WITH_TASK && thread.task() == task)
+        });
+        return false;
+    }
+    for _ in 0..param::PREEMPTION_PAGES {
+        let Some(thread) = task.threads.first() else { return true };
+        dismantle(k, thread, None);
+    }
+    false
+}
+
+/// Takes a thread apart for which nobody waits.
+fn dismantle(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) {
     // It waits to go on with its own end, which somebody else has just finished.
     k.unqueue(thread);
     let task = thread.task();
@@ -338,19 +386,26 @@ pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>
     } else {
         free(k, thread);
     }
-    true
 }
 
 /// Looks through all threads, some in each step, for those that wait for `thread` alone. True when all were seen.
 fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
-    let end = k.thread_slots.high_water().min(thread.cursor.get() + param::PREEMPTION_SCAN);
+    // Somebody who ends it alone does not wait for the search of its task.
+    let start = if thread.cursor.get() == WITH_TASK { 0 } else { thread.cursor.get() };
+    let end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
     let name = thread.name.get();
-    for slot in thread.cursor.get()..end {
-        let Some(waiter) = arch::tcb(slot) else { continue };
+    wake_waiters_for(k, start..end, |from| from == name);
+    thread.cursor.set(end);
+    end == k.thread_slots.high_water()
+}
+
+/// Those in some slots that wait for a thread that ends, alone, learn of it.
+fn wake_waiters_for(k: &Kernel, slots: Range<u32>, ends: impl Fn(Uid) -> bool) {
+    for waiter in slots.filter_map(arch::tcb) {
         let waits = match waiter.wait() {
-            Wait::Closed(from) | Wait::Answer(from) if from == name => true,
+            Wait::Closed(from) | Wait::Answer(from) if ends(from) => true,
             Wait::Closed(from) => {
-                from.clan() != waiter.uid().clan() && ipc::waits_by_way_of(k, waiter, from, name)
+                from.clan() != waiter.uid().clan() && ipc::way_to(k, waiter, from).is_some_and(&ends)
             }
             _ => false,
         };
@@ -358,14 +413,13 @@ fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
             ipc::fail_blocked(k, waiter, Error::PartnerDied);
         }
     }
-    thread.cursor.set(end);
-    end == k.thread_slots.high_water()
 }
 
 /// Takes the block itself apart. Nothing runs on its stack.
 fn free(k: &Kernel, thread: ThreadRef) {
     let (task, slot) = (thread.task(), thread.name.get().slot());
     let frame = thread.own_frame();
+    debug_assert!(!thread.timeout.is_filed());
     thread.name.set(Uid::NIL);
     arch::unmap_tcb(slot);
     k.thread_slots.give_back(slot);

@@ -1,5 +1,7 @@
-//! Containers without allocation: intrusive lists, slot tables, the timing wheel.
+//! Containers without allocation: intrusive lists, slot tables, pending timeouts.
 
 pub mod list;
 pub mod slots;
+pub mod timeout;
+pub mod wakeup;
 pub mod wheel;

@@ -52,6 +52,7 @@ fn constants_are_the_kernels() {
         ("TERN_IPC_REPLY_WAIT", call::IPC_REPLY_WAIT as u64),
         ("TERN_NULL", call::NULL as u64),
         ("TERN_IPC_MAP", call::IPC_MAP as u64),
+        ("TERN_IPC_ABSOLUTE", call::IPC_ABSOLUTE as u64),
         ("TERN_FLUSH_SELF", call::FLUSH_SELF),
         ("TERN_KIND_REPLY", Kind::Reply as u64),
         ("TERN_KIND_REQUEST", Kind::Request as u64),

@@ -190,6 +190,109 @@ STRING_CLIENT bench_client_string_64k, 27
 STRING_CLIENT bench_client_string_1m, 28
 STRING_CLIENT bench_client_string_scattered, 29
 
+# --- a crowd of servers, each called once; an error (their wait is aborted) turns them into sleepers ------
+
+FUNCTION bench_crowd_client
+    mov r15, [rdi + 8]
+    lea r14, [bench_crowd_servers - 8]
+1:  START 12
+    mov rdx, [r14 + r15 * 8]
+    mov eax, 0xfffffffe
+    syscall
+    dec r15d
+    jnz 1b
+    DISCARD 12
+    REPORT
+
+FUNCTION bench_crowd
+    xor edx, edx
+1:  mov eax, 0xffffffff
+    syscall
+    test eax, eax
+    js 1b
+2:  mov eax, 0x80008001                     # wait for anybody until a point in time
+    xor edx, edx
+    mov rbx, -1
+    xor ebp, ebp
+    mov r15, [bench_crowd_until]
+    syscall
+    jmp 2b
+
+# --- what a timeout adds to a call in the general form: r13 timeouts, which shrink by r10 -----------------
+
+.macro TIMED name, region, first, step
+FUNCTION \name
+    mov r14, [rdi]
+    mov r12d, [rdi + 8]
+    mov r13, \first
+    mov r10, \step
+    mov rdx, r14
+1:  START \region
+    mov eax, 0x80000001
+    mov rbx, r14
+    xor ebp, ebp
+    mov r15, r13
+    syscall
+    sub r13, r10
+    dec r12d
+    jnz 1b
+    DISCARD \region
+    REPORT
+.endm
+
+TIMED bench_call_forever, 13, -1, 0
+TIMED bench_call_earlier, 16, (0x80000000 + 1000000) << 32 | 0xffffffff, 1000 << 32
+TIMED bench_call_timed_again, 17, (0x80000000 + 1000000) << 32 | 0xffffffff, 0
+
+# The first timeout of a thread.
+FUNCTION bench_call_first
+    mov r14, [rdi]
+    mov r12, (0x80000000 + 1000000) << 32 | 0xffffffff
+    mov rdx, r14
+    START 14
+    mov eax, 0x80000001
+    mov rbx, r14
+    xor ebp, ebp
+    mov r15, r12
+    syscall
+    add r8, 0                               # as many instructions as the loops above
+    add r9, 0
+    nop
+    END 14
+    REPORT
+
+FUNCTION bench_general_server
+    xor edx, edx
+1:  mov eax, 0x80000001
+    mov rbx, -1
+    xor ebp, ebp
+    mov r15, 0xffffffff00000000             # do not wait to send, wait forever to receive
+    syscall
+    jmp 1b
+
+# --- clock interrupt: a thread that does nothing is interrupted for one whose time has come --------------
+
+FUNCTION bench_tick_idle
+1:  DISCARD 15
+    START 15
+    jmp 1b
+
+FUNCTION bench_tick_sleeper
+1:  mov eax, 0x80008001
+    xor edx, edx
+    mov rbx, -1
+    xor ebp, ebp
+    mov r15, [bench_tick_next]
+    syscall
+    END 15
+    cmp eax, 3                              # receive timeout
+    jne 2f
+    add qword ptr [bench_tick_next], 100000 # TICK_NS in crowd.rs
+    dec dword ptr [bench_ticks]
+    jnz 1b
+    xor eax, eax
+2:  REPORT
+
 # --- map a page: the client says where (w0), the server maps a fresh page there -------------------------
 
 .set MAP_WINDOW, 0x40000000

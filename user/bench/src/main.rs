@@ -8,6 +8,7 @@
 #![no_std]
 #![no_main]
 
+mod crowd;
 mod long;
 
 use core::arch::{asm, global_asm};
@@ -40,9 +41,9 @@ static mut bench_fault_pages: Pages = Pages([[0; 4096]; ITERATIONS as usize]);
 #[unsafe(no_mangle)]
 static mut bench_chief: u64 = 0;
 
-/// Interrupts that the driver still waits for.
+/// Interrupts that the driver still waits for. One in three may come between two iterations, and is not counted.
 #[unsafe(no_mangle)]
-static mut bench_interrupts: u32 = ITERATIONS as u32;
+static mut bench_interrupts: u32 = 2 * ITERATIONS as u32;
 
 /// Sixteen pages, aligned to their size, somewhere in here.
 #[unsafe(no_mangle)]
@@ -401,6 +402,7 @@ fn main() -> i32 {
     let arguments = rt::arguments();
     let suite = arguments.first().map_or("ipc", |suite| suite.as_str());
     let run = match suite {
+        "ipc" if arguments.iter().any(|argument| argument.as_str() == "crowd") => Chief::crowd_suite,
         "ipc" => Chief::ipc_suite,
         "idl" => Chief::idl_suite,
         _ => {

@@ -39,6 +39,7 @@ typedef uint64_t tern_fpage; /* a flexpage */
 
 #define TERN_IPC_MAP (1u << 8) /* flag of TERN_IPC: w6 and w7 are a map item */
 #define TERN_IPC_LONG (1u << 9) /* flag of TERN_IPC: w0 and w1 are dope and address of a block */
+#define TERN_IPC_ABSOLUTE (1u << 15) /* flag of TERN_IPC: r15 is a point in time, in ns */
 #define TERN_FLUSH_SELF 1ul
 
 /* sub-operations of TERN_THREAD_CONTROL */

@@ -98,7 +98,7 @@ static SPECIAL: [Policy; 3] = [
         program: "bench",
         priority: 32,
         priority_max: 50,
-        kernel_share: 64,
+        kernel_share: 128,
         pages_max: 64 * MIB,
         resources: &[CLOCK_PORTS, CLOCK_INTERRUPT],
         ..PROGRAM

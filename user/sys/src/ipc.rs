@@ -2,8 +2,8 @@
 
 use crate::{Dope, Error, Fpage, Kind, Result, Timeout, Uid, error};
 use abi::call::{
-    Call, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, ITEM_WHOLE,
-    NO_BLOCK, NO_ITEM, timeouts,
+    Call, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT,
+    ITEM_WHOLE, NO_BLOCK, NO_ITEM, timeouts,
 };
 use core::arch::asm;
 
@@ -213,6 +213,8 @@ pub struct Ipc {
     pub send_timeout: Timeout,
     /// How long to wait for a message.
     pub receive_timeout: Timeout,
+    /// Until when to wait at most in either phase, in nanoseconds on the kernel's clock; replaces both timeouts.
+    pub until_ns: Option<u64>,
 }
 
 impl Ipc {
@@ -227,6 +229,7 @@ impl Ipc {
         window: Fpage::NIL,
         send_timeout: Timeout::NEVER,
         receive_timeout: Timeout::NEVER,
+        until_ns: None,
     };
 
     /// Does it. `None` if nothing was to be received.
@@ -240,6 +243,11 @@ impl Ipc {
         } else if let Some((fpage, hot_spot)) = self.item {
             operation |= IPC_MAP;
             (w6, w7) = (fpage.0, hot_spot);
+        }
+        let mut times = timeouts(self.send_timeout, self.receive_timeout);
+        if let Some(until) = self.until_ns {
+            operation |= IPC_ABSOLUTE;
+            times = until;
         }
         let mut rax = (self.label as u64) << 32 | operation as u64;
         let mut rdx = self.to.0;
@@ -264,7 +272,7 @@ impl Ipc {
                 inout("r12") w5,
                 inout("r13") w6,
                 inout("r14") w7,
-                inout("r15") timeouts(self.send_timeout, self.receive_timeout) => _,
+                inout("r15") times => _,
                 inout("rcx") self.from.0 => _,
                 inout("r11") self.window.0 => _,
             );

@@ -3,7 +3,7 @@
 use crate::kit::{Agent, Child, Frame, Outcome, PLAIN_FLAGS, Random, WORDS, fails};
 use crate::{check, check_eq};
 use sys::abi::Call;
-use sys::abi::call::{IPC_CALL, IPC_REPLY_WAIT, NULL};
+use sys::abi::call::{ABSOLUTE_END, IPC_CALL, IPC_REPLY_WAIT, NULL};
 use sys::{Error, Ipc, Kind, TaskId, Timeout, Uid};
 
 const OTHER: [u64; 11] = [
@@ -197,6 +197,37 @@ pub fn receive_timeouts() -> Outcome {
     server.block(Frame::reply_wait(client.uid, 0, WORDS))?;
     let got = client.run(Frame::receive(Uid::ANY, Timeout::ZERO))?;
     check_eq!(got.error(), Some(Error::ReceiveTimeout));
+    Ok(())
+}
+
+pub fn points_in_time() -> Outcome {
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
+    let in_us = |us: u64| sys::clock() + us * 1000;
+    // Each phase alone, and one that is over before it begins.
+    for us in [0, 2000, 20_000] {
+        let until = in_us(us);
+        let got = client.run(Frame::send(server.uid, Timeout::NEVER).until(until))?;
+        check_eq!(got.error(), Some(Error::SendTimeout));
+        check!(sys::clock() >= until, "a send ended early");
+        let until = in_us(us);
+        let got = server.run(Frame::receive(Uid::ANY, Timeout::NEVER).until(until))?;
+        check_eq!(got.error(), Some(Error::ReceiveTimeout));
+        check!(sys::clock() >= until, "a receive ended early");
+    }
+    // The point is the same for both phases: the call waits to send first, and its answer never comes.
+    let until = in_us(50_000);
+    client.block(Frame::ipc(server.uid, server.uid, Timeout::NEVER, Timeout::NEVER).until(until))?;
+    check_eq!(server.run(Frame::receive(Uid::ANY, Timeout::ZERO))?.kind(), Some(Kind::Request));
+    check_eq!(client.wait()?.error(), Some(Error::ReceiveTimeout));
+    let now = sys::clock();
+    check!((until..until + 1_000_000_000).contains(&now), "a call ended at {now}, not {until}");
+    // Points that never come; the message does.
+    for until in [ABSOLUTE_END - 1, ABSOLUTE_END, u64::MAX] {
+        server.block(Frame::receive(Uid::ANY, Timeout::ZERO).until(until))?;
+        check_eq!(client.run(Frame::send(server.uid, Timeout::ZERO))?.rax, 0);
+        check_eq!(server.wait()?.sender(), client.uid);
+    }
     Ok(())
 }
 

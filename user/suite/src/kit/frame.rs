@@ -1,6 +1,6 @@
 //! A system call as the processor sees it: all registers in, all registers out.
 
-use sys::abi::call::{Call, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, timeouts};
+use sys::abi::call::{Call, IPC_ABSOLUTE, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, timeouts};
 use sys::{Error, Fpage, Kind, Timeout, Uid};
 
 /// All user registers but `rsp` and `rip`, in the order that `kit.s` knows.
@@ -85,6 +85,13 @@ impl Frame {
     pub fn item(mut self, fpage: Fpage, hot_spot: u64) -> Frame {
         self.rax |= IPC_MAP as u64;
         (self.r13, self.r14) = (fpage.0, hot_spot);
+        self
+    }
+
+    /// The same with a point in time in the place of both timeouts.
+    pub fn until(mut self, ns: u64) -> Frame {
+        self.rax |= IPC_ABSOLUTE as u64;
+        self.r15 = ns;
         self
     }
 
