@@ -145,13 +145,42 @@ pub mod thread_op {
     /// nothing is used, 0 for none; `r10` how long a transfer may wait for page faults on the partner's side, a
     /// [`Timeout`](crate::Timeout). Takes effect at once.
     pub const SET_BLOCK: u32 = 13;
+    /// In: `rsi` a group of [`REGISTERS`](super::REGISTERS). Out: its four registers in `rdx r10 r8 r9`. The thread must
+    /// stand still in user code: be stopped with no ipc under way, or wait for an answer to a fault or exception.
+    pub const GET_REGISTERS: u32 = 14;
+    /// The opposite: `rdx r10 r8 r9` are the new values of a group. The FS base is not set by this.
+    pub const SET_REGISTERS: u32 = 15;
+    /// In: `rsi` 1 to get exception 1 after each instruction of the thread, 0 not to.
+    pub const STEP: u32 = 16;
+    /// In: `rsi` breakpoint 0–3, `rdx` address, `r10` what it waits for ([`BREAK_EXECUTE`](super::BREAK_EXECUTE) and its
+    /// like), `r8` length in bytes: 1, 2, 4 or 8. It ends in exception 1.
+    pub const BREAKPOINT: u32 = 17;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 14;
+    pub const COUNT: u32 = 18;
 
     /// Names of thread states, by the number in [`INFO`].
     pub const STATES: [&str; 7] =
         ["inactive", "ready", "receiving", "sending", "faulting", "stopped", "busy"];
 }
+
+/// The groups of [`thread_op::GET_REGISTERS`]. A system call leaves its return address in `rcx` and its flags in `r11`.
+pub const REGISTERS: [[&str; 4]; 5] = [
+    ["rip", "rsp", "rflags", "rax"],
+    ["rbx", "rcx", "rdx", "rsi"],
+    ["rdi", "rbp", "r8", "r9"],
+    ["r10", "r11", "r12", "r13"],
+    ["r14", "r15", "fs", "none"],
+];
+
+/// A [`thread_op::BREAKPOINT`] that is off.
+pub const BREAK_OFF: u64 = 0;
+/// One that waits for the execution of the instruction at its address. The exception comes before it; whoever lets
+/// the thread go on sets the flag RF (bit 16), or it comes again.
+pub const BREAK_EXECUTE: u64 = 1;
+/// One that waits for a store. The exception comes after it.
+pub const BREAK_WRITE: u64 = 2;
+/// One that waits for a load or store. The exception comes after it.
+pub const BREAK_ACCESS: u64 = 3;
 
 /// Sub-operations of [`Call::TaskControl`]. `rdi` is the task, nil for the caller's own. Only a task's chief may
 /// change it.
@@ -188,7 +217,8 @@ pub enum Kind {
     Fault = 0xffff_fffc,
     /// An exception, sent by the kernel (row C7). w0: vector (see [`vector`]); w1: error code; w2: instruction
     /// pointer; w3: stack pointer; w4: flags; w5: `rax`; w6: task; w7: address, for faults. The answer gives in
-    /// w2 … w5 what the thread continues with; its label must be [`RESUME`], otherwise the thread stops.
+    /// w2 … w5 what the thread continues with; its label must be [`RESUME`] (or [`RESUME_AS_IS`], and
+    /// no words count), otherwise the thread stops. Of vector 1 the error code is DR6: bits 0–3 breakpoints, bit 14 step.
     Exception = 0xffff_fffb,
     /// An interrupt (row C6). w0: how many came since the last message.
     Interrupt = 0xffff_fffa,
@@ -224,6 +254,9 @@ pub const NOT_DIVERTED: u32 = 1 << 11;
 
 /// Label of an answer to an exception that lets the thread continue.
 pub const RESUME: u32 = 1;
+
+/// Label of an answer to an exception after which the thread continues with the registers that it has.
+pub const RESUME_AS_IS: u32 = 3;
 
 /// Label of an answer to a page fault that the pager does not resolve: the thread gets [`vector::UNRESOLVED_FAULT`].
 pub const REFUSE: u32 = u32::MAX;

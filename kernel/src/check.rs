@@ -77,6 +77,7 @@ impl Kernel {
 
     fn check_thread(&self, thread: ThreadRef, slot: u32) {
         thread.check();
+        thread.breakpoints.check();
         assert_eq!(thread.name.get().slot(), slot, "a control block in the wrong place");
         let ending = thread.hot.uid.get() == 0;
         assert!(ending || thread.uid() == thread.name.get(), "a thread with two names");

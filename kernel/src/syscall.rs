@@ -3,6 +3,7 @@
 //! Registers are described in [`abi::call`]; `ipc` has its own convention, all others share one: arguments and results in
 //! `rdi rsi rdx r10 r8 r9`, error code in `rax`.
 
+mod registers;
 mod task_control;
 mod thread_control;
 
@@ -33,9 +34,17 @@ const RESERVED: u32 = 0x7fff_0000;
 #[inline(always)]
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     let eax = current.frame.rax.get() as u32;
-    if current.special.get() & special::DENY_NATIVE != 0 || eax & RESERVED != 0 {
+    if current.special.get() & UNUSUAL != 0 || eax & RESERVED != 0 {
         return unusual_call(k, current, eax);
     }
+    ordinary_call(k, current, eax)
+}
+
+/// Threads whose calls need more than the table.
+const UNUSUAL: u32 = special::DENY_NATIVE | special::STEPPED;
+
+#[inline(always)]
+fn ordinary_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let operation = eax >> 8;
     match eax & NUMBER {
         IPC => ipc::general(k, current),
@@ -51,10 +60,20 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
 /// Call, or reply and wait, in their short forms.
 #[inline(always)]
 pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
+    if current.special.get() & UNUSUAL != 0 {
+        return unusual_short(k, current);
+    }
+    ipc::short(k, current)
+}
+
+#[cold]
+fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
     if current.special.get() & special::DENY_NATIVE != 0 {
         return ipc::system_call_exception(k, current);
     }
-    ipc::short(k, current)
+    let next = ipc::short(k, current);
+    current.set_trap_flag();
+    next
 }
 
 /// A number with bits outside those of number and sub-operation, or any number of a thread to which native calls are
@@ -62,12 +81,17 @@ pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
 #[cold]
 fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let denied = current.special.get() & special::DENY_NATIVE != 0;
-    match eax {
+    let next = match eax {
         NULL => Next::Same,
         IPC_LONG_CALL | IPC_LONG_REPLY_WAIT if !denied => ipc::long(k, current),
+        _ if eax & RESERVED == 0 && !denied => ordinary_call(k, current, eax),
         _ if eax & NUMBER == IPC && !denied => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),
+    };
+    if current.special.get() & special::STEPPED != 0 {
+        current.set_trap_flag();
     }
+    next
 }
 
 /// A busy thread goes on with its operation, after the kernel has looked at the interrupts.
@@ -85,6 +109,8 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
     };
     if current.operation.get() != Operation::None && current.is_ready() {
         k.set_busy(current);
+    } else if current.special.get() & special::STEPPED != 0 {
+        current.set_trap_flag();
     }
     next
 }
@@ -107,6 +133,14 @@ impl Args<'_> {
 
     fn r10(&self) -> u64 {
         self.0.w[Frame::R10].get()
+    }
+
+    fn r8(&self) -> u64 {
+        self.0.w[Frame::R8].get()
+    }
+
+    fn r9(&self) -> u64 {
+        self.0.w[Frame::R9].get()
     }
 
     /// Stores results in the argument registers, in order.

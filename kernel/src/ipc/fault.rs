@@ -8,11 +8,12 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State, Wait, special};
 use crate::sched::Next;
-use abi::call::{FLAGS, IPC_LONG_CALL, REFUSE, RESUME, vector};
+use abi::call::{FLAGS, IPC_LONG_CALL, REFUSE, RESUME, RESUME_AS_IS, vector};
 use abi::{Kind, Rights, Uid};
 
-/// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, alignment check, identification.
-const USER_FLAGS: u64 = 0x0024_0dd5;
+/// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, resume, alignment check,
+/// identification.
+pub const USER_FLAGS: u64 = 0x0025_0dd5;
 
 /// The current thread touched a page that its task has not, or not in this way.
 #[inline(always)]
@@ -122,7 +123,7 @@ pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, request:
     let label = (current.frame.rax.get() >> 32) as u32;
     let words: [u64; 4] = core::array::from_fn(|i| current.frame.w[2 + i].get());
     let goes_on = match thread.errand.get() {
-        Errand::Exception => label == RESUME && resume(thread, words),
+        Errand::Exception => label == RESUME_AS_IS || label == RESUME && resume(thread, words),
         _ if label == REFUSE => return refuse(k, current, thread, *request),
         _ => true,
     };

@@ -1,6 +1,7 @@
 //! The kernel's objects, one file each: state, operations, end.
 
 pub mod block;
+pub mod breakpoint;
 pub mod interrupt;
 pub mod mapping;
 pub mod shuttle;

@@ -26,6 +26,7 @@
 //! [`refold`]: Tcb::refold
 
 use super::block::Block;
+use super::breakpoint::Breakpoints;
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
@@ -182,8 +183,12 @@ pub mod special {
     pub const FPU_LIVE: u32 = 1 << 3;
     /// The port bitmap is switched on for its task.
     pub const PORTS_LIVE: u32 = 1 << 4;
+    /// Each of its instructions ends in an exception.
+    pub const STEPPED: u32 = 1 << 6;
+    /// Has breakpoints, which must be loaded and taken back.
+    pub const BREAKPOINTS: u32 = 1 << 7;
     /// Those that a switch to or from the thread has to care about.
-    pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE;
+    pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE | STEPPED | BREAKPOINTS;
     /// An interrupt of its own is pending or masked: its next receive must look.
     pub const INTERRUPT: u32 = 1 << 5;
 }
@@ -327,6 +332,8 @@ pub struct Cold {
     pub fs_base: Cell<u64>,
     /// Frame with the FPU state, 0 if the thread never used the FPU.
     pub fpu: Cell<u64>,
+    /// What a debugger waits for.
+    pub breakpoints: Breakpoints,
     /// Interrupt line that is attached to the thread, plus 1; 0 for none.
     pub line: Cell<u16>,
     /// The operation that the thread is in the middle of.
@@ -540,8 +547,16 @@ impl Tcb {
 
     /// Whether the thread left user mode by an exception or interrupt. The fast path does not record that a thread
     /// is in a system call, but then `accept` tells.
-    fn is_trapped(&self) -> bool {
+    pub fn is_trapped(&self) -> bool {
         self.hot.accept.get() == NEVER && self.frame.mode.get() & Frame::TRAP != 0
+    }
+
+    /// A thread that is stepped has the trap flag set wherever it goes on in user mode.
+    pub fn set_trap_flag(&self) {
+        const TRAP: u64 = 1 << 8;
+        let flags = if self.is_trapped() { &self.frame.rflags } else { &self.frame.r11 };
+        let stepped = self.special.get() & special::STEPPED != 0;
+        flags.set(flags.get() & !TRAP | if stepped { TRAP } else { 0 });
     }
 
     /// Checks what the block's fields promise each other; test builds call it after each operation.

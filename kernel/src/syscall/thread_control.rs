@@ -1,6 +1,6 @@
 //! `thread_control`: make, start, change, watch and end threads.
 
-use super::{Args, done};
+use super::{Args, done, registers};
 use crate::kernel::Kernel;
 use crate::mem::pool::Frame as PoolFrame;
 use crate::object::shuttle::ShuttleRef;
@@ -80,6 +80,14 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
             thread.set_special(if deny { flag } else { 0 }, flag);
             Ok(())
         }
+        op::GET_REGISTERS => registers::get(thread, args),
+        op::SET_REGISTERS => registers::set(thread, args),
+        op::STEP => {
+            let _ = done(current, Ok(()));
+            registers::step(thread, args.rsi() != 0);
+            return Next::Same;
+        }
+        op::BREAKPOINT => registers::breakpoint(thread, thread == current, args),
         op::SET_WINDOW => set_window(thread, Fpage(args.rsi())),
         op::SET_BLOCK => {
             thread.block.timeout.set(args.r10() as u32);

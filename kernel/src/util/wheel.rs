@@ -79,7 +79,7 @@ impl Wheel {
         thread.timeout.filed.set(deadline);
         let level = (deadline ^ self.now.get() | 1).ilog2() / GROUP_BITS;
         let number = (deadline >> (level * GROUP_BITS)) as usize % LISTS;
-        let index = level as usize * LISTS | number;
+        let index = level as usize * LISTS + number;
         thread.timeout.list.set(index as u16);
         let list = &self.lists[index];
         if list.is_empty() {

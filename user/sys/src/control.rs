@@ -164,6 +164,27 @@ pub fn thread_deny_native(target: Uid, deny: u64) -> Result<()> {
     thread(thread_op::DENY_NATIVE, [target.0, deny, 0, 0, 0, 0]).map(drop)
 }
 
+/// Reads a group of registers ([`abi::call::REGISTERS`]) of a thread that stands still.
+pub fn thread_registers(target: Uid, group: usize) -> Result<[u64; 4]> {
+    let [_, _, a, b, c, d] = thread(thread_op::GET_REGISTERS, [target.0, group as u64, 0, 0, 0, 0])?;
+    Ok([a, b, c, d])
+}
+
+/// Writes a group of registers of a thread that stands still.
+pub fn thread_set_registers(target: Uid, group: usize, [a, b, c, d]: [u64; 4]) -> Result<()> {
+    thread(thread_op::SET_REGISTERS, [target.0, group as u64, a, b, c, d]).map(drop)
+}
+
+/// Lets each instruction of a thread end in an exception, or no longer.
+pub fn thread_step(target: Uid, on: bool) -> Result<()> {
+    thread(thread_op::STEP, [target.0, on as u64, 0, 0, 0, 0]).map(drop)
+}
+
+/// Sets one of a thread's four breakpoints: what it waits for is [`abi::call::BREAK_EXECUTE`] or its like.
+pub fn thread_breakpoint(target: Uid, number: u64, address: u64, event: u64, len: u64) -> Result<()> {
+    thread(thread_op::BREAKPOINT, [target.0, number, address, event, len, 0]).map(drop)
+}
+
 /// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadInfo {

@@ -14,6 +14,7 @@ use crate::arch::CopyFault;
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame as PoolFrame, Pool};
 use crate::mem::table::{self, Found};
+use crate::object::breakpoint::Breakpoints;
 use crate::object::thread::{Frame, Tcb, special};
 use crate::object::{TaskRef, ThreadRef};
 use abi::{PAGE_SIZE, Rights};
@@ -149,6 +150,9 @@ pub fn set_user_segments(frame: &Frame) {
     frame.cs.set(3);
     frame.ss.set(3);
 }
+
+/// The current thread runs with these breakpoints. The simulated machine has none.
+pub fn load_breakpoints(_breakpoints: &Breakpoints) {}
 
 /// Loads the FS base.
 pub fn load_fs(_base: u64) {}

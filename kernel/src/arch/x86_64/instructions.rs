@@ -123,6 +123,28 @@ control_register!(read_cr2, write_cr2, "cr2");
 control_register!(read_cr3, write_cr3, "cr3");
 control_register!(read_cr4, write_cr4, "cr4");
 
+control_register!(read_dr6, write_dr6, "dr6");
+
+macro_rules! debug_register {
+    ($write:ident, $name:literal) => {
+        #[doc = concat!("Writes ", $name, ".")]
+        ///
+        /// # Safety
+        /// No breakpoint that is on lies in the kernel half, and general detect stays off.
+        #[inline(always)]
+        pub unsafe fn $write(value: u64) {
+            // SAFETY: the caller answers for the value.
+            unsafe { asm!(concat!("mov ", $name, ", {}"), in(reg) value, options(nostack, preserves_flags)) };
+        }
+    };
+}
+
+debug_register!(write_dr0, "dr0");
+debug_register!(write_dr1, "dr1");
+debug_register!(write_dr2, "dr2");
+debug_register!(write_dr3, "dr3");
+debug_register!(write_dr7, "dr7");
+
 /// Writes an extended control register (XCR).
 ///
 /// # Safety

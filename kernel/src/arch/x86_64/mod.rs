@@ -8,6 +8,7 @@ pub mod apic;
 pub mod boot;
 pub mod copy;
 pub mod cpu;
+pub mod debug;
 pub mod fast_path;
 pub mod fpu;
 pub mod instructions;
@@ -32,6 +33,7 @@ pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
 pub use copy::{copy, read_words, window_slot, window_view, write_words};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
+pub use debug::load_breakpoints;
 pub use space::{end_space, flush_space, init_space, invalidate};
 pub use timer::{arm as arm_timer, now_ns};
 
@@ -102,13 +104,25 @@ pub fn set_current(thread: ThreadRef) {
 #[inline]
 pub fn switch(_k: &Kernel, from: ThreadRef, to: ThreadRef) {
     let leaving = from.special.get();
-    if leaving & (special::FPU_LIVE | special::PORTS_LIVE) != 0 {
+    if leaving & (special::FPU_LIVE | special::PORTS_LIVE | special::BREAKPOINTS) != 0 {
         switch_extras_off(from, leaving);
     }
-    if (leaving | to.special.get()) & special::HAS_FS != 0 {
+    let arriving = to.special.get();
+    if (leaving | arriving) & special::HAS_FS != 0 {
         load_fs(to.fs_base.get());
     }
+    if arriving & (special::STEPPED | special::BREAKPOINTS) != 0 {
+        switch_debug_on(to, arriving);
+    }
     switch_space(from, to);
+}
+
+#[cold]
+fn switch_debug_on(to: ThreadRef, arriving: u32) {
+    to.set_trap_flag();
+    if arriving & special::BREAKPOINTS != 0 {
+        debug::load_breakpoints(&to.breakpoints);
+    }
 }
 
 /// The part of a switch that every thread needs: current thread and address space.
@@ -129,6 +143,9 @@ fn switch_extras_off(from: ThreadRef, leaving: u32) {
     }
     if leaving & special::PORTS_LIVE != 0 {
         per_cpu::ports_off();
+    }
+    if leaving & special::BREAKPOINTS != 0 {
+        debug::switch_off();
     }
     from.set_special(0, special::FPU_LIVE | special::PORTS_LIVE);
 }

@@ -6,7 +6,7 @@
 
 use super::fast_path::{Recovery, copy_fault, leave_kernel};
 use super::instructions::read_cr2;
-use super::{apic, fpu, kernel, tables};
+use super::{apic, debug, fpu, kernel, tables};
 use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::thread::{Frame, Tcb, special};
@@ -86,8 +86,14 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
         vector::NMI => return,
         vector::DOUBLE_FAULT | vector::MACHINE_CHECK => fatal(frame, number),
         // A debug exception that a user's instruction delayed into the kernel: ignored.
-        vector::DEBUG if !is_user(frame) => return,
-        vector::DEBUG => adopt(frame),
+        vector::DEBUG if !is_user(frame) => {
+            debug::take_status();
+            return;
+        }
+        vector::DEBUG => {
+            adopt(frame);
+            arch::current().frame.error.set(debug::take_status());
+        }
         _ if !is_user(frame) => return in_kernel(k, frame, number, 0),
         _ => {}
     }

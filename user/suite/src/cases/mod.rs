@@ -3,6 +3,7 @@
 pub mod authority;
 pub mod clan;
 pub mod coverage;
+pub mod debug;
 pub mod device;
 pub mod exception;
 pub mod ipc;
@@ -61,6 +62,9 @@ cases! {
         handler_answers_nonsense handler_gives_up wild_jumps syscall_at_the_last_address stack_overflow
         bad_stack_pointers flags_do_not_spoil_the_kernel unknown_system_calls native_calls_denied random_code
         exceptions_queue_like_messages
+    }
+    debug {
+        registers_are_handed_over registers_of_a_waiting_thread single_steps watchpoints debuggers_have_limits
     }
     authority {
         siblings_and_chiefs_are_out_of_reach first_tasks_are_out_of_reach grandchildren_belong_to_their_chief

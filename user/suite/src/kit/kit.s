@@ -332,6 +332,66 @@ TRY write_fs_base                           # a user may not, or may: it must no
     wrfsbase rax
     ret
 
+# --- for a debugger --------------------------------------------------------------------------------------
+
+# Loads every register with the pattern in rdi plus its number, and stays there; the debugger lets it go on at the end,
+# which returns their sum.
+    .balign 64
+    .global suite_spin
+suite_spin:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    lea rax, [rdi + 1]
+    lea rbx, [rdi + 2]
+    lea rcx, [rdi + 3]
+    lea rdx, [rdi + 4]
+    lea rsi, [rdi + 5]
+    lea rbp, [rdi + 7]
+    lea r8, [rdi + 8]
+    lea r9, [rdi + 9]
+    lea r10, [rdi + 10]
+    lea r11, [rdi + 11]
+    lea r12, [rdi + 12]
+    lea r13, [rdi + 13]
+    lea r14, [rdi + 14]
+    lea r15, [rdi + 15]
+    add rdi, 6
+    .global suite_spin_loop
+suite_spin_loop:
+    jmp suite_spin_loop
+    .global suite_spin_end
+suite_spin_end:
+    .irp register, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
+    add rax, \register
+    .endr
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
+
+# Some instructions, among them a null call and a real one. Returns 7.
+    .balign 64
+    .global suite_steps
+suite_steps:
+    mov ecx, 3
+1:  dec ecx
+    jnz 1b
+    mov eax, 0xfffffffd
+    syscall
+    mov eax, 0x80000006
+    syscall
+    mov eax, 7
+    ret
+    .global suite_steps_end
+suite_steps_end:
+
 # --- floating point --------------------------------------------------------------------------------------
 
 # suite_fpu(pattern, rounds) -> mismatches. Fills the sixteen xmm registers from the pattern, then checks them

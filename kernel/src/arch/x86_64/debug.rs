@@ -1,0 +1,40 @@
+//! The processor's debug registers: loaded for threads that have breakpoints, off for all others. Intel SDM volume 3, 19.2.
+
+use super::instructions::{read_dr6, write_dr0, write_dr1, write_dr2, write_dr3, write_dr6, write_dr7};
+use crate::object::breakpoint::Breakpoints;
+
+/// Bits of DR7 that are always set.
+const CONTROL_ONES: u64 = 1 << 10;
+/// Bits of DR6 that are set while nothing happened.
+const STATUS_ONES: u64 = 0xffff_0ff0;
+/// Bits of DR6 that a debugger is told: which breakpoint, and single step.
+const STATUS_TOLD: u64 = 0xf | 1 << 14;
+
+/// The current thread runs with these breakpoints.
+pub fn load_breakpoints(breakpoints: &Breakpoints) {
+    let [d0, d1, d2, d3] = &breakpoints.addresses;
+    // SAFETY: the addresses lie in the user half and the control word has no other bits, as `Breakpoints` promises. All
+    // are off while the addresses change.
+    unsafe {
+        write_dr7(CONTROL_ONES);
+        write_dr0(d0.get());
+        write_dr1(d1.get());
+        write_dr2(d2.get());
+        write_dr3(d3.get());
+        write_dr7(breakpoints.control.get() | CONTROL_ONES);
+    }
+}
+
+/// The thread with breakpoints is left.
+pub fn switch_off() {
+    // SAFETY: turns all breakpoints off.
+    unsafe { write_dr7(CONTROL_ONES) };
+}
+
+/// What the last debug exception was. Forgets it, since the processor does not.
+pub fn take_status() -> u64 {
+    let status = read_dr6();
+    // SAFETY: the register's value after reset.
+    unsafe { write_dr6(STATUS_ONES) };
+    status & STATUS_TOLD
+}
