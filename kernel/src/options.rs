@@ -3,6 +3,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | `fastpath=on`, `fastpath=off` | whether short ipc takes the assembly path; on by default |
+//! | `fpu=lazy`, `fpu=eager` | how FPU registers are switched; by default as the processor needs it |
 //! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |
 //! | `init=NAME` | for the first user programs, which read the command line themselves |
 //! | `args=TEXT` | likewise |
@@ -17,6 +18,8 @@ use core::fmt;
 pub struct Options<'a> {
     /// Short ipc takes the assembly path.
     pub fast_path: bool,
+    /// How FPU registers are switched.
+    pub fpu: Fpu,
     /// Size of the kernel's own memory, in bytes.
     pub pool_bytes: Option<u64>,
     /// `init=`, empty if absent.
@@ -29,8 +32,19 @@ pub struct Options<'a> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options { fast_path: true, pool_bytes: None, init: "", args: "", seed: None }
+        Options { fast_path: true, fpu: Fpu::ByProcessor, pool_bytes: None, init: "", args: "", seed: None }
     }
+}
+
+/// How FPU registers are switched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fpu {
+    /// Lazily, unless the processor leaks them then.
+    ByProcessor,
+    /// For the thread that used them last, at the next one's first use.
+    Lazy,
+    /// At each switch from or to a thread that has used them.
+    Eager,
 }
 
 /// A word that is no option.
@@ -59,6 +73,7 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
         let bad = BadOption::Value(word);
         match key {
             "fastpath" => options.fast_path = switch(value).ok_or(bad)?,
+            "fpu" => options.fpu = fpu(value).ok_or(bad)?,
             "kmem" => options.pool_bytes = Some(size(value).ok_or(bad)?),
             "init" => options.init = value,
             "args" => options.args = value,
@@ -73,6 +88,14 @@ fn switch(value: &str) -> Option<bool> {
     match value {
         "on" => Some(true),
         "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn fpu(value: &str) -> Option<Fpu> {
+    match value {
+        "lazy" => Some(Fpu::Lazy),
+        "eager" => Some(Fpu::Eager),
         _ => None,
     }
 }
@@ -99,9 +122,11 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n").unwrap();
+            parse(" fastpath=off  fpu=eager kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n")
+                .unwrap();
         let expected = Options {
             fast_path: false,
+            fpu: Fpu::Eager,
             pool_bytes: Some(16 << 20),
             init: "shell",
             args: "a,b=c",
@@ -130,7 +155,9 @@ mod tests {
         for word in ["quiet", "Fastpath=on", "=", "=x", "kmemx=1", "\u{fe}=1"] {
             assert_eq!(parse(word), Err(BadOption::Unknown(word)));
         }
-        for word in ["fastpath=", "fastpath=yes", "kmem=", "kmem=all", "seed=x", "seed=", "seed=-1"] {
+        for word in
+            ["fastpath=", "fastpath=yes", "fpu=", "fpu=on", "kmem=", "kmem=all", "seed=x", "seed=", "seed=-1"]
+        {
             assert_eq!(parse(word), Err(BadOption::Value(word)));
         }
         assert_eq!(std::format!("{}", parse("seed=1 foo").unwrap_err()), "unknown boot option \"foo\"");

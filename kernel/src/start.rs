@@ -57,6 +57,7 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     let entry =
         if options.fast_path { fast_path::system_call_entry } else { fast_path::system_call_entry_slow };
     per_cpu::set_syscall_entry(entry as *const () as u64);
+    kprintln!("tern: fpu       switched {}", arch::fpu::choose(options.fpu));
     kprintln!("tern: ipc       fast path {}", if options.fast_path { "on" } else { "off" });
     kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
     arch::set_current(idle);

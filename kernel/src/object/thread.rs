@@ -179,7 +179,7 @@ pub mod special {
     pub const DENY_NATIVE: u32 = 1 << 1;
     /// Has an FS base, which must be loaded and cleared again.
     pub const HAS_FS: u32 = 1 << 2;
-    /// The FPU is switched on for it.
+    /// The FPU is switched on for it, or would be if it ran.
     pub const FPU_LIVE: u32 = 1 << 3;
     /// The port bitmap is switched on for its task.
     pub const PORTS_LIVE: u32 = 1 << 4;

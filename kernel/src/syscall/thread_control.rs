@@ -387,7 +387,7 @@ fn dismantle(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) {
     task.threads.remove(thread);
     task.thread_count.set(task.thread_count.get() - 1);
     if thread.fpu.get() != 0 {
-        task.give_back_frame(&k.pool, PoolFrame(thread.fpu.get()));
+        task.give_back_frame(&k.pool, PoolFrame(thread.fpu.replace(0)));
     }
     if current == Some(thread) {
         k.zombie.set(Some(thread));

@@ -46,6 +46,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(stubs::trials(world));
     trials.extend(tables::trials(world)?);
     trials.extend(suite::transcripts(world));
+    trials.push(suite::eager_registers(world));
     if !arguments.list {
         trials.extend(suite::trials(world, arguments.filter.as_deref().unwrap_or("")));
     }

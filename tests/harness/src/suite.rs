@@ -34,6 +34,19 @@ pub fn transcripts(world: &'static World) -> Vec<Trial> {
     (1..=SEEDS[full]).map(trial).collect()
 }
 
+/// The registers of threads, where they are switched as processors need it that leak them otherwise.
+pub fn eager_registers(world: &'static World) -> Trial {
+    world.trial("guest", "registers::switched_eagerly", |world| {
+        let machine = world.machine().with("init=suite args=state fpu=eager");
+        let (end, text) = boot(&machine, SUITE_LIMITS[0])?;
+        let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 4 && bad == 0);
+        if end == End::Orderly(0) && all_fine && text.contains("switched eagerly") {
+            return Ok(());
+        }
+        Err(failed("expected that all tests of the kind pass", &end, &text))
+    })
+}
+
 fn same_transcript(world: &World, seed: u64, steps: u64) -> Verdict {
     let transcript = |variant| -> Result<Vec<String>, Failed> {
         let options = format!("init=suite args=transcript,steps={steps} seed={seed} fastpath={variant}");

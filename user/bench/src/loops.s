@@ -293,6 +293,35 @@ FUNCTION bench_tick_sleeper
     xor eax, eax
 2:  REPORT
 
+# --- floating point: both sides use it ------------------------------------------------------------------
+
+FUNCTION bench_fpu_client
+    mov r15, [rdi + 8]
+    mov rdx, [rdi]
+1:  START 19
+    mov eax, 0xfffffffe
+    syscall
+    movq xmm0, r15
+    dec r15d
+    jnz 1b
+    DISCARD 19
+    mov r15d, 160
+1:  mov eax, 0xfffffffe
+    syscall
+    START 18
+    movq xmm0, r15                          # the server has used it since
+    END 18
+    dec r15d
+    jnz 1b
+    REPORT
+
+FUNCTION bench_fpu_server
+    xor edx, edx
+1:  mov eax, 0xffffffff
+    syscall
+    movq xmm0, rdx
+    jmp 1b
+
 # --- map a page: the client says where (w0), the server maps a fresh page there -------------------------
 
 .set MAP_WINDOW, 0x40000000

@@ -79,6 +79,8 @@ unsafe extern "C" {
     fn bench_pager();
     fn bench_exception_client();
     fn bench_handler();
+    fn bench_fpu_client();
+    fn bench_fpu_server();
     fn bench_idle();
     fn bench_driver();
     fn bench_first();
@@ -325,6 +327,14 @@ impl Chief {
         self.settle(handler)?;
         self.alone(near, bench_exception_client, self.uid, handler)?;
         sys::thread_destroy(handler)?;
+
+        let server = self.start(far, bench_fpu_server, Uid::NIL)?;
+        self.settle(server)?;
+        let report = self.against(near, bench_fpu_client, server)?;
+        if Kind::from_eax(report.words[0] as u32) != Some(Kind::Reply) {
+            return Err(Failure::Report(report.words[0], report.words[1]));
+        }
+        sys::thread_destroy(server)?;
 
         self.interrupts(near)?;
         sys::task_destroy(near)?;

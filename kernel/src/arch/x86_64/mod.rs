@@ -105,21 +105,26 @@ pub fn set_current(thread: ThreadRef) {
 pub fn switch(_k: &Kernel, from: ThreadRef, to: ThreadRef) {
     let leaving = from.special.get();
     if leaving & (special::FPU_LIVE | special::PORTS_LIVE | special::BREAKPOINTS) != 0 {
-        switch_extras_off(from, leaving);
+        switch_extras_off(from, leaving, to.special.get());
     }
     let arriving = to.special.get();
     if (leaving | arriving) & special::HAS_FS != 0 {
         load_fs(to.fs_base.get());
     }
-    if arriving & (special::STEPPED | special::BREAKPOINTS) != 0 {
-        switch_debug_on(to, arriving);
+    if arriving & (special::FPU_LIVE | special::STEPPED | special::BREAKPOINTS) != 0 {
+        switch_extras_on(to, arriving);
     }
     switch_space(from, to);
 }
 
 #[cold]
-fn switch_debug_on(to: ThreadRef, arriving: u32) {
-    to.set_trap_flag();
+fn switch_extras_on(to: ThreadRef, arriving: u32) {
+    if arriving & special::FPU_LIVE != 0 {
+        fpu::arrive(to);
+    }
+    if arriving & special::STEPPED != 0 {
+        to.set_trap_flag();
+    }
     if arriving & special::BREAKPOINTS != 0 {
         debug::load_breakpoints(&to.breakpoints);
     }
@@ -137,9 +142,9 @@ pub fn switch_space(from: ThreadRef, to: ThreadRef) {
 }
 
 #[cold]
-fn switch_extras_off(from: ThreadRef, leaving: u32) {
+fn switch_extras_off(from: ThreadRef, leaving: u32, arriving: u32) {
     if leaving & special::FPU_LIVE != 0 {
-        fpu::switch_off();
+        fpu::leave(from, arriving & special::FPU_LIVE != 0);
     }
     if leaving & special::PORTS_LIVE != 0 {
         per_cpu::ports_off();
@@ -147,7 +152,7 @@ fn switch_extras_off(from: ThreadRef, leaving: u32) {
     if leaving & special::BREAKPOINTS != 0 {
         debug::switch_off();
     }
-    from.set_special(0, special::FPU_LIVE | special::PORTS_LIVE);
+    from.set_special(0, special::PORTS_LIVE);
 }
 
 /// Loads the FS base.

@@ -79,7 +79,7 @@ cases! {
         stopped_threads_go_on_receiving switch_to_a_thread servers_run_at_their_callers_priority
         callers_get_their_shuttle_back lent_time_is_the_callers own_time_is_ones_own clock_and_sleep
     }
-    state { floating_point_is_private new_threads_find_clean_registers fs_base_is_private }
+    state { floating_point_is_private vector_registers_survive_ipc new_threads_find_clean_registers fs_base_is_private }
     random { random_system_calls }
     transcript { stories_repeat }
     coverage { every_error_was_seen }

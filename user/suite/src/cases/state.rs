@@ -5,6 +5,8 @@ use crate::{check, check_eq};
 use sys::Uid;
 
 unsafe extern "C" {
+    fn suite_avx();
+    fn suite_avx_serve();
     fn suite_fpu();
     fn suite_fpu_first();
     fn suite_fpu_set();
@@ -24,6 +26,24 @@ pub fn floating_point_is_private() -> Outcome {
     }
     for agent in &mut agents {
         check_eq!(agent.attempted()?, crate::kit::Attempted::Returned(0));
+    }
+    Ok(())
+}
+
+/// All of the vector registers, through calls to a server that uses them too.
+pub fn vector_registers_survive_ipc() -> Outcome {
+    let (near, far) = (Child::new()?, Child::new()?);
+    let mut servers = [near.agent()?, far.agent()?];
+    for server in &mut servers {
+        server.start_attempt(suite_avx_serve, 0xbad0_bad0_bad0_bad0, 0);
+        check!(server.settle()?, "the server does not wait");
+    }
+    let mut clients = [near.agent()?, near.agent()?, far.agent()?];
+    for (index, client) in clients.iter_mut().enumerate() {
+        client.start_attempt(suite_avx, 0x1234_5678_0000_0000 << index, servers[index % 2].uid.0);
+    }
+    for client in &mut clients {
+        check_eq!(client.attempted()?, crate::kit::Attempted::Returned(0));
     }
     Ok(())
 }

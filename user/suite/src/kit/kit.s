@@ -332,6 +332,94 @@ TRY write_fs_base                           # a user may not, or may: it must no
     wrfsbase rax
     ret
 
+# suite_avx(pattern, partner) -> mismatches. Fills both halves of the sixteen ymm registers, calls the partner, whose
+# registers are others, and checks. Without AVX it returns 0.
+    .balign 64
+    .global suite_avx
+suite_avx:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    sub rsp, 72
+    mov [rsp + 32], rdi
+    mov [rsp + 40], rsi
+    mov dword ptr [rsp + 52], 100           # rounds
+    mov dword ptr [rsp + 48], 0             # mismatches
+    mov eax, 1
+    xor ecx, ecx
+    cpuid
+    not ecx
+    test ecx, 3 << 27                       # OSXSAVE and AVX
+    jnz 9f
+    mov ecx, 0
+    xgetbv
+    not eax
+    test eax, 6
+    jnz 9f
+1:  mov rbx, [rsp + 32]
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    mov [rsp], rbx
+    not rbx
+    mov [rsp + 8], rbx
+    not rbx
+    mov [rsp + 16], rbx
+    mov [rsp + 24], rbx
+    vmovups ymm\n, [rsp]
+    inc rbx
+    .endr
+    mov rdx, [rsp + 40]
+    mov eax, 0xfffffffe
+    syscall
+    mov rbx, [rsp + 32]
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    vmovups [rsp], ymm\n
+    mov rax, rbx
+    not rax
+    cmp [rsp], rbx
+    setne cl
+    cmp [rsp + 8], rax
+    setne ch
+    or cl, ch
+    cmp [rsp + 16], rbx
+    setne ch
+    or cl, ch
+    cmp [rsp + 24], rbx
+    setne ch
+    or cl, ch
+    movzx ecx, cl
+    add [rsp + 48], ecx
+    inc rbx
+    .endr
+    dec dword ptr [rsp + 52]
+    jnz 1b
+    vzeroupper
+9:  mov eax, [rsp + 48]
+    add rsp, 72
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
+
+# suite_avx_serve(pattern): answers everybody with all vector registers full of the pattern.
+    .balign 64
+    .global suite_avx_serve
+suite_avx_serve:
+    mov [rsp - 64], rdi
+    xor edx, edx
+1:  .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movq xmm\n, [rsp - 64]
+    punpcklqdq xmm\n, xmm\n
+    .endr
+    mov eax, 0xffffffff
+    syscall
+    jmp 1b
+
 # --- for a debugger --------------------------------------------------------------------------------------
 
 # Loads every register with the pattern in rdi plus its number, and stays there; the debugger lets it go on at the end,
