@@ -155,8 +155,16 @@ pub mod thread_op {
     /// In: `rsi` breakpoint 0–3, `rdx` address, `r10` what it waits for ([`BREAK_EXECUTE`](super::BREAK_EXECUTE) and its
     /// like), `r8` length in bytes: 1, 2, 4 or 8. It ends in exception 1.
     pub const BREAKPOINT: u32 = 17;
+    /// In: `rsi` bit 0: record what the thread does, bit 1: start the counters anew. A thread that is made by one that is
+    /// recorded is recorded too. For the first task and those that it made.
+    pub const TRACE: u32 = 18;
+    /// In: `rdi` number of a record, from 0 on; 256 are kept. Out: `rdi` time in ns, `rsi` index in
+    /// [`TRACE_EVENTS`](super::TRACE_EVENTS), `rdx` thread, `r10` argument. With [`TRACE_COUNTERS`](super::TRACE_COUNTERS):
+    /// `rdi` records made, `rsi` messages of recorded threads, `rdx` updates of ready queues, `r10` those messages that
+    /// had a block in memory. Rights as for [`TRACE`].
+    pub const READ_TRACE: u32 = 19;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 18;
+    pub const COUNT: u32 = 20;
 
     /// Names of thread states, by the number in [`INFO`].
     pub const STATES: [&str; 7] =
@@ -171,6 +179,12 @@ pub const REGISTERS: [[&str; 4]; 5] = [
     ["r10", "r11", "r12", "r13"],
     ["r14", "r15", "fs", "none"],
 ];
+
+/// What is recorded, and what the argument is: the receiver of a message; the next thread; address and access of a fault or
+/// vector of an exception; the line; the flexpage that is sent.
+pub const TRACE_EVENTS: [&str; 5] = ["ipc", "switch", "fault", "interrupt", "map"];
+/// In the place of a record's number: the counters.
+pub const TRACE_COUNTERS: u64 = u64::MAX;
 
 /// A [`thread_op::BREAKPOINT`] that is off.
 pub const BREAK_OFF: u64 = 0;

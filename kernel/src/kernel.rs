@@ -7,6 +7,7 @@ use crate::mem::pool::{Frame, Pool, Zeroable};
 use crate::object::interrupt::Lines;
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Scheduler;
+use crate::trace::Trace;
 use crate::util::slots::Slots;
 use crate::{arch, param};
 use abi::{TaskId, Uid};
@@ -34,6 +35,8 @@ pub struct Kernel {
     pub sched: Scheduler,
     /// Pending timeouts, in the structure that the parameters choose.
     pub wheel: param::Timeouts,
+    /// What traced threads did.
+    pub trace: Trace,
     /// Interrupt lines.
     pub lines: Lines,
     /// Whose state is in the FPU.
@@ -57,6 +60,7 @@ impl Kernel {
             task_pages: [const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE],
             sched: Scheduler::new(),
             wheel: param::Timeouts::new(),
+            trace: Trace::new(),
             lines: Lines::new(),
             fpu_owner: Cell::new(None),
             zombie: Cell::new(None),

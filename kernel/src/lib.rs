@@ -28,6 +28,7 @@ pub mod sched;
 #[cfg(target_os = "none")]
 pub mod start;
 pub mod syscall;
+pub mod trace;
 pub mod util;
 
 /// The parser of the machine's tables is pure, so it is tested here too.

@@ -15,7 +15,7 @@ use crate::mem::space;
 use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Operation, special};
 use crate::sched::Next;
-use crate::{arch, ipc, param};
+use crate::{arch, ipc, param, trace};
 use abi::call::{FLAGS, FLUSH_SELF, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, NULL};
 use abi::{Call, Error, Fpage, Rights, Uid};
 
@@ -41,7 +41,7 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
 }
 
 /// Threads whose calls need more than the table.
-const UNUSUAL: u32 = special::DENY_NATIVE | special::STEPPED;
+const UNUSUAL: u32 = special::DENY_NATIVE | special::STEPPED | special::TRACED;
 
 #[inline(always)]
 fn ordinary_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
@@ -66,13 +66,22 @@ pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
     ipc::short(k, current)
 }
 
+fn trace_call(k: &Kernel, current: ThreadRef) {
+    if current.special.get() & special::TRACED != 0 {
+        trace::call(k, current);
+    }
+}
+
 #[cold]
 fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
+    trace_call(k, current);
     if current.special.get() & special::DENY_NATIVE != 0 {
         return ipc::system_call_exception(k, current);
     }
     let next = ipc::short(k, current);
-    current.set_trap_flag();
+    if current.special.get() & special::STEPPED != 0 {
+        current.set_trap_flag();
+    }
     next
 }
 
@@ -80,6 +89,7 @@ fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
 /// denied. Bits that mean nothing yet make another number of a known one.
 #[cold]
 fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
+    trace_call(k, current);
     let denied = current.special.get() & special::DENY_NATIVE != 0;
     let next = match eax {
         NULL => Next::Same,

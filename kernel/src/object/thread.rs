@@ -187,8 +187,10 @@ pub mod special {
     pub const STEPPED: u32 = 1 << 6;
     /// Has breakpoints, which must be loaded and taken back.
     pub const BREAKPOINTS: u32 = 1 << 7;
+    /// What it does is recorded.
+    pub const TRACED: u32 = 1 << 8;
     /// Those that a switch to or from the thread has to care about.
-    pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE | STEPPED | BREAKPOINTS;
+    pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED;
     /// An interrupt of its own is pending or masked: its next receive must look.
     pub const INTERRUPT: u32 = 1 << 5;
 }

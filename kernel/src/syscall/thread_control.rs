@@ -7,8 +7,8 @@ use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
 use crate::object::{TaskRef, ThreadRef, interrupt};
 use crate::sched::Next;
-use crate::{arch, ipc, param};
-use abi::call::{FLAGS, PRIORITIES, thread_op as op};
+use crate::{arch, ipc, param, trace};
+use abi::call::{FLAGS, PRIORITIES, TRACE_COUNTERS, thread_op as op};
 use abi::{Dope, Error, Fpage, Rights, TaskId, Uid};
 use core::ops::Range;
 
@@ -18,6 +18,7 @@ pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
     let result = match operation {
         op::CREATE => create(k, current, &args),
         op::NEXT => next(k, current, &args),
+        op::READ_TRACE => read_trace(k, current, &args),
         op::START..op::COUNT => match target(k, current, Uid(args.rdi())) {
             Ok(thread) => return on_thread(k, current, thread, operation, &args),
             Err(error) => Err(error),
@@ -87,6 +88,14 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
             registers::step(thread, args.rsi() != 0);
             return Next::Same;
         }
+        op::TRACE if is_privileged(current) => {
+            trace::set(thread, args.rsi() & 1 != 0);
+            if args.rsi() & 2 != 0 {
+                trace::restart(k);
+            }
+            Ok(())
+        }
+        op::TRACE => Err(Error::Denied),
         op::BREAKPOINT => registers::breakpoint(thread, thread == current, args),
         op::SET_WINDOW => set_window(thread, Fpage(args.rsi())),
         op::SET_BLOCK => {
@@ -102,6 +111,24 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
     done(current, result)
 }
 
+/// The first task, and those that it made.
+fn is_privileged(current: ThreadRef) -> bool {
+    let task = current.task();
+    task.is_sigma0.get() || task.chief.get().is_some_and(|chief| chief.is_sigma0.get())
+}
+
+fn read_trace(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    if !is_privileged(current) {
+        return Err(Error::Denied);
+    }
+    if args.rdi() == TRACE_COUNTERS {
+        args.give(trace::counters(k));
+    } else {
+        args.give(k.trace.read(args.rdi()).ok_or(Error::NoSuch)?);
+    }
+    Ok(())
+}
+
 fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     let task = target_task(k, current, TaskId(args.rdi()))?;
     let priority = args.rsi();
@@ -111,6 +138,8 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     let thread = new_thread(k, task, priority as u8)?;
     thread.pager.set(Uid(args.rdx()));
     thread.handler.set(Uid(args.r10()));
+    // Whoever is traced makes traced threads, so that programs are from their start.
+    thread.set_special(current.special.get() & special::TRACED, 0);
     args.give([thread.uid().0]);
     Ok(())
 }

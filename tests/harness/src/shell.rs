@@ -5,8 +5,9 @@ use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 6] = [
         ("the_show", the_show),
+        ("trace_shows_what_happened", trace_shows_what_happened),
         ("ends_with_the_last_status", ends_with_the_last_status),
         ("exit_overrides", exit_overrides),
         ("end_without_newline", end_without_newline),
@@ -28,6 +29,18 @@ fn the_show(world: &'static World) -> Verdict {
         reply.check_contains(word)?;
     }
     if reply.err.is_empty() { Ok(()) } else { Err(reply.failed("expected nothing on standard error")) }
+}
+
+/// A program is traced from its start: its faults, the mappings that answer them, and its messages.
+fn trace_shows_what_happened(world: &'static World) -> Verdict {
+    let reply = world.script(b"trace on\nrun hello-rust\ntrace off\ntrace show 200\ntrace\nexit 0\n")?;
+    reply.check_code(0)?;
+    for word in
+        [" ipc ", " switch ", " fault ", " map ", "messages for each", "fit in registers", "usage: trace"]
+    {
+        reply.check_contains(word)?;
+    }
+    Ok(())
 }
 
 fn ends_with_the_last_status(world: &'static World) -> Verdict {

@@ -15,6 +15,8 @@ const KILL: u32 = 5;
 const TASKS: u32 = 6;
 const THREADS: u32 = 7;
 const MEMORY: u32 = 8;
+const TRACE: u32 = 9;
+const RECORD: u32 = 10;
 
 /// Longest argument text of a program, in bytes.
 pub const ARGUMENTS_LEN_MAX: usize = 1024;
@@ -238,6 +240,19 @@ pub fn memory(server: Uid) -> Result<MemoryEntry> {
     Ok(MemoryEntry { machine: pair(a, b), manager: pair(c, d), kernel: pair(e, f) })
 }
 
+/// Records what all threads of programs and of `root` do, or no longer. For operators.
+pub fn trace(server: Uid, on: bool) -> Result<()> {
+    wire::call(server, wire::label(PROCESS, TRACE), &[on as u64]).map(drop)
+}
+
+/// A record, by its number ([`sys::abi::call::thread_op::READ_TRACE`]); `None` if it is not there (any more).
+pub fn record(server: Uid, number: u64) -> Result<Option<[u64; 4]>> {
+    match wire::call(server, wire::label(PROCESS, RECORD), &[number]) {
+        Err(Failure::Refused(Status::NotFound)) => Ok(None),
+        answer => answer.map(|Message { words: [a, b, c, d, ..], .. }| Some([a, b, c, d])),
+    }
+}
+
 /// What a client asks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Request {
@@ -277,6 +292,10 @@ pub enum Request {
     ThreadAfter(TaskId, Uid),
     /// Memory of the system.
     Memory,
+    /// Record what threads do, or no longer.
+    Trace(bool),
+    /// A record.
+    Record(u64),
 }
 
 impl Request {
@@ -303,6 +322,8 @@ impl Request {
             TASKS => Request::TaskAt(words[0]),
             THREADS => Request::ThreadAfter(TaskId(words[0]), Uid(words[1])),
             MEMORY => Request::Memory,
+            TRACE => Request::Trace(words[0] != 0),
+            RECORD => Request::Record(words[0]),
             _ => return Err(Status::BadRequest),
         })
     }
@@ -330,6 +351,8 @@ pub enum Answer<'a> {
     Thread(ThreadEntry),
     /// To [`Request::Memory`].
     Memory(MemoryEntry),
+    /// To [`Request::Record`].
+    Record([u64; 4]),
 }
 
 impl From<Answer<'_>> for Reply {
@@ -367,6 +390,7 @@ impl From<Answer<'_>> for Reply {
                 let state = entry.state as u64 | (entry.priority as u64) << 8;
                 Reply::words(&[entry.uid.0, state, entry.cpu_ns, entry.ip, entry.faults])
             }
+            Answer::Record(record) => Reply::words(&record),
             Answer::Memory(MemoryEntry { machine, manager, kernel }) => Reply::words(&[
                 machine.total,
                 machine.free,

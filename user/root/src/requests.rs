@@ -143,6 +143,11 @@ impl Supervisor {
             Request::Kill(task) => self.kill(index, task),
             Request::TaskAt(place) => now(Answer::Task(self.task_at(place)?)),
             Request::ThreadAfter(task, previous) => now(Answer::Thread(self.thread_after(task, previous)?)),
+            Request::Trace(_) | Request::Record(_) if !self.programs[index].policy.is_operator => {
+                Err(Status::Denied)
+            }
+            Request::Trace(on) => self.trace(on),
+            Request::Record(number) => now(Answer::Record(sys::trace_read(number).map_err(status_of)?)),
             Request::Memory => now(Answer::Memory(self.memory()?)),
         }
     }
@@ -234,6 +239,20 @@ impl Supervisor {
             ip: info.ip,
             faults: info.faults,
         })
+    }
+
+    /// Every thread of every program, and this one, so that those that come later are recorded too.
+    fn trace(&self, on: bool) -> Decision {
+        let tasks = self.programs.iter().map(|program| program.task);
+        for task in tasks {
+            let mut thread = sys::thread_next(task, Uid::NIL).map_err(status_of)?;
+            while !thread.is_nil() {
+                sys::thread_trace(thread, on, false).map_err(status_of)?;
+                thread = sys::thread_next(task, thread).map_err(status_of)?;
+            }
+        }
+        sys::thread_trace(Uid::NIL, on, on).map_err(status_of)?;
+        now(Status::Ok)
     }
 
     fn memory(&self) -> Result<MemoryEntry, Status> {

@@ -20,6 +20,7 @@ mod listing;
 mod programs;
 mod script;
 mod shell;
+mod trace;
 
 rt::entry!(main);
 

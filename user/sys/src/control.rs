@@ -185,6 +185,17 @@ pub fn thread_breakpoint(target: Uid, number: u64, address: u64, event: u64, len
     thread(thread_op::BREAKPOINT, [target.0, number, address, event, len, 0]).map(drop)
 }
 
+/// Records what a thread does, or no longer. `anew` starts the counters again.
+pub fn thread_trace(target: Uid, on: bool, anew: bool) -> Result<()> {
+    thread(thread_op::TRACE, [target.0, on as u64 | (anew as u64) << 1, 0, 0, 0, 0]).map(drop)
+}
+
+/// A record of what threads did, by its number, or [`abi::call::TRACE_COUNTERS`].
+pub fn trace_read(number: u64) -> Result<[u64; 4]> {
+    let [a, b, c, d, ..] = thread(thread_op::READ_TRACE, [number, 0, 0, 0, 0, 0])?;
+    Ok([a, b, c, d])
+}
+
 /// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadInfo {

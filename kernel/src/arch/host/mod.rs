@@ -76,7 +76,10 @@ pub fn set_current(thread: ThreadRef) {
 }
 
 /// Switches to another thread.
-pub fn switch(_k: &Kernel, from: ThreadRef, to: ThreadRef) {
+pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
+    if (from.special.get() | to.special.get()) & special::TRACED != 0 {
+        crate::trace::switch(k, from, to);
+    }
     from.set_special(0, special::FPU_LIVE | special::PORTS_LIVE);
     CURRENT.set(Some(to));
 }

@@ -40,7 +40,7 @@ pub struct StackBounds {
     pub top: *const u8,
 }
 
-const BOOT_STACK_SIZE: usize = 0x8000;
+const BOOT_STACK_SIZE: usize = 0x10000;
 
 /// On this stack runs everything from the first instruction to the first thread.
 pub static mut BOOT_STACK: Stack<BOOT_STACK_SIZE> = Stack::EMPTY;

@@ -29,6 +29,7 @@ use crate::kernel::Kernel;
 use crate::mem::pool::Frame as PoolFrame;
 use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Tcb, special};
+use crate::trace;
 pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
 pub use copy::{copy, read_words, window_slot, window_view, write_words};
 use core::cell::UnsafeCell;
@@ -102,14 +103,19 @@ pub fn set_current(thread: ThreadRef) {
 
 /// Switches to another thread: address space, and what only some threads have.
 #[inline]
-pub fn switch(_k: &Kernel, from: ThreadRef, to: ThreadRef) {
+pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
     let leaving = from.special.get();
     if leaving & (special::FPU_LIVE | special::PORTS_LIVE | special::BREAKPOINTS) != 0 {
         switch_extras_off(from, leaving, to.special.get());
     }
     let arriving = to.special.get();
-    if (leaving | arriving) & special::HAS_FS != 0 {
-        load_fs(to.fs_base.get());
+    if (leaving | arriving) & (special::HAS_FS | special::TRACED) != 0 {
+        if (leaving | arriving) & special::TRACED != 0 {
+            trace::switch(k, from, to);
+        }
+        if (leaving | arriving) & special::HAS_FS != 0 {
+            load_fs(to.fs_base.get());
+        }
     }
     if arriving & (special::FPU_LIVE | special::STEPPED | special::BREAKPOINTS) != 0 {
         switch_extras_on(to, arriving);

@@ -256,6 +256,10 @@ pub fn debuggers_have_limits() -> Outcome {
             check_eq!(code, error as u64);
         }
     }
+    // Nor does anybody but the first tasks record what threads do, or read it.
+    let denied = |result| fails(Call::ThreadControl, result, Error::Denied);
+    denied(sys::thread_trace(agent.uid, true, false))?;
+    denied(sys::trace_read(0).map(drop))?;
     let me = sys::myself();
     fails(Call::ThreadControl, sys::thread_registers(me, 0).map(drop), Error::BadState)?;
     Ok(())

@@ -1,0 +1,138 @@
+//! The trace ring: what traced threads did last, for a privileged task to read.
+//!
+//! Tracing is per thread and costs nothing while it is off: a traced thread is *special*, so it leaves the fast path, and what
+//! the kernel does for special threads anyhow (look closer at a call, look closer at a switch) finds the flag on the
+//! way. No ordinary path has a hook. Faults and interrupts are seen at the switch that they cause.
+//!
+//! With all threads traced the counters give the figure that the 1993 paper shows of lazy scheduling: messages for each
+//! insertion into or removal from a ready queue.
+
+use crate::arch;
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, Frame, State, special};
+use abi::call::{IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, NO_BLOCK, TRACE_EVENTS};
+use abi::{Call, Kind, Uid};
+use core::cell::Cell;
+
+/// Records that are kept.
+const LEN: usize = 256;
+
+/// Kinds of events: index in [`TRACE_EVENTS`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Event {
+    Ipc,
+    Switch,
+    Fault,
+    Interrupt,
+    Map,
+}
+
+const _: () = assert!(Event::Map as usize + 1 == TRACE_EVENTS.len());
+
+/// Time, kind, thread, argument.
+type Record = [Cell<u64>; 4];
+
+/// The ring and its counters.
+pub struct Trace {
+    records: [Record; LEN],
+    /// Records made so far.
+    made: Cell<u64>,
+    /// Messages of traced threads since tracing began: their own, and those that the kernel sends for them or to them.
+    messages: Cell<u64>,
+    /// Those of them that had a block in memory.
+    long: Cell<u64>,
+    /// Updates of the ready queues before tracing began.
+    updates_before: Cell<u64>,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Trace::new()
+    }
+}
+
+impl Trace {
+    /// An empty ring.
+    pub const fn new() -> Trace {
+        Trace {
+            records: [const { [const { Cell::new(0) }; 4] }; LEN],
+            made: Cell::new(0),
+            messages: Cell::new(0),
+            long: Cell::new(0),
+            updates_before: Cell::new(0),
+        }
+    }
+
+    fn record(&self, event: Event, thread: ThreadRef, argument: u64) {
+        if matches!(event, Event::Ipc | Event::Fault | Event::Interrupt) {
+            self.messages.set(self.messages.get() + 1);
+        }
+        let record = &self.records[self.made.get() as usize % LEN];
+        for (cell, word) in record.iter().zip([arch::now_ns(), event as u64, thread.name.get().0, argument]) {
+            cell.set(word);
+        }
+        self.made.set(self.made.get() + 1);
+    }
+
+    /// The record with this number, if it was made and is still there.
+    pub fn read(&self, number: u64) -> Option<[u64; 4]> {
+        let made = self.made.get();
+        let kept = (made.saturating_sub(LEN as u64)..made).contains(&number);
+        kept.then(|| self.records[number as usize % LEN].each_ref().map(Cell::get))
+    }
+}
+
+/// Turns tracing of a thread on or off.
+pub fn set(thread: ThreadRef, on: bool) {
+    thread.set_special(if on { special::TRACED } else { 0 }, special::TRACED);
+}
+
+/// Starts the counters anew.
+pub fn restart(k: &Kernel) {
+    k.trace.messages.set(0);
+    k.trace.long.set(0);
+    k.trace.updates_before.set(k.sched.queue_updates.get());
+}
+
+/// Records made; since the counters were started: messages of traced threads, updates of the ready queues, and messages
+/// that had a block in memory.
+pub fn counters(k: &Kernel) -> [u64; 4] {
+    let updates = k.sched.queue_updates.get() - k.trace.updates_before.get();
+    [k.trace.made.get(), k.trace.messages.get(), updates, k.trace.long.get()]
+}
+
+/// A traced thread makes a system call.
+#[cold]
+pub fn call(k: &Kernel, current: ThreadRef) {
+    let (eax, to) = (current.frame.rax.get() as u32, Uid(current.frame.rdx.get()));
+    let short = eax >= IPC_CALL || eax == IPC_LONG_CALL || eax == IPC_LONG_REPLY_WAIT;
+    let general = !short && eax & (1 << 31 | 0xff) == Call::Ipc as u32;
+    if (short || general) && !to.is_nil() {
+        let long = if short { eax & NO_BLOCK == 0 } else { eax & IPC_LONG != 0 };
+        k.trace.long.set(k.trace.long.get() + long as u64);
+        k.trace.record(Event::Ipc, current, to.0);
+    }
+    if general && eax & IPC_MAP != 0 {
+        k.trace.record(Event::Map, current, current.frame.w[6].get());
+    }
+}
+
+/// The processor goes from one thread to another, and one of them is traced.
+#[cold]
+pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
+    let asks = matches!(from.state.get(), State::Faulting | State::Sending);
+    match from.errand.get() {
+        Errand::Fault if asks => {
+            let access = from.fault_address.get() & !7 | from.fault_rights.get().0 as u64;
+            k.trace.record(Event::Fault, from, access);
+        }
+        Errand::Exception if asks => k.trace.record(Event::Fault, from, from.exception.get()),
+        _ => {}
+    }
+    // Who has just been given an interrupt's message is still where it waited for it.
+    if to.frame.mode.get() == Frame::SYSRET && to.frame.rax.get() as u32 == Kind::Interrupt as u32 {
+        k.trace.record(Event::Interrupt, to, to.frame.rdx.get());
+    }
+    k.trace.record(Event::Switch, from, to.name.get().0);
+}
