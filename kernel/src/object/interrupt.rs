@@ -62,6 +62,8 @@ pub fn attach(k: &Kernel, thread: ThreadRef, number: u8) -> Result<(), Error> {
     line.thread.set(Some(thread));
     line.pending.set(0);
     thread.line.set(number as u16 + 1);
+    // The line is masked until a wait releases it, and this receive may end without one.
+    thread.set_special(special::INTERRUPT, 0);
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 
 use crate::world::World;
 use abi::call::{task_op, thread_op};
-use abi::{Fpage, Rights, TaskId, Uid};
+use abi::{Error, Fpage, Rights, TaskId, Timeout, Uid};
+use kernel::object::thread::special;
 
 /// More senders than the end of a thread handles in one step.
 const CROWD: usize = 40;
@@ -69,5 +70,19 @@ fn a_flush_of_ports_without_rights_ends() {
     world.check();
     world.task_control(task_op::DESTROY, [task.id.get().0, 0, 0, 0]).expect("it is ours");
     assert_eq!(world.k.task(TaskId::NIL).map(|task| task.id.get()), None);
+    world.check();
+}
+
+#[test]
+fn a_line_that_was_only_polled_is_released_by_the_next_wait() {
+    let world = World::new(256);
+    world.ipc(Uid::NIL, Uid::interrupt(3), (Timeout::NEVER, Timeout::ZERO), Fpage::NIL, 0, [0; 8]);
+    assert_eq!(world.result().0, Error::ReceiveTimeout as u64);
+    // It is attached and still masked: the fast path, which does not release lines, must not take the next wait.
+    assert!(!kernel::arch::irq_is_open(3));
+    assert_ne!(world.root.special.get() & special::INTERRUPT, 0);
+    world.ipc_reply_wait(Uid::NIL);
+    assert!(kernel::arch::irq_is_open(3));
+    assert_eq!(world.root.special.get() & special::INTERRUPT, 0);
     world.check();
 }
