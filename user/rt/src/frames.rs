@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::ptr::with_exposed_provenance_mut;
 use core::sync::atomic::{AtomicU64, Ordering};
 use sys::abi::PAGE_SIZE;
-use sys::{Fpage, Rights, Uid};
+use sys::{Fpage, Rights, Touched, Uid};
 
 /// Log2 of the size of a frame.
 pub const FRAME_LOG2: u32 = 12;
@@ -48,6 +48,13 @@ impl Block {
         Block { address, physical, log2 }
     }
 
+    /// Its bytes. What an earlier owner left there is still there.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let start = with_exposed_provenance_mut(self.address as usize);
+        // SAFETY: the block is mapped at this address, writable, and by the type's invariant nobody else uses it.
+        unsafe { core::slice::from_raw_parts_mut(start, 1 << self.log2) }
+    }
+
     /// Its address, which the caller may use as it likes.
     pub(crate) fn into_address(self) -> u64 {
         self.address
@@ -65,6 +72,11 @@ impl Block {
         fpage.with_rights(Rights::RWX.or(Rights::GRANT))
     }
 
+    /// Log2 of its size in bytes.
+    pub fn log2(&self) -> u32 {
+        self.log2
+    }
+
     /// Its size in bytes.
     pub(crate) fn len(&self) -> u64 {
         1 << self.log2
@@ -75,9 +87,11 @@ impl Block {
         self.physical
     }
 
-    fn into_frames(self) -> impl Iterator<Item = Frame> {
-        let end = self.address + (1 << self.log2);
-        (self.address..end).step_by(PAGE_SIZE as usize).map(Frame)
+    /// Cuts it into frames.
+    pub fn into_frames(self) -> impl Iterator<Item = Frame> {
+        let Block { address, physical, log2 } = self;
+        let offsets = (0..1 << log2).step_by(PAGE_SIZE as usize);
+        offsets.map(move |offset| Frame { address: address + offset, physical: physical + offset })
     }
 }
 
@@ -89,6 +103,11 @@ impl Lent {
     /// The flexpage to map.
     pub fn fpage(&self) -> Fpage {
         Fpage::memory(self.0.address, self.0.log2, Rights::RWX)
+    }
+
+    /// Its physical address.
+    pub fn physical(&self) -> u64 {
+        self.0.physical
     }
 
     /// Takes it back from everybody.
@@ -146,37 +165,105 @@ pub fn reserve(log2: u32) -> Option<Fpage> {
 
 /// A page of memory that is mapped here and nowhere else.
 #[derive(Debug)]
-pub struct Frame(u64);
+pub struct Frame {
+    address: u64,
+    physical: u64,
+}
 
 impl Frame {
     /// Its bytes. What an earlier owner left there is still there.
     pub fn bytes_mut(&mut self) -> &mut [u8; PAGE_SIZE as usize] {
         // SAFETY: the frame is mapped at this address, writable, and by the type's invariant nobody else uses it.
-        unsafe { &mut *with_exposed_provenance_mut(self.0 as usize) }
+        unsafe { &mut *with_exposed_provenance_mut(self.address as usize) }
+    }
+
+    /// Its physical address.
+    pub fn physical(&self) -> u64 {
+        self.physical
     }
 
     /// Allows it to be mapped to others.
     pub fn share(self) -> Shared {
-        Shared(self.0)
+        Shared(self)
     }
 }
 
 /// A page of memory that others may use.
 #[derive(Debug)]
-pub struct Shared(u64);
+pub struct Shared(Frame);
 
 impl Shared {
     /// The flexpage to map.
     pub fn fpage(&self, rights: Rights) -> Fpage {
-        Fpage::memory(self.0, FRAME_LOG2, rights)
+        Fpage::memory(self.0.address, FRAME_LOG2, rights)
+    }
+
+    /// What others did with it since this was asked last; [`Shared::take_back`] counts as asking.
+    pub fn touched(&self) -> Touched {
+        flush(self.fpage(Rights::NONE))
     }
 
     /// Takes it back from everybody.
     pub fn reclaim(self) -> Frame {
-        // A flush of one's own page cannot fail; if it did the frame would be lost rather than used twice.
-        let flushed = sys::flush(self.fpage(Rights::RWX));
-        assert!(flushed.is_ok(), "flush failed");
-        Frame(self.0)
+        self.take_back().0
+    }
+
+    /// Takes it back from everybody, and says what they did with it.
+    pub fn take_back(self) -> (Frame, Touched) {
+        let touched = flush(self.fpage(Rights::RWX));
+        (self.0, touched)
+    }
+}
+
+/// A flush of one's own page cannot fail; if it did the frame would be lost rather than used twice.
+fn flush(page: Fpage) -> Touched {
+    sys::flush(page).expect("flush failed")
+}
+
+/// A place where pages of others are looked at, one after another. They may change or go while one looks, so bytes
+/// are copied and never borrowed.
+#[derive(Debug)]
+pub struct View {
+    window: Fpage,
+}
+
+/// Words of a page.
+const WORDS: usize = PAGE_SIZE as usize / size_of::<u64>();
+
+impl View {
+    /// A view in address space that nothing else uses.
+    pub fn new() -> Option<View> {
+        Some(View { window: reserve(FRAME_LOG2)? })
+    }
+
+    /// Where to let the next page be mapped.
+    pub fn window(&self) -> Fpage {
+        self.window
+    }
+
+    /// The page in it, to be handed on for good. The view is empty then.
+    pub fn grant(&self, rights: Rights) -> Fpage {
+        self.window.with_rights(rights.or(Rights::GRANT))
+    }
+
+    fn words(&self) -> &[AtomicU64; WORDS] {
+        // SAFETY: the window is reserved for this, and whoever maps a page there maps memory. Others may write to it
+        // meanwhile, which atomic words allow. If nothing is mapped this is a fault and not undefined.
+        unsafe { &*with_exposed_provenance_mut(self.window.base() as usize) }
+    }
+
+    /// Copies the page that is there.
+    pub fn copy_to(&self, frame: &mut Frame) {
+        for (to, from) in frame.bytes_mut().chunks_exact_mut(size_of::<u64>()).zip(self.words()) {
+            to.copy_from_slice(&from.load(Ordering::Relaxed).to_ne_bytes());
+        }
+    }
+
+    /// Overwrites the page that is there.
+    pub fn copy_from(&self, frame: &mut Frame) {
+        for (from, to) in frame.bytes_mut().chunks_exact(size_of::<u64>()).zip(self.words()) {
+            to.store(u64::from_ne_bytes(from.try_into().unwrap_or_default()), Ordering::Relaxed);
+        }
     }
 }
 
