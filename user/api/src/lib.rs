@@ -17,6 +17,7 @@ pub mod wire;
 
 pub mod clock;
 pub mod console;
+pub mod file;
 pub mod memory;
 pub mod names;
 pub mod process;

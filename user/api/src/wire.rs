@@ -19,6 +19,8 @@ pub mod interface {
     pub const PROCESS: u32 = 5;
     /// See [`sigma0`](crate::sigma0).
     pub const SIGMA0: u32 = 6;
+    /// See [`file`](crate::file).
+    pub const FILE: u32 = 7;
 }
 
 /// Which interface a message is for.
