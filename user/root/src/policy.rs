@@ -24,6 +24,8 @@ pub struct Policy {
     pub pages_max: u64,
     /// Ports, interrupts and device memory that it may have.
     pub resources: &'static [Fpage],
+    /// Contiguous memory that it may have besides, in bytes. It learns where that lies.
+    pub blocks_max: u64,
     /// Whether it may start programs, and end programs that it did not start.
     pub is_operator: bool,
 }
@@ -92,6 +94,7 @@ static SPECIAL: [Policy; 3] = [
         kernel_share: 96,
         pages_max: 64 * MIB,
         resources: &[PROGRESS_PORT, CLOCK_PORTS, CLOCK_INTERRUPT],
+        blocks_max: 4 << 20,
         ..PROGRAM
     },
     Policy {
@@ -114,6 +117,7 @@ const PROGRAM: Policy = Policy {
     kernel_share: 16,
     pages_max: 64 * MIB,
     resources: &[],
+    blocks_max: 0,
     is_operator: false,
 };
 

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use rt::api::memory::{self, File};
 use rt::api::process::{Answer, Crash, End, Outcome, status_of};
 use rt::api::{Failure, Name, Status};
+use rt::frames::{Supply, Upstream};
 use rt::sys::{self, Message, Rights, TaskId, Uid};
 use rt::thread::{First, start_first};
 use rt::{println, time};
@@ -82,6 +83,7 @@ impl Supervisor {
             is_init: false,
             arguments,
             holds: Vec::new(),
+            blocks: Vec::new(),
         });
         Ok(task)
     }
@@ -143,7 +145,7 @@ impl Supervisor {
 
     /// Ends a program and cleans up behind it.
     pub(crate) fn end(&mut self, index: usize, end: End) {
-        let program = self.programs.remove(index);
+        let mut program = self.programs.remove(index);
         let Program { task, policy, .. } = program;
         if is_manager(policy) {
             self.manager = Uid::NIL;
@@ -162,6 +164,7 @@ impl Supervisor {
             // Whomever the driver gave it to loses it, too.
             let _ = sys::flush(window.with_rights(Rights::RWX));
         }
+        take_blocks(&mut program);
         self.tell(&program, end);
         self.release(task, policy);
         self.report(&program, outcome);
@@ -223,8 +226,9 @@ impl Supervisor {
         } else if is_manager(program.policy) {
             // Its memory went with it, so nobody else can go on.
             println!("root: starting everything anew");
-            while let Some(other) = self.programs.pop() {
+            while let Some(mut other) = self.programs.pop() {
                 let _ = sys::task_destroy(other.task);
+                take_blocks(&mut other);
             }
             self.names.clear();
             self.pending.clear();
@@ -251,6 +255,13 @@ impl Supervisor {
         let is_for =
             |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if Some(name.as_str()) == policy.serves);
         self.answer_pending(|pending| is_for(&pending.awaits), &Status::NotFound.into());
+    }
+}
+
+/// Gives contiguous memory of an ended program back to σ0.
+fn take_blocks(program: &mut Program) {
+    for (lent, log2) in program.blocks.drain(..) {
+        Upstream(rt::home()).give_back(lent.reclaim().physical(), log2);
     }
 }
 

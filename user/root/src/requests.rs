@@ -1,4 +1,4 @@
-//! What programs ask `root` for: names, programs, devices.
+//! What programs ask `root` for: names, programs, devices, contiguous memory.
 
 use crate::output;
 use crate::policy;
@@ -9,6 +9,7 @@ use rt::api::memory::Statistics;
 use rt::api::process::{Answer, End, MemoryEntry, Request, TaskEntry, ThreadEntry, status_of};
 use rt::api::wire::{interface, interface_of};
 use rt::api::{Name, Reply, Status, console, memory, names, sigma0};
+use rt::frames::{Supply, Upstream};
 use rt::pager::REFUSAL;
 use rt::sys::abi::Space;
 use rt::sys::{self, Fpage, Kind, Message, TaskId, Uid};
@@ -52,6 +53,7 @@ impl Supervisor {
             },
             interface::MEMORY => match memory::Request::decode(message)? {
                 memory::Request::Resource(wanted) => self.resource(index, wanted),
+                memory::Request::Pages { log2 } => self.block(index, log2),
                 _ => Err(Status::Denied),
             },
             interface::PROCESS => self.process(index, client, Request::decode(message)?),
@@ -116,6 +118,21 @@ impl Supervisor {
             program.holds.push((wanted, window));
         }
         now(memory::Answer::Resource(window))
+    }
+
+    /// Contiguous memory, whose physical address the program learns. It stays in `root`'s own space, so that it can be
+    /// taken back.
+    fn block(&mut self, index: usize, log2: u32) -> Decision {
+        let program = &mut self.programs[index];
+        let held: u64 = program.blocks.iter().map(|(_, log2)| 1 << log2).sum();
+        if held + (1 << log2) > program.policy.blocks_max {
+            return Err(Status::Denied);
+        }
+        let block = Upstream(rt::home()).block(log2).ok_or(Status::Exhausted)?;
+        let lent = block.lend();
+        let (block, physical) = (lent.fpage(), lent.physical());
+        program.blocks.push((lent, log2));
+        now(memory::Answer::Pages { block, physical })
     }
 
     fn process(&mut self, index: usize, client: Uid, request: Request) -> Decision {

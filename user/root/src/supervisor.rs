@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::process::{Answer, Outcome};
 use rt::api::{Failure, Name, Reply, Result};
+use rt::frames::Lent;
 use rt::pager::Archive;
 use rt::sys::{self, Error, Fpage, TaskId, Timeout, Uid};
 use rt::{println, server, time};
@@ -53,6 +54,8 @@ pub(crate) struct Program {
     pub arguments: String,
     /// Devices that were handed to it, and where they are in `root`'s own spaces.
     pub holds: Vec<(Fpage, Fpage)>,
+    /// Contiguous memory that was handed to it, with the log2 of each size.
+    pub blocks: Vec<(Lent, u32)>,
 }
 
 /// Arguments that a thread is putting together.
