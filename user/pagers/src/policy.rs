@@ -1,0 +1,121 @@
+//! Replacement policies: which page has to go when all frames are in use (row C11).
+//!
+//! The best answer depends on what the program does next, which its author knows and no kernel can. So the policy is an
+//! argument of the [`swap`](crate::swap) pager. These three are examples; a program with its own idea writes a fourth.
+
+use alloc::collections::VecDeque;
+
+/// Which page has to go.
+pub trait Policy {
+    /// A page got a frame.
+    fn loaded(&mut self, page: u64);
+
+    /// Chooses a page and forgets it. `accessed` says whether a page was accessed since it was loaded or asked about.
+    /// `None` only if no page is loaded.
+    fn victim(&mut self, accessed: &mut dyn FnMut(u64) -> bool) -> Option<u64>;
+}
+
+/// The page that came first goes first.
+#[derive(Debug, Default)]
+pub struct First(VecDeque<u64>);
+
+impl Policy for First {
+    fn loaded(&mut self, page: u64) {
+        self.0.push_back(page);
+    }
+
+    fn victim(&mut self, _: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
+        self.0.pop_front()
+    }
+}
+
+/// The page that came first goes first, unless it is in use: then it gets a second chance. Good when some pages are used
+/// more than others.
+#[derive(Debug, Default)]
+pub struct SecondChance(VecDeque<u64>);
+
+impl Policy for SecondChance {
+    fn loaded(&mut self, page: u64) {
+        self.0.push_back(page);
+    }
+
+    fn victim(&mut self, accessed: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
+        // Once around, every page has lost its mark.
+        for _ in 0..self.0.len() {
+            let page = self.0.pop_front()?;
+            if !accessed(page) {
+                return Some(page);
+            }
+            self.0.push_back(page);
+        }
+        self.0.pop_front()
+    }
+}
+
+/// The page that came last goes first. Good for a program that goes over its data again and again from the beginning:
+/// what it has just left it needs last.
+#[derive(Debug, Default)]
+pub struct Last(VecDeque<u64>);
+
+impl Policy for Last {
+    fn loaded(&mut self, page: u64) {
+        self.0.push_back(page);
+    }
+
+    fn victim(&mut self, _: &mut dyn FnMut(u64) -> bool) -> Option<u64> {
+        self.0.pop_back()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+
+    /// Faults of a program that touches these pages in order, with so many frames.
+    fn faults(mut policy: impl Policy, frames: usize, touches: impl Iterator<Item = u64>) -> usize {
+        let (mut loaded, mut marked, mut faults) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for page in touches {
+            marked.insert(page);
+            if loaded.contains(&page) {
+                continue;
+            }
+            faults += 1;
+            if loaded.len() == frames {
+                let victim = policy.victim(&mut |page| marked.remove(&page)).unwrap();
+                assert!(loaded.remove(&victim), "a page was chosen that is not loaded");
+                marked.remove(&victim);
+            }
+            loaded.insert(page);
+            policy.loaded(page);
+        }
+        faults
+    }
+
+    fn scan() -> impl Iterator<Item = u64> {
+        (0..10).flat_map(|_| 0..24)
+    }
+
+    #[test]
+    fn a_scan_wants_the_last() {
+        assert_eq!(faults(First::default(), 16, scan()), 240);
+        assert_eq!(faults(SecondChance::default(), 16, scan()), 240);
+        assert_eq!(faults(Last::default(), 16, scan()), 24 + 9 * 9);
+    }
+
+    #[test]
+    fn a_hot_page_wants_a_second_chance() {
+        // Page 0 between all others.
+        let touches = || (0..10).flat_map(|_| (1..24).flat_map(|page| [0, page]));
+        let first = faults(First::default(), 16, touches());
+        let second = faults(SecondChance::default(), 16, touches());
+        assert!(second < first && second == 230 + 2, "{second} and {first}");
+    }
+
+    #[test]
+    fn nothing_is_chosen_from_nothing() {
+        assert_eq!(First::default().victim(&mut |_| true), None);
+        assert_eq!(SecondChance::default().victim(&mut |_| true), None);
+        assert_eq!(Last::default().victim(&mut |_| true), None);
+    }
+}
