@@ -9,6 +9,7 @@ pub mod exception;
 pub mod ipc;
 pub mod long;
 pub mod map;
+pub mod pager;
 pub mod random;
 pub mod sched;
 pub mod state;
@@ -55,6 +56,10 @@ cases! {
         grant_keeps_the_tree mapping_over_a_page bad_flexpages_are_refused large_ranges
         receiver_without_quota_gets_a_part nothing_comes_from_nothing pager_chain faults_name_the_access
         pager_ends children_start_with_nothing item_in_a_reply
+    }
+    pager {
+        managers_stack managers_keep_to_their_limits figure_1 mapped_files_are_shared users_choose_the_policy
+        clean_pages_are_not_stored pages_have_their_colours callees_see_arguments_in_place locked_memory_faults_once
     }
     device { ports_come_and_go ports_map_to_themselves_only interrupts_come_as_messages devices_of_others }
     exception {

@@ -14,7 +14,7 @@ use sys::{Fpage, Kind, TaskId, ThreadInfo, Timeout, Uid};
 const AGENTS: usize = 24;
 
 /// Bytes of stack.
-const STACK: usize = 8192;
+const STACK: usize = 16384;
 
 /// How long an agent may take for one order.
 const PATIENCE_NS: u64 = 120_000_000_000;

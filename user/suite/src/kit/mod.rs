@@ -5,12 +5,15 @@ mod check;
 mod frame;
 pub mod pager;
 pub mod seen;
+pub mod source;
+mod stage;
 
 pub use agent::{Agent, Attempt, Attempted, Thread, guarded, spawn};
 pub use check::{Failure, Outcome};
 pub use frame::{Frame, PLAIN_FLAGS, WORDS};
 pub use pager::Child;
 pub use seen::{fails, note};
+pub use stage::{Client, Stage};
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

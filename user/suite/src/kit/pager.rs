@@ -1,7 +1,7 @@
 //! The suite's pager and exception handler, and the children that it serves.
 //!
 //! A child sees the suite's own memory, at the same addresses. An exception of an agent is noted in its
-//! mailbox, and the agent continues where its attempt ends. Faults anywhere else are left alone: the thread
+//! mailbox, and the agent continues where its attempt ends. Children that ask for it see the heap, too. Faults anywhere else are left alone: the thread
 //! stays in them, and the test that waits for it fails.
 
 use super::{Outcome, agent};
@@ -58,7 +58,8 @@ fn answer(message: Message) -> sys::Result<Message> {
         Kind::Fault => {
             let address = message.words[0];
             let page = address & !0xfff;
-            if !is_mine(page) || agent::is_guard(page) {
+            let is_heap = rt::layout::HEAP.contains(&page) && may_see_heap(TaskId(message.words[2]));
+            if !(is_mine(page) || is_heap) || agent::is_guard(page) {
                 return sys::receive(Uid::ANY, Timeout::NEVER);
             }
             touch(page, Rights(address as u8 & 7));
@@ -75,6 +76,30 @@ fn answer(message: Message) -> sys::Result<Message> {
         }
         _ => sys::receive(Uid::ANY, Timeout::NEVER),
     }
+}
+
+/// Tasks that see the suite's heap.
+static WITH_HEAP: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
+
+fn replace_task(old: TaskId, new: TaskId) -> bool {
+    let exchange = |place: &AtomicU64| {
+        place.compare_exchange(old.0, new.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    WITH_HEAP.iter().any(exchange)
+}
+
+/// Lets a child see the heap; false if too many do.
+pub fn allow_heap(task: TaskId) -> bool {
+    replace_task(TaskId::NIL, task)
+}
+
+/// Ends that. Pages that the child has stay.
+pub fn forbid_heap(task: TaskId) {
+    replace_task(task, TaskId::NIL);
+}
+
+fn may_see_heap(task: TaskId) -> bool {
+    WITH_HEAP.iter().any(|place| place.load(Ordering::Relaxed) == task.0)
 }
 
 /// Whether a page is part of the suite's program.
