@@ -11,6 +11,7 @@ pub mod long;
 pub mod map;
 pub mod pager;
 pub mod random;
+pub mod realtime;
 pub mod sched;
 pub mod state;
 pub mod task;
@@ -61,6 +62,7 @@ cases! {
         managers_stack managers_keep_to_their_limits figure_1 mapped_files_are_shared users_choose_the_policy
         clean_pages_are_not_stored pages_have_their_colours callees_see_arguments_in_place locked_memory_faults_once
     }
+    realtime { locked_task_beside_thrashing }
     device { ports_come_and_go ports_map_to_themselves_only interrupts_come_as_messages devices_of_others }
     exception {
         arithmetic_and_traps privileged_instructions ports_without_permission handler_sees_and_sets_registers
