@@ -184,21 +184,10 @@ fn boot(
     let name: String = options.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let report = paths::out()?.join(format!("bench-{suite}-{name}-{}.csv", std::process::id()));
     let report = report.display().to_string();
-    let mut machine = Machine::new(system).with(&format!("init=bench args={suite} {options}"));
-    // Without the two features, `rep` loops are counted as what they do, not as what one model would hide.
-    machine.cpu = "max,-erms,-fsrm".into();
+    let mut machine = Machine::new(system).with(&format!("init=bench args={suite} {options}")).counting();
     machine.memory_mib = memory_mib(options);
     let plugin = format!("{},csv={report},out=/dev/null,warmup={WARM_UP}", plugin.display());
-    machine.extra = [
-        ["-accel", "tcg,thread=single"],
-        ["-icount", "shift=0,sleep=off"],
-        ["-rtc", "base=2000-01-01,clock=vm"],
-        ["-plugin", &plugin],
-    ]
-    .concat()
-    .into_iter()
-    .map(String::from)
-    .collect();
+    machine.extra.extend(["-plugin".into(), plugin]);
     let mut guest = Guest::start(&machine)?;
     guest.limit(Some(LIMIT));
     let end = guest.finish();

@@ -11,6 +11,7 @@ mod world;
 mod bad_input;
 mod boot;
 mod front_door;
+mod realtime;
 mod shell;
 mod stubs;
 mod suite;
@@ -45,6 +46,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(shell::trials(world));
     trials.extend(stubs::trials(world));
     trials.extend(tables::trials(world)?);
+    trials.extend(realtime::trials(world));
     trials.extend(suite::transcripts(world));
     trials.push(suite::eager_registers(world));
     if !arguments.list {
