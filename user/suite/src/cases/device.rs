@@ -1,10 +1,11 @@
 //! Ports and interrupts: handed on like pages, and taken back like pages.
 
-use crate::kit::{Agent, Attempt, Child, Failure, Frame, Outcome, fails};
+use crate::kit::{self, Agent, Attempt, Child, Failure, Frame, Outcome, fails};
 use crate::{check, check_eq};
 use rt::api::memory;
 use rt::device::Port;
 use sys::abi::Call;
+use sys::abi::call::RESUME;
 use sys::{Error, Fpage, Kind, TaskId, Timeout, Uid};
 
 unsafe extern "C" {
@@ -83,6 +84,52 @@ pub fn ports_map_to_themselves_only() -> Outcome {
     sys::flush(Fpage::ports(0, 16))?;
     check_eq!(other.attempt(suite_out, PROGRESS as u64, 0)?.vector(), PROTECTION);
     check_eq!(agent.attempt(suite_out, PROGRESS as u64, 0)?.vector(), PROTECTION);
+    Ok(())
+}
+
+/// A driver uses a port that it has not: its pager, which handles its exceptions, too, learns where, gets the port to the
+/// driver's task, and the driver goes on with the same instruction. Ports come and go one by one.
+pub fn ports_on_demand() -> Outcome {
+    get(Fpage::ports(CLOCK, 1))?;
+    let (index, data) = (Fpage::ports(CLOCK, 0), Fpage::ports(CLOCK + 1, 0));
+    let (upper, lower) = (Child::new()?, Child::new()?);
+    let mut pager = upper.agent()?;
+    let (mut driver, mut clerk) = (lower.agent()?, lower.agent()?);
+    // The first attempt brings in its code.
+    check_eq!(driver.attempt(suite_in, CLOCK as u64, 0)?.vector(), PROTECTION);
+    pager.take((Fpage::ports(CLOCK, 1), 0), Fpage::ports(0, 16))?;
+    sys::thread_set_pager(driver.uid, pager.uid, pager.uid)?;
+    pager.block(Frame::receive(Uid::ANY, Timeout::NEVER))?;
+    for (port, number) in [(index, CLOCK), (data, CLOCK + 1)] {
+        driver.start_attempt(suite_in, number as u64, 0);
+        let got = pager.wait()?;
+        check_eq!((got.kind(), got.sender()), (Some(Kind::Exception), driver.uid));
+        let [vector, _, ip, sp, flags, rax, task, ..] = got.words();
+        check_eq!((Some(vector), task), (PROTECTION, lower.0.0));
+        // SAFETY: the driver runs this program's code.
+        let instruction = unsafe { (ip as *const u8).read_volatile() };
+        check_eq!(instruction, 0xec); // in al, dx
+        // A thread that waits for its exception's answer accepts no port; another one of the task does.
+        clerk.block(Frame::receive(pager.uid, Timeout::NEVER).window(Fpage::ports(0, 16)))?;
+        check_eq!(pager.run(Frame::send(clerk.uid, Timeout::ZERO).item(port, 0))?.rax, 0);
+        clerk.wait()?;
+        pager.block(Frame::reply_wait(driver.uid, RESUME, [0, 0, ip, sp, flags, rax, 0, 0, 0, 0, 0]))?;
+        check!(driver.attempted()?.is_fine(), "the instruction was not tried again");
+    }
+    // One of the two is taken back: the other one stays.
+    sys::thread_abort(pager.uid)?;
+    pager.wait()?;
+    check_eq!(pager.control(Call::Flush as u32, [data.0, 0, 0, 0, 0, 0])?.0, 0);
+    check!(driver.attempt(suite_in, CLOCK as u64, 0)?.is_fine());
+    sys::thread_set_pager(driver.uid, kit::pager::uid(), kit::pager::uid())?;
+    check_eq!(driver.attempt(suite_in, CLOCK as u64 + 1, 0)?.vector(), PROTECTION);
+    // The pager kept both, and loses them to this task.
+    check!(pager.attempt(suite_in, CLOCK as u64 + 1, 0)?.is_fine());
+    sys::flush(data)?;
+    check_eq!(pager.attempt(suite_in, CLOCK as u64 + 1, 0)?.vector(), PROTECTION);
+    check!(driver.attempt(suite_in, CLOCK as u64, 0)?.is_fine());
+    sys::flush(index)?;
+    check_eq!(driver.attempt(suite_in, CLOCK as u64, 0)?.vector(), PROTECTION);
     Ok(())
 }
 
