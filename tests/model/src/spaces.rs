@@ -204,7 +204,13 @@ fn operation(random: &mut Random) -> Op {
                 budget,
             }
         }
-        10..13 => Op::Flush { task: task(random), page: page(random), own: random.one_in(2), budget },
+        10..13 => {
+            // Mostly about as large as what was mapped, sometimes much larger, with pages of all origins in it.
+            let is_large = space == Space::Memory && random.one_in(4);
+            let rights = page(random).rights();
+            let page = if is_large { window(random).with_rights(rights) } else { page(random) };
+            Op::Flush { task: task(random), page, own: random.one_in(2), budget }
+        }
         _ => Op::Touch {
             task: task(random),
             address: FIRST + random.below(PAGES) * PAGE_SIZE,

@@ -243,6 +243,56 @@ pub fn flush_of_one_right() -> Outcome {
     flush_all()
 }
 
+/// Pages that came in items of many sizes, and went on in others, are flushed in flexpages of others again: one right, all
+/// rights, from others and from oneself.
+pub fn flush_of_mixed_sizes() -> Outcome {
+    let (near, far) = (Child::with_quota(64)?, Child::with_quota(64)?);
+    let (mut agent, mut other) = (near.agent()?, far.agent()?);
+    let picks = [1, 4, 7, 16, 31, 512, 700, 1023];
+    fill_all(picks, 5000);
+    let place = |index: usize| WINDOW + index as u64 * PAGE_SIZE;
+    let part = |first: usize, log2, rights| Fpage::memory(place(first), log2, rights);
+    for (first, log2) in [(1, 12), (4, 14), (16, 16), (512, 21)] {
+        agent.take((Fpage::memory(page(first), log2, Rights::RW), place(first)), Fpage::WHOLE)?;
+    }
+    for (first, log2) in [(0, 15), (16, 15), (24, 15), (512, 20), (768, 20)] {
+        other.block(Frame::receive(agent.uid, Timeout::NEVER).window(Fpage::WHOLE))?;
+        let item = part(first, log2, Rights::RW);
+        check_eq!(agent.run(Frame::send(other.uid, Timeout::ZERO).item(item, place(first)))?.rax, 0);
+        other.wait()?;
+    }
+    let flush = |agent: &mut crate::kit::Agent, fpage: Fpage, own| -> Outcome {
+        check_eq!(agent.control(Call::Flush as u32, [fpage.0, own, 0, 0, 0, 0])?.0, 0);
+        Ok(())
+    };
+    let own = sys::abi::call::FLUSH_SELF;
+    // The right to write, from others, in a part that cuts through what went on.
+    flush(&mut agent, part(0, 17, Rights::W), 0)?;
+    for index in picks {
+        check_eq!(other.peek(place(index))?, Some(5000 + index as u64));
+        check_eq!(other.poke(place(index) + 8, 1)?, index >= 32);
+        check!(agent.poke(place(index) + 8, 2)?);
+    }
+    // The same from oneself and others, in all: everybody can still read.
+    flush(&mut agent, Fpage::memory(WINDOW, 30, Rights::W), own)?;
+    for index in picks {
+        check_eq!(other.peek(place(index) + 8)?, Some(2));
+        check!(!other.poke(place(index), 3)? && !agent.poke(place(index), 3)?);
+    }
+    // Everything from others in a part, then in all and from oneself.
+    flush(&mut agent, part(512, 21, Rights::RWX), 0)?;
+    for index in picks {
+        check_eq!(other.peek(place(index))?.is_some(), index < 512);
+        check_eq!(agent.peek(place(index))?, Some(5000 + index as u64));
+    }
+    flush(&mut agent, Fpage::memory(WINDOW, 39, Rights::RWX), own)?;
+    for index in picks {
+        check_eq!((agent.peek(place(index))?, other.peek(place(index))?), (None, None));
+        check_eq!(read(index), 5000 + index as u64);
+    }
+    flush_all()
+}
+
 pub fn flush_of_oneself() -> Outcome {
     let (child, other) = (Child::new()?, Child::new()?);
     let mut agent = child.agent()?;
