@@ -11,11 +11,12 @@
 //! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
 //! 8. [`emit`]: what a target language makes of it.
 //!
-//! [`driver::compile`] does all of it. Nothing here panics on any input, recurses without a limit, or needs unsafe code.
+//! [`driver::compile`] does all of it, and [`build`] is for build scripts that want it done. Nothing here panics on any input, recurses without a limit, or needs unsafe code.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod build;
 pub mod codes;
 pub mod corba;
 pub mod cursor;
@@ -33,6 +34,7 @@ mod lookalike;
 pub mod marshal;
 pub mod model;
 mod number;
+pub mod output;
 pub mod pp;
 pub mod session;
 pub mod sizes;

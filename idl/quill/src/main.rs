@@ -3,15 +3,18 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use quill::driver::{self, Compiled};
+use quill::output;
 use quill::session::{Dialect, Options};
+use tools::print;
 
 mod selftest;
+mod tools;
 
 /// Compiles interface files: CORBA IDL, DCE IDL, MS IDL.
 #[derive(Parser, Debug)]
@@ -19,7 +22,9 @@ mod selftest;
     name = "quill",
     version,
     about,
-    after_help = "`quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for --emit; `quill test FILE` tests the stubs."
+    after_help = "Besides: `quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for \
+                  --emit; `quill test FILE` tests the stubs; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs.\n\n\
+                  Exit codes: 0 accepted, 1 the input is at fault, 2 the command line or the file system is."
 )]
 struct Arguments {
     /// Adds a directory to search for included and imported files
@@ -43,6 +48,9 @@ struct Arguments {
     /// Where to write code: DIR/FILE.rs or DIR/FILE.h; standard output if not given
     #[arg(short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Writes which files were read there, as a rule for make
+    #[arg(long, value_name = "FILE")]
+    depfile: Option<PathBuf>,
     /// The file, or `-` for standard input
     file: PathBuf,
 }
@@ -80,7 +88,11 @@ fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     match words.get(1).and_then(|w| w.to_str()) {
         Some("test") => return selftest::run(words),
-        Some("explain") => return explain(words.get(2).map(|w| w.to_string_lossy().into_owned())),
+        Some("explain") => return tools::explain(words.get(2).and_then(|w| w.to_str())),
+        Some("man") if words.len() == 2 => return tools::manual(Arguments::command()),
+        Some("completions") => {
+            return tools::completions(words.get(2).and_then(|w| w.to_str()), Arguments::command());
+        }
         Some(what @ ("layout" | "cost")) => words[1] = format!("--emit={what}").into(),
         _ => {}
     }
@@ -92,35 +104,6 @@ fn main() -> ExitCode {
         }
     };
     run(&arguments)
-}
-
-fn explain(code: Option<String>) -> ExitCode {
-    let Some(code) = code else {
-        for code in quill::codes::Code::ALL {
-            let first = code.explanation().lines().next().unwrap_or("");
-            if writeln!(std::io::stdout(), "{}  {first}", code.name()).is_err() {
-                return ExitCode::from(USAGE);
-            }
-        }
-        return ExitCode::SUCCESS;
-    };
-    match quill::codes::find(&code) {
-        Some(code) => print(&format!("{}: {}\n", code.name(), code.explanation())),
-        None => {
-            let names = quill::codes::Code::ALL.iter().map(|c| c.name());
-            let near = quill::diag::nearest(&code.to_uppercase(), names);
-            let hint = near.map_or(String::new(), |n| format!("; did you mean `{n}`?"));
-            eprintln!("error: there is no code `{code}`{hint}");
-            ExitCode::from(USAGE)
-        }
-    }
-}
-
-fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(USAGE),
-    }
 }
 
 fn run(arguments: &Arguments) -> ExitCode {
@@ -172,34 +155,46 @@ fn run(arguments: &Arguments) -> ExitCode {
     if !compiled.accepted() {
         return ExitCode::from(INPUT);
     }
+    if let Some(depfile) = &arguments.depfile {
+        let rule = output::rule(&target(arguments), &compiled.files());
+        if let Err(error) = output::write_whole(depfile, &rule) {
+            eprintln!("error: cannot write `{}`: {error}", depfile.display());
+            return ExitCode::from(USAGE);
+        }
+    }
     match arguments.emit {
         None => ExitCode::SUCCESS,
         Some(Emit::Ast) => print(&format!("{:#?}\n", compiled.model)),
-        Some(Emit::Deps) => {
-            let files: String = compiled.files().iter().map(|f| format!(" {}", f.display())).collect();
-            print(&format!("{}:{files}\n", arguments.file.display()))
-        }
-        Some(Emit::Rust) => write(arguments, "rs", &code),
-        Some(Emit::C) => write(arguments, "h", &code),
+        Some(Emit::Deps) => print(&output::rule(&target(arguments), &compiled.files())),
+        Some(Emit::Rust | Emit::C) => write(arguments, &code),
         Some(Emit::Layout) => print(&quill::layout::text(&compiled.model, &layouts, kernel)),
         Some(Emit::Cost) => print(&quill::layout::cost_text(&compiled.model, &layouts, kernel)),
     }
 }
 
-/// Writes code where the user wants it: first beside its place, then over it, so that nothing half-written stays.
-fn write(arguments: &Arguments, extension: &str, text: &str) -> ExitCode {
-    let Some(dir) = &arguments.output else { return print(text) };
-    let stem =
-        arguments.file.file_stem().filter(|s| *s != "-").map_or("stdin".into(), |s| s.to_string_lossy());
-    let path = dir.join(format!("{stem}.{extension}"));
-    let unfinished = dir.join(format!(".{stem}.{extension}.unfinished"));
-    let result = std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, &path));
-    if let Err(error) = result {
-        let _ = std::fs::remove_file(&unfinished);
+/// Writes code where the user wants it.
+fn write(arguments: &Arguments, text: &str) -> ExitCode {
+    if arguments.output.is_none() {
+        return print(text);
+    }
+    let path = target(arguments);
+    if let Err(error) = output::write_whole(&path, text) {
         eprintln!("error: cannot write `{}`: {error}", path.display());
         return ExitCode::from(USAGE);
     }
     ExitCode::SUCCESS
+}
+
+/// What a rule for make is about: the file that is written, or the input when none is.
+fn target(arguments: &Arguments) -> PathBuf {
+    let extension = match arguments.emit {
+        Some(Emit::Rust) => "rs",
+        Some(Emit::C) => "h",
+        _ => return arguments.file.clone(),
+    };
+    let Some(dir) = &arguments.output else { return arguments.file.clone() };
+    let stem = arguments.file.file_stem().filter(|s| *s != "-");
+    dir.join(stem.unwrap_or("stdin".as_ref())).with_added_extension(extension)
 }
 
 fn read_and_compile(path: &Path, options: Options) -> Result<Compiled, String> {

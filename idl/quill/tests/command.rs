@@ -74,6 +74,99 @@ fn the_file_system() {
 }
 
 #[test]
+fn bad_input() {
+    let scratch = Scratch::new("bad");
+    let dir = scratch.0.to_str().unwrap();
+    // What is not an interface file at all.
+    check(&["/dev/null"], None, 0, "");
+    check(&["/dev/zero"], None, 2, "it is larger than");
+    check(&[dir], None, 2, "it is a directory");
+    check(&[&format!("{dir}/none.idl")], None, 2, "cannot read");
+    // A directory, a device and a missing file where another file is named.
+    let user = scratch.file("user.idl", format!("#include \"{dir}\"\ntypedef long t;\n").as_bytes());
+    check(&[&user], None, 1, "is not found");
+    let user = scratch.file("import.idl", b"import \"none.idl\"; typedef long t;");
+    check(&[&user], None, 1, "`none.idl` is not found");
+    check(&["--acf", &format!("{dir}/none.acf"), &user], None, 1, "attribute file");
+    let large = scratch.file("large.idl", &vec![b' '; 33 << 20]);
+    check(&[&large], None, 2, "it is larger than");
+    // Two files that include each other, and two that import each other.
+    let first = scratch.file("first.idl", b"#include \"second.idl\"\n");
+    scratch.file("second.idl", b"#include \"first.idl\"\n");
+    check(&[&first], None, 1, "the file includes itself");
+    let first = scratch.file("one.idl", b"import \"two.idl\"; typedef a b;");
+    scratch.file("two.idl", b"import \"one.idl\"; typedef long a;");
+    check(&[&first], None, 0, "");
+    // Encodings and line ends.
+    check(&["-"], Some(b"\xFF\xFEs\0t\0r\0u\0c\0t\0 \0S\0{\0l\0o\0n\0g\0 \0a\0;\0}\0;\0"), 0, "");
+    check(&["-"], Some(b"struct S {\r long a;\r};\r"), 0, "");
+    check(&["-"], Some(b"struct S\xC3\x28 { long a; };"), 1, "error[E0011]");
+    check(&["-"], Some(b"struct S { long a; }; /* "), 1, "this comment never ends");
+    // Words that nothing follows.
+    check(&["-I"], None, 2, "-I");
+    check(&["a.idl", "b.idl"], None, 2, "b.idl");
+    check(&["--emit", "java", "-"], Some(b""), 2, "java");
+    check(&["-D", "1x", "-"], Some(b"typedef long t;"), 1, "`#define` needs a name");
+}
+
+#[cfg(unix)]
+#[test]
+fn unreadable_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("unreadable");
+    let secret = scratch.file("secret.idl", b"typedef long t;");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0)).unwrap();
+    if std::fs::read(&secret).is_ok() {
+        println!("this user can read everything: nothing to check");
+        return;
+    }
+    let user = scratch.file("user.idl", b"#include \"secret.idl\"\n");
+    check(&[&secret], None, 2, "cannot read");
+    check(&[&user], None, 1, "error[E0003]");
+}
+
+#[test]
+fn depfiles() {
+    let scratch = Scratch::new("depfiles");
+    let dir = scratch.0.to_str().unwrap();
+    let file = scratch.file("i.idl", b"#include \"b.idl\"\ninterface I { T f(); };");
+    scratch.file("b.idl", b"typedef long T;\n");
+    let depfile = format!("{dir}/i.d");
+    check(&["--emit", "rust", "-o", dir, "--depfile", &depfile, &file], None, 0, "");
+    let rule = std::fs::read_to_string(&depfile).unwrap();
+    assert_eq!(rule, format!("{dir}/i.rs: {file} {dir}/b.idl\n\n{dir}/b.idl:\n"));
+    check(&["--depfile", &format!("{dir}/none/i.d"), &file], None, 2, "cannot write");
+    check(&["--emit", "deps", &file], None, 0, &format!("{file}: {file} {dir}/b.idl"));
+}
+
+#[test]
+fn tools_around() {
+    check(&["man"], None, 0, ".TH quill 1");
+    check(&["completions", "bash"], None, 0, "complete -F _quill");
+    check(&["completions", "zsh"], None, 0, "#compdef quill");
+    check(&["completions", "cmd"], None, 2, "bash, elvish, fish, powershell or zsh");
+    check(&["completions"], None, 2, "takes");
+}
+
+#[test]
+fn output_is_whole_or_absent() {
+    let scratch = Scratch::new("whole");
+    let dir = scratch.0.to_str().unwrap();
+    let file = scratch.file("i.idl", b"interface I { long f(); };");
+    std::fs::create_dir(scratch.0.join("i.rs")).unwrap();
+    check(&["--emit", "rust", "-o", dir, &file], None, 2, "cannot write");
+    std::fs::remove_dir(scratch.0.join("i.rs")).unwrap();
+    scratch.file("i.rs", b"what was there before");
+    let broken = scratch.file("i.idl", b"interface I { lnog f(); };");
+    check(&["--emit", "rust", "-o", dir, &broken], None, 1, "did you mean `long`?");
+    assert_eq!(std::fs::read(scratch.0.join("i.rs")).unwrap(), b"what was there before");
+    let names = std::fs::read_dir(&scratch.0).unwrap().map(|e| e.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|n| n.into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["i.idl", "i.rs"]);
+}
+
+#[test]
 fn output() {
     let scratch = Scratch::new("output");
     let dir = scratch.0.to_str().unwrap();

@@ -225,7 +225,10 @@ impl Checker<'_> {
     }
 
     pub(super) fn unknown(&mut self, name: &ScopedName, part: Ident, inside: Option<usize>) {
-        if self.s.incomplete || name.parts.iter().any(|p| self.poisoned.contains(&p.name)) {
+        if self.s.diags.stop()
+            || self.s.incomplete
+            || name.parts.iter().any(|p| self.poisoned.contains(&p.name))
+        {
             return;
         }
         // Names in reach, innermost scope first.

@@ -137,7 +137,8 @@ impl Checker<'_> {
                 if let Some(value) = predefined::constant(self.text(name.name)) {
                     return Value::Int(value);
                 }
-                if self.s.incomplete || self.samba || !self.poisoned.insert(name.name) {
+                if self.s.diags.stop() || self.s.incomplete || self.samba || !self.poisoned.insert(name.name)
+                {
                     return Value::Error;
                 }
                 let text = self.owned(name.name);

@@ -1,0 +1,55 @@
+//! What the command does besides compiling: explanations of codes, the manual page, completions for shells.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Command, ValueEnum};
+
+use crate::USAGE;
+
+/// Prints the explanation of a code; of all codes the first line.
+pub fn explain(code: Option<&str>) -> ExitCode {
+    let Some(code) = code else {
+        let first = |code: &quill::codes::Code| code.explanation().lines().next().unwrap_or("");
+        let lines = quill::codes::Code::ALL.iter().map(|c| format!("{}  {}\n", c.name(), first(c)));
+        return print(&lines.collect::<String>());
+    };
+    match quill::codes::find(code) {
+        Some(code) => print(&format!("{}: {}\n", code.name(), code.explanation())),
+        None => {
+            let names = quill::codes::Code::ALL.iter().map(|c| c.name());
+            let near = quill::diag::nearest(&code.to_uppercase(), names);
+            let hint = near.map_or(String::new(), |n| format!("; did you mean `{n}`?"));
+            eprintln!("error: there is no code `{code}`{hint}");
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// Prints the manual page, for `man -l -`.
+pub fn manual(command: Command) -> ExitCode {
+    let mut page = Vec::new();
+    match clap_mangen::Man::new(command).render(&mut page).and_then(|()| io::stdout().write_all(&page)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(USAGE),
+    }
+}
+
+/// Prints what a shell needs to complete the command's options.
+pub fn completions(shell: Option<&str>, mut command: Command) -> ExitCode {
+    let Some(shell) = shell.and_then(|s| clap_complete::Shell::from_str(s, true).ok()) else {
+        eprintln!("error: `quill completions` takes bash, elvish, fish, powershell or zsh");
+        return ExitCode::from(USAGE);
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "quill", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Writes to standard output; a reader that has gone away is no success.
+pub fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(USAGE),
+    }
+}
