@@ -115,7 +115,7 @@ fn unreadable_files() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = Scratch::new("unreadable");
     let secret = scratch.file("secret.idl", b"typedef long t;");
-    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::read(&secret).is_ok() {
         println!("this user can read everything: nothing to check");
         return;
