@@ -39,10 +39,7 @@ fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
 
 /// Whether a message from `to`, for which a thread is about to wait, may come directly. It may have ended.
 pub(super) fn is_direct(k: &Kernel, from: ThreadRef, to: Uid) -> bool {
-    if from.crossing.get() & DIVERTED != 0 {
-        return false;
-    }
-    k.thread(to).is_none_or(|to| hop(from.task(), to.task()).is_none())
+    from.crossing.get() & DIVERTED == 0 && way_to(k, from, to).is_none()
 }
 
 /// The chief by whose way a message from `from`, for which a thread waits, has to come, if it has to come by any.
@@ -55,14 +52,7 @@ pub fn way_to(k: &Kernel, waiter: ThreadRef, from: Uid) -> Option<Uid> {
 }
 
 fn is_inside(task: TaskRef, chief: TaskRef) -> bool {
-    let mut below = task;
-    while let Some(above) = below.chief.get() {
-        if above == chief {
-            return true;
-        }
-        below = above;
-    }
-    false
+    core::iter::successors(task.chief.get(), |above| above.chief.get()).any(|above| above == chief)
 }
 
 /// Whether `chief` may show a message to `to` as one of `shown`: the border of its own clan is between them.

@@ -3,7 +3,9 @@
 //! The thread waits for the answer with its registers untouched in its frame; it is a call like any other, so the
 //! pager or handler runs on the thread's shuttle.
 
-use super::{Request, accepts, enqueue_sender, hand_over, receive_and_run, set_result, transfer};
+use super::{
+    Request, accepts, enqueue_sender, hand_over, lend_to_waiting, receive_and_run, set_result, transfer,
+};
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State, Wait, special};
@@ -83,6 +85,20 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
         Some(partner) => Next::To(partner),
         None => Next::Any,
     }
+}
+
+/// Sends the fault or exception of a thread that is not running.
+pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
+    if !accepts(partner, thread) || partner.wait() == Wait::Answer(thread.uid()) {
+        k.wheel.remove(thread);
+        return enqueue_sender(thread, partner);
+    }
+    k.wheel.remove(partner);
+    let was_open = partner.wait() == Wait::Open;
+    deliver(partner, thread);
+    k.shuttle_of(thread);
+    lend_to_waiting(k, thread, partner, was_open);
+    k.wake(partner);
 }
 
 /// Writes the message into the registers of `receiver`, which is ready afterwards, and makes the thread wait. Its frame
@@ -200,7 +216,7 @@ pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
     };
     thread.exception.set(vector::UNRESOLVED_FAULT);
     thread.errand.set(Errand::Exception);
-    transfer::post(k, thread, handler);
+    post(k, thread, handler);
 }
 
 /// Loads what the handler wants the thread to continue with. False if it is not fit for user mode.

@@ -12,7 +12,7 @@ use crate::object::thread::{Errand, NEVER, Operation, State};
 use crate::param::PREEMPTION_PAGES;
 use crate::sched::Next;
 use abi::call::{ITEM_WHOLE, NO_ITEM};
-use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space, Timeout, Uid};
+use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space, Uid};
 
 /// Where the receiver takes items.
 #[inline(always)]
@@ -73,9 +73,7 @@ fn send_long_item(
     if step(k, plan, current, partner, &mut progress) {
         return finish(k, place(plan), (current, partner), &request, progress.1, was_open);
     }
-    current.then_from.set(request.from);
-    current.then_timeout.set(request.receive_timeout.0);
-    current.window.set(request.window);
+    request.suspend(current);
     begin_map(k, current, partner, progress);
     // Whether the wait was open decides on which shuttle the receiver goes on.
     partner.then_from.set(if was_open { Uid::ANY } else { current.uid() });
@@ -144,18 +142,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: b
     }
     current.operation.set(Operation::None);
     current.frame.mode.set(crate::object::thread::Frame::SYSRET);
-    let request = Request {
-        dest: Uid(current.frame.rdx.get()),
-        from: current.then_from.get(),
-        send_timeout: Timeout::NEVER,
-        receive_timeout: Timeout(current.then_timeout.get()),
-        window: current.window.get(),
-        item: false,
-        long: false,
-        show: false,
-        lenient: false,
-        short: false,
-    };
+    let request = Request::resumed(current);
     let was_open = receiver.then_from.get() == Uid::ANY;
     finish(k, place(plan), (current, receiver), &request, progress.1, was_open)
 }

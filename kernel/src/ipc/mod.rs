@@ -122,6 +122,29 @@ impl Request {
         Ok(Request { long: sends && eax & IPC_LONG != 0, show: sends && eax & IPC_SHOWN != 0, ..request })
     }
 
+    /// Leaves with a thread what its receive phase will need when the send phase, which takes long, is over.
+    fn suspend(&self, thread: ThreadRef) {
+        thread.then_from.set(self.from);
+        thread.then_timeout.set(self.receive_timeout.0);
+        thread.window.set(self.window);
+    }
+
+    /// What is left to do of a suspended operation. Its registers still name the destination.
+    fn resumed(thread: ThreadRef) -> Request {
+        Request {
+            dest: Uid(thread.frame.rdx.get()),
+            from: thread.then_from.get(),
+            send_timeout: Timeout::NEVER,
+            receive_timeout: Timeout(thread.then_timeout.get()),
+            window: thread.window.get(),
+            item: false,
+            long: false,
+            show: false,
+            lenient: false,
+            short: false,
+        }
+    }
+
     fn is_call(&self) -> bool {
         self.from == self.dest
     }
@@ -242,9 +265,7 @@ fn accepts_as(partner: ThreadRef, sender: Uid) -> bool {
 
 /// Blocks the current thread in the partner's queue, first come first served.
 fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
-    current.then_from.set(request.from);
-    current.then_timeout.set(request.receive_timeout.0);
-    current.window.set(request.window);
+    request.suspend(current);
     current.errand.set(Errand::Ipc);
     enqueue_sender(current, partner);
     set_timeout(k, current, request.send_timeout);

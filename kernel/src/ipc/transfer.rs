@@ -12,8 +12,7 @@
 
 use super::item::{self, begin};
 use super::{
-    Request, accepts, clan, enqueue_sender, fault, hand_over, leave_queue, lend_to_waiting, receive_and_run,
-    set_error, set_result, set_timeout,
+    Request, clan, fault, hand_over, leave_queue, receive_and_run, set_error, set_result, set_timeout,
 };
 use crate::arch;
 use crate::kernel::Kernel;
@@ -61,9 +60,7 @@ pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: 
         _ if !is_block(current) => Error::BadArgument,
         0 => Error::NoWindow,
         _ => {
-            current.then_from.set(request.from);
-            current.then_timeout.set(request.receive_timeout.0);
-            current.window.set(request.window);
+            request.suspend(current);
             start(k, current, partner, partner.wait() == Wait::Open);
             return proceed(k, current, partner, Place::default());
         }
@@ -268,18 +265,7 @@ fn map_item(
 fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Next {
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
-    let request = Request {
-        dest: Uid(current.frame.rdx.get()),
-        from: current.then_from.get(),
-        send_timeout: Timeout::NEVER,
-        receive_timeout: Timeout(current.then_timeout.get()),
-        window: current.window.get(),
-        item: false,
-        long: false,
-        show: false,
-        lenient: false,
-        short: false,
-    };
+    let request = Request::resumed(current);
     deliver(current, receiver, request.is_call(), at.cut);
     let was_open = receiver.then_from.get() == Uid::ANY;
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
@@ -333,22 +319,8 @@ fn their_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, address: u64
     receiver.operation.set(Operation::Taken { from: current.uid() });
     receiver.errand.set(Errand::Fault);
     fault::note(receiver, address, rights);
-    post(k, receiver, pager);
+    fault::post(k, receiver, pager);
     Next::Any
-}
-
-/// Sends the fault or exception of a thread that is not running.
-pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
-    if !accepts(partner, thread) || partner.wait() == Wait::Answer(thread.uid()) {
-        k.wheel.remove(thread);
-        return enqueue_sender(thread, partner);
-    }
-    k.wheel.remove(partner);
-    let was_open = partner.wait() == Wait::Open;
-    fault::deliver(partner, thread);
-    k.shuttle_of(thread);
-    lend_to_waiting(k, thread, partner, was_open);
-    k.wake(partner);
 }
 
 /// The receiver's fault is resolved: it takes on, and the sender goes on.
@@ -367,13 +339,7 @@ pub(super) fn resume(k: &Kernel, receiver: ThreadRef, from: Uid) {
 
 /// If a thread's fault that nobody resolves came in the middle of a transfer, that ends, and true is returned.
 pub(super) fn broken(k: &Kernel, thread: ThreadRef) -> bool {
-    let (sender, receiver) = match thread.operation.get() {
-        Operation::Transfer { to, .. } => (Some(thread), k.thread(to)),
-        Operation::Taken { from } => (k.thread(from), Some(thread)),
-        _ => return false,
-    };
-    end_both(k, sender, receiver, Error::NoAccess, Error::NoAccess);
-    true
+    interrupt(k, thread, Error::NoAccess, Error::NoAccess)
 }
 
 /// Ends the transfer that a thread takes part in, on either side, because of something that happened to this thread.
