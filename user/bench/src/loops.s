@@ -82,6 +82,52 @@ FUNCTION bench_server
     syscall
     jmp 1b
 
+# --- local ipc: rdi = arguments, rsi = own block; the loops are those of short ipc ----------------------------
+
+.macro LOCAL_CLIENT name, region
+FUNCTION \name
+    mov rbx, rsi
+    mov r15, [rdi + 8]
+    mov rdx, [rdi]
+    mov r8d, 0x1002
+    mov r9d, 0x1003
+    mov r10d, 0x1004
+    mov r12d, 0x1005
+    mov r13d, 0x1006
+    mov r14d, 0x1007
+1:  START \region
+    mov rcx, rbx
+    mov eax, 0xfffffffe
+    call local_call
+    dec r15d
+    jnz 1b
+    DISCARD \region
+    REPORT
+.endm
+
+LOCAL_CLIENT bench_local_client, 35
+LOCAL_CLIENT bench_local_own_client, 37
+
+# The own block is in memory: words are the client's.
+FUNCTION bench_local_server
+    xor edx, edx
+1:  mov rcx, [bench_local_block]
+    mov eax, 0xffffffff
+    call local_reply_wait
+    jmp 1b
+
+# The same, but each time it takes its own kernel thread.
+FUNCTION bench_local_own_server
+    xor edx, edx
+1:  mov rcx, [bench_local_block]
+    mov eax, 0xffffffff
+    call local_reply_wait
+    mov rcx, [bench_local_block]
+    call local_own
+    jmp 1b
+
+CLIENT bench_client_to_local, 36
+
 # --- a chief in between -------------------------------------------------------------------------------------
 
 # rdi: [server, iterations, pager, priority]. Makes a clan with a client, then passes on what the client says to the server, as

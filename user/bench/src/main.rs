@@ -9,6 +9,7 @@
 #![no_main]
 
 mod crowd;
+mod local;
 mod long;
 
 use core::arch::{asm, global_asm};
@@ -85,6 +86,7 @@ unsafe extern "C" {
     fn bench_driver();
     fn bench_first();
     fn bench_forwarder();
+    fn bench_client_to_local();
     fn bench_many_client();
     fn bench_many_server();
     fn bench_grant_client_1();
@@ -337,6 +339,8 @@ impl Chief {
         sys::thread_destroy(server)?;
 
         self.interrupts(near)?;
+        // Last, because rows about mappings depend on which nodes were in use before.
+        crate::local::rows(self, near, far)?;
         sys::task_destroy(near)?;
         sys::task_destroy(far)?;
 

@@ -58,7 +58,7 @@ impl Message {
 
     /// Puts the registers of a finished ipc together; `None` if nothing was to be received.
     #[inline(always)]
-    fn from_registers(rax: u64, sender: u64, words: [u64; 8]) -> Result<Option<Message>> {
+    pub fn from_registers(rax: u64, sender: u64, words: [u64; 8]) -> Result<Option<Message>> {
         let eax = rax as u32;
         if eax >> 31 == 0 {
             return if eax == 0 { Ok(None) } else { Err(error(eax as u64)) };

@@ -7,6 +7,7 @@ pub mod debug;
 pub mod device;
 pub mod exception;
 pub mod ipc;
+pub mod local;
 pub mod long;
 pub mod map;
 pub mod pager;
@@ -38,6 +39,10 @@ cases! {
         abort_in_each_phase partner_ends_in_each_phase sender_ends_in_the_queue stale_uid_is_an_error
         forged_uids_reach_nobody odd_destinations foreign_interrupts_are_denied reserved_bits_are_refused
         flags_come_back_plain registers_leak_nothing many_round_trips reply_then_closed_receive_times_out
+    }
+    local {
+        calls_do_not_enter_the_kernel others_are_called_by_the_kernel carried_threads_take_their_own calls_in_calls
+        kernel_and_local_calls_meet answers_out_of_order callees_that_end crowds
     }
     long {
         direct_words_of_all_sizes what_was_received_is_sent_on within_a_task strings_of_all_sizes
