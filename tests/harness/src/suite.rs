@@ -1,5 +1,7 @@
 //! The guest's own test suite, booted with the fast path on and off.
 //!
+//! What is judged by the clock runs in boots of its own, on a machine whose time is what it has executed.
+//!
 //! The suite prints `TEST name ... ok` or `TEST name ... FAILED: reason` for each test, and at its end
 //! `SUITE-END ran=N failed=M`. Besides, it can run a random program from a seed and print what came of it in lines
 //! that start with `TRANSCRIPT `; they must be the same with the fast path on and off.
@@ -13,6 +15,10 @@ use xtask::guest::End;
 /// Longest time for the suite, ordinarily and with the large counts.
 const SUITE_LIMITS: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(3600)];
 
+/// The tests that are judged by the clock, and all others.
+const PARTS: [&str; 2] = ["untimed", TIMED];
+const TIMED: &str = "timed";
+
 /// Seeds of the random programs, ordinarily and with the large counts, and the steps of each program.
 const SEEDS: [u64; 2] = [2, 20];
 const STEPS: [u64; 2] = [4000, 40_000];
@@ -21,6 +27,7 @@ const STEPS: [u64; 2] = [4000, 40_000];
 #[derive(Debug)]
 struct Report {
     variant: &'static str,
+    part: &'static str,
     outcome: Result<(End, String), String>,
 }
 
@@ -74,17 +81,15 @@ pub fn trials(world: &'static World, filter: &str) -> Vec<Trial> {
     eprintln!("tern: booting the guest's test suite, with the fast path on and off");
     let boots = ["on", "off"].map(|variant| {
         let words = words.clone();
-        thread::spawn(move || run(world, variant, &words))
+        thread::spawn(move || PARTS.map(|part| run(world, variant, part, &words)))
     });
     let reports = boots.map(|boot| boot.join().expect("the boot's thread does not panic"));
     let mut trials = Vec::new();
-    for report in &reports {
+    for report in reports.iter().flatten() {
         trials.extend(tests(report));
         if words.is_empty() || !tests(report).is_empty() {
-            trials.push(trial(
-                format!("fastpath-{}::suite_ends_well_{filter}", report.variant),
-                verdict(report),
-            ));
+            let name = format!("fastpath-{}::suite_{}_ends_well_{filter}", report.variant, report.part);
+            trials.push(trial(name, verdict(report)));
         }
     }
     trials
@@ -101,11 +106,12 @@ fn words_for_guest(filter: &str) -> Option<String> {
     }
 }
 
-fn run(world: &World, variant: &'static str, words: &str) -> Report {
+fn run(world: &World, variant: &'static str, part: &'static str, words: &str) -> Report {
     let full = if world.full { "full," } else { "" };
-    let machine = world.machine().with(&format!("init=suite args={full}{words} fastpath={variant}"));
+    let machine = world.machine().with(&format!("init=suite args={full}{part},{words} fastpath={variant}"));
+    let machine = if part == TIMED { machine.counting() } else { machine };
     let limit = SUITE_LIMITS[usize::from(world.full)];
-    Report { variant, outcome: boot(&machine, limit).map_err(|error| error.message) }
+    Report { variant, part, outcome: boot(&machine, limit).map_err(|error| error.message) }
 }
 
 fn trial(name: String, verdict: Result<(), Failed>) -> Trial {

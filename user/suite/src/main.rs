@@ -1,6 +1,7 @@
 //! The guest test suite: what the kernel promises, tried from user level.
 //!
-//! `init=suite` runs all tests in one boot; `args=` takes, separated by commas, `full` (more of the long ones),
+//! `init=suite` runs all tests in one boot; `args=` takes, separated by commas, `full` (more of the long ones), `timed` or
+//! `untimed` (only the tests that are judged by the clock, or all others),
 //! parts of names (only those tests), `list`, or `transcript` with `seed=N`, `steps=N` and `verbose`. The last
 //! line is `SUITE-END ran=N failed=M`; the exit status is 0 if nothing failed.
 //!
@@ -54,8 +55,14 @@ extern "C" fn watch(_: u64, _: u64) -> ! {
     }
 }
 
-fn run_all(filters: &[String]) -> i32 {
-    let chosen = |name: &str| filters.is_empty() || filters.iter().any(|part| name.contains(part.as_str()));
+/// Tests with these names are judged by the clock: they want a machine whose time is what it has executed.
+const TIMED: &str = "sched.";
+
+fn run_all(filters: &[String], timed: Option<bool>) -> i32 {
+    let chosen = |name: &str| {
+        (filters.is_empty() || filters.iter().any(|part| name.contains(part.as_str())))
+            && timed.is_none_or(|timed| name.starts_with(TIMED) == timed)
+    };
     let (mut ran, mut failed) = (0, 0);
     for (index, (name, case)) in cases::CASES.iter().enumerate().filter(|(_, (name, _))| chosen(name)) {
         RUNNING.store(index, Ordering::Relaxed);
@@ -82,9 +89,12 @@ fn main() -> i32 {
     let text = rt::argument_text();
     let mut filters = alloc::vec::Vec::new();
     let (mut seed, mut steps, mut transcript, mut verbose) = (1, 4000, false, false);
+    let mut timed = None;
     for word in text.split([',', ' ']).filter(|word| !word.is_empty()) {
         match word {
             "full" => CALLS.store(RANDOM_CALLS[1], Ordering::Relaxed),
+            "timed" => timed = Some(true),
+            "untimed" => timed = Some(false),
             "transcript" => transcript = true,
             "verbose" => verbose = true,
             "list" => {
@@ -104,7 +114,7 @@ fn main() -> i32 {
         return 1;
     }
     if !transcript {
-        return run_all(&filters);
+        return run_all(&filters, timed);
     }
     match cases::transcript::run(seed, steps, verbose) {
         Ok(()) => 0,
