@@ -11,6 +11,7 @@
 //! and calls again. Nothing is lost or done twice.
 
 use super::pool::{Frame, Pool, Words};
+use super::run;
 use super::table::{self, Found, Leaf};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
@@ -401,11 +402,33 @@ pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
 
 /// Carries out a plan from byte (port, line) `done` on, and counts `done` up. `whole` becomes false when the receiver
 /// cannot pay; the rest is then left out.
+#[inline(always)]
 pub fn map(
     k: &Kernel,
     plan: Plan,
     from: TaskRef,
     to: TaskRef,
+    done: &mut u64,
+    whole: &mut bool,
+    budget: &mut usize,
+) -> Result<(), Again> {
+    if plan.space == Space::Memory && plan.log2 > 12 {
+        let pages = run::map(k, &plan, (from, to), *done, *budget);
+        *budget -= pages;
+        *done += pages as u64 * PAGE_SIZE;
+        if *done >> plan.log2 != 0 {
+            return Ok(());
+        }
+    }
+    map_each(k, plan, (from, to), done, whole, budget)
+}
+
+/// Page by page.
+#[inline(never)]
+fn map_each(
+    k: &Kernel,
+    plan: Plan,
+    (from, to): (TaskRef, TaskRef),
     done: &mut u64,
     whole: &mut bool,
     budget: &mut usize,
@@ -488,6 +511,31 @@ fn flush_memory(
 ) -> Result<(), Again> {
     let end = page.base() + (1 << page.log2());
     *at = (*at).max(page.base());
+    if page.rights().has(Rights::R) {
+        let rest = (*at, (end - *at) / PAGE_SIZE);
+        let pages = if own {
+            run::flush::<true>(k, task, rest, status, budget)
+        } else {
+            run::flush::<false>(k, task, rest, status, budget)
+        };
+        *at += pages * PAGE_SIZE;
+        if *at == end {
+            return Ok(());
+        }
+    }
+    flush_each(k, task, (page, end, own), at, status, budget)
+}
+
+/// Page by page.
+#[inline(never)]
+fn flush_each(
+    k: &Kernel,
+    task: TaskRef,
+    (page, end, own): (Fpage, u64, bool),
+    at: &mut u64,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Again> {
     while *at < end {
         if *budget == 0 {
             return Err(Again);
@@ -508,6 +556,7 @@ fn flush_memory(
     Ok(())
 }
 
+#[inline(never)]
 fn flush_small(
     k: &Kernel,
     task: TaskRef,

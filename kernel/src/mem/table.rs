@@ -81,6 +81,9 @@ fn leaf(pool: &Pool, table: Frame, address: u64) -> Leaf {
     Leaf { entry: &pool.at::<Words>(table).0[i], slot: &shadow.0[i] }
 }
 
+/// Neighbouring entries of a last-level table, and the places of their nodes.
+pub type Places = (&'static [Cell<u64>], &'static [NodeSlot]);
+
 /// The last-level table, with its shadow, that a walk in a task ended at. The next walk is mostly to the same 2 MiB,
 /// and a table stays as long as its task.
 #[derive(Default)]
@@ -97,6 +100,19 @@ impl Recent {
         let i = index(address, 0);
         (self.region.get() == address >> SHIFTS[1]).then(|| Leaf { entry: &table.0[i], slot: &shadow.0[i] })
     }
+}
+
+/// The entries and node places of at most `most` pages from `address` on, as far as its last-level table reaches. `None` if
+/// it has none.
+#[inline(always)]
+pub fn run(pool: &Pool, task: TaskRef, address: u64, most: usize) -> Option<Places> {
+    if task.recent.leaf(address).is_none() {
+        let Found::Leaf(_) = walk(pool, task, address) else { return None };
+    }
+    let (table, shadow) = task.recent.tables.get()?;
+    let first = index(address, 0);
+    let end = (first + most).min(512);
+    Some((table.0.get(first..end)?, shadow.0.get(first..end)?))
 }
 
 /// Finds `address` in the user half of `task`.

@@ -33,10 +33,11 @@ pub struct Node {
     slot: Cell<Option<&'static NodeSlot>>,
     /// Address in the owner's space (memory), or the number (ports, interrupts).
     address: Cell<u64>,
-    depth: Cell<u32>,
-    /// [`abi::Space`] as a number.
-    space: Cell<u8>,
+    /// Distance from the root, and from bit 32 on [`abi::Space`] as a number: a child's kind is its parent's plus one.
+    kind: Cell<u64>,
 }
+
+const SPACE_SHIFT: u32 = 32;
 
 const NODES: usize = 63;
 
@@ -73,6 +74,7 @@ impl Slab {
         slab.free.set(nodes.first());
         for (i, node) in nodes.iter().enumerate() {
             node.next.set(nodes.get(i + 1));
+            node.slab.set(Some(slab));
         }
         slab
     }
@@ -100,7 +102,6 @@ impl Slabs {
         let slab = self.first.get()?;
         let node = slab.free.get()?;
         slab.free.set(node.next.get());
-        node.slab.set(Some(slab));
         slab.used.set(slab.used.get() + 1);
         if node.next.get().is_none() {
             self.remove(slab);
@@ -110,11 +111,16 @@ impl Slabs {
 
     #[inline(always)]
     fn give_back(&self, pool: &Pool, node: &'static Node) {
-        let slab = node.slab.take().expect("a node in use has a slab");
-        let used = slab.used.get();
+        let slab = node.slab();
         node.next.set(slab.free.replace(Some(node)));
-        slab.used.set(used - 1);
-        if used as usize == NODES || used == 1 {
+        self.count_returned(pool, slab, 1);
+    }
+
+    #[inline(always)]
+    fn count_returned(&self, pool: &Pool, slab: &'static Slab, count: u32) {
+        let used = slab.used.get();
+        slab.used.set(used - count);
+        if used as usize == NODES || used == count {
             self.settle(pool, slab, used);
         }
     }
@@ -126,8 +132,25 @@ impl Slabs {
             self.push(slab);
         }
         let only = slab.prev.get().is_none() && slab.next.get().is_none();
-        if used == 1 && !only {
+        if slab.used.get() == 0 && !only {
             self.release(pool, slab);
+        }
+    }
+
+    /// Begins to cut nodes from one slab in a row, if there is one with room.
+    #[inline(always)]
+    pub fn cut(&self) -> Option<Cut> {
+        let slab = self.first.get()?;
+        Some(Cut { slab, free: slab.free.get() })
+    }
+
+    /// The end of what [`Slabs::cut`] began, when `taken` nodes were taken.
+    #[inline(always)]
+    pub fn return_cut(&self, cut: Cut, taken: u32) {
+        cut.slab.free.set(cut.free);
+        cut.slab.used.set(cut.slab.used.get() + taken);
+        if cut.free.is_none() {
+            self.remove(cut.slab);
         }
     }
 
@@ -164,7 +187,87 @@ impl Slabs {
     }
 }
 
+/// Nodes cut from one slab in a row; the slab learns of it at the end.
+pub struct Cut {
+    slab: &'static Slab,
+    free: Option<&'static Node>,
+}
+
+impl Cut {
+    /// The next node, if the slab has one more.
+    #[inline(always)]
+    pub fn take(&mut self) -> Option<&'static Node> {
+        let node = self.free?;
+        self.free = node.next.get();
+        Some(node)
+    }
+
+    /// Undoes the last [`Cut::take`]. The node was not written to.
+    #[inline(always)]
+    pub fn put_back(&mut self, node: &'static Node) {
+        self.free = Some(node);
+    }
+}
+
+/// Nodes of one slab that are given back together: a chain, with its two ends.
+#[derive(Clone, Copy, Default)]
+pub struct Returned {
+    slab: Option<&'static Slab>,
+    first: Option<&'static Node>,
+    last: Option<&'static Node>,
+    count: u32,
+}
+
+/// Compared as pointers, two options need no look at whether they are there.
+fn pointer(slab: Option<&'static Slab>) -> *const Slab {
+    slab.map_or(core::ptr::null(), core::ptr::from_ref)
+}
+
+impl Returned {
+    /// None yet, of the slab of `node`.
+    pub fn of(node: &'static Node) -> Returned {
+        Returned { slab: Some(node.slab()), first: None, last: Some(node), count: 0 }
+    }
+
+    /// Whether `node` is of the same slab.
+    #[inline(always)]
+    pub fn is_of(&self, node: &'static Node) -> bool {
+        pointer(node.slab.get()) == pointer(self.slab)
+    }
+
+    /// Adds a node of this slab, which is in no tree and at no place any more. The first is the one that [`Returned::of`]
+    /// was given.
+    #[inline(always)]
+    pub fn add(&mut self, node: &'static Node) {
+        node.next.set(self.first.replace(node));
+        self.count += 1;
+    }
+
+    /// Gives them back. Their task has lost as many pages.
+    pub fn settle(self, pool: &Pool) {
+        let (Some(slab), Some(last)) = (self.slab, self.last) else { return };
+        let task = last.task();
+        // σ0's pages are not counted from the start, so it can lose more than it got.
+        task.pages.set(task.pages.get().saturating_sub(self.count));
+        last.next.set(slab.free.replace(self.first));
+        task.slabs.count_returned(pool, slab, self.count);
+    }
+}
+
 impl Node {
+    fn slab(&self) -> &'static Slab {
+        self.slab.get().expect("a node has a slab")
+    }
+
+    /// Fills in a node just cut, for a page that gets a place in a tree next.
+    #[inline(always)]
+    pub fn init_page(&'static self, address: u64, entry: &'static Cell<u64>, slot: &'static NodeSlot) {
+        self.entry.set(Some(entry));
+        self.slot.set(Some(slot));
+        self.address.set(address);
+        slot.set(Some(self));
+    }
+
     /// Fills in a node just cut. It belongs to no tree yet.
     pub fn init(
         &'static self,
@@ -178,14 +281,13 @@ impl Node {
         self.entry.set(entry);
         self.slot.set(Some(slot));
         self.address.set(address);
-        self.depth.set(0);
-        self.space.set(space as u8);
+        self.kind.set((space as u64) << SPACE_SHIFT);
         slot.set(Some(self));
     }
 
     /// The task whose mapping this is.
     pub fn task(&self) -> TaskRef {
-        self.slab.get().and_then(|slab| slab.task.get()).expect("a node in use has a task")
+        self.slab().task.get().expect("a slab has a task")
     }
 
     /// Address in that task, or number.
@@ -200,22 +302,23 @@ impl Node {
 
     /// Which space the mapping is in.
     pub fn is_port(&self) -> bool {
-        self.space.get() == abi::Space::Port as u8
+        self.kind.get() >> SPACE_SHIFT == abi::Space::Port as u64
     }
 
     /// Which space the mapping is in.
     pub fn is_interrupt(&self) -> bool {
-        self.space.get() == abi::Space::Interrupt as u8
+        self.kind.get() >> SPACE_SHIFT == abi::Space::Interrupt as u64
     }
 
     /// Distance from the root of the tree.
     pub fn depth(&self) -> u32 {
-        self.depth.get()
+        self.kind.get() as u32
     }
 
     /// Makes `child` a child of this node.
+    #[inline(always)]
     pub fn add_child(&'static self, child: &'static Node) {
-        child.depth.set(self.depth.get() + 1);
+        child.kind.set(self.kind.get() + 1);
         self.link_behind(child);
     }
 
@@ -228,19 +331,45 @@ impl Node {
     }
 
     /// Puts `node` in this one's place in the tree, children and all. This one belongs to no tree afterwards.
+    #[inline(always)]
     pub fn replace_by(&'static self, node: &'static Node) {
-        node.depth.set(self.depth.get());
-        self.link_behind(node);
-        self.unlink();
+        node.kind.set(self.kind.get());
+        node.prev.set(self.prev.get());
+        node.next.set(self.next.get());
+        if let Some(prev) = node.prev.get() {
+            prev.next.set(Some(node));
+        }
+        if let Some(next) = node.next.get() {
+            next.prev.set(Some(node));
+        }
     }
 
     /// The first node of the subtree below this one, or the next after `Some(previous)`.
     pub fn below(&self, previous: Option<&'static Node>) -> Option<&'static Node> {
         let next = previous.map_or(self.next.get(), |node| node.next.get())?;
-        (next.depth.get() > self.depth.get()).then_some(next)
+        (next.kind.get() > self.kind.get()).then_some(next)
     }
 
-    fn unlink(&self) {
+    /// Takes `below`, the next node, out of the tree.
+    #[inline(always)]
+    pub fn cut_below(&'static self, below: &'static Node) {
+        let next = below.next.get();
+        self.next.set(next);
+        if let Some(next) = next {
+            next.prev.set(Some(self));
+        }
+    }
+
+    /// Empties the node's place.
+    #[inline(always)]
+    pub fn leave(&self) {
+        if let Some(slot) = self.slot.get() {
+            slot.set(None);
+        }
+    }
+
+    /// Takes the node out of the tree.
+    pub fn unlink(&self) {
         if let Some(prev) = self.prev.get() {
             prev.next.set(self.next.get());
         }
@@ -260,9 +389,7 @@ impl Node {
     /// Gives back a node that [`Node::replace_by`] has taken out of its tree.
     #[inline(always)]
     pub fn discard(&'static self, pool: &Pool) {
-        if let Some(slot) = self.slot.take() {
-            slot.set(None);
-        }
+        self.leave();
         let task = self.task();
         task.slabs.give_back(pool, self);
     }
@@ -282,12 +409,12 @@ impl Node {
         assert_eq!(self.task(), task, "a node in another task's slab");
         match self.prev.get() {
             Some(prev) => assert!(prev.next.get().is_some_and(|next| core::ptr::eq(next, self))),
-            None => assert_eq!(self.depth.get(), 0, "a tree without a root"),
+            None => assert_eq!(self.depth(), 0, "a tree without a root"),
         }
         if let Some(next) = self.next.get() {
             assert!(next.prev.get().is_some_and(|prev| core::ptr::eq(prev, self)));
             // A gap in depth is left by a flush that is under way.
-            assert_ne!(next.depth.get(), 0, "a tree with two roots");
+            assert_ne!(next.depth(), 0, "a tree with two roots");
         }
     }
 

@@ -121,8 +121,24 @@ pub fn end_space(_task: TaskRef) {}
 pub fn flush_space(_task: TaskRef) {}
 
 /// Drops the translation of one page.
-pub fn invalidate(_task: TaskRef, _address: u64) {
-    INVALIDATIONS.set(INVALIDATIONS.get() + 1);
+pub fn invalidate(task: TaskRef, address: u64) {
+    Forget::of(task).page(address);
+}
+
+/// Drops translations of one task, page by page.
+#[derive(Clone, Copy, Default)]
+pub struct Forget;
+
+impl Forget {
+    /// As long as the loaded space stays the same.
+    pub fn of(_task: TaskRef) -> Forget {
+        Forget
+    }
+
+    /// Drops the translation of one page.
+    pub fn page(self, _address: u64) {
+        INVALIDATIONS.set(INVALIDATIONS.get() + 1);
+    }
 }
 
 /// Closes an interrupt line.

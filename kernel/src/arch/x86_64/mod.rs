@@ -35,7 +35,7 @@ pub use copy::{copy, read_words, window_slot, window_view, write_words};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 pub use debug::load_breakpoints;
-pub use space::{end_space, flush_space, init_space, invalidate};
+pub use space::{Forget, end_space, flush_space, init_space, invalidate};
 pub use timer::{arm as arm_timer, now_ns};
 
 /// The one kernel of this machine.

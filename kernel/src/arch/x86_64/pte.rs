@@ -35,6 +35,35 @@ pub const fn derive(source: u64, rights: Rights) -> u64 {
     source & (ADDRESS | CACHE_DISABLE | WRITE_THROUGH) | PRESENT | USER | rights_bits(rights)
 }
 
+/// How [`derive`] changes an entry, for many entries.
+#[derive(Clone, Copy)]
+pub struct Derivation {
+    keep: u64,
+    set: u64,
+}
+
+impl Derivation {
+    /// With the rights `rights` as far as the source has them; reading is one of them.
+    pub const fn new(rights: Rights) -> Derivation {
+        let write = if rights.has(Rights::W) { WRITE } else { 0 };
+        let no_execute = if rights.has(Rights::X) { 0 } else { NO_EXECUTE };
+        Derivation {
+            keep: ADDRESS | CACHE_DISABLE | WRITE_THROUGH | NO_EXECUTE | write,
+            set: PRESENT | USER | no_execute,
+        }
+    }
+
+    /// The entry for the frame of `source`.
+    pub const fn of(self, source: u64) -> u64 {
+        source & self.keep | self.set
+    }
+}
+
+/// Whether two entries that are present have the same rights.
+pub const fn has_same_rights(a: u64, b: u64) -> bool {
+    (a ^ b) & (WRITE | NO_EXECUTE) == 0
+}
+
 /// The same for a large page, on a level above the last.
 pub const fn large(address: u64, rights: Rights, uncached: bool) -> u64 {
     leaf(address, rights, uncached) | LARGE

@@ -58,11 +58,37 @@ pub fn flush_space(task: TaskRef) {
 /// Drops the translation of one page of a task.
 #[inline]
 pub fn invalidate(task: TaskRef, address: u64) {
-    let space = task.space.get();
-    if arch::current().hot.space.get() == space {
-        invlpg(address);
-    } else if space & KEEP_TRANSLATIONS != 0 {
-        invpcid(0, space & TAG_MASK, address);
+    Forget::of(task).page(address);
+}
+
+/// Drops translations of one task, page by page: 0 if it can have none, the tag of a space that is not loaded, or
+/// [`Forget::LOADED`].
+#[derive(Clone, Copy, Default)]
+pub struct Forget(i64);
+
+impl Forget {
+    /// Less than any tag, so that one test tells all three apart.
+    const LOADED: i64 = -1;
+
+    /// As long as the loaded space stays the same.
+    pub fn of(task: TaskRef) -> Forget {
+        let space = task.space.get();
+        if arch::current().hot.space.get() == space {
+            Forget(Forget::LOADED)
+        } else if space & KEEP_TRANSLATIONS != 0 {
+            Forget((space & TAG_MASK) as i64)
+        } else {
+            Forget(0)
+        }
+    }
+
+    /// Drops the translation of one page.
+    #[inline(always)]
+    pub fn page(self, address: u64) {
+        if self.0 == 0 {
+            return;
+        }
+        if self.0 < 0 { invlpg(address) } else { invpcid(0, self.0 as u64, address) }
     }
 }
 

@@ -1,0 +1,182 @@
+//! Runs of pages: map, grant and flush over neighbours in one last-level table.
+//!
+//! What the pages of a run have in common is found once: tables, slab, the loaded space, the rights. A run ends where a page
+//! is not simple; [`super::space`] deals with that one, and the next run begins behind it. What happens to a page is the same
+//! on both ways: the model tests go through both.
+
+use super::space::Plan;
+use super::table::{self, Leaf, Places};
+use crate::arch::{self, pte};
+use crate::kernel::Kernel;
+use crate::mem::pool::Pool;
+use crate::object::TaskRef;
+use crate::object::mapping::{Cut, Node, Returned};
+use abi::{PAGE_SIZE, Rights};
+
+/// Maps or grants pages that `from` got from someone to places where `to` has nothing, at most `most` pages from byte
+/// `done` of the plan on. Returns how many.
+pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, most: usize) -> usize {
+    let (source, target) = (plan.from + done, plan.to + done);
+    let left = ((1 << plan.log2) - done).min(abi::USER_END.saturating_sub(target)) / PAGE_SIZE;
+    let most = most.min(left as usize);
+    let grants = plan.rights.has(Rights::GRANT);
+    // The nodes of a grant within one task come from where they go to.
+    if most == 0 || !plan.rights.has(Rights::R) || grants && from == to {
+        return 0;
+    }
+    let Some(giver) = table::run(&k.pool, from, source, most) else { return 0 };
+    let Some(taker) = table::run(&k.pool, to, target, most) else { return 0 };
+    let Some(nodes) = to.slabs.cut() else { return 0 };
+    let run = Run { giver, taker, target, rights: pte::Derivation::new(plan.rights) };
+    let (pages, nodes) = if grants { run.grant(&k.pool, nodes) } else { run.share(nodes) };
+    to.slabs.return_cut(nodes, pages as u32);
+    to.pages.set(to.pages.get() + pages as u32);
+    pages
+}
+
+/// Pages to map or grant.
+struct Run {
+    giver: Places,
+    taker: Places,
+    target: u64,
+    rights: pte::Derivation,
+}
+
+impl Run {
+    /// Calls `page` for each page that `to` has nothing in place of, with a node for it, as long as it returns true.
+    #[inline(always)]
+    fn each(
+        &self,
+        mut nodes: Cut,
+        mut page: impl FnMut(Leaf, &'static Node, Leaf, &'static Node) -> bool,
+    ) -> (usize, Cut) {
+        let giver = self.giver.0.iter().zip(self.giver.1);
+        let taker = self.taker.0.iter().zip(self.taker.1);
+        let (mut pages, mut target) = (0, self.target);
+        for ((old, old_slot), (new, new_slot)) in giver.zip(taker) {
+            let (Some(node), None) = (old_slot.get(), new_slot.get()) else { break };
+            let Some(child) = nodes.take() else { break };
+            let (from, to) = (Leaf { entry: old, slot: old_slot }, Leaf { entry: new, slot: new_slot });
+            if !page(from, node, to, child) {
+                nodes.put_back(child);
+                break;
+            }
+            child.init_page(target, new, new_slot);
+            target += PAGE_SIZE;
+            pages += 1;
+        }
+        (pages, nodes)
+    }
+
+    #[inline(never)]
+    fn share(&self, nodes: Cut) -> (usize, Cut) {
+        self.each(nodes, |from, node, to, child| {
+            to.entry.set(self.rights.of(from.entry.get()));
+            node.add_child(child);
+            true
+        })
+    }
+
+    /// Ends before a page of which the giver has more rights than it gives: those below it would lose them.
+    #[inline(never)]
+    fn grant(&self, pool: &Pool, nodes: Cut) -> (usize, Cut) {
+        let mut lost = Losses::default();
+        let mapped = self.each(nodes, |from, node, to, child| {
+            let (old, given) = (from.entry.get(), self.rights.of(from.entry.get()));
+            if !pte::has_same_rights(old, given) {
+                return false;
+            }
+            to.entry.set(given);
+            from.entry.set(0);
+            from.slot.set(None);
+            node.replace_by(child);
+            lost.add(pool, node);
+            true
+        });
+        lost.nodes.settle(pool);
+        mapped
+    }
+}
+
+/// Takes pages from everyone who got them from `task`, and if it is to lose them `OWN` too, starting at `at`: at most `most`
+/// pages, for half of `budget`; the other half is for what was derived from them more than once. Returns how many pages are done.
+#[inline(never)]
+pub fn flush<const OWN: bool>(
+    k: &Kernel,
+    task: TaskRef,
+    (at, most): (u64, u64),
+    status: &mut u64,
+    budget: &mut usize,
+) -> u64 {
+    let most = most.min(*budget as u64 / 2) as usize;
+    let Some((_, slots)) = table::run(&k.pool, task, at, most) else { return 0 };
+    // σ0 keeps what it has from the machine.
+    let keeps_roots = task.is_sigma0.get();
+    let (mut lost, mut lost_own) = (Losses::default(), Losses::default());
+    let (mut entries, mut own_entries, mut left) = (0, 0, *budget - most);
+    let mut take_below = |node: &'static Node, below: &'static Node| {
+        node.cut_below(below);
+        entries |= take(below);
+        below.leave();
+        lost.add(&k.pool, below);
+    };
+    let mut done = 0;
+    'pages: while let Some(slot) = slots.get(done) {
+        let Some(node) = slot.get() else { break };
+        if let Some(below) = node.below(None) {
+            take_below(node, below);
+            while let Some(below) = node.below(None) {
+                if left == 0 {
+                    break 'pages;
+                }
+                left -= 1;
+                take_below(node, below);
+            }
+        }
+        if OWN && !(keeps_roots && node.depth() == 0) {
+            own_entries |= take(node);
+            node.unlink();
+            slot.set(None);
+            lost_own.add(&k.pool, node);
+        }
+        done += 1;
+    }
+    lost.nodes.settle(&k.pool);
+    lost_own.nodes.settle(&k.pool);
+    *status |= pte::status(entries | own_entries);
+    *budget = left + most - done;
+    done as u64
+}
+
+/// Makes a page absent. Returns what its entry was.
+#[inline(always)]
+fn take(node: &'static Node) -> u64 {
+    node.entry().expect("a page has an entry").replace(0)
+}
+
+/// Mappings that tasks lose, gathered as long as they lie in one slab: the slab and its task are told once.
+#[derive(Clone, Copy, Default)]
+struct Losses {
+    nodes: Returned,
+    forget: arch::Forget,
+}
+
+impl Losses {
+    /// A node that is in no tree and at no place any more, and whose entry is absent already: what is forgotten must not come
+    /// back.
+    #[inline(always)]
+    fn add(&mut self, pool: &Pool, node: &'static Node) {
+        if !self.nodes.is_of(node) {
+            // By value, so that all is in registers as long as the slab is the same.
+            *self = self.begin(pool, node);
+        }
+        self.forget.page(node.address());
+        self.nodes.add(node);
+    }
+
+    #[inline(never)]
+    fn begin(self, pool: &Pool, node: &'static Node) -> Losses {
+        self.nodes.settle(pool);
+        Losses { nodes: Returned::of(node), forget: arch::Forget::of(node.task()) }
+    }
+}
