@@ -44,6 +44,11 @@ pub struct Shape {
     pub word_bytes: u32,
     /// Bytes that may follow in memory; 0 when a message is registers only.
     pub memory_bytes_max: u64,
+    /// Each register that travels has its cost, so values share them whenever they can.
+    pub dense: bool,
+    /// What follows in memory is an item for each block, with its own length: such a block leaves no count in the fixed
+    /// part, and the fixed part has to be in registers. An item takes two of them.
+    pub items: bool,
     /// Where a label travels that costs no register, in words for a reader.
     pub label: &'static str,
 }
@@ -63,6 +68,8 @@ impl KernelPart for Linux {
             oneway_registers: 0,
             word_bytes: 8,
             memory_bytes_max: 16 << 20,
+            dense: false,
+            items: false,
             label: "header",
         }
     }
@@ -92,6 +99,8 @@ impl KernelPart for TernIpc {
             oneway_registers: 8,
             word_bytes: 8,
             memory_bytes_max: 0,
+            dense: false,
+            items: false,
             label: "upper half of rax",
         }
     }
@@ -112,6 +121,41 @@ impl KernelPart for TernIpc {
     }
 }
 
+/// L4's V4 API (X.2) on x86: 63 message registers behind the tag, which holds the label, and items that the kernel copies
+/// from memory to memory. The registers are counted in units of 32 bits, so that a message is the same sequence of bytes
+/// on processors of 32 and of 64 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct L4V4;
+
+impl KernelPart for L4V4 {
+    fn name(&self) -> &'static str {
+        "l4-v4"
+    }
+    fn shape(&self) -> Shape {
+        Shape {
+            registers: 63,
+            easy_registers: 63,
+            oneway_registers: 63,
+            word_bytes: 4,
+            // The length of an item has 22 bits.
+            memory_bytes_max: (4 << 20) - 1,
+            dense: true,
+            items: true,
+            label: "tag",
+        }
+    }
+    /// The number's bits from the top down, as over Tern's ipc: the tag's label has 16 bits.
+    fn request_label(&self, number: u32) -> u32 {
+        number.reverse_bits() >> 16
+    }
+    fn rust(&self) -> Option<&'static dyn rust::Part> {
+        None
+    }
+    fn c(&self) -> Option<&'static dyn c::Part> {
+        Some(&c::l4_v4::L4V4)
+    }
+}
+
 /// How many of a label's first bits select a method of Tern's ipc: as many as a table of a power of two places needs, and
 /// one at least, because a shift by all bits is none.
 pub fn table_bits(methods: usize) -> u32 {
@@ -119,7 +163,7 @@ pub fn table_bits(methods: usize) -> u32 {
 }
 
 /// All kernel parts.
-pub const ALL: [&dyn KernelPart; 2] = [&Linux, &TernIpc];
+pub const ALL: [&dyn KernelPart; 3] = [&Linux, &TernIpc, &L4V4];
 
 /// The kernel part of that name.
 pub fn find(name: &str) -> Option<&'static dyn KernelPart> {

@@ -159,8 +159,8 @@ fn method(
     if packed.map(|ops| packed_words(ops, &shape)).max().unwrap_or(0) <= shape.easy_registers {
         shape.registers = shape.registers.min(shape.easy_registers);
     }
-    let roomy =
-        [&call.request, &call.reply].into_iter().all(|ops| spread_words(ops, &shape) <= shape.registers);
+    let roomy = !shape.dense
+        && [&call.request, &call.reply].into_iter().all(|ops| spread_words(ops, &shape) <= shape.registers);
     let place = |label, ops: &[Op]| message(kernel, shape, label, ops, roomy);
     let mut exceptions = Vec::new();
     for (i, (id, ops)) in call.exceptions.iter().enumerate() {
@@ -208,6 +208,9 @@ fn words(op: &Op, shape: &Shape) -> Option<u32> {
     u32::try_from(words).ok().filter(|&words| words <= shape.registers)
 }
 
+/// Lists that go to memory as items: a receiver has a place for each.
+const ITEMS_MAX: usize = 16;
+
 const COUNT: Fixed = Fixed { size: 4, align: 4 };
 
 /// Places the steps of a message.
@@ -227,6 +230,7 @@ fn message(
     for op in ops {
         match op.what {
             What::Value(fixed) => values.push((op, fixed)),
+            What::Count if shape.items && !blocks_fit => {}
             What::Count => values.push((op, COUNT)),
             What::Block { .. } if blocks_fit => blocks.push(op),
             What::Block { element, bound } => {
@@ -247,7 +251,11 @@ fn message(
     let rest = &values[inout..];
     let later = blocks.iter().filter(|op| !op.stays);
     let later_words: u32 = later.clone().filter_map(|op| words(op, &shape)).sum();
-    let alone = if roomy { rest.len() } else { placer.alone(rest, later_words) };
+    let alone = match () {
+        () if roomy => rest.len(),
+        () if shape.dense => 0,
+        () => placer.alone(rest, later_words),
+    };
     placer.values(rest, alone);
     later.for_each(|op| placer.block(op));
     let memory_bytes = placer.memory.next_multiple_of(8);
@@ -257,6 +265,18 @@ fn message(
             kernel.name(),
             shape.registers
         ));
+    }
+    if shape.items
+        && (memory_bytes > 0 || placer.words_used() as usize + 2 * chunks.len() > shape.registers as usize)
+    {
+        return Err(format!(
+            "the fixed part of a message of `{}` is {} words, with two for each longer list",
+            kernel.name(),
+            shape.registers
+        ));
+    }
+    if shape.items && chunks.len() > ITEMS_MAX {
+        return Err(format!("a message of `{}` has at most {ITEMS_MAX} longer lists", kernel.name()));
     }
     let largest = chunks.iter().filter_map(|c| c.element).map(|e| e.size).max().unwrap_or(0);
     if largest > shape.memory_bytes_max {

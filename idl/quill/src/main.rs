@@ -122,7 +122,7 @@ fn run(arguments: &Arguments) -> ExitCode {
     }
     let Some(kernel) = quill::kernel::find(&arguments.kernel) else {
         let names: Vec<&str> = quill::kernel::ALL.iter().map(|k| k.name()).collect();
-        eprintln!("error: there is no kernel part `{}`; there are {}", arguments.kernel, names.join(" and "));
+        eprintln!("error: there is no kernel part `{}`; there are: {}", arguments.kernel, names.join(", "));
         return ExitCode::from(USAGE);
     };
     if matches!(arguments.emit, Some(Emit::Rust)) && kernel.rust().is_none() {

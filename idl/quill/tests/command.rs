@@ -174,7 +174,7 @@ fn output() {
     check(&["layout", &file], None, 0, "count of string");
     check(&["cost", &file], None, 0, "registers");
     check(&["layout", "--kernel", "tern-ipc", &file], None, 1, "more than that");
-    check(&["layout", "--kernel", "minix", &file], None, 2, "there are linux and tern-ipc");
+    check(&["layout", "--kernel", "minix", &file], None, 2, "there are: linux, tern-ipc, l4-v4");
     check(&["--emit", "rust", "--kernel", "tern-ipc", &file], None, 1, "more than that");
     let short = scratch.file("s.idl", b"interface I { long f(in short s); };");
     check(&["--emit", "rust", "--kernel", "tern-ipc", &short], None, 0, "::stub::call");

@@ -19,13 +19,14 @@ use std::collections::{HashMap, HashSet};
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::kernel::KernelPart;
-use crate::layout::{InterfaceLayout, RESULT};
+use crate::layout::{InterfaceLayout, Method, RESULT};
 use crate::limits;
 use crate::model::{Direction, Model, Operation, Type, TypeId, Value};
 use crate::sizes::Sizes;
 use crate::source;
 
 pub mod interface;
+pub mod l4_v4;
 pub mod linux;
 pub mod tern_ipc;
 pub mod tree;
@@ -43,6 +44,11 @@ pub trait Part: Sync {
 
     /// Whether a type can be in a message, as far as this part is concerned.
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool;
+
+    /// Why an operation cannot be translated, although each of its types can travel.
+    fn refuses(&self, _emitter: &Emitter, _operation: &Operation, _method: &Method) -> Option<String> {
+        None
+    }
 
     /// Functions that write and read values of declared types.
     fn values(&self, emitter: &Emitter) -> Vec<Item>;
@@ -86,8 +92,9 @@ pub fn emit(
     items.extend(part.values(&emitter));
     for layout in layouts {
         let operations = model.operations(layout.interface);
-        for operation in &operations {
-            if let Some(what) = emitter.untranslatable(operation) {
+        for (operation, method) in operations.iter().zip(&layout.methods) {
+            let refused_types = emitter.untranslatable(operation);
+            if let Some(what) = refused_types.or_else(|| part.refuses(&emitter, operation, method)) {
                 let message = format!("`{}` cannot be translated: {what}", operation.name);
                 refused.push(Diagnostic::error(Code::Unsupported, operation.span, message));
             }

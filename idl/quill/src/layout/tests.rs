@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::driver::compile_text;
-use crate::kernel::{self, Linux, TernIpc};
+use crate::kernel::{self, L4V4, Linux, TernIpc};
 use crate::session::Options;
 
 fn lay_out(text: &str, kernel: &dyn KernelPart) -> (Model, Result<Vec<InterfaceLayout>, Vec<Diagnostic>>) {
@@ -164,6 +164,7 @@ fn no_two_leaves_overlap() {
     let source = "struct A { octet p; double q; short r[3]; }; struct B { A first; char x; A second; }; enum E { X, Y };
         interface I { B f(in B m, inout A n, in E o, in octet t); };";
     for kernel in kernel::ALL {
+        let word_bytes = u64::from(kernel.shape().word_bytes);
         let (_, layouts) = lay_out(source, kernel);
         // All of it does not fit into registers alone.
         let Ok(layouts) = layouts else { continue };
@@ -171,13 +172,46 @@ fn no_two_leaves_overlap() {
             let mut taken: Vec<(u64, u64)> = Vec::new();
             for slot in &message.slots {
                 let from = match slot.place {
-                    Place::Register(word, byte) => u64::from(word) * 8 + u64::from(byte),
+                    Place::Register(word, byte) => u64::from(word) * word_bytes + u64::from(byte),
                     Place::Memory(at) => 1_000_000 + at,
                 };
-                assert_eq!(from % slot.fixed.align, 0);
+                assert_eq!(from % slot.fixed.align.min(word_bytes), 0);
                 assert!(taken.iter().all(|&(a, b)| b <= from || from + slot.fixed.size <= a));
                 taken.push((from, from + slot.fixed.size));
             }
         }
     }
+}
+
+#[test]
+fn values_share_registers_that_each_have_a_cost_and_items_know_their_length() {
+    check(
+        "typedef sequence<long> Longs;
+         interface I { string f(in char a, in long b, in short c, in boolean d, in Longs e, in string g); };",
+        &L4V4,
+        "interface I over l4-v4 (label in the tag)
+           f (label 0)
+             request
+               w0[0..4] b long
+               w1[0..2] c short
+               w1[2..3] a char
+               w1[3..4] d boolean
+               then e block of 4-byte elements
+               then g block of 1-byte elements
+             reply
+               then _result block of 1-byte elements",
+    );
+    // Lists that fit stay in registers.
+    check(
+        "typedef sequence<long, 3> Three; interface I { void f(in Three a, in string<4> b); };",
+        &L4V4,
+        "interface I over l4-v4 (label in the tag)
+           f (label 0)
+             request
+               w0[0..4] a count of Three
+               w1[0..4] b count of string<4>
+               w2[0..12] a elements of Three
+               w5[0..16] b elements of string<4>
+             reply: empty",
+    );
 }

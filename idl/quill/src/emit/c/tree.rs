@@ -182,6 +182,8 @@ pub fn integer(value: i128) -> String {
 pub enum Stmt {
     /// A variable; without a value it is zero.
     Let(Ty, String, Option<Expr>),
+    /// A variable that gets its value later.
+    Announce(Ty, String),
     /// An assignment.
     Set(Expr, Expr),
     /// An expression for its effect.
@@ -190,6 +192,8 @@ pub enum Stmt {
     If(Expr, Vec<Stmt>),
     /// A loop over an index from 0.
     For(String, Expr, Vec<Stmt>),
+    /// A loop without an end.
+    Forever(Vec<Stmt>),
     /// A choice by number; the last list is for all others.
     Switch(Expr, Vec<(Vec<i128>, Vec<Stmt>)>, Vec<Stmt>),
     /// The end of a function.
@@ -324,6 +328,7 @@ impl Stmt {
                 // Braces, so that it holds for structs and arrays as for numbers.
                 write!(out, "{} = {{ 0 }};", ty.declare(name)).unwrap_or(());
             }
+            Stmt::Announce(ty, name) => write!(out, "{};", ty.declare(name)).unwrap_or(()),
             Stmt::Set(place, value) => write!(out, "{} = {};", place.text(), value.text()).unwrap_or(()),
             Stmt::Do(expr) => write!(out, "{};", expr.text()).unwrap_or(()),
             Stmt::If(condition, body) => {
@@ -332,6 +337,10 @@ impl Stmt {
             }
             Stmt::For(index, count, body) => {
                 write!(out, "for (size_t {index} = 0; {index} < {}; {index}++)", count.tight()).unwrap_or(());
+                block(out, body);
+            }
+            Stmt::Forever(body) => {
+                out.push_str("for (;;)");
                 block(out, body);
             }
             Stmt::Switch(value, cases, others) => {

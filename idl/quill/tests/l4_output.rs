@@ -1,0 +1,114 @@
+//! C for L4's V4 API works on processors of 32 and of 64 bits, at every level of optimisation. The programs bring a kernel
+//! of their own, and no library, so that they run on a host that has only a compiler for 32 bits. What a host does not
+//! have is left out, with a message.
+
+mod workshop;
+
+use std::process::Command;
+
+use quill::kernel::L4V4;
+use workshop::{Workshop, compilers};
+
+/// Options, each set of which must give a program that works.
+const LEVELS: [&[&str]; 8] = [
+    &["-O0"],
+    &["-O1", "-fPIE"],
+    &["-O2"],
+    &["-O3"],
+    &["-Os"],
+    &["-O2", "-flto"],
+    // Methods that the compiler cannot make a part of the server.
+    &["-O2", "-DMETHODS_CAN_CHANGE"],
+    &["-O2", "-fomit-frame-pointer", "-DQUILL_OMIT_FRAME_POINTER"],
+];
+
+const STRICT: [&str; 7] =
+    ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror", "-I."];
+
+const ALONE: [&str; 4] = ["-ffreestanding", "-nostdlib", "-static", "-fno-pie"];
+
+/// Compilers, and widths of processors that they make programs for and that this host runs.
+fn machines(shop: &Workshop) -> Vec<(String, &'static str)> {
+    std::fs::write(shop.path("try.c"), "void _start(void) { for (;;) __asm__ volatile(\"int3\"); }\n")
+        .unwrap();
+    let mut machines = Vec::new();
+    for compiler in compilers() {
+        for width in ["-m32", "-m64"] {
+            let arguments = [&ALONE[..], &[width, "-o", "try", "try.c"]].concat();
+            if let Err(why) = shop.try_tool(&compiler, &arguments) {
+                println!("{compiler} {width} is left out: {why}");
+            } else if let Err(why) = Command::new(shop.path("try")).output() {
+                println!("programs for {width} are left out: {why}");
+            } else {
+                machines.push((compiler.clone(), width));
+            }
+        }
+    }
+    machines
+}
+
+#[test]
+fn both_sides_understand_each_other_and_damaged_requests_are_refused() {
+    let shop = Workshop::new("l4-mail");
+    shop.emit_c("mail.idl", &L4V4);
+    shop.bring("mail.c", "mail.c");
+    shop.bring("l4_kernel.h", "l4_kernel.h");
+    for (compiler, width) in machines(&shop) {
+        for level in LEVELS {
+            println!("{compiler} {width} {}", level.join(" "));
+            let output = [width, "-o", "mail", "mail.c"];
+            shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
+            shop.run("mail");
+        }
+    }
+}
+
+/// A program may speak several interfaces, and names that clash are kept apart.
+#[test]
+fn headers_go_together() {
+    let shop = Workshop::new("l4-together");
+    for file in ["parcel.idl", "mail.idl"] {
+        shop.emit_c(file, &L4V4);
+    }
+    let one = "module A { typedef sequence<octet, 8> Bytes; interface I { Bytes f(in Bytes b); }; };";
+    shop.emit_c_of("a.idl", one, &L4V4);
+    shop.emit_c_of("b.idl", &one.replace("module A", "module B"), &L4V4);
+    let all = ["parcel", "mail", "a", "b", "a"].map(|file| format!("#include \"{file}.h\"\n")).concat();
+    std::fs::write(shop.path("all.c"), all).unwrap();
+    for (compiler, width) in machines(&shop) {
+        shop.tool(&compiler, &[&STRICT[..], &["-ffreestanding", width, "-c", "all.c"]].concat());
+    }
+}
+
+/// What nobody would bring room for, or what does not fit, is refused by name.
+#[test]
+fn what_cannot_come_back_is_refused() {
+    let refused = [
+        ("interface I { string f(); };", "comes back without a bound"),
+        (
+            "typedef sequence<octet, 9> S; exception E { S s; }; interface I { void f() raises (E); };",
+            "exception `E`",
+        ),
+        ("typedef long T[100]; interface I { void f(out T t); };", "array that comes back"),
+        ("typedef sequence<octet, 999> S; interface I { void f(inout S s); };", "goes both ways"),
+        (
+            "union U switch (long) { case 1: long l; }; interface I { void f(in U u); };",
+            "cannot be written in C",
+        ),
+        ("typedef sequence<string> S; interface I { void f(in S s); };", "cannot be written in C"),
+    ];
+    for (source, why) in refused {
+        let options = quill::session::Options::default();
+        let path = std::path::Path::new("t.idl");
+        let mut out = quill::driver::compile_text(path, source.as_bytes(), options);
+        let layouts = out.layout(&L4V4);
+        out.c(&layouts, &L4V4);
+        assert!(out.messages().contains(why), "{source}: {}", out.messages());
+    }
+    let longs = (0..64).map(|i| format!("in long a{i}")).collect::<Vec<_>>().join(", ");
+    let options = quill::session::Options::default();
+    let source = format!("interface I {{ void f({longs}); }};");
+    let mut out = quill::driver::compile_text(std::path::Path::new("t.idl"), source.as_bytes(), options);
+    out.layout(&L4V4);
+    assert!(out.messages().contains("63 words"), "{}", out.messages());
+}
