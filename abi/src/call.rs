@@ -50,6 +50,13 @@ pub const IPC_REPLY_WAIT: u32 = 0xffff_ffff;
 pub const IPC_LONG_CALL: u32 = IPC_CALL & !NO_BLOCK;
 /// `eax` of [`IPC_REPLY_WAIT`] with a block. If the receiver has no room for it, only the receiver gets an error.
 pub const IPC_LONG_REPLY_WAIT: u32 = IPC_REPLY_WAIT & !NO_BLOCK;
+/// `eax` of [`IPC_CALL`] to the thread behind a port: `rdx` is the port's index in the table of the caller's task, modulo
+/// [`PORT_LINKS`]. An experiment (row P18). A port that leads nowhere is the error `NoSuch`.
+pub const IPC_PORT_CALL: u32 = 0xffff_fffc;
+/// Ports that a task can call.
+pub const PORT_LINKS: u64 = 128;
+/// Ports that a task can bind to threads.
+pub const PORT_ENTRIES: u64 = 256;
 /// `eax` of the null call: enters and leaves the kernel, for measurements. It is never denied.
 pub const NULL: u32 = 0xffff_fffd;
 
@@ -213,8 +220,12 @@ pub mod task_op {
     pub const NEXT: u32 = 4;
     /// Out: `rdi` the caller's uid, `rsi` its task, `rdx` its pager, `r10` its exception handler.
     pub const SELF: u32 = 5;
+    /// Bind a port and let a task call it. In: `rdi` task (nil: own), `rsi` the port's index in that task's table, `rdx`
+    /// number of the port among the caller's own, `r10` thread that it leads to from now on, for everybody who has it; nil:
+    /// nobody.
+    pub const SET_PORT: u32 = 6;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 6;
+    pub const COUNT: u32 = 7;
 }
 
 /// What a received message is: the low half of `rax` after an ipc.

@@ -12,11 +12,11 @@ pub use thread_control::{boot_thread, bury, end_thread, start_thread};
 
 use crate::kernel::Kernel;
 use crate::mem::space;
-use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Operation, special};
+use crate::object::{ThreadRef, port};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
-use abi::call::{FLAGS, FLUSH_SELF, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, NULL};
+use abi::call::{FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL};
 use abi::{Call, Error, Fpage, Rights, Uid};
 
 const IPC: u32 = Call::Ipc as u32;
@@ -94,6 +94,7 @@ fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let next = match eax {
         NULL => Next::Same,
         IPC_LONG_CALL | IPC_LONG_REPLY_WAIT if !denied => ipc::long(k, current),
+        IPC_PORT_CALL if !denied => port_call(k, current),
         _ if eax & RESERVED == 0 && !denied => ordinary_call(k, current, eax),
         _ if eax & NUMBER == IPC && !denied => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),
@@ -102,6 +103,14 @@ fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
         current.set_trap_flag();
     }
     next
+}
+
+/// A call through a port is a call to the thread behind it.
+fn port_call(k: &Kernel, current: ThreadRef) -> Next {
+    let frame = &current.frame;
+    frame.rdx.set(port::thread(k, current.task(), frame.rdx.get()).0);
+    frame.rax.set(frame.rax.get() | IPC_CALL as u64);
+    ipc::short(k, current)
 }
 
 /// A busy thread goes on with its operation, after the kernel has looked at the interrupts.

@@ -4,6 +4,7 @@ pub mod block;
 pub mod breakpoint;
 pub mod interrupt;
 pub mod mapping;
+pub mod port;
 pub mod shuttle;
 pub mod task;
 pub mod thread;

@@ -5,6 +5,7 @@
 //! *chief*: it alone controls the task, and the end of a task ends all tasks that it created.
 
 use super::mapping::Slabs;
+use super::port::Ports;
 use super::thread::OfTask;
 use crate::mem::pool::{Frame, Pool, Zeroable};
 use crate::mem::table::Recent;
@@ -45,6 +46,8 @@ pub struct Task {
     pub port_bitmap: [Cell<u64>; 2],
     /// Table of the interrupt space, 0 if there is none.
     pub interrupts: Cell<u64>,
+    /// Ports that it has bound or may call.
+    pub links: Ports,
     /// Slabs with room for mapping nodes.
     pub slabs: Slabs,
     /// Frames that the task may use, itself and its children included.

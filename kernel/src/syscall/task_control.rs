@@ -7,11 +7,11 @@ use crate::mem::pool::{Frame, Words};
 use crate::mem::{space, table};
 use crate::object::task::Task;
 use crate::object::thread::Operation;
-use crate::object::{TaskRef, ThreadRef};
+use crate::object::{TaskRef, ThreadRef, port};
 use crate::sched::Next;
 use crate::{arch, param};
 use abi::call::{PRIORITIES, task_op as op};
-use abi::{Error, Fpage, TaskId};
+use abi::{Error, Fpage, TaskId, Uid};
 
 /// Frames that a task needs for itself: its own and its top-level table.
 const TASK_FRAMES: u32 = 2;
@@ -34,6 +34,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
             child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi()))
         }
         op::NEXT => next(k, current, &args),
+        op::SET_PORT => set_port(k, current, &args),
         op::SELF => {
             let task = current.task().id.get();
             args.give([current.uid().0, task.0, current.pager.get().0, current.handler.get().0]);
@@ -129,6 +130,11 @@ fn set_quota(chief: TaskRef, task: TaskRef, quota: u64) -> Result<(), Error> {
     Ok(())
 }
 
+fn set_port(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    let task = if args.rdi() == 0 { current.task() } else { child(k, current, args)? };
+    port::set(k, current.task(), args.rdx(), Uid(args.r10()), task, args.rsi())
+}
+
 fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     let next = if args.rdi() == 0 {
         current.task().child.get()
@@ -202,6 +208,7 @@ fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
     let top = Frame(task.top.get());
     k.pool.at::<Words>(top).0[256..].iter().for_each(|entry| entry.set(0));
     arch::end_space(task);
+    port::release(k, task);
     task.give_back_zeroed_frame(&k.pool, top);
     assert_eq!(task.used.get(), 1, "{task:?} leaks kernel memory");
     chief.used.set(chief.used.get() - task.quota.get());

@@ -74,6 +74,7 @@ enum {
     TERN_TASK_SET_QUOTA,
     TERN_TASK_NEXT,
     TERN_TASK_SELF,
+    TERN_TASK_SET_PORT,
 };
 
 /* errors: what a call returns when it fails */

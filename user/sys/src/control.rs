@@ -265,6 +265,11 @@ pub fn task_set_quota(target: TaskId, quota: u64) -> Result<()> {
     task(task_op::SET_QUOTA, [target.0, quota, 0, 0, 0, 0]).map(drop)
 }
 
+/// Binds the caller's port `number` to a thread (nil: nobody), and lets a task (nil: own) call it as `index`.
+pub fn task_set_port(target: TaskId, index: u64, number: u64, thread: Uid) -> Result<()> {
+    task(task_op::SET_PORT, [target.0, index, number, thread.0, 0, 0]).map(drop)
+}
+
 /// The task after `previous` (nil: the first) among those that the caller's task created; nil at the end.
 pub fn task_next(previous: TaskId) -> Result<TaskId> {
     task(task_op::NEXT, [previous.0, 0, 0, 0, 0, 0]).map(|[id, ..]| TaskId(id))

@@ -209,6 +209,9 @@ pub fn window_slot(_k: &Kernel, _task: TaskRef) -> u64 {
     0
 }
 
+/// Shows a page of port links to the fast path. There is none here.
+pub fn show_ports(_k: &Kernel, _task: TaskRef, _page: PoolFrame, _tables: [PoolFrame; 3]) {}
+
 /// What shows `address` of a task in a window. Nothing does.
 pub fn window_view(_k: &Kernel, _task: TaskRef, _address: u64, _len: u64) -> Option<(u64, u64)> {
     None

@@ -29,7 +29,7 @@ use crate::object::block::Block;
 use crate::object::thread::{Frame, Hot, NEVER, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
-use abi::call::{FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, NULL};
+use abi::call::{FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL, PORT_LINKS};
 use abi::uid::SLOT_MASK;
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
@@ -60,6 +60,8 @@ unsafe extern "C" {
     fn copy_ended();
     fn copy_of_call();
     fn copy_of_reply();
+    fn port_link();
+    fn port_entry();
 }
 
 global_asm!(
@@ -123,6 +125,7 @@ system_call_entry:
     mov     r11, [{current}]            // r11 = my hot line
     mov     [r11 + {rip}], rcx          // where I go on
     mov     [r11 + {rsp}], rsp
+.Lcall_thread:
     mov     esp, edx                    // rsp = hot line of the slot in rdx: one and, one add
     and     esp, {slot_mask}
     add     rsp, {hots}
@@ -193,6 +196,8 @@ system_call_entry:
     je      .Llong_call
     cmp     eax, {long_reply}
     je      .Llong_reply
+    cmp     eax, {port_call}
+    je      .Lport_call
 
 // Everything else: save the registers as a Frame on the thread's own stack and let Rust decide, which does not return.
     .balign 64
@@ -321,6 +326,25 @@ system_call_entry_slow:
     mov     rsp, r11
     mov     r11d, {flags}
     jmp     .Lsaved
+
+// A call to the thread behind a port: rdx is an index into the links of the task. A fault at one of the two loads says
+// that there is no such port; so the own control block is the stack, and nothing but rcx is changed before.
+    .balign 64
+.Lport_call:
+    mov     r11, [{current}]
+    mov     [r11 + {rip}], rcx
+    mov     [r11 + {rsp}], rsp
+    mov     rsp, r11
+    movabs  rcx, {port_links}
+    and     edx, {port_mask}
+    .globl port_link
+port_link:
+    mov     rcx, [rcx + rdx * 8]
+    .globl port_entry
+port_entry:
+    mov     rdx, [rcx]
+    or      rax, {ipc_call} ^ {port_call}
+    jmp     .Lcall_thread
 
 // Copies rcx bytes from rsi to rdi, either of which may be a user's. rax: bytes left. If there are any, rdx is the
 // address that faulted and r8 the error code of the fault.
@@ -451,6 +475,9 @@ TRAP_STUBS:
     "#,
     ipc_call = const IPC_CALL as i32,
     null = const NULL as i32,
+    port_call = const IPC_PORT_CALL as i32,
+    port_links = const layout::PORT_LINKS,
+    port_mask = const PORT_LINKS - 1,
     long_call = const IPC_LONG_CALL as i32,
     long_reply = const IPC_LONG_REPLY_WAIT as i32,
     fast_words = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_words) as i64,
@@ -506,7 +533,7 @@ pub enum Recovery {
     Slow,
 }
 
-/// A fault in a copy, at `address`: makes the end of the copy out of it.
+/// A fault in a copy, at `address`: makes the end of the copy out of it. A fault in the search for a port: no such port.
 pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
     let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
     if at(copy_words) || at(copy_rest) {
@@ -519,6 +546,11 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
     }
     if at(copy_of_call) || at(copy_of_reply) {
         restore_call(frame);
+        return Recovery::Slow;
+    }
+    if at(port_link) || at(port_entry) {
+        frame.r11.set(FLAGS);
+        frame.mode.set(Frame::SYSRET);
         return Recovery::Slow;
     }
     Recovery::None

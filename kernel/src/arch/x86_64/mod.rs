@@ -14,6 +14,7 @@ pub mod fpu;
 pub mod instructions;
 pub mod paging;
 pub mod per_cpu;
+pub mod port;
 pub mod power;
 pub mod pte;
 pub mod serial;
@@ -35,6 +36,7 @@ pub use copy::{copy, read_words, window_slot, window_view, write_words};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 pub use debug::load_breakpoints;
+pub use port::show_ports;
 pub use space::{Forget, end_space, flush_space, init_space, invalidate};
 pub use timer::{arm as arm_timer, now_ns};
 

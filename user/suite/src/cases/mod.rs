@@ -11,6 +11,7 @@ pub mod local;
 pub mod long;
 pub mod map;
 pub mod pager;
+pub mod port;
 pub mod random;
 pub mod realtime;
 pub mod sched;
@@ -43,6 +44,9 @@ cases! {
     local {
         calls_do_not_enter_the_kernel others_are_called_by_the_kernel carried_threads_take_their_own calls_in_calls
         kernel_and_local_calls_meet answers_out_of_order callees_that_end crowds
+    }
+    port {
+        ports_lead_to_threads ports_that_lead_nowhere owners_bind_their_ports_anew who_may_set_ports ports_cost_quota
     }
     long {
         direct_words_of_all_sizes what_was_received_is_sent_on within_a_task strings_of_all_sizes
