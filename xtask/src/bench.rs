@@ -7,6 +7,7 @@
 use crate::build::{self, System, run_builder};
 use crate::cli::BenchOptions;
 use crate::guest::{End, Guest};
+use crate::l4v4::{self, Counted};
 use crate::machine::{MEMORY_MIB, Machine};
 use crate::{Context, Error, Result, paths};
 use serde_json::{Map, Value, json};
@@ -40,6 +41,12 @@ const FIGURES: [(&str, &[&str]); 11] = [
     ("locked", &["lock_rmw"]),
 ];
 
+/// The region of a row that is counted on the host, and what such rows' names begin with.
+const HOST: (&str, &str) = ("host", "idl.l4v4.");
+
+/// Where the table says which compiler the rows of the host were counted with.
+const COMPILER: &str = "l4v4_compiler";
+
 /// A line of `bench/rows.tsv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
@@ -60,6 +67,14 @@ struct Row {
 struct Measured {
     row: Row,
     figures: Vec<u64>,
+}
+
+/// A measured suite.
+#[derive(Debug)]
+struct Measurement {
+    rows: Vec<Measured>,
+    /// The compiler of the rows of the host, if there are any.
+    compiler: Option<String>,
 }
 
 /// Measures, prints, and renews the committed table if asked to.
@@ -87,6 +102,7 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
             print!("{}", for_people(suite, &measured));
         }
         if options.bless {
+            let table = with_rows_of_other_hosts(table, &committed(suite)?);
             paths::write(&committed_path(suite), for_git(&table).as_bytes())?;
             eprintln!("tern: renewed {}", committed_path(suite).display());
         }
@@ -96,11 +112,21 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
 
 /// Measures every suite and says how it differs from the committed table; `None` if it does not.
 pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
+    let committed = committed(suite)?;
+    let measured = table(suite, &measure(system, &rows()?, suite)?);
+    if committed[COMPILER] != measured[COMPILER] {
+        let (old, new) = (&committed[COMPILER], &measured[COMPILER]);
+        eprintln!(
+            "tern: rows of the host in suite {suite} are not compared: counted with {old}, here is {new}"
+        );
+    }
+    Ok(compare(&committed, &measured))
+}
+
+fn committed(suite: &str) -> Result<Value> {
     let path = committed_path(suite);
     let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
-    let committed: Value = serde_json::from_str(&text).context(|| format!("read {}", path.display()))?;
-    let measured = table(suite, &measure(system, &rows()?, suite)?);
-    Ok(compare(&committed, &measured))
+    serde_json::from_str(&text).context(|| format!("read {}", path.display()))
 }
 
 /// Names of the suites, in the order of the table.
@@ -146,18 +172,45 @@ fn suites(rows: &[Row]) -> Vec<String> {
     suites
 }
 
-/// Measures the rows of a suite: one boot for each set of boot options.
-fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Vec<Measured>> {
+/// Measures the rows of a suite: one boot for each set of boot options, and what the host counts.
+fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Measurement> {
     let plugin = plugin()?;
     let mut boots: HashMap<&str, HashMap<(String, String), u64>> = HashMap::new();
     let mut measured = Vec::new();
-    for row in rows.iter().filter(|row| row.suite == suite) {
-        if !boots.contains_key(row.boot.as_str()) {
-            boots.insert(&row.boot, boot(system, &plugin, suite, &row.boot)?);
-        }
-        measured.push(Measured { figures: figures(row, &boots[row.boot.as_str()])?, row: row.clone() });
+    let rows = || rows.iter().filter(|row| row.suite == suite);
+    let counted = if rows().any(|row| row.region == HOST.0) { counted()? } else { None };
+    for row in rows() {
+        let figures = if row.region == HOST.0 {
+            let Some(counted) = &counted else { continue };
+            host_figures(row, counted)?
+        } else {
+            if !boots.contains_key(row.boot.as_str()) {
+                boots.insert(&row.boot, boot(system, &plugin, suite, &row.boot)?);
+            }
+            figures(row, &boots[row.boot.as_str()])?
+        };
+        measured.push(Measured { figures, row: row.clone() });
     }
-    Ok(measured)
+    Ok(Measurement { rows: measured, compiler: counted.map(|counted| counted.compiler) })
+}
+
+/// What the host counts, or nothing and a message if it cannot.
+fn counted() -> Result<Option<Counted>> {
+    match l4v4::count()? {
+        Ok(counted) => Ok(Some(counted)),
+        Err(why) => {
+            eprintln!("tern: the rows {}* are left out: {}", HOST.1, why.trim_end());
+            Ok(None)
+        }
+    }
+}
+
+/// All instructions are the user's.
+fn host_figures(row: &Row, counted: &Counted) -> Result<Vec<u64>> {
+    let figure = row.name.strip_prefix(HOST.1).and_then(|name| counted.figures.get(name));
+    let figure =
+        figure.ok_or_else(|| Error::new(format!("{}: bench/l4v4 has no figure for it", row.name)))?;
+    Ok(FIGURES.iter().map(|(name, _)| if matches!(*name, "insns" | "user") { *figure } else { 0 }).collect())
 }
 
 /// Builds the plugin, a workspace and a licence of its own.
@@ -256,8 +309,8 @@ fn figures(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Vec<u6
 }
 
 /// The table for programs.
-fn table(suite: &str, measured: &[Measured]) -> Value {
-    let rows = measured.iter().map(|measured| {
+fn table(suite: &str, measured: &Measurement) -> Value {
+    let rows = measured.rows.iter().map(|measured| {
         let mut object = Map::new();
         object.insert("name".into(), measured.row.name.clone().into());
         for ((name, _), value) in FIGURES.iter().zip(&measured.figures) {
@@ -265,17 +318,44 @@ fn table(suite: &str, measured: &[Measured]) -> Value {
         }
         Value::Object(object)
     });
-    json!({ "suite": suite, "rows": rows.collect::<Vec<Value>>() })
+    let mut table = json!({ "suite": suite });
+    if let Some(compiler) = &measured.compiler {
+        table[COMPILER] = compiler.clone().into();
+    }
+    table["rows"] = rows.collect::<Vec<Value>>().into();
+    table
+}
+
+/// Whether a row of a table was counted on the host.
+fn is_of_host(row: &Value) -> bool {
+    row["name"].as_str().is_some_and(|name| name.starts_with(HOST.1))
+}
+
+/// A host that cannot count does not remove what another one has counted.
+fn with_rows_of_other_hosts(mut table: Value, committed: &Value) -> Value {
+    if table[COMPILER].is_null() && !committed[COMPILER].is_null() {
+        let old = committed["rows"].as_array().into_iter().flatten().filter(|row| is_of_host(row)).cloned();
+        table[COMPILER] = committed[COMPILER].clone();
+        if let Some(rows) = table["rows"].as_array_mut() {
+            rows.extend(old);
+        }
+    }
+    table
 }
 
 /// The same with a row on each line, so that a difference in git is a row.
 fn for_git(table: &Value) -> String {
     let rows = table["rows"].as_array().map_or(&[][..], Vec::as_slice);
     let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
-    format!("{{\"suite\":{},\"rows\":[\n{}\n]}}\n", table["suite"], lines.join(",\n"))
+    let compiler = match &table[COMPILER] {
+        Value::Null => String::new(),
+        compiler => format!("\"{COMPILER}\":{compiler},"),
+    };
+    format!("{{\"suite\":{},{compiler}\"rows\":[\n{}\n]}}\n", table["suite"], lines.join(",\n"))
 }
 
-fn for_people(suite: &str, measured: &[Measured]) -> String {
+fn for_people(suite: &str, measurement: &Measurement) -> String {
+    let measured = &measurement.rows;
     let width = measured.iter().map(|measured| measured.row.name.len()).max().unwrap_or(0).max(suite.len());
     let mut out = format!("{suite:<width$}");
     for (name, _) in FIGURES {
@@ -293,13 +373,20 @@ fn for_people(suite: &str, measured: &[Measured]) -> String {
             None => format!(" {:>7}\n", "-"),
         };
     }
+    if let Some(compiler) = &measurement.compiler {
+        out += &format!("{}* are counted on this host, compiled with {compiler}.\n", HOST.1);
+    }
     out += "Counted, not timed: medians of warm iterations; lines and pages are the kernel's, by virtual address.\n";
     out
 }
 
-/// One line for each figure that differs between two tables.
+/// One line for each figure that differs between two tables. Rows of the host are compared if the compiler is the same.
 fn compare(committed: &Value, measured: &Value) -> Option<String> {
-    let rows = |table: &Value| table["rows"].as_array().cloned().unwrap_or_default();
+    let same_compiler = committed[COMPILER] == measured[COMPILER];
+    let rows = |table: &Value| -> Vec<Value> {
+        let all = table["rows"].as_array().into_iter().flatten();
+        all.filter(|row| same_compiler || !is_of_host(row)).cloned().collect()
+    };
     let find = |table: &Value, name: &Value| rows(table).into_iter().find(|row| row["name"] == *name);
     let mut lines = Vec::new();
     for old in rows(committed) {
@@ -361,5 +448,19 @@ mod tests {
         let expected = "a: insns 1 -> 2\nb: no longer measured\nc: not in the committed table";
         assert_eq!(compare(&old, &new).as_deref(), Some(expected));
         assert_eq!(compare(&old, &old), None);
+    }
+
+    #[test]
+    fn another_compiler_is_no_difference() {
+        let rows = |insns: u64| json!([{"name": "a", "insns": 1}, {"name": "idl.l4v4.x", "insns": insns}]);
+        let old = json!({"l4v4_compiler": "one", "rows": rows(1)});
+        let same = json!({"l4v4_compiler": "one", "rows": rows(2)});
+        let other = json!({"l4v4_compiler": "two", "rows": rows(2)});
+        let none = json!({"rows": [{"name": "a", "insns": 1}]});
+        assert_eq!(compare(&old, &same).as_deref(), Some("idl.l4v4.x: insns 1 -> 2"));
+        assert_eq!(compare(&old, &other), None);
+        assert_eq!(compare(&old, &none), None);
+        assert_eq!(with_rows_of_other_hosts(none, &old)["rows"], old["rows"]);
+        assert_eq!(with_rows_of_other_hosts(same.clone(), &old), same);
     }
 }

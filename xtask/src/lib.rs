@@ -26,6 +26,7 @@ pub mod check;
 pub mod doctor;
 pub mod health;
 pub mod image;
+pub mod l4v4;
 pub mod nightly;
 pub mod run;
 pub mod test;
