@@ -4,6 +4,7 @@
 //! ffff_8000_0000_0000  pool       the kernel's own memory: tables, tasks, mapping nodes (writable, not executable)
 //! ffff_8080_0000_0000  window     another task's memory, while a message is copied to it (one top-level slot)
 //! ffff_8100_0000_0000  ports      the running task's table of port links: one page, or nothing (one top-level slot)
+//! ffff_8180_0000_0000  direct     all memory (writable, not executable); only with the boot option `copy=directmap`
 //! ffff_ff00_0000_0000  info       one page that users may read: version, clock
 //! ffff_ffff_8000_0000  image      the kernel's program: physical address + this; text, constants, data apart
 //! ffff_ffff_bfe0_0000  devices    local APIC, I/O APIC, HPET (uncached)
@@ -13,7 +14,7 @@
 //! ```
 //!
 //! All of it but the window and the port links is the same in every task: a task's top-level table copies the kernel half once, and no
-//! other entry of it changes after boot. User memory has no other address in the kernel half.
+//! other entry of it changes after boot. User memory has no other address in the kernel half than window and direct map.
 
 /// The kernel's memory pool; physical address minus [`pool start`](crate::mem) plus this.
 pub const POOL: u64 = 0xffff_8000_0000_0000;
@@ -45,6 +46,12 @@ pub const PORT_LINKS: u64 = 0xffff_8100_0000_0000;
 
 /// What a port link that leads nowhere points to.
 pub const NO_PORT: u64 = PORT_LINKS + 0x1000;
+
+/// Where all memory is mapped if messages are copied through a direct map: physical address plus this.
+pub const DIRECT: u64 = 0xffff_8180_0000_0000;
+
+/// Most memory that the direct map shows: one top-level entry.
+pub const DIRECT_SIZE: u64 = 1 << 39;
 
 /// The array of thread control blocks; it reaches to the end of the address space.
 pub const TCBS: u64 = 0xffff_ffff_c000_0000;

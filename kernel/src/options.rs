@@ -20,6 +20,8 @@ pub struct Options<'a> {
     pub fast_path: bool,
     /// How FPU registers are switched.
     pub fpu: Fpu,
+    /// How the bytes of long messages get to another task.
+    pub copy: Copying,
     /// Size of the kernel's own memory, in bytes.
     pub pool_bytes: Option<u64>,
     /// `init=`, empty if absent.
@@ -32,7 +34,15 @@ pub struct Options<'a> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options { fast_path: true, fpu: Fpu::ByProcessor, pool_bytes: None, init: "", args: "", seed: None }
+        Options {
+            fast_path: true,
+            fpu: Fpu::ByProcessor,
+            copy: crate::param::COPYING,
+            pool_bytes: None,
+            init: "",
+            args: "",
+            seed: None,
+        }
     }
 }
 
@@ -45,6 +55,16 @@ pub enum Fpu {
     Lazy,
     /// At each switch from or to a thread that has used them.
     Eager,
+}
+
+/// How the bytes of long messages get to another task (row P3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Copying {
+    /// Through a window on the receiver's tables, which the processor walks.
+    Window,
+    /// Through a map of all memory in the kernel half; the kernel walks the receiver's tables. The fast path, which knows
+    /// the window only, is not changed by it.
+    DirectMap,
 }
 
 /// A word that is no option.
@@ -74,6 +94,7 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
         match key {
             "fastpath" => options.fast_path = switch(value).ok_or(bad)?,
             "fpu" => options.fpu = fpu(value).ok_or(bad)?,
+            "copy" => options.copy = copying(value).ok_or(bad)?,
             "kmem" => options.pool_bytes = Some(size(value).ok_or(bad)?),
             "init" => options.init = value,
             "args" => options.args = value,
@@ -100,6 +121,14 @@ fn fpu(value: &str) -> Option<Fpu> {
     }
 }
 
+fn copying(value: &str) -> Option<Copying> {
+    match value {
+        "window" => Some(Copying::Window),
+        "directmap" => Some(Copying::DirectMap),
+        _ => None,
+    }
+}
+
 /// Decimal digits only: `parse` alone would also take a sign.
 fn number(value: &str) -> Option<u64> {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.parse().ok() } else { None }
@@ -122,11 +151,12 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n")
+            parse(" fastpath=off  fpu=eager copy=directmap kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,
             fpu: Fpu::Eager,
+            copy: Copying::DirectMap,
             pool_bytes: Some(16 << 20),
             init: "shell",
             args: "a,b=c",

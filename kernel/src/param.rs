@@ -2,6 +2,8 @@
 //!
 //! Both arms of a choice are always compiled. Relations between constants are asserted below.
 
+use crate::options::Copying;
+
 /// Log2 of the size of a thread control block, kernel stack included (row P4). One page: a block costs memory
 /// only if it exists, and a slot number becomes an address without a multiplication.
 pub const TCB_SHIFT: u32 = abi::uid::SLOT_SHIFT;
@@ -29,6 +31,9 @@ pub const PREEMPTION_PAGES: usize = 16;
 
 /// Bytes of a long message that are copied before the kernel looks for pending interrupts.
 pub const PREEMPTION_BYTES: u64 = 32 << 10;
+
+/// How bytes get from one task to another where the boot option `copy=` says nothing (decision 0023).
+pub const COPYING: Copying = Copying::Window;
 
 /// Most direct words that the fast path copies: a page, so that they touch two pages at most.
 pub const FAST_WORDS_MAX: u64 = 512;

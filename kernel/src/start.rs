@@ -14,7 +14,7 @@ use crate::mem::space::{self, SIGMA0_PROGRAM};
 use crate::mem::table;
 use crate::object::thread::Frame;
 use crate::object::{TaskRef, ThreadRef};
-use crate::options::Options;
+use crate::options::{Copying, Options};
 use crate::sched::Next;
 use crate::syscall::{boot_task, boot_thread, start_thread};
 use abi::boot::{BootInfo, memory_kind};
@@ -59,11 +59,19 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     per_cpu::set_syscall_entry(entry as *const () as u64);
     kprintln!("tern: fpu       switched {}", arch::fpu::choose(options.fpu));
     kprintln!("tern: ipc       fast path {}", if options.fast_path { "on" } else { "off" });
+    kprintln!("tern: copy      {}", copying(options.copy));
     kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
     arch::set_current(idle);
     let next = k.dispatch(Next::Any);
     // SAFETY: the thread was just started, and its registers are in its frame.
     unsafe { fast_path::leave_kernel(&raw const next.tcb().hot) }
+}
+
+fn copying(copying: Copying) -> &'static str {
+    match copying {
+        Copying::Window => "through a window",
+        Copying::DirectMap => "through a direct map where the fast path does not",
+    }
 }
 
 fn refuse(why: &str) -> ! {

@@ -9,7 +9,7 @@
 use super::{acpi, apic, cpu, paging, power, serial, smp, tables, timer, window};
 use crate::boot::loader::{self, Loaded, Rsdp};
 use crate::boot::{self, Boot, Pool, Range, Refusal};
-use crate::options;
+use crate::options::{self, Copying};
 use crate::{kprintln, layout};
 use abi::boot::{InfoPage, feature, memory_kind};
 use core::arch::global_asm;
@@ -235,24 +235,25 @@ fn refuse(why: core::fmt::Arguments) -> ! {
 /// Everything in order; each step may use what those before it made.
 fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
     cpu::detect()?;
-    let (mut memory, low_page, wanted_pool, fast_path) = {
+    let (mut memory, low_page, wanted_pool, fast_path, direct) = {
         let loaded = loaded(magic, info)?;
         boot.set_command_line(loaded.command_line)?;
         let line = boot.command_line()?;
         let options = options::parse(line).unwrap_or_else(|bad| refuse(format_args!("{bad}")));
         let (wanted_pool, fast_path) = (options.pool_bytes, options.fast_path);
+        let direct = options.copy == Copying::DirectMap;
         boot.archive = boot::check_archive(loaded.archive, image())?;
         let memory = boot::regions::memory(loaded.map, image(), boot.archive);
         let low_page = smp::low_page(&memory.regions);
         boot.rsdp = find_rsdp(loaded.rsdp, low_page);
-        (memory, low_page, wanted_pool, fast_path)
+        (memory, low_page, wanted_pool, fast_path, direct)
     };
     boot.pool = boot::take_pool(&mut memory, wanted_pool)?;
     boot.memory = memory.regions;
 
     // From here on the loader's memory may be overwritten, and soon is unreachable.
     cpu::enable();
-    paging::init(boot);
+    paging::init(boot, direct);
     tables::init();
     cpu::enable_late();
     describe(boot);

@@ -8,16 +8,21 @@
 //! (2) Whoever empties it makes the processor forget what it showed, unless the address space is left at once and that
 //! forgets by itself, which it does without tags. (3) Within a task no window is used. The paper's window holds two
 //! directory entries; here one is enough, since a copy that crosses into the next 512 GiB is done in two steps.
+//!
+//! The other arm ([`Copying::DirectMap`](crate::options::Copying)) writes through a map of all memory. It needs no rules
+//! about forgetting, but walks the receiver's tables in software, page by page. Descriptors, which are a few words, go
+//! through the window in both arms.
 
 use super::fast_path;
 use super::instructions::{invlpg, write_cr3};
-use super::{pte, space};
+use super::{paging, pte, space};
 use crate::arch::CopyFault;
 use crate::kernel::Kernel;
 use crate::layout::{WINDOW, WINDOW_SIZE};
 use crate::mem::pool::{Frame, Words};
+use crate::mem::table::{self, Found};
 use crate::object::TaskRef;
-use abi::PAGE_SIZE;
+use abi::{PAGE_SIZE, Rights};
 use core::arch::asm;
 use core::cell::Cell;
 
@@ -111,11 +116,56 @@ unsafe fn copy_bytes(to: u64, from: u64, len: u64) -> (u64, u64, bool) {
     (left, address, error & 2 != 0)
 }
 
+/// What the direct map shows of a byte of a task that is about to be written.
+enum Shown {
+    At(u64),
+    /// There is no page, or it may not be written.
+    Fault,
+    /// It is not ordinary memory, or there is no direct map: the window can show it.
+    Otherwise,
+}
+
+fn show(k: &Kernel, task: TaskRef, address: u64) -> Shown {
+    let leaf = match table::find(&k.pool, task, address) {
+        Found::Leaf(leaf) => leaf,
+        Found::Large { .. } => return Shown::Otherwise,
+        Found::Nothing { .. } => return Shown::Fault,
+    };
+    let entry = leaf.entry.get();
+    if !pte::is_writable_memory(entry) {
+        return if pte::rights(entry).has(Rights::W) { Shown::Otherwise } else { Shown::Fault };
+    }
+    let Some(frame) = paging::direct(pte::address(entry)) else { return Shown::Otherwise };
+    leaf.entry.set(pte::touched(entry, true));
+    Shown::At(frame + address % PAGE_SIZE)
+}
+
+/// Copies what is left of the page at the target. `None` if the window has to do it.
+fn copy_directly(k: &Kernel, source: u64, to: (TaskRef, u64), len: u64) -> Option<Result<u64, CopyFault>> {
+    let shown = match show(k, to.0, to.1) {
+        Shown::At(shown) => shown,
+        Shown::Fault => return Some(Err(CopyFault { done: 0, address: to.1, at_target: true })),
+        Shown::Otherwise => return None,
+    };
+    let now = len.min(PAGE_SIZE - to.1 % PAGE_SIZE);
+    // SAFETY: the target is a page that belongs to a user, who may write it.
+    let (left, address, _) = unsafe { copy_bytes(shown, source, now) };
+    let fault = CopyFault { done: now - left, address, at_target: false };
+    Some(if left == 0 { Ok(now) } else { Err(fault) })
+}
+
 /// Copies from the current task to another one, or within the current one.
 pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
     let mut done = 0;
     while done < len {
         let (source, target) = (from.1 + done, to.1 + done);
+        if paging::has_direct_map()
+            && from.0 != to.0
+            && let Some(result) = copy_directly(k, source, (to.0, target), len - done)
+        {
+            done += result.map_err(|fault| CopyFault { done: done + fault.done, ..fault })?;
+            continue;
+        }
         let now = (len - done).min(WINDOW_SIZE - target % WINDOW_SIZE);
         let window = Window::open(k, from.0, to.0, target, now);
         let (shown, is_window) = (window.address, window.slot.is_some());
