@@ -41,6 +41,9 @@ const FIGURES: [(&str, &[&str]); 11] = [
     ("locked", &["lock_rmw"]),
 ];
 
+/// Bytes that one repetition of the copy instruction moves.
+const COPY_UNIT: u64 = 8;
+
 /// The region of a row that is counted on the host, and what such rows' names begin with.
 const HOST: (&str, &str) = ("host", "idl.l4v4.");
 
@@ -60,6 +63,8 @@ struct Row {
     /// For a row about one side of a call: user instructions of the other side, which are taken off. The kernel's
     /// figures are then nobody's.
     partner: Option<u64>,
+    /// For a row that copies: bytes that one operation takes from memory to memory.
+    bytes: Option<u64>,
 }
 
 /// A measured row.
@@ -67,6 +72,8 @@ struct Row {
 struct Measured {
     row: Row,
     figures: Vec<u64>,
+    /// For a row that copies: how often the copy instruction went over its bytes.
+    passes: Option<u64>,
 }
 
 /// A measured suite.
@@ -155,6 +162,7 @@ fn read_row(line: &str) -> Result<Row> {
         number => number.parse().map(Some).context(|| format!("read bench/rows.tsv: {line}")),
     };
     let (limit, partner) = (number(limit)?, number(partner)?);
+    let bytes = number(fields.get(7).copied().unwrap_or("-"))?;
     let boot = if boot == "-" { "" } else { boot };
     Ok(Row {
         suite: suite.into(),
@@ -163,6 +171,7 @@ fn read_row(line: &str) -> Result<Row> {
         boot: boot.into(),
         limit,
         partner,
+        bytes,
     })
 }
 
@@ -180,16 +189,17 @@ fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Measurement> {
     let rows = || rows.iter().filter(|row| row.suite == suite);
     let counted = if rows().any(|row| row.region == HOST.0) { counted()? } else { None };
     for row in rows() {
-        let figures = if row.region == HOST.0 {
+        let (figures, passes) = if row.region == HOST.0 {
             let Some(counted) = &counted else { continue };
-            host_figures(row, counted)?
+            (host_figures(row, counted)?, None)
         } else {
             if !boots.contains_key(row.boot.as_str()) {
                 boots.insert(&row.boot, boot(system, &plugin, suite, &row.boot)?);
             }
-            figures(row, &boots[row.boot.as_str()])?
+            let medians = &boots[row.boot.as_str()];
+            (figures(row, medians)?, passes(row, medians)?)
         };
-        measured.push(Measured { figures, row: row.clone() });
+        measured.push(Measured { figures, passes, row: row.clone() });
     }
     Ok(Measurement { rows: measured, compiler: counted.map(|counted| counted.compiler) })
 }
@@ -308,6 +318,15 @@ fn figures(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Vec<u6
     Ok(FIGURES.iter().map(|(name, _)| if matches!(*name, "insns" | "user") { user } else { 0 }).collect())
 }
 
+/// How often one operation went over its bytes, from what the copy instructions repeated.
+fn passes(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Option<u64>> {
+    let Some(bytes) = row.bytes else { return Ok(None) };
+    let repetitions = medians.get(&(row.region.clone(), "rep_iters".into()));
+    let copied =
+        COPY_UNIT * repetitions.ok_or_else(|| Error::new(format!("{}: no repetitions", row.name)))?;
+    Ok(Some((copied + bytes / 2) / bytes))
+}
+
 /// The table for programs.
 fn table(suite: &str, measured: &Measurement) -> Value {
     let rows = measured.rows.iter().map(|measured| {
@@ -315,6 +334,10 @@ fn table(suite: &str, measured: &Measurement) -> Value {
         object.insert("name".into(), measured.row.name.clone().into());
         for ((name, _), value) in FIGURES.iter().zip(&measured.figures) {
             object.insert((*name).into(), (*value).into());
+        }
+        if let (Some(bytes), Some(passes)) = (measured.row.bytes, measured.passes) {
+            object.insert("bytes".into(), bytes.into());
+            object.insert("passes".into(), passes.into());
         }
         Value::Object(object)
     });
@@ -362,16 +385,21 @@ fn for_people(suite: &str, measurement: &Measurement) -> String {
         out += &format!(" {name:>7}");
     }
     out += &format!(" {:>7}\n", "limit");
-    for Measured { row, figures } in measured {
+    for Measured { row, figures, passes } in measured {
         out += &format!("{:<width$}", row.name);
         for value in figures {
             out += &format!(" {value:>7}");
         }
         out += &match row.limit {
-            Some(limit) if figures[0] > limit => format!(" {limit:>7}  over\n"),
-            Some(limit) => format!(" {limit:>7}\n"),
-            None => format!(" {:>7}\n", "-"),
+            Some(limit) if figures[0] > limit => format!(" {limit:>7}  over"),
+            Some(limit) => format!(" {limit:>7}"),
+            None => format!(" {:>7}", "-"),
         };
+        if let (Some(bytes), Some(passes)) = (row.bytes, passes) {
+            let times = if *passes == 1 { "once".into() } else { format!("{passes} times") };
+            out += &format!("  {bytes} bytes, copied {times}");
+        }
+        out.push('\n');
     }
     if let Some(compiler) = &measurement.compiler {
         out += &format!("{}* are counted on this host, compiled with {compiler}.\n", HOST.1);
@@ -395,8 +423,9 @@ fn compare(committed: &Value, measured: &Value) -> Option<String> {
             lines.push(format!("{name}: no longer measured"));
             continue;
         };
-        for (figure, _) in FIGURES.iter().filter(|(figure, _)| old[*figure] != new[*figure]) {
-            lines.push(format!("{name}: {figure} {} -> {}", old[*figure], new[*figure]));
+        let figures = FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]);
+        for figure in figures.filter(|figure| old[*figure] != new[*figure]) {
+            lines.push(format!("{name}: {figure} {} -> {}", old[figure], new[figure]));
         }
     }
     for new in rows(measured).iter().filter(|row| find(committed, &row["name"]).is_none()) {
@@ -414,6 +443,7 @@ mod tests {
         let row = read_row("ipc\tnull.syscall\t0\t-\t12\t-\tnote").unwrap();
         assert_eq!((row.boot.as_str(), row.limit, row.partner), ("", Some(12), None));
         assert_eq!(read_row("idl\tx\t0\t-\t-\t3\tnote").unwrap().partner, Some(3));
+        assert_eq!(read_row("ipc\tx\t0\t-\t-\t-\tnote\t64").unwrap().bytes, Some(64));
         assert!(read_row("ipc\tx").is_err());
         assert!(read_row("ipc\tx\t0\t-\tmany\t-\t").is_err());
     }
