@@ -293,10 +293,18 @@ fn medians(csv: &str) -> HashMap<(String, String), u64> {
 
 fn figures(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Vec<u64>> {
     let of_region = |region: &str, name: &str| medians.get(&(region.to_string(), name.to_string())).copied();
-    let metric = |name: &str| match row.region.split_once('-') {
+    let (region, parts) = row.region.split_once('/').unwrap_or((&row.region, "1"));
+    let parts: u64 = parts
+        .parse()
+        .ok()
+        .filter(|&parts| parts > 0)
+        .ok_or_else(|| Error::new(format!("{}: {parts} is no number of parts", row.name)))?;
+    let metric = |name: &str| match region.split_once('-') {
         Some((whole, _)) if name == "iterations" => of_region(whole, name),
-        Some((whole, part)) => Some(of_region(whole, name)?.saturating_sub(of_region(part, name)?)),
-        None => of_region(&row.region, name),
+        Some((whole, part)) => {
+            Some(of_region(whole, name)?.saturating_sub(of_region(part, name)?).div_ceil(parts))
+        }
+        None => of_region(region, name),
     };
     let iterations = metric("iterations").unwrap_or(0);
     if iterations < ITERATIONS_MIN {

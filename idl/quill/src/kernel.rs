@@ -42,15 +42,40 @@ pub struct Shape {
     pub oneway_registers: u32,
     /// Width of a message register.
     pub word_bytes: u32,
-    /// Bytes that may follow in memory; 0 when a message is registers only.
+    /// Bytes that may follow in memory; 0 when nothing follows.
     pub memory_bytes_max: u64,
     /// Each register that travels has its cost, so values share them whenever they can.
     pub dense: bool,
     /// What follows in memory is an item for each block, with its own length: such a block leaves no count in the fixed
     /// part, and the fixed part has to be in registers. An item takes two of them.
     pub items: bool,
+    /// How a message goes that is too long for registers, if it is then another kind of message.
+    pub block: Option<Block>,
     /// Where a label travels that costs no register, in words for a reader.
     pub label: &'static str,
+}
+
+/// A message with a part in memory, where that costs some of the registers.
+///
+/// The part in memory is words, in one piece, and strings, each of which lies where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The registers before this one describe the part in memory.
+    pub first_register: u32,
+    /// The registers from this one on have no value.
+    pub registers: u32,
+    /// The same, if only those shall be used that a compiler can use like any other.
+    pub easy_registers: u32,
+    /// The same, for a request to which nothing comes back.
+    pub oneway_registers: u32,
+    /// Most bytes of words.
+    pub words_bytes_max: u64,
+    /// Most strings.
+    pub strings_max: u32,
+    /// Most bytes of a string.
+    pub string_bytes_max: u64,
+    /// Most bytes of a string or sequence to which the interface sets no bound.
+    pub unbounded_bytes: u64,
 }
 
 /// Messages over Unix-domain stream sockets: no registers, up to 16 MiB in memory behind a header.
@@ -70,6 +95,7 @@ impl KernelPart for Linux {
             memory_bytes_max: 16 << 20,
             dense: false,
             items: false,
+            block: None,
             label: "header",
         }
     }
@@ -81,10 +107,25 @@ impl KernelPart for Linux {
     }
 }
 
-/// Tern's short ipc: eleven registers of 64 bits, and a label of 32 bits that costs none of them. Its messages have no
-/// part in memory, so what does not fit is refused.
+/// Tern's ipc: eleven registers of 64 bits, and a label of 32 bits that costs none of them; or eight registers, words in
+/// memory, and strings.
 #[derive(Clone, Copy, Debug)]
 pub struct TernIpc;
+
+impl TernIpc {
+    /// Dope and address of the block take two registers, and the last one is lost.
+    pub const BLOCK: Option<Block> = Some(Block {
+        first_register: 2,
+        registers: 10,
+        easy_registers: 8,
+        oneway_registers: 8,
+        // More would leave the kernel's fast path.
+        words_bytes_max: 4096,
+        strings_max: 255,
+        string_bytes_max: 4 << 20,
+        unbounded_bytes: 4096,
+    });
+}
 
 impl KernelPart for TernIpc {
     fn name(&self) -> &'static str {
@@ -101,6 +142,7 @@ impl KernelPart for TernIpc {
             memory_bytes_max: 0,
             dense: false,
             items: false,
+            block: TernIpc::BLOCK,
             label: "upper half of rax",
         }
     }
@@ -141,6 +183,7 @@ impl KernelPart for L4V4 {
             memory_bytes_max: (4 << 20) - 1,
             dense: true,
             items: true,
+            block: None,
             label: "tag",
         }
     }

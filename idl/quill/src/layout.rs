@@ -9,7 +9,7 @@
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::kernel::{KernelPart, Shape};
+use crate::kernel::{Block, KernelPart, Shape};
 use crate::limits;
 pub use crate::marshal::RESULT;
 use crate::marshal::{self, Op, What};
@@ -34,10 +34,12 @@ pub enum Place {
 pub enum Leaf {
     /// A value of this type.
     Value(TypeId),
-    /// The number of elements of a string or sequence of this type; 32 bits.
+    /// The number of elements of a string or sequence of this type; 32 bits, or 64 for one that is sent from where it lies.
     Count(TypeId),
     /// The elements of such a string or sequence, with room for as many as there may be.
     Elements(TypeId, Fixed),
+    /// The last eight bytes of such a string or sequence, or all if there are fewer.
+    Tail(TypeId),
 }
 
 /// A leaf, and where it lies.
@@ -53,6 +55,18 @@ pub struct Slot {
     pub place: Place,
 }
 
+/// How something of variable size travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// Behind the fixed part, and behind what comes before it.
+    Behind,
+    /// As all that the message has in memory, from where it lies: in whole words. Its last eight bytes are in the slot
+    /// [`Leaf::Tail`], unless its size is always whole words.
+    Direct,
+    /// As the string of this number, from where it lies.
+    String(u32),
+}
+
 /// Something in the variable part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
@@ -62,8 +76,17 @@ pub struct Chunk {
     pub ty: TypeId,
     /// The size of an element, for a block; `None` for a stream.
     pub element: Option<Fixed>,
-    /// The most elements a block may have.
+    /// The most elements a block may have. There is one for each that is not carried behind the fixed part.
     pub bound: Option<u64>,
+    /// How it travels.
+    pub carrier: Carrier,
+}
+
+impl Chunk {
+    /// The most bytes it may have, if it has an end.
+    pub fn bytes_max(&self) -> Option<u64> {
+        self.element?.size.checked_mul(self.bound?)
+    }
 }
 
 /// One direction of a call.
@@ -73,12 +96,28 @@ pub struct Message {
     pub label: u32,
     /// The fixed part.
     pub slots: Vec<Slot>,
-    /// Registers used.
+    /// Registers used, or passed over.
     pub registers: u32,
+    /// It has a part in memory that costs it registers.
+    pub long: bool,
     /// Bytes of the fixed part in memory.
     pub memory_bytes: u64,
     /// The variable part.
     pub chunks: Vec<Chunk>,
+}
+
+impl Message {
+    /// Room for words that its receiver needs, in bytes.
+    pub fn words_bytes_max(&self) -> u64 {
+        let direct = self.chunks.iter().filter(|c| c.carrier == Carrier::Direct);
+        direct.filter_map(Chunk::bytes_max).fold(self.memory_bytes, u64::max).next_multiple_of(8)
+    }
+
+    /// Room for strings that its receiver needs, in bytes.
+    pub fn strings(&self) -> impl Iterator<Item = u64> {
+        let strings = self.chunks.iter().filter(|c| matches!(c.carrier, Carrier::String(_)));
+        strings.filter_map(Chunk::bytes_max)
+    }
 }
 
 /// A method: its request and its replies.
@@ -103,6 +142,49 @@ pub struct InterfaceLayout {
     pub interface: InterfaceId,
     /// Its methods, by number. The kernel part makes the labels of requests from the numbers.
     pub methods: Vec<Method>,
+}
+
+/// Memory for requests with a part there, whatever their method.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Whether there are such requests.
+    pub needed: bool,
+    /// For words, in bytes.
+    pub words_bytes: u64,
+    /// For each string.
+    pub capacities: Vec<u64>,
+}
+
+impl Room {
+    /// Where the buffer for a string begins: they lie one behind the other, each from a multiple of 8.
+    pub fn begin(&self, number: u32) -> u64 {
+        self.capacities.iter().take(number as usize).map(|bytes| bytes.next_multiple_of(8)).sum()
+    }
+
+    /// For all strings.
+    pub fn buffers_bytes(&self) -> u64 {
+        self.begin(u32::MAX)
+    }
+
+    fn include(&mut self, message: &Message) {
+        self.needed |= message.long;
+        self.words_bytes = self.words_bytes.max(message.words_bytes_max());
+        for (number, bytes) in message.strings().enumerate() {
+            match self.capacities.get_mut(number) {
+                Some(capacity) => *capacity = bytes.max(*capacity),
+                None => self.capacities.push(bytes),
+            }
+        }
+    }
+}
+
+impl InterfaceLayout {
+    /// Memory for all requests.
+    pub fn room(&self) -> Room {
+        let mut room = Room::default();
+        self.methods.iter().for_each(|method| room.include(&method.request));
+        room
+    }
 }
 
 /// Labels of replies from here on are errors of the transport, and not of the server's program.
@@ -149,122 +231,275 @@ fn method(
     number: u32,
 ) -> Result<Method, String> {
     let call = marshal::call(model, sizes, operation)?;
-    // What goes both ways must lie in the same place both ways, so both directions decide together whether to share, and
-    // whether to do with the easy registers.
-    let mut shape = kernel.shape();
-    if operation.oneway {
-        shape.registers = shape.oneway_registers;
+    let shape = kernel.shape();
+    let ends = Ends::new(&shape, operation.oneway);
+    let all = || [&call.request, &call.reply].into_iter().chain(call.exceptions.iter().map(|(_, ops)| ops));
+    let mut parts = Vec::new();
+    for ops in all() {
+        parts.push(Parts::new(&shape, &ends, ops)?);
     }
-    let packed = [&call.request, &call.reply].into_iter().chain(call.exceptions.iter().map(|(_, ops)| ops));
-    if packed.map(|ops| packed_words(ops, &shape)).max().unwrap_or(0) <= shape.easy_registers {
-        shape.registers = shape.registers.min(shape.easy_registers);
+    // What goes both ways must lie in the same place both ways. So both directions decide together whether to share, whether to
+    // do with the easy registers, and where to begin.
+    let longest = parts.iter().any(|p| p.long);
+    if longest && call.request.iter().any(|op| op.stays) {
+        parts.iter_mut().for_each(|p| p.first = ends.first_long);
     }
-    let roomy = !shape.dense
-        && [&call.request, &call.reply].into_iter().all(|ops| spread_words(ops, &shape) <= shape.registers);
-    let place = |label, ops: &[Op]| message(kernel, shape, label, ops, roomy);
+    let easy = parts.iter().all(|p| p.first + p.packed_words(&shape) <= ends.easy(p.long));
+    let end = |p: &Parts| if easy { ends.easy(p.long).min(ends.all(p.long)) } else { ends.all(p.long) };
+    let roomy = !shape.dense && parts.iter().take(2).all(|p| p.first + p.spread_words(&shape) <= end(p));
+    let mut parts = parts.into_iter();
+    let mut place = |label| {
+        let parts = parts.next().unwrap_or_default();
+        let shape = Shape { registers: end(&parts), ..shape };
+        message(kernel, shape, label, parts, roomy)
+    };
+    let request = place(kernel.request_label(number))?;
+    let reply = place(kernel.success_label())?;
     let mut exceptions = Vec::new();
-    for (i, (id, ops)) in call.exceptions.iter().enumerate() {
-        exceptions.push((model.exceptions[id.0 as usize].name.clone(), place(i as u32 + 1, ops)?));
+    for (i, (id, _)) in call.exceptions.iter().enumerate() {
+        exceptions.push((model.exceptions[id.0 as usize].name.clone(), place(i as u32 + 1)?));
     }
-    Ok(Method {
-        name: operation.name.clone(),
-        oneway: operation.oneway,
-        request: place(kernel.request_label(number), &call.request)?,
-        reply: place(kernel.success_label(), &call.reply)?,
-        exceptions,
-    })
+    Ok(Method { name: operation.name.clone(), oneway: operation.oneway, request, reply, exceptions })
 }
 
-/// Registers needed when no two values share one. Whatever cannot be in registers at all counts as too much.
-fn spread_words(ops: &[Op], shape: &Shape) -> u32 {
-    ops.iter().map(|op| words(op, shape).unwrap_or(shape.registers + 1)).fold(0, u32::saturating_add)
+/// Which registers a method's messages can use: up to which, and from which on if they are long.
+struct Ends {
+    first_long: u32,
+    short: [u32; 2],
+    long: [u32; 2],
 }
 
-/// Registers needed when values share them.
-fn packed_words<'a>(ops: impl IntoIterator<Item = &'a Op>, shape: &Shape) -> u32 {
-    let (mut bytes, mut blocks) = (0u64, 0u32);
-    for op in ops {
-        match op.what {
-            What::Value(fixed) => bytes = bytes.saturating_add(fixed.size),
-            What::Count => bytes = bytes.saturating_add(COUNT.size),
-            What::Block { .. } | What::Stream => {
-                blocks = blocks.saturating_add(words(op, shape).unwrap_or(shape.registers + 1));
+impl Ends {
+    fn new(shape: &Shape, oneway: bool) -> Ends {
+        let cut = |easy: u32, all: u32, oneway_end: u32| {
+            let all = if oneway { all.min(oneway_end) } else { all };
+            [easy, all]
+        };
+        let short = cut(shape.easy_registers, shape.registers, shape.oneway_registers);
+        let long = shape.block.map_or([0, 0], |b| cut(b.easy_registers, b.registers, b.oneway_registers));
+        Ends { first_long: shape.block.map_or(0, |b| b.first_register), short, long }
+    }
+
+    fn easy(&self, long: bool) -> u32 {
+        if long { self.long[0] } else { self.short[0] }
+    }
+
+    fn all(&self, long: bool) -> u32 {
+        if long { self.long[1] } else { self.short[1] }
+    }
+}
+
+/// A value that has no place yet.
+struct Value<'a> {
+    op: &'a Op,
+    fixed: Fixed,
+    leaf: Leaf,
+}
+
+/// What a message consists of, before anything has a place.
+#[derive(Default)]
+struct Parts<'a> {
+    /// In registers or in the fixed part.
+    values: Vec<Value<'a>>,
+    /// Lists that go to registers.
+    blocks: Vec<&'a Op>,
+    /// What is of variable size otherwise.
+    chunks: Vec<Chunk>,
+    long: bool,
+    /// The first register.
+    first: u32,
+}
+
+impl<'a> Parts<'a> {
+    fn new(shape: &Shape, ends: &Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
+        let mut parts = Parts { first: 0, ..Parts::default() };
+        for op in ops {
+            match op.what {
+                What::Value(fixed) => parts.value(op, fixed, Leaf::Value(op.ty)),
+                What::Count => parts.value(op, COUNT, Leaf::Count(op.ty)),
+                // An array has no count, and in registers it is a value like any other.
+                What::Block { element, bound: Some(1) } if shape.block.is_some() && !counted(ops, op) => {
+                    parts.value(op, element, Leaf::Value(op.ty));
+                }
+                What::Block { .. } => parts.blocks.push(op),
+                What::Stream => parts.chunks.push(chunk(op, None, None, Carrier::Behind)),
             }
         }
+        // Short lists go to the registers together or not at all: which of two would stay behind would be a riddle.
+        let fits = parts.lists_fit(shape, ends);
+        if let Some(block) = &shape.block
+            && parts.chunks.is_empty()
+            && !(fits && place(Shape { registers: ends.all(false), ..*shape }, &parts, false).memory == 0)
+        {
+            return Parts::in_memory(shape, block, ends, ops);
+        }
+        if !fits {
+            parts.follow(ops);
+            if shape.items {
+                parts.values.retain(|value| !matches!(value.leaf, Leaf::Count(_)));
+            }
+        }
+        Ok(parts)
     }
-    let words = u32::try_from(bytes.div_ceil(u64::from(shape.word_bytes))).unwrap_or(u32::MAX);
-    words.saturating_add(blocks)
+
+    /// Whether values and lists fit into registers.
+    fn lists_fit(&self, shape: &Shape, ends: &Ends) -> bool {
+        let values = self.values.iter().fold(0u64, |sum, v| sum.saturating_add(v.fixed.size));
+        let lists = self.blocks.iter().map(|op| block_words(op, shape)).fold(0, u32::saturating_add);
+        words(values, shape).saturating_add(lists) <= ends.all(false)
+    }
+
+    /// Puts all lists behind the fixed part, among the streams.
+    fn follow(&mut self, ops: &[Op]) {
+        self.blocks.clear();
+        let chunks = ops.iter().filter_map(|op| match op.what {
+            What::Block { element, bound } => Some(chunk(op, Some(element), bound, Carrier::Behind)),
+            What::Stream => Some(chunk(op, None, None, Carrier::Behind)),
+            _ => None,
+        });
+        self.chunks = chunks.collect();
+    }
+
+    fn value(&mut self, op: &'a Op, fixed: Fixed, leaf: Leaf) {
+        self.values.push(Value { op, fixed, leaf });
+    }
+
+    /// The long form. A single list is sent from where it lies as the words of the message, if these have no other use.
+    /// Several are a string each, but for the short ones, which it is cheaper to copy.
+    fn in_memory(shape: &Shape, block: &Block, ends: &Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
+        let mut parts = Parts { long: true, first: ends.first_long, ..Parts::default() };
+        let lists: Vec<&Op> = ops.iter().filter(|op| matches!(op.what, What::Block { .. })).collect();
+        for &op in &lists {
+            let What::Block { element, bound } = op.what else { continue };
+            let carrier = Carrier::String(parts.chunks.len() as u32);
+            let short = lists.len() > 1
+                && bound.and_then(|b| b.checked_mul(element.size)).is_some_and(|size| size <= SHORT_BYTES);
+            let bound = bound.unwrap_or(block.unbounded_bytes / element.size.max(1));
+            let list = chunk(op, Some(element), Some(bound), carrier);
+            match list.bytes_max() {
+                Some(_) if short => parts.blocks.push(op),
+                Some(bytes) if bytes <= block.string_bytes_max => parts.chunks.push(list),
+                _ => {
+                    let path = op.path.join(".");
+                    return Err(format!(
+                        "`{path}` may have more than the {} bytes of a string",
+                        block.string_bytes_max
+                    ));
+                }
+            }
+        }
+        if parts.chunks.len() > block.strings_max as usize {
+            return Err(format!("a message has at most {} strings and sequences", block.strings_max));
+        }
+        for op in ops {
+            match op.what {
+                What::Value(fixed) => parts.value(op, fixed, Leaf::Value(op.ty)),
+                What::Count if parts.blocks.iter().any(|list| list.path == op.path) => {
+                    parts.value(op, COUNT, Leaf::Count(op.ty));
+                }
+                _ => {}
+            }
+        }
+        let mut long = lists.iter().filter(|list| !parts.blocks.iter().any(|short| short.path == list.path));
+        if let (Some(&op), None) = (long.next(), long.next())
+            && parts.chunks[0].bytes_max().is_some_and(|bytes| bytes <= block.words_bytes_max)
+        {
+            let values = parts.values.len();
+            let whole = parts.chunks[0].element.is_some_and(|element| element.size % 8 == 0);
+            if !whole {
+                parts.value(op, TAIL, Leaf::Tail(op.ty));
+            }
+            let count = ops.iter().find(|other| other.what == What::Count && other.path == op.path);
+            if let Some(count) = count {
+                // A register of its own, which nobody cuts.
+                parts.value(count, LONG_COUNT, Leaf::Count(op.ty));
+            }
+            if parts.first + parts.packed_words(shape) <= ends.all(true) {
+                parts.chunks[0].carrier = Carrier::Direct;
+            } else {
+                parts.values.truncate(values);
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Registers needed when no two values share one. Whatever cannot be in registers at all counts as too much.
+    fn spread_words(&self, shape: &Shape) -> u32 {
+        let values = self.values.iter().map(|v| words(v.fixed.size, shape));
+        let blocks = self.blocks.iter().map(|op| block_words(op, shape));
+        let all = values.chain(blocks).fold(0, u32::saturating_add);
+        if self.has_more() { u32::MAX } else { all }
+    }
+
+    /// Registers needed when values share them.
+    fn packed_words(&self, shape: &Shape) -> u32 {
+        let bytes = self.values.iter().fold(0u64, |sum, v| sum.saturating_add(v.fixed.size));
+        let blocks = self.blocks.iter().map(|op| block_words(op, shape)).fold(0, u32::saturating_add);
+        if self.has_more() { u32::MAX } else { words(bytes, shape).saturating_add(blocks) }
+    }
+
+    /// Whether there is something that has no place in registers and none of its own.
+    fn has_more(&self) -> bool {
+        self.chunks.iter().any(|c| c.carrier == Carrier::Behind)
+    }
 }
 
-/// Whole registers for a step; `None` if it cannot be there.
-fn words(op: &Op, shape: &Shape) -> Option<u32> {
-    let bytes = match op.what {
-        What::Value(fixed) => fixed.size,
-        What::Count => COUNT.size,
-        What::Block { element, bound } => element.size.checked_mul(bound?)?,
-        What::Stream => return None,
-    };
-    let words = bytes.div_ceil(u64::from(shape.word_bytes));
-    u32::try_from(words).ok().filter(|&words| words <= shape.registers)
+/// A list that can have no more bytes is copied to the words of a message rather than sent as a string: the kernel's way to a
+/// string is long.
+const SHORT_BYTES: u64 = 64;
+
+/// Whether a block's number of elements is a step of its own.
+fn counted(ops: &[Op], block: &Op) -> bool {
+    ops.iter().any(|op| op.what == What::Count && op.path == block.path)
+}
+
+fn chunk(op: &Op, element: Option<Fixed>, bound: Option<u64>, carrier: Carrier) -> Chunk {
+    Chunk { path: op.path.clone(), ty: op.ty, element, bound, carrier }
+}
+
+/// Whole registers for so many bytes.
+fn words(bytes: u64, shape: &Shape) -> u32 {
+    u32::try_from(bytes.div_ceil(u64::from(shape.word_bytes))).unwrap_or(u32::MAX)
+}
+
+/// Whole registers for a block; too many if it has no bound.
+fn block_words(op: &Op, shape: &Shape) -> u32 {
+    let What::Block { element, bound: Some(bound) } = op.what else { return u32::MAX };
+    element.size.checked_mul(bound).map_or(u32::MAX, |bytes| words(bytes, shape))
 }
 
 /// Lists that go to memory as items: a receiver has a place for each.
 const ITEMS_MAX: usize = 16;
 
 const COUNT: Fixed = Fixed { size: 4, align: 4 };
+const LONG_COUNT: Fixed = Fixed { size: 8, align: 8 };
+const TAIL: Fixed = Fixed { size: 8, align: 8 };
 
-/// Places the steps of a message.
+/// Places the parts of a message.
 fn message(
     kernel: &dyn KernelPart,
     shape: Shape,
     label: u32,
-    ops: &[Op],
+    parts: Parts,
     roomy: bool,
 ) -> Result<Message, String> {
-    let mut placer = Placer { shape, word: 0, byte: 0, memory: 0, slots: Vec::new() };
-    let mut values: Vec<(&Op, Fixed)> = Vec::new();
-    let (mut blocks, mut chunks) = (Vec::new(), Vec::new());
-    // Short blocks go to the registers together or not at all: which of two would stay behind would be a riddle.
-    let still = ops.iter().filter(|op| op.what != What::Stream);
-    let blocks_fit = packed_words(still, &shape) <= shape.registers;
-    for op in ops {
-        match op.what {
-            What::Value(fixed) => values.push((op, fixed)),
-            What::Count if shape.items && !blocks_fit => {}
-            What::Count => values.push((op, COUNT)),
-            What::Block { .. } if blocks_fit => blocks.push(op),
-            What::Block { element, bound } => {
-                chunks.push(Chunk { path: op.path.clone(), ty: op.ty, element: Some(element), bound });
-            }
-            What::Stream => {
-                chunks.push(Chunk { path: op.path.clone(), ty: op.ty, element: None, bound: None });
-            }
-        }
-    }
-    // The sort is stable, so values of a size keep the order of the parameters.
-    values.sort_by_key(|(op, fixed)| (!op.stays, std::cmp::Reverse(fixed.align)));
-    let inout = values.iter().take_while(|(op, _)| op.stays).count();
-    placer.values(&values[..inout], if roomy { inout } else { 0 });
-    for op in blocks.iter().filter(|op| op.stays) {
-        placer.block(op);
-    }
-    let rest = &values[inout..];
-    let later = blocks.iter().filter(|op| !op.stays);
-    let later_words: u32 = later.clone().filter_map(|op| words(op, &shape)).sum();
-    let alone = match () {
-        () if roomy => rest.len(),
-        () if shape.dense => 0,
-        () => placer.alone(rest, later_words),
-    };
-    placer.values(rest, alone);
-    later.for_each(|op| placer.block(op));
+    let placer = place(shape, &parts, roomy);
+    let Parts { chunks, long, .. } = parts;
     let memory_bytes = placer.memory.next_multiple_of(8);
-    if shape.memory_bytes_max == 0 && (memory_bytes > 0 || !chunks.is_empty()) {
-        return Err(format!(
-            "a message of `{}` is {} registers, and it needs more than that",
-            kernel.name(),
-            shape.registers
-        ));
+    let mut behind = chunks.iter().filter(|c| c.carrier == Carrier::Behind);
+    if shape.memory_bytes_max == 0
+        && let Some(stream) = behind.next()
+    {
+        let path = stream.path.join(".");
+        return Err(format!("`{path}` is made of pieces, and a message of `{}` is in one", kernel.name()));
+    }
+    if shape.memory_bytes_max == 0 && memory_bytes > 0 && !long {
+        return Err(format!("a message of `{}` has {} registers", kernel.name(), shape.registers));
+    }
+    if let Some(block) = shape.block
+        && memory_bytes > block.words_bytes_max
+    {
+        return Err(format!("a message has at most {} bytes besides its strings", block.words_bytes_max));
     }
     if shape.items
         && (memory_bytes > 0 || placer.words_used() as usize + 2 * chunks.len() > shape.registers as usize)
@@ -278,12 +513,37 @@ fn message(
     if shape.items && chunks.len() > ITEMS_MAX {
         return Err(format!("a message of `{}` has at most {ITEMS_MAX} longer lists", kernel.name()));
     }
-    let largest = chunks.iter().filter_map(|c| c.element).map(|e| e.size).max().unwrap_or(0);
+    let behind = chunks.iter().filter(|c| c.carrier == Carrier::Behind);
+    let largest = behind.filter_map(|c| c.element).map(|e| e.size).max().unwrap_or(0);
     if largest > shape.memory_bytes_max {
         return Err(format!("{largest} bytes in one piece are more than a message can hold"));
     }
     let registers = placer.words_used();
-    Ok(Message { label, slots: placer.slots, registers, memory_bytes, chunks })
+    Ok(Message { label, slots: placer.slots, registers, long, memory_bytes, chunks })
+}
+
+/// Finds places for values and for lists in registers.
+fn place(shape: Shape, parts: &Parts, roomy: bool) -> Placer {
+    let mut placer = Placer { shape, word: parts.first, byte: 0, memory: 0, slots: Vec::new() };
+    let mut values: Vec<&Value> = parts.values.iter().collect();
+    // The sort is stable, so values of a size keep the order of the parameters.
+    values.sort_by_key(|value| (!value.op.stays, std::cmp::Reverse(value.fixed.align)));
+    let inout = values.iter().take_while(|value| value.op.stays).count();
+    placer.values(&values[..inout], if roomy { inout } else { 0 });
+    for op in parts.blocks.iter().filter(|op| op.stays) {
+        placer.block(op);
+    }
+    let rest = &values[inout..];
+    let later = parts.blocks.iter().filter(|op| !op.stays);
+    let later_words = later.clone().map(|op| block_words(op, &shape)).fold(0, u32::saturating_add);
+    let alone = match () {
+        () if roomy => rest.len(),
+        () if shape.dense => 0,
+        () => placer.alone(rest, later_words),
+    };
+    placer.values(rest, alone);
+    later.for_each(|op| placer.block(op));
+    placer
 }
 
 /// The next free place.
@@ -325,7 +585,7 @@ impl Placer {
     }
 
     /// How many of these values can have registers of their own if the rest share, and `after` registers stay free.
-    fn alone(&self, values: &[(&Op, Fixed)], after: u32) -> usize {
+    fn alone(&self, values: &[&Value], after: u32) -> usize {
         if values.len() as u64 > u64::from(self.shape.registers) * u64::from(self.shape.word_bytes) {
             return 0;
         }
@@ -338,8 +598,8 @@ impl Placer {
     }
 
     /// Places values: the first `alone` of them in registers of their own.
-    fn values(&mut self, values: &[(&Op, Fixed)], alone: usize) {
-        for (i, (op, fixed)) in values.iter().enumerate() {
+    fn values(&mut self, values: &[&Value], alone: usize) {
+        for (i, Value { op, fixed, leaf }) in values.iter().enumerate() {
             if i <= alone && self.shape.registers > 0 && alone > 0 {
                 self.next_word();
             }
@@ -348,8 +608,7 @@ impl Placer {
                 self.memory = at + fixed.size;
                 Place::Memory(at)
             });
-            let leaf = if op.what == What::Count { Leaf::Count(op.ty) } else { Leaf::Value(op.ty) };
-            self.slots.push(Slot { path: op.path.clone(), leaf, fixed: *fixed, place });
+            self.slots.push(Slot { path: op.path.clone(), leaf: *leaf, fixed: *fixed, place });
         }
         if alone > 0 {
             self.next_word();

@@ -48,29 +48,34 @@ fn damaged_requests_are_refused() {
     }
 }
 
-/// Short messages, with a dispatcher in the kernel's place; and the stubs as they are, which only Tern could run.
+/// With a dispatcher in the kernel's place; and the stubs as they are, which only Tern could run.
 #[test]
-fn short_messages_arrive_and_damaged_ones_do_not() {
-    let shop = Workshop::new("c-parcel");
-    shop.emit_c("parcel.idl", &TernIpc);
-    shop.bring("parcel.c", "parcel.c");
-    shop.bring("../../../../user/c/include/tern.h", "tern.h");
-    std::fs::write(
-        shop.path("real.c"),
-        "#include \"parcel.h\"\nquill_status (*use)(tern_uid) = Post_Office_knock;\n",
-    )
-    .unwrap();
-    for compiler in compilers() {
-        for level in LEVELS {
-            shop.tool(&compiler, &[&STRICT[..], level, &["-I.", "-o", "parcel", "parcel.c"]].concat());
-            shop.run("parcel");
-            shop.tool(&compiler, &[&STRICT[..], level, &["-I.", "-ffreestanding", "-c", "real.c"]].concat());
-        }
-        let checks = ["-g", "-O1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-        let sanitized = [&STRICT[..], &checks, &["-o", "parcel", "parcel.c"]].concat();
-        match shop.try_tool(&compiler, &sanitized) {
-            Ok(()) => shop.run("parcel"),
-            Err(why) => println!("{compiler} has no sanitizers: {why}"),
+fn messages_of_tern_arrive_and_damaged_ones_do_not() {
+    for (name, server) in [("parcel", "Post_Office"), ("letter", "Mail_Box")] {
+        let shop = Workshop::new(&format!("c-{name}"));
+        let (source, program) = (format!("{name}.c"), name);
+        shop.emit_c(&format!("{name}.idl"), &TernIpc);
+        shop.bring(&source, &source);
+        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        let real = format!(
+            "#include \"{name}.h\"\nquill_status (*use)(tern_uid) = {server}_knock;\n\
+             static const {server}_server methods;\n{server}_SERVE(serve, methods)\n\
+             void *begin = (void *)serve;\n"
+        );
+        std::fs::write(shop.path("real.c"), real).unwrap();
+        for compiler in compilers() {
+            for level in LEVELS {
+                shop.tool(&compiler, &[&STRICT[..], level, &["-I.", "-o", program, &source]].concat());
+                shop.run(program);
+                let freestanding = ["-I.", "-ffreestanding", "-c", "real.c"];
+                shop.tool(&compiler, &[&STRICT[..], level, &freestanding].concat());
+            }
+            let checks = ["-g", "-O1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+            let sanitized = [&STRICT[..], &checks, &["-o", program, &source]].concat();
+            match shop.try_tool(&compiler, &sanitized) {
+                Ok(()) => shop.run(program),
+                Err(why) => println!("{compiler} has no sanitizers: {why}"),
+            }
         }
     }
 }

@@ -173,9 +173,16 @@ fn output() {
     let file = scratch.file("i.idl", b"interface I { long f(in string s); };");
     check(&["layout", &file], None, 0, "count of string");
     check(&["cost", &file], None, 0, "registers");
-    check(&["layout", "--kernel", "tern-ipc", &file], None, 1, "more than that");
+    check(&["layout", "--kernel", "tern-ipc", &file], None, 0, "last bytes of string");
+    let pieces = b"typedef sequence<string> S; interface I { void f(in S all); };";
+    let pieces = scratch.file("pieces.idl", pieces);
+    check(&["layout", "--kernel", "tern-ipc", &pieces], None, 1, "made of pieces");
     check(&["layout", "--kernel", "minix", &file], None, 2, "there are: linux, tern-ipc, l4-v4");
-    check(&["--emit", "rust", "--kernel", "tern-ipc", &file], None, 1, "more than that");
+    let reply = scratch.file("reply.idl", b"interface I { string f(); };");
+    for language in ["rust", "c"] {
+        let arguments = ["--emit", language, "--kernel", "tern-ipc", &reply];
+        check(&arguments, None, 1, "what comes back does not fit into registers");
+    }
     let short = scratch.file("s.idl", b"interface I { long f(in short s); };");
     check(&["--emit", "rust", "--kernel", "tern-ipc", &short], None, 0, "::stub::call");
     check(&["--emit", "c", &file], None, 0, "quill_status I_f(quill_client *_server, const char *s");

@@ -16,18 +16,21 @@ fn calls_arrive_and_damaged_requests_do_not() {
     shop.run("main");
 }
 
-/// The same over registers. The crate that stubs share is replaced by one that needs no kernel.
+/// The same over registers, and with a part in memory. The crate that stubs share is replaced by one that needs no kernel.
 #[test]
-fn short_messages_arrive_and_damaged_ones_do_not() {
-    let shop = Workshop::new("rust-parcel");
-    shop.emit("parcel.idl", &TernIpc);
-    shop.bring("parcel.rs", "main.rs");
-    shop.bring("stub_on_host.rs", "stub.rs");
-    shop.bring("../../../../user/stub/src/list.rs", "list.rs");
-    shop.bring("../../../../user/stub/src/piece.rs", "piece.rs");
-    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
-    shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);
-    shop.run("main");
+fn messages_of_tern_arrive_and_damaged_ones_do_not() {
+    for name in ["parcel", "letter"] {
+        let shop = Workshop::new(&format!("rust-{name}"));
+        shop.emit(&format!("{name}.idl"), &TernIpc);
+        shop.bring(&format!("{name}.rs"), "main.rs");
+        shop.bring("stub_on_host.rs", "stub.rs");
+        for part in ["list.rs", "long.rs", "piece.rs"] {
+            shop.bring(&format!("../../../../user/stub/src/{part}"), part);
+        }
+        shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
+        shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);
+        shop.run("main");
+    }
 }
 
 #[test]
@@ -40,7 +43,9 @@ fn names_that_clash_are_kept_apart() {
 #[test]
 fn layouts() {
     let kernels: [&dyn KernelPart; 2] = [&Linux, &TernIpc];
-    for (file, kernels) in [("bank.idl", &kernels[..1]), ("parcel.idl", &kernels[..])] {
+    for (file, kernels) in
+        [("bank.idl", &kernels[..1]), ("parcel.idl", &kernels[..]), ("letter.idl", &kernels[1..])]
+    {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
         let mut text = String::new();
         for &kernel in kernels {

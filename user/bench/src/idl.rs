@@ -7,8 +7,10 @@
 use crate::{Arguments, Chief, Entry, Failure, ITERATIONS, QUOTA, Result, bench_chief, mark};
 use core::arch::asm;
 use core::hint::black_box;
-use core::ptr::addr_of;
-use sys::{TaskId, Uid};
+use core::ptr::{addr_of, addr_of_mut};
+use sys::{Dope, TaskId, Timeout, Uid};
+
+mod slope;
 
 /// The stubs.
 #[allow(missing_docs)]
@@ -26,6 +28,13 @@ const STACK_BYTES: usize = 8192;
 
 static mut STACKS: Stacks = Stacks([[0; STACK_BYTES]; 2]);
 
+/// What a server receives into.
+static mut ROOM: Calls::Room = Calls::Room::new();
+
+/// What clients send, beside numbers: sixteen bytes of text, and lists of a thousand. Each call reads anew where they lie.
+static TEXT: &str = "sixteen letters.";
+static LISTS: [&[u8]; 2] = [&[1; 1000], &[2; 1000]];
+
 unsafe extern "C" {
     fn floor_server();
     fn null_server();
@@ -34,6 +43,16 @@ unsafe extern "C" {
     fn null_client_large();
     fn null_client_larger();
     fn null_client_record();
+    fn null_client_str();
+    fn null_client_length();
+    fn null_client_one();
+    fn null_client_all();
+    fn plain_client_str();
+    fn plain_client_length();
+    fn floor_client_str_rt();
+    fn floor_client_length_rt();
+    fn floor_client_str();
+    fn floor_client_length();
     fn plain_client_tiny();
     fn plain_client_small();
     fn plain_client_large();
@@ -54,6 +73,12 @@ unsafe extern "C" {
     fn c_null_client_large();
     fn c_null_client_larger();
     fn c_null_client_record();
+    fn c_client_str_rt();
+    fn c_client_length_rt();
+    fn c_client_str();
+    fn c_client_length();
+    fn c_null_client_str();
+    fn c_null_client_length();
     fn c_server();
     fn floor_client_tiny_rt();
     fn floor_client_small_rt();
@@ -118,10 +143,25 @@ impl Calls::Server for Nothing {
     fn record(&mut self, _: &Record) -> core::result::Result<(), stub::Failure> {
         Ok(())
     }
+    fn str(&mut self, _: &str) -> core::result::Result<(i32, i32), stub::Failure> {
+        Ok((0, 0))
+    }
+    fn length(&mut self, _: &[u8], _: &[u8]) -> core::result::Result<(), stub::Failure> {
+        Ok(())
+    }
 }
 
 unsafe extern "C" fn server() {
-    Calls::serve(&mut Nothing)
+    // SAFETY: one server at a time.
+    let room = unsafe { &mut *addr_of_mut!(ROOM) };
+    Calls::serve(&mut Nothing, room);
+}
+
+/// Whether bytes that are not ASCII are text; for `floor.s`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn floor_other_text(text: *const u8, len: usize) -> bool {
+    // SAFETY: so many bytes are there.
+    core::str::from_utf8(unsafe { core::slice::from_raw_parts(text, len) }).is_ok()
 }
 
 /// Tells the chief how it went.
@@ -148,6 +188,13 @@ impl Keep for i32 {
     }
 }
 
+impl Keep for (i32, i32) {
+    fn keep(self) {
+        self.0.keep();
+        self.1.keep();
+    }
+}
+
 impl Keep for Nine {
     fn keep(self) {
         black_box(self);
@@ -163,7 +210,7 @@ impl Keep for Sixteen {
 /// A client that calls a method over and over. What the call needs lies in memory, as everything must that is to outlive
 /// a call; what comes back is put there.
 macro_rules! client {
-    ($name:ident, |$client:ident, $numbers:ident, $record:ident| $call:expr) => {
+    ($name:ident, |$client:ident, $numbers:ident, $record:ident, $text:ident, $bytes:ident| $call:expr) => {
         unsafe extern "C" fn $name<const REGION: u8>() {
             let arguments: *const Arguments = addr_of!(crate::ARGUMENTS);
             // SAFETY: nobody changes them while a client runs.
@@ -181,7 +228,11 @@ macro_rules! client {
                 ninth: 9,
                 last: 10,
             });
-            let _ = (&$numbers, &$record);
+            // SAFETY: both are there.
+            let $text = || unsafe { addr_of!(TEXT).read_volatile() };
+            // SAFETY: likewise.
+            let $bytes = |list: usize| unsafe { addr_of!(LISTS[list]).read_volatile() };
+            let _ = (&$numbers, &$record, &$text, &$bytes);
             for _ in 0..ITERATIONS {
                 mark::<1, REGION>();
                 match $call {
@@ -197,13 +248,15 @@ macro_rules! client {
     };
 }
 
-client!(tiny, |client, n, _record| client.tiny(n[0]));
-client!(small, |client, n, _record| client.small(n[0], n[1] as i16, n[2] as i16));
-client!(large, |client, n, _record| client.large(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]));
-client!(larger, |client, n, _record| client.larger(
+client!(tiny, |client, n, _r, _s, _b| client.tiny(n[0]));
+client!(small, |client, n, _r, _s, _b| client.small(n[0], n[1] as i16, n[2] as i16));
+client!(large, |client, n, _r, _s, _b| client.large(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]));
+client!(larger, |client, n, _r, _s, _b| client.larger(
     n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14], n[15]
 ));
-client!(record, |client, _numbers, record| client.record(&record));
+client!(record, |client, _n, record, _s, _b| client.record(&record));
+client!(str, |client, _n, _r, text, _b| client.str(text()));
+client!(length, |client, _n, _r, _s, bytes| client.length(bytes(0), bytes(1)));
 
 /// A client, and the server that it calls.
 struct Pair(Entry, Entry);
@@ -219,46 +272,68 @@ impl Chief {
             Pair(large::<22>, server),
             Pair(larger::<23>, server),
             Pair(record::<24>, server),
+            Pair(str::<25>, server),
+            Pair(length::<26>, server),
             Pair(tiny::<30>, null_server),
             Pair(small::<31>, null_server),
             Pair(large::<32>, null_server),
             Pair(larger::<33>, null_server),
             Pair(record::<34>, null_server),
+            Pair(str::<35>, null_server),
+            Pair(length::<36>, null_server),
             Pair(null_client_tiny, server),
             Pair(null_client_small, server),
             Pair(null_client_large, server),
             Pair(null_client_larger, server),
             Pair(null_client_record, server),
+            Pair(null_client_str, server),
+            Pair(null_client_length, server),
             Pair(c_client_tiny_rt, c_server),
             Pair(c_client_small_rt, c_server),
             Pair(c_client_large_rt, c_server),
             Pair(c_client_larger_rt, c_server),
             Pair(c_client_record_rt, c_server),
+            Pair(c_client_str_rt, c_server),
+            Pair(c_client_length_rt, c_server),
             Pair(c_client_tiny, null_server),
             Pair(c_client_small, null_server),
             Pair(c_client_large, null_server),
             Pair(c_client_larger, null_server),
             Pair(c_client_record, null_server),
+            Pair(c_client_str, null_server),
+            Pair(c_client_length, null_server),
             Pair(c_null_client_tiny, c_server),
             Pair(c_null_client_small, c_server),
             Pair(c_null_client_large, c_server),
             Pair(c_null_client_larger, c_server),
             Pair(c_null_client_record, c_server),
+            Pair(c_null_client_str, c_server),
+            Pair(c_null_client_length, c_server),
             Pair(floor_client_tiny_rt, floor_server),
             Pair(floor_client_small_rt, floor_server),
             Pair(floor_client_large_rt, floor_server),
             Pair(floor_client_larger_rt, floor_server),
             Pair(floor_client_record_rt, floor_server),
+            Pair(floor_client_str_rt, floor_server),
+            Pair(floor_client_length_rt, floor_server),
             Pair(floor_client_tiny, null_server),
             Pair(floor_client_small, null_server),
             Pair(floor_client_large, null_server),
             Pair(floor_client_larger, null_server),
             Pair(floor_client_record, null_server),
+            Pair(floor_client_str, null_server),
+            Pair(floor_client_length, null_server),
             Pair(plain_client_tiny, floor_server),
             Pair(plain_client_small, floor_server),
             Pair(plain_client_large, floor_server),
             Pair(plain_client_larger, floor_server),
             Pair(plain_client_record, floor_server),
+            Pair(slope::one::<37>, null_server),
+            Pair(slope::all::<38>, null_server),
+            Pair(null_client_one, slope::server),
+            Pair(null_client_all, slope::server),
+            Pair(plain_client_str, floor_server),
+            Pair(plain_client_length, floor_server),
         ];
         for (number, pair) in pairs.iter().enumerate() {
             self.pair(near, far, pair).inspect_err(|_| rt::println!("pair {number}:"))?;
@@ -273,6 +348,9 @@ impl Chief {
         // A function finds the stack as after a call: eight bytes from a multiple of sixteen.
         let top = |stack: u64| addr_of!(STACKS) as u64 + (stack + 1) * STACK_BYTES as u64 - 8;
         let server = self.start_on(far, server, top(1))?;
+        // The generated server says where it receives, too. SAFETY: it does not use the room now.
+        let room = unsafe { (*addr_of_mut!(ROOM)).describe() };
+        sys::thread_set_block(server, room, Dope(Calls::Room::DOPE), Timeout::NEVER)?;
         self.settle(server)?;
         // SAFETY: no client runs now.
         unsafe { crate::ARGUMENTS.server = server.0 };

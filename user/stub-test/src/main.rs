@@ -14,6 +14,10 @@ mod bench {
     include!(concat!(env!("OUT_DIR"), "/bench.rs"));
 }
 #[allow(missing_docs)]
+mod letter {
+    include!(concat!(env!("OUT_DIR"), "/letter.rs"));
+}
+#[allow(missing_docs)]
 mod parcel {
     include!(concat!(env!("OUT_DIR"), "/parcel.rs"));
 }
@@ -56,7 +60,7 @@ macro_rules! file {
 
 fn main() -> i32 {
     let priority = sys::thread_info(sys::myself()).map_or(1, |info| info.priority);
-    let failed: i32 = file!(bench, priority) + file!(parcel, priority);
+    let failed: i32 = file!(bench, priority) + file!(letter, priority) + file!(parcel, priority);
     println!("SELFTEST-END failed={failed}");
     failed
 }

@@ -7,8 +7,8 @@
 
 use crate::{DONE, Malformed, WORDS, Words};
 use core::arch::asm;
-use sys::abi::call::{IPC_CALL, Kind};
-use sys::{Error, Timeout, Uid};
+use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, Kind};
+use sys::{Block, Dope, Error, Ipc, Timeout, Uid};
 
 /// Why a call failed, other than by an exception of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,9 +54,21 @@ impl core::fmt::Display for Failure {
 /// Sends a request of up to `IN` words and waits for the reply: `rax`, and the words. [`DONE`] in `rax` is success.
 #[inline(always)]
 pub fn call<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Words) {
+    invoke::<IN, IPC_CALL>(to, label, words)
+}
+
+/// The same with a part in memory, of which the first two words say what it is and where. The last word is lost.
+#[inline(always)]
+pub fn call_long<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Words) {
+    invoke::<IN, IPC_LONG_CALL>(to, label, words)
+}
+
+#[inline(always)]
+fn invoke<const IN: usize, const OPERATION: u32>(to: Uid, label: u32, words: Words) -> (u64, Words) {
     let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7, mut w8, mut w9, mut w10] = words;
-    let mut rax = (label as u64) << 32 | IPC_CALL as u64;
-    // SAFETY: the kernel changes registers only, and all that it changes are named here or saved. There is no red zone
+    let mut rax = (label as u64) << 32 | OPERATION as u64;
+    // SAFETY: the kernel changes registers only, and all that it changes are named here or saved; and the block that the thread
+    // has registered. There is no red zone
     // that the pushes could hit. The compiler assumes that memory changes, which a partner may share.
     unsafe {
         if const { IN > 8 } {
@@ -84,7 +96,7 @@ pub fn call<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Words) 
                 inout("r11") w9,
                 inout("r15") w10,
             );
-        } else {
+        } else if const { OPERATION == IPC_CALL } {
             asm!(
                 "push rbx",
                 "push rbp",
@@ -108,6 +120,31 @@ pub fn call<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Words) 
                 out("r11") _,
             );
             (w8, w9, w10) = (0, 0, 0);
+        } else {
+            // The last word is lost, whatever it is.
+            asm!(
+                "push rbx",
+                "push rbp",
+                "xor ebx, ebx",
+                "xor ebp, ebp",
+                "syscall",
+                "pop rbp",
+                "pop rbx",
+                inout("rax") rax,
+                inout("rdx") to.0 => _,
+                inout("rdi") w0,
+                inout("rsi") w1,
+                inout("r8") w2,
+                inout("r9") w3,
+                inout("r10") w4,
+                inout("r12") w5,
+                inout("r13") w6,
+                inout("r14") w7,
+                out("r15") _,
+                out("rcx") _,
+                out("r11") _,
+            );
+            (w8, w9, w10) = (0, 0, 0);
         }
     }
     (rax, [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10])
@@ -118,6 +155,15 @@ pub fn call<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Words) 
 pub fn send(to: Uid, label: u32, words: Words) -> Result<(), Failure> {
     let [w0, w1, w2, w3, w4, w5, w6, w7, ..] = words;
     sys::send(to, label, [w0, w1, w2, w3, w4, w5, w6, w7], Timeout::NEVER).map_err(Failure::Kernel)
+}
+
+/// The same with a part in memory, of which the first two words say what it is and where.
+#[inline]
+pub fn send_long(to: Uid, label: u32, words: Words) -> Result<(), Failure> {
+    let [dope, address, w2, w3, w4, w5, w6, w7, ..] = words;
+    let words = [0, 0, w2, w3, w4, w5, w6, w7];
+    let block = Some(Block { dope: Dope(dope), address });
+    Ipc { to, label, words, block, ..Ipc::NONE }.run().map(drop).map_err(Failure::Kernel)
 }
 
 /// The label of a reply that is not [`DONE`], or why there is none.

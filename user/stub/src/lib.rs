@@ -2,9 +2,10 @@
 //!
 //! Nobody writes against this crate by hand; quill's Rust for `tern-ipc` does. It begins with [`call`](mod@call), the whole
 //! of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; then [`piece`], values in words, and
-//! [`list`], the short lists and texts that a message can carry.
+//! [`list`], the short lists and texts that registers can carry; and [`long`], what is longer.
 //!
-//! **Unsafe code** is in `call` and in `serve`, because both are a few instructions in assembly. Generated code has none.
+//! **Unsafe code** is in `call` and in `serve`, because both are a few instructions in assembly, and in `long`, which takes
+//! lists for the bytes that they are. Generated code has none.
 
 #![no_std]
 #![deny(unsafe_code)]
@@ -14,13 +15,18 @@ extern crate std;
 
 pub mod call;
 pub mod list;
+pub mod long;
 pub mod piece;
 pub mod serve;
 
-pub use call::{Failure, call, failure, label_of, send};
+pub use call::{Failure, call, call_long, failure, label_of, send, send_long};
 pub use list::{List, Text, get_list, get_text, put_list};
+pub use long::{Flat, Once, Room, Strings, Texts, address, dope, string_len, tail, text, whole_words};
 pub use piece::{Malformed, Piece, WORDS, Words};
-pub use serve::{Answer, Entry, Frame, Handler, Loop, NoMethod, Reply, decline, entry, fail, serve, store};
+pub use serve::{
+    Answer, Entry, Frame, Handler, Loop, Mismatch, NoMethod, NoRoom, Receive, Reply, decline, entry, fail,
+    serve, serve_in, store,
+};
 pub use sys::{Kind, Message, Uid};
 
 /// What `rax` holds when a call has succeeded: the label of success, and the kind of a plain reply below it. Sent, it is

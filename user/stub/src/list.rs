@@ -1,6 +1,6 @@
 //! Short lists and texts: what a bounded sequence or string is when it travels in registers.
 
-use crate::{Malformed, Piece, Words};
+use crate::{Malformed, Piece};
 use core::fmt;
 use core::ops::Deref;
 
@@ -11,12 +11,12 @@ pub struct List<T, const N: usize> {
     items: [T; N],
 }
 
-impl<T: Piece + Copy, const N: usize> List<T, N> {
+impl<T: Piece + Clone, const N: usize> List<T, N> {
     /// A list of these values; `None` if they are too many.
     #[inline(always)]
     pub fn new(values: &[T]) -> Option<List<T, N>> {
-        let mut items = [T::ANY; N];
-        items.get_mut(..values.len())?.copy_from_slice(values);
+        let mut items = [const { T::ANY }; N];
+        items.get_mut(..values.len())?.clone_from_slice(values);
         Some(List { len: values.len(), items })
     }
 }
@@ -67,7 +67,7 @@ impl<const N: usize> fmt::Debug for Text<N> {
 
 /// Writes elements over zeros.
 #[inline(always)]
-pub fn put_list<T: Piece>(list: &[T], words: &mut Words, at: usize) {
+pub fn put_list<T: Piece>(list: &[T], words: &mut [u64], at: usize) {
     for (i, value) in list.iter().enumerate() {
         value.put(words, at + i * T::BYTES);
     }
@@ -76,7 +76,7 @@ pub fn put_list<T: Piece>(list: &[T], words: &mut Words, at: usize) {
 /// Reads `count` elements, if there may be so many.
 #[inline(always)]
 pub fn get_list<T: Piece, const N: usize>(
-    words: &Words,
+    words: &[u64],
     at: usize,
     count: u32,
 ) -> Result<List<T, N>, Malformed> {
@@ -93,7 +93,7 @@ pub fn get_list<T: Piece, const N: usize>(
 
 /// Reads text of `count` bytes.
 #[inline(always)]
-pub fn get_text<const N: usize>(words: &Words, at: usize, count: u32) -> Result<Text<N>, Malformed> {
+pub fn get_text<const N: usize>(words: &[u64], at: usize, count: u32) -> Result<Text<N>, Malformed> {
     let bytes = get_list::<u8, N>(words, at, count)?;
     if core::str::from_utf8(&bytes).is_err() {
         return Err(Malformed);

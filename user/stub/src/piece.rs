@@ -1,4 +1,5 @@
-//! Values in words: each type knows how many bytes it takes, and how to be read with a check.
+//! Values in words: each type knows how many bytes it takes, and how to be read with a check. The words are registers, or
+//! the part of a message in memory.
 //!
 //! Places are bytes from the start of the first word, decided by quill's layout and constant after inlining: a value in a
 //! register of its own is a move.
@@ -20,9 +21,9 @@ pub trait Piece: Sized {
     /// Some value, to fill places of which nothing is said.
     const ANY: Self;
     /// Writes a value over zeros.
-    fn put(&self, words: &mut Words, at: usize);
+    fn put(&self, words: &mut [u64], at: usize);
     /// Reads and checks a value.
-    fn get(words: &Words, at: usize) -> Result<Self, Malformed>;
+    fn get(words: &[u64], at: usize) -> Result<Self, Malformed>;
 }
 
 macro_rules! number {
@@ -31,11 +32,11 @@ macro_rules! number {
             const BYTES: usize = size_of::<$ty>();
             const ANY: $ty = 0;
             #[inline(always)]
-            fn put(&self, words: &mut Words, at: usize) {
+            fn put(&self, words: &mut [u64], at: usize) {
                 words[at / 8] |= (*self as $unsigned as u64) << (at % 8 * 8);
             }
             #[inline(always)]
-            fn get(words: &Words, at: usize) -> Result<$ty, Malformed> {
+            fn get(words: &[u64], at: usize) -> Result<$ty, Malformed> {
                 Ok((words[at / 8] >> (at % 8 * 8)) as $ty)
             }
         }
@@ -51,12 +52,12 @@ macro_rules! through {
             const BYTES: usize = size_of::<$carrier>();
             const ANY: $ty = $any;
             #[inline(always)]
-            fn put(&self, words: &mut Words, at: usize) {
+            fn put(&self, words: &mut [u64], at: usize) {
                 let to: fn($ty) -> $carrier = $to;
                 to(*self).put(words, at);
             }
             #[inline(always)]
-            fn get(words: &Words, at: usize) -> Result<$ty, Malformed> {
+            fn get(words: &[u64], at: usize) -> Result<$ty, Malformed> {
                 let from: fn($carrier) -> Option<$ty> = $from;
                 from($carrier::get(words, at)?).ok_or(Malformed)
             }
@@ -73,13 +74,13 @@ impl<T: Piece, const N: usize> Piece for [T; N] {
     const BYTES: usize = T::BYTES * N;
     const ANY: [T; N] = [const { T::ANY }; N];
     #[inline(always)]
-    fn put(&self, words: &mut Words, at: usize) {
+    fn put(&self, words: &mut [u64], at: usize) {
         for (i, value) in self.iter().enumerate() {
             value.put(words, at + i * T::BYTES);
         }
     }
     #[inline(always)]
-    fn get(words: &Words, at: usize) -> Result<[T; N], Malformed> {
+    fn get(words: &[u64], at: usize) -> Result<[T; N], Malformed> {
         let mut values = Self::ANY;
         for (i, value) in values.iter_mut().enumerate() {
             *value = T::get(words, at + i * T::BYTES)?;

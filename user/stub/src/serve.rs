@@ -12,12 +12,12 @@
 
 #![allow(unsafe_code)]
 
-use crate::{DONE, Failure, MALFORMED, NO_METHOD, WORDS, Words};
+use crate::{DONE, Failure, MALFORMED, NO_METHOD, Room, Strings, WORDS, Words};
 use core::arch::{asm, naked_asm};
 use core::marker::PhantomData;
 use core::mem::offset_of;
-use sys::abi::call::{IPC_CALL, IPC_REPLY_WAIT, Kind};
-use sys::{Flags, Message, Uid};
+use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, Kind};
+use sys::{Dope, Error, Flags, Message, Timeout, Uid};
 
 /// What a server keeps at its stack pointer.
 ///
@@ -29,8 +29,11 @@ pub struct Frame<'a, L: Loop> {
     pub server: &'a mut L::Server,
     /// Words of the request from w4 on, if the method has so many; then those of the reply.
     pub words: Words,
-    /// Where the code of each method begins, by the first bits of a request's label.
+    /// Where the code of each method begins, by the first bits of a request's label; then the same for requests with a part
+    /// in memory, if there are such methods.
     pub table: L::Table,
+    /// Where such requests arrive.
+    pub room: &'a mut L::Room,
 }
 
 /// What a handler answers.
@@ -66,12 +69,47 @@ pub struct Entry(unsafe extern "C" fn());
 pub trait Loop {
     /// The server's own data.
     type Server;
-    /// An array of [`Entry`], as long as a power of two.
+    /// An array of [`Entry`], as long as a power of two, or twice that if there are methods whose requests have a part in
+    /// memory.
     type Table: Copy + AsRef<[Entry]>;
-    /// 64 less the logarithm of the table's length.
+    /// 64 less the logarithm of that power of two.
     const SHIFT: u32;
+    /// Where requests with a part in memory arrive.
+    type Room: Receive;
     /// What happens to a message that is no plain request.
     fn other(server: &mut Self::Server, message: &Message) -> Option<Reply>;
+}
+
+/// A place for the parts of requests in memory.
+pub trait Receive {
+    /// Whether there are such requests.
+    const LONG: bool;
+    /// Makes it the place where messages to this thread arrive.
+    fn register(&mut self) -> Result<(), Error>;
+}
+
+/// Nothing comes.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRoom;
+
+impl Receive for NoRoom {
+    const LONG: bool = false;
+    fn register(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// How long a server waits for a client's pager in the middle of a request.
+const PATIENCE_US: u64 = 1_000_000;
+
+impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize> Receive
+    for Room<S, WORDS, STRINGS, BYTES>
+{
+    const LONG: bool = true;
+    fn register(&mut self) -> Result<(), Error> {
+        let address = self.describe();
+        sys::thread_set_block(Uid::NIL, address, Dope(Self::DOPE), Timeout::from_us(PATIENCE_US))
+    }
 }
 
 /// The method for a place of the table.
@@ -138,18 +176,46 @@ impl<L: Loop> Handler for NoMethod<L> {
     }
 }
 
+/// What stands where the table has a method whose requests are of the other kind: all in registers, or not.
+#[derive(Debug)]
+pub struct Mismatch<L>(PhantomData<L>);
+
+impl<L: Loop> Handler for Mismatch<L> {
+    type Loop = L;
+    const IN: usize = 0;
+    const OUT: usize = 0;
+    extern "sysv64" fn handle(_: u64, _: u64, from: u64, _: &mut Frame<L>, _: u64, _: u64) -> Answer {
+        Answer::label(from, MALFORMED)
+    }
+}
+
 /// The place for a method.
 pub const fn entry<H: Handler>() -> Entry {
     Entry(thunk::<H>)
 }
 
 /// Answers requests, forever. `table` is that of an interface's module.
-///
+pub fn serve<L: Loop<Room = NoRoom>>(server: &mut L::Server, table: &L::Table) -> ! {
+    run::<L>(server, &mut NoRoom, table)
+}
+
+/// The same, for an interface with requests that have a part in memory. Comes back only if it cannot begin, because the kernel
+/// does not accept `room`.
+pub fn serve_in<L: Loop>(server: &mut L::Server, room: &mut L::Room, table: &L::Table) -> Failure {
+    match room.register() {
+        Ok(()) => run::<L>(server, room, table),
+        Err(error) => Failure::Kernel(error),
+    }
+}
+
 /// Never inlined: the stack below the frame is lost, so the server must not lie in the same stack frame.
 #[inline(never)]
-pub fn serve<L: Loop>(server: &mut L::Server, table: &L::Table) -> ! {
-    const { assert!(L::SHIFT < 64 && size_of::<L::Table>() == size_of::<Entry>() << (64 - L::SHIFT)) };
-    let mut frame: Frame<L> = Frame { server, words: [0; WORDS], table: *table };
+fn run<L: Loop>(server: &mut L::Server, room: &mut L::Room, table: &L::Table) -> ! {
+    const {
+        let places = size_of::<L::Table>() / size_of::<Entry>();
+        assert!(L::SHIFT < 64 && places == (1 + L::Room::LONG as usize) << (64 - L::SHIFT));
+    }
+    let mut frame: Frame<L> = Frame { server, words: [0; WORDS], table: *table, room };
     // SAFETY: 1. A label's first bits select an entry of the table. 2. This function is not left, so `frame` lives on.
     // What lies below it is this function's own, and used no more; the server is the caller's, and lies above.
     unsafe {
@@ -228,10 +294,18 @@ unsafe extern "C" fn thunk<H: Handler>() {
 unsafe extern "C" fn odd<L: Loop>() {
     naked_asm!(
         "2:",
+        ".if {long}",
+        "cmp eax, {long_request}",
+        "je 4f",
+        ".endif",
         "cmp eax, {request}",
         "je 3f",
         "cmp eax, {reply}",                         // from a sender that waits for nothing: a oneway request
         "je 3f",
+        ".if {long}",
+        "cmp eax, {long_reply}",
+        "je 4f",
+        ".endif",
         "mov [rsp + {words}], rdi",
         "mov [rsp + {words} + 8], rsi",
         "mov [rsp + {words} + 16], r8",
@@ -256,11 +330,20 @@ unsafe extern "C" fn odd<L: Loop>() {
         "3:",
         "shr rax, {shift}",
         "jmp [rsp + {table} + rax * 8]",
+        ".if {long}",
+        "4:",
+        "shr rax, {shift}",
+        "jmp [rsp + {long_table} + rax * 8]",
+        ".endif",
         words = const offset_of!(Frame<L>, words),
         table = const offset_of!(Frame<L>, table),
+        long_table = const offset_of!(Frame<L>, table) + (8 << (64 - L::SHIFT)),
         shift = const L::SHIFT,
+        long = const L::Room::LONG as u32,
         request = const IPC_CALL as i32,
         reply = const IPC_REPLY_WAIT as i32,
+        long_request = const IPC_LONG_CALL as i32,
+        long_reply = const IPC_LONG_REPLY_WAIT as i32,
         other = sym other::<L>,
     )
 }

@@ -62,8 +62,8 @@ pub trait Part: Sync {
 pub enum Lists {
     /// Elsewhere.
     Pointers,
-    /// In the value, which has room for as many as there may be.
-    Inside,
+    /// In the value, which has room for as many as there may be; elsewhere, where there may be more than so many.
+    Inside(u64),
 }
 
 /// The C text for a model that was laid out for a kernel.
@@ -290,6 +290,11 @@ impl<'a> Emitter<'a> {
         self.model.ty(self.model.resolved(id))
     }
 
+    /// Whether a list with this bound lies in its value.
+    pub fn inside(&self, bound: Option<u64>) -> bool {
+        matches!((self.lists, bound), (Lists::Inside(most), Some(bound)) if bound <= most)
+    }
+
     /// A type in C.
     pub fn ty(&self, id: TypeId) -> Ty {
         let id = self.model.resolved(id);
@@ -302,7 +307,7 @@ impl<'a> Emitter<'a> {
             Type::Float(32) => Ty::named("float"),
             Type::Float(_) => Ty::named("double"),
             // Four bytes for each character, and the zero.
-            Type::Str { bound: Some(bound), .. } if self.lists == Lists::Inside => {
+            Type::Str { bound: Some(bound), .. } if self.inside(Some(*bound)) => {
                 Ty { dims: vec![4 * bound + 1], ..Ty::named("char") }
             }
             Type::Str { .. } => Ty::named("char *"),

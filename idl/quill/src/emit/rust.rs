@@ -14,7 +14,7 @@ use quote::{format_ident, quote};
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::kernel::KernelPart;
-use crate::layout::{InterfaceLayout, Method};
+use crate::layout::{InterfaceLayout, Method, Room};
 use crate::limits;
 use crate::model::{Direction, ExceptionId, Field, Model, Operation, Type, TypeId};
 use crate::sizes::Sizes;
@@ -33,6 +33,9 @@ pub trait Part: Sync {
 
     /// Whether a type can be in a message, as far as this part is concerned.
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool;
+
+    /// Why there can be no code for a method, if the layout has places for its messages.
+    fn refuses(&self, emitter: &Emitter, method: &Method) -> Option<String>;
 
     /// The owned form of a string or sequence, of at most so many elements.
     fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream;
@@ -268,6 +271,8 @@ pub struct InterfaceParts<'a> {
     server_trait: Ident,
     client_struct: Ident,
     methods: Vec<MethodParts<'a>>,
+    /// Memory for its requests, where these need some.
+    room: Room,
 }
 
 /// A method, as far as all kernels have it in common.
@@ -560,7 +565,7 @@ impl<'a> Emitter<'a> {
         let names = method_names(&operations);
         let (mut server, mut methods, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for ((&operation, method), rust) in operations.iter().zip(&layout.methods).zip(names) {
-            if let Some(what) = self.untranslatable(operation) {
+            if let Some(what) = self.untranslatable(operation).or_else(|| self.part.refuses(self, method)) {
                 self.refuse(operation, what);
                 continue;
             }
@@ -582,7 +587,7 @@ impl<'a> Emitter<'a> {
         let server_trait = self.own_name(&from, "Server");
         let client_struct = self.own_name(&from, "Client");
         let extras = self.part.server_extras(&rt);
-        let parts = InterfaceParts { from, rt, server_trait, client_struct, methods };
+        let parts = InterfaceParts { from, rt, server_trait, client_struct, methods, room: layout.room() };
         let items = self.part.interface(self, &parts);
         let server_trait = &parts.server_trait;
         let module = self.root.at(&parts.from);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{InterfaceLayout, Leaf, Message, Place, Slot};
+use super::{Carrier, InterfaceLayout, Leaf, Message, Place, Slot};
 use crate::kernel::KernelPart;
 use crate::model::{Model, Type};
 use crate::sizes::Sizes;
@@ -57,6 +57,7 @@ fn message_text(out: &mut String, model: &Model, title: &str, message: &Message)
             Leaf::Value(ty) => model.show(ty),
             Leaf::Count(ty) => format!("count of {}", model.show(ty)),
             Leaf::Elements(ty, _) => format!("elements of {}", model.show(ty)),
+            Leaf::Tail(ty) => format!("last bytes of {}", model.show(ty)),
         };
         writeln!(out, "      {place:<12} {:<24} {what}", slot.path.join(".")).unwrap();
     }
@@ -71,7 +72,12 @@ fn message_text(out: &mut String, model: &Model, title: &str, message: &Message)
             (Some(element), None) => format!("block of {}-byte elements", element.size),
             (None, _) => "stream".into(),
         };
-        writeln!(out, "      {:<12} {:<24} {how}", "then", chunk.path.join(".")).unwrap();
+        let place = match chunk.carrier {
+            Carrier::Behind => "then".into(),
+            Carrier::Direct => "words".into(),
+            Carrier::String(number) => format!("string {number}"),
+        };
+        writeln!(out, "      {place:<12} {:<24} {how}", chunk.path.join(".")).unwrap();
     }
 }
 
@@ -96,6 +102,7 @@ pub fn cost(sizes: &Sizes, message: &Message) -> Cost {
     // Bit patterns that are no value: only these types have any, and only they are checked.
     let checked = |slot: &Slot| match slot.leaf {
         Leaf::Count(_) | Leaf::Elements(..) => true,
+        Leaf::Tail(_) => false,
         Leaf::Value(ty) => sizes.checked(ty),
     };
     Cost {

@@ -7,7 +7,6 @@
 
 #define QUILL_OWN_IPC
 static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words);
-static uint64_t quill_ipc_reply_wait(uint32_t label, tern_uid *partner, uint64_t *words);
 static uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words);
 #include "parcel.h"
 
@@ -147,15 +146,9 @@ static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words)
             words[i] = pick();
         return QUILL_DONE;
     }
-    label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, words);
+    label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, words, NULL);
     CHECK(partner == 7);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
-}
-
-static uint64_t quill_ipc_reply_wait(uint32_t label, tern_uid *partner, uint64_t *words)
-{
-    (void)label, (void)partner, (void)words;
-    abort();
 }
 
 static uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words)
@@ -165,7 +158,7 @@ static uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *
 
     CHECK(server == 3);
     memcpy(copy, words, sizeof copy);
-    quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, copy);
+    quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, copy, NULL);
     CHECK(partner == TERN_NIL);
     return QUILL_OK;
 }
@@ -226,7 +219,8 @@ static void damage(void)
         uint32_t label;
         for (int i = 0; i < QUILL_WORDS; i++)
             words[i] = pick() % 4 == 0 ? pick() : pick() % 2 == 0 ? pick() % 48 : 0;
-        label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, (uint32_t)pick() & 0xf0000000u, words);
+        label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, (uint32_t)pick() & 0xf0000000u, words,
+                             NULL);
         refused += label == QUILL_MALFORMED || label == QUILL_TOO_LONG;
         unknown += label == QUILL_NO_METHOD;
         taken += label == UINT32_MAX;

@@ -1,8 +1,10 @@
 //! The crate `stub` without a kernel: a call ends in whatever a test has put in its place. Values in words and lists are
-//! the real ones.
+//! the real ones, and so is what happens to the part of a message in memory once it has arrived.
 
 #[path = "list.rs"]
 pub mod list;
+#[path = "long.rs"]
+pub mod long;
 #[path = "piece.rs"]
 pub mod piece;
 
@@ -10,6 +12,7 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 
 pub use list::{List, Text, get_list, get_text, put_list};
+pub use long::{Flat, Once, Room, Strings, Texts, address, dope, string_len, tail, text, whole_words};
 pub use piece::{Malformed, Piece, WORDS, Words};
 
 pub const DONE: u64 = u64::MAX;
@@ -44,7 +47,54 @@ impl From<Malformed> for Failure {
     }
 }
 
-pub type Wire = Box<dyn FnMut(u32, Words) -> (u64, Words)>;
+/// Label, words, and the part in memory that they describe.
+pub type Wire = Box<dyn FnMut(u32, Words, Option<Part>) -> (u64, Words)>;
+
+/// The part of a message in memory, as the kernel would read it.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    pub words: Vec<u64>,
+    pub strings: Vec<Vec<u8>>,
+}
+
+impl Part {
+    fn read(dope: u64, address: u64) -> Part {
+        let (words, strings) = ((dope & 0xfff) as usize, (dope >> 12 & 0xff) as usize);
+        let at: *const u64 = std::ptr::with_exposed_provenance(address as usize);
+        let word = |i: usize| unsafe { at.add(i).read_unaligned() };
+        let string = |i: usize| {
+            let (from, len) = (word(words + 2 * i), word(words + 2 * i + 1) as u32 as usize);
+            let from: *const u8 = std::ptr::with_exposed_provenance(from as usize);
+            unsafe { std::slice::from_raw_parts(from, len) }.to_vec()
+        };
+        Part { words: (0..words).map(word).collect(), strings: (0..strings).map(string).collect() }
+    }
+
+    /// Puts it where a server receives, as the kernel would; the dope, or why it does not fit.
+    fn arrive(&self, address: u64, room: u64) -> Option<u64> {
+        let (words, strings) = ((room >> 32 & 0xfff) as usize, (room >> 44 & 0xff) as usize);
+        if self.words.len() > words || self.strings.len() > strings {
+            return None;
+        }
+        let at: *mut u64 = std::ptr::with_exposed_provenance_mut(address as usize);
+        for (i, &word) in self.words.iter().enumerate() {
+            unsafe { at.add(i).write(word) };
+        }
+        for (i, string) in self.strings.iter().enumerate() {
+            let descriptor = unsafe { at.add(words + 2 * i) };
+            let [to, sizes] = unsafe { [descriptor.read(), descriptor.add(1).read()] };
+            if string.len() as u64 > sizes >> 32 {
+                return None;
+            }
+            let to: *mut u8 = std::ptr::with_exposed_provenance_mut(to as usize);
+            unsafe {
+                to.copy_from_nonoverlapping(string.as_ptr(), string.len());
+                descriptor.add(1).write(sizes >> 32 << 32 | string.len() as u64);
+            }
+        }
+        Some(room | dope(self.words.len() as u64, self.strings.len() as u64))
+    }
+}
 
 thread_local! {
     /// Where calls go.
@@ -53,11 +103,23 @@ thread_local! {
 
 pub fn call<const IN: usize>(_: Uid, label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(1)..].iter().all(|&word| word == 0), "a word without a value shows");
-    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words))
+    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None))
+}
+
+pub fn call_long<const IN: usize>(_: Uid, label: u32, words: Words) -> (u64, Words) {
+    assert!(words[IN.max(2)..].iter().all(|&word| word == 0), "a word without a value shows");
+    let part = Part::read(words[0], words[1]);
+    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part)))
 }
 
 pub fn send(_: Uid, label: u32, words: Words) -> Result<(), Failure> {
-    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words));
+    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None));
+    Ok(())
+}
+
+pub fn send_long(_: Uid, label: u32, words: Words) -> Result<(), Failure> {
+    let part = Part::read(words[0], words[1]);
+    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part)));
     Ok(())
 }
 
@@ -72,6 +134,31 @@ pub fn failure(rax: u64) -> Failure {
 pub struct Frame<'a, L: Loop> {
     pub server: &'a mut L::Server,
     pub words: Words,
+    pub room: &'a mut L::Room,
+}
+
+pub trait Receive {
+    const LONG: bool;
+    /// Address and dope.
+    fn place(&mut self) -> (u64, u64);
+}
+
+pub struct NoRoom;
+
+impl Receive for NoRoom {
+    const LONG: bool = false;
+    fn place(&mut self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize> Receive
+    for Room<S, WORDS, STRINGS, BYTES>
+{
+    const LONG: bool = true;
+    fn place(&mut self) -> (u64, u64) {
+        (self.describe(), Self::DOPE)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +187,7 @@ pub trait Loop {
     type Server;
     type Table: Copy + AsRef<[Entry]>;
     const SHIFT: u32;
+    type Room: Receive;
     fn other(server: &mut Self::Server, message: &Message) -> Option<Reply>;
 }
 
@@ -142,21 +230,55 @@ impl<L: Loop> Handler for NoMethod<L> {
     }
 }
 
+pub struct Mismatch<L>(PhantomData<L>);
+
+impl<L: Loop> Handler for Mismatch<L> {
+    type Loop = L;
+    const IN: usize = 0;
+    const OUT: usize = 0;
+    extern "sysv64" fn handle(_: u64, _: u64, from: u64, _: &mut Frame<L>, _: u64, _: u64) -> Answer {
+        Answer::label(from, MALFORMED)
+    }
+}
+
 pub const fn entry<H: Handler>() -> Entry {
     Entry(H::handle as Handle<H::Loop> as *const (), H::OUT)
 }
 
-pub fn serve<L: Loop>(_: &mut L::Server, _: &L::Table) -> ! {
+pub fn serve<L: Loop<Room = NoRoom>>(_: &mut L::Server, _: &L::Table) -> ! {
+    unreachable!("a test answers one request at a time")
+}
+
+pub fn serve_in<L: Loop>(_: &mut L::Server, _: &mut L::Room, _: &L::Table) -> Failure {
     unreachable!("a test answers one request at a time")
 }
 
 /// Answers one request as the real loop does: finds the place, gives the words, and lets nothing else through.
-pub fn answer<L: Loop>(server: &mut L::Server, table: &L::Table, label: u32, words: Words) -> (u64, Words) {
+pub fn answer<L: Loop>(
+    server: &mut L::Server,
+    room: &mut L::Room,
+    table: &L::Table,
+    label: u32,
+    mut words: Words,
+    part: Option<&Part>,
+) -> (u64, Words) {
     let places = table.as_ref();
-    assert_eq!(1usize << (64 - L::SHIFT), places.len());
-    let Entry(handle, out) = places[((label as u64) << 32 >> L::SHIFT) as usize];
+    let half = 1usize << (64 - L::SHIFT);
+    assert_eq!(half << L::Room::LONG as u32, places.len());
+    let mut place = ((label as u64) << 32 >> L::SHIFT) as usize;
+    if let Some(part) = part {
+        let refused = (u64::from(MALFORMED) << 32 | 0xffff_ffff, [0; WORDS]);
+        if !L::Room::LONG {
+            return refused;
+        }
+        let (address, dope) = room.place();
+        let Some(dope) = part.arrive(address, dope) else { return refused };
+        (words[0], words[1], words[10]) = (dope, address, 0);
+        place += half;
+    }
+    let Entry(handle, out) = places[place];
     let handle: Handle<L> = unsafe { std::mem::transmute(handle) };
-    let mut frame: Frame<L> = Frame { server, words };
+    let mut frame: Frame<L> = Frame { server, words, room };
     let answer = handle(words[0], words[1], 7, &mut frame, words[2], words[3]);
     assert!([0, 7].contains(&answer.to));
     let mut reply = [0; WORDS];

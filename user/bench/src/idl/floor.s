@@ -12,7 +12,11 @@
 .balign 4096
 
 .set CALL, 0xfffffffe
+.set LONG_CALL, 0xfffffbfe
 .set DONE, -1
+.set STRING, 1 << 12                                        # one string, in a dope
+.set TEXT_MAX, 4096
+.set BYTES_MAX, 65536
 
 # --- partners that are not measured: their instructions are taken off in bench/rows.tsv ------------------
 
@@ -56,6 +60,56 @@ NULL_CLIENT plain_client_large, 72, 2
 NULL_CLIENT plain_client_larger, 73, 3
 NULL_CLIENT plain_client_record, 74, 4
 
+# The same with a part in memory; first, `words` fills the words that say so.
+.macro NULL_LONG_CLIENT name, region, label, words, operation=LONG_CALL
+FUNCTION \name
+    mov rdx, [rdi]
+    mov eax, [rdi + 8]
+    sub rsp, 24
+    mov [rsp], eax
+1:  START \region
+    \words
+    mov rax, \operation + (\label << 32)
+    syscall
+    dec dword ptr [rsp]
+    jnz 1b
+    DISCARD \region
+    inc rax
+    REPORT
+.endm
+
+# Four instructions: as much as a short text needs.
+.macro FILL_STR
+    mov edi, 2
+    lea rsi, [floor_text]
+    mov r8, [floor_text + 8]
+    mov r9d, 16
+.endm
+# And two for two strings.
+.macro FILL_LENGTH
+    mov edi, 2 * STRING
+    lea rsi, [floor_lists]
+.endm
+
+# The same for 112 of 128 numbers in memory, and for a call with one.
+.macro FILL_ALL
+    mov edi, 56
+    lea rsi, [floor_bytes]
+.endm
+.macro FILL_ONE
+    xor edi, edi
+    xor esi, esi
+.endm
+
+NULL_LONG_CLIENT null_client_one, 47, 0, FILL_ONE, CALL
+NULL_LONG_CLIENT null_client_all, 48, 0x80000000, FILL_ALL
+NULL_LONG_CLIENT null_client_str, 45, 0xa0000000, FILL_STR
+NULL_LONG_CLIENT null_client_length, 46, 0x60000000, FILL_LENGTH
+NULL_LONG_CLIENT c_null_client_str, 110, 0xa0000000, FILL_STR
+NULL_LONG_CLIENT c_null_client_length, 111, 0x60000000, FILL_LENGTH
+NULL_LONG_CLIENT plain_client_str, 75, 5, FILL_STR
+NULL_LONG_CLIENT plain_client_length, 76, 6, FILL_LENGTH
+
 # --- clients: server at rsp, arguments at rsp + 16, results at rsp + 80 ----------------------------------
 
 .macro CLEAR registers:vararg
@@ -64,18 +118,35 @@ NULL_CLIENT plain_client_record, 74, 4
     .endr
 .endm
 
-.macro FLOOR_CLIENT name, region, body
+.macro NUMBERS
+    xor ecx, ecx
+2:  mov qword ptr [rsp + 16 + rcx * 8], 1
+    inc ecx
+    cmp ecx, 8
+    jne 2b
+.endm
+
+# Where they lie, and how long they are: a text of 16 bytes, two lists of 1,000.
+.macro LISTS
+    lea rax, [floor_text]
+    mov [rsp + 16], rax
+    mov qword ptr [rsp + 24], 16
+    lea rax, [floor_bytes]
+    mov [rsp + 32], rax
+    mov qword ptr [rsp + 40], 1000
+    add rax, 1000
+    mov [rsp + 48], rax
+    mov qword ptr [rsp + 56], 1000
+.endm
+
+.macro FLOOR_CLIENT name, region, body, arguments=NUMBERS
 FUNCTION \name
     mov rax, [rdi]
     mov ecx, [rdi + 8]
     sub rsp, 168
     mov [rsp], rax
     mov [rsp + 8], ecx
-    xor ecx, ecx
-2:  mov qword ptr [rsp + 16 + rcx * 8], 1
-    inc ecx
-    cmp ecx, 8
-    jne 2b
+    \arguments
 1:  START \region
     \body
     END \region
@@ -87,9 +158,9 @@ FUNCTION \name
     REPORT
 .endm
 
-.macro GO label
+.macro GO label, operation=CALL
     mov rdx, [rsp]
-    mov rax, CALL + (\label << 32)
+    mov rax, \operation + (\label << 32)
     syscall
     cmp rax, DONE
     jne 9f
@@ -162,27 +233,83 @@ FUNCTION \name
     GO 4
 .endm
 
+# The text goes from where it lies, in whole words, and its last eight bytes in a register, since no word may show what is
+# behind the text. The results are in edi and esi.
+.macro STR
+    mov rsi, [rsp + 16]
+    mov r9, [rsp + 24]
+    cmp r9, TEXT_MAX
+    ja 9f
+    cmp r9, 8
+    jb 3f
+    mov r8, [rsi + r9 - 8]
+4:  mov edi, r9d
+    shr edi, 3
+    CLEAR r10d, r12d, r13d, r14d, ebx, ebp                  # the kernel clears the last word
+    GO 5, LONG_CALL
+    .subsection 1
+3:  xor r8d, r8d                                            # fewer than eight: from the last to the first
+    mov rcx, r9
+6:  dec rcx
+    js 4b
+    shl r8, 8
+    movzx eax, byte ptr [rsi + rcx]
+    or r8, rax
+    jmp 6b
+    .previous
+.endm
+
+# Two strings: the block says where each lies and how long it is.
+.macro LENGTH
+    mov rax, [rsp + 32]
+    mov rcx, [rsp + 40]
+    cmp rcx, BYTES_MAX
+    ja 9f
+    mov [rsp + 80], rax
+    mov [rsp + 88], rcx
+    mov rax, [rsp + 48]
+    mov rcx, [rsp + 56]
+    cmp rcx, BYTES_MAX
+    ja 9f
+    mov [rsp + 96], rax
+    mov [rsp + 104], rcx
+    mov edi, 2 * STRING
+    lea rsi, [rsp + 80]
+    CLEAR r8d, r9d, r10d, r12d, r13d, r14d, ebx, ebp
+    GO 6, LONG_CALL
+.endm
+
 FLOOR_CLIENT floor_client_tiny_rt, 50, TINY
 FLOOR_CLIENT floor_client_small_rt, 51, SMALL
 FLOOR_CLIENT floor_client_large_rt, 52, LARGE
 FLOOR_CLIENT floor_client_larger_rt, 53, LARGER
 FLOOR_CLIENT floor_client_record_rt, 54, RECORD
+FLOOR_CLIENT floor_client_str_rt, 55, STR, LISTS
+FLOOR_CLIENT floor_client_length_rt, 56, LENGTH, LISTS
 FLOOR_CLIENT floor_client_tiny, 60, TINY
 FLOOR_CLIENT floor_client_small, 61, SMALL
 FLOOR_CLIENT floor_client_large, 62, LARGE
 FLOOR_CLIENT floor_client_larger, 63, LARGER
 FLOOR_CLIENT floor_client_record, 64, RECORD
+FLOOR_CLIENT floor_client_str, 65, STR, LISTS
+FLOOR_CLIENT floor_client_length, 66, LENGTH, LISTS
 
 # --- server ----------------------------------------------------------------------------------------------
 
 .balign 64
 floor_table:
-    .quad floor_tiny, floor_small, floor_large, floor_larger, floor_record, floor_none, floor_none, floor_none
+    .quad floor_tiny, floor_small, floor_large, floor_larger, floor_record, floor_bad, floor_bad, floor_none
+floor_long_table:
+    .quad floor_bad, floor_bad, floor_bad, floor_bad, floor_bad, floor_str, floor_length, floor_none
 
 # From an answer to the next request's method.
 .macro ANSWER
     mov rax, DONE
     syscall
+    DISPATCH
+.endm
+
+.macro DISPATCH
     cmp eax, CALL
     jne floor_odd
     shr rax, 32
@@ -217,16 +344,74 @@ floor_record:
     METHOD floor_body
     CLEAR edi, esi, r8d, r9d, r10d
     ANSWER
+# rdi: dope; rsi: block; r8: the last eight bytes; r9: how many there are.
+floor_str:
+    cmp r9, TEXT_MAX
+    ja floor_bad
+    mov eax, r9d
+    shr eax, 3
+    cmp edi, eax                                            # whole words, all there, and nothing else
+    jne floor_bad
+    mov rcx, 0x8080808080808080
+    test eax, eax
+    jz 5f
+    mov [rsi + r9 - 8], r8                                  # the text is complete
+1:  or r8, [rsi + rax * 8 - 8]
+    dec eax
+    jnz 1b
+2:  test r8, rcx                                            # ASCII?
+    jnz 4f
+3:  METHOD floor_body_2
+    CLEAR r8d, r9d, r10d
+    ANSWER
+5:  mov [rsi], r8
+    jmp 2b
+4:  push rdx
+    push rsi
+    push r9
+    mov rdi, rsi
+    mov rsi, r9
+    call floor_other_text
+    pop r9
+    pop rsi
+    pop rdx
+    test al, al
+    jnz 3b
+    jmp floor_bad
+
+# rdi: dope; rsi: block. The lists and their lengths are where the room has them, and no longer than they may be.
+floor_length:
+    cmp edi, 2 * STRING
+    jne floor_bad
+    METHOD floor_body
+    CLEAR edi, esi, r8d, r9d, r10d
+    ANSWER
+
+floor_bad:
+    CLEAR edi, esi, r8d, r9d, r10d
+    mov rax, 0xffff0000ffffffff
+    jmp floor_answer
 floor_none:
+    CLEAR edi, esi, r8d, r9d, r10d
     mov rax, 0xffff0001ffffffff
+floor_answer:
     syscall
+    DISPATCH
 floor_odd:
-    ud2
+    cmp eax, LONG_CALL
+    jne 1f
+    shr rax, 32
+    and eax, 7
+    jmp [floor_long_table + rax * 8]
+1:  ud2
 
 floor_body:
     ret
 floor_body_1:
     xor edi, edi
+    ret
+floor_body_2:
+    CLEAR edi, esi
     ret
 floor_body_9:
     CLEAR edi, esi, r8d, r9d, r10d, r12d, r13d, r14d, ebx
@@ -238,5 +423,12 @@ floor_body_8:
 .section .data.bench_floor, "aw", @progbits
 floor_data:
     .quad 0
+.balign 16
+floor_text:
+    .ascii "sixteen letters."
+floor_lists:
+    .quad floor_bytes, 1000, floor_bytes + 1000, 1000
+floor_bytes:
+    .fill 2000, 1, 1
 
 .text

@@ -21,22 +21,31 @@ static void report(uint64_t status)
     }
 }
 
-/* What the call needs lies in memory, as everything must that is to outlive a call. `keep` is what comes back. */
-#define CLIENT(function, region, call, keep)                                       \
+/* What is sent beside numbers: sixteen bytes of text, and lists of a thousand. */
+static char some[2][1000] = { { 1 }, { 2 } };
+static _Alignas(8) char text[] = "sixteen letters.";
+static const struct lists {
+    const char *text;
+    sequence_65536_char bytes[2];
+} lists = { text, { { 1000, some[0] }, { 1000, some[1] } } };
+
+/* What the call needs lies in memory, as everything must that is to outlive a call. The rest is what comes back. */
+#define CLIENT(function, region, call, ...)                                        \
     void function(const struct arguments *arguments)                               \
     {                                                                              \
         uint64_t left = arguments->iterations;                                     \
         tern_uid server = arguments->server;                                       \
         int32_t n[16], b[16] = { 0 };                                              \
+        const struct lists *l = &lists;                                            \
         Bench_Record record = { 0 };                                               \
         for (int i = 0; i < 16; i++)                                               \
             n[i] = 1;                                                              \
-        __asm__ volatile("" : : "r"(n), "r"(b), "r"(&record) : "memory");          \
+        __asm__ volatile("" : : "r"(n), "r"(b), "r"(&record), "r"(l) : "memory");  \
         do {                                                                       \
             MARK(1, region);                                                       \
             if (call != QUILL_OK)                                                  \
                 report(1);                                                         \
-            __asm__ volatile("" : : keep);                                         \
+            __asm__ volatile("" : : __VA_ARGS__);                                  \
             MARK(2, region);                                                       \
         } while (--left > 0);                                                      \
         report(0);                                                                 \
@@ -52,6 +61,8 @@ static void report(uint64_t status)
                        n[13], n[14], n[15], &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &b[6], &b[7], &b[8], &b[9],    \
                        &b[10], &b[11], &b[12], &b[13], &b[14], &b[15])
 #define RECORD Bench_Calls_record(server, &record)
+#define STR Bench_Calls_str(server, l->text, &b[0], &b[1])
+#define LENGTH Bench_Calls_length(server, &l->bytes[0], &l->bytes[1])
 
 CLIENT(c_client_tiny_rt, 80, TINY, "r"(0))
 CLIENT(c_client_small_rt, 81, SMALL, "r"(b[0]))
@@ -63,6 +74,10 @@ CLIENT(c_client_small, 86, SMALL, "r"(b[0]))
 CLIENT(c_client_large, 87, LARGE, "m"(b))
 CLIENT(c_client_larger, 88, LARGER, "m"(b))
 CLIENT(c_client_record, 89, RECORD, "r"(0))
+CLIENT(c_client_str_rt, 100, STR, "r"(b[0]), "r"(b[1]))
+CLIENT(c_client_length_rt, 101, LENGTH, "r"(0))
+CLIENT(c_client_str, 105, STR, "r"(b[0]), "r"(b[1]))
+CLIENT(c_client_length, 106, LENGTH, "r"(0))
 
 /* --- a server whose methods do nothing --- */
 
@@ -106,9 +121,25 @@ static quill_status record(void *self, tern_uid from, const Bench_Record *r)
     return QUILL_OK;
 }
 
-static const Bench_Calls_server methods = { tiny, small, large, larger, record };
+static quill_status str(void *self, tern_uid from, const char *s, int32_t *a, int32_t *b)
+{
+    (void)self, (void)from, (void)s, (void)a, (void)b;
+    return QUILL_OK;
+}
+
+static quill_status length(void *self, tern_uid from, const sequence_65536_char *x, const sequence_65536_char *y)
+{
+    (void)self, (void)from, (void)x, (void)y;
+    return QUILL_OK;
+}
+
+static const Bench_Calls_server methods = { tiny, small, large, larger, record, str, length };
+
+Bench_Calls_SERVE(serve, methods)
 
 void c_server(void)
 {
-    quill_serve(Bench_Calls_dispatch, &methods, NULL);
+    static Bench_Calls_room room;
+
+    serve(NULL, &room);
 }

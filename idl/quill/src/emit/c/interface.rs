@@ -4,7 +4,7 @@
 use super::tree::{Expr, Item, Stmt, Ty, name};
 use super::{Emitter, word};
 use crate::layout::RESULT;
-use crate::model::{Direction, Operation, TypeId};
+use crate::model::{Direction, Operation, Type, TypeId};
 
 /// How a call ended.
 pub fn status() -> Ty {
@@ -50,12 +50,18 @@ impl Interface<'_> {
         items
     }
 
-    /// Variables for all values of a method, in the function that calls it.
-    pub fn variables(&self, operation: &Operation) -> Vec<Stmt> {
+    /// Variables for all values of a method, in the function that calls it. An array for which `elsewhere` holds is not copied,
+    /// so its variable is a pointer.
+    pub fn variables(&self, operation: &Operation, elsewhere: impl Fn(&str) -> bool) -> Vec<Stmt> {
         let e = self.emitter;
         let mut body = Vec::new();
         for param in &operation.params {
-            body.push(Stmt::Let(e.ty(param.ty), word(&param.name), None));
+            let mut ty = e.ty(param.ty);
+            if matches!(e.kind(param.ty), Type::Array(..)) && elsewhere(&param.name) {
+                ty.dims.remove(0);
+                ty = ty.to();
+            }
+            body.push(Stmt::Let(ty, word(&param.name), None));
         }
         if !e.is_void(operation.result) {
             body.push(Stmt::Let(e.ty(operation.result), RESULT.into(), None));

@@ -95,7 +95,7 @@ fn is_list(e: &Emitter, slot: &Slot) -> bool {
     match slot.leaf {
         Leaf::Count(_) => true,
         Leaf::Elements(ty, _) => !matches!(e.kind(ty), Type::Array(..)),
-        Leaf::Value(_) => false,
+        Leaf::Value(_) | Leaf::Tail(_) => false,
     }
 }
 
@@ -324,6 +324,8 @@ impl Side<'_> {
                 let all = int(self.room(ty) * element.size);
                 body.push(Stmt::Do(call("quill_put_elements", [address(at), from, size, all])));
             }
+            // Only a kernel whose messages have whole words in memory has tails.
+            Leaf::Tail(_) => {}
         }
     }
 
@@ -413,7 +415,7 @@ impl Side<'_> {
         let early = |slot: &Slot| match slot.leaf {
             Leaf::Value(ty) if is_block(e, ty) => !taken(slot),
             Leaf::Value(ty) => slot.fixed.size > 4 || matches!(e.kind(ty), Type::Float(_)),
-            Leaf::Count(_) => false,
+            Leaf::Count(_) | Leaf::Tail(_) => false,
             Leaf::Elements(..) => true,
         };
         self.message.slots.iter().any(|slot| offset(slot) < 8 && early(slot))
@@ -458,6 +460,7 @@ impl Side<'_> {
                 };
                 body.push(Stmt::Let(Ty::named("uint32_t"), format!("_count_{i}"), Some(word)));
             }
+            Leaf::Tail(_) => {}
             Leaf::Elements(ty, element) => self.unpack_elements(i, slot, ty, element, value, body),
         }
     }
@@ -776,7 +779,7 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
 /// Variables for all values of a method. What is copied in one piece needs no zeros.
 fn variables(c: &Interface, operation: &Operation, request: &Message) -> Vec<Stmt> {
     let e = c.emitter;
-    let mut body = c.variables(operation);
+    let mut body = c.variables(operation, |_| false);
     for (param, variable) in operation.params.iter().zip(&mut body) {
         let whole = |slot: &Slot| {
             slot.path == [param.name.as_str()] && matches!(slot.leaf, Leaf::Value(ty) if is_block(e, ty))

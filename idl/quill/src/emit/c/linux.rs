@@ -62,7 +62,7 @@ impl Interface<'_> {
                     body.extend(values::check(self.emitter, ty, value));
                     body.push(Stmt::Do(call("quill_put_u32", [out(), count])));
                 }
-                Leaf::Elements(..) => {}
+                Leaf::Elements(..) | Leaf::Tail(_) => {}
             }
         }
         body.push(Stmt::Do(call("quill_put_at", [out(), Expr::Int(message.memory_bytes.into())])));
@@ -99,7 +99,7 @@ impl Interface<'_> {
                     body.push(Stmt::Let(Ty::named("uint32_t"), count.clone(), Some(value)));
                     counts.push((&slot.path, count));
                 }
-                Leaf::Elements(..) => {}
+                Leaf::Elements(..) | Leaf::Tail(_) => {}
             }
         }
         body.push(Stmt::Do(call("quill_get_at", [from(), Expr::Int(message.memory_bytes.into())])));
@@ -178,7 +178,7 @@ impl Interface<'_> {
             (Ty::named("quill_in").to(), "_in".into()),
             (Ty::named("quill_out").to(), "_out".into()),
         ];
-        let mut body = self.variables(operation);
+        let mut body = self.variables(operation, |_| false);
         let inputs = self.local(self.inputs(operation));
         let outputs = self.local(self.outputs(operation));
         body.extend(self.read(&method.request, &borrowed(&inputs)));

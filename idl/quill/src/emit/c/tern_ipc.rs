@@ -1,12 +1,18 @@
 //! C over `tern-ipc`: values between variables and the words of a short message.
 //!
-//! Words are an array of constant indices, which compilers keep in registers. Lists lie inside their structs and texts in
-//! arrays, with room for as much as their bounds allow, so nobody allocates: a caller brings the room.
+//! Words are an array of constant indices, which compilers keep in registers. Short lists lie inside their structs and short
+//! texts in arrays, with room for as much as their bounds allow, so nobody allocates: a caller brings the room. Longer ones
+//! are sent from where they lie, and a server uses them where they arrive.
+//!
+//! A server is one function of assembly for each interface, as in Rust: what it needs lies at the stack pointer, and each
+//! method has a stretch of code from its request to the next.
+
+use std::fmt::Write;
 
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, interface};
 use crate::kernel::table_bits;
-use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place, Slot};
+use crate::layout::{Carrier, Chunk, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Operation, Type, TypeId};
 
 use interface::{Interface, Spot, borrowed, status};
@@ -21,19 +27,24 @@ impl Part for TernIpc {
     }
 
     fn lists(&self) -> Lists {
-        Lists::Inside
+        Lists::Inside(ELEMENTS_MAX)
     }
 
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
         let flat = |of: TypeId| emitter.sizes.fixed(of).is_some() && emitter.sizes.flat(of);
         match emitter.model.ty(emitter.model.resolved(ty)) {
-            Type::Str { bound, .. } => bound.is_some_and(|bound| bound <= ELEMENTS_MAX),
-            Type::Sequence(of, bound) => flat(*of) && bound.is_some_and(|bound| bound <= ELEMENTS_MAX),
+            Type::Str { .. } => true,
+            Type::Sequence(of, _) => flat(*of),
             // An array is copied as it is, so whatever its bytes are must be a value.
             Type::Array(of, _) => flat(*of),
             Type::Union { .. } => false,
             _ => true,
         }
+    }
+
+    fn refuses(&self, _: &Emitter, _: &Operation, method: &Method) -> Option<String> {
+        let mut replies = method.exceptions.iter().map(|(_, message)| message).chain([&method.reply]);
+        replies.any(|message| message.long).then(|| "what comes back does not fit into registers".into())
     }
 
     fn values(&self, _: &Emitter) -> Vec<Item> {
@@ -44,11 +55,20 @@ impl Part for TernIpc {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
         let caller = (Ty::named("tern_uid"), "_from".into());
         let mut items = c.declarations(operations, &caller);
-        for (operation, method) in operations.iter().zip(&layout.methods) {
-            items.push(client(&c, operation, method));
-            items.push(answer(&c, operation, method));
+        let room = layout.room();
+        if room.needed {
+            items.extend(room_record(&c, &room));
         }
-        items.push(dispatch(&c, operations));
+        let methods = || operations.iter().copied().zip(&layout.methods);
+        for (operation, method) in methods() {
+            items.push(client(&c, operation, method));
+            items.push(answer(&c, operation, method, &room));
+        }
+        items.push(dispatch(&c, operations, &layout.methods));
+        items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
+        items.extend(methods().map(|(operation, method)| handle(&c, operation, method)));
+        items.push(Item::Text(serve(&c, operations, &layout.methods, &room)));
+        items.push(Item::Verbatim("#endif\n"));
         items
     }
 }
@@ -64,19 +84,24 @@ fn malformed() -> Vec<Stmt> {
     vec![Stmt::Return(Some(name("QUILL_MALFORMED")))]
 }
 
-/// The place of a slot: word and byte.
-fn place(slot: &Slot) -> (u32, u32) {
+/// The place of a slot: the words that it is among, the word, the byte. Whoever has a part of a message in memory calls it
+/// `_block`.
+fn place(slot: &Slot) -> (Expr, u64, u64) {
     match slot.place {
-        Place::Register(word, byte) => (word, byte),
-        // The layout refused what needs memory.
-        Place::Memory(_) => (0, 0),
+        Place::Register(word, byte) => (words(), word.into(), byte.into()),
+        Place::Memory(at) => (name("_block"), at / 8, at % 8),
     }
 }
 
 /// The address of a slot in the words.
 fn address(slot: &Slot) -> Expr {
-    let (word, byte) = place(slot);
-    words().cast(Ty::named("char *")).with("+", Expr::Int((word * 8 + byte).into()))
+    let (words, word, byte) = place(slot);
+    words.cast(Ty::named("char *")).with("+", Expr::Int((word * 8 + byte).into()))
+}
+
+/// Where the first element of a list is.
+fn elements(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
+    if matches!(e.kind(ty), Type::Sequence(..)) { value.field("_buffer") } else { value }
 }
 
 /// The address of a value's first byte; an array is one.
@@ -95,11 +120,11 @@ fn wrong(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
 /// Statements that put a message into the words, which are zero.
 fn pack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
     let e = c.emitter;
-    let mut body = Vec::new();
+    let mut body = pack_block(c, message, spots);
     for (i, slot) in message.slots.iter().enumerate() {
         let value = Interface::at(spots, &slot.path);
-        let (word, byte) = place(slot);
-        let here = || words().index(Expr::Int(word.into()));
+        let (words, word, byte) = place(slot);
+        let here = || words.clone().index(Expr::Int(word.into()));
         let merge = |bits: Expr| {
             let bits = if byte > 0 { bits.with("<<", Expr::Int((byte * 8).into())) } else { bits };
             Stmt::Set(here(), here().with("|", bits))
@@ -129,6 +154,9 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                 };
                 body.push(merge(bits));
             }
+            Leaf::Count(_) if message.chunks.iter().any(|chunk| chunk.path == slot.path) => {
+                body.push(merge(sent(message, slot, "count")));
+            }
             Leaf::Count(ty) => {
                 let count = format!("_length_{i}");
                 let (length, limit) = match e.kind(ty) {
@@ -155,6 +183,10 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                 let size = count.with("*", Expr::Int(element.size.into()));
                 body.push(Stmt::Do(call("__builtin_memcpy", [address(slot), from, size])));
             }
+            Leaf::Tail(ty) => {
+                let tail = call("quill_tail", [elements(e, ty, value), sent(message, slot, "bytes")]);
+                body.push(merge(tail));
+            }
         }
     }
     body
@@ -166,8 +198,8 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
     let mut body = Vec::new();
     for (i, slot) in message.slots.iter().enumerate() {
         let value = Interface::at(spots, &slot.path);
-        let (word, byte) = place(slot);
-        let here = words().index(Expr::Int(word.into()));
+        let (words, word, byte) = place(slot);
+        let here = words.index(Expr::Int(word.into()));
         let bits = if byte > 0 { here.with(">>", Expr::Int((byte * 8).into())) } else { here };
         match slot.leaf {
             Leaf::Value(ty) => {
@@ -196,8 +228,9 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                 }
             }
             Leaf::Count(_) => {
-                let found = bits.cast(Ty::named("uint32_t"));
-                body.push(Stmt::Let(Ty::named("uint32_t"), format!("_count_{i}"), Some(found)));
+                let ty = Ty::named(format!("uint{}_t", 8 * slot.fixed.size));
+                let found = bits.cast(ty.clone());
+                body.push(Stmt::Let(ty, format!("_count_{i}"), Some(found)));
             }
             Leaf::Elements(ty, element) => {
                 let count = message
@@ -222,9 +255,215 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                     _ => {}
                 }
             }
+            Leaf::Tail(_) => body.push(Stmt::Let(Ty::named("uint64_t"), format!("_tail_{i}"), Some(bits))),
         }
     }
     body
+}
+
+/// The variable with the number of elements or bytes of a list that is sent from where it lies.
+fn sent(message: &Message, slot: &Slot, what: &str) -> Expr {
+    let number = message.chunks.iter().position(|chunk| chunk.path == slot.path).unwrap_or(0);
+    name(format!("_{what}_of_{number}"))
+}
+
+/// The dope of a message whose words in memory are a fixed number.
+fn dope(message: &Message) -> u64 {
+    let strings = message.strings().count() as u64;
+    message.memory_bytes / 8 + (strings << 12)
+}
+
+/// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
+fn pack_block(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
+    let e = c.emitter;
+    let mut body = Vec::new();
+    if !message.long {
+        return body;
+    }
+    let long = || Ty::named("uint64_t");
+    let address_of = |pointer: Expr| call("quill_address", [pointer]);
+    let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
+    let fixed = message.memory_bytes / 8;
+    let strings = message.strings().count() as u64;
+    if !direct {
+        body.push(Stmt::Let(Ty { dims: vec![fixed + 2 * strings], ..long() }, "_block".into(), None));
+        body.push(Stmt::Set(words().index(Expr::Int(0)), Expr::Int(dope(message).into())));
+        body.push(Stmt::Set(words().index(Expr::Int(1)), address_of(name("_block"))));
+    }
+    for (number, chunk) in message.chunks.iter().enumerate() {
+        let value = Interface::at(spots, &chunk.path);
+        let bound = chunk.bound.unwrap_or(0);
+        let element = chunk.element.map_or(1, |element| element.size);
+        let (count, bytes) = (format!("_count_of_{number}"), format!("_bytes_of_{number}"));
+        let found = match e.kind(chunk.ty) {
+            Type::Str { bound: characters, .. } => {
+                let characters = characters.unwrap_or(bound);
+                let most = [Expr::Int(bound.into()), Expr::Int(characters.into())];
+                call("quill_text_size", [value.clone()].into_iter().chain(most))
+            }
+            Type::Sequence(..) => value.clone().field("_length"),
+            _ => Expr::Int(1),
+        };
+        body.push(Stmt::Let(long(), count.clone(), Some(found)));
+        if !matches!(e.kind(chunk.ty), Type::Array(..)) {
+            let too_long = name(&count).with(">", Expr::Int(bound.into()));
+            body.push(Stmt::If(too_long, vec![Stmt::Return(Some(name("QUILL_TOO_LONG")))]));
+        }
+        let size = name(&count).with("*", Expr::Int(element.into()));
+        body.push(Stmt::Let(long(), bytes.clone(), Some(size)));
+        let lies = address_of(elements(e, chunk.ty, value));
+        if direct {
+            let whole = name(&bytes).with("/", Expr::Int(8));
+            body.push(Stmt::Set(words().index(Expr::Int(0)), whole));
+            body.push(Stmt::Set(words().index(Expr::Int(1)), lies));
+        } else {
+            let at = fixed + 2 * number as u64;
+            let descriptor = |at: u64| name("_block").index(Expr::Int(at.into()));
+            body.push(Stmt::Set(descriptor(at), lies));
+            body.push(Stmt::Set(descriptor(at + 1), name(&bytes)));
+        }
+    }
+    body
+}
+
+/// Statements that check what a request has in memory and leave its lists where they are: behind those that read its words.
+fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room) -> Vec<Stmt> {
+    let e = c.emitter;
+    let mut body = Vec::new();
+    for (number, chunk) in message.chunks.iter().enumerate() {
+        let value = Interface::at(spots, &chunk.path);
+        let (count, bytes, at) =
+            (format!("_count_of_{number}"), format!("_bytes_of_{number}"), name(format!("_at_{number}")));
+        let element = chunk.element.map_or(1, |element| element.size);
+        let bound = chunk.bound.unwrap_or(0);
+        let variable = |stem: &str| {
+            let found = |slot: &Slot| {
+                slot.path == chunk.path && matches!(slot.leaf, Leaf::Count(_) | Leaf::Tail(_)) && {
+                    matches!(slot.leaf, Leaf::Count(_)) == (stem == "_count")
+                }
+            };
+            message.slots.iter().position(found).map(|i| name(format!("{stem}_{i}")))
+        };
+        match chunk.carrier {
+            Carrier::String(string) => {
+                let len =
+                    call("quill_string_bytes", [name("_room"), Expr::Int(descriptor(room, string).into())]);
+                body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(len)));
+                body.push(Stmt::Let(
+                    Ty::named("char").to(),
+                    format!("_at_{number}"),
+                    Some(
+                        name("_room")
+                            .deref()
+                            .field("buffers")
+                            .with("+", Expr::Int(begin(room, string).into())),
+                    ),
+                ));
+                // The kernel keeps it to the buffer.
+                let most = bound * element;
+                if room.capacities.get(string as usize).is_some_and(|&capacity| capacity > most) {
+                    body.push(Stmt::If(name(&bytes).with(">", Expr::Int(most.into())), malformed()));
+                }
+                if element > 1 {
+                    let rest = name(&bytes).with("%", Expr::Int(element.into()));
+                    body.push(Stmt::If(rest.with("!=", Expr::Int(0)), malformed()));
+                }
+                if matches!(e.kind(chunk.ty), Type::Sequence(..)) {
+                    let elements = name(&bytes).with("/", Expr::Int(element.into()));
+                    body.push(Stmt::Let(Ty::named("uint64_t"), count.clone(), Some(elements)));
+                }
+            }
+            Carrier::Direct | Carrier::Behind => {
+                let found = variable("_count").unwrap_or(Expr::Int(1));
+                body.push(Stmt::Let(Ty::named("uint64_t"), count.clone(), Some(found)));
+                body.push(Stmt::If(name(&count).with(">", Expr::Int(bound.into())), malformed()));
+                let size = name(&count).with("*", Expr::Int(element.into()));
+                body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(size)));
+                let whole = name(&bytes).with("/", Expr::Int(8));
+                let used = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
+                body.push(Stmt::If(used.with("!=", whole), malformed()));
+                let words = name("_room").deref().field("words").cast(Ty::named("char *"));
+                body.push(Stmt::Let(Ty::named("char").to(), format!("_at_{number}"), Some(words)));
+                if let Some(tail) = variable("_tail") {
+                    body.push(Stmt::Do(call("quill_complete", [at.clone(), name(&bytes), tail])));
+                }
+            }
+        }
+        body.extend(take_list(e, chunk, value, at, name(&count), name(&bytes)));
+    }
+    body
+}
+
+/// Statements that make a value of a list that is `at` some place in the room.
+fn take_list(e: &Emitter, chunk: &Chunk, value: Expr, at: Expr, count: Expr, bytes: Expr) -> Vec<Stmt> {
+    let copy = |to: Expr| Stmt::Do(call("__builtin_memcpy", [to, at.clone(), bytes.clone()]));
+    let parameter = chunk.path.len() == 1;
+    match e.kind(chunk.ty) {
+        Type::Str { bound, .. } => {
+            let characters = bound.or(chunk.bound).unwrap_or(0);
+            let text = call("quill_end_text", [at.clone(), bytes.clone(), Expr::Int(characters.into())]);
+            let check = Stmt::If(Expr::Not(Box::new(text)), malformed());
+            if e.inside(*bound) {
+                let whole = bytes.with("+", Expr::Int(1));
+                vec![check, Stmt::Do(call("__builtin_memcpy", [value, at, whole]))]
+            } else {
+                vec![check, Stmt::Set(value, at)]
+            }
+        }
+        Type::Sequence(of, bound) => {
+            let length = Stmt::Set(value.clone().field("_length"), count.cast(Ty::named("uint32_t")));
+            let buffer = value.field("_buffer");
+            let lies = if e.inside(*bound) {
+                copy(buffer)
+            } else {
+                Stmt::Set(buffer, at.cast(Ty::named("void *")).cast(pointer_to(e, *of)))
+            };
+            vec![length, lies]
+        }
+        _ if parameter => vec![Stmt::Set(value, at.cast(Ty::named("void *")))],
+        _ => vec![copy(value)],
+    }
+}
+
+/// A pointer to elements of a type; nothing needs to know more where it is no plain one.
+fn pointer_to(e: &Emitter, of: TypeId) -> Ty {
+    let ty = e.ty(of);
+    if ty.dims.is_empty() { ty.to() } else { Ty::named("void *") }
+}
+
+/// Words of a room in C: one more than can come, for the zero behind a text.
+fn room_words(room: &Room) -> u64 {
+    room.words_bytes / 8 + 1
+}
+
+/// The word of a room that says how long a string is.
+fn descriptor(room: &Room, string: u32) -> u64 {
+    room_words(room) + 2 * u64::from(string) + 1
+}
+
+/// Where the buffer for a string begins in C, where each has a place more for a zero.
+fn begin(room: &Room, string: u32) -> u64 {
+    room.begin(string) + 8 * u64::from(string)
+}
+
+/// Memory for requests.
+fn room_record(c: &Interface, room: &Room) -> Vec<Item> {
+    let record = c.function("room");
+    let strings = room.capacities.len() as u64;
+    let array = |base: &str, length: u64| Ty { dims: vec![length], ..Ty::named(base) };
+    vec![
+        Item::Comment("Memory for requests that do not fit into registers; it begins as zeros.".into()),
+        Item::Announce("struct", record.clone()),
+        Item::Record(
+            "struct",
+            record,
+            vec![
+                (array("uint64_t", room_words(room)), "words".into()),
+                (array("uint64_t", 2 * strings.max(1)), "strings".into()),
+                (array("char", (room.buffers_bytes() + 8 * strings).max(8)), "buffers".into()),
+            ],
+        ),
+    ]
 }
 
 /// All words, zero.
@@ -237,14 +476,16 @@ fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let mut parameters: Parameters = vec![(Ty::named("tern_uid"), "_server".into())];
     parameters.extend(c.parameters(operation));
     let label = Expr::Int(method.request.label.into());
+    let long = if method.request.long { "_long" } else { "" };
     let mut body = vec![fresh()];
     body.extend(pack(c, &method.request, &c.inputs(operation)));
     let function = c.function(&operation.name);
     if operation.oneway {
-        body.push(Stmt::Return(Some(call("quill_ipc_send", [name("_server"), label, words()]))));
+        let send = call(format!("quill_ipc_send{long}"), [name("_server"), label, words()]);
+        body.push(Stmt::Return(Some(send)));
         return Item::Function(status(), function, parameters, body);
     }
-    let called = call("quill_ipc_call", [name("_server"), label, words()]);
+    let called = call(format!("quill_ipc_call{long}"), [name("_server"), label, words()]);
     body.push(Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called)));
     let failed = call("quill_label", [name("_rax")]);
     let mut cases = Vec::new();
@@ -271,17 +512,32 @@ fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
 }
 
 /// The function that answers a request for a method.
-fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
-    let parameters = vec![
+fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) -> Item {
+    let mut parameters = vec![
         (Ty::named(c.function("server")).to().constant(), "_methods".into()),
         (Ty::named("void *"), "_self".into()),
         (Ty::named("tern_uid"), "_from".into()),
         (Ty::named("uint64_t").to(), "_words".into()),
     ];
-    let mut body = c.variables(operation);
+    let request = &method.request;
+    if request.long {
+        parameters.push((Ty::named(c.function("room")).to(), "_room".into()));
+    }
+    let in_room = |param: &str| request.chunks.iter().any(|c| matches!(&c.path[..], [path] if path == param));
+    let mut body = c.variables(operation, in_room);
     let inputs = c.local(c.inputs(operation));
     let outputs = c.local(c.outputs(operation));
-    body.extend(unpack(c, &method.request, &borrowed(&inputs)));
+    let direct = request.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
+    if request.long && !direct {
+        let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
+        body.push(Stmt::If(came.with("!=", Expr::Int(dope(request).into())), malformed()));
+    }
+    if request.memory_bytes > 0 {
+        let block = name("_room").deref().field("words");
+        body.push(Stmt::Let(Ty::named("uint64_t").to(), "_block".into(), Some(block)));
+    }
+    body.extend(unpack(c, request, &borrowed(&inputs)));
+    body.extend(unpack_block(c, request, &borrowed(&inputs), room));
     let called = c.call_method(operation, vec![name("_self"), name("_from")]);
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {
@@ -302,24 +558,261 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
     Item::Function(status(), function, parameters, body)
 }
 
-/// The function that finds the method for a request: by the first bits of the label, as many as there are places.
-fn dispatch(c: &Interface, operations: &[&Operation]) -> Item {
+/// The function that finds the method for a request: by the first bits of the label, as many as there are places. A request
+/// with a part in memory comes with the room that it is in.
+fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Item {
     let parameters = vec![
         (Ty::named("const void *"), "_methods".into()),
         (Ty::named("void *"), "_self".into()),
         (Ty::named("tern_uid"), "_from".into()),
         (Ty::named("uint32_t"), "_label".into()),
         (Ty::named("uint64_t").to(), "_words".into()),
+        (Ty::named("void *"), "_room".into()),
     ];
     let bits = table_bits(operations.len());
-    let cases = operations.iter().enumerate().map(|(number, operation)| {
+    let cases = operations.iter().zip(methods).enumerate().map(|(number, (operation, method))| {
         let function = c.function(&format!("{}_answer", operation.name));
-        let arguments = ["_methods", "_self", "_from", "_words"].map(name);
+        let mut arguments = ["_methods", "_self", "_from", "_words"].map(name).to_vec();
+        let other = if method.request.long {
+            arguments.push(name("_room"));
+            Expr::Not(Box::new(name("_room")))
+        } else {
+            name("_room")
+        };
         let place = (number as u32).reverse_bits() >> (32 - bits);
-        (vec![i128::from(place)], vec![Stmt::Return(Some(call(function, arguments)))])
+        let body = vec![Stmt::If(other, malformed()), Stmt::Return(Some(call(function, arguments)))];
+        (vec![i128::from(place)], body)
     });
     let place = name("_label").with(">>", Expr::Int((32 - bits).into()));
     let none = vec![Stmt::Return(Some(name("QUILL_NO_METHOD")))];
     let body = vec![Stmt::Switch(place, cases.collect(), none)];
     Item::Function(status(), c.function("dispatch"), parameters, body)
+}
+
+/// Words of the longest reply.
+fn given(operation: &Operation, method: &Method) -> u32 {
+    let replies = method.exceptions.iter().map(|(_, message)| message).chain([&method.reply]);
+    if operation.oneway { 0 } else { replies.map(|message| message.registers).max().unwrap_or(0) }
+}
+
+/// What the assembly calls for a method: words in, label and partner out.
+fn handle(c: &Interface, operation: &Operation, method: &Method) -> Item {
+    let number = || Ty::named("uint64_t");
+    let parameters = vec![
+        (Ty::named(c.function("server")).to().constant(), "_methods".into()),
+        (number(), "_w0".into()),
+        (number(), "_w1".into()),
+        (Ty::named("tern_uid"), "_from".into()),
+        (Ty::named("struct quill_frame").to(), "_frame".into()),
+        (number(), "_w2".into()),
+        (number(), "_w3".into()),
+    ];
+    let frame = |field: &str| name("_frame").deref().field(field);
+    let mut body = vec![fresh()];
+    let taken = method.request.registers;
+    for word in 0..taken {
+        let value =
+            if word < 4 { name(format!("_w{word}")) } else { frame("words").index(Expr::Int(word.into())) };
+        body.push(Stmt::Set(words().index(Expr::Int(word.into())), value));
+    }
+    let mut arguments = vec![name("_methods"), frame("self"), name("_from"), words()];
+    if method.request.long {
+        arguments.push(frame("room"));
+    }
+    let answered = call(c.function(&format!("{}_answer", operation.name)), arguments);
+    body.push(Stmt::Let(status(), "_status".into(), Some(answered)));
+    for word in 0..given(operation, method) {
+        let place = Expr::Int(word.into());
+        body.push(Stmt::Set(frame("words").index(place.clone()), words().index(place)));
+    }
+    for unused in ["_w0", "_w1", "_w2", "_w3"] {
+        body.push(Stmt::Do(name(unused).cast(Ty::named("void"))));
+    }
+    let finish = call("quill_finish", [name("_frame"), name("_from"), name("_status")]);
+    body.push(Stmt::Return(Some(finish)));
+    let function = c.function(&format!("{}_handle", operation.name));
+    Item::Function(Ty::named("quill_reply"), function, parameters, body)
+}
+
+/// The registers of the words.
+const REGISTERS: [&str; 11] = ["rdi", "rsi", "r8", "r9", "r10", "r12", "r13", "r14", "rbx", "rbp", "r15"];
+
+/// The same, as far as they are cleared with a shorter instruction.
+const CLEARED: [&str; 5] = ["edi", "esi", "r8d", "r9d", "r10d"];
+
+/// Where a field of the frame is: `struct quill_frame` of the runtime, then the functions, then the places.
+fn frame_word(word: u32) -> u32 {
+    8 + 8 * word
+}
+const FRAME_FUNCTIONS: u32 = 112;
+
+/// The macro that defines a server's function. The methods are a constant, so that calls of them are plain calls, or none.
+fn serve(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Room) -> String {
+    let asm = Assembly::server(operations, methods, room);
+    let mut text = String::new();
+    let parameters =
+        "uint64_t w0, uint64_t w1, tern_uid from, struct quill_frame *frame, uint64_t w2, uint64_t w3";
+    let mut handles = Vec::new();
+    for (number, operation) in operations.iter().enumerate() {
+        let handle = c.function(&format!("{}_handle", operation.name));
+        let _ = writeln!(text, "static quill_reply name##_{number}({parameters})");
+        let _ = writeln!(text, "{{ return {handle}(&(methods), w0, w1, from, frame, w2, w3); }}");
+        handles.push(format!("(void *)name##_{number}"));
+    }
+    handles.extend(["quill_no_method", "quill_mismatch", "quill_other"].map(|h| format!("(void *){h}")));
+    let (result, declared, given) = if room.needed {
+        ("quill_status", format!(", {} *room", c.function("room")), "room")
+    } else {
+        ("void", String::new(), "NULL")
+    };
+    let _ =
+        writeln!(text, "static __attribute__((noinline, unused)) {result} name(void *self{declared})\n{{");
+    text += &register(room);
+    let (functions, places) = (handles.len(), asm.places);
+    let handles = handles.join(", ");
+    let _ = writeln!(text, "    struct {{\n        struct quill_frame frame;");
+    let _ = writeln!(text, "        void *functions[{functions}], *places[{places}];");
+    let _ = writeln!(text, "    }} at = {{ {{ self, {{ 0 }}, {given} }}, {{ {handles} }}, {{ 0 }} }};");
+    let counts_on = "\"the assembly counts on it\"";
+    let _ =
+        writeln!(text, "    _Static_assert(sizeof(struct quill_frame) == {FRAME_FUNCTIONS}, {counts_on});");
+    let _ = writeln!(text, "    __asm__ volatile({}", asm.text);
+    let _ = writeln!(text, "        : : [frame] \"r\"(&at) : \"memory\");\n    __builtin_unreachable();\n}}");
+    let lines: Vec<&str> = text.lines().collect();
+    let returns =
+        if room.needed { "; it returns only if the kernel\n * does not accept the room" } else { "" };
+    let (macro_name, lines) = (c.function("SERVE"), lines.join(" \\\n"));
+    let comment = format!(
+        "Defines the function `name`, which answers requests with `methods`, a constant, forever{returns}."
+    );
+    format!("/* {comment} */\n#define {macro_name}(name, methods) \\\n{lines}\n")
+}
+
+/// The statements with which a server says where it receives, if it does.
+fn register(room: &Room) -> String {
+    if !room.needed {
+        return String::new();
+    }
+    let list = |all: Vec<String>| if all.is_empty() { "0".into() } else { all.join(", ") };
+    let capacities = list(room.capacities.iter().map(u64::to_string).collect());
+    let begins = list((0..room.capacities.len()).map(|n| begin(room, n as u32).to_string()).collect());
+    let (words, count) = (room_words(room), room.capacities.len());
+    let arguments = format!("room, {words}, {count}, room->strings, room->buffers, capacities, begins");
+    format!(
+        "    static const uint32_t capacities[] = {{ {capacities} }}, begins[] = {{ {begins} }};\n    \
+         quill_status status = quill_register({arguments});\n    \
+         if (status != QUILL_OK)\n        return status;\n"
+    )
+}
+
+/// The loop of a server. What it needs lies at the stack pointer, the only register that survives.
+struct Assembly {
+    /// Where the places begin, and how many there are.
+    table: u32,
+    places: u32,
+    shift: u32,
+    text: String,
+}
+
+impl Assembly {
+    /// All of it: methods in their order, then those places that have none.
+    fn server(operations: &[&Operation], methods: &[Method], room: &Room) -> Assembly {
+        let bits = table_bits(operations.len());
+        let count = operations.len() as u32;
+        let [no_method, mismatch, other] = [count, count + 1, count + 2];
+        let table = FRAME_FUNCTIONS + 8 * (count + 3);
+        let half = 1u32 << bits;
+        let places = if room.needed { 2 * half } else { half };
+        let mut asm = Assembly { table, places, shift: 64 - bits, text: String::new() };
+        asm.line("mov %[frame], %%rsp");
+        for place in 0..places {
+            let number = (place % half).reverse_bits() >> (32 - bits);
+            let label = match methods.get(number as usize) {
+                Some(method) if method.request.long == (place >= half) => number,
+                Some(_) => mismatch,
+                None => no_method,
+            };
+            asm.line(&format!("lea .Lquill_%=_{label}(%%rip), %%rax"));
+            asm.line(&format!("mov %%rax, {}(%%rsp)", table + 8 * place));
+        }
+        for register in REGISTERS {
+            asm.line(&format!("xor %%{register}, %%{register}"));
+        }
+        asm.line("xor %%edx, %%edx");
+        asm.line("mov $-1, %%eax");
+        asm.line("syscall");
+        asm.line("jmp .Lquill_%=_odd");
+        for (number, (operation, method)) in operations.iter().zip(methods).enumerate() {
+            asm.method(number as u32, method.request.registers, given(operation, method));
+        }
+        asm.method(no_method, 0, 0);
+        asm.method(mismatch, 0, 0);
+        asm.odd(other, room.needed.then_some(8 * half));
+        asm
+    }
+
+    fn line(&mut self, line: &str) {
+        write!(self.text, "\n        \"{line}\\n\\t\"").unwrap_or(());
+    }
+
+    fn label(&mut self, label: &str) {
+        write!(self.text, "\n        \".Lquill_%=_{label}:\\n\\t\"").unwrap_or(());
+    }
+
+    /// From a request to the next one.
+    fn method(&mut self, number: u32, taken: u32, given: u32) {
+        self.label(&number.to_string());
+        for word in 4..taken {
+            let register = REGISTERS[word as usize];
+            self.line(&format!("mov %%{register}, {}(%%rsp)", frame_word(word)));
+        }
+        self.line("mov %%rsp, %%rcx");
+        self.line(&format!("call *{}(%%rsp)", FRAME_FUNCTIONS + 8 * number));
+        for (word, register) in (0..).zip(REGISTERS) {
+            if word < given {
+                self.line(&format!("mov {}(%%rsp), %%{register}", frame_word(word)));
+            } else if let Some(cleared) = CLEARED.get(word as usize) {
+                self.line(&format!("xor %%{cleared}, %%{cleared}"));
+            }
+        }
+        self.line("syscall");
+        self.line("cmp $-2, %%eax");
+        self.line("jne .Lquill_%=_odd");
+        self.jump(0);
+    }
+
+    /// To the method whose label is in `rax`, by a table that begins there.
+    fn jump(&mut self, begin: u32) {
+        self.line(&format!("shr ${}, %%rax", self.shift));
+        self.line(&format!("jmp *{}(%%rsp,%%rax,8)", self.table + begin));
+    }
+
+    /// A message that need not be a plain request.
+    fn odd(&mut self, other: u32, long: Option<u32>) {
+        self.label("odd");
+        if long.is_some() {
+            self.line("cmp $0xfffffbfe, %%eax");
+            self.line("je .Lquill_%=_long");
+        }
+        self.line("cmp $-2, %%eax");
+        self.line("je .Lquill_%=_short");
+        self.line("cmp $-1, %%eax");
+        self.line("je .Lquill_%=_short");
+        if long.is_some() {
+            self.line("cmp $0xfffffbff, %%eax");
+            self.line("je .Lquill_%=_long");
+        }
+        self.line("mov %%rsp, %%rdi");
+        self.line("mov %%rax, %%rsi");
+        self.line(&format!("call *{}(%%rsp)", FRAME_FUNCTIONS + 8 * other));
+        CLEARED.iter().for_each(|register| self.line(&format!("xor %%{register}, %%{register}")));
+        self.line("syscall");
+        self.line("jmp .Lquill_%=_odd");
+        self.label("short");
+        self.jump(0);
+        if let Some(begin) = long {
+            self.label("long");
+            self.jump(begin);
+        }
+    }
 }

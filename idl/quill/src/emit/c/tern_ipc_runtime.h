@@ -23,7 +23,9 @@ typedef uint32_t quill_status;
 #define QUILL_WORDS 11
 #define QUILL_DONE UINT64_MAX /* rax after a call that succeeded: label and kind, all ones */
 
-/* A test on another system can put its own three functions in the place of these. */
+#define QUILL_IPC_LONG_CALL 0xfffffbfeu /* a call with a part in memory */
+
+/* A test on another system can put its own functions in the place of these. */
 #ifndef QUILL_OWN_IPC
 
 /* Any short form. The kernel changes all registers but rsp, and the compiler keeps rbp for itself; below the stack
@@ -61,21 +63,32 @@ QUILL_INLINE uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *
     return quill_ipc((uint64_t)label << 32 | TERN_IPC_CALL, &server, words);
 }
 
-QUILL_INLINE uint64_t quill_ipc_reply_wait(uint32_t label, tern_uid *partner, uint64_t *words)
+/* The same with a part in memory, of which the first two words say what it is and where. */
+QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words)
 {
-    return quill_ipc((uint64_t)label << 32 | TERN_IPC_REPLY_WAIT, partner, words);
+    return quill_ipc((uint64_t)label << 32 | QUILL_IPC_LONG_CALL, &server, words);
 }
 
 /* Sends, waits until the server takes it, and receives nothing. */
-static inline quill_status quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words)
+static inline quill_status quill_send(tern_uid server, uint32_t label, const uint64_t *words, uint32_t flags)
 {
     struct tern_message message = { 0, label, server, { 0 } };
     int error;
 
     for (int i = 0; i < 8; i++)
         message.words[i] = words[i];
-    error = tern_ipc(&message, 0, TERN_NIL, 0, TERN_TIMEOUTS(TERN_NEVER, 0));
+    error = tern_ipc(&message, flags, TERN_NIL, 0, TERN_TIMEOUTS(TERN_NEVER, 0));
     return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
+}
+
+static inline quill_status quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words)
+{
+    return quill_send(server, label, words, 0);
+}
+
+static inline quill_status quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
+{
+    return quill_send(server, label, words, TERN_IPC_LONG);
 }
 
 #endif
@@ -175,14 +188,122 @@ static inline bool quill_get_text(char *to, const char *from, uint32_t bytes, si
     return true;
 }
 
-typedef quill_status (*quill_dispatch)(const void *methods, void *self, tern_uid from, uint32_t label,
-                                       uint64_t *words);
+/* --- lists that are sent from where they lie, and used where they arrive --- */
 
-/* Answers one request: its words are replaced by those of the reply. Returns the label of the reply. */
-QUILL_INLINE uint32_t quill_answer(quill_dispatch dispatch, const void *methods, void *self, tern_uid *partner,
-                                    uint32_t label, uint64_t *words)
+static inline uint64_t quill_address(const void *pointer)
 {
-    quill_status status = dispatch(methods, self, *partner, label, words);
+    return (uint64_t)(uintptr_t)pointer;
+}
+
+#define QUILL_ONES 0x0101010101010101u
+#define QUILL_HIGHS 0x8080808080808080u
+
+/* Not 0 if there is a zero among eight bytes, or one that is not ASCII; the lowest bit is in the first such byte. */
+static inline uint64_t quill_odd_bytes(uint64_t word)
+{
+    return ((word - QUILL_ONES) | word) & QUILL_HIGHS;
+}
+
+/* The same address, of which the compiler does not know what is there: it would warn of what is never reached. */
+QUILL_INLINE const char *quill_unknown(const void *pointer)
+{
+    const char *same = pointer;
+    __asm__("" : "+r"(same));
+    return same;
+}
+
+static inline uint64_t quill_load(const char *from)
+{
+    uint64_t word;
+    __builtin_memcpy(&word, from, sizeof word);
+    return word;
+}
+
+/* The last eight bytes, or all if there are fewer. */
+QUILL_INLINE uint64_t quill_tail(const void *list, uint64_t bytes)
+{
+    const char *from = quill_unknown(list);
+    uint64_t tail = 0;
+
+    if (__builtin_expect(bytes >= 8, 1))
+        return quill_load(from + bytes - 8);
+    while (bytes > 0)
+        tail = tail << 8 | (uint8_t)from[--bytes];
+    return tail;
+}
+
+/* Puts the tail behind the words that have arrived; there is room for eight bytes at least. */
+QUILL_INLINE void quill_complete(char *list, uint64_t bytes, uint64_t tail)
+{
+    __builtin_memcpy(bytes >= 8 ? list + bytes - 8 : list, &tail, sizeof tail);
+}
+
+static __attribute__((noinline, cold, unused)) uint64_t quill_other_text_size(const char *text, uint64_t bytes_max,
+                                                                              uint64_t characters_max)
+{
+    uint64_t bytes = 0;
+
+    while (bytes <= bytes_max && text[bytes] != 0)
+        bytes++;
+    return bytes <= bytes_max && quill_characters(text, bytes) <= characters_max ? bytes : UINT64_MAX;
+}
+
+/* Bytes of a text of at most so many bytes and characters, or UINT64_MAX if it is none. Most are ASCII, and looked at in
+ * words; a word from a multiple of eight on is there if its first byte is. */
+QUILL_INLINE uint64_t quill_text_size(const char *text, uint64_t bytes_max, uint64_t characters_max)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(QUILL_OWN_IPC)
+    typedef uint64_t __attribute__((may_alias)) quill_word;
+
+    if (__builtin_expect(((uintptr_t)text & 7) == 0, 1)) {
+        uint64_t at = 0, odd = 0;
+        text = quill_unknown(text);
+        while (at <= bytes_max && (odd = quill_odd_bytes(*(const quill_word *)(const void *)(text + at))) == 0)
+            at += 8;
+        at += odd == 0 ? 0 : (uint64_t)__builtin_ctzll(odd) / 8;
+        if (__builtin_expect(odd != 0 && text[at] == 0, 1))
+            return at <= bytes_max && at <= characters_max ? at : UINT64_MAX;
+    }
+#endif
+    return quill_other_text_size(text, bytes_max, characters_max);
+}
+
+static __attribute__((noinline, cold, unused)) bool quill_is_other_text(const char *text, uint64_t bytes,
+                                                                        uint64_t characters_max)
+{
+    return quill_characters(text, bytes) <= characters_max;
+}
+
+/* Whether that is a text of at most so many characters; puts a zero behind it. */
+QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t characters_max)
+{
+    uint64_t odd = 0;
+
+    text[bytes] = 0;
+    for (uint64_t at = 0; at + 8 <= bytes; at += 8)
+        odd |= quill_odd_bytes(quill_load(text + at));
+    odd |= bytes >= 8 ? quill_odd_bytes(quill_load(text + bytes - 8)) : 1;
+    return __builtin_expect(odd == 0 && bytes <= characters_max, 1) ||
+           quill_is_other_text(text, bytes, characters_max);
+}
+
+/* How long a string is that has arrived; the number of the word that says so is known. */
+static inline uint64_t quill_string_bytes(const void *room, uint64_t descriptor)
+{
+    return (uint32_t)((const uint64_t *)room)[descriptor];
+}
+
+/* --- servers --- */
+
+typedef quill_status (*quill_dispatch)(const void *methods, void *self, tern_uid from, uint32_t label,
+                                       uint64_t *words, void *room);
+
+/* Answers one request: its words are replaced by those of the reply. Returns the label of the reply. `room` is where its
+ * part in memory is, or NULL. */
+QUILL_INLINE uint32_t quill_answer(quill_dispatch dispatch, const void *methods, void *self, tern_uid *partner,
+                                    uint32_t label, uint64_t *words, void *room)
+{
+    quill_status status = dispatch(methods, self, *partner, label, words, room);
 
     /* Nothing of the request, and nothing half done, goes back. */
     if (status >= QUILL_KERNEL)
@@ -192,26 +313,79 @@ QUILL_INLINE uint32_t quill_answer(quill_dispatch dispatch, const void *methods,
     return status == QUILL_OK ? UINT32_MAX : status;
 }
 
-/* Answers requests, forever. Faults, interrupts and requests with a map item are dropped or refused. */
-QUILL_INLINE void quill_serve(quill_dispatch dispatch, const void *methods, void *self)
+#ifndef QUILL_OWN_IPC
+
+/* What a server keeps at its stack pointer. */
+struct quill_frame {
+    void *self;
+    uint64_t words[QUILL_WORDS];
+    void *room;
+} __attribute__((aligned(16)));
+
+/* What a handler answers: rax, and whom. */
+typedef struct {
+    uint64_t rax, to;
+} quill_reply;
+
+static __attribute__((noinline, cold, unused)) quill_reply quill_finish_otherwise(struct quill_frame *frame,
+                                                                                  tern_uid from,
+                                                                                  quill_status status)
 {
-    uint64_t words[QUILL_WORDS] = { 0 };
-    tern_uid partner = TERN_NIL;
-    uint32_t label = 0;
-
-    for (;;) {
-        uint64_t rax = quill_ipc_reply_wait(label, &partner, words);
-        uint32_t kind = (uint32_t)rax;
-
-        if (__builtin_expect(kind == TERN_KIND_REQUEST, 1) || kind == TERN_KIND_REPLY) {
-            label = quill_answer(dispatch, methods, self, &partner, (uint32_t)(rax >> 32), words);
-            continue;
-        }
-        quill_clear(words);
-        label = QUILL_MALFORMED;
-        if (kind >> 31 == 0 || (kind & TERN_KIND_MASK) != (TERN_KIND_REQUEST & TERN_KIND_MASK))
-            partner = TERN_NIL;
-    }
+    if (status >= QUILL_KERNEL)
+        quill_clear(frame->words);
+    return (quill_reply){ (uint64_t)status << 32 | TERN_IPC_REPLY_WAIT, status == QUILL_SILENT ? TERN_NIL : from };
 }
+
+/* The words of the reply are in the frame. */
+QUILL_INLINE quill_reply quill_finish(struct quill_frame *frame, tern_uid from, quill_status status)
+{
+    if (__builtin_expect(status == QUILL_OK, 1))
+        return (quill_reply){ QUILL_DONE, from };
+    return quill_finish_otherwise(frame, from, status);
+}
+
+static __attribute__((unused)) quill_reply quill_no_method(uint64_t w0, uint64_t w1, tern_uid from)
+{
+    (void)w0, (void)w1;
+    return (quill_reply){ (uint64_t)QUILL_NO_METHOD << 32 | TERN_IPC_REPLY_WAIT, from };
+}
+
+/* The method is there, but its requests have a part in memory and this one has none, or the other way round. */
+static __attribute__((unused)) quill_reply quill_mismatch(uint64_t w0, uint64_t w1, tern_uid from)
+{
+    (void)w0, (void)w1;
+    return (quill_reply){ (uint64_t)QUILL_MALFORMED << 32 | TERN_IPC_REPLY_WAIT, from };
+}
+
+/* Faults, interrupts and errors are dropped; requests with a map item, or with what else no method takes, are refused. */
+static __attribute__((unused)) quill_reply quill_other(struct quill_frame *frame, uint64_t rax, tern_uid from)
+{
+    uint32_t kind = (uint32_t)rax;
+    bool request = kind >> 31 != 0 && (kind & TERN_KIND_MASK) == (TERN_KIND_REQUEST & TERN_KIND_MASK);
+
+    quill_clear(frame->words);
+    return (quill_reply){ (uint64_t)QUILL_MALFORMED << 32 | TERN_IPC_REPLY_WAIT, request ? from : TERN_NIL };
+}
+
+/* How long a server waits for a client's pager in the middle of a request, in microseconds. */
+#define QUILL_PATIENCE 1000000
+
+/* Says to the kernel where messages with a part in memory arrive. */
+static inline quill_status quill_register(void *room, uint64_t words, uint64_t count, uint64_t *strings, char *buffers,
+                                          const uint32_t *capacities, const uint32_t *begins)
+{
+    uint64_t control[6] = { TERN_NIL, quill_address(room), (words | count << 12) << 32,
+                            QUILL_PATIENCE, 0, 0 };
+    int error;
+
+    for (uint64_t i = 0; i < count; i++) {
+        strings[2 * i] = quill_address(buffers + begins[i]);
+        strings[2 * i + 1] = (uint64_t)capacities[i] << 32;
+    }
+    error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
+    return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
+}
+
+#endif
 
 #endif

@@ -208,6 +208,8 @@ pub type Parameters = Vec<(Ty, String)>;
 pub enum Item {
     /// Text that is the same in each file.
     Verbatim(&'static str),
+    /// Text that no compiler takes apart: a function of assembly.
+    Text(String),
     /// A macro for a constant.
     Define(String, String),
     /// A type by another name.
@@ -253,6 +255,7 @@ impl Item {
     fn write(&self, out: &mut String) {
         match self {
             Item::Verbatim(text) => out.push_str(text),
+            Item::Text(text) => out.push_str(text),
             Item::Define(name, value) => writeln!(out, "#define {name} {value}").unwrap_or(()),
             Item::Typedef(ty, name) => writeln!(out, "typedef {};", ty.declare(name)).unwrap_or(()),
             Item::Announce(keyword, name) => {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::tree::{Item, Ty};
-use super::{Emitter, Lists, unique, word};
+use super::{Emitter, unique, word};
 use crate::model::{Branch, Field, Type, TypeId};
 
 impl Emitter<'_> {
@@ -100,7 +100,7 @@ impl Emitter<'_> {
             Type::Sequence(of, bound) if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));
                 // A pointer to a record needs no definition; a pointer to an array of them does.
-                let inside = self.lists == Lists::Inside;
+                let inside = self.inside(*bound);
                 if inside || matches!(self.kind(*of), Type::Array(..)) {
                     self.define(*of, announced, records, done);
                 }

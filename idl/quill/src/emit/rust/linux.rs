@@ -9,7 +9,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, selftest, tuple};
-use crate::layout::{Leaf, Message, Place};
+use crate::layout::{Leaf, Message, Method, Place};
 use crate::model::{Type, TypeId};
 
 mod wire;
@@ -28,6 +28,10 @@ impl Part for Linux {
     fn carries(&self, _: &Emitter, _: TypeId) -> bool {
         true
     }
+    fn refuses(&self, _: &Emitter, _: &Method) -> Option<String> {
+        None
+    }
+
     fn list(&self, _: &TokenStream, element: Element, _: Option<u64>) -> TokenStream {
         match element {
             Element::Text => quote! { __String },
@@ -74,8 +78,8 @@ impl Emitter<'_> {
                 // As a method, so that it does not matter whether the value is there or a reference to it.
                 Leaf::Value(_) => quote! { _out.at(#at); { use #rt::Wire as _; #value.put(&mut _out); } },
                 Leaf::Count(_) => quote! { _out.at(#at); #rt::put_count(#value.len(), &mut _out); },
-                // Only registers hold elements in the fixed part, and there are none here.
-                Leaf::Elements(..) => TokenStream::new(),
+                // Only registers hold elements and tails, and there are none here.
+                Leaf::Elements(..) | Leaf::Tail(_) => TokenStream::new(),
             }
         });
         let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
@@ -126,7 +130,7 @@ impl Emitter<'_> {
                     statements.push(quote! { _body.at(#at)?; let #variable = <__u32 as #rt::Wire>::get(&mut _body)? as __usize; });
                     counts.insert(&slot.path, variable);
                 }
-                Leaf::Elements(..) => {}
+                Leaf::Elements(..) | Leaf::Tail(_) => {}
             }
         }
         let fixed = proc_macro2::Literal::u64_unsuffixed(message.memory_bytes);
@@ -171,7 +175,7 @@ impl Emitter<'_> {
 
     /// The client, and what answers requests.
     fn socket_interface(&self, interface: &InterfaceParts) -> Vec<TokenStream> {
-        let InterfaceParts { from, rt, server_trait, client_struct, methods } = interface;
+        let InterfaceParts { from, rt, server_trait, client_struct, methods, .. } = interface;
         let client = methods.iter().map(|method| self.client_method(from, rt, method));
         let arms = methods.iter().map(|method| self.dispatch_arm(interface, method));
         let dispatch = self.own_name(from, "dispatch");

@@ -17,6 +17,11 @@ pub trait SelfTest: Sync {
     /// What does not depend on the interface.
     fn common(&self) -> &'static str;
 
+    /// The type of a value of the test's own.
+    fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
+        emitter.ty(&module(), ty)
+    }
+
     /// The function that tests an interface, and whatever else stands beside it. `server` implements its trait.
     fn run(
         &self,
@@ -48,7 +53,7 @@ impl Emitter<'_> {
         let values = self.emitted_types().into_iter().map(|id| self.random_function(id));
         let tests = interfaces.iter().enumerate().map(|(number, interface)| {
             let server = format_ident!("Server{}", number.to_string());
-            let implementation = self.test_server(interface, &server);
+            let implementation = self.test_server(test, interface, &server);
             let run = test.run(self, interface, &server, number);
             quote! { #implementation #run }
         });
@@ -181,7 +186,7 @@ impl Emitter<'_> {
     }
 
     /// The server: compares what it is given with what it must be given.
-    fn test_server(&self, interface: &InterfaceParts, server: &Ident) -> TokenStream {
+    fn test_server(&self, test: &dyn SelfTest, interface: &InterfaceParts, server: &Ident) -> TokenStream {
         let from = module();
         let path = |item: &Ident| {
             let parts = interface.from.iter().map(|p| name(p));
@@ -195,7 +200,7 @@ impl Emitter<'_> {
             let inputs = self.inputs(operation);
             let checks = inputs.iter().enumerate().map(|(i, (param, ty))| {
                 let (value, ident) = (self.random(*ty), name(param));
-                let owned = self.ty(&from, *ty);
+                let owned = test.value_type(self, *ty);
                 let same = match self.model.ty(self.model.resolved(*ty)) {
                     _ if self.is_small(*ty) => quote! { same(&#ident, &_expected) },
                     Type::Str { .. } => quote! { same::<__str>(#ident, &_expected) },
@@ -280,12 +285,17 @@ impl Emitter<'_> {
     }
 
     /// Statements that call a method and compare what comes back; they leave `_good` and `_exception`.
-    pub(super) fn test_call(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
+    pub(super) fn test_call(
+        &self,
+        test: &dyn SelfTest,
+        interface: &InterfaceParts,
+        parts: &MethodParts,
+    ) -> TokenStream {
         let from = module();
         let operation = parts.operation;
         let inputs = self.inputs(operation);
         let values = inputs.iter().map(|(param, ty)| {
-            let (ident, value, owned) = (name(param), self.random(*ty), self.ty(&from, *ty));
+            let (ident, value, owned) = (name(param), self.random(*ty), test.value_type(self, *ty));
             quote! { let #ident: #owned = #value; }
         });
         let passed = inputs.iter().map(|(n, ty)| self.argument(&from, n, *ty).passed);
@@ -351,7 +361,7 @@ impl SelfTest for Linux {
         let client = &interface.client_struct;
         let function = format_ident!("interface_{}", number.to_string());
         let calls = interface.methods.iter().map(|parts| {
-            let call = emitter.test_call(interface, parts);
+            let call = emitter.test_call(self, interface, parts);
             let title = &parts.operation.name;
             let (size, exact) = Emitter::test_size(&parts.method.request);
             quote! {
@@ -416,6 +426,17 @@ impl SelfTest for TernIpc {
         include_str!("selftest/tern_ipc.rs")
     }
 
+    /// Long lists have no place on a stack.
+    fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
+        match emitter.model.ty(emitter.model.resolved(ty)) {
+            Type::Sequence(of, bound) if bound.is_none_or(|bound| bound > 88) => {
+                let of = emitter.ty(&module(), *of);
+                quote! { alloc::vec::Vec<#of> }
+            }
+            _ => emitter.ty(&module(), ty),
+        }
+    }
+
     fn run(
         &self,
         emitter: &Emitter,
@@ -429,7 +450,7 @@ impl SelfTest for TernIpc {
         let function = format_ident!("interface_{}", number.to_string());
         let serve_function = format_ident!("serve_{}", number.to_string());
         let calls = interface.methods.iter().map(|parts| {
-            let call = emitter.test_call(interface, parts);
+            let call = emitter.test_call(self, interface, parts);
             let title = &parts.operation.name;
             quote! { { #call _report.call(#title, _good, _exception); } }
         });
@@ -440,10 +461,20 @@ impl SelfTest for TernIpc {
         let labels: Vec<u32> = labels.map(u32::reverse_bits).collect();
         let damage = (!labels.is_empty())
             .then(|| quote! { _report.damage(_seed, _server, &[#(#labels),*], 20 * _rounds); });
-        quote! {
-            fn #serve_function(_seed: __u64) -> ! {
-                super::#(#modules::)*#serve(&mut #server { seed: _seed, calls: 0, wrong: 0 })
+        let server_value = quote! { #server { seed: _seed, calls: 0, wrong: 0 } };
+        let serving = if interface.room.needed {
+            let room_type = emitter.own_name(&interface.from, "Room");
+            quote! {
+                static ROOM: rt::Once<super::#(#modules::)*#room_type> = rt::Once::new(super::#(#modules::)*#room_type::new());
+                let _room = ROOM.take().unwrap_or_else(|| panic!("one server at a time"));
+                let _failure = super::#(#modules::)*#serve(&mut #server_value, _room);
+                panic!("the kernel does not accept the room: {_failure}")
             }
+        } else {
+            quote! { super::#(#modules::)*#serve(&mut #server_value) }
+        };
+        quote! {
+            fn #serve_function(_seed: __u64) -> ! { #serving }
             fn #function(_server: rt::Uid, _seed: __u64, _rounds: __u64) -> Report {
                 let mut _report = Report::default();
                 let _client = super::#(#modules::)*#client { server: _server };

@@ -10,8 +10,8 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, selftest, tuple};
-use crate::kernel::table_bits;
-use crate::layout::{Leaf, Message, Place, Slot};
+use crate::kernel::{self, table_bits};
+use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Field, Type, TypeId};
 
 /// The crate that stubs share.
@@ -27,25 +27,47 @@ impl Part for TernIpc {
     }
 
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        match emitter.model.ty(emitter.model.resolved(ty)) {
-            Type::Str { bound, .. } => bound.is_some_and(|bound| bound <= ELEMENTS_MAX),
+        match emitter.kind(ty) {
+            Type::Str { .. } => true,
+            // In memory a list is used as it lies, so whatever its bytes are must be a value. How many elements one has that
+            // has no bound depends on their size, so it has no owned form, and must be a parameter.
             Type::Sequence(of, bound) => {
-                emitter.sizes.fixed(*of).is_some() && bound.is_some_and(|bound| bound <= ELEMENTS_MAX)
+                let short = bound.is_some_and(|bound| bound <= ELEMENTS_MAX);
+                emitter.sizes.fixed(*of).is_some() && (short || emitter.sizes.flat(*of))
+            }
+            Type::Struct(_, fields) => {
+                !fields.iter().any(|f| matches!(emitter.kind(f.ty), Type::Sequence(_, None)))
             }
             Type::Union { .. } => false,
             _ => true,
         }
     }
 
+    fn refuses(&self, emitter: &Emitter, method: &Method) -> Option<String> {
+        let replies = method.exceptions.iter().map(|(_, message)| message).chain([&method.reply]);
+        if replies.into_iter().any(|message| message.long) {
+            return Some("what comes back does not fit into registers".into());
+        }
+        let mixed = |chunk: &&Chunk| match emitter.kind(chunk.ty) {
+            Type::Sequence(of, _) | Type::Array(of, _) => !emitter.sizes.flat(*of),
+            _ => false,
+        };
+        let mixed = method.request.chunks.iter().find(mixed)?;
+        let path = mixed.path.join(".");
+        Some(format!(
+            "`{path}` is used as it lies in memory, but not every bit pattern is a value of its elements"
+        ))
+    }
+
     fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream {
-        let bound = bound.unwrap_or(0);
         match element {
             Element::Text => {
-                let bytes = Literal::u64_unsuffixed(bound.saturating_mul(4));
+                let bytes = bound.map_or(UNBOUNDED_BYTES, |characters| characters.saturating_mul(4));
+                let bytes = Literal::u64_unsuffixed(bytes);
                 quote! { #rt::Text<#bytes> }
             }
             Element::Of(of) => {
-                let bound = Literal::u64_unsuffixed(bound);
+                let bound = Literal::u64_unsuffixed(bound.unwrap_or(0));
                 quote! { #rt::List<#of, #bound> }
             }
         }
@@ -56,7 +78,8 @@ impl Part for TernIpc {
     }
 
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {
-        emitter.piece(from, ty)
+        let (piece, flat) = (emitter.piece(from, ty), emitter.flat(from, ty));
+        quote! { #piece #flat }
     }
 
     fn server_extras(&self, rt: &TokenStream) -> TokenStream {
@@ -95,6 +118,12 @@ impl Part for TernIpc {
 
 /// Elements of a list that could ever be in registers.
 const ELEMENTS_MAX: u64 = 88;
+
+/// Bytes of a text without a bound.
+const UNBOUNDED_BYTES: u64 = match kernel::TernIpc::BLOCK {
+    Some(block) => block.unbounded_bytes,
+    None => 0,
+};
 
 impl Emitter<'_> {
     /// What makes a type of fixed size travel in words.
@@ -139,11 +168,23 @@ impl Emitter<'_> {
                 const BYTES: __usize = #bytes;
                 const ANY: #ident = #any;
                 #[inline(always)]
-                fn put(&self, _words: &mut #rt::Words, _at: __usize) { #put }
+                fn put(&self, _words: &mut [__u64], _at: __usize) { #put }
                 #[inline(always)]
-                fn get(_words: &#rt::Words, _at: __usize) -> __Result<#ident, #rt::Malformed> { #get }
+                fn get(_words: &[__u64], _at: __usize) -> __Result<#ident, #rt::Malformed> { #get }
             }
         }
+    }
+
+    /// What lets a struct be used as it lies in memory.
+    fn flat(&self, from: &[String], id: TypeId) -> TokenStream {
+        let Type::Struct(path, fields) = self.model.ty(id) else { return TokenStream::new() };
+        if !self.sizes.flat(id) {
+            return TokenStream::new();
+        }
+        let rt = self.runtime(from);
+        let ident = name(&self.place(path).1);
+        let types = fields.iter().map(|f| self.ty(from, f.ty));
+        quote! { #rt::flat_struct!(#ident { #(#types),* }); }
     }
 
     /// Some value of a struct, how it is written, and how it is read.
@@ -170,12 +211,17 @@ impl Emitter<'_> {
         let failed = quote! { #rt::Failure::TooLong.into() };
         let pack = self.pack(rt, &method.request, &self.inputs(operation), &failed);
         let words = Literal::u32_unsuffixed(method.request.registers);
+        let (call, send) = if method.request.long {
+            (quote! { call_long }, quote! { send_long })
+        } else {
+            (quote! { call }, quote! { send })
+        };
         if operation.oneway {
             return quote! {
                 #[inline]
                 #signature {
                     #pack
-                    #rt::send(self.server, #label, _out)
+                    #rt::#send(self.server, #label, _out)
                 }
             };
         }
@@ -207,7 +253,7 @@ impl Emitter<'_> {
             #[inline(always)]
             #signature {
                 #pack
-                let (_rax, _in) = #rt::call::<#words>(self.server, #label, _out);
+                let (_rax, _in) = #rt::#call::<#words>(self.server, #label, _out);
                 if _rax != #rt::DONE {
                     return #failure;
                 }
@@ -217,13 +263,19 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where a leaf begins, in bytes from the first word.
-    fn register_offset(slot: &Slot) -> Literal {
+    /// The words that a leaf lies in, and where it begins, in bytes from the first of them.
+    fn leaf_place(slot: &Slot, registers: &str, memory: &str) -> (Ident, Literal) {
         match slot.place {
-            Place::Register(word, byte) => Literal::u32_unsuffixed(word * 8 + byte),
-            // The layout refused what needs memory.
-            Place::Memory(_) => Literal::u32_unsuffixed(0),
+            Place::Register(word, byte) => {
+                (format_ident!("{registers}"), Literal::u32_unsuffixed(word * 8 + byte))
+            }
+            Place::Memory(at) => (format_ident!("{memory}"), Literal::u64_unsuffixed(at)),
         }
+    }
+
+    /// The type of a count.
+    fn count_type(slot: &Slot) -> Ident {
+        format_ident!("__u{}", (8 * slot.fixed.size).to_string())
     }
 
     /// Statements that check values and leave the words of a message in `_out`.
@@ -242,31 +294,101 @@ impl Emitter<'_> {
         });
         let slots = message.slots.iter().map(|slot| {
             let value = Emitter::leaf(&slot.path);
-            let at = Emitter::register_offset(slot);
+            let (words, at) = Emitter::leaf_place(slot, "_out", "_block");
             match slot.leaf {
                 // As a method, so that it does not matter whether the value is there or a reference to it.
-                Leaf::Value(_) => quote! { { use #rt::Piece as _; #value.put(&mut _out, #at); } },
-                Leaf::Count(_) => quote! { #rt::Piece::put(&(#value.len() as __u32), &mut _out, #at); },
-                Leaf::Elements(ty, _) if self.is_text(ty) => {
-                    quote! { #rt::put_list(#value.as_bytes(), &mut _out, #at); }
+                Leaf::Value(_) => quote! { { use #rt::Piece as _; #value.put(&mut #words, #at); } },
+                Leaf::Count(_) => {
+                    let number = Emitter::count_type(slot);
+                    quote! { #rt::Piece::put(&(#value.len() as #number), &mut #words, #at); }
                 }
-                Leaf::Elements(..) => quote! { #rt::put_list(&#value, &mut _out, #at); },
+                Leaf::Tail(ty) => {
+                    let list = self.as_list(&value, ty);
+                    quote! { #rt::Piece::put(&#rt::tail(#list), &mut #words, #at); }
+                }
+                Leaf::Elements(ty, _) if self.is_text(ty) => {
+                    quote! { #rt::put_list(#value.as_bytes(), &mut #words, #at); }
+                }
+                Leaf::Elements(..) => quote! { #rt::put_list(&#value, &mut #words, #at); },
             }
         });
-        let mutable = if message.slots.is_empty() {
+        let mutable = if message.slots.is_empty() && !message.long {
             quote! {}
         } else {
             quote! { mut }
         };
+        let block = self.pack_block(rt, message, failed);
+        let words = (message.memory_bytes / 8) as usize + 2 * message.strings().count();
+        let memory = (words > 0).then(|| {
+            let words = Literal::usize_unsuffixed(words);
+            quote! { let mut _block = [0; #words]; }
+        });
         quote! {
             #(#bounds)*
             let #mutable _out: #rt::Words = [0; #rt::WORDS];
+            #memory
             #(#slots)*
+            #block
         }
     }
 
+    /// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
+    fn pack_block(&self, rt: &TokenStream, message: &Message, failed: &TokenStream) -> TokenStream {
+        if !message.long {
+            return TokenStream::new();
+        }
+        let checks = message.chunks.iter().filter(|chunk| !self.is_array(chunk.ty)).map(|chunk| {
+            let value = Emitter::leaf(&chunk.path);
+            let bound = Literal::u64_unsuffixed(chunk.bound.unwrap_or(0));
+            quote! { if #value.len() > #bound { return Err(#failed); } }
+        });
+        let list = |chunk: &Chunk| self.as_list(&Emitter::leaf(&chunk.path), chunk.ty);
+        if let [chunk] = &message.chunks[..]
+            && chunk.carrier == Carrier::Direct
+        {
+            let list = list(chunk);
+            return quote! {
+                #(#checks)*
+                _out[0] = #rt::whole_words(#list);
+                _out[1] = #rt::address(#list);
+            };
+        }
+        let words = message.memory_bytes / 8;
+        let strings = message.chunks.iter().zip(0u64..).map(|(chunk, number)| {
+            let list = list(chunk);
+            let at = Literal::u64_unsuffixed(words + 2 * number);
+            let next = Literal::u64_unsuffixed(words + 2 * number + 1);
+            quote! { _block[#at] = #rt::address(#list); _block[#next] = #rt::string_len(#list); }
+        });
+        let (words, count) =
+            (Literal::u64_unsuffixed(words), Literal::usize_unsuffixed(message.strings().count()));
+        quote! {
+            #(#checks)*
+            #(#strings)*
+            _out[0] = const { #rt::dope(#words, #count) };
+            _out[1] = #rt::address(&_block);
+        }
+    }
+
+    /// The elements of a string, sequence or array as a slice.
+    fn as_list(&self, value: &TokenStream, ty: TypeId) -> TokenStream {
+        if self.is_text(ty) {
+            quote! { #value.as_bytes() }
+        } else {
+            quote! { &#value[..] }
+        }
+    }
+
+    fn kind(&self, ty: TypeId) -> &Type {
+        self.model.ty(self.model.resolved(ty))
+    }
+
+    fn is_array(&self, ty: TypeId) -> bool {
+        matches!(self.kind(ty), Type::Array(..))
+    }
+
     fn is_text(&self, ty: TypeId) -> bool {
-        matches!(self.model.ty(self.model.resolved(ty)), Type::Str { .. })
+        matches!(self.kind(ty), Type::Str { .. })
     }
 
     /// Statements that read the words in `_in` with every check and leave the values in variables.
@@ -282,20 +404,36 @@ impl Emitter<'_> {
     ) -> TokenStream {
         let mut variables: HashMap<&[String], Ident> = HashMap::new();
         let mut counts: HashMap<&[String], Ident> = HashMap::new();
+        let mut tail = quote! { 0 };
         let mut statements = Vec::new();
         let failed = quote! { #rt::Malformed.into() };
+        if message.long && message.chunks.iter().all(|c| c.carrier != Carrier::Direct) {
+            let (words, strings) = (message.memory_bytes / 8, message.strings().count() as u64);
+            let (words, strings) = (Literal::u64_unsuffixed(words), Literal::u64_unsuffixed(strings));
+            statements.push(quote! { let _memory = _room.words(_in[0], #words, #strings)?; });
+        }
         for (i, slot) in message.slots.iter().enumerate() {
             let variable = format_ident!("_slot_{}", i.to_string());
-            let at = Emitter::register_offset(slot);
+            let (words, at) = Emitter::leaf_place(slot, "_in", "_memory");
+            let words = if matches!(slot.place, Place::Register(..)) {
+                quote! { &#words }
+            } else {
+                quote! { #words }
+            };
             match slot.leaf {
                 Leaf::Value(ty) => {
                     let ty = self.ty(from, ty);
-                    statements.push(quote! { let #variable = <#ty as #rt::Piece>::get(&_in, #at)?; });
+                    statements.push(quote! { let #variable = <#ty as #rt::Piece>::get(#words, #at)?; });
                     variables.insert(&slot.path, variable);
                 }
                 Leaf::Count(_) => {
-                    statements.push(quote! { let #variable = <__u32 as #rt::Piece>::get(&_in, #at)?; });
+                    let number = Emitter::count_type(slot);
+                    statements.push(quote! { let #variable = <#number as #rt::Piece>::get(#words, #at)?; });
                     counts.insert(&slot.path, variable);
+                }
+                Leaf::Tail(_) => {
+                    statements.push(quote! { let #variable = <__u64 as #rt::Piece>::get(#words, #at)?; });
+                    tail = quote! { #variable };
                 }
                 Leaf::Elements(ty, _) => {
                     let count = counts.get(slot.path.as_slice());
@@ -306,10 +444,17 @@ impl Emitter<'_> {
                     } else {
                         quote! { get_list }
                     };
-                    statements.push(quote! { let #variable: #ty = #rt::#get(&_in, #at, #count)?; });
+                    statements.push(quote! { let #variable: #ty = #rt::#get(#words, #at, #count)?; });
                     variables.insert(&slot.path, variable);
                 }
             }
+        }
+        for (i, chunk) in message.chunks.iter().enumerate() {
+            let variable = format_ident!("_chunk_{}", i.to_string());
+            let count = counts.get(chunk.path.as_slice());
+            let value = self.unpack_chunk(from, rt, chunk, count, &tail);
+            statements.push(quote! { let #variable = #value; });
+            variables.insert(&chunk.path, variable);
         }
         for (param, ty) in values {
             let value = self.build(from, &mut vec![param.clone()], *ty, &variables, 0);
@@ -321,6 +466,64 @@ impl Emitter<'_> {
         quote! { #(#statements)* }
     }
 
+    /// A list that lies in the room. One that is a parameter is used there; a part of one is copied.
+    fn unpack_chunk(
+        &self,
+        from: &[String],
+        rt: &TokenStream,
+        chunk: &Chunk,
+        count: Option<&Ident>,
+        tail: &TokenStream,
+    ) -> TokenStream {
+        let bound = Literal::u64_unsuffixed(chunk.bound.unwrap_or(0));
+        let count = count.map_or_else(|| quote! { 1 }, |count| quote! { #count });
+        let element = match self.kind(chunk.ty) {
+            Type::Sequence(of, _) => self.ty(from, *of),
+            Type::Str { .. } => quote! { __u8 },
+            _ => self.ty(from, chunk.ty),
+        };
+        let there = match chunk.carrier {
+            Carrier::Direct if self.is_text(chunk.ty) => {
+                quote! { _room.text(_in[0], #count, #bound, #tail, _which)? }
+            }
+            Carrier::Direct => quote! { _room.list::<#element>(_in[0], #count, #bound, #tail)? },
+            // The layout has nothing else for this kernel.
+            Carrier::String(_) | Carrier::Behind => {
+                let number = if let Carrier::String(number) = chunk.carrier { number } else { 0 };
+                let number = Literal::u32_unsuffixed(number);
+                let list = quote! { _room.string::<#element, #number>(#bound)? };
+                if self.is_text(chunk.ty) {
+                    quote! { #rt::text(#list, _which)? }
+                } else {
+                    list
+                }
+            }
+        };
+        let parameter = chunk.path.len() == 1;
+        let ty = self.ty(from, chunk.ty);
+        match self.kind(chunk.ty) {
+            Type::Array(..) if parameter => quote! { #there.first().ok_or(#rt::Malformed)? },
+            Type::Array(..) => quote! { #there.first().cloned().ok_or(#rt::Malformed)? },
+            _ if parameter => there,
+            _ => quote! { <#ty>::new(#there).ok_or(#rt::Malformed)? },
+        }
+    }
+
+    /// What a handler hands its method a reference to: the type of a list in the room, or of something of its own.
+    fn handled(&self, from: &[String], message: &Message, param: &str, ty: TypeId) -> TokenStream {
+        let in_room = message.chunks.iter().any(|c| matches!(&c.path[..], [path] if path == param));
+        let owned = self.ty(from, ty);
+        match self.kind(ty) {
+            _ if !in_room => owned,
+            Type::Str { .. } => quote! { &'a __str },
+            Type::Sequence(of, _) => {
+                let of = self.ty(from, *of);
+                quote! { &'a [#of] }
+            }
+            _ => quote! { &'a #owned },
+        }
+    }
+
     /// The handlers, the table, and `serve`.
     fn register_server(&self, interface: &InterfaceParts) -> Vec<TokenStream> {
         let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
@@ -328,16 +531,43 @@ impl Emitter<'_> {
             (self.own_name(from, "Table"), self.own_name(from, "Method"), self.own_name(from, "serve"));
         let bits = table_bits(methods.len());
         let shift = 64 - bits;
-        let places = (0..1u32 << bits).map(|place| {
+        let room = &interface.room;
+        let place = |place: u32, long: bool| {
             let number = place.reverse_bits() >> (32 - bits);
-            if (number as usize) < methods.len() {
-                quote! { #rt::entry::<#handler<S, #number>>() }
-            } else {
-                quote! { #rt::entry::<#rt::NoMethod<#table<S>>>() }
+            match methods.get(number as usize) {
+                Some(parts) if parts.method.request.long == long => {
+                    quote! { #rt::entry::<#handler<S, #number>>() }
+                }
+                Some(_) => quote! { #rt::entry::<#rt::Mismatch<#table<S>>>() },
+                None => quote! { #rt::entry::<#rt::NoMethod<#table<S>>>() },
             }
-        });
-        let length = Literal::u32_unsuffixed(1 << bits);
+        };
+        let mut places: Vec<_> = (0..1u32 << bits).map(|n| place(n, false)).collect();
+        if room.needed {
+            places.extend((0..1u32 << bits).map(|n| place(n, true)));
+        }
+        let length = Literal::usize_unsuffixed(places.len());
+        let room_type = self.own_name(from, "Room");
+        let room_items = self.room_items(rt, room, &room_type, &self.own_name(from, "Strings"));
+        let (room_type, serve_function) = if room.needed {
+            let serve = quote! {
+                /// Answers requests, forever; returns only if the kernel does not accept the room.
+                pub fn #serve<S: #server_trait>(_server: &mut S, _room: &mut #room_type) -> #rt::Failure {
+                    #rt::serve_in::<#table<S>>(_server, _room, &#table::<S>::PLACES)
+                }
+            };
+            (quote! { #room_type }, serve)
+        } else {
+            let serve = quote! {
+                /// Answers requests, forever.
+                pub fn #serve<S: #server_trait>(_server: &mut S) -> ! {
+                    #rt::serve::<#table<S>>(_server, &#table::<S>::PLACES)
+                }
+            };
+            (quote! { #rt::NoRoom }, serve)
+        };
         let mut items = vec![
+            room_items,
             quote! {
                 /// Where the code of each method begins, by the first bits of a request's label.
                 #[derive(Debug)]
@@ -353,24 +583,41 @@ impl Emitter<'_> {
                 impl<S: #server_trait> #rt::Loop for #table<S> {
                     type Server = S;
                     type Table = [#rt::Entry; #length];
+                    type Room = #room_type;
                     const SHIFT: __u32 = #shift;
                     fn other(_server: &mut S, _message: &#rt::Message) -> __Option<#rt::Reply> {
                         #server_trait::other(_server, _message)
                     }
                 }
             },
-            quote! {
-                /// Answers requests, forever.
-                pub fn #serve<S: #server_trait>(_server: &mut S) -> ! {
-                    #rt::serve::<#table<S>>(_server, &#table::<S>::PLACES)
-                }
-            },
+            serve_function,
             quote! { struct #handler<S, const NUMBER: __u32>(::core::marker::PhantomData<S>); },
         ];
         for (number, method) in methods.iter().enumerate() {
             items.push(self.register_handler(interface, &table, &handler, number as u32, method));
         }
         items
+    }
+
+    /// The type of memory for requests.
+    fn room_items(&self, rt: &TokenStream, room: &Room, ty: &Ident, strings: &Ident) -> TokenStream {
+        if !room.needed {
+            return TokenStream::new();
+        }
+        let capacities = room.capacities.iter().map(|&bytes| Literal::u64_unsuffixed(bytes));
+        let words = Literal::u64_unsuffixed(room.words_bytes / 8);
+        let count = Literal::usize_unsuffixed(room.capacities.len());
+        let bytes = Literal::u64_unsuffixed(room.buffers_bytes());
+        quote! {
+            /// How long the strings of requests may be.
+            #[derive(Clone, Copy, Debug)]
+            pub struct #strings;
+            impl #rt::Strings for #strings {
+                const CAPACITIES: &'static [__u32] = &[#(#capacities),*];
+            }
+            /// Memory for requests that do not fit into registers.
+            pub type #ty = #rt::Room<#strings, #words, #count, #bytes>;
+        }
     }
 
     /// What stands in the table for a method.
@@ -392,44 +639,96 @@ impl Emitter<'_> {
         let unpack = self.unpack(from, rt, &method.request, &inputs);
         let values: Vec<Ident> = inputs.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
-        let types: Vec<TokenStream> = inputs.iter().map(|(_, ty)| self.ty(from, *ty)).collect();
+        let types: Vec<TokenStream> =
+            inputs.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty)).collect();
         let types = tuple(&types);
-        let passed = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed);
+        let passed: Vec<_> = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
         let method_name = name(&parts.rust);
-        let call = quote! {
-            let #value = match _read() {
-                Ok(_values) => _values,
-                Err(_) => return #rt::fail(_frame, _from, #rt::Failure::Malformed),
-            };
-            #server_trait::caller(_frame.server, #rt::Uid(_from));
-            let _result = #server_trait::#method_name(_frame.server, #(#passed),*);
-        };
+        let (read, reading) = self.register_reading(interface, method, (&types, &value, &unpack));
         let answer = if operation.oneway {
             quote! { let _ = _result; #rt::Answer::done(0) }
         } else {
             self.register_answers(from, rt, parts, &given)
+        };
+        let words = quote! {
+            let [_, _, _, _, _w4, _w5, _w6, _w7, _w8, _w9, _w10] = _frame.words;
+            let _in: #rt::Words = [_w0, _w1, _w2, _w3, _w4, _w5, _w6, _w7, _w8, _w9, _w10];
+        };
+        let body = |otherwise: TokenStream| {
+            quote! {
+                #words
+                #read
+                let #value = match #reading {
+                    Ok(_values) => _values,
+                    Err(_) => return #otherwise,
+                };
+                #server_trait::caller(_frame.server, #rt::Uid(_from));
+                let _result = #server_trait::#method_name(_frame.server, #(#passed),*);
+                #answer
+            }
+        };
+        let parameters = quote! {
+            _w0: __u64,
+            _w1: __u64,
+            _from: __u64,
+            _frame: &mut #rt::Frame<#table<S>>,
+            _w2: __u64,
+            _w3: __u64,
+        };
+        let failed = quote! { #rt::fail(_frame, _from, #rt::Failure::Malformed) };
+        let handle = if method.request.chunks.iter().any(|chunk| self.is_text(chunk.ty)) {
+            let (first, second) = (body(quote! { _again(_w0, _w1, _from, _frame, _w2, _w3) }), body(failed));
+            quote! {
+                #[inline(never)]
+                extern "sysv64" fn _again<S: #server_trait>(#parameters) -> #rt::Answer {
+                    let _which = #rt::Texts::All;
+                    #second
+                }
+                let _which = #rt::Texts::Ascii;
+                #first
+            }
+        } else {
+            let which = method.request.long.then(|| quote! { let _which = #rt::Texts::All; });
+            let body = body(failed);
+            quote! { #which #body }
         };
         quote! {
             impl<S: #server_trait> #rt::Handler for #handler<S, #number> {
                 type Loop = #table<S>;
                 const IN: __usize = #taken;
                 const OUT: __usize = #given;
-                extern "sysv64" fn handle(
-                    _w0: __u64,
-                    _w1: __u64,
-                    _from: __u64,
-                    _frame: &mut #rt::Frame<#table<S>>,
-                    _w2: __u64,
-                    _w3: __u64,
-                ) -> #rt::Answer {
-                    let [_, _, _, _, _w4, _w5, _w6, _w7, _w8, _w9, _w10] = _frame.words;
-                    let _in: #rt::Words = [_w0, _w1, _w2, _w3, _w4, _w5, _w6, _w7, _w8, _w9, _w10];
-                    let _read = || -> __Result<#types, #rt::Malformed> { #unpack Ok(#value) };
-                    #call
-                    #answer
-                }
+                extern "sysv64" fn handle(#parameters) -> #rt::Answer { #handle }
             }
         }
+    }
+
+    /// What reads the values of a request, and how it is called.
+    fn register_reading(
+        &self,
+        interface: &InterfaceParts,
+        method: &Method,
+        (types, value, unpack): (&TokenStream, &TokenStream, &TokenStream),
+    ) -> (TokenStream, TokenStream) {
+        let rt = &interface.rt;
+        if !method.request.long {
+            let read = quote! {
+                let _read = || -> __Result<#types, #rt::Malformed> { #unpack Ok(#value) };
+            };
+            return (read, quote! { _read() });
+        }
+        let room = self.own_name(&interface.from, "Room");
+        let read = quote! {
+            #[inline(always)]
+            fn _read<'a>(
+                _in: #rt::Words,
+                _room: &'a mut #room,
+                _which: #rt::Texts,
+            ) -> __Result<#types, #rt::Malformed> {
+                #unpack
+                Ok(#value)
+            }
+        };
+        (read, quote! { _read(_in, &mut *_frame.room, _which) })
     }
 
     /// What a handler does with the result of its method.

@@ -1,9 +1,43 @@
+extern crate alloc;
+
+/// Bytes of a text or list without a bound.
+const UNBOUNDED_BYTES: usize = 4096;
+
+/// A list that can be made of values.
+pub trait Fill<T>: Sized {
+    /// The most values that it can hold.
+    const MAX: usize;
+    /// So many values.
+    fn fill(length: usize, value: impl FnMut() -> T) -> Self;
+}
+
+impl<T: ::stub::Piece + Clone, const N: usize> Fill<T> for ::stub::List<T, N> {
+    const MAX: usize = N;
+    fn fill(length: usize, mut value: impl FnMut() -> T) -> Self {
+        let mut values = [const { T::ANY }; N];
+        values[..length].iter_mut().for_each(|place| *place = value());
+        ::stub::List::new(&values[..length]).unwrap_or_else(|| panic!("it fits"))
+    }
+}
+
+impl<T: ::stub::Piece> Fill<T> for alloc::vec::Vec<T> {
+    const MAX: usize = usize::MAX;
+    fn fill(length: usize, value: impl FnMut() -> T) -> Self {
+        ::core::iter::repeat_with(value).take(length).collect()
+    }
+}
+
 impl Random {
+    /// The length of a list with a bound: now and then one that takes more than a page.
+    fn any_length(&mut self, bound: usize) -> usize {
+        if self.below(8) == 0 { bound.min(5000) } else { self.length(bound) }
+    }
+
     /// Text of at most so many characters.
     pub fn text<const N: usize>(&mut self, bound: usize) -> ::stub::Text<N> {
         let mut bytes = [0; N];
         let mut at = 0;
-        for _ in 0..self.length(bound) {
+        for _ in 0..self.any_length(bound) {
             let character = self.character();
             if let Some(place) = bytes.get_mut(at..at + character.len_utf8()) {
                 at += character.encode_utf8(place).len();
@@ -13,17 +47,35 @@ impl Random {
     }
 
     /// A list of at most so many values.
-    pub fn list<T: ::stub::Piece + Copy, const N: usize>(
-        &mut self,
-        bound: usize,
-        mut value: impl FnMut(&mut Random) -> T,
-    ) -> ::stub::List<T, N> {
-        let length = self.length(bound.min(N));
-        let mut values = [T::ANY; N];
-        values[..length].iter_mut().for_each(|place| *place = value(self));
-        ::stub::List::new(&values[..length]).unwrap_or_else(|| panic!("it fits"))
+    pub fn list<T: ::stub::Piece, L: Fill<T>>(&mut self, bound: usize, mut value: impl FnMut(&mut Random) -> T) -> L {
+        let bound = if bound == usize::MAX { UNBOUNDED_BYTES / T::BYTES } else { bound };
+        let length = self.any_length(bound.min(L::MAX));
+        L::fill(length, || value(self))
     }
 }
+
+impl Random {
+    /// A part in memory: some words, perhaps strings, and words of the message that may be their number.
+    fn block(&mut self, block: &mut [u64; 80], words: &mut ::stub::Words) {
+        let (count, strings) = (self.below(65), [0, 0, 1, 2][self.below(4)]);
+        block[..count].iter_mut().for_each(|word| *word = self.next() & 0x7f7f_ff7f_7f7f_7f7f);
+        for string in 0..strings {
+            let len = self.below(80) as u64;
+            block[count + 2 * string] = ::stub::address(&BYTES);
+            block[count + 2 * string + 1] = len;
+        }
+        words[0] = ::stub::dope(count as u64, strings as u64);
+        words[1] = ::stub::address(&*block);
+        for word in &mut words[2..4] {
+            if self.below(2) == 0 {
+                *word = (8 * count + self.below(9)) as u64;
+            }
+        }
+    }
+}
+
+/// What damaged strings are of.
+static BYTES: [u8; 80] = [b'x'; 80];
 
 /// What a run has found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,21 +105,30 @@ impl Report {
         }
     }
 
-    /// Sends random words under labels whose last bits, of which nothing is said, are random too: each must get an answer.
+    /// Sends random words under labels whose last bits, of which nothing is said, are random too, some with a part in memory:
+    /// each must get an answer, if only the kernel's.
     fn damage(&mut self, seed: u64, server: ::stub::Uid, labels: &[u32], rounds: u64) {
         let mut random = Random::new(seed, u64::MAX);
+        let mut block = [0; 80];
         for _ in 0..rounds {
             let label = labels[random.below(labels.len())] | random.next() as u32 & 0xffff;
-            let words: ::stub::Words = ::core::array::from_fn(|_| match random.below(3) {
+            let mut words: ::stub::Words = ::core::array::from_fn(|_| match random.below(3) {
                 0 => random.number(),
                 1 => random.next() % 8,
                 _ => 0,
             });
-            let (rax, _) = ::stub::call::<11>(server, label, words);
+            let long = random.below(2) == 0;
+            let (rax, _) = if long {
+                random.block(&mut block, &mut words);
+                ::stub::call_long::<10>(server, label, words)
+            } else {
+                ::stub::call::<11>(server, label, words)
+            };
             self.damaged += 1;
             match if rax == ::stub::DONE { Ok(0) } else { ::stub::label_of(rax) } {
                 Ok(::stub::MALFORMED | ::stub::NO_METHOD) => self.refused += 1,
                 Ok(_) => {}
+                Err(::stub::Failure::Kernel(_)) if long => self.refused += 1,
                 Err(_) => {
                     self.wrong += 1;
                     self.first_wrong.get_or_insert(("a damaged request", self.damaged));
