@@ -136,6 +136,15 @@ impl Kernel {
                 _ => {}
             },
         }
+        if let Operation::Map { to, .. } = thread.operation.get()
+            && let Some(receiver) = self.thread(to)
+        {
+            assert_eq!(
+                (receiver.state.get(), receiver.partner.get()),
+                (State::Taking, thread.name.get()),
+                "{thread:?} maps to {receiver:?}, which does not wait for that"
+            );
+        }
         if let Operation::Taken { from } = thread.operation.get() {
             let sender = self.thread(from).expect("somebody sends");
             assert_eq!(
@@ -143,7 +152,8 @@ impl Kernel {
                 State::Stalled,
                 "{thread:?} faults for {sender:?}, which does not wait"
             );
-            assert!(matches!(thread.state.get(), State::Faulting | State::Sending));
+            // Taking: its pager's answer is being mapped.
+            assert!(matches!(thread.state.get(), State::Faulting | State::Sending | State::Taking));
         } else if thread.operation.get() != Operation::None && thread.state.get() != State::Inactive {
             let transfers = matches!(thread.operation.get(), Operation::Transfer { .. });
             assert!(thread.is_ready() || transfers, "{thread:?} is busy and waits");

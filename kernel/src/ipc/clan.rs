@@ -51,6 +51,13 @@ pub fn way_to(k: &Kernel, waiter: ThreadRef, from: Uid) -> Option<Uid> {
     hop(waiter.task(), k.thread(from)?.task())
 }
 
+/// Whether a thread of another clan has ended.
+#[cold]
+#[inline(never)]
+pub(super) fn has_ended(k: &Kernel, uid: Uid) -> bool {
+    k.thread(uid).is_none()
+}
+
 fn is_inside(task: TaskRef, chief: TaskRef) -> bool {
     core::iter::successors(task.chief.get(), |above| above.chief.get()).any(|above| above == chief)
 }

@@ -74,9 +74,16 @@ fn send_long_item(
         return finish(k, place(plan), (current, partner), &request, progress.1, was_open);
     }
     request.suspend(current);
+    let is_answer = partner.errand.get() != Errand::Ipc;
+    if was_open {
+        leave_shuttle(partner);
+    }
     begin_map(k, current, partner, progress);
-    // Whether the wait was open decides on which shuttle the receiver goes on.
-    partner.then_from.set(if was_open { Uid::ANY } else { current.uid() });
+    // Whether the wait was open decides on which shuttle the receiver goes on. Who faulted in the middle of an ipc of
+    // its own needs what that has left there.
+    if !is_answer {
+        partner.then_from.set(if was_open { Uid::ANY } else { current.uid() });
+    }
     Next::Same
 }
 
@@ -184,11 +191,17 @@ fn finish(
 
 /// The receiver of a mapping in progress is aborted: both sides get an error.
 pub(super) fn abandon(k: &Kernel, receiver: ThreadRef, error: Error) {
-    if let Some(sender) = k.thread(receiver.partner.get()) {
+    leave_mapping(k, receiver);
+    release_receiver(k, receiver, error);
+}
+
+/// Whoever is busy mapping to this thread, if somebody is, gets an error.
+pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef) {
+    let Some(sender) = k.thread(receiver.partner.get()) else { return };
+    if matches!(sender.operation.get(), Operation::Map { to, .. } if to == receiver.uid()) {
         sender.operation.set(Operation::None);
         set_error(sender, Error::SendAborted);
     }
-    release_receiver(k, receiver, error);
 }
 
 /// The sender of a mapping in progress is gone: the receiver gets an error.
@@ -196,8 +209,24 @@ pub(super) fn release_receiver(k: &Kernel, receiver: ThreadRef, error: Error) {
     if receiver.errand.get() != Errand::Ipc {
         return fault::unanswered(k, receiver);
     }
-    k.reclaim(receiver);
+    take_back(k, receiver);
     set_error(receiver, error);
     receiver.set_ready();
     k.wake(receiver);
+}
+
+/// A thread that waits openly has no use for the shuttle that it last ran on, but may still name it: the fast path leaves
+/// that there. What the thread does before the message is there, as a page fault, is its own.
+pub(super) fn leave_shuttle(receiver: ThreadRef) {
+    receiver.hot.shuttle.set(receiver.home_ref());
+}
+
+/// The receiver of a message that does not arrive goes on on its own shuttle, which it may have
+/// lent if its wait was not open.
+pub(super) fn take_back(k: &Kernel, receiver: ThreadRef) {
+    if receiver.then_from.get() == Uid::ANY {
+        leave_shuttle(receiver);
+    } else {
+        k.reclaim(receiver);
+    }
 }

@@ -357,8 +357,20 @@ fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request) -> bool {
         k.reclaim(current);
         return true;
     }
+    if has_ended(k, current, request.from) {
+        set_error(current, Error::PartnerDied);
+        k.reclaim(current);
+        return true;
+    }
     wait(k, current, request.from, request.receive_timeout, request.window);
     false
+}
+
+/// Whether the thread from which `thread` is going to wait for an answer has ended meanwhile. That can be only if a chief
+/// took the message in its place: nobody takes messages of one that has ended.
+#[inline(always)]
+fn has_ended(k: &Kernel, thread: ThreadRef, from: Uid) -> bool {
+    from.clan() != thread.uid().clan() && clan::has_ended(k, from)
 }
 
 #[inline(always)]
@@ -588,6 +600,11 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
         sender.errand.set(Errand::Ipc);
         if timeout == Timeout::ZERO {
             set_error(sender, Error::ReceiveTimeout);
+            k.wake(sender);
+            return;
+        }
+        if has_ended(k, sender, sender.then_from.get()) {
+            set_error(sender, Error::PartnerDied);
             k.wake(sender);
             return;
         }

@@ -61,7 +61,11 @@ pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: 
         0 => Error::NoWindow,
         _ => {
             request.suspend(current);
-            start(k, current, partner, partner.wait() == Wait::Open);
+            let was_open = partner.wait() == Wait::Open;
+            if was_open {
+                item::leave_shuttle(partner);
+            }
+            start(k, current, partner, was_open);
             return proceed(k, current, partner, Place::default());
         }
     };
@@ -386,7 +390,7 @@ fn end_both(k: &Kernel, sender: Option<ThreadRef>, receiver: Option<ThreadRef>, 
     let moved = sender.map_or(0, at);
     if let Some(receiver) = receiver {
         stop_waiting(k, receiver);
-        k.reclaim(receiver);
+        item::take_back(k, receiver);
         receiver.operation.set(Operation::None);
         set_error(receiver, theirs);
         receiver.frame.w[0].set(moved);
@@ -404,6 +408,7 @@ fn stop_waiting(k: &Kernel, thread: ThreadRef) {
     match (thread.wait(), thread.state.get()) {
         (Wait::Answer(_), _) => k.reclaim(thread),
         (Wait::No, State::Sending) => leave_queue(thread),
+        (Wait::No, State::Taking) => item::leave_mapping(k, thread),
         _ => {}
     }
     thread.errand.set(Errand::Ipc);

@@ -10,7 +10,7 @@ use abi::call::{FLAGS, IPC_CALL, IPC_REPLY_WAIT, NULL};
 use abi::{Rights, Uid};
 use kernel::arch;
 use kernel::object::ThreadRef;
-use kernel::object::thread::{Frame, NEVER, State, WORDS, Wait};
+use kernel::object::thread::{Errand, Frame, NEVER, Operation, State, WORDS, Wait};
 use kernel::{ipc, syscall};
 
 /// The registers of the processor in user mode.
@@ -202,14 +202,20 @@ impl Machine {
             let wait = thread.wait();
             all.extend([hot.uid.get(), hot.key.get(), hot.open_key.get(), hot.accept.get()]);
             all.extend([thread.special.get() as u64, thread.home.time_ns.get(), thread.home.left_ns.get()]);
+            // Who is about to get a message finds all its registers changed, and goes on on a shuttle of its own or its
+            // caller's.
+            let takes = thread.state.get() == State::Taking && thread.errand.get() == Errand::Ipc
+                || matches!(thread.operation.get(), Operation::Taken { .. });
             let registers = match wait {
+                Wait::No if takes => [5, thread.state.get() as u64, 0],
                 Wait::Open => [1, 0, 0],
                 Wait::Closed(from) => [2, from.0, hot.shuttle.get().0],
                 Wait::Answer(from) => [3, from.0, hot.shuttle.get().0],
                 Wait::No => [4, thread.state.get() as u64, hot.shuttle.get().0],
             };
             all.extend(registers);
-            let meaningful = thread != current && (wait == Wait::No || matches!(wait, Wait::Answer(_)));
+            let meaningful =
+                thread != current && !takes && (wait == Wait::No || matches!(wait, Wait::Answer(_)));
             if meaningful && thread.state.get() != State::Inactive {
                 all.extend(thread.frame.w.iter().map(|word| word.get()));
                 all.extend([

@@ -1,9 +1,10 @@
 //! One test for each bug that the random tests reach seldom or never.
 
 use crate::world::World;
-use abi::call::{task_op, thread_op};
-use abi::{Error, Fpage, Rights, TaskId, Timeout, Uid};
-use kernel::object::thread::special;
+use abi::call::{IPC_LONG_CALL, IPC_MAP, task_op, thread_op};
+use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
+use kernel::object::ThreadRef;
+use kernel::object::thread::{Frame, WORDS, Wait, special};
 
 /// More senders than the end of a thread handles in one step.
 const CROWD: usize = 40;
@@ -85,4 +86,80 @@ fn a_line_that_was_only_polled_is_released_by_the_next_wait() {
     assert!(kernel::arch::irq_is_open(3));
     assert_eq!(world.root.special.get() & special::INTERRUPT, 0);
     world.check();
+}
+
+/// Where both sides of a long message have their blocks; no page is there at first.
+const BLOCK: u64 = 0x4000_0000;
+
+/// A sender in the middle of a long call to a receiver, each in a task of its own, whose pager is the first thread. That
+/// runs, and somebody's page fault waits for it.
+fn faulting_transfer(world: &World) -> (ThreadRef, ThreadRef) {
+    let [to, from] = [0; 2].map(|_| world.new_task(100));
+    let (receiver, sender) = (world.new_thread(to, 63), world.new_thread(from, 63));
+    world.thread_control(thread_op::SET_PRIORITY, [0, 1, 0, 0]).expect("a priority");
+    assert_eq!(world.current(), receiver);
+    let room = Dope::room(8, 0, 0).0;
+    world.thread_control(thread_op::SET_BLOCK, [0, BLOCK, room, u64::from(u32::MAX)]).expect("a block");
+    world.wait();
+    assert_eq!(world.current(), sender);
+    let mut words = [0; WORDS];
+    (words[0], words[1]) = (Dope::used(8, 0, 0).0, BLOCK);
+    world.system_call(IPC_LONG_CALL.into(), receiver.uid().0, words);
+    assert_eq!(world.current(), world.root);
+    (sender, receiver)
+}
+
+/// The current thread takes a page fault, and begins to answer it with more pages than are mapped in one step.
+fn begin_answer(world: &World, from: ThreadRef) {
+    world.wait();
+    let frame = &world.current().frame;
+    assert_eq!(Uid(frame.rdx.get()), from.uid());
+    frame.rax.set(u64::from(Call::Ipc as u32 | IPC_MAP));
+    frame.w[6].set(Fpage::memory(BLOCK, 20, Rights::RWX).0);
+    frame.w[7].set(BLOCK);
+    frame.w[Frame::RBX].set(0);
+    frame.w[Frame::R15].set(0);
+    assert!(!world.enter(), "it takes several steps");
+}
+
+#[test]
+fn a_long_answer_to_a_fault_does_not_change_what_the_faulting_call_waits_for() {
+    let world = World::new(512);
+    let (sender, receiver) = faulting_transfer(&world);
+    for side in [sender, receiver] {
+        begin_answer(&world, side);
+        world.settle();
+        world.check();
+    }
+    // Everything is there: the receiver has the request.
+    assert_eq!(world.current(), receiver);
+    assert_eq!(sender.wait(), Wait::Closed(receiver.uid()));
+    world.ipc_reply_wait(sender.uid());
+    assert_eq!(world.current(), sender);
+    world.check();
+}
+
+#[test]
+fn a_transfer_that_ends_while_a_fault_in_it_is_answered() {
+    for ended in 0..3 {
+        let world = World::new(512);
+        let (sender, receiver) = faulting_transfer(&world);
+        begin_answer(&world, sender);
+        world.settle();
+        begin_answer(&world, receiver);
+        let pager = world.current();
+        match ended {
+            0 => assert!(kernel::ipc::abort(&world.k, sender)),
+            1 => assert!(kernel::ipc::abort(&world.k, receiver)),
+            // The sender's patience with the receiver's pager.
+            _ => kernel::ipc::expired(&world.k, sender),
+        }
+        world.check();
+        assert_eq!(pager.frame.rax.get(), Error::SendAborted as u64);
+        for side in [sender, receiver] {
+            assert!(side.is_ready() && side.frame.rax.get() != 0 && side.frame.rax.get() >> 31 == 0);
+        }
+        world.leave(kernel::sched::Next::Same);
+        world.check();
+    }
 }

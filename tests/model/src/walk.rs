@@ -9,8 +9,11 @@
 
 use crate::fast_path::Machine;
 use crate::random::{Random, amount, programs};
-use abi::call::{FLUSH_SELF, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, NULL, RESUME, task_op, thread_op};
-use abi::{Call, Fpage, Rights, TaskId, Timeout, Uid};
+use abi::call::{
+    FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, NULL,
+    RESUME, task_op, thread_op,
+};
+use abi::{Call, Dope, Fpage, Rights, StringPart, TaskId, Timeout, Uid};
 use kernel::arch;
 use kernel::object::thread::{Frame, WORDS, Wait};
 
@@ -37,6 +40,26 @@ enum Op {
         timeouts: u64,
         window: u64,
         item: Option<(u64, u64)>,
+    },
+    /// A message with a block, in one of the three forms.
+    Long {
+        form: u64,
+        dest: u64,
+        timeouts: u64,
+        dope: u64,
+        address: u64,
+    },
+    /// Registers a block to receive into.
+    SetBlock {
+        target: u64,
+        room: u64,
+        address: u64,
+        patience: u32,
+    },
+    /// Writes a descriptor of a string or item, if there is memory.
+    Describe {
+        address: u64,
+        words: [u64; 2],
     },
     Flush {
         page: u64,
@@ -115,7 +138,49 @@ fn timeouts(random: &mut Random) -> u64 {
     (one(random) as u64) << 32 | one(random) as u64
 }
 
+/// An address among the pages that come and go, for a block or string.
+fn place(random: &mut Random) -> u64 {
+    BASE + random.below(64) * 4096 + random.pick(&[0, 0, 8, 4088])
+}
+
+/// Mostly small: what a dope says of the parts of a block.
+fn parts(random: &mut Random) -> Dope {
+    let words = random.pick(&[0, 1, 2, 600, 4095]);
+    Dope::used(words, random.pick(&[0, 0, 1, 2]), random.pick(&[0, 0, 0, 1]))
+}
+
+fn descriptor(random: &mut Random) -> [u64; 2] {
+    if random.one_in(2) {
+        return [page(random), BASE + random.below(1 << 18)];
+    }
+    let len = random.pick(&[0, 1, 4096, 40_000]) as u32;
+    let string = StringPart { address: place(random), len, capacity: len };
+    [string.address, string.sizes()]
+}
+
+fn long_operation(random: &mut Random) -> Op {
+    match random.below(8) {
+        0 | 1 => Op::SetBlock {
+            target: if random.one_in(2) { u64::MAX } else { who(random) },
+            room: parts(random).0 << 32 | if random.one_in(20) { 1 << random.below(64) } else { 0 },
+            address: place(random),
+            patience: random.pick(&[0, 1000, u32::MAX, u32::MAX]),
+        },
+        2 => Op::Describe { address: place(random), words: descriptor(random) },
+        _ => Op::Long {
+            form: random.below(3),
+            dest: who(random),
+            timeouts: timeouts(random),
+            dope: parts(random).0 | if random.one_in(30) { 1 << random.below(64) } else { 0 },
+            address: place(random),
+        },
+    }
+}
+
 fn operation(random: &mut Random) -> Op {
+    if random.one_in(6) {
+        return long_operation(random);
+    }
     match random.below(100) {
         0..14 => Op::Call { dest: who(random) },
         14..22 => Op::ReplyWait { dest: who(random), label: 0 },
@@ -178,6 +243,7 @@ impl Walk {
         let sigma0 = machine.world.sigma0.id.get();
         let mut walk = Walk { machine, root, threads: vec![root], tasks: vec![sigma0] };
         walk.control(Call::ThreadControl, thread_op::SET_PRIORITY, [0, 0, 0, 0]);
+        walk.control(Call::ThreadControl, thread_op::SET_BLOCK, [0, 0, 0, 0]);
         for i in 0..3 {
             walk.new_task(150, 63);
             walk.spawn(walk.tasks[i], 2, root);
@@ -287,6 +353,26 @@ impl Walk {
                 };
                 self.ipc(dest, from, timeouts, window, item);
             }
+            Op::Long { form, dest, timeouts, dope, address } => {
+                let dest = self.partner(dest);
+                // The first thread never waits for long.
+                let (form, from, timeouts) =
+                    if root { (2, Uid::NIL, timeouts >> 32 << 32) } else { (form, dest, timeouts) };
+                self.long(form, dest, from, timeouts, (dope, address));
+            }
+            Op::SetBlock { target, room, address, patience } => {
+                let target = if target == u64::MAX { Uid::NIL } else { self.thread(target) };
+                let is_root = target == self.root || root && target.is_nil();
+                let patience = if is_root { 0 } else { patience as u64 };
+                let arguments = [target.0, address, room, patience];
+                self.control(Call::ThreadControl, thread_op::SET_BLOCK, arguments);
+            }
+            Op::Describe { address, words } => {
+                let world = &self.machine.world;
+                let task = world.current().task();
+                // Without memory there, nothing is written.
+                let _ = arch::write_words(&world.k, task, (task, address), words);
+            }
             Op::Flush { page, own } => {
                 self.control(Call::Flush, 0, [page, if own { FLUSH_SELF } else { 0 }, 0, 0]);
             }
@@ -367,6 +453,20 @@ impl Walk {
         (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, window, timeouts);
         let flag = if item.is_some() { IPC_MAP } else { 0 };
         self.call((Call::Ipc as u32 | flag) as u64, dest.0, w);
+    }
+
+    fn long(&mut self, form: u64, dest: Uid, from: Uid, timeouts: u64, (dope, address): (u64, u64)) {
+        let mut w = [9; WORDS];
+        (w[0], w[1]) = (dope, address);
+        let rax = match form {
+            0 => IPC_LONG_CALL,
+            1 => IPC_LONG_REPLY_WAIT,
+            _ => {
+                (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, 0, timeouts);
+                Call::Ipc as u32 | IPC_LONG
+            }
+        };
+        self.call(rax as u64 | 7 << 32, dest.0, w);
     }
 
     /// Prints what every thread does, for whoever looks for a bug.
