@@ -1,8 +1,8 @@
 //! The guest test suite: what the kernel promises, tried from user level.
 //!
 //! `init=suite` runs all tests in one boot; `args=` takes, separated by commas, `full` (more of the long ones), `timed` or
-//! `untimed` (only the tests that are judged by the clock, or all others),
-//! parts of names (only those tests), `list`, or `transcript` with `seed=N`, `steps=N` and `verbose`. The last
+//! `untimed` (only the tests that are judged by the clock, or all others), parts of names (only those tests), `list`,
+//! `seed=N` and `calls=N` for the random system calls, or `transcript` with `seed=N`, `steps=N` and `verbose`. The last
 //! line is `SUITE-END ran=N failed=M`; the exit status is 0 if nothing failed.
 //!
 //! Tests are in [`cases`], what they are made of in [`kit`]. A test gives orders to agents, threads in this
@@ -27,10 +27,16 @@ use sys::TaskId;
 const RANDOM_CALLS: [u64; 2] = [1_000_000, 10_000_000];
 
 static CALLS: AtomicU64 = AtomicU64::new(RANDOM_CALLS[0]);
+static RANDOM_SEED: AtomicU64 = AtomicU64::new(1);
 
 /// How many random system calls to make.
 fn random_calls() -> u64 {
     CALLS.load(Ordering::Relaxed)
+}
+
+/// What they follow from.
+fn random_seed() -> u64 {
+    RANDOM_SEED.load(Ordering::Relaxed)
 }
 
 /// Longest time without progress.
@@ -88,7 +94,7 @@ fn prepare() -> Outcome {
 fn main() -> i32 {
     let text = rt::argument_text();
     let mut filters = alloc::vec::Vec::new();
-    let (mut seed, mut steps, mut transcript, mut verbose) = (1, 4000, false, false);
+    let (mut steps, mut transcript, mut verbose) = (4000, false, false);
     let mut timed = None;
     for word in text.split([',', ' ']).filter(|word| !word.is_empty()) {
         match word {
@@ -101,9 +107,12 @@ fn main() -> i32 {
                 cases::CASES.iter().for_each(|(name, _)| println!("{name}"));
                 return 0;
             }
-            word => match (word.strip_prefix("seed="), word.strip_prefix("steps=")) {
-                (Some(number), _) => seed = number.parse().unwrap_or(1),
-                (_, Some(number)) => steps = number.parse().unwrap_or(steps),
+            word => match word.split_once('=') {
+                Some(("seed", number)) => RANDOM_SEED.store(number.parse().unwrap_or(1), Ordering::Relaxed),
+                Some(("calls", number)) => {
+                    CALLS.store(number.parse().unwrap_or(RANDOM_CALLS[0]), Ordering::Relaxed)
+                }
+                Some(("steps", number)) => steps = number.parse().unwrap_or(steps),
                 _ => filters.push(String::from(word)),
             },
         }
@@ -116,7 +125,7 @@ fn main() -> i32 {
     if !transcript {
         return run_all(&filters, timed);
     }
-    match cases::transcript::run(seed, steps, verbose) {
+    match cases::transcript::run(random_seed(), steps, verbose) {
         Ok(()) => 0,
         Err(failure) => {
             println!("TRANSCRIPT FAILED: {failure}");

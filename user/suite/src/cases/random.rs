@@ -1,46 +1,117 @@
-//! Random system calls: a program that calls the kernel with whatever comes to mind, from a child with little
-//! quota. Nothing it does may matter to anybody else.
+//! Random system calls: several tasks that call the kernel with whatever comes to mind, fight over the same memory,
+//! threads and quota, and end each other. Nothing they do may matter to anybody else.
 //!
-//! Arguments are half-way plausible: uids that exist, existed or nearly exist, flexpages of memory that is
-//! there, small timeouts. Two things it does not do, because it shares the suite's memory: receive pages over
-//! that memory, and let another thread run at a made-up address.
+//! Arguments are half-way plausible: uids that exist, existed or nearly exist, flexpages of memory that is there,
+//! descriptors that fit or nearly fit, timeouts at their limits. Buffers lie in memory that is not there yet, is
+//! taken away again while a message is copied, or comes from a pager that refuses, dawdles and dies.
+//!
+//! The players run the suite's own code in its own memory, so some things they do not do: nothing is ever mapped
+//! or received over that memory, apart from what [`ARENA`] is; registers are changed and single steps
+//! ordered only for [`Player::echoes`], which have no memory; and no thread starts at a made-up address.
 
 use crate::kit::{Agent, Child, Frame, Outcome, Random, guarded, image, pager};
 use crate::{check, check_eq};
+use core::ptr::addr_of;
 use core::sync::atomic::{AtomicU64, Ordering};
+use rt::println;
 use sys::abi::call::{
-    Call, FLUSH_SELF, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, NULL, task_op, thread_op, timeouts,
+    ABSOLUTE_END, Call, FLUSH_SELF, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
+    IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NULL, REFUSE, RESUME_AS_IS, task_op, thread_op, timeouts,
 };
 use sys::abi::{INFO_PAGE, USER_END};
-use sys::{Fpage, Rights, TaskId, Timeout, Uid};
+use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
 
 /// Threads that make random calls.
-const PLAYERS: usize = 4;
+const PLAYERS: usize = 6;
+/// Tasks that they are in.
+const TASKS: usize = 3;
 
 /// Who makes fewer calls in so many milliseconds is replaced.
 const REVIEW_CALLS_MIN: u64 = 64;
 /// See [`REVIEW_CALLS_MIN`].
 const REVIEW_ROUNDS: u64 = 16;
 
+/// Rounds of a millisecond in which nobody makes a call, until it is clear that nobody will.
+const STILL_ROUNDS: u64 = 3000;
+
 /// Uids and tasks that the players know. New ones replace old ones.
 static KNOWN: [AtomicU64; 32] = [const { AtomicU64::new(0) }; 32];
+/// Threads that the players made, and which answer whoever sends to them.
+static ECHOES: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+/// The pager that cannot be relied on.
+static FICKLE: AtomicU64 = AtomicU64::new(0);
 /// Calls made so far, by each player.
 static MADE: [AtomicU64; PLAYERS] = [const { AtomicU64::new(0) }; PLAYERS];
+/// Calls that succeeded, by their number (ipc with a block: 0), of all players.
+static FINE: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 static SEED: AtomicU64 = AtomicU64::new(1);
-// `suite_end` ends its own thread.
+// `suite_end` ends its own thread, `suite_echo` answers whoever sends.
 unsafe extern "C" {
     fn suite_end();
+    fn suite_echo();
 }
 
 /// Where players let pages in.
 const WINDOW: u64 = 0xa0_0000_0000;
+/// Where the fickle pager shows the ground.
+const SHOWN: u64 = 0xa8_0000_0000;
+
+const GROUND_LOG2: u32 = 18;
+const GROUND_LEN: u64 = 1 << GROUND_LOG2;
+
+/// Memory that everybody writes to.
+#[repr(C, align(262144))]
+struct Ground([AtomicU64; GROUND_LEN as usize / 8]);
+
+const WORDS: usize = 1024;
+
+/// A player's blocks. Their contents are noise, sizes, and addresses that [`Player::place`] made, never anything of
+/// the program's: whatever a block is taken for, no buffer in it lies elsewhere.
+#[repr(C, align(4096))]
+struct Book {
+    send: [AtomicU64; WORDS],
+    receive: [AtomicU64; WORDS],
+}
+
+/// Longer than any string and any block: whatever begins in front of it ends in it at the latest, and nobody has a page
+/// there.
+const FENCE_LEN: usize = StringPart::MAX as usize + 0x1_0000;
+
+#[repr(C)]
+struct Arena {
+    ground: Ground,
+    books: [Book; PLAYERS],
+    fence: [u8; FENCE_LEN],
+}
+
+static ARENA: Arena = Arena {
+    ground: Ground([const { AtomicU64::new(0) }; GROUND_LEN as usize / 8]),
+    books: [const {
+        Book { send: [const { AtomicU64::new(0) }; WORDS], receive: [const { AtomicU64::new(0) }; WORDS] }
+    }; PLAYERS],
+    fence: [0; FENCE_LEN],
+};
+
+fn ground() -> u64 {
+    addr_of!(ARENA.ground) as u64
+}
+
+fn echo() -> u64 {
+    suite_echo as *const () as usize as u64
+}
 
 struct Player {
     random: Random,
+    index: usize,
+    /// A thread that was just made, and what is to be done with it.
+    made: Option<(u64, u32)>,
 }
 
 impl Player {
     fn known(&mut self) -> u64 {
+        if self.random.below(4) == 0 {
+            return self.echoes();
+        }
         let value = KNOWN[self.random.below(KNOWN.len() as u64) as usize].load(Ordering::Relaxed);
         match self.random.below(16) {
             0 => value ^ 1 << self.random.below(64),
@@ -52,33 +123,59 @@ impl Player {
         }
     }
 
+    /// A thread that has no memory of its own, or 0.
+    fn echoes(&mut self) -> u64 {
+        self.random.pick(&ECHOES.each_ref()).load(Ordering::Relaxed)
+    }
+
     fn learn(&mut self, value: u64) {
         KNOWN[8 + self.random.below(KNOWN.len() as u64 - 8) as usize].store(value, Ordering::Relaxed);
     }
 
-    fn address(&mut self) -> u64 {
-        let (start, end) = image();
-        match self.random.below(8) {
-            0 => {
-                self.random.pick(&[0, INFO_PAGE, USER_END, USER_END - 0x1000, 1 << 47, 0xffff_8000_0000_0000])
-            }
-            1 => self.random.next(),
-            2 | 3 => WINDOW + self.random.below(1 << 24),
-            _ => start + self.random.below(end - start),
-        }
+    /// An address of no meaning for the program.
+    fn place(&mut self) -> u64 {
+        let align = self.random.pick(&[!0, !7, !7, !0xfff]);
+        let address = match self.random.below(16) {
+            0 => self.random.pick(&[
+                0,
+                INFO_PAGE,
+                USER_END - 8,
+                USER_END,
+                (1 << 47) - 1,
+                1 << 47,
+                0xffff_8000_0000_0000,
+                0xffff_8080_0000_0000 + SHOWN,
+                0xffff_ffff_ffff_fff8,
+            ]),
+            1 => self.random.next() | 1 << 46,
+            2 | 3 => addr_of!(ARENA.books[self.index]) as u64 + self.random.below(size_of::<Book>() as u64),
+            4 | 5 => ground() + self.random.below(GROUND_LEN),
+            6..9 => WINDOW + self.random.below(1 << 24),
+            9 => WINDOW + self.random.below(1 << 40),
+            _ => SHOWN + self.random.below(GROUND_LEN + 0x2000),
+        };
+        address & align
     }
 
-    fn fpage(&mut self) -> Fpage {
+    /// The same, or an address of the program's, which is only looked at.
+    fn address(&mut self) -> u64 {
+        let (start, end) = image();
+        if self.random.below(4) == 0 { start + self.random.below(end - start) } else { self.place() }
+    }
+
+    /// A flexpage to be handed on.
+    fn item(&mut self) -> Fpage {
         let rights = Rights(self.random.next() as u8 & 15);
         match self.random.below(16) {
-            0 => Fpage(self.random.next()),
+            0 => Fpage(self.random.next() | 1 << 46),
             1 => Fpage::ports(self.random.next() as u16, self.random.below(17) as u32),
             2 => Fpage::interrupt(self.random.next() as u8),
             3 => Fpage::NIL,
-            4 => Fpage::WHOLE.with_rights(rights),
+            4 => Fpage::memory(WINDOW, 39, rights),
+            5..9 => Fpage::memory(ground(), GROUND_LOG2, rights),
             _ => {
-                let log2 = 12 + self.random.below(4) as u32 * self.random.below(4) as u32;
-                Fpage::memory(self.address(), log2, rights)
+                let log2 = 12 + self.random.below(4) as u32 * self.random.below(3) as u32;
+                Fpage::memory(self.place(), log2, rights)
             }
         }
     }
@@ -99,9 +196,18 @@ impl Player {
     /// Short as a rule; one in a thousand waits until somebody ends it.
     fn timeout(&mut self) -> Timeout {
         match self.random.below(1024) {
-            0 => Timeout::NEVER,
+            0 => self.random.pick(&[Timeout::NEVER, Timeout(0x7fff_ffff), Timeout(1 << 31), Timeout(!1)]),
             1..100 => Timeout::from_us(self.random.below(50)),
             _ => Timeout::ZERO,
+        }
+    }
+
+    fn point(&mut self) -> u64 {
+        let now = sys::clock();
+        match self.random.below(64) {
+            0 => self.random.pick(&[ABSOLUTE_END - 1, ABSOLUTE_END, u64::MAX, 1 << 63]),
+            1 => 0,
+            _ => (now + self.random.below(100_000)).saturating_sub(50_000),
         }
     }
 
@@ -114,27 +220,121 @@ impl Player {
         let mut frame = self.noise();
         let flags = match self.random.below(64) {
             0 => self.random.next() as u32 & 0x7fff_ff00,
-            1..24 => IPC_MAP,
+            1..20 => IPC_MAP,
+            20..36 => IPC_LONG,
+            36 => IPC_LONG | IPC_MAP,
+            37..41 => IPC_SHOWN,
+            41..45 => IPC_ABSOLUTE,
             _ => 0,
         };
         frame.rax = self.label() | (Call::Ipc as u32 | flags) as u64;
         (frame.rdx, frame.rbx) = (self.known(), self.known());
         frame.rbp = self.window().0;
         frame.r15 = timeouts(self.timeout(), self.timeout());
-        if flags == IPC_MAP {
-            (frame.r13, frame.r14) = (self.fpage().0, self.address());
+        if flags & IPC_MAP != 0 {
+            (frame.r13, frame.r14) = (self.item().0, self.place());
+        }
+        if flags & IPC_LONG != 0 {
+            (frame.rdi, frame.rsi) = self.block();
+        }
+        if flags & IPC_SHOWN != 0 {
+            frame.r12 = self.known();
+        }
+        if flags & IPC_ABSOLUTE != 0 {
+            frame.r15 = self.point();
         }
         frame
     }
 
     fn short(&mut self) -> Frame {
         let mut frame = self.noise();
-        // These wait forever if somebody is there: mostly to those who are not.
-        let to = if self.random.below(128) == 0 { self.known() } else { self.random.next() };
-        let wait = self.random.below(256) == 0;
-        frame.rax = self.label() | if wait { IPC_REPLY_WAIT } else { IPC_CALL } as u64;
+        // These wait forever if nobody answers: mostly to those who do, or are not there.
+        let to = match self.random.below(128) {
+            0 => self.known(),
+            1..64 => self.echoes(),
+            _ => self.random.next(),
+        };
+        let waits = self.random.below(256) == 0;
+        let is_long = self.random.below(2) == 0;
+        let operation = match (waits, is_long) {
+            (false, false) => IPC_CALL,
+            (false, true) => IPC_LONG_CALL,
+            (true, false) => IPC_REPLY_WAIT,
+            (true, true) => IPC_LONG_REPLY_WAIT,
+        };
+        frame.rax = self.label() | operation as u64;
         frame.rdx = to;
+        if is_long {
+            (frame.rdi, frame.rsi) = self.block();
+        }
         frame
+    }
+
+    /// Dope and address of a block to send.
+    fn block(&mut self) -> (u64, u64) {
+        let words = self.random.pick(&[0, 0, 1, 8, 100, 512, 513]);
+        let strings = self.random.below(4);
+        let items = self.random.pick(&[0, 0, 0, 1, 2]);
+        let mut dope = Dope::used(words, strings, items);
+        if self.random.below(2) == 0 {
+            dope = Dope(dope.0 | Dope::room(self.random.below(128), self.random.below(8), 2).0);
+        }
+        self.describe(&ARENA.books[self.index].send, dope);
+        let flips = self.random.below(16) == 0;
+        let dope = if flips { dope.0 ^ 1 << self.random.below(64) } else { dope.0 };
+        let elsewhere = self.random.below(16) == 0;
+        let address = if elsewhere { self.place() } else { addr_of!(ARENA.books[self.index].send) as u64 };
+        (dope, address)
+    }
+
+    /// Writes what a dope announces, as far as there is room for it.
+    fn describe(&mut self, block: &[AtomicU64; WORDS], dope: Dope) {
+        let (strings, items) = (dope.strings_offset() as usize / 8, dope.items_offset() as usize / 8);
+        let write = |at: usize, [first, second]: [u64; 2]| {
+            if at + 1 < WORDS {
+                block[at].store(first, Ordering::Relaxed);
+                block[at + 1].store(second, Ordering::Relaxed);
+            }
+        };
+        for i in 0..dope.strings().max(dope.room_as_used().strings()) as usize {
+            let string = self.string();
+            write(strings + 2 * i, [string.address, string.sizes()]);
+        }
+        for i in 0..dope.items().max(dope.room_as_used().items()) as usize {
+            let (item, window) = (self.item(), self.window());
+            let of_use = if self.random.below(2) == 0 { item } else { window };
+            write(items + 2 * i, [of_use.0, self.place()]);
+        }
+    }
+
+    /// A string, or a buffer.
+    fn string(&mut self) -> StringPart {
+        let mut len = || match self.random.below(8) {
+            0 => self.random.pick(&[0, 1, StringPart::MAX, StringPart::MAX + 1, u32::MAX]),
+            1 | 2 => self.random.pick(&[7, 8, 4095, 4096, 4097, 32768, 32769]),
+            3 => self.random.below(GROUND_LEN) as u32,
+            _ => self.random.below(10_000) as u32,
+        };
+        let (len, capacity) = (len(), len());
+        StringPart { address: self.place(), len, capacity: if capacity < 4096 { capacity } else { len } }
+    }
+
+    /// Arguments of *set block* after the thread: address, room, patience.
+    fn set_block(&mut self) -> [u64; 3] {
+        let patience = match self.random.below(64) {
+            0 => Timeout::NEVER,
+            1..32 => Timeout::from_us(self.random.below(500)),
+            _ => Timeout::ZERO,
+        };
+        let room =
+            Dope::room(self.random.pick(&[0, 8, 100, 512, 513]), self.random.below(5), self.random.below(3));
+        let own = self.random.below(2) == 0;
+        if own {
+            self.describe(&ARENA.books[self.index].receive, room);
+        }
+        let address = if own { addr_of!(ARENA.books[self.index].receive) as u64 } else { self.place() };
+        let room = if self.random.below(16) == 0 { room.0 ^ 1 << self.random.below(64) } else { room.0 };
+        [address, room, patience.0 as u64]
     }
 
     /// A frame of noise.
@@ -156,28 +356,56 @@ impl Player {
         let op = self.random.below(thread_op::COUNT as u64 + 1) as u32;
         let target = match self.random.below(4) {
             0 => 0,
+            1 => self.echoes(),
             _ => self.known(),
         };
-        let (second, third) = match op {
-            thread_op::CREATE => (self.random.below(4), self.known()),
-            thread_op::START => {
-                let end = suite_end as *const () as usize as u64;
-                (
-                    self.random.pick(&[end, 0, 0x1000, 1 << 47, 0xffff_ffff_8000_0000, INFO_PAGE]),
-                    self.random.next(),
-                )
-            }
-            thread_op::SET_PAGER => (self.known(), self.known()),
-            thread_op::SET_PRIORITY => (self.random.below(70), self.random.below(20_000)),
-            thread_op::NEXT | thread_op::INFO => (self.known(), 0),
-            thread_op::DENY_NATIVE => (self.random.below(3), 0),
-            _ => (self.address(), self.random.next()),
-        };
+        let is_echo = target != 0 && ECHOES.iter().any(|echo| echo.load(Ordering::Relaxed) == target);
         // A player that ends itself has to be made again: not too often.
         let kills = matches!(op, thread_op::DESTROY | thread_op::STOP | thread_op::SET_PAGER);
-        let op = if kills && self.random.below(32) != 0 { thread_op::INFO } else { op };
-        let arguments = [target, second, third, self.known(), self.random.next(), self.random.next()];
-        self.control(Call::ThreadControl as u32 | op << 8, arguments)
+        let spared = kills && !is_echo && self.random.below(64) != 0;
+        let upsets = matches!(op, thread_op::SET_REGISTERS | thread_op::STEP | thread_op::BREAKPOINT);
+        let op = if spared || upsets && !is_echo { thread_op::INFO } else { op };
+        let [second, third, fourth, fifth, sixth] = self.thread_arguments(op);
+        self.control(Call::ThreadControl as u32 | op << 8, [target, second, third, fourth, fifth, sixth])
+    }
+
+    fn thread_arguments(&mut self, op: u32) -> [u64; 5] {
+        let noise = [self.random.next(), self.random.next(), self.random.next()];
+        let fickle = FICKLE.load(Ordering::Relaxed);
+        let pager = if self.random.below(2) == 0 { fickle } else { self.known() };
+        let [first, second, third] = match op {
+            thread_op::CREATE => {
+                self.made = Some((0, 0));
+                // Mostly as urgent as a player: whoever is less urgent hardly ever runs.
+                let priority = u64::from(pager::priority()) - 1;
+                let priority = if self.random.below(4) == 0 { self.random.below(4) } else { priority };
+                [priority, pager, fickle]
+            }
+            thread_op::START => [self.start(), self.place(), noise[0]],
+            thread_op::SET_PAGER => [pager, self.known(), noise[0]],
+            thread_op::SET_PRIORITY => [self.random.below(70), self.random.below(20_000), noise[0]],
+            thread_op::DENY_NATIVE | thread_op::STEP | thread_op::TRACE => {
+                [self.random.below(3), noise[0], noise[1]]
+            }
+            thread_op::SET_WINDOW => [self.window().0, noise[0], noise[1]],
+            thread_op::SET_BLOCK => self.set_block(),
+            thread_op::GET_REGISTERS => [self.random.below(6), noise[0], noise[1]],
+            thread_op::SET_REGISTERS => match self.random.below(6) {
+                0 => [0, self.start(), self.place()],
+                group => [group, self.place(), self.place()],
+            },
+            thread_op::BREAKPOINT => [self.random.below(5), self.place(), self.random.below(5)],
+            thread_op::NEXT | thread_op::INFO => [self.known(), noise[0], noise[1]],
+            _ => [self.place(), noise[0], noise[1]],
+        };
+        let fourth = if op == thread_op::BREAKPOINT { 1 << self.random.below(5) } else { noise[1] };
+        [first, second, third, fourth, noise[2]]
+    }
+
+    /// Where a thread may start: what it does there harms nobody.
+    fn start(&mut self) -> u64 {
+        let end = suite_end as *const () as usize as u64;
+        self.random.pick(&[end, echo(), echo(), 0, 0x1000, 1 << 47, 0xffff_ffff_8000_0000, INFO_PAGE])
     }
 
     fn task(&mut self) -> Frame {
@@ -189,18 +417,40 @@ impl Player {
         self.control(Call::TaskControl as u32 | op << 8, arguments)
     }
 
+    fn flush(&mut self) -> Frame {
+        let fpage = match self.random.below(16) {
+            0 => Fpage::WHOLE,
+            1 => Fpage::memory(self.address(), 12, Rights::RWX),
+            _ => self.item(),
+        };
+        let flags = if self.random.below(8) == 0 { FLUSH_SELF } else { self.random.below(4) & 2 };
+        let rights = self.random.pick(&[Rights::NONE, Rights::W, Rights::X, Rights::RWX]);
+        self.control(Call::Flush as u32, [fpage.with_rights(rights).0, flags, 0, 0, 0, 0])
+    }
+
+    /// What is done with a thread that was just made: it gets a block, and starts.
+    fn raise(&mut self, thread: u64, step: u32) -> Frame {
+        if step == 1 {
+            let [address, room, patience] = self.set_block();
+            return self.control(
+                Call::ThreadControl as u32 | thread_op::SET_BLOCK << 8,
+                [thread, address, room, patience, 0, 0],
+            );
+        }
+        ECHOES[self.random.below(ECHOES.len() as u64) as usize].store(thread, Ordering::Relaxed);
+        let start = [thread, echo(), SHOWN, 0, 0, 0];
+        self.control(Call::ThreadControl as u32 | thread_op::START << 8, start)
+    }
+
     fn frame(&mut self) -> Frame {
+        if let Some((thread, step @ 1..)) = self.made {
+            self.made = (step < 2).then_some((thread, step + 1));
+            return self.raise(thread, step);
+        }
         match self.random.below(32) {
-            0..12 => self.ipc(),
-            12..17 => self.short(),
-            17..20 => {
-                let mut fpage = self.fpage();
-                let flags = if self.random.below(8) == 0 { FLUSH_SELF } else { self.random.below(4) & 2 };
-                if self.random.below(2) == 0 {
-                    fpage = fpage.with_rights(Rights::NONE);
-                }
-                self.control(Call::Flush as u32, [fpage.0, flags, 0, 0, 0, 0])
-            }
+            0..10 => self.ipc(),
+            10..17 => self.short(),
+            17..20 => self.flush(),
             20..25 => self.thread(),
             25..28 => self.task(),
             28 => {
@@ -217,6 +467,31 @@ impl Player {
             }
         }
     }
+
+    /// Counts what succeeded, and learns names.
+    fn learn_from(&mut self, call: u64, frame: &Frame) {
+        let eax = call as u32;
+        let is_short = eax | (IPC_CALL ^ IPC_LONG_CALL) | 1 == u32::MAX;
+        let number = if is_short { 1 } else { eax & 0xff };
+        let is_ipc = is_short || eax & 0x8000_00ff == Call::Ipc as u32;
+        let is_long =
+            is_ipc && if is_short { eax & !IPC_LONG_CALL & 0xfffe == 0 } else { eax & IPC_LONG != 0 };
+        let fine = if is_ipc { frame.error().is_none() } else { frame.rax == 0 };
+        if !fine {
+            return;
+        }
+        if let Some(counter) = FINE.get(if is_long { 0 } else { number as usize }) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        let creates =
+            [Call::ThreadControl, Call::TaskControl].map(|call| call as u32).contains(&(eax & !0xff00));
+        if creates && frame.rax == 0 {
+            self.learn(frame.rdi);
+            if let Some((made @ 0, step)) = &mut self.made {
+                (*made, *step) = (frame.rdi, 1);
+            }
+        }
+    }
 }
 
 /// The body of a player; its mailbox is `index`.
@@ -224,17 +499,66 @@ extern "C" fn play(argument: u64) -> u64 {
     let (player, mailbox) = ((argument & 0xff) as usize, (argument >> 8) as usize);
     let made = &MADE[player];
     let seed = SEED.load(Ordering::Relaxed) ^ (player as u64) << 56 ^ made.load(Ordering::Relaxed) << 20;
-    let mut it = Player { random: Random::new(seed) };
+    let mut it = Player { random: Random::new(seed), index: player, made: None };
     loop {
         let mut frame = it.frame();
-        let creates = frame.rax as u32 & 0xffff == Call::ThreadControl as u32 & 0xffff
-            || frame.rax as u32 & 0xffff == Call::TaskControl as u32 & 0xffff;
+        let call = frame.rax;
         made.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the module's text says why nothing that the suite needs is taken away.
-        let fine = unsafe { guarded(mailbox, &mut frame) };
-        if fine && creates && frame.rax == 0 {
-            it.learn(frame.rdi);
+        if unsafe { guarded(mailbox, &mut frame) } {
+            it.learn_from(call, &frame);
         }
+        it.made = it.made.filter(|(thread, _)| *thread != 0);
+    }
+}
+
+/// A pager that gives what it has of the program, and of the ground what it feels like.
+extern "C" fn page(seed: u64) -> u64 {
+    let mut random = Random::new(seed);
+    let mut message = sys::ipc_reply_wait(Uid::NIL, 0, [0; 8]);
+    loop {
+        message = match message {
+            Ok(message) => page_in(&mut random, message),
+            Err(_) => sys::ipc_reply_wait(Uid::NIL, 0, [0; 8]),
+        }
+    }
+}
+
+fn page_in(random: &mut Random, message: Message) -> sys::Result<Message> {
+    let to = message.sender;
+    if message.kind != Kind::Fault {
+        let label = if message.kind == Kind::Exception { RESUME_AS_IS } else { 0 };
+        return sys::ipc_reply_wait(to, label, [0; 8]);
+    }
+    let page = message.words[0] & !0xfff;
+    if pager::is_mine(page) {
+        pager::touch(page, Rights(message.words[0] as u8 & 7));
+        return sys::reply_item_wait(to, 0, [0; 8], (Fpage::memory(page, 12, Rights::RWX), page));
+    }
+    let offset = page.wrapping_sub(SHOWN);
+    let choice = random.below(32);
+    if offset >= GROUND_LEN || choice == 0 {
+        return sys::ipc_reply_wait(to, REFUSE, [0; 8]);
+    }
+    let rights = random.pick(&[Rights::R, Rights::RW, Rights::RWX]);
+    let log2 = random.pick(&[12, 12, 14, 18]);
+    let given = Fpage::memory(ground() + offset, log2, rights);
+    pager::touch(ground() + offset, Rights::RW);
+    match choice {
+        1 => sys::ipc_reply_wait(to, 0, [0; 8]),
+        2 => {
+            let _ = sys::flush(Fpage::memory(ground(), GROUND_LOG2, random.pick(&[Rights::W, Rights::RWX])));
+            sys::reply_item_wait(to, 0, [0; 8], (given, page))
+        }
+        3 => {
+            let _ = sys::sleep_us(random.below(200));
+            sys::reply_item_wait(to, 0, [0; 8], (given, page))
+        }
+        4 => {
+            let granted = given.with_rights(rights.or(Rights::GRANT));
+            sys::reply_item_wait(to, 0, [0; 8], (granted, page))
+        }
+        _ => sys::reply_item_wait(to, 0, [0; 8], (given, page)),
     }
 }
 
@@ -242,28 +566,49 @@ fn made() -> u64 {
     MADE.iter().map(|made| made.load(Ordering::Relaxed)).sum()
 }
 
-/// The players and their tasks.
+/// The fickle pager, its players and their tasks. What comes first ends first.
 struct Troupe {
     players: [Agent; PLAYERS],
-    /// After the players: they end first.
-    tasks: [Child; 2],
+    pager: Agent,
+    tasks: [Child; TASKS],
+    pager_task: Child,
 }
 
 impl Troupe {
     fn new() -> Outcome<Troupe> {
         let priority = pager::priority() - 1;
-        let tasks = [Child(sys::task_create(48, priority)?), Child(sys::task_create(24, priority)?)];
-        let fixed = [pager::uid().0, sys::myself().0, tasks[0].0.0, tasks[1].0.0];
-        for (known, value) in KNOWN[4..].iter().zip(fixed) {
+        let quotas = [64, 48, 32];
+        let [first, second, third] = quotas.map(|quota| sys::task_create(quota, priority).map(Child));
+        let tasks = [first?, second?, third?];
+        let pager_task = Child::with_quota(64)?;
+        let pager = Troupe::pager(&pager_task)?;
+        let fixed =
+            [pager::uid().0, sys::myself().0, tasks[0].0.0, tasks[1].0.0, FICKLE.load(Ordering::Relaxed)];
+        for (known, value) in KNOWN[PLAYERS..].iter().zip(fixed) {
             known.store(value, Ordering::Relaxed);
         }
+        ECHOES.iter().for_each(|echo| echo.store(0, Ordering::Relaxed));
         let player = |index| Troupe::player(&tasks, index);
-        Ok(Troupe { players: [player(0)?, player(1)?, player(2)?, player(3)?], tasks })
+        let players = [player(0)?, player(1)?, player(2)?, player(3)?, player(4)?, player(5)?];
+        Ok(Troupe { players, pager, tasks, pager_task })
     }
 
-    fn player(tasks: &[Child; 2], index: usize) -> Outcome<Agent> {
-        let mut agent = Agent::with_priority(tasks[index / 3].0, pager::priority() - 1)?;
+    fn pager(task: &Child) -> Outcome<Agent> {
+        let mut agent = Agent::with_priority(task.0, pager::priority() - 1)?;
+        FICKLE.store(agent.uid.0, Ordering::Relaxed);
+        agent.start_apply(page, agent.uid.0);
+        Ok(agent)
+    }
+
+    fn player(tasks: &[Child; TASKS], index: usize) -> Outcome<Agent> {
+        let mut agent = Agent::create(tasks[index % TASKS].0, pager::priority() - 1)?;
         KNOWN[index].store(agent.uid.0, Ordering::Relaxed);
+        // Short slices, so that they meet in the middle of each other's calls.
+        sys::thread_set_priority(agent.uid, pager::priority() - 1, 100)?;
+        if index >= TASKS {
+            sys::thread_set_pager(agent.uid, Uid(FICKLE.load(Ordering::Relaxed)), pager::uid())?;
+        }
+        agent.begin()?;
         agent.start_apply(play, index as u64 | (agent.mailbox_index() as u64) << 8);
         Ok(agent)
     }
@@ -275,19 +620,38 @@ impl Troupe {
         self.players[index] = player;
         true
     }
+
+    /// Another pager in the place of the old one, whose clients are left alone with their faults.
+    fn replace_pager(&mut self) -> Outcome {
+        let _ = sys::thread_destroy(self.pager.uid);
+        self.pager = Troupe::pager(&self.pager_task)?;
+        Ok(())
+    }
 }
 
 /// Watches the players until they made `calls` calls: ends what waits for ever, replaces who is gone.
 fn supervise(calls: u64, seed: u64) -> Outcome {
     SEED.store(seed, Ordering::Relaxed);
-    MADE.iter().for_each(|made| made.store(0, Ordering::Relaxed));
+    MADE.iter().chain(&FINE).for_each(|count| count.store(0, Ordering::Relaxed));
+    pager::fence(addr_of!(ARENA.fence) as u64, FENCE_LEN as u64);
     let mut troupe = Troupe::new()?;
     let (mut before, mut at_last_review) = ([0; PLAYERS], [0; PLAYERS]);
-    let mut round = 0;
+    let (mut round, mut last, mut still) = (0, 0, 0);
     while made() < calls {
         sys::sleep_us(1000)?;
         crate::kit::progress();
         round += 1;
+        let all = made();
+        still = if all == last { still + 1 } else { 0 };
+        last = all;
+        check!(still < STILL_ROUNDS, "nobody makes calls any more, after {all}");
+        if round % 8 == 0 {
+            let rights = if round % 16 == 0 { Rights::W } else { Rights::RWX };
+            sys::flush(Fpage::memory(ground(), GROUND_LOG2, rights))?;
+        }
+        if round % 100 == 0 {
+            troupe.replace_pager()?;
+        }
         for index in 0..PLAYERS {
             let now = MADE[index].load(Ordering::Relaxed);
             let state = sys::thread_info(troupe.players[index].uid).map(|info| info.state);
@@ -318,8 +682,16 @@ pub fn random_system_calls() -> Outcome {
     // The first time this program's own pages come in, and are paid for.
     supervise(1000, 0)?;
     let before = sys::task_info(TaskId::NIL)?;
-    let calls = crate::random_calls();
-    supervise(calls, 1)?;
+    let (calls, seed) = (crate::random_calls(), crate::random_seed());
+    let since = sys::clock();
+    supervise(calls, seed)?;
+    let [long, ipc, flush, thread, task, switch, _] =
+        FINE.each_ref().map(|counter| counter.load(Ordering::Relaxed));
+    println!(
+        "RANDOM seed={seed} calls={calls} ms={} fine: ipc={ipc} ipc_with_block={long} flush={flush} \
+         thread_control={thread} task_control={task} thread_switch={switch}",
+        (sys::clock() - since) / 1_000_000
+    );
     let after = sys::task_info(TaskId::NIL)?;
     check_eq!((after.quota, after.threads), (before.quota, before.threads));
     // Pages of its own that this program touched for the first time may have cost something.

@@ -66,7 +66,8 @@ struct Mailbox {
     result: UnsafeCell<u64>,
     caught: UnsafeCell<Option<[u64; 8]>>,
     uid: AtomicU64,
-    /// Stack pointer with which the handler continues the thread after an exception.
+    /// Stack pointer with which the handler continues the thread after an exception; 0 outside of attempts: then there
+    /// is nowhere to go on, and the thread stays where it is.
     resume_sp: AtomicU64,
     used: AtomicU64,
 }
@@ -174,6 +175,7 @@ extern "C" fn agent(index: u64, uid: u64) -> ! {
                 Order::Attempt(function, first, second) => {
                     *mailbox.caught.get() = None;
                     *mailbox.result.get() = suite_try(function, first, second, &mailbox.resume_sp).value;
+                    mailbox.resume_sp.store(0, Ordering::Relaxed);
                 }
             }
         }
@@ -184,9 +186,13 @@ extern "C" fn agent(index: u64, uid: u64) -> ! {
 /// For the handler: notes an exception of an agent and says where it continues (ip and sp).
 pub fn caught(thread: Uid, words: [u64; 8]) -> Option<(u64, u64)> {
     let mailbox = MAILBOXES.iter().find(|mailbox| mailbox.uid.load(Ordering::Relaxed) == thread.0)?;
+    let resume_sp = mailbox.resume_sp.load(Ordering::Relaxed);
+    if resume_sp == 0 {
+        return None;
+    }
     // SAFETY: the agent waits for the handler's answer.
     unsafe { *mailbox.caught.get() = Some(words) };
-    Some((suite_caught as *const () as usize as u64, mailbox.resume_sp.load(Ordering::Relaxed)))
+    Some((suite_caught as *const () as usize as u64, resume_sp))
 }
 
 /// Makes a system call as the agent with mailbox `index`; false if it ended in an exception.
@@ -199,8 +205,11 @@ pub unsafe fn guarded(index: usize, frame: &mut Frame) -> bool {
         fn suite_guarded();
     }
     let frame = core::ptr::from_mut(frame) as u64;
+    let resume_sp = &MAILBOXES[index].resume_sp;
     // SAFETY: `suite_guarded` gets the frame on to `suite_system_call`.
-    unsafe { suite_try(suite_guarded, frame, 0, &MAILBOXES[index].resume_sp).caught == 0 }
+    let fine = unsafe { suite_try(suite_guarded, frame, 0, resume_sp).caught == 0 };
+    resume_sp.store(0, Ordering::Relaxed);
+    fine
 }
 
 /// A thread that runs one function of its own. It ends when this value is dropped.
@@ -280,6 +289,7 @@ impl Agent {
         mailbox.given.store(0, Ordering::Relaxed);
         mailbox.done.store(0, Ordering::Relaxed);
         mailbox.uid.store(uid.0, Ordering::Relaxed);
+        mailbox.resume_sp.store(0, Ordering::Relaxed);
         Ok(Agent { index, uid, since_ns: 0, eax: 0 })
     }
 

@@ -102,6 +102,21 @@ suite_start:
     call rax
     ud2
 
+# Answers whoever sends, with what came, in memory or in registers; needs no memory of its own.
+    .global suite_echo
+suite_echo:
+    xor edx, edx
+1:  bt eax, 10                              # clear: the message has a block
+    mov eax, 0xffffffff
+    jc 2f
+    mov eax, 0xfffffbff
+2:  syscall
+    test eax, eax
+    js 1b
+    mov eax, 0xffffffff                     # an error: wait for the next one
+    xor edx, edx
+    jmp 2b
+
 # --- functions for suite_try ----------------------------------------------------------------------------
 
 .macro TRY name:req

@@ -102,10 +102,21 @@ fn may_see_heap(task: TaskId) -> bool {
     WITH_HEAP.iter().any(|place| place.load(Ordering::Relaxed) == task.0)
 }
 
+/// A part of the suite's program that nobody gets, so that memory in front of it cannot be overrun.
+static FENCE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Puts up the fence: `len` bytes from `start` on, whole pages.
+pub fn fence(start: u64, len: u64) {
+    for (cell, value) in FENCE.iter().zip([start, start + len]) {
+        cell.store(value, Ordering::Relaxed);
+    }
+}
+
 /// Whether a page is part of the suite's program.
 pub fn is_mine(page: u64) -> bool {
     let (start, end) = super::image();
-    page >= start & !0xfff && page < end
+    let [from, to] = FENCE.each_ref().map(|cell| cell.load(Ordering::Relaxed));
+    page >= start & !0xfff && page < end && !(from..to).contains(&page)
 }
 
 /// Makes sure that the suite has a page with the wanted access, so that it can be mapped on.
