@@ -320,8 +320,12 @@ static void lists(void)
     }
     CHECK(r._buffer == back && n._buffer == squares);
     CHECK(Mail_Desk_copy(SERVER, &p, 255, &n, &r) == QUILL_MALFORMED);
-    p._length = 20001;
-    CHECK(Mail_Desk_copy(SERVER, &p, 3, &n, &r) == QUILL_TOO_LONG);
+    /* Whoever notices, the caller is told the same. */
+    static const uint32_t too_long[] = { 20001, 30000, 65536, 1 << 20, 1 << 21, 1 << 22, 0x401000, 1u << 31, 0xffffffff };
+    for (uint32_t k = 0; k < 9; k++) {
+        p._length = too_long[k];
+        CHECK(Mail_Desk_copy(SERVER, &p, 3, &n, &r) == QUILL_TOO_LONG);
+    }
 
     int16_t some[5] = { 1, -2, 3, -4, 5 }, changed[5];
     Mail_Few f = { 4, some }, g = { 0, changed };

@@ -119,6 +119,15 @@ fn characters(e: &Emitter, ty: TypeId) -> Expr {
     }
 }
 
+/// The bound of a list whose length in bytes has 21 bits at most. A length with more of them than an item has fails when
+/// it is made; whatever else is beyond the bound is refused by the kernel, for which the server's buffer is too short, or
+/// by the server.
+fn refused_later(e: &Emitter, chunk: &Chunk) -> Option<u64> {
+    let element = chunk.element.map_or(1, |element| element.size);
+    let short = |bound: &u64| bound.saturating_mul(element) < 1 << 21 && *bound > 0;
+    chunk.bound.filter(short).filter(|_| matches!(e.kind(chunk.ty), Type::Sequence(..)))
+}
+
 /// The text of a message that may travel behind the values: a lone one.
 fn tail<'m>(e: &Emitter, message: &'m Message) -> Option<&'m Chunk> {
     let [chunk] = &message.chunks[..] else { return None };
@@ -206,6 +215,8 @@ struct Side<'a> {
     too_long: Expr,
     /// The message is a reply: its texts may lie in the request that it replaces.
     reply: bool,
+    /// The receiver's refusal comes back, so it is enough to look for a list that is too long when it does.
+    answered: bool,
 }
 
 impl Side<'_> {
@@ -334,6 +345,21 @@ impl Side<'_> {
         let value = Interface::at(self.spots, &chunk.path);
         let at = self.item(i);
         let element = chunk.element.map_or(1, |element| element.size);
+        if self.answered && refused_later(e, chunk).is_some() {
+            let [word, too_long] = ["_word", "_long"].map(|variable| format!("{variable}_{i}"));
+            body.push(Stmt::Announce(Ty::named("uint32_t"), word.clone()));
+            body.push(Stmt::Announce(Ty::named("bool"), too_long.clone()));
+            let length = value.clone().field("_length");
+            let arguments = [name(&word), name(&too_long), length, int(element)];
+            body.push(Stmt::Do(call("QUILL_LIST_WORD", arguments)));
+            let refuse = vec![Stmt::Return(Some(self.too_long.clone()))];
+            body.push(Stmt::If(unlikely(name(too_long)), refuse));
+            body.push(Stmt::Do(call(
+                "quill_put_item_word",
+                [utcb(), at, value.field("_buffer"), name(word)],
+            )));
+            return;
+        }
         let (from, bytes, too_long) = match e.kind(chunk.ty) {
             Type::Str { .. } => {
                 let bytes = format!("_bytes_{i}");
@@ -604,7 +630,8 @@ fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
         Stmt::Let(Ty::named("char *"), "_utcb".into(), Some(call("quill_utcb", []))),
         Stmt::Let(Ty::named("quill_word"), "_tag".into(), Some(int(0))),
     ];
-    body.extend(client_side(c, &method.request, &inputs, false).pack());
+    let request = Side { answered: !operation.oneway, ..client_side(c, &method.request, &inputs, false) };
+    body.extend(request.pack());
     if operation.oneway {
         let sent = call("quill_send", [utcb(), name("_server"), name("_tag"), int(travels(&method.request))]);
         body.push(Stmt::Set(name("_tag"), sent));
@@ -620,7 +647,15 @@ fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
 
 /// A message on the client's side.
 fn client_side<'a>(c: &'a Interface, message: &'a Message, spots: &'a [Spot<'a>], reply: bool) -> Side<'a> {
-    Side { c, message, spots, malformed: name("QUILL_MALFORMED"), too_long: name("QUILL_TOO_LONG"), reply }
+    Side {
+        c,
+        message,
+        spots,
+        malformed: name("QUILL_MALFORMED"),
+        too_long: name("QUILL_TOO_LONG"),
+        reply,
+        answered: false,
+    }
 }
 
 /// Statements that send the request and take the reply apart. What is to come as items has a place before: the buffer
@@ -680,11 +715,20 @@ fn expected(e: &Emitter, message: &Message, otherwise: Vec<Stmt>) -> Stmt {
 
 /// What a client does with a reply that is not that of success.
 fn failure(c: &Interface, operation: &Operation, method: &Method) -> Vec<Stmt> {
+    let e = c.emitter;
     let failed = call("quill_failed", [utcb(), name("_tag")]);
-    if method.exceptions.is_empty() {
-        return vec![Stmt::Return(Some(failed))];
-    }
     let mut body = Vec::new();
+    let inputs = c.inputs(operation);
+    for chunk in &method.request.chunks {
+        if let Some(bound) = refused_later(e, chunk) {
+            let too_long = Interface::at(&inputs, &chunk.path).field("_length").with(">", int(bound));
+            body.push(Stmt::If(too_long, vec![Stmt::Return(Some(name("QUILL_TOO_LONG")))]));
+        }
+    }
+    if method.exceptions.is_empty() {
+        body.push(Stmt::Return(Some(failed)));
+        return body;
+    }
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let whole = name("_raised").deref().field(&c.variants(operation)[number]);
         let spots = c.exception_spots(operation, number, &whole);
@@ -737,6 +781,7 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
         malformed: refused.clone(),
         too_long: refused.clone(),
         reply: false,
+        answered: false,
     };
     let mut body = variables(c, operation, &method.request);
     body.extend(["_utcb", "_w0", "_w1"].map(|unused| Stmt::Do(name(unused).cast(Ty::named("void")))));
@@ -797,7 +842,7 @@ fn variables(c: &Interface, operation: &Operation, request: &Message) -> Vec<Stm
 /// A reply on the server's side.
 fn reply<'a>(c: &'a Interface, message: &'a Message, spots: &'a [Spot<'a>]) -> Side<'a> {
     let bad = call("quill_refuse_as", [name("QUILL_MALFORMED")]);
-    Side { c, message, spots, malformed: bad.clone(), too_long: bad, reply: true }
+    Side { c, message, spots, malformed: bad.clone(), too_long: bad, reply: true, answered: false }
 }
 
 /// The server's loop: the place of a method is found by the first bits of the label, as many as there are places.
@@ -824,6 +869,9 @@ fn serve(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Item {
         let size = call("sizeof", [place.clone()]);
         let arguments = [utcb(), int(number as u32), int(most as u32), place.address(), size];
         body.push(Stmt::Do(call("quill_accept", arguments)));
+    }
+    if most == 0 {
+        body.push(Stmt::Do(call("quill_accept_nothing", [utcb()])));
     }
     let bits = table_bits(operations.len());
     let mut cases: Vec<(Vec<i128>, Vec<Stmt>)> = Vec::new();

@@ -323,13 +323,25 @@ QUILL_INLINE quill_word quill_refuse_as(quill_status status)
 
 #define QUILL_ITEM_BYTES_MAX ((1u << 22) - 1)
 
-QUILL_INLINE void quill_put_item(char *utcb, size_t at, const void *from, size_t bytes)
+QUILL_INLINE void quill_put_item_word(char *utcb, size_t at, const void *from, quill_word word)
 {
     quill_word *item = (quill_word *)(void *)quill_at(utcb, QUILL_WORDS(at) * sizeof(quill_word));
 
-    item[0] = (quill_word)bytes << 10;
+    item[0] = word;
     item[1] = (quill_word)from;
 }
+
+QUILL_INLINE void quill_put_item(char *utcb, size_t at, const void *from, size_t bytes)
+{
+    quill_put_item_word(utcb, at, from, (quill_word)bytes << 10);
+}
+
+/* The length of a list as an item has it, in 22 bits from bit 10 on; too_long says that it has far more. Of the lengths of
+ * a list whose bound is less than two million bytes, a product that fits is too long or the right one. It is taken from
+ * where it is: compilers load it first. A macro, since the size of an element has to be a constant without optimisation,
+ * too. */
+#define QUILL_LIST_WORD(word, too_long, length, element) \
+    __asm__("imull %3, %2, %0" : "=r"(word), "=@cco"(too_long) : "m"(length), "i"((element) * 1024))
 
 /* How long an item is that came; one of another kind seems to be very long. */
 QUILL_INLINE quill_word quill_item_bytes(char *utcb, size_t at)
@@ -345,6 +357,11 @@ QUILL_INLINE void quill_accept(char *utcb, unsigned number, unsigned count, void
     *quill_register(utcb, QUILL_BUFFER(0)) = 1;
     *quill_register(utcb, QUILL_BUFFER(2 * (int)number + 1)) = (quill_word)bytes << 10 | (number + 1 < count);
     *quill_register(utcb, QUILL_BUFFER(2 * (int)number + 2)) = (quill_word)to;
+}
+
+QUILL_INLINE void quill_accept_nothing(char *utcb)
+{
+    *quill_register(utcb, QUILL_BUFFER(0)) = 0;
 }
 
 /* A server's own buffers, while it is a client. */
