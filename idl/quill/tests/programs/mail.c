@@ -178,6 +178,18 @@ static quill_status add(void *self, quill_thread from, float a, double b, uint64
     return QUILL_OK;
 }
 
+/* What it gets is in the message, where the reply will be. */
+static quill_status nick(void *self, quill_thread from, const char *who, char **result)
+{
+    (void)self, (void)from;
+    if (who[0] == '-')
+        return QUILL_OK;
+    memcpy(room, who, 4);
+    room[4] = 0;
+    *result = who[0] == '=' ? (char *)(uintptr_t)who : room;
+    return QUILL_OK;
+}
+
 static quill_status last(void *self, quill_thread from, uint8_t a, int64_t b, uint8_t c, uint8_t *result)
 {
     (void)self, (void)from;
@@ -190,7 +202,7 @@ static Mail_Desk_server methods = {
 #else
 static const Mail_Desk_server methods = {
 #endif
-    knock, shout, get_tariff, set_tariff, weigh, address, rename_, initials, copy, few, table, add, last,
+    knock, shout, get_tariff, set_tariff, weigh, address, rename_, initials, copy, few, table, add, nick, last,
 };
 
 static struct desk desk;
@@ -292,6 +304,9 @@ static void texts(void)
     CHECK(Mail_Desk_rename(SERVER, "o", letters_of(501, 'q', 'f')) == QUILL_TOO_LONG);
     CHECK(Mail_Desk_rename(SERVER, letters_of(71, 'o', 'f'), "f") == QUILL_TOO_LONG);
 
+    CHECK(Mail_Desk_nick(SERVER, "Annabel", &called) == QUILL_OK && same(name, "Anna"));
+    CHECK(Mail_Desk_nick(SERVER, "=Annabe", &called) == QUILL_MALFORMED);
+    CHECK(Mail_Desk_nick(SERVER, "-Annabe", &called) == QUILL_MALFORMED);
     CHECK(Mail_Desk_initials(SERVER, "seventeen", 'S', &called) == QUILL_OK && same(name, "Seventeen"));
     CHECK(Mail_Desk_initials(SERVER, "\303\237\303\237", 0x1f600, &called) == QUILL_OK && same(name, "\303\237\303\237"));
     CHECK(Mail_Desk_initials(SERVER, "ten is too many", 'S', &called) == QUILL_TOO_LONG);

@@ -315,6 +315,9 @@ impl Side<'_> {
             Leaf::Count(ty) => {
                 let bound = self.room(ty);
                 let length = match e.kind(ty) {
+                    Type::Str { .. } if self.reply => {
+                        call("quill_reply_text_bytes", [utcb(), value, characters(e, ty)])
+                    }
                     Type::Str { .. } => call("quill_text_bytes", [value, characters(e, ty)]),
                     _ => value.field("_length"),
                 };

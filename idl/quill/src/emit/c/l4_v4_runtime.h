@@ -428,6 +428,18 @@ static inline uint32_t quill_text_bytes(const char *text, size_t bound)
     return bytes <= 4 * bound && quill_characters(text, bytes) <= bound ? (uint32_t)bytes : UINT32_MAX;
 }
 
+/* Whether something lies in the message that a reply is about to replace. */
+QUILL_INLINE bool quill_in_message(char *utcb, const void *what)
+{
+    return (uintptr_t)what - (uintptr_t)utcb < 64 * sizeof(quill_word);
+}
+
+/* The length of a text that a method hands back; UINT32_MAX if there is none, or if the reply would be written over it. */
+QUILL_INLINE uint32_t quill_reply_text_bytes(char *utcb, const char *text, size_t bound)
+{
+    return text == NULL || quill_in_message(utcb, text) ? UINT32_MAX : quill_text_bytes(text, bound);
+}
+
 /* Copies a text out of a message, and puts a zero behind it; false if it is none of at most so many characters. */
 static inline bool quill_get_text(char *to, const char *from, uint32_t bytes, size_t bound)
 {
@@ -571,12 +583,6 @@ static inline void quill_bring_text(char *to, const char *from)
     do
         to[at] = from[at];
     while (from[at++] != 0);
-}
-
-/* Whether something lies in the message that a reply is about to replace. */
-QUILL_INLINE bool quill_in_message(char *utcb, const void *what)
-{
-    return (uintptr_t)what - (uintptr_t)utcb < 64 * sizeof(quill_word);
 }
 
 #endif
