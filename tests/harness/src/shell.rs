@@ -5,9 +5,11 @@ use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 6] = [
+    let trials: [Named; 8] = [
         ("the_show", the_show),
         ("trace_shows_what_happened", trace_shows_what_happened),
+        ("a_monitor_hears_its_client", a_monitor_hears_its_client),
+        ("keys_are_delivered_to_the_demander_only", keys_are_delivered_to_the_demander_only),
         ("ends_with_the_last_status", ends_with_the_last_status),
         ("exit_overrides", exit_overrides),
         ("end_without_newline", end_without_newline),
@@ -38,6 +40,33 @@ fn trace_shows_what_happened(world: &'static World) -> Verdict {
     for word in
         [" ipc ", " switch ", " fault ", " map ", "messages for each", "fit in registers", "usage: trace"]
     {
+        reply.check_contains(word)?;
+    }
+    Ok(())
+}
+
+/// The reference monitor passes on what it allows, refuses the rest, and writes both down.
+fn a_monitor_hears_its_client(world: &'static World) -> Verdict {
+    let reply = world.script(b"run monitor\n")?;
+    reply.check_code(0)?;
+    for (word, count) in [
+        ("to clock: passed on", 2),
+        ("to clock: refused", 1),
+        ("to console: refused", 1),
+        ("to root: refused", 1),
+    ] {
+        if reply.out.matches(word).count() != count {
+            return Err(reply.failed(&format!("expected {count} times '{word}'")));
+        }
+    }
+    reply.check_contains("2 answers and 3 refusals")
+}
+
+/// The key server keeps its promise among honest clients and a spy.
+fn keys_are_delivered_to_the_demander_only(world: &'static World) -> Verdict {
+    let reply = world.script(b"run keys\n")?;
+    reply.check_code(0)?;
+    for word in ["got 20 pairs, 20 of them right", "and 0 worked", "no pair was delivered twice"] {
         reply.check_contains(word)?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::{Dope, Error, Fpage, Kind, Result, Timeout, Uid, error};
 use abi::call::{
     Call, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT,
-    ITEM_WHOLE, NO_BLOCK, NO_ITEM, timeouts,
+    IPC_SHOWN, ITEM_WHOLE, NO_BLOCK, NO_ITEM, NOT_DIVERTED, timeouts,
 };
 use core::arch::asm;
 
@@ -323,6 +323,49 @@ pub fn reply_item_wait(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64))
         Ok(message) => message.ok_or(Error::BadArgument),
         Err(error) => Err(error),
     }
+}
+
+/// What a chief does all day: answers `to` (nil: nobody) with w0 … w4, shown as `shown` (nil: as the caller itself), then waits
+/// for anybody. Beside the message it learns for whom it was meant; nil if for the caller itself.
+pub fn supervise(to: Uid, shown: Uid, label: u32, words: [u64; 5]) -> Result<(Message, Uid)> {
+    let mut operation = Call::Ipc as u32;
+    if !shown.is_nil() {
+        operation |= IPC_SHOWN;
+    }
+    let mut rax = (label as u64) << 32 | operation as u64;
+    let mut rdx = to.0;
+    let mut meant_for = timeouts(Timeout::ZERO, Timeout::NEVER);
+    let [mut w0, mut w1, mut w2, mut w3, mut w4] = words;
+    let (mut w5, mut w6, mut w7) = (shown.0, 0u64, 0u64);
+    // SAFETY: as in `Ipc::run`; no window is open.
+    unsafe {
+        asm!(
+            "push rbx",
+            "push rbp",
+            "mov rbx, rcx",
+            "xor ebp, ebp",
+            "syscall",
+            "pop rbp",
+            "pop rbx",
+            inout("rax") rax,
+            inout("rdx") rdx,
+            inout("rdi") w0,
+            inout("rsi") w1,
+            inout("r8") w2,
+            inout("r9") w3,
+            inout("r10") w4,
+            inout("r12") w5,
+            inout("r13") w6,
+            inout("r14") w7,
+            inout("r15") meant_for,
+            inout("rcx") Uid::ANY.0 => _,
+            out("r11") _,
+        );
+    }
+    let message = Message::from_registers(rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7])?;
+    let message = message.ok_or(Error::BadArgument)?;
+    let is_diverted = message.flags.0 & NOT_DIVERTED == 0;
+    Ok((message, if is_diverted { Uid(meant_for) } else { Uid::NIL }))
 }
 
 /// Sleeps: waits, with a timeout, for a message from oneself, which cannot come.
