@@ -85,7 +85,7 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
 fn headers_go_together() {
     for kernel in [&Linux as &dyn KernelPart, &TernIpc] {
         let shop = Workshop::new(&format!("c-together-{}", kernel.name()));
-        let one = "module A { typedef sequence<octet, 8> Bytes; interface I { Bytes f(in Bytes b); }; };";
+        let one = "module A { typedef sequence<octet, 8> Bytes; interface None { }; interface I { Bytes f(in Bytes b); }; };";
         let other = "module B { typedef sequence<octet, 8> Bytes; interface I { Bytes f(in Bytes b); }; };";
         shop.emit_c_of("a.idl", one, kernel);
         shop.emit_c_of("b.idl", other, kernel);

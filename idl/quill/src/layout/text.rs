@@ -81,15 +81,17 @@ fn message_text(out: &mut String, model: &Model, title: &str, message: &Message)
     }
 }
 
-/// What a message costs, without running it: registers, bytes in memory, blocks, streams.
+/// What a message costs, without running it: registers, bytes in memory, lists, streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Registers used.
     pub registers: u32,
     /// Bytes of the fixed part in memory.
     pub memory_bytes: u64,
-    /// Copies of a whole block.
+    /// Lists that are copied whole.
     pub blocks: usize,
+    /// Lists that the kernel takes from where each lies.
+    pub strings: usize,
     /// Values that are read element by element.
     pub streams: usize,
     /// Checks that a receiver makes: lengths, bounds, truth values, enums.
@@ -98,7 +100,8 @@ pub struct Cost {
 
 /// The cost of a message.
 pub fn cost(sizes: &Sizes, message: &Message) -> Cost {
-    let blocks = message.chunks.iter().filter(|c| c.element.is_some()).count();
+    let lists = message.chunks.iter().filter(|c| c.element.is_some()).count();
+    let strings = message.strings().count();
     // Bit patterns that are no value: only these types have any, and only they are checked.
     let checked = |slot: &Slot| match slot.leaf {
         Leaf::Count(_) | Leaf::Elements(..) => true,
@@ -108,9 +111,10 @@ pub fn cost(sizes: &Sizes, message: &Message) -> Cost {
     Cost {
         registers: message.registers,
         memory_bytes: message.memory_bytes,
-        blocks,
-        streams: message.chunks.len() - blocks,
-        checks: 1 + message.slots.iter().filter(|s| checked(s)).count(),
+        blocks: lists - strings,
+        strings,
+        streams: message.chunks.len() - lists,
+        checks: 1 + strings + message.slots.iter().filter(|s| checked(s)).count(),
     }
 }
 
@@ -121,7 +125,7 @@ pub fn cost_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn Kernel
     for layout in layouts {
         let name = &model.interfaces[layout.interface.0 as usize].name;
         writeln!(out, "interface {name} over {}", kernel.name()).unwrap();
-        let head = ["method", "message", "registers", "bytes", "blocks", "streams", "checks"];
+        let head = ["method", "message", "registers", "bytes", "blocks", "strings", "streams", "checks"];
         let [method, message, rest @ ..] = head;
         write!(out, "  {method:<24} {message:<10}").unwrap();
         rest.iter().for_each(|h| write!(out, " {h:>9}").unwrap());
@@ -131,7 +135,7 @@ pub fn cost_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn Kernel
                 let c = cost(&sizes, message);
                 write!(out, "  {:<24} {what:<10} {:>9} {:>9}", method.name, c.registers, c.memory_bytes)
                     .unwrap();
-                writeln!(out, " {:>9} {:>9} {:>9}", c.blocks, c.streams, c.checks).unwrap();
+                writeln!(out, " {:>9} {:>9} {:>9} {:>9}", c.blocks, c.strings, c.streams, c.checks).unwrap();
             };
             row("request", &method.request);
             if !method.oneway {

@@ -228,7 +228,6 @@ impl Interface<'_> {
             (vec![i128::from(method.request.label)], body)
         });
         let body = vec![
-            Stmt::Do(name("_silent").cast(Ty::named("void"))),
             Stmt::Switch(name("_label"), cases.collect(), vec![Stmt::Return(Some(name("QUILL_NO_METHOD")))]),
             // What a method returns is checked like what it is given; half a reply is none.
             Stmt::If(
@@ -241,6 +240,9 @@ impl Interface<'_> {
             ),
             Stmt::Return(Some(name("_label"))),
         ];
+        // An interface may have no methods.
+        let unused = parameters.iter().map(|(_, unused)| Stmt::Do(name(unused).cast(Ty::named("void"))));
+        let body = unused.chain(body).collect();
         Item::Function(Ty::named("uint32_t"), self.function("dispatch"), parameters, body)
     }
 }

@@ -585,7 +585,10 @@ fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Ite
     });
     let place = name("_label").with(">>", Expr::Int((32 - bits).into()));
     let none = vec![Stmt::Return(Some(name("QUILL_NO_METHOD")))];
-    let body = vec![Stmt::Switch(place, cases.collect(), none)];
+    // An interface may have no methods.
+    let mut body: Vec<Stmt> =
+        parameters.iter().map(|(_, unused)| Stmt::Do(name(unused).cast(Ty::named("void")))).collect();
+    body.push(Stmt::Switch(place, cases.collect(), none));
     Item::Function(status(), c.function("dispatch"), parameters, body)
 }
 
@@ -667,6 +670,8 @@ fn serve(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Ro
     };
     let _ =
         writeln!(text, "static __attribute__((noinline, unused)) {result} name(void *self{declared})\n{{");
+    // Without methods nothing else would use them.
+    text += "    (void)&(methods);\n";
     text += &register(room);
     let (functions, places) = (handles.len(), asm.places);
     let handles = handles.join(", ");
