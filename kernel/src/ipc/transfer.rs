@@ -24,6 +24,10 @@ use crate::sched::Next;
 use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM};
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 
+/// What the descriptors of a string cost of a step's budget: as long as reading and writing them takes, so much could be
+/// copied. An item is a step of its own.
+const PART_BYTES: u64 = 4096;
+
 /// Why a transfer does not go on just now.
 enum Halt {
     /// The budget is used up.
@@ -139,6 +143,10 @@ fn run(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, at: &mut Place) -> Re
         (at.part, at.done) = (1, 0);
     }
     while (at.part as u64) <= parts {
+        if budget < PART_BYTES {
+            return Err(Halt::Again);
+        }
+        budget -= PART_BYTES;
         let number = at.part as u64 - 1;
         if number < used.strings() {
             let from = block + used.strings_offset() + 16 * number;
@@ -154,7 +162,11 @@ fn run(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, at: &mut Place) -> Re
             if number >= room.room_as_used().items() {
                 return Err(Halt::Failed(Error::Overflow, Error::Overflow));
             }
+            if budget < PREEMPTION_BYTES - PART_BYTES {
+                return Err(Halt::Again);
+            }
             map_item(k, sender, receiver, (from, to), at)?;
+            budget = 0;
         }
         (at.part, at.done) = (at.part + 1, 0);
     }

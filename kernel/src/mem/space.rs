@@ -313,13 +313,21 @@ fn map_small(
     rights: Rights,
     budget: &mut usize,
 ) -> Result<(), Stop> {
+    let before = frames(from, to);
     let Some((giver, _)) = source_small(k, from, space, number) else { return Ok(()) };
     let place = small_place(&k.pool, to, space, number, true).ok_or(Stop::NoMemory)?;
+    if frames(from, to) > before {
+        // Tables are a step of their own.
+        *budget = 0;
+        return Err(Stop::Again);
+    }
     if core::ptr::eq(place, giver) || rights.and(Rights::RW) == Rights::NONE {
         return Ok(());
     }
-    if space == Space::Port {
+    if space == Space::Port && !to.has_ports() {
         ensure_bitmap(&k.pool, to).ok_or(Stop::NoMemory)?;
+        *budget = 0;
+        return Err(Stop::Again);
     }
     if let Some(old) = place.get() {
         clear(k, old, budget).map_err(|Again| Stop::Again)?;
@@ -412,15 +420,43 @@ pub fn map(
     whole: &mut bool,
     budget: &mut usize,
 ) -> Result<(), Again> {
+    let mut fresh = true;
     if plan.space == Space::Memory && plan.log2 > 12 {
         let pages = run::map(k, &plan, (from, to), *done, *budget);
+        fresh = pages == 0;
         *budget -= pages;
         *done += pages as u64 * PAGE_SIZE;
         if *done >> plan.log2 != 0 {
             return Ok(());
         }
     }
-    map_each(k, plan, (from, to), done, whole, budget)
+    map_each(k, plan, (from, to), (done, fresh), whole, budget)
+}
+
+/// What a new frame costs of a budget: clearing it takes about as long as three pages.
+const FRAME_UNITS: usize = 3;
+
+/// Frames of two tasks; the difference says how many were made.
+fn frames(from: TaskRef, to: TaskRef) -> usize {
+    from.used.get() as usize + to.used.get() as usize
+}
+
+/// Splits the giver's large page, if it lies in one. True if the page is ready to be mapped: if its tables are there, or
+/// if this step has done nothing else and can make those that are missing.
+fn prepare_page(
+    k: &Kernel,
+    (from, address): (TaskRef, u64),
+    (to, target): (TaskRef, u64),
+    fresh: bool,
+) -> bool {
+    let is_large = matches!(table::find(&k.pool, from, address), Found::Large { .. });
+    let lacks = !matches!(table::find(&k.pool, to, target), Found::Leaf(_));
+    if !is_large {
+        return fresh || !lacks;
+    }
+    let before = from.used.get();
+    // Without memory to split it the page is a hole.
+    fresh && (source_page(k, from, address).is_err() || from.used.get() == before)
 }
 
 /// Page by page.
@@ -429,7 +465,7 @@ fn map_each(
     k: &Kernel,
     plan: Plan,
     (from, to): (TaskRef, TaskRef),
-    done: &mut u64,
+    (done, mut fresh): (&mut u64, bool),
     whole: &mut bool,
     budget: &mut usize,
 ) -> Result<(), Again> {
@@ -439,11 +475,15 @@ fn map_each(
             return Err(Again);
         }
         *budget -= 1;
+        let before = frames(from, to);
         let (address, target) = (plan.from + *done, plan.to + *done);
         let result = if plan.space != Space::Memory {
             map_small(k, plan.space, address, (from, to), plan.rights, budget)
         } else if target >= abi::USER_END {
             break;
+        } else if !prepare_page(k, (from, address), (to, target), fresh) {
+            *budget = 0;
+            return Err(Again);
         } else {
             match source_page(k, from, address) {
                 Ok((leaf, node)) => {
@@ -455,6 +495,8 @@ fn map_each(
                 }
             }
         };
+        fresh = false;
+        *budget = budget.saturating_sub(FRAME_UNITS * (frames(from, to) - before));
         match result {
             Ok(()) => *done += unit(plan.space),
             Err(Stop::Again) => return Err(Again),
@@ -548,7 +590,7 @@ fn flush_each(
             }
             // What was a task's only page is gone: nothing else is left to find.
             Found::Leaf(_) if task.pages.get() == 0 && !task.is_sigma0.get() => *at = end,
-            Found::Leaf(_) | Found::Nothing { .. } => *at = table::next(&k.pool, task, *at, end),
+            Found::Leaf(_) | Found::Nothing { .. } => *at = table::next(&k.pool, task, *at, end, budget),
             // Nothing was handed on from a large page, and only σ0 has them.
             Found::Large { level, .. } => *at = (*at | ((1u64 << (12 + 9 * level)) - 1)) + 1,
         }
@@ -605,8 +647,9 @@ fn flush_place(
     Ok(())
 }
 
-/// Gives back what `task`'s port and interrupt spaces occupy; they are empty.
-pub fn release_small(k: &Kernel, task: TaskRef) {
+/// Gives back what `task`'s port and interrupt spaces occupy; they are empty. False if they occupied nothing.
+pub fn release_small(k: &Kernel, task: TaskRef) -> bool {
+    let before = task.used.get();
     if task.ports.get() != 0 {
         for cell in &k.pool.at::<Words>(Frame(task.ports.get())).0 {
             if cell.get() != 0 {
@@ -623,6 +666,7 @@ pub fn release_small(k: &Kernel, task: TaskRef) {
             task.give_back_frame(&k.pool, Frame(cell.replace(0)));
         }
     }
+    task.used.get() != before
 }
 
 #[cfg(test)]
@@ -652,7 +696,7 @@ mod tests {
         let send = |from: TaskRef, to: TaskRef, source, target, rights| {
             let plan = Plan { space: Space::Memory, from: source, to: target, log2: 12, rights };
             let (mut done, mut whole) = (0, true);
-            assert_eq!(map(&k, plan, from, to, &mut done, &mut whole, &mut 16), Ok(()));
+            while map(&k, plan, from, to, &mut done, &mut whole, &mut 16) == Err(Again) {}
             assert!(whole && done == PAGE_SIZE);
         };
         send(sigma0, first, 0x5000, 0x9000, Rights::RW);

@@ -203,27 +203,39 @@ fn split(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize) -> Option<
     if level > 1 {
         pool.set_note(table, Used(0).with(0).with(511).0);
     }
-    for (i, part) in pool.at::<Words>(table).0.iter().enumerate() {
-        part.set(pte::part(entry.get(), i as u64, 1 << SHIFTS[level - 1], level == 1));
+    let part = |i| pte::part(entry.get(), i, 1 << SHIFTS[level - 1], level == 1);
+    let (mut value, step) = (part(0), part(1) - part(0));
+    for cell in &pool.at::<Words>(table).0 {
+        cell.set(value);
+        value += step;
     }
     entry.set(pte::table(table.0));
     crate::arch::flush_space(task);
     Some(())
 }
 
+/// Entries that are looked at for one unit of a budget.
+const ENTRIES_PER_UNIT: usize = 16;
+
 /// The first address from `at` on, below `end`, that may have a mapping: in a last-level table an entry in use.
-/// `end` if there is none.
-pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64) -> u64 {
+/// `end` if there is none. With the budget used up, an address up to which there is nothing.
+pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64, budget: &mut usize) -> u64 {
     'walk: while at < end {
+        *budget = budget.saturating_sub(2);
         let mut table = Frame(task.top.get());
         for level in (0..4).rev() {
             let words = &pool.at::<Words>(table).0;
             let used = if level == 0 { 0..512 } else { Used::of(pool, table).range() };
             let from = index(at, level);
-            let found =
-                first_in_use(words, from.max(used.start)..used.end.min(if level == 3 { 256 } else { 512 }));
+            let start = from.max(used.start);
+            let last = used.end.min(if level == 3 { 256 } else { 512 });
+            let limit = last.min(start + ENTRIES_PER_UNIT * (*budget).max(1));
+            let found = first_in_use(words, start..limit);
+            let looked_at = found.unwrap_or(limit).saturating_sub(start);
+            *budget = budget.saturating_sub(looked_at.div_ceil(ENTRIES_PER_UNIT));
             let above = SHIFTS[level] + 9;
-            let Some(i) = found else {
+            let reached = found.or((limit < last).then_some(limit));
+            let Some(i) = reached else {
                 at = ((at >> above) + 1) << above;
                 continue 'walk;
             };
@@ -231,7 +243,7 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64) -> u64 {
                 at = (at >> above << above) | (i as u64) << SHIFTS[level];
             }
             let value = words[i].get();
-            if level == 0 || (level < 3 && pte::is_large(value)) {
+            if found.is_none() || level == 0 || (level < 3 && pte::is_large(value)) {
                 return at.min(end);
             }
             table = Frame(pte::address(value));
@@ -273,7 +285,9 @@ pub fn release(pool: &Pool, task: TaskRef, mut limit: usize) -> bool {
 /// Gives back all tables that the entries of `table` lead to. The depth is 3 at most.
 fn release_below(pool: &Pool, task: TaskRef, table: Frame, level: usize, limit: &mut usize) -> bool {
     let words = &pool.at::<Words>(table).0;
-    while let Some(i) = first_in_use(words, Used::of(pool, table).range()) {
+    let mut used = Used::of(pool, table).range();
+    while let Some(i) = first_in_use(words, used.clone()) {
+        used.start = i;
         let below = Frame(pte::address(words[i].get()));
         if level > 1 {
             if !release_below(pool, task, below, level - 1, limit) {

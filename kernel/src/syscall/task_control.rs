@@ -179,7 +179,8 @@ fn take_apart(k: &Kernel, task: TaskRef) -> bool {
         empty(k, task);
         return false;
     }
-    table::release(&k.pool, task, param::PREEMPTION_PAGES)
+    // Small tables are a step of their own. The others come with their shadows, so half as many as pages.
+    !space::release_small(k, task) && table::release(&k.pool, task, param::PREEMPTION_PAGES / 2)
 }
 
 /// A task's three spaces one behind the other, for the cursor that walks through them.
@@ -203,7 +204,6 @@ fn empty(k: &Kernel, task: TaskRef) {
 /// Gives back what is left of a task, and its quota to its chief.
 fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
     task.disown();
-    space::release_small(k, task);
     task.slabs.release_last(&k.pool);
     let top = Frame(task.top.get());
     k.pool.at::<Words>(top).0[256..].iter().for_each(|entry| entry.set(0));
