@@ -224,7 +224,7 @@ fn host_figures(row: &Row, counted: &Counted) -> Result<Vec<u64>> {
 }
 
 /// Builds the plugin, a workspace and a licence of its own.
-fn plugin() -> Result<PathBuf> {
+pub fn plugin() -> Result<PathBuf> {
     let directory = paths::target().join("ipcscope");
     let mut builder = Command::new("cargo");
     builder

@@ -48,6 +48,27 @@ pub fn fill(image: &mut [u8]) -> Result<Filled> {
     Ok(Filled::Functions(functions.len(), total))
 }
 
+/// Names of the kernel's functions by address.
+pub struct Names(Vec<Function>);
+
+impl Names {
+    /// Those of an ELF file.
+    pub fn read(image: &[u8]) -> Result<Names> {
+        let file = object::File::parse(image).context(|| "read the kernel's ELF file".into())?;
+        Ok(Names(functions(&file)))
+    }
+
+    /// The function at an address, with the distance from its start.
+    pub fn of(&self, address: u64) -> String {
+        let offset = address.wrapping_sub(IMAGE_BASE);
+        let behind = self.0.partition_point(|function| u64::from(function.offset) <= offset);
+        match behind.checked_sub(1).map(|index| &self.0[index]) {
+            Some(function) => format!("{}+{:#x}", function.name, offset - u64::from(function.offset)),
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
 /// The functions of the image, sorted by address, one for each address.
 fn functions(file: &object::File<'_>) -> Vec<Function> {
     let mut functions: Vec<Function> = file

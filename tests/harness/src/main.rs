@@ -13,6 +13,7 @@ mod boot;
 mod front_door;
 mod realtime;
 mod shell;
+mod stretches;
 mod stubs;
 mod suite;
 mod tables;

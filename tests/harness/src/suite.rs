@@ -6,6 +6,7 @@
 //! `SUITE-END ran=N failed=M`. Besides, it can run a random program from a seed and print what came of it in lines
 //! that start with `TRANSCRIPT `; they must be the same with the fast path on and off.
 
+use crate::stretches::{self, Watch};
 use crate::world::{Verdict, World, boot, failed};
 use libtest_mimic::{Failed, Trial};
 use std::thread;
@@ -29,6 +30,8 @@ struct Report {
     variant: &'static str,
     part: &'static str,
     outcome: Result<(End, String), String>,
+    /// How long interrupts stayed off, by ipcscope.
+    stretches: Result<String, String>,
 }
 
 /// The random programs, one trial for each seed.
@@ -103,6 +106,12 @@ pub fn trials(world: &'static World, filter: &str) -> Vec<Trial> {
         if words.is_empty() || !tests(report).is_empty() {
             let name = format!("fastpath-{}::suite_{}_ends_well_{filter}", report.variant, report.part);
             trials.push(trial(name, verdict(report)));
+            let name = format!(
+                "fastpath-{}::interrupts_of_{}_stay_off_briefly_{filter}",
+                report.variant, report.part
+            );
+            let stretches = report.stretches.as_deref().map_err(Failed::from);
+            trials.push(trial(name, stretches.and_then(|stretches| stretches::judge(world, stretches))));
         }
     }
     trials
@@ -122,9 +131,19 @@ fn words_for_guest(filter: &str) -> Option<String> {
 fn run(world: &World, variant: &'static str, part: &'static str, words: &str) -> Report {
     let full = if world.full { "full," } else { "" };
     let machine = world.machine().with(&format!("init=suite args={full}{part},{words} fastpath={variant}"));
-    let machine = if part == TIMED { machine.counting() } else { machine };
+    let mut machine = if part == TIMED { machine.counting() } else { machine };
     let limit = SUITE_LIMITS[usize::from(world.full)];
-    Report { variant, part, outcome: boot(&machine, limit).map_err(|error| error.message) }
+    let watch = Watch::prepare(&format!("{part}-{variant}")).map_err(|error| error.message);
+    if let Ok(watch) = &watch {
+        machine.extra.extend(["-plugin".into(), watch.plugin.clone()]);
+    }
+    let outcome = boot(&machine, limit).map_err(|error| error.message);
+    let stretches = watch.and_then(|watch| watch.take().map_err(|error| error.message));
+    if let Ok(stretches) = &stretches {
+        let longest = stretches::longest(stretches);
+        eprintln!("tern: {part}, fast path {variant}: interrupts off for at most {longest} instructions");
+    }
+    Report { variant, part, outcome, stretches }
 }
 
 fn trial(name: String, verdict: Result<(), Failed>) -> Trial {

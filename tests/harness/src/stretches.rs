@@ -1,0 +1,75 @@
+//! How long interrupts stay off, anywhere: watched by ipcscope while the guest's suite runs.
+
+use crate::world::{Verdict, World};
+use std::fs;
+use std::path::PathBuf;
+use xtask::ksyms::Names;
+use xtask::{Context, bench, paths};
+
+/// Most instructions of the kernel between two moments at which it takes interrupts.
+const LENGTH_MAX: u64 = 5_000;
+
+/// Fewer stretches than any run of the suite has: the plugin did not watch.
+const STRETCHES_MIN: u64 = 100;
+
+/// A watch over one machine.
+#[derive(Debug)]
+pub struct Watch {
+    report: PathBuf,
+    /// Argument of the emulator.
+    pub plugin: String,
+}
+
+impl Watch {
+    /// Prepares one; the name tells it from others.
+    pub fn prepare(name: &str) -> xtask::Result<Watch> {
+        let report = paths::out()?.join(format!("stretches-{name}-{}.txt", std::process::id()));
+        let plugin = format!("{},stretches={}", bench::plugin()?.display(), report.display());
+        Ok(Watch { report, plugin })
+    }
+
+    /// Reads what it saw; the file goes.
+    pub fn take(&self) -> xtask::Result<String> {
+        let text = fs::read_to_string(&self.report).context(|| format!("read {}", self.report.display()))?;
+        let _ = fs::remove_file(&self.report);
+        Ok(text)
+    }
+}
+
+/// Fails if a stretch is too long, and names where those began, ended and were spent.
+pub fn judge(world: &World, report: &str) -> Verdict {
+    let count = report.lines().find_map(|line| line.strip_suffix(" stretches")?.parse::<u64>().ok());
+    if count.is_none_or(|count| count < STRETCHES_MIN) {
+        return Err(format!("the watch saw next to nothing:\n{report}").into());
+    }
+    let names = Names::read(&fs::read(&world.system.kernel)?)?;
+    let too_long: Vec<String> = report
+        .lines()
+        .filter(|line| length(line).is_some_and(|length| length > LENGTH_MAX))
+        .map(|line| line.split(' ').map(|word| named(&names, word)).collect::<Vec<_>>().join(" "))
+        .collect();
+    if too_long.is_empty() {
+        return Ok(());
+    }
+    Err(format!("more than {LENGTH_MAX} instructions with interrupts off:\n{}", too_long.join("\n")).into())
+}
+
+/// The longest stretch of a report, which is its first.
+pub fn longest(report: &str) -> u64 {
+    report.lines().find_map(length).unwrap_or(0)
+}
+
+fn length(line: &str) -> Option<u64> {
+    let (length, rest) = line.split_once(' ')?;
+    length.parse().ok().filter(|_| rest != "stretches")
+}
+
+/// An address of a report, with its count, as a name.
+fn named(names: &Names, word: &str) -> String {
+    let (address, times) = word.split_once('*').unwrap_or((word, ""));
+    match address.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+        Some(address) if times.is_empty() => names.of(address),
+        Some(address) => format!("{}*{times}", names.of(address)),
+        None => word.into(),
+    }
+}
