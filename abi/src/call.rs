@@ -288,6 +288,8 @@ pub const REFUSE: u32 = u32::MAX;
 
 /// Vectors of [`Kind::Exception`] beyond the processor's own.
 pub mod vector {
+    /// The processor's general protection. Also a port that the task has not, if no pager gets it: error code 0.
+    pub const PROTECTION: u64 = 13;
     /// A system-call number that is not native, or a native one on a thread to which they are denied.
     /// The error code is the number.
     pub const SYSCALL: u64 = 256;
@@ -295,6 +297,10 @@ pub mod vector {
     /// the mapping.
     pub const UNRESOLVED_FAULT: u64 = 257;
 }
+
+/// In w0 of a message of [`Kind::Fault`](crate::Kind): it is not about an address. The rest is the flexpage of the ports that the
+/// thread wanted, with the access as its rights.
+pub const PORT_FAULT: u64 = 1 << 63;
 
 /// A timeout in half a register: microseconds, or milliseconds if bit 31 is set (row P8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

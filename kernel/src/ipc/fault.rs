@@ -10,8 +10,8 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State, Wait, special};
 use crate::sched::Next;
-use abi::call::{FLAGS, IPC_LONG_CALL, REFUSE, RESUME, RESUME_AS_IS, vector};
-use abi::{Kind, Rights, Uid};
+use abi::call::{FLAGS, IPC_LONG_CALL, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
+use abi::{Fpage, Kind, Rights, Uid};
 
 /// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, resume, alignment check,
 /// identification.
@@ -28,6 +28,18 @@ pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) 
     match k.thread(current.pager.get()).filter(|&pager| pager != current) {
         Some(pager) => call_for(k, current, pager),
         None => raise_unresolved(k, current),
+    }
+}
+
+/// The current thread wanted to use ports that its task has not. It is a page fault at an address that nobody has.
+#[cold]
+#[inline(never)]
+pub fn port_fault(k: &Kernel, current: ThreadRef, ports: Fpage) -> Next {
+    note(current, ports.0 | PORT_FAULT, ports.rights());
+    current.errand.set(Errand::Fault);
+    match k.thread(current.pager.get()).filter(|&pager| pager != current) {
+        Some(pager) => call_for(k, current, pager),
+        None => raise(k, current, vector::PROTECTION),
     }
 }
 
@@ -214,7 +226,8 @@ pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
     let (Errand::Fault, Some(handler)) = (thread.errand.get(), handler) else {
         return stop(thread);
     };
-    thread.exception.set(vector::UNRESOLVED_FAULT);
+    let is_about_ports = thread.fault_address.get() & PORT_FAULT != 0;
+    thread.exception.set(if is_about_ports { vector::PROTECTION } else { vector::UNRESOLVED_FAULT });
     thread.errand.set(Errand::Exception);
     post(k, thread, handler);
 }

@@ -26,9 +26,16 @@ fn window(receiver: ThreadRef) -> Fpage {
     }
 }
 
-/// Where the sender's item goes in the receiver's window.
+/// Where the sender's item goes in the receiver's window. A fault is answered by memory or by ports.
 fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
-    space::plan(Fpage(sender.frame.w[6].get()), sender.frame.w[7].get(), window(receiver))
+    let item = Fpage(sender.frame.w[6].get());
+    let window = match window(receiver) {
+        Fpage::WHOLE if receiver.errand.get() == Errand::Fault && item.space() == Some(Space::Port) => {
+            Fpage::ports(0, 16)
+        }
+        window => window,
+    };
+    space::plan(item, sender.frame.w[7].get(), window)
 }
 
 /// Maps an item of one page into a window of memory, if that is simple. Returns where it arrived.

@@ -14,7 +14,7 @@ mod item;
 mod transfer;
 
 pub use clan::way_to;
-pub use fault::{USER_FLAGS, page_fault, raise, system_call_exception};
+pub use fault::{USER_FLAGS, page_fault, port_fault, raise, system_call_exception};
 pub use item::continue_map;
 pub use transfer::continue_transfer;
 

@@ -67,9 +67,17 @@ fn small_place(
 
 /// Whether `task` holds an interrupt line.
 pub fn holds_interrupt(k: &Kernel, task: TaskRef, line: u8) -> bool {
+    holds(k, task, Space::Interrupt, line as u64)
+}
+
+/// Whether `task` holds a port.
+pub fn holds_port(k: &Kernel, task: TaskRef, port: u16) -> bool {
+    holds(k, task, Space::Port, port as u64)
+}
+
+fn holds(k: &Kernel, task: TaskRef, space: Space, number: u64) -> bool {
     task.is_sigma0.get()
-        || small_place(&k.pool, task, Space::Interrupt, line as u64, false)
-            .is_some_and(|slot| slot.get().is_some())
+        || small_place(&k.pool, task, space, number, false).is_some_and(|slot| slot.get().is_some())
 }
 
 /// The giver's page and its node; an error tells how far the hole is known to reach.

@@ -114,7 +114,7 @@ fn answer(pages: &[(TaskId, u64)], message: &Message) -> Reply {
         rt::println!("clan: {:?} stopped at {ip:#x} by exception {vector}", message.sender);
         return REFUSAL;
     }
-    let fault = Fault::decode(message);
+    let Some(fault) = Fault::decode(message) else { return REFUSAL };
     let page = fault.address & !(PAGE_SIZE - 1);
     let own = pages.iter().find(|(task, _)| *task == fault.task);
     match own {

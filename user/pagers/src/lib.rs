@@ -53,7 +53,7 @@ pub trait Pager {
     /// The answer to any message.
     fn answer(&mut self, message: &Message) -> Reply {
         match message.kind {
-            Kind::Fault => self.fault(Fault::decode(message)),
+            Kind::Fault => Fault::decode(message).map_or(rt::pager::REFUSAL, |fault| self.fault(fault)),
             Kind::Request => self.request(message),
             _ => Status::BadRequest.into(),
         }

@@ -16,6 +16,7 @@ use api::memory::{Answer, File, Request};
 use api::wire::{UNRESOLVABLE, interface};
 use api::{Reply, Status};
 use core::hint::black_box;
+use sys::abi::call::PORT_FAULT;
 use sys::abi::{PAGE_SIZE, USER_END};
 use sys::{Fpage, Kind, Message, Rights, TaskId, Uid};
 
@@ -31,10 +32,11 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Reads a message of [`Kind::Fault`].
-    pub fn decode(message: &Message) -> Fault {
-        let access = Rights((message.words[0] & 7) as u8);
-        Fault { address: message.words[0] & !7, access, task: TaskId(message.words[2]) }
+    /// Reads a message of [`Kind::Fault`]. `None` if it is about ports.
+    pub fn decode(message: &Message) -> Option<Fault> {
+        let [access, _, task, ..] = message.words;
+        let fault = Fault { address: access & !7, access: Rights((access & 7) as u8), task: TaskId(task) };
+        (access & PORT_FAULT == 0).then_some(fault)
     }
 }
 
@@ -160,7 +162,7 @@ impl<S: Supply> Manager<S> {
     /// The answer to a message.
     pub fn answer(&mut self, message: &Message) -> Reply {
         match message.kind {
-            Kind::Fault => self.fault(Fault::decode(message)),
+            Kind::Fault => Fault::decode(message).map_or(REFUSAL, |fault| self.fault(fault)),
             Kind::Request if api::wire::interface_of(message) == interface::MEMORY => {
                 let reply =
                     Request::decode(message).and_then(|request| self.request(message.sender, request));

@@ -37,12 +37,8 @@ impl Server {
     pub fn handle(&mut self, message: &Message) -> Option<Reply> {
         match message.kind {
             Kind::Fault => {
-                let fault = Fault::decode(message);
-                Some(if fault.task == self.task {
-                    self.space.resolve(fault, &mut self.pool)
-                } else {
-                    REFUSAL
-                })
+                let own = Fault::decode(message).filter(|fault| fault.task == self.task);
+                Some(own.map_or(REFUSAL, |fault| self.space.resolve(fault, &mut self.pool)))
             }
             Kind::Exception if TaskId(message.words[6]) == self.task => {
                 let [vector, _, ip, .., address] = message.words;

@@ -15,6 +15,7 @@ pub mod instructions;
 pub mod paging;
 pub mod per_cpu;
 pub mod port;
+mod port_access;
 pub mod power;
 pub mod pte;
 pub mod serial;

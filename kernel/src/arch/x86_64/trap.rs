@@ -6,7 +6,7 @@
 
 use super::fast_path::{Recovery, copy_fault, leave_kernel};
 use super::instructions::read_cr2;
-use super::{apic, debug, fpu, kernel, tables};
+use super::{apic, debug, fpu, kernel, port_access, tables};
 use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::thread::{Frame, Tcb, special};
@@ -102,6 +102,10 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
     let next = match number {
         vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
         vector::PROTECTION if ports_on(current) => Next::Same,
+        vector::PROTECTION if current.frame.error.get() == 0 => match port_access::denied(k, current) {
+            Some(ports) => ipc::port_fault(k, current, ports),
+            None => ipc::raise(k, current, number as u64),
+        },
         _ => ipc::raise(k, current, number as u64),
     };
     leave_with(k, next)

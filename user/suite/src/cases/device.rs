@@ -5,8 +5,8 @@ use crate::{check, check_eq};
 use rt::api::memory;
 use rt::device::Port;
 use sys::abi::Call;
-use sys::abi::call::RESUME;
-use sys::{Error, Fpage, Kind, TaskId, Timeout, Uid};
+use sys::abi::call::{PORT_FAULT, REFUSE};
+use sys::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 
 unsafe extern "C" {
     fn suite_in();
@@ -87,38 +87,43 @@ pub fn ports_map_to_themselves_only() -> Outcome {
     Ok(())
 }
 
-/// A driver uses a port that it has not: its pager, which handles its exceptions, too, learns where, gets the port to the
-/// driver's task, and the driver goes on with the same instruction. Ports come and go one by one.
+/// A driver uses a port that it has not: its pager learns which, answers with the port, and the driver goes on with the same
+/// instruction. Ports come and go one by one.
 pub fn ports_on_demand() -> Outcome {
     get(Fpage::ports(CLOCK, 1))?;
     let (index, data) = (Fpage::ports(CLOCK, 0), Fpage::ports(CLOCK + 1, 0));
     let (upper, lower) = (Child::new()?, Child::new()?);
     let mut pager = upper.agent()?;
-    let (mut driver, mut clerk) = (lower.agent()?, lower.agent()?);
+    let mut driver = lower.agent()?;
     // The first attempt brings in its code.
     check_eq!(driver.attempt(suite_in, CLOCK as u64, 0)?.vector(), PROTECTION);
     pager.take((Fpage::ports(CLOCK, 1), 0), Fpage::ports(0, 16))?;
-    sys::thread_set_pager(driver.uid, pager.uid, pager.uid)?;
-    pager.block(Frame::receive(Uid::ANY, Timeout::NEVER))?;
-    for (port, number) in [(index, CLOCK), (data, CLOCK + 1)] {
-        driver.start_attempt(suite_in, number as u64, 0);
+    sys::thread_set_pager(driver.uid, pager.uid, kit::pager::uid())?;
+    for port in [index, data] {
+        pager.block(Frame::receive(Uid::ANY, Timeout::NEVER))?;
+        driver.start_attempt(suite_in, port.base() >> 12, 0);
         let got = pager.wait()?;
-        check_eq!((got.kind(), got.sender()), (Some(Kind::Exception), driver.uid));
-        let [vector, _, ip, sp, flags, rax, task, ..] = got.words();
-        check_eq!((Some(vector), task), (PROTECTION, lower.0.0));
+        check_eq!((got.kind(), got.sender()), (Some(Kind::Fault), driver.uid));
+        let [ports, ip, task, ..] = got.words();
+        check_eq!((ports, task), (port.with_rights(Rights::R).0 | PORT_FAULT, lower.0.0));
         // SAFETY: the driver runs this program's code.
         let instruction = unsafe { (ip as *const u8).read_volatile() };
         check_eq!(instruction, 0xec); // in al, dx
-        // A thread that waits for its exception's answer accepts no port; another one of the task does.
-        clerk.block(Frame::receive(pager.uid, Timeout::NEVER).window(Fpage::ports(0, 16)))?;
-        check_eq!(pager.run(Frame::send(clerk.uid, Timeout::ZERO).item(port, 0))?.rax, 0);
-        clerk.wait()?;
-        pager.block(Frame::reply_wait(driver.uid, RESUME, [0, 0, ip, sp, flags, rax, 0, 0, 0, 0, 0]))?;
+        check_eq!(pager.run(Frame::send(driver.uid, Timeout::ZERO).item(port, 0))?.rax, 0);
         check!(driver.attempted()?.is_fine(), "the instruction was not tried again");
     }
-    // One of the two is taken back: the other one stays.
+    // What the pager refuses is an exception, and so is what nobody can be asked for.
+    pager.block(Frame::receive(Uid::ANY, Timeout::NEVER))?;
+    driver.start_attempt(suite_out, PROGRESS as u64, 0);
+    let ports = Fpage::ports(PROGRESS, 0).with_rights(Rights::W);
+    check_eq!(pager.wait()?.words()[0], ports.0 | PORT_FAULT);
+    pager.block(Frame::reply_wait(driver.uid, REFUSE, [0; 11]))?;
+    check_eq!(driver.attempted()?.vector(), PROTECTION);
     sys::thread_abort(pager.uid)?;
     pager.wait()?;
+    sys::thread_set_pager(driver.uid, Uid::NIL, kit::pager::uid())?;
+    check_eq!(driver.attempt(suite_out, PROGRESS as u64, 0)?.vector(), PROTECTION);
+    // One of the two is taken back: the other one stays.
     check_eq!(pager.control(Call::Flush as u32, [data.0, 0, 0, 0, 0, 0])?.0, 0);
     check!(driver.attempt(suite_in, CLOCK as u64, 0)?.is_fine());
     sys::thread_set_pager(driver.uid, kit::pager::uid(), kit::pager::uid())?;
