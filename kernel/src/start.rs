@@ -168,7 +168,8 @@ impl Program {
         let window =
             window::open(boot.archive.start, boot.archive.len).ok_or("the boot archive cannot be read")?;
         let bytes: &[u8] = &window;
-        if let Some(Err(_)) = archive::files(bytes).next() {
+        // All of it: what is missing would be missed much later.
+        if archive::files(bytes).any(|file| file.is_err()) {
             return Err("the boot archive is damaged");
         }
         let file = archive::find(bytes, "sigma0").ok_or("the boot archive has no file \"sigma0\"")?.data;
