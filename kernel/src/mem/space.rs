@@ -506,7 +506,11 @@ fn map_each(
         fresh = false;
         *budget = budget.saturating_sub(FRAME_UNITS * (frames(from, to) - before));
         match result {
-            Ok(()) => *done += unit(plan.space),
+            Ok(()) => {
+                *done += unit(plan.space);
+                // As long as two steps of a flush: up to three walks, and a mapping that is replaced.
+                *budget = budget.saturating_sub(1);
+            }
             Err(Stop::Again) => return Err(Again),
             Err(Stop::NoMemory) => {
                 *whole = false;
