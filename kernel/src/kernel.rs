@@ -39,6 +39,8 @@ pub struct Kernel {
     pub trace: Trace,
     /// Interrupt lines.
     pub lines: Lines,
+    /// Whether ways across borders are noted, which are what the fast path is there.
+    pub notes_ways: Cell<bool>,
     /// Whose state is in the FPU.
     pub fpu_owner: Cell<Option<ThreadRef>>,
     /// A thread that ended itself; its block goes when another thread's stack is in use.
@@ -62,6 +64,7 @@ impl Kernel {
             wheel: param::Timeouts::new(),
             trace: Trace::new(),
             lines: Lines::new(),
+            notes_ways: Cell::new(false),
             fpu_owner: Cell::new(None),
             zombie: Cell::new(None),
             reserve: Cell::new(reserve),

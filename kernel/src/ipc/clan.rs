@@ -8,6 +8,7 @@
 //! The fast path has the border in its keys, so in the unsupervised case this file costs nothing; here it is one comparison. Page
 //! faults, exceptions, interrupts and answers to them are the kernel's and cross every border.
 
+use super::known_way;
 use crate::kernel::Kernel;
 use crate::object::thread::Wait;
 use crate::object::{TaskRef, ThreadRef};
@@ -72,8 +73,9 @@ fn may_show(chief: TaskRef, shown: TaskRef, to: TaskRef) -> bool {
 #[inline(never)]
 pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) -> Result<ThreadRef, Error> {
     let mut crossing = 0;
+    let mut shown = Uid::NIL;
     if show {
-        let shown = Uid(current.frame.w[5].get());
+        shown = Uid(current.frame.w[5].get());
         let thread = k.thread(shown).ok_or(Error::NoSuch)?;
         if !may_show(current.task(), thread.task(), to.task()) {
             return Err(Error::Denied);
@@ -82,11 +84,12 @@ pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) 
         crossing = SHOWN;
     }
     let mut partner = to;
-    if to.wait() != Wait::Answer(current.uid())
-        && let Some(chief) = hop(current.task(), to.task())
-    {
-        partner = k.thread(chief).ok_or(Error::NoSuch)?;
-        crossing |= DIVERTED;
+    if to.wait() != Wait::Answer(current.uid()) {
+        if let Some(chief) = hop(current.task(), to.task()) {
+            partner = k.thread(chief).ok_or(Error::NoSuch)?;
+            crossing |= DIVERTED;
+        }
+        known_way::note(k, current, to.uid(), shown, partner.uid());
     }
     current.crossing.set(crossing);
     Ok(partner)

@@ -22,13 +22,9 @@ pub const USER_FLAGS: u64 = 0x0025_0dd5;
 pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
     note(current, address, rights);
     if address >= abi::USER_END {
-        return raise_unresolved(k, current);
+        return raise_unresolved(k, current, vector::UNRESOLVED_FAULT);
     }
-    current.errand.set(Errand::Fault);
-    match k.thread(current.pager.get()).filter(|&pager| pager != current) {
-        Some(pager) => call_for(k, current, pager),
-        None => raise_unresolved(k, current),
-    }
+    call_pager(k, current, vector::UNRESOLVED_FAULT)
 }
 
 /// The current thread wanted to use ports that its task has not. It is a page fault at an address that nobody has.
@@ -36,19 +32,25 @@ pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) 
 #[inline(never)]
 pub fn port_fault(k: &Kernel, current: ThreadRef, ports: Fpage) -> Next {
     note(current, ports.0 | PORT_FAULT, ports.rights());
+    call_pager(k, current, vector::PROTECTION)
+}
+
+/// `otherwise` is the exception that the fault is if there is no pager.
+#[inline(always)]
+fn call_pager(k: &Kernel, current: ThreadRef, otherwise: u64) -> Next {
     current.errand.set(Errand::Fault);
     match k.thread(current.pager.get()).filter(|&pager| pager != current) {
         Some(pager) => call_for(k, current, pager),
-        None => raise(k, current, vector::PROTECTION),
+        None => raise_unresolved(k, current, otherwise),
     }
 }
 
 #[cold]
-fn raise_unresolved(k: &Kernel, current: ThreadRef) -> Next {
+fn raise_unresolved(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
     if transfer::broken(k, current) {
         return Next::Same;
     }
-    raise(k, current, vector::UNRESOLVED_FAULT)
+    raise(k, current, vector)
 }
 
 /// Records a page fault of a thread.

@@ -11,11 +11,13 @@
 mod clan;
 mod fault;
 mod item;
+mod known_way;
 mod transfer;
 
 pub use clan::way_to;
 pub use fault::{USER_FLAGS, page_fault, port_fault, raise, system_call_exception};
 pub use item::continue_map;
+pub use known_way::call as call_by_known_way;
 pub use transfer::continue_transfer;
 
 use crate::kernel::Kernel;
@@ -189,6 +191,9 @@ pub fn general(k: &Kernel, current: ThreadRef) -> Next {
 
 #[inline(never)]
 fn rare(k: &Kernel, current: ThreadRef) -> Next {
+    if let Some(partner) = known_way::reply(k, current) {
+        return Next::To(partner);
+    }
     match Request::rare(current) {
         Ok(request) => perform(k, current, &request),
         Err(error) => fail(current, error),

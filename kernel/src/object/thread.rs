@@ -258,6 +258,17 @@ pub struct Place {
     pub cut: bool,
 }
 
+/// Who gets a thread's messages to somebody across the border of a clan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Way {
+    /// The destination; nil if nothing is known.
+    pub to: Uid,
+    /// Whom the message is shown to come from; nil for the sender itself.
+    pub shown: Uid,
+    /// Who gets it: a chief, or the destination.
+    pub hop: Uid,
+}
+
 const COLD_MAX: usize = 768;
 const STACK_WORDS: usize = (4096 - size_of::<Cold>() - size_of::<Frame>() - size_of::<Hot>()) / 8;
 
@@ -306,6 +317,8 @@ pub struct Cold {
     pub shown: Cell<Uid>,
     /// How the message that it sends crosses the border of a clan; 0 if it does not.
     pub crossing: Cell<u8>,
+    /// Where its last message across a border went.
+    pub way: Cell<Way>,
     /// Where long messages arrive.
     pub block: Block,
     /// While sending: timeout of the receive that follows, as in the ABI.

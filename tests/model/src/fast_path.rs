@@ -11,6 +11,7 @@ use abi::{Rights, Uid};
 use kernel::arch;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Errand, Frame, NEVER, Operation, State, WORDS, Wait};
+use kernel::sched::Next;
 use kernel::{ipc, syscall};
 
 /// The registers of the processor in user mode.
@@ -38,6 +39,8 @@ pub struct Machine {
     pub fast: bool,
     /// How often it accepted.
     pub accepted: usize,
+    /// How often a known way across a border was taken.
+    pub crossed: usize,
 }
 
 /// The fast path, instruction by instruction. True if it accepted; then another thread is in user mode.
@@ -79,7 +82,9 @@ pub fn fast_path(live: &mut Live) -> bool {
 impl Machine {
     /// A processor on the first thread of a new world.
     pub fn new(frames: usize, fast: bool) -> Machine {
-        let mut machine = Machine { world: World::new(frames), live: Live::default(), fast, accepted: 0 };
+        let world = World::new(frames);
+        world.k.notes_ways.set(fast);
+        let mut machine = Machine { world, live: Live::default(), fast, accepted: 0, crossed: 0 };
         machine.load();
         machine
     }
@@ -129,13 +134,22 @@ impl Machine {
         current.hot.rsp.set(self.live.rsp);
         self.save(Frame::SYSRET);
         syscall::bury(&self.world.k);
-        let next = crate::world::system_call(&self.world.k, current);
+        let known = if self.live.rax as u32 == IPC_CALL {
+            ipc::call_by_known_way(&self.world.k, current)
+        } else {
+            None
+        };
+        self.crossed += known.is_some() as usize;
+        let next = match known {
+            Some(partner) => Next::To(partner),
+            None => crate::world::system_call(&self.world.k, current),
+        };
         self.world.leave_once(next);
         self.load();
     }
 
     /// An exception or interrupt.
-    fn trap(&mut self, vector: u64, handle: impl FnOnce(&World, ThreadRef) -> kernel::sched::Next) {
+    fn trap(&mut self, vector: u64, handle: impl FnOnce(&World, ThreadRef) -> Next) {
         self.save_trap(vector);
         let next = handle(&self.world, self.world.current());
         self.world.leave_once(next);

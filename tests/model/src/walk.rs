@@ -10,10 +10,10 @@
 use crate::fast_path::Machine;
 use crate::random::{Random, amount, programs};
 use abi::call::{
-    FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, NULL,
-    RESUME, task_op, thread_op,
+    FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN,
+    NOT_DIVERTED, NULL, RESUME, task_op, thread_op,
 };
-use abi::{Call, Dope, Fpage, Rights, StringPart, TaskId, Timeout, Uid};
+use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 use kernel::arch;
 use kernel::object::thread::{Frame, WORDS, Wait};
 
@@ -28,6 +28,10 @@ enum Op {
     ReplyWait {
         dest: u64,
         label: u32,
+    },
+    /// Calls to somebody in another clan, which a chief who gets one answers as the one who was meant.
+    Converse {
+        dest: u64,
     },
     /// Reply to whom the last message was from, if registers still say so.
     Answer {
@@ -182,7 +186,8 @@ fn operation(random: &mut Random) -> Op {
         return long_operation(random);
     }
     match random.below(100) {
-        0..14 => Op::Call { dest: who(random) },
+        0..10 => Op::Call { dest: who(random) },
+        10..14 => Op::Converse { dest: who(random) },
         14..22 => Op::ReplyWait { dest: who(random), label: 0 },
         22..40 => Op::Answer {
             label: random.pick(&[0, RESUME, RESUME, u32::MAX]),
@@ -249,7 +254,21 @@ impl Walk {
             walk.spawn(walk.tasks[i], 2, root);
             walk.spawn(walk.tasks[i + 1], 2, root);
         }
+        walk.nest(2);
         walk
+    }
+
+    /// A thread of the task with this index makes a clan, so that messages cross borders.
+    fn nest(&mut self, index: usize) {
+        let k = &self.machine.world.k;
+        let is_there = |uid: &&Uid| k.thread(**uid).is_some_and(|it| it.task().id.get() == self.tasks[index]);
+        let chief = *self.threads.iter().find(is_there).expect("each task has threads");
+        self.control(Call::ThreadSwitch, 0, [chief.0, 0, 0, 0]);
+        assert_eq!(self.machine.world.current().uid(), chief);
+        self.new_task(60, 63);
+        let inner = *self.tasks.last().expect("just made");
+        self.spawn(inner, 2, self.root);
+        self.spawn(inner, 2, chief);
     }
 
     fn thread(&self, number: u64) -> Uid {
@@ -332,7 +351,9 @@ impl Walk {
         }
         let root = self.machine.world.current().uid() == self.root;
         match *op {
-            Op::Call { dest } | Op::ReplyWait { dest, .. } if root => self.abort(dest),
+            Op::Call { dest } | Op::Converse { dest } | Op::ReplyWait { dest, .. } if root => {
+                self.abort(dest)
+            }
             Op::Answer { .. } | Op::Fault { .. } | Op::Exception { .. } | Op::Garbage { .. } if root => {
                 self.abort(0)
             }
@@ -340,6 +361,7 @@ impl Walk {
                 self.ipc(self.partner(dest), Uid::NIL, timeouts >> 32 << 32, 0, item)
             }
             Op::Call { dest } => self.call(IPC_CALL as u64 | 7 << 32, self.partner(dest).0, [dest; WORDS]),
+            Op::Converse { dest } => self.converse(dest),
             Op::ReplyWait { dest, label } => self.reply(self.partner(dest), label),
             Op::Answer { label, item } => self.answer(label, item),
             Op::Ipc { dest, from, timeouts, window, item } => {
@@ -441,10 +463,47 @@ impl Walk {
         } else {
             self.partner(7)
         };
+        if self.was_diverted() && item == 0 {
+            return self.reply_shown(dest, Uid(self.machine.live.w[Frame::R15]));
+        }
         if item == 0 {
             return self.reply(dest, label);
         }
         self.ipc(dest, Uid::ANY, timeouts_of(Timeout::ZERO, Timeout::NEVER), 0, Some((item, BASE)));
+    }
+
+    /// Whether the current thread has in its registers a request that it got as a chief.
+    fn was_diverted(&self) -> bool {
+        let kind = self.machine.live.rax as u32;
+        kind | NOT_DIVERTED == Kind::Request as u32 && kind & NOT_DIVERTED == 0
+    }
+
+    fn converse(&mut self, number: u64) {
+        let caller = self.machine.world.current().uid();
+        let is_far = |uid: &&Uid| uid.clan() != caller.clan() && self.machine.world.k.thread(**uid).is_some();
+        let count = self.threads.iter().filter(is_far).count();
+        if count == 0 {
+            return;
+        }
+        let dest = *self.threads.iter().filter(is_far).nth(number as usize % count).expect("counted");
+        for _ in 0..3 {
+            self.call(IPC_CALL as u64, dest.0, [8; WORDS]);
+            if self.machine.in_user_mode() && self.was_diverted() && Uid(self.machine.live.rdx) == caller {
+                self.reply_shown(caller, Uid(self.machine.live.w[Frame::R15]));
+            }
+            if !self.machine.in_user_mode() || self.machine.world.current().uid() != caller {
+                return;
+            }
+        }
+    }
+
+    /// Answers as the one who was meant.
+    fn reply_shown(&mut self, dest: Uid, shown: Uid) {
+        let mut w = [9; WORDS];
+        w[5] = shown.0;
+        (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, 0);
+        w[Frame::R15] = timeouts_of(Timeout::ZERO, Timeout::NEVER);
+        self.call((Call::Ipc as u32 | IPC_SHOWN) as u64, dest.0, w);
     }
 
     fn ipc(&mut self, dest: Uid, from: Uid, timeouts: u64, window: u64, item: Option<(u64, u64)>) {
@@ -549,7 +608,8 @@ fn timeouts_of(send: Timeout, receive: Timeout) -> u64 {
     abi::call::timeouts(send, receive)
 }
 
-fn walk(program: &[Op], fast: bool, mut each: impl FnMut(usize, Vec<u64>)) -> usize {
+/// Returns how often the fast path accepted, and how often a known way across a border was taken.
+fn walk(program: &[Op], fast: bool, mut each: impl FnMut(usize, Vec<u64>)) -> [usize; 2] {
     let trace = std::env::var_os("TERN_TRACE").is_some();
     let mut walk = Walk::new(fast);
     walk.machine.world.check();
@@ -562,13 +622,14 @@ fn walk(program: &[Op], fast: bool, mut each: impl FnMut(usize, Vec<u64>)) -> us
         each(i, walk.machine.observe(&walk.threads));
     }
     walk.end();
-    walk.machine.accepted
+    [walk.machine.accepted, walk.machine.crossed]
 }
 
 /// The program with the fast path on, then off: every step looks the same.
-fn run(program: &[Op], accepted: &mut usize) {
+fn run(program: &[Op], accepted: &mut [usize; 2]) {
     let mut seen = Vec::with_capacity(program.len());
-    *accepted += walk(program, true, |_, all| seen.push(all));
+    let counts = walk(program, true, |_, all| seen.push(all));
+    accepted.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     walk(program, false, |i, all| {
         let differs = seen[i].iter().zip(&all).position(|(with, without)| with != without);
         if let Some(at) = differs {
@@ -585,14 +646,16 @@ fn run(program: &[Op], accepted: &mut usize) {
 
 #[test]
 fn random_system_calls_keep_every_invariant_on_both_paths() {
-    let mut accepted = 0;
+    let mut accepted = [0; 2];
     let steps = amount(150_000);
     programs("random walk", steps, 500, operation, |program| run(program, &mut accepted));
+    let [accepted, crossed] = accepted;
     assert!(accepted > steps / 200, "the fast path accepted next to nothing: {accepted} of {steps}");
+    assert!(crossed > steps / 2000, "next to nothing took a known way: {crossed} of {steps}");
 }
 
 #[test]
 fn miri_random_system_calls_keep_every_invariant() {
     let (steps, len) = if cfg!(miri) { (12, 12) } else { (1000, 500) };
-    programs("random walk, small", steps, len, operation, |program| run(program, &mut 0));
+    programs("random walk, small", steps, len, operation, |program| run(program, &mut [0; 2]));
 }

@@ -14,7 +14,7 @@
 //! through the window in both arms.
 
 use super::fast_path;
-use super::instructions::{invlpg, write_cr3};
+use super::instructions::invlpg;
 use super::{paging, pte, space};
 use crate::arch::CopyFault;
 use crate::kernel::Kernel;
@@ -49,12 +49,7 @@ pub fn window_view(k: &Kernel, task: TaskRef, address: u64, len: u64) -> Option<
 /// Empties the window of the current task after a copy that the fast path did not finish.
 pub(super) fn close_window(current: TaskRef) {
     top_entry(super::kernel(), current, SLOT).set(0);
-    if space::tagged() {
-        space::flush_space(current);
-    } else {
-        // SAFETY: the space that is loaded.
-        unsafe { write_cr3(current.space.get()) };
-    }
+    space::flush_space(current);
 }
 
 /// A window of the current space on another task, or nothing if that is the same task.
@@ -84,11 +79,8 @@ impl Window {
         let end = self.address + self.len;
         if end - first <= PAGES_MAX * PAGE_SIZE {
             (first..end).step_by(PAGE_SIZE as usize).for_each(invlpg);
-        } else if space::tagged() {
-            space::flush_space(current);
         } else {
-            // SAFETY: the space that is loaded.
-            unsafe { write_cr3(current.space.get()) };
+            space::flush_space(current);
         }
     }
 }

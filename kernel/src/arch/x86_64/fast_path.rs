@@ -113,7 +113,7 @@ global_asm!(
 .Lslow_call:
     mov     rsp, r11                    // instruction and stack pointer are saved already
     mov     r11d, {flags}
-    jmp     .Lshort
+    jmp     .Lcall
 
     .balign 64
     .globl system_call_entry
@@ -213,6 +213,9 @@ system_call_entry:
 .Lshort:
     save_call
     call    {on_short_ipc}
+.Lcall:
+    save_call
+    call    {on_short_call}
 
 // The entry with the fast path off.
     .globl system_call_entry_slow
@@ -511,6 +514,7 @@ TRAP_STUBS:
     idle_mode = const Frame::IDLE as u8,
     on_system_call = sym super::trap::on_system_call,
     on_short_ipc = sym super::trap::on_short_ipc,
+    on_short_call = sym super::trap::on_short_call,
     on_continue = sym super::trap::on_continue,
     exceptions = const super::trap::vector::EXCEPTIONS,
     on_exception = sym super::trap::on_exception,

@@ -40,6 +40,20 @@ fn leave_as(thread: ThreadRef) -> ! {
     unsafe { leave_kernel(&raw const thread.tcb().hot) }
 }
 
+/// A call that the fast path did not finish. If it crosses a border its way may be known.
+pub extern "C" fn on_short_call() -> ! {
+    let k = kernel();
+    syscall::bury(k);
+    let current = arch::current();
+    match ipc::call_by_known_way(k, current) {
+        Some(partner) => {
+            arch::switch_space(current, partner);
+            leave_as(partner)
+        }
+        None => on_short_ipc(),
+    }
+}
+
 /// A call, or a reply and wait, that the fast path did not finish.
 pub extern "C" fn on_short_ipc() -> ! {
     let k = kernel();
@@ -102,10 +116,12 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
     let next = match number {
         vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
         vector::PROTECTION if ports_on(current) => Next::Same,
-        vector::PROTECTION if current.frame.error.get() == 0 => match port_access::denied(k, current) {
-            Some(ports) => ipc::port_fault(k, current, ports),
-            None => ipc::raise(k, current, number as u64),
-        },
+        vector::PROTECTION
+            if current.frame.error.get() == 0
+                && let Some(ports) = port_access::denied(k, current) =>
+        {
+            ipc::port_fault(k, current, ports)
+        }
         _ => ipc::raise(k, current, number as u64),
     };
     leave_with(k, next)

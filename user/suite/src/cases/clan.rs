@@ -10,6 +10,7 @@ use sys::{Dope, Error, Kind, TaskId, Timeout, Uid};
 const TASK_CREATE: u32 = Call::TaskControl as u32 | task_op::CREATE << 8;
 const TASK_DESTROY: u32 = Call::TaskControl as u32 | task_op::DESTROY << 8;
 const THREAD_CREATE: u32 = Call::ThreadControl as u32 | thread_op::CREATE << 8;
+const THREAD_DESTROY: u32 = Call::ThreadControl as u32 | thread_op::DESTROY << 8;
 
 /// A task whose chief is the agent, and which the test may use like its own: the agent is one of the suite's.
 struct Clan {
@@ -106,6 +107,51 @@ pub fn entering_goes_to_the_chief() -> Outcome {
     sys::thread_abort(own.uid)?;
     check_eq!(own.wait()?.error(), Some(Error::ReceiveAborted));
     chief.control(TASK_DESTROY, [task, 0, 0, 0, 0, 0])?;
+    Ok(())
+}
+
+/// The same way again and again, which need not be looked for; until it ends.
+pub fn ways_that_are_known() -> Outcome {
+    let (inner, other) = (Child::with_quota(128)?, Child::new()?);
+    let (mut chief, mut mate, mut stranger) = (inner.agent()?, inner.agent()?, other.agent()?);
+    let priority = pager::priority() as u64;
+    let (_, [task, ..]) = chief.control(TASK_CREATE, [32, priority, 0, 0, 0, 0])?;
+    let (_, [hidden, ..]) = chief.control(THREAD_CREATE, [task, priority, pager::uid().0, 0, 0, 0])?;
+    let mut answer = Frame::ipc(stranger.uid, Uid::ANY, Timeout::ZERO, Timeout::NEVER).label(6);
+    answer.rax |= IPC_SHOWN as u64;
+    answer.r12 = hidden;
+    chief.block(open())?;
+    for round in 0..5 {
+        let stops = round == 3;
+        if stops {
+            sys::thread_stop(chief.uid)?;
+        }
+        stranger.block(Frame::call(Uid(hidden), round, WORDS))?;
+        if stops {
+            check!(!chief.is_done());
+            sys::thread_resume(chief.uid)?;
+        }
+        let got = chief.wait()?;
+        check_eq!(got.rax, (round as u64) << 32 | (Kind::Request as u32 & !NOT_DIVERTED) as u64);
+        check_eq!((got.sender(), got.r15), (stranger.uid, hidden));
+        check_eq!(got.words()[..10], WORDS[..10]);
+        chief.block(answer)?;
+        let got = stranger.wait()?;
+        check_eq!((got.rax, got.sender()), (6 << 32 | Kind::Reply as u64, Uid(hidden)));
+        let words = answer.words();
+        check_eq!(got.words()[..8], [words[0], words[1], words[2], words[3], words[4], 0, words[6], words[7]]);
+        check_eq!(got.words()[8..], [0; 3]);
+    }
+    // Who shows somebody else to the same thread is looked at again.
+    stranger.block(Frame::call(Uid(hidden), 0, WORDS))?;
+    chief.wait()?;
+    check_eq!(chief.run(reply_as(stranger.uid, mate.uid))?.error(), Some(Error::Denied));
+    chief.block(answer)?;
+    stranger.wait()?;
+    mate.control(THREAD_DESTROY, [hidden, 0, 0, 0, 0, 0])?;
+    check_eq!(stranger.run(Frame::call(Uid(hidden), 0, WORDS))?.error(), Some(Error::NoSuch));
+    check!(!chief.is_done());
+    mate.control(TASK_DESTROY, [task, 0, 0, 0, 0, 0])?;
     Ok(())
 }
 

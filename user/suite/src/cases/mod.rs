@@ -56,7 +56,7 @@ cases! {
         memory_revoked_in_between a_dead_receivers_frames_are_not_written
     }
     clan {
-        leaving_goes_to_the_chief entering_goes_to_the_chief chiefs_show_only_what_crosses their_border_is_crossed_by_blocks
+        leaving_goes_to_the_chief entering_goes_to_the_chief ways_that_are_known chiefs_show_only_what_crosses their_border_is_crossed_by_blocks
         chiefs_that_end depth_is_limited
     }
     map {

@@ -1,0 +1,112 @@
+//! What the fast path is among clan-mates, this file is across a border: a call, and a reply shown as somebody else's, that
+//! take the same way as the sender's last one (row C9).
+//!
+//! Which way that is [`clan::across`](super::clan::across) found out and noted in the sender's [`Way`]. The tree of tasks above a
+//! thread never changes while it lives, so the note is true for as long as its uids lead to threads, and need not be undone.
+//!
+//! Like the fast path, this takes the plain case only, touches nothing before it is sure, and leaves all else to the
+//! general path, which would have done the same. With the fast path off nothing is ever noted.
+
+use super::set_result;
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, Frame, NEVER, State, Wait, Way};
+use abi::call::{self, IPC_SHOWN, NOT_DIVERTED};
+use abi::{Call, Fpage, Kind, Timeout, Uid};
+
+/// The current thread's message to `to`, as its own or as that of the one whom it shows, goes to `hop`.
+pub(super) fn note(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid, hop: Uid) {
+    if k.notes_ways.get() {
+        current.way.set(Way { to, shown, hop });
+    }
+}
+
+/// Who gets the current thread's message to `to` by the way that is noted, and whether that is a chief.
+#[inline(always)]
+fn find(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid) -> Option<(ThreadRef, bool)> {
+    let way = current.way.get();
+    if way.to != to || way.shown != shown {
+        return None;
+    }
+    let (dest, partner) = (k.thread(to)?, k.thread(way.hop)?);
+    // An answer to a fault crosses every border.
+    let plain = (current.special.get() | partner.special.get()) == 0 && dest.state.get() != State::Faulting;
+    plain.then_some((partner, partner != dest))
+}
+
+/// A short call, if the one who gets it waits openly. It then runs on the caller's shuttle.
+#[inline(always)]
+pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
+    let to = Uid(current.frame.rdx.get());
+    let (partner, diverted) = find(k, current, to, Uid::NIL)?;
+    if partner.hot.accept.get() != partner.hot.open_key.get() {
+        return None;
+    }
+    // From here on nothing can fail.
+    for i in 0..11 {
+        partner.frame.w[i].set(current.frame.w[i].get());
+    }
+    arrive(current, partner, Kind::Request, current.uid(), diverted);
+    partner.hot.accept.set(NEVER);
+    partner.hot.shuttle.set(current.hot.shuttle.get());
+    // An answer that comes by way of a chief is none that the fast path may deliver.
+    wait(current, to, !diverted);
+    Some(partner)
+}
+
+/// A general form that is a reply and wait, shown as somebody else's, if it gives back the shuttle that was lent.
+#[inline(always)]
+pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
+    const FORM: u32 = Call::Ipc as u32 | IPC_SHOWN;
+    const TIMEOUTS: u64 = call::timeouts(Timeout::ZERO, Timeout::NEVER);
+    let frame = &current.frame;
+    let (to, shown) = (Uid(frame.rdx.get()), Uid(frame.w[5].get()));
+    let window = Fpage(frame.w[Frame::RBP].get());
+    let plain = frame.rax.get() as u32 == FORM
+        && frame.w[Frame::RBX].get() == Uid::ANY.0
+        && frame.w[Frame::R15].get() == TIMEOUTS
+        && window == current.standing.get()
+        && current.senders.is_empty()
+        && current.line.get() == 0;
+    if !plain {
+        return None;
+    }
+    let (partner, diverted) = find(k, current, to, shown)?;
+    let gives_back = partner.hot.shuttle.get() == current.hot.shuttle.get();
+    if !gives_back || k.thread(shown).is_none() || partner.wait() != Wait::Closed(shown) {
+        return None;
+    }
+    // From here on nothing can fail.
+    for i in 0..8 {
+        partner.frame.w[i].set(frame.w[i].get());
+    }
+    partner.frame.w[5].set(0);
+    for i in 8..11 {
+        partner.frame.w[i].set(0);
+    }
+    k.wheel.remove(partner);
+    arrive(current, partner, Kind::Reply, shown, diverted);
+    partner.set_ready();
+    current.hot.shuttle.set(current.home_ref());
+    wait(current, Uid::ANY, true);
+    Some(partner)
+}
+
+/// All but the words of a message.
+#[inline(always)]
+fn arrive(current: ThreadRef, partner: ThreadRef, kind: Kind, sender: Uid, diverted: bool) {
+    let mut kind = kind as u32;
+    if diverted {
+        partner.frame.w[Frame::R15].set(current.frame.rdx.get());
+        kind &= !NOT_DIVERTED;
+    }
+    set_result(partner, current.frame.rax.get() >> 32 << 32 | kind as u64, sender);
+}
+
+/// The current thread waits, without a timeout, for whom it called or for anybody.
+#[inline(always)]
+fn wait(current: ThreadRef, from: Uid, plain: bool) {
+    current.window.set(current.standing.get());
+    current.errand.set(Errand::Ipc);
+    current.set_wait(from, plain);
+}
