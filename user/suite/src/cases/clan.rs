@@ -139,7 +139,10 @@ pub fn ways_that_are_known() -> Outcome {
         let got = stranger.wait()?;
         check_eq!((got.rax, got.sender()), (6 << 32 | Kind::Reply as u64, Uid(hidden)));
         let words = answer.words();
-        check_eq!(got.words()[..8], [words[0], words[1], words[2], words[3], words[4], 0, words[6], words[7]]);
+        check_eq!(
+            got.words()[..8],
+            [words[0], words[1], words[2], words[3], words[4], 0, words[6], words[7]]
+        );
         check_eq!(got.words()[8..], [0; 3]);
     }
     // Who shows somebody else to the same thread is looked at again.
