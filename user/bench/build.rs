@@ -43,8 +43,10 @@ fn compile_c(directory: &Path) {
     println!("cargo:rerun-if-changed={include}/tern.h");
     let object = directory.join("stubs.o");
     let options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fPIE", "-mno-sse"];
+    let calls = ["-fomit-frame-pointer", "-DQUILL_OMIT_FRAME_POINTER"];
     let status = Command::new("gcc")
         .args(options)
+        .args(calls)
         .args([
             "-fno-stack-protector",
             "-fcf-protection=none",

@@ -113,6 +113,19 @@ impl Message {
         direct.filter_map(Chunk::bytes_max).fold(self.memory_bytes, u64::max).next_multiple_of(8)
     }
 
+    /// Whether a second look at a request with a text reads that register: the tail of a list is in its place by then.
+    pub fn reads_again(&self, word: u32) -> bool {
+        let holds = |slot: &Slot| match slot.place {
+            Place::Register(first, byte) => {
+                let end = u64::from(first) + (u64::from(byte) + slot.fixed.size).div_ceil(8);
+                !matches!(slot.leaf, Leaf::Tail(_)) && first <= word && u64::from(word) < end
+            }
+            Place::Memory(_) => false,
+        };
+        // The dope is in the first.
+        word == 0 || self.slots.iter().any(holds)
+    }
+
     /// Room for strings that its receiver needs, in bytes.
     pub fn strings(&self) -> impl Iterator<Item = u64> {
         let strings = self.chunks.iter().filter(|c| matches!(c.carrier, Carrier::String(_)));

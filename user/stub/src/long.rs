@@ -240,7 +240,8 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
         Ok(unsafe { slice::from_raw_parts(bytes.as_ptr().cast(), count as usize) })
     }
 
-    /// The text that is all that a message has in memory: `len` bytes, at most `bound`. `which` texts are read.
+    /// The text that is all that a message has in memory: `len` bytes, at most `bound`. `which` texts are read; whoever
+    /// reads all looks for the second time, and the tail is in its place.
     #[inline(always)]
     pub fn text(
         &mut self,
@@ -250,6 +251,9 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
         tail: u64,
         which: Texts,
     ) -> Result<&str, Malformed> {
+        if which == Texts::All {
+            return other_text(self.bytes(got, len, bound, 0, |_, _, _| ())?.0);
+        }
         let (bytes, bits) = self.bytes(got, len, bound, tail, complete_text)?;
         known_text(bytes, bits, which)
     }

@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <tern.h>
 
 #define QUILL_OWN_IPC
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words);
-static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words);
+static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                               unsigned back);
+static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                                    unsigned back);
 static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words);
 #include "letter.h"
 
@@ -192,20 +195,27 @@ static bool arrive(uint64_t *words)
     return true;
 }
 
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words)
+static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                               unsigned back)
 {
     tern_uid partner = 7;
 
-    CHECK(server == 3);
+    CHECK(server == 3 && back <= QUILL_WORDS);
+    for (unsigned i = there; i < QUILL_WORDS; i++)
+        CHECK(words[i] == 0);
     label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, NULL);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
 }
 
-static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words)
+static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                                    unsigned back)
 {
     tern_uid partner = 7;
 
-    CHECK(server == 3 && words[10] == 0 && arrive(words));
+    CHECK(server == 3 && back <= QUILL_WORDS);
+    for (unsigned i = there > 2 ? there : 2; i < QUILL_WORDS; i++)
+        CHECK(words[i] == 0);
+    CHECK(arrive(words));
     label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, room);
     CHECK(partner == 7);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
@@ -227,6 +237,33 @@ static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint6
 /* --- the client --- */
 
 static char letters[4200];
+
+/* From every place of a word and up to the end of a page, behind which there is nothing: ASCII; with a letter of two bytes
+ * somewhere; and with a byte that no text has. */
+static void texts_of_all_kinds(void)
+{
+    char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);
+    for (size_t length = 0; length < 40; length++) {
+        for (size_t back = 1; back <= 16; back++) {
+            char *text = pages + 4096 - back - length;
+            uint32_t found = 0, expected = (uint32_t)(length * 'z');
+            memset(text, 'z', length);
+            text[length] = 0;
+            CHECK(Mail_Box_post(3, text, &found) == QUILL_OK && found == expected);
+            for (size_t at = 0; at + 2 <= length; at += 3) {
+                memcpy(text + at, "\303\200", 2);
+                expected = (uint32_t)((length - 2) * 'z' + 0303 + 0200);
+                CHECK(Mail_Box_post(3, text, &found) == QUILL_OK && found == expected);
+                text[at] = 'z';
+                CHECK(Mail_Box_post(3, text, &found) == QUILL_MALFORMED);
+                text[at + 1] = 'z';
+            }
+        }
+    }
+    munmap(pages, 4096);
+}
 
 static void calls_arrive(void)
 {
@@ -255,10 +292,11 @@ static void calls_arrive(void)
         text[lengths[i]] = 0;
         CHECK(Mail_Box_post(3, text, &found) == QUILL_OK && found == expected);
     }
+    texts_of_all_kinds();
     memset(letters, 'a', 4097);
     letters[4097] = 0;
     CHECK(Mail_Box_post(3, letters, &found) == QUILL_TOO_LONG);
-    CHECK(Mail_Box_post(3, "caf\351", &found) == QUILL_TOO_LONG);
+    CHECK(Mail_Box_post(3, "caf\351", &found) == QUILL_MALFORMED);
     CHECK(Mail_Box_post(3, "caf\303\251", &found) == QUILL_OK && found == 'c' + 'a' + 'f' + 0303 + 0251);
     CHECK(Mail_Box_note(3, "zw\303\266lf Zeichen", 2, &found) == QUILL_OK && found == 28);
     CHECK(Mail_Box_note(3, "thirty-one characters, too many", 2, &found) == QUILL_TOO_LONG);

@@ -6,7 +6,8 @@
 #include <tern.h>
 
 #define QUILL_OWN_IPC
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words);
+static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                               unsigned back);
 static uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words);
 #include "parcel.h"
 
@@ -136,11 +137,14 @@ static uint64_t pick(void)
     return state;
 }
 
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words)
+static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                               unsigned back)
 {
     tern_uid partner = 7;
 
-    CHECK(server == 3);
+    CHECK(server == 3 && back <= QUILL_WORDS);
+    for (unsigned i = there; i < QUILL_WORDS; i++)
+        CHECK(words[i] == 0);
     if (noise) {
         for (int i = 0; i < QUILL_WORDS; i++)
             words[i] = pick();

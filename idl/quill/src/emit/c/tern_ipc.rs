@@ -84,6 +84,11 @@ fn malformed() -> Vec<Stmt> {
     vec![Stmt::Return(Some(name("QUILL_MALFORMED")))]
 }
 
+/// What happens to a request that is wrong: if it is looked at twice, the second look decides.
+fn refused(twice: bool) -> Vec<Stmt> {
+    if twice { vec![Stmt::Return(Some(call("quill_refused", [name("_again")])))] } else { malformed() }
+}
+
 /// The place of a slot: the words that it is among, the word, the byte. Whoever has a part of a message in memory calls it
 /// `_block`.
 fn place(slot: &Slot) -> (Expr, u64, u64) {
@@ -118,9 +123,9 @@ fn wrong(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
 }
 
 /// Statements that put a message into the words, which are zero.
-fn pack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
+fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) -> Vec<Stmt> {
     let e = c.emitter;
-    let mut body = pack_block(c, message, spots);
+    let mut body = pack_block(c, message, spots, oneway);
     for (i, slot) in message.slots.iter().enumerate() {
         let value = Interface::at(spots, &slot.path);
         let (words, word, byte) = place(slot);
@@ -193,7 +198,7 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
 }
 
 /// Statements that take a message out of the words, with every check.
-fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
+fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<Stmt> {
     let e = c.emitter;
     let mut body = Vec::new();
     for (i, slot) in message.slots.iter().enumerate() {
@@ -207,7 +212,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                 let found = match e.kind(ty) {
                     Type::Bool => {
                         let raw = as_type("uint8_t".into());
-                        body.push(Stmt::If(raw.clone().with(">", Expr::Int(1)), malformed()));
+                        body.push(Stmt::If(raw.clone().with(">", Expr::Int(1)), refused(twice)));
                         raw.with("!=", Expr::Int(0))
                     }
                     Type::Float(32) => call("quill_f32", [bits]),
@@ -224,7 +229,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                 };
                 body.push(Stmt::Set(value.clone(), found));
                 if let Some(wrong) = wrong(e, ty, &value) {
-                    body.push(Stmt::If(wrong, malformed()));
+                    body.push(Stmt::If(wrong, refused(twice)));
                 }
             }
             Leaf::Count(_) => {
@@ -242,11 +247,11 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                     Type::Str { bound, .. } => {
                         let bound = Expr::Int(bound.unwrap_or(0).into());
                         let text = call("quill_get_text", [value, address(slot), count, bound]);
-                        body.push(Stmt::If(Expr::Not(Box::new(text)), malformed()));
+                        body.push(Stmt::If(Expr::Not(Box::new(text)), refused(twice)));
                     }
                     Type::Sequence(_, bound) => {
                         let bound = Expr::Int(bound.unwrap_or(0).into());
-                        body.push(Stmt::If(count.clone().with(">", bound), malformed()));
+                        body.push(Stmt::If(count.clone().with(">", bound), refused(twice)));
                         body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
                         let size = count.with("*", Expr::Int(element.size.into()));
                         let to = value.field("_buffer");
@@ -274,7 +279,7 @@ fn dope(message: &Message) -> u64 {
 }
 
 /// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
-fn pack_block(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
+fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) -> Vec<Stmt> {
     let e = c.emitter;
     let mut body = Vec::new();
     if !message.long {
@@ -298,7 +303,9 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
         let found = match e.kind(chunk.ty) {
             Type::Str { bound: characters, .. } => {
                 let characters = characters.unwrap_or(bound);
-                let most = [Expr::Int(bound.into()), Expr::Int(characters.into())];
+                // Nobody hears of a oneway request that is refused.
+                let checked = name(if oneway { "true" } else { "false" });
+                let most = [Expr::Int(bound.into()), Expr::Int(characters.into()), checked];
                 call("quill_text_size", [value.clone()].into_iter().chain(most))
             }
             Type::Sequence(..) => value.clone().field("_length"),
@@ -330,10 +337,12 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
 fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room) -> Vec<Stmt> {
     let e = c.emitter;
     let mut body = Vec::new();
+    let twice = looks_twice(c, message);
     for (number, chunk) in message.chunks.iter().enumerate() {
         let value = Interface::at(spots, &chunk.path);
         let (count, bytes, at) =
             (format!("_count_of_{number}"), format!("_bytes_of_{number}"), name(format!("_at_{number}")));
+        let mut last = call("quill_last", [at.clone(), name(&bytes)]);
         let element = chunk.element.map_or(1, |element| element.size);
         let bound = chunk.bound.unwrap_or(0);
         let variable = |stem: &str| {
@@ -362,11 +371,11 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room) -
                 // The kernel keeps it to the buffer.
                 let most = bound * element;
                 if room.capacities.get(string as usize).is_some_and(|&capacity| capacity > most) {
-                    body.push(Stmt::If(name(&bytes).with(">", Expr::Int(most.into())), malformed()));
+                    body.push(Stmt::If(name(&bytes).with(">", Expr::Int(most.into())), refused(twice)));
                 }
                 if element > 1 {
                     let rest = name(&bytes).with("%", Expr::Int(element.into()));
-                    body.push(Stmt::If(rest.with("!=", Expr::Int(0)), malformed()));
+                    body.push(Stmt::If(rest.with("!=", Expr::Int(0)), refused(twice)));
                 }
                 if matches!(e.kind(chunk.ty), Type::Sequence(..)) {
                     let elements = name(&bytes).with("/", Expr::Int(element.into()));
@@ -376,33 +385,39 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room) -
             Carrier::Direct | Carrier::Behind => {
                 let found = variable("_count").unwrap_or(Expr::Int(1));
                 body.push(Stmt::Let(Ty::named("uint64_t"), count.clone(), Some(found)));
-                body.push(Stmt::If(name(&count).with(">", Expr::Int(bound.into())), malformed()));
+                body.push(Stmt::If(name(&count).with(">", Expr::Int(bound.into())), refused(twice)));
                 let size = name(&count).with("*", Expr::Int(element.into()));
                 body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(size)));
                 let whole = name(&bytes).with("/", Expr::Int(8));
                 let used = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
-                body.push(Stmt::If(used.with("!=", whole), malformed()));
+                body.push(Stmt::If(used.with("!=", whole), refused(twice)));
                 let words = name("_room").deref().field("words").cast(Ty::named("char *"));
                 body.push(Stmt::Let(Ty::named("char").to(), format!("_at_{number}"), Some(words)));
                 if let Some(tail) = variable("_tail") {
-                    body.push(Stmt::Do(call("quill_complete", [at.clone(), name(&bytes), tail])));
+                    let complete = Stmt::Do(call("quill_complete", [at.clone(), name(&bytes), tail.clone()]));
+                    // The second look finds it done.
+                    let twice = matches!(e.kind(chunk.ty), Type::Str { .. });
+                    let first = Expr::Not(Box::new(name("_again")));
+                    body.push(if twice { Stmt::If(first, vec![complete]) } else { complete });
+                    last = tail;
                 }
             }
         }
-        body.extend(take_list(e, chunk, value, at, name(&count), name(&bytes)));
+        body.extend(take_list(e, chunk, value, [at, name(&count), name(&bytes), last]));
     }
     body
 }
 
-/// Statements that make a value of a list that is `at` some place in the room.
-fn take_list(e: &Emitter, chunk: &Chunk, value: Expr, at: Expr, count: Expr, bytes: Expr) -> Vec<Stmt> {
+/// Statements that make a value of a list that is `at` some place in the room; of a text, the `last` bytes are known.
+fn take_list(e: &Emitter, chunk: &Chunk, value: Expr, [at, count, bytes, last]: [Expr; 4]) -> Vec<Stmt> {
     let copy = |to: Expr| Stmt::Do(call("__builtin_memcpy", [to, at.clone(), bytes.clone()]));
     let parameter = chunk.path.len() == 1;
     match e.kind(chunk.ty) {
         Type::Str { bound, .. } => {
             let characters = bound.or(chunk.bound).unwrap_or(0);
-            let text = call("quill_end_text", [at.clone(), bytes.clone(), Expr::Int(characters.into())]);
-            let check = Stmt::If(Expr::Not(Box::new(text)), malformed());
+            let most = Expr::Int(characters.into());
+            let text = call("quill_end_text", [at.clone(), bytes.clone(), last, most, name("_again")]);
+            let check = Stmt::If(Expr::Not(Box::new(text)), refused(true));
             if e.inside(*bound) {
                 let whole = bytes.with("+", Expr::Int(1));
                 vec![check, Stmt::Do(call("__builtin_memcpy", [value, at, whole]))]
@@ -478,21 +493,23 @@ fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let label = Expr::Int(method.request.label.into());
     let long = if method.request.long { "_long" } else { "" };
     let mut body = vec![fresh()];
-    body.extend(pack(c, &method.request, &c.inputs(operation)));
+    body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway));
     let function = c.function(&operation.name);
     if operation.oneway {
         let send = call(format!("quill_ipc_send{long}"), [name("_server"), label, words()]);
         body.push(Stmt::Return(Some(send)));
-        return Item::Function(status(), function, parameters, body);
+        return Item::Function(inlined(status(), true), function, parameters, body);
     }
-    let called = call(format!("quill_ipc_call{long}"), [name("_server"), label, words()]);
+    let there = Expr::Int(method.request.registers.into());
+    let back = Expr::Int(given(operation, method).into());
+    let called = call(format!("quill_ipc_call{long}"), [name("_server"), label, words(), there, back]);
     body.push(Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called)));
-    let failed = call("quill_label", [name("_rax")]);
+    let failed = call("quill_failure", [name("_rax")]);
     let mut cases = Vec::new();
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let whole = name("_raised").deref().field(&c.variants(operation)[number]);
         let spots = c.exception_spots(operation, number, &whole);
-        let mut case = unpack(c, message, &borrowed(&spots));
+        let mut case = unpack(c, message, &borrowed(&spots), false);
         case.push(Stmt::Return(Some(Expr::Int(message.label.into()))));
         cases.push((vec![i128::from(message.label)], case));
     }
@@ -506,9 +523,9 @@ fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
     };
     let done = call("__builtin_expect", [name("_rax").with("!=", name("QUILL_DONE")), Expr::Int(0)]);
     body.push(Stmt::If(done, failure));
-    body.extend(unpack(c, &method.reply, &c.outputs(operation)));
+    body.extend(unpack(c, &method.reply, &c.outputs(operation), false));
     body.push(Stmt::Return(Some(name("QUILL_OK"))));
-    Item::Function(status(), function, parameters, body)
+    Item::Function(inlined(status(), true), function, parameters, body)
 }
 
 /// The function that answers a request for a method.
@@ -523,6 +540,11 @@ fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) ->
     if request.long {
         parameters.push((Ty::named(c.function("room")).to(), "_room".into()));
     }
+    if looks_twice(c, request) {
+        parameters.push((Ty::named("bool"), "_again".into()));
+    }
+    let twice = looks_twice(c, request);
+    let result = inlined(status(), twice);
     let in_room = |param: &str| request.chunks.iter().any(|c| matches!(&c.path[..], [path] if path == param));
     let mut body = c.variables(operation, in_room);
     let inputs = c.local(c.inputs(operation));
@@ -530,32 +552,42 @@ fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) ->
     let direct = request.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
     if request.long && !direct {
         let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
-        body.push(Stmt::If(came.with("!=", Expr::Int(dope(request).into())), malformed()));
+        body.push(Stmt::If(came.with("!=", Expr::Int(dope(request).into())), refused(twice)));
     }
     if request.memory_bytes > 0 {
         let block = name("_room").deref().field("words");
         body.push(Stmt::Let(Ty::named("uint64_t").to(), "_block".into(), Some(block)));
     }
-    body.extend(unpack(c, request, &borrowed(&inputs)));
+    body.extend(unpack(c, request, &borrowed(&inputs), twice));
     body.extend(unpack_block(c, request, &borrowed(&inputs), room));
     let called = c.call_method(operation, vec![name("_self"), name("_from")]);
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {
         body.push(Stmt::Do(called.cast(Ty::named("void"))));
         body.push(Stmt::Return(Some(name("QUILL_SILENT"))));
-        return Item::Function(status(), function, parameters, body);
+        return Item::Function(result, function, parameters, body);
     }
     body.push(Stmt::Let(status(), "_status".into(), Some(called)));
     body.push(Stmt::Do(call("quill_clear", [words()])));
-    let mut cases = vec![(vec![0], pack(c, &method.reply, &borrowed(&outputs)))];
+    let mut cases = vec![(vec![0], pack(c, &method.reply, &borrowed(&outputs), false))];
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let whole = name("_raised").field(&c.variants(operation)[number]);
         let spots = c.exception_spots(operation, number, &whole);
-        cases.push((vec![message.label.into()], pack(c, message, &borrowed(&spots))));
+        cases.push((vec![message.label.into()], pack(c, message, &borrowed(&spots), false)));
     }
     body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
     body.push(Stmt::Return(Some(name("_status"))));
-    Item::Function(status(), function, parameters, body)
+    Item::Function(result, function, parameters, body)
+}
+
+/// Whether a request has a text in memory: most are ASCII, so a server first knows only that, and calls nothing.
+fn looks_twice(c: &Interface, request: &Message) -> bool {
+    request.chunks.iter().any(|chunk| matches!(c.emitter.kind(chunk.ty), Type::Str { .. }))
+}
+
+/// The result of a function that is there twice, and has to be part of whatever calls it all the same.
+fn inlined(result: Ty, twice: bool) -> Ty {
+    if twice { Ty::named(format!("__attribute__((always_inline)) {}", result.base)) } else { result }
 }
 
 /// The function that finds the method for a request: by the first bits of the label, as many as there are places. A request
@@ -580,7 +612,20 @@ fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Ite
             name("_room")
         };
         let place = (number as u32).reverse_bits() >> (32 - bits);
-        let body = vec![Stmt::If(other, malformed()), Stmt::Return(Some(call(function, arguments)))];
+        let mut body = vec![Stmt::If(other, malformed())];
+        if looks_twice(c, &method.request) {
+            let look = |again: &str, mut arguments: Vec<Expr>| {
+                arguments.push(name(again));
+                call(function.clone(), arguments)
+            };
+            let first = look("false", arguments.clone());
+            body.push(Stmt::Let(status(), "_status".into(), Some(first)));
+            let again = name("_status").with("==", name("QUILL_AGAIN"));
+            body.push(Stmt::If(again, vec![Stmt::Return(Some(look("true", arguments)))]));
+            body.push(Stmt::Return(Some(name("_status"))));
+        } else {
+            body.push(Stmt::Return(Some(call(function, arguments))));
+        }
         (vec![i128::from(place)], body)
     });
     let place = name("_label").with(">>", Expr::Int((32 - bits).into()));
@@ -601,7 +646,7 @@ fn given(operation: &Operation, method: &Method) -> u32 {
 /// What the assembly calls for a method: words in, label and partner out.
 fn handle(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let number = || Ty::named("uint64_t");
-    let parameters = vec![
+    let mut parameters = vec![
         (Ty::named(c.function("server")).to().constant(), "_methods".into()),
         (number(), "_w0".into()),
         (number(), "_w1".into()),
@@ -610,6 +655,10 @@ fn handle(c: &Interface, operation: &Operation, method: &Method) -> Item {
         (number(), "_w2".into()),
         (number(), "_w3".into()),
     ];
+    let twice = looks_twice(c, &method.request);
+    if twice {
+        parameters.push((Ty::named("quill_handler *"), "_again".into()));
+    }
     let frame = |field: &str| name("_frame").deref().field(field);
     let mut body = vec![fresh()];
     let taken = method.request.registers;
@@ -622,8 +671,19 @@ fn handle(c: &Interface, operation: &Operation, method: &Method) -> Item {
     if method.request.long {
         arguments.push(frame("room"));
     }
+    if twice {
+        arguments.push(Expr::Not(Box::new(name("_again"))));
+    }
     let answered = call(c.function(&format!("{}_answer", operation.name)), arguments);
     body.push(Stmt::Let(status(), "_status".into(), Some(answered)));
+    if twice {
+        let word =
+            |word| if method.request.reads_again(word) { name(format!("_w{word}")) } else { Expr::Int(0) };
+        let words = [word(0), word(1), name("_from"), name("_frame"), word(2), word(3)];
+        let again = name("_again").with("&&", name("_status").with("==", name("QUILL_AGAIN")));
+        let again = call("__builtin_expect", [again, Expr::Int(0)]);
+        body.push(Stmt::If(again, vec![Stmt::Return(Some(call("_again", words)))]));
+    }
     for word in 0..given(operation, method) {
         let place = Expr::Int(word.into());
         body.push(Stmt::Set(frame("words").index(place.clone()), words().index(place)));
@@ -634,7 +694,7 @@ fn handle(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let finish = call("quill_finish", [name("_frame"), name("_from"), name("_status")]);
     body.push(Stmt::Return(Some(finish)));
     let function = c.function(&format!("{}_handle", operation.name));
-    Item::Function(Ty::named("quill_reply"), function, parameters, body)
+    Item::Function(inlined(Ty::named("quill_reply"), twice), function, parameters, body)
 }
 
 /// The registers of the words.
@@ -658,8 +718,16 @@ fn serve(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Ro
     let mut handles = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
         let handle = c.function(&format!("{}_handle", operation.name));
+        let words = "w0, w1, from, frame, w2, w3";
+        let mut again = String::new();
+        if looks_twice(c, &methods[number].request) {
+            again = format!(", name##_{number}_again");
+            let head = format!("static __attribute__((noinline, cold)) quill_reply name##_{number}_again");
+            let _ = writeln!(text, "{head}({parameters})");
+            let _ = writeln!(text, "{{ return {handle}(&(methods), {words}, NULL); }}");
+        }
         let _ = writeln!(text, "static quill_reply name##_{number}({parameters})");
-        let _ = writeln!(text, "{{ return {handle}(&(methods), w0, w1, from, frame, w2, w3); }}");
+        let _ = writeln!(text, "{{ return {handle}(&(methods), {words}{again}); }}");
         handles.push(format!("(void *)name##_{number}"));
     }
     handles.extend(["quill_no_method", "quill_mismatch", "quill_other"].map(|h| format!("(void *){h}")));

@@ -15,10 +15,20 @@ typedef uint32_t quill_status;
 #define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type */
 #define QUILL_SILENT 0xffff0200u    /* in a server: nothing is answered */
+#define QUILL_AGAIN 0xffff0201u     /* in a server: the request has to be looked at again, by who knows UTF-8 */
 #define QUILL_KERNEL 0xfffd0000u    /* and up: the message did not get through; the kernel's error is added */
 
 /* The words of a message stay in registers only if everything that touches them is one function. */
 #define QUILL_INLINE static inline __attribute__((always_inline))
+
+/* Texts are looked at in words, which may reach beyond the zero. A sanitizer does not know that this is harmless. */
+#ifdef __SANITIZE_ADDRESS__
+#define QUILL_BYTEWISE
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define QUILL_BYTEWISE
+#endif
+#endif
 
 #define QUILL_WORDS 11
 #define QUILL_DONE UINT64_MAX /* rax after a call that succeeded: label and kind, all ones */
@@ -28,9 +38,20 @@ typedef uint32_t quill_status;
 /* A test on another system can put its own functions in the place of these. */
 #ifndef QUILL_OWN_IPC
 
-/* Any short form. The kernel changes all registers but rsp, and the compiler keeps rbp for itself; below the stack
- * pointer its leaves may have put something. */
-QUILL_INLINE uint64_t quill_ipc(uint64_t rax, tern_uid *partner, uint64_t *words)
+/* Any short form, with so many words there and back. The kernel changes all registers but rsp. The compiler keeps rbp for
+ * itself, and below the stack pointer its leaves may have put something. A program that is optimised and compiled with
+ * -fomit-frame-pointer can say so by defining QUILL_OMIT_FRAME_POINTER: then the compiler looks after rbp, too. */
+#ifdef QUILL_OMIT_FRAME_POINTER
+#define QUILL_KEEP_RBP
+#define QUILL_RESTORE_RBP
+#define QUILL_RBP , "rbp"
+#else
+#define QUILL_KEEP_RBP "lea -128(%%rsp), %%rsp\n\tpush %%rbp\n\t"
+#define QUILL_RESTORE_RBP "\n\tpop %%rbp\n\tlea 128(%%rsp), %%rsp"
+#define QUILL_RBP
+#endif
+
+QUILL_INLINE uint64_t quill_ipc(uint64_t rax, tern_uid *partner, uint64_t *words, unsigned there, unsigned back)
 {
     uint64_t rdx = *partner, rdi = words[0], rsi = words[1], rbx = words[8], rcx = words[9];
     register uint64_t r8 __asm__("r8") = words[2];
@@ -41,32 +62,34 @@ QUILL_INLINE uint64_t quill_ipc(uint64_t rax, tern_uid *partner, uint64_t *words
     register uint64_t r14 __asm__("r14") = words[7];
     register uint64_t r15 __asm__("r15") = words[10];
 
-    __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
-                     "push %%rbp\n\t"
-                     "mov %%rcx, %%rbp\n\t"
-                     "syscall\n\t"
-                     "mov %%rbp, %%rcx\n\t"
-                     "pop %%rbp\n\t"
-                     "lea 128(%%rsp), %%rsp"
-                     : "+a"(rax), "+d"(rdx), "+D"(rdi), "+S"(rsi), "+b"(rbx), "+c"(rcx), "+r"(r8), "+r"(r9),
-                       "+r"(r10), "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15)
-                     :
-                     : "r11", "memory", "cc");
+    if (there <= 9 && back <= 9)
+        __asm__ volatile(QUILL_KEEP_RBP "xor %%ebp, %%ebp\n\tsyscall" QUILL_RESTORE_RBP
+                         : "+a"(rax), "+d"(rdx), "+D"(rdi), "+S"(rsi), "+b"(rbx), "+r"(r8), "+r"(r9), "+r"(r10),
+                           "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15)
+                         :
+                         : "rcx", "r11", "memory", "cc" QUILL_RBP);
+    else
+        __asm__ volatile(QUILL_KEEP_RBP "mov %%rcx, %%rbp\n\tsyscall\n\tmov %%rbp, %%rcx" QUILL_RESTORE_RBP
+                         : "+a"(rax), "+d"(rdx), "+D"(rdi), "+S"(rsi), "+b"(rbx), "+c"(rcx), "+r"(r8), "+r"(r9),
+                           "+r"(r10), "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15)
+                         :
+                         : "r11", "memory", "cc" QUILL_RBP);
     words[0] = rdi, words[1] = rsi, words[2] = r8, words[3] = r9, words[4] = r10, words[5] = r12;
     words[6] = r13, words[7] = r14, words[8] = rbx, words[9] = rcx, words[10] = r15;
     *partner = rdx;
     return rax;
 }
 
-QUILL_INLINE uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words)
+QUILL_INLINE uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
 {
-    return quill_ipc((uint64_t)label << 32 | TERN_IPC_CALL, &server, words);
+    return quill_ipc((uint64_t)label << 32 | TERN_IPC_CALL, &server, words, there, back);
 }
 
 /* The same with a part in memory, of which the first two words say what it is and where. */
-QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words)
+QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                                          unsigned back)
 {
-    return quill_ipc((uint64_t)label << 32 | QUILL_IPC_LONG_CALL, &server, words);
+    return quill_ipc((uint64_t)label << 32 | QUILL_IPC_LONG_CALL, &server, words, there, back);
 }
 
 /* Sends, waits until the server takes it, and receives nothing. */
@@ -95,13 +118,23 @@ static inline quill_status quill_ipc_send_long(tern_uid server, uint32_t label, 
 
 /* The label of a reply that is not QUILL_DONE, as a status. Whoever asks or faults in the middle of a call did not
  * answer, and no label means success. */
-static inline quill_status quill_label(uint64_t rax)
+static __attribute__((noinline, cold, unused)) quill_status quill_label(uint64_t rax)
 {
     uint32_t eax = (uint32_t)rax, label = (uint32_t)(rax >> 32);
 
     if (eax >> 31 == 0)
         return QUILL_KERNEL | (eax & 0xffff);
     return eax == TERN_KIND_REPLY && label != 0 ? label : QUILL_MALFORMED;
+}
+
+/* The same; and the compiler knows that it is no success, so that whoever is told of one has all results. */
+QUILL_INLINE quill_status quill_failure(uint64_t rax)
+{
+    quill_status status = quill_label(rax);
+
+    if (status == QUILL_OK)
+        __builtin_unreachable();
+    return status;
 }
 
 QUILL_INLINE void quill_clear(uint64_t *words)
@@ -195,14 +228,8 @@ static inline uint64_t quill_address(const void *pointer)
     return (uint64_t)(uintptr_t)pointer;
 }
 
-#define QUILL_ONES 0x0101010101010101u
-#define QUILL_HIGHS 0x8080808080808080u
-
-/* Not 0 if there is a zero among eight bytes, or one that is not ASCII; the lowest bit is in the first such byte. */
-static inline uint64_t quill_odd_bytes(uint64_t word)
-{
-    return ((word - QUILL_ONES) | word) & QUILL_HIGHS;
-}
+#define QUILL_ONES UINT64_C(0x0101010101010101)
+#define QUILL_HIGHS UINT64_C(0x8080808080808080)
 
 /* The same address, of which the compiler does not know what is there: it would warn of what is never reached. */
 QUILL_INLINE const char *quill_unknown(const void *pointer)
@@ -238,34 +265,67 @@ QUILL_INLINE void quill_complete(char *list, uint64_t bytes, uint64_t tail)
     __builtin_memcpy(bytes >= 8 ? list + bytes - 8 : list, &tail, sizeof tail);
 }
 
-static __attribute__((noinline, cold, unused)) uint64_t quill_other_text_size(const char *text, uint64_t bytes_max,
-                                                                              uint64_t characters_max)
+/* The end of the first word with a byte that is 0 or above 0x80, from `at` on, which is a multiple of eight; and where it has
+ * zeros. A word is there if its first byte is. A compiler would load the constants again in each round. */
+QUILL_INLINE const char *quill_odd_word(const char *at, uint64_t *zeros)
+{
+    uint64_t word, odd;
+
+    __asm__ volatile("1:\n\t"
+            "mov (%[at]), %[word]\n\t"
+            "add $8, %[at]\n\t"
+            "lea (%[word],%[minus]), %[odd]\n\t"
+            "test %[highs], %[odd]\n\t"
+            "jz 1b"
+            : [at] "+r"(at), [word] "=&r"(word), [odd] "=&r"(odd)
+            : [minus] "r"(-QUILL_ONES), [highs] "r"(QUILL_HIGHS)
+            : "memory", "cc");
+    *zeros = odd & ~word & QUILL_HIGHS;
+    return at;
+}
+
+/* Bytes of a text of at most so many bytes and characters, or UINT64_MAX if it is none. Whether it is UTF-8 does not matter as
+ * long as nobody has to count characters. */
+static __attribute__((noinline, unused)) uint64_t quill_other_text_size(const char *text, uint64_t bytes_max,
+                                                                        uint64_t characters_max, bool checked)
 {
     uint64_t bytes = 0;
 
-    while (bytes <= bytes_max && text[bytes] != 0)
+#ifndef QUILL_BYTEWISE
+    while (bytes <= bytes_max && text[bytes] != 0 && ((uintptr_t)(text + bytes) & 7) != 0)
         bytes++;
-    return bytes <= bytes_max && quill_characters(text, bytes) <= characters_max ? bytes : UINT64_MAX;
-}
-
-/* Bytes of a text of at most so many bytes and characters, or UINT64_MAX if it is none. Most are ASCII, and looked at in
- * words; a word from a multiple of eight on is there if its first byte is. */
-QUILL_INLINE uint64_t quill_text_size(const char *text, uint64_t bytes_max, uint64_t characters_max)
-{
-#if !defined(__SANITIZE_ADDRESS__) && !defined(QUILL_OWN_IPC)
-    typedef uint64_t __attribute__((may_alias)) quill_word;
-
-    if (__builtin_expect(((uintptr_t)text & 7) == 0, 1)) {
-        uint64_t at = 0, odd = 0;
-        text = quill_unknown(text);
-        while (at <= bytes_max && (odd = quill_odd_bytes(*(const quill_word *)(const void *)(text + at))) == 0)
-            at += 8;
-        at += odd == 0 ? 0 : (uint64_t)__builtin_ctzll(odd) / 8;
-        if (__builtin_expect(odd != 0 && text[at] == 0, 1))
-            return at <= bytes_max && at <= characters_max ? at : UINT64_MAX;
+    while (bytes <= bytes_max && ((uintptr_t)(text + bytes) & 7) == 0) {
+        uint64_t word = quill_load(quill_unknown(text + bytes));
+        uint64_t zeros = (word - QUILL_ONES) & ~word & QUILL_HIGHS;
+        if (zeros != 0) {
+            bytes += (unsigned)__builtin_ctzll(zeros) / 8;
+            break;
+        }
+        bytes += 8;
     }
 #endif
-    return quill_other_text_size(text, bytes_max, characters_max);
+    while (bytes <= bytes_max && text[bytes] != 0)
+        bytes++;
+    if (bytes > bytes_max)
+        return UINT64_MAX;
+    return (checked || bytes > characters_max) && quill_characters(text, bytes) > characters_max ? UINT64_MAX : bytes;
+}
+
+/* The same. The server sees whether a text is UTF-8; so a client looks only if no answer will say so. */
+QUILL_INLINE uint64_t quill_text_size(const char *text, uint64_t bytes_max, uint64_t characters_max, bool checked)
+{
+#ifndef QUILL_BYTEWISE
+    if (!checked && __builtin_expect(((uintptr_t)text & 7) == 0, 1)) {
+        uint64_t zeros;
+        const char *end = quill_odd_word(quill_unknown(text), &zeros);
+        if (__builtin_expect(zeros != 0, 1)) {
+            uint64_t bytes = (uint64_t)(end - 8 - text) + (unsigned)__builtin_ctzll(zeros) / 8;
+            if (__builtin_expect(bytes <= characters_max, 1))
+                return bytes;
+        }
+    }
+#endif
+    return quill_other_text_size(text, bytes_max, characters_max, checked);
 }
 
 static __attribute__((noinline, cold, unused)) bool quill_is_other_text(const char *text, uint64_t bytes,
@@ -274,17 +334,50 @@ static __attribute__((noinline, cold, unused)) bool quill_is_other_text(const ch
     return quill_characters(text, bytes) <= characters_max;
 }
 
-/* Whether that is a text of at most so many characters; puts a zero behind it. */
-QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t characters_max)
-{
-    uint64_t odd = 0;
+/* Ones for the bytes of a word that are behind so many. */
+static const uint64_t quill_ones_behind[8] __attribute__((unused)) = {
+    QUILL_ONES,       QUILL_ONES << 8,  QUILL_ONES << 16, QUILL_ONES << 24,
+    QUILL_ONES << 32, QUILL_ONES << 40, QUILL_ONES << 48, QUILL_ONES << 56,
+};
 
+/* The last eight bytes of a list, or all if there are fewer. */
+QUILL_INLINE uint64_t quill_last(const char *list, uint64_t bytes)
+{
+    return bytes >= 8 ? quill_load(list + bytes - 8) : quill_load(list) & ~(quill_ones_behind[bytes] * 0xff);
+}
+
+/* Whether that is a text of at most so many characters, of which the last are known; puts a zero behind it. A first look
+ * knows only ASCII: so whoever looks calls no function, and has no registers to save. Only if that fails it looks again. */
+QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t last, uint64_t characters_max, bool again)
+{
+    uint64_t odd, word, left = bytes / 8, minus = -QUILL_ONES;
+
+    if (again)
+        return quill_is_other_text(text, bytes, characters_max);
     text[bytes] = 0;
-    for (uint64_t at = 0; at + 8 <= bytes; at += 8)
-        odd |= quill_odd_bytes(quill_load(text + at));
-    odd |= bytes >= 8 ? quill_odd_bytes(quill_load(text + bytes - 8)) : 1;
-    return __builtin_expect(odd == 0 && bytes <= characters_max, 1) ||
-           quill_is_other_text(text, bytes, characters_max);
+    if (__builtin_expect(bytes >= 8, 1)) {
+        odd = last | (last + minus);
+        __asm__ volatile("1:\n\t"
+                "mov -8(%[text],%[left],8), %[word]\n\t"
+                "or %[word], %[odd]\n\t"
+                "add %[minus], %[word]\n\t"
+                "or %[word], %[odd]\n\t"
+                "dec %[left]\n\t"
+                "jnz 1b"
+                : [left] "+r"(left), [word] "=&r"(word), [odd] "+r"(odd)
+                : [minus] "r"(minus), [text] "r"(text)
+                : "memory", "cc");
+    } else {
+        word = last | quill_ones_behind[bytes];
+        odd = word | (word + minus);
+    }
+    return __builtin_expect((odd & QUILL_HIGHS) == 0 && bytes <= characters_max, 1);
+}
+
+/* What is done about a request that is wrong, or not known to be right: the second look decides. */
+QUILL_INLINE quill_status quill_refused(bool again)
+{
+    return again ? QUILL_MALFORMED : QUILL_AGAIN;
 }
 
 /* How long a string is that has arrived; the number of the word that says so is known. */
@@ -326,6 +419,10 @@ struct quill_frame {
 typedef struct {
     uint64_t rax, to;
 } quill_reply;
+
+/* What reads a request, calls its method and stores the reply. */
+typedef quill_reply quill_handler(uint64_t w0, uint64_t w1, tern_uid from, struct quill_frame *frame, uint64_t w2,
+                                  uint64_t w3);
 
 static __attribute__((noinline, cold, unused)) quill_reply quill_finish_otherwise(struct quill_frame *frame,
                                                                                   tern_uid from,

@@ -677,7 +677,18 @@ impl Emitter<'_> {
         };
         let failed = quote! { #rt::fail(_frame, _from, #rt::Failure::Malformed) };
         let handle = if method.request.chunks.iter().any(|chunk| self.is_text(chunk.ty)) {
-            let (first, second) = (body(quote! { _again(_w0, _w1, _from, _frame, _w2, _w3) }), body(failed));
+            // What the second look does not read needs no register until then.
+            let word = |word: u32| {
+                let ident = format_ident!("_w{word}");
+                if method.request.reads_again(word) {
+                    quote! { #ident }
+                } else {
+                    quote! { 0 }
+                }
+            };
+            let [w0, w1, w2, w3] = [0, 1, 2, 3].map(word);
+            let again = quote! { _again(#w0, #w1, _from, _frame, #w2, #w3) };
+            let (first, second) = (body(again), body(failed));
             quote! {
                 #[inline(never)]
                 extern "sysv64" fn _again<S: #server_trait>(#parameters) -> #rt::Answer {
