@@ -29,8 +29,8 @@ pub const TIME_SLICE_MAX_NS: u64 = 10_000_000_000;
 /// Pages that a mapping, a flush or the end of a task handles before it looks for pending interrupts.
 pub const PREEMPTION_PAGES: usize = 16;
 
-/// Bytes of a long message that are copied before the kernel looks for pending interrupts: 3,584 repetitions of the copy
-/// instruction, which leaves room for what else is done in a step of 5,000.
+/// Bytes of a long message that are copied before the kernel looks for pending interrupts, unless they come during the copy:
+/// 3,584 repetitions of the copy instruction, which leaves room for what else is done in a step of 5,000.
 pub const PREEMPTION_BYTES: u64 = 28 << 10;
 
 /// How bytes get from one task to another where the boot option `copy=` says nothing (decision 0023).

@@ -18,7 +18,7 @@ pub use clan::way_to;
 pub use fault::{USER_FLAGS, page_fault, port_fault, raise, system_call_exception};
 pub use item::continue_map;
 pub use known_way::call as call_by_known_way;
-pub use transfer::continue_transfer;
+pub use transfer::{continue_transfer, copy_interrupted};
 
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;

@@ -14,11 +14,11 @@ use super::item::{self, begin};
 use super::{
     Request, clan, fault, hand_over, leave_queue, receive_and_run, set_error, set_result, set_timeout,
 };
-use crate::arch;
+use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;
 use crate::mem::space;
-use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
+use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
 use crate::sched::Next;
 use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM};
@@ -27,6 +27,9 @@ use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 /// What the descriptors of a string cost of a step's budget: as long as reading and writing them takes, so much could be
 /// copied. An item is a step of its own.
 const PART_BYTES: u64 = 4096;
+
+/// Longer copies let interrupts in, and cost nothing of the budget.
+const CLOSED_BYTES_MAX: u64 = 4096;
 
 /// Why a transfer does not go on just now.
 enum Halt {
@@ -174,6 +177,7 @@ fn run(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, at: &mut Place) -> Re
 }
 
 /// Copies what is left of `len` bytes from the sender's to the receiver's address.
+#[inline(always)]
 fn copy(
     k: &Kernel,
     sender: ThreadRef,
@@ -183,25 +187,86 @@ fn copy(
     at: &mut Place,
     budget: &mut u64,
 ) -> Result<(), Halt> {
+    if at.done == 0 && len <= CLOSED_BYTES_MAX.min(*budget) {
+        return copy_closed(k, ((sender.task(), from), (receiver.task(), to)), len, at, budget);
+    }
+    copy_in_steps(k, sender, receiver, (from, to), len, at, budget)
+}
+
+/// Copies `len` bytes of the budget.
+#[inline(always)]
+fn copy_closed(
+    k: &Kernel,
+    (source, target): ((TaskRef, u64), (TaskRef, u64)),
+    len: u64,
+    at: &mut Place,
+    budget: &mut u64,
+) -> Result<(), Halt> {
+    *budget -= len;
+    let result = arch::copy(k, source, target, len);
+    at.advance(result.err().map_or(len, |fault| fault.done) as i64);
+    result.map_err(halt)
+}
+
+fn halt(fault: CopyFault) -> Halt {
+    if fault.at_target { Halt::Theirs(fault.address, Rights::W) } else { Halt::Mine(fault.address) }
+}
+
+#[inline(never)]
+fn copy_in_steps(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    (from, to): (u64, u64),
+    len: u64,
+    at: &mut Place,
+    budget: &mut u64,
+) -> Result<(), Halt> {
     while at.done < len {
-        let now = (len - at.done).min(*budget);
-        if now == 0 {
+        let places = ((sender.task(), from + at.done), (receiver.task(), to + at.done));
+        let left = len - at.done;
+        if arch::COPIES_OPENLY && left > CLOSED_BYTES_MAX {
+            copy_openly(k, sender, receiver, places, left, at).map_err(halt)?;
+            continue;
+        }
+        if *budget == 0 {
             return Err(Halt::Again);
         }
-        let result = arch::copy(k, (sender.task(), from + at.done), (receiver.task(), to + at.done), now);
-        let done = result.err().map_or(now, |fault| fault.done);
-        at.done += done;
-        at.moved += done;
-        *budget -= done;
-        if let Err(fault) = result {
-            return Err(if fault.at_target {
-                Halt::Theirs(fault.address, Rights::W)
-            } else {
-                Halt::Mine(fault.address)
-            });
-        }
+        copy_closed(k, places, left.min(*budget), at, budget)?;
     }
     Ok(())
+}
+
+/// Copies some of `len` bytes, with interrupts let in. One that comes finds the sender as if all of these were done, and takes
+/// back what is not: [`copy_interrupted`].
+#[inline(never)]
+fn copy_openly(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    (source, target): ((TaskRef, u64), (TaskRef, u64)),
+    len: u64,
+    at: &mut Place,
+) -> Result<(), CopyFault> {
+    let now = arch::copy_at_once(source.0, target, len);
+    at.advance(now as i64);
+    sender.operation.set(Operation::Transfer { to: receiver.uid(), at: *at });
+    k.set_busy(sender);
+    let result = arch::copy_openly(k, source, target, now);
+    if let Err(fault) = result {
+        at.advance(fault.done as i64 - now as i64);
+    }
+    result
+}
+
+/// An interrupt came in the middle of a copy of the current thread's, of which so many bytes are left. The thread is busy, and
+/// goes on as after any step.
+pub fn copy_interrupted(current: ThreadRef, left: u64) {
+    let Operation::Transfer { to, mut at } = current.operation.get() else {
+        unreachable!("only transfers can be interrupted")
+    };
+    at.advance(-(left as i64));
+    current.operation.set(Operation::Transfer { to, at });
 }
 
 /// Two words of the sender's or of the receiver's block.

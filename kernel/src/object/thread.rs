@@ -269,6 +269,14 @@ pub struct Way {
     pub hop: Uid,
 }
 
+impl Place {
+    /// So many bytes of the part are done, or if it is negative, are not.
+    pub fn advance(&mut self, bytes: i64) {
+        self.done = self.done.wrapping_add_signed(bytes);
+        self.moved = self.moved.wrapping_add_signed(bytes);
+    }
+}
+
 const COLD_MAX: usize = 768;
 const STACK_WORDS: usize = (4096 - size_of::<Cold>() - size_of::<Frame>() - size_of::<Hot>()) / 8;
 

@@ -241,6 +241,19 @@ fn store(physical: u64, bytes: &[u8]) {
     });
 }
 
+/// Nothing interrupts a copy here: all are done in short steps.
+pub const COPIES_OPENLY: bool = false;
+
+/// How many of `len` bytes [`copy`] takes at once: all.
+pub fn copy_at_once(_from: TaskRef, _to: (TaskRef, u64), len: u64) -> u64 {
+    len
+}
+
+/// The same as [`copy`].
+pub fn copy_openly(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
+    copy(k, from, to, len)
+}
+
 /// Copies from one task to another.
 pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
     let mut done = 0;

@@ -4,7 +4,8 @@
 //! receiver's own top-level entry, without the user bit: so the receiver's tables are walked by the processor, a page
 //! that the receiver may not write faults, and its accessed and dirty bits are set where they belong.
 //!
-//! **Window rules.** (1) The slot is empty unless a copy is under way; copies end before the kernel does anything else.
+//! **Window rules.** (1) The slot is empty unless a copy is under way; copies end before the kernel does anything else; an
+//! interrupt that comes in the middle of one ends it.
 //! (2) Whoever empties it makes the processor forget what it showed, unless the address space is left at once and that
 //! forgets by itself, which it does without tags. (3) Within a task no window is used. The paper's window holds two
 //! directory entries; here one is enough, since a copy that crosses into the next 512 GiB is done in two steps.
@@ -22,9 +23,13 @@ use crate::layout::{WINDOW, WINDOW_SIZE};
 use crate::mem::pool::{Frame, Words};
 use crate::mem::table::{self, Found};
 use crate::object::TaskRef;
+use crate::object::thread::Frame as ThreadFrame;
 use abi::{PAGE_SIZE, Rights};
 use core::arch::asm;
 use core::cell::Cell;
+
+/// Whether a copy can let interrupts in.
+pub const COPIES_OPENLY: bool = true;
 
 const USER: u64 = 1 << 2;
 const SLOT: usize = (WINDOW >> 39 & 511) as usize;
@@ -47,8 +52,8 @@ pub fn window_view(k: &Kernel, task: TaskRef, address: u64, len: u64) -> Option<
 }
 
 /// Empties the window of the current task after a copy that the fast path did not finish.
-pub(super) fn close_window(current: TaskRef) {
-    top_entry(super::kernel(), current, SLOT).set(0);
+pub(super) fn close_window(k: &Kernel, current: TaskRef) {
+    top_entry(k, current, SLOT).set(0);
     space::flush_space(current);
 }
 
@@ -85,18 +90,22 @@ impl Window {
     }
 }
 
+/// [`fast_path::copy_bytes`] or [`fast_path::copy_openly`].
+type Routine = unsafe extern "C" fn();
+
 /// Copies bytes between addresses of the current space. Returns how many are left, and if there are any, the address
 /// that faulted and whether that was a write.
 ///
 /// # Safety
 /// Kernel memory among the target must be the caller's to write. User memory and windows may be anything.
-unsafe fn copy_bytes(to: u64, from: u64, len: u64) -> (u64, u64, bool) {
+#[inline(always)]
+unsafe fn copy_bytes(to: u64, from: u64, len: u64, routine: Routine) -> (u64, u64, bool) {
     let (left, address, error): (u64, u64, u64);
     // SAFETY: the routine writes to the target only; its faults end it (see `fast_path::copy_fault`).
     unsafe {
         asm!(
-            "call {copy}",
-            copy = sym fast_path::copy_bytes,
+            "call {routine}",
+            routine = in(reg) routine,
             inout("rdi") to => _,
             inout("rsi") from => _,
             inout("rcx") len => _,
@@ -133,7 +142,13 @@ fn show(k: &Kernel, task: TaskRef, address: u64) -> Shown {
 }
 
 /// Copies what is left of the page at the target. `None` if the window has to do it.
-fn copy_directly(k: &Kernel, source: u64, to: (TaskRef, u64), len: u64) -> Option<Result<u64, CopyFault>> {
+fn copy_directly(
+    k: &Kernel,
+    source: u64,
+    to: (TaskRef, u64),
+    len: u64,
+    routine: Routine,
+) -> Option<Result<u64, CopyFault>> {
     let shown = match show(k, to.0, to.1) {
         Shown::At(shown) => shown,
         Shown::Fault => return Some(Err(CopyFault { done: 0, address: to.1, at_target: true })),
@@ -141,37 +156,69 @@ fn copy_directly(k: &Kernel, source: u64, to: (TaskRef, u64), len: u64) -> Optio
     };
     let now = len.min(PAGE_SIZE - to.1 % PAGE_SIZE);
     // SAFETY: the target is a page that belongs to a user, who may write it.
-    let (left, address, _) = unsafe { copy_bytes(shown, source, now) };
+    let (left, address, _) = unsafe { copy_bytes(shown, source, now, routine) };
     let fault = CopyFault { done: now - left, address, at_target: false };
     Some(if left == 0 { Ok(now) } else { Err(fault) })
 }
 
+/// How many of `len` bytes [`copy`] takes at once: what one window shows, or one page of the direct map.
+pub fn copy_at_once(from: TaskRef, (to, address): (TaskRef, u64), len: u64) -> u64 {
+    let unit = if paging::has_direct_map() && from != to { PAGE_SIZE } else { WINDOW_SIZE };
+    len.min(unit - address % unit)
+}
+
+/// Copies from the current task to another one, or within the current one, at most [`copy_at_once`] bytes, with interrupts let in.
+/// The current thread is busy with a transfer: one that comes ends the copy without a return (see [`interrupted`]).
+pub fn copy_openly(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
+    copy_once(k, from, to, len, fast_path::copy_openly).map(drop)
+}
+
 /// Copies from the current task to another one, or within the current one.
+#[inline(never)]
 pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
     let mut done = 0;
     while done < len {
-        let (source, target) = (from.1 + done, to.1 + done);
-        if paging::has_direct_map()
-            && from.0 != to.0
-            && let Some(result) = copy_directly(k, source, (to.0, target), len - done)
-        {
-            done += result.map_err(|fault| CopyFault { done: done + fault.done, ..fault })?;
-            continue;
-        }
-        let now = (len - done).min(WINDOW_SIZE - target % WINDOW_SIZE);
-        let window = Window::open(k, from.0, to.0, target, now);
-        let (shown, is_window) = (window.address, window.slot.is_some());
-        // SAFETY: the target is a window or the task's own memory: the caller checked that it is in the user half.
-        let (left, fault, is_write) = unsafe { copy_bytes(shown, source, now) };
-        window.close(from.0);
-        done += now - left;
-        if left != 0 {
-            let at_target = if is_window { fault >= WINDOW } else { is_write };
-            let address = if at_target { target + fault.wrapping_sub(shown) } else { fault };
-            return Err(CopyFault { done, address, at_target });
-        }
+        let (source, target) = ((from.0, from.1 + done), (to.0, to.1 + done));
+        let result = copy_once(k, source, target, len - done, fast_path::copy_bytes);
+        done += result.map_err(|fault| CopyFault { done: done + fault.done, ..fault })?;
     }
     Ok(())
+}
+
+/// Returns how many bytes were copied: [`copy_at_once`].
+#[inline(always)]
+fn copy_once(
+    k: &Kernel,
+    from: (TaskRef, u64),
+    to: (TaskRef, u64),
+    len: u64,
+    routine: Routine,
+) -> Result<u64, CopyFault> {
+    if paging::has_direct_map()
+        && from.0 != to.0
+        && let Some(result) = copy_directly(k, from.1, to, len, routine)
+    {
+        return result;
+    }
+    let now = len.min(WINDOW_SIZE - to.1 % WINDOW_SIZE);
+    let window = Window::open(k, from.0, to.0, to.1, now);
+    let (shown, is_window) = (window.address, window.slot.is_some());
+    // SAFETY: the target is a window or the task's own memory: the caller checked that it is in the user half.
+    let (left, fault, is_write) = unsafe { copy_bytes(shown, from.1, now, routine) };
+    window.close(from.0);
+    if left == 0 {
+        return Ok(now);
+    }
+    let at_target = if is_window { fault >= WINDOW } else { is_write };
+    let address = if at_target { to.1 + fault.wrapping_sub(shown) } else { fault };
+    Err(CopyFault { done: now - left, address, at_target })
+}
+
+/// An interrupt of the kernel: if it came in the middle of [`copy`], how many bytes are left. The window is closed.
+pub fn interrupted(k: &Kernel, frame: &ThreadFrame) -> Option<u64> {
+    let left = fast_path::interrupted_copy(frame)?;
+    close_window(k, super::current().task());
+    Some(left)
 }
 
 /// Reads words of a task, the current one or another; the error is the address that faults. Words do not cross into
@@ -186,7 +233,7 @@ pub fn read_words<const N: usize>(
     let window = Window::open(k, current, task, address, len);
     let shown = window.address;
     // SAFETY: the target is `words`.
-    let (left, fault, _) = unsafe { copy_bytes(&raw const words as u64, shown, len) };
+    let (left, fault, _) = unsafe { copy_bytes(&raw const words as u64, shown, len, fast_path::copy_bytes) };
     window.close(current);
     if left != 0 {
         Err(address.wrapping_add(fault.wrapping_sub(shown)))
@@ -206,7 +253,7 @@ pub fn write_words<const N: usize>(
     let window = Window::open(k, current, task, address, len);
     let shown = window.address;
     // SAFETY: as for `copy`.
-    let (left, fault, _) = unsafe { copy_bytes(shown, &raw const words as u64, len) };
+    let (left, fault, _) = unsafe { copy_bytes(shown, &raw const words as u64, len, fast_path::copy_bytes) };
     window.close(current);
     if left != 0 { Err(address.wrapping_add(fault.wrapping_sub(shown))) } else { Ok(()) }
 }

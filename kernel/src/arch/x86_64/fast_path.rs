@@ -43,6 +43,9 @@ pub const HAS_SMAP: u64 = per_cpu::FREE + 8;
 /// Byte in the per-CPU page that says whether address spaces are tagged, so that a switch forgets nothing.
 pub const TAGGED: u64 = per_cpu::FREE + 9;
 
+/// The flag of RFLAGS with which interrupts are taken.
+const INTERRUPTS: u64 = 1 << 9;
+
 /// From the array of control blocks to the hot line of slot 0.
 const HOTS: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
 
@@ -55,7 +58,11 @@ unsafe extern "C" {
     pub fn leave_kernel(next: *const Hot) -> !;
     /// Copies `rcx` bytes from `rsi` to `rdi`; see `copy.rs`.
     pub fn copy_bytes();
+    /// The same with interrupts let in.
+    pub fn copy_openly();
     fn copy_words();
+    fn copy_open_words();
+    fn copy_open_end();
     fn copy_rest();
     fn copy_ended();
     fn copy_of_call();
@@ -374,6 +381,25 @@ copy_ended:
     clac
 1:  ret
 
+// The same with interrupts let in. One that comes in the middle does not return here: see interrupted_copy.
+    .globl copy_openly
+copy_openly:
+    cmp     byte ptr [{has_smap}], 0
+    je      1f
+    stac
+1:  mov     rdx, rcx
+    shr     rcx, 3
+    and     edx, 7
+    sti
+    .globl copy_open_words
+copy_open_words:
+    rep movsq
+    .globl copy_open_end
+copy_open_end:
+    cli
+    mov     ecx, edx
+    jmp     copy_rest
+
 // Leave the kernel with the thread whose hot line is in rdi.
     .globl leave_kernel
 leave_kernel:
@@ -540,9 +566,10 @@ pub enum Recovery {
 /// A fault in a copy, at `address`: makes the end of the copy out of it. A fault in the search for a port: no such port.
 pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
     let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
-    if at(copy_words) || at(copy_rest) {
-        let words = if at(copy_words) { frame.rcx.get() * 8 + frame.rdx.get() } else { frame.rcx.get() };
-        frame.rax.set(words);
+    if at(copy_words) || at(copy_open_words) || at(copy_rest) {
+        let bytes = if at(copy_rest) { frame.rcx.get() } else { bytes_left(frame) };
+        frame.rflags.set(frame.rflags.get() & !INTERRUPTS);
+        frame.rax.set(bytes);
         frame.rdx.set(address);
         frame.w[Frame::R8].set(frame.error.get());
         frame.rip.set(copy_ended as *const () as u64);
@@ -560,13 +587,24 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
     Recovery::None
 }
 
+/// Of a copy that is at its words.
+fn bytes_left(frame: &Frame) -> u64 {
+    frame.rcx.get() * 8 + frame.rdx.get()
+}
+
+/// If an interrupt came in the middle of a copy that lets them in, how many bytes are left.
+pub fn interrupted_copy(frame: &Frame) -> Option<u64> {
+    let open = copy_open_words as *const () as u64..=copy_open_end as *const () as u64;
+    open.contains(&frame.rip.get()).then(|| bytes_left(frame))
+}
+
 /// The fast path faulted: its registers as the user gave them. The window closes.
 fn restore_call(frame: &Frame) {
     let current = crate::arch::current();
     let (words, left) = (frame.rdx.get(), frame.rcx.get());
     // SAFETY: both are what the fast path had in these registers: the partner's hot line, and the own window's slot.
     let partner = unsafe { &*(frame.w[Frame::R15].get() as *const Hot) };
-    super::copy::close_window(current.task());
+    super::copy::close_window(super::kernel(), current.task());
     frame.w[Frame::RDI].set(words);
     frame.w[Frame::RSI].set(frame.w[Frame::RSI].get() - 8 * (words - left));
     frame.w[Frame::R15].set(0);

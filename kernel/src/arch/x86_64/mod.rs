@@ -33,7 +33,9 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Tcb, special};
 use crate::trace;
 pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
-pub use copy::{copy, read_words, window_slot, window_view, write_words};
+pub use copy::{
+    COPIES_OPENLY, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
+};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 pub use debug::load_breakpoints;

@@ -6,7 +6,7 @@
 
 use super::fast_path::{Recovery, copy_fault, leave_kernel};
 use super::instructions::read_cr2;
-use super::{apic, debug, fpu, kernel, port_access, tables};
+use super::{apic, copy, debug, fpu, kernel, port_access, tables};
 use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::thread::{Frame, Tcb, special};
@@ -127,10 +127,13 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
     leave_with(k, next)
 }
 
-/// An interrupt. If it came in the kernel, that was idle or let it in between two steps of a long operation.
+/// An interrupt. If it came in the kernel, that was idle, or let it in between two steps of a long operation or during a copy.
 pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     let k = kernel();
     syscall::bury(k);
+    if !is_user(frame) {
+        leave_copy(k, frame);
+    }
     let next = match frame.mode.get() as u8 {
         number @ tables::LINE_VECTOR..tables::LEGACY_VECTOR => {
             match interrupt::fired(k, number - tables::LINE_VECTOR) {
@@ -146,6 +149,13 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
         _ => Next::Same,
     };
     leave_with(k, next)
+}
+
+#[cold]
+fn leave_copy(k: &Kernel, frame: &Frame) {
+    if let Some(left) = copy::interrupted(k, frame) {
+        ipc::copy_interrupted(arch::current(), left);
+    }
 }
 
 /// A fault of the kernel's own code: a copy of user memory ends, anything else is a bug.

@@ -4,12 +4,18 @@
 //! This is for kernels that run with interrupts off, except where they look for them. A stretch ends at `sti`,
 //! `hlt` and `sysret`, and with the first block of user code. An `iret` ends none by itself: it may lead back
 //! into the kernel. What comes before the first `sysret` or `iret` is the start of the system and not measured.
+//!
+//! Behind an `sti` interrupts are on, until a `cli` or the first code that lies elsewhere: that is the handler of one, or code
+//! that nobody has shown to be short. What runs until then belongs to no stretch.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Shorter stretches are not told apart.
 const LENGTH_MIN: u64 = 256;
+
+/// How far behind an `sti` code may lie for which interrupts are on, in bytes.
+const OPEN_BYTES: u64 = 32;
 
 /// Blocks of a stretch that are remembered, to say where it was spent.
 const BLOCKS_MAX: usize = 1 << 16;
@@ -47,6 +53,10 @@ pub struct Stretches {
     counts: bool,
     /// A moment for interrupts has come since the last block.
     ended: bool,
+    /// The `sti` behind which the processor still is.
+    open: Option<u64>,
+    /// Interrupts were on until the last block.
+    shut: bool,
     began: Counts,
     blocks: Vec<u64>,
     stretches: u64,
@@ -58,6 +68,12 @@ impl Stretches {
     pub fn block(&mut self, pc: u64, counts: Counts) {
         if self.ended || counts.user_blocks != self.began.user_blocks {
             self.end(counts);
+        } else if let Some(at) = self.open {
+            let is_elsewhere = !(at..at + OPEN_BYTES).contains(&pc);
+            self.open = self.open.filter(|_| !is_elsewhere);
+            self.begin(counts);
+        } else if std::mem::take(&mut self.shut) {
+            self.begin(counts);
         }
         if self.blocks.len() < BLOCKS_MAX {
             self.blocks.push(pc);
@@ -72,6 +88,18 @@ impl Stretches {
     /// An instruction of the kernel is about to run after which interrupts are taken.
     pub fn open(&mut self) {
         self.ended = true;
+        self.open = None;
+    }
+
+    /// The `sti` at this address is about to run.
+    pub fn open_at(&mut self, pc: u64) {
+        self.ended = true;
+        self.open = Some(pc);
+    }
+
+    /// A `cli` is about to run.
+    pub fn shut(&mut self) {
+        self.shut = self.open.take().is_some();
     }
 
     /// A `sysret` is about to run.
@@ -88,6 +116,10 @@ impl Stretches {
         self.stretches += u64::from(self.counts);
         self.counts = self.started;
         self.ended = false;
+        self.begin(counts);
+    }
+
+    fn begin(&mut self, counts: Counts) {
         self.began = counts;
         self.blocks.clear();
     }
@@ -164,6 +196,25 @@ mod tests {
         machine.run(&[7, 7, 7, 8, 0, 9]);
         let expected = "400 0x2 0x3 0x3*3 0x2*1\n400 0x2 0x5 0x2*1 0x3*1 0x4*1 0x5*1\n\
                         400 0x7 0x8 0x7*3 0x8*1\n300 0x2 0x6 0x2*1 0x3*1 0x6*1\n4 stretches\n";
+        assert_eq!(machine.0.report(), expected);
+    }
+
+    #[test]
+    fn what_runs_with_interrupts_on_is_in_no_stretch() {
+        let mut machine = Machine(Stretches::default(), Counts::default());
+        machine.0.leave_open();
+        // A long copy behind `sti`, once to its end, and once until an interrupt.
+        machine.run(&[0, 0x100, 0x101, 0x102]);
+        machine.0.open_at(0x102);
+        machine.run(&[0x103; 50]);
+        machine.0.shut();
+        machine.run(&[0x104, 0x105, 0x106, 0, 0x100, 0x101, 0x102]);
+        machine.0.open_at(0x102);
+        machine.run(&[0x103; 50]);
+        machine.run(&[0x800, 0x801, 0x802, 0]);
+        machine.run(&[0x100]);
+        let expected = "300 0x100 0x102 0x100*1 0x101*1 0x102*1\n300 0x104 0x106 0x104*1 0x105*1 0x106*1\n\
+                        300 0x800 0x802 0x800*1 0x801*1 0x802*1\n4 stretches\n";
         assert_eq!(machine.0.report(), expected);
     }
 }

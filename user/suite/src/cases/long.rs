@@ -8,13 +8,14 @@ use sys::abi::call::{Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP
 use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 
 const WORDS_MAX: usize = Dope::WORDS_MAX as usize;
-const BYTES: usize = 1 << 20;
+pub(super) const BYTES: usize = 1 << 20;
 
 /// One side's block and strings. Children see them at the same addresses.
 #[repr(C, align(4096))]
-struct Side {
+pub(super) struct Side {
     block: [u64; 8192],
-    bytes: [u8; BYTES + 8192],
+    /// What strings are made of.
+    pub(super) bytes: [u8; BYTES + 8192],
 }
 
 static mut FROM: Side = Side { block: [0; 8192], bytes: [0; BYTES + 8192] };
@@ -25,12 +26,12 @@ const NOWHERE: u64 = 0x90_0000_0000;
 
 const NEVER: Timeout = Timeout::NEVER;
 
-fn from() -> &'static mut Side {
+pub(super) fn from() -> &'static mut Side {
     // SAFETY: tests run one after the other, and look at the sides only while no agent does.
     unsafe { &mut *addr_of_mut!(FROM) }
 }
 
-fn to() -> &'static mut Side {
+pub(super) fn to() -> &'static mut Side {
     // SAFETY: as above.
     unsafe { &mut *addr_of_mut!(TO) }
 }
@@ -44,7 +45,7 @@ fn to_block() -> u64 {
 }
 
 /// Fills the sending side with a pattern and empties the other.
-fn prepare(seed: u64) {
+pub(super) fn prepare(seed: u64) {
     let mut random = Random::new(seed);
     from().block.iter_mut().for_each(|word| *word = random.next());
     from()
@@ -63,7 +64,7 @@ fn long(operation: u32, partner: Uid, dope: Dope, block: u64) -> Frame {
     frame
 }
 
-fn long_call(partner: Uid, dope: Dope) -> Frame {
+pub(super) fn long_call(partner: Uid, dope: Dope) -> Frame {
     long(IPC_LONG_CALL, partner, dope, from_block())
 }
 
@@ -84,7 +85,7 @@ fn set_room(agent: &Agent, room: Dope, patience: Timeout) -> Outcome {
 }
 
 /// Two agents in tasks of their own; the second waits for anybody, with that much room.
-fn pair(room: Dope) -> Outcome<(Child, Agent, Child, Agent)> {
+pub(super) fn pair(room: Dope) -> Outcome<(Child, Agent, Child, Agent)> {
     let (near, far) = (Child::with_quota(128)?, Child::with_quota(128)?);
     let (sender, mut receiver) = (near.agent()?, far.agent()?);
     set_room(&receiver, room, NEVER)?;
@@ -93,7 +94,7 @@ fn pair(room: Dope) -> Outcome<(Child, Agent, Child, Agent)> {
 }
 
 /// Which strings lie where: offset and length in each side's bytes.
-fn describe(used: Dope, room: Dope, parts: impl IntoIterator<Item = (usize, usize, u32, u32)>) {
+pub(super) fn describe(used: Dope, room: Dope, parts: impl IntoIterator<Item = (usize, usize, u32, u32)>) {
     let source = &mut from().block[used.strings_offset() as usize / 8..];
     let target = &mut to().block[room.strings_offset() as usize / 8..];
     for (i, (at, there, len, capacity)) in parts.into_iter().enumerate() {

@@ -1,9 +1,10 @@
 //! Scheduling: priorities, time slices, and the shuttle that a caller lends.
 
-use crate::kit::{Child, Outcome, Thread, pager, spawn};
+use super::long;
+use crate::kit::{Child, Frame, Outcome, Thread, WORDS, pager, spawn};
 use crate::{check, check_eq};
 use core::sync::atomic::{AtomicU64, Ordering};
-use sys::{Error, Ipc, TaskId, Timeout, Uid};
+use sys::{Dope, Error, Ipc, TaskId, Timeout, Uid};
 
 static COUNTS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
@@ -259,5 +260,91 @@ pub fn clock_and_sleep() -> Outcome {
     const MARGIN_NS: u64 = 1_000_000;
     let range = before.saturating_sub(MARGIN_NS)..=after + MARGIN_NS;
     check!(range.contains(&page), "page {page}, clock {before} to {after}");
+    Ok(())
+}
+
+/// Sleeps for a while, again and again, and counts.
+extern "C" fn tick(us: u64, _: u64) -> ! {
+    loop {
+        let _ = sys::sleep_us(us);
+        COUNTS[0].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Long strings are copied with interrupts let in: more urgent threads run meanwhile, and everything arrives.
+pub fn copies_are_interrupted() -> Outcome {
+    const LEN: u32 = long::BYTES as u32 - 13;
+    let (used, room) = (Dope::used(1, 2, 0), Dope::room(1, 2, 0));
+    let (_near, mut sender, _far, mut receiver) = long::pair(room)?;
+    long::prepare(1);
+    let (first, second) =
+        ((3, 5, LEN / 2, LEN / 2), (LEN as usize / 2, LEN as usize / 2 + 6, LEN / 2, LEN / 2));
+    long::describe(used, room, [first, second]);
+    COUNTS[0].store(0, Ordering::Relaxed);
+    let _ticker = spawn(TaskId::NIL, pager::priority() + 1, tick, 20)?;
+    let mut most = 0;
+    for round in 0..20 {
+        long::to().bytes.fill(0x55);
+        let before = counts()[0];
+        sender.block(long::long_call(receiver.uid, used))?;
+        let got = receiver.wait()?;
+        most = most.max(counts()[0] - before);
+        check_eq!((got.error(), got.sender()), (None, sender.uid));
+        for (at, there, len, _) in [first, second] {
+            let same = long::from().bytes[at..][..len as usize] == long::to().bytes[there..][..len as usize];
+            check!(same, "round {round}: what arrived differs");
+        }
+        check!(
+            long::to().bytes[..5] == [0x55; 5],
+            "round {round}: something was written before the first string"
+        );
+        receiver.block(Frame::reply_wait(sender.uid, 0, WORDS))?;
+        sender.wait()?;
+    }
+    check!(most >= 3, "{most} ticks at most during a megabyte");
+    Ok(())
+}
+
+/// Aborts a thread after so many microseconds.
+extern "C" fn abort_later(us: u64, _: u64) -> ! {
+    let _ = sys::sleep_us(us);
+    let _ = sys::thread_abort(Uid(COUNTS[1].load(Ordering::Relaxed)));
+    COUNTS[2].store(1, Ordering::Relaxed);
+    loop {
+        let _ = sys::receive(sys::myself(), Timeout::NEVER);
+    }
+}
+
+/// What was copied until then is what the error says, to the byte.
+pub fn copies_are_aborted() -> Outcome {
+    const LEN: u32 = long::BYTES as u32 - 5;
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
+    let mut in_the_middle = 0;
+    for us in (20..220).step_by(5) {
+        long::prepare(us);
+        long::describe(used, room, [(1, 0, LEN, LEN)]);
+        let (_near, mut sender, _far, mut receiver) = long::pair(room)?;
+        COUNTS[1].store(sender.uid.0, Ordering::Relaxed);
+        COUNTS[2].store(0, Ordering::Relaxed);
+        let _killer = spawn(TaskId::NIL, pager::priority() + 1, abort_later, us)?;
+        sender.start(long::long_call(receiver.uid, used));
+        check!(eventually(|| counts()[2] == 1)?, "nobody aborts");
+        // Too late it finds the sender waiting for the answer, too early not yet in its ipc.
+        let ends = eventually(|| sender.is_done() || sys::thread_abort(sender.uid).is_ok())?;
+        check!(ends, "the sender does not end");
+        let sent = sender.wait()?;
+        let moved = sent.rdi as usize;
+        if sent.error() == Some(Error::SendAborted) && (1..LEN as usize).contains(&moved) {
+            in_the_middle += 1;
+            let got = receiver.wait()?;
+            check_eq!((got.error(), got.rdi), (Some(Error::ReceiveAborted), sent.rdi));
+            check!(long::to().bytes[..moved] == long::from().bytes[1..][..moved], "{moved} bytes differ");
+            check!(
+                long::to().bytes[moved..].iter().all(|&byte| byte == 0x55),
+                "more than {moved} bytes came"
+            );
+        }
+    }
+    check!(in_the_middle >= 3, "only {in_the_middle} copies were aborted in the middle");
     Ok(())
 }
