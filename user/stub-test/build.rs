@@ -6,7 +6,12 @@ use quill::session::Options;
 use std::path::Path;
 
 /// The interfaces that are tested, relative to `idl/`.
-const FILES: [&str; 3] = ["interfaces/bench.idl", "golden/accepted/letter.idl", "golden/accepted/parcel.idl"];
+const FILES: [&str; 4] = [
+    "interfaces/bench.idl",
+    "golden/accepted/archive.idl",
+    "golden/accepted/letter.idl",
+    "golden/accepted/parcel.idl",
+];
 
 fn main() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../rt/program.ld");

@@ -126,6 +126,11 @@ impl Message {
         word == 0 || self.slots.iter().any(holds)
     }
 
+    /// Words that describe its part in memory, and hold what is there besides lists.
+    pub fn block_words(&self) -> u64 {
+        self.memory_bytes / 8 + 2 * self.strings().count() as u64
+    }
+
     /// Room for strings that its receiver needs, in bytes.
     pub fn strings(&self) -> impl Iterator<Item = u64> {
         let strings = self.chunks.iter().filter(|c| matches!(c.carrier, Carrier::String(_)));
@@ -148,6 +153,18 @@ pub struct Method {
     pub exceptions: Vec<(String, Message)>,
 }
 
+impl Method {
+    /// What can come back: that of success, then those of the exceptions.
+    pub fn replies(&self) -> impl Iterator<Item = &Message> {
+        [&self.reply].into_iter().chain(self.exceptions.iter().map(|(_, message)| message))
+    }
+
+    /// Registers used in either direction.
+    pub fn registers(&self) -> u32 {
+        self.replies().map(|reply| reply.registers).fold(self.request.registers, u32::max)
+    }
+}
+
 /// All methods of an interface, inherited ones first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceLayout {
@@ -157,10 +174,10 @@ pub struct InterfaceLayout {
     pub methods: Vec<Method>,
 }
 
-/// Memory for requests with a part there, whatever their method.
+/// Memory for messages of one direction with a part there, whatever their method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Whether there are such requests.
+    /// Whether there are such messages.
     pub needed: bool,
     /// For words, in bytes.
     pub words_bytes: u64,
@@ -196,6 +213,13 @@ impl InterfaceLayout {
     pub fn room(&self) -> Room {
         let mut room = Room::default();
         self.methods.iter().for_each(|method| room.include(&method.request));
+        room
+    }
+
+    /// Memory for all replies, those of exceptions included.
+    pub fn replies(&self) -> Room {
+        let mut room = Room::default();
+        self.methods.iter().flat_map(Method::replies).for_each(|reply| room.include(reply));
         room
     }
 }

@@ -19,7 +19,7 @@ fn calls_arrive_and_damaged_requests_do_not() {
 /// The same over registers, and with a part in memory. The crate that stubs share is replaced by one that needs no kernel.
 #[test]
 fn messages_of_tern_arrive_and_damaged_ones_do_not() {
-    for name in ["parcel", "letter"] {
+    for name in ["parcel", "letter", "archive"] {
         let shop = Workshop::new(&format!("rust-{name}"));
         shop.emit(&format!("{name}.idl"), &TernIpc);
         shop.bring(&format!("{name}.rs"), "main.rs");
@@ -43,9 +43,12 @@ fn names_that_clash_are_kept_apart() {
 #[test]
 fn layouts() {
     let kernels: [&dyn KernelPart; 2] = [&Linux, &TernIpc];
-    for (file, kernels) in
-        [("bank.idl", &kernels[..1]), ("parcel.idl", &kernels[..]), ("letter.idl", &kernels[1..])]
-    {
+    for (file, kernels) in [
+        ("bank.idl", &kernels[..1]),
+        ("parcel.idl", &kernels[..]),
+        ("letter.idl", &kernels[1..]),
+        ("archive.idl", &kernels[1..]),
+    ] {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
         let mut text = String::new();
         for &kernel in kernels {

@@ -98,10 +98,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         op::TRACE => Err(Error::Denied),
         op::BREAKPOINT => registers::breakpoint(thread, thread == current, args),
         op::SET_WINDOW => set_window(thread, Fpage(args.rsi())),
-        op::SET_BLOCK => {
-            thread.block.timeout.set(args.r10() as u32);
-            thread.block.set(k, thread.task(), args.rsi(), Dope(args.rdx()))
-        }
+        op::SET_BLOCK => set_block(k, thread, args),
         op::INFO => {
             info(k, thread, args);
             Ok(())
@@ -109,6 +106,16 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         _ => Err(Error::BadArgument),
     };
     done(current, result)
+}
+
+/// Registers a block and hands back what was registered before, so that whoever needs one for a while can undo it.
+fn set_block(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
+    let block = &thread.block;
+    let before = [args.rdi(), block.address.get(), block.room.get(), block.timeout.get().into()];
+    block.set(k, thread.task(), args.rsi(), Dope(args.rdx()))?;
+    block.timeout.set(args.r10() as u32);
+    args.give(before);
+    Ok(())
 }
 
 /// The first task, and those that it made.

@@ -10,6 +10,10 @@
 use rt::println;
 
 #[allow(missing_docs)]
+mod archive {
+    include!(concat!(env!("OUT_DIR"), "/archive.rs"));
+}
+#[allow(missing_docs)]
 mod bench {
     include!(concat!(env!("OUT_DIR"), "/bench.rs"));
 }
@@ -33,21 +37,24 @@ macro_rules! file {
     ($file:ident, $priority:ident) => {{
         let mut failed = 0;
         for (name, serve, test) in $file::quill_selftest::ALL {
-            let server = match rt::thread::spawn($priority, move || -> () { serve(SEED) }) {
-                Ok(server) => server,
-                Err(error) => {
-                    println!("SELFTEST {name}: no server: {error}");
-                    failed += 1;
-                    continue;
-                }
+            let nonsense = $file::quill_selftest::nonsense;
+            let servers = (
+                rt::thread::spawn($priority, move || -> () { serve(SEED) }),
+                rt::thread::spawn($priority, move || -> () { nonsense(SEED) }),
+            );
+            let (Ok(server), Ok(other)) = servers else {
+                println!("SELFTEST {name}: no server");
+                failed += 1;
+                continue;
             };
-            let report = test(server.uid(), SEED, ROUNDS);
-            // It serves until the program ends.
+            let report = test(server.uid(), other.uid(), SEED, ROUNDS);
+            // They serve until the program ends.
             server.detach();
+            other.detach();
             let verdict = if report.wrong == 0 { "ok" } else { "FAILED" };
             println!(
-                "SELFTEST {name}: {} calls, {} exceptions, {} damaged messages, {} refused: {verdict}",
-                report.calls, report.exceptions, report.damaged, report.refused
+                "SELFTEST {name}: {} calls, {} exceptions, {} nonsense, {} damaged messages, {} refused: {verdict}",
+                report.calls, report.exceptions, report.nonsense, report.damaged, report.refused
             );
             if let Some((method, call)) = report.first_wrong {
                 println!("  {} wrong, first {method}, call {call}", report.wrong);
@@ -60,7 +67,8 @@ macro_rules! file {
 
 fn main() -> i32 {
     let priority = sys::thread_info(sys::myself()).map_or(1, |info| info.priority);
-    let failed: i32 = file!(bench, priority) + file!(letter, priority) + file!(parcel, priority);
+    let failed: i32 =
+        file!(archive, priority) + file!(bench, priority) + file!(letter, priority) + file!(parcel, priority);
     println!("SELFTEST-END failed={failed}");
     failed
 }

@@ -7,7 +7,7 @@
 
 use crate::{DONE, Malformed, WORDS, Words};
 use core::arch::asm;
-use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, Kind};
+use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, Kind, NO_BLOCK};
 use sys::{Block, Dope, Error, Ipc, Timeout, Uid};
 
 /// Why a call failed, other than by an exception of the server.
@@ -22,6 +22,8 @@ pub enum Failure {
     Refused(u32),
     /// An argument is too long for its type.
     TooLong,
+    /// The reply is not where it was to arrive: another [`Inbox`](crate::Inbox) was opened after the one that was given.
+    OtherInbox,
 }
 
 impl Failure {
@@ -47,6 +49,7 @@ impl core::fmt::Display for Failure {
             Failure::Malformed => f.write_str("the reply is malformed"),
             Failure::Refused(label) => write!(f, "the server refused the request ({label:#x})"),
             Failure::TooLong => f.write_str("an argument is too long"),
+            Failure::OtherInbox => f.write_str("the reply arrived in another inbox"),
         }
     }
 }
@@ -166,16 +169,26 @@ pub fn send_long(to: Uid, label: u32, words: Words) -> Result<(), Failure> {
     Ipc { to, label, words, block, ..Ipc::NONE }.run().map(drop).map_err(Failure::Kernel)
 }
 
-/// The label of a reply that is not [`DONE`], or why there is none.
+/// The label of a reply that is not the expected one, and whether it has a part in memory; or why there is none.
 #[cold]
-pub fn label_of(rax: u64) -> Result<u32, Failure> {
-    debug_assert!(rax != DONE);
-    let eax = rax as u32;
+pub fn reply_of(rax: u64) -> Result<(u32, bool), Failure> {
+    let (eax, label) = (rax as u32, (rax >> 32) as u32);
     if eax >> 31 == 0 {
         return Err(Failure::Kernel(Error::from_code(eax).unwrap_or(Error::BadArgument)));
     }
-    // Whoever asks, faults or sends pages in the middle of a call did not answer.
-    if eax == Kind::Reply as u32 { Ok((rax >> 32) as u32) } else { Err(Failure::Malformed) }
+    // Whoever asks, faults or sends pages in the middle of a call did not answer; nor is it an answer if something is in memory
+    // that should be in registers, or the other way round.
+    let is_reply = eax | NO_BLOCK == Kind::Reply as u32 && label != (DONE >> 32) as u32;
+    if is_reply { Ok((label, eax & NO_BLOCK == 0)) } else { Err(Failure::Malformed) }
+}
+
+/// The label of a reply that is not the expected one and is all in registers, or why there is none.
+#[cold]
+pub fn label_of(rax: u64) -> Result<u32, Failure> {
+    match reply_of(rax)? {
+        (label, false) => Ok(label),
+        _ => Err(Failure::Malformed),
+    }
 }
 
 /// What a reply without success means when the method raises no exceptions.

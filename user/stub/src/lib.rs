@@ -2,7 +2,8 @@
 //!
 //! Nobody writes against this crate by hand; quill's Rust for `tern-ipc` does. It begins with [`call`](mod@call), the whole
 //! of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; then [`piece`], values in words, and
-//! [`list`], the short lists and texts that registers can carry; and [`long`], what is longer.
+//! [`list`], the short lists and texts that registers can carry; [`long`], what is longer, and [`inbox`], where that arrives
+//! when it is a reply.
 //!
 //! **Unsafe code** is in `call` and in `serve`, because both are a few instructions in assembly, and in `long`, which takes
 //! lists for the bytes that they are. Generated code has none.
@@ -14,14 +15,16 @@
 extern crate std;
 
 pub mod call;
+pub mod inbox;
 pub mod list;
 pub mod long;
 pub mod piece;
 pub mod serve;
 
-pub use call::{Failure, call, call_long, failure, label_of, send, send_long};
+pub use call::{Failure, call, call_long, failure, label_of, reply_of, send, send_long};
+pub use inbox::Inbox;
 pub use list::{List, Text, get_list, get_text, put_list};
-pub use long::{Flat, Once, Room, Strings, Texts, address, dope, string_len, tail, text, whole_words};
+pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
 pub use piece::{Malformed, Piece, WORDS, Words};
 pub use serve::{
     Answer, Entry, Frame, Handler, Loop, Mismatch, NoMethod, NoRoom, Receive, Reply, decline, entry, fail,
@@ -32,6 +35,8 @@ pub use sys::{Kind, Message, Uid};
 /// What `rax` holds when a call has succeeded: the label of success, and the kind of a plain reply below it. Sent, it is
 /// the label of success and the operation *reply and wait*.
 pub const DONE: u64 = u64::MAX;
+/// The same for a reply with a part in memory.
+pub const LONG_DONE: u64 = DONE & !(sys::abi::call::NO_BLOCK as u64);
 
 /// Labels of replies from here on are errors of stubs, and not of the server's program.
 pub const LABEL_ERROR: u32 = 0xffff_0000;

@@ -82,10 +82,21 @@ pub fn string_len<T: Flat>(list: &[T]) -> u64 {
     size_of_val(list) as u64
 }
 
+/// Copies a list to words that stay where they are until a reply is sent.
+pub fn keep<T: Flat>(list: &[T], to: &mut [u64]) {
+    for (word, bytes) in to.iter_mut().zip(bytes(list).chunks(8)) {
+        *word = tail_of(bytes);
+    }
+}
+
 /// The last eight bytes of a list, or all of them if there are fewer.
 #[inline(always)]
 pub fn tail<T: Flat>(list: &[T]) -> u64 {
-    let bytes = bytes(list);
+    tail_of(bytes(list))
+}
+
+#[inline(always)]
+fn tail_of(bytes: &[u8]) -> u64 {
     match bytes.last_chunk() {
         Some(last) => u64::from_le_bytes(*last),
         None => few(bytes),
@@ -241,7 +252,7 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
     }
 
     /// The text that is all that a message has in memory: `len` bytes, at most `bound`. `which` texts are read; whoever
-    /// reads all looks for the second time, and the tail is in its place.
+    /// looks for the second time finds the tail in its place.
     #[inline(always)]
     pub fn text(
         &mut self,
@@ -284,8 +295,10 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
 pub enum Texts {
     /// Those in ASCII.
     Ascii,
-    /// All.
+    /// All, at the second look.
     All,
+    /// All, at the only look: a client's.
+    Once,
 }
 
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
@@ -340,7 +353,7 @@ fn known_text(bytes: &[u8], bits: u64, which: Texts) -> Result<&str, Malformed> 
     if bits & HIGH_BITS == 0 {
         // SAFETY: no byte has its high bit set.
         Ok(unsafe { core::str::from_utf8_unchecked(bytes) })
-    } else if which == Texts::All {
+    } else if which != Texts::Ascii {
         other_text(bytes)
     } else {
         Err(Malformed)

@@ -12,12 +12,12 @@
 
 #![allow(unsafe_code)]
 
-use crate::{DONE, Failure, MALFORMED, NO_METHOD, Room, Strings, WORDS, Words};
+use crate::{DONE, Failure, LONG_DONE, MALFORMED, NO_METHOD, Room, Strings, WORDS, Words};
 use core::arch::{asm, naked_asm};
 use core::marker::PhantomData;
 use core::mem::offset_of;
 use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, Kind};
-use sys::{Dope, Error, Flags, Message, Timeout, Uid};
+use sys::{Dope, Error, Flags, Message, Registered, Timeout, Uid};
 
 /// What a server keeps at its stack pointer.
 ///
@@ -34,6 +34,8 @@ pub struct Frame<'a, L: Loop> {
     pub table: L::Table,
     /// Where such requests arrive.
     pub room: &'a mut L::Room,
+    /// What replies have in memory, as far as it lies nowhere else: it is sent when the handler has returned.
+    pub outgoing: L::Outgoing,
 }
 
 /// What a handler answers.
@@ -58,6 +60,12 @@ impl Answer {
     pub const fn label(to: u64, label: u32) -> Answer {
         Answer { rax: (label as u64) << 32 | IPC_REPLY_WAIT as u64, to }
     }
+
+    /// The same with a part in memory, of which the first two words say what it is and where.
+    #[inline(always)]
+    pub const fn with_memory(self) -> Answer {
+        Answer { rax: self.rax & LONG_DONE, to: self.to }
+    }
 }
 
 /// A place in a table: where the code for a method begins.
@@ -76,16 +84,22 @@ pub trait Loop {
     const SHIFT: u32;
     /// Where requests with a part in memory arrive.
     type Room: Receive;
+    /// An array of words: what replies have in memory that lies nowhere else.
+    type Outgoing: AsMut<[u64]>;
+    /// Zeros.
+    const OUTGOING: Self::Outgoing;
     /// What happens to a message that is no plain request.
     fn other(server: &mut Self::Server, message: &Message) -> Option<Reply>;
 }
 
-/// A place for the parts of requests in memory.
+/// A place for the parts of messages in memory.
 pub trait Receive {
-    /// Whether there are such requests.
+    /// Whether there are such messages.
     const LONG: bool;
-    /// Makes it the place where messages to this thread arrive.
-    fn register(&mut self) -> Result<(), Error>;
+    /// Makes it the place where messages to this thread arrive. Says where they did before.
+    fn register(&mut self) -> Result<Registered, Error>;
+    /// Where it is.
+    fn address(&self) -> u64;
 }
 
 /// Nothing comes.
@@ -94,21 +108,28 @@ pub struct NoRoom;
 
 impl Receive for NoRoom {
     const LONG: bool = false;
-    fn register(&mut self) -> Result<(), Error> {
-        Ok(())
+    fn register(&mut self) -> Result<Registered, Error> {
+        Ok(Registered { address: 0, room: Dope::NONE, patience: Timeout::NEVER })
+    }
+    fn address(&self) -> u64 {
+        0
     }
 }
 
-/// How long a server waits for a client's pager in the middle of a request.
+/// How long a transfer waits for the pager of the partner that sends.
 const PATIENCE_US: u64 = 1_000_000;
 
 impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize> Receive
     for Room<S, WORDS, STRINGS, BYTES>
 {
     const LONG: bool = true;
-    fn register(&mut self) -> Result<(), Error> {
+    fn register(&mut self) -> Result<Registered, Error> {
         let address = self.describe();
         sys::thread_set_block(Uid::NIL, address, Dope(Self::DOPE), Timeout::from_us(PATIENCE_US))
+    }
+    #[inline(always)]
+    fn address(&self) -> u64 {
+        (&raw const *self).addr() as u64
     }
 }
 
@@ -203,7 +224,7 @@ pub fn serve<L: Loop<Room = NoRoom>>(server: &mut L::Server, table: &L::Table) -
 /// does not accept `room`.
 pub fn serve_in<L: Loop>(server: &mut L::Server, room: &mut L::Room, table: &L::Table) -> Failure {
     match room.register() {
-        Ok(()) => run::<L>(server, room, table),
+        Ok(_) => run::<L>(server, room, table),
         Err(error) => Failure::Kernel(error),
     }
 }
@@ -215,7 +236,7 @@ fn run<L: Loop>(server: &mut L::Server, room: &mut L::Room, table: &L::Table) ->
         let places = size_of::<L::Table>() / size_of::<Entry>();
         assert!(L::SHIFT < 64 && places == (1 + L::Room::LONG as usize) << (64 - L::SHIFT));
     }
-    let mut frame: Frame<L> = Frame { server, words: [0; WORDS], table: *table, room };
+    let mut frame: Frame<L> = Frame { server, words: [0; WORDS], table: *table, room, outgoing: L::OUTGOING };
     // SAFETY: 1. A label's first bits select an entry of the table. 2. This function is not left, so `frame` lives on.
     // What lies below it is this function's own, and used no more; the server is the caller's, and lies above.
     unsafe {

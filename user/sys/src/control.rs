@@ -150,8 +150,22 @@ pub fn thread_abort(target: Uid) -> Result<()> {
 
 /// Registers where a thread receives the part of messages that lies in memory: the address of a
 /// [block](abi::message) and its room. `patience` bounds how long a transfer waits for page faults on the partner's side.
-pub fn thread_set_block(target: Uid, address: u64, room: Dope, patience: Timeout) -> Result<()> {
-    thread(thread_op::SET_BLOCK, [target.0, address, room.0, patience.0 as u64, 0, 0]).map(drop)
+/// Says what was registered before.
+pub fn thread_set_block(target: Uid, address: u64, room: Dope, patience: Timeout) -> Result<Registered> {
+    let registers = [target.0, address, room.0, patience.0 as u64, 0, 0];
+    let [_, address, room, patience, ..] = thread(thread_op::SET_BLOCK, registers)?;
+    Ok(Registered { address, room: Dope(room), patience: Timeout(patience as u32) })
+}
+
+/// Where a thread receives the part of messages that lies in memory; see [`thread_set_block`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Registered {
+    /// The address of the block.
+    pub address: u64,
+    /// Its room; [`Dope::NONE`]: there is no block.
+    pub room: Dope,
+    /// How long a transfer waits for page faults on the partner's side.
+    pub patience: Timeout,
 }
 
 /// Sets a thread's FS base, for thread-local storage; 0: none.

@@ -40,8 +40,32 @@ pub trait Part: Sync {
     /// The owned form of a string or sequence, of at most so many elements.
     fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream;
 
-    /// Whether a method of the client needs its client alone.
-    fn client_is_exclusive(&self) -> bool;
+    /// What a method gives back for a result: to its caller, or from the server.
+    fn result(
+        &self,
+        emitter: &Emitter,
+        from: &[String],
+        _method: &Method,
+        (_result, ty): (&str, TypeId),
+        _side: Side,
+    ) -> TokenStream {
+        emitter.ty(from, ty)
+    }
+
+    /// What a method of the client needs besides its arguments: generic parameters, the client itself and more.
+    fn client_needs(
+        &self,
+        _emitter: &Emitter,
+        _from: &[String],
+        _method: &Method,
+    ) -> (TokenStream, TokenStream) {
+        (TokenStream::new(), quote! { &mut self })
+    }
+
+    /// What a method of the server is given besides its arguments.
+    fn server_needs(&self, _emitter: &Emitter, _method: &Method) -> (TokenStream, TokenStream) {
+        (TokenStream::new(), quote! { &mut self })
+    }
 
     /// What a declared type implements.
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream;
@@ -54,6 +78,15 @@ pub trait Part: Sync {
 
     /// The self-test.
     fn selftest(&self) -> &'static dyn selftest::SelfTest;
+}
+
+/// One side of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// It gets the results.
+    Client,
+    /// It gives them.
+    Server,
 }
 
 /// What stubs share.
@@ -273,6 +306,8 @@ pub struct InterfaceParts<'a> {
     methods: Vec<MethodParts<'a>>,
     /// Memory for its requests, where these need some.
     room: Room,
+    /// Memory for their replies.
+    replies: Room,
 }
 
 /// A method, as far as all kernels have it in common.
@@ -571,14 +606,9 @@ impl<'a> Emitter<'a> {
             }
             let error = self.error_type(&from, &rt, operation, &rust, &mut errors);
             let doc = format!(" The operation `{}`.", operation.name);
-            let declared = self.signature(&from, operation, &rust, &error, &quote! { &mut self });
+            let declared = self.signature(&from, (operation, method), &rust, &error, Side::Server);
             server.push(quote! { #[doc = #doc] #declared; });
-            let receiver = if self.part.client_is_exclusive() {
-                quote! { &mut self }
-            } else {
-                quote! { &self }
-            };
-            let signature = self.signature(&from, operation, &rust, &error, &receiver);
+            let signature = self.signature(&from, (operation, method), &rust, &error, Side::Client);
             let signature = quote! { #[doc = #doc] pub #signature };
             // A plain name, so that only what the file declares can be in its way.
             methods.push(MethodParts { operation, method, rust, error, signature });
@@ -587,7 +617,8 @@ impl<'a> Emitter<'a> {
         let server_trait = self.own_name(&from, "Server");
         let client_struct = self.own_name(&from, "Client");
         let extras = self.part.server_extras(&rt);
-        let parts = InterfaceParts { from, rt, server_trait, client_struct, methods, room: layout.room() };
+        let (room, replies) = (layout.room(), layout.replies());
+        let parts = InterfaceParts { from, rt, server_trait, client_struct, methods, room, replies };
         let items = self.part.interface(self, &parts);
         let server_trait = &parts.server_trait;
         let module = self.root.at(&parts.from);
@@ -716,18 +747,25 @@ impl<'a> Emitter<'a> {
     fn signature(
         &self,
         from: &[String],
-        operation: &Operation,
+        (operation, method): (&Operation, &Method),
         rust: &str,
         error: &TokenStream,
-        receiver: &TokenStream,
+        side: Side,
     ) -> TokenStream {
         let arguments: Vec<TokenStream> =
             self.inputs(operation).iter().map(|(n, ty)| self.argument(from, n, *ty).declared).collect();
-        let results: Vec<TokenStream> =
-            self.results(operation).iter().map(|(_, ty)| self.ty(from, *ty)).collect();
+        let results = self.results(operation);
+        let results: Vec<TokenStream> = results
+            .iter()
+            .map(|(result, ty)| self.part.result(self, from, method, (result, *ty), side))
+            .collect();
         let result = tuple(&results);
+        let (generics, receiver) = match side {
+            Side::Client => self.part.client_needs(self, from, method),
+            Side::Server => self.part.server_needs(self, method),
+        };
         let ident = name(rust);
-        quote! { fn #ident(#receiver, #(#arguments),*) -> __Result<#result, #error> }
+        quote! { fn #ident #generics(#receiver, #(#arguments),*) -> __Result<#result, #error> }
     }
 }
 

@@ -8,14 +8,15 @@ pub mod long;
 #[path = "piece.rs"]
 pub mod piece;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 pub use list::{List, Text, get_list, get_text, put_list};
-pub use long::{Flat, Once, Room, Strings, Texts, address, dope, string_len, tail, text, whole_words};
+pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
 pub use piece::{Malformed, Piece, WORDS, Words};
 
 pub const DONE: u64 = u64::MAX;
+pub const LONG_DONE: u64 = DONE & !(1 << 10);
 pub const MALFORMED: u32 = 0xffff_0000;
 pub const NO_METHOD: u32 = 0xffff_0001;
 
@@ -33,6 +34,7 @@ pub enum Failure {
     Malformed,
     Refused(u32),
     TooLong,
+    OtherInbox,
 }
 
 impl Failure {
@@ -48,7 +50,7 @@ impl From<Malformed> for Failure {
 }
 
 /// Label, words, and the part in memory that they describe.
-pub type Wire = Box<dyn FnMut(u32, Words, Option<Part>) -> (u64, Words)>;
+pub type Wire = Box<dyn FnMut(u32, Words, Option<Part>) -> (u64, Words, Option<Part>)>;
 
 /// The part of a message in memory, as the kernel would read it.
 #[derive(Clone, Debug, Default)]
@@ -99,21 +101,58 @@ impl Part {
 thread_local! {
     /// Where calls go.
     pub static WIRE: RefCell<Option<Wire>> = const { RefCell::new(None) };
+    /// Where replies arrive: address and dope.
+    static INBOX: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// What the kernel does with a reply.
+fn arrive((mut rax, mut words, part): (u64, Words, Option<Part>)) -> (u64, Words) {
+    if let Some(part) = part {
+        assert!(rax & !LONG_DONE == 0, "a part in memory that nobody mentions");
+        let (address, room) = INBOX.get();
+        match part.arrive(address, room) {
+            Some(dope) => (words[0], words[1], words[10]) = (dope, address, 0),
+            None => (rax, words) = (OVERFLOW, [0; WORDS]),
+        }
+    } else {
+        assert!(rax as u32 != LONG_DONE as u32, "nothing is in memory");
+    }
+    (rax, words)
+}
+
+/// The error of a message for which there is no room.
+pub const OVERFLOW: u64 = 77;
+
+pub struct Inbox<'a, R> {
+    room: &'a mut R,
+}
+
+impl<R: Receive> Inbox<'_, R> {
+    pub fn open<T>(room: &mut R, with: impl FnOnce(&mut Inbox<R>) -> T) -> Result<T, Failure> {
+        let before = INBOX.replace(room.place());
+        let result = with(&mut Inbox { room });
+        INBOX.set(before);
+        Ok(result)
+    }
+
+    pub fn arrived(&mut self, address: u64) -> Result<&mut R, Failure> {
+        if address == self.room.place().0 { Ok(self.room) } else { Err(Failure::OtherInbox) }
+    }
 }
 
 pub fn call<const IN: usize>(_: Uid, label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(1)..].iter().all(|&word| word == 0), "a word without a value shows");
-    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None))
+    arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)))
 }
 
 pub fn call_long<const IN: usize>(_: Uid, label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(2)..].iter().all(|&word| word == 0), "a word without a value shows");
     let part = Part::read(words[0], words[1]);
-    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part)))
+    arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part))))
 }
 
 pub fn send(_: Uid, label: u32, words: Words) -> Result<(), Failure> {
-    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None));
+    arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)));
     Ok(())
 }
 
@@ -123,18 +162,33 @@ pub fn send_long(_: Uid, label: u32, words: Words) -> Result<(), Failure> {
     Ok(())
 }
 
+pub fn reply_of(rax: u64) -> Result<(u32, bool), Failure> {
+    match ((rax >> 32) as u32, rax as u32) {
+        (u32::MAX, _) | (_, 0..0x8000_0000) => Err(Failure::Malformed),
+        (label, eax) => Ok((label, eax == LONG_DONE as u32)),
+    }
+}
+
 pub fn label_of(rax: u64) -> Result<u32, Failure> {
-    Ok((rax >> 32) as u32)
+    match reply_of(rax)? {
+        (label, false) => Ok(label),
+        _ => Err(Failure::Malformed),
+    }
 }
 
 pub fn failure(rax: u64) -> Failure {
-    Failure::Refused((rax >> 32) as u32)
+    match label_of(rax) {
+        Ok(label) => Failure::Refused(label),
+        Err(failure) => failure,
+    }
 }
 
+#[repr(C)]
 pub struct Frame<'a, L: Loop> {
     pub server: &'a mut L::Server,
     pub words: Words,
     pub room: &'a mut L::Room,
+    pub outgoing: L::Outgoing,
 }
 
 pub trait Receive {
@@ -175,6 +229,9 @@ impl Answer {
     pub fn label(to: u64, label: u32) -> Answer {
         Answer { rax: (label as u64) << 32 | 0xffff_ffff, to }
     }
+    pub fn with_memory(self) -> Answer {
+        Answer { rax: self.rax & LONG_DONE, to: self.to }
+    }
 }
 
 pub type Handle<L> = extern "sysv64" fn(u64, u64, u64, &mut Frame<L>, u64, u64) -> Answer;
@@ -188,6 +245,8 @@ pub trait Loop {
     type Table: Copy + AsRef<[Entry]>;
     const SHIFT: u32;
     type Room: Receive;
+    type Outgoing: AsMut<[u64]>;
+    const OUTGOING: Self::Outgoing;
     fn other(server: &mut Self::Server, message: &Message) -> Option<Reply>;
 }
 
@@ -261,13 +320,13 @@ pub fn answer<L: Loop>(
     label: u32,
     mut words: Words,
     part: Option<&Part>,
-) -> (u64, Words) {
+) -> (u64, Words, Option<Part>) {
     let places = table.as_ref();
     let half = 1usize << (64 - L::SHIFT);
     assert_eq!(half << L::Room::LONG as u32, places.len());
     let mut place = ((label as u64) << 32 >> L::SHIFT) as usize;
     if let Some(part) = part {
-        let refused = (u64::from(MALFORMED) << 32 | 0xffff_ffff, [0; WORDS]);
+        let refused = (u64::from(MALFORMED) << 32 | 0xffff_ffff, [0; WORDS], None);
         if !L::Room::LONG {
             return refused;
         }
@@ -278,10 +337,14 @@ pub fn answer<L: Loop>(
     }
     let Entry(handle, out) = places[place];
     let handle: Handle<L> = unsafe { std::mem::transmute(handle) };
-    let mut frame: Frame<L> = Frame { server, words, room };
+    // Whatever was left by the last reply.
+    let mut outgoing = L::OUTGOING;
+    outgoing.as_mut().fill(0x5555_5555_5555_5555);
+    let mut frame: Frame<L> = Frame { server, words, room, outgoing };
     let answer = handle(words[0], words[1], 7, &mut frame, words[2], words[3]);
     assert!([0, 7].contains(&answer.to));
     let mut reply = [0; WORDS];
     reply[..out].copy_from_slice(&frame.words[..out]);
-    (answer.rax, reply)
+    let part = (answer.rax as u32 == LONG_DONE as u32).then(|| Part::read(reply[0], reply[1]));
+    (answer.rax, reply, part)
 }

@@ -5,7 +5,7 @@ use crate::{check, check_eq};
 use core::ptr::{addr_of, addr_of_mut};
 use sys::abi::PAGE_SIZE;
 use sys::abi::call::{Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, NO_BLOCK};
-use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
+use sys::{Dope, Error, Fpage, Kind, Registered, Rights, StringPart, Timeout, Uid};
 
 const WORDS_MAX: usize = Dope::WORDS_MAX as usize;
 pub(super) const BYTES: usize = 1 << 20;
@@ -81,7 +81,8 @@ fn open() -> Frame {
 }
 
 fn set_room(agent: &Agent, room: Dope, patience: Timeout) -> Outcome {
-    Ok(sys::thread_set_block(agent.uid, to_block(), room, patience)?)
+    sys::thread_set_block(agent.uid, to_block(), room, patience)?;
+    Ok(())
 }
 
 /// Two agents in tasks of their own; the second waits for anybody, with that much room.
@@ -153,6 +154,22 @@ pub fn what_was_received_is_sent_on() -> Outcome {
         check_eq!((answer.rdi, answer.rsi), (room.with_used(Dope::used(words, 0, 0)).0, from_block()));
         check!(to().block[..words as usize] == from().block[..words as usize], "the answer differs");
     }
+    Ok(())
+}
+
+pub fn a_block_for_a_while() -> Outcome {
+    let (room, patience) = (Dope::room(100, 3, 0), Timeout::from_us(77));
+    let none = Registered { address: 0, room: Dope::NONE, patience: NEVER };
+    let first = Registered { address: to_block(), room, patience };
+    let child = Child::with_quota(128)?;
+    let agent = child.agent()?;
+    let set = |to: Registered| sys::thread_set_block(agent.uid, to.address, to.room, to.patience);
+    check_eq!(set(first)?, none);
+    check_eq!(set(Registered { address: from_block(), ..first })?, first);
+    // What is refused changes nothing.
+    check_eq!(set(Registered { address: u64::MAX, ..none }), Err(Error::BadArgument));
+    check_eq!(set(none)?, Registered { address: from_block(), ..first });
+    check_eq!(set(none)?, none);
     Ok(())
 }
 

@@ -49,7 +49,7 @@ cases! {
         ports_lead_to_threads ports_that_lead_nowhere owners_bind_their_ports_anew who_may_set_ports ports_cost_quota
     }
     long {
-        direct_words_of_all_sizes what_was_received_is_sent_on within_a_task strings_of_all_sizes
+        direct_words_of_all_sizes what_was_received_is_sent_on a_block_for_a_while within_a_task strings_of_all_sizes
         many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks items_in_a_block
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle

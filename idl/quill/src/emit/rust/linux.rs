@@ -38,9 +38,6 @@ impl Part for Linux {
             Element::Of(of) => quote! { __Vec<#of> },
         }
     }
-    fn client_is_exclusive(&self) -> bool {
-        true
-    }
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {
         emitter.wire(from, ty)
     }

@@ -7,9 +7,9 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{Emitter, InterfaceParts, MethodParts, fields_of, name, tuple};
+use super::{Emitter, InterfaceParts, MethodParts, Side, fields_of, name, tuple};
 use crate::kernel::table_bits;
-use crate::layout::Message;
+use crate::layout::{Message, Method};
 use crate::model::{Branch, Type, TypeId};
 
 /// What a self-test needs of a kernel part.
@@ -20,6 +20,16 @@ pub trait SelfTest: Sync {
     /// The type of a value of the test's own.
     fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
         emitter.ty(&module(), ty)
+    }
+
+    /// Whether a result is a reference: into the server's memory, or to where it has arrived.
+    fn borrows(&self, _method: &Method, _result: &str, _side: Side) -> bool {
+        false
+    }
+
+    /// What a call needs besides its arguments.
+    fn call_needs(&self, _method: &Method) -> TokenStream {
+        TokenStream::new()
     }
 
     /// The function that tests an interface, and whatever else stands beside it. `server` implements its trait.
@@ -196,7 +206,8 @@ impl Emitter<'_> {
         let methods = interface.methods.iter().map(|parts| {
             let operation = parts.operation;
             let error = self.error_path(interface, parts);
-            let signature = self.signature(&from, operation, &parts.rust, &error, &quote! { &mut self });
+            let signature =
+                self.signature(&from, (operation, parts.method), &parts.rust, &error, Side::Server);
             let inputs = self.inputs(operation);
             let checks = inputs.iter().enumerate().map(|(i, (param, ty))| {
                 let (value, ident) = (self.random(*ty), name(param));
@@ -219,7 +230,7 @@ impl Emitter<'_> {
             let answer = if operation.oneway {
                 quote! { Ok(()) }
             } else {
-                let outcome = self.random_outcome(interface, parts);
+                let outcome = self.random_outcome(interface, parts, &self.kept_results(test, parts));
                 quote! {
                     match ::core::mem::take(&mut self.wrong) {
                         0 => { #outcome }
@@ -239,7 +250,7 @@ impl Emitter<'_> {
         });
         quote! {
             /// Knows what it must be given.
-            struct #server { seed: __u64, calls: __u64, wrong: __u32 }
+            struct #server { seed: __u64, calls: __u64, wrong: __u32, kept: Kept }
             impl #server_trait for #server { #(#methods)* }
         }
     }
@@ -254,11 +265,42 @@ impl Emitter<'_> {
         quote! { super::#(#modules::)*#error }
     }
 
-    /// An expression for what a method returns: its results, or one of its exceptions.
-    fn random_outcome(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
+    /// An expression for random results.
+    fn random_results(&self, parts: &MethodParts) -> TokenStream {
         let results: Vec<TokenStream> =
             self.results(parts.operation).iter().map(|(_, ty)| self.random(*ty)).collect();
-        let good = tuple(&results);
+        tuple(&results)
+    }
+
+    /// The same in a server, which keeps what it gives references to.
+    fn kept_results(&self, test: &dyn SelfTest, parts: &MethodParts) -> TokenStream {
+        let all = self.results(parts.operation);
+        let borrows = |result: &str| test.borrows(parts.method, result, Side::Server);
+        if !all.iter().any(|(result, _)| borrows(result)) {
+            return self.random_results(parts);
+        }
+        let types = all.iter().map(|(_, ty)| test.value_type(self, *ty));
+        let values = all.iter().map(|(_, ty)| self.random(*ty));
+        let given = all.iter().enumerate().map(|(i, (result, ty))| {
+            let number = Literal::usize_unsuffixed(i);
+            match self.model.ty(self.model.resolved(*ty)) {
+                _ if !borrows(result) => quote! { _kept.#number.clone() },
+                Type::Str { .. } | Type::Sequence(..) => quote! { &_kept.#number[..] },
+                _ => quote! { &_kept.#number },
+            }
+        });
+        let given: Vec<TokenStream> = given.collect();
+        let given = tuple(&given);
+        quote! { { let _kept: &(#(#types,)*) = keep(&mut self.kept, (#(#values,)*)); #given } }
+    }
+
+    /// An expression for what a method returns: its results, or one of its exceptions.
+    fn random_outcome(
+        &self,
+        interface: &InterfaceParts,
+        parts: &MethodParts,
+        good: &TokenStream,
+    ) -> TokenStream {
         let error = self.error_path(interface, parts);
         let exceptions = self.variants(parts.operation).into_iter().zip(&parts.operation.raises);
         let bad: Vec<TokenStream> = exceptions
@@ -301,14 +343,21 @@ impl Emitter<'_> {
         let passed = inputs.iter().map(|(n, ty)| self.argument(&from, n, *ty).passed);
         let method = name(&parts.rust);
         let error = self.error_path(interface, parts);
-        let results: Vec<TokenStream> =
-            self.results(operation).iter().map(|(_, ty)| self.ty(&from, *ty)).collect();
-        let result = tuple(&results);
+        let results = self.results(operation);
+        let borrows = |result: &str| test.borrows(parts.method, result, Side::Client);
+        let types: Vec<TokenStream> = results
+            .iter()
+            .map(
+                |(result, ty)| if borrows(result) { test.value_type(self, *ty) } else { self.ty(&from, *ty) },
+            )
+            .collect();
+        let result = tuple(&types);
         let outcome = if operation.oneway {
             quote! { Ok(()) }
         } else {
-            self.random_outcome(interface, parts)
+            self.random_outcome(interface, parts, &self.random_results(parts))
         };
+        let needs = test.call_needs(parts.method);
         let arms = self.variants(operation).into_iter().map(|(variant, _)| {
             quote! { (Err(#error::#variant(_a)), Err(#error::#variant(_b))) => _a == _b, }
         });
@@ -318,16 +367,28 @@ impl Emitter<'_> {
         };
         let (given, expected) = (names("a"), names("b"));
         let (given_pattern, expected_pattern) = (tuple(&given), tuple(&expected));
+        let equal = results.iter().zip(given.iter().zip(&expected)).map(|((result, ty), (a, b))| match self
+            .model
+            .ty(self.model.resolved(*ty))
+        {
+            _ if !borrows(result) => quote! { #a == #b },
+            Type::Str { .. } => quote! { same::<__str>(#a, #b) },
+            Type::Sequence(of, _) => {
+                let of = self.ty(&from, *of);
+                quote! { same::<[#of]>(#a, #b) }
+            }
+            _ => quote! { same(*#a, #b) },
+        });
         quote! {
             let mut _random = Random::new(_seed, _call);
             let _r = &mut _random;
             _call += 1;
             #(#values)*
-            let _given = _client.#method(#(#passed),*);
+            let _given = _client.#method(#needs #(#passed),*);
             let _expected: __Result<#result, #error> = #outcome;
             let _exception = _expected.is_err();
             let _good = match (&_given, &_expected) {
-                (Ok(#given_pattern), Ok(#expected_pattern)) => true #(&& #given == #expected)*,
+                (Ok(#given_pattern), Ok(#expected_pattern)) => true #(&& #equal)*,
                 #(#arms)*
                 _ => false,
             };
@@ -382,7 +443,7 @@ impl SelfTest for Linux {
                 let mut _kept = ::std::vec::Vec::new();
                 let (_near, mut _far) = ::std::os::unix::net::UnixStream::pair().expect("a socket can be made");
                 let _thread = ::std::thread::spawn(move || {
-                    let mut _server = #server { seed: _seed, calls: 0, wrong: 0 };
+                    let mut _server = #server { seed: _seed, calls: 0, wrong: 0, kept: () };
                     rt::serve(&mut _far, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body)).is_ok()
                 });
                 let mut _call = 0;
@@ -396,7 +457,7 @@ impl SelfTest for Linux {
                 if !_thread.join().unwrap_or(false) {
                     _report.wrong.push("the server did not end well".into());
                 }
-                let mut _server = #server { seed: _seed, calls: 0, wrong: 0 };
+                let mut _server = #server { seed: _seed, calls: 0, wrong: 0, kept: () };
                 _kept.truncate(400);
                 _report.damage(_seed, &_kept, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body));
                 _report
@@ -426,6 +487,20 @@ impl SelfTest for TernIpc {
         include_str!("selftest/tern_ipc.rs")
     }
 
+    fn borrows(&self, method: &Method, result: &str, side: Side) -> bool {
+        method.reply.chunks.iter().any(|chunk| match side {
+            Side::Client => matches!(&chunk.path[..], [path] if path == result),
+            Side::Server => chunk.path.first().is_some_and(|first| first == result),
+        })
+    }
+
+    fn call_needs(&self, method: &Method) -> TokenStream {
+        match method.replies().find(|reply| reply.long) {
+            Some(_) => quote! { &mut *_inbox, },
+            None => TokenStream::new(),
+        }
+    }
+
     /// Long lists have no place on a stack.
     fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
         match emitter.model.ty(emitter.model.resolved(ty)) {
@@ -452,7 +527,7 @@ impl SelfTest for TernIpc {
         let calls = interface.methods.iter().map(|parts| {
             let call = emitter.test_call(self, interface, parts);
             let title = &parts.operation.name;
-            quote! { { #call _report.call(#title, _good, _exception); } }
+            quote! { { #call _report.call(#title, _sane, _good, _exception); } }
         });
         // Methods, and places of the table without one. Who calls a oneway method waits in vain, as he must.
         let methods = &interface.methods;
@@ -461,7 +536,14 @@ impl SelfTest for TernIpc {
         let labels: Vec<u32> = labels.map(u32::reverse_bits).collect();
         let damage = (!labels.is_empty())
             .then(|| quote! { _report.damage(_seed, _server, &[#(#labels),*], 20 * _rounds); });
-        let server_value = quote! { #server { seed: _seed, calls: 0, wrong: 0 } };
+        let server_value = quote! { #server { seed: _seed, calls: 0, wrong: 0, kept: None } };
+        let replies = if interface.replies.needed {
+            let replies = emitter.own_name(&interface.from, "Replies");
+            quote! { super::#(#modules::)*#replies }
+        } else {
+            // Somebody may answer with memory all the same.
+            quote! { rt::Room<(), 8, 0, 0> }
+        };
         let serving = if interface.room.needed {
             let room_type = emitter.own_name(&interface.from, "Room");
             quote! {
@@ -475,12 +557,20 @@ impl SelfTest for TernIpc {
         };
         quote! {
             fn #serve_function(_seed: __u64) -> ! { #serving }
-            fn #function(_server: rt::Uid, _seed: __u64, _rounds: __u64) -> Report {
+            fn #function(_server: rt::Uid, _nonsense: rt::Uid, _seed: __u64, _rounds: __u64) -> Report {
+                static REPLIES: rt::Once<#replies> = rt::Once::new(<#replies>::new());
+                let _replies = REPLIES.take().unwrap_or_else(|| panic!("one client at a time"));
                 let mut _report = Report::default();
-                let _client = super::#(#modules::)*#client { server: _server };
-                let mut _call = 0;
-                for _ in 0.._rounds { #(#calls)* }
-                #damage
+                let _opened = rt::Inbox::open(_replies, |_inbox| {
+                    for (_server, _sane) in [(_server, true), (_nonsense, false)] {
+                        let _client = super::#(#modules::)*#client { server: _server };
+                        let mut _call = 0;
+                        for _ in 0.._rounds { #(#calls)* }
+                    }
+                    // Its answers may have a part in memory, too.
+                    #damage
+                });
+                _report.call("the inbox", true, _opened.is_ok(), false);
                 _report
             }
         }
@@ -492,8 +582,9 @@ impl SelfTest for TernIpc {
         let serves = numbers().map(|number| format_ident!("serve_{number}"));
         let count = Literal::usize_unsuffixed(interfaces.len());
         quote! {
-            /// An interface's name, its server, and what tests it.
-            pub type Test = (&'static __str, fn(__u64) -> !, fn(rt::Uid, __u64, __u64) -> Report);
+            /// An interface's name, its server, and what tests it; for this one also needs a server that answers with
+            /// [`nonsense`].
+            pub type Test = (&'static __str, fn(__u64) -> !, fn(rt::Uid, rt::Uid, __u64, __u64) -> Report);
             /// All interfaces.
             pub const ALL: [Test; #count] = [#((#interfaces, #serves, #functions)),*];
         }

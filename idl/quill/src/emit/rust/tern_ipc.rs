@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, selftest, tuple};
+use super::{
+    Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, Side, fields_of, name, selftest, tuple,
+};
 use crate::kernel::{self, table_bits};
 use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Field, Type, TypeId};
@@ -44,15 +46,15 @@ impl Part for TernIpc {
     }
 
     fn refuses(&self, emitter: &Emitter, method: &Method) -> Option<String> {
-        let replies = method.exceptions.iter().map(|(_, message)| message).chain([&method.reply]);
-        if replies.into_iter().any(|message| message.long) {
-            return Some("what comes back does not fit into registers".into());
+        if method.exceptions.iter().any(|(_, message)| Emitter::outgoing(message, true) > OUTGOING_WORDS_MAX)
+        {
+            return Some(format!("an exception has more than {} bytes", 8 * OUTGOING_WORDS_MAX));
         }
         let mixed = |chunk: &&Chunk| match emitter.kind(chunk.ty) {
             Type::Sequence(of, _) | Type::Array(of, _) => !emitter.sizes.flat(*of),
             _ => false,
         };
-        let mixed = method.request.chunks.iter().find(mixed)?;
+        let mixed = method.replies().chain([&method.request]).flat_map(|m| &m.chunks).find(mixed)?;
         let path = mixed.path.join(".");
         Some(format!(
             "`{path}` is used as it lies in memory, but not every bit pattern is a value of its elements"
@@ -73,8 +75,40 @@ impl Part for TernIpc {
         }
     }
 
-    fn client_is_exclusive(&self) -> bool {
-        false
+    /// A list in memory is used where it arrives, and sent from where the server has it.
+    fn result(
+        &self,
+        emitter: &Emitter,
+        from: &[String],
+        method: &Method,
+        (result, ty): (&str, TypeId),
+        side: Side,
+    ) -> TokenStream {
+        match side {
+            Side::Client => emitter.handled(from, &method.reply, result, ty),
+            Side::Server if has_memory(&method.reply, result) => emitter.reference(from, ty),
+            Side::Server => emitter.ty(from, ty),
+        }
+    }
+
+    fn client_needs(
+        &self,
+        emitter: &Emitter,
+        from: &[String],
+        method: &Method,
+    ) -> (TokenStream, TokenStream) {
+        if !method.replies().any(|reply| reply.long) {
+            return (TokenStream::new(), quote! { &self });
+        }
+        let (rt, replies) = (emitter.runtime(from), emitter.own_name(from, "Replies"));
+        (quote! { <'a> }, quote! { &self, _inbox: &'a mut #rt::Inbox<'_, #replies> })
+    }
+
+    fn server_needs(&self, _: &Emitter, method: &Method) -> (TokenStream, TokenStream) {
+        if method.reply.chunks.is_empty() {
+            return (TokenStream::new(), quote! { &mut self });
+        }
+        (quote! { <'a> }, quote! { &'a mut self })
     }
 
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {
@@ -116,8 +150,27 @@ impl Part for TernIpc {
     }
 }
 
+/// Whether a part of a parameter or result is a list in memory.
+fn has_memory(message: &Message, param: &str) -> bool {
+    message.chunks.iter().any(|chunk| chunk.path.first().is_some_and(|first| first == param))
+}
+
+/// Words that a server keeps for its replies, on its stack.
+const OUTGOING_WORDS_MAX: u64 = 4096;
+
 /// Elements of a list that could ever be in registers.
 const ELEMENTS_MAX: u64 = 88;
+
+/// Where the values of a message are that is being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lies {
+    /// They are the arguments of who makes it, and stay where they are until it is sent.
+    WithCaller,
+    /// Lists are the server's own, and stay where they are; everything else has to be kept.
+    WithServer,
+    /// They are a handler's, and all of them have to be kept.
+    Nowhere,
+}
 
 /// Bytes of a text without a bound.
 const UNBOUNDED_BYTES: u64 = match kernel::TernIpc::BLOCK {
@@ -209,8 +262,8 @@ impl Emitter<'_> {
         let MethodParts { operation, method, error, signature, .. } = parts;
         let label = Literal::u32_unsuffixed(method.request.label);
         let failed = quote! { #rt::Failure::TooLong.into() };
-        let pack = self.pack(rt, &method.request, &self.inputs(operation), &failed);
-        let words = Literal::u32_unsuffixed(method.request.registers);
+        let pack = self.pack(rt, &method.request, &self.inputs(operation), &failed, Lies::WithCaller);
+        let words = Literal::u32_unsuffixed(method.registers());
         let (call, send) = if method.request.long {
             (quote! { call_long }, quote! { send_long })
         } else {
@@ -226,7 +279,12 @@ impl Emitter<'_> {
             };
         }
         let results = self.results(operation);
-        let unpack = self.unpack(from, rt, &method.reply, &results);
+        let unpack = self.unpack_reply(from, rt, &method.reply, &results, false);
+        let done = if method.reply.long {
+            quote! { LONG_DONE }
+        } else {
+            quote! { DONE }
+        };
         let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
         let failure = if operation.raises.is_empty() {
@@ -234,18 +292,34 @@ impl Emitter<'_> {
         } else {
             let exceptions =
                 self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises);
+            let long = method.exceptions.iter().any(|(_, message)| message.long);
             let arms = exceptions.map(|(((variant, path), (_, message)), id)| {
-                let label = message.label;
+                let (label, in_memory) = (message.label, message.long);
+                let label = if long {
+                    quote! { (#label, #in_memory) }
+                } else {
+                    quote! { #label }
+                };
                 let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
-                let unpack = self.unpack(from, rt, message, &fields);
+                let unpack = self.unpack_reply(from, rt, message, &fields, true);
                 let names = fields.iter().map(|(n, _)| name(n));
                 let path = self.path(from, &path);
                 quote! { #label => { #unpack Err(#error::#variant(#path { #(#names),* })) } }
             });
-            quote! {
-                match #rt::label_of(_rax)? {
-                    #(#arms)*
-                    _label => Err(#rt::Failure::Refused(_label).into()),
+            if long {
+                quote! {
+                    match #rt::reply_of(_rax)? {
+                        #(#arms)*
+                        (_label, false) => Err(#rt::Failure::Refused(_label).into()),
+                        _ => Err(#rt::Failure::Malformed.into()),
+                    }
+                }
+            } else {
+                quote! {
+                    match #rt::label_of(_rax)? {
+                        #(#arms)*
+                        _label => Err(#rt::Failure::Refused(_label).into()),
+                    }
                 }
             }
         };
@@ -254,13 +328,32 @@ impl Emitter<'_> {
             #signature {
                 #pack
                 let (_rax, _in) = #rt::#call::<#words>(self.server, #label, _out);
-                if _rax != #rt::DONE {
+                if _rax != #rt::#done {
                     return #failure;
                 }
                 #unpack
                 Ok(#value)
             }
         }
+    }
+
+    /// Statements that read a reply, where it has arrived. What is `owned` is copied out of the inbox.
+    fn unpack_reply(
+        &self,
+        from: &[String],
+        rt: &TokenStream,
+        reply: &Message,
+        results: &[(String, TypeId)],
+        owned: bool,
+    ) -> TokenStream {
+        let unpack = self.unpack(from, rt, reply, results, owned);
+        let room = reply.long.then(|| {
+            quote! {
+                let _room = _inbox.arrived(_in[1])?;
+                let _which = #rt::Texts::Once;
+            }
+        });
+        quote! { #room #unpack }
     }
 
     /// The words that a leaf lies in, and where it begins, in bytes from the first of them.
@@ -285,6 +378,7 @@ impl Emitter<'_> {
         message: &Message,
         values: &[(String, TypeId)],
         failed: &TokenStream,
+        lies: Lies,
     ) -> TokenStream {
         let bounds = values.iter().map(|(param, ty)| {
             let value = name(param);
@@ -295,6 +389,11 @@ impl Emitter<'_> {
         let slots = message.slots.iter().map(|slot| {
             let value = Emitter::leaf(&slot.path);
             let (words, at) = Emitter::leaf_place(slot, "_out", "_block");
+            let words = if matches!(slot.place, Place::Memory(_)) {
+                quote! { #words[..] }
+            } else {
+                quote! { #words }
+            };
             match slot.leaf {
                 // As a method, so that it does not matter whether the value is there or a reference to it.
                 Leaf::Value(_) => quote! { { use #rt::Piece as _; #value.put(&mut #words, #at); } },
@@ -317,12 +416,16 @@ impl Emitter<'_> {
         } else {
             quote! { mut }
         };
-        let block = self.pack_block(rt, message, failed);
-        let words = (message.memory_bytes / 8) as usize + 2 * message.strings().count();
-        let memory = (words > 0).then(|| {
-            let words = Literal::usize_unsuffixed(words);
-            quote! { let mut _block = [0; #words]; }
-        });
+        let block = self.pack_block(rt, message, failed, lies);
+        let words = Literal::u64_unsuffixed(message.block_words());
+        let fixed = Literal::u64_unsuffixed(message.memory_bytes / 8);
+        let memory = match lies {
+            Lies::WithCaller if message.block_words() > 0 => quote! { let mut _block = [0; #words]; },
+            Lies::WithServer | Lies::Nowhere if Emitter::outgoing(message, lies == Lies::Nowhere) > 0 => {
+                quote! { let _block = &mut _frame.outgoing; _block[..#fixed].fill(0); }
+            }
+            _ => TokenStream::new(),
+        };
         quote! {
             #(#bounds)*
             let #mutable _out: #rt::Words = [0; #rt::WORDS];
@@ -333,7 +436,13 @@ impl Emitter<'_> {
     }
 
     /// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
-    fn pack_block(&self, rt: &TokenStream, message: &Message, failed: &TokenStream) -> TokenStream {
+    fn pack_block(
+        &self,
+        rt: &TokenStream,
+        message: &Message,
+        failed: &TokenStream,
+        lies: Lies,
+    ) -> TokenStream {
         if !message.long {
             return TokenStream::new();
         }
@@ -347,27 +456,52 @@ impl Emitter<'_> {
             && chunk.carrier == Carrier::Direct
         {
             let list = list(chunk);
+            let address = match lies {
+                Lies::Nowhere => {
+                    quote! { #rt::keep(#list, &mut _block[..]); _out[1] = #rt::address(&_block[..]); }
+                }
+                _ => quote! { _out[1] = #rt::address(#list); },
+            };
             return quote! {
                 #(#checks)*
                 _out[0] = #rt::whole_words(#list);
-                _out[1] = #rt::address(#list);
+                #address
             };
         }
         let words = message.memory_bytes / 8;
+        let mut kept = message.block_words();
         let strings = message.chunks.iter().zip(0u64..).map(|(chunk, number)| {
             let list = list(chunk);
             let at = Literal::u64_unsuffixed(words + 2 * number);
             let next = Literal::u64_unsuffixed(words + 2 * number + 1);
-            quote! { _block[#at] = #rt::address(#list); _block[#next] = #rt::string_len(#list); }
+            let address = match lies {
+                Lies::Nowhere => {
+                    let begin = Literal::u64_unsuffixed(kept);
+                    kept += chunk.bytes_max().unwrap_or(0).div_ceil(8);
+                    quote! {
+                        #rt::keep(#list, &mut _block[#begin..]);
+                        _block[#at] = #rt::address(&_block[#begin..]);
+                    }
+                }
+                _ => quote! { _block[#at] = #rt::address(#list); },
+            };
+            quote! { #address _block[#next] = #rt::string_len(#list); }
         });
+        let strings: Vec<TokenStream> = strings.collect();
         let (words, count) =
             (Literal::u64_unsuffixed(words), Literal::usize_unsuffixed(message.strings().count()));
         quote! {
             #(#checks)*
             #(#strings)*
             _out[0] = const { #rt::dope(#words, #count) };
-            _out[1] = #rt::address(&_block);
+            _out[1] = #rt::address(&_block[..]);
         }
+    }
+
+    /// Words that a server keeps for a reply: all that lies nowhere else, which is everything of an exception.
+    fn outgoing(message: &Message, everything: bool) -> u64 {
+        let lists = message.chunks.iter().filter(|_| everything).filter_map(Chunk::bytes_max);
+        lists.fold(message.block_words(), |sum, bytes| sum.saturating_add(bytes.div_ceil(8)))
     }
 
     /// The elements of a string, sequence or array as a slice.
@@ -401,6 +535,7 @@ impl Emitter<'_> {
         rt: &TokenStream,
         message: &Message,
         values: &[(String, TypeId)],
+        owned: bool,
     ) -> TokenStream {
         let mut variables: HashMap<&[String], Ident> = HashMap::new();
         let mut counts: HashMap<&[String], Ident> = HashMap::new();
@@ -452,7 +587,7 @@ impl Emitter<'_> {
         for (i, chunk) in message.chunks.iter().enumerate() {
             let variable = format_ident!("_chunk_{}", i.to_string());
             let count = counts.get(chunk.path.as_slice());
-            let value = self.unpack_chunk(from, rt, chunk, count, &tail);
+            let value = self.unpack_chunk(from, rt, chunk, count, &tail, owned);
             statements.push(quote! { let #variable = #value; });
             variables.insert(&chunk.path, variable);
         }
@@ -474,6 +609,7 @@ impl Emitter<'_> {
         chunk: &Chunk,
         count: Option<&Ident>,
         tail: &TokenStream,
+        owned: bool,
     ) -> TokenStream {
         let bound = Literal::u64_unsuffixed(chunk.bound.unwrap_or(0));
         let count = count.map_or_else(|| quote! { 1 }, |count| quote! { #count });
@@ -499,7 +635,7 @@ impl Emitter<'_> {
                 }
             }
         };
-        let parameter = chunk.path.len() == 1;
+        let parameter = chunk.path.len() == 1 && !owned;
         let ty = self.ty(from, chunk.ty);
         match self.kind(chunk.ty) {
             Type::Array(..) if parameter => quote! { #there.first().ok_or(#rt::Malformed)? },
@@ -512,9 +648,13 @@ impl Emitter<'_> {
     /// What a handler hands its method a reference to: the type of a list in the room, or of something of its own.
     fn handled(&self, from: &[String], message: &Message, param: &str, ty: TypeId) -> TokenStream {
         let in_room = message.chunks.iter().any(|c| matches!(&c.path[..], [path] if path == param));
+        if in_room { self.reference(from, ty) } else { self.ty(from, ty) }
+    }
+
+    /// A reference to a value that lies elsewhere.
+    fn reference(&self, from: &[String], ty: TypeId) -> TokenStream {
         let owned = self.ty(from, ty);
         match self.kind(ty) {
-            _ if !in_room => owned,
             Type::Str { .. } => quote! { &'a __str },
             Type::Sequence(of, _) => {
                 let of = self.ty(from, *of);
@@ -548,7 +688,13 @@ impl Emitter<'_> {
         }
         let length = Literal::usize_unsuffixed(places.len());
         let room_type = self.own_name(from, "Room");
-        let room_items = self.room_items(rt, room, &room_type, &self.own_name(from, "Strings"));
+        let room_items = self.room_items(rt, room, ("requests", &room_type), &self.own_name(from, "Strings"));
+        let replies = (self.own_name(from, "Replies"), self.own_name(from, "ReplyStrings"));
+        let reply_items = self.room_items(rt, &interface.replies, ("replies", &replies.0), &replies.1);
+        let success = methods.iter().map(|parts| Emitter::outgoing(&parts.method.reply, false));
+        let exceptions = methods.iter().flat_map(|parts| &parts.method.exceptions);
+        let exceptions = exceptions.map(|(_, message)| Emitter::outgoing(message, true));
+        let outgoing = Literal::u64_unsuffixed(success.chain(exceptions).max().unwrap_or(0));
         let (room_type, serve_function) = if room.needed {
             let serve = quote! {
                 /// Answers requests, forever; returns only if the kernel does not accept the room.
@@ -568,6 +714,7 @@ impl Emitter<'_> {
         };
         let mut items = vec![
             room_items,
+            reply_items,
             quote! {
                 /// Where the code of each method begins, by the first bits of a request's label.
                 #[derive(Debug)]
@@ -584,6 +731,8 @@ impl Emitter<'_> {
                     type Server = S;
                     type Table = [#rt::Entry; #length];
                     type Room = #room_type;
+                    type Outgoing = [__u64; #outgoing];
+                    const OUTGOING: [__u64; #outgoing] = [0; #outgoing];
                     const SHIFT: __u32 = #shift;
                     fn other(_server: &mut S, _message: &#rt::Message) -> __Option<#rt::Reply> {
                         #server_trait::other(_server, _message)
@@ -599,8 +748,14 @@ impl Emitter<'_> {
         items
     }
 
-    /// The type of memory for requests.
-    fn room_items(&self, rt: &TokenStream, room: &Room, ty: &Ident, strings: &Ident) -> TokenStream {
+    /// The type of memory for messages of one direction.
+    fn room_items(
+        &self,
+        rt: &TokenStream,
+        room: &Room,
+        (what, ty): (&str, &Ident),
+        strings: &Ident,
+    ) -> TokenStream {
         if !room.needed {
             return TokenStream::new();
         }
@@ -608,14 +763,16 @@ impl Emitter<'_> {
         let words = Literal::u64_unsuffixed(room.words_bytes / 8);
         let count = Literal::usize_unsuffixed(room.capacities.len());
         let bytes = Literal::u64_unsuffixed(room.buffers_bytes());
+        let strings_doc = format!(" How long the strings of {what} may be.");
+        let doc = format!(" Memory for {what} that do not fit into registers.");
         quote! {
-            /// How long the strings of requests may be.
+            #[doc = #strings_doc]
             #[derive(Clone, Copy, Debug)]
             pub struct #strings;
             impl #rt::Strings for #strings {
                 const CAPACITIES: &'static [__u32] = &[#(#capacities),*];
             }
-            /// Memory for requests that do not fit into registers.
+            #[doc = #doc]
             pub type #ty = #rt::Room<#strings, #words, #count, #bytes>;
         }
     }
@@ -633,10 +790,9 @@ impl Emitter<'_> {
         let MethodParts { operation, method, .. } = parts;
         let inputs = self.inputs(operation);
         let taken = Literal::u32_unsuffixed(method.request.registers);
-        let replies = method.exceptions.iter().map(|(_, message)| message).chain([&method.reply]);
-        let given = replies.map(|m| m.registers).max().unwrap_or(0);
+        let given = method.replies().map(|m| m.registers).max().unwrap_or(0);
         let given = Literal::u32_unsuffixed(if operation.oneway { 0 } else { given });
-        let unpack = self.unpack(from, rt, &method.request, &inputs);
+        let unpack = self.unpack(from, rt, &method.request, &inputs, false);
         let values: Vec<Ident> = inputs.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
         let types: Vec<TokenStream> =
@@ -755,11 +911,17 @@ impl Emitter<'_> {
         let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let pattern = tuple(&values);
         // What the server returns is checked like what it is given: a reply never breaks its own type.
-        let reply = |message: &Message, values: &[(String, TypeId)], answer: TokenStream| {
+        let reply = |message: &Message, values: &[(String, TypeId)], answer: TokenStream, lies: Lies| {
             let failed = quote! { () };
-            let pack = self.pack(rt, message, values, &failed);
+            let pack = self.pack(rt, message, values, &failed, lies);
+            let answer = if message.long {
+                quote! { #answer.with_memory() }
+            } else {
+                answer
+            };
+            let mutable = (Emitter::outgoing(message, lies == Lies::Nowhere) > 0).then(|| quote! { mut });
             quote! {
-                let _pack = || -> __Result<#rt::Words, ()> { #pack Ok(_out) };
+                let #mutable _pack = || -> __Result<#rt::Words, ()> { #pack Ok(_out) };
                 match _pack() {
                     Ok(_out) => {
                         #rt::store::<_, #given>(_frame, &_out);
@@ -769,13 +931,14 @@ impl Emitter<'_> {
                 }
             }
         };
-        let done = reply(&method.reply, &results, quote! { #rt::Answer::done(_from) });
+        let done = reply(&method.reply, &results, quote! { #rt::Answer::done(_from) }, Lies::WithServer);
         let exceptions = self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises);
         let exceptions: Vec<TokenStream> = exceptions
             .map(|(((variant, path), (_, message)), id)| {
                 let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
                 let label = message.label;
-                let reply = reply(message, &fields, quote! { #rt::Answer::label(_from, #label) });
+                let reply =
+                    reply(message, &fields, quote! { #rt::Answer::label(_from, #label) }, Lies::Nowhere);
                 let names = fields.iter().map(|(n, _)| name(n));
                 let path = self.path(from, &path);
                 quote! { Err(#error::#variant(#path { #(#names),* })) => { #reply } }

@@ -1,3 +1,6 @@
+/// What a server gives references to: nothing.
+type Kept = ();
+
 impl Random {
     /// Text of at most so many characters.
     pub fn text(&mut self, bound: usize) -> String {

@@ -54,6 +54,44 @@ impl Random {
     }
 }
 
+/// What a server gives references to.
+type Kept = Option<alloc::boxed::Box<dyn ::core::any::Any>>;
+
+/// Keeps something until the next call.
+fn keep<T: 'static>(kept: &mut Kept, value: T) -> &T {
+    let kept: &dyn ::core::any::Any = &**kept.insert(alloc::boxed::Box::new(value));
+    kept.downcast_ref().unwrap_or_else(|| panic!("it is what it was"))
+}
+
+/// A server that answers whatever it is asked with anything at all.
+pub fn nonsense(seed: u64) -> ! {
+    let mut random = Random::new(seed, 1 << 40);
+    let mut block = [0; 80];
+    let (mut to, mut label, mut words, mut long) = (::stub::Uid::NIL, 0, [0; ::stub::WORDS], false);
+    loop {
+        let [dope, address, rest @ ..] = words;
+        let [w2, w3, w4, w5, w6, w7, ..] = rest;
+        let got = if long {
+            let block = ::sys::Block { dope: ::sys::Dope(dope), address };
+            ::sys::ipc_reply_wait_long(to, label, block, [w2, w3, w4, w5, w6, w7]).ok()
+        } else {
+            ::sys::ipc_reply_wait(to, label, [dope, address, w2, w3, w4, w5, w6, w7]).ok()
+        };
+        // The message that could not be sent was the answer's own affair.
+        to = got.map_or(::stub::Uid::NIL, |message| message.sender);
+        label = [u32::MAX, u32::MAX, 1, 2, random.next() as u32][random.below(5)];
+        words = ::core::array::from_fn(|_| match random.below(3) {
+            0 => random.number(),
+            1 => random.next() % 64,
+            _ => 0,
+        });
+        long = random.below(3) > 0;
+        if long {
+            random.block(&mut block, &mut words);
+        }
+    }
+}
+
 impl Random {
     /// A part in memory: some words, perhaps strings, and words of the message that may be their number.
     fn block(&mut self, block: &mut [u64; 80], words: &mut ::stub::Words) {
@@ -84,6 +122,8 @@ pub struct Report {
     pub calls: u64,
     /// How many of them ended with an exception.
     pub exceptions: u64,
+    /// Calls that were answered with nonsense.
+    pub nonsense: u64,
     /// Requests of random words.
     pub damaged: u64,
     /// How many of them were refused.
@@ -95,8 +135,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Notes the end of a call.
-    fn call(&mut self, method: &'static str, good: bool, exception: bool) {
+    /// Notes the end of a call. Of an insane server's answer it matters only that there is an end.
+    fn call(&mut self, method: &'static str, sane: bool, good: bool, exception: bool) {
+        if !sane {
+            self.nonsense += 1;
+            return;
+        }
         self.calls += 1;
         self.exceptions += u64::from(exception);
         if !good {
@@ -125,8 +169,9 @@ impl Report {
                 ::stub::call::<11>(server, label, words)
             };
             self.damaged += 1;
-            match if rax == ::stub::DONE { Ok(0) } else { ::stub::label_of(rax) } {
-                Ok(::stub::MALFORMED | ::stub::NO_METHOD) => self.refused += 1,
+            let done = rax & ::stub::LONG_DONE == ::stub::LONG_DONE;
+            match if done { Ok((0, false)) } else { ::stub::reply_of(rax) } {
+                Ok((::stub::MALFORMED | ::stub::NO_METHOD, false)) => self.refused += 1,
                 Ok(_) => {}
                 Err(::stub::Failure::Kernel(_)) if long => self.refused += 1,
                 Err(_) => {

@@ -1,0 +1,44 @@
+//! A client's memory for replies that do not fit into registers.
+//!
+//! The kernel knows one place for each thread where messages in memory arrive. An [`Inbox`] is that place while the function
+//! that was given it runs; then it is again what it was before. So a server can be a client while it answers, one inbox can be
+//! opened inside of another, and a program that calls in a loop opens one around the loop and pays for it once.
+//!
+//! What has come stays in the inbox, and whoever looks at it keeps the inbox from receiving anything else.
+
+use crate::{Failure, Receive};
+use core::marker::PhantomData;
+use sys::{Registered, Uid};
+
+/// Where replies to this thread arrive.
+#[derive(Debug)]
+pub struct Inbox<'a, R> {
+    room: &'a mut R,
+    /// It is the inbox of a thread and cannot go to another one.
+    thread: PhantomData<*const ()>,
+}
+
+/// Registers again what was registered before.
+struct Restore(Registered);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let Registered { address, room, patience } = self.0;
+        let restored = sys::thread_set_block(Uid::NIL, address, room, patience);
+        debug_assert!(restored.is_ok(), "it was accepted once");
+    }
+}
+
+impl<R: Receive> Inbox<'_, R> {
+    /// Lets replies arrive in `room` while `with` runs. Fails if the kernel does not accept it.
+    pub fn open<T>(room: &mut R, with: impl FnOnce(&mut Inbox<R>) -> T) -> Result<T, Failure> {
+        let _restore = Restore(room.register().map_err(Failure::Kernel)?);
+        Ok(with(&mut Inbox { room, thread: PhantomData }))
+    }
+
+    /// What has come, if the kernel says that it has come here.
+    #[inline(always)]
+    pub fn arrived(&mut self, address: u64) -> Result<&mut R, Failure> {
+        if address == self.room.address() { Ok(self.room) } else { Err(Failure::OtherInbox) }
+    }
+}
