@@ -170,7 +170,8 @@ impl Method {
 pub struct InterfaceLayout {
     /// The interface.
     pub interface: InterfaceId,
-    /// Its methods, by number. The kernel part makes the labels of requests from the numbers.
+    /// Its methods, by number. The kernel part makes the labels of requests from the numbers. A local interface has none:
+    /// its methods are called without a message.
     pub methods: Vec<Method>,
 }
 
@@ -239,6 +240,10 @@ pub fn layout(model: &Model, kernel: &dyn KernelPart) -> Result<Vec<InterfaceLay
         }
         let id = InterfaceId(index as u32);
         let mut methods = Vec::new();
+        if interface.local {
+            all.push(InterfaceLayout { interface: id, methods });
+            continue;
+        }
         let operations = model.operations(id);
         total += operations.len();
         if total > limits::METHODS_MAX {
@@ -409,8 +414,9 @@ impl<'a> Parts<'a> {
         for &op in &lists {
             let What::Block { element, bound } = op.what else { continue };
             let carrier = Carrier::String(parts.chunks.len() as u32);
-            let short = lists.len() > 1
-                && bound.and_then(|b| b.checked_mul(element.size)).is_some_and(|size| size <= SHORT_BYTES);
+            // As long as it is most of the time; or as it may be, if nobody says.
+            let usual = op.typical.or(bound).and_then(|count| count.checked_mul(element.size));
+            let short = lists.len() > 1 && usual.is_some_and(|size| size <= SHORT_BYTES);
             let bound = bound.unwrap_or(block.unbounded_bytes / element.size.max(1));
             let list = chunk(op, Some(element), Some(bound), carrier);
             match list.bytes_max() {
@@ -481,7 +487,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A list that can have no more bytes is copied to the words of a message rather than sent as a string: the kernel's way to a
+/// A list that has no more bytes most of the time is copied to the words of a message rather than sent as a string: the kernel's way to a
 /// string is long.
 const SHORT_BYTES: u64 = 64;
 

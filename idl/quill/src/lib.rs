@@ -25,6 +25,7 @@ pub mod diag;
 pub mod driver;
 pub mod emit;
 pub mod expr;
+pub mod hints;
 pub mod intern;
 pub mod kernel;
 pub mod layout;

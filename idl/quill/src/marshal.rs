@@ -5,6 +5,7 @@
 //! first byte is read, and a **stream** otherwise. This depends neither on a language nor on a kernel; what no stub can
 //! carry ends here, by name.
 
+use crate::hints;
 use crate::limits;
 use crate::model::{Direction, ExceptionId, Model, Operation, Type, TypeId};
 use crate::sizes::{Fixed, Sizes};
@@ -23,6 +24,8 @@ pub struct Op {
     pub what: What,
     /// It travels both ways, so it should lie in the same place in both.
     pub stays: bool,
+    /// How many elements a list has most of the time; only of one whose value can hold all of them itself.
+    pub typical: Option<u64>,
 }
 
 /// What a step does.
@@ -59,22 +62,25 @@ pub fn call(model: &Model, sizes: &Sizes, operation: &Operation) -> Result<Call,
     let mut request = Steps::new(model, sizes);
     let mut reply = Steps::new(model, sizes);
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
-        reply.parameter(RESULT, operation.result, false)?;
+        reply.parameter(RESULT, operation.result, false, None)?;
     }
     for param in &operation.params {
+        if let Some(what) = hints::refusal(param) {
+            return Err(what);
+        }
         let stays = param.direction == Direction::InOut;
         if param.direction != Direction::Out {
-            request.parameter(&param.name, param.ty, stays)?;
+            request.parameter(&param.name, param.ty, stays, param.typical)?;
         }
         if param.direction != Direction::In {
-            reply.parameter(&param.name, param.ty, stays)?;
+            reply.parameter(&param.name, param.ty, stays, param.typical)?;
         }
     }
     let mut exceptions = Vec::new();
     for &id in &operation.raises {
         let mut steps = Steps::new(model, sizes);
         for field in &model.exceptions[id.0 as usize].fields {
-            steps.parameter(&field.name, field.ty, false)?;
+            steps.parameter(&field.name, field.ty, false, None)?;
         }
         exceptions.push((id, steps.ops));
     }
@@ -83,6 +89,9 @@ pub fn call(model: &Model, sizes: &Sizes, operation: &Operation) -> Result<Call,
 
 /// Arrays and flat structs up to this size are values. A longer array is a block, a longer struct is taken apart.
 const VALUE_BYTES_MAX: u64 = 64;
+
+/// A list that has no more elements is a value that holds them itself, in all languages.
+const HELD_ELEMENTS_MAX: u64 = 88;
 
 /// Steps of one message. Beyond it nobody would read the layout, or call the method.
 const OPS_MAX: usize = 4_096;
@@ -98,8 +107,17 @@ impl<'a> Steps<'a> {
         Steps { model, sizes, ops: Vec::new() }
     }
 
-    fn parameter(&mut self, name: &str, ty: TypeId, stays: bool) -> Result<(), String> {
-        self.take_apart(&mut vec![name.to_owned()], ty, stays, 0)
+    fn parameter(&mut self, name: &str, ty: TypeId, stays: bool, typical: Option<u64>) -> Result<(), String> {
+        let begin = self.ops.len();
+        self.take_apart(&mut vec![name.to_owned()], ty, stays, 0)?;
+        let elements = match self.model.ty(self.model.resolved(ty)) {
+            Type::Str { bound, .. } | Type::Sequence(_, bound) => *bound,
+            _ => None,
+        };
+        if elements.is_some_and(|elements| elements <= HELD_ELEMENTS_MAX) {
+            self.ops[begin..].iter_mut().for_each(|op| op.typical = typical);
+        }
+        Ok(())
     }
 
     fn take_apart(
@@ -112,7 +130,7 @@ impl<'a> Steps<'a> {
         if depth > limits::NESTING_MAX || self.ops.len() > OPS_MAX {
             return Err("its parameters are too large to be taken apart".into());
         }
-        let mut op = |what| self.ops.push(Op { path: path.clone(), ty, what, stays });
+        let mut op = |what| self.ops.push(Op { path: path.clone(), ty, what, stays, typical: None });
         let resolved = self.model.resolved(ty);
         match self.model.ty(resolved) {
             Type::Struct(_, fields) => {

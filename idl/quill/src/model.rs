@@ -163,6 +163,17 @@ pub struct Param {
     pub ty: TypeId,
     /// Its direction.
     pub direction: Direction,
+    /// How many elements or characters it has most of the time, if the interface says so.
+    pub typical: Option<u64>,
+    /// An attribute that stubs cannot follow; see [`crate::hints`].
+    pub unsupported: Option<&'static str>,
+}
+
+impl Param {
+    /// A parameter of which nothing else is said.
+    pub fn new(name: impl Into<String>, ty: TypeId, direction: Direction) -> Param {
+        Param { name: name.into(), ty, direction, typical: None, unsupported: None }
+    }
 }
 
 /// An operation; attributes are one or two of them.

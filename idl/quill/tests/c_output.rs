@@ -117,3 +117,42 @@ fn names_that_clash_are_kept_apart() {
         }
     }
 }
+
+/// Without a message: what a method is given is what its caller has, at the same address; and nothing of stubs is left.
+#[test]
+fn local_interfaces_are_called_directly() {
+    let idl = "typedef sequence<long, 3> L; struct P { long a; }; local interface I { long f(in L all, inout P pair); };";
+    let program = r#"
+        #include "local.h"
+        static const L *seen;
+        static quill_status f(void *self, const L *l, P *p, int32_t *result)
+        {
+            seen = l, p->a += *(int *)self, *result = (int32_t)l->_length;
+            return QUILL_OK;
+        }
+        static const I_server methods = { f };
+        int main(void)
+        {
+            int own = 5;
+            int32_t found = 0;
+            L list = { 0 };
+            P p = { 2 };
+            list._length = 77; /* too many, but nobody looks */
+            if (I_f(&methods, &own, &list, &p, &found) != QUILL_OK)
+                return 1;
+            return seen == &list && p.a == 7 && found == 77 ? 0 : 2;
+        }
+    "#;
+    for kernel in [&Linux as &dyn KernelPart, &TernIpc] {
+        let shop = Workshop::new(&format!("c-local-{}", kernel.name()));
+        shop.emit_c_of("local.idl", idl, kernel);
+        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        std::fs::write(shop.path("main.c"), program).unwrap();
+        for compiler in compilers() {
+            for level in LEVELS {
+                shop.tool(&compiler, &[&STRICT[..], level, &["-I.", "-o", "main", "main.c"]].concat());
+                shop.run("main");
+            }
+        }
+    }
+}

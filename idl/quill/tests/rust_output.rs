@@ -33,6 +33,38 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     }
 }
 
+/// Without a message: what a method is given is what its caller has, at the same address.
+#[test]
+fn local_interfaces_are_called_directly() {
+    let idl =
+        "typedef sequence<long, 3> L; local interface I { long f(in L all, in string s, inout long n); };";
+    let program = r#"
+        mod local;
+        use local::I::{Client, Server};
+        struct Own(*const i32);
+        impl Server for Own {
+            fn f(&mut self, l: &[i32], s: &str, n: i32) -> Result<(i32, i32), local::rt::Failure> {
+                assert_eq!((l.as_ptr(), s.len()), (self.0, 4));
+                Ok((l.len() as i32, n + 1))
+            }
+        }
+        fn main() {
+            let list = [7; 77]; // too many, but nobody looks
+            let mut own = Own(list.as_ptr());
+            assert_eq!(Client { server: &mut own }.f(&list, "text", 5).unwrap(), (77, 6));
+        }
+    "#;
+    let shop = Workshop::new("rust-local");
+    let mut out = driver::compile_text("local.idl".as_ref(), idl.as_bytes(), Options::default());
+    let layouts = out.layout(&Linux);
+    let text = out.rust(&layouts, &Linux);
+    assert!(out.accepted(), "{}", out.messages());
+    std::fs::write(shop.path("local.rs"), text).unwrap();
+    std::fs::write(shop.path("main.rs"), program).unwrap();
+    shop.rustc(&["main.rs"]);
+    shop.run("main");
+}
+
 #[test]
 fn names_that_clash_are_kept_apart() {
     let shop = Workshop::new("rust-names");

@@ -14,6 +14,7 @@ use crate::codes::Code;
 use crate::cursor::Ident;
 use crate::diag::{Diagnostic, nearest};
 use crate::expr::{Expr, Item, ScopedName};
+use crate::hints;
 use crate::intern::Symbol;
 use crate::limits;
 use crate::model::{

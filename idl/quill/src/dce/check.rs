@@ -15,6 +15,7 @@ use crate::codes::Code;
 use crate::cursor::{Cursor, Ident};
 use crate::diag::{Diagnostic, nearest};
 use crate::expr::{Expr, Item as Step, Unary};
+use crate::hints;
 use crate::intern::Symbol;
 use crate::lex::Kind;
 use crate::limits;

@@ -92,6 +92,18 @@ pub fn emit(
     items.extend(part.values(&emitter));
     for layout in layouts {
         let operations = model.operations(layout.interface);
+        let interface = &model.interfaces[layout.interface.0 as usize];
+        if interface.local {
+            refused.extend(operations.iter().filter_map(|operation| {
+                let what = emitter.untranslatable(operation)?;
+                let message = format!("`{}` cannot be translated: {what}", operation.name);
+                Some(Diagnostic::error(Code::Unsupported, operation.span, message))
+            }));
+            items.extend(
+                interface::Interface { emitter: &emitter, interface: &interface.name }.direct(&operations),
+            );
+            continue;
+        }
         for (operation, method) in operations.iter().zip(&layout.methods) {
             let refused_types = emitter.untranslatable(operation);
             if let Some(what) = refused_types.or_else(|| part.refuses(&emitter, operation, method)) {

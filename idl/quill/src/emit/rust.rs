@@ -16,7 +16,7 @@ use crate::diag::Diagnostic;
 use crate::kernel::KernelPart;
 use crate::layout::{InterfaceLayout, Method, Room};
 use crate::limits;
-use crate::model::{Direction, ExceptionId, Field, Model, Operation, Type, TypeId};
+use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation, Type, TypeId};
 use crate::sizes::Sizes;
 use crate::source;
 
@@ -136,7 +136,14 @@ pub fn emit(
     }
     let mut emitter = Emitter::new(model, part);
     emitter.types();
-    let interfaces: Vec<InterfaceParts> = layouts.iter().map(|layout| emitter.interface(layout)).collect();
+    let (mut interfaces, mut direct) = (Vec::new(), Vec::new());
+    for layout in layouts {
+        match model.interfaces[layout.interface.0 as usize].local {
+            true => direct.push(layout.interface),
+            false => interfaces.push(emitter.interface(layout)),
+        }
+    }
+    direct.into_iter().for_each(|interface| emitter.direct(interface));
     emitter.constants();
     if !emitter.refused.is_empty() {
         return Err(emitter.refused);
@@ -630,6 +637,54 @@ impl<'a> Emitter<'a> {
         module.items.extend(items);
         module.items.extend(errors);
         parts
+    }
+
+    /// A local interface: the trait, and a client that calls its methods with what it is given, where it lies. Nothing is
+    /// looked at, since caller and server trust each other.
+    fn direct(&mut self, id: InterfaceId) {
+        let model = self.model;
+        let interface = &model.interfaces[id.0 as usize];
+        let from: Vec<String> = interface.name.split("::").map(str::to_owned).collect();
+        let rt = self.runtime(&from);
+        let operations = model.operations(id);
+        let names = method_names(&operations);
+        let server_trait = self.own_name(&from, "Server");
+        let client = self.own_name(&from, "Client");
+        let (mut server, mut calls, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        for (&operation, rust) in operations.iter().zip(names) {
+            if let Some(what) = self.untranslatable(operation) {
+                self.refuse(operation, what);
+                continue;
+            }
+            let error = self.error_type(&from, &rt, operation, &rust, &mut errors);
+            let doc = format!(" The operation `{}`.", operation.name);
+            let (method, inputs) = (name(&rust), self.inputs(operation));
+            let given = inputs.iter().map(|(n, ty)| self.argument(&from, n, *ty).declared);
+            let results: Vec<TokenStream> =
+                self.results(operation).iter().map(|(_, ty)| self.ty(&from, *ty)).collect();
+            let result = tuple(&results);
+            let declared = quote! { fn #method(&mut self, #(#given),*) -> __Result<#result, #error> };
+            server.push(quote! { #[doc = #doc] #declared; });
+            let arguments = inputs.iter().map(|(n, _)| name(n));
+            calls.push(quote! {
+                #[doc = #doc]
+                #[inline(always)]
+                pub #declared { #server_trait::#method(self.server, #(#arguments),*) }
+            });
+        }
+        let doc = format!(" The interface `{}`, which is local.", interface.name);
+        let module = self.root.at(&from);
+        module.items.push(quote! { #[doc = #doc] pub trait #server_trait { #(#server)* } });
+        module.items.push(quote! {
+            /// Calls a server of the same task, without a message.
+            #[derive(Debug)]
+            pub struct #client<'a, S: ?Sized> {
+                /// Who serves.
+                pub server: &'a mut S,
+            }
+        });
+        module.items.push(quote! { impl<S: #server_trait + ?Sized> #client<'_, S> { #(#calls)* } });
+        module.items.extend(errors);
     }
 
     /// What Rust cannot hold, of what the layout can carry.

@@ -1,9 +1,9 @@
 use std::path::Path;
 
 use super::*;
-use crate::driver::compile_text;
+use crate::driver::{compile_loaded, compile_text};
 use crate::kernel::{self, L4V4, Linux, TernIpc};
-use crate::session::Options;
+use crate::session::{Dialect, Options, Session};
 
 fn lay_out(text: &str, kernel: &dyn KernelPart) -> (Model, Result<Vec<InterfaceLayout>, Vec<Diagnostic>>) {
     let out = compile_text(Path::new("t.idl"), text.as_bytes(), Options::default());
@@ -270,4 +270,170 @@ fn values_share_registers_that_each_have_a_cost_and_items_know_their_length() {
                w5[0..16] b elements of string<4>
              reply: empty",
     );
+}
+
+/// The layout of a text in either language, without the names of its interfaces.
+fn text_of(source: &str, dialect: Dialect, kernel: &dyn KernelPart) -> String {
+    let options = Options { dialect: Some(dialect), ..Options::default() };
+    let out = compile_text(Path::new("t.idl"), source.as_bytes(), options);
+    assert!(out.accepted(), "{}", out.messages());
+    text(&out.model, &layout(&out.model, kernel).unwrap(), kernel)
+}
+
+/// Two texts in CORBA's language with the same layout over all kernels.
+fn same(one: &str, other: &str) {
+    for kernel in kernel::ALL {
+        assert_eq!(
+            text_of(one, Dialect::Corba, kernel),
+            text_of(other, Dialect::Corba, kernel),
+            "{}",
+            kernel.name()
+        );
+    }
+}
+
+#[test]
+fn a_largest_size_is_a_bound() {
+    same(
+        "interface I { void f(@max_size(8) in string s, @max_size(3) inout string t); };",
+        "interface I { void f(in string<8> s, inout string<3> t); };",
+    );
+    let registers = |source: &str| {
+        let (_, layouts) = lay_out(source, &TernIpc);
+        layouts.unwrap()[0].methods[0].request.registers
+    };
+    // The count, and as many registers as four numbers need.
+    assert_eq!(
+        registers("typedef sequence<long long> L; interface I { void f(@max_size(4) in L all); };"),
+        5
+    );
+    same("interface I { void f(@max_size(8) in string<5> s); };", "interface I { void f(in string<5> s); };");
+}
+
+#[test]
+fn irrelevant_bits_do_not_travel() {
+    same(
+        "interface I { long f(@relevant_bits(10) in long a, @relevant_bits(7) in unsigned long b); };",
+        "interface I { long f(in short a, in uint8 b); };",
+    );
+    let registers = |source: &str| {
+        let (_, layouts) = lay_out(source, &L4V4);
+        layouts.unwrap()[0].methods[0].request.registers
+    };
+    let plain = "interface I { void f(in long a, in long b, in long c, in long d); };";
+    assert_eq!(registers(plain), 4);
+    assert_eq!(registers(&plain.replace("in long", "@relevant_bits(8) in long")), 1);
+}
+
+/// Two long lists are strings, which the kernel copies from where they lie; those that are short most of the time are cheaper
+/// to copy into the words of the message.
+#[test]
+fn a_typical_size_decides_where_a_list_travels() {
+    let source = |typical: &str| {
+        format!(
+            "typedef sequence<long long, 40> L; interface I {{ void f({typical} in L a, {typical} in L b); }};"
+        )
+    };
+    let words = |typical: &str| {
+        let (_, layouts) = lay_out(&source(typical), &TernIpc);
+        let request = layouts.unwrap()[0].methods[0].request.clone();
+        (request.memory_bytes, request.strings().count())
+    };
+    assert_eq!(words(""), (0, 2));
+    assert_eq!(words("@typ_size(20)"), (0, 2));
+    assert_eq!(words("@typ_size(4)"), (640, 0));
+}
+
+#[test]
+fn attributes_that_stubs_cannot_follow_are_refused_by_name() {
+    for name in ["caches", "flat", "fpage", "map", "grant"] {
+        let (_, layouts) = lay_out(&format!("interface I {{ void f(@{name} in long a); }};"), &TernIpc);
+        let refused = layouts.unwrap_err();
+        assert!(refused[0].message.contains(&format!("the attribute `{name}`")), "{}", refused[0].message);
+        let dce = format!("interface I {{ void f([in, {name}] long a); }}");
+        let options = Options { dialect: Some(Dialect::Dce), ..Options::default() };
+        let out = compile_text(Path::new("t.idl"), dce.as_bytes(), options);
+        assert!(out.accepted(), "{}", out.messages());
+        assert!(layout(&out.model, &Linux).is_err());
+    }
+}
+
+#[test]
+fn sizes_are_checked() {
+    for (param, expected) in [
+        ("@max_size(0) in string s", "from 1 to"),
+        ("@max_size(4) in long s", "strings and sequences"),
+        ("@typ_size(4) in long s", "strings and sequences"),
+        ("@relevant_bits(65) in long s", "from 1 to 64"),
+        ("@relevant_bits(4) in double s", "whole numbers"),
+        ("@typ_size in string s", "needs a value"),
+    ] {
+        let source = format!("interface I {{ void f({param}); }};");
+        let out = compile_text(Path::new("t.idl"), source.as_bytes(), Options::default());
+        assert!(!out.accepted() && out.messages().contains(expected), "{param}: {}", out.messages());
+    }
+}
+
+/// What C passes by pointer, and what it does not pass at all, travels like CORBA's values.
+#[test]
+fn both_languages_have_the_same_messages() {
+    for kernel in kernel::ALL {
+        assert_eq!(
+            text_of(
+                "interface I { long f([in] handle_t h, [in] long a, [in, out] short *b, [out] hyper *c,
+                               [in, string] char *s, [in, string, max_size(7)] char *t, [in, string] char u[9]);
+                               void g([in, ref] long *a, [in, relevant_bits(12), typ_size(1 + 1)] long b); }"
+                    .replace(", typ_size(1 + 1)", "")
+                    .as_str(),
+                Dialect::Dce,
+                kernel
+            ),
+            text_of(
+                "interface I { long f(in long a, inout short b, out long long c, in string s, in string<7> t,
+                                      in string<8> u);
+                               void g(in long a, in short b); };",
+                Dialect::Corba,
+                kernel
+            ),
+        );
+    }
+}
+
+/// An attribute file says how one side's programs see an interface. Nothing of it may reach the other side.
+#[test]
+fn an_attribute_file_changes_nothing_that_travels() {
+    let idl = "[uuid(01234567-89ab-cdef-0123-456789abcdef)] interface I {
+        typedef struct { long a; short b; } pair;
+        void f([in] handle_t h, [in] pair *p, [out] long *x, [in, string] char *s);
+        long g([in, out] long *x); }"
+        .replace("[in] pair *p", "[in, ref] pair *p");
+    let acf = "[explicit_handle, nocode] interface I {
+        typedef [heap, out_of_line] pair;
+        [comm_status, fault_status] g();
+        [enable_allocate] f([comm_status] status, [heap] p, [byte_count(x)] s); }";
+    let compile = |with: bool| {
+        let mut session = Session::new(Options { dialect: Some(Dialect::Dce), ..Options::default() });
+        session.virtual_files.insert("i.idl".into(), idl.clone().into_bytes());
+        if with {
+            session.virtual_files.insert("i.acf".into(), acf.as_bytes().to_vec());
+        }
+        let file = session.load(Path::new("i.idl"), None).unwrap();
+        let mut out = compile_loaded(session, file);
+        assert!(out.accepted(), "{}", out.messages());
+        kernel::ALL.map(|kernel| {
+            let layouts = out.layout(kernel);
+            assert!(!layouts.is_empty(), "{}", out.messages());
+            text(&out.model, &layouts, kernel)
+        })
+    };
+    assert_eq!(compile(true), compile(false));
+}
+
+#[test]
+fn local_interfaces_have_no_messages() {
+    let source = "typedef sequence<string> S; local interface I { void f(in S all, inout Object o); };
+                  interface J { void g(in long a); };";
+    let (model, layouts) = lay_out(source, &TernIpc);
+    let found = text(&model, &layouts.unwrap(), &TernIpc);
+    assert!(found.starts_with("interface I, local: called without a message\ninterface J over"), "{found}");
 }

@@ -12,6 +12,10 @@ pub fn text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn KernelPart)
     let mut out = String::new();
     for layout in layouts {
         let interface = &model.interfaces[layout.interface.0 as usize];
+        if interface.local {
+            writeln!(out, "interface {}, local: called without a message", interface.name).unwrap();
+            continue;
+        }
         writeln!(
             out,
             "interface {} over {} (label in the {})",

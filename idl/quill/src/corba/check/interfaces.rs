@@ -222,7 +222,9 @@ impl Checker<'_> {
                     c.s.diags.push(diagnostic.note(span, "it is oneway"));
                 }
                 c.declare(param.name, Entry::Instance);
-                params.push(Param { name: c.text(param.name.name).to_owned(), ty, direction });
+                let mut checked = Param::new(c.text(param.name.name), ty, direction);
+                c.hints(&param.annotations, &mut checked);
+                params.push(checked);
             }
         });
         let raises = self.raises(&operation.raises);
@@ -238,6 +240,26 @@ impl Checker<'_> {
         let name = self.text(operation.name.name).to_owned();
         let oneway = operation.oneway.is_some();
         fresh.then_some(Operation { name, oneway, result, params, raises, span: operation.name.span })
+    }
+
+    /// What annotations say about a parameter; see [`hints`].
+    fn hints(&mut self, annotations: &[ast::Annotation], param: &mut Param) {
+        for annotation in annotations {
+            let name = self.text(annotation.name.name).to_owned();
+            hints::refuse(param, &name);
+            if !hints::SIZES.contains(&name.as_str()) {
+                continue;
+            }
+            let wrong = match annotation.arguments.first() {
+                Some((_, value)) => {
+                    self.number(value).and_then(|n| hints::apply(&mut self.model, param, &name, n).err())
+                }
+                None => Some(format!("`{name}` needs a value in parentheses")),
+            };
+            if let Some(message) = wrong {
+                self.error(Code::AttributeForm, annotation.span, message);
+            }
+        }
     }
 
     pub(super) fn attribute(&mut self, attribute: &ast::Attribute) -> Vec<Operation> {
@@ -261,7 +283,7 @@ impl Checker<'_> {
             };
             operations.push(make("_get_", ty, Vec::new(), get.clone()));
             if !attribute.readonly {
-                let value = Param { name: "value".into(), ty, direction: Direction::In };
+                let value = Param::new("value", ty, Direction::In);
                 operations.push(make("_set_", void, vec![value], set.clone()));
             }
         }

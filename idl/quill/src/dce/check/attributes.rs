@@ -14,6 +14,10 @@ impl Checker<'_> {
                 let message = format!("`{name}` belongs to a parameter, not to a field");
                 self.error(Code::AttributeForm, attr.span, message);
             }
+            if hints::is_known(&name) && place != "a parameter" && !self.samba && self.in_main(attr.span) {
+                let message = format!("`{name}` belongs to a parameter and has no effect on anything else");
+                self.s.diags.push(Diagnostic::warning(Code::Attribute, attr.span, message));
+            }
             if attrs::SIZES.contains(&name.as_str()) && matches!(place, "a field" | "a parameter") {
                 self.size_expression(attr);
             }

@@ -147,7 +147,12 @@ impl Checker<'_> {
             {
                 self.twice(name, first);
             }
-            list.push(self.param(param, local, item.header));
+            let param = self.param(param, local, item.header);
+            // Which server is called is the stub's business; nothing of it travels.
+            let handle = Type::Foreign("the type", "handle_t".into());
+            if local || *self.model.ty(self.model.resolved(param.ty)) != handle {
+                list.push(param);
+            }
         }
         self.siblings.pop();
         for attr in item.attrs.iter().filter(|_| !item.header) {
@@ -218,6 +223,57 @@ impl Checker<'_> {
             _ => Direction::In,
         };
         let name = param.declarator.name.map_or(String::new(), |n| self.owned(n.name));
-        model::Param { name, ty, direction }
+        if !local && !header && !self.samba {
+            ty = self.behind(ty, &param.attrs, out);
+        }
+        let mut checked = model::Param::new(name, ty, direction);
+        if !header {
+            self.hints(&param.attrs, &mut checked);
+        }
+        checked
+    }
+
+    /// What travels for a parameter that C passes by pointer: of one that cannot be null, the value; of characters with a
+    /// zero at their end, the text.
+    fn behind(&mut self, ty: TypeId, attrs: &[Attr], out: bool) -> TypeId {
+        let (to, elements) = match self.model.ty(ty) {
+            Type::Pointer(_, to) => (*to, None),
+            Type::Open(to) => (*to, None),
+            Type::Array(to, dims) if dims.len() == 1 => (*to, Some(dims[0])),
+            _ => return ty,
+        };
+        let pointer = matches!(self.model.ty(ty), Type::Pointer(..));
+        let inner = self.model.ty(self.model.resolved(to));
+        if has(self.s, attrs, "string") {
+            let wide = match inner {
+                Type::Char | Type::Octet | Type::Int { bits: 8, .. } => false,
+                Type::WideChar => true,
+                _ => return ty,
+            };
+            let optional = has(self.s, attrs, "unique") || has(self.s, attrs, "ptr");
+            let bound = elements.map(|elements| elements.saturating_sub(1).max(1));
+            return if optional { ty } else { self.model.add(Type::Str { wide, bound }) };
+        }
+        let counted = attrs::SIZES.iter().any(|name| has(self.s, attrs, name));
+        let value = !matches!(inner, Type::Void | Type::Foreign(..) | Type::Object(_) | Type::Pointer(..));
+        if pointer && (out || has(self.s, attrs, "ref")) && !counted && value { to } else { ty }
+    }
+
+    /// What attributes say about a parameter besides its type; see [`hints`].
+    fn hints(&mut self, attrs: &[Attr], param: &mut model::Param) {
+        for attr in attrs {
+            let name = self.owned(attr.name);
+            hints::refuse(param, &name);
+            if !hints::SIZES.contains(&name.as_str()) {
+                continue;
+            }
+            let tokens = attr.arguments.as_deref().unwrap_or(&[]);
+            let Ok(value) = attrs::expression(self.s, tokens, attr) else { continue };
+            if let Value::Int(number) = self.eval(&value)
+                && let Err(message) = hints::apply(&mut self.model, param, &name, number)
+            {
+                self.error(Code::AttributeForm, attr.span, message);
+            }
+        }
     }
 }

@@ -34,19 +34,37 @@ pub fn borrowed(spots: &[OwnSpot]) -> Vec<Spot<'_>> {
 impl Interface<'_> {
     /// Unions of exceptions, and the struct of a server's methods. `second` is what each method gets behind the server's
     /// own data.
-    pub fn declarations(&self, operations: &[&Operation], second: &(Ty, String)) -> Vec<Item> {
+    pub fn declarations(&self, operations: &[&Operation], second: Option<&(Ty, String)>) -> Vec<Item> {
         let mut items = vec![Item::Comment(format!("The interface {}.", self.interface))];
         for operation in operations.iter().filter(|o| !o.raises.is_empty()) {
             items.extend(self.raised(operation));
         }
         let signatures = operations.iter().map(|operation| {
-            let mut parameters = vec![(Ty::named("void *"), "_self".into()), second.clone()];
+            let mut parameters = vec![(Ty::named("void *"), "_self".into())];
+            parameters.extend(second.cloned());
             parameters.extend(self.parameters(operation));
             (status(), word(&operation.name), parameters)
         });
         let methods = self.function("server");
         items.push(Item::Announce("struct", methods.clone()));
         items.push(Item::Methods(methods, signatures.collect()));
+        items
+    }
+
+    /// A local interface: the struct of methods, and functions that call them with what they are given, where it lies. Nothing
+    /// is looked at, since caller and server trust each other.
+    pub fn direct(&self, operations: &[&Operation]) -> Vec<Item> {
+        let mut items = self.declarations(operations, None);
+        for operation in operations {
+            let server = Ty::named(self.function("server")).to().constant();
+            let mut parameters = vec![(server, "_methods".into()), (Ty::named("void *"), "_self".into())];
+            parameters.extend(self.parameters(operation));
+            let arguments = parameters[1..].iter().map(|(_, parameter)| name(parameter)).collect();
+            let method = name("_methods").deref().field(word(&operation.name));
+            let called = Expr::Call(Box::new(method), arguments);
+            let body = vec![Stmt::Return(Some(called))];
+            items.push(Item::Function(status(), self.function(&operation.name), parameters, body));
+        }
         items
     }
 

@@ -79,7 +79,7 @@ impl Part for L4V4 {
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
         let caller = (Ty::named("quill_thread"), "_from".into());
-        let mut items = c.declarations(operations, &caller);
+        let mut items = c.declarations(operations, Some(&caller));
         items.extend(buffers(&c, &layout.methods));
         for (operation, method) in operations.iter().zip(&layout.methods) {
             items.push(client(&c, operation, method));

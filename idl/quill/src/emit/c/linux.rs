@@ -34,7 +34,7 @@ impl Part for Linux {
         let c = Interface { emitter, interface };
         let methods = c.function("server");
         let memory = (Ty::named("quill_memory").to(), "_memory".into());
-        let mut items = c.declarations(operations, &memory);
+        let mut items = c.declarations(operations, Some(&memory));
         for (operation, method) in operations.iter().zip(&layout.methods) {
             items.push(c.client(operation, method));
         }

@@ -54,7 +54,7 @@ impl Part for TernIpc {
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
         let caller = (Ty::named("tern_uid"), "_from".into());
-        let mut items = c.declarations(operations, &caller);
+        let mut items = c.declarations(operations, Some(&caller));
         let room = layout.room();
         if room.needed {
             items.extend(room_record(&c, &room));

@@ -1,0 +1,71 @@
+//! What an interface says about a parameter besides its type: attributes for microkernels, as IDL4 has them. In DCE they
+//! stand in brackets, in CORBA they are annotations.
+//!
+//! | | |
+//! |---|---|
+//! | `max_size(n)` | at most so many elements or characters: a bound, as if it stood in the type |
+//! | `typ_size(n)` | so many most of the time; the layout decides by it where a list travels |
+//! | `relevant_bits(n)` | only the lowest bits matter: the number has the narrowest type that holds them |
+//!
+//! The others mean something that no kernel part can do yet. They are no mistakes, so a file with them is accepted; stubs
+//! are refused by name, rather than made as if nothing had been said.
+
+use crate::model::{Model, Param, Type};
+
+/// Attributes with a number.
+pub const SIZES: [&str; 3] = ["max_size", "typ_size", "relevant_bits"];
+
+/// Attributes that stubs cannot follow, and why.
+const UNSUPPORTED: [(&str, &str); 5] = [
+    ("caches", "nothing tells a kernel part which caches a message may use"),
+    ("flat", "a union travels with its discriminator, piece by piece"),
+    ("fpage", "stubs do not map pages; a server hears of map items by its method `other`"),
+    ("map", "stubs do not map pages; a server hears of map items by its method `other`"),
+    ("grant", "stubs do not grant pages; a server hears of map items by its method `other`"),
+];
+
+/// Whether an attribute is one of those here. They belong to parameters.
+pub fn is_known(name: &str) -> bool {
+    SIZES.contains(&name) || UNSUPPORTED.iter().any(|(unsupported, _)| *unsupported == name)
+}
+
+/// Why there can be no stub for an operation with a parameter that has such an attribute.
+pub fn refusal(param: &Param) -> Option<String> {
+    let (name, why) = UNSUPPORTED.iter().find(|(name, _)| param.unsupported == Some(name))?;
+    Some(format!("`{}` has the attribute `{name}`: {why}", param.name))
+}
+
+/// Says of a parameter that it has an attribute that stubs cannot follow.
+pub fn refuse(param: &mut Param, name: &str) {
+    let known = UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name);
+    param.unsupported = known.map(|(name, _)| *name).or(param.unsupported);
+}
+
+/// Gives a parameter one of the attributes of [`SIZES`]. The error is a message.
+pub fn apply(model: &mut Model, param: &mut Param, name: &str, value: i128) -> Result<(), String> {
+    let ty = model.ty(model.resolved(param.ty)).clone();
+    if let Type::Error | Type::Foreign(..) = ty {
+        return Ok(());
+    }
+    let limit = if name == "relevant_bits" { 64 } else { u32::MAX.into() };
+    let Some(number) = u64::try_from(value).ok().filter(|n| (1..=limit).contains(n)) else {
+        return Err(format!("`{name}` takes a whole number from 1 to {limit}"));
+    };
+    let smaller = |bound: Option<u64>| Some(bound.map_or(number, |bound| bound.min(number)));
+    let new = match (name, ty) {
+        ("max_size", Type::Str { wide, bound }) => Type::Str { wide, bound: smaller(bound) },
+        ("max_size", Type::Sequence(of, bound)) => Type::Sequence(of, smaller(bound)),
+        ("typ_size", Type::Str { .. } | Type::Sequence(..)) => {
+            param.typical = Some(number);
+            return Ok(());
+        }
+        ("relevant_bits", Type::Int { bits, signed }) => {
+            let narrow = [8u8, 16, 32, 64].into_iter().find(|&narrow| u64::from(narrow) >= number);
+            Type::Int { bits: narrow.map_or(bits, |narrow| narrow.min(bits)), signed }
+        }
+        ("relevant_bits", _) => return Err(format!("`{name}` is for whole numbers")),
+        _ => return Err(format!("`{name}` is for strings and sequences")),
+    };
+    param.ty = model.add(new);
+    Ok(())
+}

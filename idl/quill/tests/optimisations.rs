@@ -1,0 +1,121 @@
+//! What optimisations of stubs leave behind, where it shows only in compiled code. What the layout decides has its tests
+//! beside it; the chapter of the book on optimisations lists all of them.
+
+mod workshop;
+
+use quill::kernel::TernIpc;
+use workshop::{Workshop, compilers};
+
+const STRICT: [&str; 5] = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I."];
+
+const IDL: &str = "interface I { long tiny(in long a); void text(in string s); };";
+
+fn workshop(name: &str, program: &str) -> Workshop {
+    let shop = Workshop::new(name);
+    shop.emit_c_of("stubs.idl", IDL, &TernIpc);
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    std::fs::write(shop.path("main.c"), program).unwrap();
+    shop
+}
+
+/// The instructions of a function in a compiler's assembly.
+fn instructions(assembly: &str, function: &str) -> Vec<String> {
+    let begin = format!("{function}:");
+    let lines = assembly.lines().skip_while(|line| !line.starts_with(&begin)).skip(1);
+    let lines = lines.take_while(|line| !line.trim_start().starts_with(".size"));
+    let is_code =
+        |line: &&str| line.starts_with('\t') && !line.starts_with("\t.") && !line.starts_with("\t#");
+    lines.filter(is_code).map(|line| line.trim().to_owned()).collect()
+}
+
+/// A client's method is a part of whoever calls it: no call, and the words stay in registers. What fails is elsewhere.
+#[test]
+fn clients_are_part_of_their_callers() {
+    let program = "#include \"stubs.h\"
+        int use(tern_uid server, int32_t *n);
+        int use(tern_uid server, int32_t *n) { return I_tiny(server, *n, n) == QUILL_OK; }
+        int twice(tern_uid server, int32_t *n);
+        int twice(tern_uid server, int32_t *n) { return use(server, n) + (I_tiny(server, 1, n) == QUILL_OK); }";
+    let shop = workshop("o-inlined", program);
+    let options = ["-O2", "-ffreestanding", "-fomit-frame-pointer", "-DQUILL_OMIT_FRAME_POINTER", "-S"];
+    for compiler in compilers() {
+        shop.tool(&compiler, &[&STRICT[..], &options, &["-o", "main.s", "main.c"]].concat());
+        let assembly = std::fs::read_to_string(shop.path("main.s")).unwrap();
+        let code = instructions(&assembly, "use");
+        let position = |what: &str| code.iter().position(|line| line.starts_with(what));
+        let call = position("syscall").unwrap_or_else(|| panic!("{compiler}: {code:#?}"));
+        // A failure alone calls something, and the way to success does not lead through it.
+        assert!(position("call").is_none_or(|at| at > call), "{compiler}: {code:#?}");
+        assert!(!assembly.contains("I_tiny:"), "{compiler}: the stub is a function of its own");
+        let pushes = |line: &&String| line.starts_with("push") || line.starts_with("pop");
+        let work = code[..call].iter().filter(|line| !pushes(line)).count();
+        assert!(work <= 20, "{compiler}: {work} instructions before the call: {code:#?}");
+    }
+}
+
+/// A server can replace a method while it runs; a text is used where it has arrived, in the room.
+#[test]
+fn methods_can_be_replaced_and_texts_are_not_copied() {
+    let program = "#define QUILL_OWN_IPC
+        #include \"stubs.h\"
+        static I_room room;
+        static quill_status one(void *self, tern_uid from, int32_t a, int32_t *result);
+        static quill_status other(void *self, tern_uid from, int32_t a, int32_t *result);
+        static const char *seen;
+        static quill_status text(void *self, tern_uid from, const char *s)
+        {
+            (void)self, (void)from;
+            seen = s;
+            return QUILL_OK;
+        }
+        static I_server methods = { one, text };
+        static quill_status one(void *self, tern_uid from, int32_t a, int32_t *result)
+        {
+            (void)self, (void)from;
+            *result = a + 1;
+            methods.tiny = other;
+            return QUILL_OK;
+        }
+        static quill_status other(void *self, tern_uid from, int32_t a, int32_t *result)
+        {
+            (void)self, (void)from;
+            *result = a + 2;
+            return QUILL_OK;
+        }
+        static uint64_t ask(uint32_t label, uint64_t *words, void *where)
+        {
+            tern_uid partner = 7;
+            return quill_answer(I_dispatch, &methods, NULL, &partner, label, words, where);
+        }
+        int main(void)
+        {
+            uint64_t words[QUILL_WORDS] = { 5 }, again[QUILL_WORDS] = { 5 };
+            uint64_t post[QUILL_WORDS] = { 2, 0, 0x3635343332313039, 16 };
+            if (ask(0, words, NULL) != UINT32_MAX || words[0] != 6)
+                return 1;
+            if (ask(0, again, NULL) != UINT32_MAX || again[0] != 7)
+                return 2;
+            for (int i = 0; i < 16; i++)
+                ((char *)room.words)[i] = (char)('a' + i);
+            if (ask(0x80000000, post, &room) != UINT32_MAX)
+                return 3;
+            return seen == (const char *)room.words && seen[0] == 'a' && seen[15] == '6' && seen[16] == 0 ? 0 : 4;
+        }";
+    let calls = "static uint64_t quill_ipc_call(tern_uid, uint32_t, uint64_t *, unsigned, unsigned);
+        static uint64_t quill_ipc_call_long(tern_uid, uint32_t, uint64_t *, unsigned, unsigned);\n";
+    let bodies =
+        "\nstatic uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+            unsigned back) { (void)server, (void)label, (void)words, (void)there, (void)back; return 0; }
+        static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+            unsigned back) { return quill_ipc_call(server, label, words, there, back); }\n";
+    let program =
+        program.replace("#include \"stubs.h\"", &format!("#include <tern.h>\n{calls}#include \"stubs.h\""));
+    let shop = workshop("o-replaced", &(program + bodies));
+    for compiler in compilers() {
+        for level in ["-O0", "-O2", "-O3", "-Os"] {
+            let options = [level, "-Wno-unused-function", "-o", "main", "main.c"];
+            shop.tool(&compiler, &[&STRICT[..], &options].concat());
+            shop.run("main");
+        }
+    }
+}
