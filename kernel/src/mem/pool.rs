@@ -187,6 +187,11 @@ impl Pool {
 
 #[cfg(not(target_os = "none"))]
 impl Pool {
+    /// The first frame.
+    pub fn start(&self) -> Frame {
+        Frame(self.start)
+    }
+
     /// A pool over leaked memory of the host.
     pub fn for_tests(frames: usize) -> Pool {
         let memory = (0..frames).map(|_| Words([const { Cell::new(0) }; 512])).collect::<Vec<_>>().leak();

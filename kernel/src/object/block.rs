@@ -19,8 +19,8 @@ pub struct Block {
     pub address: Cell<u64>,
     /// Its room; nothing is used.
     pub room: Cell<u64>,
-    /// Direct words that the fast path may copy here; 0: none.
-    pub fast_words: Cell<u64>,
+    /// The fast path copies messages of fewer direct words than this. 0: none, not even an empty one.
+    pub fast_below: Cell<u64>,
     /// Where the block appears in a sender's window.
     pub window: Cell<u64>,
     /// The top-level entry that shows it there.
@@ -52,7 +52,7 @@ impl Block {
         }
         self.address.set(address);
         self.room.set(room.0);
-        self.fast_words.set(0);
+        self.fast_below.set(0);
         let words = room.room_as_used().words().min(FAST_WORDS_MAX);
         // With its tables there, the entry that the window needs never changes.
         if words != 0 && table::ensure(&k.pool, task, address).is_some() {
@@ -65,7 +65,7 @@ impl Block {
         if let Some((entry, window)) = arch::window_view(k, task, address, 8 * words) {
             self.entry.set(entry);
             self.window.set(window);
-            self.fast_words.set(words);
+            self.fast_below.set(words + 1);
         }
     }
 }

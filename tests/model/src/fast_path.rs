@@ -5,19 +5,20 @@
 //! short ipc goes through [`fast_path`] first; otherwise everything takes the slow path. The random walk runs the same
 //! program both ways: *if the fast path accepts, the slow path would have done the same.*
 
-use crate::world::World;
-use abi::call::{FLAGS, IPC_CALL, IPC_REPLY_WAIT, NULL};
+use crate::world::{Caches, World};
+use abi::call::{FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NULL};
 use abi::{Rights, Uid};
-use kernel::arch;
+use kernel::kernel::Kernel;
+use kernel::mem::pool::{Frame, Words};
 use kernel::object::ThreadRef;
-use kernel::object::thread::{Errand, Frame, NEVER, Operation, State, WORDS, Wait};
+use kernel::object::thread::{Errand, Frame as TrapFrame, NEVER, Operation, State, WORDS, Wait};
 use kernel::sched::Next;
-use kernel::{ipc, syscall};
+use kernel::{arch, ipc, layout, syscall};
 
 /// The registers of the processor in user mode.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Live {
-    /// See [`Frame::w`].
+    /// See [`TrapFrame::w`].
     pub w: [u64; WORDS],
     /// Destination or sender.
     pub rdx: u64,
@@ -44,11 +45,13 @@ pub struct Machine {
 }
 
 /// The fast path, instruction by instruction. True if it accepted; then another thread is in user mode.
-pub fn fast_path(live: &mut Live) -> bool {
+pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     let me = arch::current();
-    let call = match live.rax as u32 {
-        IPC_CALL => true,
-        IPC_REPLY_WAIT => false,
+    let (is_call, is_long) = match live.rax as u32 {
+        IPC_CALL => (true, false),
+        IPC_REPLY_WAIT => (false, false),
+        IPC_LONG_CALL => (true, true),
+        IPC_LONG_REPLY_WAIT => (false, true),
         _ => return false,
     };
     me.hot.rip.set(live.rip);
@@ -58,31 +61,57 @@ pub fn fast_path(live: &mut Live) -> bool {
     if partner.hot.uid.get() != live.rdx {
         return false;
     }
-    if call {
-        if partner.hot.accept.get() != me.hot.open_key.get() {
-            return false;
-        }
-        me.hot.accept.set(partner.hot.key.get());
-        partner.hot.accept.set(NEVER);
-        partner.hot.shuttle.set(me.hot.shuttle.get());
-    } else {
-        if partner.hot.accept.get() != me.hot.key.get() || partner.hot.shuttle.get() != me.hot.shuttle.get() {
-            return false;
-        }
-        me.hot.accept.set(me.hot.open_key.get());
-        partner.hot.accept.set(NEVER);
+    let waits_for = if is_call { me.hot.open_key.get() } else { me.hot.key.get() };
+    let has_my_shuttle = partner.hot.shuttle.get() == me.hot.shuttle.get();
+    if partner.hot.accept.get() != waits_for || !(is_call || has_my_shuttle) {
+        return false;
     }
+    if is_long && !copy_block(k, live, me, partner) {
+        return false;
+    }
+    me.hot.accept.set(if is_call { partner.hot.key.get() } else { me.hot.open_key.get() });
+    partner.hot.accept.set(NEVER);
+    partner.hot.shuttle.set(me.hot.shuttle.get());
     live.rdx = me.hot.uid.get();
     live.rip = partner.hot.rip.get();
     live.rsp = partner.hot.rsp.get();
-    arch::set_current(partner);
+    arch::switch_space(me, partner);
+    true
+}
+
+/// The words of a block, through a window if need be. False if they have no place, or the copy faults.
+pub fn copy_block(k: &Kernel, live: &mut Live, me: ThreadRef, partner: ThreadRef) -> bool {
+    let (dope, from, block) = (live.w[0], live.w[1], &partner.block);
+    if dope as u32 >= block.fast_below.get() as u32 || from >> 63 != 0 {
+        return false;
+    }
+    let words = dope as u32 as u64;
+    let (space, has_window) = (me.hot.space.get(), me.hot.space.get() != partner.hot.space.get());
+    let slot = &k.pool.at::<Words>(Frame(me.task().top.get())).0[(layout::WINDOW >> 39 & 511) as usize];
+    let mut to = block.address.get();
+    if has_window {
+        if space >> 63 != 0 {
+            arch::load_space(arch::with_window(me.task()));
+        }
+        slot.set(block.entry.get());
+        to = block.window.get();
+    }
+    if !arch::copy_user(to, from, 8 * words) {
+        arch::close_window(k, me.task());
+        return false;
+    }
+    // The switch forgets what it showed.
+    slot.set(0);
+    live.w[0] = block.room.get() | words;
+    live.w[1] = block.address.get();
+    live.w[TrapFrame::R15] = 0;
     true
 }
 
 impl Machine {
     /// A processor on the first thread of a new world.
-    pub fn new(frames: usize, fast: bool) -> Machine {
-        let world = World::new(frames);
+    pub fn new(frames: usize, fast: bool, caches: Caches) -> Machine {
+        let world = World::on(frames, caches);
         world.k.notes_ways.set(fast);
         let mut machine = Machine { world, live: Live::default(), fast, accepted: 0, crossed: 0 };
         machine.load();
@@ -122,7 +151,7 @@ impl Machine {
     /// The instruction `syscall`, with the registers as they are.
     pub fn system_call(&mut self) {
         self.live.rip += 2;
-        if self.fast && fast_path(&mut self.live) {
+        if self.fast && fast_path(&self.world.k, &mut self.live) {
             self.accepted += 1;
             return;
         }
@@ -132,7 +161,7 @@ impl Machine {
         let current = self.world.current();
         current.hot.rip.set(self.live.rip);
         current.hot.rsp.set(self.live.rsp);
-        self.save(Frame::SYSRET);
+        self.save(TrapFrame::SYSRET);
         syscall::bury(&self.world.k);
         let known = if self.live.rax as u32 == IPC_CALL {
             ipc::call_by_known_way(&self.world.k, current)
@@ -159,7 +188,7 @@ impl Machine {
     fn save_trap(&mut self, vector: u64) {
         let current = self.world.current();
         if self.in_user_mode() {
-            self.save(Frame::TRAP | vector);
+            self.save(TrapFrame::TRAP | vector);
             let frame = &current.frame;
             frame.error.set(6);
             frame.rip.set(self.live.rip);

@@ -6,7 +6,7 @@
 
 use abi::call::{FLAGS, task_op, thread_op};
 use abi::{Call, Fpage, Rights, TaskId, Timeout, Uid};
-use kernel::arch;
+use kernel::arch::{self, tlb};
 use kernel::kernel::Kernel;
 use kernel::mem::pool::Pool;
 use kernel::mem::space;
@@ -28,6 +28,17 @@ const POOL_START: u64 = 0x10_0000;
 
 /// Priority of the first thread.
 pub const PRIORITY: u8 = 63;
+
+/// The translation caches of a machine's processor, which are as hostile as they may be: see [`tlb`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Caches {
+    /// It translates each address anew.
+    None,
+    /// A load of CR3 empties them.
+    Untagged,
+    /// With PCID.
+    Tagged,
+}
 
 /// A machine with a kernel. One at a time for each host thread: the machine is part of that.
 pub struct World {
@@ -75,7 +86,15 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
 impl World {
     /// A world whose pool has `frames` frames.
     pub fn new(frames: usize) -> World {
+        World::on(frames, Caches::None)
+    }
+
+    /// A world whose processor has translation caches.
+    pub fn on(frames: usize, caches: Caches) -> World {
         arch::reset();
+        if caches != Caches::None {
+            tlb::be_hostile(caches == Caches::Tagged);
+        }
         let start = memory(frames);
         // SAFETY: the memory is this world's until it is dropped, and nobody keeps references into it longer.
         let pool = unsafe { Pool::new(start, POOL_START, frames, 0) };

@@ -1,16 +1,58 @@
 //! A simulated machine: the kernel above the arch border runs on it as a library.
 //!
-//! Page tables are the real ones (the form of an entry is x86-64's), read by [`walk`] instead of a processor. The
+//! Page tables are the real ones (the form of an entry is x86-64's), read by [`walk`] instead of a processor. What the
+//! kernel does to a processor's translation caches is the real code too, over the caches that [`tlb`] simulates. The
 //! current thread is a variable, time is a number that tests advance, interrupts come when a test says so. The state
 //! is per host thread, so that tests do not meet.
 //!
 //! Control blocks live in host memory; a slot without one shows a block of zeroes, as the shared page of the
 //! virtual array does.
 
+#[path = "../x86_64/copy.rs"]
+mod copy;
+#[path = "../x86_64/port.rs"]
+mod port;
 #[path = "../x86_64/pte.rs"]
 pub mod pte;
+#[path = "../x86_64/space.rs"]
+mod space;
+pub mod tlb;
+mod user_copy;
 
-use crate::arch::CopyFault;
+/// What `space` and `copy` ask the processor.
+mod cpu {
+    /// As far as it is asked.
+    pub struct Features {
+        /// Spaces are tagged.
+        pub pcid: bool,
+        /// The instruction that forgets by tag.
+        pub invpcid: bool,
+    }
+
+    /// The features of this processor.
+    pub fn features() -> Features {
+        Features { pcid: super::tlb::is_tagged(), invpcid: super::tlb::is_tagged() }
+    }
+}
+
+/// The kernel half of a space: nothing but what each task has for itself.
+mod paging {
+    /// The upper half of every top-level table.
+    pub fn kernel_top() -> &'static [u64; 256] {
+        &[0; 256]
+    }
+
+    /// Whether there is a direct map.
+    pub fn has_direct_map() -> bool {
+        false
+    }
+
+    /// Where the direct map shows a frame of memory.
+    pub fn direct(_frame: u64) -> Option<u64> {
+        None
+    }
+}
+
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame as PoolFrame, Pool};
 use crate::mem::table::{self, Found};
@@ -18,8 +60,15 @@ use crate::object::breakpoint::Breakpoints;
 use crate::object::thread::{Frame, Tcb, special};
 use crate::object::{TaskRef, ThreadRef};
 use abi::{PAGE_SIZE, Rights};
+pub use copy::{
+    close_window, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
+};
+pub use port::show_ports;
+pub use space::{Forget, end_space, flush_space, init_space, invalidate, with_window};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
+use tlb as instructions;
+pub use user_copy::COPIES_OPENLY;
 
 #[derive(Default)]
 struct Machine {
@@ -33,7 +82,6 @@ thread_local! {
     static CURRENT: Cell<Option<ThreadRef>> = const { Cell::new(None) };
     static NOW_NS: Cell<u64> = const { Cell::new(START_NS) };
     static ARMED_NS: Cell<u64> = const { Cell::new(u64::MAX) };
-    static INVALIDATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What the clock shows when a machine starts.
@@ -45,6 +93,7 @@ pub fn reset() {
     CURRENT.set(None);
     NOW_NS.set(START_NS);
     ARMED_NS.set(u64::MAX);
+    tlb::reset();
 }
 
 /// The control block in a slot.
@@ -54,6 +103,7 @@ pub fn tcb(slot: u32) -> Option<ThreadRef> {
 
 /// Puts a block into a slot.
 pub fn map_tcb(k: &Kernel, slot: u32, frame: PoolFrame) -> Option<ThreadRef> {
+    tlb::attach(&k.pool);
     k.pool.clear_prefix(frame, Tcb::COLD_BYTES);
     let tcb = k.pool.at::<Tcb>(frame);
     MACHINE.with(|machine| machine.borrow_mut().blocks.insert(slot, tcb));
@@ -63,6 +113,11 @@ pub fn map_tcb(k: &Kernel, slot: u32, frame: PoolFrame) -> Option<ThreadRef> {
 /// Takes the block out of a slot.
 pub fn unmap_tcb(slot: u32) {
     MACHINE.with(|machine| machine.borrow_mut().blocks.remove(&slot));
+}
+
+/// Whether there is a current thread.
+pub fn is_started() -> bool {
+    CURRENT.get().is_some()
 }
 
 /// The thread that the processor is on.
@@ -81,12 +136,42 @@ pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
         crate::trace::switch(k, from, to);
     }
     from.set_special(0, special::FPU_LIVE | special::PORTS_LIVE);
-    CURRENT.set(Some(to));
+    switch_space(from, to);
 }
 
-/// The part of a switch that every thread needs.
-pub fn switch_space(_from: ThreadRef, to: ThreadRef) {
-    CURRENT.set(Some(to));
+/// The part of a switch that every thread needs: current thread and address space.
+pub fn switch_space(from: ThreadRef, to: ThreadRef) {
+    set_current(to);
+    let space = to.hot.space.get();
+    if space != from.hot.space.get() {
+        load_space(space);
+    }
+}
+
+/// The instruction that loads CR3.
+pub fn load_space(space: u64) {
+    // SAFETY: see there.
+    unsafe { tlb::write_cr3(space) };
+}
+
+/// A byte that a program reads; `None` if that faults.
+pub fn load_user(address: u64) -> Option<u8> {
+    tlb::access(address, Rights::R).map(|physical| load(physical, 1)[0])
+}
+
+/// Contents of memory.
+pub fn memory(physical: u64, len: usize) -> Vec<u8> {
+    (0..len)
+        .step_by(PAGE_SIZE as usize)
+        .flat_map(|at| load(physical + at as u64, PAGE_SIZE as usize))
+        .collect()
+}
+
+/// The copy of the fast path. False if it faults.
+pub fn copy_user(to: u64, from: u64, len: u64) -> bool {
+    // SAFETY: see there.
+    let (left, _, _) = unsafe { user_copy::copy_bytes(to, from, len, user_copy::CLOSED) };
+    left == 0
 }
 
 /// The kernel's clock.
@@ -107,38 +192,6 @@ pub fn advance(ns: u64) -> bool {
 /// Programs the timer.
 pub fn arm_timer(deadline_ns: u64) {
     ARMED_NS.set(deadline_ns);
-}
-
-/// Gives a task the kernel half. There is none here.
-pub fn init_space(_k: &Kernel, task: TaskRef) {
-    task.space.set(task.top.get());
-}
-
-/// The task's space is going away.
-pub fn end_space(_task: TaskRef) {}
-
-/// Drops all translations of a task.
-pub fn flush_space(_task: TaskRef) {}
-
-/// Drops the translation of one page.
-pub fn invalidate(task: TaskRef, address: u64) {
-    Forget::of(task).page(address);
-}
-
-/// Drops translations of one task, page by page.
-#[derive(Clone, Copy, Default)]
-pub struct Forget;
-
-impl Forget {
-    /// As long as the loaded space stays the same.
-    pub fn of(_task: TaskRef) -> Forget {
-        Forget
-    }
-
-    /// Drops the translation of one page.
-    pub fn page(self, _address: u64) {
-        INVALIDATIONS.set(INVALIDATIONS.get() + 1);
-    }
 }
 
 /// Closes an interrupt line.
@@ -204,26 +257,6 @@ pub fn touch(pool: &Pool, task: TaskRef, address: u64, write: bool) -> bool {
     allowed
 }
 
-/// Where a task keeps the top-level entry of its window. There is none here.
-pub fn window_slot(_k: &Kernel, _task: TaskRef) -> u64 {
-    0
-}
-
-/// Shows a page of port links to the fast path. There is none here.
-pub fn show_ports(_k: &Kernel, _task: TaskRef, _page: PoolFrame, _tables: [PoolFrame; 3]) {}
-
-/// What shows `address` of a task in a window. Nothing does.
-pub fn window_view(_k: &Kernel, _task: TaskRef, _address: u64, _len: u64) -> Option<(u64, u64)> {
-    None
-}
-
-/// The bytes of one page from `address` on, at most `len`, as an offset into a frame; `None` if access faults.
-fn frame_part(k: &Kernel, (task, address): (TaskRef, u64), len: u64, right: Rights) -> Option<(u64, usize)> {
-    let (physical, rights) = walk(&k.pool, task, address)?;
-    let here = len.min(PAGE_SIZE - address % PAGE_SIZE);
-    rights.has(right).then_some((physical, here as usize))
-}
-
 fn load(physical: u64, len: usize) -> Vec<u8> {
     let (frame, offset) = (physical / PAGE_SIZE, (physical % PAGE_SIZE) as usize);
     MACHINE.with(|machine| match machine.borrow().memory.get(&frame) {
@@ -239,71 +272,6 @@ fn store(physical: u64, bytes: &[u8]) {
         let page = machine.memory.entry(frame).or_insert([0; PAGE_SIZE as usize]);
         page[offset..offset + bytes.len()].copy_from_slice(bytes);
     });
-}
-
-/// Nothing interrupts a copy here: all are done in short steps.
-pub const COPIES_OPENLY: bool = false;
-
-/// How many of `len` bytes [`copy`] takes at once: all.
-pub fn copy_at_once(_from: TaskRef, _to: (TaskRef, u64), len: u64) -> u64 {
-    len
-}
-
-/// The same as [`copy`].
-pub fn copy_openly(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
-    copy(k, from, to, len)
-}
-
-/// Copies from one task to another.
-pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
-    let mut done = 0;
-    while done < len {
-        let (source, target) = (from.1 + done, to.1 + done);
-        let fault = |address, at_target| CopyFault { done, address, at_target };
-        let (read, here) =
-            frame_part(k, (from.0, source), len - done, Rights::R).ok_or(fault(source, false))?;
-        let (write, there) =
-            frame_part(k, (to.0, target), len - done, Rights::W).ok_or(fault(target, true))?;
-        let now = here.min(there);
-        store(write, &load(read, now));
-        touch(&k.pool, to.0, target, true);
-        touch(&k.pool, from.0, source, false);
-        done += now as u64;
-    }
-    Ok(())
-}
-
-/// Reads words of a task; the error is the address that faults.
-pub fn read_words<const N: usize>(
-    k: &Kernel,
-    _current: TaskRef,
-    (task, address): (TaskRef, u64),
-) -> Result<[u64; N], u64> {
-    let mut words = [0; N];
-    for (i, word) in words.iter_mut().enumerate() {
-        let mut bytes = [0; 8];
-        for (j, byte) in bytes.iter_mut().enumerate() {
-            let at = address + 8 * i as u64 + j as u64;
-            let (physical, _) = frame_part(k, (task, at), 1, Rights::R).ok_or(at)?;
-            *byte = load(physical, 1)[0];
-        }
-        *word = u64::from_le_bytes(bytes);
-    }
-    Ok(words)
-}
-
-/// Writes words of a task; the error is the address that faults.
-pub fn write_words<const N: usize>(
-    k: &Kernel,
-    _current: TaskRef,
-    (task, address): (TaskRef, u64),
-    words: [u64; N],
-) -> Result<(), u64> {
-    for (at, byte) in (address..).zip(words.iter().flat_map(|word| word.to_le_bytes())) {
-        let (physical, _) = frame_part(k, (task, at), 1, Rights::W).ok_or(at)?;
-        store(physical, &[byte]);
-    }
-    Ok(())
 }
 
 /// Maps memory 1:1 for the first task, as boot does: `gib` pages of 1 GiB from 0 on.

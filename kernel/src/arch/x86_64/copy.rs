@@ -4,18 +4,24 @@
 //! receiver's own top-level entry, without the user bit: so the receiver's tables are walked by the processor, a page
 //! that the receiver may not write faults, and its accessed and dirty bits are set where they belong.
 //!
-//! **Window rules.** (1) The slot is empty unless a copy is under way; copies end before the kernel does anything else; an
-//! interrupt that comes in the middle of one ends it.
-//! (2) Whoever empties it makes the processor forget what it showed, unless the address space is left at once and that
-//! forgets by itself, which it does without tags. (3) Within a task no window is used. The paper's window holds two
-//! directory entries; here one is enough, since a copy that crosses into the next 512 GiB is done in two steps.
+//! **Window rules.** (1) The slot is empty unless a copy is under way; copies end before the kernel does anything else; an interrupt
+//! that comes in the middle of one ends it.
+//! (2) What the processor may have cached of a window, it can no longer use once the slot is empty: with tags a window is
+//! open only while a tag of its own is loaded, which each such load empties; without tags the space is loaded anew when the
+//! slot is empty, or left at once. (3) Within a task no window is used.
+//!
+//! INVLPG on the pages that were copied to would not do: the processor walks ahead, so that any page of the 512 GiB in the
+//! window may be cached, used or not. `arch/host/tlb.rs` shows that, and the model tests hold the rules against it.
+//!
+//! The paper's window holds two directory entries; here one is enough, since a copy that crosses into the next 512 GiB is
+//! done in two steps.
 //!
 //! The other arm ([`Copying::DirectMap`](crate::options::Copying)) writes through a map of all memory. It needs no rules
 //! about forgetting, but walks the receiver's tables in software, page by page. Descriptors, which are a few words, go
 //! through the window in both arms.
 
-use super::fast_path;
-use super::instructions::invlpg;
+use super::instructions::write_cr3;
+use super::user_copy::{CLOSED, OPEN, Routine, copy_bytes, load_words, store_words};
 use super::{paging, pte, space};
 use crate::arch::CopyFault;
 use crate::kernel::Kernel;
@@ -23,13 +29,8 @@ use crate::layout::{WINDOW, WINDOW_SIZE};
 use crate::mem::pool::{Frame, Words};
 use crate::mem::table::{self, Found};
 use crate::object::TaskRef;
-use crate::object::thread::Frame as ThreadFrame;
 use abi::{PAGE_SIZE, Rights};
-use core::arch::asm;
 use core::cell::Cell;
-
-/// Whether a copy can let interrupts in.
-pub const COPIES_OPENLY: bool = true;
 
 const USER: u64 = 1 << 2;
 const SLOT: usize = (WINDOW >> 39 & 511) as usize;
@@ -51,70 +52,42 @@ pub fn window_view(k: &Kernel, task: TaskRef, address: u64, len: u64) -> Option<
     (fits && pte::is_present(entry)).then_some((entry & !USER, WINDOW + address % WINDOW_SIZE))
 }
 
-/// Empties the window of the current task after a copy that the fast path did not finish.
-pub(super) fn close_window(k: &Kernel, current: TaskRef) {
-    top_entry(k, current, SLOT).set(0);
-    space::flush_space(current);
+/// Empties the window of the current task, and makes the processor forget what it showed.
+pub fn close_window(k: &Kernel, current: TaskRef) {
+    close(top_entry(k, current, SLOT), current);
+}
+
+fn close(slot: &Cell<u64>, current: TaskRef) {
+    slot.set(0);
+    // SAFETY: the space that is loaded, under its own tag; without tags the load forgets everything.
+    unsafe { write_cr3(current.space.get()) };
 }
 
 /// A window of the current space on another task, or nothing if that is the same task.
 struct Window {
     slot: Option<&'static Cell<u64>>,
     address: u64,
-    len: u64,
 }
 
 impl Window {
-    fn open(k: &Kernel, current: TaskRef, task: TaskRef, address: u64, len: u64) -> Window {
+    fn open(k: &Kernel, current: TaskRef, task: TaskRef, address: u64) -> Window {
         if current == task {
-            return Window { slot: None, address, len };
+            return Window { slot: None, address };
         }
         let slot = top_entry(k, current, SLOT);
+        if space::tagged() {
+            // SAFETY: the space that is loaded, under the tag of windows.
+            unsafe { write_cr3(space::with_window(current)) };
+        }
         slot.set(top_entry(k, task, (address >> 39) as usize).get() & !USER);
-        Window { slot: Some(slot), address: WINDOW + address % WINDOW_SIZE, len }
+        Window { slot: Some(slot), address: WINDOW + address % WINDOW_SIZE }
     }
 
-    /// Empties the slot, and makes the processor forget what it showed.
     fn close(self, current: TaskRef) {
-        /// From here on forgetting everything is cheaper.
-        const PAGES_MAX: u64 = 8;
-        let Some(slot) = self.slot else { return };
-        slot.set(0);
-        let first = self.address & !(PAGE_SIZE - 1);
-        let end = self.address + self.len;
-        if end - first <= PAGES_MAX * PAGE_SIZE {
-            (first..end).step_by(PAGE_SIZE as usize).for_each(invlpg);
-        } else {
-            space::flush_space(current);
+        if let Some(slot) = self.slot {
+            close(slot, current);
         }
     }
-}
-
-/// [`fast_path::copy_bytes`] or [`fast_path::copy_openly`].
-type Routine = unsafe extern "C" fn();
-
-/// Copies bytes between addresses of the current space. Returns how many are left, and if there are any, the address
-/// that faulted and whether that was a write.
-///
-/// # Safety
-/// Kernel memory among the target must be the caller's to write. User memory and windows may be anything.
-#[inline(always)]
-unsafe fn copy_bytes(to: u64, from: u64, len: u64, routine: Routine) -> (u64, u64, bool) {
-    let (left, address, error): (u64, u64, u64);
-    // SAFETY: the routine writes to the target only; its faults end it (see `fast_path::copy_fault`).
-    unsafe {
-        asm!(
-            "call {routine}",
-            routine = in(reg) routine,
-            inout("rdi") to => _,
-            inout("rsi") from => _,
-            inout("rcx") len => _,
-            out("rax") left,
-            out("rdx") address,
-            out("r8") error,
-        );
-    }
-    (left, address, error & 2 != 0)
 }
 
 /// What the direct map shows of a byte of a task that is about to be written.
@@ -168,9 +141,9 @@ pub fn copy_at_once(from: TaskRef, (to, address): (TaskRef, u64), len: u64) -> u
 }
 
 /// Copies from the current task to another one, or within the current one, at most [`copy_at_once`] bytes, with interrupts let in.
-/// The current thread is busy with a transfer: one that comes ends the copy without a return (see [`interrupted`]).
+/// The current thread is busy with a transfer: one that comes ends the copy without a return.
 pub fn copy_openly(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
-    copy_once(k, from, to, len, fast_path::copy_openly).map(drop)
+    copy_once(k, from, to, len, OPEN).map(drop)
 }
 
 /// Copies from the current task to another one, or within the current one.
@@ -179,7 +152,7 @@ pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> R
     let mut done = 0;
     while done < len {
         let (source, target) = ((from.0, from.1 + done), (to.0, to.1 + done));
-        let result = copy_once(k, source, target, len - done, fast_path::copy_bytes);
+        let result = copy_once(k, source, target, len - done, CLOSED);
         done += result.map_err(|fault| CopyFault { done: done + fault.done, ..fault })?;
     }
     Ok(())
@@ -201,7 +174,7 @@ fn copy_once(
         return result;
     }
     let now = len.min(WINDOW_SIZE - to.1 % WINDOW_SIZE);
-    let window = Window::open(k, from.0, to.0, to.1, now);
+    let window = Window::open(k, from.0, to.0, to.1);
     let (shown, is_window) = (window.address, window.slot.is_some());
     // SAFETY: the target is a window or the task's own memory: the caller checked that it is in the user half.
     let (left, fault, is_write) = unsafe { copy_bytes(shown, from.1, now, routine) };
@@ -214,13 +187,6 @@ fn copy_once(
     Err(CopyFault { done: now - left, address, at_target })
 }
 
-/// An interrupt of the kernel: if it came in the middle of [`copy`], how many bytes are left. The window is closed.
-pub fn interrupted(k: &Kernel, frame: &ThreadFrame) -> Option<u64> {
-    let left = fast_path::interrupted_copy(frame)?;
-    close_window(k, super::current().task());
-    Some(left)
-}
-
 /// Reads words of a task, the current one or another; the error is the address that faults. Words do not cross into
 /// the next 512 GiB unless they are the current task's.
 pub fn read_words<const N: usize>(
@@ -229,11 +195,9 @@ pub fn read_words<const N: usize>(
     (task, address): (TaskRef, u64),
 ) -> Result<[u64; N], u64> {
     let words = [const { Cell::new(0) }; N];
-    let len = 8 * N as u64;
-    let window = Window::open(k, current, task, address, len);
+    let window = Window::open(k, current, task, address);
     let shown = window.address;
-    // SAFETY: the target is `words`.
-    let (left, fault, _) = unsafe { copy_bytes(&raw const words as u64, shown, len, fast_path::copy_bytes) };
+    let (left, fault, _) = load_words(&words, shown);
     window.close(current);
     if left != 0 {
         Err(address.wrapping_add(fault.wrapping_sub(shown)))
@@ -249,11 +213,10 @@ pub fn write_words<const N: usize>(
     (task, address): (TaskRef, u64),
     words: [u64; N],
 ) -> Result<(), u64> {
-    let len = 8 * N as u64;
-    let window = Window::open(k, current, task, address, len);
+    let window = Window::open(k, current, task, address);
     let shown = window.address;
     // SAFETY: as for `copy`.
-    let (left, fault, _) = unsafe { copy_bytes(shown, &raw const words as u64, len, fast_path::copy_bytes) };
+    let (left, fault, _) = unsafe { store_words(shown, &words) };
     window.close(current);
     if left != 0 { Err(address.wrapping_add(fault.wrapping_sub(shown))) } else { Ok(()) }
 }

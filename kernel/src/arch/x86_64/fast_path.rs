@@ -56,7 +56,7 @@ unsafe extern "C" {
     pub fn system_call_entry_slow();
     /// Leaves the kernel with the thread whose hot line this is.
     pub fn leave_kernel(next: *const Hot) -> !;
-    /// Copies `rcx` bytes from `rsi` to `rdi`; see `copy.rs`.
+    /// Copies `rcx` bytes from `rsi` to `rdi`; see `user_copy.rs`.
     pub fn copy_bytes();
     /// The same with interrupts let in.
     pub fn copy_openly();
@@ -249,8 +249,8 @@ system_call_entry_slow:
     .endm
 // edi words from rsi to the partner's block. Afterwards rsp is the own hot line and edx the number of words.
     .macro copy_block site
-    cmp     edi, [r15 + {fast_words}]   // fits, and nothing but words?
-    ja      .Lslow_long
+    cmp     edi, [r15 + {fast_below}]   // fits, and nothing but words?
+    jae     .Lslow_long
     test    rsi, rsi                    // not the kernel's?
     js      .Lslow_long
     mov     edx, edi
@@ -260,6 +260,9 @@ system_call_entry_slow:
     mov     rcx, [r15 + {space}]
     cmp     rcx, [rsp + {space}]
     je      1f
+    cmp     byte ptr [{tagged}], 0
+    jne     .Ltag_\site
+.Lopen_\site:
     mov     rdi, [r15 + {entry}]        // open the window
     mov     [r11], rdi
     mov     rdi, [r15 + {window}]
@@ -270,15 +273,16 @@ system_call_entry_slow:
     .globl \site
 \site:
     rep movsq
-    mov     qword ptr [r11], 0          // and close it
-    cmp     byte ptr [{tagged}], 0
-    jne     3f
+    mov     qword ptr [r11], 0          // and close it: the switch forgets what it showed
     .endm
-// Where the switch does not forget the window: at most two pages.
-    .macro forget_block
-    mov     r11, [r15 + {window}]
-    invlpg  [r11]
-    invlpg  [rdi - 8]
+// Where the switch does not: the tag of windows first, which the load empties.
+    .macro tag_window site
+.Ltag_\site:
+    mov     rcx, [rsp + {space}]
+    or      rcx, {window_tag}
+    btr     rcx, 63
+    mov     cr3, rcx
+    jmp     .Lopen_\site
     .endm
 // What the partner finds; it is the current thread from here on.
     .macro arrive
@@ -294,7 +298,7 @@ system_call_entry_slow:
     mov     rcx, [r15 + {rip}]
     mov     rsp, [r15 + {rsp}]
     mov     r11d, {flags}
-    mov     r15d, 0
+    xor     r15d, r15d
     sysretq
     .endm
 
@@ -305,15 +309,13 @@ system_call_entry_slow:
     cmp     [r15 + {accept}], rcx
     jne     .Lslow_long
     copy_block copy_of_call
-.Lcalled:
     mov     rcx, [r15 + {key}]          // from here on nothing can fail
     mov     [rsp + {accept}], rcx
     mov     qword ptr [r15 + {accept}], {never}
     mov     rcx, [rsp + {shuttle}]
     mov     [r15 + {shuttle}], rcx
     arrive
-3:  forget_block
-    jmp     .Lcalled
+    tag_window copy_of_call
 
     .balign 64
 .Llong_reply:
@@ -325,13 +327,11 @@ system_call_entry_slow:
     cmp     [r15 + {shuttle}], rcx
     jne     .Lslow_long
     copy_block copy_of_reply
-.Lreplied:
     mov     rcx, [rsp + {open_key}]     // from here on nothing can fail
     mov     [rsp + {accept}], rcx
     mov     qword ptr [r15 + {accept}], {never}
     arrive
-3:  forget_block
-    jmp     .Lreplied
+    tag_window copy_of_reply
 .Lslow_long:
     mov     rsp, r11
     mov     r11d, {flags}
@@ -509,13 +509,14 @@ TRAP_STUBS:
     port_mask = const PORT_LINKS - 1,
     long_call = const IPC_LONG_CALL as i32,
     long_reply = const IPC_LONG_REPLY_WAIT as i32,
-    fast_words = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_words) as i64,
+    fast_below = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_below) as i64,
     block = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, address) as i64,
     room = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, room) as i64,
     window = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, window) as i64,
     entry = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, entry) as i64,
     slot = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, slot) as i64,
     tagged = const TAGGED as i64,
+    window_tag = const super::space::WINDOW_TAG,
     current = const CURRENT as i64,
     scratch = const SCRATCH as i64,
     has_smap = const HAS_SMAP as i64,

@@ -164,6 +164,13 @@ pub fn invlpg(address: u64) {
     unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
 }
 
+/// Drops translations by tag: kind 0 that of one page, kind 1 all of the tag. The processor has the instruction.
+pub fn invpcid(kind: u64, tag: u64, address: u64) {
+    let descriptor = [tag, address];
+    // SAFETY: only forgets cached translations. Not `nomem`: accesses must not move across it.
+    unsafe { asm!("invpcid {}, [{}]", in(reg) kind, in(reg) &raw const descriptor, options(nostack)) };
+}
+
 /// Waits for an interrupt that never comes. The way every path ends that has nowhere to go.
 pub fn halt_forever() -> ! {
     loop {

@@ -25,6 +25,7 @@ pub mod tables;
 pub mod tcb_array;
 pub mod timer;
 pub mod trap;
+mod user_copy;
 pub mod window;
 
 use crate::kernel::Kernel;
@@ -33,15 +34,14 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Tcb, special};
 use crate::trace;
 pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
-pub use copy::{
-    COPIES_OPENLY, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
-};
+pub use copy::{copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 pub use debug::load_breakpoints;
 pub use port::show_ports;
 pub use space::{Forget, end_space, flush_space, init_space, invalidate};
 pub use timer::{arm as arm_timer, now_ns};
+pub use user_copy::COPIES_OPENLY;
 
 /// The one kernel of this machine.
 struct Global(UnsafeCell<MaybeUninit<Kernel>>);

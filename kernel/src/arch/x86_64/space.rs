@@ -2,25 +2,30 @@
 //!
 //! With PCID a task's translations carry its number as tag and survive switches; INVPCID drops those of a space
 //! that is not loaded. Both or neither are used. Tasks with numbers beyond the tags share tag 0, which every load of
-//! CR3 empties. Without tags each load empties everything but the kernel's global pages, so only the loaded space
+//! CR3 empties. The last tag is for spaces with an open window (see `copy.rs`). Without tags each load empties everything but the kernel's global pages, so only the loaded space
 //! needs INVLPG. Intel SDM volume 3, 4.10.
 
 use super::cpu::features;
-use super::instructions::{invlpg, write_cr3};
+use super::instructions::{invlpg, invpcid, write_cr3};
 use super::paging;
 use crate::arch;
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
 use crate::object::TaskRef;
-use core::arch::asm;
 
-const TAGS: u64 = 4096;
-const TAG_MASK: u64 = TAGS - 1;
+const TAG_MASK: u64 = 4095;
+/// What a space has as its tag while its window is open; every load with it forgets what it found before.
+pub const WINDOW_TAG: u64 = TAG_MASK;
 const KEEP_TRANSLATIONS: u64 = 1 << 63;
 
 /// Whether spaces are tagged.
 pub fn tagged() -> bool {
     features().pcid && features().invpcid
+}
+
+/// What loads a task's space with its window open.
+pub fn with_window(task: TaskRef) -> u64 {
+    (task.space.get() & !KEEP_TRANSLATIONS) | WINDOW_TAG
 }
 
 /// Gives a new task the kernel half and a tag.
@@ -31,7 +36,7 @@ pub fn init_space(k: &Kernel, task: TaskRef) {
         entry.set(kernel);
     }
     let number = task.id.get().number() as u64;
-    let tag = if tagged() && number < TAGS { number | KEEP_TRANSLATIONS } else { 0 };
+    let tag = if tagged() && number < WINDOW_TAG { number | KEEP_TRANSLATIONS } else { 0 };
     task.space.set(top | tag);
     if tag != 0 {
         // A former task of this number may have left translations.
@@ -90,10 +95,4 @@ impl Forget {
         }
         if self.0 < 0 { invlpg(address) } else { invpcid(0, self.0 as u64, address) }
     }
-}
-
-fn invpcid(kind: u64, tag: u64, address: u64) {
-    let descriptor = [tag, address];
-    // SAFETY: only forgets translations; called only where CPUID offers the instruction (see `tagged`).
-    unsafe { asm!("invpcid {}, [{}]", in(reg) kind, in(reg) &raw const descriptor, options(nostack)) };
 }

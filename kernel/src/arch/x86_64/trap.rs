@@ -6,7 +6,7 @@
 
 use super::fast_path::{Recovery, copy_fault, leave_kernel};
 use super::instructions::read_cr2;
-use super::{apic, copy, debug, fpu, kernel, port_access, tables};
+use super::{apic, debug, fpu, kernel, port_access, tables, user_copy};
 use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::thread::{Frame, Tcb, special};
@@ -153,7 +153,7 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
 
 #[cold]
 fn leave_copy(k: &Kernel, frame: &Frame) {
-    if let Some(left) = copy::interrupted(k, frame) {
+    if let Some(left) = user_copy::interrupted(k, frame) {
         ipc::copy_interrupted(arch::current(), left);
     }
 }

@@ -1,0 +1,73 @@
+//! Copies between addresses of the loaded space, by way of the [translation caches](super::tlb).
+//!
+//! Each returns how many bytes are left, and if there are any, the address that faulted and whether that was a write.
+
+use super::{load, store, tlb};
+use abi::{PAGE_SIZE, Rights};
+use std::cell::Cell;
+
+/// How to copy: there is only one way.
+pub type Routine = ();
+
+/// Nothing interrupts a copy here.
+pub const CLOSED: Routine = ();
+
+/// The same.
+pub const OPEN: Routine = ();
+
+/// All copies are done in short steps.
+pub const COPIES_OPENLY: bool = false;
+
+/// Where up to `len` bytes at `address` are, as far as its page reaches; `None` if the access faults.
+fn part(address: u64, len: u64, right: Rights) -> Option<(u64, u64)> {
+    Some((tlb::access(address, right)?, len.min(PAGE_SIZE - address % PAGE_SIZE)))
+}
+
+/// Copies bytes.
+///
+/// # Safety
+/// None is needed here; on a machine the target must be the caller's to write.
+pub unsafe fn copy_bytes(to: u64, from: u64, len: u64, _: Routine) -> (u64, u64, bool) {
+    let mut done = 0;
+    while done < len {
+        let (left, source, target) = (len - done, from + done, to + done);
+        let Some((read, here)) = part(source, left, Rights::R) else { return (left, source, false) };
+        let Some((write, there)) = part(target, left, Rights::W) else { return (left, target, true) };
+        let now = here.min(there);
+        store(write, &load(read, now as usize));
+        done += now;
+    }
+    (0, 0, false)
+}
+
+/// Reads words of a user.
+pub fn load_words(words: &[Cell<u64>], from: u64) -> (u64, u64, bool) {
+    let mut bytes = Vec::new();
+    let len = size_of_val(words) as u64;
+    while (bytes.len() as u64) < len {
+        let (at, left) = (from + bytes.len() as u64, len - bytes.len() as u64);
+        let Some((read, here)) = part(at, left, Rights::R) else { return (left, at, false) };
+        bytes.extend(load(read, here as usize));
+    }
+    for (word, bytes) in words.iter().zip(bytes.chunks_exact(8)) {
+        word.set(u64::from_le_bytes(bytes.try_into().expect("eight bytes")));
+    }
+    (0, 0, false)
+}
+
+/// Writes words of a user.
+///
+/// # Safety
+/// As for [`copy_bytes`].
+pub unsafe fn store_words(to: u64, words: &[u64]) -> (u64, u64, bool) {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let (at, left) = (to + (bytes.len() - rest.len()) as u64, rest.len() as u64);
+        let Some((write, here)) = part(at, left, Rights::W) else { return (left, at, true) };
+        let (now, later) = rest.split_at(here as usize);
+        store(write, now);
+        rest = later;
+    }
+    (0, 0, false)
+}
