@@ -45,7 +45,7 @@ impl Pp<'_> {
             condition.pp.error(Code::Condition, span, format!("this condition cannot be understood: {what}"));
             return false;
         }
-        value != 0
+        value.bits != 0
     }
 
     /// Replaces `defined X` before macros are expanded.
@@ -77,15 +77,15 @@ impl Condition<'_, '_> {
         self.tokens.get(self.at).map_or("", |t| self.pp.s.names.text(t.text))
     }
 
-    fn fail(&mut self, what: &'static str) -> i64 {
+    fn fail(&mut self, what: &'static str) -> Number {
         if self.failed.is_none() {
             self.failed = Some((self.tokens.get(self.at).or(self.tokens.last()).copied(), what));
         }
         self.at = self.tokens.len();
-        0
+        Number::from(0)
     }
 
-    fn ternary(&mut self) -> i64 {
+    fn ternary(&mut self) -> Number {
         self.depth += 1;
         if self.depth > limits::NESTING_MAX {
             return self.fail("it is nested too deeply");
@@ -100,44 +100,25 @@ impl Condition<'_, '_> {
             }
             self.at += 1;
             let no = self.ternary();
-            value = if condition != 0 { yes } else { no };
+            let chosen = if condition.bits != 0 { yes } else { no };
+            value = Number { bits: chosen.bits, unsigned: yes.unsigned || no.unsigned };
         }
         self.depth -= 1;
         value
     }
 
-    fn binary(&mut self, least: u8) -> i64 {
+    fn binary(&mut self, least: u8) -> Number {
         let mut left = self.unary();
         loop {
             let operator = self.text().to_owned();
             let Some(strength) = strength(&operator).filter(|&s| s >= least) else { return left };
             self.at += 1;
             let right = self.binary(strength + 1);
-            left = match operator.as_str() {
-                "||" => (left != 0 || right != 0).into(),
-                "&&" => (left != 0 && right != 0).into(),
-                "|" => left | right,
-                "^" => left ^ right,
-                "&" => left & right,
-                "==" => (left == right).into(),
-                "!=" => (left != right).into(),
-                "<" => (left < right).into(),
-                ">" => (left > right).into(),
-                "<=" => (left <= right).into(),
-                ">=" => (left >= right).into(),
-                "<<" => left.wrapping_shl(right as u32),
-                ">>" => left.wrapping_shr(right as u32),
-                "+" => left.wrapping_add(right),
-                "-" => left.wrapping_sub(right),
-                "*" => left.wrapping_mul(right),
-                // Division by zero counts as zero: it may stand in a branch that `&&` cut off.
-                "/" => left.checked_div(right).unwrap_or(0),
-                _ => left.checked_rem(right).unwrap_or(0),
-            };
+            left = combine(&operator, left, right);
         }
     }
 
-    fn unary(&mut self) -> i64 {
+    fn unary(&mut self) -> Number {
         self.depth += 1;
         if self.depth > limits::NESTING_MAX {
             return self.fail("it is nested too deeply");
@@ -149,11 +130,12 @@ impl Condition<'_, '_> {
         let value = match (token.kind, text.as_str()) {
             (Kind::Punct, "!") => {
                 self.at += 1;
-                (self.unary() == 0).into()
+                Number::from(i64::from(self.unary().bits == 0))
             }
             (Kind::Punct, "-") => {
                 self.at += 1;
-                self.unary().wrapping_neg()
+                let value = self.unary();
+                Number { bits: value.bits.wrapping_neg(), ..value }
             }
             (Kind::Punct, "+") => {
                 self.at += 1;
@@ -161,7 +143,8 @@ impl Condition<'_, '_> {
             }
             (Kind::Punct, "~") => {
                 self.at += 1;
-                !self.unary()
+                let value = self.unary();
+                Number { bits: !value.bits, ..value }
             }
             (Kind::Punct, "(") => {
                 self.at += 1;
@@ -176,13 +159,15 @@ impl Condition<'_, '_> {
             {
                 Some(value) => {
                     self.at += 1;
-                    value as i64
+                    // One that has no sign by itself, or is too large to have one.
+                    let unsigned = text.contains(['u', 'U']) || i64::try_from(value).is_err();
+                    Number { bits: value as i64, unsigned }
                 }
                 None => self.fail("this is not a whole number"),
             },
             (Kind::Char, text) => {
                 self.at += 1;
-                crate::number::character(text).map_or(0, |c| c as i64)
+                Number::from(crate::number::character(text).map_or(0, |c| c as i64))
             }
             (Kind::Ident, _) => {
                 self.at += 1;
@@ -201,11 +186,57 @@ impl Condition<'_, '_> {
                         }
                     }
                 }
-                0
+                Number::from(0)
             }
             _ => self.fail("this is not an operand"),
         };
         self.depth -= 1;
         value
     }
+}
+
+/// A value of a condition: 64 bits, with or without a sign, as C has it.
+#[derive(Clone, Copy, Debug)]
+struct Number {
+    bits: i64,
+    unsigned: bool,
+}
+
+impl From<i64> for Number {
+    fn from(bits: i64) -> Number {
+        Number { bits, unsigned: false }
+    }
+}
+
+/// Two operands: if one has no sign, neither has the other. Shifts look at the left one alone.
+fn combine(operator: &str, left: Number, right: Number) -> Number {
+    let (a, b) = (left.bits, right.bits);
+    let unsigned = left.unsigned || right.unsigned;
+    let order = if unsigned { (a as u64).cmp(&(b as u64)) } else { a.cmp(&b) };
+    let truth = |value: bool| Number::from(i64::from(value));
+    let bits = match operator {
+        "||" => return truth(a != 0 || b != 0),
+        "&&" => return truth(a != 0 && b != 0),
+        "==" => return truth(a == b),
+        "!=" => return truth(a != b),
+        "<" => return truth(order.is_lt()),
+        ">" => return truth(order.is_gt()),
+        "<=" => return truth(order.is_le()),
+        ">=" => return truth(order.is_ge()),
+        "<<" => return Number { bits: a.wrapping_shl(b as u32), ..left },
+        ">>" if left.unsigned => return Number { bits: (a as u64).wrapping_shr(b as u32) as i64, ..left },
+        ">>" => return Number { bits: a.wrapping_shr(b as u32), ..left },
+        "|" => a | b,
+        "^" => a ^ b,
+        "&" => a & b,
+        "+" => a.wrapping_add(b),
+        "-" => a.wrapping_sub(b),
+        "*" => a.wrapping_mul(b),
+        // Division by zero counts as zero: it may stand in a branch that `&&` cut off.
+        "/" if unsigned => (a as u64).checked_div(b as u64).unwrap_or(0) as i64,
+        "/" => a.checked_div(b).unwrap_or(0),
+        _ if unsigned => (a as u64).checked_rem(b as u64).unwrap_or(0) as i64,
+        _ => a.checked_rem(b).unwrap_or(0),
+    };
+    Number { bits, unsigned }
 }

@@ -47,6 +47,8 @@ fn conditionals() {
     check("#if (1 + 2 * 3 == 7) && 0x10 == 16 ? 1 : 0\na\n#endif", "a");
     check("#if __has_include(<x.h>)\na\n#endif\nb", "b");
     check("#if 0\n#error no\n#bogus\n#endif", "");
+    check("#if -1 > 0u && 0xffffffffffffffff > 1 && -1 / 2u > 1 && -1 < 0\na\n#endif", "a");
+    check("#if (1 ? -1 : 0u) > 0 && (~0u >> 63) == 1 && (-8 >> 1) == -4\na\n#endif", "a");
     check_files(&[("m", "#if 1\na")], "a", &["E0005"]);
     check_files(&[("m", "#else\na\n#endif")], "a", &["E0005", "E0005"]);
     check_files(&[("m", "#if 1 +\n#endif")], "", &["E0006"]);
