@@ -85,7 +85,7 @@ fn methods_can_be_replaced_and_texts_are_not_copied() {
         static uint64_t ask(uint32_t label, uint64_t *words, void *where)
         {
             tern_uid partner = 7;
-            return quill_answer(I_dispatch, &methods, NULL, &partner, label, words, where);
+            return quill_answer(I_dispatch, &methods, NULL, &partner, label, words, where, NULL, NULL);
         }
         int main(void)
         {

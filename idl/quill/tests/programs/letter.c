@@ -203,7 +203,7 @@ static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words,
     CHECK(server == 3 && back <= QUILL_WORDS);
     for (unsigned i = there; i < QUILL_WORDS; i++)
         CHECK(words[i] == 0);
-    label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, NULL);
+    label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, NULL, NULL, NULL);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
 }
 
@@ -216,7 +216,7 @@ static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *w
     for (unsigned i = there > 2 ? there : 2; i < QUILL_WORDS; i++)
         CHECK(words[i] == 0);
     CHECK(arrive(words));
-    label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, room);
+    label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, room, NULL, NULL);
     CHECK(partner == 7);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
 }
@@ -229,7 +229,7 @@ static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint6
     CHECK(server == 3);
     memcpy(copy, words, sizeof copy);
     CHECK(arrive(copy));
-    quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, copy, room);
+    quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, copy, room, NULL, NULL);
     CHECK(partner == TERN_NIL);
     return QUILL_OK;
 }
@@ -359,7 +359,7 @@ static void damage(void)
             words[1] = (uintptr_t)block;
             CHECK(arrive(words));
         }
-        label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, is_long ? room : NULL);
+        label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, is_long ? room : NULL, NULL, NULL);
         refused += label == QUILL_MALFORMED;
         unknown += label == QUILL_NO_METHOD;
         taken += label != QUILL_MALFORMED && label != QUILL_NO_METHOD;

@@ -150,7 +150,7 @@ static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words,
             words[i] = pick();
         return QUILL_DONE;
     }
-    label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, words, NULL);
+    label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, words, NULL, NULL, NULL);
     CHECK(partner == 7);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
 }
@@ -162,7 +162,7 @@ static uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *
 
     CHECK(server == 3);
     memcpy(copy, words, sizeof copy);
-    quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, copy, NULL);
+    quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, copy, NULL, NULL, NULL);
     CHECK(partner == TERN_NIL);
     return QUILL_OK;
 }
@@ -224,7 +224,7 @@ static void damage(void)
         for (int i = 0; i < QUILL_WORDS; i++)
             words[i] = pick() % 4 == 0 ? pick() : pick() % 2 == 0 ? pick() % 48 : 0;
         label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, (uint32_t)pick() & 0xf0000000u, words,
-                             NULL);
+                             NULL, NULL, NULL);
         refused += label == QUILL_MALFORMED || label == QUILL_TOO_LONG;
         unknown += label == QUILL_NO_METHOD;
         taken += label == UINT32_MAX;

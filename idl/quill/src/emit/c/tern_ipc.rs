@@ -42,9 +42,11 @@ impl Part for TernIpc {
         }
     }
 
-    fn refuses(&self, _: &Emitter, _: &Operation, method: &Method) -> Option<String> {
-        let mut replies = method.exceptions.iter().map(|(_, message)| message).chain([&method.reply]);
-        replies.any(|message| message.long).then(|| "what comes back does not fit into registers".into())
+    fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
+        let kept = method.replies().map(|reply| kept_words(emitter, reply)).max().unwrap_or(0);
+        let bytes = 8 * KEPT_WORDS_MAX;
+        (kept > KEPT_WORDS_MAX)
+            .then(|| format!("what comes back, arrays and short lists, has more than {bytes} bytes"))
     }
 
     fn values(&self, _: &Emitter) -> Vec<Item> {
@@ -56,18 +58,24 @@ impl Part for TernIpc {
         let caller = (Ty::named("tern_uid"), "_from".into());
         let mut items = c.declarations(operations, Some(&caller));
         let room = layout.room();
-        if room.needed {
-            items.extend(room_record(&c, &room));
+        let replies = layout.replies();
+        for (room, what) in [(&room, "room"), (&replies, "replies")] {
+            if room.needed {
+                items.extend(room_record(&c, room, what));
+            }
         }
         let methods = || operations.iter().copied().zip(&layout.methods);
         for (operation, method) in methods() {
-            items.push(client(&c, operation, method));
+            items.push(client(&c, operation, method, &replies));
             items.push(answer(&c, operation, method, &room));
         }
         items.push(dispatch(&c, operations, &layout.methods));
         items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
         items.extend(methods().map(|(operation, method)| handle(&c, operation, method)));
         items.push(Item::Text(serve(&c, operations, &layout.methods, &room)));
+        if replies.needed {
+            items.push(Item::Text(open(&c, &replies)));
+        }
         items.push(Item::Verbatim("#endif\n"));
         items
     }
@@ -89,18 +97,61 @@ fn refused(twice: bool) -> Vec<Stmt> {
     if twice { vec![Stmt::Return(Some(call("quill_refused", [name("_again")])))] } else { malformed() }
 }
 
-/// The place of a slot: the words that it is among, the word, the byte. Whoever has a part of a message in memory calls it
-/// `_block`.
-fn place(slot: &Slot) -> (Expr, u64, u64) {
+/// Who makes a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Maker {
+    /// Its arguments stay where they are until the message is sent.
+    Client,
+    /// Its variables do not: what is not elsewhere is kept in the server's frame.
+    Server,
+}
+
+impl Maker {
+    /// The words that describe the part of its message in memory.
+    fn block(self) -> &'static str {
+        match self {
+            Maker::Client => "_block",
+            Maker::Server => "_kept",
+        }
+    }
+}
+
+/// The words of a message that has arrived, as far as they are in memory.
+const ARRIVED: &str = "_arrived";
+
+/// Words that a server keeps for its replies, on its stack.
+const KEPT_WORDS_MAX: u64 = 4096;
+
+/// Whether a list lies elsewhere and not in its value.
+fn lies_elsewhere(e: &Emitter, chunk: &Chunk) -> bool {
+    match e.kind(chunk.ty) {
+        Type::Str { bound, .. } | Type::Sequence(_, bound) => !e.inside(*bound),
+        _ => false,
+    }
+}
+
+/// Words of a reply that a server keeps.
+fn kept_words(e: &Emitter, reply: &Message) -> u64 {
+    let lists = reply.chunks.iter().filter(|chunk| !lies_elsewhere(e, chunk)).filter_map(Chunk::bytes_max);
+    lists.fold(reply.block_words(), |sum, bytes| sum.saturating_add(bytes.div_ceil(8)))
+}
+
+/// Whether a method's client needs an inbox.
+fn has_long_reply(method: &Method) -> bool {
+    method.replies().any(|reply| reply.long)
+}
+
+/// The place of a slot: the words that it is among, the word, the byte. `memory` are the words in memory.
+fn place(slot: &Slot, memory: &str) -> (Expr, u64, u64) {
     match slot.place {
         Place::Register(word, byte) => (words(), word.into(), byte.into()),
-        Place::Memory(at) => (name("_block"), at / 8, at % 8),
+        Place::Memory(at) => (name(memory), at / 8, at % 8),
     }
 }
 
 /// The address of a slot in the words.
-fn address(slot: &Slot) -> Expr {
-    let (words, word, byte) = place(slot);
+fn address(slot: &Slot, memory: &str) -> Expr {
+    let (words, word, byte) = place(slot, memory);
     words.cast(Ty::named("char *")).with("+", Expr::Int((word * 8 + byte).into()))
 }
 
@@ -123,12 +174,13 @@ fn wrong(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
 }
 
 /// Statements that put a message into the words, which are zero.
-fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) -> Vec<Stmt> {
+fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: Maker) -> Vec<Stmt> {
     let e = c.emitter;
-    let mut body = pack_block(c, message, spots, oneway);
+    let mut body = pack_block(c, message, spots, oneway, maker);
     for (i, slot) in message.slots.iter().enumerate() {
         let value = Interface::at(spots, &slot.path);
-        let (words, word, byte) = place(slot);
+        let memory = maker.block();
+        let (words, word, byte) = place(slot, memory);
         let here = || words.clone().index(Expr::Int(word.into()));
         let merge = |bits: Expr| {
             let bits = if byte > 0 { bits.with("<<", Expr::Int((byte * 8).into())) } else { bits };
@@ -152,7 +204,7 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) -> Vec<S
                         let size = Expr::Int(slot.fixed.size.into());
                         body.push(Stmt::Do(call(
                             "__builtin_memcpy",
-                            [address(slot), start(e, ty, value), size],
+                            [address(slot, memory), start(e, ty, value), size],
                         )));
                         continue;
                     }
@@ -186,7 +238,7 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) -> Vec<S
                 let from =
                     if matches!(e.kind(ty), Type::Str { .. }) { value } else { value.field("_buffer") };
                 let size = count.with("*", Expr::Int(element.size.into()));
-                body.push(Stmt::Do(call("__builtin_memcpy", [address(slot), from, size])));
+                body.push(Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size])));
             }
             Leaf::Tail(ty) => {
                 let tail = call("quill_tail", [elements(e, ty, value), sent(message, slot, "bytes")]);
@@ -203,7 +255,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<
     let mut body = Vec::new();
     for (i, slot) in message.slots.iter().enumerate() {
         let value = Interface::at(spots, &slot.path);
-        let (words, word, byte) = place(slot);
+        let (words, word, byte) = place(slot, ARRIVED);
         let here = words.index(Expr::Int(word.into()));
         let bits = if byte > 0 { here.with(">>", Expr::Int((byte * 8).into())) } else { here };
         match slot.leaf {
@@ -221,7 +273,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<
                         let size = Expr::Int(slot.fixed.size.into());
                         body.push(Stmt::Do(call(
                             "__builtin_memcpy",
-                            [start(e, ty, value), address(slot), size],
+                            [start(e, ty, value), address(slot, ARRIVED), size],
                         )));
                         continue;
                     }
@@ -246,7 +298,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<
                 match e.kind(ty) {
                     Type::Str { bound, .. } => {
                         let bound = Expr::Int(bound.unwrap_or(0).into());
-                        let text = call("quill_get_text", [value, address(slot), count, bound]);
+                        let text = call("quill_get_text", [value, address(slot, ARRIVED), count, bound]);
                         body.push(Stmt::If(Expr::Not(Box::new(text)), refused(twice)));
                     }
                     Type::Sequence(_, bound) => {
@@ -255,7 +307,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<
                         body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
                         let size = count.with("*", Expr::Int(element.size.into()));
                         let to = value.field("_buffer");
-                        body.push(Stmt::Do(call("__builtin_memcpy", [to, address(slot), size])));
+                        body.push(Stmt::Do(call("__builtin_memcpy", [to, address(slot, ARRIVED), size])));
                     }
                     _ => {}
                 }
@@ -269,7 +321,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<
 /// The variable with the number of elements or bytes of a list that is sent from where it lies.
 fn sent(message: &Message, slot: &Slot, what: &str) -> Expr {
     let number = message.chunks.iter().position(|chunk| chunk.path == slot.path).unwrap_or(0);
-    name(format!("_{what}_of_{number}"))
+    name(format!("_{what}_sent_{number}"))
 }
 
 /// The dope of a message whose words in memory are a fixed number.
@@ -279,7 +331,7 @@ fn dope(message: &Message) -> u64 {
 }
 
 /// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
-fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) -> Vec<Stmt> {
+fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: Maker) -> Vec<Stmt> {
     let e = c.emitter;
     let mut body = Vec::new();
     if !message.long {
@@ -290,16 +342,27 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) ->
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
     let fixed = message.memory_bytes / 8;
     let strings = message.strings().count() as u64;
+    let block = || name(maker.block());
     if !direct {
-        body.push(Stmt::Let(Ty { dims: vec![fixed + 2 * strings], ..long() }, "_block".into(), None));
+        if maker == Maker::Client {
+            body.push(Stmt::Let(
+                Ty { dims: vec![fixed + 2 * strings], ..long() },
+                maker.block().into(),
+                None,
+            ));
+        } else if fixed > 0 {
+            let all = [block(), Expr::Int(0), Expr::Int((8 * fixed).into())];
+            body.push(Stmt::Do(call("__builtin_memset", all)));
+        }
         body.push(Stmt::Set(words().index(Expr::Int(0)), Expr::Int(dope(message).into())));
-        body.push(Stmt::Set(words().index(Expr::Int(1)), address_of(name("_block"))));
+        body.push(Stmt::Set(words().index(Expr::Int(1)), address_of(block())));
     }
+    let mut kept = message.block_words();
     for (number, chunk) in message.chunks.iter().enumerate() {
         let value = Interface::at(spots, &chunk.path);
         let bound = chunk.bound.unwrap_or(0);
         let element = chunk.element.map_or(1, |element| element.size);
-        let (count, bytes) = (format!("_count_of_{number}"), format!("_bytes_of_{number}"));
+        let (count, bytes) = (format!("_count_sent_{number}"), format!("_bytes_sent_{number}"));
         let found = match e.kind(chunk.ty) {
             Type::Str { bound: characters, .. } => {
                 let characters = characters.unwrap_or(bound);
@@ -318,14 +381,21 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) ->
         }
         let size = name(&count).with("*", Expr::Int(element.into()));
         body.push(Stmt::Let(long(), bytes.clone(), Some(size)));
-        let lies = address_of(elements(e, chunk.ty, value));
+        let mut first = elements(e, chunk.ty, value);
+        if maker == Maker::Server && !lies_elsewhere(e, chunk) {
+            let to = block().with("+", Expr::Int(kept.into()));
+            body.push(Stmt::Do(call("__builtin_memcpy", [to.clone(), first, name(&bytes)])));
+            kept += chunk.bytes_max().unwrap_or(0).div_ceil(8);
+            first = to;
+        }
+        let lies = address_of(first);
         if direct {
             let whole = name(&bytes).with("/", Expr::Int(8));
             body.push(Stmt::Set(words().index(Expr::Int(0)), whole));
             body.push(Stmt::Set(words().index(Expr::Int(1)), lies));
         } else {
             let at = fixed + 2 * number as u64;
-            let descriptor = |at: u64| name("_block").index(Expr::Int(at.into()));
+            let descriptor = |at: u64| block().index(Expr::Int(at.into()));
             body.push(Stmt::Set(descriptor(at), lies));
             body.push(Stmt::Set(descriptor(at + 1), name(&bytes)));
         }
@@ -333,11 +403,29 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool) ->
     body
 }
 
-/// Statements that check what a request has in memory and leave its lists where they are: behind those that read its words.
-fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room) -> Vec<Stmt> {
+/// Statements that read a message: its words, and what it has in memory, which is in `_room`.
+fn take(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Maker) -> Vec<Stmt> {
+    let mut body = Vec::new();
+    let twice = taker == Maker::Server && looks_twice(c, message);
+    let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
+    if message.long && !direct {
+        let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
+        body.push(Stmt::If(came.with("!=", Expr::Int(dope(message).into())), refused(twice)));
+    }
+    if message.memory_bytes > 0 {
+        let arrived = name("_room").deref().field("words");
+        body.push(Stmt::Let(Ty::named("uint64_t").to(), ARRIVED.into(), Some(arrived)));
+    }
+    body.extend(unpack(c, message, spots, twice));
+    body.extend(unpack_block(c, message, spots, room, taker));
+    body
+}
+
+/// Statements that check what a message has in memory and leave its lists where they are: behind those that read its words.
+fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Maker) -> Vec<Stmt> {
     let e = c.emitter;
     let mut body = Vec::new();
-    let twice = looks_twice(c, message);
+    let twice = taker == Maker::Server && looks_twice(c, message);
     for (number, chunk) in message.chunks.iter().enumerate() {
         let value = Interface::at(spots, &chunk.path);
         let (count, bytes, at) =
@@ -396,28 +484,39 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room) -
                 if let Some(tail) = variable("_tail") {
                     let complete = Stmt::Do(call("quill_complete", [at.clone(), name(&bytes), tail.clone()]));
                     // The second look finds it done.
-                    let twice = matches!(e.kind(chunk.ty), Type::Str { .. });
+                    let twice = twice && matches!(e.kind(chunk.ty), Type::Str { .. });
                     let first = Expr::Not(Box::new(name("_again")));
                     body.push(if twice { Stmt::If(first, vec![complete]) } else { complete });
                     last = tail;
                 }
             }
         }
-        body.extend(take_list(e, chunk, value, [at, name(&count), name(&bytes), last]));
+        body.extend(take_list(e, chunk, value, [at, name(&count), name(&bytes), last], taker));
     }
     body
 }
 
 /// Statements that make a value of a list that is `at` some place in the room; of a text, the `last` bytes are known.
-fn take_list(e: &Emitter, chunk: &Chunk, value: Expr, [at, count, bytes, last]: [Expr; 4]) -> Vec<Stmt> {
+fn take_list(
+    e: &Emitter,
+    chunk: &Chunk,
+    value: Expr,
+    [at, count, bytes, last]: [Expr; 4],
+    taker: Maker,
+) -> Vec<Stmt> {
     let copy = |to: Expr| Stmt::Do(call("__builtin_memcpy", [to, at.clone(), bytes.clone()]));
-    let parameter = chunk.path.len() == 1;
+    // A server's variable for an array is a pointer; a client's caller has room for one.
+    let array_stays = taker == Maker::Server && chunk.path.len() == 1;
     match e.kind(chunk.ty) {
         Type::Str { bound, .. } => {
             let characters = bound.or(chunk.bound).unwrap_or(0);
             let most = Expr::Int(characters.into());
-            let text = call("quill_end_text", [at.clone(), bytes.clone(), last, most, name("_again")]);
-            let check = Stmt::If(Expr::Not(Box::new(text)), refused(true));
+            let text = [at.clone(), bytes.clone(), last, most];
+            let text = match taker {
+                Maker::Server => call("quill_end_text", text.into_iter().chain([name("_again")])),
+                Maker::Client => call("quill_end_any_text", text),
+            };
+            let check = Stmt::If(Expr::Not(Box::new(text)), refused(taker == Maker::Server));
             if e.inside(*bound) {
                 let whole = bytes.with("+", Expr::Int(1));
                 vec![check, Stmt::Do(call("__builtin_memcpy", [value, at, whole]))]
@@ -435,7 +534,7 @@ fn take_list(e: &Emitter, chunk: &Chunk, value: Expr, [at, count, bytes, last]: 
             };
             vec![length, lies]
         }
-        _ if parameter => vec![Stmt::Set(value, at.cast(Ty::named("void *")))],
+        _ if array_stays => vec![Stmt::Set(value, at.cast(Ty::named("void *")))],
         _ => vec![copy(value)],
     }
 }
@@ -461,13 +560,15 @@ fn begin(room: &Room, string: u32) -> u64 {
     room.begin(string) + 8 * u64::from(string)
 }
 
-/// Memory for requests.
-fn room_record(c: &Interface, room: &Room) -> Vec<Item> {
-    let record = c.function("room");
+/// Memory for messages of one direction.
+fn room_record(c: &Interface, room: &Room, what: &str) -> Vec<Item> {
+    let record = c.function(what);
+    let messages = if what == "room" { "requests" } else { what };
+    let comment = format!("Memory for {messages} that do not fit into registers; it begins as zeros.");
     let strings = room.capacities.len() as u64;
     let array = |base: &str, length: u64| Ty { dims: vec![length], ..Ty::named(base) };
     vec![
-        Item::Comment("Memory for requests that do not fit into registers; it begins as zeros.".into()),
+        Item::Comment(comment),
         Item::Announce("struct", record.clone()),
         Item::Record(
             "struct",
@@ -487,13 +588,16 @@ fn fresh() -> Stmt {
 }
 
 /// A client's function.
-fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
+fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room) -> Item {
     let mut parameters: Parameters = vec![(Ty::named("tern_uid"), "_server".into())];
+    if has_long_reply(method) {
+        parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
+    }
     parameters.extend(c.parameters(operation));
     let label = Expr::Int(method.request.label.into());
     let long = if method.request.long { "_long" } else { "" };
     let mut body = vec![fresh()];
-    body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway));
+    body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway, Maker::Client));
     let function = c.function(&operation.name);
     if operation.oneway {
         let send = call(format!("quill_ipc_send{long}"), [name("_server"), label, words()]);
@@ -504,26 +608,50 @@ fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let back = Expr::Int(given(operation, method).into());
     let called = call(format!("quill_ipc_call{long}"), [name("_server"), label, words(), there, back]);
     body.push(Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called)));
-    let failed = call("quill_failure", [name("_rax")]);
+    let arrive = |message: &Message, spots: &[Spot]| {
+        let mut arrive = Vec::new();
+        if message.long {
+            let elsewhere = words().index(Expr::Int(1)).with("!=", call("quill_address", [name("_room")]));
+            arrive.push(Stmt::If(elsewhere, vec![Stmt::Return(Some(name("QUILL_OTHER_INBOX")))]));
+        }
+        arrive.extend(take(c, message, spots, replies, Maker::Client));
+        arrive
+    };
+    let long = method.exceptions.iter().any(|(_, message)| message.long);
+    let failed = if long {
+        call("quill_failure_in", [name("_rax"), name("_long").address()])
+    } else {
+        call("quill_failure", [name("_rax")])
+    };
     let mut cases = Vec::new();
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let whole = name("_raised").deref().field(&c.variants(operation)[number]);
         let spots = c.exception_spots(operation, number, &whole);
-        let mut case = unpack(c, message, &borrowed(&spots), false);
+        let mut case = Vec::new();
+        if long {
+            let wrong = if message.long { Expr::Not(Box::new(name("_long"))) } else { name("_long") };
+            case.push(Stmt::If(wrong, malformed()));
+        }
+        case.extend(arrive(message, &borrowed(&spots)));
         case.push(Stmt::Return(Some(Expr::Int(message.label.into()))));
         cases.push((vec![i128::from(message.label)], case));
     }
     let failure = if cases.is_empty() {
         vec![Stmt::Return(Some(failed))]
     } else {
-        vec![
-            Stmt::Let(status(), "_status".into(), Some(failed)),
-            Stmt::Switch(name("_status"), cases, vec![Stmt::Return(Some(name("_status")))]),
-        ]
+        let mut otherwise = vec![Stmt::Return(Some(name("_status")))];
+        let mut failure = vec![Stmt::Let(status(), "_status".into(), Some(failed))];
+        if long {
+            failure.insert(0, Stmt::Let(Ty::named("bool"), "_long".into(), Some(name("false"))));
+            otherwise.insert(0, Stmt::If(name("_long"), malformed()));
+        }
+        failure.push(Stmt::Switch(name("_status"), cases, otherwise));
+        failure
     };
-    let done = call("__builtin_expect", [name("_rax").with("!=", name("QUILL_DONE")), Expr::Int(0)]);
+    let done = name(if method.reply.long { "QUILL_LONG_DONE" } else { "QUILL_DONE" });
+    let done = call("__builtin_expect", [name("_rax").with("!=", done), Expr::Int(0)]);
     body.push(Stmt::If(done, failure));
-    body.extend(unpack(c, &method.reply, &c.outputs(operation), false));
+    body.extend(arrive(&method.reply, &c.outputs(operation)));
     body.push(Stmt::Return(Some(name("QUILL_OK"))));
     Item::Function(inlined(status(), true), function, parameters, body)
 }
@@ -540,6 +668,10 @@ fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) ->
     if request.long {
         parameters.push((Ty::named(c.function("room")).to(), "_room".into()));
     }
+    if has_long_reply(method) {
+        parameters.push((Ty::named("uint64_t").to(), "_kept".into()));
+        parameters.push((Ty::named("bool").to(), "_long".into()));
+    }
     if looks_twice(c, request) {
         parameters.push((Ty::named("bool"), "_again".into()));
     }
@@ -549,17 +681,10 @@ fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) ->
     let mut body = c.variables(operation, in_room);
     let inputs = c.local(c.inputs(operation));
     let outputs = c.local(c.outputs(operation));
-    let direct = request.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
-    if request.long && !direct {
-        let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
-        body.push(Stmt::If(came.with("!=", Expr::Int(dope(request).into())), refused(twice)));
+    if has_long_reply(method) {
+        body.push(Stmt::Do(name("_kept").cast(Ty::named("void"))));
     }
-    if request.memory_bytes > 0 {
-        let block = name("_room").deref().field("words");
-        body.push(Stmt::Let(Ty::named("uint64_t").to(), "_block".into(), Some(block)));
-    }
-    body.extend(unpack(c, request, &borrowed(&inputs), twice));
-    body.extend(unpack_block(c, request, &borrowed(&inputs), room));
+    body.extend(take(c, request, &borrowed(&inputs), room, Maker::Server));
     let called = c.call_method(operation, vec![name("_self"), name("_from")]);
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {
@@ -569,11 +694,18 @@ fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) ->
     }
     body.push(Stmt::Let(status(), "_status".into(), Some(called)));
     body.push(Stmt::Do(call("quill_clear", [words()])));
-    let mut cases = vec![(vec![0], pack(c, &method.reply, &borrowed(&outputs), false))];
+    let make = |message: &Message, spots: &[Spot]| {
+        let mut made = pack(c, message, spots, false, Maker::Server);
+        if message.long {
+            made.push(Stmt::Set(name("_long").deref(), name("true")));
+        }
+        made
+    };
+    let mut cases = vec![(vec![0], make(&method.reply, &borrowed(&outputs)))];
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let whole = name("_raised").field(&c.variants(operation)[number]);
         let spots = c.exception_spots(operation, number, &whole);
-        cases.push((vec![message.label.into()], pack(c, message, &borrowed(&spots), false)));
+        cases.push((vec![message.label.into()], make(message, &borrowed(&spots))));
     }
     body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
     body.push(Stmt::Return(Some(name("_status"))));
@@ -600,6 +732,8 @@ fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Ite
         (Ty::named("uint32_t"), "_label".into()),
         (Ty::named("uint64_t").to(), "_words".into()),
         (Ty::named("void *"), "_room".into()),
+        (Ty::named("uint64_t").to(), "_kept".into()),
+        (Ty::named("bool").to(), "_long".into()),
     ];
     let bits = table_bits(operations.len());
     let cases = operations.iter().zip(methods).enumerate().map(|(number, (operation, method))| {
@@ -611,6 +745,9 @@ fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Ite
         } else {
             name("_room")
         };
+        if has_long_reply(method) {
+            arguments.extend(["_kept", "_long"].map(name));
+        }
         let place = (number as u32).reverse_bits() >> (32 - bits);
         let mut body = vec![Stmt::If(other, malformed())];
         if looks_twice(c, &method.request) {
@@ -639,8 +776,7 @@ fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Ite
 
 /// Words of the longest reply.
 fn given(operation: &Operation, method: &Method) -> u32 {
-    let replies = method.exceptions.iter().map(|(_, message)| message).chain([&method.reply]);
-    if operation.oneway { 0 } else { replies.map(|message| message.registers).max().unwrap_or(0) }
+    if operation.oneway { 0 } else { method.replies().map(|reply| reply.registers).max().unwrap_or(0) }
 }
 
 /// What the assembly calls for a method: words in, label and partner out.
@@ -671,6 +807,11 @@ fn handle(c: &Interface, operation: &Operation, method: &Method) -> Item {
     if method.request.long {
         arguments.push(frame("room"));
     }
+    let long = has_long_reply(method);
+    if long {
+        body.push(Stmt::Let(Ty::named("bool"), "_long".into(), Some(name("false"))));
+        arguments.extend([frame("kept"), name("_long").address()]);
+    }
     if twice {
         arguments.push(Expr::Not(Box::new(name("_again"))));
     }
@@ -691,7 +832,9 @@ fn handle(c: &Interface, operation: &Operation, method: &Method) -> Item {
     for unused in ["_w0", "_w1", "_w2", "_w3"] {
         body.push(Stmt::Do(name(unused).cast(Ty::named("void"))));
     }
-    let finish = call("quill_finish", [name("_frame"), name("_from"), name("_status")]);
+    let mut finish = vec![name("_frame"), name("_from"), name("_status")];
+    finish.extend(long.then(|| name("_long")));
+    let finish = call(if long { "quill_finish_in" } else { "quill_finish" }, finish);
     body.push(Stmt::Return(Some(finish)));
     let function = c.function(&format!("{}_handle", operation.name));
     Item::Function(inlined(Ty::named("quill_reply"), twice), function, parameters, body)
@@ -745,7 +888,16 @@ fn serve(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Ro
     let handles = handles.join(", ");
     let _ = writeln!(text, "    struct {{\n        struct quill_frame frame;");
     let _ = writeln!(text, "        void *functions[{functions}], *places[{places}];");
-    let _ = writeln!(text, "    }} at = {{ {{ self, {{ 0 }}, {given} }}, {{ {handles} }}, {{ 0 }} }};");
+    let kept = methods.iter().flat_map(Method::replies).map(|reply| kept_words(c.emitter, reply)).max();
+    let (pointer, zeros) = match kept.unwrap_or(0) {
+        0 => ("NULL", ""),
+        words => {
+            let _ = writeln!(text, "        uint64_t kept[{words}];");
+            ("at.kept", ", { 0 }")
+        }
+    };
+    let frame = format!("{{ self, {{ 0 }}, {given}, {pointer} }}");
+    let _ = writeln!(text, "    }} at = {{ {frame}, {{ {handles} }}, {{ 0 }}{zeros} }};");
     let counts_on = "\"the assembly counts on it\"";
     let _ =
         writeln!(text, "    _Static_assert(sizeof(struct quill_frame) == {FRAME_FUNCTIONS}, {counts_on});");
@@ -766,16 +918,34 @@ fn register(room: &Room) -> String {
     if !room.needed {
         return String::new();
     }
+    let (lists, arguments) = registration(room);
+    format!(
+        "{lists}    quill_status status = quill_register({arguments}, NULL);\n    \
+         if (status != QUILL_OK)\n        return status;\n"
+    )
+}
+
+/// The function with which a client says where it receives.
+fn open(c: &Interface, replies: &Room) -> String {
+    let (function, record) = (c.function("open"), c.function("replies"));
+    let (lists, arguments) = registration(replies);
+    format!(
+        "/* Lets replies arrive in `room`, until `quill_close(before)`. */\n\
+         static inline __attribute__((unused)) quill_status {function}({record} *room, quill_inbox *before)\n{{\n\
+         {lists}    return quill_register({arguments}, before);\n}}\n"
+    )
+}
+
+/// Lists of capacities, and the arguments of `quill_register`.
+fn registration(room: &Room) -> (String, String) {
     let list = |all: Vec<String>| if all.is_empty() { "0".into() } else { all.join(", ") };
     let capacities = list(room.capacities.iter().map(u64::to_string).collect());
     let begins = list((0..room.capacities.len()).map(|n| begin(room, n as u32).to_string()).collect());
     let (words, count) = (room_words(room), room.capacities.len());
     let arguments = format!("room, {words}, {count}, room->strings, room->buffers, capacities, begins");
-    format!(
-        "    static const uint32_t capacities[] = {{ {capacities} }}, begins[] = {{ {begins} }};\n    \
-         quill_status status = quill_register({arguments});\n    \
-         if (status != QUILL_OK)\n        return status;\n"
-    )
+    let lists =
+        format!("    static const uint32_t capacities[] = {{ {capacities} }}, begins[] = {{ {begins} }};\n");
+    (lists, arguments)
 }
 
 /// The loop of a server. What it needs lies at the stack pointer, the only register that survives.

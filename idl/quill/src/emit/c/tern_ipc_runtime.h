@@ -14,6 +14,7 @@ typedef uint32_t quill_status;
 #define QUILL_MALFORMED 0xffff0000u /* what came is no valid message */
 #define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type */
+#define QUILL_OTHER_INBOX 0xffff0102u /* the reply arrived elsewhere: another inbox was opened after this one */
 #define QUILL_SILENT 0xffff0200u    /* in a server: nothing is answered */
 #define QUILL_AGAIN 0xffff0201u     /* in a server: the request has to be looked at again, by who knows UTF-8 */
 #define QUILL_KERNEL 0xfffd0000u    /* and up: the message did not get through; the kernel's error is added */
@@ -33,7 +34,10 @@ typedef uint32_t quill_status;
 #define QUILL_WORDS 11
 #define QUILL_DONE UINT64_MAX /* rax after a call that succeeded: label and kind, all ones */
 
-#define QUILL_IPC_LONG_CALL 0xfffffbfeu /* a call with a part in memory */
+#define QUILL_NO_BLOCK 0x400u                /* clear in the kind of a message with a part in memory */
+#define QUILL_LONG_DONE 0xfffffffffffffbffu  /* QUILL_DONE of a reply with one */
+#define QUILL_IPC_LONG_CALL 0xfffffbfeu      /* a call with one */
+#define QUILL_IPC_LONG_REPLY_WAIT 0xfffffbffu
 
 /* A test on another system can put its own functions in the place of these. */
 #ifndef QUILL_OWN_IPC
@@ -124,7 +128,7 @@ static __attribute__((noinline, cold, unused)) quill_status quill_label(uint64_t
 
     if (eax >> 31 == 0)
         return QUILL_KERNEL | (eax & 0xffff);
-    return eax == TERN_KIND_REPLY && label != 0 ? label : QUILL_MALFORMED;
+    return eax == TERN_KIND_REPLY && label != 0 && label != UINT32_MAX ? label : QUILL_MALFORMED;
 }
 
 /* The same; and the compiler knows that it is no success, so that whoever is told of one has all results. */
@@ -135,6 +139,15 @@ QUILL_INLINE quill_status quill_failure(uint64_t rax)
     if (status == QUILL_OK)
         __builtin_unreachable();
     return status;
+}
+
+/* The same for a reply that may have a part in memory. */
+QUILL_INLINE quill_status quill_failure_in(uint64_t rax, bool *in_memory)
+{
+    bool is_message = (uint32_t)rax >> 31 != 0;
+
+    *in_memory = is_message && (rax & QUILL_NO_BLOCK) == 0;
+    return quill_failure(is_message ? rax | QUILL_NO_BLOCK : rax);
 }
 
 QUILL_INLINE void quill_clear(uint64_t *words)
@@ -374,6 +387,12 @@ QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t last, uint
     return __builtin_expect((odd & QUILL_HIGHS) == 0 && bytes <= characters_max, 1);
 }
 
+/* The same at one look: a client's. */
+QUILL_INLINE bool quill_end_any_text(char *text, uint64_t bytes, uint64_t last, uint64_t characters_max)
+{
+    return quill_end_text(text, bytes, last, characters_max, false) || quill_is_other_text(text, bytes, characters_max);
+}
+
 /* What is done about a request that is wrong, or not known to be right: the second look decides. */
 QUILL_INLINE quill_status quill_refused(bool again)
 {
@@ -389,14 +408,15 @@ static inline uint64_t quill_string_bytes(const void *room, uint64_t descriptor)
 /* --- servers --- */
 
 typedef quill_status (*quill_dispatch)(const void *methods, void *self, tern_uid from, uint32_t label,
-                                       uint64_t *words, void *room);
+                                       uint64_t *words, void *room, uint64_t *kept, bool *in_memory);
 
 /* Answers one request: its words are replaced by those of the reply. Returns the label of the reply. `room` is where its
- * part in memory is, or NULL. */
+ * part in memory is, or NULL; `kept` is where the server keeps what the reply has in memory, if it has: then `in_memory`
+ * becomes true. */
 QUILL_INLINE uint32_t quill_answer(quill_dispatch dispatch, const void *methods, void *self, tern_uid *partner,
-                                    uint32_t label, uint64_t *words, void *room)
+                                    uint32_t label, uint64_t *words, void *room, uint64_t *kept, bool *in_memory)
 {
-    quill_status status = dispatch(methods, self, *partner, label, words, room);
+    quill_status status = dispatch(methods, self, *partner, label, words, room, kept, in_memory);
 
     /* Nothing of the request, and nothing half done, goes back. */
     if (status >= QUILL_KERNEL)
@@ -413,6 +433,7 @@ struct quill_frame {
     void *self;
     uint64_t words[QUILL_WORDS];
     void *room;
+    uint64_t *kept; /* what replies have in memory, as far as it lies nowhere else */
 } __attribute__((aligned(16)));
 
 /* What a handler answers: rax, and whom. */
@@ -441,6 +462,16 @@ QUILL_INLINE quill_reply quill_finish(struct quill_frame *frame, tern_uid from, 
     return quill_finish_otherwise(frame, from, status);
 }
 
+/* The same for a reply that may have a part in memory, of which the first two words say what it is and where. */
+QUILL_INLINE quill_reply quill_finish_in(struct quill_frame *frame, tern_uid from, quill_status status, bool in_memory)
+{
+    quill_reply reply = quill_finish(frame, from, status);
+
+    if (in_memory)
+        reply.rax = (reply.rax & ~(uint64_t)UINT32_MAX) | QUILL_IPC_LONG_REPLY_WAIT;
+    return reply;
+}
+
 static __attribute__((unused)) quill_reply quill_no_method(uint64_t w0, uint64_t w1, tern_uid from)
 {
     (void)w0, (void)w1;
@@ -467,9 +498,14 @@ static __attribute__((unused)) quill_reply quill_other(struct quill_frame *frame
 /* How long a server waits for a client's pager in the middle of a request, in microseconds. */
 #define QUILL_PATIENCE 1000000
 
-/* Says to the kernel where messages with a part in memory arrive. */
+/* Where messages with a part in memory arrive. */
+typedef struct {
+    uint64_t address, room, patience;
+} quill_inbox;
+
+/* Says to the kernel where they do from now on; `before` is where they did. */
 static inline quill_status quill_register(void *room, uint64_t words, uint64_t count, uint64_t *strings, char *buffers,
-                                          const uint32_t *capacities, const uint32_t *begins)
+                                          const uint32_t *capacities, const uint32_t *begins, quill_inbox *before)
 {
     uint64_t control[6] = { TERN_NIL, quill_address(room), (words | count << 12) << 32,
                             QUILL_PATIENCE, 0, 0 };
@@ -480,6 +516,17 @@ static inline quill_status quill_register(void *room, uint64_t words, uint64_t c
         strings[2 * i + 1] = (uint64_t)capacities[i] << 32;
     }
     error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
+    if (error == TERN_OK && before != NULL)
+        *before = (quill_inbox){ control[1], control[2], control[3] };
+    return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
+}
+
+/* They arrive there again. */
+static inline quill_status quill_close(const quill_inbox *before)
+{
+    uint64_t control[6] = { TERN_NIL, before->address, before->room, before->patience, 0, 0 };
+    int error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
+
     return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
 }
 
