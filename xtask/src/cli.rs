@@ -2,7 +2,7 @@
 
 use crate::machine::{Kind, MEMORY_MIB};
 use crate::{Error, Result};
-use crate::{bench, build, check, doctor, image, nightly, run, test};
+use crate::{bench, build, check, doctor, image, nightly, run, selftest, test};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -29,6 +29,8 @@ pub enum Verb {
     Run(RunOptions),
     /// Run all tests, on the host and in emulators
     Test(TestOptions),
+    /// Test the stubs of interface files in the booted system, between two tasks
+    Selftest(SelftestOptions),
     /// Count what operations of the kernel cost
     Bench(BenchOptions),
     /// Check format, lints and the health figures of the source
@@ -81,6 +83,26 @@ pub struct TestOptions {
     pub filter: Option<String>,
 }
 
+/// Options of `selftest`.
+#[derive(Args, Debug)]
+pub struct SelftestOptions {
+    /// Add a directory to search for included and imported files
+    #[arg(short = 'I', value_name = "DIR", value_parser = selftest::absolute)]
+    pub include: Vec<PathBuf>,
+    /// Define a macro
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
+    /// How often each method is called
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    pub rounds: u64,
+    /// Where the random values begin
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// The interface files
+    #[arg(required = true, value_name = "FILE", value_parser = selftest::absolute)]
+    pub files: Vec<PathBuf>,
+}
+
 /// Options of `bench`.
 #[derive(Args, Debug)]
 pub struct BenchOptions {
@@ -119,6 +141,7 @@ impl Verb {
         match self {
             Verb::Run(options) => run::perform(options),
             Verb::Test(options) => test::perform(options),
+            Verb::Selftest(options) => selftest::perform(options),
             Verb::Bench(options) => bench::perform(options),
             Verb::Check => check::perform(),
             Verb::Image(options) => image::perform(options),
@@ -139,9 +162,11 @@ pub fn parse() -> Result<Verb> {
                 let _ = error.print();
                 std::process::exit(0);
             }
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => Err(
-                Error::usage("which verb? run, test, bench, check, image, build, doctor, miri, fuzz, help"),
-            ),
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+                Err(Error::usage(
+                    "which verb? run, test, selftest, bench, check, image, build, doctor, miri, fuzz, help",
+                ))
+            }
             _ => Err(Error::usage(one_line(&error.to_string()))),
         },
     }

@@ -29,6 +29,7 @@ pub mod image;
 pub mod l4v4;
 pub mod nightly;
 pub mod run;
+pub mod selftest;
 pub mod test;
 
 pub use error::{Context, Error, Result};

@@ -78,7 +78,12 @@ fn read_package(package: &Value, root: &Path) -> Option<Package> {
 
 /// Builds all user programs and returns what goes into the boot archive, sorted by name.
 pub fn build_all() -> Result<Vec<Entry>> {
-    let mut entries = build_rust(&packages()?)?;
+    build_all_with(None)
+}
+
+/// The same with an environment variable for the build scripts.
+pub fn build_all_with(variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
+    let mut entries = build_rust(&packages()?, variable)?;
     entries.extend(build_c()?);
     entries.extend(data_files()?);
     entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -88,13 +93,14 @@ pub fn build_all() -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn build_rust(packages: &[Package]) -> Result<Vec<Entry>> {
+fn build_rust(packages: &[Package], variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
     let programs: Vec<&Package> = packages.iter().filter(|package| package.is_program()).collect();
     if programs.is_empty() {
         return Ok(Vec::new());
     }
     let directory = paths::target().join("user");
     let mut builder = build::cargo("build", &directory, &USER_FLAGS);
+    builder.envs(variable);
     for program in &programs {
         builder.arg("--package").arg(&program.name);
     }

@@ -75,7 +75,7 @@ pub static SERVERS: [Policy; 2] = [
 ];
 
 /// Programs that need other limits than the usual ones.
-static SPECIAL: [Policy; 3] = [
+static SPECIAL: [Policy; 4] = [
     // The shell stays above what it starts, so that a program that loops cannot lock the user out.
     Policy {
         program: "shell",
@@ -97,6 +97,8 @@ static SPECIAL: [Policy; 3] = [
         blocks_max: 4 << 20,
         ..PROGRAM
     },
+    // It starts itself, as the server that it tests.
+    Policy { program: "stub-test", kernel_share: 32, is_operator: true, ..PROGRAM },
     Policy {
         program: "bench",
         priority: 32,
