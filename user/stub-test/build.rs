@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The interfaces that are tested, relative to `idl/`.
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "interfaces/bench.idl",
+    "interfaces/clock.idl",
     "golden/accepted/archive.idl",
     "golden/accepted/letter.idl",
     "golden/accepted/parcel.idl",

@@ -5,8 +5,15 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 6] =
-    ["Archive::Shelf", "Bench::Calls", "Bench::Slope", "Mail::Box", "Post::Base", "Post::Office"];
+const INTERFACES: [&str; 7] = [
+    "Archive::Shelf",
+    "Bench::Calls",
+    "Bench::Slope",
+    "Clock::Wall",
+    "Mail::Box",
+    "Post::Base",
+    "Post::Office",
+];
 
 /// The trials of this module: with the fast path on and off.
 pub fn trials(world: &'static World) -> Vec<Trial> {

@@ -1,6 +1,6 @@
-//! The interfaces of Tern's servers. All marshalling of the user level is here and nowhere else.
+//! The interfaces of Tern's servers. All marshalling of the user level is here, or made by quill when this crate is built.
 //!
-//! One module per interface. Each has client functions, whose first argument is the server; `enum Request`,
+//! One module per interface. [`clock`] is written in an interface definition language; the others follow. Each of those has client functions, whose first argument is the server; `enum Request`,
 //! what a server decodes from a message; and `enum Reply`, what it encodes. A decoder trusts nothing: a number
 //! out of range or an unknown operation is a [`Status`], never a panic.
 //!
@@ -26,4 +26,5 @@ pub mod sigma0;
 #[cfg(test)]
 mod c_header;
 
+pub use stub;
 pub use wire::{Failure, Name, Reply, Result, Status, Text};

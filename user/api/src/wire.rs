@@ -13,8 +13,6 @@ pub mod interface {
     pub const NAMES: u32 = 2;
     /// See [`console`](crate::console).
     pub const CONSOLE: u32 = 3;
-    /// See [`clock`](crate::clock).
-    pub const CLOCK: u32 = 4;
     /// See [`process`](crate::process).
     pub const PROCESS: u32 = 5;
     /// See [`sigma0`](crate::sigma0).
@@ -89,6 +87,20 @@ pub enum Failure {
     Refused(Status),
     /// What came back is no answer.
     Garbled,
+}
+
+impl From<stub::Failure> for Failure {
+    /// What servers with generated stubs refuse is what these refuse: a malformed request, or one of no method.
+    fn from(failure: stub::Failure) -> Failure {
+        match failure {
+            stub::Failure::Kernel(error) => Failure::Kernel(error),
+            stub::Failure::Refused(label) => {
+                Failure::Refused(Status::from_label(label).unwrap_or(Status::BadRequest))
+            }
+            stub::Failure::TooLong => Failure::Refused(Status::BadRequest),
+            stub::Failure::Malformed | stub::Failure::OtherInbox => Failure::Garbled,
+        }
+    }
 }
 
 impl Failure {

@@ -8,19 +8,29 @@
 
 mod cmos;
 
-use rt::api::wire::{interface, interface_of};
-use rt::api::{self, Name, Reply, Status, clock, memory, names};
-use rt::sys::{Fpage, Kind, Message};
+use rt::api::stub::Failure;
+use rt::api::{self, Name, clock, memory, names};
+use rt::sys::Fpage;
 use rt::time;
 
 rt::entry!(main);
 
 fn main() -> i32 {
     match prepare() {
-        Ok(zero) => {
-            rt::server::serve(|message| (message.kind == Kind::Request).then(|| answer(zero, message)))
-        }
+        Ok(zero) => clock::serve(&mut Clock { zero }),
         Err(_) => 1,
+    }
+}
+
+/// What the server knows.
+struct Clock {
+    /// The wall clock at the kernel's time 0.
+    zero: u64,
+}
+
+impl clock::Server for Clock {
+    fn now(&mut self) -> Result<u64, Failure> {
+        Ok(self.zero + time::now().as_secs())
     }
 }
 
@@ -32,14 +42,4 @@ fn prepare() -> api::Result<u64> {
     let name = Name::new(clock::NAME).ok_or(api::Failure::Garbled)?;
     names::register(rt::home(), &name)?;
     Ok(zero)
-}
-
-fn answer(zero: u64, message: &Message) -> Reply {
-    if interface_of(message) != interface::CLOCK {
-        return Status::BadRequest.into();
-    }
-    match clock::Request::decode(message) {
-        Ok(clock::Request::Now) => clock::time(zero + time::now().as_secs()),
-        Err(status) => status.into(),
-    }
 }

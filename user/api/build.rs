@@ -1,0 +1,14 @@
+//! Makes stubs of the interfaces that are written in an interface definition language.
+
+use quill::build::Build;
+use quill::kernel::TernIpc;
+
+/// Files of `idl/interfaces`.
+const INTERFACES: [&str; 1] = ["clock.idl"];
+
+fn main() {
+    let build = Build::new().kernel(&TernIpc);
+    for file in INTERFACES {
+        build.rust(format!("{}/../../idl/interfaces/{file}", env!("CARGO_MANIFEST_DIR")));
+    }
+}
