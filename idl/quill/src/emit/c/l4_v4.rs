@@ -23,7 +23,7 @@ pub struct L4V4;
 
 impl Part for L4V4 {
     fn runtime(&self) -> &'static str {
-        include_str!("l4_v4_runtime.h")
+        concat!(include_str!("utf8.h"), include_str!("l4_v4_runtime.h"))
     }
 
     fn lists(&self) -> Lists {

@@ -379,35 +379,6 @@ QUILL_INLINE void quill_restore_buffers(char *utcb, const quill_word *kept, unsi
 
 /* --- numbers and texts --- */
 
-/* A Unicode scalar value. */
-static inline bool quill_is_scalar(uint32_t character)
-{
-    return character < 0xd800 || (character > 0xdfff && character < 0x110000);
-}
-
-/* Characters of UTF-8 text without a zero, or SIZE_MAX if it is none. */
-static inline size_t quill_characters(const char *text, size_t bytes)
-{
-    size_t at = 0, count = 0;
-
-    while (at < bytes) {
-        uint8_t lead = (uint8_t)text[at++];
-        int more = lead == 0 ? -1 : lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2
-                   : lead < 0xf5 ? 3 : -1;
-        uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-        uint8_t high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-        if (more < 0 || (size_t)more > bytes - at)
-            return SIZE_MAX;
-        for (; more > 0; more--, low = 0x80, high = 0xbf) {
-            uint8_t next = (uint8_t)text[at++];
-            if (next < low || next > high)
-                return SIZE_MAX;
-        }
-        count++;
-    }
-    return count;
-}
-
 /* Bytes of a text, without the zero at its end. */
 static inline size_t quill_length(const char *text)
 {

@@ -23,7 +23,7 @@ pub struct TernIpc;
 
 impl Part for TernIpc {
     fn runtime(&self) -> &'static str {
-        include_str!("tern_ipc_runtime.h")
+        concat!(include_str!("utf8.h"), include_str!("tern_ipc_runtime.h"))
     }
 
     fn lists(&self) -> Lists {
