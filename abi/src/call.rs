@@ -225,8 +225,13 @@ pub mod task_op {
     /// number of the port among the caller's own, `r10` thread that it leads to from now on, for everybody who has it; nil:
     /// nobody.
     pub const SET_PORT: u32 = 6;
+    /// For tests, and only where the boot option `exhaust=on` allows it: kernel memory runs out. In: `rdi` task (nil: own),
+    /// which is one of those counted from now on; `rsi` number of the frame, from 1 on, that is denied to the counted tasks,
+    /// `rdx` how many are denied from there on. With 0 in `rsi` none is, and the task is not counted any more. Out:
+    /// `rdi` and `rsi`: what was left of the last order, 0 and 0 if nothing.
+    pub const EXHAUST: u32 = 7;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 7;
+    pub const COUNT: u32 = 8;
 }
 
 /// What a received message is: the low half of `rax` after an ipc.
@@ -267,8 +272,8 @@ impl Kind {
 const KIND_MASK: u32 = 0xff | 1 << 31;
 /// Bit of a received `eax` that is *clear* when a map item arrived.
 pub const NO_ITEM: u32 = 1 << 8;
-/// Bit of a received `eax` that is *clear* when a map item arrived only in part, for want of kernel memory on the
-/// receiver's side.
+/// Bit of a received `eax` that is *clear* when a map item arrived only in part, for want of kernel memory: the receiver's,
+/// or σ0's, if it is the one who gives.
 pub const ITEM_WHOLE: u32 = 1 << 9;
 
 /// Bit of a received `eax` that is *clear* when the message had a block.

@@ -189,6 +189,7 @@ impl Kernel {
             assert_eq!(task.pages.get(), counts.pages, "{task:?} counts its pages wrongly");
         }
         self.check_small(task, &mut counts);
+        counts.frames += task.links.frames();
         counts.frames += task.slabs.check(counts.in_full_slabs, counts.elsewhere);
         let mut threads = 0;
         for thread in members(task.threads.first(), |thread| task.threads.after(thread)) {

@@ -24,8 +24,6 @@ unsafe impl Zeroable for TaskPage {}
 
 /// Everything the kernel knows.
 pub struct Kernel {
-    /// The kernel's memory.
-    pub pool: Pool,
     /// Slots of thread uids.
     pub thread_slots: Slots,
     /// Numbers of tasks.
@@ -45,9 +43,13 @@ pub struct Kernel {
     pub fpu_owner: Cell<Option<ThreadRef>>,
     /// A thread that ended itself; its block goes when another thread's stack is in use.
     pub zombie: Cell<Option<ThreadRef>>,
+    /// Whether allocations may be made to fail, as the boot option `exhaust=` says.
+    pub may_exhaust: Cell<bool>,
     /// Frames kept for tables that belong to nobody (slots, task numbers, the array of control blocks).
     reserve: Cell<usize>,
     idle: Cell<Option<ThreadRef>>,
+    /// The kernel's memory. Last: messages do not touch it, and its size moves nothing that they touch.
+    pub pool: Pool,
 }
 
 impl Kernel {
@@ -67,6 +69,7 @@ impl Kernel {
             notes_ways: Cell::new(false),
             fpu_owner: Cell::new(None),
             zombie: Cell::new(None),
+            may_exhaust: Cell::new(false),
             reserve: Cell::new(reserve),
             idle: Cell::new(None),
         }
@@ -77,8 +80,16 @@ impl Kernel {
         (self.pool.free_frames() - self.reserve.get()) as u32
     }
 
+    /// Frames that nobody pays for and that are not taken yet.
+    pub fn reserve(&self) -> usize {
+        self.reserve.get()
+    }
+
     /// A frame of zeroes that is charged to nobody.
     pub fn take_reserved(&self) -> Option<Frame> {
+        if self.pool.denies_now() {
+            return None;
+        }
         self.reserve.set(self.reserve.get().checked_sub(1)?);
         self.pool.take_zeroed()
     }
@@ -113,9 +124,9 @@ impl Kernel {
         Some(TaskRef::at(&self.pool, Frame(frame))).filter(|task| task.id.get() == id)
     }
 
-    /// The frame of the task with this number.
+    /// The frame of the task with this number; 0 if there is none.
     pub fn task_frame(&self, number: u16) -> Frame {
-        Frame(self.task_cell(number).expect("the task exists").get())
+        Frame(self.task_cell(number).map_or(0, Cell::get))
     }
 
     /// Records where a task is, or with `None` that it is gone. False if there is no memory for the table.

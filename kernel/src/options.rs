@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `fastpath=on`, `fastpath=off` | whether short ipc takes the assembly path; on by default |
 //! | `fpu=lazy`, `fpu=eager` | how FPU registers are switched; by default as the processor needs it |
+//! | `exhaust=on`, `exhaust=off` | whether programs may order that kernel memory runs out, for tests; off by default |
 //! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |
 //! | `init=NAME` | for the first user programs, which read the command line themselves |
 //! | `args=TEXT` | likewise |
@@ -22,6 +23,8 @@ pub struct Options<'a> {
     pub fpu: Fpu,
     /// How the bytes of long messages get to another task.
     pub copy: Copying,
+    /// Programs may make allocations of the kernel fail.
+    pub exhaust: bool,
     /// Size of the kernel's own memory, in bytes.
     pub pool_bytes: Option<u64>,
     /// `init=`, empty if absent.
@@ -38,6 +41,7 @@ impl Default for Options<'_> {
             fast_path: true,
             fpu: Fpu::ByProcessor,
             copy: crate::param::COPYING,
+            exhaust: false,
             pool_bytes: None,
             init: "",
             args: "",
@@ -95,6 +99,7 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
             "fastpath" => options.fast_path = switch(value).ok_or(bad)?,
             "fpu" => options.fpu = fpu(value).ok_or(bad)?,
             "copy" => options.copy = copying(value).ok_or(bad)?,
+            "exhaust" => options.exhaust = switch(value).ok_or(bad)?,
             "kmem" => options.pool_bytes = Some(size(value).ok_or(bad)?),
             "init" => options.init = value,
             "args" => options.args = value,
@@ -151,12 +156,13 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager copy=directmap kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n")
+            parse(" fastpath=off  fpu=eager copy=directmap exhaust=on kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,
             fpu: Fpu::Eager,
             copy: Copying::DirectMap,
+            exhaust: true,
             pool_bytes: Some(16 << 20),
             init: "shell",
             args: "a,b=c",

@@ -62,6 +62,10 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     kprintln!("tern: ipc       fast path {}", if options.fast_path { "on" } else { "off" });
     kprintln!("tern: copy      {}", copying(options.copy));
     kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
+    if options.exhaust {
+        k.may_exhaust.set(true);
+        kprintln!("tern: exhaust   programs may order that kernel memory runs out");
+    }
     arch::set_current(idle);
     let next = k.dispatch(Next::Any);
     // SAFETY: the thread was just started, and its registers are in its frame.

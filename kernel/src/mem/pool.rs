@@ -45,6 +45,10 @@ pub struct Pool {
     free_zeroed: Cell<u64>,
     free_dirty: Cell<u64>,
     free: Cell<usize>,
+    /// So many frames from now, counting from 1, one is denied; 0: none.
+    denied_in: Cell<u64>,
+    /// So many frames are denied then.
+    denials: Cell<u64>,
 }
 
 impl Pool {
@@ -74,6 +78,8 @@ impl Pool {
             free_zeroed: Cell::new(0),
             free_dirty: Cell::new(0),
             free: Cell::new(frames - fresh),
+            denied_in: Cell::new(0),
+            denials: Cell::new(0),
         }
     }
 
@@ -85,6 +91,31 @@ impl Pool {
     /// Number of frames in all.
     pub fn frames(&self) -> usize {
         self.frames
+    }
+
+    /// Orders, for tests, that of the frames that certain tasks ask for, and of those charged to nobody, the one that comes
+    /// as number `first` from now on, and the following, `count` in all, be denied; 0 ends an earlier order. Returns what
+    /// was left of that. Whoever asks is told as if its quota were used up.
+    pub fn deny(&self, first: u64, count: u64) -> [u64; 2] {
+        let first = if count == 0 { 0 } else { first };
+        [self.denied_in.replace(first), self.denials.replace(if first == 0 { 0 } else { count })]
+    }
+
+    /// Whether the frame that is asked for now is to be denied.
+    #[cold]
+    pub fn denies_now(&self) -> bool {
+        match self.denied_in.get() {
+            0 => false,
+            1 => {
+                self.denials.set(self.denials.get() - 1);
+                self.denied_in.set((self.denials.get() != 0) as u64);
+                true
+            }
+            left => {
+                self.denied_in.set(left - 1);
+                false
+            }
+        }
     }
 
     fn index(&self, frame: Frame) -> usize {
@@ -218,5 +249,17 @@ mod tests {
             assert!(pool.at::<Words>(frame).0.iter().all(|word| word.get() == 0));
         }
         assert_eq!(pool.take_zeroed(), None);
+    }
+
+    #[test]
+    fn what_is_ordered_is_denied_and_nothing_else() {
+        let pool = Pool::for_tests(10);
+        assert!(!pool.denies_now());
+        assert_eq!(pool.deny(3, 2), [0, 0]);
+        assert_eq!([(); 6].map(|()| pool.denies_now()), [false, false, true, true, false, false]);
+        pool.deny(2, u64::MAX);
+        assert_eq!([(); 4].map(|()| pool.denies_now()), [false, true, true, true]);
+        assert_eq!(pool.deny(0, 7), [1, u64::MAX - 3]);
+        assert!(!pool.denies_now());
     }
 }

@@ -19,6 +19,7 @@ use crate::object::mapping::{Node, NodeSlot, NodeTable};
 use crate::object::{TaskRef, interrupt};
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use core::cell::Cell;
+use core::num::NonZero;
 
 /// Where σ0's own program lies; it cannot be handed on. Below it, σ0's addresses are physical addresses.
 pub const SIGMA0_PROGRAM: u64 = 0x7000_0000_0000;
@@ -32,8 +33,27 @@ pub struct Again;
 pub enum Stop {
     /// The budget is used up.
     Again,
-    /// The receiver cannot pay for a table or a node.
+    /// The receiver, or σ0 as the giver, cannot pay for a table or a node.
     NoMemory,
+}
+
+/// Why there is nothing to be mapped at a place of the giver's. (One word, since the way of every page leads past it.)
+struct Gap {
+    /// It has nothing before this address; `None`: it has, and cannot pay for a table or a node.
+    until: Option<NonZero<u64>>,
+}
+
+impl Gap {
+    const NO_MEMORY: Gap = Gap { until: None };
+
+    fn hole(until: u64) -> Gap {
+        Gap { until: NonZero::new(until) }
+    }
+
+    /// A hole is left out.
+    fn skip(self) -> Result<(), Stop> {
+        self.until.map(drop).ok_or(Stop::NoMemory)
+    }
 }
 
 fn unit(space: Space) -> u64 {
@@ -80,19 +100,19 @@ fn holds(k: &Kernel, task: TaskRef, space: Space, number: u64) -> bool {
         || small_place(&k.pool, task, space, number, false).is_some_and(|slot| slot.get().is_some())
 }
 
-/// The giver's page and its node; an error tells how far the hole is known to reach.
+/// The giver's page and its node.
 #[inline(always)]
-fn source_page(k: &Kernel, task: TaskRef, address: u64) -> Result<(Leaf, &'static Node), u64> {
+fn source_page(k: &Kernel, task: TaskRef, address: u64) -> Result<(Leaf, &'static Node), Gap> {
     let leaf = match table::find(&k.pool, task, address) {
-        Found::Nothing { until } => return Err(until),
+        Found::Nothing { until } => return Err(Gap::hole(until)),
         Found::Leaf(leaf) => leaf,
-        Found::Large { .. } => table::ensure(&k.pool, task, address).ok_or(address + PAGE_SIZE)?,
+        Found::Large { .. } => table::ensure(&k.pool, task, address).ok_or(Gap::NO_MEMORY)?,
     };
     match leaf.slot.get() {
         Some(node) => Ok((leaf, node)),
-        None => root(k, task, Space::Memory, address, leaf.entry_if_present(), leaf.slot)
-            .map(|node| (leaf, node))
-            .ok_or(address + PAGE_SIZE),
+        None => {
+            root(k, task, Space::Memory, address, leaf.entry_if_present(), leaf.slot).map(|node| (leaf, node))
+        }
     }
 }
 
@@ -102,13 +122,18 @@ fn source_small(
     task: TaskRef,
     space: Space,
     number: u64,
-) -> Option<(&'static NodeSlot, &'static Node)> {
-    let slot = small_place(&k.pool, task, space, number, task.is_sigma0.get())?;
+) -> Result<(&'static NodeSlot, &'static Node), Gap> {
+    let is_sigma0 = task.is_sigma0.get();
+    let slot = small_place(&k.pool, task, space, number, is_sigma0).ok_or(if is_sigma0 {
+        Gap::NO_MEMORY
+    } else {
+        Gap::hole(number + 1)
+    })?;
     let node = match slot.get() {
         Some(node) => node,
         None => root(k, task, space, number, None, slot)?,
     };
-    Some((slot, node))
+    Ok((slot, node))
 }
 
 /// The root of a mapping tree, made when σ0 hands something on for the first time. Nobody else has a page, port or line
@@ -121,14 +146,14 @@ fn root(
     address: u64,
     entry: Option<&'static Cell<u64>>,
     slot: &'static NodeSlot,
-) -> Option<&'static Node> {
+) -> Result<&'static Node, Gap> {
     let absent = space == Space::Memory && entry.is_none();
     if !task.is_sigma0.get() || absent || address >= SIGMA0_PROGRAM {
-        return None;
+        return Err(Gap::hole(address + unit(space)));
     }
-    let node = task.slabs.take(&k.pool, task)?;
+    let node = task.slabs.take(&k.pool, task).ok_or(Gap::NO_MEMORY)?;
     node.init(space, address, entry, slot);
-    Some(node)
+    Ok(node)
 }
 
 /// Makes the port permission bitmap of `task`, everything denied (for σ0: allowed).
@@ -297,7 +322,7 @@ fn map_page(
         // The giver's mapping may have been derived from what was just replaced: look again.
         match source_page(k, from, source_address) {
             Ok(found) => (giver, node) = found,
-            Err(_) => return Ok(()),
+            Err(gap) => return gap.skip(),
         }
     }
     let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
@@ -322,7 +347,10 @@ fn map_small(
     budget: &mut usize,
 ) -> Result<(), Stop> {
     let before = frames(from, to);
-    let Some((giver, _)) = source_small(k, from, space, number) else { return Ok(()) };
+    let giver = match source_small(k, from, space, number) {
+        Ok((giver, _)) => giver,
+        Err(gap) => return gap.skip(),
+    };
     let place = small_place(&k.pool, to, space, number, true).ok_or(Stop::NoMemory)?;
     if frames(from, to) > before {
         // Tables are a step of their own.
@@ -340,7 +368,8 @@ fn map_small(
     if let Some(old) = place.get() {
         clear(k, old, budget).map_err(|Again| Stop::Again)?;
     }
-    let Some((_, node)) = source_small(k, from, space, number) else { return Ok(()) };
+    // The giver's mapping may have been derived from what was just replaced.
+    let Ok((_, node)) = source_small(k, from, space, number) else { return Ok(()) };
     let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
     child.init(space, number, None, place);
     if space == Space::Port {
@@ -416,8 +445,8 @@ pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
     fits.then_some(Plan { space, from: first, to: first, log2, rights })
 }
 
-/// Carries out a plan from byte (port, line) `done` on, and counts `done` up. `whole` becomes false when the receiver
-/// cannot pay; the rest is then left out.
+/// Carries out a plan from byte (port, line) `done` on, and counts `done` up. `whole` becomes false when the receiver,
+/// or σ0 as the giver, cannot pay; the rest is then left out.
 #[inline(always)]
 pub fn map(
     k: &Kernel,
@@ -449,22 +478,21 @@ fn frames(from: TaskRef, to: TaskRef) -> usize {
     from.used.get() as usize + to.used.get() as usize
 }
 
-/// Splits the giver's large page, if it lies in one. True if the page is ready to be mapped: if its tables are there, or
-/// if this step has done nothing else and can make those that are missing.
-fn prepare_page(
-    k: &Kernel,
-    (from, address): (TaskRef, u64),
-    (to, target): (TaskRef, u64),
-    fresh: bool,
-) -> bool {
+/// Whether a page is ready to be mapped: the giver's lies in no large page, and the tables are there, or this step has done
+/// nothing else and can make those that are missing.
+fn is_ready(k: &Kernel, (from, address): (TaskRef, u64), (to, target): (TaskRef, u64), fresh: bool) -> bool {
     let is_large = matches!(table::find(&k.pool, from, address), Found::Large { .. });
     let lacks = !matches!(table::find(&k.pool, to, target), Found::Leaf(_));
-    if !is_large {
-        return fresh || !lacks;
+    !is_large && (fresh || !lacks)
+}
+
+/// Splits the giver's large page, if it lies in one and this step has done nothing else.
+#[cold]
+fn prepare_page(k: &Kernel, from: TaskRef, address: u64, fresh: bool) -> Stop {
+    if fresh && let Err(Gap { until: None }) = source_page(k, from, address) {
+        return Stop::NoMemory;
     }
-    let before = from.used.get();
-    // Without memory to split it the page is a hole.
-    fresh && (source_page(k, from, address).is_err() || from.used.get() == before)
+    Stop::Again
 }
 
 /// Page by page.
@@ -489,18 +517,20 @@ fn map_each(
             map_small(k, plan.space, address, (from, to), plan.rights, budget)
         } else if target >= abi::USER_END {
             break;
-        } else if !prepare_page(k, (from, address), (to, target), fresh) {
+        } else if !is_ready(k, (from, address), (to, target), fresh) {
+            // Tables are a step of their own.
             *budget = 0;
-            return Err(Again);
+            Err(prepare_page(k, from, address, fresh))
         } else {
             match source_page(k, from, address) {
                 Ok((leaf, node)) => {
                     map_page(k, (from, address, leaf, node), (to, target), plan.rights, budget)
                 }
-                Err(until) => {
-                    *done = until - plan.from;
+                Err(Gap { until: Some(until) }) => {
+                    *done = until.get() - plan.from;
                     continue;
                 }
+                Err(Gap { until: None }) => Err(Stop::NoMemory),
             }
         };
         fresh = false;

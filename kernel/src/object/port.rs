@@ -30,6 +30,13 @@ pub struct Ports {
     tables: [Cell<u64>; 3],
 }
 
+impl Ports {
+    /// How many frames they are.
+    pub fn frames(&self) -> u32 {
+        [&self.page].into_iter().chain(&self.tables).filter(|frame| frame.get() != 0).count() as u32
+    }
+}
+
 const SHADOWS_AT: u64 = PORT_LINKS;
 const ENTRIES_AT: u64 = 2 * PORT_LINKS;
 

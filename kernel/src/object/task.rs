@@ -64,14 +64,22 @@ pub struct Task {
     pub searched: Cell<u32>,
     /// While the task is being ended: everything below this address is flushed.
     pub cursor: Cell<u64>,
-    /// The task is being ended; nothing can be made in it any more.
-    pub dying: Cell<bool>,
+    /// Why it may get no kernel memory, whatever its quota; see [`hindrance`].
+    pub hindrance: Cell<u8>,
     /// The first task: its space is all of memory, ports and interrupts.
     pub is_sigma0: Cell<bool>,
 }
 
 // SAFETY: cells; zero means nil, none, empty, false.
 unsafe impl Zeroable for Task {}
+
+/// Bits of [`Task::hindrance`]. A charge looks at all of them with one compare.
+pub mod hindrance {
+    /// The task is being ended; nothing can be made in it any more.
+    pub const DYING: u8 = 1 << 0;
+    /// What it asks for counts towards a denial that was ordered; see [`Pool::deny`](crate::mem::pool::Pool::deny).
+    pub const COUNTED: u8 = 1 << 1;
+}
 
 /// A task that exists.
 #[derive(Clone, Copy)]
@@ -104,29 +112,50 @@ impl TaskRef {
     }
 
     /// Charges one frame. False if the quota is used up.
-    pub fn charge(self) -> bool {
+    fn charge(self, pool: &Pool) -> bool {
         let used = self.used.get();
-        if used >= self.quota.get() || self.dying.get() {
+        if used >= self.quota.get() || self.hindrance.get() != 0 && self.is_hindered(pool) {
             return false;
         }
         self.used.set(used + 1);
         true
     }
 
+    #[cold]
+    fn is_hindered(self, pool: &Pool) -> bool {
+        self.is_dying() || pool.denies_now()
+    }
+
+    /// Whether the task is being ended.
+    pub fn is_dying(self) -> bool {
+        self.hindrance.get() & hindrance::DYING != 0
+    }
+
+    /// Marks the task as being ended.
+    pub fn set_dying(self) {
+        self.hindrance.set(self.hindrance.get() | hindrance::DYING);
+    }
+
+    /// Whether what the task asks for counts towards a denial.
+    pub fn set_counted(self, counted: bool) {
+        let others = self.hindrance.get() & !hindrance::COUNTED;
+        self.hindrance.set(others | if counted { hindrance::COUNTED } else { 0 });
+    }
+
     /// Takes back what [`TaskRef::charge`] charged.
-    pub fn refund(self) {
+    fn refund(self) {
         debug_assert!(self.used.get() > 0);
         self.used.set(self.used.get() - 1);
     }
 
     /// A frame with any contents, charged to the task.
     pub fn take_frame(self, pool: &Pool) -> Option<Frame> {
-        self.charge().then(|| pool.take().expect("quotas never exceed the pool"))
+        self.charge(pool).then(|| pool.take().expect("quotas never exceed the pool"))
     }
 
     /// A frame of zeroes, charged to the task.
     pub fn take_zeroed_frame(self, pool: &Pool) -> Option<Frame> {
-        self.charge().then(|| pool.take_zeroed().expect("quotas never exceed the pool"))
+        self.charge(pool).then(|| pool.take_zeroed().expect("quotas never exceed the pool"))
     }
 
     /// Gives back a frame with any contents.

@@ -23,7 +23,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         op::CREATE => create(k, current, &args),
         op::DESTROY => match child(k, current, &args) {
             Ok(task) => {
-                task.dying.set(true);
+                task.set_dying();
                 let id = task.id.get();
                 return end_task(k, current, id, id);
             }
@@ -35,6 +35,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         }
         op::NEXT => next(k, current, &args),
         op::SET_PORT => set_port(k, current, &args),
+        op::EXHAUST => exhaust(k, current, &args),
         op::SELF => {
             let task = current.task().id.get();
             args.give([current.uid().0, task.0, current.pager.get().0, current.handler.get().0]);
@@ -135,6 +136,17 @@ fn set_port(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     port::set(k, current.task(), args.rdx(), Uid(args.r10()), task, args.rsi())
 }
 
+fn exhaust(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
+    if !k.may_exhaust.get() {
+        return Err(Error::Denied);
+    }
+    let task = if args.rdi() == 0 { current.task() } else { child(k, current, args)? };
+    let (first, count) = (args.rsi(), args.rdx());
+    task.set_counted(first != 0);
+    args.give(k.pool.deny(first, count));
+    Ok(())
+}
+
 fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     let next = if args.rdi() == 0 {
         current.task().child.get()
@@ -154,7 +166,7 @@ pub fn end_task(k: &Kernel, current: ThreadRef, victim: TaskId, at: TaskId) -> N
     let mut task = k.task(at).unwrap_or(root);
     // Children first. Each step goes down one level, so that a long line of descent is no long step.
     if let Some(child) = task.child.get() {
-        child.dying.set(true);
+        child.set_dying();
         task = child;
     } else if take_apart(k, task) {
         let chief = task.chief.get().expect("the first task has no chief that could end it");

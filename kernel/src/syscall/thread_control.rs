@@ -153,7 +153,7 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
 
 /// Makes a thread that never ran.
 fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Error> {
-    if task.dying.get() {
+    if task.is_dying() {
         return Err(Error::NoSuch);
     }
     let frame = task.take_frame(&k.pool).ok_or(Error::NoMemory)?;

@@ -133,7 +133,8 @@ fn words_for_guest(filter: &str) -> Option<String> {
 
 fn run(world: &World, variant: &'static str, part: &'static str, words: &str) -> Report {
     let full = if world.full { "full," } else { "" };
-    let machine = world.machine().with(&format!("init=suite args={full}{part},{words} fastpath={variant}"));
+    let options = format!("init=suite args={full}{part},{words} fastpath={variant} exhaust=on");
+    let machine = world.machine().with(&options);
     let mut machine = if part == TIMED { machine.counting() } else { machine };
     let limit = SUITE_LIMITS[usize::from(world.full)];
     let watch = Watch::prepare(&format!("{part}-{variant}")).map_err(|error| error.message);

@@ -16,6 +16,7 @@ use abi::call::{
 };
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 use kernel::arch::{self, tlb};
+use kernel::object::TaskRef;
 use kernel::object::thread::{Frame, WORDS, Wait};
 
 /// Where pages and windows lie.
@@ -116,6 +117,11 @@ enum Op {
     Advance {
         us: u64,
     },
+    /// Kernel memory runs out for everybody, for a while.
+    Deny {
+        first: u64,
+        count: u64,
+    },
     GoOn,
 }
 
@@ -215,7 +221,7 @@ fn operation(random: &mut Random) -> Op {
         },
         70..75 => Op::Spawn { task: who(random), priority: 1 + random.below(3), pager: who(random) },
         75..78 => Op::Task {
-            operation: random.pick(&[1, 2, 2, 3, 4, 5, 9]),
+            operation: random.pick(&[1, 2, 2, 3, 4, 5, 6, 9]),
             target: who(random),
             rsi: random.below(200),
         },
@@ -230,7 +236,8 @@ fn operation(random: &mut Random) -> Op {
         88 => Op::Exception { vector: random.pick(&[0, 6, 13]) },
         89 => Op::Touch { address: BASE + random.below(1 << 18), write: random.one_in(2) },
         90..92 => Op::Interrupt { line: random.pick(&[3, 3, 20, 20, 5]) },
-        92..97 => Op::Advance { us: random.pick(&[1, 60, 2000, 20_000, 1_000_000]) },
+        92 => Op::Deny { first: 1 + random.below(8), count: random.pick(&[1, 1, 2, 20]) },
+        93..97 => Op::Advance { us: random.pick(&[1, 60, 2000, 20_000, 1_000_000]) },
         _ => Op::GoOn,
     }
 }
@@ -341,6 +348,7 @@ impl Walk {
         match *op {
             Op::Interrupt { line } => return self.machine.interrupt(line),
             Op::Advance { us } => return self.machine.advance(us * 1000),
+            Op::Deny { first, count } => return self.deny(first, count),
             Op::GoOn if self.machine.world.is_busy() => return self.machine.go_on(),
             _ => {}
         }
@@ -419,8 +427,20 @@ impl Walk {
                 arch::touch(&world.k.pool, world.current().task(), address, write);
             }
             Op::GoOn => self.call(NULL as u64, 0, [0; WORDS]),
-            Op::Interrupt { .. } | Op::Advance { .. } => unreachable!("done above"),
+            Op::Interrupt { .. } | Op::Advance { .. } | Op::Deny { .. } => unreachable!("done above"),
         }
+    }
+
+    /// Of what anybody asks for from now on, some is denied.
+    fn deny(&self, first: u64, count: u64) {
+        let k = &self.machine.world.k;
+        for number in 1..k.task_slots.high_water() as u16 {
+            let frame = k.task_frame(number);
+            if frame.0 != 0 {
+                TaskRef::at(&k.pool, frame).set_counted(true);
+            }
+        }
+        k.pool.deny(first, count);
     }
 
     fn thread_control(&mut self, root: bool, operation: u32, target: u64, [rsi, rdx, r10]: [u64; 3]) {
@@ -549,6 +569,7 @@ impl Walk {
 
     /// Ends everything but the first thread.
     fn end(&mut self) {
+        self.deny(0, 0);
         for _ in 0..10_000 {
             while self.machine.world.is_busy() {
                 self.machine.go_on();

@@ -50,6 +50,8 @@ pub struct World {
     pub root: ThreadRef,
     /// Frames that the pool needs for itself.
     overhead: usize,
+    /// Frames that nobody pays for, in use or not.
+    reserve: usize,
     memory: (*mut u8, usize),
 }
 
@@ -100,6 +102,7 @@ impl World {
         let pool = unsafe { Pool::new(start, POOL_START, frames, 0) };
         let overhead = frames - pool.free_frames();
         let k = Box::new(Kernel::new(pool));
+        let reserve = k.reserve();
         let frame = k.take_reserved().expect("a new pool has frames");
         let idle = arch::map_tcb(&k, 0, frame).expect("the machine has room");
         idle.set_ready();
@@ -113,7 +116,7 @@ impl World {
         let root = syscall::boot_thread(&k, sigma0, PRIORITY);
         syscall::start_thread(&k, root, 0x7000_0000_0000, 0x7000_0001_0000, 0);
         arch::set_current(idle);
-        let world = World { k, sigma0, root, overhead, memory: (start, frames) };
+        let world = World { k, sigma0, root, overhead, reserve, memory: (start, frames) };
         world.leave(Next::Any);
         world
     }
@@ -218,6 +221,11 @@ impl World {
     /// The current thread touches a page that it has not.
     pub fn page_fault(&self, address: u64, rights: Rights) -> bool {
         self.trap(14, 6, |k, current| ipc::page_fault(k, current, address, rights))
+    }
+
+    /// The current thread wants to use ports that it has not.
+    pub fn port_fault(&self, ports: Fpage) -> bool {
+        self.trap(13, 0, |k, current| ipc::port_fault(k, current, ports))
     }
 
     /// The current thread causes an exception.
@@ -351,11 +359,17 @@ impl World {
 
     /// Asserts that the pool is what the tasks own, what is free, and what belongs to nobody.
     pub fn check_pool(&self, owned: usize) {
-        let slot_frames =
-            |high_water: u32| if high_water > 1 { high_water.div_ceil(512) as usize } else { 0 };
-        let tasks = slot_frames(self.k.task_slots.high_water());
-        // Slots of threads and of tasks, the table of tasks, and the idle thread.
-        let nobodys = slot_frames(self.k.thread_slots.high_water()) + 2 * tasks + 1;
+        let tables = |slots: u32| slots.max(1).div_ceil(512) as usize;
+        let (threads, tasks) =
+            (tables(self.k.thread_slots.high_water()), tables(self.k.task_slots.high_water()));
+        // Slots of threads and of tasks, the table of tasks, tables of the array of blocks, and the idle thread. A slot
+        // that was given out although there was no memory for the table that goes with it has one less.
+        let nobodys = self.reserve - self.k.reserve();
+        let most = 2 * threads + 2 * tasks + 1;
+        assert!(
+            (most - 2..=most).contains(&nobodys),
+            "{nobodys} frames are nobody's, and {most} at most in use"
+        );
         let sum = self.overhead + nobodys + owned + self.k.pool.free_frames();
         assert_eq!(sum, self.k.pool.frames(), "frames are lost");
     }

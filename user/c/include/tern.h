@@ -75,6 +75,7 @@ enum {
     TERN_TASK_NEXT,
     TERN_TASK_SELF,
     TERN_TASK_SET_PORT,
+    TERN_TASK_EXHAUST,
 };
 
 /* errors: what a call returns when it fails */

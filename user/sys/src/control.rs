@@ -168,6 +168,11 @@ pub struct Registered {
     pub patience: Timeout,
 }
 
+/// Sets where map items arrive that come in answer to a short form; nil: nowhere.
+pub fn thread_set_window(target: Uid, window: Fpage) -> Result<()> {
+    thread(thread_op::SET_WINDOW, [target.0, window.0, 0, 0, 0, 0]).map(drop)
+}
+
 /// Sets a thread's FS base, for thread-local storage; 0: none.
 pub fn thread_set_fs(target: Uid, base: u64) -> Result<()> {
     thread(thread_op::SET_FS, [target.0, base, 0, 0, 0, 0]).map(drop)
@@ -282,6 +287,13 @@ pub fn task_set_quota(target: TaskId, quota: u64) -> Result<()> {
 /// Binds the caller's port `number` to a thread (nil: nobody), and lets a task (nil: own) call it as `index`.
 pub fn task_set_port(target: TaskId, index: u64, number: u64, thread: Uid) -> Result<()> {
     task(task_op::SET_PORT, [target.0, index, number, thread.0, 0, 0]).map(drop)
+}
+
+/// Orders, for tests, that `count` frames of kernel memory, from the one that counted tasks ask for as number `first` on, be
+/// denied to them; `target` (nil: own) is counted from now on. With 0 in `first` none is denied, and `target` is not counted
+/// any more. Returns what was left of the last order. Only where the boot option `exhaust=on` allows it.
+pub fn task_exhaust(target: TaskId, first: u64, count: u64) -> Result<[u64; 2]> {
+    task(task_op::EXHAUST, [target.0, first, count, 0, 0, 0]).map(|[first, count, ..]| [first, count])
 }
 
 /// The task after `previous` (nil: the first) among those that the caller's task created; nil at the end.

@@ -38,7 +38,7 @@ impl Flags {
         self.0 & NO_BLOCK == 0
     }
 
-    /// A map item arrived, but only a part of its pages: this task's quota was exhausted.
+    /// A map item arrived, but only a part of its pages: this task's quota was exhausted, or σ0's, if it gave them.
     pub const fn item_short(self) -> bool {
         self.0 & ITEM_WHOLE == 0
     }

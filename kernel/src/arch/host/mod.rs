@@ -73,6 +73,8 @@ pub use user_copy::COPIES_OPENLY;
 #[derive(Default)]
 struct Machine {
     blocks: HashMap<u32, &'static Tcb>,
+    /// Groups of 512 slots that have a table in the array of blocks.
+    tables: BTreeSet<u32>,
     unmasked: BTreeSet<u8>,
     memory: HashMap<u64, [u8; PAGE_SIZE as usize]>,
 }
@@ -83,6 +85,9 @@ thread_local! {
     static NOW_NS: Cell<u64> = const { Cell::new(START_NS) };
     static ARMED_NS: Cell<u64> = const { Cell::new(u64::MAX) };
 }
+
+/// Slots that one table of the array of blocks covers.
+pub const SLOTS_PER_TABLE: u32 = 512;
 
 /// What the clock shows when a machine starts.
 const START_NS: u64 = 1_000_000;
@@ -101,10 +106,15 @@ pub fn tcb(slot: u32) -> Option<ThreadRef> {
     MACHINE.with(|machine| machine.borrow().blocks.get(&slot).map(|tcb| ThreadRef::new(tcb)))
 }
 
-/// Puts a block into a slot.
+/// Puts a block into a slot. `None` if there is no memory for a table of the array.
 pub fn map_tcb(k: &Kernel, slot: u32, frame: PoolFrame) -> Option<ThreadRef> {
     tlb::attach(&k.pool);
     k.pool.clear_prefix(frame, Tcb::COLD_BYTES);
+    let table = slot / SLOTS_PER_TABLE;
+    if !MACHINE.with(|machine| machine.borrow().tables.contains(&table)) {
+        k.take_reserved()?;
+        MACHINE.with(|machine| machine.borrow_mut().tables.insert(table));
+    }
     let tcb = k.pool.at::<Tcb>(frame);
     MACHINE.with(|machine| machine.borrow_mut().blocks.insert(slot, tcb));
     Some(ThreadRef::new(tcb))

@@ -387,5 +387,5 @@ pub fn audit(k: &Kernel) -> Result<(), String> {
 fn tasks(k: &Kernel) -> impl Iterator<Item = TaskRef> {
     let frames = (1..k.task_slots.high_water()).map(|number| k.task_frame(number as u16));
     let tasks = frames.filter(|frame| frame.0 != 0).map(|frame| TaskRef::at(&k.pool, frame));
-    tasks.filter(|task| !task.dying.get() || task.thread_count.get() > 0)
+    tasks.filter(|task| !task.is_dying() || task.thread_count.get() > 0)
 }

@@ -43,7 +43,8 @@ pub use space::{Forget, end_space, flush_space, init_space, invalidate};
 pub use timer::{arm as arm_timer, now_ns};
 pub use user_copy::COPIES_OPENLY;
 
-/// The one kernel of this machine.
+/// The one kernel of this machine. Aligned, so that what shares a cache line in it depends on nothing else that is linked.
+#[repr(align(64))]
 struct Global(UnsafeCell<MaybeUninit<Kernel>>);
 
 // SAFETY: written once by `install` before any other use; the kernel runs on one CPU, with interrupts off.

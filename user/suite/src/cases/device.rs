@@ -16,13 +16,13 @@ unsafe extern "C" {
 const PROTECTION: Option<u64> = Some(13);
 
 /// A port to which anybody may write anything: firmware shows its progress there.
-const PROGRESS: u16 = 0x80;
+pub const PROGRESS: u16 = 0x80;
 
 /// The PC's clock.
 const CLOCK: u16 = 0x70;
-const CLOCK_LINE: u8 = 8;
+pub const CLOCK_LINE: u8 = 8;
 
-fn get(wanted: Fpage) -> Outcome {
+pub fn get(wanted: Fpage) -> Outcome {
     let got = memory::resource(rt::home(), wanted, wanted);
     got.map_err(|failure| Failure::new(format_args!("root does not give {wanted:?}: {failure}")))
 }

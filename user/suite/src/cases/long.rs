@@ -76,7 +76,7 @@ fn long_send(partner: Uid, dope: Dope, block: u64, timeout: Timeout) -> Frame {
     frame
 }
 
-fn open() -> Frame {
+pub(super) fn open() -> Frame {
     Frame::reply_wait(Uid::NIL, 0, [0; 11])
 }
 
@@ -104,6 +104,11 @@ pub(super) fn describe(used: Dope, room: Dope, parts: impl IntoIterator<Item = (
         source[2 * i..][..2].copy_from_slice(&[send.address, send.sizes()]);
         target[2 * i..][..2].copy_from_slice(&[take.address, take.sizes()]);
     }
+}
+
+/// Whether so many bytes of the sending side are there on the other.
+pub(super) fn arrived(at: usize, there: usize, len: usize) -> bool {
+    to().bytes[there..there + len] == from().bytes[at..at + len]
 }
 
 /// Checks a received request: registers, and the direct words.

@@ -19,7 +19,7 @@ const PAGE_COUNT: usize = 1024;
 static mut PAGES: Pages = Pages([[0; 512]; 2 * PAGE_COUNT]);
 
 /// Address of a page.
-fn page(index: usize) -> u64 {
+pub fn page(index: usize) -> u64 {
     let size = PAGE_COUNT as u64 * PAGE_SIZE;
     (&raw const PAGES as u64).next_multiple_of(size) + index as u64 * PAGE_SIZE
 }
@@ -31,7 +31,7 @@ fn fill(index: usize, value: u64) -> u64 {
     page(index)
 }
 
-fn fill_all(indices: impl IntoIterator<Item = usize>, first: u64) {
+pub fn fill_all(indices: impl IntoIterator<Item = usize>, first: u64) {
     for index in indices {
         fill(index, first + index as u64);
     }

@@ -6,6 +6,7 @@ pub mod coverage;
 pub mod debug;
 pub mod device;
 pub mod exception;
+pub mod exhaust;
 pub mod ipc;
 pub mod local;
 pub mod long;
@@ -89,6 +90,7 @@ cases! {
     task {
         everything_comes_back quota_is_conserved quota_limits_threads_and_tasks attacker_at_its_limit
         ended_tasks_are_gone generations_grow families_end_together threads_end_themselves
+        who_may_exhaust
     }
     sched {
         urgent_threads_come_first equals_take_turns time_slices_differ stopped_threads_stand_still
@@ -97,6 +99,10 @@ cases! {
         copies_are_interrupted copies_are_aborted
     }
     state { floating_point_is_private vector_registers_survive_ipc new_threads_find_clean_registers fs_base_is_private }
+    exhaust {
+        thread_create set_port set_block items grants page_faults port_faults long_messages floating_point
+        other_calls_need_no_memory
+    }
     random { random_system_calls }
     transcript { stories_repeat }
     coverage { every_error_was_seen }

@@ -251,3 +251,16 @@ pub fn threads_end_themselves() -> Outcome {
     }
     Ok(())
 }
+
+/// Kernel memory runs out by order only where boot allows it, and then only for those whom one controls.
+pub fn who_may_exhaust() -> Outcome {
+    let (near, far) = (Child::new()?, Child::new()?);
+    let mut agent = near.agent()?;
+    let expected = if super::exhaust::is_allowed() { 0 } else { Error::Denied as u64 };
+    let exhaust = task_call(task_op::EXHAUST);
+    check_eq!(agent.control(exhaust, [0; 6])?.0, expected);
+    check_eq!(agent.control(exhaust, [far.0.0, 1, 1, 0, 0, 0])?.0, Error::Denied as u64);
+    check_eq!(agent.control(exhaust, [near.0.0, 1, 1, 0, 0, 0])?.0, Error::Denied as u64);
+    check_eq!(sys::task_exhaust(far.0, 0, 0).is_ok(), super::exhaust::is_allowed());
+    Ok(())
+}
