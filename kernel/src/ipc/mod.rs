@@ -734,7 +734,10 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
     }
     transfer::leave(k, thread);
     k.wheel.remove(thread);
-    thread.operation.set(Operation::None);
+    // Somebody goes on with the end of a thread, see `end_thread`.
+    if !matches!(thread.operation.get(), Operation::EndThread { .. }) {
+        thread.operation.set(Operation::None);
+    }
 }
 
 const _: () = assert!(NO_ITEM & ITEM_WHOLE == 0 && call::NULL < IPC_CALL);

@@ -190,7 +190,9 @@ pub fn boot_thread(k: &Kernel, task: TaskRef, priority: u8) -> ThreadRef {
 }
 
 fn start(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
-    let stopped = thread.is_stopped() && thread.is_ready();
+    // In the middle of a call it is ready too, but others may wait for the rest of that.
+    let between = thread.operation.get() != Operation::None;
+    let stopped = thread.is_stopped() && thread.is_ready() && !between;
     if thread.state.get() != State::Inactive && !stopped {
         return Err(Error::BadState);
     }
@@ -340,11 +342,20 @@ fn begin_end(k: &Kernel, thread: ThreadRef) {
 /// Goes on with a thread's end. The current thread is busy until it is over, or is the victim itself.
 pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
     let name = |thread: &ThreadRef| thread.name.get() == victim;
-    let over = match arch::tcb(victim.slot()).filter(name) {
-        Some(thread) => end_thread_step(k, thread, Some(current)),
-        None => true,
+    let (over, its_own) = match arch::tcb(victim.slot()).filter(name) {
+        Some(thread) => {
+            let its_own = thread.operation.get();
+            (end_thread_step(k, thread, Some(current)), its_own)
+        }
+        None => (true, Operation::None),
     };
-    if !over {
+    let next = match its_own {
+        _ if !over => Some(victim),
+        // Whom it was ending itself nobody else will end.
+        Operation::EndThread { victim: other } if other != victim => Some(other),
+        _ => None,
+    };
+    if let Some(victim) = next {
         current.operation.set(Operation::EndThread { victim });
         k.set_busy(current);
         return Next::Same;

@@ -165,3 +165,64 @@ fn a_transfer_that_ends_while_a_fault_in_it_is_answered() {
         world.check();
     }
 }
+
+/// A thread of the first task that is in the middle of a call of several steps. The first thread, less urgent than it, runs.
+fn in_the_middle(world: &World, begin: impl FnOnce()) -> ThreadRef {
+    let busy = world.k.thread(world.new_thread_uid(2)).expect("just made");
+    assert_eq!(world.current(), busy);
+    begin();
+    assert!(world.is_busy());
+    // Stopped from outside, as by another processor's thread: the first one goes on.
+    world.k.unqueue_thread(busy);
+    busy.set_special(special::STOPPED, 0);
+    world.leave(kernel::sched::Next::Any);
+    while world.current() != world.root {
+        world.wait();
+    }
+    busy
+}
+
+#[test]
+fn a_thread_in_the_middle_of_a_call_is_not_started_anew() {
+    let world = World::new(512);
+    let receiver = world.new_thread(world.new_task(100), 63);
+    world.thread_control(thread_op::SET_PRIORITY, [0, 0, 0, 0]).expect("a priority");
+    assert_eq!(world.current(), receiver);
+    world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::WHOLE, 0, [0; 8]);
+    let sender = in_the_middle(&world, || {
+        let frame = &world.current().frame;
+        frame.rax.set(u64::from(Call::Ipc as u32 | IPC_MAP));
+        frame.rdx.set(receiver.uid().0);
+        frame.w[6].set(Fpage::memory(1 << 30, 20, Rights::RWX).0);
+        frame.w[Frame::RBX].set(0);
+        world.enter();
+    });
+    let start = [sender.uid().0, 0x1000, 0x8000, 0];
+    assert_eq!(world.thread_control(thread_op::START, start), Err(Error::BadState as u64));
+    world.check();
+    // Its message arrives all the same.
+    world.begin_call(Call::ThreadControl, thread_op::RESUME, sender.uid().0);
+    world.settle();
+    world.check();
+    assert_eq!(receiver.frame.rdx.get(), sender.uid().0);
+}
+
+#[test]
+fn a_thread_is_ended_although_the_one_that_was_ending_it_is() {
+    let world = World::new(256);
+    let (victim, _) = crowd(&world);
+    let ending = in_the_middle(&world, || {
+        world.begin_call(Call::ThreadControl, thread_op::DESTROY, victim.0);
+    });
+    let slots = [victim, ending.uid()].map(|uid| uid.slot());
+    world.begin_call(Call::ThreadControl, thread_op::DESTROY, ending.uid().0);
+    world.settle();
+    // Those who waited for the victim are more urgent.
+    while world.current() != world.root {
+        world.wait();
+    }
+    world.check();
+    for slot in slots {
+        assert!(kernel::arch::tcb(slot).is_none(), "a block is still there");
+    }
+}
