@@ -397,6 +397,43 @@ pub fn bad_strings_are_refused() -> Outcome {
     Ok(())
 }
 
+/// Buffers of a receiver that overlap are its own affair: the strings come in order, and where one falls on the descriptors of
+/// the next, that is what the descriptors are.
+pub fn overlapping_buffers_hurt_their_owner_only() -> Outcome {
+    let (used, room) = (Dope::used(1, 2, 0), Dope::room(1, 2, 0));
+    prepare(20);
+    describe(used, room, [(0, 100, 9000, 9000), (20_000, 4000, 6000, 6000)]);
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    sender.block(long_call(receiver.uid, used))?;
+    check_request(&receiver.wait()?, &sender, used, room)?;
+    check!(to().bytes[100..4000] == from().bytes[..3900], "the first string's beginning differs");
+    check!(to().bytes[4000..10_000] == from().bytes[20_000..26_000], "the second string differs");
+    check!(to().bytes[10_000..11_000].iter().all(|&byte| byte == 0x55));
+    receiver.block(Frame::reply_wait(sender.uid, 0, WORDS))?;
+    sender.wait()?;
+    // The first string falls on the second descriptor, and makes it one that leads into the kernel, or elsewhere in the
+    // receiver's own memory.
+    let elsewhere = to().bytes.as_ptr() as u64 + 30_000;
+    for (address, error) in [(0xffff_8000_0000_0000, Some(Error::Overflow)), (elsewhere, None)] {
+        prepare(21);
+        describe(used, room, [(0, 0, 16, 16), (20_000, 0, 64, 64)]);
+        from().bytes[..8].copy_from_slice(&address.to_le_bytes());
+        from().bytes[8..16].copy_from_slice(&(64_u64 << 32).to_le_bytes());
+        to().block[1] = to_block() + 8 * 3;
+        sender.start(long_call(receiver.uid, used));
+        let got = receiver.wait()?;
+        check_eq!(got.error(), error);
+        if error.is_some() {
+            check_eq!(sender.wait()?.error(), error);
+            check_eq!(got.rdi, 8 + 16);
+            receiver.block(open())?;
+        } else {
+            check!(to().bytes[30_000..30_064] == from().bytes[20_000..20_064], "the second string differs");
+        }
+    }
+    Ok(())
+}
+
 /// A message whose second string nobody can read or take.
 fn stuck(at_target: bool) -> (Dope, Dope) {
     let (used, room) = (Dope::used(10, 2, 0), Dope::room(10, 2, 0));

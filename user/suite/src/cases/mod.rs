@@ -53,7 +53,7 @@ cases! {
         direct_words_of_all_sizes what_was_received_is_sent_on a_block_for_a_while within_a_task strings_of_all_sizes
         many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks items_in_a_block
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
-        bad_strings_are_refused patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
+        bad_strings_are_refused overlapping_buffers_hurt_their_owner_only patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
         memory_revoked_in_between a_dead_receivers_frames_are_not_written
     }
     clan {
