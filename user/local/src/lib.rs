@@ -192,24 +192,9 @@ impl Local {
         // SAFETY: as for the system call, which changes the same registers. The stack is this thread's again
         // when the path returns, and was left alone in between.
         unsafe {
-            asm!(
-                "push rbx",
-                "push rbp",
-                "xor ebx, ebx",
-                "xor ebp, ebp",
-                "call r11",
-                "pop rbp",
-                "pop rbx",
-                inout("rax") rax,
-                inout("rdx") rdx,
-                inout("rdi") w0,
-                inout("rsi") w1,
-                inout("r8") w2,
-                inout("r9") w3,
-                inout("r10") w4,
-                inout("r12") w5,
-                inout("r13") w6,
-                inout("r14") w7,
+            sys::message_asm!(
+                "xor ebx, ebx", "xor ebp, ebp", "call r11";
+                rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];
                 inout("r15") 0u64 => _,
                 inout("rcx") from_ref(self.block) => _,
                 inout("r11") path => _,

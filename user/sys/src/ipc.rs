@@ -1,11 +1,11 @@
 //! Ipc: the two short forms, the general form, and what is built from it.
 
+use crate::message_asm;
 use crate::{Dope, Error, Fpage, Kind, Result, Timeout, Uid, error};
 use abi::call::{
     Call, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT,
     IPC_SHOWN, ITEM_WHOLE, NO_BLOCK, NO_ITEM, NOT_DIVERTED, timeouts,
 };
-use core::arch::asm;
 
 /// A received message.
 #[derive(Clone, Copy, Debug)]
@@ -105,24 +105,9 @@ fn registers(mut rax: u64, mut rdx: u64, words: [u64; 8]) -> (u64, u64, [u64; 8]
     // block that the thread has registered. There is no red zone that the pushes could hit. Memory that the
     // partner shares is the caller's affair; the compiler assumes that it changes.
     unsafe {
-        asm!(
-            "push rbx",
-            "push rbp",
-            "xor ebx, ebx",
-            "xor ebp, ebp",
-            "syscall",
-            "pop rbp",
-            "pop rbx",
-            inout("rax") rax,
-            inout("rdx") rdx,
-            inout("rdi") w0,
-            inout("rsi") w1,
-            inout("r8") w2,
-            inout("r9") w3,
-            inout("r10") w4,
-            inout("r12") w5,
-            inout("r13") w6,
-            inout("r14") w7,
+        message_asm!(
+            "xor ebx, ebx", "xor ebp, ebp", "syscall";
+            rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];
             inout("r15") 0u64 => _,
             out("rcx") _,
             out("r11") _,
@@ -254,24 +239,9 @@ impl Ipc {
         // The two registers that the compiler will not give away travel in rcx and r11, which are lost anyway.
         // SAFETY: as in `short`. A map item changes mappings only inside the caller's window.
         unsafe {
-            asm!(
-                "push rbx",
-                "push rbp",
-                "mov rbx, rcx",
-                "mov rbp, r11",
-                "syscall",
-                "pop rbp",
-                "pop rbx",
-                inout("rax") rax,
-                inout("rdx") rdx,
-                inout("rdi") w0,
-                inout("rsi") w1,
-                inout("r8") w2,
-                inout("r9") w3,
-                inout("r10") w4,
-                inout("r12") w5,
-                inout("r13") w6,
-                inout("r14") w7,
+            message_asm!(
+                "mov rbx, rcx", "mov rbp, r11", "syscall";
+                rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];
                 inout("r15") times => _,
                 inout("rcx") self.from.0 => _,
                 inout("r11") self.window.0 => _,
@@ -339,24 +309,9 @@ pub fn supervise(to: Uid, shown: Uid, label: u32, words: [u64; 5]) -> Result<(Me
     let (mut w5, mut w6, mut w7) = (shown.0, 0u64, 0u64);
     // SAFETY: as in `Ipc::run`; no window is open.
     unsafe {
-        asm!(
-            "push rbx",
-            "push rbp",
-            "mov rbx, rcx",
-            "xor ebp, ebp",
-            "syscall",
-            "pop rbp",
-            "pop rbx",
-            inout("rax") rax,
-            inout("rdx") rdx,
-            inout("rdi") w0,
-            inout("rsi") w1,
-            inout("r8") w2,
-            inout("r9") w3,
-            inout("r10") w4,
-            inout("r12") w5,
-            inout("r13") w6,
-            inout("r14") w7,
+        message_asm!(
+            "mov rbx, rcx", "xor ebp, ebp", "syscall";
+            rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];
             inout("r15") meant_for,
             inout("rcx") Uid::ANY.0 => _,
             out("r11") _,

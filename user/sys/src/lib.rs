@@ -12,6 +12,7 @@
 
 mod control;
 mod ipc;
+mod message_asm;
 
 pub use abi;
 pub use abi::{Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
