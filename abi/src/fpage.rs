@@ -105,8 +105,11 @@ impl Fpage {
 
     /// Which space, if the two bits name one.
     pub const fn space(self) -> Option<Space> {
+        // Memory, the most common case, by one test.
+        if self.0 & 3 << 10 == 0 {
+            return Some(Space::Memory);
+        }
         match self.0 >> 10 & 3 {
-            0 => Some(Space::Memory),
             1 => Some(Space::Port),
             2 => Some(Space::Interrupt),
             _ => None,
@@ -142,15 +145,20 @@ impl Fpage {
     /// ports: at most 65,536; interrupts: at most 256.
     pub const fn is_valid(self) -> bool {
         const SPACE_AND_SIZE: u64 = 0xff0;
-        // The rule below for the most common case, a page of memory, in three instructions.
-        if self.0 & SPACE_AND_SIZE == 12 << 4 {
+        const PAGE: u64 = 12 << 4;
+        const MEMORY_MAX: u64 = (Fpage::WHOLE_LOG2 as u64) << 4;
+        // Memory is the space 0, so its sizes are the smallest numbers; a page, the most common one, is aligned anyway.
+        let kind = self.0 & SPACE_AND_SIZE;
+        if kind == PAGE {
             return self.0 >> Fpage::WHOLE_LOG2 == 0;
+        }
+        if kind >= PAGE && kind <= MEMORY_MAX {
+            let within = self.base() & ((1 << self.log2()) - 1);
+            return within | self.0 >> Fpage::WHOLE_LOG2 == 0;
         }
         let log2 = self.log2();
         match self.space() {
-            Some(Space::Memory) => {
-                log2 >= 12 && log2 <= Fpage::WHOLE_LOG2 && self.fits(log2, Fpage::WHOLE_LOG2)
-            }
+            Some(Space::Memory) => false,
             Some(Space::Port) => log2 <= 16 && self.fits(log2 + 12, 16 + 12),
             Some(Space::Interrupt) => log2 <= 8 && self.fits(log2 + 12, 8 + 12),
             None => false,

@@ -43,25 +43,25 @@ struct Run {
 }
 
 impl Run {
-    /// Calls `page` for each page that `to` has nothing in place of, with a node for it, as long as it returns true.
+    /// Calls `page` for each page that `to` has nothing in place of, with a node for it, as long as `entry` says what `to` gets for
+    /// what `from` has.
     #[inline(always)]
     fn each(
         &self,
         mut nodes: Cut,
-        mut page: impl FnMut(Leaf, &'static Node, Leaf, &'static Node) -> bool,
+        entry: impl Fn(u64) -> Option<u64>,
+        mut page: impl FnMut(Leaf, &'static Node, &'static Node),
     ) -> (usize, Cut) {
         let giver = self.giver.0.iter().zip(self.giver.1);
         let taker = self.taker.0.iter().zip(self.taker.1);
         let (mut pages, mut target) = (0, self.target);
         for ((old, old_slot), (new, new_slot)) in giver.zip(taker) {
             let (Some(node), None) = (old_slot.get(), new_slot.get()) else { break };
+            let Some(given) = entry(old.get()) else { break };
             let Some(child) = nodes.take() else { break };
-            let (from, to) = (Leaf { entry: old, slot: old_slot }, Leaf { entry: new, slot: new_slot });
-            if !page(from, node, to, child) {
-                nodes.put_back(child);
-                break;
-            }
+            new.set(given);
             child.init_page(target, new, new_slot);
+            page(Leaf { entry: old, slot: old_slot }, node, child);
             target += PAGE_SIZE;
             pages += 1;
         }
@@ -70,28 +70,19 @@ impl Run {
 
     #[inline(never)]
     fn share(&self, nodes: Cut) -> (usize, Cut) {
-        self.each(nodes, |from, node, to, child| {
-            to.entry.set(self.rights.of(from.entry.get()));
-            node.add_child(child);
-            true
-        })
+        self.each(nodes, |entry| Some(self.rights.of(entry)), |_, node, child| node.add_child(child))
     }
 
     /// Ends before a page of which the giver has more rights than it gives: those below it would lose them.
     #[inline(never)]
     fn grant(&self, pool: &Pool, nodes: Cut) -> (usize, Cut) {
         let mut lost = Losses::default();
-        let mapped = self.each(nodes, |from, node, to, child| {
-            let (old, given) = (from.entry.get(), self.rights.of(from.entry.get()));
-            if !pte::has_same_rights(old, given) {
-                return false;
-            }
-            to.entry.set(given);
+        let given = |entry| Some(self.rights.of(entry)).filter(|&given| pte::has_same_rights(entry, given));
+        let mapped = self.each(nodes, given, |from, node, child| {
             from.entry.set(0);
             from.slot.set(None);
             node.replace_by(child);
             lost.add(pool, node);
-            true
         });
         lost.nodes.settle(pool);
         mapped
@@ -115,22 +106,23 @@ pub fn flush<const OWN: bool>(
     let (mut lost, mut lost_own) = (Losses::default(), Losses::default());
     let (mut entries, mut own_entries, mut left) = (0, 0, *budget - most);
     let mut take_below = |node: &'static Node, below: &'static Node| {
-        node.cut_below(below);
+        let next = node.cut_below(below);
         entries |= take(below);
         below.leave();
         lost.add(&k.pool, below);
+        next
     };
     let mut done = 0;
     'pages: while let Some(slot) = slots.get(done) {
         let Some(node) = slot.get() else { break };
         if let Some(below) = node.below(None) {
-            take_below(node, below);
-            while let Some(below) = node.below(None) {
+            let mut next = take_below(node, below);
+            while let Some(below) = next {
                 if left == 0 {
                     break 'pages;
                 }
                 left -= 1;
-                take_below(node, below);
+                next = take_below(node, below);
             }
         }
         if OWN && !(keeps_roots && node.depth() == 0) {

@@ -201,12 +201,6 @@ impl Cut {
         self.free = node.next.get();
         Some(node)
     }
-
-    /// Undoes the last [`Cut::take`]. The node was not written to.
-    #[inline(always)]
-    pub fn put_back(&mut self, node: &'static Node) {
-        self.free = Some(node);
-    }
 }
 
 /// Nodes of one slab that are given back together: a chain, with its two ends.
@@ -333,13 +327,14 @@ impl Node {
     /// Puts `node` in this one's place in the tree, children and all. This one belongs to no tree afterwards.
     #[inline(always)]
     pub fn replace_by(&'static self, node: &'static Node) {
+        let (prev, next) = (self.prev.get(), self.next.get());
         node.kind.set(self.kind.get());
-        node.prev.set(self.prev.get());
-        node.next.set(self.next.get());
-        if let Some(prev) = node.prev.get() {
+        node.prev.set(prev);
+        node.next.set(next);
+        if let Some(prev) = prev {
             prev.next.set(Some(node));
         }
-        if let Some(next) = node.next.get() {
+        if let Some(next) = next {
             next.prev.set(Some(node));
         }
     }
@@ -350,14 +345,14 @@ impl Node {
         (next.kind.get() > self.kind.get()).then_some(next)
     }
 
-    /// Takes `below`, the next node, out of the tree.
+    /// Takes `below`, the next node, out of the tree. Returns the first that is still below this one.
     #[inline(always)]
-    pub fn cut_below(&'static self, below: &'static Node) {
+    pub fn cut_below(&'static self, below: &'static Node) -> Option<&'static Node> {
         let next = below.next.get();
         self.next.set(next);
-        if let Some(next) = next {
-            next.prev.set(Some(self));
-        }
+        let next = next?;
+        next.prev.set(Some(self));
+        (next.kind.get() > self.kind.get()).then_some(next)
     }
 
     /// Empties the node's place.
