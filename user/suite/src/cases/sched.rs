@@ -1,7 +1,7 @@
 //! Scheduling: priorities, time slices, and the shuttle that a caller lends.
 
 use super::long;
-use crate::kit::{Child, Frame, Outcome, Thread, WORDS, pager, spawn};
+use crate::kit::{Child, Frame, Outcome, Thread, WORDS, pager, progress, spawn};
 use crate::{check, check_eq};
 use core::sync::atomic::{AtomicU64, Ordering};
 use sys::{Dope, Error, Ipc, TaskId, Timeout, Uid};
@@ -284,6 +284,7 @@ pub fn copies_are_interrupted() -> Outcome {
     let _ticker = spawn(TaskId::NIL, pager::priority() + 1, tick, 20)?;
     let mut most = 0;
     for round in 0..20 {
+        progress();
         long::to().bytes.fill(0x55);
         let before = counts()[0];
         sender.block(long::long_call(receiver.uid, used))?;
@@ -321,6 +322,7 @@ pub fn copies_are_aborted() -> Outcome {
     let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
     let mut in_the_middle = 0;
     for us in (20..220).step_by(5) {
+        progress();
         long::prepare(us);
         long::describe(used, room, [(1, 0, LEN, LEN)]);
         let (_near, mut sender, _far, mut receiver) = long::pair(room)?;
