@@ -41,7 +41,7 @@ static COUNTING: Counting = Counting;
 
 /// A request, kept.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct Recorded {
     label: u32,
     body: Vec<u8>,
 }
@@ -49,16 +49,16 @@ pub struct Kept {
 /// Keeps requests on their way to a server.
 pub struct Tap<'a> {
     stream: std::os::unix::net::UnixStream,
-    kept: &'a mut Vec<Kept>,
+    kept: &'a mut Vec<Recorded>,
 }
 
 impl rt::Transport for Tap<'_> {
     fn call(&mut self, label: u32, body: &[u8]) -> Result<(u32, Vec<u8>), rt::Failure> {
-        self.kept.push(Kept { label, body: body.to_vec() });
+        self.kept.push(Recorded { label, body: body.to_vec() });
         rt::Transport::call(&mut self.stream, label, body)
     }
     fn send(&mut self, label: u32, body: &[u8]) -> Result<(), rt::Failure> {
-        self.kept.push(Kept { label, body: body.to_vec() });
+        self.kept.push(Recorded { label, body: body.to_vec() });
         rt::Transport::send(&mut self.stream, label, body)
     }
 }
@@ -84,7 +84,7 @@ impl Report {
     }
 
     /// A size that `quill layout` promises.
-    fn size(&mut self, method: &str, kept: Option<&Kept>, promised: usize, exact: bool) {
+    fn size(&mut self, method: &str, kept: Option<&Recorded>, promised: usize, exact: bool) {
         let Some(kept) = kept else { return };
         let good = if exact { kept.body.len() == promised } else { kept.body.len() >= promised };
         if !good && self.wrong.len() < 10 {
@@ -93,7 +93,7 @@ impl Report {
     }
 
     /// Answers requests once more, whole, cut and damaged: each gets an answer, and nothing is lost.
-    fn damage(&mut self, seed: u64, kept: &[Kept], mut dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)>) {
+    fn damage(&mut self, seed: u64, kept: &[Recorded], mut dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)>) {
         let mut random = Random::new(seed, u64::MAX);
         let live = || LIVE.load(std::sync::atomic::Ordering::Relaxed);
         for kept in kept {
