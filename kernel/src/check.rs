@@ -55,12 +55,14 @@ impl Kernel {
     /// Checks spaces and accounts. Returns how many frames the tasks own.
     pub fn check_memory(&self) -> usize {
         let (mut frames, mut nodes, mut in_trees) = (0, 0, 0);
+        let mut tags = [0u64; 64];
         for number in 1..self.task_slots.high_water() {
             let frame = self.task_frame(number as u16);
             if frame.0 != 0 {
                 let task = TaskRef::at(&self.pool, frame);
                 assert_eq!(task.id.get().number() as u32, number, "a task in the wrong place");
                 let counts = self.check_task(task);
+                self.check_tag(task, &mut tags);
                 frames += counts.frames as usize;
                 nodes += counts.in_full_slabs + counts.elsewhere;
                 in_trees += counts.in_trees;
@@ -68,6 +70,18 @@ impl Kernel {
         }
         assert_eq!(nodes, in_trees, "a mapping list is a cycle, or not all of it is in tables");
         frames
+    }
+
+    /// A tag has one owner, and all threads of a task know the one that it has.
+    fn check_tag(&self, task: TaskRef, owned: &mut [u64; 64]) {
+        if let Some(tag) = arch::tag_of(task) {
+            let (word, bit) = (&mut owned[tag as usize / 64], 1 << (tag % 64));
+            assert!(!self.tags.is_free(tag) && *word & bit == 0, "{task:?} has somebody else's tag");
+            *word |= bit;
+        }
+        for thread in members(task.threads.first(), |thread| task.threads.after(thread)) {
+            assert_eq!(thread.hot.space.get(), task.space.get(), "{thread:?} has not the space of its task");
+        }
     }
 
     /// A thread by its name, also while it is being ended.

@@ -9,6 +9,7 @@ use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Scheduler;
 use crate::trace::Trace;
 use crate::util::slots::Slots;
+use crate::util::tags::Tags;
 use crate::{arch, param};
 use abi::{TaskId, Uid};
 use core::cell::Cell;
@@ -29,6 +30,8 @@ pub struct Kernel {
     /// Numbers of tasks.
     pub task_slots: Slots,
     task_pages: [Cell<Option<&'static TaskPage>>; param::TASK_MAX / TASKS_PER_PAGE],
+    /// Tags of address spaces, for a processor that has them.
+    pub tags: Tags,
     /// Ready queues and accounting.
     pub sched: Scheduler,
     /// Pending timeouts, in the structure that the parameters choose.
@@ -62,6 +65,7 @@ impl Kernel {
             thread_slots: Slots::new(param::TCB_MAX as u32, (1 << abi::uid::GENERATION_BITS) - 1),
             task_slots: Slots::new(param::TASK_MAX as u32, u32::MAX),
             task_pages: [const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE],
+            tags: Tags::new(),
             sched: Scheduler::new(),
             wheel: param::Timeouts::new(),
             trace: Trace::new(),

@@ -6,12 +6,14 @@
 //! | `fpu=lazy`, `fpu=eager` | how FPU registers are switched; by default as the processor needs it |
 //! | `exhaust=on`, `exhaust=off` | whether programs may order that kernel memory runs out, for tests; off by default |
 //! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |
+//! | `tags=N` | how many tasks have a tag of address spaces for themselves, on a processor that has tags; for tests |
 //! | `init=NAME` | for the first user programs, which read the command line themselves |
 //! | `args=TEXT` | likewise |
 //! | `seed=N` | likewise, and checked to be a number |
 //!
 //! A word that the kernel does not know stops the boot: a misspelt option must not pass unnoticed.
 
+use crate::util::tags::TAG_MAX;
 use core::fmt;
 
 /// What the command line asks for.
@@ -27,6 +29,8 @@ pub struct Options<'a> {
     pub exhaust: bool,
     /// Size of the kernel's own memory, in bytes.
     pub pool_bytes: Option<u64>,
+    /// Most tags of address spaces that tasks have for themselves.
+    pub tags: u16,
     /// `init=`, empty if absent.
     pub init: &'a str,
     /// `args=`, empty if absent.
@@ -43,6 +47,7 @@ impl Default for Options<'_> {
             copy: crate::param::COPYING,
             exhaust: false,
             pool_bytes: None,
+            tags: TAG_MAX,
             init: "",
             args: "",
             seed: None,
@@ -101,6 +106,7 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
             "copy" => options.copy = copying(value).ok_or(bad)?,
             "exhaust" => options.exhaust = switch(value).ok_or(bad)?,
             "kmem" => options.pool_bytes = Some(size(value).ok_or(bad)?),
+            "tags" => options.tags = tags(value).ok_or(bad)?,
             "init" => options.init = value,
             "args" => options.args = value,
             "seed" => options.seed = Some(number(value).ok_or(bad)?),
@@ -139,6 +145,11 @@ fn number(value: &str) -> Option<u64> {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.parse().ok() } else { None }
 }
 
+fn tags(value: &str) -> Option<u16> {
+    let tags = number(value)?.try_into().ok()?;
+    (1..=TAG_MAX).contains(&tags).then_some(tags)
+}
+
 fn size(value: &str) -> Option<u64> {
     let (digits, shift) = match value.as_bytes().last()? {
         b'K' | b'k' => (&value[..value.len() - 1], 10),
@@ -156,7 +167,7 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager copy=directmap exhaust=on kmem=16M\tinit=shell args=a,b=c seed=18446744073709551615\n")
+            parse(" fastpath=off  fpu=eager copy=directmap exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,
@@ -164,6 +175,7 @@ mod tests {
             copy: Copying::DirectMap,
             exhaust: true,
             pool_bytes: Some(16 << 20),
+            tags: 7,
             init: "shell",
             args: "a,b=c",
             seed: Some(u64::MAX),
@@ -191,9 +203,20 @@ mod tests {
         for word in ["quiet", "Fastpath=on", "=", "=x", "kmemx=1", "\u{fe}=1"] {
             assert_eq!(parse(word), Err(BadOption::Unknown(word)));
         }
-        for word in
-            ["fastpath=", "fastpath=yes", "fpu=", "fpu=on", "kmem=", "kmem=all", "seed=x", "seed=", "seed=-1"]
-        {
+        for word in [
+            "fastpath=",
+            "fastpath=yes",
+            "fpu=",
+            "fpu=on",
+            "kmem=",
+            "kmem=all",
+            "tags=0",
+            "tags=4095",
+            "tags=70000",
+            "seed=x",
+            "seed=",
+            "seed=-1",
+        ] {
             assert_eq!(parse(word), Err(BadOption::Value(word)));
         }
         assert_eq!(std::format!("{}", parse("seed=1 foo").unwrap_err()), "unknown boot option \"foo\"");

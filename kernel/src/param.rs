@@ -39,6 +39,13 @@ pub const COPYING: Copying = Copying::Window;
 /// Most direct words that the fast path copies: a page, so that they touch two pages at most.
 pub const FAST_WORDS_MAX: u64 = 512;
 
+/// Most threads of a task that gets another one's tag of address spaces, and of the one that loses it: the control block of
+/// each names the tag.
+pub const TAG_THREADS_MAX: u32 = 16;
+
+/// Tasks looked at in one step when a tag of address spaces is to be taken from one.
+pub const TAG_SEARCH: u32 = 16;
+
 /// Threads looked at in one step when a thread ends and those that wait for it are sought.
 pub const PREEMPTION_SCAN: u32 = 256;
 

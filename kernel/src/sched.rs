@@ -382,6 +382,7 @@ impl Kernel {
             let owner = self.shuttle_of(current);
             if owner.home.left_ns.get() == 0 {
                 owner.home.left_ns.set(owner.home.slice_ns.get());
+                arch::renew_tag(self, current.task());
                 self.enqueue(current, false);
                 next = Next::Any;
             }

@@ -37,6 +37,7 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     // SAFETY: boot mapped the pool at this address, for the kernel alone, and used only its start.
     let pool = unsafe { Pool::new(layout::POOL as *mut u8, pool.range.start, frames, pool.used) };
     let k = arch::install(Kernel::new(pool));
+    k.tags.limit(options.tags);
     let idle = make_idle(k);
     let sigma0 = boot_task(k);
     sigma0.is_sigma0.set(true);

@@ -219,7 +219,7 @@ fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
     task.slabs.release_last(&k.pool);
     let top = Frame(task.top.get());
     k.pool.at::<Words>(top).0[256..].iter().for_each(|entry| entry.set(0));
-    arch::end_space(task);
+    arch::end_space(k, task);
     port::release(k, task);
     task.give_back_zeroed_frame(&k.pool, top);
     assert_eq!(task.used.get(), 1, "{task:?} leaks kernel memory");

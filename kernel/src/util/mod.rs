@@ -1,7 +1,8 @@
-//! Containers without allocation: intrusive lists, slot tables, pending timeouts.
+//! Containers without allocation: intrusive lists, slot tables, tags, pending timeouts.
 
 pub mod list;
 pub mod slots;
+pub mod tags;
 pub mod timeout;
 pub mod wakeup;
 pub mod wheel;

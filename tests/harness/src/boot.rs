@@ -38,6 +38,8 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         from_disc(world, |disc| Boot::UefiDisc { disc: disc.to_path_buf(), firmware: OVMF.into() })
     }));
     trials.push(world.trial("boot", "boot::bochs", bochs));
+    trials.push(world.trial("boot", "boot::bochs_with_more_tasks_than_tags", more_tasks_than_tags));
+    trials.push(world.trial("boot", "boot::bochs_where_tags_change_hands", few_tags));
     trials
 }
 
@@ -63,20 +65,46 @@ fn from_disc(world: &World, boot: impl Fn(&Path) -> Boot) -> Verdict {
 
 /// Bochs, whose processor has what the other emulator lacks, boots the disc to the shell.
 fn bochs(world: &World) -> Verdict {
+    bochs_until(world, "", |text| Filter::default().push(text.as_bytes()).contains(&Event::Begin))
+}
+
+/// More tasks than there are tags of address spaces, and tags that are used again: tests of the suite among them. The
+/// other emulator has no tags.
+fn more_tasks_than_tags(world: &World) -> Verdict {
+    /// Stages of `cases/crowd.rs`.
+    const STAGES: usize = 4;
+    let options = "kmem=96M init=suite args=crowd,ipc.words,long.direct,long.many,map.";
+    bochs_until(world, options, |text| suite_ended_well(text, STAGES))
+}
+
+/// So few tags that each end of a time slice may take one from a task and give it to another.
+fn few_tags(world: &World) -> Verdict {
+    let options = "tags=3 init=suite args=ipc.,long.,map.,sched.";
+    bochs_until(world, options, |text| suite_ended_well(text, 1))
+}
+
+/// Whether the suite has ended so many times, on a processor with tags, and nothing failed.
+fn suite_ended_well(text: &str, times: usize) -> bool {
+    let fine = text.lines().filter(|line| line.starts_with("SUITE-END ran=") && line.ends_with(" failed=0"));
+    fine.count() == times && text.contains("tagged with pcid")
+}
+
+/// Boots the disc with these options until the serial line says what it should.
+fn bochs_until(world: &World, options: &str, is_done: impl Fn(&str) -> bool) -> Verdict {
     let scratch = Scratch::create()?;
     let disc = scratch.0.join("tern.iso");
-    image::make(&world.system, "", &disc)?;
+    image::make(&world.system, options, &disc)?;
     let serial = scratch.0.join("serial");
     let mut emulator = interrupt::spawn(&mut bochs_command(&scratch, &disc, &serial)?)?;
-    let begun = wait_for_begin(&serial);
+    let done = wait_for(&serial, is_done);
     // Its end is the emulator's: see `setpriv` below.
     let _ = emulator.kill();
     interrupt::wait(emulator)?;
-    if begun {
+    if done {
         return Ok(());
     }
     let text = fs::read(&serial).unwrap_or_default();
-    Err(format!("the shell did not start\n--- serial line\n{}", String::from_utf8_lossy(&text)).into())
+    Err(format!("it did not come so far\n--- serial line\n{}", String::from_utf8_lossy(&text)).into())
 }
 
 /// Writes Bochs's settings. Its display needs a terminal, which `script` provides.
@@ -108,15 +136,16 @@ fn bochs_command(scratch: &Scratch, disc: &Path, serial: &Path) -> xtask::Result
     Ok(command)
 }
 
-/// Watches the file of a serial line until the first program starts.
-fn wait_for_begin(serial: &Path) -> bool {
+/// Watches the file of a serial line until it says what it should, or that it never will.
+fn wait_for(serial: &Path, is_done: impl Fn(&str) -> bool) -> bool {
     let deadline = Instant::now() + LIMIT;
     while Instant::now() < deadline {
-        let text = fs::read(serial).unwrap_or_default();
-        if Filter::default().push(&text).contains(&Event::Begin) {
+        let bytes = fs::read(serial).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).replace('\r', "");
+        if is_done(&text) {
             return true;
         }
-        if String::from_utf8_lossy(&text).contains("KERNEL PANIC") {
+        if ["KERNEL PANIC", "... FAILED"].iter().any(|end| text.contains(end)) {
             return false;
         }
         thread::sleep(Duration::from_millis(200));

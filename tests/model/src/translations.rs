@@ -2,9 +2,9 @@
 //! step of each operation, nothing is cached that a space in which somebody can run does not have in its tables.
 //!
 //! Operations are map, grant, flush, accesses of users, switches, copies through the window as the slow path and as the fast
-//! path make them, and the end of tasks, whose numbers, tables and pages go to the next ones. After each copy the contents of
-//! all pages are compared with what the copy ought to have done. The [random walk](crate::walk) goes on the same caches through
-//! whole system calls.
+//! path make them, ends of time slices, at which tags change hands, and the end of tasks, whose numbers, tables and pages go to
+//! the next ones. After each copy the contents of all pages are compared with what the copy ought to have done. The [random
+//! walk](crate::walk) goes on the same caches through whole system calls.
 //!
 //! That the tests notice is shown on processors that forget less than they should, one for each rule.
 
@@ -15,6 +15,7 @@ use abi::call::{IPC_LONG, task_op, thread_op};
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout, Uid};
 use kernel::arch::tlb::{self, Defect};
 use kernel::arch::{self, CopyFault};
+use kernel::layout::WINDOW_SIZE;
 use kernel::mem::space::{self, Plan};
 use kernel::object::thread::Frame;
 use kernel::object::{TaskRef, ThreadRef};
@@ -38,6 +39,7 @@ enum Op {
     Copy { to: usize, source: u64, target: u64, len: u64 },
     Words { to: usize, address: u64, write: bool },
     FastCopy { to: usize, source: u64, target: u64, words: u64 },
+    SliceEnd,
     End { task: usize },
 }
 
@@ -70,7 +72,8 @@ fn operation(random: &mut Random) -> Op {
             Op::Flush { task: 0, page, own: false, budget }
         }
         13..16 => Op::Access { address: byte(random), write: random.one_in(2) },
-        16..20 => Op::Switch { to: task(random) },
+        16..19 => Op::Switch { to: task(random) },
+        19 => Op::SliceEnd,
         20..24 => {
             let len = random.pick(&[1, 64, 4096, 3 * 4096, 10 * 4096]);
             Op::Copy { to: task(random), source: byte(random), target: byte(random), len }
@@ -142,6 +145,10 @@ impl Spaces {
             Op::Access { address, write } => self.access(address, write),
             Op::Switch { to } => {
                 self.switch(self.threads[to]);
+                self.audit()
+            }
+            Op::SliceEnd => {
+                arch::renew_tag(&self.world.k, arch::current().task());
                 self.audit()
             }
             Op::Copy { to, source, target, len } => {
@@ -249,6 +256,10 @@ impl Spaces {
 
     fn words(&self, (task, address): (TaskRef, u64), write: bool) -> Audit {
         let (k, current) = (&self.world.k, arch::current().task());
+        // What callers see to.
+        if task != current && address % WINDOW_SIZE + 16 > WINDOW_SIZE {
+            return Ok(());
+        }
         let right = if write { Rights::W } else { Rights::R };
         let allowed = [0, 15].map(|offset| self.place(task, address + offset, right).is_some()) == [true; 2];
         let worked = match write {
@@ -307,10 +318,18 @@ fn no_translation_outlives_its_page_under_tags() {
     programs("hostile tagged caches", amount(8_000), 400, operation, |ops| run_whole(ops, Caches::Tagged));
 }
 
+/// Five tasks that have to do with three tags.
+#[test]
+fn no_translation_outlives_its_page_where_tags_change_hands() {
+    programs("hostile caches, few tags", amount(8_000), 400, operation, |ops| {
+        run_whole(ops, Caches::FewTags)
+    });
+}
+
 #[test]
 fn miri_no_translation_outlives_its_page() {
     let (steps, len) = if cfg!(miri) { (8, 8) } else { (400, 400) };
-    programs("hostile caches, small", steps, len, operation, |ops| run_whole(ops, Caches::Tagged));
+    programs("hostile caches, small", steps, len, operation, |ops| run_whole(ops, Caches::FewTags));
 }
 
 /// Whatever a processor does not forget that it should is noticed, and so would be a kernel that does not make it forget.
@@ -325,6 +344,7 @@ fn every_rule_is_needed() {
         (Caches::Tagged, Defect::Links),
         (Caches::Tagged, Defect::Load),
         (Caches::Tagged, Defect::WindowTag),
+        (Caches::FewTags, Defect::Tag),
     ];
     for (caches, defect) in rules {
         let noticed = (first_seed()..first_seed() + 20).find_map(|seed| {
@@ -335,6 +355,30 @@ fn every_rule_is_needed() {
         let what = noticed.unwrap_or_else(|| panic!("{caches:?} caches with {defect:?} do no harm"));
         println!("{caches:?} {defect:?}: {what}");
     }
+}
+
+/// A task without a tag for itself gets one when a time slice finds it running, and another one loses it.
+#[test]
+fn a_tag_goes_to_who_runs() {
+    let world = World::on(1024, Caches::FewTags);
+    let tasks = [0; 4].map(|_| world.new_task(100)).map(|id| world.k.task(id).expect("just made"));
+    let owners = || tasks.map(arch::tag_of);
+    assert_eq!(owners(), [Some(2), Some(3), None, None]);
+    let threads = tasks.map(|task| world.new_thread(task.id.get(), 63));
+    let run_and_end_slice = |number: usize| {
+        arch::switch_space(arch::current(), threads[number]);
+        arch::renew_tag(&world.k, tasks[number]);
+        tlb::audit(&world.k).expect("nothing is stale");
+    };
+    // The first task of the machine is the first to lose its own.
+    run_and_end_slice(2);
+    assert_eq!(owners(), [Some(2), Some(3), Some(1), None]);
+    run_and_end_slice(3);
+    assert_eq!(owners(), [None, Some(3), Some(1), Some(2)]);
+    run_and_end_slice(2);
+    assert_eq!(owners(), [None, Some(3), Some(1), Some(2)]);
+    arch::switch_space(arch::current(), world.root);
+    world.check();
 }
 
 /// Pages of a task, all of them: for a string of 64 KiB.

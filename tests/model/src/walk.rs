@@ -700,3 +700,10 @@ fn nothing_stale_is_left_under_tags() {
         walk(program, true, Caches::Tagged, |_, _| ());
     });
 }
+
+#[test]
+fn nothing_stale_is_left_where_tags_change_hands() {
+    programs("hostile caches, few tags", amount(8_000), 500, operation, |program| {
+        walk(program, true, Caches::FewTags, |_, _| ());
+    });
+}

@@ -38,6 +38,8 @@ pub enum Caches {
     Untagged,
     /// With PCID.
     Tagged,
+    /// With PCID, but the kernel uses three tags for spaces.
+    FewTags,
 }
 
 /// A machine with a kernel. One at a time for each host thread: the machine is part of that.
@@ -95,13 +97,16 @@ impl World {
     pub fn on(frames: usize, caches: Caches) -> World {
         arch::reset();
         if caches != Caches::None {
-            tlb::be_hostile(caches == Caches::Tagged);
+            tlb::be_hostile(caches != Caches::Untagged);
         }
         let start = memory(frames);
         // SAFETY: the memory is this world's until it is dropped, and nobody keeps references into it longer.
         let pool = unsafe { Pool::new(start, POOL_START, frames, 0) };
         let overhead = frames - pool.free_frames();
         let k = Box::new(Kernel::new(pool));
+        if caches == Caches::FewTags {
+            k.tags.limit(3);
+        }
         let reserve = k.reserve();
         let frame = k.take_reserved().expect("a new pool has frames");
         let idle = arch::map_tcb(&k, 0, frame).expect("the machine has room");

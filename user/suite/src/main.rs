@@ -2,8 +2,9 @@
 //!
 //! `init=suite` runs all tests in one boot; `args=` takes, separated by commas, `full` (more of the long ones), `timed` or
 //! `untimed` (only the tests that are judged by the clock, or all others), parts of names (only those tests), `list`,
-//! `seed=N` and `calls=N` for the random system calls, or `transcript` with `seed=N`, `steps=N` and `verbose`. The last
-//! line is `SUITE-END ran=N failed=M`; the exit status is 0 if nothing failed.
+//! `seed=N` and `calls=N` for the random system calls, `crowd` (the chosen tests again and again, among [very many
+//! tasks](cases::crowd)), or `transcript` with `seed=N`, `steps=N` and `verbose`. The last line is `SUITE-END ran=N failed=M`;
+//! the exit status is 0 if nothing failed.
 //!
 //! Tests are in [`cases`], what they are made of in [`kit`]. A test gives orders to agents, threads in this
 //! task or in children of it, and never waits for one without a limit; a watchdog ends the suite all the same
@@ -90,23 +91,42 @@ fn run_all(filters: &[String], timed: Option<bool>) -> i32 {
     if failed == 0 && ran > 0 { 0 } else { 1 }
 }
 
+/// All chosen tests at each stage of a crowd.
+fn run_crowded(filters: &[String]) -> Outcome<i32> {
+    let mut crowd = cases::crowd::Crowd::gather()?;
+    let mut status = 0;
+    for (tasks, numbers) in cases::crowd::STAGES {
+        crowd.leave(&numbers)?;
+        println!("tasks that {tasks}");
+        status |= run_all(filters, None);
+    }
+    Ok(status)
+}
+
 fn prepare() -> Outcome {
     kit::pager::start()?;
     core::mem::forget(kit::spawn(TaskId::NIL, kit::pager::priority(), watch, 0)?);
     Ok(())
 }
 
+fn cannot_start(failure: &kit::Failure) -> i32 {
+    println!("TEST start ... FAILED: {failure}");
+    println!("SUITE-END ran=1 failed=1");
+    1
+}
+
 fn main() -> i32 {
     let text = rt::argument_text();
     let mut filters = alloc::vec::Vec::new();
     let (mut steps, mut transcript, mut verbose) = (4000, false, false);
-    let mut timed = None;
+    let (mut timed, mut crowded) = (None, false);
     for word in text.split([',', ' ']).filter(|word| !word.is_empty()) {
         match word {
             "full" => CALLS.store(RANDOM_CALLS[1], Ordering::Relaxed),
             "timed" => timed = Some(true),
             "untimed" => timed = Some(false),
             "transcript" => transcript = true,
+            "crowd" => crowded = true,
             "verbose" => verbose = true,
             "list" => {
                 cases::CASES.iter().for_each(|(name, _)| println!("{name}"));
@@ -123,9 +143,10 @@ fn main() -> i32 {
         }
     }
     if let Err(failure) = prepare() {
-        println!("TEST start ... FAILED: {failure}");
-        println!("SUITE-END ran=1 failed=1");
-        return 1;
+        return cannot_start(&failure);
+    }
+    if crowded {
+        return run_crowded(&filters).unwrap_or_else(|failure| cannot_start(&failure));
     }
     if !transcript {
         return run_all(&filters, timed);

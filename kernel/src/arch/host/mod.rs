@@ -64,7 +64,7 @@ pub use copy::{
     close_window, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
 };
 pub use port::show_ports;
-pub use space::{Forget, end_space, flush_space, init_space, invalidate, with_window};
+pub use space::{Forget, end_space, flush_space, init_space, invalidate, renew_tag, tag_of, with_window};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use tlb as instructions;

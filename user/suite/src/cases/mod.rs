@@ -3,6 +3,7 @@
 pub mod authority;
 pub mod clan;
 pub mod coverage;
+pub mod crowd;
 pub mod debug;
 pub mod device;
 pub mod exception;
