@@ -12,6 +12,7 @@ fn main() {
     println!("cargo:rerun-if-changed={script}");
     println!("cargo:rerun-if-changed=src/loops.s");
     println!("cargo:rerun-if-changed=src/idl/floor.s");
+    println!("cargo:rerun-if-changed=src/tlb.s");
     stubs(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/interfaces/bench.idl")));
 }
 

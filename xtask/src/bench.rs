@@ -9,7 +9,7 @@ use crate::cli::BenchOptions;
 use crate::guest::{End, Guest};
 use crate::l4v4::{self, Counted};
 use crate::machine::{MEMORY_MIB, Machine};
-use crate::{Context, Error, Result, paths};
+use crate::{Context, Error, Result, paths, tlb};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::fs;
@@ -49,6 +49,9 @@ const HOST: (&str, &str) = ("host", "idl.l4v4.");
 
 /// Where the table says which compiler the rows of the host were counted with.
 const COMPILER: &str = "l4v4_compiler";
+
+/// Medians by region and metric.
+pub type Medians = HashMap<(String, String), u64>;
 
 /// A line of `bench/rows.tsv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,14 +104,23 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
     }
     let system = build::system()?;
     for suite in chosen {
-        let measured = measure(&system, &rows, suite)?;
-        let table = table(suite, &measured);
+        let (table, text) = if suite == tlb::SUITE {
+            let table = tlb::table(&system)?;
+            let text = tlb::for_people(&table);
+            (table, text)
+        } else {
+            let measured = measure(&system, &rows, suite)?;
+            (table(suite, &measured), for_people(suite, &measured))
+        };
         if options.json {
             println!("{table}");
         } else {
-            print!("{}", for_people(suite, &measured));
+            print!("{text}");
         }
         if options.bless {
+            if suite == tlb::SUITE {
+                tlb::draw(&table)?;
+            }
             let table = with_rows_of_other_hosts(table, &committed(suite)?);
             paths::write(&committed_path(suite), for_git(&table).as_bytes())?;
             eprintln!("tern: renewed {}", committed_path(suite).display());
@@ -120,7 +132,10 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
 /// Measures every suite and says how it differs from the committed table; `None` if it does not.
 pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
     let committed = committed(suite)?;
-    let measured = table(suite, &measure(system, &rows()?, suite)?);
+    let measured = match suite {
+        tlb::SUITE => tlb::table(system)?,
+        _ => table(suite, &measure(system, &rows()?, suite)?),
+    };
     if committed[COMPILER] != measured[COMPILER] {
         let (old, new) = (&committed[COMPILER], &measured[COMPILER]);
         eprintln!(
@@ -178,13 +193,14 @@ fn read_row(line: &str) -> Result<Row> {
 fn suites(rows: &[Row]) -> Vec<String> {
     let mut suites: Vec<String> = rows.iter().map(|row| row.suite.clone()).collect();
     suites.dedup();
+    suites.push(tlb::SUITE.into());
     suites
 }
 
 /// Measures the rows of a suite: one boot for each set of boot options, and what the host counts.
 fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Measurement> {
     let plugin = plugin()?;
-    let mut boots: HashMap<&str, HashMap<(String, String), u64>> = HashMap::new();
+    let mut boots: HashMap<&str, Medians> = HashMap::new();
     let mut measured = Vec::new();
     let rows = || rows.iter().filter(|row| row.suite == suite);
     let counted = if rows().any(|row| row.region == HOST.0) { counted()? } else { None };
@@ -194,7 +210,7 @@ fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Measurement> {
             (host_figures(row, counted)?, None)
         } else {
             if !boots.contains_key(row.boot.as_str()) {
-                boots.insert(&row.boot, boot(system, &plugin, suite, &row.boot)?);
+                boots.insert(&row.boot, boot(system, &plugin.display().to_string(), suite, &row.boot)?);
             }
             let medians = &boots[row.boot.as_str()];
             (figures(row, medians)?, passes(row, medians)?)
@@ -237,19 +253,14 @@ pub fn plugin() -> Result<PathBuf> {
     Ok(directory.join("release/libipcscope.so"))
 }
 
-/// Boots the benchmark once; returns the medians by region and metric.
-fn boot(
-    system: &System,
-    plugin: &std::path::Path,
-    suite: &str,
-    options: &str,
-) -> Result<HashMap<(String, String), u64>> {
+/// Boots the benchmark once, with a plugin and its arguments.
+pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result<Medians> {
     let name: String = options.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let report = paths::out()?.join(format!("bench-{suite}-{name}-{}.csv", std::process::id()));
     let report = report.display().to_string();
     let mut machine = Machine::new(system).with(&format!("init=bench args={suite} {options}")).counting();
     machine.memory_mib = memory_mib(options);
-    let plugin = format!("{},csv={report},out=/dev/null,warmup={WARM_UP}", plugin.display());
+    let plugin = format!("{plugin},csv={report},out=/dev/null,warmup={WARM_UP}");
     machine.extra.extend(["-plugin".into(), plugin]);
     let mut guest = Guest::start(&machine)?;
     guest.limit(Some(LIMIT));
@@ -274,7 +285,7 @@ fn memory_mib(options: &str) -> u32 {
 }
 
 /// Reads ipcscope's report: label, region, name, iterations, metric, smallest, median, …
-fn medians(csv: &str) -> HashMap<(String, String), u64> {
+fn medians(csv: &str) -> Medians {
     let mut medians = HashMap::new();
     for line in csv.lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
@@ -291,7 +302,7 @@ fn medians(csv: &str) -> HashMap<(String, String), u64> {
     medians
 }
 
-fn figures(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Vec<u64>> {
+fn figures(row: &Row, medians: &Medians) -> Result<Vec<u64>> {
     let of_region = |region: &str, name: &str| medians.get(&(region.to_string(), name.to_string())).copied();
     let (region, parts) = row.region.split_once('/').unwrap_or((&row.region, "1"));
     let parts: u64 = parts
@@ -327,12 +338,28 @@ fn figures(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Vec<u6
 }
 
 /// How often one operation went over its bytes, from what the copy instructions repeated.
-fn passes(row: &Row, medians: &HashMap<(String, String), u64>) -> Result<Option<u64>> {
+fn passes(row: &Row, medians: &Medians) -> Result<Option<u64>> {
     let Some(bytes) = row.bytes else { return Ok(None) };
     let repetitions = medians.get(&(row.region.clone(), "rep_iters".into()));
     let copied =
         COPY_UNIT * repetitions.ok_or_else(|| Error::new(format!("{}: no repetitions", row.name)))?;
     Ok(Some((copied + bytes / 2) / bytes))
+}
+
+/// A figure of a region that was measured often enough.
+pub fn metric(medians: &Medians, region: &str, name: &str) -> Result<u64> {
+    let of = |name: &str| medians.get(&(region.to_string(), name.to_string())).copied();
+    let iterations = of("iterations").unwrap_or(0);
+    of(name).filter(|_| iterations >= ITERATIONS_MIN).ok_or_else(|| {
+        Error::new(format!(
+            "region {region}: {iterations} warm iterations, {ITERATIONS_MIN} are needed for {name}"
+        ))
+    })
+}
+
+/// The rows of a table.
+pub fn rows_of(table: &Value) -> &[Value] {
+    table["rows"].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// The table for programs.
@@ -376,8 +403,7 @@ fn with_rows_of_other_hosts(mut table: Value, committed: &Value) -> Value {
 
 /// The same with a row on each line, so that a difference in git is a row.
 fn for_git(table: &Value) -> String {
-    let rows = table["rows"].as_array().map_or(&[][..], Vec::as_slice);
-    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+    let lines: Vec<String> = rows_of(table).iter().map(Value::to_string).collect();
     let compiler = match &table[COMPILER] {
         Value::Null => String::new(),
         compiler => format!("\"{COMPILER}\":{compiler},"),
@@ -431,7 +457,8 @@ fn compare(committed: &Value, measured: &Value) -> Option<String> {
             lines.push(format!("{name}: no longer measured"));
             continue;
         };
-        let figures = FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]);
+        let figures =
+            FIGURES.iter().map(|(figure, _)| *figure).chain(["bytes", "passes"]).chain(tlb::figures());
         for figure in figures.filter(|figure| old[*figure] != new[*figure]) {
             lines.push(format!("{name}: {figure} {} -> {}", old[figure], new[figure]));
         }

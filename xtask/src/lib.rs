@@ -31,5 +31,6 @@ pub mod nightly;
 pub mod run;
 pub mod selftest;
 pub mod test;
+pub mod tlb;
 
 pub use error::{Context, Error, Result};

@@ -11,6 +11,7 @@
 mod crowd;
 mod local;
 mod long;
+mod tlb;
 
 use core::arch::{asm, global_asm};
 use core::fmt;
@@ -21,8 +22,8 @@ use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid};
 
 mod idl;
 
-// One block, because the second file uses the macros of the first.
-global_asm!(include_str!("loops.s"), include_str!("idl/floor.s"));
+// One block, because the other files use the macros of the first.
+global_asm!(include_str!("loops.s"), include_str!("idl/floor.s"), include_str!("tlb.s"));
 
 /// Iterations of each region; the first 20 are warm-up.
 const ITERATIONS: u64 = 160;
@@ -434,6 +435,7 @@ fn main() -> i32 {
         "ipc" if arguments.iter().any(|argument| argument.as_str() == "crowd") => Chief::crowd_suite,
         "ipc" => Chief::ipc_suite,
         "idl" => Chief::idl_suite,
+        "tlb" => Chief::tlb_suite,
         _ => {
             println!("BENCH {suite} FAILED: no such suite");
             return 1;
