@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `fastpath=on`, `fastpath=off` | whether short ipc takes the assembly path; on by default |
 //! | `fpu=lazy`, `fpu=eager` | how FPU registers are switched; by default as the processor needs it |
+//! | `verw=on`, `verw=off` | whether the processor's buffers are cleared at each exit; by default as the processor needs it |
+//! | `ibrs=on`, `ibrs=off` | whether predictions of branches are kept apart, where that is offered; on by default |
 //! | `exhaust=on`, `exhaust=off` | whether programs may order that kernel memory runs out, for tests; off by default |
 //! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |
 //! | `tags=N` | how many tasks have a tag of address spaces for themselves, on a processor that has tags; for tests |
@@ -23,6 +25,10 @@ pub struct Options<'a> {
     pub fast_path: bool,
     /// How FPU registers are switched.
     pub fpu: Fpu,
+    /// Whether buffers are cleared at each exit; `None`: as the processor needs it.
+    pub verw: Option<bool>,
+    /// Whether predictions of branches are kept apart; `None`: where the processor offers it.
+    pub ibrs: Option<bool>,
     /// How the bytes of long messages get to another task.
     pub copy: Copying,
     /// Programs may make allocations of the kernel fail.
@@ -44,6 +50,8 @@ impl Default for Options<'_> {
         Options {
             fast_path: true,
             fpu: Fpu::ByProcessor,
+            verw: None,
+            ibrs: None,
             copy: crate::param::COPYING,
             exhaust: false,
             pool_bytes: None,
@@ -103,6 +111,8 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
         match key {
             "fastpath" => options.fast_path = switch(value).ok_or(bad)?,
             "fpu" => options.fpu = fpu(value).ok_or(bad)?,
+            "verw" => options.verw = Some(switch(value).ok_or(bad)?),
+            "ibrs" => options.ibrs = Some(switch(value).ok_or(bad)?),
             "copy" => options.copy = copying(value).ok_or(bad)?,
             "exhaust" => options.exhaust = switch(value).ok_or(bad)?,
             "kmem" => options.pool_bytes = Some(size(value).ok_or(bad)?),
@@ -167,11 +177,13 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager copy=directmap exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c seed=18446744073709551615\n")
+            parse(" fastpath=off  fpu=eager verw=on ibrs=off copy=directmap exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,
             fpu: Fpu::Eager,
+            verw: Some(true),
+            ibrs: Some(false),
             copy: Copying::DirectMap,
             exhaust: true,
             pool_bytes: Some(16 << 20),
@@ -208,6 +220,8 @@ mod tests {
             "fastpath=yes",
             "fpu=",
             "fpu=on",
+            "verw=1",
+            "ibrs=",
             "kmem=",
             "kmem=all",
             "tags=0",

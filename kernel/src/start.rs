@@ -59,6 +59,7 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
         if options.fast_path { fast_path::system_call_entry } else { fast_path::system_call_entry_slow };
     k.notes_ways.set(options.fast_path);
     per_cpu::set_syscall_entry(entry as *const () as u64);
+    arch::cpu::guard(options);
     kprintln!("tern: fpu       switched {}", arch::fpu::choose(options.fpu));
     kprintln!("tern: ipc       fast path {}", if options.fast_path { "on" } else { "off" });
     kprintln!("tern: copy      {}", copying(options.copy));

@@ -4,9 +4,11 @@
 //! missing ends the boot with one line; what is optional is used where offered, and [`describe`] says so. Intel SDM
 //! volume 2, CPUID; volume 3, 2.5.
 
+use super::fast_path;
 use super::instructions::{Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv};
 use crate::boot::Refusal;
 use crate::kprintln;
+use crate::options::Options;
 use core::cell::UnsafeCell;
 use core::fmt;
 
@@ -45,12 +47,32 @@ pub struct Features {
     pub gib_pages: bool,
     /// The processor may read kernel memory speculatively in user mode (CVE-2017-5754).
     pub meltdown: bool,
+    /// The processor may show users what is left in its buffers (CVE-2018-12130 and its relatives).
+    pub buffers_leak: bool,
+    /// VERW clears the buffers.
+    pub clears_buffers: bool,
+    /// What keeps users from choosing where the kernel's branches are predicted to go.
+    pub branches: Branches,
     /// The processor may read another thread's FPU registers speculatively while CR0.TS is set (CVE-2018-3665).
     pub lazy_fpu_leaks: bool,
     /// Runs under a hypervisor or emulator that says so.
     pub hypervisor: bool,
     /// Width of a physical address in bits.
     pub physical_bits: u32,
+}
+
+/// What keeps predictions of branches apart (CVE-2017-5715), where it is turned on once and for all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Branches {
+    /// Nothing that could be turned on once.
+    Unguarded,
+    /// Enhanced IBRS: a bit of IA32_SPEC_CTRL, with a second one against branch histories where there is one.
+    Enhanced {
+        /// There is one.
+        histories: bool,
+    },
+    /// Automatic IBRS: a bit of EFER.
+    Automatic,
 }
 
 impl Features {
@@ -71,6 +93,9 @@ impl Features {
         fpu_area_bytes: FXSAVE_BYTES,
         gib_pages: false,
         meltdown: false,
+        buffers_leak: false,
+        clears_buffers: false,
+        branches: Branches::Unguarded,
         lazy_fpu_leaks: false,
         hypervisor: false,
         physical_bits: 36,
@@ -138,7 +163,10 @@ pub fn detect() -> Result<(), Refusal> {
         let Cpuid { eax, ebx, ecx, edx } = leaf(number, 0);
         part.copy_from_slice(&text::<16>(&[eax, ebx, ecx, edx]));
     }
-    let intel = &vendor == b"GenuineIntel";
+    // Makers all of whose processors are known not to have these leaks. Others have to say so of each.
+    let is_safe = [b"AuthenticAMD", b"HygonGenuine"].contains(&&vendor);
+    let capabilities = if bit(seven.edx, 29) { architecture_capabilities() } else { 0 };
+    let says = |number: u32| capabilities >> number & 1 != 0;
     let xsave = bit(one.ecx, 26);
     let features = Features {
         vendor,
@@ -157,8 +185,15 @@ pub fn detect() -> Result<(), Refusal> {
         xsave_mask: if xsave { leaf(0xd, 0).eax as u64 & XSAVE_COMPONENTS } else { 0 },
         fpu_area_bytes: FXSAVE_BYTES,
         gib_pages: bit(extended.edx, 26),
-        meltdown: intel && !architecture_says(bit(seven.edx, 29), 0),
-        lazy_fpu_leaks: intel,
+        meltdown: !is_safe && !says(0),
+        buffers_leak: !is_safe && buffers_leak(says, bit(seven.ebx, 11)),
+        clears_buffers: bit(seven.edx, 10) || says(17) || says(28),
+        branches: match () {
+            () if bit(seven.edx, 26) && says(1) => Branches::Enhanced { histories: bit(leaf(7, 2).edx, 4) },
+            () if bit(leaf(0x8000_0021, 0).eax, 8) => Branches::Automatic,
+            () => Branches::Unguarded,
+        },
+        lazy_fpu_leaks: !is_safe,
         hypervisor: bit(one.ecx, 31),
         physical_bits: (sizes.eax & 0xff).clamp(36, 52),
     };
@@ -170,11 +205,71 @@ pub fn detect() -> Result<(), Refusal> {
 /// x87, SSE and AVX. What is larger stays off: nobody would pay for it at each switch.
 const XSAVE_COMPONENTS: u64 = 7;
 
-/// A bit of IA32_ARCH_CAPABILITIES, false where the register is absent.
-fn architecture_says(present: bool, number: u32) -> bool {
+/// IA32_ARCH_CAPABILITIES, of a processor that has it: which leaks it has not.
+fn architecture_capabilities() -> u64 {
     const ARCH_CAPABILITIES: u32 = 0x10a;
     // SAFETY: CPUID says that the register exists.
-    present && bit(unsafe { rdmsr(ARCH_CAPABILITIES) } as u32, number)
+    unsafe { rdmsr(ARCH_CAPABILITIES) }
+}
+
+/// Whether buffers leak, by what IA32_ARCH_CAPABILITIES says: MDS; TAA, where there are transactions; and the leaks of
+/// registers and devices' data that were found later, where VERW is offered against them.
+fn buffers_leak(says: impl Fn(u32) -> bool, transactions: bool) -> bool {
+    let (mds, taa) = (!says(5), transactions && !says(8));
+    let devices = says(17) && !(says(13) && says(14) && says(15));
+    let registers = says(28) && !says(27);
+    mds || taa || devices || registers
+}
+
+const SPEC_CTRL: u32 = 0x48;
+const SPEC_CTRL_IBRS: u64 = 1 << 0;
+const SPEC_CTRL_NO_HISTORIES: u64 = 1 << 10;
+const EFER_AUTOMATIC_IBRS: u64 = 1 << 21;
+
+/// Turns on what keeps predictions of branches apart, if there is anything.
+fn guard_branches() -> bool {
+    match features().branches {
+        Branches::Unguarded => return false,
+        Branches::Enhanced { histories } => {
+            let control = SPEC_CTRL_IBRS | if histories { SPEC_CTRL_NO_HISTORIES } else { 0 };
+            // SAFETY: CPUID says that the register exists, and has the bits.
+            unsafe { wrmsr(SPEC_CTRL, control) };
+        }
+        // SAFETY: CPUID names the bit.
+        Branches::Automatic => unsafe { wrmsr(EFER, rdmsr(EFER) | EFER_AUTOMATIC_IBRS) },
+    }
+    true
+}
+
+/// Takes the measures against leaks that this processor needs, or that the boot options insist on, and prints both: what
+/// leaks, and what is done (decision 0033). Before the first user runs.
+pub fn guard(options: &Options) {
+    let found = features();
+    let clears = options.verw.unwrap_or(found.buffers_leak);
+    if clears {
+        fast_path::clear_buffers_on_exit();
+    }
+    let guards = options.ibrs.unwrap_or(true) && guard_branches();
+    let leaks =
+        [(found.meltdown, "meltdown"), (found.buffers_leak, "mds"), (found.lazy_fpu_leaks, "lazy fpu")];
+    kprintln!("tern: leaks     {}", Choices(&leaks));
+    let ibrs = match found.branches {
+        Branches::Unguarded => "ibrs",
+        Branches::Enhanced { .. } => "enhanced ibrs",
+        Branches::Automatic => "automatic ibrs",
+    };
+    let measures = [(clears, "verw at each exit"), (guards, ibrs), (false, "page-table isolation")];
+    kprintln!("tern: measures  {}", Choices(&measures));
+    if found.meltdown {
+        kprintln!(
+            "tern: caution   this processor lets programs read kernel memory (Meltdown); tables are not split"
+        );
+    }
+    if found.buffers_leak && !found.clears_buffers {
+        kprintln!(
+            "tern: caution   this processor's microcode does not let verw clear the buffers from which it leaks"
+        );
+    }
 }
 
 const EFER: u32 = 0xc000_0080;
@@ -189,7 +284,8 @@ const CR0_MONITOR: u64 = 1 << 1;
 const CR0_EMULATION: u64 = 1 << 2;
 const CR0_TASK_SWITCHED: u64 = 1 << 3;
 const CR0_NUMERIC_ERROR: u64 = 1 << 5;
-const CR0_WRITE_PROTECT: u64 = 1 << 16;
+/// The kernel cannot write to pages that are read-only.
+pub const CR0_WRITE_PROTECT: u64 = 1 << 16;
 
 const CR4_PHYSICAL_EXTENSION: u64 = 1 << 5;
 const CR4_MACHINE_CHECK: u64 = 1 << 6;
@@ -275,9 +371,4 @@ pub fn describe() {
     let how = if found.xsave { "xsave" } else { "fxsave, no xsave" };
     let avx = if bit(found.xsave_mask as u32, 2) { "avx" } else { "no avx" };
     kprintln!("tern: fpu       {how}, {avx}, {} bytes", found.fpu_area_bytes);
-    if found.meltdown {
-        kprintln!(
-            "tern: caution   this processor lets programs read kernel memory (Meltdown); tables are not split"
-        );
-    }
 }

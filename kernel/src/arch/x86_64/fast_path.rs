@@ -23,6 +23,8 @@
 //!
 //! *If this path accepts, `ipc::short` would have done the same*: the guest tests compare them on random programs.
 
+use super::cpu::CR0_WRITE_PROTECT;
+use super::instructions::{read_cr0, write_cr0};
 use super::per_cpu::{self, CURRENT, USER_CODE, USER_DATA};
 use crate::layout;
 use crate::object::block::Block;
@@ -42,6 +44,9 @@ pub const HAS_SMAP: u64 = per_cpu::FREE + 8;
 
 /// Byte in the per-CPU page that says whether address spaces are tagged, so that a switch forgets nothing.
 pub const TAGGED: u64 = per_cpu::FREE + 9;
+
+/// Word in the per-CPU page with a selector that can be written, for the instruction that clears buffers.
+const SELECTOR: u64 = per_cpu::FREE + 10;
 
 /// The flag of RFLAGS with which interrupts are taken.
 const INTERRUPTS: u64 = 1 << 9;
@@ -107,6 +112,23 @@ global_asm!(
     pop     rax
     pop     r11
     .endm
+// Where the kernel is left, and what goes there instead where buffers are to be cleared: see clear_buffers_on_exit.
+    .pushsection .rodata.exits, "a"
+    .balign 4
+    .globl EXITS
+EXITS:
+    .popsection
+    .macro exit_site clearing
+    .pushsection .rodata.exits, "a"
+    .long   .Lexit\@ - EXITS, \clearing - EXITS
+    .popsection
+.Lexit\@:
+    .endm
+    .macro leave_short
+    exit_site .Lclear_short
+    mov     r11d, {flags}
+    sysretq
+    .endm
 // The rest of a Frame of a system call, whose instruction and stack pointers are saved; rsp is the hot line.
     .macro save_call
     lea     rsp, [rsp - {trap_part}]
@@ -154,8 +176,7 @@ system_call_entry:
 1:  mov     [{current}], rsp            // it is the current thread, and its block the stack for exceptions
     mov     rcx, [rsp + {rip}]
     mov     rsp, [rsp + {rsp}]
-    mov     r11d, {flags}
-    sysretq
+    leave_short
 
 // Reply and wait: send to rdx if it waits for me alone, then wait for anybody.
     .balign 64
@@ -186,8 +207,7 @@ system_call_entry:
 1:  mov     [{current}], rsp
     mov     rcx, [rsp + {rip}]
     mov     rsp, [rsp + {rsp}]
-    mov     r11d, {flags}
-    sysretq
+    leave_short
 .Lslow_reply:
     mov     rsp, r11
     mov     r11d, {flags}
@@ -297,9 +317,8 @@ system_call_entry_slow:
 1:  mov     [{current}], r15
     mov     rcx, [r15 + {rip}]
     mov     rsp, [r15 + {rsp}]
-    mov     r11d, {flags}
     xor     r15d, r15d
-    sysretq
+    leave_short
     .endm
 
     .balign 64
@@ -409,13 +428,29 @@ leave_kernel:
     jnz     .Ltrapped
     load_registers
     mov     rcx, [rsp + {from_rcx} + {rip}]
+    exit_site .Lclear_call
     mov     rsp, [rsp + {from_rcx} + {rsp}]
     sysretq
 .Ltrapped:
     js      .Lnot_yet
     load_registers
     pop     rcx
+    exit_site .Lclear_trap
     add     rsp, 16                     // mode and error code
+    iretq
+
+// The same with the processor's buffers cleared. Nothing of the kernel's is loaded after it but the user's own registers.
+.Lclear_short:
+    verw    word ptr [{selector}]
+    mov     r11d, {flags}
+    sysretq
+.Lclear_call:
+    verw    word ptr [{selector}]
+    mov     rsp, [rsp + {from_rcx} + {rsp}]
+    sysretq
+.Lclear_trap:
+    verw    word ptr [{selector}]
+    add     rsp, 16
     iretq
 
 // Idle, or in the middle of a long operation. Interrupts come below the saved frame; their handler does not return here
@@ -500,6 +535,9 @@ TRAP_STUBS:
     .set i, i + 1
     .endr
     .noaltmacro
+    .section .rodata.exits, "a"
+    .globl EXITS_END
+EXITS_END:
     .text
     "#,
     ipc_call = const IPC_CALL as i32,
@@ -520,6 +558,7 @@ TRAP_STUBS:
     current = const CURRENT as i64,
     scratch = const SCRATCH as i64,
     has_smap = const HAS_SMAP as i64,
+    selector = const SELECTOR as i64,
     hots = const HOTS as i64 as i32,
     slot_mask = const SLOT_MASK as i32,
     uid = const offset_of!(Hot, uid),
@@ -553,6 +592,43 @@ const _: () = assert!(offset_of!(Tcb, hot) - offset_of!(Tcb, frame) == size_of::
 const _: () = assert!(CURRENT as i64 as i32 as i64 == CURRENT as i64, "reached by a 32-bit displacement");
 const _: () = assert!(HOTS as i64 as i32 as i64 == HOTS as i64, "added as a 32-bit constant");
 const _: () = assert!(USER_CODE == 0x2b && USER_DATA == 0x23);
+
+/// A way out of the kernel, and the one that clears buffers; as distances from the table.
+#[repr(C)]
+struct Exit {
+    site: i32,
+    clearing: i32,
+}
+
+/// From now on the kernel is left with VERW, which clears the buffers from which some processors leak: each way out becomes a
+/// jump to its twin. So processors that do not leak pay nothing, not even a test. Once, before the first user runs.
+pub fn clear_buffers_on_exit() {
+    const JUMP: u8 = 0xe9;
+    const JUMP_LEN: i32 = 5;
+    unsafe extern "C" {
+        static EXITS: [Exit; 0];
+        static EXITS_END: u8;
+    }
+    let table = &raw const EXITS;
+    let count = (&raw const EXITS_END as usize - table as usize) / size_of::<Exit>();
+    // SAFETY: the assembly lays the table out, with `EXITS_END` behind it.
+    let exits = unsafe { core::slice::from_raw_parts(table.cast::<Exit>(), count) };
+    // SAFETY: a word of the per-CPU page that boot leaves to the kernel.
+    unsafe { (SELECTOR as *mut u16).write(USER_DATA) };
+    let cr0 = read_cr0();
+    // SAFETY: interrupts are off and one processor runs; the kernel's text can be written until the register is back.
+    unsafe { write_cr0(cr0 & !CR0_WRITE_PROTECT) };
+    for exit in exits {
+        let site = table.cast::<u8>().wrapping_offset(exit.site as isize).cast_mut();
+        let distance = exit.clearing - exit.site - JUMP_LEN;
+        // SAFETY: the site begins with instructions of five bytes or more, which the jump's target repeats.
+        unsafe { site.write(JUMP) };
+        // SAFETY: as above.
+        unsafe { site.wrapping_add(1).cast::<i32>().write_unaligned(distance) };
+    }
+    // SAFETY: the value it had; the write also makes the processor fetch what was changed anew.
+    unsafe { write_cr0(cr0) };
+}
 
 /// What to do about a fault that interrupted kernel code.
 pub enum Recovery {
