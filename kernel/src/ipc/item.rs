@@ -27,14 +27,13 @@ fn window(receiver: ThreadRef) -> Fpage {
 }
 
 /// Where the sender's item goes in the receiver's window. A fault is answered by memory or by ports.
+#[inline(always)]
 fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
     let item = Fpage(sender.frame.w[6].get());
-    let window = match window(receiver) {
-        Fpage::WHOLE if receiver.errand.get() == Errand::Fault && item.space() == Some(Space::Port) => {
-            Fpage::ports(0, 16)
-        }
-        window => window,
-    };
+    let window = window(receiver);
+    let is_port = item.space() == Some(Space::Port);
+    let any = is_port && window == Fpage::WHOLE && receiver.errand.get() == Errand::Fault;
+    let window = if any { Fpage::ports(0, 16) } else { window };
     space::plan(item, sender.frame.w[7].get(), window)
 }
 

@@ -93,10 +93,9 @@ impl Request {
         }
         let item = eax & IPC_MAP != 0;
         let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
-        if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0
-            || !(window.is_nil() || window.is_valid())
-            || !item_valid
-        {
+        // The standing window was checked when it was set.
+        let window_valid = window.is_nil() || window == thread.standing.get() || window.is_valid();
+        if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0 || !window_valid || !item_valid {
             return Err(Error::BadArgument);
         }
         Ok(Request {

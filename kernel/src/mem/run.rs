@@ -12,6 +12,7 @@ use crate::mem::pool::Pool;
 use crate::object::TaskRef;
 use crate::object::mapping::{Cut, Node, Returned};
 use abi::{PAGE_SIZE, Rights};
+use core::cell::Cell;
 
 /// Maps or grants pages that `from` got from someone to places where `to` has nothing, at most `most` pages from byte
 /// `done` of the plan on. Returns how many.
@@ -27,19 +28,25 @@ pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, m
     let Some(giver) = table::run(&k.pool, from, source, most) else { return 0 };
     let Some(taker) = table::run(&k.pool, to, target, most) else { return 0 };
     let Some(nodes) = to.slabs.cut() else { return 0 };
-    let run = Run { giver, taker, target, rights: pte::Derivation::new(plan.rights) };
-    let (pages, nodes) = if grants { run.grant(&k.pool, nodes) } else { run.share(nodes) };
+    let run = Run { giver, taker, target };
+    let (pages, nodes) = if grants {
+        let (pages, nodes) = run.grant(&k.pool, nodes, plan.rights);
+        arch::Forget::of(from).pages(source, pages);
+        (pages, nodes)
+    } else {
+        run.share(nodes, plan.rights)
+    };
     to.slabs.return_cut(nodes, pages as u32);
     to.pages.set(to.pages.get() + pages as u32);
     pages
 }
 
 /// Pages to map or grant.
+#[derive(Clone, Copy)]
 struct Run {
     giver: Places,
     taker: Places,
     target: u64,
-    rights: pte::Derivation,
 }
 
 impl Run {
@@ -49,7 +56,7 @@ impl Run {
     fn each(
         &self,
         mut nodes: Cut,
-        entry: impl Fn(u64) -> Option<u64>,
+        entry: impl Fn(&'static Node, u64) -> Option<u64>,
         mut page: impl FnMut(Leaf, &'static Node, &'static Node),
     ) -> (usize, Cut) {
         let giver = self.giver.0.iter().zip(self.giver.1);
@@ -57,7 +64,7 @@ impl Run {
         let (mut pages, mut target) = (0, self.target);
         for ((old, old_slot), (new, new_slot)) in giver.zip(taker) {
             let (Some(node), None) = (old_slot.get(), new_slot.get()) else { break };
-            let Some(given) = entry(old.get()) else { break };
+            let Some(given) = entry(node, old.get()) else { break };
             let Some(child) = nodes.take() else { break };
             new.set(given);
             child.init_page(target, new, new_slot);
@@ -68,24 +75,50 @@ impl Run {
         (pages, nodes)
     }
 
-    #[inline(never)]
-    fn share(&self, nodes: Cut) -> (usize, Cut) {
-        self.each(nodes, |entry| Some(self.rights.of(entry)), |_, node, child| node.add_child(child))
+    /// What is left behind the first `pages` pages.
+    fn behind(&self, pages: usize) -> Run {
+        let rest = |(entries, slots): Places| (&entries[pages..], &slots[pages..]);
+        let target = self.target + pages as u64 * PAGE_SIZE;
+        Run { giver: rest(self.giver), taker: rest(self.taker), target }
+    }
+
+    #[inline(always)]
+    fn share(&self, nodes: Cut, rights: Rights) -> (usize, Cut) {
+        let rights = pte::Derivation::new(rights);
+        self.each(nodes, |_, entry| Some(rights.of(entry)), |_, node, child| node.add_child(child))
     }
 
     /// Ends before a page of which the giver has more rights than it gives: those below it would lose them.
     #[inline(never)]
-    fn grant(&self, pool: &Pool, nodes: Cut) -> (usize, Cut) {
-        let mut lost = Losses::default();
-        let given = |entry| Some(self.rights.of(entry)).filter(|&given| pte::has_same_rights(entry, given));
-        let mapped = self.each(nodes, given, |from, node, child| {
-            from.entry.set(0);
-            from.slot.set(None);
-            node.replace_by(child);
-            lost.add(pool, node);
-        });
-        lost.nodes.settle(pool);
-        mapped
+    fn grant(mut self, pool: &Pool, mut nodes: Cut, rights: Rights) -> (usize, Cut) {
+        let rights = pte::Handover::new(rights);
+        let most = self.giver.1.len().min(self.taker.1.len());
+        let mut all = 0;
+        // Those whose nodes lie in one slab at a time: the slab is told once.
+        while let Some(first) = self.giver.1.first().and_then(Cell::get) {
+            let (slab, mut lost) = (Returned::of(first), Returned::of(first));
+            let (pages, left) = self.each(
+                nodes,
+                |node, entry| rights.of(entry).filter(|_| slab.is_of(node)),
+                |from, node, child| {
+                    from.entry.set(0);
+                    from.slot.set(None);
+                    node.replace_by(child);
+                    lost.add(node);
+                },
+            );
+            nodes = left;
+            if pages == 0 {
+                break;
+            }
+            lost.settle(pool);
+            all += pages;
+            if all == most {
+                break;
+            }
+            self = self.behind(pages);
+        }
+        (all, nodes)
     }
 }
 

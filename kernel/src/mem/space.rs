@@ -425,7 +425,7 @@ pub struct Plan {
 
 /// Fits the sender's flexpage into the receiver's window. The smaller of the two is mapped whole; the hot spot
 /// selects its place in the larger one. `None` if the window is of another space, or the item has no place in it.
-#[inline]
+#[inline(always)]
 pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
     let space = item.space()?;
     if window.is_nil() || window.space() != Some(space) {

@@ -59,9 +59,26 @@ impl Derivation {
     }
 }
 
-/// Whether two entries that are present have the same rights.
-pub const fn has_same_rights(a: u64, b: u64) -> bool {
-    (a ^ b) & (WRITE | NO_EXECUTE) == 0
+/// How an entry goes to another owner with all its rights, for many entries.
+#[derive(Clone, Copy)]
+pub struct Handover {
+    /// Of the bits that say what is allowed, those that do not matter are left out.
+    limits: u64,
+    limited: u64,
+}
+
+impl Handover {
+    /// For pages with no right but `rights`; reading is one of them.
+    pub const fn new(rights: Rights) -> Handover {
+        let write = if rights.has(Rights::W) { 0 } else { WRITE };
+        let no_execute = if rights.has(Rights::X) { 0 } else { NO_EXECUTE };
+        Handover { limits: write | no_execute, limited: no_execute }
+    }
+
+    /// The new owner's entry, if the old owner's, which is present, has no other right.
+    pub const fn of(self, entry: u64) -> Option<u64> {
+        if entry & self.limits == self.limited { Some(without_status(entry)) } else { None }
+    }
 }
 
 /// The same for a large page, on a level above the last.

@@ -17,6 +17,7 @@ use crate::mem::pool::{Frame, Words};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param;
 use crate::util::tags::TAG_MAX;
+use abi::PAGE_SIZE;
 
 const TAG_MASK: u64 = 4095;
 /// What a space has as its tag while its window is open; every load with it forgets what it found before.
@@ -153,5 +154,16 @@ impl Forget {
             return;
         }
         if self.0 < 0 { invlpg(address) } else { invpcid(0, self.0 as u64, address) }
+    }
+
+    /// Drops the translations of `count` pages in a row.
+    #[inline(always)]
+    pub fn pages(self, first: u64, count: usize) {
+        let pages = (0..count as u64).map(|i| first + i * PAGE_SIZE);
+        if self.0 < 0 {
+            pages.for_each(invlpg);
+        } else if self.0 > 0 {
+            pages.for_each(|address| invpcid(0, self.0 as u64, address));
+        }
     }
 }
