@@ -195,7 +195,7 @@ impl Kernel {
     }
 
     fn check_task(&self, task: TaskRef) -> Counts {
-        let mut counts = Counts { frames: 2, ..Counts::default() };
+        let mut counts = Counts { frames: 1 + arch::space_frames(), ..Counts::default() };
         for entry in &self.pool.at::<Words>(Frame(task.top.get())).0[..256] {
             self.check_table(task, entry.get(), 2, &mut counts);
         }

@@ -15,6 +15,7 @@
 //!
 //! All of it but the window and the port links is the same in every task: a task's top-level table copies the kernel half once, and no
 //! other entry of it changes after boot. User memory has no other address in the kernel half than window and direct map.
+//! Under page-table isolation users run on other tables, which show of all this the image's text, devices to port bitmap, and info.
 
 /// The kernel's memory pool; physical address minus [`pool start`](crate::mem) plus this.
 pub const POOL: u64 = 0xffff_8000_0000_0000;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `fastpath=on`, `fastpath=off` | whether short ipc takes the assembly path; on by default |
 //! | `fpu=lazy`, `fpu=eager` | how FPU registers are switched; by default as the processor needs it |
+//! | `pti=on`, `pti=off` | whether page tables are isolated, which turns the fast path off; by default as the processor needs it |
 //! | `verw=on`, `verw=off` | whether the processor's buffers are cleared at each exit; by default as the processor needs it |
 //! | `ibrs=on`, `ibrs=off` | whether predictions of branches are kept apart, where that is offered; on by default |
 //! | `exhaust=on`, `exhaust=off` | whether programs may order that kernel memory runs out, for tests; off by default |
@@ -25,6 +26,8 @@ pub struct Options<'a> {
     pub fast_path: bool,
     /// How FPU registers are switched.
     pub fpu: Fpu,
+    /// Whether page tables are isolated; `None`: as the processor needs it.
+    pub pti: Option<bool>,
     /// Whether buffers are cleared at each exit; `None`: as the processor needs it.
     pub verw: Option<bool>,
     /// Whether predictions of branches are kept apart; `None`: where the processor offers it.
@@ -50,6 +53,7 @@ impl Default for Options<'_> {
         Options {
             fast_path: true,
             fpu: Fpu::ByProcessor,
+            pti: None,
             verw: None,
             ibrs: None,
             copy: crate::param::COPYING,
@@ -111,6 +115,7 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
         match key {
             "fastpath" => options.fast_path = switch(value).ok_or(bad)?,
             "fpu" => options.fpu = fpu(value).ok_or(bad)?,
+            "pti" => options.pti = Some(switch(value).ok_or(bad)?),
             "verw" => options.verw = Some(switch(value).ok_or(bad)?),
             "ibrs" => options.ibrs = Some(switch(value).ok_or(bad)?),
             "copy" => options.copy = copying(value).ok_or(bad)?,
@@ -177,11 +182,12 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager verw=on ibrs=off copy=directmap exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c seed=18446744073709551615\n")
+            parse(" fastpath=off  fpu=eager pti=off verw=on ibrs=off copy=directmap exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,
             fpu: Fpu::Eager,
+            pti: Some(false),
             verw: Some(true),
             ibrs: Some(false),
             copy: Copying::DirectMap,
@@ -220,6 +226,7 @@ mod tests {
             "fastpath=yes",
             "fpu=",
             "fpu=on",
+            "pti=",
             "verw=1",
             "ibrs=",
             "kmem=",

@@ -55,13 +55,17 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     unsafe { (fast_path::TAGGED as *mut u8).write(arch::space::tagged() as u8) };
     // SAFETY: as above.
     unsafe { (fast_path::HAS_SMAP as *mut u8).write(arch::cpu::features().smap as u8) };
-    let entry =
-        if options.fast_path { fast_path::system_call_entry } else { fast_path::system_call_entry_slow };
-    k.notes_ways.set(options.fast_path);
+    let is_fast = options.fast_path && !arch::cpu::features().isolates;
+    let entry = match is_fast {
+        true => fast_path::system_call_entry,
+        false if arch::cpu::features().isolates => fast_path::system_call_entry_isolated,
+        false => fast_path::system_call_entry_slow,
+    };
+    k.notes_ways.set(is_fast);
     per_cpu::set_syscall_entry(entry as *const () as u64);
     arch::cpu::guard(options);
     kprintln!("tern: fpu       switched {}", arch::fpu::choose(options.fpu));
-    kprintln!("tern: ipc       fast path {}", if options.fast_path { "on" } else { "off" });
+    kprintln!("tern: ipc       fast path {}", if is_fast { "on" } else { "off" });
     kprintln!("tern: copy      {}", copying(options.copy));
     kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
     if options.exhaust {

@@ -161,6 +161,9 @@ fn make(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
         if !pte::is_present(value) {
             entry.set(pte::table(new_table(pool, task, level == 1)?.0));
             pool.set_note(table, Used::of(pool, table).with(index(address, level)).0);
+            if level == 3 {
+                crate::arch::show(pool, task, index(address, level));
+            }
         } else if level < 3 && pte::is_large(value) {
             split(pool, task, entry, level)?;
         }
@@ -178,6 +181,9 @@ pub fn ensure_level(pool: &Pool, task: TaskRef, address: u64, level: usize) -> O
         if !pte::is_present(entry.get()) {
             entry.set(pte::table(new_table(pool, task, false)?.0));
             pool.set_note(table, Used::of(pool, table).with(index(address, above)).0);
+            if above == 3 {
+                crate::arch::show(pool, task, index(address, above));
+            }
         }
         table = Frame(pte::address(entry.get()));
     }
@@ -301,6 +307,9 @@ fn release_below(pool: &Pool, task: TaskRef, table: Frame, level: usize, limit: 
         }
         pool.set_note(below, 0);
         words[i].set(0);
+        if level == 3 {
+            crate::arch::show(pool, task, i);
+        }
         task.give_back_zeroed_frame(pool, below);
     }
     true

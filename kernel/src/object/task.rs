@@ -68,6 +68,9 @@ pub struct Task {
     pub hindrance: Cell<u8>,
     /// The first task: its space is all of memory, ports and interrupts.
     pub is_sigma0: Cell<bool>,
+    /// Under page-table isolation: the top-level table that users run on, which shows next to nothing of the kernel half. 0
+    /// otherwise.
+    pub user_space: Cell<u64>,
 }
 
 // SAFETY: cells; zero means nil, none, empty, false.

@@ -445,6 +445,8 @@ impl Tcb {
     pub const HOT_OFFSET: usize = 4096 - size_of::<Hot>();
     /// From the hot line to [`Cold::block`].
     pub const BLOCK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.block) as i64 - Tcb::HOT_OFFSET as i64;
+    /// From the hot line to [`Cold::task`].
+    pub const TASK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.task) as i64 - Tcb::HOT_OFFSET as i64;
     /// How much of the block must be zero before it is used for a new thread.
     pub const COLD_BYTES: usize = size_of::<Cold>();
     /// What `canary` holds.

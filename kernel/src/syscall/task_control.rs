@@ -13,9 +13,6 @@ use crate::{arch, param};
 use abi::call::{PRIORITIES, task_op as op};
 use abi::{Error, Fpage, TaskId, Uid};
 
-/// Frames that a task needs for itself: its own and its top-level table.
-const TASK_FRAMES: u32 = 2;
-
 /// The table of sub-operations.
 pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
     let args = Args(&current.frame);
@@ -61,7 +58,7 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     if priority >= PRIORITIES as u64 || priority as u8 > chief.priority_max.get() {
         return Err(Error::BadArgument);
     }
-    if quota < TASK_FRAMES as u64 || quota > (chief.quota.get() - chief.used.get()) as u64 {
+    if quota < task_frames() as u64 || quota > (chief.quota.get() - chief.used.get()) as u64 {
         return Err(Error::NoMemory);
     }
     if chief.depth.get() >= param::CLAN_DEPTH_MAX {
@@ -71,6 +68,11 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     task.supervisor.set(current.uid());
     args.give([task.id.get().0]);
     Ok(())
+}
+
+/// Frames that a task needs for itself: its own, and its top-level tables.
+fn task_frames() -> u32 {
+    1 + arch::space_frames()
 }
 
 fn new_task(k: &Kernel, chief: Option<TaskRef>, quota: u32, priority_max: u8) -> Option<TaskRef> {
@@ -88,6 +90,10 @@ fn new_task(k: &Kernel, chief: Option<TaskRef>, quota: u32, priority_max: u8) ->
     task.used.set(1);
     let top = task.take_zeroed_frame(&k.pool).expect("the quota is large enough");
     task.top.set(top.0);
+    if arch::space_frames() > 1 {
+        let users = task.take_zeroed_frame(&k.pool).expect("the quota is large enough");
+        task.user_space.set(users.0);
+    }
     arch::init_space(k, task);
     if let Some(chief) = chief {
         task.depth.set(chief.depth.get() + 1);
@@ -220,6 +226,11 @@ fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
     let top = Frame(task.top.get());
     k.pool.at::<Words>(top).0[256..].iter().for_each(|entry| entry.set(0));
     arch::end_space(k, task);
+    if task.user_space.get() != 0 {
+        let users = Frame(task.user_space.get());
+        k.pool.at::<Words>(users).0[256..].iter().for_each(|entry| entry.set(0));
+        task.give_back_zeroed_frame(&k.pool, users);
+    }
     port::release(k, task);
     task.give_back_zeroed_frame(&k.pool, top);
     assert_eq!(task.used.get(), 1, "{task:?} leaks kernel memory");

@@ -11,6 +11,7 @@ mod world;
 mod bad_input;
 mod boot;
 mod front_door;
+mod leaks;
 mod realtime;
 mod shell;
 mod stretches;
@@ -50,7 +51,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(realtime::trials(world));
     trials.extend(suite::transcripts(world));
     trials.push(suite::eager_registers(world));
-    trials.push(suite::leaking_processor(world));
+    trials.extend(leaks::trials(world));
     trials.push(suite::direct_map(world));
     if !arguments.list {
         trials.extend(suite::trials(world, arguments.filter.as_deref().unwrap_or("")));

@@ -57,23 +57,6 @@ pub fn eager_registers(world: &'static World) -> Trial {
     })
 }
 
-/// A processor of a maker some of whose processors leak, which does not say that it is another one: what leaks is printed, and
-/// all ways out of the kernel are those that clear buffers.
-pub fn leaking_processor(world: &'static World) -> Trial {
-    world.trial("guest", "leaks::measures_on_a_processor_that_needs_them", |world| {
-        let mut machine = world.machine().with("init=suite args=ipc.,long.,exception.,map.,sched.");
-        machine.cpu = "max,vendor=GenuineIntel".into();
-        let (end, text) = boot(&machine, SUITE_LIMITS[0])?;
-        let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 30 && bad == 0);
-        let lines =
-            ["leaks     meltdown, mds, lazy fpu", "measures  verw at each exit", "tern: caution   this"];
-        if end == End::Orderly(0) && all_fine && lines.iter().all(|line| text.contains(line)) {
-            return Ok(());
-        }
-        Err(failed("expected that all tests of these kinds pass, and lines about leaks", &end, &text))
-    })
-}
-
 /// Long messages, copied through a map of all memory instead of a window.
 pub fn direct_map(world: &'static World) -> Trial {
     world.trial("guest", "long::copied_through_a_direct_map", |world| {
@@ -199,7 +182,7 @@ fn verdict(report: &Report) -> Result<(), Failed> {
 }
 
 /// Reads `SUITE-END ran=N failed=M`.
-fn end_marker(line: &str) -> Option<(usize, usize)> {
+pub fn end_marker(line: &str) -> Option<(usize, usize)> {
     let (ran, failed) = line.strip_prefix("SUITE-END ran=")?.split_once(" failed=")?;
     Some((ran.parse().ok()?, failed.trim().parse().ok()?))
 }

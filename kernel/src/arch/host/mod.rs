@@ -27,11 +27,14 @@ mod cpu {
         pub pcid: bool,
         /// The instruction that forgets by tag.
         pub invpcid: bool,
+        /// Page tables are isolated.
+        pub isolates: bool,
     }
 
     /// The features of this processor.
     pub fn features() -> Features {
-        Features { pcid: super::tlb::is_tagged(), invpcid: super::tlb::is_tagged() }
+        let tagged = super::tlb::is_tagged();
+        Features { pcid: tagged, invpcid: tagged, isolates: false }
     }
 }
 
@@ -40,6 +43,11 @@ mod paging {
     /// The upper half of every top-level table.
     pub fn kernel_top() -> &'static [u64; 256] {
         &[0; 256]
+    }
+
+    /// What users see of it under page-table isolation.
+    pub fn shown_top() -> &'static [u64; 256] {
+        kernel_top()
     }
 
     /// Whether there is a direct map.
@@ -64,7 +72,10 @@ pub use copy::{
     close_window, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
 };
 pub use port::show_ports;
-pub use space::{Forget, end_space, flush_space, init_space, invalidate, renew_tag, tag_of, with_window};
+pub use space::{
+    Forget, end_space, flush_space, init_space, invalidate, renew_tag, show, space_frames, tag_of,
+    with_window,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use tlb as instructions;

@@ -240,7 +240,9 @@ fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
         boot.set_command_line(loaded.command_line)?;
         let line = boot.command_line()?;
         let options = options::parse(line).unwrap_or_else(|bad| refuse(format_args!("{bad}")));
-        let (wanted_pool, fast_path) = (options.pool_bytes, options.fast_path);
+        cpu::choose_isolation(&options);
+        let fast_path = options.fast_path && !cpu::features().isolates;
+        let wanted_pool = options.pool_bytes;
         let direct = options.copy == Copying::DirectMap;
         boot.archive = boot::check_archive(loaded.archive, image())?;
         let memory = boot::regions::memory(loaded.map, image(), boot.archive);

@@ -4,7 +4,7 @@
 //! missing ends the boot with one line; what is optional is used where offered, and [`describe`] says so. Intel SDM
 //! volume 2, CPUID; volume 3, 2.5.
 
-use super::fast_path;
+use super::fast_path::{self, AtExit};
 use super::instructions::{Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv};
 use crate::boot::Refusal;
 use crate::kprintln;
@@ -49,6 +49,8 @@ pub struct Features {
     pub meltdown: bool,
     /// The processor may show users what is left in its buffers (CVE-2018-12130 and its relatives).
     pub buffers_leak: bool,
+    /// Page tables are isolated: users run on tables without the kernel's data.
+    pub isolates: bool,
     /// VERW clears the buffers.
     pub clears_buffers: bool,
     /// What keeps users from choosing where the kernel's branches are predicted to go.
@@ -94,6 +96,7 @@ impl Features {
         gib_pages: false,
         meltdown: false,
         buffers_leak: false,
+        isolates: false,
         clears_buffers: false,
         branches: Branches::Unguarded,
         lazy_fpu_leaks: false,
@@ -187,6 +190,7 @@ pub fn detect() -> Result<(), Refusal> {
         gib_pages: bit(extended.edx, 26),
         meltdown: !is_safe && !says(0),
         buffers_leak: !is_safe && buffers_leak(says, bit(seven.ebx, 11)),
+        isolates: false,
         clears_buffers: bit(seven.edx, 10) || says(17) || says(28),
         branches: match () {
             () if bit(seven.edx, 26) && says(1) => Branches::Enhanced { histories: bit(leaf(7, 2).edx, 4) },
@@ -241,13 +245,22 @@ fn guard_branches() -> bool {
     true
 }
 
+/// Decides whether page tables are isolated; before they are made. Then tags are not used: each exit loads another table, and
+/// forgets what the kernel changed in the user's.
+pub fn choose_isolation(options: &Options) {
+    // SAFETY: see `Once`.
+    let features = unsafe { &mut *FEATURES.0.get() };
+    features.isolates = options.pti.unwrap_or(features.meltdown);
+    features.pcid &= !features.isolates;
+}
+
 /// Takes the measures against leaks that this processor needs, or that the boot options insist on, and prints both: what
 /// leaks, and what is done (decision 0033). Before the first user runs.
 pub fn guard(options: &Options) {
     let found = features();
-    let clears = options.verw.unwrap_or(found.buffers_leak);
+    let clears = options.verw.unwrap_or(found.buffers_leak) || found.isolates;
     if clears {
-        fast_path::clear_buffers_on_exit();
+        fast_path::rewrite_exits(if found.isolates { AtExit::Isolate } else { AtExit::ClearBuffers });
     }
     let guards = options.ibrs.unwrap_or(true) && guard_branches();
     let leaks =
@@ -258,9 +271,9 @@ pub fn guard(options: &Options) {
         Branches::Enhanced { .. } => "enhanced ibrs",
         Branches::Automatic => "automatic ibrs",
     };
-    let measures = [(clears, "verw at each exit"), (guards, ibrs), (false, "page-table isolation")];
+    let measures = [(clears, "verw at each exit"), (guards, ibrs), (found.isolates, "page-table isolation")];
     kprintln!("tern: measures  {}", Choices(&measures));
-    if found.meltdown {
+    if found.meltdown && !found.isolates {
         kprintln!(
             "tern: caution   this processor lets programs read kernel memory (Meltdown); tables are not split"
         );
@@ -316,7 +329,8 @@ pub fn enable() {
 pub fn enable_late() {
     let found = *features();
     let wanted = [
-        (true, CR4_PHYSICAL_EXTENSION | CR4_GLOBAL | CR4_FXSAVE | CR4_SIMD_EXCEPTIONS),
+        (true, CR4_PHYSICAL_EXTENSION | CR4_FXSAVE | CR4_SIMD_EXCEPTIONS),
+        (!found.isolates, CR4_GLOBAL),
         (bit(leaf(1, 0).edx, 7), CR4_MACHINE_CHECK),
         (found.umip, CR4_UMIP),
         (found.smep, CR4_SMEP),
@@ -366,7 +380,11 @@ pub fn describe() {
     kprintln!("tern: cpu       {} {}", Padded(&found.vendor), Padded(&found.model));
     let protection = [(found.smep, "smep"), (found.smap, "smap"), (found.umip, "umip")];
     kprintln!("tern: protect   nx, {}", Choices(&protection));
-    let tagged = if found.pcid { "tagged with pcid" } else { "no pcid, flushed at each switch" };
+    let tagged = match found {
+        Features { isolates: true, .. } => "flushed at each entry and exit",
+        Features { pcid: true, .. } => "tagged with pcid",
+        _ => "no pcid, flushed at each switch",
+    };
     kprintln!("tern: tlb       {tagged}");
     let how = if found.xsave { "xsave" } else { "fxsave, no xsave" };
     let avx = if bit(found.xsave_mask as u32, 2) { "avx" } else { "no avx" };

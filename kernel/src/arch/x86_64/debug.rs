@@ -6,7 +6,7 @@ use crate::object::breakpoint::Breakpoints;
 /// Bits of DR7 that are always set.
 const CONTROL_ONES: u64 = 1 << 10;
 /// Bits of DR6 that are set while nothing happened.
-const STATUS_ONES: u64 = 0xffff_0ff0;
+pub(super) const STATUS_ONES: u64 = 0xffff_0ff0;
 /// Bits of DR6 that a debugger is told: which breakpoint, and single step.
 const STATUS_TOLD: u64 = 0xf | 1 << 14;
 

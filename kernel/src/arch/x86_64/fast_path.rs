@@ -28,6 +28,7 @@ use super::instructions::{read_cr0, write_cr0};
 use super::per_cpu::{self, CURRENT, USER_CODE, USER_DATA};
 use crate::layout;
 use crate::object::block::Block;
+use crate::object::task::Task;
 use crate::object::thread::{Frame, Hot, NEVER, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
@@ -48,6 +49,12 @@ pub const TAGGED: u64 = per_cpu::FREE + 9;
 /// Word in the per-CPU page with a selector that can be written, for the instruction that clears buffers.
 const SELECTOR: u64 = per_cpu::FREE + 10;
 
+/// Where the entry and exit under page-table isolation keep `rax`, in the per-CPU page.
+const SAVED: u64 = per_cpu::FREE + 16;
+
+/// Where the entry under page-table isolation finds what to load into CR3.
+const KERNEL_SPACE: u64 = per_cpu::FREE + 24;
+
 /// The flag of RFLAGS with which interrupts are taken.
 const INTERRUPTS: u64 = 1 << 9;
 
@@ -59,6 +66,8 @@ unsafe extern "C" {
     pub fn system_call_entry();
     /// Entry of `syscall` with the fast path off.
     pub fn system_call_entry_slow();
+    /// Entry of `syscall` under page-table isolation; the fast path is off.
+    pub fn system_call_entry_isolated();
     /// Leaves the kernel with the thread whose hot line this is.
     pub fn leave_kernel(next: *const Hot) -> !;
     /// Copies `rcx` bytes from `rsi` to `rdi`; see `user_copy.rs`.
@@ -112,20 +121,20 @@ global_asm!(
     pop     rax
     pop     r11
     .endm
-// Where the kernel is left, and what goes there instead where buffers are to be cleared: see clear_buffers_on_exit.
+// Where the kernel is left, and what goes there instead where processors leak: see rewrite_exits.
     .pushsection .rodata.exits, "a"
     .balign 4
     .globl EXITS
 EXITS:
     .popsection
-    .macro exit_site clearing
+    .macro exit_site clearing, isolating
     .pushsection .rodata.exits, "a"
-    .long   .Lexit\@ - EXITS, \clearing - EXITS
+    .long   .Lexit\@ - EXITS, \clearing - EXITS, \isolating - EXITS
     .popsection
 .Lexit\@:
     .endm
     .macro leave_short
-    exit_site .Lclear_short
+    exit_site .Lclear_short, .Lnever
     mov     r11d, {flags}
     sysretq
     .endm
@@ -428,14 +437,14 @@ leave_kernel:
     jnz     .Ltrapped
     load_registers
     mov     rcx, [rsp + {from_rcx} + {rip}]
-    exit_site .Lclear_call
+    exit_site .Lclear_call, .Lisolate_call
     mov     rsp, [rsp + {from_rcx} + {rsp}]
     sysretq
 .Ltrapped:
     js      .Lnot_yet
     load_registers
     pop     rcx
-    exit_site .Lclear_trap
+    exit_site .Lclear_trap, .Lisolate_trap
     add     rsp, 16                     // mode and error code
     iretq
 
@@ -452,6 +461,53 @@ leave_kernel:
     verw    word ptr [{selector}]
     add     rsp, 16
     iretq
+
+// --- Page-table isolation: users run on tables that show next to nothing of the kernel half. The kernel's own are loaded first
+// on each way in, and the user's last on each way out. Between the two there is no stack but the one in the per-CPU page,
+// and no register to spare but the stack pointer.
+
+    .globl system_call_entry_isolated
+system_call_entry_isolated:
+    mov     [{scratch}], rsp
+    mov     rsp, [{kernel_space}]
+    mov     cr3, rsp
+    mov     rsp, [{scratch}]
+    jmp     system_call_entry_slow
+
+// What the next way in will load, and in rax what the user's tables are. rsp is lost.
+    .macro find_spaces
+    mov     rax, [{current}]
+    mov     rsp, [rax + {space}]
+    mov     [{kernel_space}], rsp
+    mov     rsp, [rax + {task}]
+    mov     rax, [rsp + {user_space}]
+    .endm
+.Lisolate_call:
+    mov     [{saved}], rax
+    find_spaces
+    mov     rsp, [{current}]
+    mov     rsp, [rsp + {rsp}]
+    mov     cr3, rax
+    mov     rax, [{saved}]
+    verw    word ptr [{selector}]
+    sysretq
+.Lisolate_trap:
+    mov     [{saved}], rax
+    add     rsp, 16
+    pop     qword ptr [{trap_stack} - 40]
+    pop     qword ptr [{trap_stack} - 32]
+    pop     qword ptr [{trap_stack} - 24]
+    pop     qword ptr [{trap_stack} - 16]
+    pop     qword ptr [{trap_stack} - 8]
+    find_spaces
+    mov     rsp, {trap_stack} - 40
+    mov     cr3, rax
+    mov     rax, [{saved}]
+    verw    word ptr [{selector}]
+    iretq
+// The fast path is not entered where this could be reached.
+.Lnever:
+    ud2
 
 // Idle, or in the middle of a long operation. Interrupts come below the saved frame; their handler does not return here
 // but leaves the kernel anew.
@@ -494,6 +550,7 @@ exception_common:
 // Page faults have an entry of their own: they are ipc, and come almost as often.
 page_fault_entry:
     push    {trap} + 14
+page_fault_common:
     enter_trap
     call    {on_page_fault}
     jmp     .Lback
@@ -518,8 +575,96 @@ trap_stub_\vector:
     .set i, i + 1
     .endr
 
+// The same under page-table isolation. All vectors come on stacks in the per-CPU page, from user mode on the user's tables.
+// What the processor pushed there and the stub's two words go to where they would be without isolation.
+    .macro move_frame common
+    pop     qword ptr [rax - 56]
+    pop     qword ptr [rax - 48]
+    pop     qword ptr [rax - 40]
+    pop     qword ptr [rax - 32]
+    pop     qword ptr [rax - 24]
+    pop     qword ptr [rax - 16]
+    pop     qword ptr [rax - 8]
+    lea     rsp, [rax - 56]
+    mov     rax, [{saved}]
+    jmp     \common
+    .endm
+    .macro enter_isolated name, common
+\name:
+    mov     [{saved}], rax
+    test    byte ptr [rsp + 24], 3
+    jz      1f
+    mov     rax, [{kernel_space}]
+    mov     cr3, rax
+    mov     rax, [{current}]
+    jmp     2f
+1:  mov     rax, [rsp + 40]             // from the kernel: below what it has on its stack
+    and     rax, -16
+2:  move_frame \common
+    .endm
+    enter_isolated isolated_interrupt, interrupt_common
+    enter_isolated isolated_exception, exception_common
+    enter_isolated isolated_page_fault, page_fault_common
+
+// A debug exception that a user's instruction delayed into the kernel may come before the entry has loaded CR3.
+isolated_debug:
+    test    byte ptr [rsp + 24], 3
+    jnz     isolated_exception
+    push    rax
+    mov     eax, {debug_nothing}
+    mov     dr6, rax
+    pop     rax
+    add     rsp, 16
+    iretq
+// Double fault and machine check end everything, whatever was loaded.
+isolated_fatal:
+    mov     [{saved}], rax
+    mov     rax, [{kernel_space}]
+    mov     cr3, rax
+    lea     rax, [rip + {exception_stack}]
+    add     rax, {exception_stack_size}
+    move_frame exception_common
+
+    .macro isolated_stub vector
+    .balign 16
+isolated_stub_\vector:
+    .if \vector == 2                    // an NMI has no owner
+    iretq
+    .endif
+    .if (\vector != 8) && (\vector != 10) && (\vector != 11) && (\vector != 12) && (\vector != 13) && (\vector != 14) && (\vector != 17) && (\vector != 21) && (\vector != 29) && (\vector != 30)
+    push    0
+    .endif
+    push    {trap} + \vector
+    .if \vector == 1
+    jmp     isolated_debug
+    .elseif (\vector == 8) || (\vector == 18)
+    jmp     isolated_fatal
+    .elseif \vector == 14
+    jmp     isolated_page_fault
+    .elseif \vector < {exceptions}
+    jmp     isolated_exception
+    .else
+    jmp     isolated_interrupt
+    .endif
+    .endm
+    .set i, 0
+    .rept 256
+    isolated_stub %i
+    .set i, i + 1
+    .endr
+
     .section .rodata.traps, "a"
     .balign 8
+    .globl ISOLATED_STUBS
+ISOLATED_STUBS:
+    .macro isolated_entry vector
+    .quad   isolated_stub_\vector
+    .endm
+    .set i, 0
+    .rept 256
+    isolated_entry %i
+    .set i, i + 1
+    .endr
     .globl TRAP_STUBS
 TRAP_STUBS:
     .macro trap_entry vector
@@ -559,6 +704,14 @@ EXITS_END:
     scratch = const SCRATCH as i64,
     has_smap = const HAS_SMAP as i64,
     selector = const SELECTOR as i64,
+    saved = const SAVED as i64,
+    kernel_space = const KERNEL_SPACE as i64,
+    trap_stack = const per_cpu::STACKS[0] as i64,
+    task = const Tcb::TASK_FROM_HOT,
+    user_space = const offset_of!(Task, user_space),
+    debug_nothing = const super::debug::STATUS_ONES,
+    exception_stack = sym super::tables::EXCEPTION_STACKS,
+    exception_stack_size = const super::tables::EXCEPTION_STACK_BYTES,
     hots = const HOTS as i64 as i32,
     slot_mask = const SLOT_MASK as i32,
     uid = const offset_of!(Hot, uid),
@@ -593,16 +746,32 @@ const _: () = assert!(CURRENT as i64 as i32 as i64 == CURRENT as i64, "reached b
 const _: () = assert!(HOTS as i64 as i32 as i64 == HOTS as i64, "added as a 32-bit constant");
 const _: () = assert!(USER_CODE == 0x2b && USER_DATA == 0x23);
 
-/// A way out of the kernel, and the one that clears buffers; as distances from the table.
+/// What is to be done at each exit from the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum AtExit {
+    /// VERW, which clears the buffers from which some processors leak.
+    ClearBuffers,
+    /// The user's own tables are loaded, and VERW too.
+    Isolate,
+}
+
+/// A way out of the kernel, and its twins; as distances from the table.
 #[repr(C)]
 struct Exit {
     site: i32,
     clearing: i32,
+    isolating: i32,
 }
 
-/// From now on the kernel is left with VERW, which clears the buffers from which some processors leak: each way out becomes a
-/// jump to its twin. So processors that do not leak pay nothing, not even a test. Once, before the first user runs.
-pub fn clear_buffers_on_exit() {
+/// What the first way in under page-table isolation loads.
+pub fn set_kernel_space(space: u64) {
+    // SAFETY: a word of the per-CPU page that boot leaves to the kernel.
+    unsafe { (KERNEL_SPACE as *mut u64).write(space) };
+}
+
+/// From now on more is done at each exit: each way out becomes a jump to its twin. So processors that do not leak pay nothing,
+/// not even a test. Once, before the first user runs.
+pub fn rewrite_exits(how: AtExit) {
     const JUMP: u8 = 0xe9;
     const JUMP_LEN: i32 = 5;
     unsafe extern "C" {
@@ -620,7 +789,8 @@ pub fn clear_buffers_on_exit() {
     unsafe { write_cr0(cr0 & !CR0_WRITE_PROTECT) };
     for exit in exits {
         let site = table.cast::<u8>().wrapping_offset(exit.site as isize).cast_mut();
-        let distance = exit.clearing - exit.site - JUMP_LEN;
+        let twin = if how == AtExit::Isolate { exit.isolating } else { exit.clearing };
+        let distance = twin - exit.site - JUMP_LEN;
         // SAFETY: the site begins with instructions of five bytes or more, which the jump's target repeats.
         unsafe { site.write(JUMP) };
         // SAFETY: as above.

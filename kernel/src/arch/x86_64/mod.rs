@@ -39,7 +39,9 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 pub use debug::load_breakpoints;
 pub use port::show_ports;
-pub use space::{Forget, end_space, flush_space, init_space, invalidate, renew_tag, tag_of};
+pub use space::{
+    Forget, end_space, flush_space, init_space, invalidate, renew_tag, show, space_frames, tag_of,
+};
 pub use timer::{arm as arm_timer, now_ns};
 pub use user_copy::COPIES_OPENLY;
 

@@ -7,6 +7,7 @@
 //! chapter 5.
 
 use super::boot::{BOOT_STACK, BOOT_TABLES, Stack};
+use super::cpu::features;
 use super::instructions::{invlpg, read_cr3, read_cr4, write_cr3, write_cr4};
 use super::{per_cpu, tables, tcb_array};
 use crate::boot::{Boot, POOL_UNIT, Pool, Range};
@@ -51,6 +52,9 @@ const fn index(address: u64, level: u32) -> usize {
     (address >> (3 + 9 * level)) as usize & 511
 }
 
+/// A top-level table that shows of the kernel half what users may see; 0 without page-table isolation.
+static SHOWN: AtomicU64 = AtomicU64::new(0);
+
 static POOL_START: AtomicU64 = AtomicU64::new(0);
 static POOL_LEN: AtomicU64 = AtomicU64::new(0);
 /// End of the memory that the direct map shows, 0 if there is none.
@@ -75,6 +79,13 @@ pub fn kernel_cr3() -> u64 {
 pub fn kernel_top() -> &'static [u64; 256] {
     // SAFETY: `init` ran, so TOP is a table in the pool; its entries never change again.
     let top = unsafe { &(*table(kernel_cr3())).0 };
+    top.last_chunk().expect("a table has 512 entries")
+}
+
+/// The upper half of the top-level tables that users run on under page-table isolation; it never changes.
+pub fn shown_top() -> &'static [u64; 256] {
+    // SAFETY: `init` ran under isolation, so SHOWN is a table in the pool; its entries never change again.
+    let top = unsafe { &(*table(SHOWN.load(Relaxed))).0 };
     top.last_chunk().expect("a table has 512 entries")
 }
 
@@ -136,6 +147,9 @@ pub fn init(boot: &mut Boot, direct: bool) {
     let top = builder.top;
     IMAGE_DIRECTORY.store(image_directory, Relaxed);
     DEVICE_TABLE.store(device_table, Relaxed);
+    if features().isolates {
+        builder.map_shown();
+    }
     // SAFETY: the table maps the running code, its data and its stack where they are now.
     unsafe { write_cr3(top) };
     TOP.store(top, Relaxed);
@@ -265,6 +279,29 @@ impl Builder<'_> {
         }
     }
 
+    /// What is shown of the kernel half under page-table isolation: the program's text, which everybody may know; what the
+    /// processor reads in user mode and on its way out of it, which is the interrupt descriptor table and the per-CPU page with the
+    /// port bitmap behind it, and in the same table device registers; and the info page.
+    fn map_shown(&mut self) {
+        unsafe extern "C" {
+            static text_start: u8;
+            static text_end: u8;
+        }
+        let top = self.top;
+        let devices = read(entry(self.directory(layout::DEVICES), index(layout::DEVICES, 2)));
+        let info = read(entry(top, index(layout::INFO, 4)));
+        self.top = self.frame();
+        SHOWN.store(self.top, Relaxed);
+        for page in (&raw const text_start as u64..&raw const text_end as u64).step_by(PAGE_SIZE as usize) {
+            self.map(page, page - layout::IMAGE, CODE);
+        }
+        self.map(tables::gates_page(), tables::gates_page() - layout::IMAGE, CONSTANTS);
+        let directory = self.directory(layout::DEVICES);
+        write(entry(directory, index(layout::DEVICES, 2)), devices);
+        write(entry(self.top, index(layout::INFO, 4)), info);
+        self.top = top;
+    }
+
     /// The array of control blocks: 512 times the same table, which is 512 times the same page of zeroes.
     fn map_tcb_array(&mut self) {
         let zeroes = self.frame();
@@ -307,6 +344,11 @@ pub(super) fn copy_table(from: u64, to: u64) {
 pub fn flush_everything() {
     const GLOBAL_PAGES: u64 = 1 << 7;
     let control = read_cr4();
+    if control & GLOBAL_PAGES == 0 {
+        // SAFETY: what is loaded; without global pages and tags nothing survives it.
+        unsafe { write_cr3(read_cr3()) };
+        return;
+    }
     // SAFETY: global pages are off for one instruction, which only costs time.
     unsafe { write_cr4(control & !GLOBAL_PAGES) };
     // SAFETY: the value that was there.

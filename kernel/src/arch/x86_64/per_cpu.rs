@@ -4,7 +4,7 @@
 //!  000  60 bytes for the kernel
 //!  03c  task state segment, 104 bytes; its RSP0 lies at 040
 //!  0c0  global descriptor table, 8 entries
-//!  100  for the kernel, to the end of the page
+//!  100  for the kernel, to the end of the page; five small stacks at 300 to 7ff
 //! ```
 //!
 //! The surprising part: RSP0, the stack pointer that the processor loads when an exception comes from user mode, *is*
@@ -25,6 +25,11 @@ pub const CURRENT: u64 = ADDRESS + 0x40;
 
 /// First byte of the page behind the processor's tables; free for the kernel.
 pub const FREE: u64 = ADDRESS + 0x100;
+
+/// Where stacks begin that hold what the processor pushes, and no more, under page-table isolation: for all vectors but those
+/// that have one of their own, then for those.
+pub const STACKS: [u64; 5] =
+    [ADDRESS + 0x400, ADDRESS + 0x500, ADDRESS + 0x600, ADDRESS + 0x700, ADDRESS + 0x800];
 
 /// Kernel code, 64 bit.
 pub const KERNEL_CODE: u16 = 0x08;

@@ -13,7 +13,7 @@ use super::instructions::{invlpg, invpcid, write_cr3};
 use super::paging;
 use crate::arch;
 use crate::kernel::Kernel;
-use crate::mem::pool::{Frame, Words};
+use crate::mem::pool::{Frame, Pool, Words};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param;
 use crate::util::tags::TAG_MAX;
@@ -43,11 +43,31 @@ pub fn init_space(k: &Kernel, task: TaskRef) {
     for (entry, &kernel) in entries[256..].iter().zip(paging::kernel_top()) {
         entry.set(kernel);
     }
+    if task.user_space.get() != 0 {
+        let shown = &k.pool.at::<Words>(Frame(task.user_space.get())).0;
+        for (entry, &kernel) in shown[256..].iter().zip(paging::shown_top()) {
+            entry.set(kernel);
+        }
+    }
     set_space(task, top);
     if tagged()
         && let Some(tag) = k.tags.take()
     {
         give_tag(task, tag);
+    }
+}
+
+/// Frames that a task needs for its space, beside those that pages need.
+pub fn space_frames() -> u32 {
+    if features().isolates { 2 } else { 1 }
+}
+
+/// An entry of the task's top-level table has changed. Under page-table isolation its users have another one.
+pub fn show(pool: &Pool, task: TaskRef, index: usize) {
+    if task.user_space.get() != 0 {
+        let [from, to] =
+            [task.top.get(), task.user_space.get()].map(|top| &pool.at::<Words>(Frame(top)).0[index]);
+        to.set(from.get());
     }
 }
 

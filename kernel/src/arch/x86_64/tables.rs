@@ -6,7 +6,9 @@
 //! user's. Intel SDM volume 3, 7.10 and 7.14.
 
 use super::boot::Stack;
+use super::cpu::features;
 use super::per_cpu::{self, KERNEL_CODE, TablePointer};
+use super::{fast_path, paging};
 use core::arch::asm;
 
 /// Vector of the lines' first.
@@ -26,7 +28,10 @@ const STACK_VECTORS: [u8; 4] = [2, 8, 18, 1];
 
 const EXCEPTION_STACK_SIZE: usize = 0x2000;
 
-static mut EXCEPTION_STACKS: [Stack<EXCEPTION_STACK_SIZE>; STACK_VECTORS.len()] =
+/// Size of one of [`EXCEPTION_STACKS`].
+pub(super) const EXCEPTION_STACK_BYTES: usize = size_of::<Stack<EXCEPTION_STACK_SIZE>>();
+
+pub(super) static mut EXCEPTION_STACKS: [Stack<EXCEPTION_STACK_SIZE>; STACK_VECTORS.len()] =
     [const { Stack::EMPTY }; STACK_VECTORS.len()];
 
 fn exception_stack(index: usize) -> *const Stack<EXCEPTION_STACK_SIZE> {
@@ -72,19 +77,29 @@ pub fn init() {
     for (index, stack) in stacks.iter_mut().take(STACK_VECTORS.len()).enumerate() {
         *stack = Stack::bounds(exception_stack(index)).top as u64;
     }
+    let isolates = features().isolates;
+    if isolates {
+        stacks[..per_cpu::STACKS.len()].copy_from_slice(&per_cpu::STACKS);
+    }
     per_cpu::init(stacks);
     per_cpu::init_syscall();
+    fast_path::set_kernel_space(paging::kernel_cr3());
     unsafe extern "C" {
         /// The entry of each vector.
         static TRAP_STUBS: [u64; 256];
+        /// The same under page-table isolation.
+        static ISOLATED_STUBS: [u64; 256];
     }
-    // SAFETY: a table of addresses in read-only memory.
-    let stubs = unsafe { &TRAP_STUBS };
+    // SAFETY: tables of addresses in read-only memory.
+    let stubs = unsafe { if isolates { &ISOLATED_STUBS } else { &TRAP_STUBS } };
     let gates = &raw mut GATES;
     // SAFETY: only the boot CPU runs, and the processor does not know the table yet.
     let gates = unsafe { &mut *gates };
     for (vector, (gate, &stub)) in gates.0.iter_mut().zip(stubs).enumerate() {
-        let stack = STACK_VECTORS.iter().position(|&own| own as usize == vector).map_or(0, |index| index + 1);
+        // Under isolation the processor finds no other stack than those in the per-CPU page: the first is for all others.
+        let (others, own) = if isolates { (1, 2) } else { (0, 1) };
+        let stack = STACK_VECTORS.iter().position(|&own| own as usize == vector);
+        let stack = stack.map_or(others, |index| index + own);
         // Users may raise a breakpoint and an overflow by instruction.
         let privilege = if matches!(vector, 3 | 4) { 3 } else { 0 };
         *gate = Gate::new(stub, stack as u8, privilege);
@@ -92,6 +107,11 @@ pub fn init() {
     let pointer = TablePointer { limit: 4095, base: &raw const GATES as u64 };
     // SAFETY: the table is complete and static.
     unsafe { asm!("lidt [{}]", in(reg) &raw const pointer, options(readonly, nostack, preserves_flags)) };
+}
+
+/// The page of the interrupt descriptor table.
+pub fn gates_page() -> u64 {
+    &raw const GATES as u64
 }
 
 /// Fills the table for parked processors, in which every vector leads to one place, and returns its pointer. It has

@@ -202,6 +202,9 @@ fn is_user(frame: &Frame) -> bool {
 /// Copies a frame from an exception stack to where the current thread's frame belongs.
 fn adopt(frame: &Frame) {
     let to = &raw const arch::current().tcb().frame;
+    if ptr::eq(frame, to) {
+        return;
+    }
     // SAFETY: both are frames; the target is the current thread's, and nothing runs on its stack.
     unsafe {
         ptr::copy_nonoverlapping(

@@ -118,12 +118,12 @@ pub fn ports_cost_quota() -> Outcome {
     }
     drop(child);
     check_eq!(sys::task_info(TaskId::NIL)?.used, before);
-    for quota in 2..6 {
+    for quota in empty..empty + 4 {
         let child = Child::with_quota(quota)?;
         fails(Call::TaskControl, sys::task_set_port(child.0, 0, 0, Uid::NIL), Error::NoMemory)?;
-        check_eq!(sys::task_info(child.0)?.used, 2);
+        check_eq!(sys::task_info(child.0)?.used, empty);
     }
-    let child = Child::with_quota(6)?;
+    let child = Child::with_quota(empty + 4)?;
     check!(sys::task_set_port(child.0, 0, 0, Uid::NIL).is_ok());
     Ok(())
 }
