@@ -575,6 +575,7 @@ trap_stub_\vector:
     .set i, i + 1
     .endr
 
+    .section .text_isolated, "ax"
 // The same under page-table isolation. All vectors come on stacks in the per-CPU page, from user mode on the user's tables.
 // What the processor pushed there and the stub's two words go to where they would be without isolation.
     .macro move_frame common
