@@ -7,7 +7,7 @@
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
-use crate::mem::space;
+use crate::mem::{space, table};
 use crate::object::mapping::{Node, NodeTable};
 use crate::object::thread::{Frame as Registers, NEVER, Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
@@ -21,17 +21,19 @@ struct Counts {
     pages: u32,
     in_full_slabs: usize,
     elsewhere: usize,
+    /// Of those in slabs, how many are markers of large pages.
+    markers: usize,
     in_trees: usize,
 }
 
 impl Counts {
     fn add(&mut self, node: &'static Node) {
-        if node.is_slab_full() {
-            self.in_full_slabs += 1
-        } else {
-            self.elsewhere += 1
-        }
+        self.add_to_slabs(node);
         self.in_trees += node.count_tree();
+    }
+
+    fn add_to_slabs(&mut self, node: &'static Node) {
+        if node.is_slab_full() { self.in_full_slabs += 1 } else { self.elsewhere += 1 }
     }
 }
 
@@ -64,7 +66,7 @@ impl Kernel {
                 let counts = self.check_task(task);
                 self.check_tag(task, &mut tags);
                 frames += counts.frames as usize;
-                nodes += counts.in_full_slabs + counts.elsewhere;
+                nodes += counts.in_full_slabs + counts.elsewhere - counts.markers;
                 in_trees += counts.in_trees;
             }
         }
@@ -238,22 +240,62 @@ impl Kernel {
             for below in &self.pool.at::<Words>(frame).0 {
                 self.check_table(task, below.get(), level - 1, counts);
             }
+            if level == 1 {
+                self.check_large(task, frame, counts);
+            }
             return;
         }
         counts.frames += 1;
+        let is_split = pte::is_large_or_split(entry);
         let shadow = self.pool.at::<NodeTable>(Frame(self.pool.note(frame)));
         for (entry, slot) in self.pool.at::<Words>(frame).0.iter().zip(&shadow.0) {
             let present = pte::is_present(entry.get());
             assert!(present || entry.get() == 0, "an absent entry holds an address");
             counts.pages += present as u32;
+            let is_part = pte::is_part(entry.get());
             match slot.get() {
                 Some(node) => {
-                    assert!(present, "a node of an absent page");
+                    assert!(present && !is_part, "a node of an absent page, or of a part of a large one");
+                    assert!(!node.is_large(), "the node of a large page at a small one");
                     node.check(task, slot, Some(entry));
                     counts.add(node);
                 }
+                None if is_part => assert!(is_split, "a part of nothing"),
                 None => assert!(!present || task.is_sigma0.get(), "a page without a node"),
             }
+        }
+    }
+
+    /// The large pages of a directory, and what is left of them.
+    fn check_large(&self, task: TaskRef, directory: Frame, counts: &mut Counts) {
+        let shadow = table::shadow(&self.pool, directory);
+        counts.frames += shadow.is_some() as u32;
+        for (i, entry) in self.pool.at::<Words>(directory).0.iter().enumerate() {
+            let (value, node) = (entry.get(), shadow.and_then(|shadow| shadow.0[i].get()));
+            let Some(node) = node else {
+                let has_node = pte::is_large_or_split(value) && !task.is_sigma0.get();
+                assert!(!has_node, "a large page without a node");
+                continue;
+            };
+            assert!(pte::is_large_or_split(value), "the node of an absent large page");
+            let slot = &shadow.expect("it has a node").0[i];
+            let marker = node.check_large(task, slot, entry);
+            counts.add(node);
+            counts.add_to_slabs(marker);
+            counts.markers += 1;
+            if pte::is_large(value) {
+                assert_eq!((node.parts(), node.large_frame()), (0, pte::address(value)));
+                counts.pages += table::PARTS as u32;
+                continue;
+            }
+            let parts = table::parts(&self.pool, entry).iter().enumerate();
+            let mut left = 0;
+            for (i, part) in parts.filter(|(_, part)| pte::is_part(part.get())) {
+                let frame = node.large_frame() + i as u64 * abi::PAGE_SIZE;
+                assert_eq!(pte::address(part.get()), frame, "a part of another large page");
+                left += 1;
+            }
+            assert!(left != 0 && left == node.parts(), "the parts of a large page are counted wrongly");
         }
     }
 

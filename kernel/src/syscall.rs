@@ -11,7 +11,7 @@ pub use task_control::{boot_task, end_task};
 pub use thread_control::{boot_thread, bury, end_thread, start_thread};
 
 use crate::kernel::Kernel;
-use crate::mem::space;
+use crate::mem::space::{self, Stop};
 use crate::object::thread::{Frame, Operation, special};
 use crate::object::{ThreadRef, port};
 use crate::sched::Next;
@@ -119,7 +119,7 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
     let next = match current.operation.get() {
         Operation::None => Next::Same,
         Operation::Receive => ipc::continue_receive(k, current),
-        Operation::Map { to, done, whole } => ipc::continue_map(k, current, to, done, whole),
+        Operation::Map { to, noted, whole } => ipc::continue_map(k, current, to, noted, whole),
         Operation::Transfer { to, at } => ipc::continue_transfer(k, current, to, at),
         Operation::Taken { .. } => unreachable!("its receiver does not run"),
         Operation::Flush { at, status } => continue_flush(k, current, at, status),
@@ -195,14 +195,24 @@ fn continue_flush(k: &Kernel, current: ThreadRef, mut at: u64, mut status: u64) 
     let own = args.rsi() & FLUSH_SELF != 0;
     // Two for each page: one to find it, one to take it from its only other owner.
     let mut budget = 2 * param::PREEMPTION_PAGES;
-    if space::flush(k, current.task(), page, own, &mut at, &mut status, &mut budget).is_err() {
-        current.operation.set(Operation::Flush { at, status });
-        k.set_busy(current);
-        return Next::Same;
+    let result = space::flush(k, current.task(), page, own, &mut at, &mut status, &mut budget);
+    if let Err(stop) = result {
+        return stop_flush(k, current, stop, Operation::Flush { at, status });
     }
     current.operation.set(Operation::None);
     args.give([status]);
     done(current, Ok(()))
+}
+
+#[cold]
+fn stop_flush(k: &Kernel, current: ThreadRef, why: Stop, rest: Operation) -> Next {
+    if why == Stop::NoMemory {
+        current.operation.set(Operation::None);
+        return done(current, Err(Error::NoMemory));
+    }
+    current.operation.set(rest);
+    k.set_busy(current);
+    Next::Same
 }
 
 fn thread_switch(k: &Kernel, current: ThreadRef) -> Next {

@@ -6,7 +6,7 @@
 
 use super::{Request, Taken, Wait, after_taken, fault, hand_over, receive_and_run, set_error, transfer};
 use crate::kernel::Kernel;
-use crate::mem::space::{self, Plan};
+use crate::mem::space::{self, Plan, Progress};
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER, Operation, State};
 use crate::param::PREEMPTION_PAGES;
@@ -75,9 +75,9 @@ fn send_long_item(
         set_error(current, Error::NoWindow);
         return Next::Same;
     };
-    let mut progress = (0, true);
+    let mut progress = Progress::START;
     if step(k, plan, current, partner, &mut progress) {
-        return finish(k, place(plan), (current, partner), &request, progress.1, was_open);
+        return finish(k, place(plan), (current, partner), &request, progress.whole, was_open);
     }
     request.suspend(current);
     let is_answer = partner.errand.get() != Errand::Ipc;
@@ -101,10 +101,10 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
         k.wake(sender);
         return Taken::Refused;
     };
-    let mut progress = (0, true);
+    let mut progress = Progress::START;
     if step(k, plan, sender, thread, &mut progress) {
         let is_call = sender.is_calling();
-        deliver(place(plan), sender, thread, is_call, progress.1);
+        deliver(place(plan), sender, thread, is_call, progress.whole);
         after_taken(k, thread, sender, is_call);
         return Taken::Message;
     }
@@ -116,14 +116,14 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
 
 /// Maps for one budget. True when the item is done.
 #[inline(always)]
-fn step(k: &Kernel, plan: Plan, sender: ThreadRef, receiver: ThreadRef, progress: &mut (u64, bool)) -> bool {
+fn step(k: &Kernel, plan: Plan, sender: ThreadRef, receiver: ThreadRef, progress: &mut Progress) -> bool {
     let mut budget = PREEMPTION_PAGES;
-    let (done, whole) = progress;
-    space::map(k, plan, sender.task(), receiver.task(), done, whole, &mut budget).is_ok()
+    space::map(k, plan, sender.task(), receiver.task(), progress, &mut budget).is_ok()
 }
 
-fn begin_map(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (done, whole): (u64, bool)) {
-    begin(k, sender, receiver, Operation::Map { to: receiver.uid(), done, whole });
+fn begin_map(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, progress: Progress) {
+    let (noted, whole) = (progress.noted(), progress.whole);
+    begin(k, sender, receiver, Operation::Map { to: receiver.uid(), noted, whole });
 }
 
 /// The sender is busy with `operation` from now on, and the receiver waits for that.
@@ -141,23 +141,24 @@ pub(super) fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operatio
 }
 
 /// The busy sender goes on.
-pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, done: u64, whole: bool) -> Next {
+pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: bool) -> Next {
     let Some(receiver) = k.thread(to) else {
         current.operation.set(Operation::None);
         set_error(current, Error::PartnerDied);
         return Next::Same;
     };
     let plan = plan(current, receiver).expect("checked when the message was accepted");
-    let mut progress = (done, whole);
+    let mut progress = Progress::resumed(noted, whole);
     if !step(k, plan, current, receiver, &mut progress) {
-        current.operation.set(Operation::Map { to, done: progress.0, whole: progress.1 });
+        let (noted, whole) = (progress.noted(), progress.whole);
+        current.operation.set(Operation::Map { to, noted, whole });
         return Next::Same;
     }
     current.operation.set(Operation::None);
     current.frame.mode.set(crate::object::thread::Frame::SYSRET);
     let request = Request::resumed(current);
     let was_open = receiver.then_from.get() == Uid::ANY;
-    finish(k, place(plan), (current, receiver), &request, progress.1, was_open)
+    finish(k, place(plan), (current, receiver), &request, progress.whole, was_open)
 }
 
 /// Delivers the words, with the item's place in w6.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;
-use crate::mem::space;
+use crate::mem::space::{self, Progress};
 use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
@@ -318,6 +318,7 @@ fn write(
 }
 
 /// One map item, into the window in the receiver's descriptor.
+#[inline(never)]
 fn map_item(
     k: &Kernel,
     sender: ThreadRef,
@@ -335,9 +336,9 @@ fn map_item(
     let Some(plan) = plan else {
         return Err(Halt::Failed(Error::NoWindow, Error::NoAccess));
     };
-    let (mut whole, mut budget) = (!at.cut, PREEMPTION_PAGES);
-    let result = space::map(k, plan, sender.task(), receiver.task(), &mut at.done, &mut whole, &mut budget);
-    at.cut = !whole;
+    let (mut progress, mut budget) = (Progress::resumed(at.done, !at.cut), PREEMPTION_PAGES);
+    let result = space::map(k, plan, sender.task(), receiver.task(), &mut progress, &mut budget);
+    (at.done, at.cut) = (progress.noted(), !progress.whole);
     result.map_err(|space::Again| Halt::Again)?;
     write(k, sender, receiver, places.1, [item::place(plan).0, hint])
 }

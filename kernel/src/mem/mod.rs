@@ -1,5 +1,6 @@
 //! Memory: the kernel's own frames, page tables, and the operations map, grant and flush.
 
+mod large;
 pub mod pool;
 mod run;
 pub mod space;

@@ -10,7 +10,7 @@ use crate::arch::{self, pte};
 use crate::kernel::Kernel;
 use crate::mem::pool::Pool;
 use crate::object::TaskRef;
-use crate::object::mapping::{Cut, Node, Returned};
+use crate::object::mapping::{Cut, Node, Relation, Returned};
 use abi::{PAGE_SIZE, Rights};
 use core::cell::Cell;
 
@@ -148,14 +148,22 @@ pub fn flush<const OWN: bool>(
     let mut done = 0;
     'pages: while let Some(slot) = slots.get(done) {
         let Some(node) = slot.get() else { break };
-        if let Some(below) = node.below(None) {
-            let mut next = take_below(node, below);
-            while let Some(below) = next {
-                if left == 0 {
-                    break 'pages;
+        let mut next = node.next();
+        if let Some(first) = next {
+            match node.relation(first) {
+                Relation::Below => next = take_below(node, first),
+                Relation::Marker => break,
+                Relation::Beside => next = None,
+            }
+            while let Some(other) = next {
+                match node.relation(other) {
+                    Relation::Below if left != 0 => {
+                        left -= 1;
+                        next = take_below(node, other);
+                    }
+                    Relation::Beside => break,
+                    _ => break 'pages,
                 }
-                left -= 1;
-                next = take_below(node, below);
             }
         }
         if OWN && !(keeps_roots && node.depth() == 0) {

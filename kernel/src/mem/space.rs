@@ -10,6 +10,7 @@
 //! Every loop has a budget, counted in pages and nodes touched; when it is used up the caller looks for interrupts
 //! and calls again. Nothing is lost or done twice.
 
+use super::large;
 use super::pool::{Frame, Pool, Words};
 use super::run;
 use super::table::{self, Found, Leaf};
@@ -28,31 +29,59 @@ pub const SIGMA0_PROGRAM: u64 = 0x7000_0000_0000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Again;
 
-/// Why a page could not be mapped.
+/// Why a page could not be mapped or taken away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
     /// The budget is used up.
     Again,
-    /// The receiver, or σ0 as the giver, cannot pay for a table or a node.
+    /// Who has or gets the page cannot pay for a table or a node.
     NoMemory,
 }
 
 /// Why there is nothing to be mapped at a place of the giver's. (One word, since the way of every page leads past it.)
-struct Gap {
+pub struct Gap {
     /// It has nothing before this address; `None`: it has, and cannot pay for a table or a node.
     until: Option<NonZero<u64>>,
 }
 
 impl Gap {
-    const NO_MEMORY: Gap = Gap { until: None };
+    /// The giver cannot pay.
+    pub const NO_MEMORY: Gap = Gap { until: None };
 
-    fn hole(until: u64) -> Gap {
+    /// It has nothing before this address.
+    pub fn hole(until: u64) -> Gap {
         Gap { until: NonZero::new(until) }
     }
 
     /// A hole is left out.
-    fn skip(self) -> Result<(), Stop> {
+    pub fn skip(self) -> Result<(), Stop> {
         self.until.map(drop).ok_or(Stop::NoMemory)
+    }
+}
+
+/// How far a map item is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Bytes, ports or lines handled.
+    pub done: u64,
+    /// Whether everything so far could be mapped.
+    pub whole: bool,
+    /// A walk below a large page was broken off.
+    pub walking: bool,
+}
+
+impl Progress {
+    /// Nothing is done.
+    pub const START: Progress = Progress { done: 0, whole: true, walking: false };
+
+    /// From what [`Progress::noted`] gave for `done`.
+    pub fn resumed(noted: u64, whole: bool) -> Progress {
+        Progress { done: noted >> 1, whole, walking: noted & 1 != 0 }
+    }
+
+    /// How far it is, in a word.
+    pub fn noted(self) -> u64 {
+        self.done << 1 | self.walking as u64
     }
 }
 
@@ -102,11 +131,19 @@ fn holds(k: &Kernel, task: TaskRef, space: Space, number: u64) -> bool {
 
 /// The giver's page and its node.
 #[inline(always)]
-fn source_page(k: &Kernel, task: TaskRef, address: u64) -> Result<(Leaf, &'static Node), Gap> {
-    let leaf = match table::find(&k.pool, task, address) {
+pub fn source_page(k: &Kernel, task: TaskRef, address: u64) -> Result<(Leaf, &'static Node), Gap> {
+    source_at(k, task, address, table::find(&k.pool, task, address))
+}
+
+/// The same where it is known what is there.
+#[inline(always)]
+fn source_at(k: &Kernel, task: TaskRef, address: u64, found: Found) -> Result<(Leaf, &'static Node), Gap> {
+    let leaf = match found {
         Found::Nothing { until } => return Err(Gap::hole(until)),
         Found::Leaf(leaf) => leaf,
-        Found::Large { .. } => table::ensure(&k.pool, task, address).ok_or(Gap::NO_MEMORY)?,
+        Found::Large { node: None, .. } => table::ensure(&k.pool, task, address).ok_or(Gap::NO_MEMORY)?,
+        // These are the business of [`large::map`].
+        Found::Large { .. } | Found::Part { .. } => return Err(Gap::hole(address + PAGE_SIZE)),
     };
     match leaf.slot.get() {
         Some(node) => Ok((leaf, node)),
@@ -184,7 +221,7 @@ fn set_port_denied(pool: &Pool, task: TaskRef, port: u64, denied: bool) {
 }
 
 /// Takes `remove` from one mapping. Without reading nothing is left: the node goes. Returns the status bits.
-fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
+pub fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
     let task = node.task();
     let Some(entry) = node.entry() else {
         if remove.and(Rights::RW) == Rights::NONE {
@@ -234,20 +271,44 @@ fn restrict_below(
     remove: Rights,
     status: &mut u64,
     budget: &mut usize,
-) -> Result<(), Again> {
+) -> Result<(), Stop> {
+    if node.entry().is_none() || !remove.has(Rights::R) {
+        return restrict_each_below(k, node, remove, status, budget);
+    }
+    while let Some(below) = node.below(None) {
+        // The marker of a large page has none.
+        let Some(entry) = below.entry() else {
+            return restrict_each_below(k, node, remove, status, budget);
+        };
+        if *budget == 0 {
+            return Err(Stop::Again);
+        }
+        *budget -= 1;
+        *status |= erase_page(k, below, entry);
+    }
+    Ok(())
+}
+
+/// The same whatever is below, and whatever is to be taken.
+#[inline(never)]
+fn restrict_each_below(
+    k: &Kernel,
+    node: &'static Node,
+    remove: Rights,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Stop> {
     // A port or line has one right, which goes with reading or writing.
     let erasing = if node.entry().is_some() { Rights::R } else { Rights::RW };
     let erases = remove.and(erasing) != Rights::NONE;
     let mut previous = None;
     while let Some(below) = node.below(previous) {
         if *budget == 0 && erases {
-            return Err(Again);
+            return Err(Stop::Again);
         }
         *budget = budget.saturating_sub(1);
-        if remove.has(Rights::R)
-            && let Some(entry) = below.entry()
-        {
-            *status |= erase_page(k, below, entry);
+        if below.is_marker() {
+            previous = Some(below);
             continue;
         }
         *status |= restrict(k, below, remove);
@@ -260,7 +321,7 @@ fn restrict_below(
 
 /// Empties a place: the model's flush followed by φ.
 #[cold]
-fn clear(k: &Kernel, node: &'static Node, budget: &mut usize) -> Result<(), Again> {
+pub fn clear(k: &Kernel, node: &'static Node, budget: &mut usize) -> Result<(), Stop> {
     restrict_below(k, node, Rights::RWX, &mut 0, budget)?;
     restrict(k, node, Rights::RWX);
     Ok(())
@@ -275,7 +336,9 @@ pub fn map_single(
     (to, target): (TaskRef, u64),
     rights: Rights,
 ) -> bool {
-    let Found::Leaf(giver) = table::find(&k.pool, from, address) else { return false };
+    let Found::Leaf(giver) = table::find(&k.pool, from, address) else {
+        return large::map_single(k, (from, address), (to, target), rights);
+    };
     let Some(node) = giver.slot.get() else { return false };
     if target >= abi::USER_END {
         return false;
@@ -292,8 +355,9 @@ pub fn map_single(
     true
 }
 
+/// Fills in the node of a page, and its entry.
 #[inline(always)]
-fn add_page(child: &'static Node, place: Leaf, (to, address): (TaskRef, u64), entry: u64) {
+pub fn add_page(child: &'static Node, place: Leaf, (to, address): (TaskRef, u64), entry: u64) {
     child.init(Space::Memory, address, Some(place.entry), place.slot);
     place.entry.set(entry);
     to.pages.set(to.pages.get() + 1);
@@ -304,7 +368,7 @@ fn add_page(child: &'static Node, place: Leaf, (to, address): (TaskRef, u64), en
 fn map_page(
     k: &Kernel,
     (from, source_address, mut giver, mut node): (TaskRef, u64, Leaf, &'static Node),
-    (to, address): (TaskRef, u64),
+    (to, address, place): (TaskRef, u64, Leaf),
     rights: Rights,
     budget: &mut usize,
 ) -> Result<(), Stop> {
@@ -313,12 +377,11 @@ fn map_page(
     if given == Rights::NONE {
         return Ok(());
     }
-    let place = table::ensure(&k.pool, to, address).ok_or(Stop::NoMemory)?;
     if let Some(old) = place.slot.get() {
         if core::ptr::eq(place.slot, giver.slot) {
             return Ok(());
         }
-        clear(k, old, budget).map_err(|Again| Stop::Again)?;
+        clear(k, old, budget)?;
         // The giver's mapping may have been derived from what was just replaced: look again.
         match source_page(k, from, source_address) {
             Ok(found) => (giver, node) = found,
@@ -366,7 +429,7 @@ fn map_small(
         return Err(Stop::Again);
     }
     if let Some(old) = place.get() {
-        clear(k, old, budget).map_err(|Again| Stop::Again)?;
+        clear(k, old, budget)?;
     }
     // The giver's mapping may have been derived from what was just replaced.
     let Ok((_, node)) = source_small(k, from, space, number) else { return Ok(()) };
@@ -385,7 +448,7 @@ fn map_small(
 }
 
 /// `child` takes the place of `node` in the tree, and `node`'s page, port or line is gone from its owner.
-fn grant(k: &Kernel, node: &'static Node, child: &'static Node) {
+pub fn grant(k: &Kernel, node: &'static Node, child: &'static Node) {
     let (owner, address) = (node.task(), node.address());
     node.replace_by(child);
     if let (Some(entry), Some(new)) = (node.entry(), child.entry()) {
@@ -445,54 +508,36 @@ pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
     fits.then_some(Plan { space, from: first, to: first, log2, rights })
 }
 
-/// Carries out a plan from byte (port, line) `done` on, and counts `done` up. `whole` becomes false when the receiver,
-/// or σ0 as the giver, cannot pay; the rest is then left out.
+/// Carries out a plan from where `progress` is on, and counts that up. It is not `whole` any more when the receiver, or σ0
+/// as the giver, cannot pay; the rest is then left out.
 #[inline(always)]
 pub fn map(
     k: &Kernel,
     plan: Plan,
     from: TaskRef,
     to: TaskRef,
-    done: &mut u64,
-    whole: &mut bool,
+    progress: &mut Progress,
     budget: &mut usize,
 ) -> Result<(), Again> {
     let mut fresh = true;
     if plan.space == Space::Memory && plan.log2 > 12 {
-        let pages = run::map(k, &plan, (from, to), *done, *budget);
+        let pages = run::map(k, &plan, (from, to), progress.done, *budget);
         fresh = pages == 0;
         *budget -= pages;
-        *done += pages as u64 * PAGE_SIZE;
-        if *done >> plan.log2 != 0 {
+        progress.done += pages as u64 * PAGE_SIZE;
+        if progress.done >> plan.log2 != 0 {
             return Ok(());
         }
     }
-    map_each(k, plan, (from, to), (done, fresh), whole, budget)
+    map_each(k, plan, (from, to), fresh, progress, budget)
 }
 
 /// What a new frame costs of a budget: clearing it takes about as long as three pages.
 const FRAME_UNITS: usize = 3;
 
 /// Frames of two tasks; the difference says how many were made.
-fn frames(from: TaskRef, to: TaskRef) -> usize {
+pub fn frames(from: TaskRef, to: TaskRef) -> usize {
     from.used.get() as usize + to.used.get() as usize
-}
-
-/// Whether a page is ready to be mapped: the giver's lies in no large page, and the tables are there, or this step has done
-/// nothing else and can make those that are missing.
-fn is_ready(k: &Kernel, (from, address): (TaskRef, u64), (to, target): (TaskRef, u64), fresh: bool) -> bool {
-    let is_large = matches!(table::find(&k.pool, from, address), Found::Large { .. });
-    let lacks = !matches!(table::find(&k.pool, to, target), Found::Leaf(_));
-    !is_large && (fresh || !lacks)
-}
-
-/// Splits the giver's large page, if it lies in one and this step has done nothing else.
-#[cold]
-fn prepare_page(k: &Kernel, from: TaskRef, address: u64, fresh: bool) -> Stop {
-    if fresh && let Err(Gap { until: None }) = source_page(k, from, address) {
-        return Stop::NoMemory;
-    }
-    Stop::Again
 }
 
 /// Page by page.
@@ -501,49 +546,46 @@ fn map_each(
     k: &Kernel,
     plan: Plan,
     (from, to): (TaskRef, TaskRef),
-    (done, mut fresh): (&mut u64, bool),
-    whole: &mut bool,
+    mut fresh: bool,
+    progress: &mut Progress,
     budget: &mut usize,
 ) -> Result<(), Again> {
     let size = 1u64 << plan.log2;
-    while *done < size {
+    while progress.done < size {
         if *budget == 0 {
             return Err(Again);
         }
         *budget -= 1;
         let before = frames(from, to);
-        let (address, target) = (plan.from + *done, plan.to + *done);
-        let result = if plan.space != Space::Memory {
-            map_small(k, plan.space, address, (from, to), plan.rights, budget)
-        } else if target >= abi::USER_END {
-            break;
-        } else if !is_ready(k, (from, address), (to, target), fresh) {
-            // Tables are a step of their own.
-            *budget = 0;
-            Err(prepare_page(k, from, address, fresh))
-        } else {
-            match source_page(k, from, address) {
-                Ok((leaf, node)) => {
-                    map_page(k, (from, address, leaf, node), (to, target), plan.rights, budget)
-                }
-                Err(Gap { until: Some(until) }) => {
-                    *done = until.get() - plan.from;
-                    continue;
-                }
-                Err(Gap { until: None }) => Err(Stop::NoMemory),
+        let number = plan.from + progress.done;
+        let result = if plan.space == Space::Memory {
+            let target = plan.to + progress.done;
+            if target >= abi::USER_END {
+                break;
             }
+            map_at(
+                k,
+                (from, number),
+                (to, target),
+                (plan.rights, size - progress.done),
+                fresh,
+                &mut progress.walking,
+                budget,
+            )
+        } else {
+            map_small(k, plan.space, number, (from, to), plan.rights, budget).map(|()| 1)
         };
         fresh = false;
-        *budget = budget.saturating_sub(FRAME_UNITS * (frames(from, to) - before));
+        *budget = budget.saturating_sub(FRAME_UNITS * frames(from, to).saturating_sub(before));
         match result {
-            Ok(()) => {
-                *done += unit(plan.space);
+            Ok(done) => {
+                progress.done += done;
                 // As long as two steps of a flush: up to three walks, and a mapping that is replaced.
                 *budget = budget.saturating_sub(1);
             }
             Err(Stop::Again) => return Err(Again),
             Err(Stop::NoMemory) => {
-                *whole = false;
+                progress.whole = false;
                 return Ok(());
             }
         }
@@ -551,8 +593,83 @@ fn map_each(
     Ok(())
 }
 
+/// Maps what lies at `address`, of which there is `left` to be mapped. Returns how many bytes are done.
+#[inline(always)]
+fn map_at(
+    k: &Kernel,
+    (from, address): (TaskRef, u64),
+    (to, target): (TaskRef, u64),
+    (rights, left): (Rights, u64),
+    fresh: bool,
+    walking: &mut bool,
+    budget: &mut usize,
+) -> Result<u64, Stop> {
+    if let Some(giver) = from.recent.leaf(address)
+        && let Some(node) = giver.slot.get()
+        && let Some(place) = to.recent.leaf(target)
+    {
+        let done = map_page(k, (from, address, giver, node), (to, target, place), rights, budget);
+        return done.map(|()| PAGE_SIZE);
+    }
+    let places = (large::Place { task: from, address }, large::Place { task: to, address: target });
+    map_anything(k, places, (rights, left), fresh, walking, budget)
+}
+
+/// The same where tables may be missing, and pages may be large.
+#[inline(never)]
+fn map_anything(
+    k: &Kernel,
+    (giver, taker): (large::Place, large::Place),
+    (rights, left): (Rights, u64),
+    fresh: bool,
+    walking: &mut bool,
+    budget: &mut usize,
+) -> Result<u64, Stop> {
+    let (from, to) = (giver.find(k), taker.find(k));
+    let is_small = |found: &Found| matches!(found, Found::Leaf(_) | Found::Nothing { .. });
+    if !(is_small(&from) && is_small(&to))
+        && let Some(done) =
+            large::map(k, (giver, &from), (taker, &to), (rights, left), fresh, walking, budget)?
+    {
+        return Ok(done);
+    }
+    let is_split = matches!(from, Found::Large { .. });
+    // Tables are a step of their own.
+    if !fresh && (is_split || !matches!(to, Found::Leaf(_))) {
+        *budget = 0;
+        return Err(Stop::Again);
+    }
+    let (leaf, node) = match source_at(k, giver.task, giver.address, from) {
+        Ok(found) => found,
+        Err(Gap { until: Some(until) }) => return Ok(until.get() - giver.address),
+        Err(Gap { until: None }) => return Err(Stop::NoMemory),
+    };
+    if is_split {
+        *budget = 0;
+        return Err(Stop::Again);
+    }
+    // Without any right nothing is mapped, and no table is made.
+    if pte::rights(leaf.entry.get()).and(rights) == Rights::NONE {
+        return Ok(PAGE_SIZE);
+    }
+    let place = match to {
+        Found::Leaf(place) => place,
+        _ => table::ensure(&k.pool, taker.task, taker.address).ok_or(Stop::NoMemory)?,
+    };
+    let from = (giver.task, giver.address, leaf, node);
+    map_page(k, from, (taker.task, taker.address, place), rights, budget).map(|()| PAGE_SIZE)
+}
+
+/// In what [`flush`] collects: a walk below a large page was broken off.
+const WALKING: u64 = 1 << 8;
+/// From this bit on, the number plus one of the 2 MiB whose large page was dealt with; small ones may be in its place.
+const PASSED: u32 = 12;
+/// What is collected for the user.
+const STATUS: u64 = 3;
+
 /// Takes the rights of `page` from everyone who got them from `task`, and with `own` from `task` too. Starts at
-/// address (number) `at` and counts it up; collects status bits.
+/// address (number) `at` and counts it up; collects status bits, and beside them how far it is. There may be no memory if
+/// part of a large page of `task`'s own is to be taken away; then nothing has happened.
 pub fn flush(
     k: &Kernel,
     task: TaskRef,
@@ -561,9 +678,9 @@ pub fn flush(
     at: &mut u64,
     status: &mut u64,
     budget: &mut usize,
-) -> Result<(), Again> {
+) -> Result<(), Stop> {
     match page.space().expect("checked by the caller") {
-        Space::Memory if page.log2() == 12 => flush_page(k, task, page, own, status, budget),
+        Space::Memory if page.log2() == 12 => flush_page(k, task, page, own, at, status, budget),
         Space::Memory => flush_memory(k, task, page, own, at, status, budget),
         space => flush_small(k, task, space, page, own, at, budget),
     }
@@ -575,13 +692,15 @@ fn flush_page(
     task: TaskRef,
     page: Fpage,
     own: bool,
+    at: &mut u64,
     status: &mut u64,
     budget: &mut usize,
-) -> Result<(), Again> {
-    match table::find(&k.pool, task, page.base()) {
-        Found::Leaf(leaf) => flush_place(k, task, leaf.slot, page.rights(), own, status, budget),
-        _ => Ok(()),
+) -> Result<(), Stop> {
+    if let Some(leaf) = task.recent.leaf(page.base()) {
+        return flush_place(k, task, leaf.slot, page.rights(), own, status, budget);
     }
+    *at = page.base();
+    flush_each(k, task, (page, page.base() + PAGE_SIZE, own), true, at, status, budget)
 }
 
 fn flush_memory(
@@ -592,9 +711,10 @@ fn flush_memory(
     at: &mut u64,
     status: &mut u64,
     budget: &mut usize,
-) -> Result<(), Again> {
+) -> Result<(), Stop> {
     let end = page.base() + (1 << page.log2());
     *at = (*at).max(page.base());
+    let start = *at;
     if page.rights().has(Rights::R) {
         let rest = (*at, (end - *at) / PAGE_SIZE);
         let pages = if own {
@@ -604,25 +724,27 @@ fn flush_memory(
         };
         *at += pages * PAGE_SIZE;
         if *at == end {
+            *status &= STATUS;
             return Ok(());
         }
     }
-    flush_each(k, task, (page, end, own), at, status, budget)
+    flush_each(k, task, (page, end, own), *at == start, at, status, budget)
 }
 
-/// Page by page.
+/// Page by page. `fresh` if this step has done nothing else.
 #[inline(never)]
 fn flush_each(
     k: &Kernel,
     task: TaskRef,
     (page, end, own): (Fpage, u64, bool),
+    mut fresh: bool,
     at: &mut u64,
     status: &mut u64,
     budget: &mut usize,
-) -> Result<(), Again> {
+) -> Result<(), Stop> {
     while *at < end {
         if *budget == 0 {
-            return Err(Again);
+            return Err(Stop::Again);
         }
         *budget -= 1;
         match table::find(&k.pool, task, *at) {
@@ -633,11 +755,57 @@ fn flush_each(
             // What was a task's only page is gone: nothing else is left to find.
             Found::Leaf(_) if task.pages.get() == 0 && !task.is_sigma0.get() => *at = end,
             Found::Leaf(_) | Found::Nothing { .. } => *at = table::next(&k.pool, task, *at, end, budget),
-            // Nothing was handed on from a large page, and only σ0 has them.
-            Found::Large { level, .. } => *at = (*at | ((1u64 << (12 + 9 * level)) - 1)) + 1,
+            Found::Part { leaf, .. } if *status >> PASSED == *at / large::SIZE + 1 => {
+                // Parts are done with; what is left are pages of their own.
+                if leaf.slot.get().is_some() {
+                    flush_place(k, task, leaf.slot, page.rights(), own, status, budget)?;
+                    *at += PAGE_SIZE;
+                } else {
+                    let next = table::next_own(&k.pool, task, *at);
+                    *budget = budget.saturating_sub(((next - *at) / PAGE_SIZE) as usize / 16);
+                    *at = next;
+                }
+                // A longer walk than to others.
+                *budget = budget.saturating_sub(3);
+            }
+            Found::Part { node, .. } => {
+                flush_large(k, node, (page, own), fresh, status, budget)?;
+                *status = *status & STATUS | (*at / large::SIZE + 1) << PASSED;
+            }
+            Found::Large { entry, node: Some(node), .. } => {
+                flush_large(k, node, (page, own), fresh, status, budget)?;
+                *status = *status & STATUS | (*at / large::SIZE + 1) << PASSED;
+                if entry.get() == 0 || pte::is_large(entry.get()) {
+                    *at = (*at | (large::SIZE - 1)) + 1;
+                }
+            }
+            // Nothing was handed on from a large page without a node, and only σ0 has them.
+            Found::Large { level, .. } => {
+                *at = (*at | ((1u64 << (12 + 9 * level)) - 1)) + 1;
+                // The walk to it is longer than to others.
+                *budget = budget.saturating_sub(1);
+            }
         }
+        fresh = false;
     }
+    *status &= STATUS;
     Ok(())
+}
+
+fn flush_large(
+    k: &Kernel,
+    node: &'static Node,
+    which: (Fpage, bool),
+    fresh: bool,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Stop> {
+    let mut walking = *status & WALKING != 0;
+    let result = large::flush(k, node, which, fresh, &mut walking, status, budget);
+    // Longer walks than to others; behind a large step, nothing more fits into this one.
+    *budget = if *budget < large::STEP_REST { 0 } else { budget.saturating_sub(3) };
+    *status = *status & !WALKING | if walking { WALKING } else { 0 };
+    result
 }
 
 #[inline(never)]
@@ -649,13 +817,13 @@ fn flush_small(
     own: bool,
     at: &mut u64,
     budget: &mut usize,
-) -> Result<(), Again> {
+) -> Result<(), Stop> {
     let first = page.base() >> 12;
     let end = first + (1 << page.log2());
     *at = (*at).max(first);
     while *at < end {
         if *budget == 0 {
-            return Err(Again);
+            return Err(Stop::Again);
         }
         *budget -= 1;
         match small_place(&k.pool, task, space, *at, false) {
@@ -680,7 +848,7 @@ fn flush_place(
     own: bool,
     status: &mut u64,
     budget: &mut usize,
-) -> Result<(), Again> {
+) -> Result<(), Stop> {
     let Some(node) = slot.get() else { return Ok(()) };
     restrict_below(k, node, remove, status, budget)?;
     if own && !(task.is_sigma0.get() && node.depth() == 0) {
@@ -738,9 +906,9 @@ mod tests {
         arch::map_all_memory(&k, sigma0, 1);
         let send = |from: TaskRef, to: TaskRef, source, target, rights| {
             let plan = Plan { space: Space::Memory, from: source, to: target, log2: 12, rights };
-            let (mut done, mut whole) = (0, true);
-            while map(&k, plan, from, to, &mut done, &mut whole, &mut 16) == Err(Again) {}
-            assert!(whole && done == PAGE_SIZE);
+            let mut progress = Progress::START;
+            while map(&k, plan, from, to, &mut progress, &mut 16) == Err(Again) {}
+            assert!(progress.whole && progress.done == PAGE_SIZE);
         };
         send(sigma0, first, 0x5000, 0x9000, Rights::RW);
         send(first, second, 0x9000, 0x7_0000_0000, Rights::RWX);

@@ -2,15 +2,20 @@
 //!
 //! The form of an entry is the machine's ([`crate::arch::pte`]); the tree is common. Tables are frames of the pool,
 //! charged to the task. They stay until the task ends, so that an address that was mapped once costs no
-//! allocation again.
+//! allocation again; only a last-level table that is in the way of a large page goes before.
 //!
-//! Large pages exist only where the kernel made them at boot, in the first task's map of all memory; they are
-//! split when a part of them is handed on.
+//! A *large page* is an entry above the last level. Those of 2 MiB are mapped like small ones ([`super::large`]): the table
+//! that holds the entry, a *directory*, has a shadow of nodes too, from its first large page on. Large pages without a node
+//! are what the kernel made at boot, in the first task's map of all memory.
+//!
+//! A large page is *split* when something happens to a part of it: a table of small pages takes its place in the
+//! directory, and the node stays where it is.
 
 use super::pool::{Frame, Pool, Words};
 use crate::arch::pte;
 use crate::object::TaskRef;
-use crate::object::mapping::{NodeSlot, NodeTable};
+use crate::object::mapping::{Node, NodeSlot, NodeTable};
+use abi::PAGE_SIZE;
 use core::cell::Cell;
 
 /// Bits of an address below the index of each level; level 0 is the last.
@@ -36,12 +41,21 @@ impl Leaf {
 pub enum Found {
     /// A last-level table; its entry may be absent.
     Leaf(Leaf),
+    /// The same where a large page was split. The page may belong to that ([`pte::is_part`]), to itself, or be absent.
+    Part {
+        /// The entry.
+        leaf: Leaf,
+        /// The node of the large page.
+        node: &'static Node,
+    },
     /// A large page.
     Large {
         /// Its entry.
         entry: &'static Cell<u64>,
         /// 1 for 2 MiB, 2 for 1 GiB.
         level: usize,
+        /// Its node, if it has one.
+        node: Option<&'static Node>,
     },
     /// No table; nothing is mapped from here to the given address.
     Nothing {
@@ -51,23 +65,35 @@ pub enum Found {
 }
 
 /// Of a table above the last level: the lowest and the highest entry ever used, so that walks over a sparse space do
-/// not look at what was never there. Kept in the frame's note as `highest + 1` and `512 - lowest`, for which 0 means
-/// that nothing was used. The note of a last-level table is the address of its shadow.
+/// not look at what was never there. Kept in the frame's note as `highest + 1` and, in the top bits, `512 - lowest`, for
+/// which 0 means that nothing was used; between the two lies the address of a directory's shadow, if it has one. The note
+/// of a last-level table is the address of its shadow.
 #[derive(Clone, Copy)]
 struct Used(u64);
 
 impl Used {
+    const LOWEST: u32 = 54;
+    const HIGHEST: u64 = PAGE_SIZE - 1;
+    const SHADOW: u64 = (1 << Used::LOWEST) - PAGE_SIZE;
+
     fn of(pool: &Pool, table: Frame) -> Used {
         Used(pool.note(table))
     }
 
     fn range(self) -> core::ops::Range<usize> {
-        512 - (self.0 >> 16) as usize..(self.0 & 0xffff) as usize
+        512 - (self.0 >> Used::LOWEST) as usize..(self.0 & Used::HIGHEST) as usize
     }
 
     fn with(self, index: usize) -> Used {
         let index = index as u64;
-        Used((self.0 >> 16).max(512 - index) << 16 | (self.0 & 0xffff).max(index + 1))
+        let lowest = (self.0 >> Used::LOWEST).max(512 - index);
+        let highest = (self.0 & Used::HIGHEST).max(index + 1);
+        Used(lowest << Used::LOWEST | self.0 & Used::SHADOW | highest)
+    }
+
+    fn shadow(self) -> Option<Frame> {
+        let frame = self.0 & Used::SHADOW;
+        (frame != 0).then_some(Frame(frame))
     }
 }
 
@@ -94,8 +120,9 @@ pub struct Recent {
 }
 
 impl Recent {
+    /// The place of a page, if the table is about it.
     #[inline(always)]
-    fn leaf(&self, address: u64) -> Option<Leaf> {
+    pub fn leaf(&self, address: u64) -> Option<Leaf> {
         let (table, shadow) = self.tables.get()?;
         let i = index(address, 0);
         (self.region.get() == address >> SHIFTS[1]).then(|| Leaf { entry: &table.0[i], slot: &shadow.0[i] })
@@ -133,14 +160,41 @@ fn walk(pool: &Pool, task: TaskRef, address: u64) -> Found {
         if !pte::is_present(value) {
             return Found::Nothing { until: ((address >> SHIFTS[level]) + 1) << SHIFTS[level] };
         }
-        if level < 3 && pte::is_large(value) {
-            return Found::Large { entry, level };
+        if level < 3 && pte::is_large_or_split(value) {
+            return found_large(pool, table, (address, level), entry);
         }
         table = Frame(pte::address(value));
     }
     task.recent.region.set(address >> SHIFTS[1]);
     task.recent.tables.set(Some((pool.at(table), pool.at(Frame(pool.note(table))))));
     Found::Leaf(leaf(pool, table, address))
+}
+
+/// Where the nodes of a directory's large pages are recorded, if it ever had one.
+pub fn shadow(pool: &Pool, directory: Frame) -> Option<&'static NodeTable> {
+    Some(pool.at::<NodeTable>(Used::of(pool, directory).shadow()?))
+}
+
+/// The node of a directory's entry.
+fn node(pool: &Pool, directory: Frame, index: usize) -> Option<&'static Node> {
+    shadow(pool, directory)?.0[index].get()
+}
+
+/// An entry of `table` that is a large page or was one. The tables of those that were split are not remembered, so that
+/// whoever works on runs of pages does not meet their parts.
+#[cold]
+fn found_large(
+    pool: &Pool,
+    table: Frame,
+    (address, level): (u64, usize),
+    entry: &'static Cell<u64>,
+) -> Found {
+    let node = if level == 1 { node(pool, table, index(address, 1)) } else { None };
+    if pte::is_large(entry.get()) {
+        return Found::Large { entry, level, node };
+    }
+    let leaf = leaf(pool, Frame(pte::address(entry.get())), address);
+    Found::Part { leaf, node: node.expect("a page that was split has a node") }
 }
 
 /// Walks to `address`, making tables and splitting large pages as needed. `None` if the task cannot pay.
@@ -150,6 +204,60 @@ pub fn ensure(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
         Found::Leaf(leaf) => Some(leaf),
         _ => make(pool, task, address),
     }
+}
+
+/// Makes the tables that are missing on the way to `address`; a large page may be there. `None` if the task cannot pay.
+pub fn ensure_way(pool: &Pool, task: TaskRef, address: u64) -> Option<()> {
+    match find(pool, task, address) {
+        Found::Nothing { .. } => make(pool, task, address).map(drop),
+        _ => Some(()),
+    }
+}
+
+/// The place for a large page of 2 MiB at `address`: the entry of a directory, and where its node is recorded. The entry may
+/// lead to a table. Makes what is missing. `None` if the task cannot pay.
+pub fn ensure_large(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
+    let entry = ensure_level(pool, task, address, 1)?;
+    let directory = directory(pool, task, address);
+    let used = Used::of(pool, directory);
+    let shadow = match used.shadow() {
+        Some(shadow) => shadow,
+        None => {
+            let shadow = task.take_zeroed_frame(pool)?;
+            pool.set_note(directory, used.0 | shadow.0);
+            shadow
+        }
+    };
+    Some(Leaf { entry, slot: &pool.at::<NodeTable>(shadow).0[index(address, 1)] })
+}
+
+/// The directory on the way to `address`, which is there.
+fn directory(pool: &Pool, task: TaskRef, address: u64) -> Frame {
+    let below = |table: Frame, level| pte::address(pool.at::<Words>(table).0[index(address, level)].get());
+    Frame(below(Frame(below(Frame(task.top.get()), 3)), 2))
+}
+
+/// Takes the last-level table of `address`, of which nothing is left of a large page, out of its directory if it maps
+/// nothing. True if so.
+pub fn remove_empty(pool: &Pool, task: TaskRef, address: u64) -> bool {
+    let entry = &pool.at::<Words>(directory(pool, task, address)).0[index(address, 1)];
+    let table = Frame(pte::address(entry.get()));
+    if first_in_use(&pool.at::<Words>(table).0, 0..512).is_some() {
+        return false;
+    }
+    task.recent.tables.set(None);
+    entry.set(0);
+    // The processor may remember the way to the table.
+    crate::arch::flush_space(task);
+    task.give_back_zeroed_frame(pool, Frame(pool.note(table)));
+    pool.set_note(table, 0);
+    task.give_back_zeroed_frame(pool, table);
+    true
+}
+
+/// The entries where a large page was split, with `entry` in its directory.
+pub fn parts(pool: &Pool, entry: &Cell<u64>) -> &'static [Cell<u64>; 512] {
+    &pool.at::<Words>(Frame(pte::address(entry.get()))).0
 }
 
 #[cold]
@@ -165,15 +273,15 @@ fn make(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
                 crate::arch::show(pool, task, index(address, level));
             }
         } else if level < 3 && pte::is_large(value) {
-            split(pool, task, entry, level)?;
+            let node = if level == 1 { node(pool, table, index(address, 1)) } else { None };
+            split(pool, task, entry, level, node)?;
         }
         table = Frame(pte::address(entry.get()));
     }
     Some(leaf(pool, table, address))
 }
 
-/// The entry for a large page of `level` at `address`, tables above it made as needed. Boot only: the entry must not
-/// lead to a table.
+/// The entry of `level` on the way to `address`, tables above it made and larger pages split as needed.
 pub fn ensure_level(pool: &Pool, task: TaskRef, address: u64, level: usize) -> Option<&'static Cell<u64>> {
     let mut table = Frame(task.top.get());
     for above in (level + 1..4).rev() {
@@ -184,6 +292,8 @@ pub fn ensure_level(pool: &Pool, task: TaskRef, address: u64, level: usize) -> O
             if above == 3 {
                 crate::arch::show(pool, task, index(address, above));
             }
+        } else if above < 3 && pte::is_large(entry.get()) {
+            split(pool, task, entry, above, None)?;
         }
         table = Frame(pte::address(entry.get()));
     }
@@ -203,22 +313,48 @@ fn new_table(pool: &Pool, task: TaskRef, last: bool) -> Option<Frame> {
     Some(table)
 }
 
-/// Replaces a large page of `level` by a table of pages of the level below, with the same meaning.
-fn split(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize) -> Option<()> {
+/// Replaces a large page of `level` by a table of pages of the level below, with the same meaning; what it had a node for,
+/// that node has still.
+fn split(
+    pool: &Pool,
+    task: TaskRef,
+    entry: &Cell<u64>,
+    level: usize,
+    node: Option<&'static Node>,
+) -> Option<()> {
     let table = new_table(pool, task, level == 1)?;
     if level > 1 {
         pool.set_note(table, Used(0).with(0).with(511).0);
     }
     let part = |i| pte::part(entry.get(), i, 1 << SHIFTS[level - 1], level == 1);
     let (mut value, step) = (part(0), part(1) - part(0));
+    if node.is_some() {
+        value = pte::as_part(value);
+    }
     for cell in &pool.at::<Words>(table).0 {
         cell.set(value);
         value += step;
     }
-    entry.set(pte::table(table.0));
+    // Absent in between: some processors want no two sizes of one page in their caches (iTLB multihit).
+    entry.set(0);
     crate::arch::flush_space(task);
+    match node {
+        Some(node) => {
+            node.set_parts(PARTS);
+            entry.set(pte::split_table(table.0));
+        }
+        None => entry.set(pte::table(table.0)),
+    }
     Some(())
 }
+
+/// Splits the large page of a node. `None` if its task cannot pay for the table.
+pub fn split_node(pool: &Pool, node: &'static Node) -> Option<()> {
+    split(pool, node.task(), node.entry().expect("memory"), 1, Some(node))
+}
+
+/// Small pages in a large one.
+pub const PARTS: u64 = 512;
 
 /// Entries that are looked at for one unit of a budget.
 const ENTRIES_PER_UNIT: usize = 16;
@@ -256,6 +392,16 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64, budget: &mut usiz
         }
     }
     end
+}
+
+/// The first address from `at` on that has a node of its own, in the table of a large page that was split; if there is none, the end
+/// of that.
+pub fn next_own(pool: &Pool, task: TaskRef, at: u64) -> u64 {
+    let entry = &pool.at::<Words>(directory(pool, task, at)).0[index(at, 1)];
+    let shadow = pool.at::<NodeTable>(Frame(pool.note(Frame(pte::address(entry.get())))));
+    let (first, start) = (index(at, 0), at >> SHIFTS[1] << SHIFTS[1]);
+    let found = shadow.0[first..].iter().position(|slot| slot.get().is_some());
+    start + (found.map_or(512, |i| first + i) as u64) * PAGE_SIZE
 }
 
 /// Looks at eight entries at a time: most are empty.
@@ -298,6 +444,9 @@ fn release_below(pool: &Pool, task: TaskRef, table: Frame, level: usize, limit: 
         if level > 1 {
             if !release_below(pool, task, below, level - 1, limit) {
                 return false;
+            }
+            if let Some(shadow) = Used::of(pool, below).shadow() {
+                task.give_back_zeroed_frame(pool, shadow);
             }
         } else if *limit == 0 {
             return false;

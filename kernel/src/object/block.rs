@@ -55,7 +55,7 @@ impl Block {
         self.fast_below.set(0);
         let words = room.room_as_used().words().min(FAST_WORDS_MAX);
         // With its tables there, the entry that the window needs never changes.
-        if words != 0 && table::ensure(&k.pool, task, address).is_some() {
+        if words != 0 && table::ensure_way(&k.pool, task, address).is_some() {
             self.set_fast(k, task, address, words);
         }
         Ok(())

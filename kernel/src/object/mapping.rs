@@ -6,6 +6,10 @@
 //! each last-level table; a node knows its entry, so erasing needs no walk through tables.
 //!
 //! Nodes are cut from slabs, frames that belong to (and are charged to) the task whose mapping they record.
+//!
+//! A large page has one node too, and a second one beside it, its *marker*: that records what is left when the page is
+//! split, and stands in the list where a walk through everything below was broken off. To whoever meets it there it is
+//! deeper than any mapping, so it ends no subtree, and has no entry.
 
 use super::task::TaskRef;
 use crate::mem::pool::{Frame, Pool, Zeroable};
@@ -31,13 +35,25 @@ pub struct Node {
     entry: Cell<Option<&'static Cell<u64>>>,
     /// Where the owner's table refers to this node.
     slot: Cell<Option<&'static NodeSlot>>,
-    /// Address in the owner's space (memory), or the number (ports, interrupts).
+    /// Address in the owner's space (memory; with [`LARGE`] in a large page), or the number (ports, interrupts). In a marker
+    /// the physical address of the large page, and how many small pages are left of it if it is split, else 0.
     address: Cell<u64>,
     /// Distance from the root, and from bit 32 on [`abi::Space`] as a number: a child's kind is its parent's plus one.
     kind: Cell<u64>,
+    /// The marker of a large page; means nothing in others.
+    marker: Cell<Option<&'static Node>>,
 }
 
 const SPACE_SHIFT: u32 = 32;
+
+/// In [`Node::address`]: the page is large.
+const LARGE: u64 = 1;
+
+/// In the address of a marker: the parts that are left.
+const PARTS_LEFT: u64 = 0xfff;
+
+/// In [`Node::kind`]: a marker; below it whatever a walk notes. Not 0 in the half that is otherwise the depth.
+const MARKER: u64 = 1 << 63 | 1;
 
 const NODES: usize = 63;
 
@@ -107,6 +123,18 @@ impl Slabs {
             self.remove(slab);
         }
         Some(node)
+    }
+
+    /// Cuts two nodes. `None` if the task cannot pay for a new slab.
+    pub fn take_two(&self, pool: &Pool, task: TaskRef) -> Option<(&'static Node, &'static Node)> {
+        let first = self.take(pool, task)?;
+        match self.take(pool, task) {
+            Some(second) => Some((first, second)),
+            None => {
+                self.give_back(pool, first);
+                None
+            }
+        }
     }
 
     #[inline(always)]
@@ -248,6 +276,17 @@ impl Returned {
     }
 }
 
+/// What a node that comes behind another in the list of a tree is to that.
+#[derive(Clone, Copy)]
+pub enum Relation {
+    /// A mapping below it.
+    Below,
+    /// The marker of a large page; mappings below it may come behind that.
+    Marker,
+    /// No mapping below it.
+    Beside,
+}
+
 impl Node {
     fn slab(&self) -> &'static Slab {
         self.slab.get().expect("a node has a slab")
@@ -277,6 +316,84 @@ impl Node {
         self.address.set(address);
         self.kind.set((space as u64) << SPACE_SHIFT);
         slot.set(Some(self));
+    }
+
+    /// Fills in the node of a large page, whose first frame is `frame`, and its marker, both just cut.
+    pub fn init_large(
+        &'static self,
+        marker: &'static Node,
+        (address, frame): (u64, u64),
+        entry: &'static Cell<u64>,
+        slot: &'static NodeSlot,
+    ) {
+        self.init(abi::Space::Memory, address | LARGE, Some(entry), slot);
+        self.marker.set(Some(marker));
+        marker.next.set(None);
+        marker.prev.set(None);
+        marker.entry.set(None);
+        marker.slot.set(None);
+        marker.address.set(frame);
+        marker.kind.set(MARKER);
+    }
+
+    /// Whether it is the node of a large page, of which there may only be parts left.
+    pub fn is_large(&self) -> bool {
+        self.entry.get().is_some() && self.address.get() & LARGE != 0
+    }
+
+    /// Address of a large page in its task.
+    pub fn large_address(&self) -> u64 {
+        self.address.get() & !LARGE
+    }
+
+    fn large_marker(&self) -> &'static Node {
+        self.marker.get().expect("a large page has a marker")
+    }
+
+    /// Physical address of a large page.
+    pub fn large_frame(&self) -> u64 {
+        self.large_marker().address.get() & !PARTS_LEFT
+    }
+
+    /// How many small pages are left of a large one that is split; 0 if it is not.
+    pub fn parts(&self) -> u64 {
+        self.large_marker().address.get() & PARTS_LEFT
+    }
+
+    /// Notes how many are left.
+    pub fn set_parts(&self, count: u64) {
+        let cell = &self.large_marker().address;
+        cell.set(cell.get() & !PARTS_LEFT | count);
+    }
+
+    /// Whether this is the marker of a large page.
+    pub fn is_marker(&self) -> bool {
+        self.kind.get() & MARKER == MARKER
+    }
+
+    /// Leaves the marker of this large page behind `place`, with a note in the 62 bits from bit 1 on.
+    pub fn mark(&self, place: &'static Node, note: u64) {
+        let marker = self.large_marker();
+        marker.kind.set(MARKER | note << 1);
+        place.link_behind(marker);
+    }
+
+    /// Takes the marker out of the list. Returns the node that it stood behind, if it did, and the note.
+    pub fn unmark(&self) -> Option<(&'static Node, u64)> {
+        let marker = self.large_marker();
+        let place = marker.prev.get()?;
+        marker.unlink();
+        marker.prev.set(None);
+        Some((place, (marker.kind.get() & !MARKER) >> 1))
+    }
+
+    /// Takes the node of a large page and its marker out of their places and gives them back; what the page was, nobody has
+    /// any more, or [`Node::replace_by`] has given it another node.
+    pub fn discard_large(&'static self, pool: &Pool) {
+        self.unmark();
+        let (task, marker) = (self.task(), self.large_marker());
+        self.discard(pool);
+        task.slabs.give_back(pool, marker);
     }
 
     /// The task whose mapping this is.
@@ -324,6 +441,15 @@ impl Node {
         }
     }
 
+    /// Puts `node` beside this one: it came from where this one came from, and nobody has anything from it. A root stands
+    /// alone.
+    pub fn add_beside(&'static self, node: &'static Node) {
+        node.kind.set(self.kind.get());
+        if let Some(prev) = self.prev.get() {
+            prev.link_behind(node);
+        }
+    }
+
     /// Puts `node` in this one's place in the tree, children and all. This one belongs to no tree afterwards.
     #[inline(always)]
     pub fn replace_by(&'static self, node: &'static Node) {
@@ -345,14 +471,40 @@ impl Node {
         (next.kind.get() > self.kind.get()).then_some(next)
     }
 
-    /// Takes `below`, the next node, out of the tree. Returns the first that is still below this one.
+    /// The node before this one in the list of the tree.
+    pub fn before(&self) -> Option<&'static Node> {
+        self.prev.get()
+    }
+
+    /// The node behind this one in the list of the tree.
+    #[inline(always)]
+    pub fn next(&self) -> Option<&'static Node> {
+        self.next.get()
+    }
+
+    /// What a node that comes behind this one is to it.
+    #[inline(always)]
+    pub fn relation(&self, next: &'static Node) -> Relation {
+        // A marker's kind is negative, so one comparison is enough for who is below.
+        let (kind, other) = (self.kind.get() as i64, next.kind.get() as i64);
+        if other > kind {
+            Relation::Below
+        } else if other < 0 {
+            Relation::Marker
+        } else {
+            Relation::Beside
+        }
+    }
+
+    /// Takes `below`, the next node, out of the tree. Returns what comes behind this one then.
     #[inline(always)]
     pub fn cut_below(&'static self, below: &'static Node) -> Option<&'static Node> {
         let next = below.next.get();
         self.next.set(next);
-        let next = next?;
-        next.prev.set(Some(self));
-        (next.kind.get() > self.kind.get()).then_some(next)
+        if let Some(next) = next {
+            next.prev.set(Some(self));
+        }
+        next
     }
 
     /// Empties the node's place.
@@ -418,7 +570,23 @@ impl Node {
         if self.prev.get().is_some() {
             return 0;
         }
-        1 + core::iter::successors(self.next.get(), |node| node.next.get()).count()
+        let others = core::iter::successors(self.next.get(), |node| node.next.get());
+        1 + others.filter(|node| !node.is_marker()).count()
+    }
+
+    /// Asserts what the node of a large page promises, and returns its marker.
+    pub fn check_large(&'static self, task: TaskRef, slot: &NodeSlot, entry: &Cell<u64>) -> &'static Node {
+        self.check(task, slot, Some(entry));
+        let marker = self.large_marker();
+        assert!(self.is_large() && marker.is_marker() && marker.entry.get().is_none());
+        assert_eq!(marker.task(), task, "a marker in another task's slab");
+        if let Some(prev) = marker.prev.get() {
+            assert!(prev.next.get().is_some_and(|next| core::ptr::eq(next, marker)));
+            let below = core::iter::successors(self.next.get(), |node| node.next.get())
+                .take_while(|node| node.kind.get() > self.kind.get());
+            assert_eq!(below.filter(|node| core::ptr::eq(*node, marker)).count(), 1, "a marker elsewhere");
+        }
+        marker
     }
 
     /// Whether the node's slab has no free node.

@@ -207,8 +207,10 @@ pub enum Operation {
     Map {
         /// Who receives.
         to: Uid,
-        /// Bytes (or ports, or lines) handled.
-        done: u64,
+        /// How far it is, as [`Progress::noted`] says it.
+        ///
+        /// [`Progress::noted`]: crate::mem::space::Progress::noted
+        noted: u64,
         /// Whether everything so far could be mapped.
         whole: bool,
     },
@@ -250,7 +252,7 @@ pub enum Operation {
 pub struct Place {
     /// Which part: 0 the direct words, then the strings, then the items.
     pub part: u16,
-    /// Bytes of this part that are done.
+    /// Bytes of this part that are done; of an item, how far it is, in another form.
     pub done: u64,
     /// Bytes of all parts that were transferred.
     pub moved: u64,

@@ -330,6 +330,50 @@ fn items_of_other_tasks() {
 }
 
 #[test]
+fn items_of_large_pages() {
+    assert_eq!(map_item(memory(1 << 30, 21, Rights::RWX), Fpage::WHOLE), 7);
+    let source = memory(0x4000_0000, 21, Rights::RWX);
+    let granted = Rights::RWX.or(Rights::GRANT);
+    // Whoever grants a part splits his page for it, and whoever gets something in place of a part splits his.
+    let cases = [
+        (21, Rights::RWX, [4, 0]),
+        (21, granted, [4, 0]),
+        (12, Rights::RWX, [5, 2]),
+        (12, granted, [7, 4]),
+        (16, granted, [7, 4]),
+    ];
+    for (log2, rights, needed) in cases {
+        let given = memory(0x1_0000_0000, log2, rights);
+        let counted = [false, true].map(|twice| hand_on(source, given, Fpage::WHOLE, twice));
+        assert_eq!(counted, needed, "{rights:?} {log2}");
+    }
+}
+
+#[test]
+fn flushes_of_a_part_of_ones_own() {
+    let prepare = |world: &World| {
+        let middle = thread_in_task(world, 62);
+        step_back(world);
+        assert_eq!(world.current(), middle);
+        wait_with(world, Fpage::WHOLE);
+        assert_eq!(send_item(world, middle, memory(0x4000_0000, 21, Rights::RWX), Fpage::WHOLE), Said::Done);
+        world.begin_call(Call::ThreadControl, thread_op::ABORT, middle.uid().0);
+        assert_eq!(world.current(), middle);
+    };
+    for rights in [Rights::W, Rights::RWX] {
+        let attempt = |world: &World, (): &()| {
+            let page = memory(0x1_0000_0000, 13, rights);
+            match world.call(Call::Flush, 0, [page.0, FLUSH_SELF, 0, 0]) {
+                Ok(_) => Said::Done,
+                Err(error) if error == Error::NoMemory as u64 => Said::Denied,
+                Err(error) => panic!("error {error}"),
+            }
+        };
+        assert_eq!(at_every_allocation(1024, prepare, attempt), 2, "a table and its shadow");
+    }
+}
+
+#[test]
 fn an_item_that_waited_in_a_queue() {
     let prepare = |world: &World| {
         let receiver = thread_in_task(world, 1);
@@ -390,7 +434,7 @@ fn answer_fault(world: &World, client: ThreadRef, item: Fpage, hot_spot: u64, ex
 
 #[test]
 fn page_faults() {
-    for (log2, least) in [(12, 9), (18, 9), (22, 12)] {
+    for (log2, least) in [(12, 9), (18, 9), (20, 12), (22, 7)] {
         let attempt = |world: &World, client: &ThreadRef| {
             world.page_fault(0x5_4000_0000, Rights::R);
             world.settle();

@@ -98,6 +98,11 @@ fn map_of_many_pages() {
 }
 
 #[test]
+fn map_of_a_large_page() {
+    map_item(Fpage::memory(1 << 30, 21, Rights::RWX), Fpage::WHOLE, 5);
+}
+
+#[test]
 fn map_of_ports() {
     map_item(Fpage::ports(0x3f8, 3), Fpage::ports(0, 16), 6);
 }

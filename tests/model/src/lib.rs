@@ -3,8 +3,9 @@
 //!
 //! Read [`world`] first: a machine with a kernel and a first task. Then [`spaces`] (the model of Appendix A of the 1995
 //! paper, and the kernel held against it), [`walk`] (random system calls, faults, interrupts), [`fast_path`] (the assembly
-//! path in Rust, and both paths compared), [`denial`] and [`exhaustion`] (every allocation fails, once or for good), [`crowds`]
-//! (many threads), [`translations`] (what a processor may have cached), [`traces`] (the trace ring), [`shuttles`] (who runs on whose
+//! path in Rust, and both paths compared), [`denial`] and [`exhaustion`] (every allocation fails, once or for good), [`large`]
+//! (large pages, test by test), [`crowds`] (many threads), [`translations`] (what a processor may have cached), [`traces`]
+//! (the trace ring), [`shuttles`] (who runs on whose
 //! time, test by test), and [`regressions`] (one test for each bug that was found here).
 //!
 //! Every random test prints its seed when it fails, with a short program that fails. `TERN_SEED` sets the first seed,
@@ -20,6 +21,8 @@ mod crowds;
 mod denial;
 #[cfg(test)]
 mod exhaustion;
+#[cfg(test)]
+mod large;
 #[cfg(test)]
 mod regressions;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::world::World;
 use abi::call::{IPC_LONG_CALL, IPC_MAP, task_op, thread_op};
 use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
+use kernel::mem::space::Progress;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, WORDS, Wait, special};
 
@@ -64,9 +65,8 @@ fn a_flush_of_ports_without_rights_ends() {
     let world = World::new(256);
     let task = world.task(world.new_task(50));
     let plan = kernel::mem::space::plan(Fpage::ports(0, 4), 0, Fpage::ports(0, 16)).expect("it fits");
-    let (mut done, mut whole) = (0, true);
-    let mut map =
-        || kernel::mem::space::map(&world.k, plan, world.sigma0, task, &mut done, &mut whole, &mut 100);
+    let mut progress = Progress::START;
+    let mut map = || kernel::mem::space::map(&world.k, plan, world.sigma0, task, &mut progress, &mut 100);
     while map().is_err() {}
     let page = Fpage::ports(0, 4).with_rights(Rights::X);
     world.call(abi::Call::Flush, 0, [page.0, 0, 0, 0]).expect("a valid page");

@@ -139,7 +139,7 @@ fn page(random: &mut Random) -> u64 {
         2 => Fpage::interrupt(random.pick(&[3, 20])),
         3 => Fpage::interrupts(),
         4 => Fpage(random.next()),
-        _ => Fpage::memory(BASE + random.below(64) * 4096, random.pick(&[12, 12, 12, 14, 18]), rights),
+        _ => Fpage::memory(BASE + random.below(64) * 4096, random.pick(&[12, 12, 12, 14, 18, 21]), rights),
     };
     if page == Fpage::WHOLE || random.one_in(3) { page.0 } else { page.with_rights(rights).0 }
 }

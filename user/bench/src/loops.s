@@ -524,6 +524,66 @@ FUNCTION bench_many_server
     syscall
     jmp 1b
 
+# --- 2 MiB at once, in the same way ------------------------------------------------------------------------------------------
+
+.set LARGE_WINDOW, 0x40800000
+.set LARGE_PLACE, 0x40c00000
+.set LARGE, 21 << 4
+
+.macro LARGE_PAIR name, map, unmap
+FUNCTION bench_large_client_\name
+    OWN_WINDOW
+1:  mov edi, LARGE_WINDOW
+    xor esi, esi
+    START \map
+    mov eax, 0xfffffffe
+    syscall
+    END \map
+    mov ebp, [rdi]                          # it is there
+    mov edi, LARGE_WINDOW
+    mov esi, 1                              # take it back
+    mov eax, 0xfffffffe
+    syscall
+    dec r9d
+    jg 1b
+    REPORT
+
+FUNCTION bench_large_server_\name
+    OWN_WINDOW
+1:  mov rdx, [bench_chief]                  # which answers with a part of the memory
+    mov eax, 0xfffffffe
+    syscall
+    dec dword ptr [bench_large_parts]
+    jnz 1b
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+    mov r9d, PAGES                          # counts down in the client, as a word of the message
+1:  test esi, esi
+    jnz 2f
+    mov r13d, LARGE_PLACE + LARGE + 3
+    mov r14, rdi
+    mov rbx, -1
+    xor ebp, ebp
+    mov r15, 0xffffffff00000000
+    mov eax, 0x80000101
+    syscall
+    jmp 1b
+2:  mov edi, LARGE_PLACE + LARGE + 7
+    xor esi, esi
+    START \unmap
+    mov eax, 0x80000002
+    syscall
+    END \unmap
+    mov edi, LARGE_WINDOW
+    mov eax, 0xffffffff
+    syscall
+    jmp 1b
+.endm
+
+LARGE_PAIR whole, 39, 40
+LARGE_PAIR small, 41, 42
+
 # The client's pages go to the server and come back, with the answer to a call that is not counted.
 .macro GRANT_CLIENT name, region, size
 FUNCTION \name

@@ -17,6 +17,7 @@ use core::arch::{asm, global_asm};
 use core::fmt;
 use core::ptr::addr_of;
 use rt::device::Port;
+use rt::frames::{Supply, Upstream};
 use rt::{api, println};
 use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid};
 
@@ -50,6 +51,13 @@ static mut bench_interrupts: u32 = 2 * ITERATIONS as u32;
 /// Sixteen pages, aligned to their size, somewhere in here.
 #[unsafe(no_mangle)]
 static mut bench_many_pages: [u8; 32 << 12] = [0; 32 << 12];
+
+/// Calls in which a server still asks for memory.
+#[unsafe(no_mangle)]
+static mut bench_large_parts: u32 = 0;
+
+/// Where a server gets 2 MiB.
+const LARGE_PLACE: u64 = 0x40c0_0000;
 
 /// Calls that the forwarding chief still passes on.
 #[unsafe(no_mangle)]
@@ -94,6 +102,10 @@ unsafe extern "C" {
     fn bench_grant_client_1();
     fn bench_grant_client_16();
     fn bench_grant_server();
+    fn bench_large_client_whole();
+    fn bench_large_server_whole();
+    fn bench_large_client_small();
+    fn bench_large_server_small();
 }
 
 /// Where a thread starts.
@@ -261,6 +273,39 @@ impl Chief {
         }
     }
 
+    /// 2 MiB at once: as one large page, and as the small ones that a server has got in halves.
+    fn large(&self) -> Result<()> {
+        const LOG2: u32 = 21;
+        let memory = Upstream(rt::home()).block(LOG2).ok_or(Error::NoMemory)?.lend();
+        let base = memory.fpage().base();
+        self.large_pair(bench_large_client_whole, bench_large_server_whole, (base, LOG2, 1))?;
+        self.large_pair(bench_large_client_small, bench_large_server_small, (base, LOG2 - 1, 2))?;
+        memory.reclaim();
+        Ok(())
+    }
+
+    fn large_pair(&self, client: Entry, server: Entry, (base, log2, parts): (u64, u32, u32)) -> Result<()> {
+        let near = sys::task_create(QUOTA, self.priority)?;
+        let far = sys::task_create(QUOTA, self.priority)?;
+        // SAFETY: no server runs now.
+        unsafe { bench_large_parts = parts };
+        let server = self.start(far, server, Uid::NIL)?;
+        for part in 0..parts as u64 {
+            let request = self.serve()?;
+            let offset = part << log2;
+            let item = (Fpage::memory(base + offset, log2, Rights::RW), LARGE_PLACE + offset);
+            sys::send_item(request.sender, 0, [0; 8], item, Timeout::ZERO)?;
+        }
+        self.settle(server)?;
+        let report = self.against(near, client, server)?;
+        sys::task_destroy(near)?;
+        sys::task_destroy(far)?;
+        match Kind::from_eax(report.words[0] as u32) {
+            Some(Kind::Reply) => Ok(()),
+            _ => Err(Failure::Report(report.words[0], report.words[1])),
+        }
+    }
+
     /// A clan-mate of the server is the chief of a client.
     fn forwarding(&self, near: TaskId, far: TaskId) -> Result<()> {
         let server = self.start(far, bench_server, Uid::NIL)?;
@@ -365,7 +410,8 @@ impl Chief {
         if errors != 0 {
             return Err(Failure::Report(errors, 0));
         }
-        self.task()
+        self.task()?;
+        self.large()
     }
 }
 

@@ -94,7 +94,7 @@ static SPECIAL: [Policy; 4] = [
         kernel_share: 96,
         pages_max: 64 * MIB,
         resources: &[PROGRESS_PORT, CLOCK_PORTS, CLOCK_INTERRUPT],
-        blocks_max: 4 << 20,
+        blocks_max: 8 << 20,
         ..PROGRAM
     },
     // It starts itself, as the server that it tests.
@@ -106,6 +106,7 @@ static SPECIAL: [Policy; 4] = [
         kernel_share: 128,
         pages_max: 64 * MIB,
         resources: &[CLOCK_PORTS, CLOCK_INTERRUPT],
+        blocks_max: 2 << 20,
         ..PROGRAM
     },
 ];

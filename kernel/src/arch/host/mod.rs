@@ -254,14 +254,14 @@ pub fn load_fs(_base: u64) {}
 pub fn walk(pool: &Pool, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
     let entry = match table::find(pool, task, address) {
         Found::Nothing { .. } => return None,
-        Found::Large { entry, level } => {
+        Found::Large { entry, level, .. } => {
             let size = 1u64 << (12 + 9 * level);
             return Some((
                 (pte::address(entry.get()) & !(size - 1)) + address % size,
                 pte::rights(entry.get()),
             ));
         }
-        Found::Leaf(leaf) => leaf.entry,
+        Found::Leaf(leaf) | Found::Part { leaf, .. } => leaf.entry,
     };
     let value = entry.get();
     pte::is_present(value).then(|| (pte::address(value) | address & 0xfff, pte::rights(value)))
@@ -269,11 +269,15 @@ pub fn walk(pool: &Pool, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
 
 /// A user access: sets the status bits that the processor would set. False if it faults.
 pub fn touch(pool: &Pool, task: TaskRef, address: u64, write: bool) -> bool {
-    let Found::Leaf(leaf) = table::find(pool, task, address) else { return false };
-    let rights = pte::rights(leaf.entry.get());
+    let entry = match table::find(pool, task, address) {
+        Found::Leaf(leaf) | Found::Part { leaf, .. } => leaf.entry,
+        Found::Large { entry, node: Some(_), .. } => entry,
+        _ => return false,
+    };
+    let rights = pte::rights(entry.get());
     let allowed = rights.has(if write { Rights::RW } else { Rights::R });
     if allowed {
-        leaf.entry.set(pte::touched(leaf.entry.get(), write));
+        entry.set(pte::touched(entry.get(), write));
     }
     allowed
 }

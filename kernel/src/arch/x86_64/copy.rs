@@ -100,18 +100,18 @@ enum Shown {
 }
 
 fn show(k: &Kernel, task: TaskRef, address: u64) -> Shown {
-    let leaf = match table::find(&k.pool, task, address) {
-        Found::Leaf(leaf) => leaf,
-        Found::Large { .. } => return Shown::Otherwise,
+    let (cell, offset) = match table::find(&k.pool, task, address) {
+        Found::Leaf(leaf) | Found::Part { leaf, .. } => (leaf.entry, address % PAGE_SIZE),
+        Found::Large { entry, level, .. } => (entry, address & ((PAGE_SIZE << (9 * level)) - 1)),
         Found::Nothing { .. } => return Shown::Fault,
     };
-    let entry = leaf.entry.get();
+    let entry = cell.get();
     if !pte::is_writable_memory(entry) {
         return if pte::rights(entry).has(Rights::W) { Shown::Otherwise } else { Shown::Fault };
     }
-    let Some(frame) = paging::direct(pte::address(entry)) else { return Shown::Otherwise };
-    leaf.entry.set(pte::touched(entry, true));
-    Shown::At(frame + address % PAGE_SIZE)
+    let Some(at) = paging::direct(pte::address(entry) + offset) else { return Shown::Otherwise };
+    cell.set(pte::touched(entry, true));
+    Shown::At(at)
 }
 
 /// Copies what is left of the page at the target. `None` if the window has to do it.

@@ -12,6 +12,10 @@ const CACHE_DISABLE: u64 = 1 << 4;
 const ACCESSED: u64 = 1 << 5;
 const DIRTY: u64 = 1 << 6;
 const LARGE: u64 = 1 << 7;
+/// Ignored by the processor. In an entry that leads to a last-level table: pages of a large page are in it.
+const SPLIT: u64 = 1 << 9;
+/// Ignored by the processor. In a last-level entry: the page belongs to the large page that was split.
+const PART: u64 = 1 << 10;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
@@ -81,6 +85,30 @@ impl Handover {
     }
 }
 
+/// How [`restrict`] and [`without_status`] change an entry that is present, for many entries.
+#[derive(Clone, Copy)]
+pub struct Removal {
+    keep: u64,
+    set: u64,
+}
+
+impl Removal {
+    /// Takes these rights; with reading all goes.
+    pub const fn new(remove: Rights) -> Removal {
+        if remove.has(Rights::R) {
+            return Removal { keep: 0, set: 0 };
+        }
+        let write = if remove.has(Rights::W) { WRITE } else { 0 };
+        let no_execute = if remove.has(Rights::X) { NO_EXECUTE } else { 0 };
+        Removal { keep: !(ACCESSED | DIRTY | write), set: no_execute }
+    }
+
+    /// The entry without them.
+    pub const fn of(self, entry: u64) -> u64 {
+        entry & self.keep | self.set
+    }
+}
+
 /// The same for a large page, on a level above the last.
 pub const fn large(address: u64, rights: Rights, uncached: bool) -> u64 {
     leaf(address, rights, uncached) | LARGE
@@ -91,6 +119,31 @@ pub const fn table(address: u64) -> u64 {
     address | PRESENT | WRITE | USER
 }
 
+/// The same for a last-level table in place of a large page that has a node.
+pub const fn split_table(address: u64) -> u64 {
+    table(address) | SPLIT
+}
+
+/// The entry of a last-level table that has none of the large page any more.
+pub const fn joined(entry: u64) -> u64 {
+    entry & !SPLIT
+}
+
+/// The entry as a large page.
+pub const fn enlarged(entry: u64) -> u64 {
+    entry | LARGE
+}
+
+/// The entry as a part of a large page that was split.
+pub const fn as_part(entry: u64) -> u64 {
+    entry | PART
+}
+
+/// Whether the page belongs to a large page that was split.
+pub const fn is_part(entry: u64) -> bool {
+    entry & PART != 0
+}
+
 /// Whether the entry is in use.
 pub const fn is_present(entry: u64) -> bool {
     entry & PRESENT != 0
@@ -99,6 +152,11 @@ pub const fn is_present(entry: u64) -> bool {
 /// Whether the entry, on a level above the last, is a large page.
 pub const fn is_large(entry: u64) -> bool {
     entry & LARGE != 0
+}
+
+/// Whether the entry, on a level above the last, is a large page or leads to the table of one that was split.
+pub const fn is_large_or_split(entry: u64) -> bool {
+    entry & (LARGE | SPLIT) != 0
 }
 
 /// Frame or table address.

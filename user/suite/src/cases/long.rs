@@ -1,5 +1,7 @@
 //! Long messages: what of a message lies in memory arrives whole, once, and nowhere else (rows P2, P3).
 
+use super::large;
+use super::map::WINDOW;
 use crate::kit::{Agent, Child, Frame, Outcome, Random, WORDS, fails, note};
 use crate::{check, check_eq};
 use core::ptr::{addr_of, addr_of_mut};
@@ -20,6 +22,9 @@ pub(super) struct Side {
 
 static mut FROM: Side = Side { block: [0; 8192], bytes: [0; BYTES + 8192] };
 static mut TO: Side = Side { block: [0; 8192], bytes: [0; BYTES + 8192] };
+
+/// How far into a large page a string begins.
+const LARGE_OFFSET: usize = 0x7_f123;
 
 /// Where nobody has a page, and the suite's pager gives none.
 const NOWHERE: u64 = 0x90_0000_0000;
@@ -215,6 +220,52 @@ pub fn strings_of_all_sizes() -> Outcome {
     Ok(())
 }
 
+/// From a large page to small ones, back, and to another large one, all over it.
+pub fn strings_from_and_to_large_pages() -> Outcome {
+    let base = large::memory()?;
+    let half = |i: usize| {
+        let start = base as usize + i * large::SIZE as usize;
+        // SAFETY: the suite's own memory; agents use it only while this waits for them.
+        unsafe { core::slice::from_raw_parts_mut(start as *mut u8, large::SIZE as usize) }
+    };
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(1, 1, 0));
+    let (near, far) = (Child::with_quota(128)?, Child::with_quota(128)?);
+    let (mut sender, mut receiver) = (near.agent()?, far.agent()?);
+    let take = |agent: &mut Agent, i: u64| {
+        let item = Fpage::memory(base + i * large::SIZE, 21, Rights::RW);
+        agent.take((item, WINDOW), Fpage::WHOLE).map(drop)
+    };
+    take(&mut sender, 0)?;
+    take(&mut receiver, 1)?;
+    set_room(&receiver, room, NEVER)?;
+    let len = BYTES - 4099;
+    for (from_large, to_large) in [(true, false), (false, true), (true, true)] {
+        prepare(len as u64);
+        half(0)[..len].iter_mut().zip(&from().bytes).for_each(|(to, from)| *to = !from);
+        half(1).fill(0x55);
+        describe(used, room, [(0, 0, len as u32, len as u32)]);
+        let (source, target) = (LARGE_OFFSET, 2 * LARGE_OFFSET);
+        if from_large {
+            half(0).copy_within(..len, source);
+            from().block[0] = WINDOW + source as u64;
+        }
+        if to_large {
+            to().block[1] = WINDOW + target as u64;
+        }
+        receiver.block(open())?;
+        sender.block(long_call(receiver.uid, used))?;
+        receiver.wait()?;
+        let sent = if from_large { &half(0)[source..][..len] } else { &from().bytes[..len] };
+        let came = if to_large { &half(1)[target..][..len] } else { &to().bytes[..len] };
+        check!(sent == came, "{len} bytes differ, {from_large} {to_large}");
+        let behind = if to_large { half(1)[target + len] } else { to().bytes[len] };
+        check_eq!(behind, 0x55);
+        sender.wait_for_answer(&mut receiver)?;
+    }
+    note(Call::Flush, sys::flush(Fpage::memory(base, 22, Rights::RWX)))?;
+    Ok(())
+}
+
 pub fn many_strings_are_scattered() -> Outcome {
     let count = Dope::PARTS_MAX as usize;
     let (used, room) = (Dope::used(0, count as u64, 0), Dope::room(0, count as u64, 0));
@@ -263,7 +314,6 @@ pub fn the_general_form_sends_blocks() -> Outcome {
 }
 
 pub fn items_in_a_block() -> Outcome {
-    const WINDOW: u64 = 0xa0_0000_0000;
     prepare(10);
     let (used, room) = (Dope::used(1, 0, 2), Dope::room(2, 0, 2));
     let (_near, mut sender, _far, mut receiver) = pair(room)?;

@@ -9,6 +9,7 @@ pub mod device;
 pub mod exception;
 pub mod exhaust;
 pub mod ipc;
+pub mod large;
 pub mod local;
 pub mod long;
 pub mod map;
@@ -52,6 +53,7 @@ cases! {
     }
     long {
         direct_words_of_all_sizes what_was_received_is_sent_on a_block_for_a_while within_a_task strings_of_all_sizes
+        strings_from_and_to_large_pages
         many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks items_in_a_block
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused overlapping_buffers_hurt_their_owner_only patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
@@ -68,6 +70,10 @@ cases! {
         grant_keeps_the_tree mapping_over_a_page bad_flexpages_are_refused large_ranges
         receiver_without_quota_gets_a_part nothing_comes_from_nothing pager_chain faults_name_the_access
         pager_ends children_start_with_nothing item_in_a_reply
+    }
+    large {
+        one_entry_for_all small_pages_out_of_it part_is_taken_from_oneself part_is_taken_by_the_giver part_is_granted
+        all_of_it_is_granted flush_meets_all_sizes no_memory_to_split
     }
     pager {
         managers_stack managers_keep_to_their_limits figure_1 mapped_files_are_shared users_choose_the_policy

@@ -1,0 +1,269 @@
+//! Large pages, test by test: when one is made, what splits it, what that costs, and what happens without memory for it. The
+//! random operations of [`crate::spaces`] hold the kernel against the model with large pages, too.
+
+use crate::world::World;
+use abi::call::task_op;
+use abi::{Fpage, PAGE_SIZE, Rights};
+use kernel::arch;
+use kernel::mem::space::{self, Plan, Progress, Stop};
+use kernel::mem::table::{self, Found};
+use kernel::object::TaskRef;
+
+const SIZE: u64 = 2 << 20;
+/// Where σ0's memory comes from, and where tasks get it.
+const MEMORY: u64 = 64 << 20;
+const PLACE: u64 = 1 << 30;
+
+/// σ0 and two other tasks.
+struct Stage {
+    world: World,
+    sigma0: TaskRef,
+    near: TaskRef,
+    far: TaskRef,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let world = World::new(1024);
+        let [near, far] = [(); 2].map(|()| world.task(world.new_task(100)));
+        Stage { sigma0: world.sigma0, near, far, world }
+    }
+
+    /// Maps with the budget of a step, until done. Returns whether all arrived.
+    fn map(
+        &self,
+        (from, source): (TaskRef, u64),
+        (to, target): (TaskRef, u64),
+        log2: u32,
+        rights: Rights,
+    ) -> bool {
+        let plan = Plan { space: abi::Space::Memory, from: source, to: target, log2, rights };
+        let mut progress = Progress::START;
+        while space::map(&self.world.k, plan, from, to, &mut progress, &mut 16).is_err() {}
+        self.world.check();
+        progress.whole
+    }
+
+    fn flush(&self, task: TaskRef, page: Fpage, own: bool) -> Result<u64, Stop> {
+        let (mut at, mut status) = (0, 0);
+        loop {
+            let result = space::flush(&self.world.k, task, page, own, &mut at, &mut status, &mut 32);
+            self.world.check();
+            match result {
+                Err(Stop::Again) => {}
+                result => return result.map(|()| status),
+            }
+        }
+    }
+
+    fn is_large(&self, task: TaskRef, address: u64) -> bool {
+        matches!(table::find(&self.world.k.pool, task, address), Found::Large { .. })
+    }
+
+    fn shows(&self, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
+        arch::walk(&self.world.k.pool, task, address)
+    }
+
+    /// σ0 → near → far, all large.
+    fn chain(&self) {
+        assert!(self.map((self.sigma0, MEMORY), (self.near, PLACE), 21, Rights::RW));
+        assert!(self.map((self.near, PLACE), (self.far, PLACE), 21, Rights::RW));
+        assert!(self.is_large(self.near, PLACE) && self.is_large(self.far, PLACE));
+    }
+
+    /// The task can pay for nothing more.
+    fn exhaust(&self, task: TaskRef) {
+        let arguments = [task.id.get().0, task.used.get() as u64, 0, 0];
+        self.world.task_control(task_op::SET_QUOTA, arguments).expect("it is ours");
+    }
+}
+
+fn page(index: u64, rights: Rights) -> Fpage {
+    Fpage::memory(PLACE + index * PAGE_SIZE, 12, rights)
+}
+
+#[test]
+fn a_large_page_costs_a_directory_and_two_nodes() {
+    let stage = Stage::new();
+    let before = stage.near.used.get();
+    assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
+    assert!(stage.is_large(stage.near, PLACE));
+    // Two tables, the shadow of the second, a slab; the same again for the next, which is there already.
+    assert_eq!(stage.near.used.get(), before + 4);
+    assert!(stage.map((stage.sigma0, MEMORY + SIZE), (stage.near, PLACE + SIZE), 21, Rights::RW));
+    assert_eq!((stage.near.used.get(), stage.near.pages.get()), (before + 4, 1024));
+    // Half of one cannot be large, nor can one that arrives in another place in its 2 MiB.
+    assert!(stage.map((stage.sigma0, MEMORY + 2 * SIZE), (stage.near, PLACE + 2 * SIZE), 20, Rights::RW));
+    assert!(!stage.is_large(stage.near, PLACE + 2 * SIZE));
+}
+
+#[test]
+fn small_pages_out_of_a_large_one_leave_it_whole() {
+    let stage = Stage::new();
+    assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
+    for index in [0, 7, 511] {
+        let at = index * PAGE_SIZE;
+        assert!(stage.map((stage.near, PLACE + at), (stage.far, at), 12, Rights::RWX));
+        assert_eq!(stage.shows(stage.far, at), Some((MEMORY + at, Rights::RW)));
+    }
+    stage.flush(stage.near, page(7, Rights::RWX), false).expect("nothing of one's own goes");
+    assert_eq!(stage.shows(stage.far, 7 * PAGE_SIZE), None);
+    assert!(stage.shows(stage.far, 0).is_some() && stage.shows(stage.far, 511 * PAGE_SIZE).is_some());
+    assert!(stage.is_large(stage.near, PLACE));
+}
+
+#[test]
+fn only_who_loses_a_part_is_split() {
+    let stage = Stage::new();
+    stage.chain();
+    stage.flush(stage.near, page(3, Rights::W), false).expect("nothing of one's own goes");
+    assert!(stage.is_large(stage.near, PLACE) && !stage.is_large(stage.far, PLACE));
+    assert_eq!(stage.shows(stage.far, PLACE + 3 * PAGE_SIZE).expect("it is there").1, Rights::R);
+    assert_eq!(stage.shows(stage.far, PLACE + 4 * PAGE_SIZE).expect("it is there").1, Rights::RW);
+    let everything = Fpage::memory(PLACE, 21, Rights::RWX);
+    stage.flush(stage.near, everything, true).expect("no part of it");
+    assert_eq!((stage.near.pages.get(), stage.far.pages.get()), (0, 0));
+    // The table of small pages makes room for the next large one.
+    stage.chain();
+}
+
+#[test]
+fn without_memory_nothing_of_ones_own_is_lost() {
+    let stage = Stage::new();
+    stage.chain();
+    stage.exhaust(stage.near);
+    let used = stage.near.used.get();
+    for rights in [Rights::RWX, Rights::W, Rights::NONE] {
+        assert_eq!(stage.flush(stage.near, page(3, rights), true), Err(Stop::NoMemory));
+    }
+    // Nor by a part that is granted, or by what is mapped over a part.
+    let grant = Rights::RW.or(Rights::GRANT);
+    assert!(!stage.map((stage.near, PLACE), (stage.far, 0), 12, grant));
+    assert!(!stage.map((stage.sigma0, MEMORY + SIZE), (stage.near, PLACE), 12, Rights::RW));
+    assert!(stage.is_large(stage.near, PLACE) && stage.is_large(stage.far, PLACE));
+    assert_eq!((stage.near.used.get(), stage.near.pages.get(), stage.far.pages.get()), (used, 512, 512));
+    assert_eq!(stage.shows(stage.far, PLACE), Some((MEMORY, Rights::RW)));
+}
+
+#[test]
+fn who_cannot_pay_for_the_split_loses_the_large_page() {
+    let stage = Stage::new();
+    stage.chain();
+    stage.exhaust(stage.near);
+    let part = Fpage::memory(MEMORY, 12, Rights::RWX);
+    // What it says about a part is said of the whole; nothing goes.
+    assert!(arch::touch(&stage.world.k.pool, stage.near, PLACE + SIZE / 2, true));
+    assert_eq!(stage.flush(stage.sigma0, part.with_rights(Rights::NONE), false), Ok(3));
+    assert!(stage.is_large(stage.near, PLACE));
+    stage.flush(stage.sigma0, part, false).expect("σ0 loses nothing");
+    assert_eq!((stage.near.pages.get(), stage.far.pages.get()), (0, 0));
+}
+
+#[test]
+fn a_part_is_granted_without_those_who_had_it() {
+    let stage = Stage::new();
+    stage.chain();
+    let grant = Rights::RW.or(Rights::GRANT);
+    assert!(stage.map((stage.near, PLACE + PAGE_SIZE), (stage.far, 0), 12, grant));
+    assert_eq!(stage.shows(stage.far, 0), Some((MEMORY + PAGE_SIZE, Rights::RW)));
+    assert_eq!(stage.shows(stage.near, PLACE + PAGE_SIZE), None);
+    assert_eq!(stage.shows(stage.far, PLACE + PAGE_SIZE), None);
+    assert!(stage.shows(stage.far, PLACE).is_some());
+    // The giver cannot take it back, the one above can.
+    stage.flush(stage.near, Fpage::memory(PLACE, 21, Rights::RWX), true).expect("no part of it");
+    assert!(stage.shows(stage.far, 0).is_some());
+    stage.flush(stage.sigma0, Fpage::memory(MEMORY, 21, Rights::RWX), false).expect("σ0 loses nothing");
+    assert_eq!(stage.far.pages.get(), 0);
+}
+
+/// A flush of one small page, of which hundreds were mapped out of the large one: it is broken off many times, and what
+/// changes meanwhile is no trouble.
+#[test]
+fn a_long_list_is_walked_in_steps() {
+    let stage = Stage::new();
+    assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
+    assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
+    assert!(!stage.is_large(stage.far, PLACE));
+    let (k, wanted) = (&stage.world.k, page(0, Rights::W));
+    let (mut at, mut status, mut steps) = (0, 0, 0);
+    while space::flush(k, stage.near, wanted, false, &mut at, &mut status, &mut 2).is_err() {
+        stage.world.check();
+        steps += 1;
+        let index = steps * 2;
+        stage.flush(stage.far, page(index, Rights::RWX), true).expect("small pages");
+        if steps == 5 {
+            // Another thread of the same task: the first begins anew.
+            stage.flush(stage.near, page(255, Rights::W), false).expect("nothing of one's own goes");
+        }
+    }
+    assert!(steps > 5, "it was not broken off");
+    for (index, rights) in [(0, Rights::R), (1, Rights::RW), (255, Rights::R)] {
+        assert_eq!(stage.shows(stage.far, PLACE + index * PAGE_SIZE).map(|(_, rights)| rights), Some(rights));
+    }
+}
+
+/// A task that ends in the middle of a walk through what it handed on.
+#[test]
+fn a_marker_goes_with_its_page() {
+    let stage = Stage::new();
+    assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
+    assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
+    let k = &stage.world.k;
+    let result = space::flush(k, stage.near, page(0, Rights::W), false, &mut 0, &mut 0, &mut 2);
+    assert_eq!(result, Err(Stop::Again));
+    stage.world.check();
+    // Runs over the list meet the marker.
+    stage.flush(stage.far, Fpage::memory(PLACE, 20, Rights::RWX), false).expect("small pages");
+    let id = stage.near.id.get().0;
+    stage.world.task_control(task_op::DESTROY, [id, 0, 0, 0]).expect("it is ours");
+    stage.world.check();
+    assert_eq!(stage.far.pages.get(), 0);
+}
+
+/// While a flush of one's own is under way, another thread of the same task hands on what is to go, where the walk was already.
+#[test]
+fn nothing_slips_past_a_walk() {
+    for (rights, left) in [(Rights::W, Some(Rights::R)), (Rights::RWX, None)] {
+        let stage = Stage::new();
+        assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
+        assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
+        let wanted = Fpage::memory(PLACE, 13, rights);
+        let (mut at, mut status, mut steps) = (0, 0, 0);
+        while space::flush(&stage.world.k, stage.near, wanted, true, &mut at, &mut status, &mut 2).is_err() {
+            steps += 1;
+            if steps == 6 {
+                assert!(stage.map((stage.near, PLACE + PAGE_SIZE), (stage.far, 0), 12, Rights::RW));
+                assert_eq!(stage.shows(stage.far, 0), Some((MEMORY + PAGE_SIZE, Rights::RW)));
+            }
+        }
+        assert!(steps > 10, "it was not broken off");
+        for address in [0, PLACE + PAGE_SIZE] {
+            assert_eq!(stage.shows(stage.far, address).map(|(_, rights)| rights), left);
+        }
+        assert_eq!(stage.shows(stage.near, PLACE + PAGE_SIZE).map(|(_, rights)| rights), left);
+        stage.world.check();
+    }
+}
+
+/// A large page, one that was split and has pages of others in it, and small ones, at once.
+#[test]
+fn a_flush_meets_all_sizes() {
+    let stage = Stage::new();
+    let grown = |page: u64| (stage.near, PLACE + page * PAGE_SIZE);
+    assert!(stage.map((stage.sigma0, MEMORY), grown(0), 22, Rights::RW));
+    assert!(stage.map((stage.sigma0, MEMORY + 3 * SIZE), grown(1024), 16, Rights::RW));
+    assert!(stage.map((stage.sigma0, MEMORY + 2 * SIZE), grown(517), 12, Rights::RW));
+    assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 23, Rights::RW));
+    assert!(stage.is_large(stage.far, PLACE) && !stage.is_large(stage.near, PLACE + SIZE));
+    let had = stage.near.pages.get();
+    assert_eq!((had, stage.far.pages.get()), (1024 + 16, had));
+    let all = Fpage::memory(PLACE, 23, Rights::RWX);
+    stage.flush(stage.near, all.with_rights(Rights::W), false).expect("nothing of one's own goes");
+    for page in [0, 511, 512, 517, 1023, 1024, 1039] {
+        let address = PLACE + page * PAGE_SIZE;
+        let frame = stage.shows(stage.near, address).expect("it keeps everything").0;
+        assert_eq!(stage.shows(stage.far, address), Some((frame, Rights::R)));
+    }
+    stage.flush(stage.near, all, true).expect("all of everything");
+    assert_eq!((stage.near.pages.get(), stage.far.pages.get()), (0, 0));
+}
