@@ -22,7 +22,8 @@ use alloc::string::String;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kit::Outcome;
 use rt::println;
-use sys::TaskId;
+use sys::abi::call::thread_op;
+use sys::{TaskId, Uid};
 
 /// Random system calls in an ordinary run, and in a full one.
 const RANDOM_CALLS: [u64; 2] = [1_000_000, 10_000_000];
@@ -46,6 +47,27 @@ const PATIENCE_S: u64 = 60;
 /// Index of the running test.
 static RUNNING: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// One line for each thread of this task, and of those that it made.
+fn describe_threads() {
+    let next_task = |&task: &TaskId| sys::task_next(task).ok().filter(|&next| next != TaskId::NIL);
+    describe_threads_of(TaskId::NIL);
+    core::iter::successors(next_task(&TaskId::NIL), next_task).for_each(describe_threads_of);
+}
+
+fn describe_threads_of(task: TaskId) {
+    let next = |&thread: &Uid| sys::thread_next(task, thread).ok().filter(|&next| next != Uid::NIL);
+    for thread in core::iter::successors(next(&Uid::NIL), next) {
+        let Ok(info) = sys::thread_info(thread) else { continue };
+        let state = thread_op::STATES.get(info.state as usize).unwrap_or(&"?");
+        println!(
+            "    {thread:?} {state} at {:#x}, {} us, {} faults",
+            info.ip,
+            info.cpu_ns / 1000,
+            info.faults
+        );
+    }
+}
+
 extern "C" fn watch(_: u64, _: u64) -> ! {
     let (mut last, mut idle_s) = ((0, 0), 0);
     loop {
@@ -55,7 +77,8 @@ extern "C" fn watch(_: u64, _: u64) -> ! {
         last = now;
         if idle_s >= PATIENCE_S {
             let name = cases::CASES.get(now.0 as usize).map_or("start", |(name, _)| name);
-            println!("TEST {name} ... FAILED: no progress for {PATIENCE_S} s");
+            println!("TEST {name} ... FAILED: no progress for {PATIENCE_S} s; what its threads do:");
+            describe_threads();
             println!("SUITE-END ran={} failed=1", now.0.wrapping_add(1));
             rt::exit(1);
         }
