@@ -5,6 +5,10 @@
 //! descriptors that fit or nearly fit, timeouts at their limits. Buffers lie in memory that is not there yet, is
 //! taken away again while a message is copied, or comes from a pager that refuses, dawdles and dies.
 //!
+//! So that messages arrive, and not only errors, there are threads that answer whoever sends: some in the players' tasks, which
+//! the players may end in the middle of a message, and one in a clan of its own, behind a chief that passes on what
+//! crosses the border. What they receive into is put in order again from time to time.
+//!
 //! The players run the suite's own code in its own memory, so some things they do not do: nothing is ever mapped
 //! or received over that memory, apart from what [`ARENA`] is; registers are changed and single steps
 //! ordered only for [`Player::echoes`], which have no memory; and no thread starts at a made-up address.
@@ -16,7 +20,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use rt::println;
 use sys::abi::call::{
     ABSOLUTE_END, Call, FLUSH_SELF, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
-    IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NULL, REFUSE, RESUME_AS_IS, task_op, thread_op, timeouts,
+    IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NO_BLOCK, NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, task_op,
+    thread_op, timeouts,
 };
 use sys::abi::{INFO_PAGE, USER_END};
 use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
@@ -25,6 +30,8 @@ use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
 const PLAYERS: usize = 6;
 /// Tasks that they are in.
 const TASKS: usize = 3;
+/// Threads that answer them, in the same tasks.
+const STANDS: usize = 4;
 
 /// Who makes fewer calls in so many milliseconds is replaced.
 const REVIEW_CALLS_MIN: u64 = 64;
@@ -36,14 +43,18 @@ const STILL_ROUNDS: u64 = 3000;
 
 /// Uids and tasks that the players know. New ones replace old ones.
 static KNOWN: [AtomicU64; 32] = [const { AtomicU64::new(0) }; 32];
-/// Threads that the players made, and which answer whoever sends to them.
-static ECHOES: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+/// Threads that answer whoever sends to them: first those that are made anew when they are gone, then the players' own.
+static ECHOES: [AtomicU64; STANDS + 4] = [const { AtomicU64::new(0) }; STANDS + 4];
+/// One more, in another clan.
+static HIDDEN: AtomicU64 = AtomicU64::new(0);
 /// The pager that cannot be relied on.
 static FICKLE: AtomicU64 = AtomicU64::new(0);
 /// Calls made so far, by each player.
 static MADE: [AtomicU64; PLAYERS] = [const { AtomicU64::new(0) }; PLAYERS];
 /// Calls that succeeded, by their number (ipc with a block: 0), of all players.
 static FINE: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
+/// Attempts at ipc with a block, and at any other.
+static TRIED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static SEED: AtomicU64 = AtomicU64::new(1);
 // `suite_end` ends its own thread, `suite_echo` answers whoever sends.
 unsafe extern "C" {
@@ -73,14 +84,26 @@ struct Book {
     receive: [AtomicU64; WORDS],
 }
 
+/// How long who answers waits for the other side's pager.
+const STAND_PATIENCE: Timeout = Timeout::from_us(5000);
+
+/// What everybody who answers has room for.
+const ROOM: Dope = Dope::room(513, 4, 2);
+
 /// Longer than any string and any block: whatever begins in front of it ends in it at the latest, and nobody has a page
 /// there.
 const FENCE_LEN: usize = StringPart::MAX as usize + 0x1_0000;
+
+/// A block to receive into.
+#[repr(C, align(4096))]
+struct Stand([AtomicU64; WORDS]);
 
 #[repr(C)]
 struct Arena {
     ground: Ground,
     books: [Book; PLAYERS],
+    /// Blocks of those who answer; the last is the hidden one's, then its chief's.
+    stands: [Stand; STANDS + 2],
     fence: [u8; FENCE_LEN],
 }
 
@@ -89,12 +112,24 @@ static ARENA: Arena = Arena {
     books: [const {
         Book { send: [const { AtomicU64::new(0) }; WORDS], receive: [const { AtomicU64::new(0) }; WORDS] }
     }; PLAYERS],
+    stands: [const { Stand([const { AtomicU64::new(0) }; WORDS]) }; STANDS + 2],
     fence: [0; FENCE_LEN],
 };
 
 fn ground() -> u64 {
     addr_of!(ARENA.ground) as u64
 }
+
+/// Which stands are the hidden thread's and its chief's.
+const HIDDEN_ONE: usize = STANDS;
+const CHIEF: usize = STANDS + 1;
+
+fn stand(index: usize) -> u64 {
+    ARENA.stands[index].0.as_ptr() as u64
+}
+
+/// Where those who answer let pages in.
+const ANSWERING_WINDOW: Fpage = Fpage::memory(WINDOW, 24, Rights::RWX);
 
 fn echo() -> u64 {
     suite_echo as *const () as usize as u64
@@ -130,6 +165,29 @@ impl Player {
 
     fn learn(&mut self, value: u64) {
         KNOWN[8 + self.random.below(KNOWN.len() as u64 - 8) as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// Whom to send to: mostly somebody who will answer.
+    fn partner(&mut self) -> u64 {
+        match self.random.below(32) {
+            0 => KNOWN[self.random.below(PLAYERS as u64) as usize].load(Ordering::Relaxed),
+            1 | 2 => self.known(),
+            3 | 4 => self.echoes(),
+            5..10 => HIDDEN.load(Ordering::Relaxed),
+            _ => ECHOES[self.random.below(STANDS as u64) as usize].load(Ordering::Relaxed),
+        }
+    }
+
+    /// Where a string or its buffer lies: mostly in memory that comes and goes.
+    fn buffer(&mut self) -> u64 {
+        match self.random.below(64) {
+            0 => self.place(),
+            1 => WINDOW + self.random.below(1 << 24),
+            2..6 => addr_of!(ARENA.books[self.index]) as u64 + self.random.below(size_of::<Book>() as u64),
+            // Some have a pager that shows the ground elsewhere, and some one that shows it where it is.
+            _ if self.index < TASKS => ground() + self.random.below(GROUND_LEN),
+            _ => SHOWN + self.random.below(GROUND_LEN),
+        }
     }
 
     /// An address of no meaning for the program.
@@ -193,6 +251,15 @@ impl Player {
         }
     }
 
+    /// As long as an answer takes, as a rule.
+    fn patience(&mut self) -> Timeout {
+        if self.random.below(8) == 0 {
+            self.timeout()
+        } else {
+            Timeout::from_us(200 + self.random.below(800))
+        }
+    }
+
     /// Short as a rule; one in a thousand waits until somebody ends it.
     fn timeout(&mut self) -> Timeout {
         match self.random.below(1024) {
@@ -228,9 +295,14 @@ impl Player {
             _ => 0,
         };
         frame.rax = self.label() | (Call::Ipc as u32 | flags) as u64;
-        (frame.rdx, frame.rbx) = (self.known(), self.known());
+        let (to, other) = (self.partner(), self.known());
+        (frame.rdx, frame.rbx, frame.r15) = match self.random.below(8) {
+            // A call, a send, anything.
+            0..4 => (to, to, timeouts(self.patience(), self.patience())),
+            4..7 => (to, 0, timeouts(self.patience(), Timeout::ZERO)),
+            _ => (to, other, timeouts(self.timeout(), self.timeout())),
+        };
         frame.rbp = self.window().0;
-        frame.r15 = timeouts(self.timeout(), self.timeout());
         if flags & IPC_MAP != 0 {
             (frame.r13, frame.r14) = (self.item().0, self.place());
         }
@@ -248,12 +320,8 @@ impl Player {
 
     fn short(&mut self) -> Frame {
         let mut frame = self.noise();
-        // These wait forever if nobody answers: mostly to those who do, or are not there.
-        let to = match self.random.below(128) {
-            0 => self.known(),
-            1..64 => self.echoes(),
-            _ => self.random.next(),
-        };
+        // These wait forever if nobody answers.
+        let to = if self.random.below(16) == 0 { self.random.next() } else { self.partner() };
         let waits = self.random.below(256) == 0;
         let is_long = self.random.below(2) == 0;
         let operation = match (waits, is_long) {
@@ -310,25 +378,30 @@ impl Player {
     /// A string, or a buffer.
     fn string(&mut self) -> StringPart {
         let mut len = || match self.random.below(8) {
-            0 => self.random.pick(&[0, 1, StringPart::MAX, StringPart::MAX + 1, u32::MAX]),
+            0 => match self.random.below(8) {
+                0 => self.random.pick(&[StringPart::MAX, StringPart::MAX + 1, u32::MAX]),
+                _ => self.random.below(2) as u32,
+            },
             1 | 2 => self.random.pick(&[7, 8, 4095, 4096, 4097, 32768, 32769]),
-            3 => self.random.below(GROUND_LEN) as u32,
+            3 => self.random.below(GROUND_LEN / 4) as u32,
             _ => self.random.below(10_000) as u32,
         };
         let (len, capacity) = (len(), len());
-        StringPart { address: self.place(), len, capacity: if capacity < 4096 { capacity } else { len } }
+        let capacity = if self.random.below(8) == 0 { capacity } else { GROUND_LEN as u32 };
+        StringPart { address: self.buffer(), len, capacity }
     }
 
     /// Arguments of *set block* after the thread: address, room, patience.
     fn set_block(&mut self) -> [u64; 3] {
         let patience = match self.random.below(64) {
             0 => Timeout::NEVER,
-            1..32 => Timeout::from_us(self.random.below(500)),
+            1..56 => Timeout::from_us(self.random.below(2000)),
             _ => Timeout::ZERO,
         };
         let room =
             Dope::room(self.random.pick(&[0, 8, 100, 512, 513]), self.random.below(5), self.random.below(3));
-        let own = self.random.below(2) == 0;
+        let room = if self.random.below(2) == 0 { ROOM } else { room };
+        let own = self.random.below(4) != 0;
         if own {
             self.describe(&ARENA.books[self.index].receive, room);
         }
@@ -362,7 +435,7 @@ impl Player {
         let is_echo = target != 0 && ECHOES.iter().any(|echo| echo.load(Ordering::Relaxed) == target);
         // A player that ends itself has to be made again: not too often.
         let kills = matches!(op, thread_op::DESTROY | thread_op::STOP | thread_op::SET_PAGER);
-        let spared = kills && !is_echo && self.random.below(64) != 0;
+        let spared = kills && self.random.below(if is_echo { 4 } else { 64 }) != 0;
         let upsets = matches!(op, thread_op::SET_REGISTERS | thread_op::STEP | thread_op::BREAKPOINT);
         let op = if spared || upsets && !is_echo { thread_op::INFO } else { op };
         let [second, third, fourth, fifth, sixth] = self.thread_arguments(op);
@@ -410,6 +483,8 @@ impl Player {
 
     fn task(&mut self) -> Frame {
         let op = self.random.below(task_op::COUNT as u64 + 1) as u32;
+        // When memory runs out is not the players' affair: it would run out for the suite, too.
+        let op = if op == task_op::EXHAUST { task_op::INFO } else { op };
         let arguments = match op {
             task_op::CREATE => [self.random.below(12), self.random.below(70), 1, 2, 3, 4],
             _ => [self.known(), self.random.below(20), 1, 2, 3, 4],
@@ -437,7 +512,8 @@ impl Player {
                 [thread, address, room, patience, 0, 0],
             );
         }
-        ECHOES[self.random.below(ECHOES.len() as u64) as usize].store(thread, Ordering::Relaxed);
+        let place = STANDS + self.random.below((ECHOES.len() - STANDS) as u64) as usize;
+        ECHOES[place].store(thread, Ordering::Relaxed);
         let start = [thread, echo(), SHOWN, 0, 0, 0];
         self.control(Call::ThreadControl as u32 | thread_op::START << 8, start)
     }
@@ -468,19 +544,27 @@ impl Player {
         }
     }
 
+    /// A player begins with room for what others answer.
+    fn set_own_block(&mut self) -> Frame {
+        let block = &ARENA.books[self.index].receive;
+        self.describe(block, ROOM);
+        let patience = self.patience().0 as u64;
+        self.control(
+            Call::ThreadControl as u32 | thread_op::SET_BLOCK << 8,
+            [0, block.as_ptr() as u64, ROOM.0, patience, 0, 0],
+        )
+    }
+
     /// Counts what succeeded, and learns names.
     fn learn_from(&mut self, call: u64, frame: &Frame) {
         let eax = call as u32;
-        let is_short = eax | (IPC_CALL ^ IPC_LONG_CALL) | 1 == u32::MAX;
-        let number = if is_short { 1 } else { eax & 0xff };
-        let is_ipc = is_short || eax & 0x8000_00ff == Call::Ipc as u32;
-        let is_long =
-            is_ipc && if is_short { eax & !IPC_LONG_CALL & 0xfffe == 0 } else { eax & IPC_LONG != 0 };
-        let fine = if is_ipc { frame.error().is_none() } else { frame.rax == 0 };
+        let form = ipc_form(eax);
+        let fine = if form.is_some() { frame.error().is_none() } else { frame.rax == 0 };
         if !fine {
             return;
         }
-        if let Some(counter) = FINE.get(if is_long { 0 } else { number as usize }) {
+        let counter = form.unwrap_or((eax & 0xff) as usize);
+        if let Some(counter) = FINE.get(counter) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
         let creates =
@@ -494,22 +578,81 @@ impl Player {
     }
 }
 
+/// 0 for ipc with a block, 1 for any other, nothing for all other calls.
+fn ipc_form(eax: u32) -> Option<usize> {
+    let is_short = eax | (IPC_CALL ^ IPC_LONG_CALL) | 1 == u32::MAX;
+    let is_ipc = is_short || eax & 0x8000_00ff == Call::Ipc as u32;
+    let is_long = if is_short { eax & !IPC_LONG_CALL & 0xfffe == 0 } else { eax & IPC_LONG != 0 };
+    is_ipc.then_some(usize::from(!is_long))
+}
+
+fn count_attempt(eax: u32) {
+    if let Some(form) = ipc_form(eax) {
+        TRIED[form].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// The body of a player; its mailbox is `index`.
 extern "C" fn play(argument: u64) -> u64 {
     let (player, mailbox) = ((argument & 0xff) as usize, (argument >> 8) as usize);
     let made = &MADE[player];
     let seed = SEED.load(Ordering::Relaxed) ^ (player as u64) << 56 ^ made.load(Ordering::Relaxed) << 20;
     let mut it = Player { random: Random::new(seed), index: player, made: None };
+    let mut first = Some(it.set_own_block());
     loop {
-        let mut frame = it.frame();
+        let mut frame = first.take().unwrap_or_else(|| it.frame());
         let call = frame.rax;
         made.fetch_add(1, Ordering::Relaxed);
+        count_attempt(call as u32);
         // SAFETY: the module's text says why nothing that the suite needs is taken away.
         if unsafe { guarded(mailbox, &mut frame) } {
             it.learn_from(call, &frame);
         }
         it.made = it.made.filter(|(thread, _)| *thread != 0);
     }
+}
+
+/// Puts what those who answer receive into in order.
+fn describe_stands(random: &mut Random) {
+    let (strings, items) = (ROOM.strings_offset() as usize / 8, ROOM.items_offset() as usize / 8);
+    for (index, Stand(block)) in ARENA.stands.iter().enumerate() {
+        let write = |at: usize, words: [u64; 2]| {
+            block[at].store(words[0], Ordering::Relaxed);
+            block[at + 1].store(words[1], Ordering::Relaxed);
+        };
+        // The chief is paged by the suite, all others by the fickle pager.
+        let base = if index == CHIEF { ground() } else { SHOWN };
+        for i in 0..ROOM.room_as_used().strings() as usize {
+            let buffer = StringPart::room(base + random.below(GROUND_LEN / 2), GROUND_LEN as u32 / 2);
+            write(strings + 2 * i, [buffer.address, buffer.sizes()]);
+        }
+        for i in 0..ROOM.room_as_used().items() as usize {
+            write(items + 2 * i, [Fpage::memory(WINDOW, 24, Rights::RWX).0, 0]);
+        }
+    }
+}
+
+/// The chief of a clan in which one thread answers: passes on what crosses the border, as from its sender.
+extern "C" fn preside(mailbox: u64) -> u64 {
+    let open = Frame::reply_wait(Uid::NIL, 0, [0; 11]);
+    let mut frame = open;
+    loop {
+        // SAFETY: it sends what it got, and receives into its own stand.
+        let fine = unsafe { guarded(mailbox as usize, &mut frame) };
+        let diverted = frame.rax as u32 & NOT_DIVERTED == 0;
+        frame = if fine && frame.error().is_none() && diverted { pass(&frame) } else { open };
+    }
+}
+
+/// The same message, to whom it was meant for; then the next one is taken.
+fn pass(got: &Frame) -> Frame {
+    let to = Uid(got.r15);
+    let mut frame = Frame::ipc(to, Uid::ANY, Timeout::ZERO, Timeout::NEVER).label(got.received_label());
+    let long = if got.rax as u32 & NO_BLOCK == 0 { IPC_LONG } else { 0 };
+    frame.rax |= (IPC_SHOWN | long) as u64;
+    (frame.rdi, frame.rsi, frame.r8, frame.r9, frame.r10) = (got.rdi, got.rsi, got.r8, got.r9, got.r10);
+    frame.r12 = got.sender().0;
+    frame
 }
 
 /// A pager that gives what it has of the program, and of the ground what it feels like.
@@ -536,25 +679,25 @@ fn page_in(random: &mut Random, message: Message) -> sys::Result<Message> {
         return sys::reply_item_wait(to, 0, [0; 8], (Fpage::memory(page, 12, Rights::RWX), page));
     }
     let offset = page.wrapping_sub(SHOWN);
-    let choice = random.below(32);
+    let choice = random.below(256);
     if offset >= GROUND_LEN || choice == 0 {
         return sys::ipc_reply_wait(to, REFUSE, [0; 8]);
     }
-    let rights = random.pick(&[Rights::R, Rights::RW, Rights::RWX]);
-    let log2 = random.pick(&[12, 12, 14, 18]);
+    let rights = random.pick(&[Rights::R, Rights::RW, Rights::RW, Rights::RWX]);
+    let log2 = random.pick(&[12, 12, 12, 14, 14, 18]);
     let given = Fpage::memory(ground() + offset, log2, rights);
     pager::touch(ground() + offset, Rights::RW);
     match choice {
-        1 => sys::ipc_reply_wait(to, 0, [0; 8]),
-        2 => {
+        1..8 => sys::ipc_reply_wait(to, 0, [0; 8]),
+        8..16 => {
             let _ = sys::flush(Fpage::memory(ground(), GROUND_LOG2, random.pick(&[Rights::W, Rights::RWX])));
             sys::reply_item_wait(to, 0, [0; 8], (given, page))
         }
-        3 => {
+        16..24 => {
             let _ = sys::sleep_us(random.below(200));
             sys::reply_item_wait(to, 0, [0; 8], (given, page))
         }
-        4 => {
+        24..32 => {
             let granted = given.with_rights(rights.or(Rights::GRANT));
             sys::reply_item_wait(to, 0, [0; 8], (granted, page))
         }
@@ -566,9 +709,46 @@ fn made() -> u64 {
     MADE.iter().map(|made| made.load(Ordering::Relaxed)).sum()
 }
 
+/// A clan in which one thread answers. What comes first ends first.
+struct Clan {
+    _chief: Agent,
+    _task: Child,
+}
+
+impl Clan {
+    fn new() -> Outcome<Clan> {
+        let task = Child::with_quota(128)?;
+        let priority = pager::priority() - 1;
+        // As urgent as who waits for it, until it is on its own.
+        let mut chief = Agent::new(task.0)?;
+        let create = Call::TaskControl as u32 | task_op::CREATE << 8;
+        let (_, [inner, ..]) = chief.control(create, [64, priority.into(), 0, 0, 0, 0])?;
+        let fickle = FICKLE.load(Ordering::Relaxed);
+        let [thread, block, window, start] =
+            [thread_op::CREATE, thread_op::SET_BLOCK, thread_op::SET_WINDOW, thread_op::START]
+                .map(|op| Call::ThreadControl as u32 | op << 8);
+        let (_, [hidden, ..]) =
+            chief.control(thread, [inner, priority.into(), fickle, pager::uid().0, 0, 0])?;
+        let never = Timeout::NEVER.0 as u64;
+        for (call, arguments) in [
+            (block, [hidden, stand(HIDDEN_ONE), ROOM.0, never, 0, 0]),
+            (window, [hidden, ANSWERING_WINDOW.0, 0, 0, 0, 0]),
+            (start, [hidden, echo(), SHOWN, 0, 0, 0]),
+        ] {
+            check_eq!(chief.control(call, arguments)?.0, 0);
+        }
+        sys::thread_set_block(chief.uid, stand(CHIEF), ROOM, STAND_PATIENCE)?;
+        sys::thread_set_priority(chief.uid, priority, 0)?;
+        chief.start_apply(preside, chief.mailbox_index() as u64);
+        HIDDEN.store(hidden, Ordering::Relaxed);
+        Ok(Clan { _chief: chief, _task: task })
+    }
+}
+
 /// The fickle pager, its players and their tasks. What comes first ends first.
 struct Troupe {
     players: [Agent; PLAYERS],
+    clan: Clan,
     pager: Agent,
     tasks: [Child; TASKS],
     pager_task: Child,
@@ -589,8 +769,42 @@ impl Troupe {
         }
         ECHOES.iter().for_each(|echo| echo.store(0, Ordering::Relaxed));
         let player = |index| Troupe::player(&tasks, index);
+        (0..STANDS).for_each(|index| Troupe::answerer(&tasks, index));
+        let clan = Clan::new()?;
         let players = [player(0)?, player(1)?, player(2)?, player(3)?, player(4)?, player(5)?];
-        Ok(Troupe { players, pager, tasks, pager_task })
+        Ok(Troupe { players, clan, pager, tasks, pager_task })
+    }
+
+    /// Makes somebody who answers, as far as the task can pay for that.
+    fn answerer(tasks: &[Child; TASKS], index: usize) {
+        let priority = pager::priority() - 1;
+        let fickle = Uid(FICKLE.load(Ordering::Relaxed));
+        let Ok(uid) = sys::thread_create(tasks[index % TASKS].0, priority, fickle, pager::uid()) else {
+            return;
+        };
+        let _ = sys::thread_set_block(uid, stand(index), ROOM, STAND_PATIENCE);
+        let _ = sys::thread_set_window(uid, ANSWERING_WINDOW);
+        // SAFETY: it has no memory of its own, and answers.
+        let _ = unsafe { sys::thread_start(uid, echo(), SHOWN, 0) };
+        ECHOES[index].store(uid.0, Ordering::Relaxed);
+    }
+
+    /// Looks after those who answer: who is gone or hangs is made anew.
+    fn review_answerers(&self) {
+        for (index, echo) in ECHOES[..STANDS].iter().enumerate() {
+            let uid = Uid(echo.load(Ordering::Relaxed));
+            // Receiving, or on its way there.
+            if !matches!(sys::thread_info(uid).map(|info| info.state), Ok(1 | 2 | 6)) {
+                let _ = sys::thread_destroy(uid);
+                Troupe::answerer(&self.tasks, index);
+            }
+        }
+    }
+
+    /// Another clan in the place of the old one, in the middle of whatever its threads do.
+    fn replace_clan(&mut self) -> Outcome {
+        self.clan = Clan::new()?;
+        Ok(())
     }
 
     fn pager(task: &Child) -> Outcome<Agent> {
@@ -632,15 +846,22 @@ impl Troupe {
 /// Watches the players until they made `calls` calls: ends what waits for ever, replaces who is gone.
 fn supervise(calls: u64, seed: u64) -> Outcome {
     SEED.store(seed, Ordering::Relaxed);
-    MADE.iter().chain(&FINE).for_each(|count| count.store(0, Ordering::Relaxed));
+    MADE.iter().chain(&FINE).chain(&TRIED).for_each(|count| count.store(0, Ordering::Relaxed));
     pager::fence(addr_of!(ARENA.fence) as u64, FENCE_LEN as u64);
+    let mut random = Random::new(seed);
+    describe_stands(&mut random);
     let mut troupe = Troupe::new()?;
     let (mut before, mut at_last_review) = ([0; PLAYERS], [0; PLAYERS]);
     let (mut round, mut last, mut still) = (0, 0, 0);
+    let may_exhaust = super::exhaust::is_allowed();
     while made() < calls {
         sys::sleep_us(1000)?;
         crate::kit::progress();
         round += 1;
+        if may_exhaust {
+            // Somebody's memory runs out, for a frame or two; not for what is made here.
+            sys::task_exhaust(TaskId::NIL, 0, 0)?;
+        }
         let all = made();
         still = if all == last { still + 1 } else { 0 };
         last = all;
@@ -649,8 +870,15 @@ fn supervise(calls: u64, seed: u64) -> Outcome {
             let rights = if round % 16 == 0 { Rights::W } else { Rights::RWX };
             sys::flush(Fpage::memory(ground(), GROUND_LOG2, rights))?;
         }
+        if round % 4 == 0 {
+            describe_stands(&mut random);
+            troupe.review_answerers();
+        }
         if round % 100 == 0 {
             troupe.replace_pager()?;
+        }
+        if round % 100 == 50 {
+            troupe.replace_clan()?;
         }
         for index in 0..PLAYERS {
             let now = MADE[index].load(Ordering::Relaxed);
@@ -672,6 +900,13 @@ fn supervise(calls: u64, seed: u64) -> Outcome {
         if round % REVIEW_ROUNDS == 0 {
             at_last_review = before;
         }
+        if may_exhaust && round % 2 == 0 {
+            let task = troupe.tasks[random.below(TASKS as u64) as usize].0;
+            sys::task_exhaust(task, 1 + random.below(4), 1 + random.below(2))?;
+        }
+    }
+    if may_exhaust {
+        sys::task_exhaust(TaskId::NIL, 0, 0)?;
     }
     check!(made() >= calls);
     Ok(())
@@ -687,8 +922,9 @@ pub fn random_system_calls() -> Outcome {
     supervise(calls, seed)?;
     let [long, ipc, flush, thread, task, switch, _] =
         FINE.each_ref().map(|counter| counter.load(Ordering::Relaxed));
+    let [long_tried, ipc_tried] = TRIED.each_ref().map(|counter| counter.load(Ordering::Relaxed));
     println!(
-        "RANDOM seed={seed} calls={calls} ms={} fine: ipc={ipc} ipc_with_block={long} flush={flush} \
+        "RANDOM seed={seed} calls={calls} ms={} fine: ipc={ipc}/{ipc_tried} ipc_with_block={long}/{long_tried} flush={flush} \
          thread_control={thread} task_control={task} thread_switch={switch}",
         (sys::clock() - since) / 1_000_000
     );
