@@ -6,9 +6,8 @@
 #![allow(unsafe_code)]
 
 use crate::{DONE, Malformed, WORDS, Words};
-use core::arch::asm;
 use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, Kind, NO_BLOCK};
-use sys::{Block, Dope, Error, Ipc, Timeout, Uid};
+use sys::{Block, Dope, Error, Ipc, Timeout, Uid, message_asm};
 
 /// Why a call failed, other than by an exception of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,55 +68,22 @@ pub fn call_long<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Wo
 #[inline(always)]
 fn invoke<const IN: usize, const OPERATION: u32>(to: Uid, label: u32, words: Words) -> (u64, Words) {
     let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7, mut w8, mut w9, mut w10] = words;
-    let mut rax = (label as u64) << 32 | OPERATION as u64;
+    let (mut rax, mut rdx) = ((label as u64) << 32 | OPERATION as u64, to.0);
     // SAFETY: the kernel changes registers only, and all that it changes are named here or saved; and the block that the thread
-    // has registered. There is no red zone
-    // that the pushes could hit. The compiler assumes that memory changes, which a partner may share.
+    // has registered. There is no red zone that the pushes could hit. The compiler assumes that memory changes, which a partner may share.
     unsafe {
         if const { IN > 8 } {
-            asm!(
-                "push rbx",
-                "push rbp",
-                "mov rbx, rcx",
-                "mov rbp, r11",
-                "syscall",
-                "mov rcx, rbx",
-                "mov r11, rbp",
-                "pop rbp",
-                "pop rbx",
-                inout("rax") rax,
-                inout("rdx") to.0 => _,
-                inout("rdi") w0,
-                inout("rsi") w1,
-                inout("r8") w2,
-                inout("r9") w3,
-                inout("r10") w4,
-                inout("r12") w5,
-                inout("r13") w6,
-                inout("r14") w7,
+            message_asm!(
+                "mov rbx, rcx", "mov rbp, r11", "syscall", "mov rcx, rbx", "mov r11, rbp";
+                rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];
                 inout("rcx") w8,
                 inout("r11") w9,
                 inout("r15") w10,
             );
         } else if const { OPERATION == IPC_CALL } {
-            asm!(
-                "push rbx",
-                "push rbp",
-                "xor ebx, ebx",
-                "xor ebp, ebp",
-                "syscall",
-                "pop rbp",
-                "pop rbx",
-                inout("rax") rax,
-                inout("rdx") to.0 => _,
-                inout("rdi") w0,
-                inout("rsi") w1,
-                inout("r8") w2,
-                inout("r9") w3,
-                inout("r10") w4,
-                inout("r12") w5,
-                inout("r13") w6,
-                inout("r14") w7,
+            message_asm!(
+                "xor ebx, ebx", "xor ebp, ebp", "syscall";
+                rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];
                 inout("r15") 0u64 => _,
                 out("rcx") _,
                 out("r11") _,
@@ -125,24 +91,9 @@ fn invoke<const IN: usize, const OPERATION: u32>(to: Uid, label: u32, words: Wor
             (w8, w9, w10) = (0, 0, 0);
         } else {
             // The last word is lost, whatever it is.
-            asm!(
-                "push rbx",
-                "push rbp",
-                "xor ebx, ebx",
-                "xor ebp, ebp",
-                "syscall",
-                "pop rbp",
-                "pop rbx",
-                inout("rax") rax,
-                inout("rdx") to.0 => _,
-                inout("rdi") w0,
-                inout("rsi") w1,
-                inout("r8") w2,
-                inout("r9") w3,
-                inout("r10") w4,
-                inout("r12") w5,
-                inout("r13") w6,
-                inout("r14") w7,
+            message_asm!(
+                "xor ebx, ebx", "xor ebp, ebp", "syscall";
+                rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];
                 out("r15") _,
                 out("rcx") _,
                 out("r11") _,
@@ -150,6 +101,8 @@ fn invoke<const IN: usize, const OPERATION: u32>(to: Uid, label: u32, words: Wor
             (w8, w9, w10) = (0, 0, 0);
         }
     }
+    // Whose message it is, the caller knows.
+    let _ = rdx;
     (rax, [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10])
 }
 

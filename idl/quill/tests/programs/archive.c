@@ -1,23 +1,13 @@
 /* Both sides of archive.idl, without a kernel between them: a call ends in the dispatcher, with the parts in memory of request
  * and reply copied to where they are received. */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tern.h>
 
 #define QUILL_OWN_IPC
 static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
 static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
 #include "archive.h"
-
-#define CHECK(condition)                                                            \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);         \
-            exit(1);                                                                \
-        }                                                                           \
-    } while (0)
+#include "check.h"
 
 /* --- the server, whose strings and lists are its own --- */
 
@@ -158,15 +148,6 @@ static const Archive_Shelf_server methods = {
 
 /* --- instead of a kernel --- */
 
-static uint64_t pick(void)
-{
-    static uint64_t state = 0x2545f4914f6cdd1du;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
 /* With nothing behind them that somebody could take for his own. */
 static Archive_Shelf_room *room;
 static Archive_Shelf_replies *replies;
@@ -218,27 +199,27 @@ static uint64_t nonsense(uint64_t *words)
 {
     static uint64_t block[80];
     static char string[60];
-    uint64_t counts[] = { pick() % 40, 0, 6, 20 };
-    uint64_t count = counts[pick() % 4], strings = pick() % 2 == 0 ? 0 : pick() % 3;
-    uint32_t labels[] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, 1, 2, (uint32_t)pick() };
-    bool in_memory = pick() % 4 > 0;
+    uint64_t counts[] = { chance() % 40, 0, 6, 20 };
+    uint64_t count = counts[chance() % 4], strings = chance() % 2 == 0 ? 0 : chance() % 3;
+    uint32_t labels[] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, 1, 2, (uint32_t)chance() };
+    bool in_memory = chance() % 4 > 0;
 
     memset(string, 'x', sizeof string);
     for (uint64_t i = 0; i < count; i++)
-        block[i] = pick() & 0x7f7f7f7f7f7f7f01;
+        block[i] = chance() & 0x7f7f7f7f7f7f7f01;
     for (uint64_t i = 0; i < strings; i++) {
         block[count + 2 * i] = (uintptr_t)string;
-        block[count + 2 * i + 1] = pick() % 60;
+        block[count + 2 * i + 1] = chance() % 60;
     }
     for (int i = 0; i < QUILL_WORDS; i++) {
-        uint64_t likely[] = { pick(), pick() % 4, pick() % 64, 2 * count, 8 * count + pick() % 9, count, 0 };
-        words[i] = likely[pick() % 7];
+        uint64_t likely[] = { chance(), chance() % 4, chance() % 64, 2 * count, 8 * count + chance() % 9, count, 0 };
+        words[i] = likely[chance() % 7];
     }
     if (in_memory) {
         words[0] = count | strings << 12;
         words[1] = (uintptr_t)block;
     }
-    return reply(labels[pick() % 6], words, in_memory);
+    return reply(labels[chance() % 6], words, in_memory);
 }
 
 static uint64_t answer(uint32_t label, uint64_t *words, Archive_Shelf_room *from)
@@ -269,25 +250,27 @@ static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *w
     return answer(label, words, room);
 }
 
-/* --- the client --- */
+/* --- the client, and where it gets what comes back --- */
+
+static sequence_100_Archive_Stamp page;
+static sequence_70000_uint8_t content;
+static Archive_Owner owner;
+static Archive_Kind how;
+static Archive_Shelf_title_raised lost;
+static Archive_Shelf_fetch_raised raised;
+static int32_t table[4][10];
+static int64_t b[14];
+static char name[121];
+static bool last;
 
 static void replies_arrive(void)
 {
     static int64_t roots[500];
     sequence_500_int64_t all = { 500, roots }, got;
-    sequence_100_Archive_Stamp page;
-    sequence_70000_uint8_t content;
-    Archive_Owner owner;
-    Archive_Kind how;
-    Archive_Shelf_title_raised lost;
-    Archive_Shelf_fetch_raised raised;
     Archive_Shelf_knock_raised moved;
     Archive_Shelf_replies *elsewhere = calloc(1, sizeof *elsewhere);
-    int32_t table[4][10];
-    int64_t b[14];
     int16_t factor = 3;
-    char *found, name[121], *inout = (char *)"called";
-    bool last;
+    char *found, *inout = (char *)"called";
 
     for (int32_t length = 0; length <= 4096; length += length < 40 ? 1 : 507) {
         CHECK(Archive_Shelf_title(3, replies, length, &found, &lost) == QUILL_OK);
@@ -327,17 +310,8 @@ static void replies_arrive(void)
 static void nonsense_is_refused(void)
 {
     sequence_500_int64_t none = { 0, NULL }, got;
-    sequence_100_Archive_Stamp page;
-    sequence_70000_uint8_t content;
-    Archive_Owner owner;
-    Archive_Kind how;
-    Archive_Shelf_title_raised lost;
-    Archive_Shelf_fetch_raised raised;
-    int32_t table[4][10];
-    int64_t b[14];
     int16_t factor = 3;
-    char *found, name[121], *inout;
-    bool last;
+    char *found, *inout;
     int taken[9] = { 0 };
 
     insane = true;

@@ -1,6 +1,7 @@
 //! Both sides of `archive.idl`: replies with a part in memory, without a kernel between them.
 
 mod archive;
+mod chance;
 
 use archive::Archive::*;
 use stub::{DONE, Failure, Inbox, LONG_DONE, List, Part, Text, Uid, WIRE, Words};
@@ -83,16 +84,6 @@ impl Shelf::Server for Keeper {
 
 type Table = Shelf::Table<Keeper>;
 
-fn answer(
-    keeper: &mut Keeper,
-    room: &mut Shelf::Room,
-    label: u32,
-    words: Words,
-    part: Option<&Part>,
-) -> (u64, Words, Option<Part>) {
-    stub::answer::<Table>(keeper, room, &Table::PLACES, label, words, part)
-}
-
 fn replies() -> Box<Shelf::Replies> {
     Box::new(Shelf::Replies::new())
 }
@@ -100,7 +91,7 @@ fn replies() -> Box<Shelf::Replies> {
 fn calls() {
     let (mut keeper, mut room) = (Keeper::default(), Box::new(Shelf::Room::new()));
     WIRE.set(Some(Box::new(move |label, words, part| {
-        answer(&mut keeper, &mut room, label, words, part.as_ref())
+        stub::answer::<Table>(&mut keeper, &mut room, &Table::PLACES, label, words, part.as_ref())
     })));
     Inbox::open(&mut *replies(), good_calls).unwrap();
 }
@@ -155,13 +146,7 @@ fn good_calls(inbox: &mut Inbox<Shelf::Replies>) {
 
 /// A server may answer with anything: a client has an error or values of the right types.
 fn nonsense() {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = chance::chance();
     WIRE.set(Some(Box::new(move |_, _, _| {
         let part = (random() % 4 > 0).then(|| Part {
             words: (0..[random() % 40, 0, 6, 20][(random() % 4) as usize])

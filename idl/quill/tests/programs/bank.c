@@ -1,17 +1,9 @@
 /* Both sides of bank.idl in C: `serve PATH`, `call PATH`, or `damage`, the server alone against damaged requests. */
 
 #include "bank.h"
+#include "check.h"
 
-#include <stdio.h>
 #include <sys/un.h>
-
-#define CHECK(condition)                                                            \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);         \
-            exit(1);                                                                \
-        }                                                                           \
-    } while (0)
 
 /* --- the server answers with what it was given --- */
 
@@ -210,14 +202,9 @@ static void call(quill_client *client)
 
 /* --- damaged requests --- */
 
-static uint64_t state = 0x2545f4914f6cdd1du;
-
 static size_t pick(size_t n)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return n == 0 ? 0 : state % n;
+    return n == 0 ? 0 : chance() % n;
 }
 
 static void damage(void)

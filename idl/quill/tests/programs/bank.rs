@@ -1,5 +1,6 @@
 //! A client and a server of `bank.idl` in one process, over a socket; then the server alone against damaged requests.
 
+mod chance;
 mod stubs {
     include!("bank.rs");
 }
@@ -185,13 +186,8 @@ fn damaged_requests() {
     let _ = client.many(true, 2, 'z', 4, -5, 6, -7, 8, -9, 10, 11.0, -12.0, Flags(1));
     let _ = client.set_owner_("abc");
     let _ = client.ping(1, "abc");
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = move |n: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % n.max(1) as u64) as usize
-    };
+    let mut chance = chance::chance();
+    let mut random = move |n: usize| (chance() % n.max(1) as u64) as usize;
     let (mut refused, mut taken) = (0, 0);
     let mut echo = Echo::default();
     for run in 0..60_000 {

@@ -1,9 +1,6 @@
 /* Both sides of letter.idl, without a kernel between them: a call ends in the dispatcher, with its part in memory copied
  * to where a server receives. */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <tern.h>
 
@@ -14,14 +11,7 @@ static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *w
                                     unsigned back);
 static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words);
 #include "letter.h"
-
-#define CHECK(condition)                                                            \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);         \
-            exit(1);                                                                \
-        }                                                                           \
-    } while (0)
+#include "check.h"
 
 /* --- the server --- */
 
@@ -154,15 +144,6 @@ static const Mail_Box_server methods = {
 
 /* With nothing behind it that a server could take for its own. */
 static Mail_Box_room *room;
-
-static uint64_t pick(void)
-{
-    static uint64_t state = 0x2545f4914f6cdd1du;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
 
 /* As large as the interface says: words, and the strings behind them. */
 static const uint32_t capacities[] = { 4096, 70000 };
@@ -339,20 +320,20 @@ static void damage(void)
 
     for (int run = 0; run < 200000; run++) {
         uint64_t words[QUILL_WORDS], block[80];
-        uint64_t count = pick() % 60, strings = pick() % 2 == 0 ? 0 : pick() % 3;
-        uint32_t label = (uint32_t)pick() & 0xf0000000u;
+        uint64_t count = chance() % 60, strings = chance() % 2 == 0 ? 0 : chance() % 3;
+        uint32_t label = (uint32_t)chance() & 0xf0000000u;
         tern_uid partner = 7;
-        bool is_long = pick() % 4 > 0;
+        bool is_long = chance() % 4 > 0;
         int before = calls;
         for (uint64_t i = 0; i < count; i++)
-            block[i] = pick() & 0x7f7f7f7f7f7f7f7f;
+            block[i] = chance() & 0x7f7f7f7f7f7f7f7f;
         for (uint64_t i = 0; i < strings; i++) {
             block[count + 2 * i] = (uintptr_t)letters;
-            block[count + 2 * i + 1] = pick() % 60;
+            block[count + 2 * i + 1] = chance() % 60;
         }
         for (int i = 0; i < QUILL_WORDS; i++) {
-            uint64_t likely[] = { pick(), pick() % 4, pick() % 64, 2 * count, 8 * count + pick() % 9, 0 };
-            words[i] = likely[pick() % 6];
+            uint64_t likely[] = { chance(), chance() % 4, chance() % 64, 2 * count, 8 * count + chance() % 9, 0 };
+            words[i] = likely[chance() % 6];
         }
         if (is_long) {
             words[0] = count | strings << 12;

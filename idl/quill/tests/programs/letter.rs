@@ -1,5 +1,6 @@
 //! Both sides of `letter.idl`: messages with a part in memory, without a kernel between them.
 
+mod chance;
 mod letter;
 
 use letter::Mail::*;
@@ -93,16 +94,6 @@ impl Box::Server for Desk {
 
 type Table = Box::Table<Desk>;
 
-fn answer(
-    desk: &mut Desk,
-    room: &mut Box::Room,
-    label: u32,
-    words: Words,
-    part: Option<&Part>,
-) -> (u64, Words, Option<Part>) {
-    stub::answer::<Table>(desk, room, &Table::PLACES, label, words, part)
-}
-
 fn room() -> std::boxed::Box<Box::Room> {
     std::boxed::Box::new(Box::Room::new())
 }
@@ -110,7 +101,7 @@ fn room() -> std::boxed::Box<Box::Room> {
 fn calls() {
     let (mut desk, mut room) = (Desk::default(), room());
     WIRE.set(Some(std::boxed::Box::new(move |label, words, part| {
-        let answered = answer(&mut desk, &mut room, label, words, part.as_ref());
+        let answered = stub::answer::<Table>(&mut desk, &mut room, &Table::PLACES, label, words, part.as_ref());
         // Nobody waits for the answer to a oneway request, but a test may look.
         if desk.dropped.last().is_some_and(|text| text == "the end") {
             assert_eq!(desk.dropped.len(), 2);
@@ -156,13 +147,7 @@ fn calls() {
 }
 
 fn damaged_messages() {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = chance::chance();
     let (mut refused, mut taken, mut unknown) = (0, 0, 0);
     let (mut desk, mut room) = (Desk::default(), room());
     for _ in 0..200_000 {
@@ -183,7 +168,7 @@ fn damaged_messages() {
             _ => 0,
         });
         let before = desk.calls;
-        let (rax, reply, _) = answer(&mut desk, &mut room, label, words, part.as_ref());
+        let (rax, reply, _) = stub::answer::<Table>(&mut desk, &mut room, &Table::PLACES, label, words, part.as_ref());
         match (rax >> 32) as u32 {
             MALFORMED => refused += 1,
             NO_METHOD => unknown += 1,

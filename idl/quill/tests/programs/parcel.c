@@ -1,8 +1,5 @@
 /* Both sides of parcel.idl over words, without a kernel between them: a call ends in the dispatcher. */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tern.h>
 
 #define QUILL_OWN_IPC
@@ -10,14 +7,7 @@ static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words,
                                unsigned back);
 static uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words);
 #include "parcel.h"
-
-#define CHECK(condition)                                                            \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);         \
-            exit(1);                                                                \
-        }                                                                           \
-    } while (0)
+#include "check.h"
 
 struct desk {
     int64_t tariff;
@@ -128,15 +118,6 @@ static const Post_Office_server methods = {
 static struct desk desk;
 static uint64_t noise;
 
-static uint64_t pick(void)
-{
-    static uint64_t state = 0x2545f4914f6cdd1du;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
 static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                unsigned back)
 {
@@ -147,7 +128,7 @@ static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words,
         CHECK(words[i] == 0);
     if (noise) {
         for (int i = 0; i < QUILL_WORDS; i++)
-            words[i] = pick();
+            words[i] = chance();
         return QUILL_DONE;
     }
     label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, words, NULL, NULL, NULL);
@@ -222,8 +203,8 @@ static void damage(void)
         tern_uid partner = 7;
         uint32_t label;
         for (int i = 0; i < QUILL_WORDS; i++)
-            words[i] = pick() % 4 == 0 ? pick() : pick() % 2 == 0 ? pick() % 48 : 0;
-        label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, (uint32_t)pick() & 0xf0000000u, words,
+            words[i] = chance() % 4 == 0 ? chance() : chance() % 2 == 0 ? chance() % 48 : 0;
+        label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, (uint32_t)chance() & 0xf0000000u, words,
                              NULL, NULL, NULL);
         refused += label == QUILL_MALFORMED || label == QUILL_TOO_LONG;
         unknown += label == QUILL_NO_METHOD;

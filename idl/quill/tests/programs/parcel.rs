@@ -1,5 +1,6 @@
 //! Both sides of `parcel.idl` over registers, without a kernel between them.
 
+mod chance;
 mod parcel;
 
 use parcel::Post::*;
@@ -123,13 +124,7 @@ fn calls() {
 }
 
 fn damaged_messages() {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = chance::chance();
     let (mut refused, mut taken, mut unknown) = (0, 0, 0);
     let mut desk = Desk::default();
     for _ in 0..300_000 {

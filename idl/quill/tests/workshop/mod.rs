@@ -32,10 +32,13 @@ pub fn compilers() -> Vec<String> {
 pub struct Workshop(PathBuf);
 
 impl Workshop {
+    /// With what all programs share.
     pub fn new(name: &str) -> Workshop {
         let dir = std::env::temp_dir().join(format!("quill-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        Workshop(dir)
+        let shop = Workshop(dir);
+        ["check.h", "chance.rs"].iter().for_each(|shared| shop.bring(shared, shared));
+        shop
     }
 
     pub fn path(&self, file: &str) -> PathBuf {
