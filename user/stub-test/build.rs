@@ -9,10 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The interfaces that are tested, relative to `idl/`.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "interfaces/bench.idl",
     "interfaces/clock.idl",
     "golden/accepted/archive.idl",
+    "golden/accepted/catalog.idl",
     "golden/accepted/letter.idl",
     "golden/accepted/parcel.idl",
 ];

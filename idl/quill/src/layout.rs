@@ -76,7 +76,8 @@ pub struct Chunk {
     pub ty: TypeId,
     /// The size of an element, for a block; `None` for a stream.
     pub element: Option<Fixed>,
-    /// The most elements a block may have. There is one for each that is not carried behind the fixed part.
+    /// The most elements a block may have, or the most bytes of a stream. There is one for each block that is not carried
+    /// behind the fixed part.
     pub bound: Option<u64>,
     /// How it travels.
     pub carrier: Carrier,
@@ -102,6 +103,8 @@ pub struct Message {
     pub long: bool,
     /// Bytes of the fixed part in memory.
     pub memory_bytes: u64,
+    /// Room in memory for streams behind it, in whole words, where a message with a part in memory is another kind of message.
+    pub stream_bytes: u64,
     /// The variable part.
     pub chunks: Vec<Chunk>,
 }
@@ -110,7 +113,8 @@ impl Message {
     /// Room for words that its receiver needs, in bytes.
     pub fn words_bytes_max(&self) -> u64 {
         let direct = self.chunks.iter().filter(|c| c.carrier == Carrier::Direct);
-        direct.filter_map(Chunk::bytes_max).fold(self.memory_bytes, u64::max).next_multiple_of(8)
+        let words = self.memory_bytes + self.stream_bytes;
+        direct.filter_map(Chunk::bytes_max).fold(words, u64::max).next_multiple_of(8)
     }
 
     /// Whether a second look at a request with a text reads that register: the tail of a list is in its place by then.
@@ -126,9 +130,14 @@ impl Message {
         word == 0 || self.slots.iter().any(holds)
     }
 
+    /// What is read piece by piece behind the fixed part in memory.
+    pub fn streams(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter().filter(|c| c.element.is_none())
+    }
+
     /// Words that describe its part in memory, and hold what is there besides lists.
     pub fn block_words(&self) -> u64 {
-        self.memory_bytes / 8 + 2 * self.strings().count() as u64
+        (self.memory_bytes + self.stream_bytes) / 8 + 2 * self.strings().count() as u64
     }
 
     /// Room for strings that its receiver needs, in bytes.
@@ -364,14 +373,17 @@ impl<'a> Parts<'a> {
                     parts.value(op, element, Leaf::Value(op.ty));
                 }
                 What::Block { .. } => parts.blocks.push(op),
-                What::Stream => parts.chunks.push(chunk(op, None, None, Carrier::Behind)),
+                What::Stream { bytes_max } => {
+                    parts.chunks.push(chunk(op, None, bytes_max, Carrier::Behind));
+                }
             }
         }
         // Short lists go to the registers together or not at all: which of two would stay behind would be a riddle.
         let fits = parts.lists_fit(shape, ends);
         if let Some(block) = &shape.block
-            && parts.chunks.is_empty()
-            && !(fits && place(Shape { registers: ends.all(false), ..*shape }, &parts, false).memory == 0)
+            && !(parts.chunks.is_empty()
+                && fits
+                && place(Shape { registers: ends.all(false), ..*shape }, &parts, false).memory == 0)
         {
             return Parts::in_memory(shape, block, ends, ops);
         }
@@ -396,7 +408,7 @@ impl<'a> Parts<'a> {
         self.blocks.clear();
         let chunks = ops.iter().filter_map(|op| match op.what {
             What::Block { element, bound } => Some(chunk(op, Some(element), bound, Carrier::Behind)),
-            What::Stream => Some(chunk(op, None, None, Carrier::Behind)),
+            What::Stream { bytes_max } => Some(chunk(op, None, bytes_max, Carrier::Behind)),
             _ => None,
         });
         self.chunks = chunks.collect();
@@ -411,12 +423,19 @@ impl<'a> Parts<'a> {
     fn in_memory(shape: &Shape, block: &Block, ends: &Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
         let mut parts = Parts { long: true, first: ends.first_long, ..Parts::default() };
         let lists: Vec<&Op> = ops.iter().filter(|op| matches!(op.what, What::Block { .. })).collect();
+        let streams: Vec<Chunk> = ops
+            .iter()
+            .filter_map(|op| match op.what {
+                What::Stream { bytes_max } => Some(chunk(op, None, bytes_max, Carrier::Behind)),
+                _ => None,
+            })
+            .collect();
         for &op in &lists {
             let What::Block { element, bound } = op.what else { continue };
             let carrier = Carrier::String(parts.chunks.len() as u32);
             // As long as it is most of the time; or as it may be, if nobody says.
             let usual = op.typical.or(bound).and_then(|count| count.checked_mul(element.size));
-            let short = lists.len() > 1 && usual.is_some_and(|size| size <= SHORT_BYTES);
+            let short = lists.len() + streams.len() > 1 && usual.is_some_and(|size| size <= SHORT_BYTES);
             let bound = bound.unwrap_or(block.unbounded_bytes / element.size.max(1));
             let list = chunk(op, Some(element), Some(bound), carrier);
             match list.bytes_max() {
@@ -445,6 +464,7 @@ impl<'a> Parts<'a> {
         }
         let mut long = lists.iter().filter(|list| !parts.blocks.iter().any(|short| short.path == list.path));
         if let (Some(&op), None) = (long.next(), long.next())
+            && streams.is_empty()
             && parts.chunks[0].bytes_max().is_some_and(|bytes| bytes <= block.words_bytes_max)
         {
             let values = parts.values.len();
@@ -463,6 +483,7 @@ impl<'a> Parts<'a> {
                 parts.values.truncate(values);
             }
         }
+        parts.chunks.extend(streams);
         Ok(parts)
     }
 
@@ -483,7 +504,7 @@ impl<'a> Parts<'a> {
 
     /// Whether there is something that has no place in registers and none of its own.
     fn has_more(&self) -> bool {
-        self.chunks.iter().any(|c| c.carrier == Carrier::Behind)
+        !self.long && self.chunks.iter().any(|c| c.carrier == Carrier::Behind)
     }
 }
 
@@ -531,6 +552,7 @@ fn message(
     let memory_bytes = placer.memory.next_multiple_of(8);
     let mut behind = chunks.iter().filter(|c| c.carrier == Carrier::Behind);
     if shape.memory_bytes_max == 0
+        && !long
         && let Some(stream) = behind.next()
     {
         let path = stream.path.join(".");
@@ -543,6 +565,13 @@ fn message(
         && memory_bytes > block.words_bytes_max
     {
         return Err(format!("a message has at most {} bytes besides its strings", block.words_bytes_max));
+    }
+    let mut stream_bytes = 0;
+    if let (Some(block), true) = (shape.block, long) {
+        // One that may be longer is refused when it is.
+        let wanted = |c: &Chunk| c.bound.unwrap_or(u64::MAX).div_ceil(8).saturating_mul(8);
+        let streams = chunks.iter().filter(|c| c.element.is_none()).map(wanted).fold(0, u64::saturating_add);
+        stream_bytes = streams.min(block.words_bytes_max - memory_bytes);
     }
     if shape.items
         && (memory_bytes > 0 || placer.words_used() as usize + 2 * chunks.len() > shape.registers as usize)
@@ -562,7 +591,7 @@ fn message(
         return Err(format!("{largest} bytes in one piece are more than a message can hold"));
     }
     let registers = placer.words_used();
-    Ok(Message { label, slots: placer.slots, registers, long, memory_bytes, chunks })
+    Ok(Message { label, slots: placer.slots, registers, long, memory_bytes, stream_bytes, chunks })
 }
 
 /// Finds places for values and for lists in registers.

@@ -43,7 +43,10 @@ pub enum What {
         bound: Option<u64>,
     },
     /// Copies something element by element.
-    Stream,
+    Stream {
+        /// How many bytes at most.
+        bytes_max: Option<u64>,
+    },
 }
 
 /// The steps of all messages of an operation.
@@ -130,6 +133,7 @@ impl<'a> Steps<'a> {
         if depth > limits::NESTING_MAX || self.ops.len() > OPS_MAX {
             return Err("its parameters are too large to be taken apart".into());
         }
+        let stream = What::Stream { bytes_max: self.sizes.stream_bytes_max(ty) };
         let mut op = |what| self.ops.push(Op { path: path.clone(), ty, what, stays, typical: None });
         let resolved = self.model.resolved(ty);
         match self.model.ty(resolved) {
@@ -149,7 +153,7 @@ impl<'a> Steps<'a> {
                 Some(size) if size.size <= VALUE_BYTES_MAX => op(What::Value(size)),
                 Some(size) => op(What::Block { element: size, bound: Some(1) }),
                 None => {
-                    op(What::Stream);
+                    op(stream);
                     self.carried(ty)?;
                 }
             },
@@ -165,12 +169,12 @@ impl<'a> Steps<'a> {
                     op(What::Block { element, bound: *bound });
                 }
                 None => {
-                    op(What::Stream);
+                    op(stream);
                     self.carried(ty)?;
                 }
             },
             Type::Union { .. } => {
-                op(What::Stream);
+                op(stream);
                 self.carried(ty)?;
             }
             _ => match self.sizes.fixed(resolved) {

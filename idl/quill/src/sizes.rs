@@ -18,6 +18,43 @@ pub struct Sizes {
     fixed: Vec<Option<Fixed>>,
     checked: Vec<bool>,
     flat: Vec<bool>,
+    streams: Vec<Option<u64>>,
+}
+
+/// Something about a type, given the same about those it consists of.
+type About<'a, T> = &'a dyn Fn(TypeId, &mut dyn FnMut(TypeId) -> T) -> T;
+
+/// Something about each type that is known from what it consists of; `endless` of one that contains itself. Each is asked about
+/// once, since types can contain others again and again.
+pub fn for_all_types<T: Copy>(model: &Model, endless: T, about: About<T>) -> Vec<T> {
+    let count = model.types_len();
+    let mut all = ForAll { model, endless, about, found: vec![None; count], asked: vec![false; count] };
+    (0..count).map(|index| all.get(TypeId(index as u32), 0)).collect()
+}
+
+struct ForAll<'a, T> {
+    model: &'a Model,
+    endless: T,
+    about: About<'a, T>,
+    found: Vec<Option<T>>,
+    asked: Vec<bool>,
+}
+
+impl<T: Copy> ForAll<'_, T> {
+    fn get(&mut self, ty: TypeId, depth: usize) -> T {
+        let ty = self.model.resolved(ty);
+        let index = ty.0 as usize;
+        if let Some(found) = self.found[index] {
+            return found;
+        }
+        if depth > limits::NESTING_MAX || std::mem::replace(&mut self.asked[index], true) {
+            return self.endless;
+        }
+        let about = self.about;
+        let found = about(ty, &mut |inner| self.get(inner, depth + 1));
+        self.found[index] = Some(found);
+        found
+    }
 }
 
 impl Sizes {
@@ -25,12 +62,17 @@ impl Sizes {
     /// and types that contain one another a thousand deep are no danger.
     pub fn new(model: &Model) -> Sizes {
         let count = model.types_len();
-        let mut sizes =
-            Sizes { fixed: vec![None; count], checked: vec![false; count], flat: vec![false; count] };
+        let mut sizes = Sizes {
+            fixed: vec![None; count],
+            checked: vec![false; count],
+            flat: vec![false; count],
+            streams: Vec::new(),
+        };
         let mut known = vec![false; count];
         for index in 0..count {
             sizes.find(model, TypeId(index as u32), &mut known, 0);
         }
+        sizes.find_streams(model);
         sizes
     }
 
@@ -59,6 +101,37 @@ impl Sizes {
             begin
         });
         begins.collect()
+    }
+
+    /// The most bytes of a value that travels piece by piece, wherever it begins; `None` if there is no end to them. A
+    /// text has a zero behind it.
+    pub fn stream_bytes_max(&self, ty: TypeId) -> Option<u64> {
+        self.streams[ty.0 as usize]
+    }
+
+    fn find_streams(&mut self, model: &Model) {
+        let bytes = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> Option<u64>| {
+            if let Some(fixed) = self.fixed(ty) {
+                return fixed.size.checked_add(fixed.align - 1);
+            }
+            match model.ty(ty) {
+                Type::Str { bound, .. } => bound.as_ref()?.checked_mul(4)?.checked_add(COUNT_BYTES_MAX + 1),
+                Type::Sequence(element, bound) => {
+                    of(*element)?.checked_mul(bound.as_ref().copied()?)?.checked_add(COUNT_BYTES_MAX)
+                }
+                Type::Array(element, dims) => {
+                    dims.iter().try_fold(of(*element)?, |all, &n| all.checked_mul(n))
+                }
+                // One without fields is a byte.
+                Type::Struct(_, fields) => fields.iter().try_fold(1u64, |all, f| all.checked_add(of(f.ty)?)),
+                Type::Union { switch, branches, .. } => {
+                    let longest = branches.iter().try_fold(0, |most, b| Some(of(b.field.ty)?.max(most)))?;
+                    longest.checked_add(of(*switch)?)
+                }
+                _ => None,
+            }
+        };
+        self.streams = for_all_types(model, None, &bytes);
     }
 
     fn find(&mut self, model: &Model, ty: TypeId, known: &mut [bool], depth: usize) {
@@ -119,6 +192,9 @@ impl Sizes {
         fixed.filter(|f| f.size <= SIZE_MAX)
     }
 }
+
+/// The number of elements of a list in a stream, and what is before it so that it begins at a multiple of its size.
+const COUNT_BYTES_MAX: u64 = 4 + 3;
 
 /// No fixed-size type is larger; a type that would be counts as one without a size, and is refused.
 const SIZE_MAX: u64 = 1 << 40;

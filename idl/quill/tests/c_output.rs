@@ -58,17 +58,19 @@ fn damaged_requests_are_refused() {
 /// With a dispatcher in the kernel's place; and the stubs as they are, which only Tern could run.
 #[test]
 fn messages_of_tern_arrive_and_damaged_ones_do_not() {
-    for (name, server) in [("parcel", "Post_Office"), ("letter", "Mail_Box"), ("archive", "Archive_Shelf")] {
+    for (name, server, method, more) in [
+        ("parcel", "Post_Office", "knock", ""),
+        ("letter", "Mail_Box", "knock", ""),
+        ("archive", "Archive_Shelf", "knock", ", Archive_Shelf_replies *, Archive_Shelf_knock_raised *"),
+        ("catalog", "Catalog_Index", "forget", ", const sequence_30_string_20 *"),
+    ] {
         let shop = Workshop::new(&format!("c-{name}"));
         let (source, program) = (format!("{name}.c"), name);
         shop.emit_c(&format!("{name}.idl"), &TernIpc);
         shop.bring(&source, &source);
         shop.bring("../../../../user/c/include/tern.h", "tern.h");
-        // With replies in memory there is an inbox, too.
-        let inbox =
-            if name == "archive" { ", Archive_Shelf_replies *, Archive_Shelf_knock_raised *" } else { "" };
         let real = format!(
-            "#include \"{name}.h\"\nquill_status (*use)(tern_uid{inbox}) = {server}_knock;\n\
+            "#include \"{name}.h\"\nquill_status (*use)(tern_uid{more}) = {server}_{method};\n\
              static const {server}_server methods;\n{server}_SERVE(serve, methods)\n\
              void *begin = (void *)serve;\n"
         );

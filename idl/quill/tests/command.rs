@@ -176,7 +176,10 @@ fn output() {
     check(&["layout", "--kernel", "tern-ipc", &file], None, 0, "last bytes of string");
     let pieces = b"typedef sequence<string> S; interface I { void f(in S all); };";
     let pieces = scratch.file("pieces.idl", pieces);
-    check(&["layout", "--kernel", "tern-ipc", &pieces], None, 1, "made of pieces");
+    check(&["layout", "--kernel", "tern-ipc", &pieces], None, 0, "stream");
+    for language in ["rust", "c"] {
+        check(&["--emit", language, "--kernel", "tern-ipc", &pieces], None, 1, "");
+    }
     check(&["layout", "--kernel", "minix", &file], None, 2, "there are: linux, tern-ipc, l4-v4");
     let reply = scratch.file("reply.idl", b"interface I { string f(); };");
     for (language, inbox) in [("rust", "Inbox"), ("c", "I_replies")] {

@@ -19,12 +19,12 @@ fn calls_arrive_and_damaged_requests_do_not() {
 /// The same over registers, and with a part in memory. The crate that stubs share is replaced by one that needs no kernel.
 #[test]
 fn messages_of_tern_arrive_and_damaged_ones_do_not() {
-    for name in ["parcel", "letter", "archive"] {
+    for name in ["parcel", "letter", "archive", "catalog"] {
         let shop = Workshop::new(&format!("rust-{name}"));
         shop.emit(&format!("{name}.idl"), &TernIpc);
         shop.bring(&format!("{name}.rs"), "main.rs");
         shop.bring("stub_on_host.rs", "stub.rs");
-        for part in ["list.rs", "long.rs", "piece.rs"] {
+        for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
             shop.bring(&format!("../../../../user/stub/src/{part}"), part);
         }
         shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
@@ -80,6 +80,7 @@ fn layouts() {
         ("parcel.idl", &kernels[..]),
         ("letter.idl", &kernels[1..]),
         ("archive.idl", &kernels[1..]),
+        ("catalog.idl", &kernels[1..]),
     ] {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
         let mut text = String::new();

@@ -3,7 +3,7 @@
 //! Nobody writes against this crate by hand; quill's Rust for `tern-ipc` does. It begins with [`call`](mod@call), the whole
 //! of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; then [`piece`], values in words, and
 //! [`list`], the short lists and texts that registers can carry; [`long`], what is longer, and [`inbox`], where that arrives
-//! when it is a reply.
+//! when it is a reply; and [`stream`], what is read piece by piece.
 //!
 //! **Unsafe code** is in `call` and in `serve`, because both are a few instructions in assembly, and in `long`, which takes
 //! lists for the bytes that they are. Generated code has none.
@@ -20,16 +20,18 @@ pub mod list;
 pub mod long;
 pub mod piece;
 pub mod serve;
+pub mod stream;
 
 pub use call::{Failure, call, call_long, failure, label_of, reply_of, send, send_long};
 pub use inbox::Inbox;
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
-pub use piece::{Malformed, Piece, WORDS, Words};
+pub use piece::{Blank, Malformed, Piece, WORDS, Words};
 pub use serve::{
     Answer, Entry, Frame, Handler, Loop, Mismatch, NoMethod, NoRoom, Receive, Reply, decline, entry, fail,
     serve, serve_in, store,
 };
+pub use stream::{In, Out, Wire, put_elements};
 pub use sys::{Kind, Message, Uid};
 
 /// What `rax` holds when a call has succeeded: the label of success, and the kind of a plain reply below it. Sent, it is

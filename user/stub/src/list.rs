@@ -1,6 +1,6 @@
 //! Short lists and texts: what a bounded sequence or string is when it travels in registers.
 
-use crate::{Malformed, Piece};
+use crate::{Blank, Malformed, Piece};
 use core::fmt;
 use core::ops::Deref;
 
@@ -11,11 +11,29 @@ pub struct List<T, const N: usize> {
     items: [T; N],
 }
 
-impl<T: Piece + Clone, const N: usize> List<T, N> {
+impl<T: Blank, const N: usize> Blank for List<T, N> {
+    const BLANK: List<T, N> = List { len: 0, items: <[T; N]>::BLANK };
+}
+
+impl<T: Blank, const N: usize> List<T, N> {
+    /// A list of so many values, if there may be so many.
+    pub fn try_fill(
+        len: usize,
+        mut value: impl FnMut() -> Result<T, Malformed>,
+    ) -> Result<List<T, N>, Malformed> {
+        let mut items = <[T; N]>::BLANK;
+        for item in items.get_mut(..len).ok_or(Malformed)? {
+            *item = value()?;
+        }
+        Ok(List { len, items })
+    }
+}
+
+impl<T: Blank + Clone, const N: usize> List<T, N> {
     /// A list of these values; `None` if they are too many.
     #[inline(always)]
     pub fn new(values: &[T]) -> Option<List<T, N>> {
-        let mut items = [const { T::ANY }; N];
+        let mut items = <[T; N]>::BLANK;
         items.get_mut(..values.len())?.clone_from_slice(values);
         Some(List { len: values.len(), items })
     }
@@ -44,6 +62,10 @@ impl<T: fmt::Debug, const N: usize> fmt::Debug for List<T, N> {
 /// Text of at most `N` bytes.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Text<const N: usize>(List<u8, N>);
+
+impl<const N: usize> Blank for Text<N> {
+    const BLANK: Text<N> = Text(List::BLANK);
+}
 
 impl<const N: usize> Text<N> {
     /// The same text; `None` if it is too long.
@@ -84,7 +106,7 @@ pub fn get_list<T: Piece, const N: usize>(
     if len > N {
         return Err(Malformed);
     }
-    let mut items = <[T; N]>::ANY;
+    let mut items = <[T; N]>::BLANK;
     for (i, item) in items[..len].iter_mut().enumerate() {
         *item = T::get(words, at + i * T::BYTES)?;
     }

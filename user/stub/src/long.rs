@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::Malformed;
+use crate::{In, Malformed};
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::hint::cold_path;
@@ -54,9 +54,16 @@ macro_rules! flat_struct {
 
 /// The bytes of a list.
 #[inline(always)]
-fn bytes<T: Flat>(list: &[T]) -> &[u8] {
+pub(crate) fn bytes<T: Flat>(list: &[T]) -> &[u8] {
     // SAFETY: they are all there, and have no holes.
     unsafe { slice::from_raw_parts(list.as_ptr().cast(), size_of_val(list)) }
+}
+
+/// The same, to be written.
+#[inline(always)]
+pub(crate) fn bytes_mut<T: Flat>(list: &mut [T]) -> &mut [u8] {
+    // SAFETY: they are all there, and any bytes are values.
+    unsafe { slice::from_raw_parts_mut(list.as_mut_ptr().cast(), size_of_val(list)) }
 }
 
 /// The dope of a message that has nothing but whole words of a list in memory.
@@ -193,6 +200,17 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
     #[inline(always)]
     pub fn words(&self, got: u64, words: u64, strings: u64) -> Result<&[u64; WORDS], Malformed> {
         if self.has(got, words, strings) { Ok(&self.words) } else { Err(Malformed) }
+    }
+
+    /// The words of a message that must have so many at least, and so many strings; and what comes behind those words.
+    #[inline(always)]
+    pub fn streams(&self, got: u64, words: u64, strings: u64) -> Result<(&[u64; WORDS], In<'_>), Malformed> {
+        let all = got & 0xfff;
+        if !self.has(got, all, strings) {
+            return Err(Malformed);
+        }
+        let behind = self.words.get(words as usize..all as usize).ok_or(Malformed)?;
+        Ok((&self.words, In::new(behind)))
     }
 
     /// Whether that is what is used of the room. The rest of the dope is the room itself, of which the kernel has kept it.

@@ -14,12 +14,20 @@ pub type Words = [u64; WORDS];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
+/// A type that knows some value, to fill places of which nothing is said.
+pub trait Blank: Sized {
+    /// Any value will do.
+    const BLANK: Self;
+}
+
+impl<T: Blank, const N: usize> Blank for [T; N] {
+    const BLANK: [T; N] = [const { T::BLANK }; N];
+}
+
 /// A type of fixed size whose values travel in words.
-pub trait Piece: Sized {
+pub trait Piece: Blank {
     /// Its size.
     const BYTES: usize;
-    /// Some value, to fill places of which nothing is said.
-    const ANY: Self;
     /// Writes a value over zeros.
     fn put(&self, words: &mut [u64], at: usize);
     /// Reads and checks a value.
@@ -28,9 +36,11 @@ pub trait Piece: Sized {
 
 macro_rules! number {
     ($($ty:ident $unsigned:ident)*) => {$(
+        impl Blank for $ty {
+            const BLANK: $ty = 0;
+        }
         impl Piece for $ty {
             const BYTES: usize = size_of::<$ty>();
-            const ANY: $ty = 0;
             #[inline(always)]
             fn put(&self, words: &mut [u64], at: usize) {
                 words[at / 8] |= (*self as $unsigned as u64) << (at % 8 * 8);
@@ -48,9 +58,11 @@ number!(u8 u8 u16 u16 u32 u32 u64 u64 i8 u8 i16 u16 i32 u32 i64 u64);
 /// A type that travels as another one.
 macro_rules! through {
     ($ty:ident, $carrier:ident, $any:expr, $to:expr, $from:expr) => {
+        impl Blank for $ty {
+            const BLANK: $ty = $any;
+        }
         impl Piece for $ty {
             const BYTES: usize = size_of::<$carrier>();
-            const ANY: $ty = $any;
             #[inline(always)]
             fn put(&self, words: &mut [u64], at: usize) {
                 let to: fn($ty) -> $carrier = $to;
@@ -72,7 +84,6 @@ through!(char, u32, '\0', u32::from, char::from_u32);
 
 impl<T: Piece, const N: usize> Piece for [T; N] {
     const BYTES: usize = T::BYTES * N;
-    const ANY: [T; N] = [const { T::ANY }; N];
     #[inline(always)]
     fn put(&self, words: &mut [u64], at: usize) {
         for (i, value) in self.iter().enumerate() {
@@ -81,7 +92,7 @@ impl<T: Piece, const N: usize> Piece for [T; N] {
     }
     #[inline(always)]
     fn get(words: &[u64], at: usize) -> Result<[T; N], Malformed> {
-        let mut values = Self::ANY;
+        let mut values = Self::BLANK;
         for (i, value) in values.iter_mut().enumerate() {
             *value = T::get(words, at + i * T::BYTES)?;
         }

@@ -13,7 +13,7 @@
 //! | `union` | a struct of `_d` and a union `_u` |
 //! | result, `out`, `inout` | pointers; the function returns how it ended |
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 use crate::codes::Code;
@@ -236,6 +236,8 @@ pub struct Emitter<'a> {
     exceptions: Vec<String>,
     /// Which types can travel.
     travels: Vec<bool>,
+    /// Which have lists that lie elsewhere, once somebody has asked.
+    elsewhere: OnceCell<Vec<bool>>,
     /// Names that are taken.
     taken: RefCell<HashSet<String>>,
     /// Names of functions, by what they were to be called.
@@ -251,6 +253,7 @@ impl<'a> Emitter<'a> {
             types: HashMap::new(),
             exceptions: Vec::new(),
             travels: Vec::new(),
+            elsewhere: OnceCell::new(),
             taken: RefCell::default(),
             functions: RefCell::default(),
         };

@@ -6,6 +6,7 @@
 //! servers is the business of a [`Part`]: [`linux`], [`tern_ipc`]. The layout says where every value lies; nothing here
 //! computes a place.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
@@ -13,6 +14,7 @@ use quote::{format_ident, quote};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
+use crate::emit::travel::streamed;
 use crate::kernel::KernelPart;
 use crate::layout::{InterfaceLayout, Method, Room};
 use crate::limits;
@@ -290,6 +292,10 @@ pub struct Emitter<'a> {
     emitted: HashSet<TypeId>,
     /// Which types can travel at all.
     travels: Vec<bool>,
+    /// Which of them may be read piece by piece.
+    streamed: Vec<bool>,
+    /// How large their values are, once somebody has asked.
+    owned: OnceCell<Vec<u64>>,
     refused: Vec<Diagnostic>,
     exceptions: HashSet<ExceptionId>,
 }
@@ -368,6 +374,8 @@ impl<'a> Emitter<'a> {
             type_names,
             emitted: HashSet::new(),
             travels: Vec::new(),
+            streamed: streamed(model, &Sizes::new(model)),
+            owned: OnceCell::new(),
             refused: Vec::new(),
             exceptions: HashSet::new(),
         }

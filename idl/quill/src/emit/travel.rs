@@ -2,20 +2,43 @@
 
 use crate::limits;
 use crate::model::{Model, Type, TypeId};
+use crate::sizes::Sizes;
+
+/// What a type consists of.
+fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
+    match model.ty(id) {
+        Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
+        Type::Struct(_, fields) => fields.iter().map(|f| f.ty).collect(),
+        Type::Union { switch, branches, .. } => {
+            branches.iter().map(|b| b.field.ty).chain([*switch]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Which types are unions, lists of what has no fixed size, or parts of these: what may be read piece by piece.
+pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
+    let mut streamed = vec![false; model.types_len()];
+    let mut found = Vec::new();
+    for index in 0..model.types_len() {
+        let id = TypeId(index as u32);
+        match model.ty(id) {
+            Type::Union { .. } => found.push(id),
+            Type::Sequence(of, _) | Type::Array(of, _) if sizes.fixed(*of).is_none() => found.push(id),
+            _ => {}
+        }
+    }
+    while let Some(id) = found.pop() {
+        if !std::mem::replace(&mut streamed[id.0 as usize], true) {
+            found.extend(inner(model, id));
+        }
+    }
+    streamed
+}
 
 /// Which types contain nothing that cannot travel: found by taking away until nothing changes.
 pub fn travelling(model: &Model, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
     let count = model.types_len();
-    let inner = |id: TypeId| -> Vec<TypeId> {
-        match model.ty(id) {
-            Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
-            Type::Struct(_, fields) => fields.iter().map(|f| f.ty).collect(),
-            Type::Union { switch, branches, .. } => {
-                branches.iter().map(|b| b.field.ty).chain([*switch]).collect()
-            }
-            _ => Vec::new(),
-        }
-    };
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut travels = vec![true; count];
     let mut lost = Vec::new();
@@ -29,7 +52,7 @@ pub fn travelling(model: &Model, carries: impl Fn(TypeId) -> bool) -> Vec<bool> 
         if depths[index] > limits::NESTING_MAX {
             lost.push(index);
         }
-        for ty in inner(id) {
+        for ty in inner(model, id) {
             users[ty.0 as usize].push(index);
         }
         let bad = match model.ty(id) {

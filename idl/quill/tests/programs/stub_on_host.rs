@@ -7,13 +7,16 @@ pub mod list;
 pub mod long;
 #[path = "piece.rs"]
 pub mod piece;
+#[path = "stream.rs"]
+pub mod stream;
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
-pub use piece::{Malformed, Piece, WORDS, Words};
+pub use piece::{Blank, Malformed, Piece, WORDS, Words};
+pub use stream::{In, Out, Wire, put_elements};
 
 pub const DONE: u64 = u64::MAX;
 pub const LONG_DONE: u64 = DONE & !(1 << 10);
@@ -50,7 +53,7 @@ impl From<Malformed> for Failure {
 }
 
 /// Label, words, and the part in memory that they describe.
-pub type Wire = Box<dyn FnMut(u32, Words, Option<Part>) -> (u64, Words, Option<Part>)>;
+pub type Line = Box<dyn FnMut(u32, Words, Option<Part>) -> (u64, Words, Option<Part>)>;
 
 /// The part of a message in memory, as the kernel would read it.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +103,7 @@ impl Part {
 
 thread_local! {
     /// Where calls go.
-    pub static WIRE: RefCell<Option<Wire>> = const { RefCell::new(None) };
+    pub static WIRE: RefCell<Option<Line>> = const { RefCell::new(None) };
     /// Where replies arrive: address and dope.
     static INBOX: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }

@@ -26,7 +26,7 @@ impl Part for Linux {
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
-        values::functions(emitter)
+        values::functions(emitter, |_| true)
     }
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {

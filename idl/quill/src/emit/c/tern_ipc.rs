@@ -11,11 +11,15 @@ use std::fmt::Write;
 
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::{Emitter, Lists, Part, interface};
+use crate::emit::travel::streamed;
 use crate::kernel::table_bits;
 use crate::layout::{Carrier, Chunk, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Operation, Type, TypeId};
+use crate::sizes::for_all_types;
 
 use interface::{Interface, Spot, borrowed, status};
+
+use super::linux::values;
 
 /// C over Tern's ipc.
 #[derive(Clone, Copy, Debug)]
@@ -33,24 +37,31 @@ impl Part for TernIpc {
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
         let flat = |of: TypeId| emitter.sizes.fixed(of).is_some() && emitter.sizes.flat(of);
         match emitter.model.ty(emitter.model.resolved(ty)) {
-            Type::Str { .. } => true,
-            Type::Sequence(of, _) => flat(*of),
-            // An array is copied as it is, so whatever its bytes are must be a value.
-            Type::Array(of, _) => flat(*of),
-            Type::Union { .. } => false,
+            // An array is copied as it is, so whatever its bytes are must be a value. Without a fixed size it is read piece by
+            // piece.
+            Type::Sequence(of, _) | Type::Array(of, _) => emitter.sizes.fixed(*of).is_none() || flat(*of),
             _ => true,
         }
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
+        let messages = method.replies().chain([&method.request]);
+        let elsewhere = |chunk: &&Chunk| has_list_elsewhere(emitter, chunk.ty);
+        if let Some(chunk) = messages.flat_map(Message::streams).find(elsewhere) {
+            let path = chunk.path.join(".");
+            return Some(format!(
+                "`{path}` has a list in it that may have more than {ELEMENTS_MAX} elements"
+            ));
+        }
         let kept = method.replies().map(|reply| kept_words(emitter, reply)).max().unwrap_or(0);
         let bytes = 8 * KEPT_WORDS_MAX;
         (kept > KEPT_WORDS_MAX)
             .then(|| format!("what comes back, arrays and short lists, has more than {bytes} bytes"))
     }
 
-    fn values(&self, _: &Emitter) -> Vec<Item> {
-        Vec::new()
+    fn values(&self, emitter: &Emitter) -> Vec<Item> {
+        let streamed = streamed(emitter.model, &emitter.sizes);
+        values::functions(emitter, |id| streamed[id.0 as usize] && !has_list_elsewhere(emitter, id))
     }
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
@@ -79,6 +90,18 @@ impl Part for TernIpc {
         items.push(Item::Verbatim("#endif\n"));
         items
     }
+}
+
+/// Whether something that is read piece by piece has a list that does not lie in its value, or no end.
+fn has_list_elsewhere(e: &Emitter, ty: TypeId) -> bool {
+    let elsewhere = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> bool| match e.model.ty(ty) {
+        Type::Sequence(element, bound) => !e.inside(*bound) || of(*element),
+        Type::Array(element, _) => of(*element),
+        Type::Struct(_, fields) => fields.iter().any(|f| of(f.ty)),
+        Type::Union { branches, .. } => branches.iter().any(|b| of(b.field.ty)),
+        _ => false,
+    };
+    e.elsewhere.get_or_init(|| for_all_types(e.model, true, &elsewhere))[ty.0 as usize]
 }
 
 /// Elements of a list that could ever be in registers.
@@ -169,7 +192,7 @@ fn start(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
 fn wrong(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
     match e.kind(ty) {
         Type::WideChar => Some(Expr::Not(Box::new(call("quill_is_scalar", [value.clone()])))),
-        _ => super::linux::values::wrong(e, ty, value.clone()),
+        _ => values::wrong(e, ty, value.clone()),
     }
 }
 
@@ -346,7 +369,7 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
     if !direct {
         if maker == Maker::Client {
             body.push(Stmt::Let(
-                Ty { dims: vec![fixed + 2 * strings], ..long() },
+                Ty { dims: vec![message.block_words()], ..long() },
                 maker.block().into(),
                 None,
             ));
@@ -354,11 +377,15 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
             let all = [block(), Expr::Int(0), Expr::Int((8 * fixed).into())];
             body.push(Stmt::Do(call("__builtin_memset", all)));
         }
-        body.push(Stmt::Set(words().index(Expr::Int(0)), Expr::Int(dope(message).into())));
+        body.extend(pack_streams(c, message, spots, maker));
+        let (constant, strings) = (Expr::Int(dope(message).into()), Expr::Int((strings << 12).into()));
+        let dope = if has_streams(message) { name(STREAM_WORDS).with("|", strings) } else { constant };
+        body.push(Stmt::Set(words().index(Expr::Int(0)), dope));
         body.push(Stmt::Set(words().index(Expr::Int(1)), address_of(block())));
     }
     let mut kept = message.block_words();
-    for (number, chunk) in message.chunks.iter().enumerate() {
+    let lists = message.chunks.iter().filter(|chunk| chunk.element.is_some());
+    for (number, chunk) in lists.enumerate() {
         let value = Interface::at(spots, &chunk.path);
         let bound = chunk.bound.unwrap_or(0);
         let element = chunk.element.map_or(1, |element| element.size);
@@ -394,12 +421,59 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
             body.push(Stmt::Set(words().index(Expr::Int(0)), whole));
             body.push(Stmt::Set(words().index(Expr::Int(1)), lies));
         } else {
-            let at = fixed + 2 * number as u64;
-            let descriptor = |at: u64| block().index(Expr::Int(at.into()));
+            // Behind the words, however many these are.
+            let descriptor = |at: u64| {
+                let constant = |at: u64| Expr::Int(at.into());
+                let behind = |at: u64| name(STREAM_WORDS).with("+", constant(at));
+                block().index(if has_streams(message) { behind(at) } else { constant(fixed + at) })
+            };
+            let at = 2 * number as u64;
             body.push(Stmt::Set(descriptor(at), lies));
             body.push(Stmt::Set(descriptor(at + 1), name(&bytes)));
         }
     }
+    body
+}
+
+/// How many words a message has in memory whose number is not known.
+const STREAM_WORDS: &str = "_stream_words";
+
+fn has_streams(message: &Message) -> bool {
+    message.streams().next().is_some()
+}
+
+/// Statements that write what is read piece by piece behind the fixed part in memory.
+fn pack_streams(c: &Interface, message: &Message, spots: &[Spot], maker: Maker) -> Vec<Stmt> {
+    if !has_streams(message) {
+        return Vec::new();
+    }
+    let fixed = message.memory_bytes / 8;
+    let begin = name(maker.block()).with("+", Expr::Int(fixed.into())).cast(Ty::named("char *"));
+    let out = || name("_out");
+    let align = || Stmt::Do(call("quill_put_align", [out(), Expr::Int(8)]));
+    let mut body = vec![
+        Stmt::Let(
+            Ty::named("quill_out"),
+            "_stream".into(),
+            Some(call("quill_begin_out", [begin, Expr::Int(message.stream_bytes.into())])),
+        ),
+        Stmt::Let(Ty::named("quill_out").to(), "_out".into(), Some(name("_stream").address())),
+    ];
+    for chunk in message.streams() {
+        body.push(align());
+        body.extend(values::put(c.emitter, chunk.ty, Interface::at(spots, &chunk.path), 0));
+    }
+    let status = || out().deref().field("status");
+    let written = out().deref().field("length").with("/", Expr::Int(8));
+    body.extend([
+        align(),
+        Stmt::If(status().with("!=", name("QUILL_OK")), vec![Stmt::Return(Some(status()))]),
+        Stmt::Let(
+            Ty::named("uint64_t"),
+            STREAM_WORDS.into(),
+            Some(Expr::Int(fixed.into()).with("+", written)),
+        ),
+    ]);
     body
 }
 
@@ -408,7 +482,14 @@ fn take(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Ma
     let mut body = Vec::new();
     let twice = taker == Maker::Server && looks_twice(c, message);
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
-    if message.long && !direct {
+    if has_streams(message) {
+        let fixed = Expr::Int((message.memory_bytes / 8).into());
+        let strings = Expr::Int((message.strings().count() as u64).into());
+        let came = call("quill_begin_in", [name("_room").deref().field("words"), words(), fixed, strings]);
+        body.push(Stmt::Let(Ty::named("quill_in"), "_stream_in".into(), Some(came)));
+        body.push(Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(name("_stream_in").address())));
+        body.push(Stmt::If(name("_in").deref().field("failed"), refused(twice)));
+    } else if message.long && !direct {
         let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
         body.push(Stmt::If(came.with("!=", Expr::Int(dope(message).into())), refused(twice)));
     }
@@ -426,8 +507,14 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room, t
     let e = c.emitter;
     let mut body = Vec::new();
     let twice = taker == Maker::Server && looks_twice(c, message);
+    let align = || Stmt::Do(call("quill_get_align", [name("_in"), Expr::Int(8)]));
     for (number, chunk) in message.chunks.iter().enumerate() {
         let value = Interface::at(spots, &chunk.path);
+        if chunk.element.is_none() {
+            body.push(align());
+            body.extend(values::get(e, chunk.ty, value, 0));
+            continue;
+        }
         let (count, bytes, at) =
             (format!("_count_of_{number}"), format!("_bytes_of_{number}"), name(format!("_at_{number}")));
         let mut last = call("quill_last", [at.clone(), name(&bytes)]);
@@ -492,6 +579,10 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room, t
             }
         }
         body.extend(take_list(e, chunk, value, [at, name(&count), name(&bytes), last], taker));
+    }
+    if has_streams(message) {
+        let end = call("quill_is_end", [name("_in")]);
+        body.extend([align(), Stmt::If(Expr::Not(Box::new(end)), refused(twice))]);
     }
     body
 }
@@ -677,7 +768,8 @@ fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) ->
     }
     let twice = looks_twice(c, request);
     let result = inlined(status(), twice);
-    let in_room = |param: &str| request.chunks.iter().any(|c| matches!(&c.path[..], [path] if path == param));
+    let lists = || request.chunks.iter().filter(|c| c.element.is_some());
+    let in_room = |param: &str| lists().any(|c| matches!(&c.path[..], [path] if path == param));
     let mut body = c.variables(operation, in_room);
     let inputs = c.local(c.inputs(operation));
     let outputs = c.local(c.outputs(operation));

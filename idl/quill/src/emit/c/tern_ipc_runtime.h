@@ -376,6 +376,181 @@ static inline uint64_t quill_string_bytes(const void *room, uint64_t descriptor)
     return (uint32_t)((const uint64_t *)room)[descriptor];
 }
 
+/* --- values that are read piece by piece, from the words in memory behind those that have places --- */
+
+/* Words that are being written. A failure stays, and everything after it is skipped. */
+typedef struct {
+    char *bytes;
+    uint64_t room, length;
+    quill_status status;
+} quill_out;
+
+static inline quill_out quill_begin_out(char *bytes, uint64_t room)
+{
+    return (quill_out){ bytes, room, 0, QUILL_OK };
+}
+
+static inline void quill_fail(quill_out *out, quill_status status)
+{
+    if (out->status == QUILL_OK)
+        out->status = status;
+}
+
+static inline void quill_put(quill_out *out, const void *from, uint64_t count)
+{
+    if (count > out->room - out->length)
+        quill_fail(out, QUILL_TOO_LONG);
+    if (out->status != QUILL_OK || count == 0)
+        return;
+    __builtin_memcpy(out->bytes + out->length, from, count);
+    out->length += count;
+}
+
+static inline void quill_put_align(quill_out *out, uint64_t align)
+{
+    static const char zeros[8];
+
+    quill_put(out, zeros, -out->length % align);
+}
+
+/* Words that are being read. Every step checks that the bytes are there; after a failure all values are 0. */
+typedef struct {
+    char *bytes;
+    uint64_t length, at;
+    bool failed;
+} quill_in;
+
+/* What comes behind so many words. Not even these are there, or other strings than so many, if it has failed. */
+static inline quill_in quill_begin_in(uint64_t *room, const uint64_t *words, uint64_t fixed, uint32_t strings)
+{
+    uint32_t dope = (uint32_t)words[0];
+    uint64_t count = dope & 0xfff;
+
+    if (dope >> 12 != strings || count < fixed)
+        return (quill_in){ NULL, 0, 0, true };
+    return (quill_in){ (char *)(room + fixed), 8 * (count - fixed), 0, false };
+}
+
+static inline char *quill_take(quill_in *in, uint64_t count)
+{
+    if (in->failed || count > in->length - in->at) {
+        in->failed = true;
+        return NULL;
+    }
+    in->at += count;
+    return in->bytes + in->at - count;
+}
+
+static inline void quill_get_align(quill_in *in, uint64_t align)
+{
+    quill_take(in, -in->at % align);
+}
+
+static inline bool quill_is_end(const quill_in *in)
+{
+    return !in->failed && in->at == in->length;
+}
+
+#define QUILL_NUMBER(name, type)                                                        \
+    static inline __attribute__((unused)) void quill_put_##name(quill_out *out, type value) \
+    {                                                                                   \
+        quill_put_align(out, sizeof value);                                             \
+        quill_put(out, &value, sizeof value);                                           \
+    }                                                                                   \
+    static inline __attribute__((unused)) type quill_get_##name(quill_in *in)           \
+    {                                                                                   \
+        type value = 0;                                                                 \
+        const char *from;                                                               \
+        quill_get_align(in, sizeof value);                                              \
+        from = quill_take(in, sizeof value);                                            \
+        if (from != NULL)                                                               \
+            __builtin_memcpy(&value, from, sizeof value);                               \
+        return value;                                                                   \
+    }
+
+QUILL_NUMBER(u8, uint8_t)
+QUILL_NUMBER(u16, uint16_t)
+QUILL_NUMBER(u32, uint32_t)
+QUILL_NUMBER(u64, uint64_t)
+QUILL_NUMBER(i8, int8_t)
+QUILL_NUMBER(i16, int16_t)
+QUILL_NUMBER(i32, int32_t)
+QUILL_NUMBER(i64, int64_t)
+QUILL_NUMBER(f32, float)
+QUILL_NUMBER(f64, double)
+
+static inline void quill_put_bool(quill_out *out, bool value)
+{
+    quill_put_u8(out, value);
+}
+
+static inline bool quill_get_bool(quill_in *in)
+{
+    uint8_t byte = quill_get_u8(in);
+    if (byte > 1)
+        in->failed = true;
+    return byte == 1;
+}
+
+static inline void quill_put_wchar(quill_out *out, uint32_t value)
+{
+    if (!quill_is_scalar(value))
+        quill_fail(out, QUILL_MALFORMED);
+    quill_put_u32(out, value);
+}
+
+static inline uint32_t quill_get_wchar(quill_in *in)
+{
+    uint32_t character = quill_get_u32(in);
+    if (!quill_is_scalar(character))
+        in->failed = true;
+    return character;
+}
+
+/* Refuses text that is no UTF-8, or has more characters than its type allows. */
+static inline void quill_check_text(quill_out *out, const char *text, uint64_t bound)
+{
+    uint64_t bytes = 0;
+
+    while (text[bytes] != 0 && bytes <= out->room)
+        bytes++;
+    if (bytes > out->room || quill_characters(text, bytes) > bound)
+        quill_fail(out, QUILL_TOO_LONG);
+}
+
+/* Text that has been looked at, with the zero behind it. */
+static inline void quill_put_string(quill_out *out, const char *text)
+{
+    uint64_t bytes = out->status == QUILL_OK ? __builtin_strlen(text) : 0;
+
+    quill_put_u32(out, (uint32_t)bytes);
+    quill_put(out, text, bytes + 1);
+}
+
+/* Text where it has arrived, with the zero behind it. A zero within it would hide the rest from C, and is refused. */
+static inline char *quill_get_string(quill_in *in, uint64_t bound)
+{
+    uint64_t bytes = quill_get_u32(in), characters;
+    char *text = quill_take(in, bytes + 1);
+
+    if (text == NULL)
+        return NULL;
+    characters = quill_characters(text, bytes);
+    if (text[bytes] != 0 || characters > bound || characters == SIZE_MAX)
+        in->failed = true;
+    return text;
+}
+
+/* The same, copied to where there is room for as much as the bound says. */
+static inline void quill_get_inside(quill_in *in, char *to, uint64_t bound)
+{
+    const char *text = quill_get_string(in, bound);
+
+    *to = 0;
+    if (!in->failed)
+        __builtin_memcpy(to, text, __builtin_strlen(text) + 1);
+}
+
 /* --- servers --- */
 
 typedef quill_status (*quill_dispatch)(const void *methods, void *self, tern_uid from, uint32_t label,

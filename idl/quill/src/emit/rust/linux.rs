@@ -12,7 +12,7 @@ use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields
 use crate::layout::{Leaf, Message, Method, Place};
 use crate::model::{Type, TypeId};
 
-mod wire;
+pub(super) mod wire;
 
 /// The runtime.
 const RUNTIME: &str = include_str!("linux/runtime.rs");

@@ -45,6 +45,9 @@ pub trait SelfTest: Sync {
     fn all(&self, interfaces: &[String]) -> TokenStream;
 }
 
+/// Elements of a list that have no fixed size.
+const FEW: u64 = 20;
+
 /// The module with the self-test, which no interface file will think of.
 pub const MODULE: &str = "quill_selftest";
 
@@ -115,7 +118,10 @@ impl Emitter<'_> {
                 quote! { _r.text(#bound) }
             }
             Type::Sequence(of, b) => {
-                let (value, bound) = (self.random(*of), bound(b));
+                // Of what may be long itself a message has room for a few.
+                let few = Some(b.map_or(FEW, |b| b.min(FEW)));
+                let most = if self.sizes.fixed(*of).is_some() { b } else { &few };
+                let (value, bound) = (self.random(*of), bound(most));
                 quote! { _r.list(#bound, |_r| #value) }
             }
             Type::Array(of, dims) => {
@@ -175,10 +181,13 @@ impl Emitter<'_> {
         let numbers = (0..choices.len()).map(Literal::usize_unsuffixed);
         let count = Literal::usize_unsuffixed(choices.len());
         quote! {
-            match _r.below(#count) {
+            _r.depth += 1;
+            let value = match _r.below(#count) {
                 #(#numbers => #choices,)*
                 _ => unreachable!("it is below"),
-            }
+            };
+            _r.depth -= 1;
+            value
         }
     }
 
@@ -489,7 +498,7 @@ impl SelfTest for TernIpc {
 
     fn borrows(&self, method: &Method, result: &str, side: Side) -> bool {
         method.reply.chunks.iter().any(|chunk| match side {
-            Side::Client => matches!(&chunk.path[..], [path] if path == result),
+            Side::Client => chunk.element.is_some() && matches!(&chunk.path[..], [path] if path == result),
             Side::Server => chunk.path.first().is_some_and(|first| first == result),
         })
     }

@@ -15,6 +15,7 @@ use super::{
 use crate::kernel::{self, table_bits};
 use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Field, Type, TypeId};
+use crate::sizes::for_all_types;
 
 /// The crate that stubs share.
 const CRATE: &str = "stub";
@@ -29,18 +30,22 @@ impl Part for TernIpc {
     }
 
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
+        // How many elements a list has that has no bound depends on their size, so it has no owned form, and must be a
+        // parameter.
+        let owned = |ty: TypeId| !matches!(emitter.kind(ty), Type::Sequence(_, None));
         match emitter.kind(ty) {
-            Type::Str { .. } => true,
-            // In memory a list is used as it lies, so whatever its bytes are must be a value. How many elements one has that
-            // has no bound depends on their size, so it has no owned form, and must be a parameter.
+            // In memory a list is used as it lies, so whatever its bytes are must be a value. What is read piece by piece needs
+            // an owned form.
             Type::Sequence(of, bound) => {
                 let short = bound.is_some_and(|bound| bound <= ELEMENTS_MAX);
-                emitter.sizes.fixed(*of).is_some() && (short || emitter.sizes.flat(*of))
+                match emitter.sizes.fixed(*of) {
+                    Some(_) => short || emitter.sizes.flat(*of),
+                    None => bound.is_some() && owned(*of),
+                }
             }
-            Type::Struct(_, fields) => {
-                !fields.iter().any(|f| matches!(emitter.kind(f.ty), Type::Sequence(_, None)))
-            }
-            Type::Union { .. } => false,
+            Type::Array(of, _) => owned(*of),
+            Type::Struct(_, fields) => fields.iter().all(|f| owned(f.ty)),
+            Type::Union { branches, .. } => branches.iter().all(|b| owned(b.field.ty)),
             _ => true,
         }
     }
@@ -50,10 +55,19 @@ impl Part for TernIpc {
         {
             return Some(format!("an exception has more than {} bytes", 8 * OUTGOING_WORDS_MAX));
         }
+        let large = |chunk: &&Chunk| emitter.owned_bytes(chunk.ty) > OWNED_BYTES_MAX;
+        let mut messages = method.replies().chain([&method.request]);
+        if let Some(large) = messages.find_map(|message| message.streams().find(large)) {
+            let path = large.path.join(".");
+            return Some(format!(
+                "`{path}` may have more than the {OWNED_BYTES_MAX} bytes that fit on a stack"
+            ));
+        }
         let mixed = |chunk: &&Chunk| match emitter.kind(chunk.ty) {
             Type::Sequence(of, _) | Type::Array(of, _) => !emitter.sizes.flat(*of),
             _ => false,
         };
+        let mixed = |chunk: &&Chunk| chunk.element.is_some() && mixed(chunk);
         let mixed = method.replies().chain([&method.request]).flat_map(|m| &m.chunks).find(mixed)?;
         let path = mixed.path.join(".");
         Some(format!(
@@ -112,8 +126,9 @@ impl Part for TernIpc {
     }
 
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {
-        let (piece, flat) = (emitter.piece(from, ty), emitter.flat(from, ty));
-        quote! { #piece #flat }
+        let (blank, piece, flat) = (emitter.blank(from, ty), emitter.piece(from, ty), emitter.flat(from, ty));
+        let wire = emitter.streamed[ty.0 as usize].then(|| emitter.wire(from, ty));
+        quote! { #blank #piece #flat #wire }
     }
 
     fn server_extras(&self, rt: &TokenStream) -> TokenStream {
@@ -158,6 +173,9 @@ fn has_memory(message: &Message, param: &str) -> bool {
 /// Words that a server keeps for its replies, on its stack.
 const OUTGOING_WORDS_MAX: u64 = 4096;
 
+/// Bytes of something that is read piece by piece, as its reader has it: on the stack.
+const OWNED_BYTES_MAX: u64 = 32 << 10;
+
 /// Elements of a list that could ever be in registers.
 const ELEMENTS_MAX: u64 = 88;
 
@@ -179,22 +197,74 @@ const UNBOUNDED_BYTES: u64 = match kernel::TernIpc::BLOCK {
 };
 
 impl Emitter<'_> {
+    /// Some value of a type.
+    fn blank(&self, from: &[String], id: TypeId) -> TokenStream {
+        let rt = self.runtime(from);
+        let ident = |path: &str| name(&self.place(path).1);
+        let blank = |ty: TypeId| {
+            let ty = self.ty(from, ty);
+            quote! { <#ty as #rt::Blank>::BLANK }
+        };
+        let (ident, value) = match self.model.ty(id) {
+            Type::Struct(path, fields) => {
+                let names = fields.iter().map(|f| name(&f.name));
+                let values = fields.iter().map(|f| blank(f.ty));
+                (ident(path), quote! { Self { #(#names: #values),* } })
+            }
+            Type::Enum(path, members) => {
+                let first = members.first().map(|m| name(&m.0));
+                (ident(path), quote! { Self::#first })
+            }
+            Type::Bitmask(path, ..) => (ident(path), quote! { Self(0) }),
+            Type::Union { name: path, switch, branches } => {
+                let Some(branch) = branches.first() else { return TokenStream::new() };
+                let (variant, value) = (name(&branch.field.name), blank(branch.field.ty));
+                let label = self.keeps_label(from, *switch, branch).then(|| {
+                    let label = branch.labels.iter().find_map(|&l| self.label(from, *switch, l));
+                    let label = label.unwrap_or_else(|| blank(*switch));
+                    quote! { #label, }
+                });
+                (ident(path), quote! { Self::#variant(#label #value) })
+            }
+            _ => return TokenStream::new(),
+        };
+        quote! { impl #rt::Blank for #ident { const BLANK: #ident = #value; } }
+    }
+
+    /// The size of a value, roughly; all that there are if it is too large or has no end.
+    fn owned_bytes(&self, ty: TypeId) -> u64 {
+        let bytes = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> u64| match self.model.ty(ty) {
+            Type::Str { bound, .. } => {
+                bound.map_or(UNBOUNDED_BYTES, |characters| characters.saturating_mul(4)).saturating_add(8)
+            }
+            Type::Sequence(element, bound) => {
+                of(*element).saturating_mul(bound.unwrap_or(u64::MAX)).saturating_add(8)
+            }
+            Type::Array(element, dims) => dims.iter().fold(of(*element), |all, &n| all.saturating_mul(n)),
+            Type::Struct(_, fields) => fields.iter().map(|f| of(f.ty)).fold(0, u64::saturating_add),
+            Type::Union { branches, .. } => {
+                branches.iter().map(|b| of(b.field.ty)).fold(0, u64::max).saturating_add(8)
+            }
+            _ => self.sizes.fixed(ty).map_or(u64::MAX, |fixed| fixed.size),
+        };
+        self.owned.get_or_init(|| for_all_types(self.model, u64::MAX, &bytes))[ty.0 as usize]
+    }
+
     /// What makes a type of fixed size travel in words.
     fn piece(&self, from: &[String], id: TypeId) -> TokenStream {
         let rt = self.runtime(from);
         let Some(fixed) = self.sizes.fixed(id) else { return TokenStream::new() };
         let bytes = Literal::u64_unsuffixed(fixed.size);
         let ident = |path: &str| name(&self.place(path).1);
-        let (ident, any, put, get) = match self.model.ty(id) {
+        let (ident, put, get) = match self.model.ty(id) {
             Type::Struct(path, fields) => {
-                let (any, put, get) = self.struct_piece(from, &rt, fields);
-                (ident(path), any, put, get)
+                let (put, get) = self.struct_piece(from, &rt, fields);
+                (ident(path), put, get)
             }
             Type::Enum(path, members) => {
                 let ident = ident(path);
                 let names: Vec<_> = members.iter().map(|m| name(&m.0)).collect();
                 let numbers = (0..names.len()).map(Literal::usize_unsuffixed);
-                let first = &names[0];
                 let get = quote! {
                     match <__u32 as #rt::Piece>::get(_words, _at)? {
                         #(#numbers => Ok(#ident::#names),)*
@@ -202,7 +272,7 @@ impl Emitter<'_> {
                     }
                 };
                 let put = quote! { #rt::Piece::put(&(*self as __u32), _words, _at) };
-                (ident.clone(), quote! { #ident::#first }, put, get)
+                (ident, put, get)
             }
             Type::Bitmask(path, bits, members) => {
                 let ident = ident(path);
@@ -212,14 +282,13 @@ impl Emitter<'_> {
                     let bits = <#number as #rt::Piece>::get(_words, _at)?;
                     if bits & !#all == 0 { Ok(#ident(bits)) } else { Err(#rt::Malformed) }
                 };
-                (ident.clone(), quote! { #ident(0) }, quote! { #rt::Piece::put(&self.0, _words, _at) }, get)
+                (ident, quote! { #rt::Piece::put(&self.0, _words, _at) }, get)
             }
             _ => return TokenStream::new(),
         };
         quote! {
             impl #rt::Piece for #ident {
                 const BYTES: __usize = #bytes;
-                const ANY: #ident = #any;
                 #[inline(always)]
                 fn put(&self, _words: &mut [__u64], _at: __usize) { #put }
                 #[inline(always)]
@@ -240,18 +309,17 @@ impl Emitter<'_> {
         quote! { #rt::flat_struct!(#ident { #(#types),* }); }
     }
 
-    /// Some value of a struct, how it is written, and how it is read.
+    /// How a struct is written, and how it is read.
     fn struct_piece(
         &self,
         from: &[String],
         rt: &TokenStream,
         fields: &[Field],
-    ) -> (TokenStream, TokenStream, TokenStream) {
+    ) -> (TokenStream, TokenStream) {
         let names: Vec<_> = fields.iter().map(|f| name(&f.name)).collect();
         let types: Vec<_> = fields.iter().map(|f| self.ty(from, f.ty)).collect();
         let offsets: Vec<_> = self.sizes.offsets(fields).into_iter().map(Literal::u64_unsuffixed).collect();
         (
-            quote! { Self { #(#names: <#types as #rt::Piece>::ANY),* } },
             quote! { #(#rt::Piece::put(&self.#names, _words, _at + #offsets);)* },
             quote! { Ok(Self { #(#names: <#types as #rt::Piece>::get(_words, _at + #offsets)?),* }) },
         )
@@ -411,6 +479,7 @@ impl Emitter<'_> {
                 Leaf::Elements(..) => quote! { #rt::put_list(&#value, &mut #words, #at); },
             }
         });
+        let streams = self.pack_streams(rt, message, failed);
         let mutable = if message.slots.is_empty() && !message.long {
             quote! {}
         } else {
@@ -431,7 +500,31 @@ impl Emitter<'_> {
             let #mutable _out: #rt::Words = [0; #rt::WORDS];
             #memory
             #(#slots)*
+            #streams
             #block
+        }
+    }
+
+    /// Statements that write what is read piece by piece behind the fixed part in memory, and leave in `_words` how many
+    /// words there are then.
+    fn pack_streams(&self, rt: &TokenStream, message: &Message, failed: &TokenStream) -> TokenStream {
+        if message.streams().next().is_none() {
+            return TokenStream::new();
+        }
+        let values = message.streams().map(|chunk| {
+            let value = Emitter::leaf(&chunk.path);
+            match self.kind(chunk.ty) {
+                Type::Sequence(..) => quote! { #rt::put_elements(&#value, &mut _stream); },
+                _ => quote! { { use #rt::Wire as _; #value.put(&mut _stream); } },
+            }
+        });
+        let begin = Literal::u64_unsuffixed(message.memory_bytes / 8);
+        let end = Literal::u64_unsuffixed((message.memory_bytes + message.stream_bytes) / 8);
+        quote! {
+            let mut _stream = #rt::Out::new(&mut _block[#begin..#end]);
+            #(_stream.align(8); #values)*
+            let Some(_words) = _stream.finish() else { return Err(#failed) };
+            let _words = #begin + _words;
         }
     }
 
@@ -446,7 +539,8 @@ impl Emitter<'_> {
         if !message.long {
             return TokenStream::new();
         }
-        let checks = message.chunks.iter().filter(|chunk| !self.is_array(chunk.ty)).map(|chunk| {
+        let lists = || message.chunks.iter().filter(|chunk| chunk.element.is_some());
+        let checks = lists().filter(|chunk| !self.is_array(chunk.ty)).map(|chunk| {
             let value = Emitter::leaf(&chunk.path);
             let bound = Literal::u64_unsuffixed(chunk.bound.unwrap_or(0));
             quote! { if #value.len() > #bound { return Err(#failed); } }
@@ -469,11 +563,20 @@ impl Emitter<'_> {
             };
         }
         let words = message.memory_bytes / 8;
+        let streams = message.streams().next().is_some();
         let mut kept = message.block_words();
-        let strings = message.chunks.iter().zip(0u64..).map(|(chunk, number)| {
+        let strings = lists().zip(0u64..).map(|(chunk, number)| {
             let list = list(chunk);
-            let at = Literal::u64_unsuffixed(words + 2 * number);
-            let next = Literal::u64_unsuffixed(words + 2 * number + 1);
+            // Behind the words, however many these are.
+            let place = |number: u64| {
+                let constant = Literal::u64_unsuffixed(if streams { number } else { words + number });
+                if streams {
+                    quote! { _words + #constant }
+                } else {
+                    quote! { #constant }
+                }
+            };
+            let (at, next) = (place(2 * number), place(2 * number + 1));
             let address = match lies {
                 Lies::Nowhere => {
                     let begin = Literal::u64_unsuffixed(kept);
@@ -490,10 +593,15 @@ impl Emitter<'_> {
         let strings: Vec<TokenStream> = strings.collect();
         let (words, count) =
             (Literal::u64_unsuffixed(words), Literal::usize_unsuffixed(message.strings().count()));
+        let dope = if streams {
+            quote! { #rt::dope(_words as __u64, #count) }
+        } else {
+            quote! { const { #rt::dope(#words, #count) } }
+        };
         quote! {
             #(#checks)*
             #(#strings)*
-            _out[0] = const { #rt::dope(#words, #count) };
+            _out[0] = #dope;
             _out[1] = #rt::address(&_block[..]);
         }
     }
@@ -545,7 +653,11 @@ impl Emitter<'_> {
         if message.long && message.chunks.iter().all(|c| c.carrier != Carrier::Direct) {
             let (words, strings) = (message.memory_bytes / 8, message.strings().count() as u64);
             let (words, strings) = (Literal::u64_unsuffixed(words), Literal::u64_unsuffixed(strings));
-            statements.push(quote! { let _memory = _room.words(_in[0], #words, #strings)?; });
+            statements.push(if message.streams().next().is_some() {
+                quote! { let (_memory, mut _stream) = _room.streams(_in[0], #words, #strings)?; }
+            } else {
+                quote! { let _memory = _room.words(_in[0], #words, #strings)?; }
+            });
         }
         for (i, slot) in message.slots.iter().enumerate() {
             let variable = format_ident!("_slot_{}", i.to_string());
@@ -591,6 +703,9 @@ impl Emitter<'_> {
             statements.push(quote! { let #variable = #value; });
             variables.insert(&chunk.path, variable);
         }
+        if message.streams().next().is_some() {
+            statements.push(quote! { _stream.finish()?; });
+        }
         for (param, ty) in values {
             let value = self.build(from, &mut vec![param.clone()], *ty, &variables, 0);
             let ident = name(param);
@@ -601,7 +716,8 @@ impl Emitter<'_> {
         quote! { #(#statements)* }
     }
 
-    /// A list that lies in the room. One that is a parameter is used there; a part of one is copied.
+    /// A list that lies in the room. One that is a parameter is used there; a part of one is copied, and so is what is read
+    /// piece by piece.
     fn unpack_chunk(
         &self,
         from: &[String],
@@ -611,6 +727,10 @@ impl Emitter<'_> {
         tail: &TokenStream,
         owned: bool,
     ) -> TokenStream {
+        if chunk.element.is_none() {
+            let ty = self.ty(from, chunk.ty);
+            return quote! { { _stream.align(8)?; <#ty as #rt::Wire>::get(&mut _stream)? } };
+        }
         let bound = Literal::u64_unsuffixed(chunk.bound.unwrap_or(0));
         let count = count.map_or_else(|| quote! { 1 }, |count| quote! { #count });
         let element = match self.kind(chunk.ty) {
@@ -647,7 +767,8 @@ impl Emitter<'_> {
 
     /// What a handler hands its method a reference to: the type of a list in the room, or of something of its own.
     fn handled(&self, from: &[String], message: &Message, param: &str, ty: TypeId) -> TokenStream {
-        let in_room = message.chunks.iter().any(|c| matches!(&c.path[..], [path] if path == param));
+        let lists = message.chunks.iter().filter(|c| c.element.is_some());
+        let in_room = lists.into_iter().any(|c| matches!(&c.path[..], [path] if path == param));
         if in_room { self.reference(from, ty) } else { self.ty(from, ty) }
     }
 

@@ -97,6 +97,9 @@ pub fn get(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
         return body;
     }
     match e.kind(ty) {
+        Type::Str { bound: b, .. } if e.inside(*b) => {
+            vec![Stmt::Do(call("quill_get_inside", [from(), place, bound(*b)]))]
+        }
         Type::Str { bound: b, .. } => {
             vec![Stmt::Set(place, call("quill_get_string", [from(), bound(*b)]))]
         }
@@ -130,13 +133,13 @@ fn least(e: &Emitter, ty: TypeId, depth: usize) -> u64 {
     }
 }
 
-/// Functions for all structs, unions and sequences that can travel.
-pub fn functions(e: &Emitter) -> Vec<Item> {
+/// Functions for those structs, unions and sequences that can travel and are `wanted`.
+pub fn functions(e: &Emitter, wanted: impl Fn(TypeId) -> bool) -> Vec<Item> {
     let (mut prototypes, mut functions) = (Vec::new(), Vec::new());
     let mut done = HashSet::new();
     for index in 0..e.model.types_len() {
         let id = TypeId(index as u32);
-        if !e.travels[index] || e.model.resolved(id) != id {
+        if !e.travels[index] || e.model.resolved(id) != id || !wanted(id) {
             continue;
         }
         let made = match e.model.ty(id) {
@@ -253,11 +256,14 @@ fn sequence(e: &Emitter, id: TypeId) -> Vec<Function> {
         let too_many = name("_count").with(">", Expr::Int((*b).into()));
         get_elements.push(Stmt::If(too_many, vec![Stmt::Set(failed(), name("true"))]));
     }
-    let wire = Expr::Int(least(e, *of, 0).into());
-    let size = call("sizeof", [element_of(&value())]);
+    get_elements.push(Stmt::Set(value().field("_length"), Expr::Int(0)));
+    if !e.inside(*b) {
+        let wire = Expr::Int(least(e, *of, 0).into());
+        let size = call("sizeof", [element_of(&value())]);
+        let room = call("quill_get_room", [from(), name("_count"), wire, size]);
+        get_elements.push(Stmt::Set(value().field("_buffer"), room));
+    }
     get_elements.extend([
-        Stmt::Set(value().field("_length"), Expr::Int(0)),
-        Stmt::Set(value().field("_buffer"), call("quill_get_room", [from(), name("_count"), wire, size])),
         Stmt::If(failed(), vec![Stmt::Return(None)]),
         Stmt::Set(value().field("_length"), name("_count")),
         Stmt::For("_e".into(), name("_count"), {
@@ -267,21 +273,22 @@ fn sequence(e: &Emitter, id: TypeId) -> Vec<Function> {
         }),
     ]);
     let mut puts = check(e, id, value());
+    if e.inside(*b) {
+        // Whatever its length says, there is no more.
+        let failed = name("_out").deref().field("status").with("!=", name("QUILL_OK"));
+        puts.push(Stmt::If(failed, vec![Stmt::Return(None)]));
+    }
     puts.push(Stmt::Do(call("quill_put_u32", [name("_out"), value().field("_length")])));
     puts.push(Stmt::Do(call(format!("quill_put_elements_{mangled}"), [name("_out"), name("_value")])));
-    let gets = vec![
-        Stmt::Let(Ty::named("uint32_t"), "_count".into(), Some(call("quill_get_u32", [from()]))),
-        Stmt::If(
-            call("quill_enter", [from()]),
-            vec![
-                Stmt::Do(call(
-                    format!("quill_get_elements_{mangled}"),
-                    [from(), name("_value"), name("_count")],
-                )),
-                Stmt::Do(call("quill_leave", [from()])),
-            ],
-        ),
-    ];
+    let count = Stmt::Let(Ty::named("uint32_t"), "_count".into(), Some(call("quill_get_u32", [from()])));
+    let elements = call(format!("quill_get_elements_{mangled}"), [from(), name("_value"), name("_count")]);
+    let leave = Stmt::Do(call("quill_leave", [from()]));
+    // A list that lies in its value cannot contain itself.
+    let gets = if e.inside(*b) {
+        vec![count, Stmt::Do(elements)]
+    } else {
+        vec![count, Stmt::If(call("quill_enter", [from()]), vec![Stmt::Do(elements), leave])]
+    };
     let mut functions = pair(e, id, put_elements, get_elements);
     functions[0].0 = format!("quill_put_elements_{mangled}");
     functions[1].0 = format!("quill_get_elements_{mangled}");

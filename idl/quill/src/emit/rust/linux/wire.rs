@@ -7,8 +7,8 @@ use super::super::{Emitter, name};
 use crate::model::{Branch, Field, Type, TypeId};
 
 impl Emitter<'_> {
-    /// What a declared type implements.
-    pub(super) fn wire(&self, from: &[String], id: TypeId) -> TokenStream {
+    /// How values of a declared type are written and read.
+    pub(in crate::emit::rust) fn wire(&self, from: &[String], id: TypeId) -> TokenStream {
         match self.model.ty(id) {
             Type::Struct(path, fields) => self.structure_wire(from, path, fields, id),
             Type::Enum(path, members) => self.enumeration_wire(from, path, members),
@@ -119,7 +119,7 @@ impl Emitter<'_> {
                     gets.push(quote! { #(#labels)|* => #arm });
                 }
             } else {
-                puts.push(quote! { #ident::#variant(value) => { #(#rt::Wire::put(&#labels, _out);)* value.put(_out); } });
+                puts.push(quote! { #ident::#variant(value) => { #(<#tag as #rt::Wire>::put(&#labels, _out);)* value.put(_out); } });
                 gets.push(quote! { #(#labels)|* => { #get Ok(#ident::#variant(value)) } });
             }
         }

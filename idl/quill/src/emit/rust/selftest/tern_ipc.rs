@@ -11,16 +11,14 @@ pub trait Fill<T>: Sized {
     fn fill(length: usize, value: impl FnMut() -> T) -> Self;
 }
 
-impl<T: ::stub::Piece + Clone, const N: usize> Fill<T> for ::stub::List<T, N> {
+impl<T: ::stub::Blank, const N: usize> Fill<T> for ::stub::List<T, N> {
     const MAX: usize = N;
     fn fill(length: usize, mut value: impl FnMut() -> T) -> Self {
-        let mut values = [const { T::ANY }; N];
-        values[..length].iter_mut().for_each(|place| *place = value());
-        ::stub::List::new(&values[..length]).unwrap_or_else(|| panic!("it fits"))
+        ::stub::List::try_fill(length, || Ok(value())).unwrap_or_else(|_| panic!("it fits"))
     }
 }
 
-impl<T: ::stub::Piece> Fill<T> for alloc::vec::Vec<T> {
+impl<T> Fill<T> for alloc::vec::Vec<T> {
     const MAX: usize = usize::MAX;
     fn fill(length: usize, value: impl FnMut() -> T) -> Self {
         ::core::iter::repeat_with(value).take(length).collect()
@@ -28,9 +26,14 @@ impl<T: ::stub::Piece> Fill<T> for alloc::vec::Vec<T> {
 }
 
 impl Random {
-    /// The length of a list with a bound: now and then one that takes more than a page.
+    /// The length of a list with a bound: now and then one that takes more than a page; but a short one in another list or in
+    /// a union, which have to fit into a message together.
     fn any_length(&mut self, bound: usize) -> usize {
-        if self.below(8) == 0 { bound.min(5000) } else { self.length(bound) }
+        match (self.depth, self.below(8)) {
+            (0, 0) => bound.min(5000),
+            (0, _) => self.length(bound),
+            (depth, _) => self.below(bound.min(9 / depth) + 1),
+        }
     }
 
     /// Text of at most so many characters.
@@ -47,10 +50,13 @@ impl Random {
     }
 
     /// A list of at most so many values.
-    pub fn list<T: ::stub::Piece, L: Fill<T>>(&mut self, bound: usize, mut value: impl FnMut(&mut Random) -> T) -> L {
-        let bound = if bound == usize::MAX { UNBOUNDED_BYTES / T::BYTES } else { bound };
+    pub fn list<T, L: Fill<T>>(&mut self, bound: usize, mut value: impl FnMut(&mut Random) -> T) -> L {
+        let bound = if bound == usize::MAX { UNBOUNDED_BYTES / size_of::<T>() } else { bound };
         let length = self.any_length(bound.min(L::MAX));
-        L::fill(length, || value(self))
+        self.depth += 1;
+        let list = L::fill(length, || value(self));
+        self.depth -= 1;
+        list
     }
 }
 

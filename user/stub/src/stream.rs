@@ -1,0 +1,232 @@
+//! Values that are written and read piece by piece: unions, and lists of anything that has no fixed size.
+//!
+//! They lie in the words of a message, behind those values that have places of their own: each from a multiple of its size,
+//! with zeros between, texts and lists behind their lengths, and texts before a zero, which C wants. What is read is
+//! checked when it is read, and owned by whoever reads it.
+
+use crate::long::{bytes, bytes_mut};
+use crate::{Blank, List, Malformed, Text};
+
+/// Words that are being written. What does not fit is not written, and neither is what comes behind it.
+#[derive(Debug)]
+pub struct Out<'a> {
+    words: &'a mut [u64],
+    /// Bytes that are written; more than there are once something did not fit.
+    at: usize,
+}
+
+impl<'a> Out<'a> {
+    /// Begins in front of these words, whatever they are.
+    pub fn new(words: &'a mut [u64]) -> Out<'a> {
+        Out { words, at: 0 }
+    }
+
+    fn write(&mut self, from: &[u8]) {
+        let begin = self.at;
+        self.at = begin.saturating_add(from.len());
+        if let Some(to) = bytes_mut(self.words).get_mut(begin..self.at) {
+            to.copy_from_slice(from);
+        }
+    }
+
+    /// Zeros up to a multiple of `align`, which is at most 8.
+    pub fn align(&mut self, align: usize) {
+        let missing = self.at.wrapping_neg() % align;
+        self.write(&[0; 8][..missing]);
+    }
+
+    /// How many words there are now; `None` if not everything did fit.
+    pub fn finish(mut self) -> Option<usize> {
+        self.align(8);
+        (self.at <= 8 * self.words.len()).then_some(self.at / 8)
+    }
+}
+
+/// Words that are being read. Every step checks that they are there.
+#[derive(Debug)]
+pub struct In<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> In<'a> {
+    /// Begins in front of these words.
+    pub fn new(words: &'a [u64]) -> In<'a> {
+        In { bytes: bytes(words), at: 0 }
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let end = self.at.checked_add(count).ok_or(Malformed)?;
+        let taken = self.bytes.get(self.at..end).ok_or(Malformed)?;
+        self.at = end;
+        Ok(taken)
+    }
+
+    /// Steps over what is before a multiple of `align`.
+    pub fn align(&mut self, align: usize) -> Result<(), Malformed> {
+        self.take(self.at.wrapping_neg() % align).map(drop)
+    }
+
+    /// The end: nothing is left, but for what fills the last word.
+    pub fn finish(mut self) -> Result<(), Malformed> {
+        self.align(8)?;
+        if self.at == self.bytes.len() { Ok(()) } else { Err(Malformed) }
+    }
+}
+
+/// A type whose values travel in streams.
+pub trait Wire: Sized {
+    /// Writes a value.
+    fn put(&self, out: &mut Out);
+    /// Reads and checks a value.
+    fn get(from: &mut In) -> Result<Self, Malformed>;
+}
+
+macro_rules! number {
+    ($($ty:ident)*) => {$(
+        impl Wire for $ty {
+            fn put(&self, out: &mut Out) {
+                out.align(size_of::<$ty>());
+                out.write(&self.to_le_bytes());
+            }
+            fn get(from: &mut In) -> Result<$ty, Malformed> {
+                from.align(size_of::<$ty>())?;
+                let bytes = from.take(size_of::<$ty>())?;
+                Ok($ty::from_le_bytes(bytes.try_into().map_err(|_| Malformed)?))
+            }
+        }
+    )*};
+}
+
+number!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
+
+impl Wire for bool {
+    fn put(&self, out: &mut Out) {
+        u8::from(*self).put(out);
+    }
+    fn get(from: &mut In) -> Result<bool, Malformed> {
+        match u8::get(from)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+impl Wire for char {
+    fn put(&self, out: &mut Out) {
+        u32::from(*self).put(out);
+    }
+    fn get(from: &mut In) -> Result<char, Malformed> {
+        char::from_u32(u32::get(from)?).ok_or(Malformed)
+    }
+}
+
+impl<const N: usize> Wire for Text<N> {
+    fn put(&self, out: &mut Out) {
+        put_count(self.len(), out);
+        out.write(self.as_bytes());
+        out.write(&[0]);
+    }
+    fn get(from: &mut In) -> Result<Text<N>, Malformed> {
+        let count = u32::get(from)? as usize;
+        let text = core::str::from_utf8(from.take(count)?).map_err(|_| Malformed)?;
+        if u8::get(from)? != 0 {
+            return Err(Malformed);
+        }
+        Text::new(text).ok_or(Malformed)
+    }
+}
+
+impl<T: Wire + Blank, const N: usize> Wire for List<T, N> {
+    fn put(&self, out: &mut Out) {
+        put_elements(self, out);
+    }
+    fn get(from: &mut In) -> Result<List<T, N>, Malformed> {
+        let count = u32::get(from)? as usize;
+        List::try_fill(count, || T::get(from))
+    }
+}
+
+impl<T: Wire + Blank, const N: usize> Wire for [T; N] {
+    fn put(&self, out: &mut Out) {
+        self.iter().for_each(|value| value.put(out));
+    }
+    fn get(from: &mut In) -> Result<[T; N], Malformed> {
+        let mut values = Self::BLANK;
+        for value in &mut values {
+            *value = T::get(from)?;
+        }
+        Ok(values)
+    }
+}
+
+/// Writes the number of elements. One that does not fit into 32 bits does not fit into a message either.
+fn put_count(count: usize, out: &mut Out) {
+    (count as u32).put(out);
+}
+
+/// Writes a list: its length, then its elements.
+pub fn put_elements<T: Wire>(list: &[T], out: &mut Out) {
+    put_count(list.len(), out);
+    list.iter().for_each(|value| value.put(out));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Names = List<Text<8>, 3>;
+
+    fn names(all: &[&str]) -> Names {
+        let mut left = all.iter();
+        let fill = || left.next().and_then(|name| Text::new(name)).ok_or(Malformed);
+        List::try_fill(all.len(), fill).unwrap()
+    }
+
+    #[test]
+    fn values_come_back_and_nothing_shows() {
+        let mut words = [u64::MAX; 8];
+        let mut out = Out::new(&mut words);
+        true.put(&mut out);
+        names(&["one", "", "née"]).put(&mut out);
+        out.align(8);
+        (-7i16).put(&mut out);
+        assert_eq!(out.finish(), Some(6));
+        assert_eq!(words[..2], [0x3_0000_0001, 0x0065_6e6f_0000_0003]);
+        let mut from = In::new(&words[..6]);
+        assert_eq!(bool::get(&mut from), Ok(true));
+        assert_eq!(Names::get(&mut from), Ok(names(&["one", "", "née"])));
+        from.align(8).unwrap();
+        assert_eq!(i16::get(&mut from), Ok(-7));
+        assert_eq!(from.finish(), Ok(()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_written() {
+        for room in 0..5 {
+            let mut words = [0; 8];
+            let mut out = Out::new(&mut words[..room]);
+            names(&["one", "two", "three"]).put(&mut out);
+            assert_eq!(out.finish(), (room == 4).then_some(4), "{room}");
+            assert_eq!(words[room..], [0; 8][room..]);
+        }
+    }
+
+    #[test]
+    fn claims_are_refused() {
+        let get = |words: &[u64]| {
+            let mut from = In::new(words);
+            let got = Names::get(&mut from)?;
+            from.finish().map(|()| got)
+        };
+        assert_eq!(get(&[0]), Ok(names(&[])));
+        assert_eq!(get(&[0, 0]), Err(Malformed), "a word more");
+        assert_eq!(get(&[4, 0, 0, 0, 0, 0, 0]), Err(Malformed), "too many elements");
+        assert_eq!(get(&[2, 0]), Err(Malformed), "an element that is not there");
+        assert_eq!(get(&[9 << 32 | 1, 0, 0]), Err(Malformed), "a text that is too long");
+        assert_eq!(get(&[u64::MAX - 1, 0, 0]), Err(Malformed), "a length without end");
+        assert_eq!(get(&[1 << 32 | 1, 0xff]), Err(Malformed), "a text that is none");
+        assert_eq!(get(&[1 << 32 | 1, 0x101]), Err(Malformed), "no zero");
+    }
+}
