@@ -957,7 +957,8 @@ fn serve(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Ro
         let mut again = String::new();
         if looks_twice(c, &methods[number].request) {
             again = format!(", name##_{number}_again");
-            let head = format!("static __attribute__((noinline, cold)) quill_reply name##_{number}_again");
+            let head =
+                format!("static __attribute__((noinline, cold, used)) quill_reply name##_{number}_again");
             let _ = writeln!(text, "{head}({parameters})");
             let _ = writeln!(text, "{{ return {handle}(&(methods), {words}, NULL); }}");
         }

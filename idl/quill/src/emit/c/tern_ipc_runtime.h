@@ -249,23 +249,28 @@ QUILL_INLINE void quill_complete(char *list, uint64_t bytes, uint64_t tail)
     __builtin_memcpy(bytes >= 8 ? list + bytes - 8 : list, &tail, sizeof tail);
 }
 
-/* The end of the first word with a byte that is 0 or above 0x80, from `at` on, which is a multiple of eight; and where it has
- * zeros. A word is there if its first byte is. A compiler would load the constants again in each round. */
-QUILL_INLINE const char *quill_odd_word(const char *at, uint64_t *zeros)
+/* The first byte that is 0 or above 0x80, from `at` on, which is a multiple of eight. A word is there if its first byte is.
+ * Two words in a round; and a compiler would load the constants again in each. */
+QUILL_INLINE const char *quill_odd_byte(const char *at)
 {
-    uint64_t word, odd;
+    uint64_t highs = QUILL_HIGHS, odd;
 
     __asm__ volatile("1:\n\t"
-            "mov (%[at]), %[word]\n\t"
-            "add $8, %[at]\n\t"
-            "lea (%[word],%[minus]), %[odd]\n\t"
+            "mov (%[at]), %[odd]\n\t"
+            "add %[minus], %[odd]\n\t"
             "test %[highs], %[odd]\n\t"
-            "jz 1b"
-            : [at] "+r"(at), [word] "=&r"(word), [odd] "=&r"(odd)
-            : [minus] "r"(-QUILL_ONES), [highs] "r"(QUILL_HIGHS)
+            "jnz 2f\n\t"
+            "mov 8(%[at]), %[odd]\n\t"
+            "add $16, %[at]\n\t"
+            "add %[minus], %[odd]\n\t"
+            "test %[highs], %[odd]\n\t"
+            "jz 1b\n\t"
+            "sub $8, %[at]\n"
+            "2:"
+            : [at] "+r"(at), [odd] "=&r"(odd)
+            : [minus] "r"(-QUILL_ONES), [highs] "r"(highs)
             : "memory", "cc");
-    *zeros = odd & ~word & QUILL_HIGHS;
-    return at;
+    return at + (unsigned)__builtin_ctzll(odd & highs) / 8;
 }
 
 /* Bytes of a text of at most so many bytes and characters, or UINT64_MAX if it is none. Whether it is UTF-8 does not matter as
@@ -300,10 +305,9 @@ QUILL_INLINE uint64_t quill_text_size(const char *text, uint64_t bytes_max, uint
 {
 #ifndef QUILL_BYTEWISE
     if (!checked && __builtin_expect(((uintptr_t)text & 7) == 0, 1)) {
-        uint64_t zeros;
-        const char *end = quill_odd_word(quill_unknown(text), &zeros);
-        if (__builtin_expect(zeros != 0, 1)) {
-            uint64_t bytes = (uint64_t)(end - 8 - text) + (unsigned)__builtin_ctzll(zeros) / 8;
+        const char *end = quill_odd_byte(quill_unknown(text));
+        if (__builtin_expect(*end == 0, 1)) {
+            uint64_t bytes = (uint64_t)(quill_unknown(end) - text);
             if (__builtin_expect(bytes <= characters_max, 1))
                 return bytes;
         }
@@ -338,8 +342,9 @@ QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t last, uint
 
     if (again)
         return quill_is_other_text(text, bytes, characters_max);
-    text[bytes] = 0;
     if (__builtin_expect(bytes >= 8, 1)) {
+        /* A compiler would compute the place once for both cases. */
+        __asm__ volatile("movb $0, (%[text],%[bytes])" : : [text] "r"(text), [bytes] "r"(bytes) : "memory");
         odd = last | (last + minus);
         __asm__ volatile("1:\n\t"
                 "mov -8(%[text],%[left],8), %[word]\n\t"
@@ -352,6 +357,7 @@ QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t last, uint
                 : [minus] "r"(minus), [text] "r"(text)
                 : "memory", "cc");
     } else {
+        text[bytes] = 0;
         word = last | quill_ones_behind[bytes];
         odd = word | (word + minus);
     }
