@@ -125,6 +125,7 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
         Operation::Flush { at, status } => continue_flush(k, current, at, status),
         Operation::EndThread { victim } => end_thread(k, current, victim),
         Operation::EndTask { victim, at } => end_task(k, current, victim, at),
+        Operation::SetPort => task_control::set_port(k, current),
     };
     if current.operation.get() != Operation::None && current.is_ready() {
         k.set_busy(current);

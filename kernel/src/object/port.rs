@@ -69,25 +69,29 @@ fn page(k: &Kernel, task: TaskRef) -> Option<Frame> {
     Some(frame)
 }
 
-/// Binds port `number` of `owner` to a thread, and lets `task` call it as `index`.
+/// Binds port `number` of `owner` to a thread, and lets `task` call it as `index`. False if only the owner's page was made, and
+/// `task` has none yet.
 pub fn set(
     k: &Kernel,
-    owner: TaskRef,
-    number: u64,
+    (owner, number): (TaskRef, u64),
     thread: Uid,
-    task: TaskRef,
-    index: u64,
-) -> Result<(), Error> {
+    (task, index): (TaskRef, u64),
+) -> Result<bool, Error> {
     if number >= PORT_ENTRIES || index >= PORT_LINKS {
         return Err(Error::BadArgument);
     }
+    let lacks = |task: TaskRef| task.links.page.get() == 0;
+    let is_first_step = owner != task && lacks(owner) && lacks(task);
     let entries = page(k, owner).ok_or(Error::NoMemory)?;
+    if is_first_step {
+        return Ok(false);
+    }
     let links = page(k, task).ok_or(Error::NoMemory)?;
     let entry = word(k, entries, ENTRIES_AT + number);
     entry.set(thread.0);
     word(k, links, index).set(core::ptr::from_ref(entry) as u64);
     word(k, links, SHADOWS_AT + index).set(entries.0 + ENTRIES_AT + number);
-    Ok(())
+    Ok(true)
 }
 
 /// The thread behind a port of a task, or nil: what the fast path does, with checks.

@@ -245,6 +245,8 @@ pub enum Operation {
         /// It, or the one of its descendants that is being taken apart.
         at: TaskId,
     },
+    /// A port is bound: the binding task has its page for ports, and the call in the registers begins anew.
+    SetPort,
 }
 
 /// How far the transfer of a block is.

@@ -31,7 +31,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
             child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi()))
         }
         op::NEXT => next(k, current, &args),
-        op::SET_PORT => set_port(k, current, &args),
+        op::SET_PORT => return set_port(k, current),
         op::EXHAUST => exhaust(k, current, &args),
         op::SELF => {
             let task = current.task().id.get();
@@ -137,9 +137,22 @@ fn set_quota(chief: TaskRef, task: TaskRef, quota: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn set_port(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
-    let task = if args.rdi() == 0 { current.task() } else { child(k, current, args)? };
-    port::set(k, current.task(), args.rdx(), Uid(args.r10()), task, args.rsi())
+/// Binds a port. If that takes two pages for ports, the first is a step of its own: clearing a page's frames takes long.
+pub fn set_port(k: &Kernel, current: ThreadRef) -> Next {
+    current.operation.set(Operation::None);
+    let args = Args(&current.frame);
+    let owner = current.task();
+    let task = match args.rdi() {
+        0 => Ok(owner),
+        _ => child(k, current, &args),
+    };
+    let bound = task.and_then(|task| port::set(k, (owner, args.rdx()), Uid(args.r10()), (task, args.rsi())));
+    if bound == Ok(false) {
+        current.operation.set(Operation::SetPort);
+        k.set_busy(current);
+        return Next::Same;
+    }
+    done(current, bound.map(drop))
 }
 
 fn exhaust(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
