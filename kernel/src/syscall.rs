@@ -41,7 +41,10 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
 }
 
 /// Threads whose calls need more than the table.
-const UNUSUAL: u32 = special::DENY_NATIVE | special::STEPPED | special::TRACED;
+const UNUSUAL: u32 = special::DENY_NATIVE | special::TRACED | DEBUGGED;
+
+/// Threads that a debugger follows, but only outside the kernel.
+const DEBUGGED: u32 = special::STEPPED | special::BREAKPOINTS;
 
 #[inline(always)]
 fn ordinary_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
@@ -66,22 +69,39 @@ pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
     ipc::short(k, current)
 }
 
-fn trace_call(k: &Kernel, current: ThreadRef) {
+fn enter_unusual(k: &Kernel, current: ThreadRef) {
     if current.special.get() & special::TRACED != 0 {
         trace::call(k, current);
+    }
+    pause_breakpoints(current);
+}
+
+/// What the kernel does with watched memory is no event: a debugger would learn nothing from it, and a copy that ends in an
+/// exception at each of its strings would take long.
+fn pause_breakpoints(current: ThreadRef) {
+    if current.special.get() & special::BREAKPOINTS != 0 {
+        arch::breakpoints_off();
+    }
+}
+
+/// The thread is to leave the kernel, now or when it runs next: its debugger sees what it does.
+fn leave_debugged(current: ThreadRef) {
+    if current.special.get() & special::STEPPED != 0 {
+        current.set_trap_flag();
+    }
+    if current.special.get() & special::BREAKPOINTS != 0 {
+        arch::load_breakpoints(&current.breakpoints);
     }
 }
 
 #[cold]
 fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
-    trace_call(k, current);
+    enter_unusual(k, current);
     if current.special.get() & special::DENY_NATIVE != 0 {
         return ipc::system_call_exception(k, current);
     }
     let next = ipc::short(k, current);
-    if current.special.get() & special::STEPPED != 0 {
-        current.set_trap_flag();
-    }
+    leave_debugged(current);
     next
 }
 
@@ -89,7 +109,7 @@ fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
 /// denied. Bits that mean nothing yet make another number of a known one.
 #[cold]
 fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
-    trace_call(k, current);
+    enter_unusual(k, current);
     let denied = current.special.get() & special::DENY_NATIVE != 0;
     let next = match eax {
         NULL => Next::Same,
@@ -99,9 +119,7 @@ fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
         _ if eax & NUMBER == IPC && !denied => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),
     };
-    if current.special.get() & special::STEPPED != 0 {
-        current.set_trap_flag();
-    }
+    leave_debugged(current);
     next
 }
 
@@ -116,6 +134,7 @@ fn port_call(k: &Kernel, current: ThreadRef) -> Next {
 /// A busy thread goes on with its operation, after the kernel has looked at the interrupts.
 pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
     current.frame.mode.set(current.frame.mode.get() & !Frame::BUSY);
+    pause_breakpoints(current);
     let next = match current.operation.get() {
         Operation::None => Next::Same,
         Operation::Receive => ipc::continue_receive(k, current),
@@ -129,8 +148,8 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
     };
     if current.operation.get() != Operation::None && current.is_ready() {
         k.set_busy(current);
-    } else if current.special.get() & special::STEPPED != 0 {
-        current.set_trap_flag();
+    } else if current.special.get() & DEBUGGED != 0 {
+        leave_debugged(current);
     }
     next
 }

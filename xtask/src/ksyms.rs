@@ -5,7 +5,7 @@
 //! offset of its name from the start of the section, sorted by address; then the names, each ended by a zero.
 
 use crate::{Context, Error, Result};
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SectionIndex, SectionKind, SymbolKind};
 
 /// "TSYM".
 const MAGIC: u32 = 0x4d59_5354;
@@ -67,13 +67,22 @@ impl Names {
             None => format!("{address:#x}"),
         }
     }
+
+    /// Where the function or label of this name begins.
+    pub fn address_of(&self, name: &str) -> Option<u64> {
+        self.0
+            .iter()
+            .find(|function| function.name == name)
+            .map(|function| IMAGE_BASE + u64::from(function.offset))
+    }
 }
 
-/// The functions of the image, sorted by address, one for each address.
+/// The functions of the image and the labels of its assembly, sorted by address, one for each address.
 fn functions(file: &object::File<'_>) -> Vec<Function> {
     let mut functions: Vec<Function> = file
         .symbols()
-        .filter(|symbol| symbol.kind() == SymbolKind::Text)
+        .filter(|symbol| matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown))
+        .filter(|symbol| symbol.section_index().is_some_and(|section| is_code(file, section)))
         .filter_map(|symbol| {
             let offset = u32::try_from(symbol.address().checked_sub(IMAGE_BASE)?).ok()?;
             Some(Function { offset, size: symbol.size(), name: short_name(symbol.name().ok()?) })
@@ -82,6 +91,10 @@ fn functions(file: &object::File<'_>) -> Vec<Function> {
     functions.sort_by_key(|function| (function.offset, std::cmp::Reverse(function.size)));
     functions.dedup_by_key(|function| function.offset);
     functions
+}
+
+fn is_code(file: &object::File<'_>, section: SectionIndex) -> bool {
+    file.section_by_index(section).is_ok_and(|section| section.kind() == SectionKind::Text)
 }
 
 /// A name as a person wrote it, cut to its length limit.

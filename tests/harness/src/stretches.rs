@@ -16,6 +16,9 @@ const RANDOM_LENGTH_MAX: u64 = 2 * LENGTH_MAX;
 /// Fewer stretches than any run of the suite has: the plugin did not watch.
 const STRETCHES_MIN: u64 = 100;
 
+/// Where the kernel takes an interrupt: it was on until then, even if no instruction of a user ran.
+const INTERRUPT_ENTRY: &str = "interrupt_common";
+
 /// A watch over one machine.
 #[derive(Debug)]
 pub struct Watch {
@@ -26,9 +29,14 @@ pub struct Watch {
 
 impl Watch {
     /// Prepares one; the name tells it from others.
-    pub fn prepare(name: &str) -> xtask::Result<Watch> {
+    pub fn prepare(world: &World, name: &str) -> xtask::Result<Watch> {
         let report = paths::out()?.join(format!("stretches-{name}-{}.txt", std::process::id()));
-        let plugin = format!("{},stretches={}", bench::plugin()?.display(), report.display());
+        let kernel = &world.system.kernel;
+        let image = fs::read(kernel).context(|| format!("read {}", kernel.display()))?;
+        let entry = Names::read(&image)?.address_of(INTERRUPT_ENTRY);
+        let entry = entry.ok_or_else(|| xtask::Error::new("the kernel has no entry for interrupts"))?;
+        let plugin = bench::plugin()?;
+        let plugin = format!("{},stretches={},interrupt={entry:#x}", plugin.display(), report.display());
         Ok(Watch { report, plugin })
     }
 

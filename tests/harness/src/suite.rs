@@ -137,7 +137,7 @@ fn run(world: &World, variant: &'static str, part: &'static str, words: &str) ->
     let machine = world.machine().with(&options);
     let mut machine = if part == TIMED { machine.counting() } else { machine };
     let limit = SUITE_LIMITS[usize::from(world.full)];
-    let watch = Watch::prepare(&format!("{part}-{variant}")).map_err(|error| error.message);
+    let watch = Watch::prepare(world, &format!("{part}-{variant}")).map_err(|error| error.message);
     if let Ok(watch) = &watch {
         machine.extra.extend(["-plugin".into(), watch.plugin.clone()]);
     }

@@ -247,6 +247,9 @@ pub fn set_user_segments(frame: &Frame) {
 /// The current thread runs with these breakpoints. The simulated machine has none.
 pub fn load_breakpoints(_breakpoints: &Breakpoints) {}
 
+/// Nor is there anything to be switched off.
+pub fn breakpoints_off() {}
+
 /// Loads the FS base.
 pub fn load_fs(_base: u64) {}
 

@@ -25,8 +25,8 @@ pub fn load_breakpoints(breakpoints: &Breakpoints) {
     }
 }
 
-/// The thread with breakpoints is left.
-pub fn switch_off() {
+/// The thread with breakpoints is left, or the kernel works for it.
+pub fn breakpoints_off() {
     // SAFETY: turns all breakpoints off.
     unsafe { write_dr7(CONTROL_ONES) };
 }

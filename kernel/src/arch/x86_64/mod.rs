@@ -37,7 +37,7 @@ pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};
 pub use copy::{copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-pub use debug::load_breakpoints;
+pub use debug::{breakpoints_off, load_breakpoints};
 pub use port::show_ports;
 pub use space::{
     Forget, end_space, flush_space, init_space, invalidate, renew_tag, show, space_frames, tag_of,
@@ -164,7 +164,7 @@ fn switch_extras_off(from: ThreadRef, leaving: u32, arriving: u32) {
         per_cpu::ports_off();
     }
     if leaving & special::BREAKPOINTS != 0 {
-        debug::switch_off();
+        debug::breakpoints_off();
     }
     from.set_special(0, special::PORTS_LIVE);
 }

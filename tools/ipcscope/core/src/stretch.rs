@@ -85,7 +85,7 @@ impl Stretches {
         self.started = true;
     }
 
-    /// An instruction of the kernel is about to run after which interrupts are taken.
+    /// An instruction of the kernel is about to run after which interrupts are taken, or the entry of one that was.
     pub fn open(&mut self) {
         self.ended = true;
         self.open = None;

@@ -1,6 +1,7 @@
 //! What a debugger does to a thread of another task: registers, single steps, breakpoints. The debugger is the suite's main
 //! thread, chief of the task and handler of the thread's exceptions.
 
+use super::long;
 use crate::kit::{Agent, Attempt, Attempted, Child, Frame, Outcome, WORDS, fails, pager};
 use crate::{check, check_eq};
 use core::time::Duration;
@@ -9,7 +10,7 @@ use sys::abi::call::{
     BREAK_ACCESS, BREAK_EXECUTE, BREAK_OFF, BREAK_WRITE, REGISTERS, RESUME, RESUME_AS_IS, thread_op,
 };
 use sys::abi::{INFO_PAGE, USER_END};
-use sys::{Error, Kind, Message, Timeout, Uid};
+use sys::{Dope, Error, Kind, Message, Timeout, Uid};
 
 unsafe extern "C" {
     fn suite_spin();
@@ -204,6 +205,31 @@ pub fn watchpoints() -> Outcome {
         sys::thread_breakpoint(agent.uid, number, 0, BREAK_OFF, 0)?;
     }
     check!(agent.attempt(suite_store, place(0), 7)?.is_fine());
+    Ok(())
+}
+
+/// A copy that the kernel makes of watched memory is no event, however often; the thread's own access afterwards is one.
+pub fn the_kernel_reads_what_is_watched() -> Outcome {
+    let count = Dope::PARTS_MAX;
+    let (used, room) = (Dope::used(0, count, 0), Dope::room(0, count, 0));
+    long::prepare(9);
+    long::describe(used, room, (0..count as usize).map(|i| (64, 64 * i, 40, 64)));
+    let (_near, mut sender, _far, mut receiver) = long::pair(room)?;
+    sys::thread_set_pager(sender.uid, pager::uid(), sys::myself())?;
+    let watched = &raw const long::from().bytes[64] as u64;
+    check!(sender.attempt(suite_load, watched, 0)?.is_fine());
+    for number in 0..4 {
+        sys::thread_breakpoint(sender.uid, number, watched + 8 * number, BREAK_ACCESS, 8)?;
+    }
+    sender.block(long::long_call(receiver.uid, used))?;
+    check_eq!(receiver.wait()?.sender(), sender.uid);
+    check!((0..count as usize).all(|i| long::arrived(64, 64 * i, 40)), "a string differs");
+    sender.wait_for_answer(&mut receiver)?;
+    sender.start_attempt(suite_load, watched + 16, 0);
+    let [vector, code, ..] = exception(sender.uid)?.words;
+    check_eq!((vector, code), (DEBUG, 1 << 2));
+    go_on(sender.uid)?;
+    check!(sender.attempted()?.is_fine());
     Ok(())
 }
 

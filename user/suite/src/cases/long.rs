@@ -619,7 +619,7 @@ extern "C" fn double(value: u64) -> u64 {
 
 impl Agent {
     /// Answers the request that `receiver` has got from this agent.
-    fn wait_for_answer(&mut self, receiver: &mut Agent) -> Outcome {
+    pub(super) fn wait_for_answer(&mut self, receiver: &mut Agent) -> Outcome {
         receiver.run(Frame::send(self.uid, Timeout::ZERO))?;
         self.wait().map(drop)
     }

@@ -88,7 +88,8 @@ cases! {
         exceptions_queue_like_messages
     }
     debug {
-        registers_are_handed_over registers_of_a_waiting_thread single_steps watchpoints debuggers_have_limits
+        registers_are_handed_over registers_of_a_waiting_thread single_steps watchpoints the_kernel_reads_what_is_watched
+        debuggers_have_limits
     }
     authority {
         siblings_and_chiefs_are_out_of_reach first_tasks_are_out_of_reach grandchildren_belong_to_their_chief
