@@ -117,11 +117,6 @@ fn erase(k: &Kernel, node: &'static Node) -> Restricted {
     Restricted::Gone
 }
 
-fn count_lost(task: TaskRef, pages: u64) {
-    // σ0's pages are not counted from the start, so it can lose more than it got.
-    task.pages.set(task.pages.get().saturating_sub(pages as u32));
-}
-
 /// Takes `remove` from a large page; `whole` if that is for all of it, else from `part`. Collects status bits.
 fn restrict(
     k: &Kernel,
@@ -150,7 +145,7 @@ fn restrict(
     if new != 0 {
         return Restricted::Kept;
     }
-    count_lost(task, PARTS);
+    task.lose_pages(PARTS as u32);
     erase(k, node)
 }
 
@@ -173,7 +168,7 @@ fn restrict_parts(
         arch::flush_space(task);
     }
     *status |= pte::status(changes.all);
-    count_lost(task, taken);
+    task.lose_pages(taken as u32);
     let left = node.parts() - taken;
     if left == 0 {
         entry.set(pte::joined(entry.get()));
@@ -260,6 +255,8 @@ impl Walk {
         loop {
             let result = self.run_half(k, half, &mut place, &mut fresh, status, budget);
             if result == Err(Stop::Again) {
+                // Of the two, `walking` means what was left last.
+                arch::current().bookmark.remove();
                 self.node.mark(place, self.note(half));
                 *walking = true;
                 *budget = 0;
@@ -552,10 +549,10 @@ fn map_large(
         // Tables are a step of their own.
         return again(budget);
     }
-    let lost = pte::rights(entry.get()).without(pte::rights(pte::derive(entry.get(), given)));
+    let lost = space::lost(entry.get(), given);
     let grants = rights.has(Rights::GRANT);
     if grants && lost != Rights::NONE {
-        // Nobody below may have more than the one who gave.
+        // See [`space::narrow_for_grant`].
         let walk = Walk { node, part: Part::WHOLE, remove: lost, own: false };
         walk.run(k, fresh, walking, &mut 0, budget)?;
     }
@@ -567,7 +564,7 @@ fn map_large(
         node.replace_by(child);
         entry.set(0);
         arch::invalidate(from, giver.address);
-        count_lost(from, PARTS);
+        from.lose_pages(PARTS as u32);
         node.discard_large(pool);
     } else {
         // See [`Giver::add_child`].
@@ -627,6 +624,9 @@ fn map_part(
         walk.run(k, fresh, walking, &mut 0, budget)?;
     }
     let given = pte::rights(page.entry).and(rights);
+    if grants && !page.is_part {
+        space::narrow_for_grant(k, page.node, given, walking, budget)?;
+    }
     let child = to.task.slabs.take(&k.pool, to.task).ok_or(Stop::NoMemory)?;
     space::add_page(child, place, (to.task, to.address), pte::derive(page.entry, given));
     if grants && page.is_part {

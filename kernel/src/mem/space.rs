@@ -16,7 +16,7 @@ use super::run;
 use super::table::{self, Found, Leaf};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
-use crate::object::mapping::{Node, NodeSlot, NodeTable};
+use crate::object::mapping::{Mark, Node, NodeSlot, NodeTable};
 use crate::object::{TaskRef, interrupt};
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use core::cell::Cell;
@@ -66,7 +66,7 @@ pub struct Progress {
     pub done: u64,
     /// Whether everything so far could be mapped.
     pub whole: bool,
-    /// A walk below a large page was broken off.
+    /// A walk below a page was broken off.
     pub walking: bool,
 }
 
@@ -244,8 +244,7 @@ pub fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
         arch::invalidate(task, node.address());
     }
     if entry.get() == 0 {
-        // σ0's pages are not counted from the start, so it can lose more than it got.
-        task.pages.set(task.pages.get().saturating_sub(1));
+        task.lose_pages(1);
         node.erase(&k.pool);
     }
     pte::status(old)
@@ -257,8 +256,7 @@ fn erase_page(k: &Kernel, node: &'static Node, entry: &'static Cell<u64>) -> u64
     let task = node.task();
     let old = entry.replace(0);
     arch::invalidate(task, node.address());
-    // σ0's pages are not counted from the start, so it can lose more than it got.
-    task.pages.set(task.pages.get().saturating_sub(1));
+    task.lose_pages(1);
     node.erase(&k.pool);
     pte::status(old)
 }
@@ -273,12 +271,12 @@ fn restrict_below(
     budget: &mut usize,
 ) -> Result<(), Stop> {
     if node.entry().is_none() || !remove.has(Rights::R) {
-        return restrict_each_below(k, node, remove, status, budget);
+        return restrict_otherwise(k, node, remove, status, budget);
     }
     while let Some(below) = node.below(None) {
-        // The marker of a large page has none.
+        // A marker has none.
         let Some(entry) = below.entry() else {
-            return restrict_each_below(k, node, remove, status, budget);
+            return erase_each_below(k, node, status, budget);
         };
         if *budget == 0 {
             return Err(Stop::Again);
@@ -289,34 +287,123 @@ fn restrict_below(
     Ok(())
 }
 
-/// The same whatever is below, and whatever is to be taken.
 #[inline(never)]
-fn restrict_each_below(
+fn restrict_otherwise(
     k: &Kernel,
     node: &'static Node,
     remove: Rights,
     status: &mut u64,
     budget: &mut usize,
 ) -> Result<(), Stop> {
+    if node.entry().is_some() {
+        let mut walking = *status & WALKING != 0;
+        let result = narrow_below(k, node, remove, &mut walking, status, budget);
+        *status = with_walking(*status, walking);
+        return result;
+    }
     // A port or line has one right, which goes with reading or writing.
-    let erasing = if node.entry().is_some() { Rights::R } else { Rights::RW };
-    let erases = remove.and(erasing) != Rights::NONE;
-    let mut previous = None;
-    while let Some(below) = node.below(previous) {
-        if *budget == 0 && erases {
+    if remove.and(Rights::RW) == Rights::NONE { Ok(()) } else { erase_each_below(k, node, status, budget) }
+}
+
+/// Takes everything from everyone below `node`, whatever is there.
+#[inline(never)]
+fn erase_each_below(
+    k: &Kernel,
+    node: &'static Node,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Stop> {
+    while let Some(below) = node.below(None) {
+        if *budget == 0 {
             return Err(Stop::Again);
         }
-        *budget = budget.saturating_sub(1);
+        *budget -= 1;
         if below.is_marker() {
-            previous = Some(below);
-            continue;
-        }
-        *status |= restrict(k, below, remove);
-        if !erases {
-            previous = Some(below);
+            // Where it stands nothing will be left; who left it begins anew.
+            below.take_out();
+        } else {
+            *status |= restrict(k, below, Rights::RWX);
         }
     }
     Ok(())
+}
+
+/// How many nodes are passed for one unit of a budget.
+const PASSED_PER_UNIT: usize = 6;
+
+/// In the note of a bookmark: on the way back. Above it the rights that are taken.
+const BACK: u64 = 1;
+
+/// Takes `remove` from everyone below `root`, a small page of the current thread's task; reading is not among it, so nobody goes.
+/// With an error it is to be called again, `walking`.
+///
+/// First the walk passes all who are below, then it comes back to the root and takes the rights. So at any time nobody has more
+/// than who gave it to him. Whoever maps meanwhile adds a node right behind his own: either has lost the rights already, or the
+/// walk meets both later.
+pub fn narrow_below(
+    k: &Kernel,
+    root: &'static Node,
+    remove: Rights,
+    walking: &mut bool,
+    status: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Stop> {
+    let walker = arch::current().tcb();
+    let note = (remove.0 as u64) << 1;
+    let left = if core::mem::take(walking) { walker.bookmark.resume(root) } else { None };
+    let left = left.filter(|mark| mark.note & !BACK == note);
+    let (mut place, is_back) = left.map_or((root, false), |mark| (mark.place, mark.note & BACK != 0));
+    let mut stop = |place, note, budget: &mut usize| {
+        // Who takes a message for its sender leaves a long walk to that.
+        if walker.task() == root.task() {
+            walker.bookmark.leave(root, Mark { place, note });
+            *walking = true;
+        }
+        *budget = 0;
+        Err(Stop::Again)
+    };
+    if !is_back {
+        let most = *budget * PASSED_PER_UNIT;
+        let mut left = most;
+        while let Some(next) = root.below(Some(place)) {
+            if left == 0 {
+                return stop(place, note, budget);
+            }
+            left -= 1;
+            place = next;
+        }
+        // One more, since both ways begin and end.
+        *budget = budget.saturating_sub((most - left).div_ceil(PASSED_PER_UNIT) + 1);
+    }
+    while !core::ptr::eq(place, root) {
+        if *budget == 0 {
+            return stop(place, note | BACK, budget);
+        }
+        *budget -= 1;
+        let before = place.before().expect("the root is before those below it");
+        if !place.is_marker() {
+            *status |= restrict(k, place, remove);
+        }
+        place = before;
+    }
+    Ok(())
+}
+
+/// Which rights who gets `given` of a page has not, and who gives has.
+pub fn lost(entry: u64, given: Rights) -> Rights {
+    pte::rights(entry).without(pte::rights(pte::derive(entry, given)))
+}
+
+/// Before `given` of a small page is granted: nobody below may have more than the one who gave.
+pub fn narrow_for_grant(
+    k: &Kernel,
+    node: &'static Node,
+    given: Rights,
+    walking: &mut bool,
+    budget: &mut usize,
+) -> Result<(), Stop> {
+    let lost = node.entry().map_or(Rights::NONE, |entry| lost(entry.get(), given));
+    if lost == Rights::NONE { Ok(()) } else { narrow_below(k, node, lost, walking, &mut 0, budget) }
 }
 
 /// Empties a place: the model's flush followed by φ.
@@ -370,6 +457,7 @@ fn map_page(
     (from, source_address, mut giver, mut node): (TaskRef, u64, Leaf, &'static Node),
     (to, address, place): (TaskRef, u64, Leaf),
     rights: Rights,
+    walking: &mut bool,
     budget: &mut usize,
 ) -> Result<(), Stop> {
     // Without any right there is nothing to map, and nothing is replaced.
@@ -387,6 +475,9 @@ fn map_page(
             Ok(found) => (giver, node) = found,
             Err(gap) => return gap.skip(),
         }
+    }
+    if rights.has(Rights::GRANT) {
+        narrow_for_grant(k, node, given, walking, budget)?;
     }
     let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
     child.init(Space::Memory, address, Some(place.entry), place.slot);
@@ -447,20 +538,15 @@ fn map_small(
     Ok(())
 }
 
-/// `child` takes the place of `node` in the tree, and `node`'s page, port or line is gone from its owner.
+/// `child` takes the place of `node` in the tree, and `node`'s page, port or line is gone from its owner. Nobody below has more
+/// rights than `child`: see [`narrow_for_grant`].
 pub fn grant(k: &Kernel, node: &'static Node, child: &'static Node) {
     let (owner, address) = (node.task(), node.address());
     node.replace_by(child);
-    if let (Some(entry), Some(new)) = (node.entry(), child.entry()) {
-        let lost = pte::rights(entry.get()).without(pte::rights(new.get()));
+    if let Some(entry) = node.entry() {
         entry.set(0);
-        owner.pages.set(owner.pages.get().saturating_sub(1));
+        owner.lose_pages(1);
         arch::invalidate(owner, address);
-        if lost != Rights::NONE {
-            // Nobody below may have more than the one who gave. Bounded by what the giver mapped on itself.
-            let mut unlimited = usize::MAX;
-            let _ = restrict_below(k, child, lost, &mut 0, &mut unlimited);
-        }
     } else if node.is_port() {
         set_port_denied(&k.pool, owner, address, true);
     }
@@ -608,7 +694,7 @@ fn map_at(
         && let Some(node) = giver.slot.get()
         && let Some(place) = to.recent.leaf(target)
     {
-        let done = map_page(k, (from, address, giver, node), (to, target, place), rights, budget);
+        let done = map_page(k, (from, address, giver, node), (to, target, place), rights, walking, budget);
         return done.map(|()| PAGE_SIZE);
     }
     let places = (large::Place { task: from, address }, large::Place { task: to, address: target });
@@ -626,6 +712,8 @@ fn map_anything(
     budget: &mut usize,
 ) -> Result<u64, Stop> {
     let (from, to) = (giver.find(k), taker.find(k));
+    // Two walks more than where both are remembered.
+    *budget = budget.saturating_sub(1);
     let is_small = |found: &Found| matches!(found, Found::Leaf(_) | Found::Nothing { .. });
     if !(is_small(&from) && is_small(&to))
         && let Some(done) =
@@ -657,10 +745,10 @@ fn map_anything(
         _ => table::ensure(&k.pool, taker.task, taker.address).ok_or(Stop::NoMemory)?,
     };
     let from = (giver.task, giver.address, leaf, node);
-    map_page(k, from, (taker.task, taker.address, place), rights, budget).map(|()| PAGE_SIZE)
+    map_page(k, from, (taker.task, taker.address, place), rights, walking, budget).map(|()| PAGE_SIZE)
 }
 
-/// In what [`flush`] collects: a walk below a large page was broken off.
+/// In what [`flush`] collects: a walk below a page was broken off.
 const WALKING: u64 = 1 << 8;
 /// From this bit on, the number plus one of the 2 MiB whose large page was dealt with; small ones may be in its place.
 const PASSED: u32 = 12;
@@ -804,8 +892,12 @@ fn flush_large(
     let result = large::flush(k, node, which, fresh, &mut walking, status, budget);
     // Longer walks than to others; behind a large step, nothing more fits into this one.
     *budget = if *budget < large::STEP_REST { 0 } else { budget.saturating_sub(3) };
-    *status = *status & !WALKING | if walking { WALKING } else { 0 };
+    *status = with_walking(*status, walking);
     result
+}
+
+fn with_walking(status: u64, walking: bool) -> u64 {
+    status & !WALKING | if walking { WALKING } else { 0 }
 }
 
 #[inline(never)]

@@ -9,7 +9,7 @@
 //!
 //! A large page has one node too, and a second one beside it, its *marker*: that records what is left when the page is
 //! split, and stands in the list where a walk through everything below was broken off. To whoever meets it there it is
-//! deeper than any mapping, so it ends no subtree, and has no entry.
+//! deeper than any mapping, so it ends no subtree, and has no entry. Each thread has such a marker too, its [`Bookmark`].
 
 use super::task::TaskRef;
 use crate::mem::pool::{Frame, Pool, Zeroable};
@@ -36,11 +36,12 @@ pub struct Node {
     /// Where the owner's table refers to this node.
     slot: Cell<Option<&'static NodeSlot>>,
     /// Address in the owner's space (memory; with [`LARGE`] in a large page), or the number (ports, interrupts). In a marker
-    /// the physical address of the large page, and how many small pages are left of it if it is split, else 0.
+    /// the physical address of the large page, and how many small pages are left of it if it is split, else 0. In a bookmark what
+    /// [`TaskRef`]'s losses were.
     address: Cell<u64>,
     /// Distance from the root, and from bit 32 on [`abi::Space`] as a number: a child's kind is its parent's plus one.
     kind: Cell<u64>,
-    /// The marker of a large page; means nothing in others.
+    /// The marker of a large page; in a bookmark the root of the walk; means nothing in others.
     marker: Cell<Option<&'static Node>>,
 }
 
@@ -269,8 +270,7 @@ impl Returned {
     pub fn settle(self, pool: &Pool) {
         let (Some(slab), Some(last)) = (self.slab, self.last) else { return };
         let task = last.task();
-        // σ0's pages are not counted from the start, so it can lose more than it got.
-        task.pages.set(task.pages.get().saturating_sub(self.count));
+        task.lose_pages(self.count);
         last.next.set(slab.free.replace(self.first));
         task.slabs.count_returned(pool, slab, self.count);
     }
@@ -382,8 +382,7 @@ impl Node {
     pub fn unmark(&self) -> Option<(&'static Node, u64)> {
         let marker = self.large_marker();
         let place = marker.prev.get()?;
-        marker.unlink();
-        marker.prev.set(None);
+        marker.take_out();
         Some((place, (marker.kind.get() & !MARKER) >> 1))
     }
 
@@ -525,6 +524,13 @@ impl Node {
         }
     }
 
+    /// Takes a marker out of the list that it is in, if any.
+    pub fn take_out(&self) {
+        self.unlink();
+        self.prev.set(None);
+        self.next.set(None);
+    }
+
     /// Takes the node out of tree and table and gives it back. Whoever erases a subtree does so front to back: what
     /// hung below the node still lies in the run of those above it, and is erased next.
     #[inline(always)]
@@ -539,6 +545,57 @@ impl Node {
         self.leave();
         let task = self.task();
         task.slabs.give_back(pool, self);
+    }
+}
+
+/// Where a thread broke off a walk through everything below a page, to go on there when it has looked at the interrupts.
+#[repr(transparent)]
+pub struct Bookmark(Node);
+
+/// Where a walk goes on.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    /// The node that the bookmark stands behind.
+    pub place: &'static Node,
+    /// What was noted, in 62 bits.
+    pub note: u64,
+}
+
+impl Bookmark {
+    /// Makes it from whatever was there: it is in no list.
+    pub fn init(&self) {
+        let Bookmark(marker) = self;
+        marker.next.set(None);
+        marker.prev.set(None);
+    }
+
+    /// A walk through everything below `root` is broken off.
+    pub fn leave(&'static self, root: &'static Node, mark: Mark) {
+        let Bookmark(marker) = self;
+        self.remove();
+        marker.slab.set(None);
+        marker.entry.set(None);
+        marker.slot.set(None);
+        marker.marker.set(Some(root));
+        marker.address.set(root.task().losses.get());
+        marker.kind.set(MARKER | mark.note << 1);
+        mark.place.link_behind(marker);
+    }
+
+    /// Where the walk below `root` was broken off. `None` if it was another one, or if the root may have gone since: then its
+    /// task has lost a page. Takes the bookmark out in any case.
+    pub fn resume(&self, root: &'static Node) -> Option<Mark> {
+        let Bookmark(marker) = self;
+        let place = marker.prev.get();
+        let is_valid = marker.marker.get().is_some_and(|of| core::ptr::eq(of, root))
+            && marker.address.get() == root.task().losses.get();
+        self.remove();
+        place.filter(|_| is_valid).map(|place| Mark { place, note: (marker.kind.get() & !MARKER) >> 1 })
+    }
+
+    /// Takes it out of the list that it is in, if any.
+    pub fn remove(&self) {
+        self.0.take_out();
     }
 }
 

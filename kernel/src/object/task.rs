@@ -56,6 +56,8 @@ pub struct Task {
     pub used: Cell<u32>,
     /// Pages of memory mapped.
     pub pages: Cell<u32>,
+    /// Pages that it has lost so far.
+    pub losses: Cell<u64>,
     /// Page faults so far.
     pub faults: Cell<u32>,
     /// Highest priority of its threads.
@@ -112,6 +114,14 @@ impl TaskRef {
     /// The task in a frame.
     pub fn at(pool: &Pool, frame: Frame) -> TaskRef {
         TaskRef(pool.at::<Task>(frame))
+    }
+
+    /// Counts pages that are gone.
+    #[inline(always)]
+    pub fn lose_pages(self, count: u32) {
+        // σ0's pages are not counted from the start, so it can lose more than it got.
+        self.pages.set(self.pages.get().saturating_sub(count));
+        self.losses.set(self.losses.get() + count as u64);
     }
 
     /// Charges one frame. False if the quota is used up.

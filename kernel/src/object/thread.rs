@@ -27,6 +27,7 @@
 
 use super::block::Block;
 use super::breakpoint::Breakpoints;
+use super::mapping::Bookmark;
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
@@ -282,12 +283,15 @@ impl Place {
 }
 
 const COLD_MAX: usize = 768;
-const STACK_WORDS: usize = (4096 - size_of::<Cold>() - size_of::<Frame>() - size_of::<Hot>()) / 8;
+const STACK_WORDS: usize =
+    (4096 - size_of::<Cold>() - size_of::<Bookmark>() - size_of::<Frame>() - size_of::<Hot>()) / 8;
 
 /// Thread control block: one page.
 #[repr(C, align(4096))]
 pub struct Tcb {
     cold: Cold,
+    /// Where it broke off a walk.
+    pub bookmark: Bookmark,
     /// Holds [`Tcb::CANARY`] as long as the stack did not run over.
     pub canary: Cell<u32>,
     /// The kernel stack, upside down; never accessed by name.

@@ -476,6 +476,7 @@ fn free(k: &Kernel, thread: ThreadRef) {
     let frame = thread.own_frame();
     debug_assert!(!thread.timeout.is_filed());
     thread.name.set(Uid::NIL);
+    thread.bookmark.remove();
     arch::unmap_tcb(slot);
     k.thread_slots.give_back(slot);
     task.give_back_frame(&k.pool, frame);
@@ -503,6 +504,7 @@ impl Tcb {
         self.window.set(Fpage::NIL);
         self.fault_rights.set(Rights::NONE);
         self.operation.set(Operation::None);
+        self.bookmark.init();
         self.canary.set(Tcb::CANARY);
         self.frame.mode.set(Frame::SYSRET);
         self.hot.accept.set(crate::object::thread::NEVER);

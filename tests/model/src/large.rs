@@ -5,9 +5,10 @@ use crate::world::World;
 use abi::call::task_op;
 use abi::{Fpage, PAGE_SIZE, Rights};
 use kernel::arch;
+use kernel::kernel::Kernel;
 use kernel::mem::space::{self, Plan, Progress, Stop};
 use kernel::mem::table::{self, Found};
-use kernel::object::TaskRef;
+use kernel::object::{TaskRef, ThreadRef};
 
 const SIZE: u64 = 2 << 20;
 /// Where σ0's memory comes from, and where tasks get it.
@@ -20,13 +21,22 @@ struct Stage {
     sigma0: TaskRef,
     near: TaskRef,
     far: TaskRef,
+    /// Threads of these.
+    actors: [ThreadRef; 3],
 }
 
 impl Stage {
     fn new() -> Stage {
         let world = World::new(1024);
         let [near, far] = [(); 2].map(|()| world.task(world.new_task(100)));
-        Stage { sigma0: world.sigma0, near, far, world }
+        let [in_near, in_far] = [near, far].map(|task| world.new_stand_in(task.id.get()));
+        Stage { sigma0: world.sigma0, near, far, actors: [world.root, in_near, in_far], world }
+    }
+
+    /// A step of something that a thread of `task` does.
+    fn step<R>(&self, task: TaskRef, step: impl FnOnce(&Kernel) -> R) -> R {
+        let actor = self.actors.into_iter().find(|actor| actor.task() == task).expect("on the stage");
+        self.world.acting(actor, || step(&self.world.k))
     }
 
     /// Maps with the budget of a step, until done. Returns whether all arrived.
@@ -39,7 +49,7 @@ impl Stage {
     ) -> bool {
         let plan = Plan { space: abi::Space::Memory, from: source, to: target, log2, rights };
         let mut progress = Progress::START;
-        while space::map(&self.world.k, plan, from, to, &mut progress, &mut 16).is_err() {}
+        while self.step(from, |k| space::map(k, plan, from, to, &mut progress, &mut 16)).is_err() {}
         self.world.check();
         progress.whole
     }
@@ -47,7 +57,7 @@ impl Stage {
     fn flush(&self, task: TaskRef, page: Fpage, own: bool) -> Result<u64, Stop> {
         let (mut at, mut status) = (0, 0);
         loop {
-            let result = space::flush(&self.world.k, task, page, own, &mut at, &mut status, &mut 32);
+            let result = self.step(task, |k| space::flush(k, task, page, own, &mut at, &mut status, &mut 32));
             self.world.check();
             match result {
                 Err(Stop::Again) => {}

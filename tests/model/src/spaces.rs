@@ -24,8 +24,8 @@ use kernel::arch;
 use kernel::mem::pool::{Frame, Words};
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::mem::table::{self, Found};
-use kernel::object::TaskRef;
 use kernel::object::mapping::{Node, NodeTable};
+use kernel::object::{TaskRef, ThreadRef};
 use std::collections::BTreeMap;
 
 const TASKS: usize = 6;
@@ -308,6 +308,8 @@ fn operation(random: &mut Random, ground: Ground) -> Op {
 struct Both {
     world: World,
     tasks: Vec<TaskRef>,
+    /// Two threads of each task.
+    actors: Vec<[ThreadRef; 2]>,
     model: Model,
     ground: Ground,
 }
@@ -319,7 +321,9 @@ impl Both {
         for _ in 1..TASKS {
             tasks.push(world.task(world.new_task(300)));
         }
-        Both { world, tasks, model: Model::new(ground), ground }
+        let actor = |task: &TaskRef| world.new_stand_in(task.id.get());
+        let actors = tasks.iter().map(|task| [actor(task), actor(task)]).collect();
+        Both { world, tasks, actors, model: Model::new(ground), ground }
     }
 
     fn perform(&mut self, op: &Op) {
@@ -341,7 +345,7 @@ impl Both {
                     self.model.descends((space, from, plan.from + offset), (space, to, plan.to + offset))
                 });
                 let budget = if back { 100_000 } else { budget };
-                self.repeat(budget, |k, tasks, budget| {
+                self.repeat((self.actors[from][0], budget), |k, tasks, budget| {
                     space::map(k, plan, tasks[from], tasks[to], &mut progress, budget).is_ok()
                 });
                 assert!(progress.whole, "the quota is large");
@@ -401,15 +405,15 @@ impl Both {
         }
     }
 
-    /// Calls an operation that is broken off by its budget until it is done, and a bounded number of times.
+    /// Calls an operation of a thread that is broken off by its budget until it is done, and a bounded number of times.
     fn repeat(
         &self,
-        budget: usize,
+        (by, budget): (ThreadRef, usize),
         mut step: impl FnMut(&kernel::kernel::Kernel, &[TaskRef], &mut usize) -> bool,
     ) {
         for _ in 0..100_000 {
             let mut left = budget;
-            if step(&self.world.k, &self.tasks, &mut left) {
+            if self.world.acting(by, || step(&self.world.k, &self.tasks, &mut left)) {
                 return;
             }
             assert_eq!(left, 0, "broken off with budget left");
@@ -423,14 +427,15 @@ impl Both {
         let step = |page: Fpage, at: &mut u64, status: &mut u64, left: &mut usize| {
             space::flush(&self.world.k, self.tasks[task], page, own, at, status, left).is_ok()
         };
-        let is_done = step(*first, &mut at, &mut status, &mut budget.clone());
+        let [actor, other] = self.actors[task];
+        let is_done = self.world.acting(actor, || step(*first, &mut at, &mut status, &mut budget.clone()));
         for &page in later {
             let (mut at, mut others) = (0, 0);
-            self.repeat(budget, |_, _, left| step(page, &mut at, &mut others, left));
+            self.repeat((other, budget), |_, _, left| step(page, &mut at, &mut others, left));
             status |= others;
         }
         if !is_done {
-            self.repeat(budget, |_, _, left| step(*first, &mut at, &mut status, left));
+            self.repeat((actor, budget), |_, _, left| step(*first, &mut at, &mut status, left));
         }
         let status = status & 3;
         let expected = pages.iter().fold(0, |all, &page| all | self.model_flush(task, page, own));

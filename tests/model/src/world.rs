@@ -291,6 +291,22 @@ impl World {
         TaskId(self.task_control(task_op::CREATE, [quota, 63, 0, 0]).expect("there is memory")[0])
     }
 
+    /// A thread of a task that never runs: operations are done in its name.
+    pub fn new_stand_in(&self, task: TaskId) -> ThreadRef {
+        let me = self.root.uid().0;
+        let uid = self.thread_control(thread_op::CREATE, [task.0, 1, me, me]).expect("there is memory")[0];
+        self.k.thread(Uid(uid)).expect("just made")
+    }
+
+    /// Does something as a thread, without a switch to it.
+    pub fn acting<R>(&self, thread: ThreadRef, act: impl FnOnce() -> R) -> R {
+        let before = arch::current();
+        arch::set_current(thread);
+        let result = act();
+        arch::set_current(before);
+        result
+    }
+
     /// The current thread makes a thread in a task (nil: its own) and starts it.
     pub fn new_thread(&self, task: TaskId, priority: u8) -> ThreadRef {
         let me = self.current().uid().0;

@@ -22,7 +22,7 @@ use alloc::string::String;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kit::Outcome;
 use rt::println;
-use sys::abi::call::thread_op;
+use sys::abi::call::{REGISTERS, thread_op};
 use sys::{TaskId, Uid};
 
 /// Random system calls in an ordinary run, and in a full one.
@@ -50,6 +50,7 @@ static RUNNING: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// One line for each thread of this task, and of those that it made.
 fn describe_threads() {
     let next_task = |&task: &TaskId| sys::task_next(task).ok().filter(|&next| next != TaskId::NIL);
+    println!("    {:?}", sys::task_info(TaskId::NIL));
     describe_threads_of(TaskId::NIL);
     core::iter::successors(next_task(&TaskId::NIL), next_task).for_each(describe_threads_of);
 }
@@ -65,6 +66,11 @@ fn describe_threads_of(task: TaskId) {
             info.cpu_ns / 1000,
             info.faults
         );
+        for (group, names) in REGISTERS.iter().enumerate() {
+            // Those of a thread that stands still.
+            let Ok([a, b, c, d]) = sys::thread_registers(thread, group) else { break };
+            println!("        {names:?}: {a:#x} {b:#x} {c:#x} {d:#x}");
+        }
     }
 }
 

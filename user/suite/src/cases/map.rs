@@ -1,6 +1,6 @@
 //! Map, grant and flush: what arrives where, with which rights, and how it is taken back.
 
-use crate::kit::{Child, Frame, Outcome, WORDS, fails, image, note};
+use crate::kit::{Agent, Child, Frame, Outcome, WORDS, fails, image, note};
 use crate::{check, check_eq};
 use sys::abi::call::Call;
 use sys::abi::{INFO_PAGE, PAGE_SIZE, USER_END};
@@ -373,6 +373,54 @@ pub fn grant_keeps_the_tree() -> Outcome {
     check_eq!(agents[1].peek(WINDOW)?, None);
     check_eq!(agents[2].peek(WINDOW)?, None);
     Ok(())
+}
+
+/// One page at so many places of a child, most of them derived from others.
+const COPIES_LOG2: u32 = 10;
+
+fn copy_place(index: usize) -> u64 {
+    WINDOW + index as u64 * PAGE_SIZE
+}
+
+/// A page that a child has and then maps to itself, twice as many each time.
+fn copied_page(giver: &mut Agent, taker: &mut Agent) -> Outcome {
+    giver.take((one(0, Rights::RW), WINDOW), Fpage::WHOLE)?;
+    for log2 in 0..COPIES_LOG2 {
+        taker.block(Frame::receive(giver.uid, Timeout::NEVER).window(Fpage::WHOLE))?;
+        let item = Fpage::memory(WINDOW, 12 + log2, Rights::RW);
+        check_eq!(giver.run(Frame::send(taker.uid, Timeout::ZERO).item(item, copy_place(1 << log2)))?.rax, 0);
+        taker.wait()?;
+    }
+    Ok(())
+}
+
+/// A right is taken from a page that was handed on a thousand times: by a flush, and by a grant of less than one has.
+pub fn long_trees_lose_a_right() -> Outcome {
+    let (child, other) = (Child::with_quota(128)?, Child::new()?);
+    let (mut giver, mut taker, mut far) = (child.agent()?, child.agent()?, other.agent()?);
+    let picks = [1, 2, 3, 511, 512, 777, 1023];
+    fill(0, 6);
+    copied_page(&mut giver, &mut taker)?;
+    check!(picks.into_iter().all(|i| taker.poke(copy_place(i), i as u64).is_ok_and(|done| done)));
+    let touched = note(Call::Flush, sys::flush(one(0, Rights::W)))?;
+    check_eq!(touched, Touched { accessed: true, written: true });
+    for index in picks {
+        check!(!taker.poke(copy_place(index), 1)?, "written after the right was taken");
+        check_eq!(taker.peek(copy_place(index))?, Some(1023));
+    }
+    flush_all()?;
+    copied_page(&mut giver, &mut taker)?;
+    far.block(Frame::receive(giver.uid, Timeout::NEVER).window(Fpage::WHOLE))?;
+    let item = WINDOW_PAGE.with_rights(Rights::R.or(Rights::GRANT));
+    check_eq!(giver.run(Frame::send(far.uid, Timeout::ZERO).item(item, WINDOW))?.rax, 0);
+    far.wait()?;
+    check_eq!((far.peek(WINDOW)?, far.poke(WINDOW, 1)?), (Some(1023), false));
+    check_eq!(giver.peek(WINDOW)?, None);
+    for index in picks {
+        check!(!taker.poke(copy_place(index), 1)?, "more rights than who gave them");
+        check_eq!(taker.peek(copy_place(index))?, Some(1023));
+    }
+    flush_all()
 }
 
 /// Mapping over a page: the newcomer replaces what is there, and the old tree forgets it.
