@@ -243,6 +243,9 @@ impl Kernel {
             if level == 1 {
                 self.check_large(task, frame, counts);
             }
+            if level == 2 {
+                self.check_fused(task, frame, counts);
+            }
             return;
         }
         counts.frames += 1;
@@ -263,6 +266,28 @@ impl Kernel {
                 None if is_part => assert!(is_split, "a part of nothing"),
                 None => assert!(!present || task.is_sigma0.get(), "a page without a node"),
             }
+        }
+    }
+
+    /// The directories that are fused in the table above them.
+    fn check_fused(&self, task: TaskRef, table: Frame, counts: &mut Counts) {
+        let Some(names) = table::fused_of(&self.pool, table) else { return };
+        counts.frames += 1;
+        for (name, entry) in
+            names.0.iter().zip(&self.pool.at::<Words>(table).0).filter(|(name, _)| name.get() != 0)
+        {
+            let (directory, seen) = (Frame(name.get()), pte::without_status(entry.get()));
+            assert!(pte::is_large(seen), "a directory that is fused in nothing");
+            counts.frames += 1;
+            for (i, word) in self.pool.at::<Words>(directory).0.iter().enumerate() {
+                let part = pte::part(seen, i as u64, table::PARTS * abi::PAGE_SIZE, false);
+                assert_eq!(
+                    pte::without_status(word.get()),
+                    part,
+                    "it shows something else than what it is fused of"
+                );
+            }
+            self.check_large(task, directory, counts);
         }
     }
 

@@ -24,6 +24,9 @@ use core::cell::Cell;
 /// Bytes of a large page.
 pub const SIZE: u64 = PARTS * PAGE_SIZE;
 
+/// Bytes of a directory of large pages, which may be fused.
+const FUSED: u64 = PARTS * SIZE;
+
 /// What splitting a large page, or changing all its parts, costs of a budget.
 const LARGE_UNITS: usize = 24;
 
@@ -104,10 +107,15 @@ fn fits(fresh: bool, budget: usize) -> bool {
 
 /// Splits a large page, as a step of its own.
 fn split<T>(k: &Kernel, node: &'static Node, fresh: bool, budget: &mut usize) -> Result<T, Stop> {
-    if fits(fresh, *budget) {
+    if fits(fresh, *budget) && !unfuse(k, node) {
         table::split_node(&k.pool, node).ok_or(Stop::NoMemory)?;
     }
     again(budget)
+}
+
+/// Before the entry of a large page changes. True if that was more than to look, and the end of a step.
+fn unfuse(k: &Kernel, node: &'static Node) -> bool {
+    table::unfuse(&k.pool, node.task(), node.large_address())
 }
 
 /// Forgets the node of a large page of which nothing is left.
@@ -128,6 +136,9 @@ fn restrict(
     let entry = node.entry().expect("memory");
     if node.parts() != 0 {
         return restrict_parts(k, node, entry, part, remove, status);
+    }
+    if unfuse(k, node) {
+        return Restricted::Partly;
     }
     if !whole {
         return match table::split_node(&k.pool, node) {
@@ -468,11 +479,19 @@ pub fn map(
     budget: &mut usize,
 ) -> Result<Option<u64>, Stop> {
     let is_aligned = (giver.address | taker.address).is_multiple_of(SIZE) && left >= SIZE;
+    let is_last = (taker.address + SIZE).is_multiple_of(FUSED);
+    if is_aligned && is_last && !fresh {
+        return again(budget);
+    }
     if is_aligned
         && let Found::Large { entry, level, node } = *from
         && taker.address + SIZE <= abi::USER_END
         && map_large(k, (giver, entry, level, node), (taker, to), rights, fresh, walking, budget)?
     {
+        if is_last && arch::has_gib_pages() {
+            table::fuse(&k.pool, taker.task, taker.address);
+            *budget = 0;
+        }
         return Ok(Some(SIZE));
     }
     if !concerns_node(from) && !concerns_node(to) {
@@ -562,6 +581,7 @@ fn map_large(
     to.pages.set(to.pages.get() + PARTS as u32);
     if grants {
         node.replace_by(child);
+        table::unfuse(pool, from, giver.address);
         entry.set(0);
         arch::invalidate(from, giver.address);
         from.lose_pages(PARTS as u32);

@@ -712,8 +712,6 @@ fn map_anything(
     budget: &mut usize,
 ) -> Result<u64, Stop> {
     let (from, to) = (giver.find(k), taker.find(k));
-    // Two walks more than where both are remembered.
-    *budget = budget.saturating_sub(1);
     let is_small = |found: &Found| matches!(found, Found::Leaf(_) | Found::Nothing { .. });
     if !(is_small(&from) && is_small(&to))
         && let Some(done) =
@@ -745,7 +743,10 @@ fn map_anything(
         _ => table::ensure(&k.pool, taker.task, taker.address).ok_or(Stop::NoMemory)?,
     };
     let from = (giver.task, giver.address, leaf, node);
-    map_page(k, from, (taker.task, taker.address, place), rights, walking, budget).map(|()| PAGE_SIZE)
+    map_page(k, from, (taker.task, taker.address, place), rights, walking, budget)?;
+    // Two walks more than where both are remembered.
+    *budget = budget.saturating_sub(1);
+    Ok(PAGE_SIZE)
 }
 
 /// In what [`flush`] collects: a walk below a page was broken off.

@@ -8,6 +8,10 @@
 //! that holds the entry, a *directory*, has a shadow of nodes too, from its first large page on. Large pages without a node
 //! are what the kernel made at boot, in the first task's map of all memory.
 //!
+//! A directory whose 512 large pages are neighbours with the same rights is *fused*: the processor sees one page of 1 GiB in its
+//! place. The directory stays as it is, aside; everything that is looked up is found there. It comes back before one of its
+//! entries changes.
+//!
 //! A large page is *split* when something happens to a part of it: a table of small pages takes its place in the
 //! directory, and the node stays where it is.
 
@@ -66,7 +70,8 @@ pub enum Found {
 
 /// Of a table above the last level: the lowest and the highest entry ever used, so that walks over a sparse space do
 /// not look at what was never there. Kept in the frame's note as `highest + 1` and, in the top bits, `512 - lowest`, for
-/// which 0 means that nothing was used; between the two lies the address of a directory's shadow, if it has one. The note
+/// which 0 means that nothing was used; between the two lies the address of a directory's shadow, if it has one, or, in the table above
+/// directories, of the frame that names those that are fused. The note
 /// of a last-level table is the address of its shadow.
 #[derive(Clone, Copy)]
 struct Used(u64);
@@ -175,6 +180,85 @@ pub fn shadow(pool: &Pool, directory: Frame) -> Option<&'static NodeTable> {
     Some(pool.at::<NodeTable>(Used::of(pool, directory).shadow()?))
 }
 
+/// Where a table above directories names those that are fused, if it ever had one.
+pub fn fused_of(pool: &Pool, table: Frame) -> Option<&'static Words> {
+    Some(pool.at::<Words>(Used::of(pool, table).shadow()?))
+}
+
+/// The directory that is fused in an entry of the table above.
+fn fused(pool: &Pool, table: Frame, index: usize) -> Option<Frame> {
+    let directory = fused_of(pool, table)?.0[index].get();
+    (directory != 0).then_some(Frame(directory))
+}
+
+/// The table above directories on the way to `address`, and its entry, if there is one.
+fn above_directory(pool: &Pool, task: TaskRef, address: u64) -> Option<(Frame, &'static Cell<u64>)> {
+    let top = pool.at::<Words>(Frame(task.top.get())).0[index(address, 3)].get();
+    let table = Frame(pte::address(top));
+    pte::is_present(top).then(|| (table, &pool.at::<Words>(table).0[index(address, 2)]))
+}
+
+/// The entry of 1 GiB that the processor sees in place of the directory of `address`, if that is fused.
+pub fn seen(pool: &Pool, task: TaskRef, address: u64) -> Option<&'static Cell<u64>> {
+    let (table, entry) = above_directory(pool, task, address)?;
+    (pte::is_large(entry.get()) && fused(pool, table, index(address, 2)).is_some()).then_some(entry)
+}
+
+/// Fuses the directory of `address` if that is possible, and the task can pay for the place where it is named.
+pub fn fuse(pool: &Pool, task: TaskRef, address: u64) {
+    const STEP: u64 = 1 << SHIFTS[1];
+    let Some((table, entry)) = above_directory(pool, task, address) else { return };
+    if !pte::is_present(entry.get()) || pte::is_large(entry.get()) {
+        return;
+    }
+    let directory = Frame(pte::address(entry.get()));
+    let words = &pool.at::<Words>(directory).0;
+    let first = pte::without_status(words[0].get());
+    if !pte::is_large(first) || !pte::address(first).is_multiple_of(1 << SHIFTS[2]) {
+        return;
+    }
+    let (mut expected, mut differences) = (first, 0);
+    for word in words {
+        differences |= word.get() ^ expected;
+        expected += STEP;
+    }
+    if pte::without_status(differences) != 0 {
+        return;
+    }
+    let used = Used::of(pool, table);
+    if used.shadow().is_none() {
+        let Some(names) = task.take_zeroed_frame(pool) else { return };
+        pool.set_note(table, used.0 | names.0);
+    }
+    let names = fused_of(pool, table).expect("just made");
+    names.0[index(address, 2)].set(directory.0);
+    change_size(task, entry, first);
+}
+
+/// Brings a directory back, if it is fused, with what the processor noted of the whole. True if it was.
+pub fn unfuse(pool: &Pool, task: TaskRef, address: u64) -> bool {
+    let Some((table, entry)) = above_directory(pool, task, address) else { return false };
+    if !pte::is_large(entry.get()) {
+        return false;
+    }
+    let Some(directory) = fused(pool, table, index(address, 2)) else { return false };
+    fused_of(pool, table).expect("it names the directory").0[index(address, 2)].set(0);
+    let seen = entry.get();
+    change_size(task, entry, pte::table(directory.0));
+    for word in &pool.at::<Words>(directory).0 {
+        word.set(pte::with_status_of(word.get(), seen));
+    }
+    true
+}
+
+/// Replaces an entry by one that shows the same in pages of another size. It is absent in between: some processors want no two
+/// sizes of one page in their caches (iTLB multihit).
+fn change_size(task: TaskRef, entry: &Cell<u64>, value: u64) {
+    entry.set(0);
+    crate::arch::flush_space(task);
+    entry.set(value);
+}
+
 /// The node of a directory's entry.
 fn node(pool: &Pool, directory: Frame, index: usize) -> Option<&'static Node> {
     shadow(pool, directory)?.0[index].get()
@@ -189,6 +273,12 @@ fn found_large(
     (address, level): (u64, usize),
     entry: &'static Cell<u64>,
 ) -> Found {
+    if level == 2
+        && let Some(directory) = fused(pool, table, index(address, 2))
+    {
+        let entry = &pool.at::<Words>(directory).0[index(address, 1)];
+        return Found::Large { entry, level: 1, node: node(pool, directory, index(address, 1)) };
+    }
     let node = if level == 1 { node(pool, table, index(address, 1)) } else { None };
     if pte::is_large(entry.get()) {
         return Found::Large { entry, level, node };
@@ -233,8 +323,8 @@ pub fn ensure_large(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
 
 /// The directory on the way to `address`, which is there.
 fn directory(pool: &Pool, task: TaskRef, address: u64) -> Frame {
-    let below = |table: Frame, level| pte::address(pool.at::<Words>(table).0[index(address, level)].get());
-    Frame(below(Frame(below(Frame(task.top.get()), 3)), 2))
+    let (table, entry) = above_directory(pool, task, address).expect("the way is there");
+    fused(pool, table, index(address, 2)).unwrap_or(Frame(pte::address(entry.get())))
 }
 
 /// Takes the last-level table of `address`, of which nothing is left of a large page, out of its directory if it maps
@@ -274,7 +364,7 @@ fn make(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
             }
         } else if level < 3 && pte::is_large(value) {
             let node = if level == 1 { node(pool, table, index(address, 1)) } else { None };
-            split(pool, task, entry, level, node)?;
+            split_at(pool, task, (address, level), entry, node)?;
         }
         table = Frame(pte::address(entry.get()));
     }
@@ -293,7 +383,7 @@ pub fn ensure_level(pool: &Pool, task: TaskRef, address: u64, level: usize) -> O
                 crate::arch::show(pool, task, index(address, above));
             }
         } else if above < 3 && pte::is_large(entry.get()) {
-            split(pool, task, entry, above, None)?;
+            split_at(pool, task, (address, above), entry, None)?;
         }
         table = Frame(pte::address(entry.get()));
     }
@@ -311,6 +401,20 @@ fn new_table(pool: &Pool, task: TaskRef, last: bool) -> Option<Frame> {
         pool.set_note(table, shadow.0);
     }
     Some(table)
+}
+
+/// Replaces what is large at `address` by the next smaller.
+fn split_at(
+    pool: &Pool,
+    task: TaskRef,
+    (address, level): (u64, usize),
+    entry: &Cell<u64>,
+    node: Option<&'static Node>,
+) -> Option<()> {
+    if level == 2 && unfuse(pool, task, address) {
+        return Some(());
+    }
+    split(pool, task, entry, level, node)
 }
 
 /// Replaces a large page of `level` by a table of pages of the level below, with the same meaning; what it had a node for,
@@ -335,20 +439,17 @@ fn split(
         cell.set(value);
         value += step;
     }
-    // Absent in between: some processors want no two sizes of one page in their caches (iTLB multihit).
-    entry.set(0);
-    crate::arch::flush_space(task);
     match node {
         Some(node) => {
             node.set_parts(PARTS);
-            entry.set(pte::split_table(table.0));
+            change_size(task, entry, pte::split_table(table.0));
         }
-        None => entry.set(pte::table(table.0)),
+        None => change_size(task, entry, pte::table(table.0)),
     }
     Some(())
 }
 
-/// Splits the large page of a node. `None` if its task cannot pay for the table.
+/// Splits the large page of a node, whose directory is not fused. `None` if its task cannot pay for the table.
 pub fn split_node(pool: &Pool, node: &'static Node) -> Option<()> {
     split(pool, node.task(), node.entry().expect("memory"), 1, Some(node))
 }

@@ -70,6 +70,20 @@ pub fn direct_map(world: &'static World) -> Trial {
     })
 }
 
+/// Large pages, where memory is large enough for a gibibyte of them.
+pub fn much_memory(world: &'static World) -> Trial {
+    world.trial("guest", "large::a_gibibyte_where_there_is_one", |world| {
+        let mut machine = world.machine().with("init=suite args=large.");
+        machine.memory_mib = 4096;
+        let (end, text) = boot(&machine, SUITE_LIMITS[0])?;
+        let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 9 && bad == 0);
+        if end == End::Orderly(0) && all_fine && !text.contains("no gibibyte") {
+            return Ok(());
+        }
+        Err(failed("expected that all tests of the kind pass, with a gibibyte", &end, &text))
+    })
+}
+
 fn same_transcript(world: &World, seed: u64, steps: u64) -> Verdict {
     let transcript = |variant| -> Result<Vec<String>, Failed> {
         let options = format!("init=suite args=transcript,steps={steps} seed={seed} fastpath={variant}");

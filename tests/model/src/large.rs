@@ -277,3 +277,88 @@ fn a_flush_meets_all_sizes() {
     stage.flush(stage.near, all, true).expect("all of everything");
     assert_eq!((stage.near.pages.get(), stage.far.pages.get()), (0, 0));
 }
+
+/// A gibibyte of 512 large pages.
+const FUSED_LOG2: u32 = 30;
+
+impl Stage {
+    /// Whether the processor sees one entry for the gibibyte around an address.
+    fn is_fused(&self, task: TaskRef, address: u64) -> bool {
+        table::seen(&self.world.k.pool, task, address).is_some()
+    }
+
+    fn large_part(index: u64, rights: Rights) -> Fpage {
+        Fpage::memory(PLACE + index * SIZE, 21, rights)
+    }
+}
+
+#[test]
+fn a_gibibyte_is_one_entry_until_part_of_it_changes() {
+    let stage = Stage::new();
+    let before = (stage.near.used.get(), stage.far.used.get());
+    assert!(stage.map((stage.sigma0, 0), (stage.near, PLACE), FUSED_LOG2, Rights::RW));
+    assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), FUSED_LOG2, Rights::RW));
+    assert!(stage.is_fused(stage.near, PLACE + 7 * SIZE) && stage.is_fused(stage.far, PLACE + 7 * SIZE));
+    assert_eq!(stage.shows(stage.far, PLACE + 300 * SIZE + 5), Some((300 * SIZE + 5, Rights::RW)));
+    // What is handed on from it leaves it whole, small or large.
+    assert!(stage.map((stage.near, PLACE + 3 * SIZE), (stage.far, 0), 12, Rights::R));
+    assert!(stage.map((stage.near, PLACE + 4 * SIZE), (stage.far, SIZE), 21, Rights::R));
+    assert!(stage.is_fused(stage.near, PLACE));
+    // Part of it is taken from whom it was handed to.
+    stage.flush(stage.near, Stage::large_part(7, Rights::W), false).expect("nothing of one's own goes");
+    assert!(stage.is_fused(stage.near, PLACE) && !stage.is_fused(stage.far, PLACE));
+    for (index, rights) in [(6, Rights::RW), (7, Rights::R), (8, Rights::RW)] {
+        let at = index * SIZE;
+        assert_eq!(stage.shows(stage.far, PLACE + at), Some((at, rights)));
+        assert!(stage.is_large(stage.far, PLACE + at));
+    }
+    // And a small part from oneself.
+    stage.flush(stage.near, page(9, Rights::RWX), true).expect("there is memory to split it");
+    assert!(!stage.is_fused(stage.near, PLACE) && !stage.is_large(stage.near, PLACE));
+    assert_eq!(stage.shows(stage.near, PLACE + 9 * PAGE_SIZE), None);
+    assert_eq!(stage.shows(stage.far, PLACE + 9 * PAGE_SIZE), None);
+    assert_eq!(stage.shows(stage.near, PLACE + SIZE), Some((SIZE, Rights::RW)));
+    for task in [stage.near, stage.far] {
+        let id = task.id.get().0;
+        stage.world.task_control(task_op::DESTROY, [id, 0, 0, 0]).expect("it is ours");
+        stage.world.check();
+    }
+    assert!(before.0 < 10 && before.1 < 10);
+}
+
+#[test]
+fn a_gibibyte_is_touched_as_a_whole() {
+    let stage = Stage::new();
+    assert!(stage.map((stage.sigma0, 0), (stage.near, PLACE), FUSED_LOG2, Rights::RW));
+    assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), FUSED_LOG2, Rights::RW));
+    assert!(arch::touch(&stage.world.k.pool, stage.far, PLACE + 100 * SIZE, true));
+    // The processor notes no more than that somebody wrote to it.
+    assert_eq!(stage.flush(stage.near, Stage::large_part(5, Rights::NONE), false), Ok(3));
+    assert_eq!(stage.flush(stage.near, Stage::large_part(5, Rights::NONE), false), Ok(0));
+    assert!(arch::touch(&stage.world.k.pool, stage.far, PLACE + 6 * SIZE, false));
+    assert_eq!(stage.flush(stage.near, Stage::large_part(6, Rights::NONE), false), Ok(3));
+    assert_eq!(stage.flush(stage.near, Stage::large_part(6, Rights::NONE), false), Ok(0));
+}
+
+#[test]
+fn a_gibibyte_is_granted_and_replaced() {
+    let stage = Stage::new();
+    let grant = Rights::RW.or(Rights::GRANT);
+    assert!(stage.map((stage.sigma0, 0), (stage.near, PLACE), FUSED_LOG2, Rights::RW));
+    assert!(stage.map((stage.near, PLACE), (stage.far, 2 * PLACE), FUSED_LOG2, grant));
+    assert!(stage.is_fused(stage.far, 2 * PLACE) && stage.near.pages.get() == 0);
+    assert_eq!(stage.shows(stage.near, PLACE), None);
+    // The same again, over it: with one right less.
+    assert!(stage.map((stage.sigma0, 0), (stage.far, 2 * PLACE), FUSED_LOG2, Rights::R));
+    assert!(stage.is_fused(stage.far, 2 * PLACE));
+    assert_eq!(stage.shows(stage.far, 2 * PLACE + SIZE), Some((SIZE, Rights::R)));
+    // A small page over a part of it.
+    assert!(stage.map((stage.sigma0, PLACE + PAGE_SIZE), (stage.far, 2 * PLACE + SIZE), 12, Rights::RW));
+    assert!(!stage.is_fused(stage.far, 2 * PLACE));
+    assert_eq!(stage.shows(stage.far, 2 * PLACE + SIZE), Some((PLACE + PAGE_SIZE, Rights::RW)));
+    assert_eq!(stage.shows(stage.far, 2 * PLACE + SIZE + PAGE_SIZE), Some((SIZE + PAGE_SIZE, Rights::R)));
+    // Pages that are not neighbours, or not all there, are not fused.
+    assert!(stage.map((stage.sigma0, SIZE), (stage.near, PLACE), 21, Rights::RW));
+    assert!(stage.map((stage.sigma0, PLACE - SIZE), (stage.near, 2 * PLACE - SIZE), 21, Rights::RW));
+    assert!(!stage.is_fused(stage.near, PLACE));
+}

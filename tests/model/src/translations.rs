@@ -400,6 +400,47 @@ fn a_tag_goes_to_who_runs() {
     world.check();
 }
 
+/// A gibibyte that the processor sees as one page comes apart under its eyes.
+#[test]
+fn no_translation_outlives_its_gibibyte() {
+    for caches in [Caches::Untagged, Caches::Tagged, Caches::FewTags] {
+        let mut spaces = Spaces::new(caches, None);
+        let (at, budget) = (LARGE_AT, 1000);
+        let map = |from, to, base: u64, log2| Op::Map {
+            from,
+            to,
+            plan: Plan { space: Space::Memory, from: base, to: at, log2, rights: Rights::RW },
+            budget,
+        };
+        let access = |offset| Op::Access { address: at + offset, write: true };
+        let flush = |task, offset, log2, rights, own| Op::Flush {
+            task,
+            page: Fpage::memory(at + offset, log2, rights),
+            own,
+            budget,
+        };
+        for op in [
+            map(0, 1, 0, 30),
+            map(1, 2, at, 30),
+            Op::Switch { to: 2 },
+            access(0),
+            access(40 << 20),
+            flush(1, 40 << 20, 21, Rights::W, false),
+            access(40 << 20),
+            access(0),
+            Op::Switch { to: 1 },
+            access(44 << 20),
+            flush(1, 44 << 20, 12, Rights::RWX, true),
+            access(44 << 20),
+            access(44 << 20 | PAGE_SIZE),
+            Op::End { task: 2 },
+            access(46 << 20),
+        ] {
+            spaces.perform(&op).unwrap_or_else(|stale| panic!("{stale}, after {op:?}"));
+        }
+    }
+}
+
 /// Pages of a task, all of them: for a string of 64 KiB.
 fn give_pages(world: &World, to: TaskRef, first: u64) {
     let plan =

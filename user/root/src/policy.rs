@@ -94,7 +94,8 @@ static SPECIAL: [Policy; 4] = [
         kernel_share: 96,
         pages_max: 64 * MIB,
         resources: &[PROGRESS_PORT, CLOCK_PORTS, CLOCK_INTERRUPT],
-        blocks_max: 8 << 20,
+        // Among them a gibibyte, if there is one.
+        blocks_max: (8 << 20) + (1 << 30),
         ..PROGRAM
     },
     // It starts itself, as the server that it tests.

@@ -274,7 +274,7 @@ pub fn walk(pool: &Pool, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
 pub fn touch(pool: &Pool, task: TaskRef, address: u64, write: bool) -> bool {
     let entry = match table::find(pool, task, address) {
         Found::Leaf(leaf) | Found::Part { leaf, .. } => leaf.entry,
-        Found::Large { entry, node: Some(_), .. } => entry,
+        Found::Large { entry, node: Some(_), .. } => table::seen(pool, task, address).unwrap_or(entry),
         _ => return false,
     };
     let rights = pte::rights(entry.get());
@@ -300,6 +300,11 @@ fn store(physical: u64, bytes: &[u8]) {
         let page = machine.memory.entry(frame).or_insert([0; PAGE_SIZE as usize]);
         page[offset..offset + bytes.len()].copy_from_slice(bytes);
     });
+}
+
+/// Whether there are pages of 1 GiB.
+pub fn has_gib_pages() -> bool {
+    true
 }
 
 /// Maps memory 1:1 for the first task, as boot does: `gib` pages of 1 GiB from 0 on.

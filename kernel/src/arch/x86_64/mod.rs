@@ -103,6 +103,11 @@ pub fn current() -> ThreadRef {
     ThreadRef::new(unsafe { &*((current_word().read() - Tcb::HOT_OFFSET as u64) as *const Tcb) })
 }
 
+/// Whether there are pages of 1 GiB.
+pub fn has_gib_pages() -> bool {
+    cpu::features().gib_pages
+}
+
 /// Starts the machine on a thread.
 pub fn set_current(thread: ThreadRef) {
     // SAFETY: see `current`.

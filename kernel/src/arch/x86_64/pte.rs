@@ -193,6 +193,11 @@ pub const fn without_status(entry: u64) -> u64 {
     entry & !(ACCESSED | DIRTY)
 }
 
+/// The entry with the status bits of another one too.
+pub const fn with_status_of(entry: u64, other: u64) -> u64 {
+    entry | other & (ACCESSED | DIRTY)
+}
+
 /// One of the 512 parts of a large page, as a page of the next level; `last` if that level is the last.
 pub const fn part(entry: u64, index: u64, part_size: u64, last: bool) -> u64 {
     (entry & !(if last { LARGE } else { 0 })) + index * part_size

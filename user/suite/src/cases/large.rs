@@ -6,6 +6,7 @@ use super::map::WINDOW;
 use crate::kit::{Agent, Child, Frame, Outcome};
 use crate::{check, check_eq};
 use rt::frames::{Lent, Supply, Upstream};
+use rt::println;
 use rt::sync::Mutex;
 use sys::abi::PAGE_SIZE;
 use sys::abi::call::{Call, FLUSH_SELF, ITEM_WHOLE};
@@ -252,4 +253,59 @@ pub fn no_memory_to_split() -> Outcome {
         check_eq!(agent.peek(place(index))?, None);
     }
     flush_all()
+}
+
+/// A gibibyte that lies together, where the machine has one: 512 large pages, which its processor may see as one.
+pub fn a_gibibyte() -> Outcome {
+    const GIB_LOG2: u32 = 30;
+    const NODES_OF_A_FRAME: u64 = 63;
+    let Some(block) = Upstream(rt::home()).block(GIB_LOG2) else {
+        println!("tern: suite     no gibibyte that lies together");
+        return Ok(());
+    };
+    let block = block.lend();
+    let whole = block.fpage();
+    let at = |index: u64| whole.base() + index * SIZE + 8 * index;
+    let place = |index: u64| at(index) - whole.base() + WINDOW;
+    for index in PICKS {
+        // SAFETY: memory of the block, which is words without meaning.
+        unsafe { (at(index) as *mut u64).write_volatile(9000 + index) };
+    }
+    let children = [Child::with_quota(128)?, Child::with_quota(128)?];
+    let (mut near, mut far) = (children[0].agent()?, children[1].agent()?);
+    near.peek(0)?;
+    let used = sys::task_info(children[0].0)?.used;
+    near.take((whole.with_rights(Rights::RW), WINDOW), Fpage::WHOLE)?;
+    // A table, a directory and its shadow, the name of what is fused, and two nodes for each large page.
+    check!(cost(&children[0], used)? <= 4 + 1024u64.div_ceil(NODES_OF_A_FRAME));
+    check_eq!(sys::task_info(children[0].0)?.pages >> 18, 1);
+    hand_on(&mut near, &mut far, Fpage::memory(WINDOW, GIB_LOG2, Rights::RW), WINDOW)?;
+    for index in PICKS {
+        check_eq!(far.peek(place(index))?, Some(9000 + index));
+        check!(near.poke(place(index), 9100 + index)?);
+        check_eq!(far.peek(place(index))?, Some(9100 + index));
+    }
+    // One large page of it loses a right, one goes, and a small one of a third.
+    let part = |index, log2, rights| Fpage::memory(WINDOW + index * SIZE, log2, rights);
+    for (page, own) in [
+        (part(1, LOG2, Rights::W), 0),
+        (part(3, LOG2, Rights::RWX), 0),
+        (part(255, 12, Rights::RWX), FLUSH_SELF),
+    ] {
+        check_eq!(near.control(Call::Flush as u32, [page.0, own, 0, 0, 0, 0])?.0, 0);
+    }
+    for index in PICKS {
+        let (there, writable) = (index != 3 && index != 255, !matches!(index, 1 | 3 | 255));
+        check_eq!(far.peek(place(index))?, there.then_some(9100 + index));
+        check_eq!(far.poke(place(index), 9200 + index)?, writable);
+        check_eq!(near.poke(place(index), 9300 + index)?, index != 255);
+    }
+    check_eq!(near.peek(place(255) + PAGE_SIZE)?, Some(0));
+    sys::flush(whole)?;
+    for index in PICKS {
+        check_eq!(near.peek(place(index))?, None);
+    }
+    // SAFETY: as above.
+    check_eq!(unsafe { (at(511) as *const u64).read_volatile() }, 9300 + 511);
+    Ok(())
 }

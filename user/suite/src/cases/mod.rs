@@ -73,7 +73,7 @@ cases! {
     }
     large {
         one_entry_for_all small_pages_out_of_it part_is_taken_from_oneself part_is_taken_by_the_giver part_is_granted
-        all_of_it_is_granted flush_meets_all_sizes no_memory_to_split
+        all_of_it_is_granted flush_meets_all_sizes no_memory_to_split a_gibibyte
     }
     pager {
         managers_stack managers_keep_to_their_limits figure_1 mapped_files_are_shared users_choose_the_policy

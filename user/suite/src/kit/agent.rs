@@ -351,14 +351,25 @@ impl Agent {
             if self.is_done() {
                 return Ok(false);
             }
-            match self.info()?.state {
-                0 | 1 | 6 => {}
-                _ => break,
+            if self.is_blocked()? {
+                break;
             }
             self.patience()?;
             give_way(self.uid, round);
         }
         Ok(!self.is_done())
+    }
+
+    /// Whether it waits, and not only until the suite's pager has dealt with a fault of it.
+    fn is_blocked(&self) -> sys::Result<bool> {
+        const RUNNING: [u8; 3] = [0, 1, 6];
+        const RECEIVING: u8 = 2;
+        let before = self.info()?;
+        if RUNNING.contains(&before.state) || sys::thread_info(pager::uid())?.state != RECEIVING {
+            return Ok(false);
+        }
+        let after = self.info()?;
+        Ok((before.state, before.faults) == (after.state, after.faults))
     }
 
     /// Its state.
