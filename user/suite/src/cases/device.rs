@@ -10,7 +10,12 @@ use sys::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 
 unsafe extern "C" {
     fn suite_in();
+    fn suite_in16();
+    fn suite_in32();
+    fn suite_in_fixed();
+    fn suite_ins();
     fn suite_out();
+    fn suite_out32();
 }
 
 const PROTECTION: Option<u64> = Some(13);
@@ -135,6 +140,54 @@ pub fn ports_on_demand() -> Outcome {
     check!(driver.attempt(suite_in, CLOCK as u64, 0)?.is_fine());
     sys::flush(index)?;
     check_eq!(driver.attempt(suite_in, CLOCK as u64, 0)?.vector(), PROTECTION);
+    Ok(())
+}
+
+/// Accesses to several ports at a time: the pager learns of all of them if they are aligned as a flexpage is, else of the first
+/// that is missing, one after the other.
+pub fn wide_ports_on_demand() -> Outcome {
+    get(Fpage::ports(CLOCK, 1))?;
+    let (upper, lower) = (Child::new()?, Child::new()?);
+    let mut pager = upper.agent()?;
+    let mut driver = lower.agent()?;
+    pager.take((Fpage::ports(CLOCK, 1), 0), Fpage::ports(0, 16))?;
+    let attempts: [(Attempt, u16, Fpage); 7] = [
+        (suite_in16, CLOCK, Fpage::ports(CLOCK, 1)),
+        (suite_in16, CLOCK + 1, Fpage::ports(CLOCK + 1, 0)),
+        (suite_in_fixed, 0, Fpage::ports(CLOCK + 1, 0)),
+        (suite_in32, CLOCK, Fpage::ports(CLOCK, 2)),
+        (suite_in32, CLOCK - 2, Fpage::ports(CLOCK - 2, 0)),
+        (suite_in32, 0xffff, Fpage::ports(0xffff, 0)),
+        (suite_ins, CLOCK, Fpage::ports(CLOCK, 1)),
+    ];
+    for (function, port, _) in attempts {
+        // The first attempt brings in its code.
+        check_eq!(driver.attempt(function, port.into(), 0)?.vector(), PROTECTION);
+    }
+    check_eq!(driver.attempt(suite_out32, CLOCK as u64, 0)?.vector(), PROTECTION);
+    sys::thread_set_pager(driver.uid, pager.uid, kit::pager::uid())?;
+    pager.block(Frame::receive(Uid::ANY, Timeout::NEVER))?;
+    let reading = attempts.map(|(function, port, ports)| (function, port, ports.with_rights(Rights::R)));
+    let writing = (suite_out32 as Attempt, CLOCK, Fpage::ports(CLOCK, 2).with_rights(Rights::W));
+    for (function, port, ports) in reading.into_iter().chain([writing]) {
+        driver.start_attempt(function, port.into(), 0);
+        check_eq!(pager.wait()?.words()[0], ports.0 | PORT_FAULT);
+        pager.block(Frame::reply_wait(driver.uid, REFUSE, [0; 11]))?;
+        check_eq!(driver.attempted()?.vector(), PROTECTION);
+    }
+    // Both at once.
+    driver.start_attempt(suite_in16, CLOCK.into(), 0);
+    check_eq!(pager.wait()?.sender(), driver.uid);
+    check_eq!(pager.run(Frame::send(driver.uid, Timeout::ZERO).item(Fpage::ports(CLOCK, 1), 0))?.rax, 0);
+    check!(driver.attempted()?.is_fine());
+    pager.block(Frame::receive(Uid::ANY, Timeout::NEVER))?;
+    // One of two is there: the other is what is missing.
+    driver.start_attempt(suite_in16, (CLOCK + 1).into(), 0);
+    let missing = Fpage::ports(CLOCK + 2, 0).with_rights(Rights::R);
+    check_eq!(pager.wait()?.words()[0], missing.0 | PORT_FAULT);
+    pager.block(Frame::reply_wait(driver.uid, REFUSE, [0; 11]))?;
+    check_eq!(driver.attempted()?.vector(), PROTECTION);
+    sys::flush(Fpage::ports(CLOCK, 1))?;
     Ok(())
 }
 

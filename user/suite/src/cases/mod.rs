@@ -80,7 +80,7 @@ cases! {
         clean_pages_are_not_stored pages_have_their_colours callees_see_arguments_in_place locked_memory_faults_once
     }
     realtime { locked_task_beside_thrashing }
-    device { ports_come_and_go ports_map_to_themselves_only ports_on_demand interrupts_come_as_messages devices_of_others }
+    device { ports_come_and_go ports_map_to_themselves_only ports_on_demand wide_ports_on_demand interrupts_come_as_messages devices_of_others }
     exception {
         arithmetic_and_traps privileged_instructions ports_without_permission handler_sees_and_sets_registers
         handler_answers_nonsense handler_gives_up wild_jumps syscall_at_the_last_address stack_overflow

@@ -154,6 +154,26 @@ TRY in32
     mov edx, edi
     in eax, dx
     ret
+TRY in16                                    # rdi: port
+    mov edx, edi
+    xor eax, eax
+    in ax, dx
+    ret
+TRY in_fixed                                # the port is in the instruction
+    in ax, 0x71
+    ret
+TRY out32                                   # rdi: port, rsi: value
+    mov edx, edi
+    mov eax, esi
+    out dx, eax
+    ret
+TRY ins                                     # rdi: port, rsi: where four words go
+    mov edx, edi
+    mov rdi, rsi
+    mov ecx, 4
+    cld
+    rep insw
+    ret
 TRY out                                     # rdi: port, rsi: value
     mov edx, edi
     mov eax, esi
