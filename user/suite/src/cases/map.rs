@@ -2,7 +2,7 @@
 
 use crate::kit::{Agent, Child, Frame, Outcome, WORDS, fails, image, note};
 use crate::{check, check_eq};
-use sys::abi::call::Call;
+use sys::abi::call::{Call, vector};
 use sys::abi::{INFO_PAGE, PAGE_SIZE, USER_END};
 use sys::{Error, Fpage, Kind, Rights, Timeout, Touched, Uid};
 
@@ -109,6 +109,19 @@ pub fn rights_only_shrink() -> Outcome {
     check!(!far.poke(WINDOW, 1)?, "a right came from nowhere");
     check!(!far.execute(WINDOW)?);
     flush_all()
+}
+
+/// The suite's own pager, asked to make its code writable, refuses, and lives.
+pub fn code_is_nobodys_to_write() -> Outcome {
+    unsafe extern "C" {
+        fn suite_store();
+    }
+    let child = Child::new()?;
+    let mut agent = child.agent()?;
+    let (code, _) = image();
+    check_eq!(agent.attempt(suite_store, code, 0)?.vector(), Some(vector::UNRESOLVED_FAULT));
+    check!(agent.peek(code)?.is_some() && !agent.poke(code, 0)?);
+    Ok(())
 }
 
 pub fn executable_pages_execute() -> Outcome {

@@ -64,7 +64,7 @@ cases! {
         chiefs_that_end depth_is_limited
     }
     map {
-        mapped_page_is_shared received_item_is_announced rights_only_shrink executable_pages_execute
+        mapped_page_is_shared received_item_is_announced rights_only_shrink code_is_nobodys_to_write executable_pages_execute
         hot_spot_in_a_larger_window hot_spot_in_a_larger_flexpage equal_sizes_need_no_hot_spot no_window_no_item
         flush_reaches_grandchildren flush_of_one_right flush_of_mixed_sizes flush_of_oneself flush_reports_access grant_hands_over
         grant_keeps_the_tree long_trees_lose_a_right mapping_over_a_page bad_flexpages_are_refused large_ranges

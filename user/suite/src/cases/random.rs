@@ -674,8 +674,12 @@ fn page_in(random: &mut Random, message: Message) -> sys::Result<Message> {
         return sys::ipc_reply_wait(to, label, [0; 8]);
     }
     let page = message.words[0] & !0xfff;
+    let access = Rights(message.words[0] as u8 & 7);
+    if access.has(Rights::W) && pager::is_constant(page) {
+        return sys::ipc_reply_wait(to, REFUSE, [0; 8]);
+    }
     if pager::is_mine(page) {
-        pager::touch(page, Rights(message.words[0] as u8 & 7));
+        pager::touch(page, access);
         return sys::reply_item_wait(to, 0, [0; 8], (Fpage::memory(page, 12, Rights::RWX), page));
     }
     let offset = page.wrapping_sub(SHOWN);

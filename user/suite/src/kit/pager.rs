@@ -66,7 +66,11 @@ fn answer(message: Message) -> sys::Result<Message> {
             if !(is_mine(page) || is_heap) || agent::is_guard(page) {
                 return sys::receive(Uid::ANY, Timeout::NEVER);
             }
-            touch(page, Rights(address as u8 & 7));
+            let access = Rights(address as u8 & 7);
+            if access.has(Rights::W) && is_constant(page) {
+                return sys::ipc_reply_wait(message.sender, REFUSE, [0; 8]);
+            }
+            touch(page, access);
             sys::reply_item_wait(message.sender, 0, [0; 8], (Fpage::memory(page, 12, Rights::RWX), page))
         }
         Kind::Exception => {
@@ -121,6 +125,14 @@ pub fn is_mine(page: u64) -> bool {
     let (start, end) = super::image();
     let [from, to] = FENCE.each_ref().map(|cell| cell.load(Ordering::Relaxed));
     page >= start & !0xfff && page < end && !(from..to).contains(&page)
+}
+
+/// Whether a page is part of the program's code or constants, so that nobody has it to write to.
+pub fn is_constant(page: u64) -> bool {
+    unsafe extern "C" {
+        static rt_constants_end: u8;
+    }
+    (super::image().0..&raw const rt_constants_end as u64).contains(&page)
 }
 
 /// Makes sure that the suite has a page with the wanted access, so that it can be mapped on.
