@@ -575,13 +575,15 @@ fn map_large(
         let walk = Walk { node, part: Part::WHOLE, remove: lost, own: false };
         walk.run(k, fresh, walking, &mut 0, budget)?;
     }
+    if grants && unfuse(k, node) {
+        return again(budget);
+    }
     let (child, marker) = to.slabs.take_two(pool, to).ok_or(Stop::NoMemory)?;
     child.init_large(marker, (taker.address, pte::address(entry.get())), place.entry, place.slot);
     place.entry.set(pte::enlarged(pte::derive(entry.get(), given)));
     to.pages.set(to.pages.get() + PARTS as u32);
     if grants {
         node.replace_by(child);
-        table::unfuse(pool, from, giver.address);
         entry.set(0);
         arch::invalidate(from, giver.address);
         from.lose_pages(PARTS as u32);
