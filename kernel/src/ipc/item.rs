@@ -102,7 +102,8 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
         return Taken::Refused;
     };
     let mut progress = Progress::START;
-    if step(k, plan, sender, thread, &mut progress) {
+    // Less than elsewhere: the receiver may have come here at the end of a step of its own.
+    if step_of(k, plan, sender, thread, &mut progress, PREEMPTION_PAGES / 2) {
         let is_call = sender.is_calling();
         deliver(place(plan), sender, thread, is_call, progress.whole);
         after_taken(k, thread, sender, is_call);
@@ -117,7 +118,18 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
 /// Maps for one budget. True when the item is done.
 #[inline(always)]
 fn step(k: &Kernel, plan: Plan, sender: ThreadRef, receiver: ThreadRef, progress: &mut Progress) -> bool {
-    let mut budget = PREEMPTION_PAGES;
+    step_of(k, plan, sender, receiver, progress, PREEMPTION_PAGES)
+}
+
+#[inline(always)]
+fn step_of(
+    k: &Kernel,
+    plan: Plan,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    progress: &mut Progress,
+    mut budget: usize,
+) -> bool {
     space::map(k, plan, sender.task(), receiver.task(), progress, &mut budget).is_ok()
 }
 

@@ -499,7 +499,7 @@ pub fn map(
     }
     map_part(k, (giver, taker), rights, fresh, walking, budget)?;
     // Six walks, none of them remembered.
-    *budget = budget.saturating_sub(2);
+    *budget = budget.saturating_sub(3);
     Ok(Some(PAGE_SIZE))
 }
 

@@ -843,7 +843,10 @@ fn flush_each(
             }
             // What was a task's only page is gone: nothing else is left to find.
             Found::Leaf(_) if task.pages.get() == 0 && !task.is_sigma0.get() => *at = end,
-            Found::Leaf(_) | Found::Nothing { .. } => *at = table::next(&k.pool, task, *at, end, budget),
+            Found::Leaf(_) | Found::Nothing { .. } => {
+                *at = table::next(&k.pool, task, *at, end, budget);
+                *budget = budget.saturating_sub(1);
+            }
             Found::Part { leaf, .. } if *status >> PASSED == *at / large::SIZE + 1 => {
                 // Parts are done with; what is left are pages of their own.
                 if leaf.slot.get().is_some() {
