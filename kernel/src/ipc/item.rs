@@ -76,7 +76,7 @@ fn send_long_item(
         return Next::Same;
     };
     let mut progress = Progress::START;
-    if step(k, plan, current, partner, &mut progress) {
+    if step(k, plan, current, partner, &mut progress, PREEMPTION_PAGES) {
         return finish(k, place(plan), (current, partner), &request, progress.whole, was_open);
     }
     request.suspend(current);
@@ -103,7 +103,7 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
     };
     let mut progress = Progress::START;
     // Less than elsewhere: the receiver may have come here at the end of a step of its own.
-    if step_of(k, plan, sender, thread, &mut progress, PREEMPTION_PAGES / 2) {
+    if step(k, plan, sender, thread, &mut progress, PREEMPTION_PAGES / 2) {
         let is_call = sender.is_calling();
         deliver(place(plan), sender, thread, is_call, progress.whole);
         after_taken(k, thread, sender, is_call);
@@ -117,12 +117,7 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
 
 /// Maps for one budget. True when the item is done.
 #[inline(always)]
-fn step(k: &Kernel, plan: Plan, sender: ThreadRef, receiver: ThreadRef, progress: &mut Progress) -> bool {
-    step_of(k, plan, sender, receiver, progress, PREEMPTION_PAGES)
-}
-
-#[inline(always)]
-fn step_of(
+fn step(
     k: &Kernel,
     plan: Plan,
     sender: ThreadRef,
@@ -161,7 +156,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: 
     };
     let plan = plan(current, receiver).expect("checked when the message was accepted");
     let mut progress = Progress::resumed(noted, whole);
-    if !step(k, plan, current, receiver, &mut progress) {
+    if !step(k, plan, current, receiver, &mut progress, PREEMPTION_PAGES) {
         let (noted, whole) = (progress.noted(), progress.whole);
         current.operation.set(Operation::Map { to, noted, whole });
         return Next::Same;

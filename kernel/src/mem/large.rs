@@ -12,7 +12,7 @@
 //! it is broken off it leaves the page's marker in the list, with a note of what it is about; whoever begins another one
 //! takes the marker away, and the first begins anew.
 
-use super::space::{self, Gap, SIGMA0_PROGRAM, Stop};
+use super::space::{self, Gap, PASSED_PER_UNIT, SIGMA0_PROGRAM, Stop};
 use super::table::{self, Found, Leaf, PARTS};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
@@ -32,9 +32,6 @@ const LARGE_UNITS: usize = 24;
 
 /// With less than this left of a budget, a step has done something large.
 pub const STEP_REST: usize = LARGE_UNITS / 2;
-
-/// Nodes of other parts that are passed for one unit of a budget.
-const PASSED_PER_UNIT: usize = 6;
 
 /// With so many parts taken away, a step is over; more may have to be looked at.
 const TAKEN_MAX: u64 = 128;

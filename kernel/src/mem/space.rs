@@ -329,7 +329,7 @@ fn erase_each_below(
 }
 
 /// How many nodes are passed for one unit of a budget.
-const PASSED_PER_UNIT: usize = 6;
+pub const PASSED_PER_UNIT: usize = 6;
 
 /// In the note of a bookmark: on the way back. Above it the rights that are taken.
 const BACK: u64 = 1;

@@ -352,43 +352,35 @@ pub fn parts(pool: &Pool, entry: &Cell<u64>) -> &'static [Cell<u64>; 512] {
 
 #[cold]
 fn make(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
-    let mut table = Frame(task.top.get());
-    for level in (1..4).rev() {
-        let entry = &pool.at::<Words>(table).0[index(address, level)];
-        let value = entry.get();
-        if !pte::is_present(value) {
-            entry.set(pte::table(new_table(pool, task, level == 1)?.0));
-            pool.set_note(table, Used::of(pool, table).with(index(address, level)).0);
-            if level == 3 {
-                crate::arch::show(pool, task, index(address, level));
-            }
-        } else if level < 3 && pte::is_large(value) {
-            let node = if level == 1 { node(pool, table, index(address, 1)) } else { None };
-            split_at(pool, task, (address, level), entry, node)?;
-        }
-        table = Frame(pte::address(entry.get()));
-    }
-    Some(leaf(pool, table, address))
+    Some(leaf(pool, ensure_table(pool, task, address, 0)?, address))
 }
 
 /// The entry of `level` on the way to `address`, tables above it made and larger pages split as needed.
 pub fn ensure_level(pool: &Pool, task: TaskRef, address: u64, level: usize) -> Option<&'static Cell<u64>> {
+    let table = ensure_table(pool, task, address, level)?;
+    pool.set_note(table, Used::of(pool, table).with(index(address, level)).0);
+    Some(&pool.at::<Words>(table).0[index(address, level)])
+}
+
+/// The table of `level` on the way to `address`, it and those above it made and larger pages split as needed.
+fn ensure_table(pool: &Pool, task: TaskRef, address: u64, level: usize) -> Option<Frame> {
     let mut table = Frame(task.top.get());
     for above in (level + 1..4).rev() {
         let entry = &pool.at::<Words>(table).0[index(address, above)];
-        if !pte::is_present(entry.get()) {
-            entry.set(pte::table(new_table(pool, task, false)?.0));
+        let value = entry.get();
+        if !pte::is_present(value) {
+            entry.set(pte::table(new_table(pool, task, above == 1)?.0));
             pool.set_note(table, Used::of(pool, table).with(index(address, above)).0);
             if above == 3 {
                 crate::arch::show(pool, task, index(address, above));
             }
-        } else if above < 3 && pte::is_large(entry.get()) {
-            split_at(pool, task, (address, above), entry, None)?;
+        } else if above < 3 && pte::is_large(value) {
+            let node = if above == 1 { node(pool, table, index(address, 1)) } else { None };
+            split_at(pool, task, (address, above), entry, node)?;
         }
         table = Frame(pte::address(entry.get()));
     }
-    pool.set_note(table, Used::of(pool, table).with(index(address, level)).0);
-    Some(&pool.at::<Words>(table).0[index(address, level)])
+    Some(table)
 }
 
 fn new_table(pool: &Pool, task: TaskRef, last: bool) -> Option<Frame> {

@@ -14,7 +14,6 @@ extern crate alloc;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ops::Range;
 use rt::api::Reply;
 use rt::pager::{Fault, REFUSAL};
 use rt::sync::Mutex;
@@ -121,21 +120,12 @@ fn answer(pages: &[(TaskId, u64)], message: &Message) -> Reply {
         Some((_, from)) if (OWN..OWN + OWN_PAGES as u64 * PAGE_SIZE).contains(&page) => {
             Reply::item(&[], Fpage::memory(from + (page - OWN), 12, Rights::RW), page)
         }
-        Some(_) if constants().contains(&page) && !fault.access.has(Rights::W) => {
+        Some(_) if rt::layout::constants().contains(&page) && !fault.access.has(Rights::W) => {
             touch(page);
             Reply::item(&[], Fpage::memory(page, 12, Rights::RX), page)
         }
         _ => REFUSAL,
     }
-}
-
-/// Text and constants of the program.
-fn constants() -> Range<u64> {
-    #[allow(unsafe_code)]
-    unsafe extern "C" {
-        static rt_constants_end: u8;
-    }
-    rt::layout::IMAGE.start..&raw const rt_constants_end as u64
 }
 
 /// Makes sure that the chief itself has a page of them.

@@ -19,6 +19,15 @@ use core::ops::Range;
 /// Where an image may lie.
 pub const IMAGE: Range<u64> = 0x40_0000..0x1000_0000;
 
+/// Text and constants of this program, where nobody writes.
+pub fn constants() -> Range<u64> {
+    #[allow(unsafe_code)]
+    unsafe extern "C" {
+        static rt_constants_end: u8;
+    }
+    IMAGE.start..&raw const rt_constants_end as u64
+}
+
 /// The heap.
 pub const HEAP: Range<u64> = 0x1000_0000..0x3c00_0000;
 

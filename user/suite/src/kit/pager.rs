@@ -129,10 +129,7 @@ pub fn is_mine(page: u64) -> bool {
 
 /// Whether a page is part of the program's code or constants, so that nobody has it to write to.
 pub fn is_constant(page: u64) -> bool {
-    unsafe extern "C" {
-        static rt_constants_end: u8;
-    }
-    (super::image().0..&raw const rt_constants_end as u64).contains(&page)
+    rt::layout::constants().contains(&page)
 }
 
 /// Makes sure that the suite has a page with the wanted access, so that it can be mapped on.
