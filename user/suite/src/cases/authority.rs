@@ -25,6 +25,8 @@ fn thread_is_out_of_reach(agent: &mut Agent, victim: Uid) -> Outcome {
         thread_op::ABORT,
         thread_op::SET_FS,
         thread_op::DENY_NATIVE,
+        thread_op::SET_WINDOW,
+        thread_op::SET_BLOCK,
     ] {
         let arguments = match op {
             thread_op::DENY_NATIVE => [victim.0, 1, 0, 0, 0, 0],

@@ -20,9 +20,13 @@ struct Clan {
 
 impl Clan {
     fn new() -> Outcome<Clan> {
+        Clan::with_quota(Child::QUOTA)
+    }
+
+    fn with_quota(quota: u64) -> Outcome<Clan> {
         let mut chief = Agent::new(TaskId::NIL)?;
         let (error, [task, ..]) =
-            chief.control(TASK_CREATE, [Child::QUOTA, pager::priority() as u64, 0, 0, 0, 0])?;
+            chief.control(TASK_CREATE, [quota, pager::priority() as u64, 0, 0, 0, 0])?;
         check_eq!(error, 0);
         Ok(Clan { chief, task: TaskId(task) })
     }
@@ -107,6 +111,61 @@ pub fn entering_goes_to_the_chief() -> Outcome {
     sys::thread_abort(own.uid)?;
     check_eq!(own.wait()?.error(), Some(Error::ReceiveAborted));
     chief.control(TASK_DESTROY, [task, 0, 0, 0, 0, 0])?;
+    Ok(())
+}
+
+/// Who answered the thread of [`borders_are_crossed_one_after_the_other`], and the first word.
+static ANSWERED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Calls somebody outside of two clans.
+extern "C" fn call_from_below(to: u64, _uid: u64) -> ! {
+    if let Ok(answer) = sys::ipc_call(Uid(to), 9, [7; 8]) {
+        ANSWERED[1].store(answer.words[0], Ordering::Relaxed);
+        ANSWERED[0].store(answer.sender.0, Ordering::Relaxed);
+    }
+    loop {
+        let _ = sys::receive(sys::myself(), Timeout::NEVER);
+    }
+}
+
+/// A clan within a clan: a message goes to one chief after the other on its way out, and so does the answer on its way in, each
+/// time as the message of who sent it first.
+pub fn borders_are_crossed_one_after_the_other() -> Outcome {
+    const THREAD_START: u32 = Call::ThreadControl as u32 | thread_op::START << 8;
+    ANSWERED[0].store(0, Ordering::Relaxed);
+    let mut clan = Clan::with_quota(128)?;
+    let mut inner = Agent::new(clan.task)?;
+    let priority = pager::priority() as u64;
+    let (_, [task, ..]) = inner.control(TASK_CREATE, [48, priority, 0, 0, 0, 0])?;
+    let (_, [lowest, ..]) = inner.control(THREAD_CREATE, [task, priority, pager::uid().0, 0, 0, 0])?;
+    let (entry, stack) =
+        (call_from_below as *const () as usize as u64, addr_of!(STACKS) as u64 + STACK as u64);
+    clan.chief.block(open())?;
+    let (error, _) = inner.control(THREAD_START, [lowest, entry, stack - 8, outsider().0, 0, 0])?;
+    check_eq!(error, 0);
+    let diverted = |got: &Frame, from, to| {
+        check_eq!(got.rax as u32 & NOT_DIVERTED, 0);
+        check_eq!((got.sender(), Uid(got.r15)), (from, to));
+        Ok(())
+    };
+    diverted(&inner.run(open())?, Uid(lowest), outsider())?;
+    let mut on = Frame::ipc(outsider(), Uid::ANY, Timeout::ZERO, Timeout::NEVER);
+    on.rax |= IPC_SHOWN as u64;
+    on.r12 = lowest;
+    inner.block(on)?;
+    diverted(&clan.chief.wait()?, Uid(lowest), outsider())?;
+    check_eq!(clan.chief.run(reply_as(Uid(lowest), outsider()))?.rax, 0);
+    diverted(&inner.wait()?, outsider(), Uid(lowest))?;
+    check_eq!(ANSWERED[0].load(Ordering::Relaxed), 0);
+    check_eq!(inner.run(reply_as(Uid(lowest), outsider()))?.rax, 0);
+    for _ in 0..10_000 {
+        if ANSWERED[0].load(Ordering::Relaxed) != 0 {
+            break;
+        }
+        sys::sleep_us(100)?;
+    }
+    check_eq!(Uid(ANSWERED[0].load(Ordering::Relaxed)), outsider());
+    check_eq!(ANSWERED[1].load(Ordering::Relaxed), WORDS[0]);
     Ok(())
 }
 

@@ -200,6 +200,30 @@ pub fn receive_timeouts() -> Outcome {
     Ok(())
 }
 
+/// The shortest and the longest timeouts, in both units.
+pub fn timeouts_at_their_limits() -> Outcome {
+    const MS: u32 = 1 << 31;
+    let mut pair = pair()?;
+    let Pair { client, server, .. } = &mut pair;
+    for short in [0, 1, MS, MS | 1].map(Timeout) {
+        let before = sys::clock();
+        check_eq!(client.run(Frame::send(server.uid, short))?.error(), Some(Error::SendTimeout));
+        check_eq!(server.run(Frame::receive(Uid::ANY, short))?.error(), Some(Error::ReceiveTimeout));
+        let (elapsed, least) = (sys::clock() - before, short.us().unwrap_or(0) * 2000);
+        check!((least..least + 1_000_000_000).contains(&elapsed), "{short:?} twice took {elapsed} ns");
+    }
+    // Nobody lives to see these end: the message comes first.
+    for long in [MS - 1, u32::MAX - 1, u32::MAX].map(Timeout) {
+        client.block(Frame::send(server.uid, long))?;
+        check_eq!(server.run(Frame::receive(Uid::ANY, Timeout::ZERO))?.sender(), client.uid);
+        check_eq!(client.wait()?.rax, 0);
+        server.block(Frame::receive(client.uid, long))?;
+        check_eq!(client.run(Frame::send(server.uid, Timeout::ZERO))?.rax, 0);
+        check_eq!(server.wait()?.sender(), client.uid);
+    }
+    Ok(())
+}
+
 pub fn points_in_time() -> Outcome {
     let mut pair = pair()?;
     let Pair { client, server, .. } = &mut pair;

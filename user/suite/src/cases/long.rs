@@ -1,12 +1,12 @@
 //! Long messages: what of a message lies in memory arrives whole, once, and nowhere else (rows P2, P3).
 
 use super::large;
-use super::map::WINDOW;
+use super::map::{self, WINDOW};
 use crate::kit::{Agent, Child, Frame, Outcome, Random, WORDS, fails, note};
 use crate::{check, check_eq};
 use core::ptr::{addr_of, addr_of_mut};
 use sys::abi::PAGE_SIZE;
-use sys::abi::call::{Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, NO_BLOCK};
+use sys::abi::call::{Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, ITEM_WHOLE, NO_BLOCK};
 use sys::{Dope, Error, Fpage, Kind, Registered, Rights, StringPart, Timeout, Uid};
 
 const WORDS_MAX: usize = Dope::WORDS_MAX as usize;
@@ -266,6 +266,34 @@ pub fn strings_from_and_to_large_pages() -> Outcome {
     Ok(())
 }
 
+/// A string as long as strings can be, from large pages to small ones. One byte more is refused; see [`bad_strings_are_refused`].
+pub fn a_string_as_long_as_can_be() -> Outcome {
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
+    let (len, base) = (StringPart::MAX as usize, large::memory()?);
+    prepare(17);
+    // SAFETY: the suite's own memory; agents use it only while this waits for them.
+    let source = unsafe { core::slice::from_raw_parts_mut(base as *mut u8, len) };
+    source.chunks_mut(BYTES).for_each(|part| part.copy_from_slice(&from().bytes[..BYTES]));
+    source.chunks_mut(BYTES).zip(1..).for_each(|(part, number)| part[0] = number);
+    let (near, far) = (Child::with_quota(128)?, Child::with_quota(128)?);
+    let (mut sender, mut receiver) = (near.agent()?, far.agent()?);
+    sender.take((Fpage::memory(base, StringPart::MAX.ilog2(), Rights::R), WINDOW), Fpage::WHOLE)?;
+    from().block[..2].copy_from_slice(&[WINDOW, len as u64]);
+    to().block[..2].copy_from_slice(&[map::page(0), (len as u64) << 32]);
+    set_room(&receiver, room, NEVER)?;
+    receiver.block(open())?;
+    sender.block(long_call(receiver.uid, used))?;
+    receiver.wait()?;
+    // SAFETY: as above.
+    let target = unsafe { core::slice::from_raw_parts(map::page(0) as *const u8, len) };
+    check!(source == target, "4 MiB differ");
+    check_eq!(to().block[1], (len as u64) << 32 | len as u64);
+    sender.wait_for_answer(&mut receiver)?;
+    note(Call::Flush, sys::flush(Fpage::memory(base, 22, Rights::RWX)))?;
+    note(Call::Flush, sys::flush(Fpage::memory(map::page(0), 22, Rights::RWX)))?;
+    Ok(())
+}
+
 pub fn many_strings_are_scattered() -> Outcome {
     let count = Dope::PARTS_MAX as usize;
     let (used, room) = (Dope::used(0, count as u64, 0), Dope::room(0, count as u64, 0));
@@ -339,6 +367,64 @@ pub fn items_in_a_block() -> Outcome {
     Ok(())
 }
 
+/// As many items as a message can have: the same page at so many places.
+pub fn as_many_items_as_can_be() -> Outcome {
+    let count = Dope::PARTS_MAX;
+    let (used, room) = (Dope::used(0, 0, count), Dope::room(0, 0, count));
+    prepare(18);
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    let page = addr_of!(from().bytes) as u64;
+    sender.peek_own(page)?;
+    let place = |i: u64| WINDOW + i * PAGE_SIZE;
+    for i in 0..count {
+        let (item, window) = (Fpage::memory(page, 12, Rights::R), Fpage::memory(place(i), 12, Rights::RWX));
+        from().block[2 * i as usize] = item.0;
+        to().block[2 * i as usize] = window.0;
+    }
+    sender.block(long_call(receiver.uid, used))?;
+    let got = receiver.wait()?;
+    check!(got.rax as u32 & ITEM_WHOLE != 0, "not all of it arrived");
+    let word = u64::from_le_bytes(from().bytes[..8].try_into().expect("8 bytes"));
+    for i in [0, 1, count / 2, count - 1] {
+        check_eq!(Fpage(to().block[2 * i as usize]), Fpage::memory(place(i), 12, Rights::R));
+        check_eq!(receiver.peek(place(i))?, Some(word));
+    }
+    check_eq!(receiver.peek(place(count))?, None);
+    note(Call::Flush, sys::flush(Fpage::memory(page, 12, Rights::RWX)))?;
+    Ok(())
+}
+
+/// An item or a window that is no flexpage, or of which one has no place in the other, ends the message, and nothing is mapped.
+pub fn bad_items_are_refused() -> Outcome {
+    let (used, room) = (Dope::used(1, 0, 1), Dope::room(1, 0, 1));
+    let page = addr_of!(from().bytes) as u64;
+    let (item, window) = (Fpage::memory(page, 12, Rights::R), Fpage::memory(WINDOW, 12, Rights::RWX));
+    let bad = [
+        Fpage(page | 24 << 4 | 1),
+        Fpage(page | 11 << 4 | 1),
+        Fpage(page | 1),
+        Fpage(1 << 47 | 12 << 4 | 1),
+        Fpage(48 << 4 | 1),
+        Fpage(page | 3 << 10 | 12 << 4 | 1),
+        Fpage(0x1_0000 << 12 | 1 << 10 | 1),
+        Fpage::NIL,
+        Fpage::interrupt(0),
+    ];
+    for (item, window) in bad.map(|bad| (bad, window)).into_iter().chain(bad.map(|bad| (item, bad))) {
+        prepare(19);
+        from().block[1..3].copy_from_slice(&[item.0, WINDOW]);
+        to().block[1..3].copy_from_slice(&[window.0, 0]);
+        let (_near, mut sender, _far, mut receiver) = pair(room)?;
+        sender.peek_own(page)?;
+        let sent = sender.run(long_call(receiver.uid, used))?;
+        check!(sent.error() == Some(Error::NoWindow), "{item:?} to {window:?}: {:?}", sent.error());
+        let got = receiver.wait()?;
+        check_eq!((got.error(), sent.rdi, got.rdi), (Some(Error::NoAccess), 8, 8));
+        check_eq!(receiver.peek(WINDOW)?, None);
+    }
+    Ok(())
+}
+
 pub fn too_long_is_an_error_for_both() -> Outcome {
     let room = Dope::room(10, 2, 0);
     let cases: [(Dope, u32, u64); 4] = [
@@ -394,6 +480,9 @@ pub fn bad_blocks_are_refused() -> Outcome {
     let one = Dope::used(1, 0, 0);
     let blocks = [
         (Dope(1 << 28), from_block()),
+        (Dope(1 << 29), from_block()),
+        (Dope(1 << 30), from_block()),
+        (Dope(1 << 31), from_block()),
         (one, end),
         (one, end - 7),
         (one, 1 << 63),
@@ -413,7 +502,9 @@ pub fn bad_blocks_are_refused() -> Outcome {
     check!(!receiver.is_done(), "a bad block reached the receiver");
     let control =
         |address, room| note(Call::ThreadControl, sys::thread_set_block(sender.uid, address, room, NEVER));
-    for (address, room) in [(end - 8, Dope::room(2, 0, 0)), (u64::MAX, room), (8, Dope(1 << 60)), (8, one)] {
+    for (address, room) in
+        [(end - 8, Dope::room(2, 0, 0)), (u64::MAX, room), (8, Dope(1 << 60)), (8, Dope(1 << 63)), (8, one)]
+    {
         fails(Call::ThreadControl, control(address, room), Error::BadArgument)?;
     }
     fails(Call::ThreadControl, control((1 << 39) - 8, Dope::room(2, 0, 0)), Error::BadArgument)?;
@@ -603,7 +694,10 @@ pub fn a_dead_receivers_frames_are_not_written() -> Outcome {
             let _ = sys::thread_switch(sender.uid);
         }
         sys::task_destroy(far.0)?;
+        // Its pages have another owner now.
+        to().bytes.fill(0x33);
         let sent = sender.wait()?;
+        check!(to().bytes.iter().all(|&byte| byte == 0x33), "round {round}: written after the end");
         let ended = matches!(sent.error(), Some(Error::PartnerDied | Error::NoSuch));
         check!(ended, "round {round}: {:?}", sent.error());
         // What the receiver's tables were made of is used at once for another task, which works.

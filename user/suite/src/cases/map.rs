@@ -482,6 +482,7 @@ pub fn bad_flexpages_are_refused() -> Outcome {
         let fpage = Fpage(value);
         check!(!fpage.is_valid(), "{what}");
         fails(Call::Flush, sys::flush(fpage), Error::BadArgument)?;
+        fails(Call::ThreadControl, sys::thread_set_window(agent.uid, fpage), Error::BadArgument)?;
         agent.block(Frame::receive(Uid::ANY, Timeout::NEVER).window(Fpage::WHOLE))?;
         fails(
             Call::Ipc,

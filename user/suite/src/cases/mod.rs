@@ -38,7 +38,7 @@ cases! {
     ipc {
         words_and_label_between_tasks words_and_label_within_a_task words_and_label_in_the_own_task
         words_and_label_across_the_clan_border general_form_meets_short_form plain_send_is_no_request
-        closed_receive_takes_only_its_partner send_timeouts receive_timeouts points_in_time many_timeouts_end_in_order
+        closed_receive_takes_only_its_partner send_timeouts receive_timeouts timeouts_at_their_limits points_in_time many_timeouts_end_in_order
         senders_are_served_first_come_first_served reply_to_nobody_is_dropped call_chain answers_out_of_order
         abort_in_each_phase partner_ends_in_each_phase sender_ends_in_the_queue stale_uid_is_an_error
         forged_uids_reach_nobody odd_destinations foreign_interrupts_are_denied reserved_bits_are_refused
@@ -53,14 +53,15 @@ cases! {
     }
     long {
         direct_words_of_all_sizes what_was_received_is_sent_on a_block_for_a_while within_a_task strings_of_all_sizes
-        strings_from_and_to_large_pages
+        strings_from_and_to_large_pages a_string_as_long_as_can_be
         many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks items_in_a_block
+        as_many_items_as_can_be bad_items_are_refused
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused overlapping_buffers_hurt_their_owner_only patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
         memory_revoked_in_between a_dead_receivers_frames_are_not_written
     }
     clan {
-        leaving_goes_to_the_chief entering_goes_to_the_chief ways_that_are_known chiefs_show_only_what_crosses their_border_is_crossed_by_blocks
+        leaving_goes_to_the_chief entering_goes_to_the_chief borders_are_crossed_one_after_the_other ways_that_are_known chiefs_show_only_what_crosses their_border_is_crossed_by_blocks
         chiefs_that_end depth_is_limited
     }
     map {

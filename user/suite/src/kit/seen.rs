@@ -38,8 +38,20 @@ pub fn fails<T: Debug>(call: Call, result: sys::Result<T>, error: Error) -> Outc
     }
 }
 
+fn was_seen((call, error): &(Call, Error)) -> bool {
+    SEEN[*call as usize & 7].load(Ordering::Relaxed) & 1 << *error as u32 != 0
+}
+
+/// The pairs of call and error that were seen although they are not possible.
+pub fn unexpected() -> impl Iterator<Item = (Call, Error)> {
+    let pairs = POSSIBLE.iter().flat_map(|(call, errors)| {
+        Error::ALL.iter().filter(|(error, _)| !errors.contains(error)).map(|(error, _)| (*call, *error))
+    });
+    pairs.filter(was_seen)
+}
+
 /// The possible pairs of call and error that were never seen.
 pub fn missing() -> impl Iterator<Item = (Call, Error)> {
     let pairs = POSSIBLE.iter().flat_map(|(call, errors)| errors.iter().map(|error| (*call, *error)));
-    pairs.filter(|(call, error)| SEEN[*call as usize & 7].load(Ordering::Relaxed) & 1 << *error as u32 == 0)
+    pairs.filter(|pair| !was_seen(pair))
 }
