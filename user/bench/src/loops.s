@@ -100,6 +100,39 @@ FUNCTION bench_server
     syscall
     jmp 1b
 
+# Four system calls instead of two: each side sends, and receives afterwards. What a thread sends to one who does not wait yet
+# stands in the queue. The counter is w7.
+FUNCTION bench_client_apart
+    mov r14, [rdi + 8]
+    mov rdx, [rdi]
+    xor ebp, ebp
+1:  START 43
+    xor ebx, ebx
+    mov r15, -1
+    mov eax, 0x80000001
+    syscall
+    mov rbx, rdx
+    xor edx, edx
+    mov eax, 0x80000001
+    syscall
+    dec r14d
+    jnz 1b
+    DISCARD 43
+    REPORT
+
+FUNCTION bench_server_apart
+    xor ebp, ebp
+1:  xor edx, edx
+    mov rbx, -1
+    mov r15, -1
+    mov eax, 0x80000001
+    syscall
+    xor ebx, ebx
+    mov r15, -1
+    mov eax, 0x80000001
+    syscall
+    jmp 1b
+
 # --- local ipc: rdi = arguments, rsi = own block; the loops are those of short ipc ----------------------------
 
 .macro LOCAL_CLIENT name, region
@@ -375,6 +408,22 @@ FUNCTION bench_fpu_client
     START 18
     movq xmm0, r15                          # the server has used it since
     END 18
+    dec r15d
+    jnz 1b
+    REPORT
+
+# The first use of a port since the task was left for another one.
+FUNCTION bench_port_client
+    mov r15, [rdi + 8]
+    mov rdx, [rdi]
+1:  mov eax, 0xfffffffe
+    syscall
+    mov r14, rdx
+    mov edx, 0x70
+    START 44
+    in al, dx
+    END 44
+    mov rdx, r14
     dec r15d
     jnz 1b
     REPORT

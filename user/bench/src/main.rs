@@ -19,6 +19,7 @@ use core::ptr::addr_of;
 use rt::device::Port;
 use rt::frames::{Supply, Upstream};
 use rt::{api, println};
+use sys::abi::call::PORT_FAULT;
 use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid};
 
 mod idl;
@@ -95,6 +96,9 @@ unsafe extern "C" {
     fn bench_driver();
     fn bench_first();
     fn bench_client_port();
+    fn bench_client_apart();
+    fn bench_server_apart();
+    fn bench_port_client();
     fn bench_forwarder();
     fn bench_client_to_local();
     fn bench_many_client();
@@ -181,8 +185,12 @@ impl Chief {
         while message.kind == Kind::Fault {
             let [address, ..] = message.words;
             let page = address & !0xfff;
-            touch(page, Rights(address as u8 & 7));
-            let item = (Fpage::memory(page, 12, Rights::RWX), page);
+            let item = if address & PORT_FAULT != 0 {
+                (Fpage(address & !PORT_FAULT), 0)
+            } else {
+                touch(page, Rights(address as u8 & 7));
+                (Fpage::memory(page, 12, Rights::RWX), page)
+            };
             message = sys::reply_item_wait(message.sender, 0, [0; 8], item)?;
         }
         match message.kind {
@@ -261,7 +269,7 @@ impl Chief {
         if report.words[0] != 0 { Err(Failure::Report(report.words[0], 0)) } else { Ok(()) }
     }
 
-    /// Sixteen pages at once. The client's last reply must be one.
+    /// Any client against any server. The client's last reply must be one.
     fn many(&self, client_task: TaskId, client: Entry, server_task: TaskId, server: Entry) -> Result<()> {
         let server = self.start(server_task, server, Uid::NIL)?;
         self.settle(server)?;
@@ -402,6 +410,8 @@ impl Chief {
         // Last, because rows about mappings depend on which nodes were in use before.
         crate::local::rows(self, near, far)?;
         self.ping_pong_by_port(near, far)?;
+        self.many(near, bench_client_apart, far, bench_server_apart)?;
+        self.many(near, bench_port_client, far, bench_server)?;
         sys::task_destroy(near)?;
         sys::task_destroy(far)?;
 
