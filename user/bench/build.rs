@@ -1,8 +1,7 @@
 //! Links the program where the runtime wants it, and makes stubs of the interface that the suite `idl` calls.
 
-use quill::driver;
+use quill::build::Build;
 use quill::kernel::TernIpc;
-use quill::session::Options;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,26 +12,12 @@ fn main() {
     println!("cargo:rerun-if-changed=src/loops.s");
     println!("cargo:rerun-if-changed=src/idl/floor.s");
     println!("cargo:rerun-if-changed=src/tlb.s");
-    stubs(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/interfaces/bench.idl")));
-}
-
-/// Writes Rust for an interface file.
-fn stubs(source: &Path) {
-    let mut compiled =
-        driver::compile(source, Options::default()).unwrap_or_else(|error| panic!("{}", error.0));
-    let layouts = compiled.layout(&TernIpc);
-    let text = compiled.rust(&layouts, &TernIpc);
-    assert!(compiled.accepted(), "{}", compiled.messages());
-    for file in compiled.files() {
-        println!("cargo:rerun-if-changed={}", file.display());
-    }
-    let header = compiled.c(&layouts, &TernIpc);
-    assert!(compiled.accepted(), "{}", compiled.messages());
-    let directory = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
-    std::fs::write(Path::new(&directory).join("bench.rs"), text).expect("OUT_DIR can be written");
-    std::fs::write(Path::new(&directory).join("bench.h"), header).expect("OUT_DIR can be written");
+    let interface = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/interfaces/bench.idl");
+    let build = Build::new().kernel(&TernIpc);
+    build.rust(interface);
+    let header = build.c(interface);
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
-        compile_c(Path::new(&directory));
+        compile_c(header.parent().expect("it lies in OUT_DIR"));
     }
 }
 

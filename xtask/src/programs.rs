@@ -5,6 +5,8 @@
 use crate::archive::{Entry, strip};
 use crate::build::{self, GUEST_TARGET, USER_FLAGS, run_builder};
 use crate::{Context, Error, Result, paths};
+use quill::build::Build;
+use quill::kernel::TernIpc;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -116,6 +118,7 @@ fn build_rust(packages: &[Package], variable: Option<(&str, &Path)>) -> Result<V
 fn build_c() -> Result<Vec<Entry>> {
     let user = paths::root().join("user");
     let runtime = user.join(C_RUNTIME);
+    let stubs = stub_headers()?;
     let mut entries = Vec::new();
     for directory in list(&user)? {
         let sources = files_with_extension(&directory, &["c", "S"])?;
@@ -123,12 +126,23 @@ fn build_c() -> Result<Vec<Entry>> {
             continue;
         }
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        entries.push(compile_c(name, &runtime, &sources)?);
+        entries.push(compile_c(name, [&runtime.join("include"), &stubs], &runtime, &sources)?);
     }
     Ok(entries)
 }
 
-fn compile_c(name: String, runtime: &Path, sources: &[PathBuf]) -> Result<Entry> {
+/// Makes C stubs of all interfaces of the system; gives back their directory.
+fn stub_headers() -> Result<PathBuf> {
+    let directory = paths::target().join("user/c/include");
+    fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
+    let build = Build::new().kernel(&TernIpc);
+    for interface in files_with_extension(&paths::root().join("idl/interfaces"), &["idl"])? {
+        build.c_in(interface, &directory).map_err(Error::new)?;
+    }
+    Ok(directory)
+}
+
+fn compile_c(name: String, include: [&Path; 2], runtime: &Path, sources: &[PathBuf]) -> Result<Entry> {
     let directory = paths::target().join("user/c");
     fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
     let output = directory.join(&name);
@@ -137,8 +151,7 @@ fn compile_c(name: String, runtime: &Path, sources: &[PathBuf]) -> Result<Entry>
         .args(["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-ffreestanding", "-nostdlib", "-static"])
         .args(["-fno-pie", "-no-pie", "-fno-stack-protector", "-fcf-protection=none"])
         .args(["-Wl,--build-id=none", "-Wl,-z,noexecstack", "-Wl,-z,max-page-size=4096"])
-        .arg("-I")
-        .arg(runtime.join("include"))
+        .args(include.iter().flat_map(|directory| [Path::new("-I"), directory]))
         .arg("-T")
         .arg(runtime.join("tern.ld"))
         .arg("-o")

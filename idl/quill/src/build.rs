@@ -9,8 +9,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::driver;
+use crate::driver::{self, Compiled};
 use crate::kernel::{KernelPart, Linux};
+use crate::layout::InterfaceLayout;
 use crate::output;
 use crate::session::Options;
 
@@ -19,6 +20,9 @@ pub struct Build {
     options: Options,
     kernel: &'static dyn KernelPart,
 }
+
+/// What writes code for a layout.
+type Emit = fn(&mut Compiled, &[InterfaceLayout], &dyn KernelPart) -> String;
 
 /// What was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +71,24 @@ impl Build {
     ///
     /// When the file has errors or cannot be read: that is how a build script fails. The messages are in the panic.
     pub fn rust(&self, file: impl AsRef<Path>) -> PathBuf {
-        let dir = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts");
-        let made = self.rust_in(file, dir).unwrap_or_else(|messages| panic!("\n{messages}"));
+        Build::told(self.rust_in(file, Build::out_dir()))
+    }
+
+    /// The same in C: a header.
+    ///
+    /// # Panics
+    ///
+    /// The same.
+    pub fn c(&self, file: impl AsRef<Path>) -> PathBuf {
+        Build::told(self.c_in(file, Build::out_dir()))
+    }
+
+    fn out_dir() -> PathBuf {
+        std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts").into()
+    }
+
+    fn told(made: Result<Made, String>) -> PathBuf {
+        let made = made.unwrap_or_else(|messages| panic!("\n{messages}"));
         for source in &made.sources {
             println!("cargo:rerun-if-changed={}", source.display());
         }
@@ -80,19 +100,27 @@ impl Build {
 
     /// Writes Rust for an interface file into a directory; an error is the messages as text.
     pub fn rust_in(&self, file: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<Made, String> {
-        let file = file.as_ref();
+        self.write(file.as_ref(), dir.as_ref(), "rs", Compiled::rust)
+    }
+
+    /// Writes a header in C for an interface file into a directory; an error is the messages as text.
+    pub fn c_in(&self, file: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<Made, String> {
+        self.write(file.as_ref(), dir.as_ref(), "h", Compiled::c)
+    }
+
+    fn write(&self, file: &Path, dir: &Path, extension: &str, emit: Emit) -> Result<Made, String> {
         let mut compiled = driver::compile(file, self.options.clone()).map_err(|e| e.0)?;
         let mut text = String::new();
         if compiled.accepted() {
             let layouts = compiled.layout(self.kernel);
-            text = compiled.rust(&layouts, self.kernel);
+            text = emit(&mut compiled, &layouts, self.kernel);
         }
         let messages = compiled.messages();
         if !compiled.accepted() {
             return Err(messages);
         }
         let stem = file.file_stem().unwrap_or(file.as_os_str());
-        let path = dir.as_ref().join(stem).with_extension("rs");
+        let path = dir.join(stem).with_extension(extension);
         output::write_whole(&path, &text).map_err(|e| format!("cannot write `{}`: {e}", path.display()))?;
         Ok(Made { path, sources: compiled.files(), messages })
     }

@@ -6,6 +6,8 @@
 //! | `max_size(n)` | at most so many elements or characters: a bound, as if it stood in the type |
 //! | `typ_size(n)` | so many most of the time; the layout decides by it where a list travels |
 //! | `relevant_bits(n)` | only the lowest bits matter: the number has the narrowest type that holds them |
+//! | `map` | of a flexpage: the sender keeps the pages, too, and can take them back |
+//! | `grant` | of a flexpage: the sender loses them; with neither, the flexpage itself says what happens |
 //!
 //! The others mean something that no kernel part can do yet. They are no mistakes, so a file with them is accepted; stubs
 //! are refused by name, rather than made as if nothing had been said.
@@ -19,9 +21,9 @@ pub const SIZES: [&str; 3] = ["max_size", "typ_size", "relevant_bits"];
 const UNSUPPORTED: [(&str, &str); 5] = [
     ("caches", "nothing tells a kernel part which caches a message may use"),
     ("flat", "a union travels with its discriminator, piece by piece"),
-    ("fpage", "stubs do not map pages; a server hears of map items by its method `other`"),
-    ("map", "stubs do not map pages; a server hears of map items by its method `other`"),
-    ("grant", "stubs do not grant pages; a server hears of map items by its method `other`"),
+    ("fpage", "pages are handed over by a parameter of the type `fpage`"),
+    ("map", "only a parameter of the type `fpage` hands pages over"),
+    ("grant", "only a parameter of the type `fpage` hands pages over"),
 ];
 
 /// Whether an attribute is one of those here. They belong to parameters.
@@ -35,8 +37,12 @@ pub fn refusal(param: &Param) -> Option<String> {
     Some(format!("`{}` has the attribute `{name}`: {why}", param.name))
 }
 
-/// Says of a parameter that it has an attribute that stubs cannot follow.
-pub fn refuse(param: &mut Param, name: &str) {
+/// Gives a parameter an attribute without a number: a way to hand pages over, or one that stubs cannot follow.
+pub fn mark(model: &Model, param: &mut Param, name: &str) {
+    if let ("map" | "grant", Type::Fpage) = (name, model.ty(model.resolved(param.ty))) {
+        param.grant = Some(name == "grant");
+        return;
+    }
     let known = UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name);
     param.unsupported = known.map(|(name, _)| *name).or(param.unsupported);
 }

@@ -14,8 +14,8 @@ pub trait KernelPart: Sync {
     /// What a message can hold.
     fn shape(&self) -> Shape;
 
-    /// The label of the request for a method, by the method's number.
-    fn request_label(&self, number: u32) -> u32 {
+    /// The label of the request for a method, by the method's number and that of its interface.
+    fn request_label(&self, number: u32, _interface: u16) -> u32 {
         number
     }
 
@@ -51,6 +51,10 @@ pub struct Shape {
     pub items: bool,
     /// How a message goes that is too long for registers, if it is then another kind of message.
     pub block: Option<Block>,
+    /// How a message hands over pages, if it can.
+    pub pages: Option<Pages>,
+    /// References to objects can be sent: there is a name for each that means the same to everybody.
+    pub references: bool,
     /// Where a label travels that costs no register, in words for a reader.
     pub label: &'static str,
 }
@@ -78,6 +82,15 @@ pub struct Block {
     pub unbounded_bytes: u64,
 }
 
+/// What is left of the registers in a call that hands pages over, in either direction. Nothing of it is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pages {
+    /// In the message that hands them over.
+    pub registers: u32,
+    /// In the others.
+    pub other_registers: u32,
+}
+
 /// Messages over Unix-domain stream sockets: no registers, up to 16 MiB in memory behind a header.
 #[derive(Clone, Copy, Debug)]
 pub struct Linux;
@@ -96,6 +109,8 @@ impl KernelPart for Linux {
             dense: false,
             items: false,
             block: None,
+            pages: None,
+            references: false,
             label: "header",
         }
     }
@@ -143,13 +158,17 @@ impl KernelPart for TernIpc {
             dense: false,
             items: false,
             block: TernIpc::BLOCK,
+            // The general form of ipc has eight, and a map item takes two of them.
+            pages: Some(Pages { registers: 6, other_registers: 8 }),
+            references: true,
             label: "upper half of rax",
         }
     }
     /// The number's bits from the top down. A server finds a method's place in a table of 2^k entries with one shift, which
     /// is the bounds check, too; and a longer table of a derived interface still has the base's methods under their labels.
-    fn request_label(&self, number: u32) -> u32 {
-        number.reverse_bits()
+    /// The lower half is the interface's, for a thread that serves several: two thousand methods leave it free.
+    fn request_label(&self, number: u32, interface: u16) -> u32 {
+        number.reverse_bits() | u32::from(interface)
     }
     /// All ones: with the kind of a plain reply below it, a client's whole check is one compare with -1.
     fn success_label(&self) -> u32 {
@@ -184,11 +203,13 @@ impl KernelPart for L4V4 {
             dense: true,
             items: true,
             block: None,
+            pages: None,
+            references: false,
             label: "tag",
         }
     }
     /// The number's bits from the top down, as over Tern's ipc: the tag's label has 16 bits.
-    fn request_label(&self, number: u32) -> u32 {
+    fn request_label(&self, number: u32, _: u16) -> u32 {
         number.reverse_bits() >> 16
     }
     fn rust(&self) -> Option<&'static dyn rust::Part> {
@@ -223,7 +244,7 @@ mod tests {
     fn every_method_has_a_place_in_each_table_that_is_long_enough() {
         for methods in [1usize, 2, 3, 5, 8, 9, 100] {
             for bits in table_bits(methods)..=12 {
-                let place = |number: usize| TernIpc.request_label(number as u32) >> (32 - bits);
+                let place = |number: usize| TernIpc.request_label(number as u32, u16::MAX) >> (32 - bits);
                 let mut places: Vec<u32> = (0..methods).map(place).collect();
                 places.sort_unstable();
                 places.dedup();

@@ -107,6 +107,17 @@ pub struct Message {
     pub stream_bytes: u64,
     /// The variable part.
     pub chunks: Vec<Chunk>,
+    /// Pages, ports or interrupts that are handed over.
+    pub pages: Option<Handed>,
+}
+
+/// A parameter that hands over pages, ports or interrupts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// Its name.
+    pub param: String,
+    /// Whether the sender loses them; if nothing is said, the flexpage says it.
+    pub grant: Option<bool>,
 }
 
 impl Message {
@@ -253,15 +264,16 @@ pub fn layout(model: &Model, kernel: &dyn KernelPart) -> Result<Vec<InterfaceLay
             all.push(InterfaceLayout { interface: id, methods });
             continue;
         }
-        let operations = model.operations(id);
+        let operations = model.operations(id).into_iter().zip(model.interface_numbers(id));
         total += operations.len();
         if total > limits::METHODS_MAX {
             let message =
                 format!("the interfaces of this file have more than {} methods", limits::METHODS_MAX);
             return Err(vec![Diagnostic::error(Code::Limit, interface.span, message)]);
         }
-        for (number, operation) in operations.into_iter().enumerate() {
-            match method(model, &sizes, kernel, operation, number as u32) {
+        for (number, (operation, interface)) in operations.enumerate() {
+            let label = kernel.request_label(number as u32, interface);
+            match method(model, &sizes, kernel, operation, label) {
                 Ok(method) => methods.push(method),
                 Err(what) => {
                     let message = format!("`{}` cannot be translated: {what}", operation.name);
@@ -279,15 +291,21 @@ fn method(
     sizes: &Sizes,
     kernel: &dyn KernelPart,
     operation: &Operation,
-    number: u32,
+    label: u32,
 ) -> Result<Method, String> {
     let call = marshal::call(model, sizes, operation)?;
     let shape = kernel.shape();
+    if let (Some(ty), false) = (marshal::reference(model, operation), shape.references) {
+        let (show, kernel) = (model.show(ty), kernel.name());
+        return Err(format!("a reference to an object (`{show}`) cannot be sent over `{kernel}`"));
+    }
     let ends = Ends::new(&shape, operation.oneway);
     let all = || [&call.request, &call.reply].into_iter().chain(call.exceptions.iter().map(|(_, ops)| ops));
     let mut parts = Vec::new();
+    let hands = all().any(|ops| pages_of(ops).next().is_some());
     for ops in all() {
-        parts.push(Parts::new(&shape, &ends, ops)?);
+        let ends = if hands { ends.with_pages(&shape, kernel, ops)? } else { ends };
+        parts.push(Parts::new(&shape, ends, ops)?);
     }
     // What goes both ways must lie in the same place both ways. So both directions decide together whether to share, whether to
     // do with the easy registers, and where to begin.
@@ -295,8 +313,8 @@ fn method(
     if longest && call.request.iter().any(|op| op.stays) {
         parts.iter_mut().for_each(|p| p.first = ends.first_long);
     }
-    let easy = parts.iter().all(|p| p.first + p.packed_words(&shape) <= ends.easy(p.long));
-    let end = |p: &Parts| if easy { ends.easy(p.long).min(ends.all(p.long)) } else { ends.all(p.long) };
+    let easy = parts.iter().all(|p| p.first + p.packed_words(&shape) <= p.ends.easy(p.long));
+    let end = |p: &Parts| if easy { p.ends.easy(p.long).min(p.ends.all(p.long)) } else { p.ends.all(p.long) };
     let roomy = !shape.dense && parts.iter().take(2).all(|p| p.first + p.spread_words(&shape) <= end(p));
     let mut parts = parts.into_iter();
     let mut place = |label| {
@@ -304,7 +322,7 @@ fn method(
         let shape = Shape { registers: end(&parts), ..shape };
         message(kernel, shape, label, parts, roomy)
     };
-    let request = place(kernel.request_label(number))?;
+    let request = place(label)?;
     let reply = place(kernel.success_label())?;
     let mut exceptions = Vec::new();
     for (i, (id, _)) in call.exceptions.iter().enumerate() {
@@ -313,11 +331,14 @@ fn method(
     Ok(Method { name: operation.name.clone(), oneway: operation.oneway, request, reply, exceptions })
 }
 
-/// Which registers a method's messages can use: up to which, and from which on if they are long.
+/// Which registers a message can use: up to which, and from which on if it is long.
+#[derive(Clone, Copy, Default)]
 struct Ends {
     first_long: u32,
     short: [u32; 2],
     long: [u32; 2],
+    /// Pages are handed over, here or in the other direction.
+    pages: bool,
 }
 
 impl Ends {
@@ -328,7 +349,20 @@ impl Ends {
         };
         let short = cut(shape.easy_registers, shape.registers, shape.oneway_registers);
         let long = shape.block.map_or([0, 0], |b| cut(b.easy_registers, b.registers, b.oneway_registers));
-        Ends { first_long: shape.block.map_or(0, |b| b.first_register), short, long }
+        Ends { first_long: shape.block.map_or(0, |b| b.first_register), short, long, pages: false }
+    }
+
+    /// Those of a message of a call that hands pages over.
+    fn with_pages(self, shape: &Shape, kernel: &dyn KernelPart, ops: &[Op]) -> Result<Ends, String> {
+        let Some(pages) = shape.pages else {
+            return Err(format!("pages cannot be handed over by `{}`", kernel.name()));
+        };
+        let end = match pages_of(ops).count() {
+            0 => pages.other_registers,
+            1 => pages.registers,
+            _ => return Err("a message hands over one flexpage".into()),
+        };
+        Ok(Ends { short: self.short.map(|all| all.min(end)), pages: true, ..self })
     }
 
     fn easy(&self, long: bool) -> u32 {
@@ -359,11 +393,21 @@ struct Parts<'a> {
     long: bool,
     /// The first register.
     first: u32,
+    ends: Ends,
+    pages: Option<Handed>,
+}
+
+/// The flexpages among the steps of a message, and whether they are granted.
+fn pages_of(ops: &[Op]) -> impl Iterator<Item = Handed> {
+    ops.iter().filter_map(|op| match op.what {
+        What::Pages { grant } => Some(Handed { param: op.path.join("."), grant }),
+        _ => None,
+    })
 }
 
 impl<'a> Parts<'a> {
-    fn new(shape: &Shape, ends: &Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
-        let mut parts = Parts { first: 0, ..Parts::default() };
+    fn new(shape: &Shape, ends: Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
+        let mut parts = Parts { first: 0, ends, pages: pages_of(ops).next(), ..Parts::default() };
         for op in ops {
             match op.what {
                 What::Value(fixed) => parts.value(op, fixed, Leaf::Value(op.ty)),
@@ -376,10 +420,11 @@ impl<'a> Parts<'a> {
                 What::Stream { bytes_max } => {
                     parts.chunks.push(chunk(op, None, bytes_max, Carrier::Behind));
                 }
+                What::Pages { .. } => {}
             }
         }
         // Short lists go to the registers together or not at all: which of two would stay behind would be a riddle.
-        let fits = parts.lists_fit(shape, ends);
+        let fits = parts.lists_fit(shape, &ends);
         if let Some(block) = &shape.block
             && !(parts.chunks.is_empty()
                 && fits
@@ -420,8 +465,11 @@ impl<'a> Parts<'a> {
 
     /// The long form. A single list is sent from where it lies as the words of the message, if these have no other use.
     /// Several are a string each, but for the short ones, which it is cheaper to copy.
-    fn in_memory(shape: &Shape, block: &Block, ends: &Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
-        let mut parts = Parts { long: true, first: ends.first_long, ..Parts::default() };
+    fn in_memory(shape: &Shape, block: &Block, ends: Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
+        if ends.pages {
+            return Err("a call that hands pages over has room for values in registers only".into());
+        }
+        let mut parts = Parts { long: true, first: ends.first_long, ends, ..Parts::default() };
         let lists: Vec<&Op> = ops.iter().filter(|op| matches!(op.what, What::Block { .. })).collect();
         let streams: Vec<Chunk> = ops
             .iter()
@@ -548,7 +596,7 @@ fn message(
     roomy: bool,
 ) -> Result<Message, String> {
     let placer = place(shape, &parts, roomy);
-    let Parts { chunks, long, .. } = parts;
+    let Parts { chunks, long, pages, .. } = parts;
     let memory_bytes = placer.memory.next_multiple_of(8);
     let mut behind = chunks.iter().filter(|c| c.carrier == Carrier::Behind);
     if shape.memory_bytes_max == 0
@@ -591,7 +639,7 @@ fn message(
         return Err(format!("{largest} bytes in one piece are more than a message can hold"));
     }
     let registers = placer.words_used();
-    Ok(Message { label, slots: placer.slots, registers, long, memory_bytes, stream_bytes, chunks })
+    Ok(Message { label, slots: placer.slots, registers, long, memory_bytes, stream_bytes, chunks, pages })
 }
 
 /// Finds places for values and for lists in registers.

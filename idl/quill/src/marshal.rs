@@ -47,6 +47,11 @@ pub enum What {
         /// How many bytes at most.
         bytes_max: Option<u64>,
     },
+    /// Hands over pages, ports or interrupts.
+    Pages {
+        /// Whether the sender loses them; if nothing is said, the flexpage says it.
+        grant: Option<bool>,
+    },
 }
 
 /// The steps of all messages of an operation.
@@ -65,7 +70,7 @@ pub fn call(model: &Model, sizes: &Sizes, operation: &Operation) -> Result<Call,
     let mut request = Steps::new(model, sizes);
     let mut reply = Steps::new(model, sizes);
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
-        reply.parameter(RESULT, operation.result, false, None)?;
+        reply.parameter(RESULT, operation.result, false, None, None)?;
     }
     for param in &operation.params {
         if let Some(what) = hints::refusal(param) {
@@ -73,21 +78,43 @@ pub fn call(model: &Model, sizes: &Sizes, operation: &Operation) -> Result<Call,
         }
         let stays = param.direction == Direction::InOut;
         if param.direction != Direction::Out {
-            request.parameter(&param.name, param.ty, stays, param.typical)?;
+            request.parameter(&param.name, param.ty, stays, param.typical, param.grant)?;
         }
         if param.direction != Direction::In {
-            reply.parameter(&param.name, param.ty, stays, param.typical)?;
+            reply.parameter(&param.name, param.ty, stays, param.typical, param.grant)?;
         }
     }
     let mut exceptions = Vec::new();
     for &id in &operation.raises {
         let mut steps = Steps::new(model, sizes);
         for field in &model.exceptions[id.0 as usize].fields {
-            steps.parameter(&field.name, field.ty, false, None)?;
+            steps.parameter(&field.name, field.ty, false, None, None)?;
         }
         exceptions.push((id, steps.ops));
     }
     Ok(Call { request: request.ops, reply: reply.ops, exceptions })
+}
+
+/// A reference to an object in a message of an operation, however deep.
+pub fn reference(model: &Model, operation: &Operation) -> Option<TypeId> {
+    let exceptions = operation.raises.iter().flat_map(|id| &model.exceptions[id.0 as usize].fields);
+    let mut stack: Vec<TypeId> = operation.params.iter().map(|p| p.ty).chain([operation.result]).collect();
+    stack.extend(exceptions.map(|field| field.ty));
+    let mut seen = vec![false; model.types_len()];
+    while let Some(id) = stack.pop() {
+        let id = model.resolved(id);
+        if std::mem::replace(&mut seen[id.0 as usize], true) {
+            continue;
+        }
+        match model.ty(id) {
+            Type::Object(_) => return Some(id),
+            Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
+            Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
+            Type::Sequence(of, _) | Type::Array(of, _) => stack.push(*of),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Arrays and flat structs up to this size are values. A longer array is a block, a longer struct is taken apart.
@@ -110,8 +137,20 @@ impl<'a> Steps<'a> {
         Steps { model, sizes, ops: Vec::new() }
     }
 
-    fn parameter(&mut self, name: &str, ty: TypeId, stays: bool, typical: Option<u64>) -> Result<(), String> {
+    fn parameter(
+        &mut self,
+        name: &str,
+        ty: TypeId,
+        stays: bool,
+        typical: Option<u64>,
+        grant: Option<bool>,
+    ) -> Result<(), String> {
         let begin = self.ops.len();
+        if let Type::Fpage = self.model.ty(self.model.resolved(ty)) {
+            let what = What::Pages { grant };
+            self.ops.push(Op { path: vec![name.to_owned()], ty, what, stays: false, typical: None });
+            return Ok(());
+        }
         self.take_apart(&mut vec![name.to_owned()], ty, stays, 0)?;
         let elements = match self.model.ty(self.model.resolved(ty)) {
             Type::Str { bound, .. } | Type::Sequence(_, bound) => *bound,
@@ -212,9 +251,8 @@ impl<'a> Steps<'a> {
                 Type::Foreign(what, name) => {
                     return Err(format!("{what} `{name}` is nothing that stubs can carry"));
                 }
-                Type::Object(_) => {
-                    let show = self.model.show(id);
-                    return Err(format!("a reference to an object (`{show}`) cannot be sent yet"));
+                Type::Fpage => {
+                    return Err("a flexpage is a parameter of its own, and no part of another one".into());
                 }
                 Type::Fixed(..) => return Err("fixed-point numbers cannot be sent yet".into()),
                 Type::Float(128) => {

@@ -137,6 +137,8 @@ pub enum Type {
     Open(TypeId),
     /// A reference to an object with this interface, or with any.
     Object(Option<InterfaceId>),
+    /// Pages, ports or interrupts that are handed over.
+    Fpage,
     /// Declared, and perhaps defined later.
     Forward(String),
     /// Understood, but nothing that stubs can carry: what it is, and its name.
@@ -165,6 +167,8 @@ pub struct Param {
     pub direction: Direction,
     /// How many elements or characters it has most of the time, if the interface says so.
     pub typical: Option<u64>,
+    /// Whether the sender of these pages loses them; if nothing is said, the flexpage says it.
+    pub grant: Option<bool>,
     /// An attribute that stubs cannot follow; see [`crate::hints`].
     pub unsupported: Option<&'static str>,
 }
@@ -172,7 +176,7 @@ pub struct Param {
 impl Param {
     /// A parameter of which nothing else is said.
     pub fn new(name: impl Into<String>, ty: TypeId, direction: Direction) -> Param {
-        Param { name: name.into(), ty, direction, typical: None, unsupported: None }
+        Param { name: name.into(), ty, direction, typical: None, grant: None, unsupported: None }
     }
 }
 
@@ -202,6 +206,8 @@ pub struct Interface {
     pub bases: Vec<InterfaceId>,
     /// Its own operations, without those of its bases.
     pub operations: Vec<Operation>,
+    /// A number that tells its messages from those of others, if the file gives it one; otherwise 0.
+    pub number: u16,
     /// It never leaves its process.
     pub local: bool,
     /// It is abstract.
@@ -290,6 +296,19 @@ impl Model {
 
     /// All operations of an interface in a fixed order: those of its bases (each once, depth first), then its own.
     pub fn operations(&self, id: InterfaceId) -> Vec<&Operation> {
+        let order = self.with_bases(id);
+        order.iter().flat_map(|id| &self.interfaces[id.0 as usize].operations).collect()
+    }
+
+    /// For each of [`operations`](Model::operations), the number of the interface that declares it.
+    pub fn interface_numbers(&self, id: InterfaceId) -> Vec<u16> {
+        let order = self.with_bases(id);
+        let interfaces = order.iter().map(|id| &self.interfaces[id.0 as usize]);
+        interfaces.flat_map(|i| i.operations.iter().map(|_| i.number)).collect()
+    }
+
+    /// An interface behind its bases, each once, depth first.
+    fn with_bases(&self, id: InterfaceId) -> Vec<InterfaceId> {
         let mut order = Vec::new();
         let mut seen = vec![false; self.interfaces.len()];
         let mut stack = vec![(id, false)];
@@ -305,7 +324,7 @@ impl Model {
             stack.push((id, true));
             stack.extend(self.interfaces[index].bases.iter().rev().map(|&b| (b, false)));
         }
-        order.iter().flat_map(|id| &self.interfaces[id.0 as usize].operations).collect()
+        order
     }
 }
 
@@ -353,6 +372,7 @@ impl fmt::Display for Show<'_> {
             Type::Union { name, .. } | Type::Forward(name) => f.write_str(name),
             Type::Pointer(_, to) => write!(f, "{} *", Show(model, *to, depth + 1)),
             Type::Open(of) => write!(f, "{}[]", Show(model, *of, depth + 1)),
+            Type::Fpage => f.write_str("fpage"),
             Type::Object(None) => f.write_str("Object"),
             Type::Object(Some(id)) => f.write_str(&model.interfaces[id.0 as usize].name),
             Type::Foreign(what, name) => write!(f, "{what} {name}"),

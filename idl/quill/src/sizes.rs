@@ -171,7 +171,7 @@ impl Sizes {
             Type::Bool | Type::Octet | Type::Char => scalar(1),
             Type::Int { bits, .. } | Type::Bitmask(_, bits, _) => scalar(u64::from(*bits) / 8),
             Type::Float(32) => scalar(4),
-            Type::Float(64) => scalar(8),
+            Type::Float(64) | Type::Object(_) => scalar(8),
             Type::Enum(..) | Type::WideChar => scalar(4),
             Type::Array(of, dims) => {
                 let of = self.fixed(*of)?;

@@ -186,7 +186,7 @@ fn output() {
         check(&["--emit", language, "--kernel", "tern-ipc", &reply], None, 0, inbox);
     }
     let short = scratch.file("s.idl", b"interface I { long f(in short s); };");
-    check(&["--emit", "rust", "--kernel", "tern-ipc", &short], None, 0, "::stub::call");
+    check(&["--emit", "rust", "--kernel", "tern-ipc", &short], None, 0, "::stub::Callee::call");
     check(&["--emit", "c", &file], None, 0, "quill_status I_f(quill_client *_server, const char *s");
     check(&["--emit", "rust", &file], None, 0, "pub trait Server");
     check(&["--emit", "rust", "-o", dir, &file], None, 0, "");

@@ -1,6 +1,5 @@
 //! The C header repeats what `abi` and this crate define. These tests hold the one against the other.
 
-use crate::wire::{interface, label};
 use std::collections::BTreeMap;
 use std::format;
 use std::string::String;
@@ -8,7 +7,6 @@ use sys::abi::call::{self, Kind, vector};
 use sys::{Error, Fpage, Rights, Uid, abi};
 
 const HEADER: &str = include_str!("../../c/include/tern.h");
-const SERVERS: &str = include_str!("../../c/lib/servers.c");
 
 /// A C number: decimal or hexadecimal with suffixes, `1u << 8`, or `~0ul`.
 fn number(text: &str) -> Option<u64> {
@@ -110,18 +108,4 @@ fn flexpages_are_packed_alike() {
     assert_eq!(Fpage::interrupt(4).0, 4 << 12 | 2 << 10 | 3);
     assert_eq!(Fpage::memory(0x1234_5000, 12, Rights::RX).0, 0x1234_5000 | 12 << 4 | 5);
     assert_eq!(Uid::interrupt(4).0, 4 << 12 | 1);
-}
-
-#[test]
-fn labels_are_the_interfaces() {
-    let expected = [
-        ("NAMES_RESOLVE", label(interface::NAMES, 1)),
-        ("CONSOLE_WRITE", label(interface::CONSOLE, 0)),
-        ("PROCESS_ARGUMENTS", label(interface::PROCESS, 0)),
-        ("PROCESS_EXIT", label(interface::PROCESS, 1)),
-    ];
-    for (name, value) in expected {
-        let line = format!("{name} = {} << 16 | {},", value >> 16, value & 0xffff);
-        assert!(SERVERS.contains(&line), "{line}");
-    }
 }

@@ -1,10 +1,13 @@
-//! The interfaces of Tern's servers. All marshalling of the user level is here, or made by quill when this crate is built.
+//! The interfaces of Tern's servers, as programs use them.
 //!
-//! One module per interface. [`clock`] is written in an interface definition language; the others follow. Each of those has client functions, whose first argument is the server; `enum Request`,
-//! what a server decodes from a message; and `enum Reply`, what it encodes. A decoder trusts nothing: a number
-//! out of range or an unknown operation is a [`Status`], never a panic.
+//! They are written in an interface definition language, in `idl/interfaces`; quill makes stubs of them when this crate is
+//! built. Each module here takes those of one interface and adds what a type of the language cannot say: how much of a text goes with
+//! one message, what a name is made of. Its functions have the server for their first argument.
 //!
-//! Start with [`wire`], the common form of every message; then [`console`], the smallest complete interface.
+//! A server that does nothing else implements the trait `Server` and runs `serve`, as [`clock`]'s does. Most serve several interfaces on
+//! one thread, or answer later: they read a `Request` from each message, and reply with an `Answer` or a [`Status`].
+//!
+//! Start with [`wire`], what all of them share; then [`console`], the smallest.
 //! The surprise: this crate lies *below* the runtime, because the runtime prints and exits through it.
 
 #![no_std]
@@ -25,6 +28,13 @@ pub mod sigma0;
 
 #[cfg(test)]
 mod c_header;
+#[cfg(test)]
+mod messages;
 
-pub use stub;
-pub use wire::{Failure, Name, Reply, Result, Status, Text};
+pub use stub::{self, Reply, interface_of};
+pub use wire::{Failure, Name, Result, Status, Text};
+
+#[allow(missing_docs)]
+mod stubs {
+    include!(concat!(env!("OUT_DIR"), "/system.rs"));
+}

@@ -3,20 +3,14 @@
 //! Served by `root` to all programs; σ0 serves [`Request::Arguments`] and [`Request::Exit`] to `root`. A program finds
 //! the server in its identity: it is the exception handler of the first thread.
 
-use crate::wire::{self, Failure, Name, Reply, Result, Status, Text, interface::PROCESS};
-use sys::{Error, Message, TaskId, Uid};
+use crate::memory::MemoryUse;
+use crate::stubs::System::Ending;
+use crate::stubs::System::Process::Client;
+use crate::wire::{Failure, Name, Result, Status, take};
+use sys::{Error, TaskId, TaskInfo, ThreadInfo, Uid};
 
-const ARGUMENTS: u32 = 0;
-const EXIT: u32 = 1;
-const STAGE: u32 = 2;
-const START: u32 = 3;
-const WAIT: u32 = 4;
-const KILL: u32 = 5;
-const TASKS: u32 = 6;
-const THREADS: u32 = 7;
-const MEMORY: u32 = 8;
-const TRACE: u32 = 9;
-const RECORD: u32 = 10;
+pub use crate::stubs::System::Process::{Answer, NUMBER, Request};
+pub use crate::stubs::System::{TaskEntry, ThreadEntry};
 
 /// Longest argument text of a program, in bytes.
 pub const ARGUMENTS_LEN_MAX: usize = 1024;
@@ -25,11 +19,9 @@ pub const ARGUMENTS_LEN_MAX: usize = 1024;
 pub fn arguments(server: Uid, buffer: &mut [u8]) -> Result<usize> {
     let mut at = 0;
     loop {
-        let answer = wire::call(server, wire::label(PROCESS, ARGUMENTS), &[at as u64])?;
-        let (total, text) = Text::from_words(&answer.words).ok_or(Failure::Garbled)?;
-        let bytes = text.as_bytes();
-        let len = bytes.len().min(buffer.len() - at);
-        buffer[at..at + len].copy_from_slice(&bytes[..len]);
+        let (text, total) = Client { server }.arguments(at as u32)?;
+        let len = text.len().min(buffer.len() - at);
+        buffer[at..at + len].copy_from_slice(&text[..len]);
         at += len;
         if len == 0 || at == buffer.len() || at >= total as usize {
             return Ok(total as usize);
@@ -37,11 +29,17 @@ pub fn arguments(server: Uid, buffer: &mut [u8]) -> Result<usize> {
     }
 }
 
+/// The answer to [`Request::Arguments`].
+pub fn shown(all: &[u8], from: u32) -> Answer {
+    let (text, _) = take(all.get(from as usize..).unwrap_or_default());
+    Answer::Arguments(text, all.len() as u32)
+}
+
 /// Ends the caller's task. Returns only if the server is gone.
 pub fn exit(server: Uid, status: i32) -> Failure {
-    match wire::call(server, wire::label(PROCESS, EXIT), &[status as u64]) {
-        Ok(_) => Failure::Garbled,
-        Err(failure) => failure,
+    match (Client { server }.exit(status)) {
+        Ok(()) => Failure::Garbled,
+        Err(failure) => failure.into(),
     }
 }
 
@@ -50,17 +48,16 @@ pub fn start(server: Uid, name: &Name, arguments: &str) -> Result<TaskId> {
     if arguments.len() > ARGUMENTS_LEN_MAX {
         return Err(Failure::Refused(Status::BadRequest));
     }
+    let client = Client { server };
     let mut rest = arguments.as_bytes();
     let mut offset = 0;
     while !rest.is_empty() {
-        let (text, later) = Text::take(rest);
-        wire::call(server, wire::label(PROCESS, STAGE), &text.words(offset))?;
-        offset += text.as_bytes().len() as u32;
+        let (text, later) = take(rest);
+        client.stage(offset, &text)?;
+        offset += text.len() as u32;
         rest = later;
     }
-    let [low, high] = name.words();
-    let answer = wire::call(server, wire::label(PROCESS, START), &[low, high, arguments.len() as u64])?;
-    Ok(TaskId(answer.words[0]))
+    Ok(TaskId(client.start(name.bytes(), arguments.len() as u32)?))
 }
 
 /// How a program ended.
@@ -130,277 +127,110 @@ pub struct Outcome {
 /// Waits until a program that the caller's task started has ended. `None` if it still runs after `patience_ms`
 /// (`u64::MAX`: wait forever). An outcome is told once.
 pub fn wait(server: Uid, task: TaskId, patience_ms: u64) -> Result<Option<Outcome>> {
-    let words = wire::call(server, wire::label(PROCESS, WAIT), &[task.0, patience_ms])?.words;
-    let [kind, first, ip, address, cpu_ns, faults, ..] = words;
-    let end = match kind {
-        0 => return Ok(None),
-        1 => End::Exited(first as i32),
-        2 => End::Crashed(Crash { vector: first, ip, address }),
-        3 => End::Killed,
-        _ => return Err(Failure::Garbled),
+    let (ending, status, ip, address, cpu_ns, faults) = Client { server }.wait(task.0, patience_ms)?;
+    let end = match ending {
+        Ending::RUNNING => return Ok(None),
+        Ending::EXITED => End::Exited(status as i32),
+        Ending::CRASHED => End::Crashed(Crash { vector: status, ip, address }),
+        Ending::KILLED => End::Killed,
     };
     Ok(Some(Outcome { end, cpu_ns, faults }))
 }
 
-/// Ends a program.
-pub fn kill(server: Uid, task: TaskId) -> Result<()> {
-    wire::call(server, wire::label(PROCESS, KILL), &[task.0]).map(drop)
+/// The answer to [`Request::Wait`]; `None` while the program runs.
+pub fn ended(outcome: Option<Outcome>) -> Answer {
+    let Some(Outcome { end, cpu_ns, faults }) = outcome else {
+        return Answer::Wait(Ending::RUNNING, 0, 0, 0, 0, 0);
+    };
+    let (ending, status, ip, address) = match end {
+        End::Exited(status) => (Ending::EXITED, status as u64, 0, 0),
+        End::Crashed(Crash { vector, ip, address }) => (Ending::CRASHED, vector, ip, address),
+        End::Killed => (Ending::KILLED, 0, 0, 0),
+    };
+    Answer::Wait(ending, status, ip, address, cpu_ns, faults)
 }
 
-/// A line of the list of tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TaskEntry {
-    /// Which.
-    pub task: TaskId,
-    /// Its program.
-    pub name: Name,
-    /// Kernel memory that it may use, in frames.
-    pub quota: u64,
-    /// Kernel memory that it uses, in frames.
-    pub used: u64,
-    /// Pages mapped.
-    pub pages: u64,
-    /// Threads.
-    pub threads: u64,
-    /// Page faults so far.
-    pub faults: u64,
-    /// Highest priority of its threads.
-    pub priority_max: u8,
+/// Ends a program.
+pub fn kill(server: Uid, task: TaskId) -> Result<()> {
+    Ok(Client { server }.kill(task.0)?)
+}
+
+/// `None` for what is not there.
+fn found<T>(outcome: core::result::Result<T, stub::Failure>) -> Result<Option<T>> {
+    match outcome.map_err(Failure::from) {
+        Err(Failure::Refused(Status::NotFound)) => Ok(None),
+        outcome => outcome.map(Some),
+    }
 }
 
 /// The task at a place of the list; `None` behind its end.
 pub fn task_at(server: Uid, index: u64) -> Result<Option<TaskEntry>> {
-    let answer = match wire::call(server, wire::label(PROCESS, TASKS), &[index]) {
-        Err(Failure::Refused(Status::NotFound)) => return Ok(None),
-        answer => answer?,
-    };
-    let [task, low, high, memory, pages, faults, priority_max, _] = answer.words;
-    let name = Name::from_words([low, high]).ok_or(Failure::Garbled)?;
-    Ok(Some(TaskEntry {
-        task: TaskId(task),
-        name,
-        quota: memory >> 32,
-        used: memory & 0xffff_ffff,
-        pages: pages >> 32,
-        threads: pages & 0xffff_ffff,
-        faults,
-        priority_max: priority_max as u8,
-    }))
+    found(Client { server }.task_at(index))
 }
 
-/// A line of the list of threads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ThreadEntry {
-    /// Which.
-    pub uid: Uid,
-    /// Index into [`sys::abi::call::thread_op::STATES`].
-    pub state: u8,
-    /// Its own priority.
-    pub priority: u8,
-    /// CPU time in nanoseconds.
-    pub cpu_ns: u64,
-    /// Instruction pointer.
-    pub ip: u64,
-    /// Page faults so far.
-    pub faults: u64,
-}
-
-/// The thread after `previous` (nil: the first) of a task; `None` behind the last.
+/// The thread after `previous` (nil: the first) of a task; `None` behind the last. Its state is an index into
+/// [`sys::abi::call::thread_op::STATES`].
 pub fn thread_after(server: Uid, task: TaskId, previous: Uid) -> Result<Option<ThreadEntry>> {
-    let answer = match wire::call(server, wire::label(PROCESS, THREADS), &[task.0, previous.0]) {
-        Err(Failure::Refused(Status::NotFound)) => return Ok(None),
-        answer => answer?,
-    };
-    let [uid, state, cpu_ns, ip, faults, ..] = answer.words;
-    Ok(Some(ThreadEntry {
-        uid: Uid(uid),
-        state: state as u8,
-        priority: (state >> 8) as u8,
-        cpu_ns,
-        ip,
-        faults,
-    }))
+    found(Client { server }.thread_after(task.0, previous))
+}
+
+impl TaskEntry {
+    /// Which.
+    pub const fn id(&self) -> TaskId {
+        TaskId(self.task)
+    }
+
+    /// Its program.
+    pub fn program(&self) -> Name {
+        Name::from_bytes(self.name).unwrap_or(Name::UNKNOWN)
+    }
+}
+
+/// The line of a task.
+pub fn task_entry(task: TaskId, name: &Name, info: &TaskInfo) -> TaskEntry {
+    let &TaskInfo { quota, used, pages, threads, faults, priority_max } = info;
+    let narrow = |number: u64| number.try_into().unwrap_or(u32::MAX);
+    let [quota, used, pages, threads] = [quota, used, pages, threads].map(narrow);
+    TaskEntry { task: task.0, name: *name.bytes(), quota, used, pages, threads, faults, priority_max }
+}
+
+/// The line of a thread.
+pub fn thread_entry(uid: Uid, info: &ThreadInfo) -> ThreadEntry {
+    let &ThreadInfo { state, priority, cpu_ns, ip, faults, .. } = info;
+    ThreadEntry { uid, state, priority, cpu_ns, ip, faults }
 }
 
 /// Memory of the whole system.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MemoryEntry {
     /// Memory that σ0 had at the start, and what it has left, in bytes.
-    pub machine: crate::memory::Statistics,
+    pub machine: MemoryUse,
     /// Memory that the memory manager has, and what of it is free, in bytes.
-    pub manager: crate::memory::Statistics,
+    pub manager: MemoryUse,
     /// Kernel memory of `root` and everything below it, and what of it is unused by `root` itself, in frames.
-    pub kernel: crate::memory::Statistics,
+    pub kernel: MemoryUse,
 }
 
 /// Asks for [`MemoryEntry`].
 pub fn memory(server: Uid) -> Result<MemoryEntry> {
-    let [a, b, c, d, e, f, ..] = wire::call(server, wire::label(PROCESS, MEMORY), &[])?.words;
-    let pair = |total, free| crate::memory::Statistics { total, free };
-    Ok(MemoryEntry { machine: pair(a, b), manager: pair(c, d), kernel: pair(e, f) })
+    let (machine, manager, kernel) = Client { server }.memory()?;
+    Ok(MemoryEntry { machine, manager, kernel })
 }
 
 /// Records what all threads of programs and of `root` do, or no longer. For operators.
 pub fn trace(server: Uid, on: bool) -> Result<()> {
-    wire::call(server, wire::label(PROCESS, TRACE), &[on as u64]).map(drop)
+    Ok(Client { server }.trace(on)?)
 }
 
 /// A record, by its number ([`sys::abi::call::thread_op::READ_TRACE`]); `None` if it is not there (any more).
 pub fn record(server: Uid, number: u64) -> Result<Option<[u64; 4]>> {
-    match wire::call(server, wire::label(PROCESS, RECORD), &[number]) {
-        Err(Failure::Refused(Status::NotFound)) => Ok(None),
-        answer => answer.map(|Message { words: [a, b, c, d, ..], .. }| Some([a, b, c, d])),
-    }
+    Ok(found(Client { server }.record(number))?
+        .map(|(time, thread, first, second)| [time, thread, first, second]))
 }
 
-/// What a client asks for.
-#[derive(Clone, Copy, Debug)]
-pub enum Request {
-    /// The sender's arguments from this byte on.
-    Arguments {
-        /// Offset in bytes.
-        from: usize,
-    },
-    /// End the sender's task.
-    Exit(i32),
-    /// Keep a piece of the arguments for the next [`Request::Start`].
-    Stage {
-        /// Where it belongs. 0 starts anew.
-        offset: usize,
-        /// The piece.
-        text: Text,
-    },
-    /// Start a program.
-    Start {
-        /// Its name in the archive.
-        name: Name,
-        /// How much of the staged arguments it gets: all of it, or 0.
-        arguments_len: usize,
-    },
-    /// Tell how a program ended.
-    Wait {
-        /// Which.
-        task: TaskId,
-        /// How long to wait for that.
-        patience_ms: u64,
-    },
-    /// End a program.
-    Kill(TaskId),
-    /// A line of the list of tasks.
-    TaskAt(u64),
-    /// A line of the list of threads.
-    ThreadAfter(TaskId, Uid),
-    /// Memory of the system.
-    Memory,
-    /// Record what threads do, or no longer.
-    Trace(bool),
-    /// A record.
-    Record(u64),
-}
-
-impl Request {
-    /// Decodes a message for this interface.
-    pub fn decode(message: &Message) -> core::result::Result<Request, Status> {
-        let words = &message.words;
-        let bounded = |word: u64| {
-            if word <= ARGUMENTS_LEN_MAX as u64 { Ok(word as usize) } else { Err(Status::BadRequest) }
-        };
-        Ok(match wire::operation_of(message) {
-            ARGUMENTS => Request::Arguments { from: bounded(words[0])? },
-            EXIT => Request::Exit(words[0] as i32),
-            STAGE => {
-                let (offset, text) = Text::from_words(words).ok_or(Status::BadRequest)?;
-                bounded(offset as u64 + text.as_bytes().len() as u64)?;
-                Request::Stage { offset: offset as usize, text }
-            }
-            START => Request::Start {
-                name: Name::from_words([words[0], words[1]]).ok_or(Status::NotFound)?,
-                arguments_len: bounded(words[2])?,
-            },
-            WAIT => Request::Wait { task: TaskId(words[0]), patience_ms: words[1] },
-            KILL => Request::Kill(TaskId(words[0])),
-            TASKS => Request::TaskAt(words[0]),
-            THREADS => Request::ThreadAfter(TaskId(words[0]), Uid(words[1])),
-            MEMORY => Request::Memory,
-            TRACE => Request::Trace(words[0] != 0),
-            RECORD => Request::Record(words[0]),
-            _ => return Err(Status::BadRequest),
-        })
-    }
-}
-
-/// Successful answers that are more than a status.
-#[derive(Clone, Copy, Debug)]
-pub enum Answer<'a> {
-    /// To [`Request::Arguments`].
-    Arguments {
-        /// The whole text.
-        all: &'a [u8],
-        /// Where the client wants to go on.
-        from: usize,
-    },
-    /// To [`Request::Start`].
-    Started(TaskId),
-    /// To [`Request::Wait`]: still running.
-    Running,
-    /// To [`Request::Wait`].
-    Ended(Outcome),
-    /// To [`Request::TaskAt`].
-    Task(TaskEntry),
-    /// To [`Request::ThreadAfter`].
-    Thread(ThreadEntry),
-    /// To [`Request::Memory`].
-    Memory(MemoryEntry),
-    /// To [`Request::Record`].
-    Record([u64; 4]),
-}
-
-impl From<Answer<'_>> for Reply {
-    fn from(answer: Answer) -> Reply {
-        match answer {
-            Answer::Arguments { all, from } => {
-                let (text, _) = Text::take(all.get(from..).unwrap_or_default());
-                Reply::words(&text.words(all.len() as u32))
-            }
-            Answer::Started(task) => Reply::words(&[task.0]),
-            Answer::Running => Reply::words(&[0]),
-            Answer::Ended(Outcome { end, cpu_ns, faults }) => {
-                let [kind, first, ip, address] = match end {
-                    End::Exited(status) => [1, status as u64, 0, 0],
-                    End::Crashed(Crash { vector, ip, address }) => [2, vector, ip, address],
-                    End::Killed => [3, 0, 0, 0],
-                };
-                Reply::words(&[kind, first, ip, address, cpu_ns, faults])
-            }
-            Answer::Task(entry) => {
-                let [low, high] = entry.name.words();
-                let memory = entry.quota << 32 | entry.used & 0xffff_ffff;
-                let pages = entry.pages << 32 | entry.threads & 0xffff_ffff;
-                Reply::words(&[
-                    entry.task.0,
-                    low,
-                    high,
-                    memory,
-                    pages,
-                    entry.faults,
-                    entry.priority_max as u64,
-                ])
-            }
-            Answer::Thread(entry) => {
-                let state = entry.state as u64 | (entry.priority as u64) << 8;
-                Reply::words(&[entry.uid.0, state, entry.cpu_ns, entry.ip, entry.faults])
-            }
-            Answer::Record(record) => Reply::words(&record),
-            Answer::Memory(MemoryEntry { machine, manager, kernel }) => Reply::words(&[
-                machine.total,
-                machine.free,
-                manager.total,
-                manager.free,
-                kernel.total,
-                kernel.free,
-            ]),
-        }
-    }
+/// An offset or length of arguments in a [`Request`].
+pub fn arguments_len(len: usize) -> core::result::Result<usize, Status> {
+    if len <= ARGUMENTS_LEN_MAX { Ok(len) } else { Err(Status::BadRequest) }
 }
 
 /// What the kernel's answer to a failed look-up means to a client.

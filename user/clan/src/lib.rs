@@ -118,11 +118,11 @@ fn answer(pages: &[(TaskId, u64)], message: &Message) -> Reply {
     let own = pages.iter().find(|(task, _)| *task == fault.task);
     match own {
         Some((_, from)) if (OWN..OWN + OWN_PAGES as u64 * PAGE_SIZE).contains(&page) => {
-            Reply::item(&[], Fpage::memory(from + (page - OWN), 12, Rights::RW), page)
+            Reply::item(Fpage::memory(from + (page - OWN), 12, Rights::RW), page)
         }
         Some(_) if rt::layout::constants().contains(&page) && !fault.access.has(Rights::W) => {
             touch(page);
-            Reply::item(&[], Fpage::memory(page, 12, Rights::RX), page)
+            Reply::item(Fpage::memory(page, 12, Rights::RX), page)
         }
         _ => REFUSAL,
     }

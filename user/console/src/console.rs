@@ -10,9 +10,9 @@
 use crate::uart::Uart;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use rt::api::console::{INTERRUPT_KEY, Request, input};
-use rt::api::wire::{interface, interface_of};
-use rt::api::{Reply, Status, Text};
+use rt::api::console::{Answer, INTERRUPT_KEY, Request};
+use rt::api::wire::{TEXT_LEN_MAX, take};
+use rt::api::{Status, Text};
 use rt::sys::{Message, Timeout, Uid};
 use rt::{server, time};
 
@@ -89,16 +89,15 @@ impl Console {
     }
 
     fn enqueue(&mut self, client: Uid, message: &Message) -> Result<(), Status> {
-        if interface_of(message) != interface::CONSOLE {
-            return Err(Status::BadRequest);
-        }
         let fits = |len: usize| if len < QUEUE_LEN_MAX { Ok(()) } else { Err(Status::Busy) };
-        match Request::decode(message)? {
+        match Request::read(message)? {
             Request::Write { text, more } => {
                 fits(self.writers.len())?;
                 self.writers.push_back(Writer { client, text, more });
             }
+            Request::Read { len_max: 0 } => return Err(Status::BadRequest),
             Request::Read { len_max } => {
+                let len_max = TEXT_LEN_MAX.min(len_max as usize);
                 fits(self.readers.len())?;
                 self.readers.push_back(Reader { client, len_max });
             }
@@ -129,7 +128,7 @@ impl Console {
         }
         if self.output.is_empty() {
             for drainer in self.drainers.drain(..) {
-                let _ = server::reply(drainer, &Status::Ok.into());
+                let _ = server::reply(drainer, &Answer::Drain.into());
             }
         }
         if self.output.is_empty() && self.writers.is_empty() {
@@ -148,11 +147,11 @@ impl Console {
     }
 
     fn admit_writers(&mut self) {
-        while self.output.len() + 2 * Text::LEN_MAX <= OUTPUT_LEN_MAX
+        while self.output.len() + 2 * TEXT_LEN_MAX <= OUTPUT_LEN_MAX
             && let Some(index) = self.next_writer()
             && let Some(Writer { client, text, more }) = self.writers.remove(index)
         {
-            for &byte in text.as_bytes() {
+            for &byte in text.iter() {
                 // Terminals want both.
                 if byte == b'\n' {
                     self.output.push_back(b'\r');
@@ -160,7 +159,7 @@ impl Console {
                 self.output.push_back(byte);
             }
             self.line = more.then(|| (client, time::now_ns() + LINE_PATIENCE_NS));
-            let _ = server::reply(client, &Status::Ok.into());
+            let _ = server::reply(client, &Answer::Write.into());
         }
     }
 
@@ -199,7 +198,7 @@ impl Console {
 
     /// Answers who waits for the key. False if nobody does any more.
     fn tell_watcher(&mut self) -> bool {
-        self.watcher.take().is_some_and(|watcher| server::reply(watcher, &Status::Ok.into()).is_ok())
+        self.watcher.take().is_some_and(|watcher| server::reply(watcher, &Answer::Watch.into()).is_ok())
     }
 
     fn answer_readers(&mut self) {
@@ -207,11 +206,10 @@ impl Console {
             && let Some(Reader { client, len_max }) = self.readers.pop_front()
         {
             let len = len_max.min(self.input.len());
-            let (text, _) = Text::take(&self.input.make_contiguous()[..len]);
-            let reply: Reply = input(&text);
+            let (text, _) = take(&self.input.make_contiguous()[..len]);
             // Input that a dead client did not get is the next one's.
-            if server::reply(client, &reply).is_ok() {
-                self.input.drain(..text.as_bytes().len());
+            if server::reply(client, &Answer::Read(text).into()).is_ok() {
+                self.input.drain(..text.len());
             }
         }
     }

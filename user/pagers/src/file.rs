@@ -5,8 +5,7 @@
 
 use crate::{Pager, Zone, show};
 use alloc::collections::BTreeMap;
-use rt::api::file::{Request, shown};
-use rt::api::wire::{interface, interface_of};
+use rt::api::file::{self, Answer, Request};
 use rt::api::{Reply, Status};
 use rt::frames::{Pool, Shared, Supply};
 use rt::pager::{Fault, REFUSAL};
@@ -53,22 +52,24 @@ impl<S: Supply> File<S> {
     }
 }
 
+impl<S: Supply> File<S> {
+    fn show(&mut self, message: &Message) -> Result<Answer, Status> {
+        let Request::Page { number, rights } = Request::read(message)?;
+        let rights = file::rights(rights)?;
+        if !self.rights.has(rights) {
+            return Err(Status::Denied);
+        }
+        let page = self.page(number).ok_or(Status::NotFound)?;
+        Ok(Answer::Page(page.fpage(rights)))
+    }
+}
+
 impl<S: Supply> Pager for File<S> {
     fn fault(&mut self, fault: Fault) -> Reply {
         self.find(&fault).unwrap_or(REFUSAL)
     }
 
     fn request(&mut self, message: &Message) -> Reply {
-        if interface_of(message) != interface::FILE {
-            return Status::BadRequest.into();
-        }
-        match Request::decode(message) {
-            Ok(Request::Page { rights, .. }) if !self.rights.has(rights) => Status::Denied.into(),
-            Ok(Request::Page { number, rights }) => match self.page(number) {
-                Some(page) => shown(page.fpage(rights)),
-                None => Status::NotFound.into(),
-            },
-            Err(status) => status.into(),
-        }
+        self.show(message).map_or_else(Reply::from, Reply::from)
     }
 }

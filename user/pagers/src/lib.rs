@@ -67,7 +67,7 @@ pub fn serve(mut pager: impl Pager) -> ! {
 
 /// An answer that maps `fpage`, in the pager's addresses, to `address` in the client.
 pub fn show(fpage: Fpage, address: u64) -> Reply {
-    Reply::item(&[], fpage, address)
+    Reply::item(fpage, address)
 }
 
 /// The addresses that a pager fills in the tasks it pages. A fault elsewhere is none of its business.

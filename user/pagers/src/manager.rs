@@ -8,8 +8,7 @@
 use crate::{Pager, Zone, show};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use rt::api::memory::{Answer, Request};
-use rt::api::wire::{interface, interface_of};
+use rt::api::memory::{self, Answer, Request};
 use rt::api::{Reply, Status};
 use rt::frames::{Lent, Pool, Shared, Supply};
 use rt::pager::{Fault, REFUSAL};
@@ -63,7 +62,7 @@ impl<S: Supply> Manager<S> {
             return Err(Status::Denied);
         }
         let lent = self.pool.supply.block(log2).ok_or(Status::Exhausted)?.lend();
-        let answer = Answer::Pages { block: lent.fpage(), physical: lent.physical() };
+        let answer = Answer::Pages(lent.physical(), lent.fpage());
         blocks.push((lent, log2));
         Ok(answer.into())
     }
@@ -75,7 +74,7 @@ impl<S: Supply> Manager<S> {
         let at = blocks.iter().position(is_meant).ok_or(Status::NotFound)?;
         let frames = blocks.swap_remove(at).0.reclaim().into_frames();
         frames.for_each(|frame| self.pool.put(frame));
-        Ok(Status::Ok.into())
+        Ok(Answer::GiveBack.into())
     }
 }
 
@@ -85,13 +84,12 @@ impl<S: Supply> Pager for Manager<S> {
     }
 
     fn request(&mut self, message: &Message) -> Reply {
-        let decoded = match interface_of(message) {
-            interface::MEMORY => Request::decode(message),
-            _ => Err(Status::BadRequest),
-        };
-        let reply = decoded.and_then(|request| match request {
-            Request::Pages { log2 } => self.block(message.sender, log2),
-            Request::GiveBack { physical, log2 } => self.take_back(message.sender, physical, log2),
+        let request = Request::read(message).map_err(Status::from);
+        let reply = request.and_then(|request| match request {
+            Request::Pages { log2 } => self.block(message.sender, memory::block_log2(log2)?),
+            Request::GiveBack { physical, log2 } => {
+                self.take_back(message.sender, physical, memory::block_log2(log2)?)
+            }
             Request::Statistics => Ok(Answer::Statistics(self.pool.statistics()).into()),
             _ => Err(Status::Denied),
         });

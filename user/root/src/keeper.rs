@@ -3,8 +3,7 @@
 //!
 //! It is a thread of its own because the main thread calls `mm`, which may fault or need memory while it answers.
 
-use rt::api::wire::{interface, interface_of};
-use rt::api::{Failure, Reply, Status, console};
+use rt::api::{Failure, Reply, Status, console, interface_of};
 use rt::frames::{Pool, Upstream};
 use rt::pager::{Archive, Manager};
 use rt::sys::{Kind, Message, Uid};
@@ -29,13 +28,13 @@ pub fn start(main: Uid, archive: Archive) -> rt::api::Result<Uid> {
 }
 
 fn answer(manager: &mut Manager<Upstream>, message: &Message) -> Reply {
-    if message.kind != Kind::Request || interface_of(message) != interface::CONSOLE {
+    if message.kind != Kind::Request || interface_of(message) != console::NUMBER {
         return manager.answer(message);
     }
     // The memory manager cannot use the console server, whose pager it is.
-    match console::Request::decode(message) {
-        Ok(console::Request::Write { text, .. }) => match console::write(rt::home(), text.as_bytes()) {
-            Ok(()) => Status::Ok.into(),
+    match console::Request::read(message) {
+        Ok(console::Request::Write { text, .. }) => match console::write(rt::home(), &text) {
+            Ok(()) => console::Answer::Write.into(),
             Err(_) => Status::Busy.into(),
         },
         _ => Status::Denied.into(),

@@ -6,7 +6,7 @@ use crate::supervisor::{Awaits, Ended, Program, Supervisor, is_fatal};
 use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::memory::{self, File};
-use rt::api::process::{Answer, Crash, End, Outcome, status_of};
+use rt::api::process::{self, Crash, End, Outcome, status_of};
 use rt::api::{Failure, Name, Status};
 use rt::frames::{Supply, Upstream};
 use rt::sys::{self, Message, Rights, TaskId, Uid};
@@ -189,7 +189,7 @@ impl Supervisor {
         let is_awaited =
             |awaits: &Awaits| matches!(awaits, Awaits::End { task: awaited, .. } if *awaited == task);
         if self.pending.iter().any(|pending| is_awaited(&pending.awaits)) {
-            self.answer_pending(|pending| is_awaited(&pending.awaits), &Answer::Ended(outcome).into());
+            self.answer_pending(|pending| is_awaited(&pending.awaits), &process::ended(Some(outcome)).into());
             return;
         }
         if !self.programs.iter().any(|other| other.task == parent) {

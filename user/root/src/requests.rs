@@ -5,10 +5,9 @@ use crate::policy;
 use crate::supervisor::{Awaits, Binding, Pending, Staged, Supervisor};
 use alloc::string::String;
 use alloc::vec::Vec;
-use rt::api::memory::Statistics;
-use rt::api::process::{Answer, End, MemoryEntry, Request, TaskEntry, ThreadEntry, status_of};
-use rt::api::wire::{interface, interface_of};
-use rt::api::{Name, Reply, Status, console, memory, names, sigma0};
+use rt::api::memory::MemoryUse;
+use rt::api::process::{self, Answer, End, Request, TaskEntry, ThreadEntry, status_of};
+use rt::api::{Name, Reply, Status, console, interface_of, memory, names, sigma0};
 use rt::frames::{Supply, Upstream};
 use rt::pager::REFUSAL;
 use rt::sys::abi::Space;
@@ -20,6 +19,11 @@ type Decision = Result<Option<Reply>, Status>;
 
 fn now(reply: impl Into<Reply>) -> Decision {
     Ok(Some(reply.into()))
+}
+
+/// A name that is one.
+fn checked(name: [u8; Name::LEN_MAX]) -> Result<Name, Status> {
+    Name::from_bytes(name).ok_or(Status::BadRequest)
 }
 
 /// Whether one more may be kept for the program that has these.
@@ -47,16 +51,16 @@ impl Supervisor {
         let index = self.program_of(client).ok_or(Status::Denied)?;
         self.pending.retain(|pending| pending.client != client);
         match interface_of(message) {
-            interface::NAMES => match names::Request::decode(message)? {
-                names::Request::Register(name) => self.register(index, client, name),
-                names::Request::Resolve(name) => self.resolve(index, client, name),
+            names::NUMBER => match names::Request::read(message)? {
+                names::Request::Register { name } => self.register(index, client, checked(name)?),
+                names::Request::Resolve { name } => self.resolve(index, client, checked(name)?),
             },
-            interface::MEMORY => match memory::Request::decode(message)? {
-                memory::Request::Resource(wanted) => self.resource(index, wanted),
-                memory::Request::Pages { log2 } => self.block(index, log2),
+            memory::NUMBER => match memory::Request::read(message)? {
+                memory::Request::Resource { wanted } => self.resource(index, memory::wanted(wanted)?),
+                memory::Request::Pages { log2 } => self.block(index, memory::block_log2(log2)?),
                 _ => Err(Status::Denied),
             },
-            interface::PROCESS => self.process(index, client, Request::decode(message)?),
+            process::NUMBER => self.process(index, client, Request::read(message)?),
             _ => Err(Status::BadRequest),
         }
     }
@@ -79,13 +83,13 @@ impl Supervisor {
         }
         let is_awaited =
             |pending: &Pending| matches!(pending.awaits, Awaits::Name(awaited) if awaited == name);
-        self.answer_pending(is_awaited, &names::resolved(server));
-        now(Status::Ok)
+        self.answer_pending(is_awaited, &names::Answer::Resolve(server).into());
+        now(names::Answer::Register)
     }
 
     fn resolve(&mut self, index: usize, client: Uid, name: Name) -> Decision {
         if let Some(binding) = self.names.iter().find(|binding| binding.name == name) {
-            return now(names::resolved(binding.server));
+            return now(names::Answer::Resolve(binding.server));
         }
         let is_starting = self.programs.iter().any(|program| program.policy.serves == Some(name.as_str()));
         if !is_starting {
@@ -132,44 +136,53 @@ impl Supervisor {
         let lent = block.lend();
         let (block, physical) = (lent.fpage(), lent.physical());
         program.blocks.push((lent, log2));
-        now(memory::Answer::Pages { block, physical })
+        now(memory::Answer::Pages(physical, block))
     }
 
     fn process(&mut self, index: usize, client: Uid, request: Request) -> Decision {
         match request {
             Request::Arguments { from } => {
                 let all = self.programs[index].arguments.as_bytes();
-                now(Answer::Arguments { all, from })
+                now(process::shown(all, from))
             }
-            Request::Exit(status) => {
+            Request::Exit { status } => {
                 self.end(index, End::Exited(status));
                 Ok(None)
             }
-            Request::Stage { offset, text } => self.stage(index, client, offset, text.as_bytes()),
+            Request::Stage { offset, text } => self.stage(index, client, offset as usize, &text),
             Request::Start { name, arguments_len } => {
                 let staged = self.staged.remove(&client).map_or_else(Vec::new, |staged| staged.text);
-                let arguments = staged.get(..arguments_len).ok_or(Status::BadRequest)?;
+                let arguments = staged.get(..arguments_len as usize).ok_or(Status::BadRequest)?;
                 let arguments = String::from_utf8(arguments.into()).map_err(|_| Status::BadRequest)?;
                 if !self.programs[index].policy.is_operator {
                     return Err(Status::Denied);
                 }
                 let parent = self.programs[index].task;
-                now(Answer::Started(self.start_named(&name, arguments, parent)?))
+                let name = Name::from_bytes(name).ok_or(Status::NotFound)?;
+                now(Answer::Start(self.start_named(&name, arguments, parent)?.0))
             }
-            Request::Wait { task, patience_ms } => self.wait_for_end(index, client, task, patience_ms),
-            Request::Kill(task) => self.kill(index, task),
-            Request::TaskAt(place) => now(Answer::Task(self.task_at(place)?)),
-            Request::ThreadAfter(task, previous) => now(Answer::Thread(self.thread_after(task, previous)?)),
-            Request::Trace(_) | Request::Record(_) if !self.programs[index].policy.is_operator => {
+            Request::Wait { task, patience_ms } => {
+                self.wait_for_end(index, client, TaskId(task), patience_ms)
+            }
+            Request::Kill { task } => self.kill(index, TaskId(task)),
+            Request::TaskAt { place } => now(Answer::TaskAt(self.task_at(place)?)),
+            Request::ThreadAfter { task, previous } => {
+                now(Answer::ThreadAfter(self.thread_after(TaskId(task), previous)?))
+            }
+            Request::Trace { .. } | Request::Record { .. } if !self.programs[index].policy.is_operator => {
                 Err(Status::Denied)
             }
-            Request::Trace(on) => self.trace(on),
-            Request::Record(number) => now(Answer::Record(sys::trace_read(number).map_err(status_of)?)),
-            Request::Memory => now(Answer::Memory(self.memory()?)),
+            Request::Trace { on } => self.trace(on),
+            Request::Record { number } => {
+                let [time, thread, first, second] = sys::trace_read(number).map_err(status_of)?;
+                now(Answer::Record(time, thread, first, second))
+            }
+            Request::Memory => now(self.memory()?),
         }
     }
 
     fn stage(&mut self, index: usize, client: Uid, offset: usize, text: &[u8]) -> Decision {
+        process::arguments_len(offset.saturating_add(text.len()))?;
         let task = self.programs[index].task;
         if !self.staged.contains_key(&client) {
             room(self.staged.values().filter(|staged| staged.task == task))?;
@@ -180,13 +193,13 @@ impl Supervisor {
         }
         staged.text.truncate(offset);
         staged.text.extend(text);
-        now(Status::Ok)
+        now(Answer::Stage)
     }
 
     fn wait_for_end(&mut self, index: usize, client: Uid, task: TaskId, patience_ms: u64) -> Decision {
         let parent = self.programs[index].task;
         if let Some(at) = self.ended.iter().position(|ended| ended.task == task && ended.parent == parent) {
-            return now(Answer::Ended(self.ended.remove(at).outcome));
+            return now(process::ended(Some(self.ended.remove(at).outcome)));
         }
         if !self.programs.iter().any(|program| program.task == task && program.parent == parent) {
             return Err(Status::NotFound);
@@ -209,13 +222,13 @@ impl Supervisor {
             return Err(Status::Denied);
         }
         self.end(victim, End::Killed);
-        now(Status::Ok)
+        now(Answer::Kill)
     }
 
     /// σ0, `root`, then the programs in the order of their start.
     fn task_at(&self, place: u64) -> Result<TaskEntry, Status> {
         if place == 0 {
-            return sigma0::usage(rt::home()).map(|(task, _)| task).map_err(|_| Status::Busy);
+            return sigma0::usage(rt::home()).map_err(|_| Status::Busy);
         }
         let (task, name) = match place {
             1 => (self.own_task, Name::new("root").ok_or(Status::NotFound)?),
@@ -225,22 +238,13 @@ impl Supervisor {
             }
         };
         let info = sys::task_info(if place == 1 { TaskId::NIL } else { task }).map_err(status_of)?;
-        Ok(TaskEntry {
-            task,
-            name,
-            quota: info.quota,
-            used: info.used,
-            pages: info.pages,
-            threads: info.threads,
-            faults: info.faults,
-            priority_max: info.priority_max,
-        })
+        Ok(process::task_entry(task, &name, &info))
     }
 
     fn thread_after(&self, task: TaskId, previous: Uid) -> Result<ThreadEntry, Status> {
         if task == self.sigma0_task {
-            let (_, thread) = sigma0::usage(rt::home()).map_err(|_| Status::Busy)?;
-            return if previous.is_nil() { Ok(thread) } else { Err(Status::NotFound) };
+            let thread = sigma0::thread(rt::home()).map_err(|_| Status::Busy);
+            return if previous.is_nil() { thread } else { Err(Status::NotFound) };
         }
         let of = if task == self.own_task { TaskId::NIL } else { task };
         let uid = sys::thread_next(of, previous).map_err(status_of)?;
@@ -248,14 +252,7 @@ impl Supervisor {
             return Err(Status::NotFound);
         }
         let info = sys::thread_info(uid).map_err(status_of)?;
-        Ok(ThreadEntry {
-            uid,
-            state: info.state,
-            priority: info.priority,
-            cpu_ns: info.cpu_ns,
-            ip: info.ip,
-            faults: info.faults,
-        })
+        Ok(process::thread_entry(uid, &info))
     }
 
     /// Every thread of every program, and this one, so that those that come later are recorded too.
@@ -269,15 +266,15 @@ impl Supervisor {
             }
         }
         sys::thread_trace(Uid::NIL, on, on).map_err(status_of)?;
-        now(Status::Ok)
+        now(Answer::Trace)
     }
 
-    fn memory(&self) -> Result<MemoryEntry, Status> {
+    /// Of the machine, of the memory manager, and the kernel's.
+    fn memory(&self) -> Result<Answer, Status> {
         let own = sys::task_info(TaskId::NIL).map_err(status_of)?;
-        Ok(MemoryEntry {
-            machine: memory::statistics(rt::home()).map_err(|_| Status::Busy)?,
-            manager: memory::statistics(self.manager).map_err(|_| Status::Busy)?,
-            kernel: Statistics { total: self.kernel_frames, free: own.quota.saturating_sub(own.used) },
-        })
+        let kernel = MemoryUse { total: self.kernel_frames, free: own.quota.saturating_sub(own.used) };
+        let machine = memory::statistics(rt::home()).map_err(|_| Status::Busy)?;
+        let manager = memory::statistics(self.manager).map_err(|_| Status::Busy)?;
+        Ok(Answer::Memory(machine, manager, kernel))
     }
 }

@@ -9,7 +9,7 @@ use crate::{keeper, output};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use rt::api::process::{Answer, Outcome};
+use rt::api::process::{self, Outcome};
 use rt::api::{Failure, Name, Reply, Result};
 use rt::frames::Lent;
 use rt::pager::Archive;
@@ -103,13 +103,13 @@ impl Supervisor {
     pub fn new(options: Options) -> Result<Supervisor> {
         let identity = sys::identity();
         let archive = rt::pager::archive(rt::home())?;
-        let (sigma0, _) = rt::api::sigma0::usage(rt::home())?;
+        let sigma0 = rt::api::sigma0::usage(rt::home())?;
         let keeper = keeper::start(identity.uid, archive)?;
         let own = sys::task_info(TaskId::NIL).map_err(Failure::Kernel)?;
         Ok(Supervisor {
             me: identity.uid,
             own_task: identity.task,
-            sigma0_task: sigma0.task,
+            sigma0_task: sigma0.id(),
             archive,
             options,
             kernel_frames: own.quota - own.used,
@@ -174,7 +174,7 @@ impl Supervisor {
         self.pending.retain(|pending| {
             let is_over = deadline(pending).is_some_and(|at| at <= now);
             if is_over {
-                let _ = server::reply(pending.client, &Answer::Running.into());
+                let _ = server::reply(pending.client, &process::ended(None).into());
             }
             !is_over
         });

@@ -299,9 +299,9 @@ impl<S: Supply> Pool<S> {
     }
 
     /// How much memory the pool has, handed out or not.
-    pub fn statistics(&self) -> api::memory::Statistics {
+    pub fn statistics(&self) -> api::memory::MemoryUse {
         let bytes = |frames: u64| frames * PAGE_SIZE;
-        api::memory::Statistics {
+        api::memory::MemoryUse {
             total: bytes(self.total),
             free: bytes(self.free.len() as u64) + self.supply.left(),
         }

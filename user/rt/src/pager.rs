@@ -12,8 +12,8 @@ use crate::image::Image;
 use crate::layout;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use api::memory::{Answer, File, Request};
-use api::wire::{UNRESOLVABLE, interface};
+use api::memory::{self, Answer, File, Request};
+use api::wire::UNRESOLVABLE;
 use api::{Reply, Status};
 use core::hint::black_box;
 use sys::abi::call::PORT_FAULT;
@@ -41,7 +41,7 @@ impl Fault {
 }
 
 /// The answer to a fault that is not resolved.
-pub const REFUSAL: Reply = Reply { label: UNRESOLVABLE, words: [0; 8], item: None };
+pub const REFUSAL: Reply = Reply::label(UNRESOLVABLE);
 
 /// The boot archive as a task sees it: a window onto the pager's own.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ impl Space {
     /// What to answer to a fault.
     pub fn resolve<S: Supply>(&mut self, fault: Fault, pool: &mut Pool<S>) -> Reply {
         match self.find(fault, pool) {
-            Some((fpage, hot_spot)) => Reply::item(&[], fpage, hot_spot),
+            Some((pages, hot_spot)) => Reply::item(pages, hot_spot),
             None => REFUSAL,
         }
     }
@@ -163,12 +163,11 @@ impl<S: Supply> Manager<S> {
     pub fn answer(&mut self, message: &Message) -> Reply {
         match message.kind {
             Kind::Fault => Fault::decode(message).map_or(REFUSAL, |fault| self.fault(fault)),
-            Kind::Request if api::wire::interface_of(message) == interface::MEMORY => {
-                let reply =
-                    Request::decode(message).and_then(|request| self.request(message.sender, request));
+            _ => {
+                let request = Request::read(message).map_err(Status::from);
+                let reply = request.and_then(|request| self.request(message.sender, request));
                 reply.unwrap_or_else(Reply::from)
             }
-            _ => Status::BadRequest.into(),
         }
     }
 
@@ -181,32 +180,33 @@ impl<S: Supply> Manager<S> {
 
     fn request(&mut self, sender: Uid, request: Request) -> Result<Reply, Status> {
         match request {
-            Request::Register { task, file, pages_max } if sender == self.authority => {
-                self.register(task, file, pages_max)
+            Request::Register { task, offset, len, pages_max } if sender == self.authority => {
+                self.register(TaskId(task), File { offset, len }, pages_max)
             }
-            Request::Release(task) if sender == self.authority => {
-                let mut space = self.spaces.remove(&task).ok_or(Status::NotFound)?;
+            Request::Release { task } if sender == self.authority => {
+                let mut space = self.spaces.remove(&TaskId(task)).ok_or(Status::NotFound)?;
                 for (physical, log2) in core::mem::take(&mut space.blocks) {
                     self.pool.supply.give_back(physical, log2);
                 }
                 for frame in space.dissolve() {
                     self.pool.put(frame);
                 }
-                Ok(Status::Ok.into())
+                Ok(Answer::Release.into())
             }
             Request::Statistics => Ok(Answer::Statistics(self.pool.statistics()).into()),
             Request::Pages { log2 } if self.is_stacked => {
                 self.client(sender)?;
+                let log2 = memory::block_log2(log2)?;
                 let block = self.pool.supply.block(log2).ok_or(Status::Exhausted)?;
                 let physical = block.physical();
                 self.client(sender)?.blocks.push((physical, log2));
                 // Granted, so that this manager stays out of the mapping and pays nothing for it.
-                Ok(Answer::Pages { block: block.into_grant(), physical }.into())
+                Ok(Answer::Pages(physical, block.into_grant()).into())
             }
             Request::Archive if self.is_stacked => {
                 let archive = self.archive;
                 self.client(sender)?.show(archive);
-                Ok(Answer::Archive { address: archive.address, len: archive.bytes.len() as u64 }.into())
+                Ok(Answer::Archive(archive.address, archive.bytes.len() as u64).into())
             }
             _ => Err(Status::Denied),
         }
@@ -222,7 +222,7 @@ impl<S: Supply> Manager<S> {
             return Err(Status::Taken);
         }
         self.spaces.insert(task, Space::new(image, pages_max));
-        Ok(Answer::Registered(entry).into())
+        Ok(Answer::Register(entry).into())
     }
 
     /// The space of the task that sent a message. Works where the manager runs in the task's chief.

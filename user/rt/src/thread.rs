@@ -128,7 +128,7 @@ fn await_joiner(task: TaskId) {
         // Only threads of one's own task, or of tasks that it made, tell their state.
         let is_ours = sys::thread_info(message.sender).is_ok_and(|info| info.task == task);
         message = if is_ours {
-            crate::server::reply_wait(message.sender, &api::Reply::status(api::Status::Ok))
+            crate::server::reply_wait(message.sender, &api::Reply::DONE)
         } else {
             crate::server::wait()
         };

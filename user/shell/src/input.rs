@@ -1,6 +1,6 @@
 //! Bytes from the console, one by one.
 
-use rt::api::Text;
+use rt::api::wire::TEXT_LEN_MAX;
 
 /// End of input.
 pub const END: u8 = 4;
@@ -26,14 +26,14 @@ pub trait Source {
 
 /// The console's bytes.
 pub struct Bytes {
-    buffer: [u8; Text::LEN_MAX],
+    buffer: [u8; TEXT_LEN_MAX],
     len: usize,
     at: usize,
 }
 
 impl Default for Bytes {
     fn default() -> Bytes {
-        Bytes { buffer: [0; Text::LEN_MAX], len: 0, at: 0 }
+        Bytes { buffer: [0; TEXT_LEN_MAX], len: 0, at: 0 }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::shell::Shell;
 use alloc::format;
 use alloc::string::String;
-use rt::api::memory::Statistics;
+use rt::api::memory::MemoryUse;
 use rt::api::process::{self, TaskEntry, ThreadEntry};
 use rt::println;
 use rt::sys::Uid;
@@ -32,7 +32,7 @@ pub fn tasks(_: &mut Shell, _: &[&str]) -> i32 {
 fn list_threads(task: &TaskEntry) {
     let mut previous = Uid::NIL;
     // A task that ends while it is listed has no more threads.
-    while let Ok(Some(thread)) = process::thread_after(rt::home(), task.task, previous) {
+    while let Ok(Some(thread)) = process::thread_after(rt::home(), task.id(), previous) {
         print_thread(task, &thread, previous.is_nil());
         previous = thread.uid;
     }
@@ -42,8 +42,8 @@ fn print_thread(task: &TaskEntry, thread: &ThreadEntry, is_first: bool) {
     let (number, name, pages, kernel) = if is_first {
         let kernel = format!("{}/{}", task.used, task.quota);
         (
-            format!("{}", task.task.number()),
-            String::from(task.name.as_str()),
+            format!("{}", task.id().number()),
+            String::from(task.program().as_str()),
             format!("{}", task.pages),
             kernel,
         )
@@ -70,7 +70,7 @@ pub fn memory(_: &mut Shell, _: &[&str]) -> i32 {
         }
     };
     println!("{:<28} {:>10} {:>10} {:>10}", "", "TOTAL KiB", "USED KiB", "FREE KiB");
-    let row = |name, Statistics { total, free }: Statistics, unit: u64| {
+    let row = |name, MemoryUse { total, free }: MemoryUse, unit: u64| {
         let kib = |value: u64| value * unit / 1024;
         println!("{name:<28} {:>10} {:>10} {:>10}", kib(total), kib(total.saturating_sub(free)), kib(free));
     };

@@ -135,10 +135,10 @@ pub fn kill(_: &mut Shell, words: &[&str]) -> i32 {
             return 1;
         }
     };
-    match process::kill(rt::home(), victim.task) {
+    match process::kill(rt::home(), victim.id()) {
         Ok(()) => 0,
         Err(Failure::Refused(Status::Denied)) => {
-            println!("kill: {} cannot be ended: the system rests on it", victim.name);
+            println!("kill: {} cannot be ended: the system rests on it", victim.program());
             1
         }
         Err(failure) => {
@@ -154,7 +154,7 @@ fn find(target: &str) -> rt::api::Result<Vec<TaskEntry>> {
     let mut found = Vec::new();
     for index in 0.. {
         let Some(task) = process::task_at(rt::home(), index)? else { break };
-        if task.name.as_str() == target || number == Some(task.task.number()) {
+        if task.program().as_str() == target || number == Some(task.id().number()) {
             found.push(task);
         }
     }

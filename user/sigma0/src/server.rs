@@ -2,10 +2,9 @@
 
 use crate::machine;
 use alloc::collections::BTreeMap;
-use rt::api::memory::{Answer, Request, Statistics};
+use rt::api::memory::{self, Answer, MemoryUse, Request};
 use rt::api::process::{self, TaskEntry, ThreadEntry};
-use rt::api::wire::{interface, interface_of};
-use rt::api::{Name, Reply, Status, console, sigma0};
+use rt::api::{Name, Reply, Status, console, interface_of, sigma0};
 use rt::boot::Memory;
 use rt::frames::{Lent, Pool, Supply};
 use rt::pager::{Archive, Fault, REFUSAL, Space};
@@ -56,24 +55,23 @@ impl Server {
 
     fn request(&mut self, message: &Message) -> Result<Reply, Status> {
         match interface_of(message) {
-            interface::MEMORY => self.memory(Request::decode(message)?),
-            interface::CONSOLE => match console::Request::decode(message)? {
+            memory::NUMBER => self.memory(Request::read(message)?),
+            console::NUMBER => match console::Request::read(message)? {
                 console::Request::Write { text, .. } => {
-                    machine::write(text.as_bytes());
-                    Ok(Status::Ok.into())
+                    machine::write(&text);
+                    Ok(console::Answer::Write.into())
                 }
                 _ => Err(Status::Denied),
             },
-            interface::PROCESS => match process::Request::decode(message)? {
-                process::Request::Arguments { from } => {
-                    Ok(process::Answer::Arguments { all: self.line, from }.into())
-                }
-                process::Request::Exit(status) => machine::power_off(status),
+            process::NUMBER => match process::Request::read(message)? {
+                process::Request::Arguments { from } => Ok(process::shown(self.line, from).into()),
+                process::Request::Exit { status } => machine::power_off(status),
                 _ => Err(Status::Denied),
             },
-            interface::SIGMA0 => match sigma0::Request::decode(message)? {
-                sigma0::Request::PowerOff(status) => machine::power_off(status),
-                sigma0::Request::Usage => usage(),
+            sigma0::NUMBER => match sigma0::Request::read(message)? {
+                sigma0::Request::PowerOff { status } => machine::power_off(status),
+                sigma0::Request::Usage => Ok(sigma0::Answer::Usage(usage()?).into()),
+                sigma0::Request::Thread => Ok(sigma0::Answer::Thread(thread()?).into()),
             },
             _ => Err(Status::BadRequest),
         }
@@ -82,26 +80,27 @@ impl Server {
     fn memory(&mut self, request: Request) -> Result<Reply, Status> {
         let answer = match request {
             Request::Pages { log2 } => {
+                let log2 = memory::block_log2(log2)?;
                 let block = self.pool.supply.block(log2).ok_or(Status::Exhausted)?;
                 let physical = block.physical();
                 let lent = block.lend();
                 let block = lent.fpage();
                 self.lent.insert((physical, log2), lent);
-                Answer::Pages { block, physical }
+                Answer::Pages(physical, block)
             }
             Request::GiveBack { physical, log2 } => {
-                let lent = self.lent.remove(&(physical, log2)).ok_or(Status::NotFound)?;
+                let lent = self.lent.remove(&(physical, log2.into())).ok_or(Status::NotFound)?;
                 self.pool.supply.put(lent.reclaim());
-                return Ok(Status::Ok.into());
+                Answer::GiveBack
             }
-            Request::Archive => {
-                Answer::Archive { address: self.shown.address, len: self.shown.bytes.len() as u64 }
+            Request::Archive => Answer::Archive(self.shown.address, self.shown.bytes.len() as u64),
+            Request::Resource { wanted } => {
+                Answer::Resource(self.device(memory::wanted(wanted)?).ok_or(Status::Denied)?)
             }
-            Request::Resource(wanted) => Answer::Resource(self.device(wanted).ok_or(Status::Denied)?),
             Request::Statistics => {
-                Answer::Statistics(Statistics { total: self.total, free: self.pool.statistics().free })
+                Answer::Statistics(MemoryUse { total: self.total, free: self.pool.statistics().free })
             }
-            Request::Register { .. } | Request::Release(_) => return Err(Status::Denied),
+            Request::Register { .. } | Request::Release { .. } => return Err(Status::Denied),
         };
         Ok(answer.into())
     }
@@ -126,27 +125,13 @@ impl Server {
     }
 }
 
-fn usage() -> Result<Reply, Status> {
-    let identity = sys::identity();
-    let task = sys::task_info(TaskId::NIL).map_err(process::status_of)?;
-    let thread = sys::thread_info(Uid::NIL).map_err(process::status_of)?;
-    let task = TaskEntry {
-        task: identity.task,
-        name: Name::new("sigma0").ok_or(Status::BadRequest)?,
-        quota: task.quota,
-        used: task.used,
-        pages: task.pages,
-        threads: task.threads,
-        faults: task.faults,
-        priority_max: task.priority_max,
-    };
-    let thread = ThreadEntry {
-        uid: identity.uid,
-        state: thread.state,
-        priority: thread.priority,
-        cpu_ns: thread.cpu_ns,
-        ip: 0,
-        faults: thread.faults,
-    };
-    Ok(sigma0::used(&task, &thread))
+fn usage() -> Result<TaskEntry, Status> {
+    let info = sys::task_info(TaskId::NIL).map_err(process::status_of)?;
+    let name = Name::new("sigma0").ok_or(Status::BadRequest)?;
+    Ok(process::task_entry(sys::identity().task, &name, &info))
+}
+
+fn thread() -> Result<ThreadEntry, Status> {
+    let info = sys::thread_info(Uid::NIL).map_err(process::status_of)?;
+    Ok(ThreadEntry { ip: 0, ..process::thread_entry(sys::identity().uid, &info) })
 }

@@ -5,9 +5,10 @@
 
 #![allow(unsafe_code)]
 
-use crate::{DONE, Malformed, WORDS, Words};
-use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, Kind, NO_BLOCK};
-use sys::{Block, Dope, Error, Ipc, Timeout, Uid, message_asm};
+use crate::general::words_of;
+use crate::{DONE, Malformed, PAGES_DONE, WORDS, Words};
+use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, ITEM_WHOLE, Kind, NO_BLOCK};
+use sys::{Block, Dope, Error, Fpage, Ipc, Timeout, Uid, message_asm};
 
 /// Why a call failed, other than by an exception of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +24,8 @@ pub enum Failure {
     TooLong,
     /// The reply is not where it was to arrive: another [`Inbox`](crate::Inbox) was opened after the one that was given.
     OtherInbox,
+    /// The reply hands pages over, and only a part of them arrived: somebody's quota is exhausted.
+    PagesShort,
 }
 
 impl Failure {
@@ -49,20 +52,145 @@ impl core::fmt::Display for Failure {
             Failure::Refused(label) => write!(f, "the server refused the request ({label:#x})"),
             Failure::TooLong => f.write_str("an argument is too long"),
             Failure::OtherInbox => f.write_str("the reply arrived in another inbox"),
+            Failure::PagesShort => f.write_str("only a part of the pages arrived"),
         }
     }
 }
 
-/// Sends a request of up to `IN` words and waits for the reply: `rax`, and the words. [`DONE`] in `rax` is success.
-#[inline(always)]
-pub fn call<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Words) {
-    invoke::<IN, IPC_CALL>(to, label, words)
+/// Who is called, and how.
+pub trait Callee: Copy {
+    /// Sends a request of up to `IN` words and waits for the reply: `rax`, and the words. [`DONE`] in `rax` is success.
+    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
+    /// The same with a part in memory, of which the first two words say what it is and where. The last word is lost.
+    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
+    /// The same in the general form: the request or the reply hands pages over. [`PAGES_DONE`](crate::PAGES_DONE) in `rax` is
+    /// success with pages, which w6 then names.
+    fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words);
+    /// Sends a request to which nothing comes back; waits until the server takes it.
+    fn send(self, label: u32, words: Words) -> Result<(), Failure>;
+    /// The same with a part in memory, of which the first two words say what it is and where.
+    fn send_long(self, label: u32, words: Words) -> Result<(), Failure>;
+    /// The same with pages.
+    fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure>;
 }
 
-/// The same with a part in memory, of which the first two words say what it is and where. The last word is lost.
-#[inline(always)]
-pub fn call_long<const IN: usize>(to: Uid, label: u32, words: Words) -> (u64, Words) {
-    invoke::<IN, IPC_LONG_CALL>(to, label, words)
+/// Pages that a call hands over.
+#[derive(Clone, Copy, Debug)]
+pub struct Pages {
+    /// Those of the request.
+    given: Option<Fpage>,
+    /// Where those of the reply may go.
+    window: Fpage,
+}
+
+impl Pages {
+    /// None.
+    pub const NONE: Pages = Pages { given: None, window: Fpage::NIL };
+
+    /// The request maps or grants these.
+    #[inline]
+    pub fn give(self, pages: Fpage) -> Pages {
+        Pages { given: Some(pages), ..self }
+    }
+
+    /// Those of the reply go there.
+    #[inline]
+    pub fn window(self, window: Fpage) -> Pages {
+        Pages { window, ..self }
+    }
+}
+
+/// A thread, for which one waits as long as it takes.
+impl Callee for Uid {
+    #[inline(always)]
+    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        invoke::<IN, IPC_CALL>(self, label, words)
+    }
+    #[inline(always)]
+    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        invoke::<IN, IPC_LONG_CALL>(self, label, words)
+    }
+    #[inline]
+    fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
+        Within::long_enough(self).call_pages(label, words, pages)
+    }
+    #[inline]
+    fn send(self, label: u32, words: Words) -> Result<(), Failure> {
+        Within::long_enough(self).send(label, words)
+    }
+    #[inline]
+    fn send_long(self, label: u32, words: Words) -> Result<(), Failure> {
+        Within::long_enough(self).send_long(label, words)
+    }
+    #[inline]
+    fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure> {
+        Within::long_enough(self).send_pages(label, words, pages)
+    }
+}
+
+/// A thread for which one waits so long and no longer: until it takes the request, and again until it answers.
+///
+/// Requests and replies have eight words at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Within {
+    server: Uid,
+    timeout: Timeout,
+}
+
+impl Within {
+    /// So many microseconds.
+    pub fn us(server: Uid, us: u64) -> Within {
+        Within { server, timeout: Timeout::from_us(us) }
+    }
+
+    fn long_enough(server: Uid) -> Within {
+        Within { server, timeout: Timeout::NEVER }
+    }
+
+    fn ipc(self, label: u32, words: Words) -> Ipc {
+        let [w0, w1, w2, w3, w4, w5, w6, w7, ..] = words;
+        let words = [w0, w1, w2, w3, w4, w5, w6, w7];
+        Ipc { to: self.server, label, words, send_timeout: self.timeout, ..Ipc::NONE }
+    }
+
+    fn run(self, ipc: Ipc) -> (u64, Words) {
+        let outcome = Ipc { from: self.server, receive_timeout: self.timeout, ..ipc }.run();
+        match outcome.and_then(|message| message.ok_or(Error::BadArgument)) {
+            Ok(message) => ((message.label as u64) << 32 | message.flags.0 as u64, words_of(&message)),
+            Err(error) => (error as u64, [0; WORDS]),
+        }
+    }
+}
+
+fn block(words: &Words) -> Option<Block> {
+    let [dope, address, ..] = *words;
+    Some(Block { dope: Dope(dope), address })
+}
+
+impl Callee for Within {
+    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        const { assert!(IN <= 8, "a call with a time limit has eight words at most") };
+        self.run(self.ipc(label, words))
+    }
+    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        const { assert!(IN <= 8, "a call with a time limit has eight words at most") };
+        self.run(Ipc { block: block(&words), ..self.ipc(label, words) })
+    }
+    fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
+        let item = pages.given.map(|given| (given, 0));
+        self.run(Ipc { item, window: pages.window, ..self.ipc(label, words) })
+    }
+    fn send(self, label: u32, words: Words) -> Result<(), Failure> {
+        self.ipc(label, words).run().map(drop).map_err(Failure::Kernel)
+    }
+    fn send_long(self, label: u32, words: Words) -> Result<(), Failure> {
+        let ipc = Ipc { block: block(&words), ..self.ipc(label, words) };
+        ipc.run().map(drop).map_err(Failure::Kernel)
+    }
+    fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure> {
+        let ipc = Ipc { item: pages.given.map(|given| (given, 0)), ..self.ipc(label, words) };
+        ipc.run().map(drop).map_err(Failure::Kernel)
+    }
 }
 
 #[inline(always)]
@@ -106,22 +234,6 @@ fn invoke<const IN: usize, const OPERATION: u32>(to: Uid, label: u32, words: Wor
     (rax, [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10])
 }
 
-/// Sends a request to which nothing comes back; waits until the server takes it.
-#[inline]
-pub fn send(to: Uid, label: u32, words: Words) -> Result<(), Failure> {
-    let [w0, w1, w2, w3, w4, w5, w6, w7, ..] = words;
-    sys::send(to, label, [w0, w1, w2, w3, w4, w5, w6, w7], Timeout::NEVER).map_err(Failure::Kernel)
-}
-
-/// The same with a part in memory, of which the first two words say what it is and where.
-#[inline]
-pub fn send_long(to: Uid, label: u32, words: Words) -> Result<(), Failure> {
-    let [dope, address, w2, w3, w4, w5, w6, w7, ..] = words;
-    let words = [0, 0, w2, w3, w4, w5, w6, w7];
-    let block = Some(Block { dope: Dope(dope), address });
-    Ipc { to, label, words, block, ..Ipc::NONE }.run().map(drop).map_err(Failure::Kernel)
-}
-
 /// The label of a reply that is not the expected one, and whether it has a part in memory; or why there is none.
 #[cold]
 pub fn reply_of(rax: u64) -> Result<(u32, bool), Failure> {
@@ -142,6 +254,12 @@ pub fn label_of(rax: u64) -> Result<u32, Failure> {
         (label, false) => Ok(label),
         _ => Err(Failure::Malformed),
     }
+}
+
+/// Whether a reply would be a success if all its pages had arrived.
+#[cold]
+pub fn came_short(rax: u64) -> bool {
+    rax | ITEM_WHOLE as u64 == PAGES_DONE
 }
 
 /// What a reply without success means when the method raises no exceptions.

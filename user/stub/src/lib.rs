@@ -1,7 +1,8 @@
 //! What generated stubs share: a call, the loop of a server, and how values get into registers and out again.
 //!
 //! Nobody writes against this crate by hand; quill's Rust for `tern-ipc` does. It begins with [`call`](mod@call), the whole
-//! of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; then [`piece`], values in words, and
+//! of a client; then [`serve`](mod@serve), the loop of a server and its dispatch;
+//! [`general`], for servers that look at each message themselves; then [`piece`], values in words, and
 //! [`list`], the short lists and texts that registers can carry; [`long`], what is longer, and [`inbox`], where that arrives
 //! when it is a reply; and [`stream`], what is read piece by piece.
 //!
@@ -15,6 +16,7 @@
 extern crate std;
 
 pub mod call;
+pub mod general;
 pub mod inbox;
 pub mod list;
 pub mod long;
@@ -22,23 +24,28 @@ pub mod piece;
 pub mod serve;
 pub mod stream;
 
-pub use call::{Failure, call, call_long, failure, label_of, reply_of, send, send_long};
+pub use call::{Callee, Failure, Pages, Within, came_short, failure, label_of, reply_of};
+pub use general::{
+    Reply, decline, granted, interface_of, mapped, no_pages, pages_of, serve_general, words_of,
+};
 pub use inbox::Inbox;
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
 pub use piece::{Blank, Malformed, Piece, WORDS, Words};
 pub use serve::{
-    Answer, Entry, Frame, Handler, Loop, Mismatch, NoMethod, NoRoom, Receive, Reply, decline, entry, fail,
-    serve, serve_in, store,
+    Answer, Entry, Frame, Handler, Loop, Mismatch, NoMethod, NoRoom, Receive, entry, fail, serve, serve_in,
+    store,
 };
 pub use stream::{In, Out, Wire, put_elements};
-pub use sys::{Kind, Message, Uid};
+pub use sys::{Fpage, Kind, Message, Uid};
 
 /// What `rax` holds when a call has succeeded: the label of success, and the kind of a plain reply below it. Sent, it is
 /// the label of success and the operation *reply and wait*.
 pub const DONE: u64 = u64::MAX;
 /// The same for a reply with a part in memory.
 pub const LONG_DONE: u64 = DONE & !(sys::abi::call::NO_BLOCK as u64);
+/// The same for a reply that hands pages over, all of which have arrived.
+pub const PAGES_DONE: u64 = DONE & !(sys::abi::call::NO_ITEM as u64);
 
 /// Labels of replies from here on are errors of stubs, and not of the server's program.
 pub const LABEL_ERROR: u32 = 0xffff_0000;

@@ -35,6 +35,9 @@ macro_rules! flat {
 
 flat!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
 
+// SAFETY: a number, transparently.
+unsafe impl Flat for crate::Uid {}
+
 // SAFETY: elements lie side by side.
 unsafe impl<T: Flat, const N: usize> Flat for [T; N] {}
 

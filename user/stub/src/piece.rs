@@ -4,6 +4,8 @@
 //! Places are bytes from the start of the first word, decided by quill's layout and constant after inlining: a value in a
 //! register of its own is a move.
 
+use crate::Uid;
+
 /// Words of a message.
 pub const WORDS: usize = 11;
 
@@ -81,6 +83,7 @@ through!(f32, u32, 0.0, f32::to_bits, |bits| Some(f32::from_bits(bits)));
 through!(f64, u64, 0.0, f64::to_bits, |bits| Some(f64::from_bits(bits)));
 through!(bool, u8, false, u8::from, |byte| if byte > 1 { None } else { Some(byte == 1) });
 through!(char, u32, '\0', u32::from, char::from_u32);
+through!(Uid, u64, Uid::NIL, |uid| uid.0, |word| Some(Uid(word)));
 
 impl<T: Piece, const N: usize> Piece for [T; N] {
     const BYTES: usize = T::BYTES * N;

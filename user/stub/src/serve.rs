@@ -12,12 +12,12 @@
 
 #![allow(unsafe_code)]
 
-use crate::{DONE, Failure, LONG_DONE, MALFORMED, NO_METHOD, Room, Strings, WORDS, Words};
+use crate::{DONE, Failure, LONG_DONE, MALFORMED, NO_METHOD, Reply, Room, Strings, WORDS, Words};
 use core::arch::{asm, naked_asm};
 use core::marker::PhantomData;
 use core::mem::offset_of;
 use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, Kind};
-use sys::{Dope, Error, Flags, Message, Registered, Timeout, Uid};
+use sys::{Dope, Error, Flags, Ipc, Message, Registered, Timeout, Uid};
 
 /// What a server keeps at its stack pointer.
 ///
@@ -150,21 +150,6 @@ pub trait Handler {
         w2: u64,
         w3: u64,
     ) -> Answer;
-}
-
-/// The answer to a message that is no plain request.
-#[derive(Clone, Copy, Debug)]
-pub struct Reply {
-    /// Its label.
-    pub label: u32,
-    /// Its words.
-    pub words: [u64; 8],
-}
-
-/// What a server does by default with a message that is no plain request: one with a map item is refused, everything
-/// else is dropped.
-pub fn decline(message: &Message) -> Option<Reply> {
-    (message.kind == Kind::Request).then_some(Reply { label: MALFORMED, words: [0; 8] })
 }
 
 /// Stores the words of a reply.
@@ -378,6 +363,12 @@ extern "sysv64" fn other<L: Loop>(frame: &mut Frame<L>, rax: u64, from: u64) -> 
     let words = [w0, w1, w2, w3, w4, w5, w6, w7];
     let message = Message { kind, flags: Flags(eax), label: (rax >> 32) as u32, sender: Uid(from), words };
     match L::other(frame.server, &message) {
+        // What hands pages over is another form of ipc, which waits for nothing here.
+        Some(Reply { label, words, item: item @ Some(_) }) => {
+            let to = Uid(from);
+            let _ = Ipc { to, label, words, item, send_timeout: Timeout::ZERO, ..Ipc::NONE }.run();
+            Answer::label(0, 0)
+        }
         Some(reply) => {
             frame.words[..8].copy_from_slice(&reply.words);
             Answer::label(from, reply.label)

@@ -4,6 +4,7 @@
 //! with zeros between, texts and lists behind their lengths, and texts before a zero, which C wants. What is read is
 //! checked when it is read, and owned by whoever reads it.
 
+use crate::Uid;
 use crate::long::{bytes, bytes_mut};
 use crate::{Blank, List, Malformed, Text};
 
@@ -119,6 +120,15 @@ impl Wire for char {
     }
     fn get(from: &mut In) -> Result<char, Malformed> {
         char::from_u32(u32::get(from)?).ok_or(Malformed)
+    }
+}
+
+impl Wire for Uid {
+    fn put(&self, out: &mut Out) {
+        self.0.put(out);
+    }
+    fn get(from: &mut In) -> Result<Uid, Malformed> {
+        u64::get(from).map(Uid)
     }
 }
 

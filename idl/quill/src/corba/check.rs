@@ -195,7 +195,7 @@ impl Checker<'_> {
                 self.defines -= 1;
                 self.interface_entry(*name, *flavour);
             }
-            DeclKind::Interface(interface) => self.interface(interface),
+            DeclKind::Interface(interface) => self.interface(interface, &decl.annotations),
             DeclKind::Const(ty, name, value) => self.constant(ty, *name, value),
             DeclKind::Typedef(ty, names) => {
                 let id = self.ty(ty);

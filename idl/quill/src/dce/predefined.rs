@@ -65,9 +65,8 @@ pub(super) fn ty(name: &str) -> Option<Type> {
         | "Guid"
         | "va_list"
         | "size_t"
-        | "ptrdiff_t"
-        | "fpage_t"
-        | "fpage" => Some(Type::Foreign("the type", name.into())),
+        | "ptrdiff_t" => Some(Type::Foreign("the type", name.into())),
+        "fpage" | "fpage_t" => Some(Type::Fpage),
         // WinRT's basic types.
         "String" | "Int16" | "Int32" | "Int64" | "UInt8" | "UInt16" | "UInt32" | "UInt64" | "Single"
         | "Double" | "Char16" | "Boolean" => Some(Type::Foreign("the WinRT type", name.into())),

@@ -326,6 +326,8 @@ impl<'a> Emitter<'a> {
                 Ty { dims: vec![4 * bound + 1], ..Ty::named("char") }
             }
             Type::Str { .. } => Ty::named("char *"),
+            // Kernels that have such things have numbers for them.
+            Type::Object(_) | Type::Fpage => Ty::named("uint64_t"),
             Type::Sequence(..) => Ty::named(self.mangled(id)),
             Type::Array(of, dims) => {
                 let mut ty = self.ty(*of);
@@ -361,7 +363,8 @@ impl<'a> Emitter<'a> {
         let mut seen = HashSet::new();
         while let Some(ty) = stack.pop() {
             let ty = self.model.resolved(ty);
-            if !seen.insert(ty) {
+            // A flexpage is no part of anything, and goes beside all values.
+            if !seen.insert(ty) || matches!(self.model.ty(ty), Type::Fpage) {
                 continue;
             }
             if !self.travels[ty.0 as usize] {

@@ -470,6 +470,14 @@ impl<'a> Emitter<'a> {
             | Type::Enum(name, _)
             | Type::Bitmask(name, ..)
             | Type::Union { name, .. } => self.path(from, name),
+            Type::Object(_) => {
+                let rt = self.runtime(from);
+                quote! { #rt::Uid }
+            }
+            Type::Fpage => {
+                let rt = self.runtime(from);
+                quote! { #rt::Fpage }
+            }
             _ => quote! { () },
         }
     }
@@ -486,6 +494,8 @@ impl<'a> Emitter<'a> {
                 | Type::Float(_)
                 | Type::Enum(..)
                 | Type::Bitmask(..)
+                | Type::Object(_)
+                | Type::Fpage
         )
     }
 
@@ -707,7 +717,8 @@ impl<'a> Emitter<'a> {
         let mut seen = HashSet::new();
         while let Some(ty) = stack.pop() {
             let ty = self.model.resolved(ty);
-            if !seen.insert(ty) {
+            // A flexpage is no part of anything, and goes beside all values.
+            if !seen.insert(ty) || matches!(self.model.ty(ty), Type::Fpage) {
                 continue;
             }
             if !self.travels[ty.0 as usize] {

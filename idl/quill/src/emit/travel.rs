@@ -59,7 +59,7 @@ pub fn travelling(model: &Model, carries: impl Fn(TypeId) -> bool) -> Vec<bool> 
             Type::Error
             | Type::Void
             | Type::Fixed(..)
-            | Type::Object(_)
+            | Type::Fpage
             | Type::Forward(_)
             | Type::Foreign(..) => true,
             Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,

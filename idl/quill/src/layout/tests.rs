@@ -236,10 +236,56 @@ fn what_cannot_be_carried_is_refused_by_name() {
             .contains("`f` cannot be translated: the type `any`")
     );
     assert!(refused("interface I { void f(in I other); };", &Linux).contains("(`I`) cannot be sent"));
+    let list = "interface I {}; typedef sequence<Object, 3> L; interface J { L f(); };";
+    assert!(refused(list, &Linux).contains("(`Object`) cannot be sent over `linux`"));
+    assert!(lay_out(list, &TernIpc).1.is_ok());
+    for (source, why) in [
+        ("interface I { void f(in fpage a, in fpage b); };", "a message hands over one flexpage"),
+        ("struct S { fpage a; }; interface I { void f(in S a); };", "a flexpage is a parameter of its own"),
+        ("interface I { void f(in fpage a, in Vast b); };", "values in registers only"),
+    ] {
+        let refused = refused(&format!("typedef sequence<octet, 999> Vast; {source}"), &TernIpc);
+        assert!(refused.contains(why), "{refused}");
+    }
+    assert!(
+        refused("interface I { fpage f(); };", &Linux).contains("pages cannot be handed over by `linux`")
+    );
     let vast = "typedef sequence<octet, 5000000> Vast; interface I { void f(in Vast all); };";
     assert!(refused(vast, &TernIpc).contains("more than the 4194304 bytes of a string"));
     let deep = "valuetype V { public long a; }; struct S { sequence<V> v; }; interface I { S f(); };";
     assert!(refused(deep, &Linux).contains("the value type `V`"));
+}
+
+#[test]
+fn pages_leave_six_words_and_eight_the_other_way() {
+    let source = "interface I { fpage f(@grant in fpage given, in octet a, in short b, in long c, in long d, in long e,
+        in long g, in long h, in long i, in octet j); };";
+    let (_, layouts) = lay_out(source, &TernIpc);
+    let method = layouts.unwrap()[0].methods[0].clone();
+    let handed = |message: &Message| message.pages.clone().map(|pages| (pages.param, pages.grant));
+    assert_eq!(handed(&method.request), Some(("given".into(), Some(true))));
+    assert_eq!(handed(&method.reply), Some(("_result".into(), None)));
+    assert!(method.request.registers <= 6 && method.request.memory_bytes == 0, "{method:?}");
+    // Nine values that would have a register each have no more than eight if a page comes back.
+    let shown = source.replace("@grant in fpage given, ", "");
+    let (_, layouts) = lay_out(&shown, &TernIpc);
+    assert!(layouts.unwrap()[0].methods[0].request.registers <= 8);
+}
+
+#[test]
+fn interfaces_have_numbers_that_their_heirs_keep() {
+    let source = "@id(7) interface A { void f(); void g(); }; @id(9) interface B : A { void h(); }; interface C { void f(); };";
+    let (_, layouts) = lay_out(source, &TernIpc);
+    let labels =
+        |i: usize| layouts.as_ref().unwrap()[i].methods.iter().map(|m| m.request.label).collect::<Vec<_>>();
+    assert_eq!(labels(0), [7, 0x8000_0007]);
+    assert_eq!(labels(1), [7, 0x8000_0007, 0x4000_0009]);
+    assert_eq!(labels(2), [0]);
+    for wrong in ["0", "65536", "-1"] {
+        let source = format!("@id({wrong}) interface A {{ void f(); }};");
+        let out = compile_text(Path::new("t.idl"), source.as_bytes(), Options::default());
+        assert!(out.messages().contains("from 1 to 65535"), "{}", out.messages());
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Carrier, InterfaceLayout, Leaf, Message, Place, Slot};
+use super::{Carrier, Handed, InterfaceLayout, Leaf, Message, Place, Slot};
 use crate::kernel::KernelPart;
 use crate::model::{Model, Type};
 use crate::sizes::Sizes;
@@ -50,7 +50,11 @@ fn label(label: u32) -> String {
 }
 
 fn message_text(out: &mut String, model: &Model, title: &str, message: &Message) {
-    let empty = if message.slots.is_empty() && message.chunks.is_empty() { ": empty" } else { "" };
+    let empty = if message.slots.is_empty() && message.chunks.is_empty() && message.pages.is_none() {
+        ": empty"
+    } else {
+        ""
+    };
     writeln!(out, "    {title}{empty}").unwrap();
     for slot in &message.slots {
         let place = match slot.place {
@@ -64,6 +68,14 @@ fn message_text(out: &mut String, model: &Model, title: &str, message: &Message)
             Leaf::Tail(ty) => format!("last bytes of {}", model.show(ty)),
         };
         writeln!(out, "      {place:<12} {:<24} {what}", slot.path.join(".")).unwrap();
+    }
+    if let Some(Handed { param, grant }) = &message.pages {
+        let how = match grant {
+            Some(true) => "fpage, granted",
+            Some(false) => "fpage, mapped",
+            None => "fpage",
+        };
+        writeln!(out, "      {:<12} {param:<24} {how}", "item").unwrap();
     }
     for chunk in &message.chunks {
         let how = match (chunk.element, chunk.bound) {

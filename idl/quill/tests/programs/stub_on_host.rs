@@ -26,11 +26,52 @@ pub const NO_METHOD: u32 = 0xffff_0001;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uid(pub u64);
 
-#[derive(Clone, Copy, Debug)]
-pub struct Message;
+impl Uid {
+    pub const NIL: Uid = Uid(0);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Request,
+    Fault,
+}
 
 #[derive(Clone, Copy, Debug)]
-pub struct Reply;
+pub struct Message {
+    pub kind: Kind,
+    pub label: u32,
+    pub sender: Uid,
+    pub words: [u64; 8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub label: u32,
+    pub words: [u64; 8],
+}
+
+impl Reply {
+    pub fn of(label: u32, words: &Words) -> Reply {
+        assert!(words[8..].iter().all(|&word| word == 0), "the general form has eight words");
+        Reply { label, words: words[..8].try_into().unwrap() }
+    }
+}
+
+impl From<Failure> for Reply {
+    fn from(failure: Failure) -> Reply {
+        Reply { label: failure.label(), words: [0; 8] }
+    }
+}
+
+pub fn words_of(message: &Message) -> Words {
+    let mut words = [0; WORDS];
+    words[..8].copy_from_slice(&message.words);
+    words
+}
+
+pub fn no_pages(message: &Message) -> Result<(), Malformed> {
+    if message.kind == Kind::Request { Ok(()) } else { Err(Malformed) }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -143,26 +184,40 @@ impl<R: Receive> Inbox<'_, R> {
     }
 }
 
-pub fn call<const IN: usize>(_: Uid, label: u32, words: Words) -> (u64, Words) {
+pub trait Callee: Copy {
+    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
+    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
+    fn send(self, label: u32, words: Words) -> Result<(), Failure>;
+    fn send_long(self, label: u32, words: Words) -> Result<(), Failure>;
+}
+
+impl Callee for Uid {
+    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        call::<IN>(label, words)
+    }
+    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        call_long::<IN>(label, words)
+    }
+    fn send(self, label: u32, words: Words) -> Result<(), Failure> {
+        arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)));
+        Ok(())
+    }
+    fn send_long(self, label: u32, words: Words) -> Result<(), Failure> {
+        let part = Part::read(words[0], words[1]);
+        WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part)));
+        Ok(())
+    }
+}
+
+fn call<const IN: usize>(label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(1)..].iter().all(|&word| word == 0), "a word without a value shows");
     arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)))
 }
 
-pub fn call_long<const IN: usize>(_: Uid, label: u32, words: Words) -> (u64, Words) {
+fn call_long<const IN: usize>(label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(2)..].iter().all(|&word| word == 0), "a word without a value shows");
     let part = Part::read(words[0], words[1]);
     arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part))))
-}
-
-pub fn send(_: Uid, label: u32, words: Words) -> Result<(), Failure> {
-    arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)));
-    Ok(())
-}
-
-pub fn send_long(_: Uid, label: u32, words: Words) -> Result<(), Failure> {
-    let part = Part::read(words[0], words[1]);
-    WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part)));
-    Ok(())
 }
 
 pub fn reply_of(rax: u64) -> Result<(u32, bool), Failure> {

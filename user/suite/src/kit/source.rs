@@ -6,7 +6,7 @@
 use super::{Failure, Outcome, agent, pager};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
-use rt::api::memory::{Answer, Request};
+use rt::api::memory::{self, Answer, Request};
 use rt::api::{Reply, Status};
 use rt::frames::{Block, Lent, Supply, Upstream};
 use rt::sync::Mutex;
@@ -32,14 +32,15 @@ extern "C" fn serve(_: u64, _: u64) -> ! {
 }
 
 fn answer(message: &Message) -> Result<Reply, Status> {
-    let Request::Pages { log2 } = Request::decode(message)? else { return Err(Status::BadRequest) };
+    let Request::Pages { log2 } = Request::read(message)? else { return Err(Status::BadRequest) };
+    let log2 = memory::block_log2(log2)?;
     let mut free = FREE.lock();
     let block = match free.iter().position(|block| block.log2() == log2) {
         Some(at) => free.swap_remove(at),
         None => Upstream(rt::home()).block(log2).ok_or(Status::Exhausted)?,
     };
     let lent = block.lend();
-    let answer = Answer::Pages { block: lent.fpage(), physical: lent.physical() };
+    let answer = Answer::Pages(lent.physical(), lent.fpage());
     LENT.lock().push(lent);
     Ok(answer.into())
 }

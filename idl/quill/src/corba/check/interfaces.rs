@@ -36,6 +36,7 @@ impl Checker<'_> {
             name: self.path(name),
             bases: Vec::new(),
             operations: Vec::new(),
+            number: 0,
             local: flavour == ast::Flavour::Local,
             is_abstract: flavour == ast::Flavour::Abstract,
             defined: false,
@@ -52,7 +53,7 @@ impl Checker<'_> {
         (id, scope)
     }
 
-    pub(super) fn interface(&mut self, interface: &ast::Interface) {
+    pub(super) fn interface(&mut self, interface: &ast::Interface, annotations: &[ast::Annotation]) {
         let (mut id, mut scope) = self.interface_entry(interface.name, interface.flavour);
         if self.model.interfaces[id.0 as usize].defined {
             let first = self.model.interfaces[id.0 as usize].span;
@@ -76,9 +77,24 @@ impl Checker<'_> {
         entry.defined = true;
         entry.span = interface.name.span;
         entry.imported = imported;
+        self.model.interfaces[id.0 as usize].number = self.interface_number(annotations);
         self.bases(id, scope, interface);
         let operations = self.within(scope, |c| c.interface_body(&interface.body));
         self.model.interfaces[id.0 as usize].operations = operations;
+    }
+
+    /// What `@id` says about an interface; 0 if nothing.
+    fn interface_number(&mut self, annotations: &[ast::Annotation]) -> u16 {
+        let Some(expr) = annotation(self.s, annotations, "id") else { return 0 };
+        let Some(value) = self.number(expr) else { return 0 };
+        match u16::try_from(value) {
+            Ok(number @ 1..) => number,
+            _ => {
+                let message = format!("the `id` of an interface is a whole number from 1 to {}", u16::MAX);
+                self.error(Code::AttributeForm, expr.span, message);
+                0
+            }
+        }
     }
 
     pub(super) fn interface_body(&mut self, body: &[Decl]) -> Vec<Operation> {
@@ -246,7 +262,7 @@ impl Checker<'_> {
     fn hints(&mut self, annotations: &[ast::Annotation], param: &mut Param) {
         for annotation in annotations {
             let name = self.text(annotation.name.name).to_owned();
-            hints::refuse(param, &name);
+            hints::mark(&self.model, param, &name);
             if !hints::SIZES.contains(&name.as_str()) {
                 continue;
             }

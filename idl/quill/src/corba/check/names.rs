@@ -275,13 +275,16 @@ impl Checker<'_> {
         self.poisoned.insert(part.name);
     }
 
-    /// Names that every ORB supplies in the module CORBA without a declaration.
+    /// Names that need no declaration: those that every ORB supplies in the module CORBA, and `fpage`.
     pub(super) fn predefined(&mut self, name: &ScopedName) -> Option<Entry> {
         let texts: Vec<String> = name.parts.iter().map(|p| self.text(p.name).to_owned()).collect();
         let in_corba = self.scopes[self.current].path.split("::").next() == Some("CORBA");
         let last = match texts.as_slice() {
             [module, last] if module == "CORBA" => last.as_str(),
             [last] if in_corba && !name.absolute => last.as_str(),
+            [last] if last == "fpage" && !name.absolute => {
+                return Some(Entry::Type(self.model.add(Type::Fpage), None));
+            }
             _ => return None,
         };
         let ty = match last {

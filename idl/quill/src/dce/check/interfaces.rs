@@ -23,6 +23,7 @@ impl Checker<'_> {
             bases: Vec::new(),
             operations: Vec::new(),
             local: false,
+            number: 0,
             is_abstract: false,
             defined: false,
             imported: !self.in_main(name.span),
@@ -263,7 +264,7 @@ impl Checker<'_> {
     fn hints(&mut self, attrs: &[Attr], param: &mut model::Param) {
         for attr in attrs {
             let name = self.owned(attr.name);
-            hints::refuse(param, &name);
+            hints::mark(&self.model, param, &name);
             if !hints::SIZES.contains(&name.as_str()) {
                 continue;
             }

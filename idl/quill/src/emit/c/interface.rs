@@ -36,9 +36,7 @@ impl Interface<'_> {
     /// own data.
     pub fn declarations(&self, operations: &[&Operation], second: Option<&(Ty, String)>) -> Vec<Item> {
         let mut items = vec![Item::Comment(format!("The interface {}.", self.interface))];
-        for operation in operations.iter().filter(|o| !o.raises.is_empty()) {
-            items.extend(self.raised(operation));
-        }
+        items.extend(self.unions(operations));
         let signatures = operations.iter().map(|operation| {
             let mut parameters = vec![(Ty::named("void *"), "_self".into())];
             parameters.extend(second.cloned());
@@ -49,6 +47,11 @@ impl Interface<'_> {
         items.push(Item::Announce("struct", methods.clone()));
         items.push(Item::Methods(methods, signatures.collect()));
         items
+    }
+
+    /// Unions of exceptions.
+    pub fn unions(&self, operations: &[&Operation]) -> Vec<Item> {
+        operations.iter().filter(|o| !o.raises.is_empty()).flat_map(|o| self.raised(o)).collect()
     }
 
     /// A local interface: the struct of methods, and functions that call them with what they are given, where it lies. Nothing

@@ -35,7 +35,7 @@ impl Part for L4V4 {
         match emitter.model.ty(emitter.model.resolved(ty)) {
             // Lists are copied as they are, so whatever their bytes are must be a value.
             Type::Sequence(of, _) | Type::Array(of, _) => flat(*of),
-            Type::Union { .. } => false,
+            Type::Union { .. } | Type::Object(_) => false,
             _ => true,
         }
     }

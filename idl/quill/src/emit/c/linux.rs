@@ -21,8 +21,8 @@ impl Part for Linux {
         Lists::Pointers
     }
 
-    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
-        true
+    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
+        !matches!(emitter.model.ty(ty), Type::Object(_))
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {

@@ -10,10 +10,10 @@
 use std::fmt::Write;
 
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
-use super::{Emitter, Lists, Part, interface};
+use super::{Emitter, Lists, Part, interface, word};
 use crate::emit::travel::streamed;
 use crate::kernel::table_bits;
-use crate::layout::{Carrier, Chunk, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
+use crate::layout::{Carrier, Chunk, Handed, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Operation, Type, TypeId};
 use crate::sizes::for_all_types;
 
@@ -66,6 +66,16 @@ impl Part for TernIpc {
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
+        if layout.methods.iter().any(hands_pages) {
+            let mut items = vec![Item::Comment(format!(
+                "The interface {}, of which there are clients only.",
+                c.interface
+            ))];
+            items.extend(c.unions(operations));
+            let methods = operations.iter().zip(&layout.methods);
+            items.extend(methods.map(|(operation, method)| client(&c, operation, method, &layout.replies())));
+            return items;
+        }
         let caller = (Ty::named("tern_uid"), "_from".into());
         let mut items = c.declarations(operations, Some(&caller));
         let room = layout.room();
@@ -90,6 +100,11 @@ impl Part for TernIpc {
         items.push(Item::Verbatim("#endif\n"));
         items
     }
+}
+
+/// Whether a call of a method hands pages over, in either direction. The loop of a server in C can do neither.
+fn hands_pages(method: &Method) -> bool {
+    method.replies().chain([&method.request]).any(|message| message.pages.is_some())
 }
 
 /// Whether something that is read piece by piece has a list that does not lie in its value, or no end.
@@ -221,6 +236,7 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: M
                     Type::Bool | Type::Octet | Type::Char => narrow(8),
                     Type::WideChar | Type::Enum(..) => narrow(32),
                     Type::Int { bits, .. } | Type::Bitmask(_, bits, _) => narrow(*bits),
+                    Type::Object(_) => narrow(64),
                     Type::Float(32) => call("quill_bits_f32", [value]),
                     Type::Float(_) => call("quill_bits_f64", [value]),
                     _ => {
@@ -684,20 +700,40 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
     if has_long_reply(method) {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
+    if method.reply.pages.is_some() {
+        parameters.push((Ty::named("tern_fpage"), "_window".into()));
+    }
     parameters.extend(c.parameters(operation));
+    let pages = hands_pages(method);
+    let item = || match &method.request.pages {
+        Some(Handed { param, grant: None }) => name(word(param)),
+        Some(Handed { param, grant: Some(grant) }) => {
+            call("quill_handed", [name(word(param)), Expr::Int((*grant).into())])
+        }
+        None => Expr::Int(0),
+    };
     let label = Expr::Int(method.request.label.into());
     let long = if method.request.long { "_long" } else { "" };
     let mut body = vec![fresh()];
     body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway, Maker::Client));
     let function = c.function(&operation.name);
     if operation.oneway {
-        let send = call(format!("quill_ipc_send{long}"), [name("_server"), label, words()]);
+        let send = if pages {
+            call("quill_ipc_send_pages", [name("_server"), label, words(), item()])
+        } else {
+            call(format!("quill_ipc_send{long}"), [name("_server"), label, words()])
+        };
         body.push(Stmt::Return(Some(send)));
         return Item::Function(inlined(status(), true), function, parameters, body);
     }
     let there = Expr::Int(method.request.registers.into());
     let back = Expr::Int(given(operation, method).into());
-    let called = call(format!("quill_ipc_call{long}"), [name("_server"), label, words(), there, back]);
+    let called = if pages {
+        let window = if method.reply.pages.is_some() { name("_window") } else { Expr::Int(0) };
+        call("quill_ipc_call_pages", [name("_server"), label, words(), item(), window])
+    } else {
+        call(format!("quill_ipc_call{long}"), [name("_server"), label, words(), there, back])
+    };
     body.push(Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called)));
     let arrive = |message: &Message, spots: &[Spot]| {
         let mut arrive = Vec::new();
@@ -739,10 +775,26 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
         failure.push(Stmt::Switch(name("_status"), cases, otherwise));
         failure
     };
-    let done = name(if method.reply.long { "QUILL_LONG_DONE" } else { "QUILL_DONE" });
+    let mut failure = failure;
+    if method.reply.pages.is_some() {
+        let short = call("quill_came_short", [name("_rax")]);
+        failure.insert(0, Stmt::If(short, vec![Stmt::Return(Some(name("QUILL_PAGES_SHORT")))]));
+    }
+    let done = name(match () {
+        () if method.reply.pages.is_some() => "QUILL_PAGES_DONE",
+        () if method.reply.long => "QUILL_LONG_DONE",
+        () => "QUILL_DONE",
+    });
     let done = call("__builtin_expect", [name("_rax").with("!=", done), Expr::Int(0)]);
     body.push(Stmt::If(done, failure));
     body.extend(arrive(&method.reply, &c.outputs(operation)));
+    if let Some(pages) = &method.reply.pages {
+        let arrived = words().index(Expr::Int(6));
+        body.push(Stmt::Set(
+            Interface::at(&c.outputs(operation), std::slice::from_ref(&pages.param)),
+            arrived,
+        ));
+    }
     body.push(Stmt::Return(Some(name("QUILL_OK"))));
     Item::Function(inlined(status(), true), function, parameters, body)
 }

@@ -15,6 +15,7 @@ typedef uint32_t quill_status;
 #define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type */
 #define QUILL_OTHER_INBOX 0xffff0102u /* the reply arrived elsewhere: another inbox was opened after this one */
+#define QUILL_PAGES_SHORT 0xffff0103u /* only a part of the pages arrived: somebody's quota is exhausted */
 #define QUILL_SILENT 0xffff0200u    /* in a server: nothing is answered */
 #define QUILL_AGAIN 0xffff0201u     /* in a server: the request has to be looked at again, by who knows UTF-8 */
 #define QUILL_KERNEL 0xfffd0000u    /* and up: the message did not get through; the kernel's error is added */
@@ -36,6 +37,7 @@ typedef uint32_t quill_status;
 
 #define QUILL_NO_BLOCK 0x400u                /* clear in the kind of a message with a part in memory */
 #define QUILL_LONG_DONE 0xfffffffffffffbffu  /* QUILL_DONE of a reply with one */
+#define QUILL_PAGES_DONE (QUILL_DONE & ~(uint64_t)TERN_NO_ITEM) /* QUILL_DONE of a reply with pages, all of them */
 #define QUILL_IPC_LONG_CALL 0xfffffbfeu      /* a call with one */
 #define QUILL_IPC_LONG_REPLY_WAIT 0xfffffbffu
 
@@ -118,7 +120,45 @@ static inline quill_status quill_ipc_send_long(tern_uid server, uint32_t label, 
     return quill_send(server, label, words, TERN_IPC_LONG);
 }
 
+/* The general form, for calls that hand pages over: those of the request, or 0, and where those of the reply may go. */
+static inline uint64_t quill_ipc_call_pages(tern_uid server, uint32_t label, uint64_t *words, tern_fpage item,
+                                            tern_fpage window)
+{
+    struct tern_message message = { .label = label, .partner = server };
+    int error;
+
+    __builtin_memcpy(message.words, words, sizeof message.words);
+    if (item) {
+        message.words[6] = item;
+        message.words[7] = 0;
+    }
+    error = tern_ipc(&message, item ? TERN_IPC_MAP : 0, server, window, TERN_TIMEOUTS(TERN_NEVER, TERN_NEVER));
+    if (error != TERN_OK)
+        return (uint64_t)error;
+    __builtin_memcpy(words, message.words, sizeof message.words);
+    return (uint64_t)message.label << 32 | message.kind;
+}
+
+static inline quill_status quill_ipc_send_pages(tern_uid server, uint32_t label, uint64_t *words, tern_fpage item)
+{
+    words[6] = item;
+    words[7] = 0;
+    return quill_send(server, label, words, TERN_IPC_MAP);
+}
+
 #endif
+
+/* The flexpage of a map item that maps or grants. */
+QUILL_INLINE tern_fpage quill_handed(tern_fpage pages, bool grant)
+{
+    return grant ? pages | TERN_GRANT : pages & ~(tern_fpage)TERN_GRANT;
+}
+
+/* Whether a reply would be a success if all its pages had arrived. */
+QUILL_INLINE bool quill_came_short(uint64_t rax)
+{
+    return (rax | TERN_ITEM_WHOLE) == QUILL_PAGES_DONE;
+}
 
 /* The label of a reply that is not QUILL_DONE, as a status. Whoever asks or faults in the middle of a call did not
  * answer, and no label means success. */

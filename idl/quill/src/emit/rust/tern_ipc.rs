@@ -17,6 +17,8 @@ use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Field, Type, TypeId};
 use crate::sizes::for_all_types;
 
+mod general;
+
 /// The crate that stubs share.
 const CRATE: &str = "stub";
 
@@ -111,10 +113,14 @@ impl Part for TernIpc {
         from: &[String],
         method: &Method,
     ) -> (TokenStream, TokenStream) {
+        let rt = emitter.runtime(from);
+        if method.reply.pages.is_some() {
+            return (TokenStream::new(), quote! { &self, _window: #rt::Fpage });
+        }
         if !method.replies().any(|reply| reply.long) {
             return (TokenStream::new(), quote! { &self });
         }
-        let (rt, replies) = (emitter.runtime(from), emitter.own_name(from, "Replies"));
+        let replies = emitter.own_name(from, "Replies");
         (quote! { <'a> }, quote! { &self, _inbox: &'a mut #rt::Inbox<'_, #replies> })
     }
 
@@ -136,7 +142,7 @@ impl Part for TernIpc {
             /// Hears who calls, before each method.
             #[inline(always)]
             fn caller(&mut self, _from: #rt::Uid) {}
-            /// Answers a message that is no plain request: a fault, an interrupt, one with a map item.
+            /// Answers a message that is no request of the interface's: a fault, an interrupt, one with pages that nobody asked for.
             fn other(&mut self, _message: &#rt::Message) -> __Option<#rt::Reply> {
                 #rt::decline(_message)
             }
@@ -150,19 +156,35 @@ impl Part for TernIpc {
             quote! {
                 /// Calls a server.
                 #[derive(Clone, Copy, Debug)]
-                pub struct #client_struct {
-                    /// The thread that serves.
-                    pub server: #rt::Uid,
+                pub struct #client_struct<S = #rt::Uid> {
+                    /// The thread that serves; or one with how long to wait for it.
+                    pub server: S,
                 }
             },
-            quote! { impl #client_struct { #(#client)* } },
+            quote! { impl<S: #rt::Callee> #client_struct<S> { #(#client)* } },
         ];
-        items.extend(emitter.register_server(interface));
+        if !methods.iter().any(|parts| general::hands_pages(parts.method)) {
+            items.extend(emitter.register_server(interface));
+        }
+        items.extend(emitter.general(interface));
         items
     }
     fn selftest(&self) -> &'static dyn selftest::SelfTest {
         &selftest::TernIpc
     }
+}
+
+/// What a client's method says about pages, if its call hands some over.
+fn client_pages(rt: &TokenStream, method: &Method) -> Option<TokenStream> {
+    if !general::hands_pages(method) {
+        return None;
+    }
+    let given = method.request.pages.as_ref().map(|pages| {
+        let page = general::handed(rt, pages);
+        quote! { .give(#page) }
+    });
+    let window = method.reply.pages.as_ref().map(|_| quote! { .window(_window) });
+    Some(quote! { #rt::Pages::NONE #given #window })
 }
 
 /// Whether a part of a parameter or result is a list in memory.
@@ -330,28 +352,37 @@ impl Emitter<'_> {
         let MethodParts { operation, method, error, signature, .. } = parts;
         let label = Literal::u32_unsuffixed(method.request.label);
         let failed = quote! { #rt::Failure::TooLong.into() };
-        let pack = self.pack(rt, &method.request, &self.inputs(operation), &failed, Lies::WithCaller);
+        let inputs = general::values(&self.inputs(operation), &method.request);
+        let pack = self.pack(rt, &method.request, &inputs, &failed, Lies::WithCaller);
         let words = Literal::u32_unsuffixed(method.registers());
-        let (call, send) = if method.request.long {
-            (quote! { call_long }, quote! { send_long })
-        } else {
-            (quote! { call }, quote! { send })
+        let pages = client_pages(rt, method);
+        let (call, send) = match () {
+            () if pages.is_some() => (quote! { call_pages }, quote! { send_pages }),
+            () if method.request.long => (quote! { call_long::<#words> }, quote! { send_long }),
+            () => (quote! { call::<#words> }, quote! { send }),
         };
         if operation.oneway {
             return quote! {
                 #[inline]
                 #signature {
                     #pack
-                    #rt::#send(self.server, #label, _out)
+                    #rt::Callee::#send(self.server, #label, _out, #pages)
                 }
             };
         }
         let results = self.results(operation);
-        let unpack = self.unpack_reply(from, rt, &method.reply, &results, false);
-        let done = if method.reply.long {
-            quote! { LONG_DONE }
-        } else {
-            quote! { DONE }
+        let read = general::values(&results, &method.reply);
+        let mut unpack = self.unpack_reply(from, rt, &method.reply, &read, false);
+        let mut short = TokenStream::new();
+        let done = match &method.reply.pages {
+            Some(pages) => {
+                let page = name(&pages.param);
+                unpack.extend(quote! { let #page = #rt::Fpage(_in[6]); });
+                short = quote! { if #rt::came_short(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
+                quote! { PAGES_DONE }
+            }
+            None if method.reply.long => quote! { LONG_DONE },
+            None => quote! { DONE },
         };
         let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
@@ -395,8 +426,9 @@ impl Emitter<'_> {
             #[inline(always)]
             #signature {
                 #pack
-                let (_rax, _in) = #rt::#call::<#words>(self.server, #label, _out);
+                let (_rax, _in) = #rt::Callee::#call(self.server, #label, _out, #pages);
                 if _rax != #rt::#done {
+                    #short
                     return #failure;
                 }
                 #unpack

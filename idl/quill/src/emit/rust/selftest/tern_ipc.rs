@@ -170,9 +170,9 @@ impl Report {
             let long = random.below(2) == 0;
             let (rax, _) = if long {
                 random.block(&mut block, &mut words);
-                ::stub::call_long::<10>(server, label, words)
+                ::stub::Callee::call_long::<10>(server, label, words)
             } else {
-                ::stub::call::<11>(server, label, words)
+                ::stub::Callee::call::<11>(server, label, words)
             };
             self.damaged += 1;
             let done = rax & ::stub::LONG_DONE == ::stub::LONG_DONE;
