@@ -92,6 +92,34 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     }
 }
 
+/// The server's function as it is, with a call in the place of the system call.
+#[test]
+fn a_server_answers_whatever_comes() {
+    let numbers = |what: &str, name: &str| -> String {
+        let all: Vec<_> = (0..11).map(|n| format!("{what} unsigned long long {name}{n}")).collect();
+        all.join(", ")
+    };
+    let idl = format!(
+        "interface I {{ exception Bad {{ long how; }}; long tiny(in long a); void wide({}, {});
+           void fail(in long how) raises (Bad); oneway void hint(in long a);
+           void text(in string<100> s, out long bytes); void name(out string<200> s); }};",
+        numbers("in", "a"),
+        numbers("out", "b")
+    );
+    let shop = Workshop::new("c-loop");
+    shop.emit_c_of("loop.idl", &idl, &TernIpc);
+    shop.bring("loop.c", "loop.c");
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    // What the call puts on the stack must not be what a leaf has there.
+    let options = ["-I.", "-mno-red-zone", "-DQUILL_SYSCALL=\"call exchange\"", "-o", "loop", "loop.c"];
+    for compiler in compilers() {
+        for level in LEVELS {
+            shop.tool(&compiler, &[&STRICT[..], level, &options].concat());
+            shop.run("loop");
+        }
+    }
+}
+
 /// A program may speak several interfaces.
 #[test]
 fn headers_go_together() {

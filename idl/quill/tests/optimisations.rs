@@ -53,6 +53,54 @@ fn clients_are_part_of_their_callers() {
     }
 }
 
+/// A server's method has its own stretch of code up to the next request: no call, and the words of request and reply are in
+/// their registers.
+#[test]
+fn methods_are_part_of_their_server() {
+    let program = "#include \"stubs.h\"
+        static quill_status tiny(void *self, tern_uid from, int32_t a, int32_t *result)
+        {
+            (void)self, (void)from;
+            *result = a;
+            return QUILL_OK;
+        }
+        static quill_status swap(void *self, tern_uid from, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+                                 uint64_t f, uint64_t g, uint64_t *h, uint64_t *i, uint64_t *j, uint64_t *k, uint64_t *l,
+                                 uint64_t *m, uint64_t *n)
+        {
+            (void)self, (void)from;
+            *h = g, *i = f, *j = e, *k = d, *l = c, *m = b, *n = a;
+            return QUILL_OK;
+        }
+        static const Wide_server methods = { tiny, swap };
+        Wide_SERVE(serve, methods)
+        void *use = (void *)serve;";
+    let numbers = |names: &str, what: &str| -> String {
+        let all: Vec<_> = names.chars().map(|name| format!("{what} unsigned long long {name}")).collect();
+        all.join(", ")
+    };
+    let (there, back) = (numbers("abcdefg", "in"), numbers("hijklmn", "out"));
+    let idl = format!("interface Wide {{ long tiny(in long a); void swap({there}, {back}); }};");
+    let shop = Workshop::new("o-served");
+    shop.emit_c_of("stubs.idl", &idl, &TernIpc);
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    std::fs::write(shop.path("main.c"), program).unwrap();
+    let options = ["-O2", "-ffreestanding", "-fomit-frame-pointer", "-DQUILL_OMIT_FRAME_POINTER", "-S"];
+    for compiler in compilers() {
+        shop.tool(&compiler, &[&STRICT[..], &options, &["-o", "main.s", "main.c"]].concat());
+        let assembly = std::fs::read_to_string(shop.path("main.s")).unwrap();
+        let code = instructions(&assembly, "serve");
+        assert!(!code.iter().any(|line| line.starts_with("call")), "{compiler}: {code:#?}");
+        let answers: Vec<usize> = (0..code.len()).filter(|&at| code[at].starts_with("syscall")).collect();
+        assert_eq!(answers.len(), 3, "{compiler}: the first wait, and one for each method: {code:#?}");
+        for &answer in &answers[1..] {
+            let work = code[..answer].iter().rev().take_while(|line| !line.starts_with("jmp")).count();
+            // Seven words that change places are seven moves and one to begin with; four registers are cleared or set.
+            assert!(work <= 14, "{compiler}: {work} instructions before an answer: {code:#?}");
+        }
+    }
+}
+
 /// A server can replace a method while it runs; a text is used where it has arrived, in the room.
 #[test]
 fn methods_can_be_replaced_and_texts_are_not_copied() {

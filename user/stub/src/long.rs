@@ -286,7 +286,14 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
         if which == Texts::All {
             return other_text(self.bytes(got, len, bound, 0, |_, _, _| ())?.0);
         }
-        let (bytes, bits) = self.bytes(got, len, bound, tail, complete_text)?;
+        // One comparison for both ends of what texts mostly have: eight bytes or more, and no more than may come.
+        let most = bound.saturating_sub(8) as u64;
+        let (bytes, bits) = if bound >= 8 && len.wrapping_sub(8) <= most {
+            self.bytes(got, len, bound, tail, complete_text)?
+        } else {
+            cold_path();
+            self.bytes(got, len, bound, tail, complete_few)?
+        };
         known_text(bytes, bits, which)
     }
 
@@ -332,17 +339,21 @@ fn complete(first: *mut u8, len: usize, tail: u64) {
     unsafe { first.add(begin).cast::<u64>().write_unaligned(tail) };
 }
 
-/// The same, and the bits that are set in some word.
+/// The same for less than eight bytes; says what they are.
+#[inline(always)]
+fn complete_few(first: *mut u8, len: usize, tail: u64) -> u64 {
+    complete(first, len, tail);
+    tail
+}
+
+/// The same for eight bytes or more, and the bits that are set in some word.
 ///
 /// In assembly because a compiler makes eight loops of one, and most texts are done before it has decided which to take.
 #[inline(always)]
 fn complete_text(first: *mut u8, len: usize, tail: u64) -> u64 {
-    if len < 8 {
-        complete(first, len, tail);
-        return tail;
-    }
+    debug_assert!(len >= 8);
     let mut all = tail;
-    // SAFETY: so many words are there.
+    // SAFETY: so many words are there, and one at least.
     unsafe {
         asm!(
             "mov [{first} + {len} - 8], {all}",

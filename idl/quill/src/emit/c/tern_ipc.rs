@@ -4,8 +4,8 @@
 //! texts in arrays, with room for as much as their bounds allow, so nobody allocates: a caller brings the room. Longer ones
 //! are sent from where they lie, and a server uses them where they arrive.
 //!
-//! A server is one function of assembly for each interface, as in Rust: what it needs lies at the stack pointer, and each
-//! method has a stretch of code from its request to the next.
+//! A server is one function for each interface, with its methods in it. Each method has a stretch of code from its request
+//! to the next one, to which it jumps by a table in the function's stack frame.
 
 use std::fmt::Write;
 
@@ -92,7 +92,6 @@ impl Part for TernIpc {
         }
         items.push(dispatch(&c, operations, &layout.methods));
         items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
-        items.extend(methods().map(|(operation, method)| handle(&c, operation, method)));
         items.push(Item::Text(serve(&c, operations, &layout.methods, &room)));
         if replies.needed {
             items.push(Item::Text(open(&c, &replies)));
@@ -128,11 +127,6 @@ fn words() -> Expr {
 
 fn malformed() -> Vec<Stmt> {
     vec![Stmt::Return(Some(name("QUILL_MALFORMED")))]
-}
-
-/// What happens to a request that is wrong: if it is looked at twice, the second look decides.
-fn refused(twice: bool) -> Vec<Stmt> {
-    if twice { vec![Stmt::Return(Some(call("quill_refused", [name("_again")])))] } else { malformed() }
 }
 
 /// Who makes a message.
@@ -279,9 +273,9 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: M
                 let size = count.with("*", Expr::Int(element.size.into()));
                 body.push(Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size])));
             }
-            Leaf::Tail(ty) => {
-                let tail = call("quill_tail", [elements(e, ty, value), sent(message, slot, "bytes")]);
-                body.push(merge(tail));
+            Leaf::Tail(_) => {
+                let of = |what| sent(message, slot, what);
+                body.push(merge(call("quill_tail", [of("lies"), of("bytes"), of("few")])));
             }
         }
     }
@@ -289,7 +283,7 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: M
 }
 
 /// Statements that take a message out of the words, with every check.
-fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<Stmt> {
+fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
     let e = c.emitter;
     let mut body = Vec::new();
     for (i, slot) in message.slots.iter().enumerate() {
@@ -303,7 +297,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<
                 let found = match e.kind(ty) {
                     Type::Bool => {
                         let raw = as_type("uint8_t".into());
-                        body.push(Stmt::If(raw.clone().with(">", Expr::Int(1)), refused(twice)));
+                        body.push(Stmt::If(raw.clone().with(">", Expr::Int(1)), malformed()));
                         raw.with("!=", Expr::Int(0))
                     }
                     Type::Float(32) => call("quill_f32", [bits]),
@@ -320,7 +314,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<
                 };
                 body.push(Stmt::Set(value.clone(), found));
                 if let Some(wrong) = wrong(e, ty, &value) {
-                    body.push(Stmt::If(wrong, refused(twice)));
+                    body.push(Stmt::If(wrong, malformed()));
                 }
             }
             Leaf::Count(_) => {
@@ -338,11 +332,11 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot], twice: bool) -> Vec<
                     Type::Str { bound, .. } => {
                         let bound = Expr::Int(bound.unwrap_or(0).into());
                         let text = call("quill_get_text", [value, address(slot, ARRIVED), count, bound]);
-                        body.push(Stmt::If(Expr::Not(Box::new(text)), refused(twice)));
+                        body.push(Stmt::If(Expr::Not(Box::new(text)), malformed()));
                     }
                     Type::Sequence(_, bound) => {
                         let bound = Expr::Int(bound.unwrap_or(0).into());
-                        body.push(Stmt::If(count.clone().with(">", bound), refused(twice)));
+                        body.push(Stmt::If(count.clone().with(">", bound), malformed()));
                         body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
                         let size = count.with("*", Expr::Int(element.size.into()));
                         let to = value.field("_buffer");
@@ -405,14 +399,18 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
         let value = Interface::at(spots, &chunk.path);
         let bound = chunk.bound.unwrap_or(0);
         let element = chunk.element.map_or(1, |element| element.size);
-        let (count, bytes) = (format!("_count_sent_{number}"), format!("_bytes_sent_{number}"));
+        let variable = |what: &str| format!("_{what}_sent_{number}");
+        let (count, bytes, lies) = (variable("count"), variable("bytes"), variable("lies"));
+        let first = elements(e, chunk.ty, value.clone());
+        let unknown = call("quill_unknown", [first.clone()]);
+        body.push(Stmt::Let(Ty::named("char").to().constant(), lies.clone(), Some(unknown)));
         let found = match e.kind(chunk.ty) {
             Type::Str { bound: characters, .. } => {
                 let characters = characters.unwrap_or(bound);
                 // Nobody hears of a oneway request that is refused.
                 let checked = name(if oneway { "true" } else { "false" });
                 let most = [Expr::Int(bound.into()), Expr::Int(characters.into()), checked];
-                call("quill_text_size", [value.clone()].into_iter().chain(most))
+                call("quill_text_size", [value.clone(), name(&lies)].into_iter().chain(most))
             }
             Type::Sequence(..) => value.clone().field("_length"),
             _ => Expr::Int(1),
@@ -424,18 +422,21 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
         }
         let size = name(&count).with("*", Expr::Int(element.into()));
         body.push(Stmt::Let(long(), bytes.clone(), Some(size)));
-        let mut first = elements(e, chunk.ty, value);
         if maker == Maker::Server && !lies_elsewhere(e, chunk) {
             let to = block().with("+", Expr::Int(kept.into()));
             body.push(Stmt::Do(call("__builtin_memcpy", [to.clone(), first, name(&bytes)])));
             kept += chunk.bytes_max().unwrap_or(0).div_ceil(8);
-            first = to;
+            body.push(Stmt::Set(name(&lies), to.cast(Ty::named("char").to())));
         }
-        let lies = address_of(first);
+        let lies = address_of(name(&lies));
         if direct {
-            let whole = name(&bytes).with("/", Expr::Int(8));
+            let few = variable("few");
+            body.push(Stmt::Let(Ty::named("bool"), few.clone(), None));
+            let whole = call("quill_whole", [name(&bytes), name(&few).address()]);
             body.push(Stmt::Set(words().index(Expr::Int(0)), whole));
             body.push(Stmt::Set(words().index(Expr::Int(1)), lies));
+            // A list of whole words has no tail.
+            body.push(Stmt::Do(name(&few).cast(Ty::named("void"))));
         } else {
             // Behind the words, however many these are.
             let descriptor = |at: u64| {
@@ -496,7 +497,6 @@ fn pack_streams(c: &Interface, message: &Message, spots: &[Spot], maker: Maker) 
 /// Statements that read a message: its words, and what it has in memory, which is in `_room`.
 fn take(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Maker) -> Vec<Stmt> {
     let mut body = Vec::new();
-    let twice = taker == Maker::Server && looks_twice(c, message);
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
     if has_streams(message) {
         let fixed = Expr::Int((message.memory_bytes / 8).into());
@@ -504,16 +504,16 @@ fn take(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Ma
         let came = call("quill_begin_in", [name("_room").deref().field("words"), words(), fixed, strings]);
         body.push(Stmt::Let(Ty::named("quill_in"), "_stream_in".into(), Some(came)));
         body.push(Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(name("_stream_in").address())));
-        body.push(Stmt::If(name("_in").deref().field("failed"), refused(twice)));
+        body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
     } else if message.long && !direct {
         let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
-        body.push(Stmt::If(came.with("!=", Expr::Int(dope(message).into())), refused(twice)));
+        body.push(Stmt::If(came.with("!=", Expr::Int(dope(message).into())), malformed()));
     }
     if message.memory_bytes > 0 {
         let arrived = name("_room").deref().field("words");
         body.push(Stmt::Let(Ty::named("uint64_t").to(), ARRIVED.into(), Some(arrived)));
     }
-    body.extend(unpack(c, message, spots, twice));
+    body.extend(unpack(c, message, spots));
     body.extend(unpack_block(c, message, spots, room, taker));
     body
 }
@@ -562,11 +562,11 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room, t
                 // The kernel keeps it to the buffer.
                 let most = bound * element;
                 if room.capacities.get(string as usize).is_some_and(|&capacity| capacity > most) {
-                    body.push(Stmt::If(name(&bytes).with(">", Expr::Int(most.into())), refused(twice)));
+                    body.push(Stmt::If(name(&bytes).with(">", Expr::Int(most.into())), malformed()));
                 }
                 if element > 1 {
                     let rest = name(&bytes).with("%", Expr::Int(element.into()));
-                    body.push(Stmt::If(rest.with("!=", Expr::Int(0)), refused(twice)));
+                    body.push(Stmt::If(rest.with("!=", Expr::Int(0)), malformed()));
                 }
                 if matches!(e.kind(chunk.ty), Type::Sequence(..)) {
                     let elements = name(&bytes).with("/", Expr::Int(element.into()));
@@ -576,13 +576,14 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room, t
             Carrier::Direct | Carrier::Behind => {
                 let found = variable("_count").unwrap_or(Expr::Int(1));
                 body.push(Stmt::Let(Ty::named("uint64_t"), count.clone(), Some(found)));
-                body.push(Stmt::If(name(&count).with(">", Expr::Int(bound.into())), refused(twice)));
+                body.push(Stmt::If(name(&count).with(">", Expr::Int(bound.into())), malformed()));
                 let size = name(&count).with("*", Expr::Int(element.into()));
                 body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(size)));
                 let whole = name(&bytes).with("/", Expr::Int(8));
                 let used = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
-                body.push(Stmt::If(used.with("!=", whole), refused(twice)));
-                let words = name("_room").deref().field("words").cast(Ty::named("char *"));
+                body.push(Stmt::If(used.with("!=", whole), malformed()));
+                let words = call("quill_unknown", [name("_room").deref().field("words")]);
+                let words = words.cast(Ty::named("char *"));
                 body.push(Stmt::Let(Ty::named("char").to(), format!("_at_{number}"), Some(words)));
                 if let Some(tail) = variable("_tail") {
                     let complete = Stmt::Do(call("quill_complete", [at.clone(), name(&bytes), tail.clone()]));
@@ -598,7 +599,7 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room, t
     }
     if has_streams(message) {
         let end = call("quill_is_end", [name("_in")]);
-        body.extend([align(), Stmt::If(Expr::Not(Box::new(end)), refused(twice))]);
+        body.extend([align(), Stmt::If(Expr::Not(Box::new(end)), malformed())]);
     }
     body
 }
@@ -623,7 +624,12 @@ fn take_list(
                 Maker::Server => call("quill_end_text", text.into_iter().chain([name("_again")])),
                 Maker::Client => call("quill_end_any_text", text),
             };
-            let check = Stmt::If(Expr::Not(Box::new(text)), refused(taker == Maker::Server));
+            // A request is looked at again by who knows more than ASCII.
+            let wrong = match taker {
+                Maker::Server => vec![Stmt::Return(Some(call("quill_refused", [name("_again")])))],
+                Maker::Client => malformed(),
+            };
+            let check = Stmt::If(Expr::Not(Box::new(text)), wrong);
             if e.inside(*bound) {
                 let whole = bytes.with("+", Expr::Int(1));
                 vec![check, Stmt::Do(call("__builtin_memcpy", [value, at, whole]))]
@@ -724,7 +730,7 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
             call(format!("quill_ipc_send{long}"), [name("_server"), label, words()])
         };
         body.push(Stmt::Return(Some(send)));
-        return Item::Function(inlined(status(), true), function, parameters, body);
+        return Item::Function(inlined(status()), function, parameters, body);
     }
     let there = Expr::Int(method.request.registers.into());
     let back = Expr::Int(given(operation, method).into());
@@ -796,7 +802,7 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
         ));
     }
     body.push(Stmt::Return(Some(name("QUILL_OK"))));
-    Item::Function(inlined(status(), true), function, parameters, body)
+    Item::Function(inlined(status()), function, parameters, body)
 }
 
 /// The function that answers a request for a method.
@@ -818,8 +824,7 @@ fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) ->
     if looks_twice(c, request) {
         parameters.push((Ty::named("bool"), "_again".into()));
     }
-    let twice = looks_twice(c, request);
-    let result = inlined(status(), twice);
+    let result = inlined(status());
     let lists = || request.chunks.iter().filter(|c| c.element.is_some());
     let in_room = |param: &str| lists().any(|c| matches!(&c.path[..], [path] if path == param));
     let mut body = c.variables(operation, in_room);
@@ -861,9 +866,9 @@ fn looks_twice(c: &Interface, request: &Message) -> bool {
     request.chunks.iter().any(|chunk| matches!(c.emitter.kind(chunk.ty), Type::Str { .. }))
 }
 
-/// The result of a function that is there twice, and has to be part of whatever calls it all the same.
-fn inlined(result: Ty, twice: bool) -> Ty {
-    if twice { Ty::named(format!("__attribute__((always_inline)) {}", result.base)) } else { result }
+/// The result of a function that has to be part of whatever calls it, so that words stay in registers.
+fn inlined(result: Ty) -> Ty {
+    Ty::named(format!("__attribute__((always_inline)) {}", result.base))
 }
 
 /// The function that finds the method for a request: by the first bits of the label, as many as there are places. A request
@@ -923,131 +928,34 @@ fn given(operation: &Operation, method: &Method) -> u32 {
     if operation.oneway { 0 } else { method.replies().map(|reply| reply.registers).max().unwrap_or(0) }
 }
 
-/// What the assembly calls for a method: words in, label and partner out.
-fn handle(c: &Interface, operation: &Operation, method: &Method) -> Item {
-    let number = || Ty::named("uint64_t");
-    let mut parameters = vec![
-        (Ty::named(c.function("server")).to().constant(), "_methods".into()),
-        (number(), "_w0".into()),
-        (number(), "_w1".into()),
-        (Ty::named("tern_uid"), "_from".into()),
-        (Ty::named("struct quill_frame").to(), "_frame".into()),
-        (number(), "_w2".into()),
-        (number(), "_w3".into()),
-    ];
-    let twice = looks_twice(c, &method.request);
-    if twice {
-        parameters.push((Ty::named("quill_handler *"), "_again".into()));
-    }
-    let frame = |field: &str| name("_frame").deref().field(field);
-    let mut body = vec![fresh()];
-    let taken = method.request.registers;
-    for word in 0..taken {
-        let value =
-            if word < 4 { name(format!("_w{word}")) } else { frame("words").index(Expr::Int(word.into())) };
-        body.push(Stmt::Set(words().index(Expr::Int(word.into())), value));
-    }
-    let mut arguments = vec![name("_methods"), frame("self"), name("_from"), words()];
-    if method.request.long {
-        arguments.push(frame("room"));
-    }
-    let long = has_long_reply(method);
-    if long {
-        body.push(Stmt::Let(Ty::named("bool"), "_long".into(), Some(name("false"))));
-        arguments.extend([frame("kept"), name("_long").address()]);
-    }
-    if twice {
-        arguments.push(Expr::Not(Box::new(name("_again"))));
-    }
-    let answered = call(c.function(&format!("{}_answer", operation.name)), arguments);
-    body.push(Stmt::Let(status(), "_status".into(), Some(answered)));
-    if twice {
-        let word =
-            |word| if method.request.reads_again(word) { name(format!("_w{word}")) } else { Expr::Int(0) };
-        let words = [word(0), word(1), name("_from"), name("_frame"), word(2), word(3)];
-        let again = name("_again").with("&&", name("_status").with("==", name("QUILL_AGAIN")));
-        let again = call("__builtin_expect", [again, Expr::Int(0)]);
-        body.push(Stmt::If(again, vec![Stmt::Return(Some(call("_again", words)))]));
-    }
-    for word in 0..given(operation, method) {
-        let place = Expr::Int(word.into());
-        body.push(Stmt::Set(frame("words").index(place.clone()), words().index(place)));
-    }
-    for unused in ["_w0", "_w1", "_w2", "_w3"] {
-        body.push(Stmt::Do(name(unused).cast(Ty::named("void"))));
-    }
-    let mut finish = vec![name("_frame"), name("_from"), name("_status")];
-    finish.extend(long.then(|| name("_long")));
-    let finish = call(if long { "quill_finish_in" } else { "quill_finish" }, finish);
-    body.push(Stmt::Return(Some(finish)));
-    let function = c.function(&format!("{}_handle", operation.name));
-    Item::Function(inlined(Ty::named("quill_reply"), twice), function, parameters, body)
-}
-
-/// The registers of the words.
-const REGISTERS: [&str; 11] = ["rdi", "rsi", "r8", "r9", "r10", "r12", "r13", "r14", "rbx", "rbp", "r15"];
-
-/// The same, as far as they are cleared with a shorter instruction.
-const CLEARED: [&str; 5] = ["edi", "esi", "r8d", "r9d", "r10d"];
-
-/// Where a field of the frame is: `struct quill_frame` of the runtime, then the functions, then the places.
-fn frame_word(word: u32) -> u32 {
-    8 + 8 * word
-}
-const FRAME_FUNCTIONS: u32 = 112;
-
 /// The macro that defines a server's function. The methods are a constant, so that calls of them are plain calls, or none.
 fn serve(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Room) -> String {
-    let asm = Assembly::server(operations, methods, room);
     let mut text = String::new();
-    let parameters =
-        "uint64_t w0, uint64_t w1, tern_uid from, struct quill_frame *frame, uint64_t w2, uint64_t w3";
-    let mut handles = Vec::new();
-    for (number, operation) in operations.iter().enumerate() {
-        let handle = c.function(&format!("{}_handle", operation.name));
-        let words = "w0, w1, from, frame, w2, w3";
-        let mut again = String::new();
-        if looks_twice(c, &methods[number].request) {
-            again = format!(", name##_{number}_again");
-            let head =
-                format!("static __attribute__((noinline, cold, used)) quill_reply name##_{number}_again");
-            let _ = writeln!(text, "{head}({parameters})");
-            let _ = writeln!(text, "{{ return {handle}(&(methods), {words}, NULL); }}");
-        }
-        let _ = writeln!(text, "static quill_reply name##_{number}({parameters})");
-        let _ = writeln!(text, "{{ return {handle}(&(methods), {words}{again}); }}");
-        handles.push(format!("(void *)name##_{number}"));
+    let all = || operations.iter().zip(methods).enumerate();
+    for (number, (operation, method)) in all().filter(|(_, (_, m))| looks_twice(c, &m.request)) {
+        text += &second_look(c, operation, method, number);
     }
-    handles.extend(["quill_no_method", "quill_mismatch", "quill_other"].map(|h| format!("(void *){h}")));
-    let (result, declared, given) = if room.needed {
-        ("quill_status", format!(", {} *room", c.function("room")), "room")
+    let (result, declared) = if room.needed {
+        ("quill_status", format!(", {} *quill_room", c.function("room")))
     } else {
-        ("void", String::new(), "NULL")
+        ("void", String::new())
     };
-    let _ =
-        writeln!(text, "static __attribute__((noinline, unused)) {result} name(void *self{declared})\n{{");
+    let _ = writeln!(
+        text,
+        "static __attribute__((noinline, unused)) {result} name(void *quill_self{declared})\n{{"
+    );
     // Without methods nothing else would use them.
-    text += "    (void)&(methods);\n";
+    text += "    (void)&(methods), (void)quill_self;\n";
     text += &register(room);
-    let (functions, places) = (handles.len(), asm.places);
-    let handles = handles.join(", ");
-    let _ = writeln!(text, "    struct {{\n        struct quill_frame frame;");
-    let _ = writeln!(text, "        void *functions[{functions}], *places[{places}];");
     let kept = methods.iter().flat_map(Method::replies).map(|reply| kept_words(c.emitter, reply)).max();
-    let (pointer, zeros) = match kept.unwrap_or(0) {
-        0 => ("NULL", ""),
-        words => {
-            let _ = writeln!(text, "        uint64_t kept[{words}];");
-            ("at.kept", ", { 0 }")
-        }
-    };
-    let frame = format!("{{ self, {{ 0 }}, {given}, {pointer} }}");
-    let _ = writeln!(text, "    }} at = {{ {frame}, {{ {handles} }}, {{ 0 }}{zeros} }};");
-    let counts_on = "\"the assembly counts on it\"";
-    let _ =
-        writeln!(text, "    _Static_assert(sizeof(struct quill_frame) == {FRAME_FUNCTIONS}, {counts_on});");
-    let _ = writeln!(text, "    __asm__ volatile({}", asm.text);
-    let _ = writeln!(text, "        : : [frame] \"r\"(&at) : \"memory\");\n    __builtin_unreachable();\n}}");
+    if methods.iter().any(has_long_reply) {
+        let _ = writeln!(text, "    uint64_t quill_kept[{}];", kept.unwrap_or(0).max(1));
+    }
+    text += &wait(methods, room);
+    for (number, (operation, method)) in all() {
+        text += &stretch(c, operation, method, (number, table_bits(operations.len())));
+    }
+    text += "}";
     let lines: Vec<&str> = text.lines().collect();
     let returns =
         if room.needed { "; it returns only if the kernel\n * does not accept the room" } else { "" };
@@ -1058,22 +966,178 @@ fn serve(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Ro
     format!("/* {comment} */\n#define {macro_name}(name, methods) \\\n{lines}\n")
 }
 
+/// The arguments of a method's `answer`; `message` has the partner.
+fn answer_arguments(method: &Method, message: &str, words: &str, in_memory: &str) -> String {
+    let room = if method.request.long { ", quill_room" } else { "" };
+    let kept = if has_long_reply(method) { format!(", quill_kept, {in_memory}") } else { String::new() };
+    format!("&(methods), quill_self, {message}partner, {words}{room}{kept}")
+}
+
+/// The function that looks at a request again, and its registers: a function of its own, so that nothing else saves any.
+fn second_look(c: &Interface, operation: &Operation, method: &Method, number: usize) -> String {
+    let room =
+        if method.request.long { format!(", {} *quill_room", c.function("room")) } else { String::new() };
+    let kept = if has_long_reply(method) { ", uint64_t *quill_kept, bool *quill_in_memory" } else { "" };
+    let arguments = answer_arguments(method, "quill_now->", "quill_now->words", "quill_in_memory");
+    let answer = c.function(&format!("{}_answer", operation.name));
+    format!(
+        "static __attribute__((noinline, cold, unused)) quill_status name##_{number}_again(\n    \
+             void *quill_self, quill_message *quill_now{room}{kept})\n\
+         {{\n    return {answer}({arguments}, true);\n}}\n"
+    )
+}
+
+/// The places of the table, the first wait, and what happens to a message that no method takes.
+fn wait(methods: &[Method], room: &Room) -> String {
+    let bits = table_bits(methods.len());
+    let (shift, half) = (64 - bits, 1u32 << bits);
+    let place = |place: u32| {
+        let number = (place % half).reverse_bits() >> (32 - bits);
+        match methods.get(number as usize) {
+            Some(method) if method.request.long == (place >= half) => format!("&&quill_{number}"),
+            Some(_) => "&&quill_mismatch".into(),
+            None => "&&quill_no_method".into(),
+        }
+    };
+    let places: Vec<String> = (0..if room.needed { 2 * half } else { half }).map(place).collect();
+    let (count, list) = (places.len(), places.join(", "));
+    let no_method = if list.contains("quill_no_method") {
+        "quill_no_method:\n    QUILL_REFUSE(QUILL_NO_METHOD);\n    goto quill_wait;\n"
+    } else {
+        ""
+    };
+    let long = |kind: &str| {
+        let jump = format!("goto *quill_places[{half} + (quill_rax >> {shift})];\n");
+        let check = format!("    if ((uint32_t)quill_rax == {kind})\n        {jump}");
+        if room.needed { check } else { String::new() }
+    };
+    let (call, reply) = (long("QUILL_IPC_LONG_CALL"), long("QUILL_IPC_LONG_REPLY_WAIT"));
+    // The table is in memory that the compiler does not know, so one instruction finds a place and jumps.
+    format!(
+        r#"    void *quill_places[{count}] = {{ {list} }};
+    QUILL_REGISTERS;
+    __asm__("" : "+m"(quill_places));
+    quill_rdx = TERN_NIL;
+    QUILL_REFUSE(QUILL_OK);
+quill_wait:
+    QUILL_REPLY_WAIT(-1);
+quill_odd:
+{call}    if ((uint32_t)quill_rax == TERN_IPC_CALL || (uint32_t)quill_rax == TERN_IPC_REPLY_WAIT)
+        goto *quill_places[quill_rax >> {shift}];
+{reply}    if (!quill_is_request(quill_rax))
+        quill_rdx = TERN_NIL;
+    goto quill_mismatch;
+quill_mismatch:
+    QUILL_REFUSE(QUILL_MALFORMED);
+    goto quill_wait;
+{no_method}"#
+    )
+}
+
+/// From a request for a method to the next request.
+fn stretch(c: &Interface, operation: &Operation, method: &Method, (number, bits): (usize, u32)) -> String {
+    let twice = looks_twice(c, &method.request);
+    let long = has_long_reply(method);
+    let answer = c.function(&format!("{}_answer", operation.name));
+    let again = if twice { ", false" } else { "" };
+    let arguments = answer_arguments(method, "quill_now.", "quill_words", "&quill_in_memory");
+    let (flag, in_memory) =
+        if long { ("        bool quill_in_memory = false;\n", "quill_in_memory") } else { ("", "false") };
+    let done = if operation.oneway { "QUILL_SILENT" } else { "QUILL_OK" };
+    let (hand, look) = if twice { look_again(method, number) } else { Default::default() };
+    let given = given(operation, method);
+    let finish = if operation.oneway {
+        "quill_silent(&quill_now)".into()
+    } else {
+        format!("quill_done(&quill_now, quill_words, {given}, {in_memory})")
+    };
+    let shift = 64 - bits;
+    format!(
+        r#"quill_{number}: {{
+        quill_message quill_now = QUILL_ARRIVED;
+        uint64_t quill_words[QUILL_WORDS];
+        quill_status quill_state;
+{flag}        quill_copy(quill_words, quill_now.words);
+        quill_state = {answer}({arguments}{again});
+        if (__builtin_expect(quill_state != {done}, 0)) {{
+{hand}            quill_otherwise(&quill_now, quill_words, quill_state, {in_memory});
+            QUILL_LEAVES(quill_now);
+            goto quill_wait;
+        }}
+        {finish};
+        QUILL_NEXT(quill_now, {number}, {shift});
+    }}
+{look}"#
+    )
+}
+
+/// Statements that hand a request to the second look, and that look. The words lie for it as if the request had just come, so
+/// that they need no other place until then; those that it does not read need none at all.
+fn look_again(method: &Method, number: usize) -> (String, String) {
+    let request = &method.request;
+    let unread = (1..11).filter(|&word| !request.reads_again(word));
+    let cleared: String = unread.map(|word| format!("quill_now.words[{word}] = ")).collect();
+    let first = checked_dope(request);
+    let room = if method.request.long { ", quill_room" } else { "" };
+    let (flag, kept, in_memory) = if has_long_reply(method) {
+        ("        bool quill_in_memory = false;\n", ", quill_kept, &quill_in_memory", "quill_in_memory")
+    } else {
+        ("", "", "false")
+    };
+    let hand = format!(
+        r#"            if (quill_state == QUILL_AGAIN) {{
+                quill_now.rax = {cleared}0;
+                {first}QUILL_LEAVES(quill_now);
+                goto quill_{number}_again;
+            }}
+"#
+    );
+    let look = format!(
+        r#"quill_{number}_again: {{
+        quill_message quill_now = QUILL_ARRIVED;
+{flag}        quill_status quill_state = name##_{number}_again(quill_self, &quill_now{room}{kept});
+        quill_otherwise(&quill_now, quill_now.words, quill_state, {in_memory});
+        QUILL_LEAVES(quill_now);
+        goto quill_wait;
+    }}
+"#
+    );
+    (hand, look)
+}
+
+/// A statement that sets a request's first word to what it is known to be, so that it needs no register until then.
+fn checked_dope(request: &Message) -> String {
+    let indent = " ".repeat(16);
+    let Some(chunk) = request.chunks.iter().find(|chunk| chunk.carrier == Carrier::Direct) else {
+        let constant = format!("quill_now.words[0] = {};\n{indent}", dope(request));
+        return if has_streams(request) { String::new() } else { constant };
+    };
+    let count = |slot: &&Slot| slot.path == chunk.path && matches!(slot.leaf, Leaf::Count(_));
+    match request.slots.iter().find(count).map(|slot| (slot.fixed.size, slot.place)) {
+        Some((size, Place::Register(word, byte))) => {
+            let bytes = format!("(uint{}_t)(quill_now.words[{word}] >> {})", 8 * size, 8 * byte);
+            format!("quill_now.words[0] = quill_words_again({bytes});\n{indent}")
+        }
+        _ => String::new(),
+    }
+}
+
 /// The statements with which a server says where it receives, if it does.
 fn register(room: &Room) -> String {
     if !room.needed {
         return String::new();
     }
-    let (lists, arguments) = registration(room);
+    let (lists, arguments) = registration(room, "quill_room");
     format!(
-        "{lists}    quill_status status = quill_register({arguments}, NULL);\n    \
-         if (status != QUILL_OK)\n        return status;\n"
+        "{lists}    quill_status quill_registered = quill_register({arguments}, NULL);\n    \
+         if (quill_registered != QUILL_OK)\n        return quill_registered;\n"
     )
 }
 
 /// The function with which a client says where it receives.
 fn open(c: &Interface, replies: &Room) -> String {
     let (function, record) = (c.function("open"), c.function("replies"));
-    let (lists, arguments) = registration(replies);
+    let (lists, arguments) = registration(replies, "room");
     format!(
         "/* Lets replies arrive in `room`, until `quill_close(before)`. */\n\
          static inline __attribute__((unused)) quill_status {function}({record} *room, quill_inbox *before)\n{{\n\
@@ -1082,125 +1146,16 @@ fn open(c: &Interface, replies: &Room) -> String {
 }
 
 /// Lists of capacities, and the arguments of `quill_register`.
-fn registration(room: &Room) -> (String, String) {
+fn registration(room: &Room, variable: &str) -> (String, String) {
     let list = |all: Vec<String>| if all.is_empty() { "0".into() } else { all.join(", ") };
     let capacities = list(room.capacities.iter().map(u64::to_string).collect());
     let begins = list((0..room.capacities.len()).map(|n| begin(room, n as u32).to_string()).collect());
     let (words, count) = (room_words(room), room.capacities.len());
-    let arguments = format!("room, {words}, {count}, room->strings, room->buffers, capacities, begins");
-    let lists =
-        format!("    static const uint32_t capacities[] = {{ {capacities} }}, begins[] = {{ {begins} }};\n");
+    let arguments = format!(
+        "{variable}, {words}, {count}, {variable}->strings, {variable}->buffers, quill_capacities, quill_begins"
+    );
+    let lists = format!(
+        "    static const uint32_t quill_capacities[] = {{ {capacities} }}, quill_begins[] = {{ {begins} }};\n"
+    );
     (lists, arguments)
-}
-
-/// The loop of a server. What it needs lies at the stack pointer, the only register that survives.
-struct Assembly {
-    /// Where the places begin, and how many there are.
-    table: u32,
-    places: u32,
-    shift: u32,
-    text: String,
-}
-
-impl Assembly {
-    /// All of it: methods in their order, then those places that have none.
-    fn server(operations: &[&Operation], methods: &[Method], room: &Room) -> Assembly {
-        let bits = table_bits(operations.len());
-        let count = operations.len() as u32;
-        let [no_method, mismatch, other] = [count, count + 1, count + 2];
-        let table = FRAME_FUNCTIONS + 8 * (count + 3);
-        let half = 1u32 << bits;
-        let places = if room.needed { 2 * half } else { half };
-        let mut asm = Assembly { table, places, shift: 64 - bits, text: String::new() };
-        asm.line("mov %[frame], %%rsp");
-        for place in 0..places {
-            let number = (place % half).reverse_bits() >> (32 - bits);
-            let label = match methods.get(number as usize) {
-                Some(method) if method.request.long == (place >= half) => number,
-                Some(_) => mismatch,
-                None => no_method,
-            };
-            asm.line(&format!("lea .Lquill_%=_{label}(%%rip), %%rax"));
-            asm.line(&format!("mov %%rax, {}(%%rsp)", table + 8 * place));
-        }
-        for register in REGISTERS {
-            asm.line(&format!("xor %%{register}, %%{register}"));
-        }
-        asm.line("xor %%edx, %%edx");
-        asm.line("mov $-1, %%eax");
-        asm.line("syscall");
-        asm.line("jmp .Lquill_%=_odd");
-        for (number, (operation, method)) in operations.iter().zip(methods).enumerate() {
-            asm.method(number as u32, method.request.registers, given(operation, method));
-        }
-        asm.method(no_method, 0, 0);
-        asm.method(mismatch, 0, 0);
-        asm.odd(other, room.needed.then_some(8 * half));
-        asm
-    }
-
-    fn line(&mut self, line: &str) {
-        write!(self.text, "\n        \"{line}\\n\\t\"").unwrap_or(());
-    }
-
-    fn label(&mut self, label: &str) {
-        write!(self.text, "\n        \".Lquill_%=_{label}:\\n\\t\"").unwrap_or(());
-    }
-
-    /// From a request to the next one.
-    fn method(&mut self, number: u32, taken: u32, given: u32) {
-        self.label(&number.to_string());
-        for word in 4..taken {
-            let register = REGISTERS[word as usize];
-            self.line(&format!("mov %%{register}, {}(%%rsp)", frame_word(word)));
-        }
-        self.line("mov %%rsp, %%rcx");
-        self.line(&format!("call *{}(%%rsp)", FRAME_FUNCTIONS + 8 * number));
-        for (word, register) in (0..).zip(REGISTERS) {
-            if word < given {
-                self.line(&format!("mov {}(%%rsp), %%{register}", frame_word(word)));
-            } else if let Some(cleared) = CLEARED.get(word as usize) {
-                self.line(&format!("xor %%{cleared}, %%{cleared}"));
-            }
-        }
-        self.line("syscall");
-        self.line("cmp $-2, %%eax");
-        self.line("jne .Lquill_%=_odd");
-        self.jump(0);
-    }
-
-    /// To the method whose label is in `rax`, by a table that begins there.
-    fn jump(&mut self, begin: u32) {
-        self.line(&format!("shr ${}, %%rax", self.shift));
-        self.line(&format!("jmp *{}(%%rsp,%%rax,8)", self.table + begin));
-    }
-
-    /// A message that need not be a plain request.
-    fn odd(&mut self, other: u32, long: Option<u32>) {
-        self.label("odd");
-        if long.is_some() {
-            self.line("cmp $0xfffffbfe, %%eax");
-            self.line("je .Lquill_%=_long");
-        }
-        self.line("cmp $-2, %%eax");
-        self.line("je .Lquill_%=_short");
-        self.line("cmp $-1, %%eax");
-        self.line("je .Lquill_%=_short");
-        if long.is_some() {
-            self.line("cmp $0xfffffbff, %%eax");
-            self.line("je .Lquill_%=_long");
-        }
-        self.line("mov %%rsp, %%rdi");
-        self.line("mov %%rax, %%rsi");
-        self.line(&format!("call *{}(%%rsp)", FRAME_FUNCTIONS + 8 * other));
-        CLEARED.iter().for_each(|register| self.line(&format!("xor %%{register}, %%{register}")));
-        self.line("syscall");
-        self.line("jmp .Lquill_%=_odd");
-        self.label("short");
-        self.jump(0);
-        if let Some(begin) = long {
-            self.label("long");
-            self.jump(begin);
-        }
-    }
 }

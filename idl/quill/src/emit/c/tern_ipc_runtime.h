@@ -91,10 +91,12 @@ QUILL_INLINE uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *
     return quill_ipc((uint64_t)label << 32 | TERN_IPC_CALL, &server, words, there, back);
 }
 
-/* The same with a part in memory, of which the first two words say what it is and where. */
+/* The same with a part in memory, of which the first two words say what it is and where. The last word is lost, whatever it
+ * is. */
 QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                           unsigned back)
 {
+    __asm__ volatile("" : "=r"(words[10]));
     return quill_ipc((uint64_t)label << 32 | QUILL_IPC_LONG_CALL, &server, words, there, back);
 }
 
@@ -255,11 +257,12 @@ static inline uint64_t quill_address(const void *pointer)
 #define QUILL_ONES UINT64_C(0x0101010101010101)
 #define QUILL_HIGHS UINT64_C(0x8080808080808080)
 
-/* The same address, of which the compiler does not know what is there: it would warn of what is never reached. */
+/* The same address, of which the compiler does not know what is there: it would warn of what is never reached. And it has it
+ * in a register from here on, instead of loading or computing it for each use. */
 QUILL_INLINE const char *quill_unknown(const void *pointer)
 {
     const char *same = pointer;
-    __asm__("" : "+r"(same));
+    __asm__ volatile("" : "+r"(same));
     return same;
 }
 
@@ -270,13 +273,25 @@ static inline uint64_t quill_load(const char *from)
     return word;
 }
 
-/* The last eight bytes, or all if there are fewer. */
-QUILL_INLINE uint64_t quill_tail(const void *list, uint64_t bytes)
+/* How many whole words so many bytes are, and whether that is none. One instruction says both, but a compiler would compare the
+ * bytes. */
+QUILL_INLINE uint64_t quill_whole(uint64_t bytes, bool *none)
 {
-    const char *from = quill_unknown(list);
+    uint64_t whole = bytes;
+
+    if (__builtin_constant_p(bytes))
+        whole = bytes / 8, *none = whole == 0;
+    else
+        __asm__("shr $3, %[whole]" : [whole] "+r"(whole), "=@ccz"(*none));
+    return whole;
+}
+
+/* The last eight bytes, or all if there are no eight. */
+QUILL_INLINE uint64_t quill_tail(const char *from, uint64_t bytes, bool few)
+{
     uint64_t tail = 0;
 
-    if (__builtin_expect(bytes >= 8, 1))
+    if (__builtin_expect(!few, 1))
         return quill_load(from + bytes - 8);
     while (bytes > 0)
         tail = tail << 8 | (uint8_t)from[--bytes];
@@ -286,31 +301,36 @@ QUILL_INLINE uint64_t quill_tail(const void *list, uint64_t bytes)
 /* Puts the tail behind the words that have arrived; there is room for eight bytes at least. */
 QUILL_INLINE void quill_complete(char *list, uint64_t bytes, uint64_t tail)
 {
-    __builtin_memcpy(bytes >= 8 ? list + bytes - 8 : list, &tail, sizeof tail);
+    __builtin_memcpy(__builtin_expect(bytes >= 8, 1) ? list + bytes - 8 : list, &tail, sizeof tail);
 }
 
-/* The first byte that is 0 or above 0x80, from `at` on, which is a multiple of eight. A word is there if its first byte is.
- * Two words in a round; and a compiler would load the constants again in each. */
-QUILL_INLINE const char *quill_odd_byte(const char *at)
+/* Constants of loops over words lie in memory: an instruction each less, and a register. */
+static const uint64_t quill_minus_ones __attribute__((unused)) = -QUILL_ONES;
+static const uint64_t quill_highs __attribute__((unused)) = QUILL_HIGHS;
+
+/* The place of the first byte that is 0 or above 0x80 in a text that begins at a multiple of eight. A word is there if its
+ * first byte is. Two words in a round. */
+QUILL_INLINE uint64_t quill_odd_byte(const char *text)
 {
-    uint64_t highs = QUILL_HIGHS, odd;
+    uint64_t at = 0, odd;
 
     __asm__ volatile("1:\n\t"
-            "mov (%[at]), %[odd]\n\t"
+            "mov (%[text],%[at]), %[odd]\n\t"
             "add %[minus], %[odd]\n\t"
-            "test %[highs], %[odd]\n\t"
+            "test %[odd], %[highs]\n\t"
             "jnz 2f\n\t"
-            "mov 8(%[at]), %[odd]\n\t"
+            "mov 8(%[text],%[at]), %[odd]\n\t"
             "add $16, %[at]\n\t"
             "add %[minus], %[odd]\n\t"
-            "test %[highs], %[odd]\n\t"
+            "test %[odd], %[highs]\n\t"
             "jz 1b\n\t"
             "sub $8, %[at]\n"
-            "2:"
+            "2:\n\t"
+            "and %[highs], %[odd]"
             : [at] "+r"(at), [odd] "=&r"(odd)
-            : [minus] "r"(-QUILL_ONES), [highs] "r"(highs)
+            : [text] "r"(text), [minus] "m"(quill_minus_ones), [highs] "m"(quill_highs)
             : "memory", "cc");
-    return at + (unsigned)__builtin_ctzll(odd & highs) / 8;
+    return at + (unsigned)__builtin_ctzll(odd) / 8;
 }
 
 /* Bytes of a text of at most so many bytes and characters, or UINT64_MAX if it is none. Whether it is UTF-8 does not matter as
@@ -340,17 +360,17 @@ static __attribute__((noinline, unused)) uint64_t quill_other_text_size(const ch
     return (checked || bytes > characters_max) && quill_characters(text, bytes) > characters_max ? UINT64_MAX : bytes;
 }
 
-/* The same. The server sees whether a text is UTF-8; so a client looks only if no answer will say so. */
-QUILL_INLINE uint64_t quill_text_size(const char *text, uint64_t bytes_max, uint64_t characters_max, bool checked)
+/* The same; `same` is the same address. The server sees whether a text is UTF-8; so a client looks only if no answer will
+ * say so. */
+QUILL_INLINE uint64_t quill_text_size(const char *text, const char *same, uint64_t bytes_max, uint64_t characters_max,
+                                      bool checked)
 {
+    (void)same;
 #ifndef QUILL_BYTEWISE
     if (!checked && __builtin_expect(((uintptr_t)text & 7) == 0, 1)) {
-        const char *end = quill_odd_byte(quill_unknown(text));
-        if (__builtin_expect(*end == 0, 1)) {
-            uint64_t bytes = (uint64_t)(quill_unknown(end) - text);
-            if (__builtin_expect(bytes <= characters_max, 1))
-                return bytes;
-        }
+        uint64_t bytes = quill_odd_byte(same);
+        if (__builtin_expect(same[bytes] == 0 && bytes <= characters_max, 1))
+            return bytes;
     }
 #endif
     return quill_other_text_size(text, bytes_max, characters_max, checked);
@@ -368,6 +388,14 @@ static const uint64_t quill_ones_behind[8] __attribute__((unused)) = {
     QUILL_ONES << 32, QUILL_ONES << 40, QUILL_ONES << 48, QUILL_ONES << 56,
 };
 
+QUILL_INLINE bool quill_has_highs(uint64_t word)
+{
+    bool has;
+
+    __asm__("test %[word], %[highs]" : "=@ccnz"(has) : [word] "r"(word), [highs] "m"(quill_highs));
+    return has;
+}
+
 /* The last eight bytes of a list, or all if there are fewer. */
 QUILL_INLINE uint64_t quill_last(const char *list, uint64_t bytes)
 {
@@ -378,15 +406,17 @@ QUILL_INLINE uint64_t quill_last(const char *list, uint64_t bytes)
  * knows only ASCII: so whoever looks calls no function, and has no registers to save. Only if that fails it looks again. */
 QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t last, uint64_t characters_max, bool again)
 {
-    uint64_t odd, word, left = bytes / 8, minus = -QUILL_ONES;
+    uint64_t odd = last, word, left = bytes / 8;
 
     if (again)
         return quill_is_other_text(text, bytes, characters_max);
     if (__builtin_expect(bytes >= 8, 1)) {
-        /* A compiler would compute the place once for both cases. */
-        __asm__ volatile("movb $0, (%[text],%[bytes])" : : [text] "r"(text), [bytes] "r"(bytes) : "memory");
-        odd = last | (last + minus);
-        __asm__ volatile("1:\n\t"
+        /* A compiler would compute the place of the zero once for both cases. */
+        __asm__ volatile("movb $0, (%[text],%[bytes])\n\t"
+                "mov %[odd], %[word]\n\t"
+                "add %[minus], %[word]\n\t"
+                "or %[word], %[odd]\n"
+                "1:\n\t"
                 "mov -8(%[text],%[left],8), %[word]\n\t"
                 "or %[word], %[odd]\n\t"
                 "add %[minus], %[word]\n\t"
@@ -394,20 +424,27 @@ QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t last, uint
                 "dec %[left]\n\t"
                 "jnz 1b"
                 : [left] "+r"(left), [word] "=&r"(word), [odd] "+r"(odd)
-                : [minus] "r"(minus), [text] "r"(text)
+                : [minus] "m"(quill_minus_ones), [text] "r"(text), [bytes] "r"(bytes)
                 : "memory", "cc");
     } else {
         text[bytes] = 0;
         word = last | quill_ones_behind[bytes];
-        odd = word | (word + minus);
+        odd = word | (word - QUILL_ONES);
     }
-    return __builtin_expect((odd & QUILL_HIGHS) == 0 && bytes <= characters_max, 1);
+    return __builtin_expect(!quill_has_highs(odd) && bytes <= characters_max, 1);
 }
 
 /* The same at one look: a client's. */
 QUILL_INLINE bool quill_end_any_text(char *text, uint64_t bytes, uint64_t last, uint64_t characters_max)
 {
     return quill_end_text(text, bytes, last, characters_max, false) || quill_is_other_text(text, bytes, characters_max);
+}
+
+/* The whole words of so many bytes, computed again: to keep them would need a register. */
+QUILL_INLINE uint64_t quill_words_again(uint64_t bytes)
+{
+    __asm__ volatile("" : "+r"(bytes));
+    return bytes / 8;
 }
 
 /* What is done about a request that is wrong, or not known to be right: the second look decides. */
@@ -620,72 +657,146 @@ QUILL_INLINE uint32_t quill_answer(quill_dispatch dispatch, const void *methods,
 
 #ifndef QUILL_OWN_IPC
 
-/* What a server keeps at its stack pointer. */
-struct quill_frame {
-    void *self;
-    uint64_t words[QUILL_WORDS];
-    void *room;
-    uint64_t *kept; /* what replies have in memory, as far as it lies nowhere else */
-} __attribute__((aligned(16)));
-
-/* What a handler answers: rax, and whom. */
+/* A message that has come or that goes: rax, the partner, the words. */
 typedef struct {
-    uint64_t rax, to;
-} quill_reply;
+    uint64_t rax;
+    tern_uid partner;
+    uint64_t words[QUILL_WORDS];
+} quill_message;
 
-/* What reads a request, calls its method and stores the reply. */
-typedef quill_reply quill_handler(uint64_t w0, uint64_t w1, tern_uid from, struct quill_frame *frame, uint64_t w2,
-                                  uint64_t w3);
-
-static __attribute__((noinline, cold, unused)) quill_reply quill_finish_otherwise(struct quill_frame *frame,
-                                                                                  tern_uid from,
-                                                                                  quill_status status)
+QUILL_INLINE void quill_copy(uint64_t *to, const uint64_t *from)
 {
+    to[0] = from[0], to[1] = from[1], to[2] = from[2], to[3] = from[3], to[4] = from[4], to[5] = from[5];
+    to[6] = from[6], to[7] = from[7], to[8] = from[8], to[9] = from[9], to[10] = from[10];
+}
+
+/* The reply to a method's success, which has so many words. The last six registers keep what the client itself sent where
+ * no word goes back; all others have a word, or zero. */
+QUILL_INLINE void quill_done(quill_message *message, const uint64_t *words, unsigned given, bool in_memory)
+{
+    uint64_t *to = message->words;
+
+    message->rax = in_memory ? QUILL_LONG_DONE : QUILL_DONE;
+    to[0] = words[0], to[1] = words[1], to[2] = words[2], to[3] = words[3], to[4] = words[4];
+    to[5] = given > 5 ? words[5] : to[5];
+    to[6] = given > 6 ? words[6] : to[6];
+    to[7] = given > 7 ? words[7] : to[7];
+    to[8] = given > 8 ? words[8] : to[8];
+    to[9] = given > 9 ? words[9] : to[9];
+    to[10] = given > 10 ? words[10] : to[10];
+}
+
+/* Nobody is answered, so the words go nowhere. */
+QUILL_INLINE void quill_silent(quill_message *message)
+{
+    message->rax = QUILL_DONE;
+    message->partner = TERN_NIL;
+}
+
+/* Any reply. Nothing of the request, and nothing half done, goes back with an error. */
+QUILL_INLINE void quill_otherwise(quill_message *message, const uint64_t *words, quill_status status, bool in_memory)
+{
+    uint64_t operation = in_memory ? QUILL_IPC_LONG_REPLY_WAIT : TERN_IPC_REPLY_WAIT;
+
+    message->rax = (uint64_t)(status == QUILL_OK ? UINT32_MAX : status) << 32 | operation;
+    if (status == QUILL_SILENT)
+        message->partner = TERN_NIL;
     if (status >= QUILL_KERNEL)
-        quill_clear(frame->words);
-    return (quill_reply){ (uint64_t)status << 32 | TERN_IPC_REPLY_WAIT, status == QUILL_SILENT ? TERN_NIL : from };
+        quill_clear(message->words);
+    else
+        quill_copy(message->words, words);
 }
 
-/* The words of the reply are in the frame. */
-QUILL_INLINE quill_reply quill_finish(struct quill_frame *frame, tern_uid from, quill_status status)
-{
-    if (__builtin_expect(status == QUILL_OK, 1))
-        return (quill_reply){ QUILL_DONE, from };
-    return quill_finish_otherwise(frame, from, status);
-}
-
-/* The same for a reply that may have a part in memory, of which the first two words say what it is and where. */
-QUILL_INLINE quill_reply quill_finish_in(struct quill_frame *frame, tern_uid from, quill_status status, bool in_memory)
-{
-    quill_reply reply = quill_finish(frame, from, status);
-
-    if (in_memory)
-        reply.rax = (reply.rax & ~(uint64_t)UINT32_MAX) | QUILL_IPC_LONG_REPLY_WAIT;
-    return reply;
-}
-
-static __attribute__((unused)) quill_reply quill_no_method(uint64_t w0, uint64_t w1, tern_uid from)
-{
-    (void)w0, (void)w1;
-    return (quill_reply){ (uint64_t)QUILL_NO_METHOD << 32 | TERN_IPC_REPLY_WAIT, from };
-}
-
-/* The method is there, but its requests have a part in memory and this one has none, or the other way round. */
-static __attribute__((unused)) quill_reply quill_mismatch(uint64_t w0, uint64_t w1, tern_uid from)
-{
-    (void)w0, (void)w1;
-    return (quill_reply){ (uint64_t)QUILL_MALFORMED << 32 | TERN_IPC_REPLY_WAIT, from };
-}
-
-/* Faults, interrupts and errors are dropped; requests with a map item, or with what else no method takes, are refused. */
-static __attribute__((unused)) quill_reply quill_other(struct quill_frame *frame, uint64_t rax, tern_uid from)
+/* Whether whoever sent a message of this kind waits for an answer. */
+QUILL_INLINE bool quill_is_request(uint64_t rax)
 {
     uint32_t kind = (uint32_t)rax;
-    bool request = kind >> 31 != 0 && (kind & TERN_KIND_MASK) == (TERN_KIND_REQUEST & TERN_KIND_MASK);
 
-    quill_clear(frame->words);
-    return (quill_reply){ (uint64_t)QUILL_MALFORMED << 32 | TERN_IPC_REPLY_WAIT, request ? from : TERN_NIL };
+    return kind >> 31 != 0 && (kind & TERN_KIND_MASK) == (TERN_KIND_REQUEST & TERN_KIND_MASK);
 }
+
+/* A server is one function, with the methods in it; each of them has a stretch from its request to the next one. From one
+ * method to another the words stay where they arrive, in the registers that the kernel has for them. Everything else is
+ * in the function's stack frame: only rsp survives. A compiler that is not told where these variables are moves them
+ * about. Between them and what a method does there is a copy each way, of which nothing remains. */
+#ifdef QUILL_OMIT_FRAME_POINTER
+#define QUILL_W9 "rbp"
+#define QUILL_EXCHANGE QUILL_SYSCALL
+#define QUILL_LOST "rcx", "r11"
+#else
+#define QUILL_W9 "rcx"
+#define QUILL_EXCHANGE \
+    QUILL_KEEP_RBP "mov %%rcx, %%rbp\n\t" QUILL_SYSCALL "\n\tmov %%rbp, %%rcx" QUILL_RESTORE_RBP
+#define QUILL_LOST "r11"
+#endif
+
+/* Whether what has come is no plain request. GCC would first copy what it compares; Clang has no register left for a flag. */
+#if defined(QUILL_OMIT_FRAME_POINTER) && !defined(__clang__)
+#define QUILL_FLAG "\n\tcmp $-2, %%eax"
+#define QUILL_FLAGGED "=@ccne"(quill_is_odd),
+#define QUILL_COMPARE
+#else
+#define QUILL_FLAG
+#define QUILL_FLAGGED
+#define QUILL_COMPARE quill_is_odd = (uint32_t)quill_rax != TERN_IPC_CALL
+#endif
+
+/* A test on another system can put a call of its own in the place of the instruction. */
+#ifndef QUILL_SYSCALL
+#define QUILL_SYSCALL "syscall"
+#endif
+
+#define QUILL_REGISTERS                                                                             \
+    register uint64_t quill_rax __asm__("rax"), quill_rdx __asm__("rdx"), quill_w0 __asm__("rdi");  \
+    register uint64_t quill_w1 __asm__("rsi"), quill_w2 __asm__("r8"), quill_w3 __asm__("r9");      \
+    register uint64_t quill_w4 __asm__("r10"), quill_w5 __asm__("r12"), quill_w6 __asm__("r13");    \
+    register uint64_t quill_w7 __asm__("r14"), quill_w8 __asm__("rbx"), quill_w9 __asm__(QUILL_W9); \
+    register uint64_t quill_w10 __asm__("r15");                                                     \
+    bool quill_is_odd
+
+/* What has come. */
+#define QUILL_ARRIVED                                                                               \
+    { quill_rax, quill_rdx,                                                                         \
+      { quill_w0, quill_w1, quill_w2, quill_w3, quill_w4, quill_w5, quill_w6, quill_w7, quill_w8, quill_w9, quill_w10 } }
+
+/* What goes. Those registers come last that some instructions have for themselves: what is moved to the others may have to
+ * be computed first. */
+#define QUILL_LEAVES(message)                                                                       \
+    quill_w10 = (message).words[10], quill_w8 = (message).words[8], quill_w7 = (message).words[7];  \
+    quill_w6 = (message).words[6], quill_w5 = (message).words[5], quill_w4 = (message).words[4];    \
+    quill_w3 = (message).words[3], quill_w2 = (message).words[2], quill_w1 = (message).words[1];    \
+    quill_w0 = (message).words[0], quill_w9 = (message).words[9], quill_rdx = (message).partner;    \
+    quill_rax = (message).rax
+
+/* A refusal: no words. */
+#define QUILL_REFUSE(status)                                                                        \
+    quill_w0 = quill_w1 = quill_w2 = quill_w3 = quill_w4 = quill_w5 = 0;                            \
+    quill_w6 = quill_w7 = quill_w8 = quill_w9 = quill_w10 = 0;                                      \
+    quill_rax = (uint64_t)(status) << 32 | TERN_IPC_REPLY_WAIT
+
+/* Answers, and waits; then says whether what has come is no plain request. The number makes each of them another one: a
+ * compiler would put those that are the same in one place, and jump there. Operands that go in and out are written twice:
+ * clang 14 takes registers for one another where they are tied. */
+#define QUILL_REPLY_WAIT(number)                                                                       \
+    __asm__ volatile(QUILL_EXCHANGE QUILL_FLAG                                                         \
+                     : QUILL_FLAGGED "=r"(quill_rax), "=r"(quill_rdx), "=r"(quill_w0), "=r"(quill_w1), \
+                       "=r"(quill_w2), "=r"(quill_w3), "=r"(quill_w4), "=r"(quill_w5),                 \
+                       "=r"(quill_w6), "=r"(quill_w7), "=r"(quill_w8), "=r"(quill_w9),                 \
+                       "=r"(quill_w10)                                                                 \
+                     : "i"(number), "r"(quill_rax), "r"(quill_rdx), "r"(quill_w0), "r"(quill_w1),      \
+                       "r"(quill_w2), "r"(quill_w3), "r"(quill_w4), "r"(quill_w5),                     \
+                       "r"(quill_w6), "r"(quill_w7), "r"(quill_w8), "r"(quill_w9),                     \
+                       "r"(quill_w10)                                                                  \
+                     : QUILL_LOST, "memory");                                                          \
+    QUILL_COMPARE
+
+/* To the next method. */
+#define QUILL_NEXT(message, number, shift)                                                          \
+    QUILL_LEAVES(message);                                                                          \
+    QUILL_REPLY_WAIT(number);                                                                       \
+    if (__builtin_expect(quill_is_odd, 0))                                                          \
+        goto quill_odd;                                                                             \
+    goto *quill_places[quill_rax >> (shift)]
 
 /* How long a server waits for a client's pager in the middle of a request, in microseconds. */
 #define QUILL_PATIENCE 1000000
