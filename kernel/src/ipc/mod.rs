@@ -322,7 +322,12 @@ fn file_timeout(k: &Kernel, thread: ThreadRef, us: u64) {
     if us == ABSOLUTE.0 as u64 && is_absolute(thread) {
         deadline = thread.frame.w[Frame::R15].get().max(now);
     }
-    if k.wheel.insert(thread, deadline) {
+    file_deadline(k, thread, deadline);
+}
+
+#[inline(always)]
+fn file_deadline(k: &Kernel, thread: ThreadRef, deadline_ns: u64) {
+    if k.wheel.insert(thread, deadline_ns) {
         k.arm(u64::MAX);
     }
 }

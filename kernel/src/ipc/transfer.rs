@@ -4,7 +4,7 @@
 //! next while the receiver waits in [`State::Taking`]. A page fault on the sender's side is the sender's, in the
 //! middle of its ipc. One on the receiver's side is sent to the receiver's pager as the receiver's
 //! ([`Operation::Taken`]), and the sender waits for it ([`State::Stalled`]). Each side bounds how long it waits
-//! for the other's pager.
+//! for the other's pager, from the first fault to the end of the transfer.
 //!
 //! **What the receiver may rely on.** It runs again only when everything is there, or with an error. Its block and buffers
 //! may have changed before that: what a transfer that fails has copied stays copied, and other threads of its task see it
@@ -12,7 +12,7 @@
 
 use super::item::{self, begin};
 use super::{
-    Request, clan, fault, hand_over, leave_queue, receive_and_run, set_error, set_result, set_timeout,
+    Request, clan, fault, file_deadline, hand_over, leave_queue, receive_and_run, set_error, set_result,
 };
 use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;
@@ -122,8 +122,8 @@ fn proceed(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place) -
     k.set_busy(current);
     match halt {
         Halt::Again => Next::Same,
-        Halt::Mine(address) => my_fault(k, current, receiver, address),
-        Halt::Theirs(address, rights) => their_fault(k, current, receiver, address, rights),
+        Halt::Mine(address) => my_fault(k, current, receiver, at, address),
+        Halt::Theirs(address, rights) => their_fault(k, current, receiver, at, (address, rights)),
         Halt::Failed(mine, theirs) => {
             break_off(k, current, receiver, mine, theirs);
             Next::Same
@@ -377,32 +377,52 @@ fn deliver(sender: ThreadRef, receiver: ThreadRef, is_call: bool, cut: bool) {
 
 /// The current sender touched a page that it has not. The receiver waits for that no longer than it wants to.
 #[inline(never)]
-fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, address: u64) -> Next {
-    let patience = Timeout(receiver.block.timeout.get());
-    if patience == Timeout::ZERO || current.pager.get() == receiver.uid() {
+fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place, address: u64) -> Next {
+    if current.pager.get() == receiver.uid() || !is_patient(k, receiver, &mut at.receiver_waited) {
         break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
         return Next::Same;
     }
-    set_timeout(k, receiver, patience);
+    current.operation.set(Operation::Transfer { to: receiver.uid(), at });
     fault::page_fault(k, current, address, Rights::R)
 }
 
 /// The receiver has not the page that is to be copied to: it faults, and the sender waits for that no longer than it wants to.
-fn their_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, address: u64, rights: Rights) -> Next {
-    let patience = Timeout(current.block.timeout.get());
+fn their_fault(
+    k: &Kernel,
+    current: ThreadRef,
+    receiver: ThreadRef,
+    mut at: Place,
+    (address, rights): (u64, Rights),
+) -> Next {
     let pager = k.thread(receiver.pager.get()).filter(|&pager| pager != receiver && pager != current);
-    let (Some(pager), true) = (pager, patience != Timeout::ZERO) else {
+    let (Some(pager), true) = (pager, is_patient(k, current, &mut at.sender_waited)) else {
         break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
         return Next::Same;
     };
+    current.operation.set(Operation::Transfer { to: receiver.uid(), at });
     current.state.set(State::Stalled);
     current.partner.set(receiver.uid());
-    set_timeout(k, current, patience);
     receiver.operation.set(Operation::Taken { from: current.uid() });
     receiver.errand.set(Errand::Fault);
     fault::note(receiver, address, rights);
     fault::post(k, receiver, pager);
     Next::Any
+}
+
+/// Whether a thread waits for a fault of its partner's: then until its patience ends. That begins with the first fault and goes
+/// through the whole transfer, so that a pager does not prolong it by answers that give nothing.
+fn is_patient(k: &Kernel, thread: ThreadRef, waited: &mut bool) -> bool {
+    let now = arch::now_ns();
+    if !core::mem::replace(waited, true) {
+        let patience = Timeout(thread.block.timeout.get());
+        thread.block.patient_until.set(patience.us().map_or(u64::MAX, |us| now + us * 1000));
+    }
+    match thread.block.patient_until.get() {
+        u64::MAX => k.wheel.remove(thread),
+        end if end <= now => return false,
+        end => file_deadline(k, thread, end),
+    }
+    true
 }
 
 /// The receiver's fault is resolved: it takes on, and the sender goes on.

@@ -29,6 +29,8 @@ pub struct Block {
     pub slot: Cell<u64>,
     /// How long a transfer may wait for page faults on the partner's side; a [`Timeout`].
     pub timeout: Cell<u32>,
+    /// When the present transfer must not wait for them any more, in nanoseconds; means nothing before it has.
+    pub patient_until: Cell<u64>,
 }
 
 impl Block {

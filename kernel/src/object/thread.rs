@@ -261,6 +261,10 @@ pub struct Place {
     pub moved: u64,
     /// Whether an item could be mapped only in part.
     pub cut: bool,
+    /// Whether the sender has waited for a fault of the receiver's, so that its patience has an end.
+    pub sender_waited: bool,
+    /// The same of the receiver.
+    pub receiver_waited: bool,
 }
 
 /// Who gets a thread's messages to somebody across the border of a clan.

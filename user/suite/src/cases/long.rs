@@ -85,7 +85,7 @@ pub(super) fn open() -> Frame {
     Frame::reply_wait(Uid::NIL, 0, [0; 11])
 }
 
-fn set_room(agent: &Agent, room: Dope, patience: Timeout) -> Outcome {
+pub(super) fn set_room(agent: &Agent, room: Dope, patience: Timeout) -> Outcome {
     sys::thread_set_block(agent.uid, to_block(), room, patience)?;
     Ok(())
 }
@@ -117,7 +117,7 @@ pub(super) fn arrived(at: usize, there: usize, len: usize) -> bool {
 }
 
 /// Checks a received request: registers, and the direct words.
-fn check_request(got: &Frame, sender: &Agent, used: Dope, room: Dope) -> Outcome {
+pub(super) fn check_request(got: &Frame, sender: &Agent, used: Dope, room: Dope) -> Outcome {
     check_eq!(got.rax, 0x77 << 32 | (Kind::Request as u32 & !NO_BLOCK) as u64);
     check_eq!(got.sender(), sender.uid);
     check_eq!((got.rdi, got.rsi), (room.with_used(used).0, to_block()));
@@ -576,7 +576,7 @@ pub fn overlapping_buffers_hurt_their_owner_only() -> Outcome {
 }
 
 /// A message whose second string nobody can read or take.
-fn stuck(at_target: bool) -> (Dope, Dope) {
+pub(super) fn stuck(at_target: bool) -> (Dope, Dope) {
     let (used, room) = (Dope::used(10, 2, 0), Dope::room(10, 2, 0));
     prepare(16);
     describe(used, room, [(0, 0, 1000, 1000), (2000, 2000, 1000, 1000)]);

@@ -1,9 +1,12 @@
 //! Scheduling: priorities, time slices, and the shuttle that a caller lends.
 
 use super::long;
-use crate::kit::{Child, Frame, Outcome, Thread, WORDS, pager, progress, spawn};
+use crate::kit::{Agent, Child, Client, Frame, Outcome, Stage, Thread, WORDS, pager, progress, spawn};
 use crate::{check, check_eq};
 use core::sync::atomic::{AtomicU64, Ordering};
+use pagers::Pager;
+use rt::api::Reply;
+use rt::pager::Fault;
 use sys::{Dope, Error, Ipc, TaskId, Timeout, Uid};
 
 static COUNTS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
@@ -349,4 +352,123 @@ pub fn copies_are_aborted() -> Outcome {
     }
     check!(in_the_middle >= 3, "only {in_the_middle} copies were aborted in the middle");
     Ok(())
+}
+
+/// A pager that answers every fault in the zone as if the page were there now, and gives none. Its clients fault for ever.
+struct Idle;
+
+impl Pager for Idle {
+    fn fault(&mut self, _: Fault) -> Reply {
+        COUNTS[0].fetch_add(1, Ordering::Relaxed);
+        Reply::label(0)
+    }
+}
+
+extern "C" fn answer_for_ever(_: u64) -> u64 {
+    serve(0, 0)
+}
+
+extern "C" fn call_for_ever(server: u64) -> u64 {
+    while call(Uid(server), Timeout::NEVER).is_ok() {
+        COUNTS[1].fetch_add(1, Ordering::Relaxed);
+    }
+    0
+}
+
+/// In the middle of a message one side's pager gives nothing, again and again. Its own client does not get on, but all others
+/// do, and the other side waits no longer than it wanted to.
+pub fn pagers_that_answer_with_nothing() -> Outcome {
+    let (near, far) = (Child::new()?, Child::new()?);
+    let (mut caller, mut server) = (near.agent()?, far.agent()?);
+    WORK.store(0, Ordering::Relaxed);
+    // They never wait, so that each turn of theirs is a whole slice: a short one, as this thread gives way
+    // very often.
+    sys::thread_set_priority(caller.uid, pager::priority(), BYSTANDERS_SLICE_US)?;
+    server.start_apply(answer_for_ever, 0);
+    caller.start_apply(call_for_ever, server.uid.0);
+    check!(eventually(|| counts()[1] > 0)?, "the bystanders do not call each other");
+    // Once before, so that this program's own tables are there.
+    let mut before = 0;
+    for round in 0..2 {
+        for at_target in [false, true] {
+            // The emulator may stand still for a while.
+            let mut met = Met::default();
+            for _ in 0..5 {
+                met = meet_idle_pager(at_target)?;
+                if met.is_fine() {
+                    break;
+                }
+            }
+            check!(met.is_fine(), "{met:?}");
+        }
+        let used = sys::task_info(TaskId::NIL)?.used;
+        check!(round == 0 || used == before, "{used} frames are used, {before} were before");
+        before = used;
+    }
+    check!(!caller.is_done() && !server.is_done(), "the bystanders have ended");
+    Ok(())
+}
+
+/// Time slice of the bystanders.
+const BYSTANDERS_SLICE_US: u64 = 200;
+
+/// How long the other side waits for the idle pager.
+const IDLE_PATIENCE_US: u64 = 60_000;
+
+/// What happened while an idle pager answered.
+#[derive(Default, Debug)]
+struct Met {
+    answers: u64,
+    bystanders_calls: u64,
+    waited_ns: u64,
+}
+
+impl Met {
+    /// The end may be seen late: everybody else of the same priority has a time slice before.
+    const LATE_NS: u64 = 50_000_000;
+
+    fn is_fine(&self) -> bool {
+        let is_prompt = self.waited_ns < IDLE_PATIENCE_US * 1000 + Met::LATE_NS;
+        is_prompt && self.answers >= 100 && self.bystanders_calls >= 100
+    }
+}
+
+fn meet_idle_pager(at_target: bool) -> Outcome<Met> {
+    progress();
+    let (used, room) = long::stuck(at_target);
+    let stage = Stage::new(|| Some(Idle))?;
+    let child = Child::with_quota(128)?;
+    let mut honest = child.agent()?;
+    let mut client = Client::new(Child::with_quota(128)?, stage.uid(), pager::priority())?;
+    let (sender, receiver) =
+        if at_target { (&mut honest, &mut client.agent) } else { (&mut client.agent, &mut honest) };
+    // The client itself would wait for ever.
+    let patience = |is_honest| if is_honest { Timeout::from_us(IDLE_PATIENCE_US) } else { Timeout::NEVER };
+    long::set_room(receiver, room, patience(!at_target))?;
+    sys::thread_set_block(sender.uid, 0, Dope::NONE, patience(at_target))?;
+    receiver.block(long::open())?;
+    let [answers, calls, ..] = counts();
+    let start = sys::clock();
+    sender.start(long::long_call(receiver.uid, used));
+    let is_over = |sender: &Agent, receiver: &Agent| sender.is_done() && receiver.is_done();
+    check!(eventually(|| is_over(sender, receiver))?, "the transfer does not end");
+    let waited_ns = sys::clock() - start;
+    let met = Met { answers: counts()[0] - answers, bystanders_calls: counts()[1] - calls, waited_ns };
+    check!(waited_ns >= IDLE_PATIENCE_US * 1000, "it ended early: {met:?}");
+    let (sent, got) = (sender.wait()?, receiver.wait()?);
+    check_eq!((sent.error(), got.error()), (Some(Error::NoAccess), Some(Error::NoAccess)));
+    check_eq!((sent.rdi, got.rdi), (1080, 1080));
+    check!(long::arrived(0, 0, 1000), "what was moved is not there");
+    // Nobody faults any more, and with pages that are there the same two go on.
+    let answers = counts()[0];
+    sleep_ms(5)?;
+    check_eq!(counts()[0], answers);
+    long::prepare(22);
+    long::describe(used, room, [(0, 0, 1000, 1000), (2000, 2000, 1000, 1000)]);
+    receiver.block(long::open())?;
+    sender.block(long::long_call(receiver.uid, used))?;
+    long::check_request(&receiver.wait()?, sender, used, room)?;
+    check!(long::arrived(2000, 2000, 1000), "the second string differs");
+    sender.wait_for_answer(receiver)?;
+    Ok(met)
 }
