@@ -42,7 +42,11 @@ fn trace_shows_what_happened(world: &'static World) -> Verdict {
     {
         reply.check_contains(word)?;
     }
-    Ok(())
+    let reply = world.script(b"trace show\n")?;
+    reply.check_code(0)?;
+    reply.check_contains("nothing is recorded")?;
+    let has_figures = reply.out.contains("messages for each");
+    if has_figures { Err(reply.failed("expected no figures of nothing")) } else { Ok(()) }
 }
 
 /// The reference monitor passes on what it allows, refuses the rest, and writes both down.

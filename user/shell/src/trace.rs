@@ -39,6 +39,10 @@ pub fn trace(_: &mut Shell, words: &[&str]) -> i32 {
 fn show(count: u64) -> Result<()> {
     // All are read before any is shown, which makes more of them. So does reading, so the oldest may be gone.
     let [made, messages, updates, long] = process::record(rt::home(), TRACE_COUNTERS)?.unwrap_or_default();
+    if made == 0 {
+        println!("nothing is recorded: 'trace on' begins to");
+        return Ok(());
+    }
     let mut records = Vec::new();
     for number in made.saturating_sub(count)..made {
         records.extend(process::record(rt::home(), number)?);
@@ -60,7 +64,11 @@ fn show(count: u64) -> Result<()> {
             alloc::format!("{:?}", Uid(thread))
         );
     }
-    let share = (messages - long) * 100 / messages.max(1);
+    if messages == 0 {
+        println!("no message is recorded");
+        return Ok(());
+    }
+    let share = (messages - long) * 100 / messages;
     println!("{messages} messages, faults included; {share} in 100 fit in registers");
     let ratio = messages * 10 / updates.max(1);
     println!("{updates} updates of ready queues: {}.{} messages for each", ratio / 10, ratio % 10);
