@@ -9,7 +9,7 @@ use crate::cli::BenchOptions;
 use crate::guest::{End, Guest};
 use crate::l4v4::{self, Counted};
 use crate::machine::{MEMORY_MIB, Machine};
-use crate::{Context, Error, Result, paths, tlb};
+use crate::{Context, Error, Result, paths, peers, tlb};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::fs;
@@ -89,6 +89,9 @@ struct Measurement {
 
 /// Measures, prints, and renews the committed table if asked to.
 pub fn perform(options: BenchOptions) -> Result<u8> {
+    if options.suite.as_deref() == Some(peers::SUITE) {
+        return peers::perform(&options);
+    }
     let rows = rows()?;
     let suites = suites(&rows);
     let chosen: Vec<&String> = match &options.suite {
@@ -97,7 +100,8 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
     };
     if chosen.is_empty() {
         let name = options.suite.unwrap_or_default();
-        return Err(Error::usage(format!("there is no suite {name}; there are: {}", suites.join(", "))));
+        let all = suites.join(", ");
+        return Err(Error::usage(format!("there is no suite {name}; there are: {all}, {}", peers::SUITE)));
     }
     if options.json && chosen.len() > 1 {
         return Err(Error::usage("--json prints one suite; name it"));

@@ -106,7 +106,7 @@ pub struct SelftestOptions {
 /// Options of `bench`.
 #[derive(Args, Debug)]
 pub struct BenchOptions {
-    /// The suite; all of them without it
+    /// The suite; without it all that are counted, which is all but peers
     pub suite: Option<String>,
     /// Print one JSON object and nothing else
     #[arg(long)]

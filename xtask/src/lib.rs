@@ -9,6 +9,7 @@
 pub mod cli;
 pub mod error;
 pub mod paths;
+pub mod peers;
 
 pub mod archive;
 pub mod build;
