@@ -9,9 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The interfaces that are tested, relative to `idl/`.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "interfaces/bench.idl",
     "interfaces/clock.idl",
+    "interfaces/system.idl",
     "golden/accepted/archive.idl",
     "golden/accepted/catalog.idl",
     "golden/accepted/letter.idl",

@@ -179,6 +179,11 @@ impl Method {
         [&self.reply].into_iter().chain(self.exceptions.iter().map(|(_, message)| message))
     }
 
+    /// Whether a call hands pages over, in either direction.
+    pub fn hands_pages(&self) -> bool {
+        self.replies().chain([&self.request]).any(|message| message.pages.is_some())
+    }
+
     /// Registers used in either direction.
     pub fn registers(&self) -> u32 {
         self.replies().map(|reply| reply.registers).fold(self.request.registers, u32::max)

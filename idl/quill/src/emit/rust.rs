@@ -323,6 +323,13 @@ pub struct InterfaceParts<'a> {
     replies: Room,
 }
 
+impl InterfaceParts<'_> {
+    /// Whether a call of one of its methods hands pages over.
+    fn hands_pages(&self) -> bool {
+        self.methods.iter().any(|parts| parts.method.hands_pages())
+    }
+}
+
 /// A method, as far as all kernels have it in common.
 struct MethodParts<'a> {
     operation: &'a Operation,

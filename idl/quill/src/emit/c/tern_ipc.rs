@@ -66,7 +66,8 @@ impl Part for TernIpc {
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
-        if layout.methods.iter().any(hands_pages) {
+        // The loop of a server in C can neither send nor get them.
+        if layout.methods.iter().any(Method::hands_pages) {
             let mut items = vec![Item::Comment(format!(
                 "The interface {}, of which there are clients only.",
                 c.interface
@@ -99,11 +100,6 @@ impl Part for TernIpc {
         items.push(Item::Verbatim("#endif\n"));
         items
     }
-}
-
-/// Whether a call of a method hands pages over, in either direction. The loop of a server in C can do neither.
-fn hands_pages(method: &Method) -> bool {
-    method.replies().chain([&method.request]).any(|message| message.pages.is_some())
 }
 
 /// Whether something that is read piece by piece has a list that does not lie in its value, or no end.
@@ -710,7 +706,7 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
         parameters.push((Ty::named("tern_fpage"), "_window".into()));
     }
     parameters.extend(c.parameters(operation));
-    let pages = hands_pages(method);
+    let pages = method.hands_pages();
     let item = || match &method.request.pages {
         Some(Handed { param, grant: None }) => name(word(param)),
         Some(Handed { param, grant: Some(grant) }) => {

@@ -163,7 +163,7 @@ impl Part for TernIpc {
             },
             quote! { impl<S: #rt::Callee> #client_struct<S> { #(#client)* } },
         ];
-        if !methods.iter().any(|parts| general::hands_pages(parts.method)) {
+        if !interface.hands_pages() {
             items.extend(emitter.register_server(interface));
         }
         items.extend(emitter.general(interface));
@@ -176,7 +176,7 @@ impl Part for TernIpc {
 
 /// What a client's method says about pages, if its call hands some over.
 fn client_pages(rt: &TokenStream, method: &Method) -> Option<TokenStream> {
-    if !general::hands_pages(method) {
+    if !method.hands_pages() {
         return None;
     }
     let given = method.request.pages.as_ref().map(|pages| {

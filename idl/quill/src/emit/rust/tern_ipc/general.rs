@@ -57,7 +57,7 @@ impl Emitter<'_> {
         items.extend(self.number(interface));
         items.extend(self.answers(interface, &names));
         items.push(self.dispatch(interface, &names));
-        if methods.iter().any(|parts| hands_pages(parts.method)) {
+        if interface.hands_pages() {
             items.push(self.serve_pages(interface, &names));
         }
         items
@@ -299,9 +299,4 @@ pub(super) fn handed(rt: &TokenStream, pages: &Handed) -> TokenStream {
         Some(false) => quote! { #rt::mapped(#page) },
         Some(true) => quote! { #rt::granted(#page) },
     }
-}
-
-/// Whether a call of a method hands pages over, in either direction.
-pub(super) fn hands_pages(method: &Method) -> bool {
-    method.replies().chain([&method.request]).any(|message| message.pages.is_some())
 }
