@@ -85,7 +85,7 @@ impl Emitter<'_> {
             let doc = format!(" The operation `{}`.", parts.operation.name);
             let inputs = self.inputs(parts.operation);
             let fields = inputs.iter().map(|(n, ty)| (name(n), self.ty(from, *ty)));
-            let fields = fields.map(|(n, ty)| quote! { #[allow(missing_docs)] #n: #ty });
+            let fields = fields.map(|(n, ty)| quote! { #n: #ty });
             let fields = if inputs.is_empty() {
                 quote! {}
             } else {
@@ -116,6 +116,7 @@ impl Emitter<'_> {
             quote! {
                 /// What a message asks for.
                 #[derive(Clone, Debug)]
+                #[allow(missing_docs)]
                 pub enum #request { #(#declared),* }
             },
             quote! {
