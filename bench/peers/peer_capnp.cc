@@ -5,9 +5,7 @@
 
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static kj::byte page[BYTES_LEN];
 
@@ -52,20 +50,16 @@ static void serve(int socket)
 
 int main()
 {
-    int ends[2];
+    int end;
+    pid_t child = fork_connected(&end);
 
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
-        return 1;
-    pid_t child = fork();
     if (child == 0) {
-        close(ends[0]);
-        serve(ends[1]);
+        serve(end);
         _exit(0);
     }
-    close(ends[1]);
     {
         auto io = kj::setupAsyncIo();
-        auto stream = io.lowLevelProvider->wrapSocketFd(ends[0], kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP);
+        auto stream = io.lowLevelProvider->wrapSocketFd(end, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP);
         capnp::TwoPartyClient network(*stream);
         auto calls = network.bootstrap().castAs<Calls>();
 

@@ -4,9 +4,7 @@
 #include "measure.h"
 
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static uint8_t page[BYTES_LEN];
 
@@ -49,19 +47,15 @@ static const Calls_server methods = { tiny, small, str, length, fetch };
 
 int main(void)
 {
-    int ends[2];
+    int end;
+    pid_t child = fork_connected(&end);
 
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
-        return 1;
-    pid_t child = fork();
     if (child == 0) {
-        close(ends[0]);
-        quill_serve(ends[1], Calls_dispatch, &methods, NULL);
+        quill_serve(end, Calls_dispatch, &methods, NULL);
         _exit(0);
     }
-    close(ends[1]);
 
-    quill_client client = { ends[0], { NULL } };
+    quill_client client = { end, { NULL } };
     sequence_4096_uint8_t bytes = { BYTES_LEN, page }, got;
     int32_t result;
     MEASURE("tiny", CALLS, EXPECT(Calls_tiny(&client, 1) == QUILL_OK));
@@ -70,7 +64,7 @@ int main(void)
     MEASURE("length.4096", CALLS, EXPECT(Calls_length(&client, &bytes, &result) == QUILL_OK && result == BYTES_LEN));
     MEASURE("fetch.4096", CALLS, EXPECT(Calls_fetch(&client, BYTES_LEN, &got) == QUILL_OK && got._length == BYTES_LEN));
     quill_release(&client.memory);
-    close(ends[0]);
+    close(end);
     waitpid(child, NULL, 0);
     return 0;
 }

@@ -5,9 +5,8 @@
 //! it was made with; where there is another, or none, these rows are not compared.
 
 use crate::{Context, Error, Result, paths};
-use quill::driver;
+use quill::build::Build;
 use quill::kernel::L4V4;
-use quill::session::Options;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
@@ -45,7 +44,7 @@ pub fn count() -> Result<std::result::Result<Counted, String>> {
     let directory = paths::target().join("l4v4");
     std::fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
     let sources = paths::root().join("bench/l4v4");
-    paths::write(&directory.join("calls.h"), stubs(&sources.join("calls.idl"))?.as_bytes())?;
+    Build::new().kernel(&L4V4).c_in(sources.join("calls.idl"), &directory).map_err(Error::new)?;
     let Some(compiler) = version() else { return Ok(Err(format!("there is no {COMPILER}"))) };
     if let Err(why) = build(&sources, &directory)? {
         return Ok(Err(format!("{COMPILER} makes no 32-bit program here: {why}")));
@@ -59,14 +58,6 @@ pub fn count() -> Result<std::result::Result<Counted, String>> {
         return Err(Error::new(format!("bench/l4v4 failed ({}): {text}", output.status)));
     }
     Ok(Ok(Counted { compiler, figures: read(&text)? }))
-}
-
-/// The header for an interface file.
-fn stubs(source: &Path) -> Result<String> {
-    let mut compiled = driver::compile(source, Options::default()).map_err(|error| Error::new(error.0))?;
-    let layouts = compiled.layout(&L4V4);
-    let header = compiled.c(&layouts, &L4V4);
-    if compiled.accepted() { Ok(header) } else { Err(Error::new(compiled.messages())) }
 }
 
 fn version() -> Option<String> {

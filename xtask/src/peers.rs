@@ -134,7 +134,7 @@ fn rows(present: &[&Peer], times: &HashMap<&str, Times>) -> Result<Vec<Value>> {
             row.insert(format!("{}_ns", first.name), median(own.map(|ns| ns as f64)).into());
             for peer in others {
                 let theirs = of(peer, method)?;
-                let ratios = [0, 1, 2].map(|round: usize| theirs[round] as f64 / own[round].max(1) as f64);
+                let ratios = std::array::from_fn(|round| theirs[round] as f64 / own[round].max(1) as f64);
                 row.insert(peer.name.into(), ((median(ratios) * 100.0).round() / 100.0).into());
             }
             Ok(Value::Object(row))

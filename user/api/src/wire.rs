@@ -159,7 +159,7 @@ impl core::fmt::Display for Name {
 }
 
 /// As many bytes as go with one message.
-pub type Text = List<u8, 56>;
+pub type Text = List<u8, TEXT_LEN_MAX>;
 
 /// Takes as many bytes as fit, and returns what is left.
 pub fn take(from: &[u8]) -> (Text, &[u8]) {
@@ -168,7 +168,7 @@ pub fn take(from: &[u8]) -> (Text, &[u8]) {
 }
 
 /// Bytes of a [`Text`].
-pub const TEXT_LEN_MAX: usize = 56;
+pub const TEXT_LEN_MAX: usize = crate::stubs::System::BYTES_MAX as usize;
 
 #[cfg(test)]
 mod tests {
