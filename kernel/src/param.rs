@@ -29,6 +29,10 @@ pub const TIME_SLICE_MAX_NS: u64 = 10_000_000_000;
 /// Pages that a mapping, a flush or the end of a task handles before it looks for pending interrupts.
 pub const PREEMPTION_PAGES: usize = 16;
 
+/// The same where a thread takes an item out of its queue: it may have come there at the end of a step of its own, and the
+/// two together are one stretch without interrupts.
+pub const TAKEN_PAGES: usize = 4;
+
 /// Bytes of a long message that are copied before the kernel looks for pending interrupts, unless they come during the copy:
 /// 3,584 repetitions of the copy instruction, which leaves room for what else is done in a step of 5,000.
 pub const PREEMPTION_BYTES: u64 = 28 << 10;

@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::mem::space::{self, Plan, Progress};
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER, Operation, State};
-use crate::param::PREEMPTION_PAGES;
+use crate::param::{PREEMPTION_PAGES, TAKEN_PAGES};
 use crate::sched::Next;
 use abi::call::{ITEM_WHOLE, NO_ITEM};
 use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space, Uid};
@@ -101,9 +101,8 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
         k.wake(sender);
         return Taken::Refused;
     };
-    let mut progress = Progress::START;
-    // Less than elsewhere: the receiver may have come here at the end of a step of its own.
-    if step(k, plan, sender, thread, &mut progress, PREEMPTION_PAGES / 2) {
+    let mut progress = Progress::START_BEHIND;
+    if step(k, plan, sender, thread, &mut progress, TAKEN_PAGES) {
         let is_call = sender.is_calling();
         deliver(place(plan), sender, thread, is_call, progress.whole);
         after_taken(k, thread, sender, is_call);

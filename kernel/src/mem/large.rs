@@ -12,7 +12,7 @@
 //! it is broken off it leaves the page's marker in the list, with a note of what it is about; whoever begins another one
 //! takes the marker away, and the first begins anew.
 
-use super::space::{self, Gap, PASSED_PER_UNIT, SIGMA0_PROGRAM, Stop};
+use super::space::{self, Gap, PASSED_PER_UNIT, SIGMA0_PROGRAM, Stop, again};
 use super::table::{self, Found, Leaf, PARTS};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
@@ -89,12 +89,6 @@ enum Restricted {
     Partly,
     /// It would have to be split, and its task cannot pay.
     NoMemory,
-}
-
-/// The budget is used up.
-fn again<T>(budget: &mut usize) -> Result<T, Stop> {
-    *budget = 0;
-    Err(Stop::Again)
 }
 
 /// Whether something as long as [`LARGE_UNITS`] fits into this step; `fresh` if nothing was done in it yet.

@@ -38,6 +38,12 @@ pub enum Stop {
     NoMemory,
 }
 
+/// Ends this step: what comes next is one of its own.
+pub fn again<T>(budget: &mut usize) -> Result<T, Stop> {
+    *budget = 0;
+    Err(Stop::Again)
+}
+
 /// Why there is nothing to be mapped at a place of the giver's. (One word, since the way of every page leads past it.)
 pub struct Gap {
     /// It has nothing before this address; `None`: it has, and cannot pay for a table or a node.
@@ -68,15 +74,20 @@ pub struct Progress {
     pub whole: bool,
     /// A walk below a page was broken off.
     pub walking: bool,
+    /// Nothing was done in this step yet, so there is room for what takes a whole one.
+    pub fresh: bool,
 }
 
 impl Progress {
     /// Nothing is done.
-    pub const START: Progress = Progress { done: 0, whole: true, walking: false };
+    pub const START: Progress = Progress { done: 0, whole: true, walking: false, fresh: true };
+
+    /// The same behind something else in this step.
+    pub const START_BEHIND: Progress = Progress { fresh: false, ..Progress::START };
 
     /// From what [`Progress::noted`] gave for `done`.
     pub fn resumed(noted: u64, whole: bool) -> Progress {
-        Progress { done: noted >> 1, whole, walking: noted & 1 != 0 }
+        Progress { done: noted >> 1, whole, walking: noted & 1 != 0, fresh: true }
     }
 
     /// How far it is, in a word.
@@ -498,26 +509,34 @@ fn map_small(
     number: u64,
     (from, to): (TaskRef, TaskRef),
     rights: Rights,
+    fresh: bool,
     budget: &mut usize,
 ) -> Result<(), Stop> {
     let before = frames(from, to);
+    // Tables are a step of their own.
+    let lacks_table = |task| small_place(&k.pool, task, space, number, false).is_none();
+    if !fresh && from.is_sigma0.get() && lacks_table(from) {
+        return again(budget);
+    }
     let giver = match source_small(k, from, space, number) {
         Ok((giver, _)) => giver,
         Err(gap) => return gap.skip(),
     };
+    if !fresh && lacks_table(to) {
+        return again(budget);
+    }
     let place = small_place(&k.pool, to, space, number, true).ok_or(Stop::NoMemory)?;
     if frames(from, to) > before {
-        // Tables are a step of their own.
-        *budget = 0;
-        return Err(Stop::Again);
+        return again(budget);
     }
     if core::ptr::eq(place, giver) || rights.and(Rights::RW) == Rights::NONE {
         return Ok(());
     }
     if space == Space::Port && !to.has_ports() {
-        ensure_bitmap(&k.pool, to).ok_or(Stop::NoMemory)?;
-        *budget = 0;
-        return Err(Stop::Again);
+        if fresh {
+            ensure_bitmap(&k.pool, to).ok_or(Stop::NoMemory)?;
+        }
+        return again(budget);
     }
     if let Some(old) = place.get() {
         clear(k, old, budget)?;
@@ -605,17 +624,16 @@ pub fn map(
     progress: &mut Progress,
     budget: &mut usize,
 ) -> Result<(), Again> {
-    let mut fresh = true;
     if plan.space == Space::Memory && plan.log2 > 12 {
         let pages = run::map(k, &plan, (from, to), progress.done, *budget);
-        fresh = pages == 0;
+        progress.fresh &= pages == 0;
         *budget -= pages;
         progress.done += pages as u64 * PAGE_SIZE;
         if progress.done >> plan.log2 != 0 {
             return Ok(());
         }
     }
-    map_each(k, plan, (from, to), fresh, progress, budget)
+    map_each(k, plan, (from, to), progress, budget)
 }
 
 /// What a new frame costs of a budget: clearing it takes about as long as three pages.
@@ -632,11 +650,11 @@ fn map_each(
     k: &Kernel,
     plan: Plan,
     (from, to): (TaskRef, TaskRef),
-    mut fresh: bool,
     progress: &mut Progress,
     budget: &mut usize,
 ) -> Result<(), Again> {
     let size = 1u64 << plan.log2;
+    let mut fresh = core::mem::replace(&mut progress.fresh, true);
     while progress.done < size {
         if *budget == 0 {
             return Err(Again);
@@ -659,7 +677,7 @@ fn map_each(
                 budget,
             )
         } else {
-            map_small(k, plan.space, number, (from, to), plan.rights, budget).map(|()| 1)
+            map_small(k, plan.space, number, (from, to), plan.rights, fresh, budget).map(|()| 1)
         };
         fresh = false;
         *budget = budget.saturating_sub(FRAME_UNITS * frames(from, to).saturating_sub(before));
@@ -722,8 +740,7 @@ fn map_anything(
     let is_split = matches!(from, Found::Large { .. });
     // Tables are a step of their own.
     if !fresh && (is_split || !matches!(to, Found::Leaf(_))) {
-        *budget = 0;
-        return Err(Stop::Again);
+        return again(budget);
     }
     let (leaf, node) = match source_at(k, giver.task, giver.address, from) {
         Ok(found) => found,
@@ -731,8 +748,7 @@ fn map_anything(
         Err(Gap { until: None }) => return Err(Stop::NoMemory),
     };
     if is_split {
-        *budget = 0;
-        return Err(Stop::Again);
+        return again(budget);
     }
     // Without any right nothing is mapped, and no table is made.
     if pte::rights(leaf.entry.get()).and(rights) == Rights::NONE {

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use xtask::Context;
 use xtask::guest::{End, Guest};
+use xtask::machine::Machine;
 
 /// Some of whose maker's processors leak; it does not say that it is another one.
 const LEAKING: &str = "max,vendor=GenuineIntel";
@@ -42,13 +43,20 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
 
 /// Parts of the suite on a processor that leaks; the serial line says all of `lines`.
 fn suite(world: &World, options: &str, lines: &[&str]) -> Verdict {
-    let kinds = "ipc.,long.,exception.,map.,sched.,exhaust.,device.,debug.,state.,port.,task.,random.";
+    let kinds = "ipc.,long.,exception.,map.,exhaust.,device.,debug.,state.,port.,task.,random.";
     // What is random there is tried at length by the suite's own boots.
     let calls = if world.full { 1_000_000 } else { 100_000 };
-    let mut machine = world.machine().with(&format!("init=suite args={kinds},calls={calls} {options}"));
+    let machine = world.machine().with(&format!("init=suite args={kinds},calls={calls} {options}"));
+    some_of_the_suite(machine, 60, lines)?;
+    // What is judged by the clock, by one that counts.
+    let machine = world.machine().with(&format!("init=suite args=timed {options}")).counting();
+    some_of_the_suite(machine, 10, lines)
+}
+
+fn some_of_the_suite(mut machine: Machine, tests_min: usize, lines: &[&str]) -> Verdict {
     machine.cpu = LEAKING.into();
     let (end, text) = boot(&machine, LIMIT)?;
-    let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 60 && bad == 0);
+    let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= tests_min && bad == 0);
     let said = |line: &&str| text.contains(*line);
     if end == End::Orderly(0) && all_fine && lines.iter().all(said) && said(&"meltdown, mds, lazy fpu") {
         return Ok(());

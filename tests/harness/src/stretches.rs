@@ -9,10 +9,6 @@ use xtask::{Context, bench, paths};
 /// Most instructions of the kernel between two moments at which it takes interrupts.
 const LENGTH_MAX: u64 = 5_000;
 
-/// The same where the random part of the suite runs: what happens there depends on when interrupts come, which differs from run
-/// to run. Beyond [`LENGTH_MAX`] it is said, and only beyond this it fails.
-const RANDOM_LENGTH_MAX: u64 = 5_500;
-
 /// Fewer stretches than any run of the suite has: the plugin did not watch.
 const STRETCHES_MIN: u64 = 100;
 
@@ -49,7 +45,7 @@ impl Watch {
 }
 
 /// Fails if a stretch is too long, and names where those began, ended and were spent.
-pub fn judge(world: &World, report: &str, is_repeatable: bool) -> Verdict {
+pub fn judge(world: &World, report: &str) -> Verdict {
     let count = report.lines().find_map(|line| line.strip_suffix(" stretches")?.parse::<u64>().ok());
     if count.is_none_or(|count| count < STRETCHES_MIN) {
         return Err(format!("the watch saw next to nothing:\n{report}").into());
@@ -63,12 +59,7 @@ pub fn judge(world: &World, report: &str, is_repeatable: bool) -> Verdict {
     if too_long.is_empty() {
         return Ok(());
     }
-    let text = format!("more than {LENGTH_MAX} instructions with interrupts off:\n{}", too_long.join("\n"));
-    if !is_repeatable && longest(report) <= RANDOM_LENGTH_MAX {
-        eprintln!("tern: {text}");
-        return Ok(());
-    }
-    Err(text.into())
+    Err(format!("more than {LENGTH_MAX} instructions with interrupts off:\n{}", too_long.join("\n")).into())
 }
 
 /// The longest stretch of a report, which is its first.
