@@ -39,7 +39,10 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
     }));
     trials.push(world.trial("boot", "boot::bochs", bochs));
     trials.push(world.trial("boot", "boot::bochs_with_more_tasks_than_tags", more_tasks_than_tags));
-    trials.push(world.trial("boot", "boot::bochs_where_tags_change_hands", few_tags));
+    trials.push(world.trial("boot", "boot::bochs_where_tags_change_hands", |world| few_tags(world, "on")));
+    trials.push(world.trial("boot", "boot::bochs_where_tags_change_hands_without_fast_path", |world| {
+        few_tags(world, "off")
+    }));
     trials
 }
 
@@ -79,9 +82,10 @@ fn more_tasks_than_tags(world: &World) -> Verdict {
 }
 
 /// So few tags that each end of a time slice may take one from a task and give it to another.
-fn few_tags(world: &World) -> Verdict {
-    let options = "pti=off tags=3 init=suite args=ipc.,long.,map.flush,sched.equals,sched.time";
-    bochs_until(world, options, |text| suite_ended_well(text, 1))
+fn few_tags(world: &World, fast_path: &str) -> Verdict {
+    let kinds = "ipc.,long.,map.flush,sched.equals,sched.time";
+    let options = format!("pti=off tags=3 init=suite args={kinds} fastpath={fast_path}");
+    bochs_until(world, &options, |text| suite_ended_well(text, 1))
 }
 
 /// Whether the suite has ended so many times, on a processor with tags, and nothing failed.
