@@ -861,7 +861,8 @@ fn flush_each(
             Found::Leaf(_) if task.pages.get() == 0 && !task.is_sigma0.get() => *at = end,
             Found::Leaf(_) | Found::Nothing { .. } => {
                 *at = table::next(&k.pool, task, *at, end, budget);
-                *budget = budget.saturating_sub(1);
+                // Two walks, to the hole and through it.
+                *budget = budget.saturating_sub(2);
             }
             Found::Part { leaf, .. } if *status >> PASSED == *at / large::SIZE + 1 => {
                 // Parts are done with; what is left are pages of their own.

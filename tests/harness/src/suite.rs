@@ -87,7 +87,7 @@ pub fn much_memory(world: &'static World) -> Trial {
 fn same_transcript(world: &World, seed: u64, steps: u64) -> Verdict {
     let transcript = |variant| -> Result<Vec<String>, Failed> {
         let options = format!("init=suite args=transcript,steps={steps} seed={seed} fastpath={variant}");
-        let (end, text) = boot(&world.machine().with(&options), SUITE_LIMITS[0])?;
+        let (end, text) = boot(&world.machine().with(&options).counting(), SUITE_LIMITS[0])?;
         let lines: Vec<String> =
             text.lines().filter(|line| line.starts_with("TRANSCRIPT ")).map(String::from).collect();
         if end != End::Orderly(0) || lines.is_empty() {

@@ -110,10 +110,25 @@ impl Cast {
         if asked.is_nil() || random.below(8) == 0 { self.receiver(random) } else { asked }
     }
 
+    /// Whether nobody runs: two looks at all of them find them blocked or done, so nobody was woken behind the first.
+    fn is_settled(&self) -> Outcome<bool> {
+        for _ in 0..2 {
+            for index in (0..AGENTS).filter(|index| self.busy[*index]) {
+                if !self.agents[index].rests()? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Lets everybody run until they are blocked or done, then tells who is done with what.
     fn settle(&mut self, story: &mut Story) -> Outcome {
-        for index in (0..AGENTS).filter(|index| self.busy[*index]) {
-            self.agents[index].settle()?;
+        // Whoever runs may wake one that was seen to be blocked before, so all of them are looked at again until nothing changes.
+        while !self.is_settled()? {
+            for index in (0..AGENTS).filter(|index| self.busy[*index]) {
+                self.agents[index].settle()?;
+            }
         }
         for index in 0..AGENTS {
             if !self.busy[index] || !self.agents[index].is_done() {

@@ -360,6 +360,11 @@ impl Agent {
         Ok(!self.is_done())
     }
 
+    /// Whether it is blocked in its last order, or done with it.
+    pub fn rests(&self) -> Outcome<bool> {
+        Ok(self.is_done() || self.is_blocked()?)
+    }
+
     /// Whether it waits, and not only until the suite's pager has dealt with a fault of it.
     fn is_blocked(&self) -> sys::Result<bool> {
         const RUNNING: [u8; 3] = [0, 1, 6];
