@@ -16,23 +16,32 @@ fn main() {
     let build = Build::new().kernel(&TernIpc);
     build.rust(interface);
     let header = build.c(interface);
+    // The same with counted texts.
+    let directory = header.parent().expect("it lies in OUT_DIR");
+    let acf = concat!(env!("CARGO_MANIFEST_DIR"), "/src/idl/counted.acf");
+    println!("cargo:rerun-if-changed={acf}");
+    let counted = directory.join("counted");
+    std::fs::create_dir_all(&counted).expect("OUT_DIR can be written to");
+    Build::new().kernel(&TernIpc).acf(acf).c_in(interface, &counted).unwrap_or_else(|why| panic!("\n{why}"));
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
-        compile_c(header.parent().expect("it lies in OUT_DIR"));
+        compile_c(directory, directory, "stubs.o", &[]);
+        compile_c(&counted, directory, "counted.o", &["-DCOUNTED"]);
     }
 }
 
-/// Compiles the C stubs into the program, with the options of other C programs.
-fn compile_c(directory: &Path) {
+/// Compiles the C stubs of a header into the program, with the options of other C programs.
+fn compile_c(headers: &Path, directory: &Path, object: &str, more: &[&str]) {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/idl/stubs.c");
     let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../c/include");
     println!("cargo:rerun-if-changed={source}");
     println!("cargo:rerun-if-changed={include}/tern.h");
-    let object = directory.join("stubs.o");
+    let object = directory.join(object);
     let options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fPIE", "-mno-sse"];
     let calls = ["-fomit-frame-pointer", "-DQUILL_OMIT_FRAME_POINTER"];
     let status = Command::new("gcc")
         .args(options)
         .args(calls)
+        .args(more)
         .args([
             "-fno-stack-protector",
             "-fcf-protection=none",
@@ -41,7 +50,7 @@ fn compile_c(directory: &Path) {
             source,
         ])
         .arg("-I")
-        .arg(directory)
+        .arg(headers)
         .arg("-I")
         .arg(include)
         .arg("-o")

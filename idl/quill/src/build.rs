@@ -59,6 +59,12 @@ impl Build {
         self
     }
 
+    /// Names an attribute file, if it is not the one beside the interface file.
+    pub fn acf(mut self, file: impl Into<PathBuf>) -> Build {
+        self.options.acf = Some(file.into());
+        self
+    }
+
     /// Chooses what carries the messages.
     pub fn kernel(mut self, kernel: &'static dyn KernelPart) -> Build {
         self.kernel = kernel;

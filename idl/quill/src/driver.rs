@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::acf;
 use crate::codes::Code;
 use crate::corba;
 use crate::cursor::Cursor;
@@ -129,7 +130,9 @@ pub fn compile_loaded(mut session: Session, file: usize) -> Compiled {
                 let mut cursor = Cursor::new(&mut session, source.tokens).with_escapes();
                 let decls = corba::parse::parse(&mut cursor);
                 let poisoned = std::mem::take(&mut cursor.poisoned);
-                corba::check::check(&mut session, &decls, &source.pragmas, poisoned, file)
+                let mut model = corba::check::check(&mut session, &decls, &source.pragmas, poisoned, file);
+                acf::present(&mut session, file, &mut model);
+                model
             }
             Dialect::Dce => dce::compile(&mut session, source),
         }
@@ -174,11 +177,8 @@ pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
 
 /// Which dialect a file is written in. Brackets before a declaration, `import "…"`, `cpp_quote` and pointers are DCE's;
 /// `module`, `::`, `@`, `sequence<` and the like are CORBA's. A file that shows neither is CORBA's, unless an
-/// attribute file lies beside it.
+/// attribute file goes with it.
 fn guess_dialect(session: &Session, path: &Path, tokens: &[Token]) -> Dialect {
-    if session.options.acf.is_some() {
-        return Dialect::Dce;
-    }
     let text = |i: usize| tokens.get(i).map_or("", |t| session.names.text(t.text));
     let kind = |i: usize| tokens.get(i).map_or(Kind::Eof, |t| t.kind);
     for i in 0..tokens.len().min(200_000) {
@@ -228,5 +228,6 @@ fn guess_dialect(session: &Session, path: &Path, tokens: &[Token]) -> Dialect {
             return Dialect::Corba;
         }
     }
-    if session.exists(&path.with_extension("acf")) { Dialect::Dce } else { Dialect::Corba }
+    let has_acf = session.options.acf.is_some() || session.exists(&path.with_extension("acf"));
+    if has_acf { Dialect::Dce } else { Dialect::Corba }
 }

@@ -59,7 +59,7 @@ pub fn apply(model: &mut Model, param: &mut Param, name: &str, value: i128) -> R
     };
     let smaller = |bound: Option<u64>| Some(bound.map_or(number, |bound| bound.min(number)));
     let new = match (name, ty) {
-        ("max_size", Type::Str { wide, bound }) => Type::Str { wide, bound: smaller(bound) },
+        ("max_size", Type::Str { wide, bound, shown }) => Type::Str { wide, bound: smaller(bound), shown },
         ("max_size", Type::Sequence(of, bound)) => Type::Sequence(of, smaller(bound)),
         ("typ_size", Type::Str { .. } | Type::Sequence(..)) => {
             param.typical = Some(number);

@@ -5,8 +5,8 @@
 //! 1. [`source`], [`diag`], [`codes`], [`limits`]: places, messages, and what a run may use up.
 //! 2. [`lex`], [`pp`]: bytes to tokens, macros and includes.
 //! 3. [`cursor`], [`expr`]: what the parsers share.
-//! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL, with attribute files.
-//! 5. [`model`]: what both produce.
+//! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL.
+//! 5. [`model`]: what both produce. [`acf`]: attribute files, which say how one side's programs see it.
 //! 6. [`sizes`], [`marshal`]: what a message is made of, in order.
 //! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
 //! 8. [`emit`]: what a target language makes of it.
@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod acf;
 pub mod build;
 pub mod codes;
 pub mod corba;

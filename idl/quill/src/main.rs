@@ -116,10 +116,6 @@ fn run(arguments: &Arguments) -> ExitCode {
         }),
         acf: arguments.acf.clone(),
     };
-    if arguments.acf.is_some() && options.dialect == Some(Dialect::Corba) {
-        eprintln!("error: --acf does not go with --dialect corba: attribute files belong to DCE IDL");
-        return ExitCode::from(USAGE);
-    }
     let Some(kernel) = quill::kernel::find(&arguments.kernel) else {
         let names: Vec<&str> = quill::kernel::ALL.iter().map(|k| k.name()).collect();
         eprintln!("error: there is no kernel part `{}`; there are: {}", arguments.kernel, names.join(", "));

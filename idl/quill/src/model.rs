@@ -77,6 +77,18 @@ pub enum Pointer {
     Full,
 }
 
+/// How a text looks to programs in C, as an attribute file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// With a zero at its end.
+    #[default]
+    Terminated,
+    /// With its length beside it, and where lists lie in their values, there.
+    Counted,
+    /// The same, but always where it lies: an argument that goes to the server and not back.
+    Lent,
+}
+
 /// A type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
@@ -109,6 +121,8 @@ pub enum Type {
         wide: bool,
         /// The largest length.
         bound: Option<u64>,
+        /// How C has it. Nothing of this travels.
+        shown: Shown,
     },
     /// A counted list.
     Sequence(TypeId, Option<u64>),
@@ -279,6 +293,27 @@ impl Model {
         &self.types[id.0 as usize]
     }
 
+    /// A text of that type that C has in another way, under the same name; the type itself if it is no text.
+    pub fn shown_as(&mut self, id: TypeId, shown: Shown) -> TypeId {
+        let Type::Str { wide, bound, .. } = *self.ty(self.resolved(id)) else { return id };
+        let text = self.add(Type::Str { wide, bound, shown });
+        match self.ty(id) {
+            Type::Alias(name, _) => self.add(Type::Alias(name.clone(), text)),
+            _ => text,
+        }
+    }
+
+    /// Gives another name another meaning, wherever it is used already.
+    pub fn redirect(&mut self, alias: TypeId, to: TypeId) {
+        let Type::Alias(name, _) = &self.types[alias.0 as usize] else { return };
+        self.types[alias.0 as usize] = Type::Alias(name.clone(), to);
+        for index in alias.0 as usize..self.types.len() {
+            if let Type::Alias(_, to) = &self.types[index] {
+                self.canonical[index] = self.canonical[to.0 as usize];
+            }
+        }
+    }
+
     /// How many types there are.
     pub fn types_len(&self) -> usize {
         self.types.len()
@@ -357,7 +392,7 @@ impl fmt::Display for Show<'_> {
             Type::Float(64) => f.write_str("double"),
             Type::Float(_) => f.write_str("long double"),
             Type::Fixed(digits, scale) => write!(f, "fixed<{digits}, {scale}>"),
-            Type::Str { wide, bound } => {
+            Type::Str { wide, bound, .. } => {
                 f.write_str(if *wide { "wstring" } else { "string" })?;
                 bound.map_or(Ok(()), |b| write!(f, "<{b}>"))
             }

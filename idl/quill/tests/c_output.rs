@@ -4,7 +4,7 @@
 mod workshop;
 
 use quill::kernel::{KernelPart, Linux, TernIpc};
-use workshop::{Workshop, compilers};
+use workshop::{Workshop, compilers, presentations};
 
 /// Options, each set of which must give a program that works.
 const LEVELS: [&[&str]; 6] = [
@@ -87,6 +87,37 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
             match shop.try_tool(&compiler, &sanitized) {
                 Ok(()) => shop.run(program),
                 Err(why) => println!("{compiler} has no sanitizers: {why}"),
+            }
+        }
+    }
+}
+
+/// Each side sees texts in its own way, and the other one does not notice.
+#[test]
+fn counted_and_terminated_texts_understand_each_other() {
+    for (kernel, on) in [(&Linux as &dyn KernelPart, "-DON_LINUX"), (&TernIpc, "-DON_TERN")] {
+        let shop = Workshop::new(&format!("c-caption-{}", kernel.name()));
+        shop.emit_c_both_ways("caption.idl", &[], kernel);
+        ["caption_sides.h", "caption_server.c", "caption_client.c"].iter().for_each(|f| shop.bring(f, f));
+        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        let files = [on, "-I.", "-o", "caption", "caption_server.c", "caption_client.c"];
+        for compiler in compilers() {
+            for level in [LEVELS[0], LEVELS[3], LEVELS[5]] {
+                for (server, client) in [(true, false), (false, true)] {
+                    let sides = presentations(server, client);
+                    let sides: Vec<&str> = sides.iter().map(String::as_str).collect();
+                    shop.tool(&compiler, &[&STRICT[..], level, &sides, &files].concat());
+                    shop.run("caption");
+                }
+            }
+            let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+            for (server, client) in [(true, true), (true, false), (false, true)] {
+                let sides = presentations(server, client);
+                let sides: Vec<&str> = sides.iter().map(String::as_str).collect();
+                match shop.try_tool(&compiler, &[&STRICT[..], &checks, &sides, &files].concat()) {
+                    Ok(()) => shop.run("caption"),
+                    Err(why) => println!("{compiler} has no sanitizers: {why}"),
+                }
             }
         }
     }

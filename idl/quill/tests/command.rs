@@ -210,7 +210,7 @@ fn usage() {
     check(&["--bogus", "x"], None, 2, "--bogus");
     check(&["--help"], None, 0, "quill explain CODE");
     check(&["--version"], None, 0, "quill");
-    check(&["--dialect", "corba", "--acf", "x.acf", "-"], None, 2, "--acf does not go with --dialect corba");
+    check(&["--dialect", "corba", "--acf", "x.acf", "-"], None, 1, "attribute file");
     check(&["explain", "E0101"], None, 0, "E0101: The text does not follow the grammar.");
     check(&["explain", "E0100"], None, 2, "did you mean");
     check(&["explain"], None, 0, "E0701");

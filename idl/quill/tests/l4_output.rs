@@ -7,7 +7,7 @@ mod workshop;
 use std::process::Command;
 
 use quill::kernel::L4V4;
-use workshop::{Workshop, compilers};
+use workshop::{Workshop, compilers, presentations};
 
 /// Options, each set of which must give a program that works.
 const LEVELS: [&[&str]; 8] = [
@@ -59,6 +59,27 @@ fn both_sides_understand_each_other_and_damaged_requests_are_refused() {
             let output = [width, "-o", "mail", "mail.c"];
             shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
             shop.run("mail");
+        }
+    }
+}
+
+/// Each side sees texts in its own way, and the other one does not notice.
+#[test]
+fn counted_and_terminated_texts_understand_each_other() {
+    let shop = Workshop::new("l4-caption");
+    shop.emit_c_both_ways("caption.idl", &["FEW"], &L4V4);
+    let files = ["caption_sides.h", "caption_server.c", "caption_client.c", "l4_kernel.h"];
+    files.iter().for_each(|file| shop.bring(file, file));
+    for (compiler, width) in machines(&shop) {
+        for level in [LEVELS[0], LEVELS[4], LEVELS[7]] {
+            for (server, client) in [(true, false), (false, true)] {
+                let sides = presentations(server, client);
+                let sides: Vec<&str> = sides.iter().map(String::as_str).collect();
+                let both =
+                    ["-DON_L4", "-DQUILL_UNBOUNDED_BYTES=600", width, "-o", "caption", files[1], files[2]];
+                shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &sides, &both].concat());
+                shop.run("caption");
+            }
         }
     }
 }

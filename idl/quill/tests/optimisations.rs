@@ -3,7 +3,7 @@
 
 mod workshop;
 
-use quill::kernel::TernIpc;
+use quill::kernel::{KernelPart, Linux, TernIpc};
 use workshop::{Workshop, compilers};
 
 const STRICT: [&str; 5] = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I."];
@@ -97,6 +97,83 @@ fn methods_are_part_of_their_server() {
             let work = code[..answer].iter().rev().take_while(|line| !line.starts_with("jmp")).count();
             // Seven words that change places are seven moves and one to begin with; four registers are cleared or set.
             assert!(work <= 14, "{compiler}: {work} instructions before an answer: {code:#?}");
+        }
+    }
+}
+
+/// Where an attribute file says that texts are counted, a server's method gets them where they are: over `linux` in the
+/// message itself, over `tern-ipc` in the room, a short one included that lies in memory.
+#[test]
+fn counted_texts_lie_in_the_message() {
+    let linux = "#include \"counted.h\"
+        static const char *seen[2];
+        static quill_status total(void *self, quill_memory *memory, quill_text text, int32_t *result)
+        {
+            (void)self, (void)memory, (void)result;
+            seen[0] = text._buffer;
+            return text._length == 5 ? QUILL_OK : 99;
+        }
+        static const Caption_Board_server methods = { .total = total };
+        int main(void)
+        {
+            uint8_t message[16] = { 5, 0, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c', 'd', 'e' };
+            quill_memory memory = { NULL };
+            quill_in in = { message, 13, 0, 0, false, &memory };
+            quill_out out = { NULL, 0, 0, QUILL_OK };
+            bool silent = false;
+            uint32_t label = Caption_Board_dispatch(&methods, NULL, 0, &in, &out, &silent);
+            free(out.bytes);
+            return label == 0 && seen[0] == (char *)message + 8 && memory.first == NULL ? 0 : 1;
+        }";
+    let tern = "#include <tern.h>
+        #define QUILL_OWN_IPC
+        static uint64_t quill_ipc_call(tern_uid, uint32_t, uint64_t *, unsigned, unsigned);
+        static uint64_t quill_ipc_call_long(tern_uid, uint32_t, uint64_t *, unsigned, unsigned);
+        static uint32_t quill_ipc_send_long(tern_uid, uint32_t, const uint64_t *);
+        #include \"counted.h\"
+        static const char *seen;
+        static quill_status note(void *self, tern_uid from, quill_text s)
+        {
+            (void)self, (void)from;
+            seen = s._buffer;
+            return QUILL_OK;
+        }
+        static const Caption_Board_server methods = { .note = note };
+        static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+        {
+            (void)server, (void)label, (void)words, (void)there, (void)back;
+            return 0;
+        }
+        static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                                            unsigned back)
+        {
+            return quill_ipc_call(server, label, words, there, back);
+        }
+        static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
+        {
+            (void)server, (void)label, (void)words;
+            return 0;
+        }
+        int main(void)
+        {
+            static Caption_Board_room room;
+            uint64_t words[QUILL_WORDS] = { 1, 0, 0x3837363534333231, 8 };
+            tern_uid partner = 7;
+            bool in_memory = false;
+            quill_answer(Caption_Board_dispatch, &methods, NULL, &partner, 0x20000000, words, &room, NULL, &in_memory);
+            return partner == TERN_NIL && seen == (const char *)room.words && seen[7] == '8' ? 0 : 1;
+        }";
+    for (kernel, program) in [(&Linux as &dyn KernelPart, linux), (&TernIpc, tern)] {
+        let shop = Workshop::new(&format!("o-counted-{}", kernel.name()));
+        shop.emit_c_both_ways("caption.idl", &["FEW"], kernel);
+        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        std::fs::write(shop.path("main.c"), program).unwrap();
+        for compiler in compilers() {
+            for level in ["-O0", "-O2"] {
+                let options = [level, "-Wno-unused-function", "-o", "main", "main.c"];
+                shop.tool(&compiler, &[&STRICT[..], &options].concat());
+                shop.run("main");
+            }
         }
     }
 }

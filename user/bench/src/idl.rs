@@ -80,6 +80,10 @@ unsafe extern "C" {
     fn c_null_client_str();
     fn c_null_client_length();
     fn c_server();
+    fn c_counted_client_str_rt();
+    fn c_counted_client_str();
+    fn c_counted_null_client_str();
+    fn c_counted_server();
     fn floor_client_tiny_rt();
     fn floor_client_small_rt();
     fn floor_client_large_rt();
@@ -309,6 +313,9 @@ impl Chief {
             Pair(c_null_client_record, c_server),
             Pair(c_null_client_str, c_server),
             Pair(c_null_client_length, c_server),
+            Pair(c_counted_client_str_rt, c_counted_server),
+            Pair(c_counted_client_str, null_server),
+            Pair(c_counted_null_client_str, c_counted_server),
             Pair(floor_client_tiny_rt, floor_server),
             Pair(floor_client_small_rt, floor_server),
             Pair(floor_client_large_rt, floor_server),

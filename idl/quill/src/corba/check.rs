@@ -19,7 +19,7 @@ use crate::intern::Symbol;
 use crate::limits;
 use crate::model::{
     Branch, Const, Direction, Exception, ExceptionId, Field, Interface, InterfaceId, Model, Operation, Param,
-    Type, TypeId, Value,
+    Shown, Type, TypeId, Value,
 };
 use crate::pp::Pragma;
 use crate::session::Session;

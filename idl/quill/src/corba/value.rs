@@ -178,7 +178,7 @@ pub fn convert(model: &Model, diags: &mut Diags, value: Value, ty: TypeId, span:
         (Type::WideChar, Value::WideChar(v)) => Value::WideChar(v),
         // `const wchar c = 'x';` lacks its L, but cannot mean anything else.
         (Type::WideChar, Value::Char(v)) => Value::WideChar(v),
-        (Type::Str { wide, bound }, v @ (Value::Str(_) | Value::WideStr(_))) => {
+        (Type::Str { wide, bound, .. }, v @ (Value::Str(_) | Value::WideStr(_))) => {
             let (Value::Str(text) | Value::WideStr(text)) = &v else { return Value::Error };
             if matches!(v, Value::WideStr(_)) && !*wide {
                 return mismatch(diags, "a wide string");

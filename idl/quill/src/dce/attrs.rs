@@ -96,6 +96,20 @@ pub(super) fn has(s: &Session, attrs: &[Attr], name: &str) -> bool {
     find(s, attrs, name).is_some()
 }
 
+/// Whether an attribute of an attribute file is known, or one of `more`. Of those that are, none has an effect on quill's stubs.
+pub(crate) fn check_configuration(s: &mut Session, attr: &Attr, more: &[&'static str]) {
+    let name = s.names.text(attr.name).to_owned();
+    let diagnostic = if known().any(|k| k.eq_ignore_ascii_case(&name)) {
+        let message = format!("`{name}` is understood and has no effect on the stubs that are made here");
+        Diagnostic::warning(Code::Attribute, attr.span, message)
+    } else {
+        let message = format!("the attribute `{name}` is not known");
+        let near = nearest(&name, known().chain(more.iter().copied()));
+        Diagnostic::error(Code::Attribute, attr.span, message).maybe(near)
+    };
+    s.diags.push(diagnostic);
+}
+
 /// Warns of an attribute that no compiler is known to have.
 pub(super) fn check_name(s: &mut Session, attr: &Attr) {
     let name = s.names.text(attr.name);

@@ -6,11 +6,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use super::acf;
 use super::ast::*;
 use super::attrs::{self, find, has};
 use super::parse;
 use super::predefined;
+use crate::acf;
 use crate::codes::Code;
 use crate::cursor::{Cursor, Ident};
 use crate::diag::{Diagnostic, nearest};
@@ -21,7 +21,7 @@ use crate::lex::Kind;
 use crate::limits;
 use crate::model::{
     self, Branch, Const, Direction, Interface as ModelInterface, InterfaceId, Model, Operation, Pointer,
-    Type, TypeId, Value,
+    Shown, Type, TypeId, Value,
 };
 use crate::pp::{self, Preprocessed};
 use crate::session::Session;
@@ -200,31 +200,21 @@ impl Checker<'_> {
         self.import_depth -= 1;
     }
 
-    /// Reads `NAME.acf` beside `NAME.idl`, or the attribute file that the user named.
+    /// Follows the attribute file. One for several files may name any of their operations, whatever its interface.
     fn attribute_file(&mut self) {
-        let path = match self.s.options.acf.clone() {
-            Some(path) => path,
-            None => {
-                let beside = self.s.map.file(self.main).path.with_extension("acf");
-                if !self.s.exists(&beside) {
-                    return;
-                }
-                beside
-            }
-        };
-        match self.s.load(&path, None) {
-            Ok(file) => {
-                let source = pp::preprocess(self.s, file);
-                acf::check(self.s, source, &self.operations, &|s, name| {
-                    let known = self.ordinary.contains_key(&name);
-                    known || predefined::ty(s.names.text(name)).is_some()
-                });
-            }
-            Err(why) => {
-                let message = format!("cannot read the attribute file `{}`: {why}", path.display());
-                self.s.diags.push(Diagnostic::error(Code::Unreadable, Span::default(), message));
-            }
-        }
+        let Some(source) = acf::load(self.s, self.main) else { return };
+        let text = |&name: &Symbol| self.s.names.text(name).to_owned();
+        let mut all: acf::Operations = self
+            .operations
+            .iter()
+            .map(|(name, params)| (text(name), params.iter().map(text).collect()))
+            .collect();
+        all.sort_unstable();
+        let types: HashSet<String> = self.ordinary.keys().map(text).collect();
+        let operations = |_: &str| Some(all.clone());
+        let is_type = |name: &str| types.contains(name) || predefined::ty(name).is_some();
+        let wishes = acf::read(self.s, source, &acf::Names { operations: &operations, is_type: &is_type });
+        acf::apply(self.s, &mut self.model, wishes);
     }
 
     fn declare(&mut self, name: Ident, entry: Entry, header: bool) {

@@ -1,9 +1,7 @@
-//! The front end for DCE and MS IDL: [`parse`] makes [`ast`], [`check`] makes the model, [`acf`] adds what an attribute
-//! file says about presentation.
+//! The front end for DCE and MS IDL: [`parse`] makes [`ast`], [`check`] makes the model.
 
-pub mod acf;
 pub mod ast;
-mod attrs;
+pub(crate) mod attrs;
 pub mod check;
 pub mod parse;
 mod predefined;

@@ -155,7 +155,7 @@ fn end_of_c_declaration(c: &Cursor) -> usize {
 }
 
 /// Attribute lists, any number of them.
-pub(super) fn attributes(c: &mut Cursor) -> Parse<Vec<Attr>> {
+pub(crate) fn attributes(c: &mut Cursor) -> Parse<Vec<Attr>> {
     let mut attrs = Vec::new();
     while c.is("[") {
         let open = c.bump().span;

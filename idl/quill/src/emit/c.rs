@@ -7,7 +7,7 @@
 //! | in the interface | in C |
 //! |---|---|
 //! | `boolean`, `octet`, `char`, numbers | `bool`, `uint8_t`, `char`, `int16_t` … |
-//! | `wchar`; `string` | `uint32_t`; `char *`, with a zero at its end |
+//! | `wchar`; `string` | `uint32_t`; `char *`, with a zero at its end, or `quill_text` if an attribute file says so |
 //! | `sequence<T>` | a struct of `_length` and `_buffer` |
 //! | `enum`, `bitmask` | a number, and names for its values |
 //! | `union` | a struct of `_d` and a union `_u` |
@@ -21,7 +21,7 @@ use crate::diag::Diagnostic;
 use crate::kernel::KernelPart;
 use crate::layout::{InterfaceLayout, Method, RESULT};
 use crate::limits;
-use crate::model::{Direction, Model, Operation, Type, TypeId, Value};
+use crate::model::{Direction, Model, Operation, Shown, Type, TypeId, Value};
 use crate::sizes::Sizes;
 use crate::source;
 
@@ -217,6 +217,9 @@ const RESERVED: [&str; 92] = [
     "_silent",
 ];
 
+/// A text with its length beside it, where it lies.
+const TEXT: &str = "quill_text";
+
 /// A name of a field or parameter.
 pub fn word(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -286,7 +289,7 @@ impl<'a> Emitter<'a> {
         for index in 0..self.model.types_len() {
             let id = TypeId(index as u32);
             if let Type::Alias(path, _) = self.model.ty(id)
-                && !named.contains(path.as_str())
+                && named.insert(path)
             {
                 let wanted = free(path);
                 self.types.insert(id, wanted);
@@ -310,6 +313,16 @@ impl<'a> Emitter<'a> {
         matches!((self.lists, bound), (Lists::Inside(most), Some(bound)) if bound <= most)
     }
 
+    /// Whether a text lies in its value: where lists do, unless it is only lent.
+    pub fn text_inside(&self, id: TypeId) -> bool {
+        matches!(self.kind(id), Type::Str { bound, shown, .. } if *shown != Shown::Lent && self.inside(*bound))
+    }
+
+    /// Whether a type is a text with its length beside it.
+    pub fn counted(&self, id: TypeId) -> bool {
+        matches!(self.kind(id), Type::Str { shown: Shown::Counted | Shown::Lent, .. })
+    }
+
     /// A type in C.
     pub fn ty(&self, id: TypeId) -> Ty {
         let id = self.model.resolved(id);
@@ -321,8 +334,10 @@ impl<'a> Emitter<'a> {
             Type::Int { bits, signed } => Ty::named(format!("{}int{bits}_t", if *signed { "" } else { "u" })),
             Type::Float(32) => Ty::named("float"),
             Type::Float(_) => Ty::named("double"),
+            Type::Str { shown: Shown::Counted, .. } if self.text_inside(id) => Ty::named(self.mangled(id)),
+            Type::Str { shown: Shown::Counted | Shown::Lent, .. } => Ty::named(TEXT),
             // Four bytes for each character, and the zero.
-            Type::Str { bound: Some(bound), .. } if self.inside(Some(*bound)) => {
+            Type::Str { bound: Some(bound), .. } if self.text_inside(id) => {
                 Ty { dims: vec![4 * bound + 1], ..Ty::named("char") }
             }
             Type::Str { .. } => Ty::named("char *"),
@@ -344,7 +359,8 @@ impl<'a> Emitter<'a> {
         let id = self.model.resolved(id);
         let bound = |b: &Option<u64>| b.map_or(String::new(), |b| format!("_{b}"));
         match self.model.ty(id) {
-            Type::Str { bound: b, .. } => format!("string{}", bound(b)),
+            Type::Str { bound: b, shown: Shown::Terminated, .. } => format!("string{}", bound(b)),
+            Type::Str { bound: b, .. } => format!("{TEXT}{}", bound(b)),
             Type::Sequence(of, b) => format!("sequence{}_{}", bound(b), self.mangled(*of)),
             Type::Array(of, dims) => {
                 let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
@@ -418,7 +434,7 @@ impl<'a> Emitter<'a> {
         let ty = self.ty(id);
         let is_array = !ty.dims.is_empty();
         match (direction, self.kind(id)) {
-            (Direction::In, Type::Str { .. }) => Ty::named("const char *"),
+            (Direction::In, Type::Str { shown: Shown::Terminated, .. }) => Ty::named("const char *"),
             (Direction::In, Type::Struct(..) | Type::Union { .. } | Type::Sequence(..)) => ty.to().constant(),
             (Direction::In, Type::Array(of, _)) if !matches!(self.kind(*of), Type::Str { .. }) => {
                 ty.constant()

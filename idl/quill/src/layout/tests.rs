@@ -502,6 +502,32 @@ fn an_attribute_file_changes_nothing_that_travels() {
     assert_eq!(compile(true), compile(false));
 }
 
+/// The same in the other dialect, and with what has an effect in C.
+#[test]
+fn counted_texts_travel_like_others() {
+    let idl = "module M { typedef string<12> Tag; struct S { Tag tag; long n; }; exception E { Tag why; };
+        interface I { string f(in string s, inout Tag t, in S all, out string<300> x) raises (E); }; };";
+    let acf = "[counted] interface M::I { typedef [counted] Tag; [counted] f([counted] s, [terminated] x); }";
+    for kernel in [&TernIpc as &dyn KernelPart, &Linux] {
+        let compile = |acf: &str| {
+            let mut session = Session::new(Options::default());
+            session.virtual_files.insert("i.idl".into(), idl.into());
+            session.virtual_files.insert("i.acf".into(), acf.into());
+            let file = session.load(Path::new("i.idl"), None).unwrap();
+            let mut out = compile_loaded(session, file);
+            let layouts = out.layout(kernel);
+            let (layout, c) = (text(&out.model, &layouts, kernel), out.c(&layouts, kernel));
+            let rust = out.rust(&layouts, kernel);
+            assert!(out.accepted(), "{}", out.messages());
+            (layout, c, rust)
+        };
+        let (with, without) = (compile(acf), compile(""));
+        assert_eq!(with.0, without.0);
+        assert_ne!(with.1, without.1, "C sees no difference");
+        assert_eq!(with.2, without.2, "Rust has counted texts in any case");
+    }
+}
+
 #[test]
 fn local_interfaces_have_no_messages() {
     let source = "typedef sequence<string> S; local interface I { void f(in S all, inout Object o); };

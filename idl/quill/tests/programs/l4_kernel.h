@@ -198,8 +198,13 @@ static struct frame *fail(struct thread *t, quill_word code)
 /* Memory that a thread may send from. */
 extern char __executable_start[], _end[];
 
+/* Where the stack of the host ends, on which the client runs. */
+static quill_word stack_end;
+
 static bool readable(quill_word from, quill_word bytes)
 {
+    if (from < stack_end && from >= stack_end - 65536)
+        return bytes <= stack_end - from;
     return from >= (quill_word)__executable_start && bytes <= (quill_word)_end && from <= (quill_word)_end - bytes;
 }
 
@@ -292,6 +297,7 @@ __attribute__((used, noreturn)) void start(void)
 {
     struct thread *s = threads + 1;
 
+    stack_end = (quill_word)__builtin_frame_address(0);
     threads[0].id = CLIENT;
     s->id = SERVER;
     for (int i = 0; i < 2; i++)

@@ -28,6 +28,15 @@ pub fn compilers() -> Vec<String> {
     found
 }
 
+/// Options for the two files of caption.idl, of which each has its own way to see texts.
+pub fn presentations(server: bool, client: bool) -> Vec<String> {
+    let of = |side: &str, counted: bool| {
+        let header = if counted { "counted.h" } else { "plain.h" };
+        [format!("-DCOUNTED_{side}={}", u8::from(counted)), format!("-D{side}_HEADER=\"{header}\"")]
+    };
+    [of("SERVER", server), of("CLIENT", client)].concat()
+}
+
 /// The directory goes away with it.
 pub struct Workshop(PathBuf);
 
@@ -67,6 +76,21 @@ impl Workshop {
         let header = out.c(&layouts, kernel);
         assert!(out.accepted(), "{}", out.messages());
         std::fs::write(self.path(file).with_extension("h"), header).unwrap();
+    }
+
+    /// Writes the C for both presentations of an interface with an attribute file, as `plain.h` and `counted.h`.
+    pub fn emit_c_both_ways(&self, file: &str, defines: &[&str], kernel: &dyn KernelPart) {
+        let none = self.path("none.acf");
+        std::fs::write(&none, "").unwrap();
+        for (header, acf) in [("plain.h", Some(none)), ("counted.h", None)] {
+            let defines = defines.iter().map(|define| (*define).to_owned()).collect();
+            let options = Options { acf, defines, ..Options::default() };
+            let mut out = driver::compile(&accepted(file), options).unwrap();
+            let layouts = out.layout(kernel);
+            let text = out.c(&layouts, kernel);
+            assert!(out.accepted(), "{}", out.messages());
+            std::fs::write(self.path(header), text).unwrap();
+        }
     }
 
     fn write(

@@ -106,6 +106,7 @@ NULL_LONG_CLIENT null_client_all, 48, 0x80000000, FILL_ALL
 NULL_LONG_CLIENT null_client_str, 45, 0xa0000000, FILL_STR
 NULL_LONG_CLIENT null_client_length, 46, 0x60000000, FILL_LENGTH
 NULL_LONG_CLIENT c_null_client_str, 110, 0xa0000000, FILL_STR
+NULL_LONG_CLIENT c_counted_null_client_str, 97, 0xa0000000, FILL_STR
 NULL_LONG_CLIENT c_null_client_length, 111, 0x60000000, FILL_LENGTH
 NULL_LONG_CLIENT plain_client_str, 75, 5, FILL_STR
 NULL_LONG_CLIENT plain_client_length, 76, 6, FILL_LENGTH

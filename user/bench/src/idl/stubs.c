@@ -1,4 +1,4 @@
-/* The generated C stubs in the same loops as the Rust ones. */
+/* The generated C stubs in the same loops as the Rust ones; with COUNTED, of those with a counted text (counted.acf). */
 
 #include "bench.h"
 
@@ -24,10 +24,17 @@ static void report(uint64_t status)
 /* What is sent beside numbers: sixteen bytes of text, and lists of a thousand. */
 static char some[2][1000] = { { 1 }, { 2 } };
 static _Alignas(8) char text[] = "sixteen letters.";
+#ifdef COUNTED
+typedef quill_text any_text;
+#define THE_TEXT { sizeof text - 1, text }
+#else
+typedef const char *any_text;
+#define THE_TEXT text
+#endif
 static const struct lists {
-    const char *text;
+    any_text text;
     sequence_65536_char bytes[2];
-} lists = { text, { { 1000, some[0] }, { 1000, some[1] } } };
+} lists = { THE_TEXT, { { 1000, some[0] }, { 1000, some[1] } } };
 
 /* What the call needs lies in memory, as everything must that is to outlive a call. The rest is what comes back. */
 #define CLIENT(function, region, call, ...)                                        \
@@ -64,6 +71,10 @@ static const struct lists {
 #define STR Bench_Calls_str(server, l->text, &b[0], &b[1])
 #define LENGTH Bench_Calls_length(server, &l->bytes[0], &l->bytes[1])
 
+#ifdef COUNTED
+CLIENT(c_counted_client_str_rt, 95, STR, "r"(b[0]), "r"(b[1]))
+CLIENT(c_counted_client_str, 96, STR, "r"(b[0]), "r"(b[1]))
+#else
 CLIENT(c_client_tiny_rt, 80, TINY, "r"(0))
 CLIENT(c_client_small_rt, 81, SMALL, "r"(b[0]))
 CLIENT(c_client_large_rt, 82, LARGE, "m"(b))
@@ -78,6 +89,7 @@ CLIENT(c_client_str_rt, 100, STR, "r"(b[0]), "r"(b[1]))
 CLIENT(c_client_length_rt, 101, LENGTH, "r"(0))
 CLIENT(c_client_str, 105, STR, "r"(b[0]), "r"(b[1]))
 CLIENT(c_client_length, 106, LENGTH, "r"(0))
+#endif
 
 /* --- a server whose methods do nothing --- */
 
@@ -121,7 +133,7 @@ static quill_status record(void *self, tern_uid from, const Bench_Record *r)
     return QUILL_OK;
 }
 
-static quill_status str(void *self, tern_uid from, const char *s, int32_t *a, int32_t *b)
+static quill_status str(void *self, tern_uid from, any_text s, int32_t *a, int32_t *b)
 {
     (void)self, (void)from, (void)s, (void)a, (void)b;
     return QUILL_OK;
@@ -136,6 +148,10 @@ static quill_status length(void *self, tern_uid from, const sequence_65536_char 
 static const Bench_Calls_server methods = { tiny, small, large, larger, record, str, length };
 
 Bench_Calls_SERVE(serve, methods)
+
+#ifdef COUNTED
+#define c_server c_counted_server
+#endif
 
 void c_server(void)
 {

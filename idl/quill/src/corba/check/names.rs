@@ -296,7 +296,7 @@ impl Checker<'_> {
             "ServiceType" | "ServiceOption" | "DefinitionKind" => Type::Int { bits: 16, signed: false },
             "ServiceDetailType" | "PolicyType" | "Flags" => Type::Int { bits: 32, signed: false },
             "Identifier" | "RepositoryId" | "ScopedName" | "VersionSpec" | "ORBid" | "OAid" => {
-                Type::Str { wide: false, bound: None }
+                Type::Str { wide: false, bound: None, shown: Shown::default() }
             }
             "Object" => Type::Object(None),
             "StringValue" | "WStringValue" => Type::Foreign("the value type", last.into()),
@@ -316,7 +316,11 @@ impl Checker<'_> {
                     "Float" => Base::Float(32),
                     "Double" => Base::Float(64),
                     text @ ("String" | "WString") => {
-                        let string = self.model.add(Type::Str { wide: text == "WString", bound: None });
+                        let string = self.model.add(Type::Str {
+                            wide: text == "WString",
+                            bound: None,
+                            shown: Shown::default(),
+                        });
                         return Some(Entry::Type(self.model.add(Type::Sequence(string, None)), None));
                     }
                     _ => return None,

@@ -368,7 +368,7 @@ impl Checker<'_> {
             TypeKind::Named(name) => self.named_type(name),
             TypeKind::String(wide, bound) => {
                 let bound = bound.as_ref().and_then(|b| self.positive(b, "the bound of a string"));
-                self.model.add(Type::Str { wide: *wide, bound })
+                self.model.add(Type::Str { wide: *wide, bound, shown: Shown::default() })
             }
             TypeKind::Sequence(of, bound) => {
                 let of_id = self.ty(of);

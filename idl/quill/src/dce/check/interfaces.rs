@@ -253,7 +253,11 @@ impl Checker<'_> {
             };
             let optional = has(self.s, attrs, "unique") || has(self.s, attrs, "ptr");
             let bound = elements.map(|elements| elements.saturating_sub(1).max(1));
-            return if optional { ty } else { self.model.add(Type::Str { wide, bound }) };
+            return if optional {
+                ty
+            } else {
+                self.model.add(Type::Str { wide, bound, shown: Shown::default() })
+            };
         }
         let counted = attrs::SIZES.iter().any(|name| has(self.s, attrs, name));
         let value = !matches!(inner, Type::Void | Type::Foreign(..) | Type::Object(_) | Type::Pointer(..));

@@ -56,6 +56,20 @@ impl Part for L4V4 {
                 chunk.path[0]
             ));
         }
+        let counted = |chunk: &&Chunk| emitter.counted(chunk.ty);
+        if let Some(chunk) = method.reply.chunks.iter().find(counted) {
+            return Some(format!(
+                "`{}`, a counted text that comes back, does not fit into registers",
+                chunk.path[0]
+            ));
+        }
+        let long = |chunk: &&Chunk| bytes_max(emitter, chunk).is_some_and(|bytes| bytes > COPY_BYTES_MAX);
+        if let Some(chunk) = method.request.chunks.iter().filter(counted).find(long) {
+            return Some(format!(
+                "`{}`, a counted text, may have more than {COPY_BYTES_MAX} bytes",
+                chunk.path[0]
+            ));
+        }
         let array = |chunk: &&Chunk| matches!(emitter.kind(chunk.ty), Type::Array(..));
         let inside = |chunk: &Chunk| {
             operation.params.iter().any(|p| p.name == chunk.path[0] && p.direction == Direction::InOut)
@@ -89,6 +103,9 @@ impl Part for L4V4 {
         items
     }
 }
+
+/// A counted text has no zero at its end, but an item that is one does: where it is long, it is copied to the client's stack.
+const COPY_BYTES_MAX: u64 = 32 << 10;
 
 /// Whether a slot belongs to a text or a list.
 fn is_list(e: &Emitter, slot: &Slot) -> bool {
@@ -274,13 +291,17 @@ impl Side<'_> {
         // A text first: what the values replace may be a part of it.
         if let Some(chunk) = tail(e, self.message) {
             let value = Interface::at(self.spots, &chunk.path);
-            let put = if self.reply { "quill_put_reply_tail" } else { "quill_put_tail" };
             let label = int(self.message.label);
             let at = int(fixed_bytes(self.message));
-            body.push(Stmt::Set(
-                name("_tag"),
-                call(put, [utcb(), label, at, value, characters(e, chunk.ty)]),
-            ));
+            let bound = characters(e, chunk.ty);
+            let put = if e.counted(chunk.ty) {
+                let copy = self.copy_of(0, chunk, &mut body);
+                call("quill_put_counted_tail", [utcb(), label, at, value, bound, copy, room(e, chunk)])
+            } else {
+                let put = if self.reply { "quill_put_reply_tail" } else { "quill_put_tail" };
+                call(put, [utcb(), label, at, value, bound])
+            };
+            body.push(Stmt::Set(name("_tag"), put));
             let none = unlikely(name("_tag").with("==", int(0)));
             body.push(Stmt::If(none, vec![Stmt::Return(Some(self.too_long.clone()))]));
         }
@@ -315,6 +336,14 @@ impl Side<'_> {
             Leaf::Count(ty) => {
                 let bound = self.room(ty);
                 let length = match e.kind(ty) {
+                    Type::Str { .. } if e.counted(ty) => {
+                        let counted = call("quill_counted_bytes", [value.clone(), characters(e, ty)]);
+                        if self.reply {
+                            let from = value.field("_buffer");
+                            body.push(self.refuse_if(call("quill_in_message", [utcb(), from])));
+                        }
+                        counted
+                    }
                     Type::Str { .. } if self.reply => {
                         call("quill_reply_text_bytes", [utcb(), value, characters(e, ty)])
                     }
@@ -332,8 +361,8 @@ impl Side<'_> {
             }
             Leaf::Elements(ty, element) => {
                 let count = name(format!("_length_{}", self.count_of(slot)));
-                let from =
-                    if matches!(e.kind(ty), Type::Str { .. }) { value } else { value.field("_buffer") };
+                let terminated = matches!(e.kind(ty), Type::Str { .. }) && !e.counted(ty);
+                let from = if terminated { value } else { value.field("_buffer") };
                 let size = count.with("*", int(element.size));
                 let all = int(self.room(ty) * element.size);
                 body.push(Stmt::Do(call("quill_put_elements", [address(at), from, size, all])));
@@ -364,6 +393,14 @@ impl Side<'_> {
             return;
         }
         let (from, bytes, too_long) = match e.kind(chunk.ty) {
+            Type::Str { .. } if e.counted(chunk.ty) => {
+                let copy = self.copy_of(i, chunk, body);
+                let bytes = format!("_bytes_{i}");
+                let arguments = [copy.clone(), room(e, chunk), value, characters(e, chunk.ty)];
+                let found = call("quill_copy_counted", arguments);
+                body.push(Stmt::Let(Ty::named("size_t"), bytes.clone(), Some(found)));
+                (copy, name(&bytes), Some(name(bytes).with("==", int(0))))
+            }
             Type::Str { .. } => {
                 let bytes = format!("_bytes_{i}");
                 let found = call("quill_item_text", [value.clone(), characters(e, chunk.ty)]);
@@ -386,6 +423,17 @@ impl Side<'_> {
             body.push(self.refuse_if(call("quill_in_message", [utcb(), from.clone()])));
         }
         body.push(Stmt::Do(call("quill_put_item", [utcb(), at, from, bytes])));
+    }
+
+    /// Room on the stack for a counted text and the zero that it gets.
+    fn copy_of(&self, i: usize, chunk: &Chunk, body: &mut Vec<Stmt>) -> Expr {
+        let copy = format!("_copy_{i}");
+        let (ty, size) = match bytes_max(self.c.emitter, chunk) {
+            Some(bytes) => ("char", vec![bytes]),
+            None => ("quill_unbounded", Vec::new()),
+        };
+        body.push(Stmt::Announce(Ty { dims: size, ..Ty::named(ty) }, copy.clone()));
+        if bytes_max(self.c.emitter, chunk).is_some() { name(copy) } else { name(copy).field("bytes") }
     }
 
     /// The first byte of an item. On a processor of 64 bits it is rounded up to a word, and so is the fixed part.
@@ -421,6 +469,12 @@ impl Side<'_> {
                 room(e, chunk),
                 characters(e, chunk.ty),
             ];
+            if e.counted(chunk.ty) {
+                let value = Interface::at(self.spots, &chunk.path);
+                let found = call("quill_get_counted_tail", arguments.into_iter().chain([value.address()]));
+                body.push(self.refuse_if(Expr::Not(Box::new(found))));
+                return body;
+            }
             let found = call("quill_get_tail", arguments);
             body.push(Stmt::Let(Ty::named("const char *"), text.clone(), Some(found)));
             body.push(self.refuse_if(name(&text).with("==", name("NULL"))));
@@ -507,6 +561,18 @@ impl Side<'_> {
         let from = address(offset(slot));
         let count = name(format!("_count_{}", self.count_of(slot)));
         match e.kind(ty) {
+            Type::Str { .. } if e.counted(ty) => {
+                let to = value.clone().field("_buffer");
+                if !self.reply {
+                    let text = format!("_text_{i}");
+                    let room = Ty { dims: vec![self.room(ty).max(1)], ..Ty::named("char") };
+                    body.push(Stmt::Announce(room, text.clone()));
+                    body.push(Stmt::Set(to.clone(), name(text)));
+                }
+                let text = call("quill_get_counted_text", [to, from, count.clone(), characters(e, ty)]);
+                body.push(self.refuse_if(Expr::Not(Box::new(text))));
+                body.push(Stmt::Set(value.field("_length"), count));
+            }
             Type::Str { .. } => {
                 let mut to = value.clone();
                 if !self.reply {
@@ -550,9 +616,13 @@ impl Side<'_> {
         match e.kind(chunk.ty) {
             Type::Str { .. } => {
                 let too_long = bytes.clone().with(">", room(e, chunk));
-                let text = call("quill_is_text", [buffer.clone(), bytes, characters(e, chunk.ty)]);
+                let text = call("quill_is_text", [buffer.clone(), bytes.clone(), characters(e, chunk.ty)]);
+                let length = bytes.clone().with("-", int(1)).cast(Ty::named("uint32_t"));
                 body.push(self.refuse_if(too_long.with("||", Expr::Not(Box::new(text)))));
-                if !self.reply {
+                if e.counted(chunk.ty) {
+                    body.push(Stmt::Set(value.clone().field("_length"), length));
+                    body.push(Stmt::Set(value.field("_buffer"), buffer));
+                } else if !self.reply {
                     body.push(Stmt::Set(value, buffer));
                 }
             }

@@ -70,6 +70,10 @@ impl Interface<'_> {
             let value = Self::at(places, &chunk.path);
             body.push(Stmt::Do(call("quill_put_align", [out(), Expr::Int(8)])));
             match (self.emitter.kind(chunk.ty), chunk.element) {
+                (Type::Str { .. }, _) if self.emitter.counted(chunk.ty) => {
+                    let text = [out(), value.clone().field("_buffer"), value.field("_length")];
+                    body.push(Stmt::Do(call("quill_put", text)));
+                }
                 (Type::Str { .. }, _) => body.push(Stmt::Do(call("quill_put_text", [out(), value]))),
                 (Type::Sequence(..), Some(_)) => {
                     let function = format!("quill_put_elements_{}", self.emitter.mangled(chunk.ty));
@@ -108,6 +112,11 @@ impl Interface<'_> {
             body.push(Stmt::Do(call("quill_get_align", [from(), Expr::Int(8)])));
             let count = counts.iter().find(|(path, _)| *path == chunk.path).map(|(_, count)| name(count));
             match (self.emitter.kind(chunk.ty), chunk.element, count) {
+                (Type::Str { bound, .. }, _, Some(count)) if self.emitter.counted(chunk.ty) => {
+                    body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
+                    let text = call("quill_get_counted_text", [from(), count, values::bound(*bound)]);
+                    body.push(Stmt::Set(value.field("_buffer"), text));
+                }
                 (Type::Str { bound, .. }, _, Some(count)) => {
                     let bound = values::bound(*bound);
                     body.push(Stmt::Set(value, call("quill_get_text", [from(), count, bound])));

@@ -21,6 +21,25 @@ typedef uint32_t quill_status;
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type or for a message */
 #define QUILL_MEMORY 0xffff0102u    /* there is no memory */
 
+/* A counted text: bytes of UTF-8 without a zero at their end, for those programs that want it so. */
+#ifndef QUILL_TYPE_quill_text
+#define QUILL_TYPE_quill_text
+typedef struct quill_text {
+    uint32_t _length;
+    char *_buffer;
+} quill_text;
+
+/* What is lent is not changed. */
+static inline __attribute__((always_inline)) quill_text quill_text_of(const char *bytes, uint32_t length)
+{
+    quill_text text = { length, (char *)(uintptr_t)bytes };
+    return text;
+}
+
+/* A literal. */
+#define QUILL_TEXT(literal) quill_text_of("" literal, sizeof(literal) - 1)
+#endif
+
 #define QUILL_BODY_BYTES_MAX (16u << 20)
 #define QUILL_DEPTH_MAX 64
 
@@ -277,6 +296,15 @@ static inline void quill_check_text(quill_out *out, const char *text, uint64_t b
         quill_fail(out, QUILL_TOO_LONG);
 }
 
+/* The same of a counted text. What is longer than it may be is not looked at. */
+static inline void quill_check_counted(quill_out *out, const char *text, size_t bytes, uint64_t bound)
+{
+    if (bytes > QUILL_BODY_BYTES_MAX || bytes / 4 > bound)
+        quill_fail(out, QUILL_TOO_LONG);
+    else if (bytes > 0 && quill_characters((const uint8_t *)text, bytes) > bound)
+        quill_fail(out, QUILL_TOO_LONG);
+}
+
 static inline void quill_put_text(quill_out *out, const char *text)
 {
     quill_put(out, text, quill_text_bytes(text));
@@ -302,6 +330,29 @@ static inline char *quill_get_text(quill_in *in, uint32_t bytes, uint64_t bound)
     if (count == SIZE_MAX || count > bound || memchr(from, 0, bytes) != NULL)
         in->failed = true;
     return text;
+}
+
+/* The same where it has arrived, without a zero behind it. One within it is a character like any other. */
+static inline char *quill_get_counted_text(quill_in *in, uint32_t bytes, uint64_t bound)
+{
+    const uint8_t *from = quill_take(in, bytes);
+    size_t count = from == NULL ? 0 : quill_characters(from, bytes);
+
+    if (count == SIZE_MAX || count > bound)
+        in->failed = true;
+    return (char *)(uintptr_t)from;
+}
+
+static inline void quill_put_counted(quill_out *out, const char *text, uint32_t bytes)
+{
+    quill_put_u32(out, bytes);
+    quill_put(out, text, bytes);
+}
+
+static inline char *quill_get_counted(quill_in *in, uint32_t *bytes, uint64_t bound)
+{
+    *bytes = quill_get_u32(in);
+    return quill_get_counted_text(in, *bytes, bound);
 }
 
 static inline char *quill_get_string(quill_in *in, uint64_t bound)

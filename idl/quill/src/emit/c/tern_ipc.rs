@@ -153,7 +153,8 @@ const KEPT_WORDS_MAX: u64 = 4096;
 /// Whether a list lies elsewhere and not in its value.
 fn lies_elsewhere(e: &Emitter, chunk: &Chunk) -> bool {
     match e.kind(chunk.ty) {
-        Type::Str { bound, .. } | Type::Sequence(_, bound) => !e.inside(*bound),
+        Type::Str { .. } => !e.text_inside(chunk.ty),
+        Type::Sequence(_, bound) => !e.inside(*bound),
         _ => false,
     }
 }
@@ -185,7 +186,7 @@ fn address(slot: &Slot, memory: &str) -> Expr {
 
 /// Where the first element of a list is.
 fn elements(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
-    if matches!(e.kind(ty), Type::Sequence(..)) { value.field("_buffer") } else { value }
+    if e.counted(ty) || matches!(e.kind(ty), Type::Sequence(..)) { value.field("_buffer") } else { value }
 }
 
 /// The address of a value's first byte; an array is one.
@@ -246,6 +247,12 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: M
             Leaf::Count(ty) => {
                 let count = format!("_length_{i}");
                 let (length, limit) = match e.kind(ty) {
+                    Type::Str { bound, .. } if e.counted(ty) => {
+                        let bound = bound.unwrap_or(0);
+                        let text = [value.clone().field("_buffer"), value.field("_length")];
+                        let most = Expr::Int(bound.into());
+                        (call("quill_counted_bytes", text.into_iter().chain([most])), 4 * bound)
+                    }
                     Type::Str { bound, .. } => {
                         let bound = bound.unwrap_or(0);
                         (call("quill_text_bytes", [value, Expr::Int(bound.into())]), 4 * bound)
@@ -264,8 +271,7 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: M
                     .iter()
                     .position(|s| matches!(s.leaf, Leaf::Count(_)) && s.path == slot.path);
                 let count = name(format!("_length_{}", count.unwrap_or(0)));
-                let from =
-                    if matches!(e.kind(ty), Type::Str { .. }) { value } else { value.field("_buffer") };
+                let from = elements(e, ty, value);
                 let size = count.with("*", Expr::Int(element.size.into()));
                 body.push(Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size])));
             }
@@ -325,6 +331,21 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                     .position(|s| matches!(s.leaf, Leaf::Count(_)) && s.path == slot.path);
                 let count = name(format!("_count_{}", count.unwrap_or(0)));
                 match e.kind(ty) {
+                    Type::Str { bound, .. } if e.counted(ty) => {
+                        let bound = bound.unwrap_or(0);
+                        let to = value.clone().field("_buffer");
+                        if !e.text_inside(ty) {
+                            let room = format!("_text_{i}");
+                            let dims = vec![(4 * bound).max(1)];
+                            body.push(Stmt::Announce(Ty { dims, ..Ty::named("char") }, room.clone()));
+                            body.push(Stmt::Set(to.clone(), name(room)));
+                        }
+                        let most = Expr::Int(bound.into());
+                        let text = [to, address(slot, ARRIVED), count.clone(), most];
+                        let text = call("quill_get_counted_text", text);
+                        body.push(Stmt::If(Expr::Not(Box::new(text)), malformed()));
+                        body.push(Stmt::Set(value.field("_length"), count));
+                    }
                     Type::Str { bound, .. } => {
                         let bound = Expr::Int(bound.unwrap_or(0).into());
                         let text = call("quill_get_text", [value, address(slot, ARRIVED), count, bound]);
@@ -406,7 +427,12 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
                 // Nobody hears of a oneway request that is refused.
                 let checked = name(if oneway { "true" } else { "false" });
                 let most = [Expr::Int(bound.into()), Expr::Int(characters.into()), checked];
-                call("quill_text_size", [value.clone(), name(&lies)].into_iter().chain(most))
+                let (function, text) = if e.counted(chunk.ty) {
+                    ("quill_counted_size", [name(&lies), value.clone().field("_length")])
+                } else {
+                    ("quill_text_size", [value.clone(), name(&lies)])
+                };
+                call(function, text.into_iter().chain(most))
             }
             Type::Sequence(..) => value.clone().field("_length"),
             _ => Expr::Int(1),
@@ -616,8 +642,13 @@ fn take_list(
             let characters = bound.or(chunk.bound).unwrap_or(0);
             let most = Expr::Int(characters.into());
             let text = [at.clone(), bytes.clone(), last, most];
+            let counted = e.counted(chunk.ty);
             let text = match taker {
-                Maker::Server => call("quill_end_text", text.into_iter().chain([name("_again")])),
+                Maker::Server => {
+                    let look = if counted { "quill_is_counted_text" } else { "quill_end_text" };
+                    call(look, text.into_iter().chain([name("_again")]))
+                }
+                Maker::Client if counted => call("quill_is_any_counted_text", text),
                 Maker::Client => call("quill_end_any_text", text),
             };
             // A request is looked at again by who knows more than ASCII.
@@ -626,7 +657,12 @@ fn take_list(
                 Maker::Client => malformed(),
             };
             let check = Stmt::If(Expr::Not(Box::new(text)), wrong);
-            if e.inside(*bound) {
+            if counted {
+                let to = value.clone().field("_buffer");
+                let length = Stmt::Set(value.field("_length"), bytes.clone().cast(Ty::named("uint32_t")));
+                let lies = if e.text_inside(chunk.ty) { copy(to) } else { Stmt::Set(to, at) };
+                vec![check, length, lies]
+            } else if e.text_inside(chunk.ty) {
                 let whole = bytes.with("+", Expr::Int(1));
                 vec![check, Stmt::Do(call("__builtin_memcpy", [value, at, whole]))]
             } else {

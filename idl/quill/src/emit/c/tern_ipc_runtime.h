@@ -247,6 +247,20 @@ static inline bool quill_get_text(char *to, const char *from, uint32_t bytes, si
     return true;
 }
 
+/* The same of a counted text: its own length, if it is one of at most so many characters. A zero within it is one. */
+static inline uint32_t quill_counted_bytes(const char *text, uint32_t bytes, size_t bound)
+{
+    return bytes <= 4 * bound && quill_characters_and(true, text, bytes) <= bound ? bytes : UINT32_MAX;
+}
+
+static inline bool quill_get_counted_text(char *to, const char *from, uint32_t bytes, size_t bound)
+{
+    if (bytes > 4 * bound || quill_characters_and(true, from, bytes) > bound)
+        return false;
+    __builtin_memcpy(to, from, bytes);
+    return true;
+}
+
 /* --- lists that are sent from where they lie, and used where they arrive --- */
 
 static inline uint64_t quill_address(const void *pointer)
@@ -376,6 +390,21 @@ QUILL_INLINE uint64_t quill_text_size(const char *text, const char *same, uint64
     return quill_other_text_size(text, bytes_max, characters_max, checked);
 }
 
+static __attribute__((noinline, unused)) uint64_t quill_other_counted_size(const char *text, uint64_t bytes,
+                                                                           uint64_t bytes_max, uint64_t characters_max)
+{
+    return bytes <= bytes_max && quill_characters_and(true, text, bytes) <= characters_max ? bytes : UINT64_MAX;
+}
+
+/* The same of a counted text, of which nobody has to look at a byte as long as there are not too many. */
+QUILL_INLINE uint64_t quill_counted_size(const char *text, uint64_t bytes, uint64_t bytes_max, uint64_t characters_max,
+                                         bool checked)
+{
+    if (!checked && __builtin_expect(bytes <= characters_max, 1))
+        return bytes;
+    return quill_other_counted_size(text, bytes, bytes_max, characters_max);
+}
+
 static __attribute__((noinline, cold, unused)) bool quill_is_other_text(const char *text, uint64_t bytes,
                                                                         uint64_t characters_max)
 {
@@ -438,6 +467,36 @@ QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t last, uint
 QUILL_INLINE bool quill_end_any_text(char *text, uint64_t bytes, uint64_t last, uint64_t characters_max)
 {
     return quill_end_text(text, bytes, last, characters_max, false) || quill_is_other_text(text, bytes, characters_max);
+}
+
+static __attribute__((noinline, cold, unused)) bool quill_is_other_counted_text(const char *text, uint64_t bytes,
+                                                                                uint64_t characters_max)
+{
+    return quill_characters_and(true, text, bytes) <= characters_max;
+}
+
+/* The same of a counted text: nothing is put behind it, and a zero within it is a character like any other. */
+QUILL_INLINE bool quill_is_counted_text(const char *text, uint64_t bytes, uint64_t last, uint64_t characters_max, bool again)
+{
+    uint64_t odd = last, left = bytes / 8;
+
+    if (again)
+        return quill_is_other_counted_text(text, bytes, characters_max);
+    if (__builtin_expect(left != 0, 1))
+        __asm__ volatile("1:\n\t"
+                "or -8(%[text],%[left],8), %[odd]\n\t"
+                "dec %[left]\n\t"
+                "jnz 1b"
+                : [left] "+r"(left), [odd] "+r"(odd)
+                : [text] "r"(text)
+                : "memory", "cc");
+    return __builtin_expect(!quill_has_highs(odd) && bytes <= characters_max, 1);
+}
+
+QUILL_INLINE bool quill_is_any_counted_text(const char *text, uint64_t bytes, uint64_t last, uint64_t characters_max)
+{
+    return quill_is_counted_text(text, bytes, last, characters_max, false) ||
+           quill_is_other_counted_text(text, bytes, characters_max);
 }
 
 /* The whole words of so many bytes, computed again: to keep them would need a register. */
@@ -622,6 +681,45 @@ static inline char *quill_get_string(quill_in *in, uint64_t bound)
     if (text[bytes] != 0 || characters > bound || characters == SIZE_MAX)
         in->failed = true;
     return text;
+}
+
+/* A counted text travels with a zero behind it, too; one within it is a character like any other. */
+static inline void quill_check_counted(quill_out *out, const char *text, uint64_t bytes, uint64_t bound)
+{
+    if (bytes > out->room || quill_characters_and(true, text, bytes) > bound)
+        quill_fail(out, QUILL_TOO_LONG);
+}
+
+static inline void quill_put_counted(quill_out *out, const char *text, uint32_t bytes)
+{
+    quill_put_u32(out, bytes);
+    quill_put(out, text, bytes);
+    quill_put(out, "", 1);
+}
+
+static inline char *quill_get_counted(quill_in *in, uint32_t *bytes, uint64_t bound)
+{
+    char *text;
+    uint64_t characters;
+
+    *bytes = quill_get_u32(in);
+    text = quill_take(in, (uint64_t)*bytes + 1);
+    if (text == NULL)
+        return NULL;
+    characters = quill_characters_and(true, text, *bytes);
+    if (text[*bytes] != 0 || characters > bound || characters == SIZE_MAX)
+        in->failed = true;
+    return text;
+}
+
+static inline void quill_get_counted_inside(quill_in *in, char *to, uint32_t *bytes, uint64_t bound)
+{
+    const char *text = quill_get_counted(in, bytes, bound);
+
+    if (in->failed)
+        *bytes = 0;
+    else
+        __builtin_memcpy(to, text, *bytes);
 }
 
 /* The same, copied to where there is room for as much as the bound says. */

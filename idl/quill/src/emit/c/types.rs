@@ -30,7 +30,7 @@ impl Emitter<'_> {
                         numbers.push(Item::Define(self.member(path, member), value));
                     }
                 }
-                Type::Struct(..) | Type::Union { .. } | Type::Sequence(..) => {
+                Type::Struct(..) | Type::Union { .. } | Type::Sequence(..) | Type::Str { .. } => {
                     self.define(id, &mut announced, &mut records, &mut done);
                 }
                 Type::Alias(..) => {
@@ -96,6 +96,16 @@ impl Emitter<'_> {
                 records.push(Item::Record("union", inner.clone(), content.collect()));
                 let fields = vec![(self.ty(*switch), "_d".into()), (Ty::named(inner), "_u".into())];
                 records.push(Item::Record("struct", name, fields));
+            }
+            // Its name says what it is, and begins with what is quill's own.
+            Type::Str { bound: Some(bound), .. }
+                if self.counted(id) && self.text_inside(id) && done.insert(name.clone()) =>
+            {
+                announced.push(Item::Announce("struct", name.clone()));
+                let room = Ty { dims: vec![(4 * bound).max(1)], ..Ty::named("char") };
+                let fields = vec![(Ty::named("uint32_t"), "_length".into()), (room, "_buffer".into())];
+                let guard = format!("QUILL_TYPE_{name}");
+                records.push(Item::Once(guard, vec![Item::Record("struct", name, fields)]));
             }
             Type::Sequence(of, bound) if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));

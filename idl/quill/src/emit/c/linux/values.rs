@@ -14,7 +14,7 @@ pub fn bound(bound: Option<u64>) -> Expr {
 /// The number of elements or bytes of a string or sequence.
 pub fn count(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
     match e.kind(ty) {
-        Type::Str { .. } => call("quill_text_bytes", [value]).cast(Ty::named("uint32_t")),
+        Type::Str { .. } if !e.counted(ty) => call("quill_text_bytes", [value]).cast(Ty::named("uint32_t")),
         _ => value.field("_length"),
     }
 }
@@ -22,6 +22,10 @@ pub fn count(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
 /// Statements that refuse a string or sequence that is too long.
 pub fn check(e: &Emitter, ty: TypeId, value: Expr) -> Vec<Stmt> {
     match e.kind(ty) {
+        Type::Str { bound: b, .. } if e.counted(ty) => {
+            let (text, length) = (value.clone().field("_buffer"), value.field("_length"));
+            vec![Stmt::Do(call("quill_check_counted", [name("_out"), text, length, bound(*b)]))]
+        }
         Type::Str { bound: b, .. } => {
             vec![Stmt::Do(call("quill_check_text", [name("_out"), value, bound(*b)]))]
         }
@@ -76,7 +80,12 @@ pub fn put(e: &Emitter, ty: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
     match e.kind(ty) {
         Type::Str { .. } => {
             let mut body = check(e, ty, value.clone());
-            body.push(Stmt::Do(call("quill_put_string", [out(), value])));
+            body.push(Stmt::Do(if e.counted(ty) {
+                let text = [out(), value.clone().field("_buffer"), value.field("_length")];
+                call("quill_put_counted", text)
+            } else {
+                call("quill_put_string", [out(), value])
+            }));
             body
         }
         Type::Array(of, dims) => each(dims, value, depth, &|element, depth| put(e, *of, element, depth)),
@@ -97,7 +106,15 @@ pub fn get(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
         return body;
     }
     match e.kind(ty) {
-        Type::Str { bound: b, .. } if e.inside(*b) => {
+        Type::Str { bound: b, .. } if e.counted(ty) => {
+            let (text, length) = (place.clone().field("_buffer"), place.field("_length").address());
+            vec![if e.text_inside(ty) {
+                Stmt::Do(call("quill_get_counted_inside", [from(), text, length, bound(*b)]))
+            } else {
+                Stmt::Set(text, call("quill_get_counted", [from(), length, bound(*b)]))
+            }]
+        }
+        Type::Str { bound: b, .. } if e.text_inside(ty) => {
             vec![Stmt::Do(call("quill_get_inside", [from(), place, bound(*b)]))]
         }
         Type::Str { bound: b, .. } => {
