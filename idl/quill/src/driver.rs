@@ -41,10 +41,26 @@ impl Compiled {
     /// The layout of every message; what cannot be carried becomes an error.
     pub fn layout(&mut self, kernel: &dyn KernelPart) -> Vec<InterfaceLayout> {
         match layout::layout(&self.model, kernel) {
-            Ok(layouts) => layouts,
+            Ok(layouts) => {
+                if !kernel.takes_cache_hints() {
+                    self.note_cache_hints(kernel);
+                }
+                layouts
+            }
             Err(refused) => {
                 refused.into_iter().for_each(|d| self.session.diags.push(d));
                 Vec::new()
+            }
+        }
+    }
+
+    /// Says of which hints nothing comes.
+    fn note_cache_hints(&mut self, kernel: &dyn KernelPart) {
+        let own = self.model.interfaces.iter().filter(|i| !i.imported);
+        for operation in own.flat_map(|i| &i.operations) {
+            for param in operation.params.iter().filter(|p| p.caches.is_some()) {
+                let message = format!("`caches` of `{}` has no effect over `{}`", param.name, kernel.name());
+                self.session.diags.push(Diagnostic::warning(Code::Attribute, operation.span, message));
             }
         }
     }

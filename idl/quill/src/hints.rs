@@ -6,6 +6,7 @@
 //! | `max_size(n)` | at most so many elements or characters: a bound, as if it stood in the type |
 //! | `typ_size(n)` | so many most of the time; the layout decides by it where a list travels |
 //! | `relevant_bits(n)` | only the lowest bits matter: the number has the narrowest type that holds them |
+//! | `caches(n)` | its content is to take new lines of the caches nearest to the processor only, of so many levels |
 //! | `map` | of a flexpage: the sender keeps the pages, too, and can take them back |
 //! | `grant` | of a flexpage: the sender loses them; with neither, the flexpage itself says what happens |
 //!
@@ -15,16 +16,18 @@
 use crate::model::{Model, Param, Type};
 
 /// Attributes with a number.
-pub const SIZES: [&str; 3] = ["max_size", "typ_size", "relevant_bits"];
+pub const SIZES: [&str; 4] = ["max_size", "typ_size", "relevant_bits", "caches"];
 
 /// Attributes that stubs cannot follow, and why.
-const UNSUPPORTED: [(&str, &str); 5] = [
-    ("caches", "nothing tells a kernel part which caches a message may use"),
+const UNSUPPORTED: [(&str, &str); 4] = [
     ("flat", "a union travels with its discriminator, piece by piece"),
     ("fpage", "pages are handed over by a parameter of the type `fpage`"),
     ("map", "only a parameter of the type `fpage` hands pages over"),
     ("grant", "only a parameter of the type `fpage` hands pages over"),
 ];
+
+/// No processor has more levels of caches.
+const CACHE_LEVELS_MAX: u8 = 8;
 
 /// Whether an attribute is one of those here. They belong to parameters.
 pub fn is_known(name: &str) -> bool {
@@ -53,10 +56,18 @@ pub fn apply(model: &mut Model, param: &mut Param, name: &str, value: i128) -> R
     if let Type::Error | Type::Foreign(..) = ty {
         return Ok(());
     }
-    let limit = if name == "relevant_bits" { 64 } else { u32::MAX.into() };
-    let Some(number) = u64::try_from(value).ok().filter(|n| (1..=limit).contains(n)) else {
-        return Err(format!("`{name}` takes a whole number from 1 to {limit}"));
+    let (least, limit) = match name {
+        "relevant_bits" => (1, 64),
+        "caches" => (0, CACHE_LEVELS_MAX.into()),
+        _ => (1, u32::MAX.into()),
     };
+    let Some(number) = u64::try_from(value).ok().filter(|n| (least..=limit).contains(n)) else {
+        return Err(format!("`{name}` takes a whole number from {least} to {limit}"));
+    };
+    if name == "caches" {
+        param.caches = u8::try_from(number).ok();
+        return Ok(());
+    }
     let smaller = |bound: Option<u64>| Some(bound.map_or(number, |bound| bound.min(number)));
     let new = match (name, ty) {
         ("max_size", Type::Str { wide, bound, shown }) => Type::Str { wide, bound: smaller(bound), shown },

@@ -24,6 +24,11 @@ pub trait KernelPart: Sync {
         0
     }
 
+    /// Whether a kernel can be told which caches a list may use ([`crate::hints`]).
+    fn takes_cache_hints(&self) -> bool {
+        false
+    }
+
     /// Code in Rust, if there is any.
     fn rust(&self) -> Option<&'static dyn rust::Part>;
 
@@ -207,6 +212,9 @@ impl KernelPart for L4V4 {
             references: false,
             label: "tag",
         }
+    }
+    fn takes_cache_hints(&self) -> bool {
+        true
     }
     /// The number's bits from the top down, as over Tern's ipc: the tag's label has 16 bits.
     fn request_label(&self, number: u32, _: u16) -> u32 {

@@ -81,6 +81,8 @@ pub struct Chunk {
     pub bound: Option<u64>,
     /// How it travels.
     pub carrier: Carrier,
+    /// How many levels of caches it may take new lines of, where the interface says so: a hint for the kernel.
+    pub caches: Option<u8>,
 }
 
 impl Chunk {
@@ -571,7 +573,7 @@ fn counted(ops: &[Op], block: &Op) -> bool {
 }
 
 fn chunk(op: &Op, element: Option<Fixed>, bound: Option<u64>, carrier: Carrier) -> Chunk {
-    Chunk { path: op.path.clone(), ty: op.ty, element, bound, carrier }
+    Chunk { path: op.path.clone(), ty: op.ty, element, bound, carrier, caches: op.caches }
 }
 
 /// Whole registers for so many bytes.

@@ -7,7 +7,7 @@
 
 use crate::hints;
 use crate::limits;
-use crate::model::{Direction, ExceptionId, Model, Operation, Type, TypeId};
+use crate::model::{Direction, ExceptionId, Model, Operation, Param, Type, TypeId};
 use crate::sizes::{Fixed, Sizes};
 
 /// What the result of an operation is called; no name of a file starts with an underscore.
@@ -26,6 +26,8 @@ pub struct Op {
     pub stays: bool,
     /// How many elements a list has most of the time; only of one whose value can hold all of them itself.
     pub typical: Option<u64>,
+    /// How many levels of caches its content may take new lines of, if the interface says so.
+    pub caches: Option<u8>,
 }
 
 /// What a step does.
@@ -78,10 +80,10 @@ pub fn call(model: &Model, sizes: &Sizes, operation: &Operation) -> Result<Call,
         }
         let stays = param.direction == Direction::InOut;
         if param.direction != Direction::Out {
-            request.parameter(&param.name, param.ty, stays, param.typical, param.grant)?;
+            request.with_hints(param, stays)?;
         }
         if param.direction != Direction::In {
-            reply.parameter(&param.name, param.ty, stays, param.typical, param.grant)?;
+            reply.with_hints(param, stays)?;
         }
     }
     let mut exceptions = Vec::new();
@@ -137,6 +139,14 @@ impl<'a> Steps<'a> {
         Steps { model, sizes, ops: Vec::new() }
     }
 
+    /// A parameter, and what the interface says about it.
+    fn with_hints(&mut self, param: &Param, stays: bool) -> Result<(), String> {
+        let begin = self.ops.len();
+        self.parameter(&param.name, param.ty, stays, param.typical, param.grant)?;
+        self.ops[begin..].iter_mut().for_each(|op| op.caches = param.caches);
+        Ok(())
+    }
+
     fn parameter(
         &mut self,
         name: &str,
@@ -148,7 +158,8 @@ impl<'a> Steps<'a> {
         let begin = self.ops.len();
         if let Type::Fpage = self.model.ty(self.model.resolved(ty)) {
             let what = What::Pages { grant };
-            self.ops.push(Op { path: vec![name.to_owned()], ty, what, stays: false, typical: None });
+            let path = vec![name.to_owned()];
+            self.ops.push(Op { path, ty, what, stays: false, typical: None, caches: None });
             return Ok(());
         }
         self.take_apart(&mut vec![name.to_owned()], ty, stays, 0)?;
@@ -173,7 +184,8 @@ impl<'a> Steps<'a> {
             return Err("its parameters are too large to be taken apart".into());
         }
         let stream = What::Stream { bytes_max: self.sizes.stream_bytes_max(ty) };
-        let mut op = |what| self.ops.push(Op { path: path.clone(), ty, what, stays, typical: None });
+        let mut op =
+            |what| self.ops.push(Op { path: path.clone(), ty, what, stays, typical: None, caches: None });
         let resolved = self.model.resolved(ty);
         match self.model.ty(resolved) {
             Type::Struct(_, fields) => {

@@ -183,6 +183,8 @@ pub struct Param {
     pub typical: Option<u64>,
     /// Whether the sender of these pages loses them; if nothing is said, the flexpage says it.
     pub grant: Option<bool>,
+    /// How many levels of caches its content may take new lines of; 0 is none at all.
+    pub caches: Option<u8>,
     /// An attribute that stubs cannot follow; see [`crate::hints`].
     pub unsupported: Option<&'static str>,
 }
@@ -190,7 +192,15 @@ pub struct Param {
 impl Param {
     /// A parameter of which nothing else is said.
     pub fn new(name: impl Into<String>, ty: TypeId, direction: Direction) -> Param {
-        Param { name: name.into(), ty, direction, typical: None, grant: None, unsupported: None }
+        Param {
+            name: name.into(),
+            ty,
+            direction,
+            typical: None,
+            grant: None,
+            caches: None,
+            unsupported: None,
+        }
     }
 }
 

@@ -84,6 +84,65 @@ fn counted_and_terminated_texts_understand_each_other() {
     }
 }
 
+/// What is said of caches is in the item when it leaves, and no part of it where it arrives.
+#[test]
+fn items_carry_what_is_said_of_caches() {
+    let shop = Workshop::new("l4-caches");
+    let idl = "typedef sequence<octet, 2000> Bytes; interface I {
+        long list(@caches(1) in Bytes b, in long n); long text(@caches(0) in string s); };";
+    shop.emit_c_of("caches.idl", idl, &L4V4);
+    shop.bring("l4_kernel.h", "l4_kernel.h");
+    let program = r#"
+        #include "caches.h"
+        #include "l4_kernel.h"
+        static quill_status list(void *self, quill_thread from, const Bytes *b, int32_t n, int32_t *result)
+        {
+            (void)self, (void)from;
+            *result = (int32_t)b->_length + b->_buffer[7] + n;
+            return QUILL_OK;
+        }
+        static quill_status text(void *self, quill_thread from, const char *s, int32_t *result)
+        {
+            (void)self, (void)from;
+            for (*result = 0; s[*result] != 0;)
+                ++*result;
+            return QUILL_OK;
+        }
+        static const I_server methods = { list, text };
+        static void server(void)
+        {
+            static I_buffers buffers;
+            I_serve(&methods, 0, &buffers);
+        }
+        static __attribute__((noinline)) void client(void)
+        {
+            static uint8_t bytes[2000];
+            static char letters[401];
+            Bytes all = { 2000, bytes };
+            int32_t found = 0;
+            unsigned one = sizeof(quill_word) == 4 ? 3 : 2, none = sizeof(quill_word) == 4 ? 2 : 3;
+            bytes[7] = 5;
+            CHECK(I_list(SERVER, &all, 10, &found) == QUILL_OK && found == 2015);
+            CHECK((request[2] & 0x3ff) == one << 1);
+            for (int length = 0; length < 400; length++) {
+                CHECK(I_text(SERVER, letters, &found) == QUILL_OK && found == length);
+                if ((request[0] & 0xfc0) != 0)
+                    CHECK((request[1] & 0x3ff) == none << 1);
+                letters[length] = 'a';
+            }
+            CHECK((request[0] & 0xfc0) != 0);
+        }
+    "#;
+    std::fs::write(shop.path("caches.c"), program).unwrap();
+    for (compiler, width) in machines(&shop) {
+        for level in [LEVELS[0], LEVELS[2]] {
+            let output = [width, "-o", "caches", "caches.c"];
+            shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
+            shop.run("caches");
+        }
+    }
+}
+
 /// A program may speak several interfaces, and names that clash are kept apart.
 #[test]
 fn headers_go_together() {

@@ -419,7 +419,7 @@ fn a_typical_size_decides_where_a_list_travels() {
 
 #[test]
 fn attributes_that_stubs_cannot_follow_are_refused_by_name() {
-    for name in ["caches", "flat", "fpage", "map", "grant"] {
+    for name in ["flat", "fpage", "map", "grant"] {
         let (_, layouts) = lay_out(&format!("interface I {{ void f(@{name} in long a); }};"), &TernIpc);
         let refused = layouts.unwrap_err();
         assert!(refused[0].message.contains(&format!("the attribute `{name}`")), "{}", refused[0].message);
@@ -431,6 +431,21 @@ fn attributes_that_stubs_cannot_follow_are_refused_by_name() {
     }
 }
 
+/// A hint: what cannot follow it says so, and goes on.
+#[test]
+fn cache_hints_are_noted_where_nothing_follows_them() {
+    let source = "interface I { void f(@caches(0) in string s, in long n); };";
+    for kernel in kernel::ALL {
+        let mut out = compile_text(Path::new("t.idl"), source.as_bytes(), Options::default());
+        let layouts = out.layout(kernel);
+        assert!(out.accepted() && !layouts.is_empty(), "{}", out.messages());
+        let noted = out.messages().contains("`caches` of `s` has no effect");
+        assert_eq!(noted, kernel.name() != "l4-v4", "{}", out.messages());
+        let plain = text_of(&source.replace("@caches(0) ", ""), Dialect::Corba, kernel);
+        assert_eq!(text(&out.model, &layouts, kernel), plain);
+    }
+}
+
 #[test]
 fn sizes_are_checked() {
     for (param, expected) in [
@@ -439,6 +454,7 @@ fn sizes_are_checked() {
         ("@typ_size(4) in long s", "strings and sequences"),
         ("@relevant_bits(65) in long s", "from 1 to 64"),
         ("@relevant_bits(4) in double s", "whole numbers"),
+        ("@caches(9) in string s", "from 0 to 8"),
         ("@typ_size in string s", "needs a value"),
     ] {
         let source = format!("interface I {{ void f({param}); }};");

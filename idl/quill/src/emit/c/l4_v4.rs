@@ -302,6 +302,11 @@ impl Side<'_> {
                 call(put, [utcb(), label, at, value, bound])
             };
             body.push(Stmt::Set(name("_tag"), put));
+            if let Some(levels) = chunk.caches {
+                let at = int(fixed_bytes(self.message));
+                let hint = call("quill_hint_caches", [utcb(), at, int(levels)]);
+                body.push(Stmt::If(call("quill_has_items", [name("_tag")]), vec![Stmt::Do(hint)]));
+            }
             let none = unlikely(name("_tag").with("==", int(0)));
             body.push(Stmt::If(none, vec![Stmt::Return(Some(self.too_long.clone()))]));
         }
@@ -388,8 +393,11 @@ impl Side<'_> {
             body.push(Stmt::If(unlikely(name(too_long)), refuse));
             body.push(Stmt::Do(call(
                 "quill_put_item_word",
-                [utcb(), at, value.field("_buffer"), name(word)],
+                [utcb(), at.clone(), value.field("_buffer"), name(word)],
             )));
+            if let Some(levels) = chunk.caches {
+                body.push(Stmt::Do(call("quill_hint_caches", [utcb(), at, int(levels)])));
+            }
             return;
         }
         let (from, bytes, too_long) = match e.kind(chunk.ty) {
@@ -422,7 +430,10 @@ impl Side<'_> {
         if self.reply {
             body.push(self.refuse_if(call("quill_in_message", [utcb(), from.clone()])));
         }
-        body.push(Stmt::Do(call("quill_put_item", [utcb(), at, from, bytes])));
+        body.push(Stmt::Do(call("quill_put_item", [utcb(), at.clone(), from, bytes])));
+        if let Some(levels) = chunk.caches {
+            body.push(Stmt::Do(call("quill_hint_caches", [utcb(), at, int(levels)])));
+        }
     }
 
     /// Room on the stack for a counted text and the zero that it gets.
@@ -460,6 +471,10 @@ impl Side<'_> {
         if let Some(chunk) = tail(e, self.message) {
             let text = format!("_text_{}", self.message.slots.len());
             let place = buffer(0, chunk);
+            if chunk.caches.is_some() {
+                let forget = call("quill_forget_hints", [utcb(), int(fixed_bytes(self.message))]);
+                body.push(Stmt::If(call("quill_has_items", [name("_tag")]), vec![Stmt::Do(forget)]));
+            }
             let arguments = [
                 utcb(),
                 name("_tag"),
@@ -609,6 +624,9 @@ impl Side<'_> {
         let e = self.c.emitter;
         let value = Interface::at(self.spots, &chunk.path);
         let bytes = format!("_bytes_{i}");
+        if chunk.caches.is_some() {
+            body.push(Stmt::Do(call("quill_forget_hints", [utcb(), self.item(i)])));
+        }
         let found = call("quill_item_bytes", [utcb(), self.item(i)]);
         body.push(Stmt::Let(Ty::named("quill_word"), bytes.clone(), Some(found)));
         let bytes = name(bytes);

@@ -351,6 +351,30 @@ QUILL_INLINE quill_word quill_item_bytes(char *utcb, size_t at)
     return item >> 10 | item << (8 * sizeof item - 10);
 }
 
+/* Which caches an item may take new lines of, of so many levels. It is a hint, and each processor has its own: with 32 bits
+ * all, none, or the nearest; with 64 bits those that are left when what does not stay is kept out of. */
+#ifdef __i386__
+#define QUILL_CACHES(levels) ((quill_word)((levels) == 0 ? 2 : (levels) == 1 ? 3 : 1) << 1)
+#else
+#define QUILL_CACHES(levels) ((quill_word)((levels) == 0 ? 3 : (levels) == 1 ? 2 : 0) << 1)
+#endif
+
+QUILL_INLINE bool quill_has_items(quill_word tag)
+{
+    return (tag & 0xfc0) != 0;
+}
+
+QUILL_INLINE void quill_hint_caches(char *utcb, size_t at, unsigned levels)
+{
+    *(quill_word *)(void *)quill_at(utcb, QUILL_WORDS(at) * sizeof(quill_word)) |= QUILL_CACHES(levels);
+}
+
+/* What the sender said of caches is the kernel's, and no part of what came. */
+QUILL_INLINE void quill_forget_hints(char *utcb, size_t at)
+{
+    *(quill_word *)(void *)quill_at(utcb, QUILL_WORDS(at) * sizeof(quill_word)) &= ~(quill_word)6;
+}
+
 /* Where items go that come: the buffer registers hold one place for each. */
 QUILL_INLINE void quill_accept(char *utcb, unsigned number, unsigned count, void *to, size_t bytes)
 {
