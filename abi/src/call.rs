@@ -57,6 +57,22 @@ pub const IPC_PORT_CALL: u32 = 0xffff_fffc;
 pub const PORT_LINKS: u64 = 128;
 /// Ports that a task can bind to threads.
 pub const PORT_ENTRIES: u64 = 256;
+/// `eax` of *door call*: `rdx` is a door identifier of the caller's task, its low 32 bits count. The words, eleven as in the
+/// other short forms, arrive with a server thread of the task that made the door, at the door's entry, with the door's datum
+/// in `rdx`. The caller waits for the return. No timeouts. The fast path (rows D1, D11).
+///
+/// If there is no such identifier the error is [`NoSuch`](crate::Error::NoSuch), and all registers but `rax` are as they were.
+pub const DOOR_CALL: u32 = 0xffff_fff8;
+/// `eax` of *door return*: the words arrive with the caller that the kernel recorded, with 0 in `rdx`, if it still waits. The
+/// thread itself waits for its next call, which begins anew with the stack that it had at [`door_op::SERVE`]. The fast
+/// path (row D3).
+pub const DOOR_RETURN: u32 = 0xffff_fff9;
+/// Log2 of [`DOORS_MAX`].
+pub const DOORS_LOG2: u32 = 18;
+/// Door identifiers that a task can have: numbers from 0 on.
+pub const DOORS_MAX: u32 = 1 << DOORS_LOG2;
+/// Server threads that a task can have.
+pub const SERVERS_MAX: u32 = 512;
 /// `eax` of the null call: enters and leaves the kernel, for measurements. It is never denied.
 pub const NULL: u32 = 0xffff_fffd;
 
@@ -99,17 +115,20 @@ pub enum Call {
     ThreadSwitch = 0x8000_0005,
     /// Out: `rdi` nanoseconds since the kernel started.
     Clock = 0x8000_0006,
+    /// Operations on doors and server threads; see [`door_op`].
+    DoorControl = 0x8000_0007,
 }
 
 impl Call {
     /// Every call with its name, in numeric order.
-    pub const ALL: [(Call, &'static str); 6] = [
+    pub const ALL: [(Call, &'static str); 7] = [
         (Call::Ipc, "ipc"),
         (Call::Flush, "flush"),
         (Call::ThreadControl, "thread_control"),
         (Call::TaskControl, "task_control"),
         (Call::ThreadSwitch, "thread_switch"),
         (Call::Clock, "clock"),
+        (Call::DoorControl, "door_control"),
     ];
 }
 
@@ -234,6 +253,22 @@ pub mod task_op {
     pub const COUNT: u32 = 8;
 }
 
+/// Sub-operations of [`Call::DoorControl`], all of them on the caller's own task.
+pub mod door_op {
+    /// Make a door (row D1). In: `rdi` the number under which the maker itself has it, which must be free; `rsi` entry: where
+    /// its calls arrive; `rdx` datum. What the maker maps from this number are the door's identifiers; to flush it revokes
+    /// them all (row D5), and with [`FLUSH_SELF`](super::FLUSH_SELF) the door is gone.
+    pub const CREATE: u32 = 0;
+    /// The calling thread becomes a server: it waits for calls of its task's doors, and each begins with the stack
+    /// pointer that it has now (row D7). Returns only if somebody aborts the wait.
+    pub const SERVE: u32 = 1;
+    /// Waits until a caller has to wait for a server thread (row D7). Out: `rdi` number of the task's servers. One thread of
+    /// a task can wait for this.
+    pub const SHORTAGE: u32 = 2;
+    /// Number of sub-operations.
+    pub const COUNT: u32 = 3;
+}
+
 /// What a received message is: the low half of `rax` after an ipc.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
@@ -253,6 +288,13 @@ pub enum Kind {
     Exception = 0xffff_fffb,
     /// An interrupt (row C6). w0: how many came since the last message.
     Interrupt = 0xffff_fffa,
+    /// A call through a door (row D1). `rdx` is the door's datum.
+    DoorCall = DOOR_CALL,
+    /// The return from a call through a door (row D3).
+    DoorReturn = DOOR_RETURN,
+    /// Nobody but its maker has an identifier of the door any more, and no call of it is under way (row D4). `rdx` is its
+    /// datum. It comes like a call; what is returned is dropped.
+    Unreferenced = 0xffff_fff7,
 }
 
 impl Kind {
@@ -264,6 +306,9 @@ impl Kind {
             0xffff_fffc => Kind::Fault,
             0xffff_fffb => Kind::Exception,
             0xffff_fffa => Kind::Interrupt,
+            DOOR_CALL => Kind::DoorCall,
+            DOOR_RETURN => Kind::DoorReturn,
+            0xffff_fff7 => Kind::Unreferenced,
             _ => return None,
         })
     }

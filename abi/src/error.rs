@@ -28,7 +28,7 @@ pub enum Error {
     Denied = 10,
     /// The target is not in a state that allows this.
     BadState = 11,
-    /// Clans are nested too deeply.
+    /// Clans are nested too deeply, or a task has as many servers as it may.
     Limit = 12,
     /// The message does not fit into the receiver's block. w0: bytes of strings and direct words that were
     /// transferred before.
@@ -52,7 +52,7 @@ impl Error {
         (Error::NoMemory, "out of kernel memory"),
         (Error::Denied, "denied"),
         (Error::BadState, "wrong state"),
-        (Error::Limit, "nested too deeply"),
+        (Error::Limit, "a limit is reached"),
         (Error::Overflow, "message too long"),
         (Error::NoAccess, "message not accessible"),
     ];
@@ -75,7 +75,7 @@ impl core::fmt::Display for Error {
 }
 
 /// Every error that a call can return. The guest tests fail if one of these pairs was never seen, and if another one was.
-pub const POSSIBLE: [(Call, &[Error]); 6] = [
+pub const POSSIBLE: [(Call, &[Error]); 7] = [
     (
         Call::Ipc,
         &[
@@ -100,6 +100,20 @@ pub const POSSIBLE: [(Call, &[Error]); 6] = [
     (Call::TaskControl, &[Error::NoSuch, Error::BadArgument, Error::NoMemory, Error::Denied, Error::Limit]),
     (Call::ThreadSwitch, &[Error::NoSuch]),
     (Call::Clock, &[]),
+    // With the short forms that belong to it.
+    (
+        Call::DoorControl,
+        &[
+            Error::NoSuch,
+            Error::SendAborted,
+            Error::ReceiveAborted,
+            Error::PartnerDied,
+            Error::BadArgument,
+            Error::NoMemory,
+            Error::BadState,
+            Error::Limit,
+        ],
+    ),
 ];
 
 #[cfg(test)]

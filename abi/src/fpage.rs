@@ -1,4 +1,4 @@
-//! Flexpages: the unit in which memory, I/O ports and interrupts are handed on (rows C2, C4, C6).
+//! Flexpages: the unit in which memory, I/O ports, interrupts and doors are handed on (rows C2, C4, C6, D2).
 //!
 //! ```text
 //!  63                     12 11  10 9        4 3     0
@@ -7,10 +7,12 @@
 //! +-------------------------+------+----------+-------+
 //! ```
 //!
-//! For memory the base is an address (its low 12 bits are zero) and the size counts bytes. For ports and
-//! interrupts the base field is the first number, shifted left by 12, and the size counts ports or lines.
+//! For memory the base is an address (its low 12 bits are zero) and the size counts bytes. For ports, interrupts and door
+//! identifiers the base field is the first number, shifted left by 12, and the size counts ports, lines or identifiers.
 
-/// Which of a task's three spaces a flexpage lies in.
+use crate::call::DOORS_LOG2;
+
+/// Which of a task's four spaces a flexpage lies in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Space {
@@ -20,6 +22,9 @@ pub enum Space {
     Port = 1,
     /// Interrupt lines; a line maps only to itself.
     Interrupt = 2,
+    /// Door identifiers. The receiver's number is its own choice, as an address is. [`Rights::R`] is the right to call,
+    /// [`Rights::W`] the right to hand on.
+    Door = 3,
 }
 
 /// Access rights, and in a map item the wish to grant.
@@ -99,20 +104,25 @@ impl Fpage {
         Fpage::new(Space::Interrupt, 0, 8, Rights::RW)
     }
 
+    /// `1 << log2` door identifiers from `first` on.
+    pub const fn doors(first: u32, log2: u32, rights: Rights) -> Fpage {
+        Fpage::new(Space::Door, (first as u64 & !((1 << log2) - 1)) << 12, log2, rights)
+    }
+
     const fn new(space: Space, base: u64, log2: u32, rights: Rights) -> Fpage {
         Fpage(base & !0xfff | (space as u64) << 10 | (log2 as u64) << 4 | rights.0 as u64)
     }
 
-    /// Which space, if the two bits name one.
-    pub const fn space(self) -> Option<Space> {
+    /// Which space.
+    pub const fn space(self) -> Space {
         // Memory, the most common case, by one test.
         if self.0 & 3 << 10 == 0 {
-            return Some(Space::Memory);
+            return Space::Memory;
         }
         match self.0 >> 10 & 3 {
-            1 => Some(Space::Port),
-            2 => Some(Space::Interrupt),
-            _ => None,
+            1 => Space::Port,
+            2 => Space::Interrupt,
+            _ => Space::Door,
         }
     }
 
@@ -142,7 +152,7 @@ impl Fpage {
     }
 
     /// Checks alignment, size and range. Memory: 4 KiB to the whole user half, base aligned to the size;
-    /// ports: at most 65,536; interrupts: at most 256.
+    /// ports: at most 65,536; interrupts: at most 256; door identifiers: at most [`DOORS_MAX`](crate::call::DOORS_MAX).
     pub const fn is_valid(self) -> bool {
         const SPACE_AND_SIZE: u64 = 0xff0;
         const PAGE: u64 = 12 << 4;
@@ -158,10 +168,10 @@ impl Fpage {
         }
         let log2 = self.log2();
         match self.space() {
-            Some(Space::Memory) => false,
-            Some(Space::Port) => log2 <= 16 && self.fits(log2 + 12, 16 + 12),
-            Some(Space::Interrupt) => log2 <= 8 && self.fits(log2 + 12, 8 + 12),
-            None => false,
+            Space::Memory => false,
+            Space::Port => log2 <= 16 && self.fits(log2 + 12, 16 + 12),
+            Space::Interrupt => log2 <= 8 && self.fits(log2 + 12, 8 + 12),
+            Space::Door => log2 <= DOORS_LOG2 && self.fits(log2 + 12, DOORS_LOG2 + 12),
         }
     }
 
@@ -202,7 +212,9 @@ mod tests {
         assert!(!Fpage(0x1000 | 11 << 4).is_valid(), "smaller than a page");
         assert!(!Fpage(1 << 47 | 12 << 4).is_valid(), "kernel half");
         assert!(!Fpage(48 << 4).is_valid(), "larger than the user half");
-        assert!(!Fpage(3 << 10 | 12 << 4).is_valid(), "no such space");
+        assert!(Fpage::doors(0x1234, 2, Rights::RW).is_valid());
+        assert!(!Fpage(0x1235 << 12 | 3 << 10 | 1 << 4).is_valid(), "misaligned");
+        assert!(!Fpage(1 << (DOORS_LOG2 + 12) | 3 << 10).is_valid(), "identifier out of range");
         assert!(Fpage::ports(0x3f8, 3).is_valid());
         assert!(!Fpage(0x10000 << 12 | 1 << 10).is_valid(), "port out of range");
         assert!(Fpage::interrupt(255).is_valid());

@@ -10,7 +10,7 @@ use crate::mem::pool::{Frame, Words};
 use crate::mem::{space, table};
 use crate::object::mapping::{Node, NodeTable};
 use crate::object::thread::{Frame as Registers, NEVER, Operation, State, Wait, special};
-use crate::object::{TaskRef, ThreadRef};
+use crate::object::{TaskRef, ThreadRef, door};
 use abi::Uid;
 use abi::call::PRIORITIES;
 
@@ -130,12 +130,16 @@ impl Kernel {
     fn check_wait(&self, thread: ThreadRef, current: bool) {
         let partner = thread.partner.get();
         match thread.wait() {
-            Wait::Closed(from) | Wait::Answer(from) => {
+            Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) => {
                 assert!(!current, "{thread:?} runs and waits");
                 let exists = from.as_interrupt().is_some() || self.named(from).is_some();
                 assert!(exists, "{thread:?} waits for {from:?}, which has ended");
             }
             Wait::Open => assert!(!current, "{thread:?} runs and waits"),
+            Wait::Idle => {
+                assert!(!current, "{thread:?} runs and waits");
+                assert!(thread.server.pool.get().is_some(), "{thread:?} waits for calls and is no server");
+            }
             Wait::No => match thread.state.get() {
                 State::Sending => {
                     assert!(self.named(partner).is_some(), "{thread:?} sends to {partner:?}, which has ended")
@@ -205,6 +209,7 @@ impl Kernel {
             assert_eq!(task.pages.get(), counts.pages, "{task:?} counts its pages wrongly");
         }
         self.check_small(task, &mut counts);
+        self.check_doors(task, &mut counts);
         counts.frames += task.links.frames();
         counts.frames += task.slabs.check(counts.in_full_slabs, counts.elsewhere);
         let mut threads = 0;
@@ -321,6 +326,39 @@ impl Kernel {
                 left += 1;
             }
             assert!(left != 0 && left == node.parts(), "the parts of a large page are counted wrongly");
+        }
+    }
+
+    /// The space of doors, and who serves those that are the task's own.
+    fn check_doors(&self, task: TaskRef, counts: &mut Counts) {
+        counts.frames += door::check(self, task, |node, slot, door| {
+            node.check(task, slot, None);
+            counts.add(node);
+            if let Some(door) = door {
+                counts.add_to_slabs(door);
+                counts.markers += 1;
+            }
+        });
+        let servers = &task.doors.servers;
+        for caller in members(servers.callers.first(), |caller| servers.callers.after(caller)) {
+            assert_eq!(caller.state.get(), State::Queueing, "{caller:?} waits for a server and does not");
+            assert_eq!(caller.queueing_at.get(), Some(task), "{caller:?} waits elsewhere");
+        }
+        let idle =
+            servers.each().filter(|server| server.wait() == Wait::Idle && !server.is_stopped()).count();
+        if !task.is_dying() {
+            assert!(idle == 0 || servers.callers.is_empty(), "callers and servers wait for each other");
+            assert!(
+                idle == 0 || servers.unreferenced.get().is_none(),
+                "a server waits, and a door has no reference"
+            );
+        }
+        assert_eq!(servers.each().count(), servers.count.get() as usize);
+        for server in servers.each() {
+            assert!(server.task() == task && server.server.pool.get().is_some());
+        }
+        if let Some(watcher) = servers.watcher.get() {
+            assert!(watcher.task() == task && watcher.state.get() == State::Watching);
         }
     }
 

@@ -5,6 +5,7 @@
 //! ffff_8080_0000_0000  window     another task's memory, while a message is copied to it (one top-level slot)
 //! ffff_8100_0000_0000  ports      the running task's table of port links: one page, or nothing (one top-level slot)
 //! ffff_8180_0000_0000  direct     all memory (writable, not executable); only with the boot option `copy=directmap`
+//! ffff_8200_0000_0000  doors      the running task's door identifiers, one word each; most are one shared page (one top-level slot)
 //! ffff_ff00_0000_0000  info       one page that users may read: version, clock
 //! ffff_ffff_8000_0000  image      the kernel's program: physical address + this; text, constants, data apart
 //! ffff_ffff_bfe0_0000  devices    local APIC, I/O APIC, HPET (uncached)
@@ -13,8 +14,8 @@
 //! ffff_ffff_c000_0000  threads    virtual array of control blocks, 4 KiB each; holes are one shared page of zeroes
 //! ```
 //!
-//! All of it but the window and the port links is the same in every task: a task's top-level table copies the kernel half once, and no
-//! other entry of it changes after boot. User memory has no other address in the kernel half than window and direct map.
+//! All of it but the window, the port links and the doors is the same in every task: a task's top-level table copies the kernel half once,
+//! and no other entry of it changes after boot. User memory has no other address in the kernel half than window and direct map.
 //! Under page-table isolation users run on other tables, which show of all this the image's text, devices to port bitmap, and info.
 
 /// The kernel's memory pool; physical address minus [`pool start`](crate::mem) plus this.
@@ -47,6 +48,10 @@ pub const PORT_LINKS: u64 = 0xffff_8100_0000_0000;
 
 /// What a port link that leads nowhere points to.
 pub const NO_PORT: u64 = PORT_LINKS + 0x1000;
+
+/// The running task's door identifiers: for each 32-bit number the address of what the door is, or
+/// [`NO_DOOR`](crate::object::door::NO_DOOR). Numbers that a task cannot have are there too, so that no number needs a check.
+pub const DOORS: u64 = 0xffff_8200_0000_0000;
 
 /// Where all memory is mapped if messages are copied through a direct map: physical address plus this.
 pub const DIRECT: u64 = 0xffff_8180_0000_0000;

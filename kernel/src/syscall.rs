@@ -3,6 +3,7 @@
 //! Registers are described in [`abi::call`]; `ipc` has its own convention, all others share one: arguments and results in
 //! `rdi rsi rdx r10 r8 r9`, error code in `rax`.
 
+mod door_control;
 mod registers;
 mod task_control;
 mod thread_control;
@@ -16,7 +17,10 @@ use crate::object::thread::{Frame, Operation, special};
 use crate::object::{ThreadRef, port};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
-use abi::call::{FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL};
+use abi::call::{
+    DOOR_CALL, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL,
+    NULL,
+};
 use abi::{Call, Error, Fpage, Rights, Uid};
 
 const IPC: u32 = Call::Ipc as u32;
@@ -25,6 +29,7 @@ const THREAD_CONTROL: u32 = Call::ThreadControl as u32;
 const TASK_CONTROL: u32 = Call::TaskControl as u32;
 const THREAD_SWITCH: u32 = Call::ThreadSwitch as u32;
 const CLOCK: u32 = Call::Clock as u32;
+const DOOR_CONTROL: u32 = Call::DoorControl as u32;
 
 /// Where the number lies in `eax`; the sub-operation lies in bits 8–15, and of all calls but ipc the rest is reserved.
 const NUMBER: u32 = 1 << 31 | 0xff;
@@ -55,6 +60,7 @@ fn ordinary_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
         THREAD_CONTROL => thread_control::thread_control(k, current, operation & 0xff),
         TASK_CONTROL => task_control::task_control(k, current, operation & 0xff),
         THREAD_SWITCH if operation & 0xff == 0 => thread_switch(k, current),
+        DOOR_CONTROL => door_control::door_control(k, current, operation & 0xff),
         CLOCK if operation & 0xff == 0 => clock(current),
         _ => ipc::system_call_exception(k, current),
     }
@@ -114,6 +120,9 @@ fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let next = match eax {
         NULL => Next::Same,
         IPC_LONG_CALL | IPC_LONG_REPLY_WAIT if !denied => ipc::long(k, current),
+        // The fast path finds that there is no such door before it finds that the thread is denied the call.
+        DOOR_CALL if !denied || !ipc::door::exists(k, current) => ipc::door::call(k, current),
+        DOOR_RETURN if !denied => ipc::door::give_back(k, current),
         IPC_PORT_CALL if !denied => port_call(k, current),
         _ if eax & RESERVED == 0 && !denied => ordinary_call(k, current, eax),
         _ if eax & NUMBER == IPC && !denied => ipc::malformed(current),
@@ -145,6 +154,8 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
         Operation::EndThread { victim } => end_thread(k, current, victim),
         Operation::EndTask { victim, at } => end_task(k, current, victim, at),
         Operation::SetPort => task_control::set_port(k, current),
+        Operation::Serve => ipc::door::continue_serve(k, current),
+        Operation::CreateDoor => door_control::create(k, current),
     };
     if current.operation.get() != Operation::None && current.is_ready() {
         k.set_busy(current);

@@ -31,7 +31,7 @@ fn window(receiver: ThreadRef) -> Fpage {
 fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
     let item = Fpage(sender.frame.w[6].get());
     let window = window(receiver);
-    let is_port = item.space() == Some(Space::Port);
+    let is_port = item.space() == Space::Port;
     let any = is_port && window == Fpage::WHOLE && receiver.errand.get() == Errand::Fault;
     let window = if any { Fpage::ports(0, 16) } else { window };
     space::plan(item, sender.frame.w[7].get(), window)
@@ -44,7 +44,7 @@ fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpag
     const PAGE: u64 = 12 << 4;
     let (item, window) = (Fpage(sender.frame.w[6].get()), window(receiver));
     let is_page = item.0 & (SPACE_AND_SIZE | Rights::GRANT.0 as u64) == PAGE;
-    if !is_page || window.is_nil() || window.space() != Some(Space::Memory) {
+    if !is_page || window.is_nil() || window.space() != Space::Memory {
         return None;
     }
     let hot_spot = sender.frame.w[7].get() & ((1 << window.log2()) - 1);

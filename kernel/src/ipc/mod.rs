@@ -9,12 +9,14 @@
 //! would have done the same.* The guest tests run the same random program both ways and compare.
 
 mod clan;
+pub mod door;
 mod fault;
 mod item;
 mod known_way;
 mod transfer;
 
 pub use clan::way_to;
+pub use door::unreferenced;
 pub use fault::{USER_FLAGS, page_fault, port_fault, raise, system_call_exception};
 pub use item::continue_map;
 pub use known_way::call as call_by_known_way;
@@ -263,7 +265,7 @@ fn accepts_as(partner: ThreadRef, sender: Uid) -> bool {
     match partner.wait() {
         Wait::Open => true,
         Wait::Closed(from) | Wait::Answer(from) => from == sender,
-        Wait::No => false,
+        Wait::No | Wait::Return(_) | Wait::Idle => false,
     }
 }
 
@@ -680,9 +682,9 @@ pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
             k.reclaim(thread);
             return fault::unanswered(k, thread);
         }
-        Wait::Closed(_) => k.reclaim(thread),
+        Wait::Closed(_) | Wait::Return(_) => k.reclaim(thread),
         Wait::Open => thread.hot.shuttle.set(thread.home_ref()),
-        Wait::No => {}
+        Wait::No | Wait::Idle => {}
     }
     thread.operation.set(Operation::None);
     set_error(thread, error);
@@ -708,8 +710,11 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
     {
         return true;
     }
+    if door::abort(k, thread) {
+        return true;
+    }
     let error = match (thread.wait(), thread.state.get()) {
-        (Wait::Open | Wait::Closed(_), _) => Error::ReceiveAborted,
+        (Wait::Open | Wait::Closed(_) | Wait::Return(_), _) => Error::ReceiveAborted,
         (Wait::No, State::Sending) => Error::SendAborted,
         (Wait::No, State::Taking) => Error::ReceiveAborted,
         (Wait::Answer(_), _) => {
@@ -728,6 +733,7 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
 
 /// Ends the ipc of a thread that is going to end: nobody keeps a link to it.
 pub fn leave(k: &Kernel, thread: ThreadRef) {
+    door::leave(k, thread);
     if thread.wait() == Wait::No && thread.state.get() == State::Sending {
         leave_queue(thread);
     }

@@ -1,6 +1,6 @@
 //! Map, grant and flush: how spaces are built out of other spaces (rows C2, C3, C4).
 //!
-//! The three kinds of space work alike: a place (a last-level page-table entry with its shadow, or a place in a
+//! The four kinds of space work alike: a place (a last-level page-table entry with its shadow, or a place in a
 //! table of ports or lines) refers to the node of its mapping. Flush of a page walks its subtree; map puts a child
 //! behind the giver's node; grant puts the receiver's node in the giver's place.
 //!
@@ -17,7 +17,7 @@ use super::table::{self, Found, Leaf};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
 use crate::object::mapping::{Mark, Node, NodeSlot, NodeTable};
-use crate::object::{TaskRef, interrupt};
+use crate::object::{TaskRef, door, interrupt};
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use core::cell::Cell;
 use core::num::NonZero;
@@ -99,7 +99,7 @@ impl Progress {
 fn unit(space: Space) -> u64 {
     match space {
         Space::Memory => PAGE_SIZE,
-        Space::Port | Space::Interrupt => 1,
+        Space::Port | Space::Interrupt | Space::Door => 1,
     }
 }
 
@@ -595,8 +595,8 @@ pub struct Plan {
 /// selects its place in the larger one. `None` if the window is of another space, or the item has no place in it.
 #[inline(always)]
 pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
-    let space = item.space()?;
-    if window.is_nil() || window.space() != Some(space) {
+    let space = item.space();
+    if window.is_nil() || window.space() != space {
         return None;
     }
     let (inner, outer, item_is_smaller) =
@@ -605,6 +605,12 @@ pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
     if space == Space::Memory {
         let place = outer.base() + (hot_spot >> log2 << log2 & ((1 << outer.log2()) - 1));
         let (from, to) = if item_is_smaller { (inner.base(), place) } else { (place, inner.base()) };
+        return Some(Plan { space, from, to, log2, rights });
+    }
+    if space == Space::Door {
+        let (inner, outer) = (inner.base() >> 12, outer.base() >> 12);
+        let place = outer + (hot_spot >> log2 << log2 & ((1 << window.log2().max(item.log2())) - 1));
+        let (from, to) = if item_is_smaller { (inner, place) } else { (place, inner) };
         return Some(Plan { space, from, to, log2, rights });
     }
     // A port or line maps only to itself: the smaller of the two must lie in the larger.
@@ -676,6 +682,9 @@ fn map_each(
                 &mut progress.walking,
                 budget,
             )
+        } else if plan.space == Space::Door {
+            let (giver, taker) = ((from, number), (to, plan.to + progress.done));
+            door::map(k, giver, taker, plan.rights, budget).map(|done| done.min(size - progress.done))
         } else {
             map_small(k, plan.space, number, (from, to), plan.rights, fresh, budget).map(|()| 1)
         };
@@ -784,9 +793,10 @@ pub fn flush(
     status: &mut u64,
     budget: &mut usize,
 ) -> Result<(), Stop> {
-    match page.space().expect("checked by the caller") {
+    match page.space() {
         Space::Memory if page.log2() == 12 => flush_page(k, task, page, own, at, status, budget),
         Space::Memory => flush_memory(k, task, page, own, at, status, budget),
+        Space::Door => door::flush(k, task, page, own, at, budget),
         space => flush_small(k, task, space, page, own, at, budget),
     }
 }

@@ -10,6 +10,9 @@
 //! A large page has one node too, and a second one beside it, its *marker*: that records what is left when the page is
 //! split, and stands in the list where a walk through everything below was broken off. To whoever meets it there it is
 //! deeper than any mapping, so it ends no subtree, and has no entry. Each thread has such a marker too, its [`Bookmark`].
+//!
+//! A door identifier has a node as well. The root of its tree is its maker's, and all others hang directly below that: whoever hands
+//! one on has no say over what he handed on. The root's second node says what the door is; it stands in no tree.
 
 use super::task::TaskRef;
 use crate::mem::pool::{Frame, Pool, Zeroable};
@@ -41,7 +44,8 @@ pub struct Node {
     address: Cell<u64>,
     /// Distance from the root, and from bit 32 on [`abi::Space`] as a number: a child's kind is its parent's plus one.
     kind: Cell<u64>,
-    /// The marker of a large page; in a bookmark the root of the walk; means nothing in others.
+    /// The marker of a large page; in a bookmark the root of the walk; of a door identifier what the door is, and in that the
+    /// root. Means nothing in others.
     marker: Cell<Option<&'static Node>>,
 }
 
@@ -49,6 +53,9 @@ const SPACE_SHIFT: u32 = 32;
 
 /// In [`Node::address`]: the page is large.
 const LARGE: u64 = 1;
+
+/// In the address of a door identifier: it may be handed on.
+const DOOR_RIGHTS: u64 = 1 << 63;
 
 /// In the address of a marker: the parts that are left.
 const PARTS_LEFT: u64 = 0xfff;
@@ -545,6 +552,115 @@ impl Node {
         self.leave();
         let task = self.task();
         task.slabs.give_back(pool, self);
+    }
+}
+
+/// What a door is, in the second node of its maker's identifier. The address is the entry, the kind the datum, the entry leads to
+/// the pool of servers, and the slot, if there is one, says that it is in a list of unreferenced doors.
+impl Node {
+    /// From a node to a door's entry point.
+    pub const DOOR_ENTRY: usize = core::mem::offset_of!(Node, address);
+    /// From a node to a door's datum.
+    pub const DOOR_DATUM: usize = core::mem::offset_of!(Node, kind);
+    /// From a node to the address of what is behind the door's first idle server.
+    pub const DOOR_POOL: usize = core::mem::offset_of!(Node, entry);
+
+    /// Fills in the maker's identifier of a new door, which is the root of a tree, and what the door is. Both were just cut.
+    pub fn init_door(
+        &'static self,
+        door: &'static Node,
+        (number, slot): (u64, &'static NodeSlot),
+        (entry, datum): (u64, u64),
+        pool: &'static Cell<u64>,
+    ) {
+        self.init(abi::Space::Door, number | DOOR_RIGHTS, None, slot);
+        self.marker.set(Some(door));
+        door.next.set(None);
+        door.prev.set(None);
+        door.slot.set(None);
+        door.marker.set(Some(self));
+        door.address.set(entry);
+        door.kind.set(datum);
+        door.entry.set(Some(pool));
+    }
+
+    /// Fills in another identifier of the same door, just cut.
+    pub fn init_identifier(
+        &'static self,
+        root: &'static Node,
+        number: u64,
+        may_pass: bool,
+        slot: &'static NodeSlot,
+    ) {
+        self.init(abi::Space::Door, number | if may_pass { DOOR_RIGHTS } else { 0 }, None, slot);
+        self.marker.set(root.marker.get());
+        root.add_child(self);
+    }
+
+    /// What the door of an identifier is.
+    pub fn door(&self) -> &'static Node {
+        self.marker.get().expect("an identifier has a door")
+    }
+
+    /// The maker's identifier of a door.
+    pub fn door_root(&self) -> &'static Node {
+        self.door()
+    }
+
+    /// Where calls of a door arrive, and with which datum.
+    pub fn door_target(&self) -> (u64, u64) {
+        (self.address.get(), self.kind.get())
+    }
+
+    /// The number of an identifier.
+    pub fn number(&self) -> u64 {
+        self.address.get() & !DOOR_RIGHTS
+    }
+
+    /// Whether an identifier may be handed on.
+    pub fn may_pass(&self) -> bool {
+        self.address.get() & DOOR_RIGHTS != 0
+    }
+
+    /// An identifier may not be handed on any more.
+    pub fn forbid_passing(&self) {
+        self.address.set(self.number());
+    }
+
+    /// Whether nobody but a door's maker has an identifier of it.
+    pub fn is_unreferenced(&self) -> bool {
+        self.door_root().below(None).is_none()
+    }
+
+    /// Puts a door that nobody refers to before another one in a list, if it is in none.
+    pub fn link_unreferenced(&'static self, first: Option<&'static Node>) -> bool {
+        if self.slot.get().is_some() {
+            return false;
+        }
+        self.slot.set(self.door_root().slot.get());
+        self.prev.set(None);
+        self.next.set(first);
+        if let Some(next) = first {
+            next.prev.set(Some(self));
+        }
+        true
+    }
+
+    /// Takes a door out of the list of unreferenced ones that it is in, if any; `head` is that list.
+    pub fn unlink_unreferenced(&self, head: &Cell<Option<&'static Node>>) {
+        if self.slot.take().is_some() {
+            if self.prev.get().is_none() {
+                head.set(self.next.get());
+            }
+            self.take_out();
+        }
+    }
+
+    /// Takes a door's last identifier, the maker's, out of its place, and gives both nodes back.
+    pub fn discard_door(&'static self, pool: &Pool) {
+        let (task, door) = (self.task(), self.door());
+        self.erase(pool);
+        task.slabs.give_back(pool, door);
     }
 }
 

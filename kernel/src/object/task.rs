@@ -4,6 +4,7 @@
 //! is charged to its quota in frames; a child's quota is carved from its creator's. The creator is the task's
 //! *chief*: it alone controls the task, and the end of a task ends all tasks that it created.
 
+use super::door::Doors;
 use super::mapping::Slabs;
 use super::port::Ports;
 use super::thread::OfTask;
@@ -48,6 +49,8 @@ pub struct Task {
     pub interrupts: Cell<u64>,
     /// Ports that it has bound or may call.
     pub links: Ports,
+    /// Door identifiers, and who serves the task's own doors.
+    pub doors: Doors,
     /// Slabs with room for mapping nodes.
     pub slabs: Slabs,
     /// Frames that the task may use, itself and its children included.
@@ -114,6 +117,11 @@ impl TaskRef {
     /// The task in a frame.
     pub fn at(pool: &Pool, frame: Frame) -> TaskRef {
         TaskRef(pool.at::<Task>(frame))
+    }
+
+    /// The state itself, for as long as the task exists.
+    pub fn state(self) -> &'static Task {
+        self.0
     }
 
     /// Counts pages that are gone.

@@ -27,7 +27,7 @@
 
 use super::block::Block;
 use super::breakpoint::Breakpoints;
-use super::mapping::Bookmark;
+use super::mapping::{Bookmark, Node};
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
@@ -45,6 +45,12 @@ const POISON: u64 = 0xe;
 
 /// Low bits of an open key, which no key has.
 const OPEN_MARK: u64 = 0xf;
+
+/// Low bits of what a caller waits for that called through a door: otherwise it is the key of its server.
+const DOOR_MARK: u64 = 1;
+
+/// `accept` of a server that waits for a call through a door, and that the fast path may take.
+pub const IDLE: u64 = CPU << STATION_SHIFT | 0xd;
 
 /// The cache line of a thread that ipc reads and writes.
 #[repr(C, align(64))]
@@ -145,6 +151,14 @@ pub enum State {
     Taking = 5,
     /// Sends a long message to `partner`, for which a page fault is being resolved on the partner's side.
     Stalled = 6,
+    /// Waits for the return from its call through a door, from `partner`, in a way that the fast path cannot end.
+    Calling = 7,
+    /// Waits for a server of the task `queueing_at`.
+    Queueing = 8,
+    /// A server that waits for a call, and that the fast path may not take.
+    Idle = 9,
+    /// Waits for a shortage of servers.
+    Watching = 10,
 }
 
 /// What the message is that a thread in [`State::Sending`] sends, and what it waits for in [`State::Faulting`].
@@ -170,6 +184,10 @@ pub enum Wait {
     Closed(Uid),
     /// It takes an answer to a fault or exception.
     Answer(Uid),
+    /// It waits for a server to return from a call through a door.
+    Return(Uid),
+    /// It is a server and waits for a call through a door.
+    Idle,
 }
 
 /// Bits of [`Tcb::special`]: why the fast path must not see a thread.
@@ -190,6 +208,8 @@ pub mod special {
     pub const BREAKPOINTS: u32 = 1 << 7;
     /// What it does is recorded.
     pub const TRACED: u32 = 1 << 8;
+    /// A server whose door nobody refers to any more: when it returns, somebody looks whether that was the last call.
+    pub const LAST_CALL: u32 = 1 << 9;
     /// Those that a switch to or from the thread has to care about.
     pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED;
     /// An interrupt of its own is pending or masked: its next receive must look.
@@ -248,6 +268,29 @@ pub enum Operation {
     },
     /// A port is bound: the binding task has its page for ports, and the call in the registers begins anew.
     SetPort,
+    /// A server looks for something to do.
+    Serve,
+    /// A door is made: its task has one table more, and the call in the registers begins anew.
+    CreateDoor,
+}
+
+/// What a server of its task's doors has to remember: the fast path's second line of it.
+#[repr(C, align(64))]
+pub struct Server {
+    /// The list of those that wait for a call: [`Servers::idle`](super::door::Servers). `None`: it is no server.
+    pub pool: Cell<Option<&'static Cell<u64>>>,
+    /// Next in that list: the address of a hot line, or 0.
+    pub next: Cell<u64>,
+    /// The hot line of the thread whose call it serves; that thread may have ended, or wait for another.
+    pub caller: Cell<u64>,
+    /// The door whose call it serves, or served last; `None` if that has gone since.
+    pub door: Cell<Option<&'static Node>>,
+    /// What its caller waits for.
+    pub key: Cell<u64>,
+    /// Stack pointer at the start of each call.
+    pub stack: Cell<u64>,
+    /// Where it goes on when it is no server any more.
+    pub resume: Cell<u64>,
 }
 
 /// How far the transfer of a block is.
@@ -286,7 +329,7 @@ impl Place {
     }
 }
 
-const COLD_MAX: usize = 768;
+const COLD_MAX: usize = 896;
 const STACK_WORDS: usize =
     (4096 - size_of::<Cold>() - size_of::<Bookmark>() - size_of::<Frame>() - size_of::<Hot>()) / 8;
 
@@ -309,6 +352,8 @@ pub struct Tcb {
 /// The fields that ipc does not touch.
 #[repr(C, align(128))]
 pub struct Cold {
+    /// What it has to do with doors that it serves.
+    pub server: Server,
     /// The thread's task.
     pub task: Cell<Option<TaskRef>>,
     /// The uid, which stays here while the thread is being ended and nobody finds it by [`Hot::uid`] any more.
@@ -347,10 +392,14 @@ pub struct Cold {
     pub faults: Cell<u32>,
     /// Threads that wait to send to this one, first come first served.
     pub senders: List<Senders>,
-    /// Membership in another thread's `senders`.
+    /// Membership in another thread's `senders`, or among the callers that wait for a server.
     pub sender_link: Link,
     /// Membership in the task's list of threads.
     pub task_link: Link,
+    /// Membership in the task's list of servers.
+    pub server_link: Link,
+    /// The task for whose server it waits.
+    pub queueing_at: Cell<Option<TaskRef>>,
     /// Pending timeout.
     pub timeout: Timeout,
     /// Who resolves page faults.
@@ -426,6 +475,38 @@ impl ThreadRef {
         self.0
     }
 
+    /// Sets and clears bits of [`special`], and folds again.
+    pub fn set_special(self, set: u32, clear: u32) {
+        let special = self.special.get() & !clear | set;
+        let wait = if self.hot.accept.get() == NEVER && self.state.get() != State::Idle {
+            Wait::No
+        } else {
+            self.wait()
+        };
+        match wait {
+            Wait::Idle => {
+                let servers = &self.task().state().doors.servers;
+                servers.unlist(self);
+                self.special.set(special);
+                servers.enlist(self);
+            }
+            wait if special != 0 && wait != Wait::No => {
+                match wait {
+                    Wait::Return(server) => self.set_call_of(server),
+                    Wait::Closed(from) => self.set_wait_slowly(from),
+                    _ => self.set_wait_slowly(Uid::ANY),
+                }
+                self.window.set(self.standing.get());
+                self.errand.set(Errand::Ipc);
+                // The fast path does not record that the thread is in a system call; the last trap is long over.
+                self.frame.mode.set(Frame::SYSRET);
+            }
+            _ => {}
+        }
+        self.special.set(special);
+        self.refold();
+    }
+
     /// The shuttle reference that names this thread's own shuttle now.
     pub fn home_ref(self) -> ShuttleRef {
         self.home.reference.get()
@@ -457,6 +538,8 @@ impl Tcb {
     pub const HOT_OFFSET: usize = 4096 - size_of::<Hot>();
     /// From the hot line to [`Cold::block`].
     pub const BLOCK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.block) as i64 - Tcb::HOT_OFFSET as i64;
+    /// From the hot line to [`Cold::server`].
+    pub const SERVER_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.server) as i64 - Tcb::HOT_OFFSET as i64;
     /// From the hot line to [`Cold::task`].
     pub const TASK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.task) as i64 - Tcb::HOT_OFFSET as i64;
     /// How much of the block must be zero before it is used for a new thread.
@@ -496,13 +579,17 @@ impl Tcb {
                 State::Receiving if self.partner.get() == Uid::ANY => Wait::Open,
                 State::Receiving => Wait::Closed(self.partner.get()),
                 State::Faulting => Wait::Answer(self.partner.get()),
+                State::Calling => Wait::Return(self.partner.get()),
+                State::Idle => Wait::Idle,
                 _ => Wait::No,
             };
         }
-        if accept & 0xf == OPEN_MARK {
-            Wait::Open
-        } else {
-            Wait::Closed(Uid(accept & !(0xff << STATION_SHIFT)))
+        let uid = Uid(accept & !(0xff << STATION_SHIFT | 0xf));
+        match accept & 0xf {
+            OPEN_MARK => Wait::Open,
+            DOOR_MARK => Wait::Return(uid),
+            0 => Wait::Closed(uid),
+            _ => Wait::Idle,
         }
     }
 
@@ -534,33 +621,36 @@ impl Tcb {
                 from.0 | CPU << STATION_SHIFT
             });
         } else {
-            self.hot.accept.set(NEVER);
-            self.state.set(State::Receiving);
-            self.partner.set(from);
+            self.set_wait_slowly(from);
         }
+    }
+
+    fn set_wait_slowly(&self, from: Uid) {
+        self.hot.accept.set(NEVER);
+        self.state.set(State::Receiving);
+        self.partner.set(from);
+    }
+
+    /// Makes the thread wait for the return from a call through a door, which `server` serves.
+    pub fn set_call(&self, server: ThreadRef) {
+        if self.special.get() | server.special.get() == 0 {
+            self.state.set(State::Ready);
+            self.hot.accept.set(server.server.key.get());
+        } else {
+            self.set_call_of(server.uid());
+        }
+    }
+
+    fn set_call_of(&self, server: Uid) {
+        self.hot.accept.set(NEVER);
+        self.state.set(State::Calling);
+        self.partner.set(server);
     }
 
     /// Ends any wait: the thread is ready from now on.
     pub fn set_ready(&self) {
         self.hot.accept.set(NEVER);
         self.state.set(State::Ready);
-    }
-
-    /// Sets and clears bits of [`special`], and folds again.
-    pub fn set_special(&self, set: u32, clear: u32) {
-        self.special.set(self.special.get() & !clear | set);
-        if self.special.get() != 0 && self.hot.accept.get() != NEVER {
-            let (Wait::Open | Wait::Closed(_)) = self.wait() else {
-                unreachable!("accept says that it waits")
-            };
-            let from = if let Wait::Closed(from) = self.wait() { from } else { Uid::ANY };
-            self.set_wait(from, false);
-            self.window.set(self.standing.get());
-            self.errand.set(Errand::Ipc);
-            // The fast path does not record that the thread is in a system call; the last trap is long over.
-            self.frame.mode.set(Frame::SYSRET);
-        }
-        self.refold();
     }
 
     /// Computes the two keys from the true state. To be called whenever `special` or the emptiness of
@@ -570,6 +660,7 @@ impl Tcb {
         let queue = !self.senders.is_empty();
         self.hot.key.set(if special || queue { POISON } else { self.true_key() });
         self.hot.open_key.set(if special { POISON } else { self.true_open_key() });
+        self.server.key.set(if special { POISON } else { self.true_key() | DOOR_MARK });
     }
 
     /// Where the thread continues in user mode.
@@ -607,7 +698,7 @@ impl Tcb {
         assert_eq!(self.hot.key.get() == POISON, special || !self.senders.is_empty());
         assert_eq!(
             self.sender_link.is_linked(),
-            self.state.get() == State::Sending && self.hot.accept.get() == NEVER
+            matches!(self.state.get(), State::Sending | State::Queueing) && self.hot.accept.get() == NEVER
         );
     }
 }

@@ -7,11 +7,11 @@ use crate::mem::pool::{Frame, Words};
 use crate::mem::{space, table};
 use crate::object::task::Task;
 use crate::object::thread::Operation;
-use crate::object::{TaskRef, ThreadRef, port};
+use crate::object::{TaskRef, ThreadRef, door, port};
 use crate::sched::Next;
-use crate::{arch, param};
-use abi::call::{PRIORITIES, task_op as op};
-use abi::{Error, Fpage, TaskId, Uid};
+use crate::{arch, ipc, param};
+use abi::call::{DOORS_LOG2, DOORS_MAX, PRIORITIES, task_op as op};
+use abi::{Error, Fpage, Rights, TaskId, Uid};
 
 /// The table of sub-operations.
 pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
@@ -206,18 +206,25 @@ fn take_apart(k: &Kernel, task: TaskRef) -> bool {
     if !end_threads_step(k, task) {
         return false;
     }
+    if !ipc::door::close(k, task, param::PREEMPTION_PAGES) {
+        return false;
+    }
     if task.cursor.get() < EVERYTHING_END {
         empty(k, task);
+        return false;
+    }
+    if door::release_tables(k, task, param::PREEMPTION_PAGES / 4) {
         return false;
     }
     // Small tables are a step of their own. The others come with their shadows, so half as many as pages.
     !space::release_small(k, task) && table::release(&k.pool, task, param::PREEMPTION_PAGES / 2)
 }
 
-/// A task's three spaces one behind the other, for the cursor that walks through them.
+/// A task's four spaces one behind the other, for the cursor that walks through them.
 const PORTS_AT: u64 = 1 << Fpage::WHOLE_LOG2;
 const LINES_AT: u64 = PORTS_AT + (1 << 16);
-const EVERYTHING_END: u64 = LINES_AT + (1 << 8);
+const DOORS_AT: u64 = LINES_AT + (1 << 8);
+const EVERYTHING_END: u64 = DOORS_AT + DOORS_MAX as u64;
 
 /// Takes one budget of pages, ports or lines from a task and from everyone who got them from it.
 fn empty(k: &Kernel, task: TaskRef) {
@@ -225,7 +232,8 @@ fn empty(k: &Kernel, task: TaskRef) {
     let (page, start, end) = match cursor {
         0..PORTS_AT => (Fpage::WHOLE, 0, PORTS_AT),
         PORTS_AT..LINES_AT => (Fpage::ports(0, 16), PORTS_AT, LINES_AT),
-        _ => (Fpage::interrupts(), LINES_AT, EVERYTHING_END),
+        LINES_AT..DOORS_AT => (Fpage::interrupts(), LINES_AT, DOORS_AT),
+        _ => (Fpage::doors(0, DOORS_LOG2, Rights::RW), DOORS_AT, EVERYTHING_END),
     };
     let (mut at, mut budget) = (cursor - start, param::PREEMPTION_PAGES);
     let rest = space::flush(k, task, page, true, &mut at, &mut 0, &mut budget);

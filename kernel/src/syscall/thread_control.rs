@@ -5,7 +5,7 @@ use crate::kernel::Kernel;
 use crate::mem::pool::Frame as PoolFrame;
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
-use crate::object::{TaskRef, ThreadRef, interrupt};
+use crate::object::{TaskRef, ThreadRef, door, interrupt};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
 use abi::call::{FLAGS, PRIORITIES, TRACE_COUNTERS, thread_op as op};
@@ -230,6 +230,7 @@ fn resume(k: &Kernel, current: ThreadRef, thread: ThreadRef) {
         return;
     }
     thread.set_special(0, special::STOPPED);
+    ipc::door::resumed(k, thread);
     if thread.is_ready() && thread != current {
         k.wake(thread);
     }
@@ -287,8 +288,8 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
             (State::Inactive, _) => 0,
             (State::Ready, Operation::None) => 1,
             (State::Ready, _) | (State::Taking, _) => 6,
-            (State::Receiving, _) => 2,
-            (State::Sending | State::Stalled, _) => 3,
+            (State::Receiving | State::Calling | State::Idle | State::Watching, _) => 2,
+            (State::Sending | State::Stalled | State::Queueing, _) => 3,
             (State::Faulting, _) => 4,
         }
     };
@@ -331,6 +332,7 @@ fn begin_end(k: &Kernel, thread: ThreadRef) {
     thread.home.reference.set(thread.home_ref().next());
     thread.hot.shuttle.set(thread.home_ref());
     thread.hot.accept.set(crate::object::thread::NEVER);
+    thread.queueing_at.set(None);
     // A thread that ends itself must come back to it if it is interrupted.
     thread.state.set(if thread == arch::current() { State::Ready } else { State::Inactive });
     thread.cursor.set(0);
@@ -458,7 +460,7 @@ fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
 fn wake_waiters_for(k: &Kernel, slots: Range<u32>, ends: impl Fn(Uid) -> bool) {
     for waiter in slots.filter_map(arch::tcb) {
         let waits = match waiter.wait() {
-            Wait::Closed(from) | Wait::Answer(from) if ends(from) => true,
+            Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
             Wait::Closed(from) => {
                 from.clan() != waiter.uid().clan() && ipc::way_to(k, waiter, from).is_some_and(&ends)
             }
@@ -510,6 +512,7 @@ impl Tcb {
         self.hot.accept.set(crate::object::thread::NEVER);
         self.hot.rip.set(0);
         self.hot.rsp.set(0);
+        self.server.caller.set(door::NOBODY);
         self.frame_address.set(frame.0);
     }
 }

@@ -290,8 +290,7 @@ fn hand_on(item: Fpage, given: Fpage, window: Fpage, twice: bool) -> u64 {
         assert_eq!(world.current(), last);
         wait_with(world, window);
         assert_eq!(world.current(), middle);
-        let everything =
-            if item.space() == Some(abi::Space::Port) { Fpage::ports(0, 16) } else { Fpage::WHOLE };
+        let everything = if item.space() == abi::Space::Port { Fpage::ports(0, 16) } else { Fpage::WHOLE };
         wait_with(world, everything);
         assert_eq!(send_item(world, middle, item, everything), Said::Done);
         if twice {

@@ -6,12 +6,15 @@
 //! program both ways: *if the fast path accepts, the slow path would have done the same.*
 
 use crate::world::{Caches, World};
-use abi::call::{FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NULL};
-use abi::{Rights, Uid};
+use abi::call::{
+    DOOR_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NULL,
+};
+use abi::{Error, Rights, Uid};
 use kernel::kernel::Kernel;
 use kernel::mem::pool::{Frame, Words};
 use kernel::object::ThreadRef;
-use kernel::object::thread::{Errand, Frame as TrapFrame, NEVER, Operation, State, WORDS, Wait};
+use kernel::object::door::{self, Servers};
+use kernel::object::thread::{Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, WORDS, Wait};
 use kernel::sched::Next;
 use kernel::{arch, ipc, layout, syscall};
 
@@ -52,6 +55,8 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         IPC_REPLY_WAIT => (false, false),
         IPC_LONG_CALL => (true, true),
         IPC_LONG_REPLY_WAIT => (false, true),
+        DOOR_CALL => return door_call(k, live, me),
+        DOOR_RETURN => return door_return(live, me),
         _ => return false,
     };
     me.hot.rip.set(live.rip);
@@ -76,6 +81,56 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     live.rip = partner.hot.rip.get();
     live.rsp = partner.hot.rsp.get();
     arch::switch_space(me, partner);
+    true
+}
+
+/// A call through a door.
+fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
+    live.rdx = live.rdx as u32 as u64;
+    let Some(identifier) = door::find(k, me.task(), live.rdx) else {
+        live.rax = Error::NoSuch as u64;
+        return true;
+    };
+    let door = identifier.door();
+    me.hot.rip.set(live.rip);
+    me.hot.rsp.set(live.rsp);
+    let servers = &door.task().state().doors.servers;
+    let Some(server) = door::thread_at(servers.idle.get()) else { return false };
+    if me.hot.open_key.get() & 1 == 0 {
+        return false;
+    }
+    servers.idle.set(server.server.next.get());
+    server.server.caller.set(door::hot_address(me));
+    server.server.door.set(Some(door));
+    me.hot.accept.set(server.server.key.get());
+    server.hot.accept.set(NEVER);
+    server.hot.shuttle.set(me.hot.shuttle.get());
+    (live.rip, live.rdx) = door.door_target();
+    live.rsp = server.server.stack.get();
+    arch::switch_space(me, server);
+    true
+}
+
+/// The return from one.
+fn door_return(live: &mut Live, me: ThreadRef) -> bool {
+    me.hot.rip.set(live.rip);
+    me.hot.rsp.set(live.rsp);
+    // Nobody's hot line waits for nothing.
+    let Some(caller) = door::thread_at(me.server.caller.get()) else { return false };
+    if caller.hot.accept.get() != me.server.key.get() || caller.hot.shuttle.get() != me.hot.shuttle.get() {
+        return false;
+    }
+    let list = me.server.pool.get().expect("who has a caller is a server");
+    if list.get() == Servers::WANTED {
+        return false;
+    }
+    me.server.next.set(list.replace(door::hot_address(me)));
+    me.hot.accept.set(IDLE);
+    caller.hot.accept.set(NEVER);
+    live.rdx = 0;
+    live.rip = caller.hot.rip.get();
+    live.rsp = caller.hot.rsp.get();
+    arch::switch_space(me, caller);
     true
 }
 
@@ -254,6 +309,8 @@ impl Machine {
                 Wait::Open => [1, 0, 0],
                 Wait::Closed(from) => [2, from.0, hot.shuttle.get().0],
                 Wait::Answer(from) => [3, from.0, hot.shuttle.get().0],
+                Wait::Return(from) => [6, from.0, hot.shuttle.get().0],
+                Wait::Idle => [7, 0, 0],
                 Wait::No => [4, thread.state.get() as u64, hot.shuttle.get().0],
             };
             all.extend(registers);

@@ -444,7 +444,7 @@ impl Both {
 
     /// The same in the model. Returns the status bits.
     fn model_flush(&mut self, task: usize, page: Fpage, own: bool) -> u64 {
-        let space = page.space().expect("valid") as u8;
+        let space = page.space() as u8;
         let shift = if space == 0 { 0 } else { 12 };
         let first = page.base() >> shift;
         let places: Vec<Place> = self

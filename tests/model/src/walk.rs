@@ -11,8 +11,8 @@ use crate::fast_path::Machine;
 use crate::random::{Random, amount, programs};
 use crate::world::Caches;
 use abi::call::{
-    FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN,
-    NOT_DIVERTED, NULL, RESUME, task_op, thread_op,
+    DOOR_CALL, DOOR_RETURN, DOORS_LOG2, FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
+    IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NOT_DIVERTED, NULL, RESUME, door_op, task_op, thread_op,
 };
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 use kernel::arch::{self, tlb};
@@ -66,6 +66,19 @@ enum Op {
     Describe {
         address: u64,
         words: [u64; 2],
+    },
+    /// Calls through a door identifier.
+    DoorCall {
+        number: u64,
+    },
+    DoorReturn,
+    MakeDoor {
+        number: u64,
+        datum: u64,
+    },
+    /// Becomes a server, or waits for a shortage of them.
+    Serve {
+        operation: u32,
     },
     Flush {
         page: u64,
@@ -133,15 +146,43 @@ fn who(random: &mut Random) -> u64 {
 fn page(random: &mut Random) -> u64 {
     let rights = random.pick(&[Rights::RWX, Rights::RW, Rights::R, Rights::NONE]);
     let rights = if random.one_in(6) { rights.or(Rights::GRANT) } else { rights };
-    let page = match random.below(12) {
+    let page = match random.below(14) {
         0 => Fpage::WHOLE,
         1 => Fpage::ports(random.below(8) as u16 * 64, random.pick(&[0, 3, 8])),
         2 => Fpage::interrupt(random.pick(&[3, 20])),
         3 => Fpage::interrupts(),
         4 => Fpage(random.next()),
+        5 | 6 => return doors(random, rights),
         _ => Fpage::memory(BASE + random.below(64) * 4096, random.pick(&[12, 12, 12, 14, 18, 21]), rights),
     };
     if page == Fpage::WHOLE || random.one_in(3) { page.0 } else { page.with_rights(rights).0 }
+}
+
+/// A few identifiers, or all that there can be.
+fn doors(random: &mut Random, rights: Rights) -> u64 {
+    match random.below(4) {
+        0 => Fpage::doors(0, DOORS_LOG2, rights),
+        _ => Fpage::doors(door_number(random) as u32, random.pick(&[0, 0, 0, 2]), rights),
+    }
+    .0
+}
+
+fn door_number(random: &mut Random) -> u64 {
+    if random.one_in(8) { random.pick(&[511, 512, 1024, 1 << 17, 1 << 18, 1 << 31]) } else { random.below(6) }
+}
+
+fn door_operation(random: &mut Random) -> Op {
+    match random.below(10) {
+        0..4 => Op::DoorCall { number: door_number(random) },
+        4..7 => Op::DoorReturn,
+        7 => Op::MakeDoor { number: door_number(random), datum: random.next() },
+        8 => Op::Serve { operation: if random.one_in(6) { door_op::SHORTAGE } else { door_op::SERVE } },
+        // One is handed on.
+        _ => {
+            let rights = random.pick(&[Rights::RW, Rights::RW, Rights::R]);
+            Op::Answer { label: 0, item: doors(random, rights) }
+        }
+    }
 }
 
 fn timeouts(random: &mut Random) -> u64 {
@@ -191,6 +232,9 @@ fn long_operation(random: &mut Random) -> Op {
 fn operation(random: &mut Random) -> Op {
     if random.one_in(6) {
         return long_operation(random);
+    }
+    if random.one_in(5) {
+        return door_operation(random);
     }
     match random.below(100) {
         0..10 => Op::Call { dest: who(random) },
@@ -360,10 +404,21 @@ impl Walk {
         }
         let root = self.machine.world.current().uid() == self.root;
         match *op {
-            Op::Call { dest } | Op::Converse { dest } | Op::ReplyWait { dest, .. } if root => {
+            Op::Call { dest }
+            | Op::Converse { dest }
+            | Op::ReplyWait { dest, .. }
+            | Op::DoorCall { number: dest }
+                if root =>
+            {
                 self.abort(dest)
             }
-            Op::Answer { .. } | Op::Fault { .. } | Op::Exception { .. } | Op::Garbage { .. } if root => {
+            Op::Answer { .. }
+            | Op::Fault { .. }
+            | Op::Exception { .. }
+            | Op::Garbage { .. }
+            | Op::Serve { .. }
+                if root =>
+            {
                 self.abort(0)
             }
             Op::Ipc { dest, timeouts, item, .. } if root => {
@@ -403,6 +458,14 @@ impl Walk {
                 let task = world.current().task();
                 // Without memory there, nothing is written.
                 let _ = arch::write_words(&world.k, task, (task, address), words);
+            }
+            Op::DoorCall { number } => self.call(DOOR_CALL as u64 | 7 << 32, number, [number; WORDS]),
+            Op::DoorReturn => self.call(DOOR_RETURN as u64 | 8 << 32, 9, [4; WORDS]),
+            Op::MakeDoor { number, datum } => {
+                self.control(Call::DoorControl, door_op::CREATE, [number, 0x2000, datum, 0]);
+            }
+            Op::Serve { operation } => {
+                self.control(Call::DoorControl, operation, [0; 4]);
             }
             Op::Flush { page, own } => {
                 self.control(Call::Flush, 0, [page, if own { FLUSH_SELF } else { 0 }, 0, 0]);

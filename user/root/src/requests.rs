@@ -42,7 +42,7 @@ impl Supervisor {
                 None
             }
             Kind::Request => self.request(message).unwrap_or_else(|status| Some(status.into())),
-            Kind::Reply | Kind::Interrupt => None,
+            Kind::Reply | Kind::Interrupt | Kind::DoorCall | Kind::DoorReturn | Kind::Unreferenced => None,
         }
     }
 
@@ -114,7 +114,7 @@ impl Supervisor {
         let held = program.holds.iter().find(|(fpage, _)| *fpage == wanted);
         let window = match (held, wanted.space()) {
             (Some((_, window)), _) => *window,
-            (None, Some(Space::Memory)) => rt::frames::reserve(wanted.log2()).ok_or(Status::Exhausted)?,
+            (None, Space::Memory) => rt::frames::reserve(wanted.log2()).ok_or(Status::Exhausted)?,
             (None, _) => wanted,
         };
         memory::resource(rt::home(), wanted, window).map_err(|_| Status::Busy)?;

@@ -108,7 +108,7 @@ impl Server {
     /// What `root` may have of a device: ports and lines as they are, memory only where none is installed, and
     /// firmware tables to read.
     fn device(&self, wanted: Fpage) -> Option<Fpage> {
-        if wanted.space() != Some(sys::abi::Space::Memory) {
+        if wanted.space() != sys::abi::Space::Memory {
             return Some(wanted);
         }
         let (start, end) = (wanted.base(), wanted.base() + (1 << wanted.log2()));

@@ -10,6 +10,8 @@
 
 #[path = "../x86_64/copy.rs"]
 mod copy;
+#[path = "../x86_64/door.rs"]
+mod door;
 #[path = "../x86_64/port.rs"]
 mod port;
 #[path = "../x86_64/pte.rs"]
@@ -50,6 +52,11 @@ mod paging {
         kernel_top()
     }
 
+    /// What a task without doors sees.
+    pub fn nowhere() -> [u64; 3] {
+        [0; 3]
+    }
+
     /// Whether there is a direct map.
     pub fn has_direct_map() -> bool {
         false
@@ -71,6 +78,7 @@ use abi::{PAGE_SIZE, Rights};
 pub use copy::{
     close_window, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
 };
+pub use door::{door_page, hide_door_page, hide_doors, show_door_page, show_doors};
 pub use port::show_ports;
 pub use space::{
     Forget, end_space, flush_space, init_space, invalidate, renew_tag, show, space_frames, tag_of,

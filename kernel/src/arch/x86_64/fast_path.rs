@@ -18,6 +18,11 @@
 //! all checks and before all changes: a fault in the copy finds everything as it was ([`copy_fault`]), and the slow
 //! path starts anew. From the copy on `rsp` is the own control block, so that the fault has a stack.
 //!
+//! **Doors.** A call through a door takes the first of the servers that wait, of which all are plain; a return goes to the caller that
+//! the server was taken for, if that waits for it, and puts the server back. `rdx` is the identifier, then the datum; a server
+//! has the stack of its own every time, and keeps nothing in its control block. No wait of a door's is the wait
+//! of an ipc, by the low bits of `accept`.
+//!
 //! **Memory.** Two lines of code each way, the hot line of each partner, and the per-CPU line of the
 //! current pointer, which is also TSS.RSP0. No lock, no MSR, no swapgs. Intel SDM volume 2: SYSCALL, SYSRET.
 //!
@@ -28,11 +33,16 @@ use super::instructions::{read_cr0, write_cr0};
 use super::per_cpu::{self, CURRENT, USER_CODE, USER_DATA};
 use crate::layout;
 use crate::object::block::Block;
+use crate::object::door::{NO_DOOR, Servers};
+use crate::object::mapping::Node;
 use crate::object::task::Task;
-use crate::object::thread::{Frame, Hot, NEVER, Tcb};
+use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
-use abi::call::{FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL, PORT_LINKS};
+use abi::call::{
+    DOOR_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL,
+    PORT_LINKS,
+};
 use abi::uid::SLOT_MASK;
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
@@ -60,6 +70,9 @@ const INTERRUPTS: u64 = 1 << 9;
 
 /// From the array of control blocks to the hot line of slot 0.
 const HOTS: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
+
+/// From a hot line to the thread's line as a server.
+const SERVER: i64 = Tcb::SERVER_FROM_HOT;
 
 unsafe extern "C" {
     /// Entry of `syscall` with the fast path on.
@@ -222,16 +235,20 @@ system_call_entry:
     mov     r11d, {flags}
     jmp     .Lshort
 
-// The null call, and all that is not short ipc.
+// Doors, the null call, and all that is not short ipc.
 .Lother:
+    cmp     eax, {door_call}
+    je      .Ldoor_call
     cmp     eax, {null}
     jne     1f
     sysretq
 1:  cmp     eax, {long_call}
-    jb      .Lgeneral
     je      .Llong_call
+    cmp     eax, {door_return}
+    je      .Ldoor_return
     cmp     eax, {long_reply}
     je      .Llong_reply
+    jb      .Lgeneral
     cmp     eax, {port_call}
     je      .Lport_call
 
@@ -365,6 +382,86 @@ system_call_entry_slow:
     mov     r11d, {flags}
     jmp     .Lsaved
 
+// A call through a door: edx is an identifier, that is an index into words of which each is there.
+    .balign 64
+.Ldoor_call:
+    movabs  r11, {doors}
+    mov     edx, edx
+    mov     r11, [r11 + rdx * 8]        // r11 = what the door is; or my flags, if there is none
+    test    r11, r11
+    jns     .Lno_door
+    mov     [{scratch}], rdx
+    mov     rdx, [{current}]            // rdx = my hot line
+    mov     [rdx + {rip}], rcx
+    mov     [rdx + {rsp}], rsp
+    mov     rsp, [r11 + {door_pool}]    // behind the list of servers that wait
+    mov     rcx, [rsp - 8]              // rcx = hot line of the first
+    test    rcx, rcx
+    jns     .Lslow_door
+    test    byte ptr [rdx + {open_key}], 1
+    jz      .Lslow_door                 // I am special
+    push    qword ptr [rcx + {next}]    // from here on nothing can fail: the list goes on with the next
+    mov     [rcx + {caller}], rdx
+    mov     [rcx + {door}], r11
+    mov     rsp, [rcx + {server_key}]
+    mov     [rdx + {accept}], rsp       // I wait for its return
+    mov     qword ptr [rcx + {accept}], {never}
+    mov     rsp, [rdx + {shuttle}]      // it runs on my shuttle
+    mov     [rcx + {shuttle}], rsp
+    mov     rsp, [rcx + {space}]
+    cmp     rsp, [rdx + {space}]
+    je      1f
+    mov     cr3, rsp
+1:  mov     rdx, [r11 + {door_datum}]
+    mov     [{current}], rcx
+    mov     rsp, [rcx + {stack}]
+    mov     rcx, [r11 + {door_entry}]
+    leave_short
+.Lno_door:
+    exit_site .Lclear_no_door, .Lnever
+    mov     eax, {no_such}
+    sysretq
+.Lslow_door:
+    mov     rsp, rdx
+    mov     rdx, [{scratch}]
+    mov     r11d, {flags}
+    jmp     .Lsaved
+
+// The return from such a call, to the caller that the kernel recorded.
+    .balign 64
+.Ldoor_return:
+    mov     r11, [{current}]
+    mov     [r11 + {rip}], rcx
+    mov     [r11 + {rsp}], rsp
+    mov     rsp, [r11 + {caller}]       // rsp = its hot line
+    mov     rcx, [r11 + {server_key}]   // waits for my return? (never, while I am special)
+    cmp     [rsp + {accept}], rcx
+    jne     .Lslow_return
+    mov     rcx, [r11 + {shuttle}]      // is it its shuttle that I carry?
+    cmp     [rsp + {shuttle}], rcx
+    jne     .Lslow_return
+    mov     rdx, [r11 + {pool}]
+    mov     rcx, [rdx]
+    cmp     ecx, {wanted}               // does anybody wait for a server?
+    je      .Lslow_return
+    mov     [r11 + {next}], rcx         // from here on nothing can fail: I am the first in the list
+    mov     [rdx], r11
+    mov     qword ptr [r11 + {accept}], {idle}
+    mov     qword ptr [rsp + {accept}], {never}
+    mov     rcx, [rsp + {space}]
+    cmp     rcx, [r11 + {space}]
+    je      1f
+    mov     cr3, rcx
+1:  mov     [{current}], rsp
+    xor     edx, edx
+    mov     rcx, [rsp + {rip}]
+    mov     rsp, [rsp + {rsp}]
+    leave_short
+.Lslow_return:
+    mov     rsp, r11
+    mov     r11d, {flags}
+    jmp     .Lsaved
+
 // A call to the thread behind a port: rdx is an index into the links of the task. A fault at one of the two loads says
 // that there is no such port; so the own control block is the stack, and nothing but rcx is changed before.
     .balign 64
@@ -452,6 +549,10 @@ leave_kernel:
 .Lclear_short:
     verw    word ptr [{selector}]
     mov     r11d, {flags}
+    sysretq
+.Lclear_no_door:
+    verw    word ptr [{selector}]
+    mov     eax, {no_such}
     sysretq
 .Lclear_call:
     verw    word ptr [{selector}]
@@ -688,6 +789,21 @@ EXITS_END:
     "#,
     ipc_call = const IPC_CALL as i32,
     null = const NULL as i32,
+    door_call = const DOOR_CALL as i32,
+    door_return = const DOOR_RETURN as i32,
+    doors = const layout::DOORS,
+    door_entry = const Node::DOOR_ENTRY,
+    door_datum = const Node::DOOR_DATUM,
+    door_pool = const Node::DOOR_POOL,
+    next = const SERVER + offset_of!(Server, next) as i64,
+    caller = const SERVER + offset_of!(Server, caller) as i64,
+    door = const SERVER + offset_of!(Server, door) as i64,
+    server_key = const SERVER + offset_of!(Server, key) as i64,
+    stack = const SERVER + offset_of!(Server, stack) as i64,
+    pool = const SERVER + offset_of!(Server, pool) as i64,
+    wanted = const Servers::WANTED,
+    idle = const IDLE as i32,
+    no_such = const abi::Error::NoSuch as u32,
     port_call = const IPC_PORT_CALL as i32,
     port_links = const layout::PORT_LINKS,
     port_mask = const PORT_LINKS - 1,
@@ -745,6 +861,9 @@ EXITS_END:
 const _: () = assert!(offset_of!(Tcb, hot) - offset_of!(Tcb, frame) == size_of::<Frame>());
 const _: () = assert!(CURRENT as i64 as i32 as i64 == CURRENT as i64, "reached by a 32-bit displacement");
 const _: () = assert!(HOTS as i64 as i32 as i64 == HOTS as i64, "added as a 32-bit constant");
+const _: () =
+    assert!(offset_of!(Servers, odd) == offset_of!(Servers, idle) + 8, "a door leads behind the list");
+const _: () = assert!(NO_DOOR == FLAGS, "what no door is, is left in r11");
 const _: () = assert!(USER_CODE == 0x2b && USER_DATA == 0x23);
 
 /// What is to be done at each exit from the kernel.

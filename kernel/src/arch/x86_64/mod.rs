@@ -9,6 +9,7 @@ pub mod boot;
 pub mod copy;
 pub mod cpu;
 pub mod debug;
+mod door;
 pub mod fast_path;
 pub mod fpu;
 pub mod instructions;
@@ -38,6 +39,7 @@ pub use copy::{copy, copy_at_once, copy_openly, read_words, window_slot, window_
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 pub use debug::{breakpoints_off, load_breakpoints};
+pub use door::{door_page, hide_door_page, hide_doors, show_door_page, show_doors};
 pub use port::show_ports;
 pub use space::{
     Forget, end_space, flush_space, init_space, invalidate, renew_tag, show, space_frames, tag_of,

@@ -8,10 +8,12 @@
 
 use super::boot::{BOOT_STACK, BOOT_TABLES, Stack};
 use super::cpu::features;
+use super::door::THIRD_ENTRIES;
 use super::instructions::{invlpg, read_cr3, read_cr4, write_cr3, write_cr4};
 use super::{per_cpu, tables, tcb_array};
 use crate::boot::{Boot, POOL_UNIT, Pool, Range};
 use crate::layout;
+use crate::object::door::NO_DOOR;
 use abi::PAGE_SIZE;
 use abi::boot::{InfoPage, memory_kind};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -64,6 +66,15 @@ static DIRECT_END: AtomicU64 = AtomicU64::new(0);
 static TOP: AtomicU64 = AtomicU64::new(0);
 static IMAGE_DIRECTORY: AtomicU64 = AtomicU64::new(0);
 static DEVICE_TABLE: AtomicU64 = AtomicU64::new(0);
+
+/// What a task without doors has on the way to its door identifiers: entries of the third, second and first level.
+static NOWHERE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// What a task without doors has on the way to its door identifiers: entries of the third, second and first level, the last of
+/// which leads to a page that says that there are none.
+pub fn nowhere() -> [u64; 3] {
+    [0, 1, 2].map(|level| NOWHERE[level].load(Relaxed))
+}
 
 /// Whether the final tables are in use.
 pub fn ready() -> bool {
@@ -141,6 +152,7 @@ pub fn init(boot: &mut Boot, direct: bool) {
     boot.info_page = builder.map_info();
     builder.map_per_cpu();
     builder.map_tcb_array();
+    builder.map_no_doors();
     // Room for windows and devices, so that neither needs memory later.
     let image_directory = builder.directory(layout::IMAGE);
     let device_table = builder.table(layout::DEVICES);
@@ -300,6 +312,25 @@ impl Builder<'_> {
         write(entry(directory, index(layout::DEVICES, 2)), devices);
         write(entry(self.top, index(layout::INFO, 4)), info);
         self.top = top;
+    }
+
+    /// The door identifiers of a task that has none: everywhere the same page of [`NO_DOOR`], by the same tables. Not global, since
+    /// other tasks have others there.
+    fn map_no_doors(&mut self) {
+        const LINK: u64 = PRESENT | WRITE | 1 << 5;
+        let mut below = self.frame();
+        // SAFETY: the frame was just allocated.
+        unsafe { (*table(below)).0.fill(NO_DOOR) };
+        below |= PRESENT | USED | NO_EXECUTE;
+        NOWHERE[2].store(below, Relaxed);
+        for level in [1, 0] {
+            let frame = self.frame();
+            (0..512).for_each(|index| write(entry(frame, index), below));
+            below = frame | LINK;
+            NOWHERE[level].store(below, Relaxed);
+        }
+        let third = self.descend(layout::DOORS, 3, 0);
+        (0..THIRD_ENTRIES).for_each(|index| write(entry(third, index), below));
     }
 
     /// The array of control blocks: 512 times the same table, which is 512 times the same page of zeroes.

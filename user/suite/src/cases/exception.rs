@@ -339,7 +339,7 @@ pub fn unknown_system_calls() -> Outcome {
         334,
         0x7fff_ffff,
         0x8000_0000,
-        0x8000_0007,
+        0x8000_0008,
         0x8000_00ff,
         0x8000_0107,
         0xffff_fff0,

@@ -6,6 +6,7 @@ pub mod coverage;
 pub mod crowd;
 pub mod debug;
 pub mod device;
+pub mod door;
 pub mod exception;
 pub mod exhaust;
 pub mod ipc;
@@ -47,6 +48,14 @@ cases! {
     local {
         calls_do_not_enter_the_kernel others_are_called_by_the_kernel carried_threads_take_their_own calls_in_calls
         kernel_and_local_calls_meet answers_out_of_order callees_that_end crowds
+    }
+    door {
+        words_and_label_come_and_go the_datum_names_the_object a_call_within_a_task a_call_in_a_call servers_that_are_special
+        callers_wait_in_order who_waits_learns_of_a_shortage identifiers_are_handed_on some_may_not_be_handed_on moved_identifiers_are_gone
+        revoked_doors a_running_call_survives_revocation unreferenced_comes_once unreferenced_waits_for_calls
+        numbers_that_are_no_identifier returns_without_a_call the_called_ends the_caller_ends the_middle_ends
+        a_stop_in_the_chain_stops_one aborted_calls servers_resign tasks_end_with_their_doors what_doors_cost too_many_servers
+        a_task_full_of_doors
     }
     port {
         ports_lead_to_threads ports_that_lead_nowhere owners_bind_their_ports_anew who_may_set_ports ports_cost_quota

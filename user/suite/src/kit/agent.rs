@@ -133,6 +133,14 @@ unsafe extern "C" {
     fn suite_try(function: Attempt, first: u64, second: u64, resume_sp: *const AtomicU64) -> Pair;
 }
 
+/// A door's entry for agents that serve: to the agent a call looks like the result of what it was ordered last.
+pub fn door_entry() -> u64 {
+    unsafe extern "C" {
+        fn suite_door_entry();
+    }
+    suite_door_entry as *const () as usize as u64
+}
+
 /// Whether an address lies in the guard page of some agent's stack.
 pub fn is_guard(address: u64) -> bool {
     let offset = address.wrapping_sub(addr_of!(STACKS) as u64) as usize;

@@ -1,6 +1,8 @@
 //! A system call as the processor sees it: all registers in, all registers out.
 
-use sys::abi::call::{Call, IPC_ABSOLUTE, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, timeouts};
+use sys::abi::call::{
+    Call, DOOR_CALL, DOOR_RETURN, IPC_ABSOLUTE, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, timeouts,
+};
 use sys::{Error, Fpage, Kind, Timeout, Uid};
 
 /// All user registers but `rsp` and `rip`, in the order that `kit.s` knows.
@@ -62,6 +64,16 @@ impl Frame {
     /// The short form *reply and wait*.
     pub fn reply_wait(to: Uid, label: u32, words: [u64; 11]) -> Frame {
         Frame::with_words(IPC_REPLY_WAIT, label, to.0, words)
+    }
+
+    /// A call through a door.
+    pub fn door_call(identifier: u32, label: u32, words: [u64; 11]) -> Frame {
+        Frame::with_words(DOOR_CALL, label, identifier as u64, words)
+    }
+
+    /// The return from one.
+    pub fn door_return(label: u32, words: [u64; 11]) -> Frame {
+        Frame::with_words(DOOR_RETURN, label, 0, words)
     }
 
     /// The general form.

@@ -30,6 +30,9 @@ suite_system_call:
     mov r15, [rdi + 14*8]
     mov rdi, [rdi + 5*8]
     syscall
+# A door's entry, for a server that began to serve here: what arrives is noted like the result of a call.
+    .global suite_door_entry
+suite_door_entry:
     push rdi
     mov rdi, [rsp + 8]
     pop qword ptr [rdi + 5*8]
@@ -59,6 +62,13 @@ suite_system_call:
     pop rbp
     pop rbx
     ret
+
+# suite_serve(): becomes a server, and never goes on.
+    .global suite_serve
+suite_serve:
+    mov eax, 0x80000107
+    syscall
+    ud2
 
 # suite_try(function, first, second, resume_sp) -> (rax, caught)
 # Calls the function. If it ends in an exception, the handler continues the thread at suite_caught with the

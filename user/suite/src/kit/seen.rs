@@ -4,6 +4,7 @@ use super::Failure;
 use crate::kit::Outcome;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU32, Ordering};
+use sys::abi::call::{DOOR_CALL, DOOR_RETURN};
 use sys::abi::error::POSSIBLE;
 use sys::{Error, abi::Call};
 
@@ -22,7 +23,11 @@ pub fn note<T>(call: Call, result: sys::Result<T>) -> sys::Result<T> {
 pub fn note_raw(eax: u32, rax: u64) {
     let short_form = eax | sys::abi::call::NO_BLOCK >= sys::abi::call::IPC_CALL;
     let call = Call::ALL.iter().find(|(call, _)| *call as u32 == eax & 0x8000_00ff);
-    let call = if short_form { Some(Call::Ipc) } else { call.map(|(call, _)| *call) };
+    let call = match eax {
+        DOOR_CALL | DOOR_RETURN => Some(Call::DoorControl),
+        _ if short_form => Some(Call::Ipc),
+        _ => call.map(|(call, _)| *call),
+    };
     if let (Some(call), Some(error)) = (call, Error::from_code(rax as u32)) {
         let _ = note::<()>(call, Err(error));
     }

@@ -1,0 +1,345 @@
+//! Calls through doors: what the fast path leaves to it (rows D1–D8, D10).
+//!
+//! A call through a door is a call whose partner the kernel chooses: a server of the door's task that waits for one, or the next
+//! that will. The server runs on the caller's shuttle and begins at the door's entry, on its own stack; a return
+//! gives the shuttle back, and nothing of the call is left. What a caller waits for is the return of this very server, as
+//! [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
+
+use super::{fail, gives_back, set_error, set_result};
+use crate::kernel::Kernel;
+use crate::object::door::{self, thread_at};
+use crate::object::mapping::Node;
+use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
+use crate::object::{TaskRef, ThreadRef};
+use crate::sched::Next;
+use abi::call::FLAGS;
+use abi::{Error, Kind, Uid};
+
+/// The current thread calls through a door.
+pub fn call(k: &Kernel, current: ThreadRef) -> Next {
+    let Some(door) = target(k, current) else { return no_such_door(current) };
+    let task = door.task();
+    if task.is_dying() {
+        return fail(current, Error::PartnerDied);
+    }
+    match task.doors.servers.take() {
+        Some(server) => {
+            begin_call(k, server, current, door);
+            Next::To(server)
+        }
+        None => queue(k, current, task),
+    }
+}
+
+/// Whether the identifier in the current thread's registers is one.
+pub fn exists(k: &Kernel, current: ThreadRef) -> bool {
+    target(k, current).is_some()
+}
+
+/// The door of the identifier in a caller's registers.
+fn target(k: &Kernel, caller: ThreadRef) -> Option<&'static Node> {
+    let number = caller.frame.rdx.get() as u32;
+    door::find(k, caller.task(), number as u64).map(Node::door)
+}
+
+/// The identifier is none. As on the fast path, only `rax` changes.
+fn no_such_door(caller: ThreadRef) -> Next {
+    caller.frame.rdx.set(caller.frame.rdx.get() as u32 as u64);
+    caller.frame.rax.set(Error::NoSuch as u64);
+    caller.frame.r11.set(FLAGS);
+    caller.frame.mode.set(Frame::SYSRET);
+    Next::Same
+}
+
+/// No server is free: the caller waits for one, and who watches for a shortage learns of it.
+fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
+    caller.errand.set(Errand::Ipc);
+    caller.state.set(State::Queueing);
+    caller.queueing_at.set(Some(task));
+    task.doors.servers.callers.push_back(caller);
+    task.doors.servers.refold();
+    if let Some(watcher) = task.doors.servers.watcher.take() {
+        report(watcher);
+        k.wake(watcher);
+    }
+    Next::Any
+}
+
+/// A server begins the call of a caller that runs or waits for it. The server is ready afterwards, and in no queue.
+fn begin_call(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
+    let (from, to) = (&caller.frame, &server.frame);
+    for (to, from) in to.w.iter().zip(&from.w) {
+        to.set(from.get());
+    }
+    begin(server, from.rax.get() >> 32 << 32 | Kind::DoorCall as u64, door);
+    server.server.caller.set(door::hot_address(caller));
+    k.shuttle_of(caller);
+    server.hot.shuttle.set(caller.hot.shuttle.get());
+    caller.errand.set(Errand::Ipc);
+    caller.set_call(server);
+}
+
+/// A server goes to a door's entry, its words set.
+fn begin(server: ThreadRef, rax: u64, door: &'static Node) {
+    let (entry, datum) = door.door_target();
+    set_result(server, rax, Uid(datum));
+    server.hot.rip.set(entry);
+    server.hot.rsp.set(server.server.stack.get());
+    server.server.door.set(Some(door));
+    server.set_ready();
+}
+
+/// The current thread returns from the call that it serves, and waits for its next.
+pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
+    if current.server.pool.get().is_none() {
+        return fail(current, Error::BadState);
+    }
+    let caller =
+        thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
+    let first = caller.and_then(|caller| {
+        let (from, to) = (&current.frame, &caller.frame);
+        for (to, from) in to.w.iter().zip(&from.w) {
+            to.set(from.get());
+        }
+        let label = current.frame.rax.get() >> 32 << 32;
+        set_result(caller, label | Kind::DoorReturn as u64, Uid::NIL);
+        if gives_back(k, current.hot.shuttle.get(), caller) {
+            caller.hot.shuttle.set(current.hot.shuttle.get());
+        }
+        caller.set_ready();
+        (!caller.is_stopped()).then_some(caller)
+    });
+    current.hot.shuttle.set(current.home_ref());
+    let goes_on = become_idle(k, current);
+    match first {
+        Some(caller) => {
+            if goes_on {
+                k.wake(current);
+            }
+            Next::To(caller)
+        }
+        None if goes_on => Next::Same,
+        None => Next::Any,
+    }
+}
+
+/// A server that is ready has nothing to do: it begins a call that waits for a server, or tells that a door is unreferenced, or
+/// waits. True if it goes on.
+fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
+    let last = server.server.door.take().filter(|_| server.special.get() & special::LAST_CALL != 0);
+    server.set_special(0, special::LAST_CALL);
+    if let Some(door) = last.filter(|door| door.is_unreferenced()) {
+        note(door);
+    }
+    find_work(k, server)
+}
+
+/// A server, which is ready and in no list, begins with what waits for one, if anything does; otherwise it waits. True if it
+/// has something to do.
+fn find_work(k: &Kernel, server: ThreadRef) -> bool {
+    let servers = &server.task().state().doors.servers;
+    if let Some(caller) = servers.callers.first() {
+        leave_queue(caller);
+        match target(k, caller).filter(|door| door.task() == server.task()) {
+            Some(door) => begin_call(k, server, caller, door),
+            // The identifier has gone while it waited.
+            None => {
+                let _ = no_such_door(caller);
+                k.wake(caller);
+                look_again(k, server);
+            }
+        }
+        return true;
+    }
+    if let Some(door) = servers.unreferenced.get() {
+        door.unlink_unreferenced(&servers.unreferenced);
+        servers.refold();
+        if door.is_unreferenced() && !is_busy(server.task(), door) {
+            server.frame.w.iter().for_each(|word| word.set(0));
+            server.server.caller.set(door::NOBODY);
+            begin(server, Kind::Unreferenced as u64, door);
+        } else {
+            look_again(k, server);
+        }
+        return true;
+    }
+    servers.enlist(server);
+    false
+}
+
+/// What waited for the server was nothing: it looks for more, after a look at the interrupts.
+fn look_again(k: &Kernel, server: ThreadRef) {
+    server.operation.set(Operation::Serve);
+    server.frame.mode.set(Frame::SYSRET);
+    k.set_busy(server);
+}
+
+/// The current thread, a server, goes on to look for something to do.
+pub fn continue_serve(k: &Kernel, current: ThreadRef) -> Next {
+    current.operation.set(Operation::None);
+    if find_work(k, current) { Next::Same } else { Next::Any }
+}
+
+/// Whether somebody serves a call of a door. If so he will look, when he returns, whether it was the last.
+fn is_busy(task: TaskRef, door: &'static Node) -> bool {
+    let busy = task.doors.servers.busy_with(door);
+    if let Some(server) = busy {
+        server.set_special(special::LAST_CALL, 0);
+    }
+    busy.is_some()
+}
+
+/// The door is one that nobody refers to, for the next server to say so.
+fn note(door: &'static Node) {
+    let task = door.task();
+    let unreferenced = &task.doors.servers.unreferenced;
+    if door.link_unreferenced(unreferenced.get()) {
+        unreferenced.set(Some(door));
+        task.doors.servers.refold();
+    }
+}
+
+/// The last identifier of a door but its maker's has gone.
+pub fn unreferenced(k: &Kernel, door: &'static Node) {
+    let task = door.task();
+    if task.is_dying() {
+        return;
+    }
+    note(door);
+    rouse(k, task);
+}
+
+/// If a server waits, and something waits for a server, they come together.
+fn rouse(k: &Kernel, task: TaskRef) {
+    let Some(server) = task.doors.servers.take() else { return };
+    server.set_ready();
+    server.hot.shuttle.set(server.home_ref());
+    if find_work(k, server) {
+        k.wake(server);
+    }
+}
+
+/// A thread that may be a server was stopped, and is so no more.
+pub fn resumed(k: &Kernel, thread: ThreadRef) {
+    if thread.wait() == Wait::Idle {
+        rouse(k, thread.task());
+    }
+}
+
+/// The current thread becomes a server.
+pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
+    if current.server.pool.get().is_some() {
+        return Err(Error::BadState);
+    }
+    current.task().state().doors.servers.add(current).ok_or(Error::Limit)?;
+    current.server.stack.set(current.hot.rsp.get());
+    current.server.resume.set(current.hot.rip.get());
+    current.hot.shuttle.set(current.home_ref());
+    Ok(if become_idle(k, current) { Next::Same } else { Next::Any })
+}
+
+/// The current thread waits until a caller has to wait for a server of its task.
+pub fn shortage(current: ThreadRef) -> Result<Next, Error> {
+    let task = current.task();
+    let servers = &task.doors.servers;
+    if servers.watcher.get().is_some() {
+        return Err(Error::BadState);
+    }
+    if servers.callers.is_empty() {
+        current.state.set(State::Watching);
+        servers.watcher.set(Some(current));
+        return Ok(Next::Any);
+    }
+    report(current);
+    Ok(Next::Same)
+}
+
+/// There is a shortage.
+fn report(watcher: ThreadRef) {
+    let count = watcher.task().doors.servers.count.get();
+    watcher.frame.w[Frame::RDI].set(count as u64);
+    watcher.frame.rax.set(0);
+    watcher.frame.r11.set(FLAGS);
+    watcher.set_ready();
+}
+
+/// Takes a caller that waits for a server out of the queue. It is ready afterwards.
+fn leave_queue(caller: ThreadRef) {
+    let task = caller.queueing_at.take().expect("it waits somewhere");
+    task.doors.servers.callers.remove(caller);
+    task.doors.servers.refold();
+    caller.set_ready();
+}
+
+/// Somebody ends whatever a thread waits for that has to do with doors, except a return. False if it waits for no such thing.
+pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
+    match (thread.wait(), thread.state.get()) {
+        (Wait::Idle, _) => {
+            resign(thread);
+            thread.hot.rip.set(thread.server.resume.get());
+            thread.hot.rsp.set(thread.server.stack.get());
+            set_error(thread, Error::ReceiveAborted);
+            end_control(k, thread);
+        }
+        (Wait::No, State::Queueing) => {
+            leave_queue(thread);
+            set_error(thread, Error::SendAborted);
+            k.wake(thread);
+        }
+        (Wait::No, State::Watching) => {
+            thread.task().doors.servers.watcher.set(None);
+            end_control(k, thread);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// A call of `door_control` ends with an error.
+fn end_control(k: &Kernel, thread: ThreadRef) {
+    thread.frame.rax.set(Error::ReceiveAborted as u64);
+    thread.frame.r11.set(FLAGS);
+    thread.set_ready();
+    k.wake(thread);
+}
+
+/// A thread is no server any more.
+fn resign(thread: ThreadRef) {
+    let servers = &thread.task().state().doors.servers;
+    if thread.wait() == Wait::Idle {
+        servers.unlist(thread);
+        thread.set_ready();
+        thread.hot.shuttle.set(thread.home_ref());
+    }
+    servers.remove(thread);
+}
+
+/// A thread is going to end: nobody who has to do with doors keeps a link to it.
+pub fn leave(k: &Kernel, thread: ThreadRef) {
+    if thread.wait() == Wait::No {
+        match thread.state.get() {
+            State::Queueing => leave_queue(thread),
+            State::Watching => thread.task().doors.servers.watcher.set(None),
+            _ => {}
+        }
+    }
+    if thread.server.pool.get().is_some() {
+        let is_last = thread.special.get() & special::LAST_CALL != 0;
+        let door = thread.server.door.get().filter(|door| is_last && door.is_unreferenced());
+        resign(thread);
+        if let Some(door) = door {
+            unreferenced(k, door);
+        }
+    }
+}
+
+/// The doors of a task that ends: its callers learn of it, some in each step. True when none is left.
+pub fn close(k: &Kernel, task: TaskRef, callers: usize) -> bool {
+    for _ in 0..callers {
+        let Some(caller) = task.doors.servers.callers.first() else { return true };
+        leave_queue(caller);
+        set_error(caller, Error::PartnerDied);
+        k.wake(caller);
+    }
+    false
+}

@@ -1,0 +1,466 @@
+//! Door: an entry point and a datum in a task, called by others through identifiers (rows D1, D2, D4, D5, D18).
+//!
+//! An identifier is a number in a task's space of doors, which is built like the others by mapping: its node hangs below
+//! the one of the door's maker, at a distance of one whoever handed it on. So the maker revokes all of them by a flush,
+//! and whether anybody has one is one look at the list.
+//!
+//! For the fast path there is a table of words beside the nodes, at one address in whatever task runs: the word of a number
+//! is the address of what the door is, or [`NO_DOOR`].
+//!
+//! **Servers.** A task's doors are served by the threads that said so ([`Servers`]). Those that wait for a call are in one of two
+//! lists: the fast path takes from the first and trusts it, so that whoever has something that a switch must care about is
+//! in the second. A call leads from the server to its caller and to the door; from the door to its calls nothing leads,
+//! so that they cost the fast path one store. Who wants to know whether a door has calls looks at all servers of its task.
+
+use super::mapping::{Node, NodeSlot, NodeTable};
+use super::thread::{IDLE, NEVER, Senders, State, Wait};
+use super::{TaskRef, ThreadRef};
+use crate::arch;
+use crate::kernel::Kernel;
+use crate::layout;
+use crate::mem::pool::{Frame, Words};
+use crate::mem::space::{Stop, again};
+use crate::object::thread::Tcb;
+use crate::param::TCB_SHIFT;
+use crate::util::list::{Link, List, Tag};
+use abi::call::{DOORS_MAX, FLAGS, SERVERS_MAX};
+use abi::{Error, Fpage, Rights};
+use core::cell::Cell;
+
+/// The word of a number that is no identifier. Not negative, as addresses of the kernel are; and, since this spares the fast path an
+/// instruction, the flags with which it goes back to the user.
+pub const NO_DOOR: u64 = FLAGS;
+
+/// A task's door identifiers, and who serves its doors.
+#[repr(C)]
+pub struct Doors {
+    /// Who serves them.
+    pub servers: Servers,
+    /// Tables of the third, second and first level that show the words; 0: none.
+    tables: [Cell<u64>; 3],
+}
+
+/// The servers of a task's doors.
+#[repr(C)]
+pub struct Servers {
+    /// The hot line of the first one that waits for a call and is plain; the others follow by [`Server::next`](super::thread::Server).
+    pub idle: Cell<u64>,
+    /// The same of those that a switch has to care about. Behind `idle`: a door leads here.
+    pub odd: Cell<u64>,
+    /// All of them.
+    pub all: List<OfServers>,
+    /// How many they are.
+    pub count: Cell<u32>,
+    /// Callers that wait for one, first come first served.
+    pub callers: List<Senders>,
+    /// Who waits for a shortage.
+    pub watcher: Cell<Option<ThreadRef>>,
+    /// The first door that nobody refers to, of which no server knows yet.
+    pub unreferenced: Cell<Option<&'static Node>>,
+}
+
+/// The list of a task's servers.
+pub struct OfServers;
+
+impl Tag for OfServers {
+    fn link(thread: &ThreadRef) -> &Link {
+        &thread.server_link
+    }
+}
+
+/// The address of a thread's hot line.
+pub fn hot_address(thread: ThreadRef) -> u64 {
+    layout::TCBS + ((thread.name.get().slot() as u64) << TCB_SHIFT) + Tcb::HOT_OFFSET as u64
+}
+
+/// The hot line of a slot that never has a thread: it is readable, and waits for nothing.
+pub const NOBODY: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
+
+/// The thread whose hot line is at an address; it may have ended, and another one be in its place.
+pub fn thread_at(hot: u64) -> Option<ThreadRef> {
+    if hot < NOBODY {
+        return None;
+    }
+    arch::tcb(((hot - layout::TCBS) >> TCB_SHIFT) as u32)
+}
+
+impl Servers {
+    fn list(&self, thread: ThreadRef) -> Option<&Cell<u64>> {
+        if thread.hot.accept.get() == IDLE {
+            return Some(&self.idle);
+        }
+        let is_odd = thread.state.get() == State::Idle && !thread.is_stopped();
+        is_odd.then_some(&self.odd)
+    }
+
+    /// A server waits for calls from now on, or anew because something about it has changed.
+    pub fn enlist(&self, thread: ThreadRef) {
+        let is_plain = thread.special.get() == 0;
+        thread.state.set(if is_plain { State::Ready } else { State::Idle });
+        thread.hot.accept.set(if is_plain { IDLE } else { NEVER });
+        if let Some(list) = self.list(thread) {
+            let first = list.replace(hot_address(thread));
+            thread.server.next.set(if first == Self::WANTED { 0 } else { first });
+        }
+    }
+
+    /// In the place of the first idle server: there is none, and something waits for one. The fast path looks for it.
+    pub const WANTED: u64 = 1;
+
+    /// To be called whenever what waits for a server changes, or who waits for that.
+    pub fn refold(&self) {
+        if thread_at(self.idle.get()).is_none() {
+            let is_wanted = !self.callers.is_empty() || self.unreferenced.get().is_some();
+            self.idle.set(if is_wanted { Self::WANTED } else { 0 });
+        }
+    }
+
+    /// Takes a server that waits for calls out of its list. It is nothing at all then.
+    pub fn unlist(&self, thread: ThreadRef) {
+        let Some(mut place) = self.list(thread) else { return };
+        let me = hot_address(thread);
+        while place.get() != me {
+            place = &thread_at(place.get()).expect("a server is in its list").tcb().server.next;
+        }
+        place.set(thread.server.next.get());
+        self.refold();
+    }
+
+    /// Takes the server for the next call, if one waits for it.
+    pub fn take(&self) -> Option<ThreadRef> {
+        let list = if thread_at(self.idle.get()).is_some() { &self.idle } else { &self.odd };
+        let thread = thread_at(list.get())?;
+        list.set(thread.server.next.get());
+        self.refold();
+        Some(thread)
+    }
+
+    /// A thread becomes one of them. `None` if they are too many.
+    pub fn add(&'static self, thread: ThreadRef) -> Option<()> {
+        if self.count.get() >= SERVERS_MAX {
+            return None;
+        }
+        self.count.set(self.count.get() + 1);
+        self.all.push_back(thread);
+        thread.server.pool.set(Some(&self.idle));
+        thread.server.door.set(None);
+        thread.server.caller.set(NOBODY);
+        Some(())
+    }
+
+    /// A thread is one of them no more. It is in no list of those that wait.
+    pub fn remove(&self, thread: ThreadRef) {
+        self.count.set(self.count.get() - 1);
+        self.all.remove(thread);
+        thread.server.pool.set(None);
+        thread.server.caller.set(NOBODY);
+        thread.server.door.set(None);
+    }
+
+    /// All of them.
+    pub fn each(&self) -> impl Iterator<Item = ThreadRef> {
+        core::iter::successors(self.all.first(), |&thread| self.all.after(thread))
+    }
+
+    /// Who serves a call of this door now, if anybody does.
+    pub fn busy_with(&self, door: &'static Node) -> Option<ThreadRef> {
+        self.each().find(|thread| {
+            thread.wait() != Wait::Idle && thread.server.door.get().is_some_and(|of| core::ptr::eq(of, door))
+        })
+    }
+
+    /// A door is gone: nobody serves it any more.
+    fn forget(&self, door: &'static Node) {
+        self.each()
+            .filter(|thread| thread.server.door.get().is_some_and(|of| core::ptr::eq(of, door)))
+            .for_each(|thread| thread.server.door.set(None));
+        door.unlink_unreferenced(&self.unreferenced);
+        self.refold();
+    }
+}
+
+/// Where an identifier is, or could be.
+#[derive(Clone, Copy)]
+struct Place {
+    word: &'static Cell<u64>,
+    slot: &'static NodeSlot,
+}
+
+impl Place {
+    fn show(&self, door: &'static Node) {
+        self.word.set(core::ptr::from_ref(door) as u64);
+    }
+}
+
+const PER_PAGE: u64 = 512;
+
+/// The place of a number, if there are tables for it.
+fn place(k: &Kernel, task: TaskRef, number: u64) -> Option<Place> {
+    let first = task.doors.tables[2].get();
+    if first == 0 || number >= DOORS_MAX as u64 {
+        return None;
+    }
+    let words = arch::door_page(k, Frame(first), (number / PER_PAGE) as usize)?;
+    let nodes = Frame(k.pool.note(words));
+    let index = (number % PER_PAGE) as usize;
+    Some(Place { word: &k.pool.at::<Words>(words).0[index], slot: &k.pool.at::<NodeTable>(nodes).0[index] })
+}
+
+/// The same, with tables made if there are none. That is a step of its own.
+fn ensure(k: &Kernel, task: TaskRef, number: u64, budget: &mut usize) -> Result<Place, Stop> {
+    if let Some(place) = place(k, task, number) {
+        return Ok(place);
+    }
+    if task.doors.tables[2].get() == 0 {
+        make_tables(k, task).ok_or(Stop::NoMemory)?;
+    } else {
+        make_page(k, task, number).ok_or(Stop::NoMemory)?;
+    }
+    again(budget)
+}
+
+fn make_tables(k: &Kernel, task: TaskRef) -> Option<()> {
+    let tables = &task.doors.tables;
+    for table in tables {
+        match task.take_frame(&k.pool) {
+            Some(frame) => table.set(frame.0),
+            None => {
+                give_back_tables(k, task);
+                return None;
+            }
+        }
+    }
+    arch::show_doors(k, task, tables.each_ref().map(|table| Frame(table.get())));
+    Some(())
+}
+
+fn make_page(k: &Kernel, task: TaskRef, number: u64) -> Option<()> {
+    let words = task.take_frame(&k.pool)?;
+    let Some(nodes) = task.take_zeroed_frame(&k.pool) else {
+        task.give_back_frame(&k.pool, words);
+        return None;
+    };
+    k.pool.at::<Words>(words).0.iter().for_each(|word| word.set(NO_DOOR));
+    k.pool.set_note(words, nodes.0);
+    arch::show_door_page(k, task, Frame(task.doors.tables[2].get()), (number / PER_PAGE) as usize, words);
+    Some(())
+}
+
+fn give_back_tables(k: &Kernel, task: TaskRef) {
+    for table in &task.doors.tables {
+        if table.get() != 0 {
+            task.give_back_frame(&k.pool, Frame(table.replace(0)));
+        }
+    }
+}
+
+/// The node of an identifier.
+pub fn find(k: &Kernel, task: TaskRef, number: u64) -> Option<&'static Node> {
+    place(k, task, number)?.slot.get()
+}
+
+/// Makes a door of `task`. With [`Stop::Again`] a table was made, and it is to be called again.
+pub fn create(k: &Kernel, task: TaskRef, number: u64, target: (u64, u64)) -> Result<Result<(), Error>, Stop> {
+    if number >= DOORS_MAX as u64 || target.0 >= abi::USER_END {
+        return Ok(Err(Error::BadArgument));
+    }
+    let place = ensure(k, task, number, &mut 0)?;
+    if place.slot.get().is_some() {
+        return Ok(Err(Error::BadState));
+    }
+    let (root, door) = task.slabs.take_two(&k.pool, task).ok_or(Stop::NoMemory)?;
+    // What follows the first idle server, for the fast path.
+    root.init_door(door, (number, place.slot), target, &task.state().doors.servers.odd);
+    place.show(door);
+    Ok(Ok(()))
+}
+
+/// Hands `giver`'s identifier on, as `target` of the receiver's; with [`Rights::GRANT`] the giver has it no more, unless it is the
+/// door's maker. What the receiver had there before is gone. Nothing happens without the right to call, or if the giver
+/// may not hand it on.
+pub fn map(
+    k: &Kernel,
+    (from, number): (TaskRef, u64),
+    (to, target): (TaskRef, u64),
+    rights: Rights,
+    budget: &mut usize,
+) -> Result<u64, Stop> {
+    let Some(source) = place(k, from, number) else {
+        // Whole tables are missing.
+        return Ok(PER_PAGE - number % PER_PAGE);
+    };
+    let is_given = |node: &&'static Node| node.may_pass() && rights.has(Rights::R);
+    if source.slot.get().filter(is_given).is_none() || target >= DOORS_MAX as u64 {
+        return Ok(1);
+    }
+    let place = ensure(k, to, target, budget)?;
+    if core::ptr::eq(place.slot, source.slot) {
+        return Ok(1);
+    }
+    if let Some(old) = place.slot.get() {
+        take_away(k, old, place, true, budget)?;
+        return again(budget);
+    }
+    let Some(giver) = source.slot.get() else { return Ok(1) };
+    let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
+    let root = giver.door().door_root();
+    child.init_identifier(root, target, rights.has(Rights::W), place.slot);
+    place.show(giver.door());
+    if rights.has(Rights::GRANT) && !core::ptr::eq(giver, root) {
+        release(k, giver, source, true);
+    }
+    Ok(1)
+}
+
+/// Takes identifiers away: those that others have of doors that `task` made, and with `own` the task's too. Without the right to
+/// call among `page`'s, what goes is the right to hand on.
+pub fn flush(
+    k: &Kernel,
+    task: TaskRef,
+    page: Fpage,
+    own: bool,
+    at: &mut u64,
+    budget: &mut usize,
+) -> Result<(), Stop> {
+    let first = page.base() >> 12;
+    let end = first + (1 << page.log2());
+    *at = (*at).max(first);
+    while *at < end {
+        if *budget == 0 {
+            return Err(Stop::Again);
+        }
+        *budget -= 1;
+        let Some(place) = place(k, task, *at) else {
+            *at = if task.doors.tables[2].get() == 0 { end } else { (*at | (PER_PAGE - 1)) + 1 };
+            continue;
+        };
+        if let Some(node) = place.slot.get() {
+            if page.rights().has(Rights::R) {
+                take_away(k, node, place, own, budget)?;
+            } else if page.rights().has(Rights::W) && own {
+                node.forbid_passing();
+            }
+        }
+        *at += 1;
+    }
+    Ok(())
+}
+
+/// All that hang below an identifier, and with `own` it itself.
+fn take_away(
+    k: &Kernel,
+    node: &'static Node,
+    place: Place,
+    own: bool,
+    budget: &mut usize,
+) -> Result<(), Stop> {
+    let door = node.door();
+    if !core::ptr::eq(door.door_root(), node) {
+        if own {
+            release(k, node, place, true);
+            // It may have been the last.
+            *budget = 0;
+        }
+        return Ok(());
+    }
+    while let Some(below) = node.below(None) {
+        if *budget == 0 {
+            return Err(Stop::Again);
+        }
+        *budget -= 1;
+        let there = self::place(k, below.task(), below.number()).expect("an identifier has a place");
+        // Who gives up the door itself needs not be told.
+        release(k, below, there, !own);
+        if node.below(None).is_none() {
+            *budget = 0;
+        }
+    }
+    if own {
+        node.task().doors.servers.forget(door);
+        place.word.set(NO_DOOR);
+        node.discard_door(&k.pool);
+        *budget = 0;
+    }
+    Ok(())
+}
+
+/// Takes one identifier away that is not its maker's, and if it was the last, may tell.
+fn release(k: &Kernel, node: &'static Node, place: Place, tell: bool) {
+    let door = node.door();
+    place.word.set(NO_DOOR);
+    node.erase(&k.pool);
+    if tell && door.is_unreferenced() {
+        crate::ipc::unreferenced(k, door);
+    }
+}
+
+/// Gives back what a task's identifiers occupied; there are none left. False if there is nothing to be given back any more.
+pub fn release_tables(k: &Kernel, task: TaskRef, mut pages: usize) -> bool {
+    let first = task.doors.tables[2].get();
+    if first == 0 {
+        return false;
+    }
+    for index in 0..(DOORS_MAX as u64 / PER_PAGE) as usize {
+        if let Some(words) = arch::door_page(k, Frame(first), index) {
+            if pages == 0 {
+                return true;
+            }
+            pages -= 1;
+            let nodes = Frame(k.pool.note(words));
+            k.pool.set_note(words, 0);
+            arch::hide_door_page(k, Frame(first), index);
+            task.give_back_zeroed_frame(&k.pool, nodes);
+            task.give_back_frame(&k.pool, words);
+        }
+    }
+    arch::hide_doors(k, task);
+    give_back_tables(k, task);
+    true
+}
+
+/// Asserts what a task's identifiers promise; `visit` is called with the node of each, its place, and with a door that the task made.
+/// Returns how many frames the tables occupy.
+pub fn check(
+    k: &Kernel,
+    task: TaskRef,
+    mut visit: impl FnMut(&'static Node, &'static NodeSlot, Option<&'static Node>),
+) -> u32 {
+    let servers = &task.doors.servers;
+    let mut lists = 0;
+    for (list, is_plain) in [(&servers.idle, true), (&servers.odd, false)] {
+        let mut next = list.get();
+        while let Some(thread) = thread_at(next) {
+            assert!(thread.wait() == Wait::Idle && !thread.is_stopped(), "{thread:?} is no idle server");
+            assert_eq!((thread.special.get() == 0, thread.task()), (is_plain, task), "in the wrong list");
+            lists += 1;
+            next = thread.server.next.get();
+        }
+    }
+    assert_eq!(lists, servers.each().filter(|t| t.wait() == Wait::Idle && !t.is_stopped()).count());
+    let first = task.doors.tables[2].get();
+    if first == 0 {
+        return 0;
+    }
+    let mut frames = 3;
+    for index in 0..DOORS_MAX as u64 / PER_PAGE {
+        if arch::door_page(k, Frame(first), index as usize).is_none() {
+            continue;
+        }
+        frames += 2;
+        for number in index * PER_PAGE..(index + 1) * PER_PAGE {
+            let place = place(k, task, number).expect("its page exists");
+            let Some(node) = place.slot.get() else {
+                assert_eq!(place.word.get(), NO_DOOR, "the word of what is no identifier");
+                continue;
+            };
+            let door = node.door();
+            assert_eq!(place.word.get(), core::ptr::from_ref(door) as u64, "the word of an identifier");
+            assert_eq!(node.number(), number, "an identifier is not where it belongs");
+            let is_root = core::ptr::eq(door.door_root(), node);
+            assert_eq!(node.depth(), !is_root as u32, "a tree of identifiers is not flat");
+            assert!(door.door_root().task() == door.task(), "a door is not its maker's");
+            visit(node, place.slot, is_root.then_some(door));
+        }
+    }
+    frames
+}

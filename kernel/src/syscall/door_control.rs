@@ -1,0 +1,38 @@
+//! `door_control`: make doors, serve them, learn that servers are short.
+
+use super::{Args, done};
+use crate::ipc;
+use crate::kernel::Kernel;
+use crate::mem::space::Stop;
+use crate::object::ThreadRef;
+use crate::object::door;
+use crate::object::thread::Operation;
+use crate::sched::Next;
+use abi::Error;
+use abi::call::door_op as op;
+
+/// The table of sub-operations.
+pub fn door_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
+    let result = match operation {
+        op::CREATE => return create(k, current),
+        op::SERVE => ipc::door::serve(k, current),
+        op::SHORTAGE => ipc::door::shortage(current),
+        _ => Err(Error::BadArgument),
+    };
+    result.unwrap_or_else(|error| done(current, Err(error)))
+}
+
+/// Makes a door. Tables that are missing are a step each.
+pub fn create(k: &Kernel, current: ThreadRef) -> Next {
+    current.operation.set(Operation::None);
+    let args = Args(&current.frame);
+    match door::create(k, current.task(), args.rdi(), (args.rsi(), args.rdx())) {
+        Ok(result) => done(current, result),
+        Err(Stop::NoMemory) => done(current, Err(Error::NoMemory)),
+        Err(Stop::Again) => {
+            current.operation.set(Operation::CreateDoor);
+            k.set_busy(current);
+            Next::Same
+        }
+    }
+}
