@@ -9,6 +9,7 @@
 #![no_main]
 
 mod crowd;
+mod door;
 mod local;
 mod long;
 mod tlb;
@@ -25,7 +26,12 @@ use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid};
 mod idl;
 
 // One block, because the other files use the macros of the first.
-global_asm!(include_str!("loops.s"), include_str!("idl/floor.s"), include_str!("tlb.s"));
+global_asm!(
+    include_str!("loops.s"),
+    include_str!("idl/floor.s"),
+    include_str!("tlb.s"),
+    include_str!("door.s")
+);
 
 /// Iterations of each region; the first 20 are warm-up.
 const ITERATIONS: u64 = 160;
@@ -492,6 +498,7 @@ fn main() -> i32 {
         "ipc" => Chief::ipc_suite,
         "idl" => Chief::idl_suite,
         "tlb" => Chief::tlb_suite,
+        "door" => Chief::door_suite,
         _ => {
             println!("BENCH {suite} FAILED: no such suite");
             return 1;
