@@ -67,6 +67,16 @@ pub const DOOR_CALL: u32 = 0xffff_fff8;
 /// thread itself waits for its next call, which begins anew with the stack that it had at [`door_op::SERVE`]. The fast
 /// path (row D3).
 pub const DOOR_RETURN: u32 = 0xffff_fff9;
+/// `eax` of [`DOOR_CALL`] with a block, as of [`IPC_LONG_CALL`] (rows D12, D13). It arrives in the block of the server that takes the
+/// call, which the server has registered like any thread.
+pub const DOOR_LONG_CALL: u32 = DOOR_CALL & !NO_BLOCK;
+/// `eax` of [`DOOR_RETURN`] with a block. If the caller has no room for it, the caller gets an error.
+pub const DOOR_LONG_RETURN: u32 = DOOR_RETURN & !NO_BLOCK;
+/// `eax` of [`DOOR_CALL`] with a map item in w6 and w7, as of [`IPC_MAP`]: eight words, and the item arrives in the standing window
+/// of the server that takes the call.
+pub const DOOR_ITEM_CALL: u32 = DOOR_CALL & !NO_ITEM;
+/// `eax` of [`DOOR_RETURN`] with a map item, into the standing window of the caller.
+pub const DOOR_ITEM_RETURN: u32 = DOOR_RETURN & !NO_ITEM;
 /// Log2 of [`DOORS_MAX`].
 pub const DOORS_LOG2: u32 = 18;
 /// Door identifiers that a task can have: numbers from 0 on.

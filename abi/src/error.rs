@@ -110,8 +110,12 @@ pub const POSSIBLE: [(Call, &[Error]); 7] = [
             Error::PartnerDied,
             Error::BadArgument,
             Error::NoMemory,
+            Error::NoWindow,
+            Error::Denied,
             Error::BadState,
             Error::Limit,
+            Error::Overflow,
+            Error::NoAccess,
         ],
     ),
 ];

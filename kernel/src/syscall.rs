@@ -18,8 +18,8 @@ use crate::object::{ThreadRef, port};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
 use abi::call::{
-    DOOR_CALL, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL,
-    NULL,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS,
+    FLUSH_SELF, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL,
 };
 use abi::{Call, Error, Fpage, Rights, Uid};
 
@@ -39,10 +39,24 @@ const RESERVED: u32 = 0x7fff_0000;
 #[inline(always)]
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     let eax = current.frame.rax.get() as u32;
-    if current.special.get() & UNUSUAL != 0 || eax & RESERVED != 0 {
+    if current.special.get() & UNUSUAL != 0 {
         return unusual_call(k, current, eax);
     }
-    ordinary_call(k, current, eax)
+    if eax & RESERVED != 0 { short_number(k, current, eax) } else { ordinary_call(k, current, eax) }
+}
+
+/// The short forms that the fast path leaves to Rust with all other calls, and any number with bits outside those of number and
+/// sub-operation. Bits that mean nothing yet make another number of a known one.
+fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
+    match eax {
+        DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL => ipc::door::call(k, current),
+        DOOR_RETURN | DOOR_LONG_RETURN | DOOR_ITEM_RETURN => ipc::door::give_back(k, current),
+        IPC_LONG_CALL | IPC_LONG_REPLY_WAIT => ipc::long(k, current),
+        IPC_PORT_CALL => port_call(k, current),
+        NULL => Next::Same,
+        _ if eax & NUMBER == IPC => ipc::malformed(current),
+        _ => ipc::system_call_exception(k, current),
+    }
 }
 
 /// Threads whose calls need more than the table.
@@ -111,22 +125,20 @@ fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
     next
 }
 
-/// A number with bits outside those of number and sub-operation, or any number of a thread to which native calls are
-/// denied. Bits that mean nothing yet make another number of a known one.
+/// Any number of a thread that is debugged or traced, or to which native calls are denied.
 #[cold]
 fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     enter_unusual(k, current);
     let denied = current.special.get() & special::DENY_NATIVE != 0;
     let next = match eax {
         NULL => Next::Same,
-        IPC_LONG_CALL | IPC_LONG_REPLY_WAIT if !denied => ipc::long(k, current),
         // The fast path finds that there is no such door before it finds that the thread is denied the call.
-        DOOR_CALL if !denied || !ipc::door::exists(k, current) => ipc::door::call(k, current),
-        DOOR_RETURN if !denied => ipc::door::give_back(k, current),
-        IPC_PORT_CALL if !denied => port_call(k, current),
-        _ if eax & RESERVED == 0 && !denied => ordinary_call(k, current, eax),
-        _ if eax & NUMBER == IPC && !denied => ipc::malformed(current),
-        _ => ipc::system_call_exception(k, current),
+        DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL if !ipc::door::exists(k, current) => {
+            ipc::door::call(k, current)
+        }
+        _ if denied => ipc::system_call_exception(k, current),
+        _ if eax & RESERVED != 0 => short_number(k, current, eax),
+        _ => ordinary_call(k, current, eax),
     };
     leave_debugged(current);
     next

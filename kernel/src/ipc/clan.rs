@@ -21,7 +21,7 @@ const DIVERTED: u8 = 1 << 0;
 const SHOWN: u8 = 1 << 1;
 
 /// The task, and the thread of it, to which a message between two tasks is diverted; `None` if it goes directly.
-fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
+pub(super) fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
     let chief = from.chief.get();
     if from == to || Some(to) == chief || to.chief.get() == chief || from.is_chief_of(to) {
         return None;

@@ -5,29 +5,135 @@
 //! gives the shuttle back, and nothing of the call is left. What a caller waits for is the return of this very server, as
 //! [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
 
-use super::{fail, gives_back, set_error, set_result};
+use super::{clan, fail, gives_back, item, set_error, set_result, transfer};
 use crate::kernel::Kernel;
 use crate::object::door::{self, thread_at};
 use crate::object::mapping::Node;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
-use abi::call::FLAGS;
+use abi::call::{DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, FLAGS};
 use abi::{Error, Kind, Uid};
 
 /// The current thread calls through a door.
 pub fn call(k: &Kernel, current: ThreadRef) -> Next {
+    current.crossing.set(0);
     let Some(door) = target(k, current) else { return no_such_door(current) };
     let task = door.task();
     if task.is_dying() {
         return fail(current, Error::PartnerDied);
     }
-    match task.doors.servers.take() {
-        Some(server) => {
-            begin_call(k, server, current, door);
-            Next::To(server)
+    let Some(server) = task.doors.servers.take() else { return queue(k, current, task) };
+    let form = Form::of(current);
+    if form == Form::Words {
+        begin_call(k, server, current, door);
+        return Next::To(server);
+    }
+    server.server.door.set(Some(door));
+    form.go(k, current, server, Uid::NIL).unwrap_or_else(|error| {
+        task.doors.servers.enlist(server);
+        fail(current, error)
+    })
+}
+
+/// What a call or return carries beside its words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Words,
+    Block,
+    Item,
+}
+
+impl Form {
+    /// That of the call or return in a thread's registers.
+    fn of(thread: ThreadRef) -> Form {
+        match thread.frame.rax.get() as u32 {
+            DOOR_LONG_CALL | DOOR_LONG_RETURN => Form::Block,
+            DOOR_ITEM_CALL | DOOR_ITEM_RETURN => Form::Item,
+            _ => Form::Words,
         }
-        None => queue(k, current, task),
+    }
+
+    /// Why it cannot be sent to a thread that waits for it, if it cannot.
+    fn error(self, sender: ThreadRef, receiver: ThreadRef) -> Option<Error> {
+        match self {
+            Form::Words => None,
+            Form::Block if !transfer::is_block(sender) => Some(Error::BadArgument),
+            Form::Block => (receiver.block.room.get() == 0).then_some(Error::NoWindow),
+            Form::Item => item::error_by_door(sender, receiver),
+        }
+    }
+
+    /// The current thread sends it. `from`: nil for a call.
+    fn go(self, k: &Kernel, current: ThreadRef, receiver: ThreadRef, from: Uid) -> Result<Next, Error> {
+        if self == Form::Item {
+            return item::go(k, current, receiver, from.is_nil());
+        }
+        match self.error(current, receiver) {
+            Some(error) => Err(error),
+            None => Ok(transfer::go(k, current, receiver, from)),
+        }
+    }
+}
+
+/// Whether what a call or return hands over may go from one thread to the other: not across the border of a clan, where a
+/// chief has to see it. By ipc it goes to him.
+pub(super) fn may_hand(sender: ThreadRef, receiver: ThreadRef) -> bool {
+    clan::hop(sender.task(), receiver.task()).is_none()
+}
+
+/// Whether a thread's registers hold a call or return with a block.
+pub(super) fn has_block(thread: ThreadRef) -> bool {
+    Form::of(thread) == Form::Block
+}
+
+/// Whether a thread's registers hold a call (true) or a return (false) with an item.
+pub(super) fn item_form(thread: ThreadRef) -> Option<bool> {
+    match thread.frame.rax.get() as u32 {
+        DOOR_ITEM_CALL => Some(true),
+        DOOR_ITEM_RETURN => Some(false),
+        _ => None,
+    }
+}
+
+/// Words and what else the current thread sends are with the receiver, for whom a call or return is over.
+pub(super) fn arrived(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Next {
+    if !is_call {
+        return end_call(k, current, receiver);
+    }
+    let door = receiver.server.door.get().expect("it was there a moment ago");
+    enter(k, receiver, current, door);
+    Next::To(receiver)
+}
+
+/// The block of the current thread's call is where the server wants it.
+pub(super) fn finish_call(k: &Kernel, current: ThreadRef, server: ThreadRef, cut: bool) -> Next {
+    if server.server.door.get().is_none() {
+        // The door has gone meanwhile.
+        not_called(k, server);
+        return fail(current, Error::NoSuch);
+    }
+    transfer::deliver(current, server, Kind::DoorCall, cut);
+    arrived(k, current, server, true)
+}
+
+/// The block of the current thread's return is where its caller wants it.
+pub(super) fn finish_return(k: &Kernel, current: ThreadRef, caller: ThreadRef, cut: bool) -> Next {
+    transfer::deliver(current, caller, Kind::DoorReturn, cut);
+    arrived(k, current, caller, false)
+}
+
+/// Whether the receiver of something that takes long is a server that waited for a call.
+pub(super) fn was_to_be_called(receiver: ThreadRef) -> bool {
+    receiver.then_from.get().is_nil()
+}
+
+/// What was to become the call of a server has failed: it waits for its next.
+pub(super) fn not_called(k: &Kernel, server: ThreadRef) {
+    server.set_ready();
+    server.hot.shuttle.set(server.home_ref());
+    if become_idle(k, server) {
+        k.wake(server);
     }
 }
 
@@ -67,11 +173,21 @@ fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
 
 /// A server begins the call of a caller that runs or waits for it. The server is ready afterwards, and in no queue.
 fn begin_call(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
-    let (from, to) = (&caller.frame, &server.frame);
-    for (to, from) in to.w.iter().zip(&from.w) {
+    copy_words(caller, server, Kind::DoorCall);
+    enter(k, server, caller, door);
+}
+
+fn copy_words(sender: ThreadRef, receiver: ThreadRef, kind: Kind) {
+    for (to, from) in receiver.frame.w.iter().zip(&sender.frame.w) {
         to.set(from.get());
     }
-    begin(server, from.rax.get() >> 32 << 32 | Kind::DoorCall as u64, door);
+    let label = sender.frame.rax.get() >> 32 << 32;
+    set_result(receiver, label | kind as u64, Uid::NIL);
+}
+
+/// The server of a call, whose words it has, goes to the door's entry on the caller's shuttle; the caller waits.
+fn enter(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
+    go_to_entry(server, door);
     server.server.caller.set(door::hot_address(caller));
     k.shuttle_of(caller);
     server.hot.shuttle.set(caller.hot.shuttle.get());
@@ -79,10 +195,10 @@ fn begin_call(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static N
     caller.set_call(server);
 }
 
-/// A server goes to a door's entry, its words set.
-fn begin(server: ThreadRef, rax: u64, door: &'static Node) {
+/// A server goes to a door's entry. It is ready afterwards.
+fn go_to_entry(server: ThreadRef, door: &'static Node) {
     let (entry, datum) = door.door_target();
-    set_result(server, rax, Uid(datum));
+    server.frame.rdx.set(datum);
     server.hot.rip.set(entry);
     server.hot.rsp.set(server.server.stack.get());
     server.server.door.set(Some(door));
@@ -94,37 +210,46 @@ pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
     if current.server.pool.get().is_none() {
         return fail(current, Error::BadState);
     }
+    current.crossing.set(0);
     let caller =
         thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
-    let first = caller.and_then(|caller| {
-        let (from, to) = (&current.frame, &caller.frame);
-        for (to, from) in to.w.iter().zip(&from.w) {
-            to.set(from.get());
+    let Some(caller) = caller else {
+        current.hot.shuttle.set(current.home_ref());
+        return if become_idle(k, current) { Next::Same } else { Next::Any };
+    };
+    let form = Form::of(current);
+    if form == Form::Words {
+        copy_words(current, caller, Kind::DoorReturn);
+        return end_call(k, current, caller);
+    }
+    match form.go(k, current, caller, current.uid()) {
+        Ok(next) => next,
+        // Nothing that the server could do better.
+        Err(error @ (Error::NoWindow | Error::Denied)) => {
+            set_error(caller, error);
+            end_call(k, current, caller)
         }
-        let label = current.frame.rax.get() >> 32 << 32;
-        set_result(caller, label | Kind::DoorReturn as u64, Uid::NIL);
-        if gives_back(k, current.hot.shuttle.get(), caller) {
-            caller.hot.shuttle.set(current.hot.shuttle.get());
-        }
-        caller.set_ready();
-        (!caller.is_stopped()).then_some(caller)
-    });
-    current.hot.shuttle.set(current.home_ref());
-    let goes_on = become_idle(k, current);
-    match first {
-        Some(caller) => {
-            if goes_on {
-                k.wake(current);
-            }
-            Next::To(caller)
-        }
-        None if goes_on => Next::Same,
-        None => Next::Any,
+        Err(error) => fail(current, error),
     }
 }
 
+/// The caller of the current thread has what it waited for, and goes on; the current thread waits for its next call.
+fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
+    caller.frame.rdx.set(0);
+    if gives_back(k, current.hot.shuttle.get(), caller) {
+        caller.hot.shuttle.set(current.hot.shuttle.get());
+    }
+    caller.set_ready();
+    current.hot.shuttle.set(current.home_ref());
+    let goes_on = become_idle(k, current);
+    if goes_on {
+        k.wake(current);
+    }
+    if caller.is_stopped() { Next::Any } else { Next::To(caller) }
+}
+
 /// A server that is ready has nothing to do: it begins a call that waits for a server, or tells that a door is unreferenced, or
-/// waits. True if it goes on.
+/// waits. True if it goes on now.
 fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
     let last = server.server.door.take().filter(|_| server.special.get() & special::LAST_CALL != 0);
     server.set_special(0, special::LAST_CALL);
@@ -135,21 +260,35 @@ fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
 }
 
 /// A server, which is ready and in no list, begins with what waits for one, if anything does; otherwise it waits. True if it
-/// has something to do.
+/// goes on now.
 fn find_work(k: &Kernel, server: ThreadRef) -> bool {
     let servers = &server.task().state().doors.servers;
     if let Some(caller) = servers.callers.first() {
         leave_queue(caller);
-        match target(k, caller).filter(|door| door.task() == server.task()) {
-            Some(door) => begin_call(k, server, caller, door),
-            // The identifier has gone while it waited.
-            None => {
-                let _ = no_such_door(caller);
-                k.wake(caller);
-                look_again(k, server);
+        let door = target(k, caller).filter(|door| door.task() == server.task());
+        let form = Form::of(caller);
+        let error = if door.is_none() { Some(Error::NoSuch) } else { form.error(caller, server) };
+        let (Some(door), None) = (door, error) else {
+            // The identifier has gone while it waited, or what it sends finds no room.
+            match error {
+                Some(Error::NoSuch) | None => drop(no_such_door(caller)),
+                Some(error) => set_error(caller, error),
             }
+            k.wake(caller);
+            look_again(k, server);
+            return true;
+        };
+        server.server.door.set(Some(door));
+        match form {
+            Form::Words => begin_call(k, server, caller, door),
+            // The caller does the work; the server waits for that.
+            Form::Block => {
+                transfer::start_from(k, caller, server, Uid::NIL);
+                k.wake(caller);
+            }
+            Form::Item => item::begin_by_door(k, caller, server),
         }
-        return true;
+        return server.is_ready();
     }
     if let Some(door) = servers.unreferenced.get() {
         door.unlink_unreferenced(&servers.unreferenced);
@@ -157,7 +296,8 @@ fn find_work(k: &Kernel, server: ThreadRef) -> bool {
         if door.is_unreferenced() && !is_busy(server.task(), door) {
             server.frame.w.iter().for_each(|word| word.set(0));
             server.server.caller.set(door::NOBODY);
-            begin(server, Kind::Unreferenced as u64, door);
+            set_result(server, Kind::Unreferenced as u64, Uid::NIL);
+            go_to_entry(server, door);
         } else {
             look_again(k, server);
         }
@@ -177,7 +317,8 @@ fn look_again(k: &Kernel, server: ThreadRef) {
 /// The current thread, a server, goes on to look for something to do.
 pub fn continue_serve(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
-    if find_work(k, current) { Next::Same } else { Next::Any }
+    current.hot.shuttle.set(current.home_ref());
+    if become_idle(k, current) { Next::Same } else { Next::Any }
 }
 
 /// Whether somebody serves a call of a door. If so he will look, when he returns, whether it was the last.

@@ -4,11 +4,13 @@
 //! receiver waits in [`State::Taking`], where neither a timeout nor another sender reaches it. If either of
 //! them ends or is aborted, the other gets an error; what was mapped until then stays mapped.
 
-use super::{Request, Taken, Wait, after_taken, fault, hand_over, receive_and_run, set_error, transfer};
+use super::{
+    Request, Taken, Wait, after_taken, door, fault, hand_over, receive_and_run, set_error, transfer,
+};
 use crate::kernel::Kernel;
 use crate::mem::space::{self, Plan, Progress};
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, NEVER, Operation, State};
+use crate::object::thread::{Errand, Frame, NEVER, Operation, State};
 use crate::param::{PREEMPTION_PAGES, TAKEN_PAGES};
 use crate::sched::Next;
 use abi::call::{ITEM_WHOLE, NO_ITEM};
@@ -114,6 +116,81 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
     Taken::Mapping
 }
 
+/// Why the item of a door's call or return cannot be mapped for the receiver, which waits for it.
+pub(super) fn error_by_door(sender: ThreadRef, receiver: ThreadRef) -> Option<Error> {
+    if !Fpage(sender.frame.w[6].get()).is_valid() {
+        return Some(Error::BadArgument);
+    }
+    if !door::may_hand(sender, receiver) {
+        return Some(Error::Denied);
+    }
+    receiver.errand.set(Errand::Ipc);
+    receiver.window.set(receiver.standing.get());
+    if plan(sender, receiver).is_none() { Some(Error::NoWindow) } else { None }
+}
+
+/// The current thread sends the item of a door's call or return.
+pub(super) fn go(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Next, Error> {
+    let item = Fpage(current.frame.w[6].get());
+    if !item.is_valid() {
+        return Err(Error::BadArgument);
+    }
+    if !door::may_hand(current, receiver) {
+        return Err(Error::Denied);
+    }
+    receiver.errand.set(Errand::Ipc);
+    receiver.window.set(receiver.standing.get());
+    let hot_spot = current.frame.w[7].get();
+    let plan = space::plan(item, hot_spot, receiver.standing.get()).ok_or(Error::NoWindow)?;
+    let mut progress = Progress::START;
+    if step(k, plan, current, receiver, &mut progress, PREEMPTION_PAGES) {
+        return Ok(finish_by_door(k, place(plan), (current, receiver), is_call, progress.whole));
+    }
+    receiver.then_from.set(if is_call { Uid::NIL } else { current.uid() });
+    begin_map(k, current, receiver, progress);
+    Ok(Next::Same)
+}
+
+/// A caller that waited for a server, and is ready, sends it its item from now on.
+pub(super) fn begin_by_door(k: &Kernel, caller: ThreadRef, server: ThreadRef) {
+    server.then_from.set(Uid::NIL);
+    begin_map(k, caller, server, Progress::START);
+    k.wake(caller);
+}
+
+/// The item is mapped: the call or return arrives.
+fn finish_by_door(
+    k: &Kernel,
+    place: Fpage,
+    (current, receiver): (ThreadRef, ThreadRef),
+    is_call: bool,
+    whole: bool,
+) -> Next {
+    let kind = if is_call { Kind::DoorCall } else { Kind::DoorReturn } as u32;
+    if is_call && receiver.server.door.get().is_none() {
+        // The door has gone meanwhile.
+        door::not_called(k, receiver);
+        set_error(current, Error::NoSuch);
+        return Next::Same;
+    }
+    transfer(current, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE }, false);
+    receiver.frame.w[6].set(place.0);
+    receiver.frame.w[7].set(0);
+    door::arrived(k, current, receiver, is_call)
+}
+
+/// The sender of a mapping in progress gets an error, except that a return which does not arrive is no error of the server's.
+fn end_sender(k: &Kernel, sender: ThreadRef, error: Error) {
+    sender.operation.set(Operation::None);
+    if door::item_form(sender) == Some(false) {
+        sender.operation.set(Operation::Serve);
+        sender.frame.mode.set(Frame::SYSRET);
+        k.set_busy(sender);
+    } else {
+        set_error(sender, error);
+    }
+}
+
 /// Maps for one budget. True when the item is done.
 #[inline(always)]
 fn step(
@@ -149,8 +226,7 @@ pub(super) fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operatio
 /// The busy sender goes on.
 pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: bool) -> Next {
     let Some(receiver) = k.thread(to) else {
-        current.operation.set(Operation::None);
-        set_error(current, Error::PartnerDied);
+        end_sender(k, current, Error::PartnerDied);
         return Next::Same;
     };
     let plan = plan(current, receiver).expect("checked when the message was accepted");
@@ -161,7 +237,10 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: 
         return Next::Same;
     }
     current.operation.set(Operation::None);
-    current.frame.mode.set(crate::object::thread::Frame::SYSRET);
+    current.frame.mode.set(Frame::SYSRET);
+    if let Some(is_call) = door::item_form(current) {
+        return finish_by_door(k, place(plan), (current, receiver), is_call, progress.whole);
+    }
     let request = Request::resumed(current);
     let was_open = receiver.then_from.get() == Uid::ANY;
     finish(k, place(plan), (current, receiver), &request, progress.whole, was_open)
@@ -212,8 +291,7 @@ pub(super) fn abandon(k: &Kernel, receiver: ThreadRef, error: Error) {
 pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef) {
     let Some(sender) = k.thread(receiver.partner.get()) else { return };
     if matches!(sender.operation.get(), Operation::Map { to, .. } if to == receiver.uid()) {
-        sender.operation.set(Operation::None);
-        set_error(sender, Error::SendAborted);
+        end_sender(k, sender, Error::SendAborted);
     }
 }
 
@@ -221,6 +299,9 @@ pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef) {
 pub(super) fn release_receiver(k: &Kernel, receiver: ThreadRef, error: Error) {
     if receiver.errand.get() != Errand::Ipc {
         return fault::unanswered(k, receiver);
+    }
+    if door::was_to_be_called(receiver) {
+        return door::not_called(k, receiver);
     }
     take_back(k, receiver);
     set_error(receiver, error);

@@ -12,7 +12,7 @@
 
 use super::item::{self, begin};
 use super::{
-    Request, clan, fault, file_deadline, hand_over, leave_queue, receive_and_run, set_error, set_result,
+    Request, clan, door, fault, file_deadline, hand_over, leave_queue, receive_and_run, set_error, set_result,
 };
 use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;
@@ -21,7 +21,10 @@ use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
 use crate::sched::Next;
-use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM};
+use abi::call::{
+    DOOR_LONG_CALL, DOOR_LONG_RETURN, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK,
+    NO_ITEM,
+};
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 
 /// What the descriptors of a string cost of a step's budget: as long as reading and writing them takes, so much could be
@@ -55,7 +58,7 @@ fn dope(sender: ThreadRef) -> Dope {
 }
 
 /// Whether dope and address in the thread's registers describe a block at all.
-fn is_block(sender: ThreadRef) -> bool {
+pub(super) fn is_block(sender: ThreadRef) -> bool {
     let end = sender.frame.w[1].get().checked_add(dope(sender).size());
     dope(sender).0 & 0xf000_0000 == 0 && end.is_some_and(|end| end <= abi::USER_END)
 }
@@ -98,9 +101,20 @@ pub(super) fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> bool {
 }
 
 fn start(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, was_open: bool) {
-    begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at: Place::default() });
     // Whether the wait was open decides on which shuttle the receiver goes on.
-    receiver.then_from.set(if was_open { Uid::ANY } else { sender.uid() });
+    start_from(k, sender, receiver, if was_open { Uid::ANY } else { sender.uid() });
+}
+
+/// `from`: for whom the receiver waited. Nil is a server that waited for a call through a door.
+pub(super) fn start_from(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, from: Uid) {
+    begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at: Place::default() });
+    receiver.then_from.set(from);
+}
+
+/// The current thread transfers the block of a door's call or return.
+pub(super) fn go(k: &Kernel, current: ThreadRef, receiver: ThreadRef, from: Uid) -> Next {
+    start_from(k, current, receiver, from);
+    proceed(k, current, receiver, Place::default())
 }
 
 /// The busy sender goes on.
@@ -326,6 +340,9 @@ fn map_item(
     places: (u64, u64),
     at: &mut Place,
 ) -> Result<(), Halt> {
+    if door::has_block(sender) && !door::may_hand(sender, receiver) {
+        return Err(Halt::Failed(Error::Denied, Error::Denied));
+    }
     let ([page, hot_spot], [window, hint]) = descriptor(k, sender, receiver, places)?;
     let is_valid = |page: u64| Fpage(page).is_valid();
     let plan = if is_valid(page) && is_valid(window) {
@@ -347,15 +364,21 @@ fn map_item(
 fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Next {
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
+    match current.frame.rax.get() as u32 {
+        DOOR_LONG_CALL => return door::finish_call(k, current, receiver, at.cut),
+        DOOR_LONG_RETURN => return door::finish_return(k, current, receiver, at.cut),
+        _ => {}
+    }
     let request = Request::resumed(current);
-    deliver(current, receiver, request.is_call(), at.cut);
+    let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
+    deliver(current, receiver, kind, at.cut);
     let was_open = receiver.then_from.get() == Uid::ANY;
     let first = hand_over(k, current, receiver, request.is_call(), was_open);
     receive_and_run(k, current, &request, first)
 }
 
 /// The words in registers: those of a block's message begin with its dope and address.
-fn deliver(sender: ThreadRef, receiver: ThreadRef, is_call: bool, cut: bool) {
+pub(super) fn deliver(sender: ThreadRef, receiver: ThreadRef, kind: Kind, cut: bool) {
     let (from, to) = (&sender.frame, &receiver.frame);
     let words = if from.rax.get() as u32 & 0xff == Call::Ipc as u32 & 0xff { 8 } else { 10 };
     let used = dope(sender);
@@ -366,7 +389,7 @@ fn deliver(sender: ThreadRef, receiver: ThreadRef, is_call: bool, cut: bool) {
     }
     let items = if used.items() == 0 { 0 } else { NO_ITEM };
     let flags = NO_BLOCK | items | if cut { ITEM_WHOLE } else { 0 };
-    let kind = if is_call { Kind::Request } else { Kind::Reply } as u32 & !flags;
+    let kind = kind as u32 & !flags;
     let label = from.rax.get() >> 32 << 32;
     set_result(receiver, label | kind as u64, sender.uid());
     if sender.crossing.get() != 0 {
@@ -488,11 +511,15 @@ fn end_both(k: &Kernel, sender: Option<ThreadRef>, receiver: Option<ThreadRef>, 
     let moved = sender.map_or(0, at);
     if let Some(receiver) = receiver {
         stop_waiting(k, receiver);
-        item::take_back(k, receiver);
         receiver.operation.set(Operation::None);
-        set_error(receiver, theirs);
-        receiver.frame.w[0].set(moved);
-        k.wake(receiver);
+        if door::was_to_be_called(receiver) {
+            door::not_called(k, receiver);
+        } else {
+            item::take_back(k, receiver);
+            set_error(receiver, theirs);
+            receiver.frame.w[0].set(moved);
+            k.wake(receiver);
+        }
     }
     if let Some(sender) = sender {
         stop_waiting(k, sender);
@@ -516,8 +543,13 @@ fn stop_waiting(k: &Kernel, thread: ThreadRef) {
 /// The sender's ipc ends with an error, except that a reply which does not arrive is no error of the server's.
 fn end_sender(k: &Kernel, sender: ThreadRef, error: Error, moved: u64) {
     sender.operation.set(Operation::None);
-    if sender.frame.rax.get() as u32 == IPC_LONG_REPLY_WAIT && error != Error::BadArgument {
-        sender.operation.set(Operation::Receive);
+    let then = match sender.frame.rax.get() as u32 {
+        IPC_LONG_REPLY_WAIT => Operation::Receive,
+        DOOR_LONG_RETURN => Operation::Serve,
+        _ => Operation::None,
+    };
+    if then != Operation::None && error != Error::BadArgument {
+        sender.operation.set(then);
         sender.frame.mode.set(Frame::SYSRET);
         k.set_busy(sender);
     } else {

@@ -980,6 +980,11 @@ fn flush_place(
     Ok(())
 }
 
+/// Whether a task may have ports or interrupt lines.
+pub fn has_small(task: TaskRef) -> bool {
+    task.ports.get() | task.interrupts.get() != 0
+}
+
 /// Gives back what `task`'s port and interrupt spaces occupy; they are empty. False if they occupied nothing.
 pub fn release_small(k: &Kernel, task: TaskRef) -> bool {
     let before = task.used.get();

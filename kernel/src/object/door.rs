@@ -394,6 +394,11 @@ fn release(k: &Kernel, node: &'static Node, place: Place, tell: bool) {
     }
 }
 
+/// Whether a task may have identifiers.
+pub fn has_tables(task: TaskRef) -> bool {
+    task.doors.tables[2].get() != 0
+}
+
 /// Gives back what a task's identifiers occupied; there are none left. False if there is nothing to be given back any more.
 pub fn release_tables(k: &Kernel, task: TaskRef, mut pages: usize) -> bool {
     let first = task.doors.tables[2].get();

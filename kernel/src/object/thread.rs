@@ -587,8 +587,8 @@ impl Tcb {
         let uid = Uid(accept & !(0xff << STATION_SHIFT | 0xf));
         match accept & 0xf {
             OPEN_MARK => Wait::Open,
-            DOOR_MARK => Wait::Return(uid),
             0 => Wait::Closed(uid),
+            DOOR_MARK => Wait::Return(uid),
             _ => Wait::Idle,
         }
     }

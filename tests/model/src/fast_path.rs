@@ -7,7 +7,8 @@
 
 use crate::world::{Caches, World};
 use abi::call::{
-    DOOR_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NULL,
+    DOOR_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
+    IPC_REPLY_WAIT, NULL,
 };
 use abi::{Error, Rights, Uid};
 use kernel::kernel::Kernel;
@@ -56,6 +57,7 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         IPC_LONG_CALL => (true, true),
         IPC_LONG_REPLY_WAIT => (false, true),
         DOOR_CALL => return door_call(k, live, me),
+        DOOR_LONG_CALL => return door_long_call(k, live, me),
         DOOR_RETURN => return door_return(live, me),
         _ => return false,
     };
@@ -102,6 +104,34 @@ fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     servers.idle.set(server.server.next.get());
     server.server.caller.set(door::hot_address(me));
     server.server.door.set(Some(door));
+    me.hot.accept.set(server.server.key.get());
+    server.hot.accept.set(NEVER);
+    server.hot.shuttle.set(me.hot.shuttle.get());
+    (live.rip, live.rdx) = door.door_target();
+    live.rsp = server.server.stack.get();
+    arch::switch_space(me, server);
+    true
+}
+
+/// The same with a block.
+fn door_long_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
+    me.hot.rip.set(live.rip);
+    me.hot.rsp.set(live.rsp);
+    live.rdx = live.rdx as u32 as u64;
+    live.w[TrapFrame::R15] = 0;
+    let Some(identifier) = door::find(k, me.task(), live.rdx) else { return false };
+    let door = identifier.door();
+    let servers = &door.task().state().doors.servers;
+    let Some(server) = door::thread_at(servers.idle.get()) else { return false };
+    if me.hot.open_key.get() & 1 == 0 {
+        return false;
+    }
+    server.server.door.set(Some(door));
+    if !copy_block(k, live, me, server) {
+        return false;
+    }
+    servers.idle.set(server.server.next.get());
+    server.server.caller.set(door::hot_address(me));
     me.hot.accept.set(server.server.key.get());
     server.hot.accept.set(NEVER);
     server.hot.shuttle.set(me.hot.shuttle.get());

@@ -11,8 +11,9 @@ use crate::fast_path::Machine;
 use crate::random::{Random, amount, programs};
 use crate::world::Caches;
 use abi::call::{
-    DOOR_CALL, DOOR_RETURN, DOORS_LOG2, FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
-    IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NOT_DIVERTED, NULL, RESUME, door_op, task_op, thread_op,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, DOORS_LOG2,
+    FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN,
+    NOT_DIVERTED, NULL, RESUME, door_op, task_op, thread_op,
 };
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 use kernel::arch::{self, tlb};
@@ -70,8 +71,11 @@ enum Op {
     /// Calls through a door identifier.
     DoorCall {
         number: u64,
+        item: u64,
     },
-    DoorReturn,
+    DoorReturn {
+        item: u64,
+    },
     MakeDoor {
         number: u64,
         datum: u64,
@@ -171,10 +175,19 @@ fn door_number(random: &mut Random) -> u64 {
     if random.one_in(8) { random.pick(&[511, 512, 1024, 1 << 17, 1 << 18, 1 << 31]) } else { random.below(6) }
 }
 
+/// An item of a call or return; mostly there is none.
+fn door_item(random: &mut Random) -> u64 {
+    match random.below(6) {
+        0 => page(random),
+        1 => doors(random, Rights::RW),
+        _ => 0,
+    }
+}
+
 fn door_operation(random: &mut Random) -> Op {
     match random.below(10) {
-        0..4 => Op::DoorCall { number: door_number(random) },
-        4..7 => Op::DoorReturn,
+        0..4 => Op::DoorCall { number: door_number(random), item: door_item(random) },
+        4..7 => Op::DoorReturn { item: door_item(random) },
         7 => Op::MakeDoor { number: door_number(random), datum: random.next() },
         8 => Op::Serve { operation: if random.one_in(6) { door_op::SHORTAGE } else { door_op::SERVE } },
         // One is handed on.
@@ -220,7 +233,7 @@ fn long_operation(random: &mut Random) -> Op {
         },
         2 => Op::Describe { address: place(random), words: descriptor(random) },
         _ => Op::Long {
-            form: random.below(3),
+            form: random.below(5),
             dest: who(random),
             timeouts: timeouts(random),
             dope: parts(random).0 | if random.one_in(30) { 1 << random.below(64) } else { 0 },
@@ -407,7 +420,7 @@ impl Walk {
             Op::Call { dest }
             | Op::Converse { dest }
             | Op::ReplyWait { dest, .. }
-            | Op::DoorCall { number: dest }
+            | Op::DoorCall { number: dest, .. }
                 if root =>
             {
                 self.abort(dest)
@@ -459,8 +472,12 @@ impl Walk {
                 // Without memory there, nothing is written.
                 let _ = arch::write_words(&world.k, task, (task, address), words);
             }
-            Op::DoorCall { number } => self.call(DOOR_CALL as u64 | 7 << 32, number, [number; WORDS]),
-            Op::DoorReturn => self.call(DOOR_RETURN as u64 | 8 << 32, 9, [4; WORDS]),
+            Op::DoorCall { number, item: 0 } => {
+                self.call(DOOR_CALL as u64 | 7 << 32, number, [number; WORDS])
+            }
+            Op::DoorReturn { item: 0 } => self.call(DOOR_RETURN as u64 | 8 << 32, 9, [4; WORDS]),
+            Op::DoorCall { number, item } => self.door_item(DOOR_ITEM_CALL, number, item),
+            Op::DoorReturn { item } => self.door_item(DOOR_ITEM_RETURN, 9, item),
             Op::MakeDoor { number, datum } => {
                 self.control(Call::DoorControl, door_op::CREATE, [number, 0x2000, datum, 0]);
             }
@@ -598,14 +615,23 @@ impl Walk {
         self.call((Call::Ipc as u32 | flag) as u64, dest.0, w);
     }
 
+    fn door_item(&mut self, operation: u32, number: u64, item: u64) {
+        let mut w = [3; WORDS];
+        (w[6], w[7]) = (item, BASE + number * 4096);
+        self.call(operation as u64 | 9 << 32, number, w);
+    }
+
     fn long(&mut self, form: u64, dest: Uid, from: Uid, timeouts: u64, (dope, address): (u64, u64)) {
         let mut w = [9; WORDS];
         (w[0], w[1]) = (dope, address);
         // The short forms lose it, on the fast path earlier than on the slow one.
         w[Frame::R15] = 0;
+        let dest = if form == 3 { Uid(dest.slot() as u64 % 6) } else { dest };
         let rax = match form {
             0 => IPC_LONG_CALL,
             1 => IPC_LONG_REPLY_WAIT,
+            3 => DOOR_LONG_CALL,
+            4 => DOOR_LONG_RETURN,
             _ => {
                 (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, 0, timeouts);
                 Call::Ipc as u32 | IPC_LONG

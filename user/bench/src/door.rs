@@ -1,7 +1,7 @@
 //! Calls through doors, and what becomes of doors.
 
-use crate::{Chief, Entry, Failure, ITERATIONS, QUOTA, Result, mark, touch};
-use sys::{Fpage, Ipc, Kind, Rights, TaskId, Timeout, Uid};
+use crate::{ARGUMENTS, Chief, Entry, Failure, ITERATIONS, QUOTA, Result, bench_many_pages, mark, touch};
+use sys::{Dope, Fpage, Ipc, Kind, Rights, TaskId, Timeout, Uid};
 
 unsafe extern "C" {
     fn bench_door_server();
@@ -14,6 +14,14 @@ unsafe extern "C" {
     fn bench_door_invalid();
     fn bench_door_create();
     fn bench_door_giver();
+    fn bench_door_client_64();
+    fn bench_door_client_1024();
+    fn bench_door_client_5120();
+    fn bench_door_client_pass();
+    fn bench_door_release_server();
+    fn bench_door_client_bulk_1();
+    fn bench_door_client_bulk_16();
+    fn bench_door_bulk_server();
 }
 
 /// A thread's stack: the loops keep nothing on it but their argument.
@@ -25,9 +33,28 @@ const THREADS: usize = 8;
 
 static mut STACKS: [Stack; THREADS] = [const { Stack([0; 64]) }; THREADS];
 
+/// Blocks of a client and of a server, in pages of their own.
+#[repr(C, align(4096))]
+struct Block([u64; 1024]);
+
+static mut FROM: Block = Block([0; 1024]);
+static mut TO: Block = Block([0; 1024]);
+
+/// Where a server gets pages.
+const PLACE: u64 = 0x40a0_0000;
+
 /// A door identifier of this program's, from which those of others come.
 fn identifier(number: u32) -> Fpage {
     Fpage::doors(number, 0, Rights::RW)
+}
+
+/// What a call carries beside its words.
+#[derive(Clone, Copy)]
+enum Carried {
+    /// A block of direct words, of so many bytes.
+    Bytes(u64),
+    /// An item, for a window.
+    Item(Fpage, Fpage),
 }
 
 struct Doors<'a> {
@@ -79,6 +106,61 @@ impl Doors<'_> {
         }
     }
 
+    /// Calls with more than words: with a block of so many bytes, or with an item for a window.
+    fn carrying(&mut self, tasks: (TaskId, TaskId), entries: (Entry, Entry), what: Carried) -> Result<()> {
+        const NUMBER: u32 = 5;
+        let server = self.start(tasks.1, entries.1)?;
+        self.take(server, NUMBER)?;
+        self.chief.settle(server)?;
+        let client = self.start(tasks.0, entries.0)?;
+        let arguments = match what {
+            Carried::Bytes(bytes) => {
+                let room = Dope::room(1024, 0, 0);
+                sys::thread_set_block(server, &raw const TO as u64, room, Timeout::NEVER)?;
+                (&raw const FROM as u64, Dope::used(bytes / 8, 0, 0).0)
+            }
+            Carried::Item(item, window) => {
+                sys::thread_set_window(server, window)?;
+                sys::thread_set_window(client, item)?;
+                (item.0, window.with_rights(Rights::RW.or(Rights::GRANT)).0)
+            }
+        };
+        // SAFETY: nobody uses them now.
+        unsafe { (ARGUMENTS.block, ARGUMENTS.dope) = arguments };
+        self.give(client, NUMBER)?;
+        let report = self.chief.serve()?;
+        sys::thread_destroy(client)?;
+        sys::thread_destroy(server)?;
+        match Kind::from_eax(report.words[0] as u32) {
+            Some(Kind::DoorReturn) => Ok(()),
+            _ => Err(Failure::Report(report.words[0], report.words[1])),
+        }
+    }
+
+    /// The rows of calls with more than words.
+    fn all_carrying(&mut self, near: TaskId) -> Result<()> {
+        let pages = (&raw const bench_many_pages as u64).next_multiple_of(16 << 12);
+        let moved = |log2| {
+            let (from, to) = (Fpage::memory(pages, log2, Rights::RW), Fpage::memory(PLACE, log2, Rights::RW));
+            Carried::Item(from.with_rights(Rights::RW.or(Rights::GRANT)), to)
+        };
+        let passed = Carried::Item(identifier(1), identifier(2));
+        let rows: [(Entry, Entry, Carried); 6] = [
+            (bench_door_client_64, bench_door_server, Carried::Bytes(64)),
+            (bench_door_client_1024, bench_door_server, Carried::Bytes(1024)),
+            (bench_door_client_5120, bench_door_server, Carried::Bytes(5120)),
+            (bench_door_client_pass, bench_door_release_server, passed),
+            (bench_door_client_bulk_1, bench_door_bulk_server, moved(12)),
+            (bench_door_client_bulk_16, bench_door_bulk_server, moved(16)),
+        ];
+        for (client, server, what) in rows {
+            let far = sys::task_create(QUOTA, self.chief.priority)?;
+            self.carrying((near, far), (client, server), what)?;
+            sys::task_destroy(far)?;
+        }
+        Ok(())
+    }
+
     /// The last identifier of a door goes, its server is told so, and returns.
     fn unreferenced(&mut self, task: TaskId) -> Result<()> {
         const REGION: u8 = 57;
@@ -124,6 +206,7 @@ impl Chief {
         doors.client(near, bench_door_client_chain, 3)?;
 
         doors.unreferenced(far)?;
+        doors.all_carrying(near)?;
         for task in [near, far, third, fourth] {
             sys::task_destroy(task)?;
         }

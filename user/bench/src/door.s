@@ -121,6 +121,107 @@ FUNCTION bench_door_create
     DISCARD 56
 9:  REPORT
 
+# --- data in memory: the block is in r12, its dope in r13, both of which come back as words -----------------
+
+.macro DOOR_BLOCK_CLIENT name, region
+FUNCTION \name
+    TAKE_DOOR 1
+    mov r12, [rdi + 16]
+    mov r13, [rdi + 24]
+    mov r14, [rdi + 8]
+1:  START \region
+    mov rdi, r13
+    mov rsi, r12
+    mov edx, 1
+    mov eax, 0xfffffbf8
+    syscall
+    dec r14d
+    jnz 1b
+    DISCARD \region
+9:  REPORT
+.endm
+
+DOOR_BLOCK_CLIENT bench_door_client_64, 58
+DOOR_BLOCK_CLIENT bench_door_client_1024, 59
+DOOR_BLOCK_CLIENT bench_door_client_5120, 60
+
+# --- an item in registers: r9 is what goes there, r10 what comes back; both come back as words, and so does r12 -----------------
+
+# An identifier in the call, that the server releases. It arrives as the server's number 2.
+FUNCTION bench_door_client_pass
+    TAKE_DOOR 1
+    mov r12, [rdi + 8]
+    mov r9, [rdi + 16]
+1:  START 61
+    mov r13, r9
+    xor r14d, r14d
+    mov edx, 1
+    mov eax, 0xfffffef8
+    syscall
+    dec r12d
+    jnz 1b
+    DISCARD 61
+9:  REPORT
+
+FUNCTION bench_door_release_server
+    SERVE_DOOR bench_door_release
+bench_door_release:
+    mov edi, 2 << 12 | 3 << 10 | 3
+    mov esi, 1
+    mov eax, 0x80000002
+    syscall
+    mov eax, 0xfffffff9
+    syscall
+    ud2
+
+# Pages move in the call. Another one, which is not counted, moves them back.
+.macro DOOR_BULK_CLIENT name, region
+FUNCTION \name
+    TAKE_DOOR 1
+    mov r12, [rdi + 8]
+    mov r9, [rdi + 16]
+    mov r10, [rdi + 24]
+    mov rbx, r9                             # it has all of them
+    and rbx, -0x10000
+    mov ecx, 16
+2:  lock add dword ptr [rbx], 0
+    add rbx, 4096
+    loop 2b
+1:  xor r8d, r8d
+    START \region
+    mov r13, r9
+    xor r14d, r14d
+    mov edx, 1
+    mov eax, 0xfffffef8
+    syscall
+    END \region
+    mov r8d, 1
+    mov edx, 1
+    mov r13, r10
+    xor r14d, r14d
+    mov eax, 0xfffffff8
+    syscall
+    dec r12d
+    jnz 1b
+    DISCARD \region
+9:  REPORT
+.endm
+
+DOOR_BULK_CLIENT bench_door_client_bulk_1, 62
+DOOR_BULK_CLIENT bench_door_client_bulk_16, 63
+
+FUNCTION bench_door_bulk_server
+    SERVE_DOOR bench_door_bulk
+bench_door_bulk:
+    test r8d, r8d
+    jnz 1f
+    mov eax, 0xfffffff9
+    syscall
+    ud2
+1:  mov eax, 0xfffffef9
+    syscall
+    ud2
+
 # Make door 2, whose calls go to the server of the task too, and hand it to the chief again and again.
 FUNCTION bench_door_giver
     mov edi, 2

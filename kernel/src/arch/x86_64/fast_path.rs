@@ -40,8 +40,8 @@ use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
 use abi::call::{
-    DOOR_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL,
-    PORT_LINKS,
+    DOOR_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
+    IPC_PORT_CALL, NULL, PORT_LINKS,
 };
 use abi::uid::SLOT_MASK;
 use core::arch::global_asm;
@@ -94,6 +94,7 @@ unsafe extern "C" {
     fn copy_ended();
     fn copy_of_call();
     fn copy_of_reply();
+    fn copy_of_door_call();
     fn port_link();
     fn port_entry();
 }
@@ -248,6 +249,8 @@ system_call_entry:
     je      .Ldoor_return
     cmp     eax, {long_reply}
     je      .Llong_reply
+    cmp     eax, {door_long_call}
+    je      .Ldoor_long_call
     jb      .Lgeneral
     cmp     eax, {port_call}
     je      .Lport_call
@@ -381,6 +384,52 @@ system_call_entry_slow:
     mov     rsp, r11
     mov     r11d, {flags}
     jmp     .Lsaved
+
+// A call through a door with a block. What the door is stands with the server while the copy needs the registers.
+    .balign 64
+.Ldoor_long_call:
+    mov     r11, [{current}]
+    mov     [r11 + {rip}], rcx
+    mov     [r11 + {rsp}], rsp
+    movabs  r15, {doors}
+    mov     edx, edx
+    mov     r15, [r15 + rdx * 8]        // r15 = what the door is
+    test    r15, r15
+    jns     .Lslow_long
+    test    byte ptr [r11 + {open_key}], 1
+    jz      .Lslow_long                 // I am special
+    mov     rcx, [r15 + {door_pool}]
+    mov     rcx, [rcx - 8]              // rcx = hot line of the first server that waits
+    test    rcx, rcx
+    jns     .Lslow_long
+    mov     [{scratch}], rdx
+    mov     [rcx + {door}], r15
+    mov     r15, rcx                    // r15 = it
+    copy_block copy_of_door_call
+    mov     rcx, [r15 + {pool}]         // from here on nothing can fail
+    mov     rdi, [r15 + {next}]
+    mov     [rcx], rdi
+    mov     [r15 + {caller}], rsp
+    mov     rcx, [r15 + {server_key}]
+    mov     [rsp + {accept}], rcx
+    mov     qword ptr [r15 + {accept}], {never}
+    mov     rcx, [rsp + {shuttle}]
+    mov     [r15 + {shuttle}], rcx
+    mov     rdi, [r15 + {room}]
+    or      rdi, rdx
+    mov     rsi, [r15 + {block}]
+    mov     rcx, [r15 + {space}]
+    cmp     rcx, [rsp + {space}]
+    je      1f
+    mov     cr3, rcx
+1:  mov     [{current}], r15
+    mov     r11, [r15 + {door}]
+    mov     rdx, [r11 + {door_datum}]
+    mov     rcx, [r11 + {door_entry}]
+    mov     rsp, [r15 + {stack}]
+    xor     r15d, r15d
+    leave_short
+    tag_window copy_of_door_call
 
 // A call through a door: edx is an identifier, that is an index into words of which each is there.
     .balign 64
@@ -791,6 +840,7 @@ EXITS_END:
     null = const NULL as i32,
     door_call = const DOOR_CALL as i32,
     door_return = const DOOR_RETURN as i32,
+    door_long_call = const DOOR_LONG_CALL as i32,
     doors = const layout::DOORS,
     door_entry = const Node::DOOR_ENTRY,
     door_datum = const Node::DOOR_DATUM,
@@ -943,7 +993,13 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
         return Recovery::Return;
     }
     if at(copy_of_call) || at(copy_of_reply) {
-        restore_call(frame);
+        restore_call(frame, None);
+        return Recovery::Slow;
+    }
+    if at(copy_of_door_call) {
+        // SAFETY: where the fast path has put it, and nothing has been since.
+        let identifier = unsafe { (SCRATCH as *const u64).read() };
+        restore_call(frame, Some(identifier));
         return Recovery::Slow;
     }
     if at(port_link) || at(port_entry) {
@@ -965,8 +1021,9 @@ pub fn interrupted_copy(frame: &Frame) -> Option<u64> {
     open.contains(&frame.rip.get()).then(|| bytes_left(frame))
 }
 
-/// The fast path faulted: its registers as the user gave them. The window closes.
-fn restore_call(frame: &Frame) {
+/// The fast path faulted: its registers as the user gave them. The window closes. `identifier`: of a door; otherwise the partner is
+/// named by its uid.
+fn restore_call(frame: &Frame, identifier: Option<u64>) {
     let current = crate::arch::current();
     let (words, left) = (frame.rdx.get(), frame.rcx.get());
     // SAFETY: both are what the fast path had in these registers: the partner's hot line, and the own window's slot.
@@ -975,7 +1032,7 @@ fn restore_call(frame: &Frame) {
     frame.w[Frame::RDI].set(words);
     frame.w[Frame::RSI].set(frame.w[Frame::RSI].get() - 8 * (words - left));
     frame.w[Frame::R15].set(0);
-    frame.rdx.set(partner.uid.get());
+    frame.rdx.set(identifier.unwrap_or(partner.uid.get()));
     frame.r11.set(FLAGS);
     frame.mode.set(Frame::SYSRET);
 }

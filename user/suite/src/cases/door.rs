@@ -8,55 +8,61 @@ use sys::abi::call::{DOORS_LOG2, DOORS_MAX, FLUSH_SELF, SERVERS_MAX, door_op};
 use sys::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 
 /// What an object is called in the task that has it.
-const DATUM: u64 = 0x1234_5678_9abc_def0;
+pub(super) const DATUM: u64 = 0x1234_5678_9abc_def0;
 
-fn control(operation: u32, arguments: [u64; 3]) -> Frame {
+pub(super) fn control(operation: u32, arguments: [u64; 3]) -> Frame {
     let [rdi, rsi, rdx] = arguments;
     Frame::control(Call::DoorControl as u32 | operation << 8, [rdi, rsi, rdx, 0, 0, 0])
 }
 
-fn make(maker: &mut Agent, number: u32, datum: u64) -> Outcome<Option<Error>> {
+pub(super) fn make(maker: &mut Agent, number: u32, datum: u64) -> Outcome<Option<Error>> {
     let got = maker.run(control(door_op::CREATE, [number as u64, door_entry(), datum]))?;
     Ok(got.error())
 }
 
 /// The agent serves its task's doors from now on.
-fn serve(server: &mut Agent) -> Outcome {
+pub(super) fn serve(server: &mut Agent) -> Outcome {
     server.block(control(door_op::SERVE, [0; 3]))
 }
 
 /// Hands `item` of the giver's on; returns where it arrived.
-fn hand_into(giver: &mut Agent, item: Fpage, taker: &mut Agent, window: Fpage) -> Outcome<Frame> {
+pub(super) fn hand_into(giver: &mut Agent, item: Fpage, taker: &mut Agent, window: Fpage) -> Outcome<Frame> {
     taker.block(Frame::receive(giver.uid, Timeout::NEVER).window(window))?;
     check_eq!(giver.run(Frame::send(taker.uid, Timeout::ZERO).item(item, 0))?.error(), None);
     taker.wait()
 }
 
 /// Hands identifier `number` on as `target`.
-fn hand(giver: &mut Agent, number: u32, rights: Rights, taker: &mut Agent, target: u32) -> Outcome {
+pub(super) fn hand(
+    giver: &mut Agent,
+    number: u32,
+    rights: Rights,
+    taker: &mut Agent,
+    target: u32,
+) -> Outcome {
     let window = Fpage::doors(target, 0, Rights::RW);
     let got = hand_into(giver, Fpage::doors(number, 0, rights), taker, window)?;
     check_eq!(got.kind(), Some(Kind::Reply));
     Ok(())
 }
 
-fn flush(agent: &mut Agent, number: u32, flags: u64) -> Outcome {
+pub(super) fn flush(agent: &mut Agent, number: u32, flags: u64) -> Outcome {
     let page = Fpage::doors(number, 0, Rights::RW);
     check_eq!(agent.control(Call::Flush as u32, [page.0, flags, 0, 0, 0, 0])?.0, 0);
     Ok(())
 }
 
 /// A maker with a door of number 7 that `server` serves, and a client that has it as number 9.
-struct Pair {
-    near: Child,
-    far: Child,
-    client: Agent,
-    server: Agent,
-    maker: Agent,
+pub(super) struct Pair {
+    pub(super) near: Child,
+    pub(super) far: Child,
+    pub(super) client: Agent,
+    pub(super) server: Agent,
+    pub(super) maker: Agent,
 }
 
 impl Pair {
-    fn new() -> Outcome<Pair> {
+    pub(super) fn new() -> Outcome<Pair> {
         let (near, far) = (Child::new()?, Child::new()?);
         let (mut client, mut server, mut maker) = (near.agent()?, far.agent()?, far.agent()?);
         check_eq!(make(&mut maker, 7, DATUM)?, None);
@@ -66,20 +72,20 @@ impl Pair {
     }
 
     /// One call, all words both ways.
-    fn exchange(&mut self) -> Outcome {
+    pub(super) fn exchange(&mut self) -> Outcome {
         exchange(&mut self.client, 9, &mut self.server, DATUM)
     }
 }
 
 /// The call has arrived with the server.
-fn arrived(server: &mut Agent, label: u32, datum: u64) -> Outcome {
+pub(super) fn arrived(server: &mut Agent, label: u32, datum: u64) -> Outcome {
     let got = server.wait()?;
     check_eq!((got.rax, got.rdx), ((label as u64) << 32 | Kind::DoorCall as u64, datum));
     check_eq!(got.words(), WORDS);
     Ok(())
 }
 
-fn answer(server: &mut Agent, client: &mut Agent, label: u32) -> Outcome {
+pub(super) fn answer(server: &mut Agent, client: &mut Agent, label: u32) -> Outcome {
     let words = WORDS.map(|word| !word);
     server.block(Frame::door_return(label, words))?;
     let got = client.wait()?;
@@ -88,13 +94,13 @@ fn answer(server: &mut Agent, client: &mut Agent, label: u32) -> Outcome {
     Ok(())
 }
 
-fn exchange(client: &mut Agent, number: u32, server: &mut Agent, datum: u64) -> Outcome {
+pub(super) fn exchange(client: &mut Agent, number: u32, server: &mut Agent, datum: u64) -> Outcome {
     client.block(Frame::door_call(number, 3, WORDS))?;
     arrived(server, 3, datum)?;
     answer(server, client, 4)
 }
 
-fn unreferenced(server: &mut Agent, datum: u64) -> Outcome {
+pub(super) fn unreferenced(server: &mut Agent, datum: u64) -> Outcome {
     let got = server.wait()?;
     check_eq!((got.rax, got.rdx, got.words()), (Kind::Unreferenced as u64, datum, [0; 11]));
     server.block(Frame::door_return(0, WORDS))

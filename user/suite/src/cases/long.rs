@@ -15,7 +15,8 @@ pub(super) const BYTES: usize = 1 << 20;
 /// One side's block and strings. Children see them at the same addresses.
 #[repr(C, align(4096))]
 pub(super) struct Side {
-    block: [u64; 8192],
+    /// Direct words, and descriptors.
+    pub(super) block: [u64; 8192],
     /// What strings are made of.
     pub(super) bytes: [u8; BYTES + 8192],
 }
@@ -41,11 +42,11 @@ pub(super) fn to() -> &'static mut Side {
     unsafe { &mut *addr_of_mut!(TO) }
 }
 
-fn from_block() -> u64 {
+pub(super) fn from_block() -> u64 {
     addr_of!(from().block) as u64
 }
 
-fn to_block() -> u64 {
+pub(super) fn to_block() -> u64 {
     addr_of!(to().block) as u64
 }
 
@@ -589,7 +590,7 @@ pub(super) fn stuck(at_target: bool) -> (Dope, Dope) {
 }
 
 /// Lets others run until all faults that the suite's pager resolves are resolved.
-fn get_stuck() {
+pub(super) fn get_stuck() {
     for _ in 0..2000 {
         let _ = sys::thread_switch(Uid::NIL);
     }

@@ -7,6 +7,7 @@ pub mod crowd;
 pub mod debug;
 pub mod device;
 pub mod door;
+pub mod door_long;
 pub mod exception;
 pub mod exhaust;
 pub mod ipc;
@@ -56,6 +57,13 @@ cases! {
         numbers_that_are_no_identifier returns_without_a_call the_called_ends the_caller_ends the_middle_ends
         a_stop_in_the_chain_stops_one aborted_calls servers_resign tasks_end_with_their_doors what_doors_cost too_many_servers
         a_task_full_of_doors
+    }
+    door_long {
+        blocks_both_ways strings_both_ways queued_calls_bring_their_blocks identifiers_travel_in_calls_and_returns pages_move
+        no_room_is_the_callers_error bad_blocks_are_refused too_long_is_the_callers_error patience_with_the_partners_pager
+        the_caller_is_cut_off_in_the_middle the_called_ends_in_the_middle the_caller_ends_in_the_middle_of_the_return the_door_goes_in_the_middle
+        items_travel_in_registers bad_items_in_registers_are_refused ends_while_pages_are_mapped
+        words_cross_borders_and_nothing_else
     }
     port {
         ports_lead_to_threads ports_that_lead_nowhere owners_bind_their_ports_anew who_may_set_ports ports_cost_quota

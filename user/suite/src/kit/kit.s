@@ -70,6 +70,30 @@ suite_serve:
     syscall
     ud2
 
+# suite_hidden_server(thread): makes door 0, whose calls return at once, hands it to the thread, and serves it.
+    .global suite_hidden_server
+suite_hidden_server:
+    mov r12, rdi
+    xor edi, edi
+    lea rsi, [rip + 1f]
+    mov edx, 5
+    mov eax, 0x80000007
+    syscall
+    mov rdx, r12
+    xor ebx, ebx
+    xor ebp, ebp
+    mov r13d, 3 << 10 | 3
+    xor r14d, r14d
+    mov r15, -1
+    mov eax, 0x80000101
+    syscall
+    mov eax, 0x80000107
+    syscall
+    ud2
+1:  mov eax, 0xfffffff9
+    syscall
+    ud2
+
 # suite_try(function, first, second, resume_sp) -> (rax, caught)
 # Calls the function. If it ends in an exception, the handler continues the thread at suite_caught with the
 # stack pointer that was stored at resume_sp.
