@@ -354,6 +354,8 @@ pub fn unreferenced(k: &Kernel, door: &'static Node) {
 fn rouse(k: &Kernel, task: TaskRef) {
     let Some(server) = task.doors.servers.take() else { return };
     server.set_ready();
+    // The fast path leaves there which door it served last.
+    server.server.door.set(None);
     server.hot.shuttle.set(server.home_ref());
     if find_work(k, server) {
         k.wake(server);
