@@ -297,11 +297,19 @@ pub fn map(
     if core::ptr::eq(place.slot, source.slot) {
         return Ok(1);
     }
-    if let Some(old) = place.slot.get() {
-        take_away(k, old, place, true, budget)?;
-        return again(budget);
-    }
     let Some(giver) = source.slot.get() else { return Ok(1) };
+    if let Some(old) = place.slot.get() {
+        if !core::ptr::eq(giver.door().door_root(), old) {
+            take_away(k, old, place, true, budget)?;
+            return again(budget);
+        }
+        // It comes back to where its maker has it, who would lose the door for it, and it with the door.
+        if rights.has(Rights::GRANT) {
+            release(k, giver, source, true);
+            *budget = 0;
+        }
+        return Ok(1);
+    }
     let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
     let root = giver.door().door_root();
     child.init_identifier(root, target, rights.has(Rights::W), place.slot);
