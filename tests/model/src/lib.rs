@@ -3,10 +3,10 @@
 //!
 //! Read [`world`] first: a machine with a kernel and a first task. Then [`spaces`] (the model of Appendix A of the 1995
 //! paper, and the kernel held against it), [`walk`] (random system calls, faults, interrupts), [`fast_path`] (the assembly
-//! path in Rust, and both paths compared), [`denial`] and [`exhaustion`] (every allocation fails, once or for good), [`large`]
-//! (large pages, test by test), [`crowds`] (many threads), [`translations`] (what a processor may have cached), [`traces`]
-//! (the trace ring), [`shuttles`] (who runs on whose
-//! time, test by test), and [`regressions`] (one test for each bug that was found here).
+//! path in Rust, and both paths compared), [`doors`] (a model of doors, and the kernel held against it), [`denial`] and
+//! [`exhaustion`] (every allocation fails, once or for good), [`large`] (large pages, test by test), [`crowds`] (many
+//! threads), [`translations`] (what a processor may have cached), [`traces`] (the trace ring), [`shuttles`] (who runs on
+//! whose time, test by test), and [`regressions`] (one test for each bug that was found here).
 //!
 //! Every random test prints its seed when it fails, with a short program that fails. `TERN_SEED` sets the first seed,
 //! `TERN_FULL=1` runs ten times as much. Tests whose names begin with `miri_` are small enough for Miri.
@@ -19,6 +19,8 @@ pub mod world;
 mod crowds;
 #[cfg(test)]
 mod denial;
+#[cfg(test)]
+mod doors;
 #[cfg(test)]
 mod exhaustion;
 #[cfg(test)]
