@@ -2,7 +2,7 @@
 //!
 //! `init=suite` runs all tests in one boot; `args=` takes, separated by commas, `full` (more of the long ones), `timed` or
 //! `untimed` (only the tests that are judged by the clock, or all others), parts of names (only those tests), `list`,
-//! `seed=N` and `calls=N` for the random system calls, `crowd` (the chosen tests again and again, among [very many
+//! `seed=N`, `calls=N` for the random system calls and `kills=N` for the chaos, `crowd` (the chosen tests again and again, among [very many
 //! tasks](cases::crowd)), or `transcript` with `seed=N`, `steps=N` and `verbose`. The last line is `SUITE-END ran=N failed=M`;
 //! the exit status is 0 if nothing failed.
 //!
@@ -28,7 +28,11 @@ use sys::{TaskId, Uid};
 /// Random system calls in an ordinary run, and in a full one.
 const RANDOM_CALLS: [u64; 2] = [1_000_000, 10_000_000];
 
+/// Threads and tasks that are ended among doors, in an ordinary run and in a full one.
+const CHAOS_KILLS: [u64; 2] = [10_000, 100_000];
+
 static CALLS: AtomicU64 = AtomicU64::new(RANDOM_CALLS[0]);
+static KILLS: AtomicU64 = AtomicU64::new(CHAOS_KILLS[0]);
 static RANDOM_SEED: AtomicU64 = AtomicU64::new(1);
 
 /// How many random system calls to make.
@@ -36,7 +40,12 @@ fn random_calls() -> u64 {
     CALLS.load(Ordering::Relaxed)
 }
 
-/// What they follow from.
+/// How many threads and tasks to end among doors.
+fn chaos_kills() -> u64 {
+    KILLS.load(Ordering::Relaxed)
+}
+
+/// What both follow from.
 fn random_seed() -> u64 {
     RANDOM_SEED.load(Ordering::Relaxed)
 }
@@ -151,7 +160,10 @@ fn main() -> i32 {
     let (mut timed, mut crowded) = (None, false);
     for word in text.split([',', ' ']).filter(|word| !word.is_empty()) {
         match word {
-            "full" => CALLS.store(RANDOM_CALLS[1], Ordering::Relaxed),
+            "full" => {
+                CALLS.store(RANDOM_CALLS[1], Ordering::Relaxed);
+                KILLS.store(CHAOS_KILLS[1], Ordering::Relaxed);
+            }
             "timed" => timed = Some(true),
             "untimed" => timed = Some(false),
             "transcript" => transcript = true,
@@ -165,6 +177,9 @@ fn main() -> i32 {
                 Some(("seed", number)) => RANDOM_SEED.store(number.parse().unwrap_or(1), Ordering::Relaxed),
                 Some(("calls", number)) => {
                     CALLS.store(number.parse().unwrap_or(RANDOM_CALLS[0]), Ordering::Relaxed)
+                }
+                Some(("kills", number)) => {
+                    KILLS.store(number.parse().unwrap_or(CHAOS_KILLS[0]), Ordering::Relaxed)
                 }
                 Some(("steps", number)) => steps = number.parse().unwrap_or(steps),
                 _ => filters.push(String::from(word)),

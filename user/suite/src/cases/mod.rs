@@ -1,6 +1,7 @@
 //! The tests, in the order in which they run: each file shows one part of what the kernel promises.
 
 pub mod authority;
+pub mod chaos;
 pub mod clan;
 pub mod coverage;
 pub mod crowd;
@@ -65,6 +66,7 @@ cases! {
         items_travel_in_registers bad_items_in_registers_are_refused ends_while_pages_are_mapped
         words_cross_borders_and_nothing_else
     }
+    chaos { chains_of_doors_and_sudden_ends }
     port {
         ports_lead_to_threads ports_that_lead_nowhere owners_bind_their_ports_anew who_may_set_ports ports_cost_quota
     }

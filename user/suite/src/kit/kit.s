@@ -94,6 +94,36 @@ suite_hidden_server:
     syscall
     ud2
 
+# suite_chaos_serve(): becomes a server, for the test chaos. When somebody aborts the wait, the thread ends itself.
+    .global suite_chaos_serve
+suite_chaos_serve:
+    mov eax, 0x80000107
+    syscall
+    xor edi, edi
+    mov eax, 0x80000203
+    syscall
+    ud2
+
+# The entry of its doors. An unreferenced message is counted before anything else happens, under the low byte of the datum, by one
+# instruction: of a thread that stands still anywhere one knows whether it has counted. Then the words w0 and w1, the datum and the result
+# go to Rust, which returns two words.
+    .global suite_chaos_entry
+suite_chaos_entry:
+    cmp eax, 0xfffffff7
+    jne 1f
+    movzx r8d, dl
+    lea r9, [rip + suite_chaos_told]
+    lock inc qword ptr [r9 + r8 * 8]
+    .global suite_chaos_counted
+suite_chaos_counted:
+1:  mov rcx, rax
+    call suite_chaos_served
+    mov rdi, rax
+    mov rsi, rdx
+    mov eax, 0xfffffff9
+    syscall
+    ud2
+
 # suite_try(function, first, second, resume_sp) -> (rax, caught)
 # Calls the function. If it ends in an exception, the handler continues the thread at suite_caught with the
 # stack pointer that was stored at resume_sp.
