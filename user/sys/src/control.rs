@@ -1,4 +1,4 @@
-//! Everything that is not ipc: threads, tasks, flush, clock.
+//! What is neither ipc nor doors: threads, tasks, flush, clock.
 
 use crate::{Dope, Fpage, Result, TaskId, Timeout, Uid, error};
 use abi::call::{Call, FLUSH_SELF, NULL, task_op, thread_op};
@@ -36,7 +36,7 @@ pub unsafe fn system_call(eax: u32, registers: &mut Registers) -> u64 {
 }
 
 #[inline(always)]
-fn control(eax: u32, mut registers: Registers) -> Result<Registers> {
+pub(crate) fn control(eax: u32, mut registers: Registers) -> Result<Registers> {
     // SAFETY: threads and tasks are the kernel's objects; what the operations of this module do to memory
     // is what their callers ask for.
     match unsafe { system_call(eax, &mut registers) } {

@@ -97,9 +97,9 @@ fn short(operation: u32, to: Uid, label: u32, words: [u64; 8]) -> Result<Message
     }
 }
 
-/// One of the short forms, as it is.
+/// One of the short forms, or a call through a door, as it is.
 #[inline(always)]
-fn registers(mut rax: u64, mut rdx: u64, words: [u64; 8]) -> (u64, u64, [u64; 8]) {
+pub(crate) fn registers(mut rax: u64, mut rdx: u64, words: [u64; 8]) -> (u64, u64, [u64; 8]) {
     let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7] = words;
     // SAFETY: the kernel changes registers only, and all that it changes are named here or saved; and the
     // block that the thread has registered. There is no red zone that the pushes could hit. Memory that the

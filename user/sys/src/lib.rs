@@ -2,7 +2,7 @@
 //!
 //! Start with [`ipc_call`] and [`ipc_reply_wait`], what a client and a server do all day; [`Ipc`] is the general
 //! form with partners, timeouts, map item and window. The rest follows the tables of [`abi::call`], one function
-//! per operation: `thread_*`, `task_*`, [`flush`], [`clock`].
+//! per operation: `thread_*`, `task_*`, `door_*`, [`flush`], [`clock`].
 //!
 //! The surprise: ipc changes every register but `rsp`, and the compiler keeps `rbx` and `rbp` for itself, so the
 //! stubs save these two on the stack around the instruction. Words w8 … w10 of the short forms are sent as 0:
@@ -11,12 +11,14 @@
 #![no_std]
 
 mod control;
+mod door;
 mod ipc;
 mod message_asm;
 
 pub use abi;
 pub use abi::{Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 pub use control::*;
+pub use door::*;
 pub use ipc::*;
 
 /// What a system call returns.
