@@ -75,7 +75,7 @@ pub static SERVERS: [Policy; 2] = [
 ];
 
 /// Programs that need other limits than the usual ones.
-static SPECIAL: [Policy; 4] = [
+static SPECIAL: [Policy; 5] = [
     // The shell stays above what it starts, so that a program that loops cannot lock the user out.
     Policy {
         program: "shell",
@@ -98,8 +98,9 @@ static SPECIAL: [Policy; 4] = [
         blocks_max: (8 << 20) + (1 << 30),
         ..PROGRAM
     },
-    // It starts itself, as the server that it tests.
+    // They start themselves, as the servers that they test.
     Policy { program: "stub-test", kernel_share: 32, is_operator: true, ..PROGRAM },
+    Policy { program: "door-test", kernel_share: 32, is_operator: true, ..PROGRAM },
     Policy {
         program: "bench",
         priority: 32,
