@@ -49,6 +49,8 @@ fn constants_are_the_kernels() {
         ("TERN_IPC_CALL", call::IPC_CALL as u64),
         ("TERN_IPC_REPLY_WAIT", call::IPC_REPLY_WAIT as u64),
         ("TERN_NULL", call::NULL as u64),
+        ("TERN_DOOR_CALL", call::DOOR_CALL as u64),
+        ("TERN_DOOR_RETURN", call::DOOR_RETURN as u64),
         ("TERN_IPC_MAP", call::IPC_MAP as u64),
         ("TERN_IPC_ABSOLUTE", call::IPC_ABSOLUTE as u64),
         ("TERN_FLUSH_SELF", call::FLUSH_SELF),
@@ -57,6 +59,9 @@ fn constants_are_the_kernels() {
         ("TERN_KIND_FAULT", Kind::Fault as u64),
         ("TERN_KIND_EXCEPTION", Kind::Exception as u64),
         ("TERN_KIND_INTERRUPT", Kind::Interrupt as u64),
+        ("TERN_KIND_DOOR_CALL", Kind::DoorCall as u64),
+        ("TERN_KIND_DOOR_RETURN", Kind::DoorReturn as u64),
+        ("TERN_KIND_UNREFERENCED", Kind::Unreferenced as u64),
         ("TERN_NO_ITEM", call::NO_ITEM as u64),
         ("TERN_ITEM_WHOLE", call::ITEM_WHOLE as u64),
         ("TERN_RESUME", call::RESUME as u64),
@@ -92,10 +97,15 @@ fn errors_and_operations_are_the_kernels() {
         }
         assert_eq!(enumerations.get(name.as_str()), Some(&(error as u64)), "{name}");
     }
-    use call::{task_op, thread_op};
+    use call::{door_op, task_op, thread_op};
     let count = |prefix: &str| enumerations.keys().filter(|name| name.starts_with(prefix)).count() as u32;
     assert_eq!((count("TERN_THREAD_"), count("TERN_TASK_")), (thread_op::COUNT, task_op::COUNT));
-    let some = [("TERN_THREAD_SET_FS", thread_op::SET_FS), ("TERN_THREAD_SET_WINDOW", thread_op::SET_WINDOW)];
+    assert_eq!(count("TERN_DOOR_"), door_op::COUNT);
+    let some = [
+        ("TERN_DOOR_SERVE", door_op::SERVE),
+        ("TERN_THREAD_SET_FS", thread_op::SET_FS),
+        ("TERN_THREAD_SET_WINDOW", thread_op::SET_WINDOW),
+    ];
     for (name, value) in some.into_iter().chain([("TERN_TASK_SELF", task_op::SELF)]) {
         assert_eq!(enumerations.get(name), Some(&(value as u64)), "{name}");
     }
@@ -107,5 +117,15 @@ fn flexpages_are_packed_alike() {
     assert_eq!(Fpage::ports(0x3f8, 3).0, 0x3f8 << 12 | 1 << 10 | 3 << 4 | 3);
     assert_eq!(Fpage::interrupt(4).0, 4 << 12 | 2 << 10 | 3);
     assert_eq!(Fpage::memory(0x1234_5000, 12, Rights::RX).0, 0x1234_5000 | 12 << 4 | 5);
+    assert_eq!(Fpage::doors(0x1234, 2, Rights::RW).0, 0x1234 << 12 | 3 << 10 | 2 << 4 | 3);
     assert_eq!(Uid::interrupt(4).0, 4 << 12 | 1);
+}
+
+/// The assembly of the C library has numbers, for which the header has names.
+#[test]
+fn assembly_has_the_kernels_numbers() {
+    const ASSEMBLY: &str = include_str!("../../c/lib/door.S");
+    let serve = call::Call::DoorControl as u32 | call::door_op::SERVE << 8;
+    assert!(ASSEMBLY.contains(&format!("mov ${serve:#x}, %eax")));
+    assert!(ASSEMBLY.contains(&format!("mov ${:#x}, %ecx", call::DOOR_RETURN)));
 }

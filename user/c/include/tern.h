@@ -28,6 +28,9 @@ typedef uint64_t tern_fpage; /* a flexpage */
 #define TERN_IPC_CALL 0xfffffffeu
 #define TERN_IPC_REPLY_WAIT 0xffffffffu
 #define TERN_NULL 0xfffffffdu
+/* eax of a call through a door, and of the return */
+#define TERN_DOOR_CALL 0xfffffff8u
+#define TERN_DOOR_RETURN 0xfffffff9u
 
 /* system calls */
 #define TERN_IPC 0x80000001u
@@ -36,6 +39,7 @@ typedef uint64_t tern_fpage; /* a flexpage */
 #define TERN_TASK_CONTROL 0x80000004u
 #define TERN_THREAD_SWITCH 0x80000005u
 #define TERN_CLOCK 0x80000006u
+#define TERN_DOOR_CONTROL 0x80000007u
 
 #define TERN_IPC_MAP (1u << 8) /* flag of TERN_IPC: w6 and w7 are a map item */
 #define TERN_IPC_LONG (1u << 9) /* flag of TERN_IPC: w0 and w1 are dope and address of a block */
@@ -78,6 +82,13 @@ enum {
     TERN_TASK_EXHAUST,
 };
 
+/* sub-operations of TERN_DOOR_CONTROL */
+enum {
+    TERN_DOOR_CREATE,
+    TERN_DOOR_SERVE,
+    TERN_DOOR_SHORTAGE,
+};
+
 /* errors: what a call returns when it fails */
 enum {
     TERN_OK,
@@ -103,6 +114,9 @@ enum {
 #define TERN_KIND_FAULT 0xfffffffcu
 #define TERN_KIND_EXCEPTION 0xfffffffbu
 #define TERN_KIND_INTERRUPT 0xfffffffau
+#define TERN_KIND_DOOR_CALL 0xfffffff8u
+#define TERN_KIND_DOOR_RETURN 0xfffffff9u
+#define TERN_KIND_UNREFERENCED 0xfffffff7u
 #define TERN_KIND_MASK 0x800000ffu
 #define TERN_NO_ITEM (1u << 8)    /* clear when a map item arrived */
 #define TERN_ITEM_WHOLE (1u << 9) /* clear when it arrived only in part */
@@ -126,6 +140,8 @@ enum {
 #define TERN_FPAGE_PORTS(first, log2) \
     (((uint64_t)(first) & ~((1ul << (log2)) - 1)) << 12 | 1ul << 10 | (uint64_t)(log2) << 4 | TERN_R | TERN_W)
 #define TERN_FPAGE_INTERRUPT(line) ((uint64_t)(line) << 12 | 2ul << 10 | TERN_R | TERN_W)
+#define TERN_FPAGE_DOORS(first, log2, rights) \
+    (((uint64_t)(first) & ~((1ul << (log2)) - 1)) << 12 | 3ul << 10 | (uint64_t)(log2) << 4 | (rights))
 #define TERN_UID_INTERRUPT(line) ((uint64_t)(line) << 12 | 1ul)
 
 /* ---- system calls ---- */
@@ -205,6 +221,60 @@ static inline int tern_control(uint32_t call, uint32_t operation, uint64_t words
     words[0] = rdi, words[1] = rsi, words[2] = rdx, words[3] = r10, words[4] = r8, words[5] = r9;
     return (int)rax;
 }
+
+/* ---- doors ---- */
+
+/* Makes a door (row D1): this task has it as `number`, its calls arrive at `entry`, with `datum`. */
+static inline int tern_door_create(uint32_t number, void (*entry)(void), uint64_t datum)
+{
+    uint64_t words[6] = { number, (uint64_t)entry, datum };
+    return tern_control(TERN_DOOR_CONTROL, TERN_DOOR_CREATE, words);
+}
+
+/* Calls through a door: label and words there, label and words back. */
+static inline int tern_door_call(uint32_t identifier, struct tern_message *message)
+{
+    message->partner = identifier;
+    return tern_ipc_raw(TERN_DOOR_CALL, message, 0, 0, 0);
+}
+
+/* Waits until a caller has to wait for a server; *servers is how many there are. */
+static inline int tern_door_shortage(uint32_t *servers)
+{
+    uint64_t words[6] = { 0 };
+    int error = tern_control(TERN_DOOR_CONTROL, TERN_DOOR_SHORTAGE, words);
+    *servers = (uint32_t)words[0];
+    return error;
+}
+
+/* This task has the identifier no more; for the door's maker, the door is gone. */
+static inline int tern_door_release(uint32_t identifier)
+{
+    uint64_t words[6] = { TERN_FPAGE_DOORS(identifier, 0, TERN_R | TERN_W), TERN_FLUSH_SELF };
+    return tern_control(TERN_FLUSH, 0, words);
+}
+
+/* Takes all identifiers of a door that this task made, but the maker's own. */
+static inline int tern_door_revoke(uint32_t number)
+{
+    uint64_t words[6] = { TERN_FPAGE_DOORS(number, 0, TERN_R | TERN_W), 0 };
+    return tern_control(TERN_FLUSH, 0, words);
+}
+
+/* The calling thread serves its task's doors until somebody aborts its wait; returns why (lib/door.S). Each call begins with
+ * the stack as it is now. */
+int tern_door_serve(void);
+
+/* Makes `entry`, for tern_door_create, a door's entry whose calls are `handler`'s, a `void (struct tern_message *)` that is
+ * not static. It finds the kind (TERN_KIND_DOOR_CALL or TERN_KIND_UNREFERENCED), the datum in `partner`, label and words;
+ * what it leaves in label and words is returned. */
+#define TERN_DOOR_ENTRY(entry, handler) \
+    void entry(void); \
+    void handler(struct tern_message *); \
+    __asm__(".pushsection .text\n" #entry ":\n\t" \
+            "lea " #handler "(%rip), %rcx\n\t" \
+            "jmp tern_door_begin\n\t" \
+            ".popsection")
 
 /* Sets a thread's FS base, for thread-local storage. */
 static inline int tern_thread_set_fs(tern_uid thread, uint64_t base)

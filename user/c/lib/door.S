@@ -1,0 +1,61 @@
+/* A server of doors: how it begins to serve, and how each call begins and ends. */
+
+    .text
+
+/* int tern_door_serve(void): the kernel comes back with all registers changed but the stack pointer. */
+    .globl tern_door_serve
+tern_door_serve:
+    push %rbx
+    push %rbp
+    push %r12
+    push %r13
+    push %r14
+    push %r15
+    mov $0x80000107, %eax       /* TERN_DOOR_CONTROL, TERN_DOOR_SERVE */
+    syscall
+    pop %r15
+    pop %r14
+    pop %r13
+    pop %r12
+    pop %rbp
+    pop %rbx
+    ret
+
+/* In: rcx the handler, and what the call brings: rax label and kind, rdx datum, words. They become a struct tern_message on the
+   stack, where the words of the return are found afterwards. */
+    .globl tern_door_begin
+tern_door_begin:
+    xor %ebp, %ebp              /* the outermost frame has no caller */
+    and $-16, %rsp
+    push %r14
+    push %r13
+    push %r12
+    push %r10
+    push %r9
+    push %r8
+    push %rsi
+    push %rdi
+    push %rdx
+    push %rax
+    mov %rsp, %rdi
+    call *%rcx
+    mov 4(%rsp), %eax           /* label */
+    shl $32, %rax
+    mov $0xfffffff9, %ecx       /* TERN_DOOR_RETURN */
+    or %rcx, %rax
+    add $16, %rsp
+    pop %rdi
+    pop %rsi
+    pop %r8
+    pop %r9
+    pop %r10
+    pop %r12
+    pop %r13
+    pop %r14
+    xor %ebx, %ebx              /* w8, w9, w10 */
+    xor %r15d, %r15d
+    xor %ebp, %ebp
+    syscall
+    ud2                         /* a server's return does not come back */
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,93 @@
+/* Doors from C: an object in this task that its own server thread serves, called through the maker's number. */
+
+#include <tern.h>
+
+enum { OBJECT = 3, NOTHING = 4 };
+
+/* What is behind the door. */
+struct counter {
+    uint64_t sum;
+};
+
+/* Label 1 adds w0 and gives back the sum; others are echoed. */
+void counter_call(struct tern_message *message)
+{
+    struct counter *counter = (struct counter *)message->partner;
+
+    if (message->kind == TERN_KIND_DOOR_CALL && message->label == 1)
+        message->words[0] = counter->sum += message->words[0];
+    else
+        message->label = ~message->label;
+}
+
+TERN_DOOR_ENTRY(counter_entry, counter_call);
+
+static volatile int why_it_ended;
+
+static void serve(void)
+{
+    uint64_t words[6] = { TERN_NIL };
+
+    why_it_ended = tern_door_serve();
+    tern_control(TERN_THREAD_CONTROL, TERN_THREAD_DESTROY, words);
+}
+
+/* Starts the server, with this thread's pager and handler and its priority. */
+static tern_uid start_server(void)
+{
+    static char stack[16384] __attribute__((aligned(16)));
+    uint64_t self[6] = { 0 }, info[6] = { 0 };
+
+    tern_control(TERN_TASK_CONTROL, TERN_TASK_SELF, self);
+    tern_control(TERN_THREAD_CONTROL, TERN_THREAD_INFO, info);
+    uint64_t create[6] = { TERN_NIL, info[0] >> 8 & 0xff, self[2], self[3] };
+    if (tern_control(TERN_THREAD_CONTROL, TERN_THREAD_CREATE, create) != TERN_OK)
+        return TERN_NIL;
+    uint64_t start[6] = { create[0], (uint64_t)serve, (uint64_t)(stack + sizeof stack - 8) };
+    return tern_control(TERN_THREAD_CONTROL, TERN_THREAD_START, start) == TERN_OK ? create[0] : TERN_NIL;
+}
+
+static int failures;
+
+static void check(int is_so, const char *what)
+{
+    if (!is_so) {
+        printf("DOOR-C FAILED: %s\n", what);
+        failures++;
+    }
+}
+
+int main(void)
+{
+    static struct counter counter;
+    tern_uid server = start_server();
+
+    check(server != TERN_NIL, "a server starts");
+    check(tern_door_create(OBJECT, counter_entry, (uint64_t)&counter) == TERN_OK, "a door is made");
+    check(tern_door_create(OBJECT, counter_entry, 0) == TERN_BAD_STATE, "but not twice");
+    for (uint64_t i = 1; i <= 100; i++) {
+        struct tern_message message = { .label = 1, .words = { 2, 3 } };
+        check(tern_door_call(OBJECT, &message) == TERN_OK, "a call returns");
+        check(message.kind == TERN_KIND_DOOR_RETURN && message.label == 1, "as what it is");
+        check(message.words[0] == 2 * i && message.words[1] == 3, "with its words");
+    }
+    struct tern_message message = { .label = 7, .words = { 0, 1, 2, 3, 4, 5, 6, 7 } };
+    check(tern_door_call(OBJECT, &message) == TERN_OK && message.label == ~7u, "labels come and go");
+    for (uint64_t i = 0; i < 8; i++)
+        check(message.words[i] == i, "and all words");
+    check(tern_door_call(NOTHING, &message) == TERN_NO_SUCH, "there is no other door");
+    check(tern_door_revoke(OBJECT) == TERN_OK, "identifiers are taken back");
+    check(tern_door_call(OBJECT, &message) == TERN_OK, "the maker's stays");
+    check(tern_door_release(OBJECT) == TERN_OK, "a door is released");
+    check(tern_door_call(OBJECT, &message) == TERN_NO_SUCH, "and is gone");
+    uint64_t abort[6] = { server };
+    check(tern_control(TERN_THREAD_CONTROL, TERN_THREAD_ABORT, abort) == TERN_OK, "a server can be aborted");
+    /* It ends on the time that this thread gives it. */
+    for (int i = 0; i < 1000 && why_it_ended == TERN_OK; i++) {
+        uint64_t next[6] = { server };
+        tern_control(TERN_THREAD_SWITCH, 0, next);
+    }
+    check(why_it_ended == TERN_RECEIVE_ABORTED, "and says why it ended");
+    puts(failures == 0 ? "DOOR-C ok" : "DOOR-C FAILED");
+    return failures != 0;
+}
