@@ -166,6 +166,17 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// Attributes and the name that they stand before, and where it is.
+    fn named(&mut self, what: &str) -> Parse<(Vec<Attr>, String, Span)> {
+        let attrs = parse::attributes(self.c)?;
+        let token = self.c.peek();
+        if token.kind != Kind::Ident {
+            return self.c.unexpected(what);
+        }
+        self.c.bump();
+        Ok((attrs, self.c.s.text(&token).to_owned(), token.span))
+    }
+
     /// Notes what attributes ask for, and says of which nothing comes.
     fn wish(&mut self, attrs: &[Attr], what: What) {
         for attr in attrs {
@@ -198,19 +209,13 @@ impl Reader<'_, '_> {
         if self.c.eat("typedef") {
             return self.types();
         }
-        let attrs = parse::attributes(self.c)?;
-        let token = self.c.peek();
-        if token.kind != Kind::Ident {
-            return self.c.unexpected("the name of an operation");
-        }
-        self.c.bump();
-        let name = self.c.s.text(&token).to_owned();
+        let (attrs, name, span) = self.named("the name of an operation")?;
         let params =
             self.operations.iter().find(|(known, _)| *known == name).map(|(_, params)| params.clone());
         if params.is_none() && !self.c.s.incomplete {
             let near = nearest(&name, self.operations.iter().map(|(known, _)| known.as_str()));
             let message = format!("the interface has no operation `{name}`");
-            let diagnostic = Diagnostic::error(Code::AcfTarget, token.span, message).maybe(near);
+            let diagnostic = Diagnostic::error(Code::AcfTarget, span, message).maybe(near);
             self.c.s.diags.push(diagnostic);
         }
         self.wish(&attrs, What::Result(name.clone()));
@@ -244,13 +249,7 @@ impl Reader<'_, '_> {
     }
 
     fn parameter(&mut self, operation: &str, params: Option<&[String]>) -> Parse<()> {
-        let attrs = parse::attributes(self.c)?;
-        let token = self.c.peek();
-        if token.kind != Kind::Ident {
-            return self.c.unexpected("the name of a parameter");
-        }
-        self.c.bump();
-        let name = self.c.s.text(&token).to_owned();
+        let (attrs, name, span) = self.named("the name of a parameter")?;
         // A status parameter may be added here: it exists on this side only.
         let is_status = |a: &Attr| matches!(self.c.s.names.text(a.name), "comm_status" | "fault_status");
         let status = attrs.iter().any(is_status);
@@ -258,7 +257,7 @@ impl Reader<'_, '_> {
         if !known && !status {
             let near = nearest(&name, params.unwrap_or_default().iter().map(String::as_str));
             let message = format!("`{operation}` has no parameter `{name}`");
-            let diagnostic = Diagnostic::error(Code::AcfTarget, token.span, message).maybe(near);
+            let diagnostic = Diagnostic::error(Code::AcfTarget, span, message).maybe(near);
             self.c.s.diags.push(diagnostic);
         }
         self.wish(&attrs, What::Param(operation.to_owned(), name));

@@ -14,7 +14,7 @@ pub struct Linux;
 
 impl Part for Linux {
     fn runtime(&self) -> &'static str {
-        include_str!("linux_runtime.h")
+        concat!(include_str!("utf8.h"), include_str!("linux_runtime.h"))
     }
 
     fn lists(&self) -> Lists {

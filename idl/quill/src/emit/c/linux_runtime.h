@@ -21,25 +21,6 @@ typedef uint32_t quill_status;
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type or for a message */
 #define QUILL_MEMORY 0xffff0102u    /* there is no memory */
 
-/* A counted text: bytes of UTF-8 without a zero at their end, for those programs that want it so. */
-#ifndef QUILL_TYPE_quill_text
-#define QUILL_TYPE_quill_text
-typedef struct quill_text {
-    uint32_t _length;
-    char *_buffer;
-} quill_text;
-
-/* What is lent is not changed. */
-static inline __attribute__((always_inline)) quill_text quill_text_of(const char *bytes, uint32_t length)
-{
-    quill_text text = { length, (char *)(uintptr_t)bytes };
-    return text;
-}
-
-/* A literal. */
-#define QUILL_TEXT(literal) quill_text_of("" literal, sizeof(literal) - 1)
-#endif
-
 #define QUILL_BODY_BYTES_MAX (16u << 20)
 #define QUILL_DEPTH_MAX 64
 
@@ -239,12 +220,6 @@ static inline bool quill_get_bool(quill_in *in)
     return byte == 1;
 }
 
-/* A Unicode scalar value. */
-static inline bool quill_is_scalar(uint32_t character)
-{
-    return character < 0xd800 || (character > 0xdfff && character < 0x110000);
-}
-
 static inline void quill_put_wchar(quill_out *out, uint32_t value)
 {
     if (!quill_is_scalar(value))
@@ -260,28 +235,6 @@ static inline uint32_t quill_get_wchar(quill_in *in)
     return character;
 }
 
-/* Characters of UTF-8 text, or SIZE_MAX if it is none. */
-static inline size_t quill_characters(const uint8_t *text, size_t bytes)
-{
-    size_t at = 0, count = 0;
-
-    while (at < bytes) {
-        uint8_t lead = text[at++];
-        int more = lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : lead < 0xf5 ? 3 : -1;
-        uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-        uint8_t high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-        if (more < 0 || (size_t)more > bytes - at)
-            return SIZE_MAX;
-        for (; more > 0; more--, low = 0x80, high = 0xbf) {
-            uint8_t next = text[at++];
-            if (next < low || next > high)
-                return SIZE_MAX;
-        }
-        count++;
-    }
-    return count;
-}
-
 static inline size_t quill_text_bytes(const char *text)
 {
     return text == NULL ? 0 : strlen(text);
@@ -291,7 +244,7 @@ static inline size_t quill_text_bytes(const char *text)
 static inline void quill_check_text(quill_out *out, const char *text, uint64_t bound)
 {
     size_t bytes = quill_text_bytes(text);
-    size_t count = bytes == 0 ? 0 : quill_characters((const uint8_t *)text, bytes);
+    size_t count = bytes == 0 ? 0 : quill_characters_and(true, text, bytes);
     if (count > bound)
         quill_fail(out, QUILL_TOO_LONG);
 }
@@ -301,7 +254,7 @@ static inline void quill_check_counted(quill_out *out, const char *text, size_t 
 {
     if (bytes > QUILL_BODY_BYTES_MAX || bytes / 4 > bound)
         quill_fail(out, QUILL_TOO_LONG);
-    else if (bytes > 0 && quill_characters((const uint8_t *)text, bytes) > bound)
+    else if (bytes > 0 && quill_characters_and(true, text, bytes) > bound)
         quill_fail(out, QUILL_TOO_LONG);
 }
 
@@ -326,7 +279,7 @@ static inline char *quill_get_text(quill_in *in, uint32_t bytes, uint64_t bound)
     if (text == NULL || from == NULL)
         return NULL;
     memcpy(text, from, bytes);
-    count = quill_characters(from, bytes);
+    count = quill_characters_and(true, (const char *)from, bytes);
     if (count == SIZE_MAX || count > bound || memchr(from, 0, bytes) != NULL)
         in->failed = true;
     return text;
@@ -336,7 +289,7 @@ static inline char *quill_get_text(quill_in *in, uint32_t bytes, uint64_t bound)
 static inline char *quill_get_counted_text(quill_in *in, uint32_t bytes, uint64_t bound)
 {
     const uint8_t *from = quill_take(in, bytes);
-    size_t count = from == NULL ? 0 : quill_characters(from, bytes);
+    size_t count = from == NULL ? 0 : quill_characters_and(true, (const char *)from, bytes);
 
     if (count == SIZE_MAX || count > bound)
         in->failed = true;

@@ -8,8 +8,6 @@
 #include <stdint.h>
 
 /* A counted text: bytes of UTF-8 without a zero at their end, for those programs that want it so. */
-#ifndef QUILL_TYPE_quill_text
-#define QUILL_TYPE_quill_text
 typedef struct quill_text {
     uint32_t _length;
     char *_buffer;
@@ -24,7 +22,6 @@ static inline __attribute__((always_inline)) quill_text quill_text_of(const char
 
 /* A literal. */
 #define QUILL_TEXT(literal) quill_text_of("" literal, sizeof(literal) - 1)
-#endif
 
 /* A Unicode scalar value. */
 static inline bool quill_is_scalar(uint32_t character)
