@@ -9,14 +9,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The interfaces that are tested, relative to `idl/`.
-const FILES: [&str; 7] = [
+const FILES: [&str; 9] = [
     "interfaces/bench.idl",
     "interfaces/clock.idl",
     "interfaces/system.idl",
     "golden/accepted/archive.idl",
     "golden/accepted/catalog.idl",
+    "golden/accepted/ledger.idl",
     "golden/accepted/letter.idl",
     "golden/accepted/parcel.idl",
+    "golden/accepted/property.idl",
 ];
 
 /// Names a directory with other self-tests.

@@ -61,6 +61,7 @@ pub fn present(s: &mut Session, main: usize, model: &mut Model) {
     let is_type = |name: &str| {
         model.named.iter().any(|&(id, _)| match model.ty(id) {
             Type::Struct(path, _)
+            | Type::Flat(path, _)
             | Type::Enum(path, _)
             | Type::Bitmask(path, ..)
             | Type::Alias(path, _)

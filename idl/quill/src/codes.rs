@@ -186,7 +186,12 @@ Bound "E0304" "The size of an array, sequence or string is not positive.
 
 Bounds and sizes are whole numbers from 1."
 
-Switch "E0401" "The discriminator of a union has a type that cannot be one."
+Switch "E0401" "A union has no discriminator, or one of a type that cannot be one.
+
+    @flat union Word { long whole; octet bytes[4]; };
+
+Without a discriminator nothing says which member a union holds. One that says `@flat` is meant so: its bytes travel, and
+whatever they are has to be a value of each member."
 
 Label "E0402" "The labels of a union do not work out.
 

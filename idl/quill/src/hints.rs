@@ -20,7 +20,7 @@ pub const SIZES: [&str; 4] = ["max_size", "typ_size", "relevant_bits", "caches"]
 
 /// Attributes that stubs cannot follow, and why.
 const UNSUPPORTED: [(&str, &str); 4] = [
-    ("flat", "a union travels with its discriminator, piece by piece"),
+    ("flat", "a union is flat or not where it is declared, for all its parameters"),
     ("fpage", "pages are handed over by a parameter of the type `fpage`"),
     ("map", "only a parameter of the type `fpage` hands pages over"),
     ("grant", "only a parameter of the type `fpage` hands pages over"),
@@ -34,6 +34,11 @@ pub fn is_known(name: &str) -> bool {
     SIZES.contains(&name) || UNSUPPORTED.iter().any(|(unsupported, _)| *unsupported == name)
 }
 
+/// What is said of `flat` where nothing comes of it.
+pub fn flat_for_nothing(name: &str) -> String {
+    format!("`flat` is for unions without a discriminator and has no effect on `{name}`")
+}
+
 /// Why there can be no stub for an operation with a parameter that has such an attribute.
 pub fn refusal(param: &Param) -> Option<String> {
     let (name, why) = UNSUPPORTED.iter().find(|(name, _)| param.unsupported == Some(name))?;
@@ -44,6 +49,9 @@ pub fn refusal(param: &Param) -> Option<String> {
 pub fn mark(model: &Model, param: &mut Param, name: &str) {
     if let ("map" | "grant", Type::Fpage) = (name, model.ty(model.resolved(param.ty))) {
         param.grant = Some(name == "grant");
+        return;
+    }
+    if let ("flat", Type::Flat(..)) = (name, model.ty(model.resolved(param.ty))) {
         return;
     }
     let known = UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name);

@@ -6,7 +6,7 @@
 //! 2. [`lex`], [`pp`]: bytes to tokens, macros and includes.
 //! 3. [`cursor`], [`expr`]: what the parsers share.
 //! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL.
-//! 5. [`model`]: what both produce. [`acf`]: attribute files, which say how one side's programs see it.
+//! 5. [`model`]: what both produce; [`any`], a type that is always there. [`acf`]: attribute files, which say how one side's programs see it.
 //! 6. [`sizes`], [`marshal`]: what a message is made of, in order.
 //! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
 //! 8. [`emit`]: what a target language makes of it.
@@ -17,6 +17,7 @@
 #![deny(missing_docs)]
 
 pub mod acf;
+pub mod any;
 pub mod build;
 pub mod codes;
 pub mod corba;

@@ -1,7 +1,8 @@
 //! Marshal operations: what a message is made of, in order, before anybody knows where it will lie.
 //!
 //! Parameters are taken apart into values of fixed size (record partitioning): whole numbers and the like, short arrays,
-//! the counts of strings and sequences. A struct without holes and without anything to check stays in one piece. What has no fixed size becomes a **block** when its length is known before its
+//! the counts of strings and sequences. A struct without holes and without anything to check stays in one piece, and so
+//! does a flat union. What has no fixed size becomes a **block** when its length is known before its
 //! first byte is read, and a **stream** otherwise. This depends neither on a language nor on a kernel; what no stub can
 //! carry ends here, by name.
 
@@ -250,6 +251,16 @@ impl<'a> Steps<'a> {
                 Type::Union { switch, branches, .. } => {
                     stack.push(*switch);
                     stack.extend(branches.iter().map(|b| b.field.ty));
+                }
+                Type::Flat(name, members) => {
+                    let Some(member) = members.iter().find(|member| !self.sizes.plain(member.ty)) else {
+                        return Err(format!("the flat union `{name}` is larger than a message can be"));
+                    };
+                    let (member, show) = (&member.name, self.model.show(member.ty));
+                    return Err(format!(
+                        "`{member}` of the flat union `{name}` would need a look at its bytes (`{show}`), and no \
+                         discriminator says when"
+                    ));
                 }
                 Type::Sequence(of, _) => stack.push(*of),
                 Type::Array(of, dims) => {

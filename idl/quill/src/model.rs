@@ -139,6 +139,8 @@ pub enum Type {
         /// Its branches.
         branches: Vec<Branch>,
     },
+    /// A flat union: its name, and its members, all of them for the same bytes. Nothing says which of them is meant.
+    Flat(String, Vec<Field>),
     /// An enum: its name, its members and their numbers.
     Enum(String, Vec<(String, i128)>),
     /// A bitmask: its name, how many bits, its members and their positions.
@@ -272,6 +274,7 @@ pub struct Model {
     types: Vec<Type>,
     /// Each type with its aliases looked through.
     canonical: Vec<TypeId>,
+    any: Option<TypeId>,
     /// Types that have a name, in the order of their declaration, and whether each came from another file.
     pub named: Vec<(TypeId, bool)>,
     /// The constants.
@@ -290,6 +293,27 @@ impl Model {
         self.types.push(ty);
         self.canonical.push(canonical);
         id
+    }
+
+    /// The type `any`; see [`crate::any`].
+    pub fn any(&mut self) -> TypeId {
+        if let Some(any) = self.any {
+            return any;
+        }
+        let any = crate::any::add(self);
+        self.any = Some(any);
+        any
+    }
+
+    /// Whether a type is `any`.
+    pub fn is_any(&self, id: TypeId) -> bool {
+        self.any == Some(self.resolved(id))
+    }
+
+    /// Whether a type is that of the kind of an `any`.
+    pub fn is_any_kind(&self, id: TypeId) -> bool {
+        let Some(Type::Struct(_, fields)) = self.any.map(|any| self.ty(any)) else { return false };
+        fields[0].ty == self.resolved(id)
     }
 
     /// Completes a type that was declared before; `ty` is no alias.
@@ -411,9 +435,12 @@ impl fmt::Display for Show<'_> {
                 write!(f, "{}", Show(model, *of, depth + 1))?;
                 dims.iter().try_for_each(|d| write!(f, "[{d}]"))
             }
-            Type::Struct(name, _) | Type::Enum(name, _) | Type::Bitmask(name, ..) | Type::Alias(name, _) => {
-                f.write_str(name)
-            }
+            _ if model.any == Some(id) => f.write_str("any"),
+            Type::Struct(name, _)
+            | Type::Flat(name, _)
+            | Type::Enum(name, _)
+            | Type::Bitmask(name, ..)
+            | Type::Alias(name, _) => f.write_str(name),
             Type::Union { name, .. } | Type::Forward(name) => f.write_str(name),
             Type::Pointer(_, to) => write!(f, "{} *", Show(model, *to, depth + 1)),
             Type::Open(of) => write!(f, "{}[]", Show(model, *of, depth + 1)),

@@ -18,6 +18,7 @@ pub struct Sizes {
     fixed: Vec<Option<Fixed>>,
     checked: Vec<bool>,
     flat: Vec<bool>,
+    plain: Vec<bool>,
     streams: Vec<Option<u64>>,
 }
 
@@ -66,6 +67,7 @@ impl Sizes {
             fixed: vec![None; count],
             checked: vec![false; count],
             flat: vec![false; count],
+            plain: vec![false; count],
             streams: Vec::new(),
         };
         let mut known = vec![false; count];
@@ -90,6 +92,12 @@ impl Sizes {
     /// one piece.
     pub fn flat(&self, ty: TypeId) -> bool {
         self.flat[ty.0 as usize]
+    }
+
+    /// Whether a type can share its bytes with others, as a member of a flat union: it can be copied as one piece, and its
+    /// bytes mean nothing but themselves.
+    pub fn plain(&self, ty: TypeId) -> bool {
+        self.plain[ty.0 as usize]
     }
 
     /// Where the fields of a fixed-size struct begin.
@@ -143,7 +151,7 @@ impl Sizes {
         let inner: Vec<TypeId> = match model.ty(resolved) {
             _ if resolved != ty => vec![resolved],
             Type::Array(of, _) => vec![*of],
-            Type::Struct(_, fields) => fields.iter().map(|f| f.ty).collect(),
+            Type::Struct(_, fields) | Type::Flat(_, fields) => fields.iter().map(|f| f.ty).collect(),
             _ => Vec::new(),
         };
         for &ty in &inner {
@@ -163,6 +171,8 @@ impl Sizes {
             _ => self.fixed(ty).is_some(),
         };
         self.flat[index] = whole && !self.checked[index] && inner.iter().all(|&ty| self.flat(ty));
+        let name = matches!(model.ty(ty), Type::Object(_));
+        self.plain[index] = self.flat[index] && !name && inner.iter().all(|&ty| self.plain(ty));
     }
 
     fn size(&self, model: &Model, ty: TypeId) -> Option<Fixed> {
@@ -184,6 +194,16 @@ impl Sizes {
                     let field = self.fixed(field.ty)?;
                     total.size = total.size.next_multiple_of(field.align).checked_add(field.size)?;
                     total.align = total.align.max(field.align);
+                }
+                Some(Fixed { size: total.size.next_multiple_of(total.align), ..total })
+            }
+            // The bytes of the largest member.
+            Type::Flat(_, members) if !members.is_empty() => {
+                let mut total = Fixed { size: 0, align: 1 };
+                for member in members {
+                    let member = self.fixed(member.ty).filter(|_| self.plain(member.ty))?;
+                    total.size = total.size.max(member.size);
+                    total.align = total.align.max(member.align);
                 }
                 Some(Fixed { size: total.size.next_multiple_of(total.align), ..total })
             }

@@ -92,6 +92,34 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     }
 }
 
+/// Flat unions, and values that bring their types along: both sides in one program, with each kernel's part between them, and
+/// messages that are damaged on the way.
+#[test]
+fn flat_unions_and_values_of_any_type_arrive() {
+    for (kernel, on) in [(&Linux as &dyn KernelPart, "-DON_LINUX"), (&TernIpc, "-DON_TERN")] {
+        let shop = Workshop::new(&format!("c-sides-{}", kernel.name()));
+        ["sides_begin.h", "sides_end.h"].iter().for_each(|file| shop.bring(file, file));
+        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        for name in ["ledger", "property"] {
+            let source = format!("{name}.c");
+            shop.emit_c(&format!("{name}.idl"), kernel);
+            shop.bring(&source, &source);
+            let program = [on, "-I.", "-o", name, &source];
+            for compiler in compilers() {
+                for level in [LEVELS[0], LEVELS[1], LEVELS[3], LEVELS[5]] {
+                    shop.tool(&compiler, &[&STRICT[..], level, &program].concat());
+                    shop.run(name);
+                }
+                let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+                match shop.try_tool(&compiler, &[&STRICT[..], &checks, &program].concat()) {
+                    Ok(()) => shop.run(name),
+                    Err(why) => println!("{compiler} has no sanitizers: {why}"),
+                }
+            }
+        }
+    }
+}
+
 /// Each side sees texts in its own way, and the other one does not notice.
 #[test]
 fn counted_and_terminated_texts_understand_each_other() {
@@ -156,8 +184,10 @@ fn a_server_answers_whatever_comes() {
 fn headers_go_together() {
     for kernel in [&Linux as &dyn KernelPart, &TernIpc] {
         let shop = Workshop::new(&format!("c-together-{}", kernel.name()));
-        let one = "module A { typedef sequence<octet, 8> Bytes; interface None { }; interface I { Bytes f(in Bytes b); }; };";
-        let other = "module B { typedef sequence<octet, 8> Bytes; interface I { Bytes f(in Bytes b); }; };";
+        let one = "module A { typedef sequence<octet, 8> Bytes; interface None { };
+            typedef sequence<any, 2> L; interface I { Bytes f(in Bytes b); L g(in L all); }; };";
+        let other = "module B { typedef sequence<octet, 8> Bytes;
+            typedef sequence<any, 2> L; interface I { Bytes f(in Bytes b); L g(in L all); }; };";
         shop.emit_c_of("a.idl", one, kernel);
         shop.emit_c_of("b.idl", other, kernel);
         shop.bring("../../../../user/c/include/tern.h", "tern.h");

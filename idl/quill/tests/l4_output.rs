@@ -63,6 +63,25 @@ fn both_sides_understand_each_other_and_damaged_requests_are_refused() {
     }
 }
 
+/// Flat unions, and values that bring their types along.
+#[test]
+fn flat_unions_and_values_of_any_type_arrive() {
+    let shop = Workshop::new("l4-sides");
+    ["sides_begin.h", "sides_end.h", "l4_kernel.h"].iter().for_each(|file| shop.bring(file, file));
+    for name in ["ledger", "property"] {
+        let source = format!("{name}.c");
+        shop.emit_c_with(&format!("{name}.idl"), &["FEW"], &L4V4);
+        shop.bring(&source, &source);
+        for (compiler, width) in machines(&shop) {
+            for level in [LEVELS[0], LEVELS[2], LEVELS[4], LEVELS[7]] {
+                let output = ["-DON_L4", width, "-o", name, &source];
+                shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
+                shop.run(name);
+            }
+        }
+    }
+}
+
 /// Each side sees texts in its own way, and the other one does not notice.
 #[test]
 fn counted_and_terminated_texts_understand_each_other() {
@@ -175,6 +194,9 @@ fn what_cannot_come_back_is_refused() {
             "union U switch (long) { case 1: long l; }; interface I { void f(in U u); };",
             "cannot be written in C",
         ),
+        ("exception E { any a; }; interface I { void f() raises (E); };", "exception `E`"),
+        ("interface I { void f(inout any a); };", "goes both ways"),
+        ("typedef sequence<any, 3> S; interface I { void f(in S s); };", "cannot be written in C"),
         ("typedef sequence<string> S; interface I { void f(in S s); };", "cannot be written in C"),
     ];
     for (source, why) in refused {

@@ -19,7 +19,7 @@ fn calls_arrive_and_damaged_requests_do_not() {
 /// The same over registers, and with a part in memory. The crate that stubs share is replaced by one that needs no kernel.
 #[test]
 fn messages_of_tern_arrive_and_damaged_ones_do_not() {
-    for name in ["parcel", "letter", "archive", "catalog"] {
+    for name in ["parcel", "letter", "archive", "catalog", "ledger", "property"] {
         let shop = Workshop::new(&format!("rust-{name}"));
         shop.emit(&format!("{name}.idl"), &TernIpc);
         shop.bring(&format!("{name}.rs"), "main.rs");
@@ -81,6 +81,8 @@ fn layouts() {
         ("letter.idl", &kernels[1..]),
         ("archive.idl", &kernels[1..]),
         ("catalog.idl", &kernels[1..]),
+        ("ledger.idl", &kernels[..]),
+        ("property.idl", &kernels[..]),
     ] {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
         let mut text = String::new();

@@ -18,7 +18,9 @@ fn quill_test(arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn stubs_pass() {
-    for (file, interfaces) in [("bank.idl", 2), ("parcel.idl", 2), ("names.idl", 2)] {
+    for (file, interfaces) in
+        [("bank.idl", 2), ("parcel.idl", 2), ("names.idl", 2), ("ledger.idl", 1), ("property.idl", 2)]
+    {
         let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
         println!("{text}");
         assert_eq!(code, Some(0), "{text}");

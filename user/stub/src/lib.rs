@@ -31,7 +31,7 @@ pub use general::{
 pub use inbox::Inbox;
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
-pub use piece::{Blank, Malformed, Piece, WORDS, Words};
+pub use piece::{Blank, Malformed, Piece, WORDS, Words, view};
 pub use serve::{
     Answer, Entry, Frame, Handler, Loop, Mismatch, NoMethod, NoRoom, Receive, entry, fail, serve, serve_in,
     store,

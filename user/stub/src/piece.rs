@@ -103,6 +103,14 @@ impl<T: Piece, const N: usize> Piece for [T; N] {
     }
 }
 
+/// The first bytes of a value as a value of another type, of which all bit patterns are values. Zeros stand behind them.
+#[inline(always)]
+pub fn view<A: Piece, B: Piece, const WORDS: usize>(value: &A) -> B {
+    let mut words = [0; WORDS];
+    value.put(&mut words, 0);
+    B::get(&words, 0).unwrap_or_else(|_| unreachable!("all bytes are values"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -190,6 +190,13 @@ pub enum Constructed {
         /// Its branches.
         cases: Vec<Case>,
     },
+    /// `union` without a discriminator
+    Flat {
+        /// Its name.
+        name: Ident,
+        /// Its members.
+        members: Vec<Member>,
+    },
     /// `enum`
     Enum {
         /// Its name.

@@ -245,7 +245,10 @@ impl Checker<'_> {
             return tag.ty;
         }
         if let Some(ty) = predefined::ty(self.text(name.name)) {
-            let id = self.model.add(ty);
+            let id = match ty {
+                predefined::Predefined::Is(ty) => self.model.add(ty),
+                predefined::Predefined::Any => self.model.any(),
+            };
             self.ordinary.insert(name.name, (Entry::Type(id), name.span, true));
             return id;
         }
@@ -312,7 +315,10 @@ impl Checker<'_> {
             ItemKind::Typedef(attrs, spec, names) => self.typedef(attrs, spec, names, item.header),
             ItemKind::Const(spec, declarator, value) => self.constant(spec, declarator, value),
             ItemKind::Type(spec) => {
-                self.spec(spec, &item.attrs, item.header);
+                let ty = self.spec(spec, &item.attrs, item.header);
+                if !item.header {
+                    self.flat_attribute(&item.attrs, ty);
+                }
             }
             ItemKind::Function(spec, declarator) => match interface {
                 Some((around, operations, local)) => {
@@ -388,6 +394,9 @@ impl Checker<'_> {
             self.attributes(attrs, "a typedef");
         }
         let base = self.spec(spec, attrs, header);
+        if !header {
+            self.flat_attribute(attrs, base);
+        }
         for declarator in names {
             let Some(name) = declarator.name else { continue };
             let mut of = self.derive(base, declarator, attrs, header);

@@ -3,8 +3,20 @@
 
 use crate::model::Type;
 
+/// What a predefined name is.
+pub(super) enum Predefined {
+    /// This type.
+    Is(Type),
+    /// The type `any`, of which a model has one.
+    Any,
+}
+
 /// The type behind a predefined name.
-pub(super) fn ty(name: &str) -> Option<Type> {
+pub(super) fn ty(name: &str) -> Option<Predefined> {
+    if name == "any" { Some(Predefined::Any) } else { plain(name).map(Predefined::Is) }
+}
+
+fn plain(name: &str) -> Option<Type> {
     let int = |bits, signed| Some(Type::Int { bits, signed });
     match name {
         "unsigned8" | "uint8" | "uint8_t" | "UINT8" | "boolean8" => int(8, false),

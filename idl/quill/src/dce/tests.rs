@@ -129,6 +129,12 @@ fn unions() {
         "struct s { long t; [switch_is(t)] union { [case(1)] long a; [case(2, 3)] char b; [default] ; } u; };",
         &[],
     );
+    check(
+        "typedef [flat] union { long a; short b; } u; struct s { [flat] union { long a; byte b[4]; } v; };",
+        &[],
+    );
+    check("typedef [flat] union switch (long t) { case 1: long a; } u;", &["wE0501@1"]);
+    check("typedef [flat] struct { long a; } s; struct t {\n[flat] s a; };", &["wE0501@1", "wE0501@2"]);
     check("struct s { long t; [switch_is(x)] union { [case(1)] long a; } u; };", &["E0503@1"]);
     check(
         "typedef [switch_type(short)] union { [case(1)] long a; [default] long b;\n[default] long c; } u;",

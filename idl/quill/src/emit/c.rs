@@ -10,7 +10,8 @@
 //! | `wchar`; `string` | `uint32_t`; `char *`, with a zero at its end, or `quill_text` if an attribute file says so |
 //! | `sequence<T>` | a struct of `_length` and `_buffer` |
 //! | `enum`, `bitmask` | a number, and names for its values |
-//! | `union` | a struct of `_d` and a union `_u` |
+//! | `union`; without a discriminator | a struct of `_d` and a union `_u`; a union, all bytes of which are `_bits` |
+//! | `any` | `quill_any`, and functions for each kind |
 //! | result, `out`, `inout` | pointers; the function returns how it ended |
 
 use std::cell::{OnceCell, RefCell};
@@ -87,6 +88,9 @@ pub fn emit(
         Item::Verbatim("#pragma once\n"),
         Item::Verbatim(part.runtime()),
     ];
+    if (0..model.types_len()).any(|index| model.is_any(TypeId(index as u32))) {
+        items.push(Item::Verbatim(include_str!("c/any.h")));
+    }
     items.extend(emitter.declarations());
     items.extend(emitter.constants());
     items.extend(part.values(&emitter));
@@ -260,7 +264,8 @@ impl<'a> Emitter<'a> {
             taken: RefCell::default(),
             functions: RefCell::default(),
         };
-        emitter.travels = crate::emit::travel::travelling(model, |id| part.carries(&emitter, id));
+        emitter.travels =
+            crate::emit::travel::travelling(model, &emitter.sizes, |id| part.carries(&emitter, id));
         emitter.choose_names();
         emitter
     }
@@ -268,18 +273,27 @@ impl<'a> Emitter<'a> {
     /// Gives every type and exception a name that no other one has.
     fn choose_names(&mut self) {
         let mut taken: HashSet<String> = HashSet::new();
+        // What is not the file's own has its name before everybody.
+        let all = || (0..self.model.types_len()).map(|index| TypeId(index as u32));
+        for id in all().filter(|&id| self.model.is_any(id) || self.model.is_any_kind(id)) {
+            if let Type::Struct(path, _) | Type::Enum(path, _) = self.model.ty(id) {
+                self.types.insert(id, unique(&mut taken, path));
+            }
+        }
         let mut free = |path: &str| unique(&mut taken, path);
         let mut named: HashSet<&str> = HashSet::new();
         for index in 0..self.model.types_len() {
             let id = TypeId(index as u32);
             let path = match self.model.ty(id) {
-                Type::Struct(path, _) | Type::Enum(path, _) | Type::Bitmask(path, ..) => path,
+                Type::Struct(path, _)
+                | Type::Flat(path, _)
+                | Type::Enum(path, _)
+                | Type::Bitmask(path, ..) => path,
                 Type::Union { name, .. } => name,
                 _ => continue,
             };
             named.insert(path);
-            let wanted = free(path);
-            self.types.insert(id, wanted);
+            self.types.entry(id).or_insert_with(|| free(path));
         }
         for exception in &self.model.exceptions {
             let wanted = free(&exception.name);
@@ -397,7 +411,10 @@ impl<'a> Emitter<'a> {
                     stack.push(*of);
                 }
                 Type::Sequence(of, _) => stack.push(*of),
-                Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
+                Type::Flat(name, _) if self.sizes.fixed(ty).is_some_and(|f| f.size > ARRAY_BYTES_MAX) => {
+                    return Some(format!("a union of that size (`{name}`) does not fit on a stack"));
+                }
+                Type::Struct(_, fields) | Type::Flat(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
                 Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
                 _ => {}
             }
@@ -435,7 +452,7 @@ impl<'a> Emitter<'a> {
         let is_array = !ty.dims.is_empty();
         match (direction, self.kind(id)) {
             (Direction::In, Type::Str { shown: Shown::Terminated, .. }) => Ty::named("const char *"),
-            (Direction::In, Type::Struct(..) | Type::Union { .. } | Type::Sequence(..)) => ty.to().constant(),
+            (Direction::In, kind) if is_record(kind) => ty.to().constant(),
             (Direction::In, Type::Array(of, _)) if !matches!(self.kind(*of), Type::Str { .. }) => {
                 ty.constant()
             }
@@ -451,7 +468,7 @@ impl<'a> Emitter<'a> {
         let name = name(parameter);
         let by_pointer = match (direction, self.kind(id)) {
             _ if !self.ty(id).dims.is_empty() => false,
-            (Direction::In, Type::Struct(..) | Type::Union { .. } | Type::Sequence(..)) => true,
+            (Direction::In, kind) if is_record(kind) => true,
             (direction, _) => direction != Direction::In,
         };
         if by_pointer { name.deref() } else { name }
@@ -486,6 +503,11 @@ impl<'a> Emitter<'a> {
         }
         items
     }
+}
+
+/// Whether values are passed by address.
+fn is_record(ty: &Type) -> bool {
+    matches!(ty, Type::Struct(..) | Type::Flat(..) | Type::Union { .. } | Type::Sequence(..))
 }
 
 /// A name that nothing else has.

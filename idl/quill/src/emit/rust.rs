@@ -22,7 +22,9 @@ use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation,
 use crate::sizes::Sizes;
 use crate::source;
 
+mod any;
 mod constants;
+mod flat;
 pub mod linux;
 pub mod selftest;
 pub mod tern_ipc;
@@ -41,6 +43,9 @@ pub trait Part: Sync {
 
     /// The owned form of a string or sequence, of at most so many elements.
     fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream;
+
+    /// An expression for the owned form of a text that is known to fit, `text`; the empty one without.
+    fn owned_text(&self, rt: &TokenStream, text: Option<TokenStream>) -> TokenStream;
 
     /// What a method gives back for a result: to its caller, or from the server.
     fn result(
@@ -348,6 +353,7 @@ impl<'a> Emitter<'a> {
         for index in 0..model.types_len() {
             match model.ty(TypeId(index as u32)) {
                 Type::Struct(name, _)
+                | Type::Flat(name, _)
                 | Type::Enum(name, _)
                 | Type::Bitmask(name, ..)
                 | Type::Union { name, .. } => {
@@ -474,6 +480,7 @@ impl<'a> Emitter<'a> {
                 of
             }
             Type::Struct(name, _)
+            | Type::Flat(name, _)
             | Type::Enum(name, _)
             | Type::Bitmask(name, ..)
             | Type::Union { name, .. } => self.path(from, name),
@@ -586,6 +593,7 @@ impl<'a> Emitter<'a> {
     fn bounds(&self, ty: TypeId, value: &TokenStream, failed: &TokenStream, depth: usize) -> TokenStream {
         let item = format_ident!("e{}", depth.to_string());
         match self.model.ty(self.model.resolved(ty)) {
+            _ if self.model.is_any(ty) => quote! { if !#value.is_sound() { return Err(#failed); } },
             Type::Str { bound: Some(bound), .. } => {
                 let bound = proc_macro2::Literal::u64_unsuffixed(*bound);
                 quote! { if #value.chars().count() > #bound { return Err(#failed); } }
@@ -744,9 +752,12 @@ impl<'a> Emitter<'a> {
                     stack.push(*of);
                 }
                 Type::Sequence(of, _) => stack.push(*of),
-                Type::Struct(name, fields) => {
+                Type::Flat(name, _) if self.sizes.fixed(ty).is_some_and(|f| f.size > ARRAY_BYTES_MAX) => {
+                    return Some(format!("a union of that size (`{name}`) does not fit on a stack"));
+                }
+                Type::Struct(name, fields) | Type::Flat(name, fields) => {
                     if !self.emitted.contains(&ty) {
-                        return Some(format!("the struct `{name}` cannot be written in Rust"));
+                        return Some(format!("`{name}` cannot be written in Rust"));
                     }
                     stack.extend(fields.iter().map(|f| f.ty));
                 }

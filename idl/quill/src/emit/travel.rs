@@ -8,7 +8,7 @@ use crate::sizes::Sizes;
 fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
     match model.ty(id) {
         Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
-        Type::Struct(_, fields) => fields.iter().map(|f| f.ty).collect(),
+        Type::Struct(_, fields) | Type::Flat(_, fields) => fields.iter().map(|f| f.ty).collect(),
         Type::Union { switch, branches, .. } => {
             branches.iter().map(|b| b.field.ty).chain([*switch]).collect()
         }
@@ -29,7 +29,8 @@ pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
         }
     }
     while let Some(id) = found.pop() {
-        if !std::mem::replace(&mut streamed[id.0 as usize], true) {
+        // The bytes of a flat union are read as they are.
+        if !std::mem::replace(&mut streamed[id.0 as usize], true) && !matches!(model.ty(id), Type::Flat(..)) {
             found.extend(inner(model, id));
         }
     }
@@ -37,7 +38,7 @@ pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
 }
 
 /// Which types contain nothing that cannot travel: found by taking away until nothing changes.
-pub fn travelling(model: &Model, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
+pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
     let count = model.types_len();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut travels = vec![true; count];
@@ -64,6 +65,7 @@ pub fn travelling(model: &Model, carries: impl Fn(TypeId) -> bool) -> Vec<bool> 
             | Type::Foreign(..) => true,
             Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
             Type::Enum(_, members) => members.is_empty(),
+            Type::Flat(..) => sizes.fixed(id).is_none(),
             _ => !carries(id),
         };
         if bad {

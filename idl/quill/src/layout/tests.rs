@@ -118,6 +118,115 @@ fn flat_structs_stay_in_one_piece_and_others_are_taken_apart() {
     );
 }
 
+/// Whatever the largest member is, its bytes travel in one piece, with the alignment of the strictest.
+#[test]
+fn flat_unions_are_values() {
+    let expected = "interface I over tern-ipc (label in the upper half of rax)
+           f (label 0)
+             request
+               w0[0..16] one A
+               w2[0..4] n long
+               w3[0..2] two B
+             reply
+               w0[0..16] _result A";
+    let source = "@flat union B { short x; octet y[2]; };
+         @flat union A { long long whole; octet bytes[11]; B b; };
+         interface I { A f(in A one, in long n, in B two); };";
+    check(source, &TernIpc, expected);
+    let dce = "typedef [flat] union B { short x; byte y[2]; } B;
+         typedef [flat, switch_type(long)] union A { [case(1)] hyper whole; [case(2)] byte bytes[11]; [case(3)] B b; [default]; } A;
+         interface I { A f([in] A one, [in] long n, [in, flat] B two); }";
+    let options = Options { dialect: Some(Dialect::Dce), ..Options::default() };
+    let out = compile_text(Path::new("t.idl"), dce.as_bytes(), options);
+    assert!(out.session.diags.list().is_empty(), "{}", out.messages());
+    let found = text(&out.model, &layout(&out.model, &TernIpc).unwrap(), &TernIpc);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&found), words(expected));
+}
+
+#[test]
+fn members_of_flat_unions_that_would_need_a_look_are_refused_by_name() {
+    let types = "enum E { X, Y }; interface O {}; struct Holed { octet a; long b; }; struct Deep { long n; E e; };
+         @bit_bound(8) bitmask M { P, Q }; typedef sequence<long, 2> L; union T switch (long) { case 1: long a; };
+         @flat union Fine { long a; }; @flat union Bad { wchar w; };";
+    let members = [
+        "boolean",
+        "E",
+        "wchar",
+        "M",
+        "O",
+        "Object",
+        "Holed",
+        "Deep",
+        "string",
+        "string<4>",
+        "L",
+        "T",
+        "any",
+        "Bad",
+        "fpage",
+    ];
+    for member in members {
+        let source = format!(
+            "{types} @flat union U {{ Fine fine; {member} doubtful; }}; interface I {{ void f(in U one); }};"
+        );
+        for kernel in kernel::ALL {
+            let (_, layouts) = lay_out(&source, kernel);
+            let refused = layouts.unwrap_err().remove(0).message;
+            assert!(refused.contains("`doubtful` of the flat union `U`"), "{member}: {refused}");
+        }
+    }
+    for fine in ["octet", "char", "long long", "double", "Fine", "uint8"] {
+        let source = format!(
+            "{types} @flat union U {{ {fine} a; {fine} b[3]; }}; interface I {{ void f(in U one); }};"
+        );
+        for kernel in kernel::ALL {
+            assert!(lay_out(&source, kernel).1.is_ok(), "{fine}");
+        }
+    }
+    let large = "@flat union U { octet a[100000]; }; interface I { void f(in U one); };";
+    let message = lay_out(large, &TernIpc).1.unwrap_err().remove(0).message;
+    assert!(message.contains("at most 4096 bytes"), "{message}");
+}
+
+/// The same value in both dialects, and in C what [`crate::any`] says.
+#[test]
+fn values_of_any_type_are_three_values() {
+    let expected = "interface I over tern-ipc (label in the upper half of rax)
+           f (label 0)
+             request
+               w2[0..8] a.bits unsigned long long
+               w3[0..8] a.text last bytes of string<255>
+               w4[0..8] a.text count of string<255>
+               w5[0..4] a.kind quill::any_kind
+               words a.text block of 1-byte elements, at most 1020
+             reply: empty";
+    check("interface I { void f(in any a); };", &TernIpc, expected);
+    let options = Options { dialect: Some(Dialect::Dce), ..Options::default() };
+    let dce = "interface I { void f([in] any a); }";
+    let out = compile_text(Path::new("t.idl"), dce.as_bytes(), options.clone());
+    assert!(out.accepted(), "{}", out.messages());
+    let found = text(&out.model, &layout(&out.model, &TernIpc).unwrap(), &TernIpc);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&found), words(expected));
+    // A file's own type of that name is another one.
+    let own = "typedef long any; interface I { void f([in] any a); }";
+    let out = compile_text(Path::new("t.idl"), own.as_bytes(), options);
+    assert!(text(&out.model, &layout(&out.model, &Linux).unwrap(), &Linux).contains("0..4         a "));
+
+    let header = include_str!("../emit/c/any.h");
+    let mut rest = header;
+    for (kind, _) in crate::any::KINDS {
+        let at = rest
+            .find(&format!("    quill_{kind}"))
+            .unwrap_or_else(|| panic!("{kind} is missing or misplaced"));
+        rest = &rest[at + 1..];
+    }
+    let bits: Vec<String> = crate::any::KINDS.iter().map(|(_, bits)| bits.to_string()).collect();
+    assert!(header.contains(&format!("{{ {} }}", bits.join(", "))));
+    assert!(header.contains(&format!("CHARACTERS_MAX {}", crate::any::CHARACTERS_MAX)));
+}
+
 #[test]
 fn short_lists_travel_in_registers() {
     check(
@@ -232,8 +341,8 @@ fn what_cannot_be_carried_is_refused_by_name() {
         layouts.unwrap_err().into_iter().map(|d| d.message).collect::<Vec<_>>().join("\n")
     };
     assert!(
-        refused("interface I { void f(in any a); };", &Linux)
-            .contains("`f` cannot be translated: the type `any`")
+        refused("interface I { void f(in ValueBase a); };", &Linux)
+            .contains("`f` cannot be translated: the type `ValueBase`")
     );
     assert!(refused("interface I { void f(in I other); };", &Linux).contains("(`I`) cannot be sent"));
     let list = "interface I {}; typedef sequence<Object, 3> L; interface J { L f(); };";

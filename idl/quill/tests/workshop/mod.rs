@@ -61,12 +61,17 @@ impl Workshop {
 
     /// Writes the Rust for an interface.
     pub fn emit(&self, file: &str, kernel: &dyn KernelPart) {
-        self.write(file, "rs", kernel, |out, layouts| out.rust(layouts, kernel));
+        self.write(file, "rs", &[], kernel, |out, layouts| out.rust(layouts, kernel));
     }
 
     /// Writes the C for an interface.
     pub fn emit_c(&self, file: &str, kernel: &dyn KernelPart) {
-        self.write(file, "h", kernel, |out, layouts| out.c(layouts, kernel));
+        self.emit_c_with(file, &[], kernel);
+    }
+
+    /// The same with macros.
+    pub fn emit_c_with(&self, file: &str, defines: &[&str], kernel: &dyn KernelPart) {
+        self.write(file, "h", defines, kernel, |out, layouts| out.c(layouts, kernel));
     }
 
     /// Writes the C for an interface that is given as text.
@@ -97,11 +102,14 @@ impl Workshop {
         &self,
         file: &str,
         extension: &str,
+        defines: &[&str],
         kernel: &dyn KernelPart,
         emit: impl Fn(&mut Compiled, &[InterfaceLayout]) -> String,
     ) {
         let emit = || {
-            let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
+            let defines = defines.iter().map(|define| (*define).to_owned()).collect();
+            let options = Options { defines, ..Options::default() };
+            let mut out = driver::compile(&accepted(file), options).unwrap();
             let layouts = out.layout(kernel);
             let text = emit(&mut out, &layouts);
             assert!(out.accepted(), "{}", out.messages());

@@ -124,6 +124,11 @@ fn unions() {
     check("union U switch (long) { case 1: case 2: long a; default: short b; };", &[]);
     check("union U switch (long) { case 1: long a;\ncase 1: short b; };", &["E0402@2"]);
     check("union U switch (long) { default: long a;\ndefault: short b; };", &["E0402@2"]);
+    check("@flat union U { long a; short b; };", &[]);
+    check("union U; @flat union U { long a; }; typedef sequence<U> L;", &[]);
+    check("union U { long a;\nshort b; };", &["E0401@1"]);
+    check("union U { case 1: long a; };", &["E0101@1"]);
+    check("@flat union U switch (long) { case 1: long a; };", &["wE0501@1"]);
     check("union U switch (float) { case 1: long a; };", &["E0401@1"]);
     check("union U switch (boolean) { case TRUE: long a; case 2: long b; };", &["E0301@1"]);
     check(

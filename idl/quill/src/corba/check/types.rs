@@ -16,7 +16,7 @@ impl Checker<'_> {
             let declared = self.forwards.get(&id).map(|f| f.1);
             let same = match self.model.ty(id) {
                 Type::Struct(..) => kind == ForwardKind::Struct,
-                Type::Union { .. } => kind == ForwardKind::Union,
+                Type::Union { .. } | Type::Flat(..) => kind == ForwardKind::Union,
                 Type::Forward(_) => declared == Some(kind),
                 _ => false,
             };
@@ -57,7 +57,21 @@ impl Checker<'_> {
             Constructed::Struct { name, base, members, inner } => {
                 self.structure(*name, base.as_ref(), members, inner)
             }
-            Constructed::Union { name, switch, cases } => self.union(*name, switch, cases),
+            Constructed::Union { name, switch, cases } => {
+                if let Some(flat) = annotations.iter().find(|a| self.text(a.name.name) == "flat") {
+                    let message = hints::flat_for_nothing(self.text(name.name));
+                    self.s.diags.push(Diagnostic::warning(Code::Attribute, flat.span, message));
+                }
+                self.union(*name, switch, cases)
+            }
+            Constructed::Flat { name, members } => {
+                if !annotations.iter().any(|a| self.text(a.name.name) == "flat") {
+                    let message = format!("the union `{}` has no discriminator", self.text(name.name));
+                    let help = "`switch (…)` behind its name gives it one; `@flat` before `union` says that it has none";
+                    self.s.diags.push(Diagnostic::error(Code::Switch, name.span, message).help(help));
+                }
+                self.flat_union(*name, members)
+            }
             Constructed::Enum { name, members } => self.enumeration(*name, members),
             Constructed::Bitmask { name, members } => self.bitmask(*name, members, annotations),
             Constructed::Bitset { name, base, fields } => {
@@ -254,6 +268,16 @@ impl Checker<'_> {
         id
     }
 
+    /// A union of which nothing says what it holds.
+    fn flat_union(&mut self, name: Ident, members: &[ast::Member]) -> TypeId {
+        let mut fields = Vec::new();
+        let (id, scope) = self.begin_record(name, ForwardKind::Union);
+        self.within(scope, |c| c.members(members, &mut fields));
+        self.model.define(id, Type::Flat(self.path(name), fields));
+        self.name_type(id, name.span);
+        id
+    }
+
     pub(super) fn branches(&mut self, switch: TypeId, cases: &[ast::Case], branches: &mut Vec<Branch>) {
         let mut seen: HashMap<i128, Span> = HashMap::new();
         let mut default: Option<Span> = None;
@@ -350,9 +374,9 @@ impl Checker<'_> {
             Base::Octet => ((5, 0), Type::Octet),
             Base::Char => ((6, 0), Type::Char),
             Base::WideChar => ((7, 0), Type::WideChar),
-            Base::Any => ((8, 0), Type::Foreign("the type", "any".into())),
-            Base::Object => ((9, 0), Type::Object(None)),
-            Base::ValueBase => ((10, 0), Type::Foreign("the type", "ValueBase".into())),
+            Base::Any => return self.model.any(),
+            Base::Object => ((8, 0), Type::Object(None)),
+            Base::ValueBase => ((9, 0), Type::Foreign("the type", "ValueBase".into())),
         };
         if let Some(&id) = self.basics.get(&key) {
             return id;

@@ -78,6 +78,9 @@ pub(super) fn constructed(c: &mut Cursor) -> Parse<Constructed> {
 }
 
 pub(super) fn union(c: &mut Cursor, name: Ident) -> Parse<Constructed> {
+    if c.is("{") && !matches!(c.word_at(1), "case" | "default" | "}") {
+        return Ok(Constructed::Flat { name, members: members(c)? });
+    }
     c.expect("switch")?;
     let open = c.expect("(")?;
     let _ = annotations(c)?;

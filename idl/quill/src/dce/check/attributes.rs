@@ -14,7 +14,8 @@ impl Checker<'_> {
                 let message = format!("`{name}` belongs to a parameter, not to a field");
                 self.error(Code::AttributeForm, attr.span, message);
             }
-            if hints::is_known(&name) && place != "a parameter" && !self.samba && self.in_main(attr.span) {
+            let elsewhere = place != "a parameter" && name != "flat";
+            if hints::is_known(&name) && elsewhere && !self.samba && self.in_main(attr.span) {
                 let message = format!("`{name}` belongs to a parameter and has no effect on anything else");
                 self.s.diags.push(Diagnostic::warning(Code::Attribute, attr.span, message));
             }
@@ -122,7 +123,11 @@ impl Checker<'_> {
         }
         let wrong = matches!(
             self.model.ty(id),
-            Type::Int { bits: 32 | 64, .. } | Type::Float(_) | Type::Bool | Type::Union { .. }
+            Type::Int { bits: 32 | 64, .. }
+                | Type::Float(_)
+                | Type::Bool
+                | Type::Union { .. }
+                | Type::Flat(..)
         );
         if wrong && !self.samba {
             let message = format!("`string` is for arrays of characters, not of `{}`", self.model.show(id));

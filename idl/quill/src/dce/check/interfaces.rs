@@ -202,6 +202,7 @@ impl Checker<'_> {
                     | Type::Octet
                     | Type::Struct(..)
                     | Type::Union { .. }
+                    | Type::Flat(..)
                     | Type::Enum(..)
             );
             if by_value {

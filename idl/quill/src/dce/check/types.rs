@@ -155,6 +155,9 @@ impl Checker<'_> {
             let (values, is_default) =
                 if header { (Vec::new(), false) } else { self.labels(field, &mut labels, &mut default) };
             let base = field.spec.as_ref().map(|s| self.spec(s, &field.attrs, header));
+            if let Some(base) = base.filter(|_| !header) {
+                self.flat_attribute(&field.attrs, base);
+            }
             for declarator in &field.names {
                 let ty = self.derive(base.unwrap_or(self.void), declarator, &field.attrs, header);
                 if !header {
@@ -179,7 +182,12 @@ impl Checker<'_> {
             }
         }
         self.siblings.pop();
-        let ty = if record.union {
+        let flat = record.union && record.switch.is_none() && !header && has(self.s, attrs, "flat");
+        let ty = if flat {
+            // An arm without a field has no bytes.
+            let members = branches.into_iter().map(|b| b.field).filter(|f| !f.name.is_empty());
+            Type::Flat(name, members.collect())
+        } else if record.union {
             if let Some(attr) = find(self.s, attrs, "switch_type").cloned() {
                 switch_ty = self.switch_type(&attr);
             }
@@ -193,6 +201,16 @@ impl Checker<'_> {
             self.model.named.push((id, imported));
         }
         id
+    }
+
+    /// Says of `flat` that nothing comes of it, if what it stands before is no flat union.
+    pub(super) fn flat_attribute(&mut self, attrs: &[Attr], ty: TypeId) {
+        if let Some(flat) = find(self.s, attrs, "flat")
+            && !matches!(self.model.ty(self.model.resolved(ty)), Type::Flat(..) | Type::Error)
+        {
+            let message = hints::flat_for_nothing(&self.model.show(ty));
+            self.s.diags.push(Diagnostic::warning(Code::Attribute, flat.span, message));
+        }
     }
 
     /// A struct cannot contain itself.

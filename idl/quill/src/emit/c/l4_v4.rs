@@ -196,7 +196,7 @@ fn tag(message: &Message) -> Expr {
 
 /// Whether a value is copied as bytes.
 fn is_block(e: &Emitter, ty: TypeId) -> bool {
-    matches!(e.kind(ty), Type::Struct(..) | Type::Array(..))
+    matches!(e.kind(ty), Type::Struct(..) | Type::Flat(..) | Type::Array(..))
 }
 
 /// Whether a block's first words are put in their place from registers; `quill_take` does it.
@@ -460,6 +460,15 @@ impl Side<'_> {
     /// Statements that take the values out of a message of the right shape, with every check. `buffer` says where an
     /// item was received.
     fn unpack(&self, buffer: &dyn Fn(usize, &Chunk) -> Expr) -> Vec<Stmt> {
+        let mut body = self.unpack_parts(buffer);
+        for path in super::linux::values::anys(self.c.emitter, self.message) {
+            let unsound = super::linux::values::unsound(Interface::at(self.spots, path));
+            body.push(self.refuse_if(unsound));
+        }
+        body
+    }
+
+    fn unpack_parts(&self, buffer: &dyn Fn(usize, &Chunk) -> Expr) -> Vec<Stmt> {
         let e = self.c.emitter;
         let mut body = Vec::new();
         if self.spills() {

@@ -129,6 +129,9 @@ impl Interface<'_> {
             }
         }
         body.push(Stmt::Do(call("quill_get_end", [from()])));
+        for path in values::anys(self.emitter, message) {
+            body.push(Stmt::If(values::unsound(Self::at(places, path)), vec![values::failed()]));
+        }
         body
     }
 

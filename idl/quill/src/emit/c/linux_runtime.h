@@ -145,6 +145,14 @@ static inline void quill_get_align(quill_in *in, size_t align)
     quill_get_at(in, (in->at + align - 1) & ~(align - 1));
 }
 
+/* So many bytes as they are. */
+static inline void quill_get_bytes(quill_in *in, void *to, size_t count)
+{
+    const uint8_t *from = quill_take(in, count);
+    if (from != NULL)
+        memcpy(to, from, count);
+}
+
 static inline void quill_get_end(quill_in *in)
 {
     if (in->at != in->length)

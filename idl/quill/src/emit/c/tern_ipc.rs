@@ -304,7 +304,7 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                     }
                     Type::Float(32) => call("quill_f32", [bits]),
                     Type::Float(_) => call("quill_f64", [bits]),
-                    Type::Struct(..) | Type::Array(..) => {
+                    Type::Struct(..) | Type::Flat(..) | Type::Array(..) => {
                         let size = Expr::Int(slot.fixed.size.into());
                         body.push(Stmt::Do(call(
                             "__builtin_memcpy",
@@ -537,6 +537,9 @@ fn take(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Ma
     }
     body.extend(unpack(c, message, spots));
     body.extend(unpack_block(c, message, spots, room, taker));
+    for path in values::anys(c.emitter, message) {
+        body.push(Stmt::If(values::unsound(Interface::at(spots, path)), malformed()));
+    }
     body
 }
 

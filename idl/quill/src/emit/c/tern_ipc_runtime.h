@@ -593,6 +593,14 @@ static inline bool quill_is_end(const quill_in *in)
     return !in->failed && in->at == in->length;
 }
 
+/* So many bytes as they are. */
+static inline void quill_get_bytes(quill_in *in, void *to, uint64_t count)
+{
+    const char *from = quill_take(in, count);
+    if (from != NULL)
+        __builtin_memcpy(to, from, count);
+}
+
 #define QUILL_NUMBER(name, type)                                                        \
     static inline __attribute__((unused)) void quill_put_##name(quill_out *out, type value) \
     {                                                                                   \

@@ -14,7 +14,7 @@ impl Emitter<'_> {
         let mut done = HashSet::new();
         for index in 0..self.model.types_len() {
             let id = TypeId(index as u32);
-            if !self.travels[index] {
+            if !self.travels[index] || self.model.is_any_kind(id) {
                 continue;
             }
             match self.model.ty(id) {
@@ -30,7 +30,11 @@ impl Emitter<'_> {
                         numbers.push(Item::Define(self.member(path, member), value));
                     }
                 }
-                Type::Struct(..) | Type::Union { .. } | Type::Sequence(..) | Type::Str { .. } => {
+                Type::Struct(..)
+                | Type::Flat(..)
+                | Type::Union { .. }
+                | Type::Sequence(..)
+                | Type::Str { .. } => {
                     self.define(id, &mut announced, &mut records, &mut done);
                 }
                 Type::Alias(..) => {
@@ -81,11 +85,23 @@ impl Emitter<'_> {
             return;
         }
         match self.model.ty(id) {
+            _ if self.model.is_any(id) => {}
             Type::Array(of, _) => self.define(*of, announced, records, done),
             Type::Struct(_, fields) if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));
                 fields.iter().for_each(|f| self.define(f.ty, announced, records, done));
                 records.push(Item::Record("struct", name, self.fields(fields)));
+            }
+            Type::Flat(_, members) if done.insert(name.clone()) => {
+                announced.push(Item::Announce("union", name.clone()));
+                members.iter().for_each(|m| self.define(m.ty, announced, records, done));
+                let mut fields = self.fields(members);
+                if let Some(fixed) = self.sizes.fixed(id) {
+                    // First, so that `{ 0 }` makes all of it zero; and as large as the message has it on any processor.
+                    let ty = Ty::named(format!("uint{}_t", 8 * fixed.align));
+                    fields.insert(0, (Ty { dims: vec![fixed.size / fixed.align], ..ty }, "_bits".into()));
+                }
+                records.push(Item::Record("union", name, fields));
             }
             Type::Union { switch, branches, .. } if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));

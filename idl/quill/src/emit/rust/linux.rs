@@ -38,6 +38,12 @@ impl Part for Linux {
             Element::Of(of) => quote! { __Vec<#of> },
         }
     }
+    fn owned_text(&self, _: &TokenStream, text: Option<TokenStream>) -> TokenStream {
+        match text {
+            Some(text) => quote! { __String::from(#text) },
+            None => quote! { __String::new() },
+        }
+    }
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {
         emitter.wire(from, ty)
     }

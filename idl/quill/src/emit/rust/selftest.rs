@@ -51,7 +51,7 @@ const FEW: u64 = 20;
 /// The module with the self-test, which no interface file will think of.
 pub const MODULE: &str = "quill_selftest";
 
-fn module() -> Vec<String> {
+pub(super) fn module() -> Vec<String> {
     vec![MODULE.to_owned()]
 }
 
@@ -94,7 +94,7 @@ impl Emitter<'_> {
     }
 
     /// An expression for a random value of a type.
-    fn random(&self, ty: TypeId) -> TokenStream {
+    pub(super) fn random(&self, ty: TypeId) -> TokenStream {
         let ty = self.model.resolved(ty);
         let bound = |bound: &Option<u64>| {
             bound.map_or_else(
@@ -146,11 +146,13 @@ impl Emitter<'_> {
         let function = format_ident!("value_{}", id.0.to_string());
         let ty = self.ty(&module(), id);
         let body = match self.model.ty(id) {
+            Type::Struct(_, fields) if self.model.is_any(id) => self.random_any(&ty, fields),
             Type::Struct(_, fields) => {
                 let names = fields.iter().map(|f| name(&f.name));
                 let values = fields.iter().map(|f| self.random(f.ty));
                 quote! { #ty { #(#names: #values),* } }
             }
+            Type::Flat(_, members) => self.random_flat_union(&ty, members),
             Type::Enum(_, members) => {
                 let names = members.iter().map(|m| name(&m.0));
                 let count = Literal::usize_unsuffixed(members.len());

@@ -91,6 +91,13 @@ impl Part for TernIpc {
         }
     }
 
+    fn owned_text(&self, rt: &TokenStream, text: Option<TokenStream>) -> TokenStream {
+        match text {
+            Some(text) => quote! { #rt::Text::new(#text).unwrap_or(#rt::Blank::BLANK) },
+            None => quote! { #rt::Blank::BLANK },
+        }
+    }
+
     /// A list in memory is used where it arrives, and sent from where the server has it.
     fn result(
         &self,
@@ -233,6 +240,7 @@ impl Emitter<'_> {
                 let values = fields.iter().map(|f| blank(f.ty));
                 (ident(path), quote! { Self { #(#names: #values),* } })
             }
+            Type::Flat(path, _) => (ident(path), quote! { Self { bits: #rt::Blank::BLANK } }),
             Type::Enum(path, members) => {
                 let first = members.first().map(|m| name(&m.0));
                 (ident(path), quote! { Self::#first })
@@ -283,6 +291,11 @@ impl Emitter<'_> {
                 let (put, get) = self.struct_piece(from, &rt, fields);
                 (ident(path), put, get)
             }
+            Type::Flat(path, _) => (
+                ident(path),
+                quote! { #rt::Piece::put(&self.bits, _words, _at) },
+                quote! { #rt::Piece::get(_words, _at).map(|bits| Self { bits }) },
+            ),
             Type::Enum(path, members) => {
                 let ident = ident(path);
                 let names: Vec<_> = members.iter().map(|m| name(&m.0)).collect();
@@ -319,15 +332,18 @@ impl Emitter<'_> {
         }
     }
 
-    /// What lets a struct be used as it lies in memory.
+    /// What lets a struct or a flat union be used as it lies in memory.
     fn flat(&self, from: &[String], id: TypeId) -> TokenStream {
-        let Type::Struct(path, fields) = self.model.ty(id) else { return TokenStream::new() };
+        let (path, types) = match self.model.ty(id) {
+            Type::Struct(path, fields) => (path, fields.iter().map(|f| self.ty(from, f.ty)).collect()),
+            Type::Flat(path, _) => (path, Vec::from_iter(self.bits(id))),
+            _ => return TokenStream::new(),
+        };
         if !self.sizes.flat(id) {
             return TokenStream::new();
         }
         let rt = self.runtime(from);
         let ident = name(&self.place(path).1);
-        let types = fields.iter().map(|f| self.ty(from, f.ty));
         quote! { #rt::flat_struct!(#ident { #(#types),* }); }
     }
 

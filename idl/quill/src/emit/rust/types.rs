@@ -11,7 +11,7 @@ impl Emitter<'_> {
     /// Emits every type that can travel. One that cannot is left out; an operation that uses it was refused already.
     pub(super) fn types(&mut self) {
         let part = self.part;
-        let travels = travelling(self.model, |id| part.carries(self, id));
+        let travels = travelling(self.model, &self.sizes, |id| part.carries(self, id));
         self.travels.clone_from(&travels);
         for (index, _) in travels.iter().enumerate().filter(|(_, travels)| **travels) {
             self.declare(TypeId(index as u32));
@@ -23,7 +23,9 @@ impl Emitter<'_> {
 
     fn declare(&mut self, id: TypeId) {
         let (path, item) = match self.model.ty(id) {
+            Type::Struct(path, fields) if self.model.is_any(id) => (path.clone(), self.any(path, fields)),
             Type::Struct(path, fields) => (path.clone(), self.structure(path, fields)),
+            Type::Flat(path, members) => (path.clone(), self.flat_union(id, path, members)),
             Type::Enum(path, members) => (path.clone(), self.enumeration(path, members)),
             Type::Bitmask(path, bits, members) => (path.clone(), self.bitmask(path, *bits, members)),
             Type::Union { name, switch, branches } => (name.clone(), self.union(name, *switch, branches)),

@@ -4,11 +4,28 @@ use std::collections::HashSet;
 
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::super::{Emitter, word};
+use crate::layout::{Leaf, Message, Slot};
 use crate::model::{Type, TypeId};
 
 /// A bound as an argument.
 pub fn bound(bound: Option<u64>) -> Expr {
     bound.map_or_else(|| name("UINT64_MAX"), |b| Expr::Int(b.into()))
+}
+
+/// The condition under which the parts of an `any` do not go together.
+pub fn unsound(any: Expr) -> Expr {
+    Expr::Not(Box::new(call("quill_any_is_sound", [any.address()])))
+}
+
+/// Those among the values of a message that are an `any` and have been taken apart.
+pub fn anys<'m>(e: &'m Emitter, message: &'m Message) -> impl Iterator<Item = &'m [String]> {
+    let kind = |slot: &&Slot| matches!(slot.leaf, Leaf::Value(ty) if e.model.is_any_kind(ty));
+    message.slots.iter().filter(kind).filter_map(|slot| Some(slot.path.split_last()?.1))
+}
+
+/// Gives a message up.
+pub fn failed() -> Stmt {
+    Stmt::Set(name("_in").deref().field("failed"), name("true"))
 }
 
 /// The number of elements or bytes of a string or sequence.
@@ -161,6 +178,7 @@ pub fn functions(e: &Emitter, wanted: impl Fn(TypeId) -> bool) -> Vec<Item> {
         }
         let made = match e.model.ty(id) {
             Type::Struct(..) => structure(e, id),
+            Type::Flat(..) => flat(e, id),
             Type::Union { .. } => union(e, id),
             Type::Sequence(..) => sequence(e, id),
             _ => continue,
@@ -174,7 +192,7 @@ pub fn functions(e: &Emitter, wanted: impl Fn(TypeId) -> bool) -> Vec<Item> {
             prototypes.push(Item::Prototype(void(), function.clone(), parameters.clone()));
             items.push(Item::Function(void(), function, parameters, body));
         }
-        if matches!(e.model.ty(id), Type::Sequence(..)) {
+        if matches!(e.model.ty(id), Type::Sequence(..)) || e.model.is_any(id) {
             functions.push(Item::Once(format!("QUILL_VALUES_{}", e.mangled(id)), items));
         } else {
             functions.append(&mut items);
@@ -226,6 +244,28 @@ fn structure(e: &Emitter, id: TypeId) -> Vec<Function> {
     }
     puts.extend(ends("quill_put_align", "_out"));
     gets.extend(ends("quill_get_align", "_in"));
+    if e.model.is_any(id) {
+        let fail = call("quill_fail", [name("_out"), name("QUILL_MALFORMED")]);
+        puts.push(Stmt::If(unsound(value()), vec![Stmt::Do(fail)]));
+        gets.push(Stmt::If(unsound(value()), vec![failed()]));
+    }
+    pair(e, id, puts, gets).into()
+}
+
+/// A flat union: its bytes, of which all are values.
+fn flat(e: &Emitter, id: TypeId) -> Vec<Function> {
+    let Some(fixed) = e.sizes.fixed(id) else { return Vec::new() };
+    let align = Expr::Int(fixed.align.into());
+    let bits = name("_value").deref().field("_bits");
+    let size = Expr::Int(fixed.size.into());
+    let puts = vec![
+        Stmt::Do(call("quill_put_align", [name("_out"), align.clone()])),
+        Stmt::Do(call("quill_put", [name("_out"), bits.clone(), size.clone()])),
+    ];
+    let gets = vec![
+        Stmt::Do(call("quill_get_align", [name("_in"), align])),
+        Stmt::Do(call("quill_get_bytes", [name("_in"), bits, size])),
+    ];
     pair(e, id, puts, gets).into()
 }
 

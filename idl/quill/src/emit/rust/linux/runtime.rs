@@ -212,6 +212,14 @@ pub mod rt {
         }
     }
 
+    /// The first bytes of a value as a value of another type, of which all bit patterns are values. Zeros stand behind them.
+    pub fn view<A: Wire, B: Wire, const WORDS: usize>(value: &A) -> B {
+        let mut out = Out::default();
+        value.put(&mut out);
+        out.at(8 * WORDS);
+        B::get(&mut In::new(&out.bytes)).unwrap_or_else(|_| unreachable!("all bytes are values"))
+    }
+
     impl<T: Wire, const N: usize> Wire for [T; N] {
         fn put(&self, out: &mut Out) {
             put_elements(self, out);

@@ -11,6 +11,7 @@ impl Emitter<'_> {
     pub(in crate::emit::rust) fn wire(&self, from: &[String], id: TypeId) -> TokenStream {
         match self.model.ty(id) {
             Type::Struct(path, fields) => self.structure_wire(from, path, fields, id),
+            Type::Flat(path, _) => self.flat_wire(from, path, id),
             Type::Enum(path, members) => self.enumeration_wire(from, path, members),
             Type::Bitmask(path, bits, members) => self.bitmask_wire(from, path, *bits, members),
             Type::Union { name, switch, branches } => self.union_wire(from, name, *switch, branches),
@@ -55,6 +56,24 @@ impl Emitter<'_> {
                     #(#gets)*
                     #get_end
                     Ok(#ident { #(#names),* })
+                }
+            }
+        }
+    }
+
+    fn flat_wire(&self, from: &[String], path: &str, id: TypeId) -> TokenStream {
+        let (rt, ident) = (self.runtime(from), name(&self.place(path).1));
+        let align = self.sizes.fixed(id).map_or(1, |fixed| fixed.align);
+        let align = Literal::u64_unsuffixed(align);
+        quote! {
+            impl #rt::Wire for #ident {
+                fn put(&self, _out: &mut #rt::Out) {
+                    _out.align(#align);
+                    #rt::Wire::put(&self.bits, _out);
+                }
+                fn get(_from: &mut #rt::In) -> __Result<#ident, #rt::Malformed> {
+                    _from.align(#align)?;
+                    #rt::Wire::get(_from).map(|bits| #ident { bits })
                 }
             }
         }
