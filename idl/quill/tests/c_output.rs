@@ -92,6 +92,38 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     }
 }
 
+/// Clients and servers that hand pages over, with a function in the kernel's place; and the loop as it is.
+#[test]
+fn pages_arrive_in_servers() {
+    let shop = Workshop::new("c-depot");
+    shop.emit_c("depot.idl", &TernIpc);
+    shop.bring("depot.c", "depot.c");
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    let real = "#include \"depot.h\"\n\
+         quill_status (*serve)(const Depot_Store_server *, void *, tern_fpage) = Depot_Store_serve;\n";
+    std::fs::write(shop.path("real.c"), real).unwrap();
+    let program = ["-I.", "-o", "depot", "depot.c"];
+    for compiler in compilers() {
+        for level in LEVELS {
+            shop.tool(&compiler, &[&STRICT[..], level, &program].concat());
+            shop.run("depot");
+            let freestanding = ["-I.", "-ffreestanding", "-c", "real.c"];
+            shop.tool(&compiler, &[&STRICT[..], level, &freestanding].concat());
+        }
+        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        match shop.try_tool(&compiler, &[&STRICT[..], &checks, &program].concat()) {
+            Ok(()) => shop.run("depot"),
+            Err(why) => println!("{compiler} has no sanitizers: {why}"),
+        }
+    }
+    // Where a message does not fit into the general form, there are clients.
+    let longs = (0..10).map(|i| format!("in long long a{i}")).collect::<Vec<_>>().join(", ");
+    let wide = format!("interface I {{ void give(in fpage p); void wide({longs}); }};");
+    shop.emit_c_of("wide.idl", &wide, &TernIpc);
+    let header = std::fs::read_to_string(shop.path("wide.h")).unwrap();
+    assert!(header.contains("clients only") && header.contains("I_give") && !header.contains("I_serve"));
+}
+
 /// Flat unions, and values that bring their types along: both sides in one program, with each kernel's part between them, and
 /// messages that are damaged on the way.
 #[test]

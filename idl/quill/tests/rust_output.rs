@@ -81,6 +81,7 @@ fn layouts() {
         ("letter.idl", &kernels[1..]),
         ("archive.idl", &kernels[1..]),
         ("catalog.idl", &kernels[1..]),
+        ("depot.idl", &kernels[1..]),
         ("ledger.idl", &kernels[..]),
         ("property.idl", &kernels[..]),
     ] {

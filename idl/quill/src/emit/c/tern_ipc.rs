@@ -21,6 +21,8 @@ use interface::{Interface, Spot, borrowed, status};
 
 use super::linux::values;
 
+mod pages;
+
 /// C over Tern's ipc.
 #[derive(Clone, Copy, Debug)]
 pub struct TernIpc;
@@ -66,18 +68,23 @@ impl Part for TernIpc {
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
-        // The loop of a server in C can neither send nor get them.
+        let caller = (Ty::named("tern_uid"), "_from".into());
+        // The loop that serves other interfaces can neither send nor get them.
         if layout.methods.iter().any(Method::hands_pages) {
-            let mut items = vec![Item::Comment(format!(
-                "The interface {}, of which there are clients only.",
-                c.interface
-            ))];
-            items.extend(c.unions(operations));
+            let has_server = pages::fits(layout);
+            let mut items = if has_server {
+                c.declarations(operations, Some(&caller))
+            } else {
+                let comment = format!("The interface {}, of which there are clients only.", c.interface);
+                [vec![Item::Comment(comment)], c.unions(operations)].concat()
+            };
             let methods = operations.iter().zip(&layout.methods);
             items.extend(methods.map(|(operation, method)| client(&c, operation, method, &layout.replies())));
+            if has_server {
+                items.extend(pages::server(&c, operations, &layout.methods));
+            }
             return items;
         }
-        let caller = (Ty::named("tern_uid"), "_from".into());
         let mut items = c.declarations(operations, Some(&caller));
         let room = layout.room();
         let replies = layout.replies();
@@ -735,6 +742,14 @@ fn fresh() -> Stmt {
     Stmt::Let(Ty { dims: vec![11], ..Ty::named("uint64_t") }, "_words".into(), None)
 }
 
+/// The flexpage of a map item.
+fn handed(given: &Handed, value: Expr) -> Expr {
+    match given.grant {
+        None => value,
+        Some(grant) => call("quill_handed", [value, Expr::Int(grant.into())]),
+    }
+}
+
 /// A client's function.
 fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room) -> Item {
     let mut parameters: Parameters = vec![(Ty::named("tern_uid"), "_server".into())];
@@ -746,12 +761,9 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
     }
     parameters.extend(c.parameters(operation));
     let pages = method.hands_pages();
-    let item = || match &method.request.pages {
-        Some(Handed { param, grant: None }) => name(word(param)),
-        Some(Handed { param, grant: Some(grant) }) => {
-            call("quill_handed", [name(word(param)), Expr::Int((*grant).into())])
-        }
-        None => Expr::Int(0),
+    let item = || {
+        let given = method.request.pages.as_ref();
+        given.map_or(Expr::Int(0), |given| handed(given, name(word(&given.param))))
     };
     let label = Expr::Int(method.request.label.into());
     let long = if method.request.long { "_long" } else { "" };

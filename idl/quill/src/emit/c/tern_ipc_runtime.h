@@ -761,6 +761,71 @@ QUILL_INLINE uint32_t quill_answer(quill_dispatch dispatch, const void *methods,
     return status == QUILL_OK ? UINT32_MAX : status;
 }
 
+/* --- servers that are handed pages, or hand some --- */
+
+/* Answers one request; `pages` is where those of the request have arrived, or 0, and then those of the reply. */
+typedef quill_status (*quill_pages_dispatch)(const void *methods, void *self, tern_uid from, uint32_t label,
+                                             uint64_t *words, tern_fpage *pages);
+
+/* Makes a message that has come the one to be sent, and returns the pages that go with it. Whatever is no request gets no
+ * answer. One with pages of which not all have arrived is malformed; those that have stay where they are. */
+static inline tern_fpage quill_answer_pages(quill_pages_dispatch dispatch, const void *methods, void *self,
+                                            struct tern_message *message)
+{
+    uint64_t words[QUILL_WORDS] = { 0 };
+    tern_fpage pages = (message->kind & TERN_NO_ITEM) != 0 ? 0 : message->words[6];
+    bool whole = pages == 0 || (message->kind & TERN_ITEM_WHOLE) != 0;
+    quill_status status = QUILL_MALFORMED;
+
+    if ((message->kind & TERN_KIND_MASK) != (TERN_KIND_REQUEST & TERN_KIND_MASK)) {
+        message->partner = TERN_NIL;
+        return 0;
+    }
+    __builtin_memcpy(words, message->words, sizeof message->words);
+    if (whole && (message->kind & QUILL_NO_BLOCK) != 0)
+        status = dispatch(methods, self, message->partner, message->label, words, &pages);
+    /* Nothing of the request, and nothing half done, goes back. */
+    if (status >= QUILL_KERNEL)
+        quill_clear(words);
+    if (status != QUILL_OK)
+        pages = 0;
+    if (status == QUILL_SILENT)
+        message->partner = TERN_NIL;
+    message->label = status == QUILL_OK ? UINT32_MAX : status;
+    __builtin_memcpy(message->words, words, sizeof message->words);
+    return pages;
+}
+
+#ifndef QUILL_OWN_IPC
+
+static inline quill_status quill_serve_pages(quill_pages_dispatch dispatch, const void *methods, void *self,
+                                             tern_fpage window)
+{
+    struct tern_message message = { 0 };
+    tern_fpage pages = 0;
+
+    for (;;) {
+        bool answers = message.partner != TERN_NIL;
+        uint32_t flags = pages != 0 ? TERN_IPC_MAP : 0;
+        int error;
+
+        if (pages != 0) {
+            message.words[6] = pages;
+            message.words[7] = 0;
+        }
+        pages = 0;
+        error = tern_ipc(&message, flags, TERN_ANY, window, TERN_TIMEOUTS(0, TERN_NEVER));
+        if (error == TERN_OK)
+            pages = quill_answer_pages(dispatch, methods, self, &message);
+        else if (error == TERN_BAD_ARGUMENT && !answers)
+            return QUILL_KERNEL + (uint32_t)error;
+        else /* A client that went away, or cannot take the pages, must not keep the server from the next one. */
+            message.partner = TERN_NIL;
+    }
+}
+
+#endif
+
 #ifndef QUILL_OWN_IPC
 
 /* A message that has come or that goes: rax, the partner, the words. */
