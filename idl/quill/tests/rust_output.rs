@@ -33,6 +33,55 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     }
 }
 
+/// The kernel marks a request by whether its sender waits, and those to which nothing comes back have senders who do not.
+#[test]
+fn oneway_requests_reach_servers_that_look_for_themselves() {
+    let program = r#"
+        mod notes;
+        use notes::I::{Server, dispatch};
+        use stub::{Failure, Kind, MALFORMED, Message, Uid};
+        struct Own(Vec<i32>);
+        impl Server for Own {
+            fn hint(&mut self, a: i32) -> Result<(), Failure> {
+                self.0.push(a);
+                Ok(())
+            }
+            fn next(&mut self, a: i32) -> Result<i32, Failure> {
+                self.0.push(-a);
+                Ok(a + 1)
+            }
+        }
+        fn main() {
+            let (mut own, hint, next) = (Own(Vec::new()), 0, 1 << 31);
+            let mut tell = |kind, label, a| {
+                let message = Message { kind, label, sender: Uid(7), words: [a, 0, 0, 0, 0, 0, 0, 0] };
+                (dispatch(&mut own, &message).map(|reply| (reply.label, reply.words[0])), own.0.clone())
+            };
+            assert_eq!(tell(Kind::Reply, hint, 5), (None, vec![5]));
+            assert_eq!(tell(Kind::Request, next, 6), (Some((u32::MAX, 7)), vec![5, -6]));
+            // Who waits for nothing is told so, and who does not wait is not told.
+            assert_eq!(tell(Kind::Request, hint, 7), (Some((MALFORMED, 0)), vec![5, -6]));
+            assert_eq!(tell(Kind::Reply, next, 8), (None, vec![5, -6]));
+            assert_eq!(tell(Kind::Fault, hint, 9), (None, vec![5, -6]));
+        }
+    "#;
+    let shop = Workshop::new("rust-oneway");
+    let idl = "interface I { oneway void hint(in long a); long next(in long a); };";
+    let mut out = driver::compile_text("notes.idl".as_ref(), idl.as_bytes(), Options::default());
+    let layouts = out.layout(&TernIpc);
+    let text = out.rust(&layouts, &TernIpc);
+    assert!(out.accepted(), "{}", out.messages());
+    std::fs::write(shop.path("notes.rs"), text).unwrap();
+    std::fs::write(shop.path("main.rs"), program).unwrap();
+    shop.bring("stub_on_host.rs", "stub.rs");
+    for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
+        shop.bring(&format!("../../../../user/stub/src/{part}"), part);
+    }
+    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
+    shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);
+    shop.run("main");
+}
+
 /// Without a message: what a method is given is what its caller has, at the same address.
 #[test]
 fn local_interfaces_are_called_directly() {

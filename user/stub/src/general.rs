@@ -75,16 +75,16 @@ pub fn words_of(message: &Message) -> Words {
     words
 }
 
-/// Where the pages of a request have arrived. One without, or with a part of them only, is malformed.
-pub fn pages_of(message: &Message) -> Result<Fpage, Malformed> {
-    let whole = message.kind == Kind::Request && !message.flags.item_short();
+/// Where the pages of a request of this kind have arrived. One without, or with a part of them only, is malformed.
+pub fn pages_of(message: &Message, kind: Kind) -> Result<Fpage, Malformed> {
+    let whole = message.kind == kind && !message.flags.item_short();
     message.item().filter(|_| whole).ok_or(Malformed)
 }
 
-/// Refuses a message that is more than a request in registers.
-pub fn no_pages(message: &Message) -> Result<(), Malformed> {
+/// Refuses a message that is more than a request of this kind in registers.
+pub fn no_pages(message: &Message, kind: Kind) -> Result<(), Malformed> {
     let more = message.flags.has_item() || message.flags.has_block();
-    if message.kind == Kind::Request && !more { Ok(()) } else { Err(Malformed) }
+    if message.kind == kind && !more { Ok(()) } else { Err(Malformed) }
 }
 
 /// Answers messages, forever; returns only if `window`, where pages arrive, is no flexpage.

@@ -32,6 +32,7 @@ impl Uid {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    Reply,
     Request,
     Fault,
 }
@@ -69,8 +70,8 @@ pub fn words_of(message: &Message) -> Words {
     words
 }
 
-pub fn no_pages(message: &Message) -> Result<(), Malformed> {
-    if message.kind == Kind::Request { Ok(()) } else { Err(Malformed) }
+pub fn no_pages(message: &Message, kind: Kind) -> Result<(), Malformed> {
+    if message.kind == kind { Ok(()) } else { Err(Malformed) }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

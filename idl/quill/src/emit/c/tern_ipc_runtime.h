@@ -763,9 +763,10 @@ QUILL_INLINE uint32_t quill_answer(quill_dispatch dispatch, const void *methods,
 
 /* --- servers that are handed pages, or hand some --- */
 
-/* Answers one request; `pages` is where those of the request have arrived, or 0, and then those of the reply. */
+/* Answers one request; `pages` is where those of the request have arrived, or 0, and then those of the reply. `waits` says
+ * whether somebody waits for it. */
 typedef quill_status (*quill_pages_dispatch)(const void *methods, void *self, tern_uid from, uint32_t label,
-                                             uint64_t *words, tern_fpage *pages);
+                                             uint64_t *words, tern_fpage *pages, bool waits);
 
 /* Makes a message that has come the one to be sent, and returns the pages that go with it. Whatever is no request gets no
  * answer. One with pages of which not all have arrived is malformed; those that have stay where they are. */
@@ -775,21 +776,22 @@ static inline tern_fpage quill_answer_pages(quill_pages_dispatch dispatch, const
     uint64_t words[QUILL_WORDS] = { 0 };
     tern_fpage pages = (message->kind & TERN_NO_ITEM) != 0 ? 0 : message->words[6];
     bool whole = pages == 0 || (message->kind & TERN_ITEM_WHOLE) != 0;
+    bool waits = (message->kind & TERN_KIND_MASK) == (TERN_KIND_REQUEST & TERN_KIND_MASK);
     quill_status status = QUILL_MALFORMED;
 
-    if ((message->kind & TERN_KIND_MASK) != (TERN_KIND_REQUEST & TERN_KIND_MASK)) {
+    if (!waits && (message->kind & TERN_KIND_MASK) != (TERN_KIND_REPLY & TERN_KIND_MASK)) {
         message->partner = TERN_NIL;
         return 0;
     }
     __builtin_memcpy(words, message->words, sizeof message->words);
     if (whole && (message->kind & QUILL_NO_BLOCK) != 0)
-        status = dispatch(methods, self, message->partner, message->label, words, &pages);
+        status = dispatch(methods, self, message->partner, message->label, words, &pages, waits);
     /* Nothing of the request, and nothing half done, goes back. */
     if (status >= QUILL_KERNEL)
         quill_clear(words);
     if (status != QUILL_OK)
         pages = 0;
-    if (status == QUILL_SILENT)
+    if (status == QUILL_SILENT || !waits)
         message->partner = TERN_NIL;
     message->label = status == QUILL_OK ? UINT32_MAX : status;
     __builtin_memcpy(message->words, words, sizeof message->words);

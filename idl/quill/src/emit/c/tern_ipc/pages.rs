@@ -107,12 +107,20 @@ fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Ite
         (Ty::named("uint32_t"), "_label".into()),
         (Ty::named("uint64_t").to(), "_words".into()),
         (Ty::named("tern_fpage").to(), "_pages".into()),
+        (Ty::named("bool"), "_waits".into()),
     ];
     // The lower half is the interface's number, and all of it has to be right: a thread may serve several.
     let cases = operations.iter().zip(methods).map(|(operation, method)| {
         let function = c.function(&format!("{}_answer", operation.name));
         let arguments = ["_methods", "_self", "_from", "_words", "_pages"].map(name);
-        (vec![i128::from(method.request.label)], vec![Stmt::Return(Some(call(function, arguments)))])
+        // Who sends a oneway request does not wait; who waits for the answer to one would do so in vain.
+        let wrong = if operation.oneway {
+            Stmt::If(name("_waits"), malformed())
+        } else {
+            Stmt::If(Expr::Not(Box::new(name("_waits"))), vec![Stmt::Return(Some(name("QUILL_SILENT")))])
+        };
+        let answer = Stmt::Return(Some(call(function, arguments)));
+        (vec![i128::from(method.request.label)], vec![wrong, answer])
     });
     let none = vec![Stmt::Return(Some(name("QUILL_NO_METHOD")))];
     let body = vec![Stmt::Switch(name("_label"), cases.collect(), none)];

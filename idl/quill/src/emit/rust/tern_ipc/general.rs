@@ -18,7 +18,7 @@ use crate::layout::{Handed, Message, Method};
 const WORDS: u32 = 8;
 
 /// Whether a method's messages fit.
-fn fits(method: &Method) -> bool {
+pub(in crate::emit::rust) fn fits(method: &Method) -> bool {
     let mut messages = method.replies().chain([&method.request]);
     messages.all(|message| !message.long && message.registers <= WORDS)
 }
@@ -103,12 +103,18 @@ impl Emitter<'_> {
             } else {
                 quote! { { #(#fields),* } }
             };
+            // Who sends a oneway request does not wait; who waits for the answer to one would do so in vain.
+            let kind = if operation.oneway {
+                quote! { #rt::Kind::Reply }
+            } else {
+                quote! { #rt::Kind::Request }
+            };
             let pages = match &method.request.pages {
                 Some(pages) => {
                     let page = name(&pages.param);
-                    quote! { let #page = #rt::pages_of(_message)?; }
+                    quote! { let #page = #rt::pages_of(_message, #kind)?; }
                 }
-                None => quote! { #rt::no_pages(_message)?; },
+                None => quote! { #rt::no_pages(_message, #kind)?; },
             };
             quote! { #label => { #pages #unpack Ok(#request::#variant #fields) } }
         });
@@ -255,18 +261,25 @@ impl Emitter<'_> {
             };
             quote! { Ok(#request::#variant #fields) => #body, }
         });
+        let oneway = methods.iter().filter(|parts| parts.operation.oneway);
+        let oneway: Vec<_> =
+            oneway.map(|parts| Literal::u32_unsuffixed(parts.method.request.label)).collect();
+        let oneway = (!oneway.is_empty()).then(|| {
+            quote! { && !(_message.kind == #rt::Kind::Reply && matches!(_message.label, #(#oneway)|*)) }
+        });
         let none = methods.is_empty().then(|| quote! { Ok(_) => None, });
         quote! {
             /// Asks a server about a message; what it answers, if it answers at once.
             pub fn #dispatch<S: #server_trait>(_server: &mut S, _message: &#rt::Message) -> __Option<#rt::Reply> {
-                if _message.kind != #rt::Kind::Request {
+                let _waits = _message.kind == #rt::Kind::Request;
+                if !_waits #oneway {
                     return #server_trait::other(_server, _message);
                 }
                 #server_trait::caller(_server, _message.sender);
                 match #request::read(_message) {
                     #(#arms)*
                     #none
-                    Err(_failure) => Some(_failure.into()),
+                    Err(_failure) => _waits.then(|| _failure.into()),
                 }
             }
         }
