@@ -9,12 +9,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The interfaces that are tested, relative to `idl/`.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "interfaces/bench.idl",
     "interfaces/clock.idl",
     "interfaces/system.idl",
     "golden/accepted/archive.idl",
     "golden/accepted/catalog.idl",
+    "golden/accepted/depot.idl",
     "golden/accepted/ledger.idl",
     "golden/accepted/letter.idl",
     "golden/accepted/parcel.idl",

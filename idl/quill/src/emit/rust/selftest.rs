@@ -7,6 +7,7 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
+use super::tern_ipc::general;
 use super::{Emitter, InterfaceParts, MethodParts, Side, fields_of, name, tuple};
 use crate::kernel::table_bits;
 use crate::layout::{Message, Method};
@@ -56,14 +57,16 @@ pub(super) fn module() -> Vec<String> {
 }
 
 impl Emitter<'_> {
-    /// The module with the self-test of all interfaces, but for those that hand pages over: whose they are and where they go is
-    /// more than a random value.
+    /// The module with the self-test of all interfaces that have servers.
     pub(super) fn selftest(&self, test: &dyn SelfTest, interfaces: &[InterfaceParts]) -> TokenStream {
         let common: TokenStream = [include_str!("selftest/common.rs"), test.common()]
             .iter()
             .map(|text| text.parse::<TokenStream>().unwrap_or_default())
             .collect();
-        let interfaces: Vec<&InterfaceParts> = interfaces.iter().filter(|i| !i.hands_pages()).collect();
+        let has_server = |i: &&InterfaceParts| {
+            !i.hands_pages() || i.methods.iter().all(|parts| general::fits(parts.method))
+        };
+        let interfaces: Vec<&InterfaceParts> = interfaces.iter().filter(has_server).collect();
         let rt = self.runtime(&module());
         let values = self.emitted_types().into_iter().map(|id| self.random_function(id));
         let tests = interfaces.iter().enumerate().map(|(number, interface)| {
@@ -83,6 +86,29 @@ impl Emitter<'_> {
                 #(#tests)*
                 #all
             }
+        }
+    }
+
+    /// Pages are no values: a number is known by what they hold.
+    fn is_page(&self, ty: TypeId) -> bool {
+        matches!(self.model.ty(self.model.resolved(ty)), Type::Fpage)
+    }
+
+    /// An expression for something to be sent.
+    fn random_given(&self, ty: TypeId) -> TokenStream {
+        if self.is_page(ty) {
+            quote! { GIVEN.hold(_r.next()) }
+        } else {
+            self.random(ty)
+        }
+    }
+
+    /// An expression for what has to arrive then.
+    fn random_expected(&self, ty: TypeId) -> TokenStream {
+        if self.is_page(ty) {
+            quote! { _r.next() }
+        } else {
+            self.random(ty)
         }
     }
 
@@ -227,9 +253,16 @@ impl Emitter<'_> {
                 self.signature(&from, (operation, parts.method), &parts.rust, &error, Side::Server);
             let inputs = self.inputs(operation);
             let checks = inputs.iter().enumerate().map(|(i, (param, ty))| {
-                let (value, ident) = (self.random(*ty), name(param));
-                let owned = test.value_type(self, *ty);
+                let (value, ident) = (self.random_expected(*ty), name(param));
+                let owned = if self.is_page(*ty) {
+                    quote! { __u64 }
+                } else {
+                    test.value_type(self, *ty)
+                };
                 let same = match self.model.ty(self.model.resolved(*ty)) {
+                    // Who sends a oneway request does not wait before the pages have something else to hold.
+                    Type::Fpage if operation.oneway => quote! { WINDOW.is(#ident) },
+                    Type::Fpage => quote! { WINDOW.holds(#ident, _expected) },
                     _ if self.is_small(*ty) => quote! { same(&#ident, &_expected) },
                     Type::Str { .. } => quote! { same::<__str>(#ident, &_expected) },
                     Type::Sequence(of, _) => {
@@ -285,7 +318,7 @@ impl Emitter<'_> {
     /// An expression for random results.
     fn random_results(&self, parts: &MethodParts) -> TokenStream {
         let results: Vec<TokenStream> =
-            self.results(parts.operation).iter().map(|(_, ty)| self.random(*ty)).collect();
+            self.results(parts.operation).iter().map(|(_, ty)| self.random_expected(*ty)).collect();
         tuple(&results)
     }
 
@@ -294,7 +327,8 @@ impl Emitter<'_> {
         let all = self.results(parts.operation);
         let borrows = |result: &str| test.borrows(parts.method, result, Side::Server);
         if !all.iter().any(|(result, _)| borrows(result)) {
-            return self.random_results(parts);
+            let results: Vec<TokenStream> = all.iter().map(|(_, ty)| self.random_given(*ty)).collect();
+            return tuple(&results);
         }
         let types = all.iter().map(|(_, ty)| test.value_type(self, *ty));
         let values = all.iter().map(|(_, ty)| self.random(*ty));
@@ -354,7 +388,7 @@ impl Emitter<'_> {
         let operation = parts.operation;
         let inputs = self.inputs(operation);
         let values = inputs.iter().map(|(param, ty)| {
-            let (ident, value, owned) = (name(param), self.random(*ty), test.value_type(self, *ty));
+            let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
             quote! { let #ident: #owned = #value; }
         });
         let passed = inputs.iter().map(|(n, ty)| self.argument(&from, n, *ty).passed);
@@ -364,9 +398,11 @@ impl Emitter<'_> {
         let borrows = |result: &str| test.borrows(parts.method, result, Side::Client);
         let types: Vec<TokenStream> = results
             .iter()
-            .map(
-                |(result, ty)| if borrows(result) { test.value_type(self, *ty) } else { self.ty(&from, *ty) },
-            )
+            .map(|(result, ty)| match () {
+                () if self.is_page(*ty) => quote! { __u64 },
+                () if borrows(result) => test.value_type(self, *ty),
+                () => self.ty(&from, *ty),
+            })
             .collect();
         let result = tuple(&types);
         let outcome = if operation.oneway {
@@ -388,6 +424,7 @@ impl Emitter<'_> {
             .model
             .ty(self.model.resolved(*ty))
         {
+            Type::Fpage => quote! { WINDOW.holds(*#a, *#b) },
             _ if !borrows(result) => quote! { #a == #b },
             Type::Str { .. } => quote! { same::<__str>(#a, #b) },
             Type::Sequence(of, _) => {
@@ -512,6 +549,9 @@ impl SelfTest for TernIpc {
     }
 
     fn call_needs(&self, method: &Method) -> TokenStream {
+        if method.reply.pages.is_some() {
+            return quote! { WINDOW.page(), };
+        }
         match method.replies().find(|reply| reply.long) {
             Some(_) => quote! { &mut *_inbox, },
             None => TokenStream::new(),
@@ -546,11 +586,18 @@ impl SelfTest for TernIpc {
             let title = &parts.operation.name;
             quote! { { #call _report.call(#title, _sane, _good, _exception); } }
         });
-        // Methods, and places of the table without one. Who calls a oneway method waits in vain, as he must.
+        // Methods, and places of the table without one. Who calls a oneway method waits in vain, as he must, and so does who has
+        // no window for the pages that come back.
         let methods = &interface.methods;
         let places = 1u32 << table_bits(methods.len());
-        let labels = (0..places).filter(|&n| methods.get(n as usize).is_none_or(|m| !m.operation.oneway));
-        let labels: Vec<u32> = labels.map(u32::reverse_bits).collect();
+        let labels = (0..places).filter_map(|n| match methods.get(n as usize) {
+            Some(MethodParts { operation, method, .. }) => {
+                let answered = !operation.oneway && method.reply.pages.is_none();
+                answered.then_some(method.request.label)
+            }
+            None => Some(n.reverse_bits()),
+        });
+        let labels: Vec<u32> = labels.collect();
         let damage = (!labels.is_empty())
             .then(|| quote! { _report.damage(_seed, _server, &[#(#labels),*], 20 * _rounds); });
         let server_value = quote! { #server { seed: _seed, calls: 0, wrong: 0, kept: None } };
@@ -561,7 +608,12 @@ impl SelfTest for TernIpc {
             // Somebody may answer with memory all the same.
             quote! { rt::Room<(), 8, 0, 0> }
         };
-        let serving = if interface.room.needed {
+        let serving = if interface.hands_pages() {
+            quote! {
+                let _failure = super::#(#modules::)*#serve(&mut #server_value, WINDOW.page());
+                panic!("the kernel does not accept the window: {_failure}")
+            }
+        } else if interface.room.needed {
             let room_type = emitter.own_name(&interface.from, "Room");
             quote! {
                 static ROOM: rt::Once<super::#(#modules::)*#room_type> = rt::Once::new(super::#(#modules::)*#room_type::new());

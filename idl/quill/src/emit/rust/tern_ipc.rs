@@ -17,7 +17,7 @@ use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Field, Type, TypeId};
 use crate::sizes::for_all_types;
 
-mod general;
+pub(super) mod general;
 
 /// The crate that stubs share.
 const CRATE: &str = "stub";

@@ -60,6 +60,42 @@ impl Random {
     }
 }
 
+/// Pages of this task.
+#[repr(C, align(8192))]
+pub struct Pages([::core::sync::atomic::AtomicU64; 1024]);
+
+/// Those that it hands over.
+static GIVEN: Pages = Pages([const { ::core::sync::atomic::AtomicU64::new(0) }; 1024]);
+/// Those in whose place others arrive.
+static WINDOW: Pages = Pages([const { ::core::sync::atomic::AtomicU64::new(0) }; 1024]);
+
+impl Pages {
+    /// All of them.
+    fn page(&self) -> ::stub::Fpage {
+        let address = ::core::ptr::from_ref(self).addr() as u64;
+        ::stub::Fpage::memory(address, 13, ::sys::Rights::RW)
+    }
+
+    /// The same, with something in each, so that there is one.
+    fn hold(&self, number: u64) -> ::stub::Fpage {
+        let order = ::core::sync::atomic::Ordering::SeqCst;
+        self.0[0].store(number, order);
+        self.0[1023].store(!number, order);
+        self.page()
+    }
+
+    /// Whether these are the pages.
+    fn is(&self, page: ::stub::Fpage) -> bool {
+        page == self.page()
+    }
+
+    /// The same, and what they hold.
+    fn holds(&self, page: ::stub::Fpage, number: u64) -> bool {
+        let order = ::core::sync::atomic::Ordering::SeqCst;
+        self.is(page) && self.0[0].load(order) == number && self.0[1023].load(order) == !number
+    }
+}
+
 /// What a server gives references to.
 type Kept = Option<alloc::boxed::Box<dyn ::core::any::Any>>;
 
@@ -155,13 +191,14 @@ impl Report {
         }
     }
 
-    /// Sends random words under labels whose last bits, of which nothing is said, are random too, some with a part in memory:
-    /// each must get an answer, if only the kernel's.
+    /// Sends random words under labels whose last bits, of which only some servers say something, are often random too, some
+    /// with a part in memory: each must get an answer, if only the kernel's.
     fn damage(&mut self, seed: u64, server: ::stub::Uid, labels: &[u32], rounds: u64) {
         let mut random = Random::new(seed, u64::MAX);
         let mut block = [0; 80];
         for _ in 0..rounds {
-            let label = labels[random.below(labels.len())] | random.next() as u32 & 0xffff;
+            let last = if random.truth() { random.next() as u32 & 0xffff } else { 0 };
+            let label = labels[random.below(labels.len())] | last;
             let mut words: ::stub::Words = ::core::array::from_fn(|_| match random.below(3) {
                 0 => random.number(),
                 1 => random.next() % 8,
