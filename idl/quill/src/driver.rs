@@ -95,6 +95,14 @@ impl Compiled {
         })
     }
 
+    /// The same over L4's V4 API with a self-test of all interfaces.
+    pub fn c_selftest(&mut self, layouts: &[InterfaceLayout]) -> String {
+        emit::c::emit_selftest(&self.model, layouts).unwrap_or_else(|refused| {
+            refused.into_iter().for_each(|d| self.session.diags.push(d));
+            String::new()
+        })
+    }
+
     /// All messages as text.
     pub fn messages(&self) -> String {
         crate::diag::render(&self.session.diags, &self.session.map)

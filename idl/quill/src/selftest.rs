@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Parser;
 use quill::driver;
+use quill::kernel::{KernelPart, L4V4, Linux, TernIpc};
 use quill::session::Options;
 
 use crate::{INPUT, USAGE};
@@ -21,7 +22,7 @@ struct Arguments {
     /// Defines a macro
     #[arg(short = 'D', value_name = "NAME[=VALUE]")]
     define: Vec<String>,
-    /// What carries the messages; only `linux` runs here, others are written
+    /// What carries the messages; `linux` and `l4-v4` run here, `tern-ipc` is written
     #[arg(long, value_name = "NAME", default_value = "linux")]
     kernel: String,
     /// How often each method is called
@@ -30,7 +31,7 @@ struct Arguments {
     /// Where the random values begin
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Writes the program to DIR/FILE.rs and does not run it
+    /// Writes the program to DIR/FILE.rs, or FILE.c, and does not run it
     #[arg(short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
     /// The file
@@ -68,7 +69,8 @@ fn usage(why: impl std::fmt::Display) -> (u8, String) {
 fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
     let kernel = quill::kernel::find(&arguments.kernel)
         .ok_or_else(|| usage(format_args!("there is no kernel part `{}`", arguments.kernel)))?;
-    if kernel.name() != "linux" && arguments.output.is_none() {
+    let on_l4 = kernel.name() == L4V4.name();
+    if kernel.name() == TernIpc.name() && arguments.output.is_none() {
         return Err(usage(format_args!(
             "`{}` does not run here; `-o DIR` writes the program",
             kernel.name()
@@ -81,7 +83,11 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
     };
     let mut compiled = driver::compile(&arguments.file, options).map_err(|e| usage(e.0))?;
     let layouts = if compiled.accepted() { compiled.layout(kernel) } else { Vec::new() };
-    let mut text = if compiled.accepted() { compiled.rust_selftest(&layouts, kernel) } else { String::new() };
+    let mut text = match compiled.accepted() {
+        true if on_l4 => compiled.c_selftest(&layouts),
+        true => compiled.rust_selftest(&layouts, kernel),
+        false => String::new(),
+    };
     eprint!("{}", compiled.messages());
     if !compiled.accepted() {
         return Err((INPUT, String::new()));
@@ -90,12 +96,12 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
         println!("{}: no interface, nothing to test", arguments.file.display());
         return Ok(ExitCode::SUCCESS);
     }
-    if kernel.name() == "linux" {
+    if kernel.name() == Linux.name() {
         text += MAIN;
     }
     let stem = arguments.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let write = |dir: &Path| {
-        let path = dir.join(format!("{stem}.rs"));
+        let path = dir.join(format!("{stem}.{}", if on_l4 { "c" } else { "rs" }));
         std::fs::write(&path, &text)
             .map_err(|e| usage(format_args!("cannot write `{}`: {e}", path.display())))
             .map(|()| path)
@@ -106,7 +112,11 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
     let dir = std::env::temp_dir().join(format!("quill-test-{stem}-{}", std::process::id()));
     std::fs::create_dir_all(&dir)
         .map_err(|e| usage(format_args!("cannot make the directory `{}`: {e}", dir.display())))?;
-    let result = write(&dir).and_then(|path| compile_and_run(&path, arguments));
+    let tested: Vec<usize> = (0..layouts.len()).filter(|&i| !layouts[i].methods.is_empty()).collect();
+    let result = write(&dir).and_then(|path| match on_l4 {
+        true => compile_and_run_on_l4(&path, &tested, arguments),
+        false => compile_and_run(&path, arguments),
+    });
     let _ = std::fs::remove_dir_all(&dir);
     result
 }
@@ -138,4 +148,51 @@ fn compile_and_run(path: &Path, arguments: &Arguments) -> Result<ExitCode, (u8, 
     let numbers = [arguments.seed.to_string(), arguments.rounds.to_string()];
     let status = Command::new(&program).args(numbers).status().map_err(|e| usage(format_args!("{e}")))?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::from(INPUT) })
+}
+
+/// What makes a program that needs no library. Floating-point numbers are no longer in registers than in memory.
+const ALONE: [&str; 8] =
+    ["-std=gnu11", "-O2", "-ffreestanding", "-nostdlib", "-static", "-fno-pie", "-msse2", "-mfpmath=sse"];
+
+/// A program for each interface, with a kernel of its own: for 64 bits, and for 32 where compiler and host can.
+fn compile_and_run_on_l4(
+    path: &Path,
+    interfaces: &[usize],
+    arguments: &Arguments,
+) -> Result<ExitCode, (u8, String)> {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let (program, empty) = (path.with_extension("test"), path.with_extension("empty.c"));
+    let compile = |width: &str, source: &Path, defines: &[String]| {
+        let mut command = Command::new(&compiler);
+        command.args(ALONE).arg(width).args(defines).arg("-o").arg(&program).arg(source);
+        command
+            .output()
+            .map_err(|e| usage(format_args!("cannot run the C compiler `{}`: {e}", compiler.display())))
+    };
+    std::fs::write(&empty, "void _start(void) { __builtin_trap(); }\n")
+        .map_err(|e| usage(format_args!("cannot write `{}`: {e}", empty.display())))?;
+    let mut good = true;
+    for width in ["-m64", "-m32"] {
+        // Nobody says why a program that does nothing ends; but it can be started.
+        if !compile(width, &empty, &[])?.status.success() || Command::new(&program).output().is_err() {
+            println!("{width} is left out: this host makes or runs no such programs");
+            continue;
+        }
+        for interface in interfaces {
+            let defines = [
+                format!("-DQUILL_INTERFACE={interface}"),
+                format!("-DQUILL_ROUNDS={}u", arguments.rounds),
+                format!("-DQUILL_SEED={}", arguments.seed),
+            ];
+            let out = compile(width, path, &defines)?;
+            if !out.status.success() {
+                let said = String::from_utf8_lossy(&out.stderr).into_owned();
+                return Err((INPUT, format!("error: the stubs cannot be compiled\n{said}")));
+            }
+            let out = Command::new(&program).output().map_err(|e| usage(format_args!("{e}")))?;
+            print!("{width} {}", String::from_utf8_lossy(&out.stderr));
+            good &= out.status.success();
+        }
+    }
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(INPUT) })
 }

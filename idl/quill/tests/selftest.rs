@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use quill::driver;
-use quill::kernel::{Linux, TernIpc};
+use quill::kernel::{L4V4, Linux, TernIpc};
 use quill::session::Options;
 use workshop::{Workshop, accepted};
 
@@ -55,6 +55,56 @@ fn faults_are_found() {
         shop.tool("rustc", &["--edition", "2024", "-A", "warnings", "faulty.rs"]);
         let run = Command::new(shop.path("faulty")).output().unwrap();
         let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(!run.status.success() && said.contains("FAILED"), "{what} is not found:\n{said}");
+    }
+}
+
+/// Over L4 each interface is a program with a kernel of its own, for both widths of the processor.
+#[test]
+fn stubs_over_l4_pass() {
+    for (file, interfaces) in [("mail.idl", 2), ("ledger.idl", 1), ("caption.idl", 1), ("property.idl", 1)] {
+        let file = accepted(file);
+        let arguments = ["--kernel", "l4-v4", "-D", "FEW", "--rounds", "20", file.to_str().unwrap()];
+        let (code, text) = quill_test(&arguments);
+        println!("{text}");
+        assert_eq!(code, Some(0), "{text}");
+        assert!(
+            text.matches("-m64").count() > 0 && text.matches("refused: ok").count() >= interfaces,
+            "{text}"
+        );
+    }
+    let empty = Workshop::new("selftest-empty");
+    std::fs::write(empty.path("none.idl"), "interface None { };").unwrap();
+    let (code, text) = quill_test(&["--kernel", "l4-v4", empty.path("none.idl").to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+}
+
+#[test]
+fn faults_over_l4_are_found() {
+    let faults = [
+        ("a wrong place", "where = QUILL_AT(int32_t, _utcb, 8)", "where = QUILL_AT(int32_t, _utcb, 12)"),
+        (
+            "a wrong value",
+            "twice = QUILL_AT(uint8_t, _utcb, 12) != 0",
+            "twice = QUILL_AT(uint8_t, _utcb, 12) == 0",
+        ),
+        ("a text that is lost", "quill_bring_text(_result->text, ", "(void)("),
+    ];
+    let shop = Workshop::new("selftest-l4-faults");
+    let options = Options { defines: vec!["FEW".into()], ..Options::default() };
+    let mut out = driver::compile(&accepted("property.idl"), options).unwrap();
+    let layouts = out.layout(&L4V4);
+    let text = out.c_selftest(&layouts);
+    for (what, old, new) in faults {
+        let faulty = text.replacen(old, new, usize::MAX);
+        assert!(faulty != text, "{what}: the stubs have no `{old}` any more");
+        std::fs::write(shop.path("faulty.c"), faulty).unwrap();
+        let alone = ["-std=gnu11", "-O2", "-w", "-ffreestanding", "-nostdlib", "-static", "-fno-pie"];
+        let numbers =
+            ["-DQUILL_INTERFACE=0", "-DQUILL_ROUNDS=20u", "-DQUILL_SEED=1", "-o", "faulty", "faulty.c"];
+        shop.tool("cc", &[&alone[..], &numbers].concat());
+        let run = Command::new(shop.path("faulty")).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
         assert!(!run.status.success() && said.contains("FAILED"), "{what} is not found:\n{said}");
     }
 }

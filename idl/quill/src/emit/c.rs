@@ -29,6 +29,7 @@ use crate::source;
 pub mod interface;
 pub mod l4_v4;
 pub mod linux;
+mod selftest;
 pub mod tern_ipc;
 pub mod tree;
 mod types;
@@ -72,6 +73,20 @@ pub fn emit(
     model: &Model,
     layouts: &[InterfaceLayout],
     kernel: &dyn KernelPart,
+) -> Result<String, Vec<Diagnostic>> {
+    emit_with(model, layouts, kernel, |_| String::new())
+}
+
+/// The same for L4 with programs behind it that test the interfaces; see `quill test`.
+pub fn emit_selftest(model: &Model, layouts: &[InterfaceLayout]) -> Result<String, Vec<Diagnostic>> {
+    emit_with(model, layouts, &crate::kernel::L4V4, |emitter| selftest::programs(emitter, layouts))
+}
+
+fn emit_with(
+    model: &Model,
+    layouts: &[InterfaceLayout],
+    kernel: &dyn KernelPart,
+    more: impl Fn(&Emitter) -> String,
 ) -> Result<String, Vec<Diagnostic>> {
     let refuse = |code, message| vec![Diagnostic::error(code, source::Span::default(), message)];
     let Some(part) = kernel.c() else {
@@ -119,7 +134,7 @@ pub fn emit(
             items.extend(part.interface(&emitter, layout, &operations));
         }
     }
-    if refused.is_empty() { Ok(tree::text(&items)) } else { Err(refused) }
+    if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter)) } else { Err(refused) }
 }
 
 /// Arrays from this size on would lie on the stack of whoever reads them.

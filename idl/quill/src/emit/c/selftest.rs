@@ -1,0 +1,315 @@
+//! The self-test of interfaces over L4's V4 API: a program for each, with a client, a server, and a kernel of its own that runs
+//! on the host.
+//!
+//! Both sides make their values from the number of the call, as in the self-test in Rust. What L4's stubs carry is little
+//! enough that a value is made and compared where it is wanted, without functions for types.
+
+use super::interface::{Interface, status};
+use super::tree::{Expr, Item, Stmt, Ty, call, name, text};
+use super::{Emitter, word};
+use crate::kernel::table_bits;
+use crate::layout::{InterfaceLayout, Method};
+use crate::model::{Direction, Operation, Shown, Type, TypeId};
+
+const BEGIN: &str = include_str!("selftest_begin.h");
+const END: &str = include_str!("selftest_end.h");
+const KERNEL: &str = include_str!("l4_v4_host.h");
+
+/// A text without a bound has no more characters here.
+const CHARACTERS: u64 = 100;
+
+/// What goes behind the stubs: `QUILL_INTERFACE` says which of the interfaces is tested.
+pub fn programs(e: &Emitter, layouts: &[InterfaceLayout]) -> String {
+    let mut all = String::from(KERNEL) + BEGIN;
+    for (number, layout) in layouts.iter().enumerate() {
+        let interface = &e.model.interfaces[layout.interface.0 as usize].name;
+        let c = Interface { emitter: e, interface };
+        let operations = e.model.operations(layout.interface);
+        let mut items = vec![Item::Text(format!("#if QUILL_INTERFACE == {number}\n"))];
+        items.extend(program(&c, &operations, &layout.methods));
+        items.push(Item::Text("#endif\n".into()));
+        all += &text(&items);
+    }
+    all + END
+}
+
+fn random() -> Expr {
+    name("_r")
+}
+
+fn from_random(function: &str) -> Expr {
+    call(function, [random()])
+}
+
+fn bound_of(bound: Option<u64>, otherwise: u64) -> Expr {
+    Expr::Int(bound.unwrap_or(otherwise).into())
+}
+
+/// Statements for each element of an array.
+fn each(dims: &[u64], at: &[Expr], depth: usize, body: &dyn Fn(&[Expr], usize) -> Vec<Stmt>) -> Vec<Stmt> {
+    let Some((&first, rest)) = dims.split_first() else { return body(at, depth) };
+    let variable = format!("_e{depth}");
+    let inner: Vec<Expr> = at.iter().map(|at| at.clone().index(name(&variable))).collect();
+    vec![Stmt::For(variable, Expr::Int(first.into()), each(rest, &inner, depth + 1, body))]
+}
+
+/// Statements that make a random value.
+fn fill(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
+    let set = |value: Expr| vec![Stmt::Set(place.clone(), value)];
+    let number = |ty: Ty| from_random("selftest_number").cast(ty);
+    match e.kind(ty) {
+        _ if e.model.is_any(ty) => set(from_random("selftest_some_any")),
+        Type::Bool => set(call("selftest_below", [random(), Expr::Int(2)]).with("==", Expr::Int(1))),
+        Type::Enum(_, members) => set(call("selftest_below", [random(), Expr::Int(members.len() as i128)])),
+        Type::WideChar => set(from_random("selftest_letter")),
+        Type::Float(32) => set(from_random("selftest_single")),
+        Type::Float(_) => set(from_random("selftest_real")),
+        Type::Bitmask(_, bits, members) => {
+            let all = members.iter().fold(0u128, |all, m| all | 1 << m.1.clamp(0, 63));
+            let all = name(format!("{all}ull"));
+            set(from_random("selftest_number").with("&", all).cast(Ty::named(format!("uint{bits}_t"))))
+        }
+        Type::Str { bound, shown, .. } => {
+            let some = call("selftest_some_text", [random(), bound_of(*bound, CHARACTERS)]);
+            if *shown == Shown::Terminated {
+                return set(some);
+            }
+            let buffer = place.clone().field("_buffer");
+            let length = call("strlen", [buffer.clone()]).cast(Ty::named("uint32_t"));
+            vec![Stmt::Set(buffer, some), Stmt::Set(place.field("_length"), length)]
+        }
+        Type::Sequence(of, bound) => {
+            let (buffer, length) = (place.clone().field("_buffer"), place.field("_length"));
+            let size = call("sizeof", [buffer.clone().deref()]);
+            let how_many = [random(), bound_of(*bound, CHARACTERS), size.clone()];
+            let room = [random(), bound_of(*bound, CHARACTERS), size];
+            let element = buffer.clone().index(name(format!("_e{depth}")));
+            vec![
+                Stmt::Set(length.clone(), call("selftest_list_length", how_many)),
+                Stmt::Set(buffer, call("selftest_list_room", room)),
+                Stmt::For(format!("_e{depth}"), length, fill(e, *of, element, depth + 1)),
+            ]
+        }
+        Type::Array(of, dims) => each(dims, &[place], depth, &|at, depth| fill(e, *of, at[0].clone(), depth)),
+        Type::Struct(_, fields) => {
+            fields.iter().flat_map(|f| fill(e, f.ty, place.clone().field(word(&f.name)), depth)).collect()
+        }
+        Type::Flat(..) => {
+            let Some(fixed) = e.sizes.fixed(ty) else { return Vec::new() };
+            let bits = place.field("_bits").index(name(format!("_e{depth}")));
+            let value = number(Ty::named(format!("uint{}_t", 8 * fixed.align)));
+            let count = Expr::Int((fixed.size / fixed.align).into());
+            vec![Stmt::For(format!("_e{depth}"), count, vec![Stmt::Set(bits, value)])]
+        }
+        _ => set(number(e.ty(ty))),
+    }
+}
+
+/// Statements that look whether two values are the same, and leave it in `_same`.
+fn compare(e: &Emitter, ty: TypeId, one: Expr, other: Expr, depth: usize) -> Vec<Stmt> {
+    let and = |same: Expr| vec![Stmt::Set(name("_same"), name("_same").with("&", same))];
+    match e.kind(ty) {
+        _ if e.model.is_any(ty) => and(call("selftest_same_any", [one, other])),
+        Type::Str { shown: Shown::Terminated, .. } => and(call("selftest_same_text", [one, other])),
+        Type::Str { .. } => and(call("selftest_same_counted", [one, other])),
+        Type::Sequence(of, _) => {
+            let length = |list: &Expr| list.clone().field("_length");
+            let element = |list: &Expr| list.clone().field("_buffer").index(name(format!("_e{depth}")));
+            let all = compare(e, *of, element(&one), element(&other), depth + 1);
+            let elements = Stmt::For(format!("_e{depth}"), length(&one), all);
+            let mut body = and(length(&one).with("==", length(&other)));
+            body.push(Stmt::If(name("_same"), vec![elements]));
+            body
+        }
+        Type::Array(of, dims) => each(dims, &[one, other], depth, &|at, depth| {
+            compare(e, *of, at[0].clone(), at[1].clone(), depth)
+        }),
+        Type::Struct(_, fields) => fields
+            .iter()
+            .flat_map(|f| {
+                let field = |of: &Expr| of.clone().field(word(&f.name));
+                compare(e, f.ty, field(&one), field(&other), depth)
+            })
+            .collect(),
+        Type::Flat(..) => {
+            let Some(fixed) = e.sizes.fixed(ty) else { return Vec::new() };
+            let bits = |of: Expr| of.field("_bits").index(name(format!("_e{depth}")));
+            let same = and(bits(one).with("==", bits(other)));
+            vec![Stmt::For(format!("_e{depth}"), Expr::Int((fixed.size / fixed.align).into()), same)]
+        }
+        _ => and(one.with("==", other)),
+    }
+}
+
+/// Statements that bring room for what comes back.
+fn bring_room(e: &Emitter, ty: TypeId, place: Expr) -> Vec<Stmt> {
+    match e.kind(ty) {
+        Type::Str { bound, shown, .. } => {
+            let room = call("selftest_text_room", [random(), bound_of(*bound, CHARACTERS)]);
+            let place = if *shown == Shown::Terminated { place } else { place.field("_buffer") };
+            vec![Stmt::Set(place, room)]
+        }
+        Type::Sequence(_, bound) => {
+            let buffer = place.field("_buffer");
+            let size = call("sizeof", [buffer.clone().deref()]);
+            let room = call("selftest_list_room", [random(), bound_of(*bound, CHARACTERS), size]);
+            vec![Stmt::Set(buffer, room)]
+        }
+        Type::Struct(_, fields) => {
+            fields.iter().flat_map(|f| bring_room(e, f.ty, place.clone().field(word(&f.name)))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The variable with what a value has to be, made and compared.
+fn expect(e: &Emitter, ty: TypeId, value: Expr) -> Vec<Stmt> {
+    let expected = || name("_expected");
+    let mut body = vec![Stmt::Let(e.ty(ty), "_expected".into(), None)];
+    body.extend(fill(e, ty, expected(), 0));
+    body.extend(compare(e, ty, value, expected(), 0));
+    // A block of its own, as the only case of a switch that has no other.
+    vec![Stmt::If(name("true"), body)]
+}
+
+fn values_of(values: &str) -> Vec<Stmt> {
+    let made = call("selftest_values_of", [name("selftest_call_number"), name(values)]);
+    vec![
+        Stmt::Let(Ty::named("struct selftest_random"), "_random".into(), Some(made)),
+        Stmt::Let(Ty::named("struct selftest_random").to(), "_r".into(), Some(name("_random").address())),
+        Stmt::Let(Ty::named("bool"), "_same".into(), Some(name("true"))),
+    ]
+}
+
+fn program(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Vec<Item> {
+    let mut items = Vec::new();
+    for &operation in operations {
+        items.push(server_method(c, operation));
+        items.push(client_method(c, operation));
+    }
+    let method = |operation: &&Operation| format!("selftest_serve_{}", word(&operation.name));
+    let table: Vec<String> = operations.iter().map(method).collect();
+    let calls = operations.iter().map(|o| format!("    selftest_try_{}();\n", word(&o.name)));
+    let calls: String = calls.collect();
+    let bits = table_bits(methods.len());
+    let oneway = methods.iter().filter(|method| method.oneway);
+    let cases = oneway.map(|m| format!(" || label >> {} == {}", 16 - bits, m.request.label >> (16 - bits)));
+    let cases: String = cases.collect();
+    // A server has buffers if something comes as an item.
+    let (buffers, argument) = match methods.iter().any(|method| !method.request.chunks.is_empty()) {
+        true => (format!("    static {} buffers;\n", c.function("buffers")), ", &buffers"),
+        false => (String::new(), ""),
+    };
+    let (methods, serve) = (c.function("server"), c.function("serve"));
+    items.push(Item::Text(format!(
+        "static const {methods} selftest_methods = {{ {} }};\n\
+         static void server(void)\n{{\n{buffers}    {serve}(&selftest_methods, NULL{argument});\n}}\n\
+         static void selftest_all_methods(void)\n{{\n{calls}}}\n\
+         static bool selftest_is_oneway(uint32_t label)\n{{\n    (void)label;\n    return false{cases};\n}}\n\
+         #define QUILL_TITLE \"{}\"\n",
+        table.join(", "),
+        c.interface
+    )));
+    items
+}
+
+/// A method of the server: compares what it is given, and makes what it gives back.
+fn server_method(c: &Interface, operation: &Operation) -> Item {
+    let e = c.emitter;
+    let mut parameters =
+        vec![(Ty::named("void *"), "_self".into()), (Ty::named("quill_thread"), "_from".into())];
+    parameters.extend(c.parameters(operation));
+    let mut body = values_of("selftest_server_values");
+    body.extend(["_self", "_from"].map(|unused| Stmt::Do(name(unused).cast(Ty::named("void")))));
+    for (_, ty, value) in c.inputs(operation) {
+        body.extend(expect(e, ty, value));
+    }
+    let wrong = Expr::Not(Box::new(name("_same"))).with("&", name("selftest_sane"));
+    // Nobody hears how a oneway method ends.
+    let wrongs = || name("selftest_wrong");
+    let noted = operation.oneway.then(|| Stmt::Set(wrongs(), wrongs().with("+", Expr::Int(1))));
+    let returned = Stmt::Return(Some(name("QUILL_TEST_WRONG")));
+    body.push(Stmt::If(wrong, noted.into_iter().chain([returned]).collect()));
+    if !operation.oneway {
+        body.extend(outcome(operation, |number| {
+            let whole = name("_raised").deref().field(&c.variants(operation)[number]);
+            let spots = c.exception_spots(operation, number, &whole);
+            let mut raise: Vec<Stmt> = spots.into_iter().flat_map(|(_, ty, at)| fill(e, ty, at, 0)).collect();
+            raise.push(Stmt::Return(Some(Expr::Int(number as i128 + 1))));
+            raise
+        }));
+        for (_, ty, place) in c.outputs(operation) {
+            body.extend(fill(e, ty, place, 0));
+        }
+    }
+    body.push(Stmt::Return(Some(name("QUILL_OK"))));
+    Item::Function(status(), format!("selftest_serve_{}", word(&operation.name)), parameters, body)
+}
+
+/// Half of the calls of a method that can raise something end so.
+fn outcome(operation: &Operation, raise: impl Fn(usize) -> Vec<Stmt>) -> Vec<Stmt> {
+    let count = operation.raises.len();
+    if count == 0 {
+        return Vec::new();
+    }
+    let which = call("selftest_below", [random(), Expr::Int(2 * count as i128)]);
+    let cases = (0..count).map(|number| (vec![number as i128], raise(number)));
+    vec![Stmt::Switch(which, cases.collect(), vec![Stmt::Do(name("(void)0"))])]
+}
+
+/// A call of a method, with what comes back compared.
+fn client_method(c: &Interface, operation: &Operation) -> Item {
+    let e = c.emitter;
+    let mut body =
+        vec![Stmt::Set(name("selftest_call_number"), name("selftest_call_number").with("+", Expr::Int(1)))];
+    body.extend(values_of("selftest_client_values"));
+    body.extend(c.variables(operation, |_| false));
+    for param in &operation.params {
+        let place = name(word(&param.name));
+        body.extend(match param.direction {
+            Direction::Out => Vec::new(),
+            _ => fill(e, param.ty, place, 0),
+        });
+    }
+    // Behind everything that the server makes, too, of which both sides make the same.
+    for (_, ty, place) in c.local(c.outputs(operation)).iter().filter(|(n, ..)| !goes_in(operation, n)) {
+        body.extend(bring_room(e, *ty, place.clone()));
+    }
+    let mut arguments = vec![name("SERVER")];
+    for (ty, parameter) in c.parameters(operation) {
+        let value = name(parameter);
+        arguments.push(if ty.pointer && ty.dims.is_empty() { value.address() } else { value });
+    }
+    body.push(Stmt::Let(status(), "_status".into(), Some(call(c.function(&operation.name), arguments))));
+    let title = name(format!("\"{}\"", operation.name));
+    let called = |same: Expr, exception: &str| {
+        Stmt::Do(call("selftest_called", [title.clone(), same, name(exception)]))
+    };
+    let done = |label: Expr| name("_status").with("==", label);
+    if operation.oneway {
+        body.push(called(done(name("QUILL_OK")), "false"));
+    } else {
+        body.push(Stmt::Do(call("selftest_keep_request", [])));
+        body.extend(outcome(operation, |number| {
+            let whole = name("_raised").field(&c.variants(operation)[number]);
+            let spots = c.exception_spots(operation, number, &whole);
+            let mut raised = vec![Stmt::Set(name("_same"), done(Expr::Int(number as i128 + 1)))];
+            let fields = spots.into_iter().flat_map(|(_, ty, value)| expect(e, ty, value)).collect();
+            raised.push(Stmt::If(name("_same"), fields));
+            raised.extend([called(name("_same"), "true"), Stmt::Return(None)]);
+            raised
+        }));
+        body.push(Stmt::Set(name("_same"), done(name("QUILL_OK"))));
+        let outputs = c.local(c.outputs(operation));
+        let results = outputs.into_iter().flat_map(|(_, ty, value)| expect(e, ty, value)).collect();
+        body.push(Stmt::If(name("_same"), results));
+        body.push(called(name("_same"), "false"));
+    }
+    let function = format!("selftest_try_{}", word(&operation.name));
+    Item::Function(Ty::named("void"), function, Vec::new(), body)
+}
+
+/// Whether a value goes to the server, too, so that its sender has made it.
+fn goes_in(operation: &Operation, value: &str) -> bool {
+    operation.params.iter().any(|p| p.name == value && p.direction == Direction::InOut)
+}
