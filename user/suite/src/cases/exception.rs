@@ -341,7 +341,7 @@ pub fn unknown_system_calls() -> Outcome {
         0x8000_0000,
         0x8000_0008,
         0x8000_00ff,
-        0x8000_0107,
+        0x8000_0108,
         0xffff_fff0,
         0xffff_fffb,
         0x1_0000_0000,
