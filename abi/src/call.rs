@@ -82,7 +82,7 @@ pub const DOORS_LOG2: u32 = 18;
 /// Door identifiers that a task can have: numbers from 0 on.
 pub const DOORS_MAX: u32 = 1 << DOORS_LOG2;
 /// Server threads that a task can have.
-pub const SERVERS_MAX: u32 = 512;
+pub const SERVERS_MAX: u32 = 128;
 /// `eax` of the null call: enters and leaves the kernel, for measurements. It is never denied.
 pub const NULL: u32 = 0xffff_fffd;
 

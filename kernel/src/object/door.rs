@@ -38,6 +38,8 @@ pub struct Doors {
     pub servers: Servers,
     /// Tables of the third, second and first level that show the words; 0: none.
     tables: [Cell<u64>; 3],
+    /// While the task is being ended: entries of the last table below this have been looked at.
+    released: Cell<u32>,
 }
 
 /// The servers of a task's doors.
@@ -407,27 +409,38 @@ pub fn has_tables(task: TaskRef) -> bool {
     task.doors.tables[2].get() != 0
 }
 
-/// Gives back what a task's identifiers occupied; there are none left. False if there is nothing to be given back any more.
-pub fn release_tables(k: &Kernel, task: TaskRef, mut pages: usize) -> bool {
-    let first = task.doors.tables[2].get();
-    if first == 0 {
+/// Gives back what a task's identifiers occupied, of which there are none left, some in each step. False if there is nothing to be
+/// given back any more.
+pub fn release_tables(k: &Kernel, task: TaskRef, pages: u32) -> bool {
+    let doors = &task.doors;
+    let first = Frame(doors.tables[2].get());
+    if first.0 == 0 {
         return false;
     }
-    for index in 0..(DOORS_MAX as u64 / PER_PAGE) as usize {
-        if let Some(words) = arch::door_page(k, Frame(first), index) {
-            if pages == 0 {
-                return true;
-            }
-            pages -= 1;
+    // A look at an entry costs little beside a page.
+    const LOOKS_PER_PAGE: u32 = 16;
+    let (start, all) = (doors.released.get(), DOORS_MAX / PER_PAGE as u32);
+    let end = all.min(start + pages * LOOKS_PER_PAGE);
+    doors.released.set(end);
+    let mut left = pages;
+    for index in start..end {
+        if let Some(words) = arch::door_page(k, first, index as usize) {
             let nodes = Frame(k.pool.note(words));
             k.pool.set_note(words, 0);
-            arch::hide_door_page(k, Frame(first), index);
+            arch::hide_door_page(k, first, index as usize);
             task.give_back_zeroed_frame(&k.pool, nodes);
             task.give_back_frame(&k.pool, words);
+            left -= 1;
+            if left == 0 {
+                doors.released.set(index + 1);
+                return true;
+            }
         }
     }
-    arch::hide_doors(k, task);
-    give_back_tables(k, task);
+    if end == all {
+        arch::hide_doors(k, task);
+        give_back_tables(k, task);
+    }
     true
 }
 

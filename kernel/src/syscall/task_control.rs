@@ -213,7 +213,7 @@ fn take_apart(k: &Kernel, task: TaskRef) -> bool {
         empty(k, task);
         return false;
     }
-    if door::release_tables(k, task, param::PREEMPTION_PAGES / 4) {
+    if door::release_tables(k, task, param::PREEMPTION_PAGES as u32 / 4) {
         return false;
     }
     // Small tables are a step of their own. The others come with their shadows, so half as many as pages.
