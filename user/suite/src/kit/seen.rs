@@ -4,7 +4,7 @@ use super::Failure;
 use crate::kit::Outcome;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU32, Ordering};
-use sys::abi::call::{DOOR_CALL, DOOR_RETURN};
+use sys::abi::call::{DOOR_CALL, DOOR_RETURN, NO_BLOCK, NO_ITEM};
 use sys::abi::error::POSSIBLE;
 use sys::{Error, abi::Call};
 
@@ -23,7 +23,7 @@ pub fn note<T>(call: Call, result: sys::Result<T>) -> sys::Result<T> {
 pub fn note_raw(eax: u32, rax: u64) {
     let short_form = eax | sys::abi::call::NO_BLOCK >= sys::abi::call::IPC_CALL;
     let call = Call::ALL.iter().find(|(call, _)| *call as u32 == eax & 0x8000_00ff);
-    let call = match eax {
+    let call = match eax | NO_BLOCK | NO_ITEM {
         DOOR_CALL | DOOR_RETURN => Some(Call::DoorControl),
         _ if short_form => Some(Call::Ipc),
         _ => call.map(|(call, _)| *call),
