@@ -30,6 +30,8 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Next {
         return Next::To(server);
     }
     server.server.door.set(Some(door));
+    // The fast path leaves there whose shuttle it last ran on, and it may fault before it has this caller's.
+    item::leave_shuttle(server);
     form.go(k, current, server, Uid::NIL).unwrap_or_else(|error| {
         task.doors.servers.enlist(server);
         fail(current, error)

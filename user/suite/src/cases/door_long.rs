@@ -551,3 +551,23 @@ pub fn words_cross_borders_and_nothing_else() -> Outcome {
     check_eq!(got.kind(), Some(Kind::DoorReturn));
     Ok(())
 }
+
+/// A server that was called on the fast path faults while the next call's block comes: its pager runs on the server's own shuttle, and not
+/// on that of whom it served last.
+pub fn a_fault_before_the_second_call() -> Outcome {
+    let (used, room) = (Dope::used(640, 0, 0), Dope::room(640, 0, 0));
+    let mut pair = pair(room)?;
+    let mut other = pair.near.agent()?;
+    for round in 0..10 {
+        prepare(round);
+        pair.exchange()?;
+        for page in (to_block()..to_block() + 8192).step_by(4096) {
+            sys::flush(Fpage::memory(page, 12, Rights::RWX))?;
+        }
+        other.block(call(used))?;
+        called(&mut pair.server, room.with_used(used))?;
+        check!(to().block[..640] == from().block[..640], "the words differ");
+        door::answer(&mut pair.server, &mut other, 5)?;
+    }
+    Ok(())
+}
