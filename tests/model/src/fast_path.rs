@@ -15,6 +15,7 @@ use kernel::kernel::Kernel;
 use kernel::mem::pool::{Frame, Words};
 use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
+use kernel::object::mapping::Node;
 use kernel::object::thread::{Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, WORDS, Wait};
 use kernel::sched::Next;
 use kernel::{arch, ipc, layout, syscall};
@@ -93,23 +94,10 @@ fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
         live.rax = Error::NoSuch as u64;
         return true;
     };
-    let door = identifier.door();
     me.hot.rip.set(live.rip);
     me.hot.rsp.set(live.rsp);
-    let servers = &door.task().state().doors.servers;
-    let Some(server) = door::thread_at(servers.idle.get()) else { return false };
-    if me.hot.open_key.get() & 1 == 0 {
-        return false;
-    }
-    servers.idle.set(server.server.next.get());
-    server.server.caller.set(door::hot_address(me));
-    server.server.door.set(Some(door));
-    me.hot.accept.set(server.server.key.get());
-    server.hot.accept.set(NEVER);
-    server.hot.shuttle.set(me.hot.shuttle.get());
-    (live.rip, live.rdx) = door.door_target();
-    live.rsp = server.server.stack.get();
-    arch::switch_space(me, server);
+    let Some(server) = first_idle(me, identifier) else { return false };
+    enter_door(live, me, server, identifier);
     true
 }
 
@@ -120,25 +108,33 @@ fn door_long_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     live.rdx = live.rdx as u32 as u64;
     live.w[TrapFrame::R15] = 0;
     let Some(identifier) = door::find(k, me.task(), live.rdx) else { return false };
-    let door = identifier.door();
-    let servers = &door.task().state().doors.servers;
-    let Some(server) = door::thread_at(servers.idle.get()) else { return false };
-    if me.hot.open_key.get() & 1 == 0 {
-        return false;
-    }
-    server.server.door.set(Some(door));
+    let Some(server) = first_idle(me, identifier) else { return false };
+    server.server.door.set(Some(identifier.door()));
     if !copy_block(k, live, me, server) {
         return false;
     }
-    servers.idle.set(server.server.next.get());
+    enter_door(live, me, server, identifier);
+    true
+}
+
+/// The server that takes a call, if one waits for it and the caller is not special.
+fn first_idle(me: ThreadRef, identifier: &'static Node) -> Option<ThreadRef> {
+    let servers = &identifier.door().task().state().doors.servers;
+    door::thread_at(servers.idle.get()).filter(|_| me.hot.open_key.get() & 1 != 0)
+}
+
+/// What cannot fail any more: the server leaves its list, and goes to the door's entry on the caller's shuttle.
+fn enter_door(live: &mut Live, me: ThreadRef, server: ThreadRef, identifier: &'static Node) {
+    let door = identifier.door();
+    door.task().state().doors.servers.idle.set(server.server.next.get());
     server.server.caller.set(door::hot_address(me));
+    server.server.door.set(Some(door));
     me.hot.accept.set(server.server.key.get());
     server.hot.accept.set(NEVER);
     server.hot.shuttle.set(me.hot.shuttle.get());
     (live.rip, live.rdx) = door.door_target();
     live.rsp = server.server.stack.get();
     arch::switch_space(me, server);
-    true
 }
 
 /// The return from one.
