@@ -5,6 +5,9 @@
 //! descriptors that fit or nearly fit, timeouts at their limits. Buffers lie in memory that is not there yet, is
 //! taken away again while a message is copied, or comes from a pager that refuses, dawdles and dies.
 //!
+//! Doors are made, called with whatever words, blocks and items, handed on and revoked; some of the threads that the players make serve
+//! them, and return at once.
+//!
 //! So that messages arrive, and not only errors, there are threads that answer whoever sends: some in the players' tasks, which
 //! the players may end in the middle of a message, and one in a clan of its own, behind a chief that passes on what
 //! crosses the border. What they receive into is put in order again from time to time.
@@ -19,9 +22,10 @@ use core::ptr::addr_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rt::println;
 use sys::abi::call::{
-    ABSOLUTE_END, Call, FLUSH_SELF, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
-    IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NO_BLOCK, NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, task_op,
-    thread_op, timeouts,
+    ABSOLUTE_END, Call, DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN,
+    DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL,
+    IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NO_BLOCK, NOT_DIVERTED, NULL, REFUSE,
+    RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
 };
 use sys::abi::{INFO_PAGE, USER_END};
 use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
@@ -53,6 +57,8 @@ static FICKLE: AtomicU64 = AtomicU64::new(0);
 static MADE: [AtomicU64; PLAYERS] = [const { AtomicU64::new(0) }; PLAYERS];
 /// Calls that succeeded, by their number (ipc with a block: 0), of all players.
 static FINE: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
+/// Calls through doors that came back, and all.
+static DOORS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Attempts at ipc with a block, and at any other.
 static TRIED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static SEED: AtomicU64 = AtomicU64::new(1);
@@ -60,6 +66,8 @@ static SEED: AtomicU64 = AtomicU64::new(1);
 unsafe extern "C" {
     fn suite_end();
     fn suite_echo();
+    fn suite_server();
+    fn suite_door_nothing();
 }
 
 /// Where players let pages in.
@@ -230,7 +238,8 @@ impl Player {
             2 => Fpage::interrupt(self.random.next() as u8),
             3 => Fpage::NIL,
             4 => Fpage::memory(WINDOW, 39, rights),
-            5..9 => Fpage::memory(ground(), GROUND_LOG2, rights),
+            5 => self.doors(rights),
+            6..9 => Fpage::memory(ground(), GROUND_LOG2, rights),
             _ => {
                 let log2 = 12 + self.random.below(4) as u32 * self.random.below(3) as u32;
                 Fpage::memory(self.place(), log2, rights)
@@ -238,11 +247,49 @@ impl Player {
         }
     }
 
+    /// A few door identifiers, at times all that there can be.
+    fn doors(&mut self, rights: Rights) -> Fpage {
+        match self.random.below(16) {
+            0 => Fpage::doors(0, DOORS_LOG2, rights),
+            1 => Fpage::doors(self.random.next() as u32 & (DOORS_MAX - 1), 0, rights),
+            _ => Fpage::doors(self.random.below(8) as u32, self.random.below(3) as u32, rights),
+        }
+    }
+
+    /// A call through a door, a return from one, a new door.
+    fn door(&mut self) -> Frame {
+        let mut frame = self.noise();
+        frame.rdx = if self.random.below(16) == 0 { self.random.next() } else { self.random.below(8) };
+        let operation = match self.random.below(16) {
+            0..5 => DOOR_CALL,
+            5..8 => {
+                (frame.rdi, frame.rsi) = self.block();
+                self.random.pick(&[DOOR_LONG_CALL, DOOR_LONG_CALL, DOOR_LONG_RETURN])
+            }
+            8..11 => {
+                (frame.r13, frame.r14) = (self.item().0, self.address());
+                self.random.pick(&[DOOR_ITEM_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN])
+            }
+            11 => DOOR_RETURN,
+            12 if self.random.below(16) == 0 => {
+                return self.control(Call::DoorControl as u32 | door_op::SHORTAGE << 8, [0; 6]);
+            }
+            _ => {
+                let entry = suite_door_nothing as *const () as usize as u64;
+                let (number, datum) = (self.random.below(9), self.random.next());
+                return self.control(Call::DoorControl as u32, [number, entry, datum, 0, 0, 0]);
+            }
+        };
+        frame.rax = operation as u64 | self.random.next() << 32;
+        frame
+    }
+
     fn window(&mut self) -> Fpage {
         match self.random.below(8) {
             0 => Fpage(self.random.next() & !0xfff | 0x3f << 4),
             1 => Fpage::ports(0, 16),
-            2 | 3 => Fpage::NIL,
+            2 => self.doors(Rights::RW),
+            3 => Fpage::NIL,
             _ => Fpage::memory(
                 WINDOW + self.random.below(1 << 24),
                 12 + self.random.below(12) as u32,
@@ -513,8 +560,12 @@ impl Player {
             );
         }
         let place = STANDS + self.random.below((ECHOES.len() - STANDS) as u64) as usize;
-        ECHOES[place].store(thread, Ordering::Relaxed);
-        let start = [thread, echo(), SHOWN, 0, 0, 0];
+        let serves = self.random.below(3) == 0;
+        if !serves {
+            ECHOES[place].store(thread, Ordering::Relaxed);
+        }
+        let entry = if serves { suite_server as *const () as usize as u64 } else { echo() };
+        let start = [thread, entry, SHOWN, 0, 0, 0];
         self.control(Call::ThreadControl as u32 | thread_op::START << 8, start)
     }
 
@@ -523,7 +574,8 @@ impl Player {
             self.made = (step < 2).then_some((thread, step + 1));
             return self.raise(thread, step);
         }
-        match self.random.below(32) {
+        match self.random.below(36) {
+            32.. => self.door(),
             0..10 => self.ipc(),
             10..17 => self.short(),
             17..20 => self.flush(),
@@ -558,6 +610,9 @@ impl Player {
     /// Counts what succeeded, and learns names.
     fn learn_from(&mut self, call: u64, frame: &Frame) {
         let eax = call as u32;
+        if frame.kind() == Some(Kind::DoorReturn) {
+            DOORS[0].fetch_add(1, Ordering::Relaxed);
+        }
         let form = ipc_form(eax);
         let fine = if form.is_some() { frame.error().is_none() } else { frame.rax == 0 };
         if !fine {
@@ -587,6 +642,9 @@ fn ipc_form(eax: u32) -> Option<usize> {
 }
 
 fn count_attempt(eax: u32) {
+    if matches!(eax, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL) {
+        DOORS[1].fetch_add(1, Ordering::Relaxed);
+    }
     if let Some(form) = ipc_form(eax) {
         TRIED[form].fetch_add(1, Ordering::Relaxed);
     }
@@ -926,10 +984,11 @@ pub fn random_system_calls() -> Outcome {
     supervise(calls, seed)?;
     let [long, ipc, flush, thread, task, switch, _] =
         FINE.each_ref().map(|counter| counter.load(Ordering::Relaxed));
+    let [door, door_tried] = DOORS.each_ref().map(|counter| counter.load(Ordering::Relaxed));
     let [long_tried, ipc_tried] = TRIED.each_ref().map(|counter| counter.load(Ordering::Relaxed));
     println!(
         "RANDOM seed={seed} calls={calls} ms={} fine: ipc={ipc}/{ipc_tried} ipc_with_block={long}/{long_tried} flush={flush} \
-         thread_control={thread} task_control={task} thread_switch={switch}",
+         thread_control={thread} task_control={task} thread_switch={switch} door={door}/{door_tried}",
         (sys::clock() - since) / 1_000_000
     );
     let after = sys::task_info(TaskId::NIL)?;
