@@ -77,6 +77,10 @@ pub const DOOR_LONG_RETURN: u32 = DOOR_RETURN & !NO_BLOCK;
 pub const DOOR_ITEM_CALL: u32 = DOOR_CALL & !NO_ITEM;
 /// `eax` of [`DOOR_RETURN`] with a map item, into the standing window of the caller.
 pub const DOOR_ITEM_RETURN: u32 = DOOR_RETURN & !NO_ITEM;
+/// Bit of the `eax` of a call through a door, of each form, that is *clear* when an alert ends the call (row D9): with
+/// [`SendAborted`](crate::Error::SendAborted) before a server has it, also if the caller was alerted already; with
+/// [`ReceiveAborted`](crate::Error::ReceiveAborted) afterwards, when it goes on and returns to nobody.
+pub const NOT_ALERTABLE: u32 = 1 << 12;
 /// Log2 of [`DOORS_MAX`].
 pub const DOORS_LOG2: u32 = 18;
 /// Door identifiers that a task can have: numbers from 0 on.
@@ -94,6 +98,9 @@ pub const IPC_LONG: u32 = 1 << 9;
 /// Flag of [`Call::Ipc`]: w5 is the thread that the message is shown to come from (row C9). Only for a chief, and only
 /// between somebody of its clan and somebody outside. The receiver finds 0 in w5.
 pub const IPC_SHOWN: u32 = 1 << 10;
+/// Flag of [`Call::Ipc`]: an alert ends it, in either phase, as [`thread_op::ABORT`] would; and it does not begin if the thread is
+/// alerted already (row D9).
+pub const IPC_ALERTABLE: u32 = 1 << 11;
 /// Flag of [`Call::Ipc`]: `r15` is one point in time, in nanoseconds on the kernel's clock, and both phases end with their
 /// timeout's error when it comes (row P8). A point from [`ABSOLUTE_END`] on never comes.
 pub const IPC_ABSOLUTE: u32 = 1 << 15;
@@ -101,7 +108,7 @@ pub const IPC_ABSOLUTE: u32 = 1 << 15;
 pub const ABSOLUTE_END: u64 = 1 << 62;
 /// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for doors, propagation and other
 /// stations, and must be zero.
-pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG | IPC_SHOWN | IPC_ABSOLUTE;
+pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG | IPC_SHOWN | IPC_ALERTABLE | IPC_ABSOLUTE;
 
 /// RFLAGS after an ipc: interrupts on, everything else clear.
 pub const FLAGS: u64 = 0x202;
@@ -200,8 +207,11 @@ pub mod thread_op {
     /// `rdi` records made, `rsi` messages of recorded threads, `rdx` updates of ready queues, `r10` those messages that
     /// had a block in memory. Rights as for [`TRACE`].
     pub const READ_TRACE: u32 = 19;
+    /// In: `rsi` what to do about the thread's alert: [`ALERT_CLEAR`](super::ALERT_CLEAR), [`ALERT_SET`](super::ALERT_SET) or
+    /// [`ALERT_POLL`](super::ALERT_POLL) (row D9). Out: `rdi` 1 if it was alerted, 0 if not.
+    pub const ALERT: u32 = 20;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 20;
+    pub const COUNT: u32 = 21;
 
     /// Names of thread states, by the number in [`INFO`].
     pub const STATES: [&str; 7] =
@@ -232,6 +242,14 @@ pub const BREAK_EXECUTE: u64 = 1;
 pub const BREAK_WRITE: u64 = 2;
 /// One that waits for a load or store. The exception comes after it.
 pub const BREAK_ACCESS: u64 = 3;
+
+/// [`thread_op::ALERT`]: the thread is alerted no more. So it is for a server when it returns.
+pub const ALERT_CLEAR: u64 = 0;
+/// [`thread_op::ALERT`]: the thread is alerted, and so are the server that it has called through a door, and all that follow in
+/// the chain of calls. Nothing happens to a server that waits for a call.
+pub const ALERT_SET: u64 = 1;
+/// [`thread_op::ALERT`]: only tell.
+pub const ALERT_POLL: u64 = 2;
 
 /// Sub-operations of [`Call::TaskControl`]. `rdi` is the task, nil for the caller's own. Only a task's chief may
 /// change it.

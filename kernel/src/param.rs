@@ -53,6 +53,9 @@ pub const TAG_SEARCH: u32 = 16;
 /// Threads looked at in one step when a thread ends and those that wait for it are sought.
 pub const PREEMPTION_SCAN: u32 = 256;
 
+/// Threads of a chain of calls that an alert reaches in one step. What each waits for may end with it.
+pub const PREEMPTION_ALERTS: usize = 4;
+
 /// Where pending timeouts are kept: this, or the wakeup lists of the 1993 paper
 /// ([`Lists`](crate::util::wakeup::Lists)). Filing costs nearly the same; with many pending timeouts the lists pay at
 /// each tick (decision 0012).

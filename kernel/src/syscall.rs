@@ -18,8 +18,8 @@ use crate::object::{ThreadRef, port};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS,
-    FLUSH_SELF, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL,
+    DOOR_ITEM_RETURN, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
+    IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL,
 };
 use abi::{Call, Error, Fpage, Rights, Uid};
 
@@ -49,7 +49,7 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
 /// sub-operation. Bits that mean nothing yet make another number of a known one.
 fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     match eax {
-        DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL => ipc::door::call(k, current),
+        _ if ipc::door::is_call(eax) => ipc::door::call(k, current),
         DOOR_RETURN | DOOR_LONG_RETURN | DOOR_ITEM_RETURN => ipc::door::give_back(k, current),
         IPC_LONG_CALL | IPC_LONG_REPLY_WAIT => ipc::long(k, current),
         IPC_PORT_CALL => port_call(k, current),
@@ -60,7 +60,7 @@ fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
 }
 
 /// Threads whose calls need more than the table.
-const UNUSUAL: u32 = special::DENY_NATIVE | special::TRACED | DEBUGGED;
+const UNUSUAL: u32 = special::DENY_NATIVE | special::TRACED | special::ALERTABLE | DEBUGGED;
 
 /// Threads that a debugger follows, but only outside the kernel.
 const DEBUGGED: u32 = special::STEPPED | special::BREAKPOINTS;
@@ -92,6 +92,9 @@ pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
 fn enter_unusual(k: &Kernel, current: ThreadRef) {
     if current.special.get() & special::TRACED != 0 {
         trace::call(k, current);
+    }
+    if current.special.get() & special::ALERTABLE != 0 {
+        current.set_special(0, special::ALERTABLE);
     }
     pause_breakpoints(current);
 }
@@ -133,9 +136,7 @@ fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let next = match eax {
         NULL => Next::Same,
         // The fast path finds that there is no such door before it finds that the thread is denied the call.
-        DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL if !ipc::door::exists(k, current) => {
-            ipc::door::call(k, current)
-        }
+        _ if ipc::door::is_call(eax) && !ipc::door::exists(k, current) => ipc::door::call(k, current),
         _ if denied => ipc::system_call_exception(k, current),
         _ if eax & RESERVED != 0 => short_number(k, current, eax),
         _ => ordinary_call(k, current, eax),
@@ -167,6 +168,7 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
         Operation::EndTask { victim, at } => end_task(k, current, victim, at),
         Operation::SetPort => task_control::set_port(k, current),
         Operation::Serve => ipc::door::continue_serve(k, current),
+        Operation::Alert => thread_control::continue_alert(k, current),
         Operation::CreateDoor => door_control::create(k, current),
     };
     if current.operation.get() != Operation::None && current.is_ready() {

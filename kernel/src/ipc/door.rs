@@ -5,14 +5,16 @@
 //! gives the shuttle back, and nothing of the call is left. What a caller waits for is the return of this very server, as
 //! [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
 
-use super::{clan, fail, gives_back, item, set_error, set_result, transfer};
+use super::{alert, clan, fail, gives_back, item, set_error, set_result, transfer};
 use crate::kernel::Kernel;
 use crate::object::door::{self, thread_at};
 use crate::object::mapping::Node;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
-use abi::call::{DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, FLAGS};
+use abi::call::{
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, FLAGS, NOT_ALERTABLE,
+};
 use abi::{Error, Kind, Uid};
 
 /// The current thread calls through a door.
@@ -22,6 +24,9 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Next {
     let task = door.task();
     if task.is_dying() {
         return fail(current, Error::PartnerDied);
+    }
+    if current.frame.rax.get() as u32 & NOT_ALERTABLE == 0 && !alert::begin(current) {
+        return fail(current, Error::SendAborted);
     }
     let Some(server) = task.doors.servers.take() else { return queue(k, current, task) };
     let form = Form::of(current);
@@ -38,6 +43,16 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Next {
     })
 }
 
+/// Whether a number is that of a call, alertable or not.
+pub fn is_call(eax: u32) -> bool {
+    matches!(eax | NOT_ALERTABLE, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL)
+}
+
+/// The number of the call or return in a thread's registers, the same whether alertable or not.
+pub(super) fn form(thread: ThreadRef) -> u32 {
+    thread.frame.rax.get() as u32 | NOT_ALERTABLE
+}
+
 /// What a call or return carries beside its words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -49,7 +64,7 @@ enum Form {
 impl Form {
     /// That of the call or return in a thread's registers.
     fn of(thread: ThreadRef) -> Form {
-        match thread.frame.rax.get() as u32 {
+        match form(thread) {
             DOOR_LONG_CALL | DOOR_LONG_RETURN => Form::Block,
             DOOR_ITEM_CALL | DOOR_ITEM_RETURN => Form::Item,
             _ => Form::Words,
@@ -91,7 +106,7 @@ pub(super) fn has_block(thread: ThreadRef) -> bool {
 
 /// Whether a thread's registers hold a call (true) or a return (false) with an item.
 pub(super) fn item_form(thread: ThreadRef) -> Option<bool> {
-    match thread.frame.rax.get() as u32 {
+    match form(thread) {
         DOOR_ITEM_CALL => Some(true),
         DOOR_ITEM_RETURN => Some(false),
         _ => None,
@@ -254,7 +269,7 @@ fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
 /// waits. True if it goes on now.
 fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
     let last = server.server.door.take().filter(|_| server.special.get() & special::LAST_CALL != 0);
-    server.set_special(0, special::LAST_CALL);
+    server.set_special(0, special::LAST_CALL | special::ALERTED | special::ALERTABLE);
     if let Some(door) = last.filter(|door| door.is_unreferenced()) {
         note(door);
     }

@@ -287,6 +287,14 @@ pub(super) fn abandon(k: &Kernel, receiver: ThreadRef, error: Error) {
     release_receiver(k, receiver, error);
 }
 
+/// The sender of a mapping in progress is aborted: both sides get an error.
+pub(super) fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
+    if let Some(receiver) = k.thread(to) {
+        release_receiver(k, receiver, Error::ReceiveAborted);
+    }
+    end_sender(k, sender, Error::SendAborted);
+}
+
 /// Whoever is busy mapping to this thread, if somebody is, gets an error.
 pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef) {
     let Some(sender) = k.thread(receiver.partner.get()) else { return };

@@ -8,6 +8,7 @@
 //! The property that ties this file to the fast path (`arch/x86_64/fast_path.rs`): *if the fast path accepts, this file
 //! would have done the same.* The guest tests run the same random program both ways and compare.
 
+pub mod alert;
 mod clan;
 pub mod door;
 mod fault;
@@ -29,8 +30,8 @@ use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait};
 use crate::sched::Next;
 use abi::call::{
-    self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_CALL, IPC_FLAGS, IPC_LONG, IPC_LONG_CALL, IPC_MAP,
-    IPC_SHOWN, ITEM_WHOLE, NO_ITEM,
+    self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_FLAGS, IPC_LONG, IPC_LONG_CALL,
+    IPC_MAP, IPC_SHOWN, ITEM_WHOLE, NO_ITEM,
 };
 use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
 
@@ -181,7 +182,7 @@ pub fn short(k: &Kernel, current: ThreadRef) -> Next {
 /// Its general form.
 #[inline(always)]
 pub fn general(k: &Kernel, current: ThreadRef) -> Next {
-    if current.frame.rax.get() as u32 & (IPC_LONG | IPC_SHOWN) != 0 {
+    if current.frame.rax.get() as u32 & (IPC_LONG | IPC_SHOWN | IPC_ALERTABLE) != 0 {
         return rare(k, current);
     }
     match Request::general(current) {
@@ -195,10 +196,15 @@ fn rare(k: &Kernel, current: ThreadRef) -> Next {
     if let Some(partner) = known_way::reply(k, current) {
         return Next::To(partner);
     }
-    match Request::rare(current) {
-        Ok(request) => perform(k, current, &request),
-        Err(error) => fail(current, error),
+    let request = match Request::rare(current) {
+        Ok(request) => request,
+        Err(error) => return fail(current, error),
+    };
+    if current.frame.rax.get() as u32 & IPC_ALERTABLE != 0 && !alert::begin(current) {
+        let receives = request.dest.is_nil();
+        return fail(current, if receives { Error::ReceiveAborted } else { Error::SendAborted });
     }
+    perform(k, current, &request)
 }
 
 /// The short forms with a block, of which the fast path does what it can.

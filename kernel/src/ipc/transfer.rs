@@ -364,7 +364,7 @@ fn map_item(
 fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Next {
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
-    match current.frame.rax.get() as u32 {
+    match door::form(current) {
         DOOR_LONG_CALL => return door::finish_call(k, current, receiver, at.cut),
         DOOR_LONG_RETURN => return door::finish_return(k, current, receiver, at.cut),
         _ => {}

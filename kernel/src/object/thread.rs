@@ -210,6 +210,10 @@ pub mod special {
     pub const TRACED: u32 = 1 << 8;
     /// A server whose door nobody refers to any more: when it returns, somebody looks whether that was the last call.
     pub const LAST_CALL: u32 = 1 << 9;
+    /// Alerted (row D9).
+    pub const ALERTED: u32 = 1 << 10;
+    /// Its last system call was one that an alert ends.
+    pub const ALERTABLE: u32 = 1 << 11;
     /// Those that a switch to or from the thread has to care about.
     pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED;
     /// An interrupt of its own is pending or masked: its next receive must look.
@@ -270,6 +274,8 @@ pub enum Operation {
     SetPort,
     /// A server looks for something to do.
     Serve,
+    /// An alert goes on along a chain, from [`Cold::alerting`].
+    Alert,
     /// A door is made: its task has one table more, and the call in the registers begins anew.
     CreateDoor,
 }
@@ -420,6 +426,9 @@ pub struct Cold {
     pub breakpoints: Breakpoints,
     /// Interrupt line that is attached to the thread, plus 1; 0 for none.
     pub line: Cell<u16>,
+    /// The last thread that an alert has reached for which this one is responsible: it gave it, or is being ended. Nil if there is
+    /// none.
+    pub alerting: Cell<Uid>,
     /// The operation that the thread is in the middle of.
     pub operation: Cell<Operation>,
 }
@@ -631,13 +640,17 @@ impl Tcb {
         self.partner.set(from);
     }
 
-    /// Makes the thread wait for the return from a call through a door, which `server` serves.
+    /// Makes the thread wait for the return from a call through a door, which `server` serves. The call of one who is alerted
+    /// arrives with a server that is.
     pub fn set_call(&self, server: ThreadRef) {
         if self.special.get() | server.special.get() == 0 {
             self.state.set(State::Ready);
             self.hot.accept.set(server.server.key.get());
         } else {
             self.set_call_of(server.uid());
+            if self.special.get() & special::ALERTED != 0 {
+                server.set_special(special::ALERTED, 0);
+            }
         }
     }
 

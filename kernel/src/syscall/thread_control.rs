@@ -8,7 +8,7 @@ use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special}
 use crate::object::{TaskRef, ThreadRef, door, interrupt};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
-use abi::call::{FLAGS, PRIORITIES, TRACE_COUNTERS, thread_op as op};
+use abi::call::{ALERT_CLEAR, ALERT_POLL, ALERT_SET, FLAGS, PRIORITIES, TRACE_COUNTERS, thread_op as op};
 use abi::{Dope, Error, Fpage, Rights, TaskId, Uid};
 use core::ops::Range;
 
@@ -97,6 +97,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         }
         op::TRACE => Err(Error::Denied),
         op::BREAKPOINT => registers::breakpoint(thread, thread == current, args),
+        op::ALERT => return alert(k, current, thread, args),
         op::SET_WINDOW => set_window(thread, Fpage(args.rsi())),
         op::SET_BLOCK => set_block(k, thread, args),
         op::INFO => {
@@ -116,6 +117,29 @@ fn set_block(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     block.timeout.set(args.r10() as u32);
     args.give(before);
     Ok(())
+}
+
+fn alert(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Next {
+    let was_alerted = thread.special.get() & special::ALERTED != 0;
+    match args.rsi() {
+        ALERT_CLEAR => thread.set_special(0, special::ALERTED),
+        ALERT_SET => ipc::alert::start(current, thread),
+        ALERT_POLL => {}
+        _ => return done(current, Err(Error::BadArgument)),
+    }
+    args.give([was_alerted as u64]);
+    continue_alert(k, current)
+}
+
+/// Goes on with an alert that runs along a chain of calls.
+pub fn continue_alert(k: &Kernel, current: ThreadRef) -> Next {
+    if ipc::alert::go_on(k, current) {
+        current.operation.set(Operation::None);
+        return done(current, Ok(()));
+    }
+    current.operation.set(Operation::Alert);
+    k.set_busy(current);
+    Next::Same
 }
 
 /// The first task, and those that it made.
@@ -318,6 +342,7 @@ fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
 
 /// First step of a thread's end: from here on no uid leads to it, and it neither runs nor waits.
 fn begin_end(k: &Kernel, thread: ThreadRef) {
+    ipc::alert::start_at_end(k, thread);
     ipc::leave(k, thread);
     k.wheel.unlink(thread);
     interrupt::detach(k, thread);
@@ -379,10 +404,13 @@ pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>
     true
 }
 
-/// The thread takes no message any more. True when nobody is left in its queue.
+/// The thread takes no message any more, and whom it called is alerted. True when nobody is left in its queue.
 fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
     if thread.hot.uid.get() != 0 {
         begin_end(k, thread);
+    }
+    if !ipc::alert::go_on(k, thread) {
+        return false;
     }
     for _ in 0..param::PREEMPTION_PAGES {
         let Some(sender) = thread.senders.first() else { break };
@@ -503,6 +531,7 @@ impl Tcb {
         self.state.set(State::Inactive);
         self.errand.set(Errand::Ipc);
         self.partner.set(Uid::NIL);
+        self.alerting.set(Uid::NIL);
         self.window.set(Fpage::NIL);
         self.fault_rights.set(Rights::NONE);
         self.operation.set(Operation::None);

@@ -16,9 +16,12 @@
 use crate::fast_path::{Live, Machine};
 use crate::random::{Random, amount, programs};
 use crate::world::Caches;
-use abi::call::{DOOR_CALL, DOOR_RETURN, DOORS_MAX, FLUSH_SELF, IPC_MAP, door_op, task_op, thread_op};
+use abi::call::{
+    ALERT_CLEAR, ALERT_SET, DOOR_CALL, DOOR_RETURN, DOORS_MAX, FLUSH_SELF, IPC_MAP, NOT_ALERTABLE, door_op,
+    task_op, thread_op,
+};
 use abi::{Call, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
-use kernel::object::thread::{Frame, Operation, State, WORDS, Wait};
+use kernel::object::thread::{Frame, Operation, State, WORDS, Wait, special};
 use kernel::object::{ThreadRef, door};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -52,6 +55,8 @@ enum Op {
     Call {
         who: u64,
         number: u32,
+        /// Whether an alert ends it.
+        alertable: bool,
     },
     Return {
         who: u64,
@@ -70,6 +75,10 @@ enum Op {
     },
     Abort {
         who: u64,
+    },
+    Alert {
+        who: u64,
+        set: bool,
     },
     Stop {
         who: u64,
@@ -113,7 +122,7 @@ fn operation(random: &mut Random) -> Op {
         0..5 => Op::Create { who, number: number(random) },
         5..17 => Op::Serve { who },
         17..19 => Op::Shortage { who },
-        19..37 => Op::Call { who, number: number(random) },
+        19..37 => Op::Call { who, number: number(random), alertable: random.one_in(3) },
         37..57 => Op::Return { who },
         57..63 => {
             let rights =
@@ -128,7 +137,8 @@ fn operation(random: &mut Random) -> Op {
             let window = Fpage::doors(target as u32, item.log2(), Rights::RW);
             Op::Hand { from: who, to: random.next() >> 16, item, window }
         }
-        77..85 => Op::Abort { who },
+        77..82 => Op::Abort { who },
+        82..85 => Op::Alert { who, set: !random.one_in(4) },
         85..87 => Op::Stop { who },
         87..92 => Op::Resume { who },
         92 => Op::EndThread { who },
@@ -168,6 +178,7 @@ struct Thread {
     task: TaskId,
     doing: Doing,
     is_stopped: bool,
+    is_alerted: bool,
     service: Option<Service>,
     /// What it called with.
     sent: Live,
@@ -258,6 +269,30 @@ impl Model {
         self.threads.values().filter_map(|thread| thread.service).any(|service| service.door == Some(door))
     }
 
+    /// A thread is alerted, and so are all that follow in its chain; what they began as alertable ends.
+    fn alert(&mut self, first: Uid) {
+        let mut next = Some(first).filter(|uid| self.threads[uid].doing != Doing::Idles);
+        while let Some(uid) = next {
+            let thread = self.thread(uid);
+            thread.is_alerted = true;
+            let (doing, is_alertable) = (thread.doing, thread.sent.rax as u32 & NOT_ALERTABLE == 0);
+            next = match doing {
+                Doing::Calls(server) => Some(server),
+                _ => None,
+            };
+            if is_alertable && matches!(doing, Doing::Calls(_) | Doing::Queues(_)) {
+                assert_eq!(self.abort(uid), None);
+            }
+        }
+    }
+
+    /// A thread is going to end: whom it called is alerted.
+    fn alert_called(&mut self, uid: Uid) {
+        if let Doing::Calls(server) = self.threads[&uid].doing {
+            self.alert(server);
+        }
+    }
+
     /// An identifier goes which is not its maker's.
     fn remove(&mut self, place: (TaskId, u32), started: &Started) {
         let door = self.identifiers.remove(&place).expect("it is one").door;
@@ -336,6 +371,7 @@ impl Model {
         let rax = thread.sent.rax >> 32 << 32 | Kind::DoorCall as u64;
         self.begin(server, door, rax, thread.sent.w);
         self.thread(caller).doing = Doing::Calls(server);
+        self.thread(server).is_alerted = thread.is_alerted;
     }
 
     fn no_such(&mut self, caller: Uid) {
@@ -366,6 +402,7 @@ impl Model {
         let thread = self.thread(who);
         thread.service = Some(Service { resume, door: None });
         thread.doing = Doing::Idles;
+        thread.is_alerted = false;
     }
 
     fn shortage(&mut self, who: Uid) {
@@ -388,6 +425,10 @@ impl Model {
         let place = (self.thread(who).task, self.thread(who).sent.rdx as u32);
         let Some(identifier) = self.identifiers.get(&place) else { return self.no_such(who) };
         let task = self.doors[&identifier.door].0;
+        let thread = &self.threads[&who];
+        if thread.is_alerted && thread.sent.rax as u32 & NOT_ALERTABLE == 0 {
+            return self.fails(who, Error::SendAborted);
+        }
         self.thread(who).doing = Doing::Queues(task);
         self.tasks.get_mut(&task).expect("it is there").push_back(who);
         if self.may_serve(task).next().is_some() {
@@ -405,6 +446,7 @@ impl Model {
         };
         service.door = None;
         self.thread(who).doing = Doing::Idles;
+        self.thread(who).is_alerted = false;
         let sent = self.thread(who).sent;
         if let Some(caller) = self.caller_of(who) {
             let (rip, rsp) = self.after_call(caller);
@@ -492,6 +534,7 @@ impl Model {
     }
 
     fn end(&mut self, who: Uid) {
+        self.alert_called(who);
         if let Doing::Queues(task) = self.thread(who).doing {
             self.leave_queue(who, task);
         }
@@ -504,6 +547,7 @@ impl Model {
     fn end_task(&mut self, task: TaskId, started: &Started) {
         let mine: Vec<Uid> =
             self.threads.iter().filter(|(_, it)| it.task == task).map(|(&uid, _)| uid).collect();
+        mine.iter().for_each(|&thread| self.alert_called(thread));
         mine.into_iter().for_each(|thread| self.end(thread));
         for caller in self.tasks.remove(&task).expect("it is there") {
             self.fails(caller, Error::PartnerDied);
@@ -529,6 +573,7 @@ struct Counts {
     died: usize,
     aborted: usize,
     waited: usize,
+    alerted: usize,
     accepted: usize,
     done: usize,
 }
@@ -653,7 +698,15 @@ impl Both {
         let started = self.command(Call::ThreadControl, thread_op::START, [uid.0, 0x1000, stack, 0]);
         started.expect("it can start");
         let sent = Live::default();
-        let thread = Thread { task, doing: Doing::Runs, is_stopped: false, service: None, sent, due: None };
+        let thread = Thread {
+            task,
+            doing: Doing::Runs,
+            is_stopped: false,
+            is_alerted: false,
+            service: None,
+            sent,
+            due: None,
+        };
         self.model.threads.insert(uid, thread);
     }
 
@@ -707,11 +760,12 @@ impl Both {
                 self.act_control(who, Call::DoorControl, door_op::SHORTAGE, [0; 3]);
                 self.model.shortage(who);
             }
-            Op::Call { who, number } => {
+            Op::Call { who, number, alertable } => {
                 let (number, who) = (self.likely(who, number)?, self.any_actor(who)?);
                 let name = self.name();
                 let rdx = (name << 32) | number as u64;
-                self.act(who, DOOR_CALL as u64 | name << 32, rdx, [name; WORDS]);
+                let form = if alertable { DOOR_CALL & !NOT_ALERTABLE } else { DOOR_CALL };
+                self.act(who, form as u64 | name << 32, rdx, [name; WORDS]);
                 self.model.call(who);
             }
             Op::Return { who } => {
@@ -743,6 +797,16 @@ impl Both {
                 let got = self.command(Call::ThreadControl, thread_op::ABORT, [who.0, 0, 0, 0]);
                 let expected = self.model.abort(who).map(|error| error as u64);
                 assert_eq!(got.err(), expected, "abort of {who:?}");
+            }
+            Op::Alert { who, set } => {
+                let who = self.anybody(who)?;
+                let what = if set { ALERT_SET } else { ALERT_CLEAR };
+                let was = self.command(Call::ThreadControl, thread_op::ALERT, [who.0, what, 0, 0]);
+                assert_eq!(was, Ok(self.model.thread(who).is_alerted as u64), "{who:?} was alerted");
+                match set {
+                    true => self.model.alert(who),
+                    false => self.model.thread(who).is_alerted = false,
+                }
             }
             Op::Stop { who } => {
                 let who = self.anybody(who)?;
@@ -854,6 +918,9 @@ impl Both {
             };
             assert!(agree, "{uid:?} is {state:?} and waits {wait:?}, and should be {models:?}");
             assert_eq!(kernels.server.pool.get().is_some(), models.service.is_some(), "{uid:?} serves");
+            let is_alerted = kernels.special.get() & special::ALERTED != 0;
+            assert_eq!(is_alerted, models.is_alerted, "{uid:?} is alerted");
+            counts.alerted += is_alerted as usize;
             counts.waited += matches!(models.doing, Doing::Queues(_)) as usize;
             if let Some(due) = due {
                 compare_registers(uid, self.found[&uid], due, counts);
@@ -948,12 +1015,13 @@ fn compare_with(fast: bool, name: &str, steps: usize, len: usize) -> Counts {
 }
 
 fn assert_much_happened(counts: &Counts, steps: usize) {
-    let Counts { returned, told, died, aborted, waited, done, .. } = *counts;
+    let Counts { returned, told, died, aborted, waited, alerted, done, .. } = *counts;
     let is_much = returned > steps / 30
         && told > steps / 300
         && died > steps / 700
         && aborted > steps / 30
         && waited > steps / 3
+        && alerted > steps / 3
         && done > steps / 2;
     assert!(is_much, "next to nothing happened in {steps} steps: {counts:?}");
 }
@@ -997,7 +1065,7 @@ fn a_server_that_served_a_door_last_is_told_that_it_is_unreferenced() {
     run_both_ways(&[
         Op::Create { who: 0, number: 0 },
         Op::Serve { who: 8 },
-        Op::Call { who: 0, number: 0 },
+        Op::Call { who: 0, number: 0, alertable: false },
         Op::Return { who: 0 },
         hand_on(0, 3, Rights::RW),
         Op::Flush { who: 10, page: Fpage::doors(0, 0, Rights::RW), own: true },

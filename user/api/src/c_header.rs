@@ -52,6 +52,8 @@ fn constants_are_the_kernels() {
         ("TERN_DOOR_CALL", call::DOOR_CALL as u64),
         ("TERN_DOOR_RETURN", call::DOOR_RETURN as u64),
         ("TERN_IPC_MAP", call::IPC_MAP as u64),
+        ("TERN_IPC_ALERTABLE", call::IPC_ALERTABLE as u64),
+        ("TERN_NOT_ALERTABLE", call::NOT_ALERTABLE as u64),
         ("TERN_IPC_ABSOLUTE", call::IPC_ABSOLUTE as u64),
         ("TERN_FLUSH_SELF", call::FLUSH_SELF),
         ("TERN_KIND_REPLY", Kind::Reply as u64),
@@ -104,6 +106,7 @@ fn errors_and_operations_are_the_kernels() {
     let some = [
         ("TERN_DOOR_SERVE", door_op::SERVE),
         ("TERN_THREAD_SET_FS", thread_op::SET_FS),
+        ("TERN_THREAD_ALERT", thread_op::ALERT),
         ("TERN_THREAD_SET_WINDOW", thread_op::SET_WINDOW),
     ];
     for (name, value) in some.into_iter().chain([("TERN_TASK_SELF", task_op::SELF)]) {

@@ -31,6 +31,7 @@ typedef uint64_t tern_fpage; /* a flexpage */
 /* eax of a call through a door, and of the return */
 #define TERN_DOOR_CALL 0xfffffff8u
 #define TERN_DOOR_RETURN 0xfffffff9u
+#define TERN_NOT_ALERTABLE (1u << 12) /* clear in a call through a door that an alert ends */
 
 /* system calls */
 #define TERN_IPC 0x80000001u
@@ -43,6 +44,7 @@ typedef uint64_t tern_fpage; /* a flexpage */
 
 #define TERN_IPC_MAP (1u << 8) /* flag of TERN_IPC: w6 and w7 are a map item */
 #define TERN_IPC_LONG (1u << 9) /* flag of TERN_IPC: w0 and w1 are dope and address of a block */
+#define TERN_IPC_ALERTABLE (1u << 11) /* flag of TERN_IPC: an alert ends it */
 #define TERN_IPC_ABSOLUTE (1u << 15) /* flag of TERN_IPC: r15 is a point in time, in ns */
 #define TERN_FLUSH_SELF 1ul
 
@@ -68,7 +70,11 @@ enum {
     TERN_THREAD_BREAKPOINT,
     TERN_THREAD_TRACE,
     TERN_THREAD_READ_TRACE,
+    TERN_THREAD_ALERT,
 };
+
+/* what TERN_THREAD_ALERT does */
+enum { TERN_ALERT_CLEAR, TERN_ALERT_SET, TERN_ALERT_POLL };
 
 /* sub-operations of TERN_TASK_CONTROL */
 enum {
@@ -236,6 +242,22 @@ static inline int tern_door_call(uint32_t identifier, struct tern_message *messa
 {
     message->partner = identifier;
     return tern_ipc_raw(TERN_DOOR_CALL, message, 0, 0, 0);
+}
+
+/* The same, ended by an alert with TERN_SEND_ABORTED or, when a server has it, TERN_RECEIVE_ABORTED. */
+static inline int tern_door_call_alertable(uint32_t identifier, struct tern_message *message)
+{
+    message->partner = identifier;
+    return tern_ipc_raw(TERN_DOOR_CALL & ~TERN_NOT_ALERTABLE, message, 0, 0, 0);
+}
+
+/* Does `what` (TERN_ALERT_SET and its like) about a thread's alert (row D9); 0 is the calling thread. *was_alerted is what was before. */
+static inline int tern_alert(uint64_t thread, uint64_t what, int *was_alerted)
+{
+    uint64_t words[6] = { thread, what };
+    int error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_ALERT, words);
+    *was_alerted = error == 0 && words[0] != 0;
+    return error;
 }
 
 /* Waits until a caller has to wait for a server; *servers is how many there are. */

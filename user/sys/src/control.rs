@@ -1,7 +1,7 @@
 //! What is neither ipc nor doors: threads, tasks, flush, clock.
 
 use crate::{Dope, Fpage, Result, TaskId, Timeout, Uid, error};
-use abi::call::{Call, FLUSH_SELF, NULL, task_op, thread_op};
+use abi::call::{ALERT_CLEAR, ALERT_POLL, ALERT_SET, Call, FLUSH_SELF, NULL, task_op, thread_op};
 use core::arch::asm;
 
 /// The six registers of arguments and results: `rdi rsi rdx r10 r8 r9`.
@@ -146,6 +146,23 @@ pub fn thread_resume(target: Uid) -> Result<()> {
 /// Ends a thread's pending ipc with an error.
 pub fn thread_abort(target: Uid) -> Result<()> {
     thread(thread_op::ABORT, [target.0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Alerts a thread, and with it all servers that follow in its chain of calls through doors (row D9): a hint that somebody in front of
+/// them thinks the work not worth going on. What they began as alertable ends, see [`Ipc::alertable`](crate::Ipc::alertable) and
+/// [`door_call_alertable`](crate::door_call_alertable); all else they may do as if nothing were.
+pub fn alert(target: Uid) -> Result<()> {
+    thread(thread_op::ALERT, [target.0, ALERT_SET, 0, 0, 0, 0]).map(drop)
+}
+
+/// Whether a thread is alerted. A server is until it returns.
+pub fn is_alerted(target: Uid) -> Result<bool> {
+    thread(thread_op::ALERT, [target.0, ALERT_POLL, 0, 0, 0, 0]).map(|[was, ..]| was != 0)
+}
+
+/// A thread, and it alone, is alerted no more. Says whether it was.
+pub fn clear_alert(target: Uid) -> Result<bool> {
+    thread(thread_op::ALERT, [target.0, ALERT_CLEAR, 0, 0, 0, 0]).map(|[was, ..]| was != 0)
 }
 
 /// Registers where a thread receives the part of messages that lies in memory: the address of a

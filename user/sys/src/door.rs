@@ -7,7 +7,7 @@ use crate::control::control;
 use crate::ipc::registers;
 use crate::{Fpage, Result, Rights, error, flush, flush_self};
 use abi::Error;
-use abi::call::{Call, DOOR_CALL, door_op};
+use abi::call::{Call, DOOR_CALL, NOT_ALERTABLE, door_op};
 use core::arch::global_asm;
 
 const fn operation(op: u32) -> u32 {
@@ -99,7 +99,18 @@ pub fn door_shortage() -> Result<u32> {
 /// after; then it goes on and returns to nobody.
 #[inline(always)]
 pub fn door_call(identifier: u32, label: u32, words: [u64; 8]) -> Result<(u32, [u64; 8])> {
-    let (rax, _, words) = registers((label as u64) << 32 | DOOR_CALL as u64, identifier as u64, words);
+    call_as(DOOR_CALL, identifier, label, words)
+}
+
+/// The same, ended by an alert of the calling thread (row D9): with [`Error::SendAborted`] before a server has the call, also if the
+/// thread was alerted already, with [`Error::ReceiveAborted`] after that. Then it goes on, alerted, and returns to nobody.
+pub fn door_call_alertable(identifier: u32, label: u32, words: [u64; 8]) -> Result<(u32, [u64; 8])> {
+    call_as(DOOR_CALL & !NOT_ALERTABLE, identifier, label, words)
+}
+
+#[inline(always)]
+fn call_as(form: u32, identifier: u32, label: u32, words: [u64; 8]) -> Result<(u32, [u64; 8])> {
+    let (rax, _, words) = registers((label as u64) << 32 | form as u64, identifier as u64, words);
     if rax as u32 >> 31 == 0 {
         return Err(error(rax as u32 as u64));
     }

@@ -3,8 +3,8 @@
 use crate::message_asm;
 use crate::{Dope, Error, Fpage, Kind, Result, Timeout, Uid, error};
 use abi::call::{
-    Call, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT,
-    IPC_SHOWN, ITEM_WHOLE, NO_BLOCK, NO_ITEM, NOT_DIVERTED, timeouts,
+    Call, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP,
+    IPC_REPLY_WAIT, IPC_SHOWN, ITEM_WHOLE, NO_BLOCK, NO_ITEM, NOT_DIVERTED, timeouts,
 };
 
 /// A received message.
@@ -198,6 +198,8 @@ pub struct Ipc {
     pub send_timeout: Timeout,
     /// How long to wait for a message.
     pub receive_timeout: Timeout,
+    /// Whether an alert ends it, see [`alert`](crate::alert).
+    pub alertable: bool,
     /// Until when to wait at most in either phase, in nanoseconds on the kernel's clock; replaces both timeouts.
     pub until_ns: Option<u64>,
 }
@@ -214,6 +216,7 @@ impl Ipc {
         window: Fpage::NIL,
         send_timeout: Timeout::NEVER,
         receive_timeout: Timeout::NEVER,
+        alertable: false,
         until_ns: None,
     };
 
@@ -228,6 +231,9 @@ impl Ipc {
         } else if let Some((fpage, hot_spot)) = self.item {
             operation |= IPC_MAP;
             (w6, w7) = (fpage.0, hot_spot);
+        }
+        if self.alertable {
+            operation |= IPC_ALERTABLE;
         }
         let mut times = timeouts(self.send_timeout, self.receive_timeout);
         if let Some(until) = self.until_ns {

@@ -3,7 +3,7 @@
 use crate::kit::{Agent, Child, Frame, Outcome, PLAIN_FLAGS, Random, WORDS, fails};
 use crate::{check, check_eq};
 use sys::abi::Call;
-use sys::abi::call::{ABSOLUTE_END, IPC_ABSOLUTE, IPC_CALL, IPC_REPLY_WAIT, NULL};
+use sys::abi::call::{ABSOLUTE_END, IPC_CALL, IPC_FLAGS, IPC_REPLY_WAIT, NULL};
 use sys::{Error, Ipc, Kind, TaskId, Timeout, Uid};
 
 const OTHER: [u64; 11] = [
@@ -594,7 +594,7 @@ pub fn reserved_bits_are_refused() -> Outcome {
     let mut pair = pair()?;
     let Pair { client, server, .. } = &mut pair;
     server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
-    for bit in (11..31).filter(|&bit| 1u32 << bit != IPC_ABSOLUTE) {
+    for bit in (11..31).filter(|&bit| IPC_FLAGS & 1 << bit == 0) {
         let mut frame = Frame::send(server.uid, Timeout::ZERO);
         frame.rax |= 1 << bit;
         let got = client.run(frame)?;

@@ -1,5 +1,6 @@
 //! The tests, in the order in which they run: each file shows one part of what the kernel promises.
 
+pub mod alert;
 pub mod authority;
 pub mod chaos;
 pub mod clan;
@@ -65,6 +66,10 @@ cases! {
         the_caller_is_cut_off_in_the_middle the_called_ends_in_the_middle the_caller_ends_in_the_middle_of_the_return the_door_goes_in_the_middle
         items_travel_in_registers bad_items_in_registers_are_refused ends_while_pages_are_mapped
         words_cross_borders_and_nothing_else a_fault_before_the_second_call
+    }
+    alert {
+        set_told_and_cleared alerts_run_forward the_call_of_the_alerted_arrives_alerted the_caller_ends the_middle_ends
+        alertable_ipc alertable_calls alertable_calls_with_items alertable_copies faults_are_not_ended
     }
     chaos { chains_of_doors_and_sudden_ends }
     port {

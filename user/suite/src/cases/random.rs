@@ -23,9 +23,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use rt::println;
 use sys::abi::call::{
     ABSOLUTE_END, Call, DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN,
-    DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL,
-    IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NO_BLOCK, NOT_DIVERTED, NULL, REFUSE,
-    RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
+    DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG,
+    IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NO_BLOCK, NOT_ALERTABLE,
+    NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
 };
 use sys::abi::{INFO_PAGE, USER_END};
 use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
@@ -280,7 +280,9 @@ impl Player {
                 return self.control(Call::DoorControl as u32, [number, entry, datum, 0, 0, 0]);
             }
         };
-        frame.rax = operation as u64 | self.random.next() << 32;
+        let is_call = matches!(operation, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL);
+        let alertable = if is_call && self.random.below(4) == 0 { NOT_ALERTABLE } else { 0 };
+        frame.rax = (operation & !alertable) as u64 | self.random.next() << 32;
         frame
     }
 
@@ -339,6 +341,7 @@ impl Player {
             36 => IPC_LONG | IPC_MAP,
             37..41 => IPC_SHOWN,
             41..45 => IPC_ABSOLUTE,
+            45..49 => IPC_ALERTABLE,
             _ => 0,
         };
         frame.rax = self.label() | (Call::Ipc as u32 | flags) as u64;
@@ -504,7 +507,7 @@ impl Player {
             thread_op::START => [self.start(), self.place(), noise[0]],
             thread_op::SET_PAGER => [pager, self.known(), noise[0]],
             thread_op::SET_PRIORITY => [self.random.below(70), self.random.below(20_000), noise[0]],
-            thread_op::DENY_NATIVE | thread_op::STEP | thread_op::TRACE => {
+            thread_op::DENY_NATIVE | thread_op::STEP | thread_op::TRACE | thread_op::ALERT => {
                 [self.random.below(3), noise[0], noise[1]]
             }
             thread_op::SET_WINDOW => [self.window().0, noise[0], noise[1]],
@@ -642,7 +645,7 @@ fn ipc_form(eax: u32) -> Option<usize> {
 }
 
 fn count_attempt(eax: u32) {
-    if matches!(eax, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL) {
+    if matches!(eax | NOT_ALERTABLE, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL) {
         DOORS[1].fetch_add(1, Ordering::Relaxed);
     }
     if let Some(form) = ipc_form(eax) {

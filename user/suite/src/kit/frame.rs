@@ -1,7 +1,8 @@
 //! A system call as the processor sees it: all registers in, all registers out.
 
 use sys::abi::call::{
-    Call, DOOR_CALL, DOOR_RETURN, IPC_ABSOLUTE, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, timeouts,
+    Call, DOOR_CALL, DOOR_RETURN, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT,
+    NOT_ALERTABLE, timeouts,
 };
 use sys::{Error, Fpage, Kind, Timeout, Uid};
 
@@ -104,6 +105,14 @@ impl Frame {
     pub fn until(mut self, ns: u64) -> Frame {
         self.rax |= IPC_ABSOLUTE as u64;
         self.r15 = ns;
+        self
+    }
+
+    /// The same ended by an alert.
+    pub fn alertable(mut self) -> Frame {
+        let is_general = self.rax as u32 & 0xff == Call::Ipc as u32 & 0xff;
+        let alertable = IPC_ALERTABLE as u64;
+        self.rax = if is_general { self.rax | alertable } else { self.rax & !(NOT_ALERTABLE as u64) };
         self
     }
 

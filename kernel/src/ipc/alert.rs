@@ -1,0 +1,83 @@
+//! Alerts: a hint that runs forward along a chain of calls through doors, for whoever serves to come to an end early (row D9).
+//!
+//! A thread is alerted or not: a bit, which [`special`] has, so that no path looks for it that did not look before. It is set on demand, and
+//! when a caller ends: then on the server of its call. What is called by who is alerted begins alerted, as
+//! [`Tcb::set_call`](crate::object::thread::Tcb::set_call) says, and a return clears the bit. So a thread has it from when
+//! somebody in front of it in the chain got it until its own part in the chain is over.
+//!
+//! An ipc or call through a door that was begun as *alertable* ends as if it were aborted. A chain may be long: the
+//! thread that gave the alert walks along it in steps.
+
+use super::{abort, item, set_error};
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, Operation, Wait, special};
+use crate::param;
+use abi::{Error, Uid};
+
+/// The current thread begins with what an alert is to end. False if it is alerted already.
+pub(super) fn begin(current: ThreadRef) -> bool {
+    if current.special.get() & special::ALERTED != 0 {
+        return false;
+    }
+    current.set_special(special::ALERTABLE, 0);
+    true
+}
+
+/// An alert begins with a thread; `by` is to go on with it.
+pub fn start(by: ThreadRef, thread: ThreadRef) {
+    // A server that waits for a call has no part in any chain.
+    if thread.wait() != Wait::Idle {
+        thread.set_special(special::ALERTED, 0);
+        by.alerting.set(thread.uid());
+    }
+}
+
+/// A thread is going to end. Whom it called is alerted.
+pub fn start_at_end(k: &Kernel, thread: ThreadRef) {
+    if let Some(server) = called_by(k, thread) {
+        start(thread, server);
+    }
+}
+
+/// The server of the call that a thread waits for.
+fn called_by(k: &Kernel, thread: ThreadRef) -> Option<ThreadRef> {
+    match thread.wait() {
+        Wait::Return(server) => k.thread(server),
+        _ => None,
+    }
+}
+
+/// Goes on with the alert that `by` is responsible for, some threads in each step. True when all have it.
+pub fn go_on(k: &Kernel, by: ThreadRef) -> bool {
+    for _ in 0..param::PREEMPTION_ALERTS {
+        if by.alerting.get().is_nil() {
+            return true;
+        }
+        // It may have ended meanwhile, or returned, and serve somebody else.
+        let reached = k.thread(by.alerting.replace(Uid::NIL));
+        let Some(thread) = reached.filter(|it| it.special.get() & special::ALERTED != 0) else { return true };
+        if let Some(server) = called_by(k, thread) {
+            start(by, server);
+        }
+        if thread.special.get() & special::ALERTABLE != 0 {
+            end_wait(k, thread);
+        }
+    }
+    by.alerting.get().is_nil()
+}
+
+/// Ends what a thread is in the middle of, if that is still what was begun as alertable, and not a fault after it.
+fn end_wait(k: &Kernel, thread: ThreadRef) {
+    match thread.operation.get() {
+        // Its message has arrived, and it is going to wait for the next.
+        Operation::Receive => {
+            thread.operation.set(Operation::None);
+            set_error(thread, Error::ReceiveAborted);
+        }
+        Operation::Map { to, .. } => item::abandon_sending(k, thread, to),
+        Operation::Transfer { .. } | Operation::Taken { .. } => _ = abort(k, thread),
+        _ if thread.errand.get() == Errand::Ipc => _ = abort(k, thread),
+        _ => {}
+    }
+}
