@@ -205,7 +205,10 @@ pub mod thread_op {
     /// In: `rdi` number of a record, from 0 on; 256 are kept. Out: `rdi` time in ns, `rsi` index in
     /// [`TRACE_EVENTS`](super::TRACE_EVENTS), `rdx` thread, `r10` argument. With [`TRACE_COUNTERS`](super::TRACE_COUNTERS):
     /// `rdi` records made, `rsi` messages of recorded threads, `rdx` updates of ready queues, `r10` those messages that
-    /// had a block in memory. Rights as for [`TRACE`].
+    /// had a block in memory. With [`TRACE_DOORS`](super::TRACE_DOORS) and an index in [`DOOR_ROWS`](super::DOOR_ROWS), and in `rsi` a
+    /// task, nil for all: how many calls or returns through doors its recorded threads made, in `rdi rsi rdx r10 r8 r9` by
+    /// size ([`DOOR_SIZES`](super::DOOR_SIZES)); of a task since it was made, of all since the counters were started (row D17). Rights as
+    /// for [`TRACE`].
     pub const READ_TRACE: u32 = 19;
     /// In: `rsi` what to do about the thread's alert: [`ALERT_CLEAR`](super::ALERT_CLEAR), [`ALERT_SET`](super::ALERT_SET) or
     /// [`ALERT_POLL`](super::ALERT_POLL) (row D9). Out: `rdi` 1 if it was alerted, 0 if not.
@@ -228,10 +231,19 @@ pub const REGISTERS: [[&str; 4]; 5] = [
 ];
 
 /// What is recorded, and what the argument is: the receiver of a message; the next thread; address and access of a fault or
-/// vector of an exception; the line; the flexpage that is sent.
-pub const TRACE_EVENTS: [&str; 5] = ["ipc", "switch", "fault", "interrupt", "map"];
+/// vector of an exception; the line; the flexpage that is sent; who serves a door's call, or gets its return.
+pub const TRACE_EVENTS: [&str; 6] = ["ipc", "switch", "fault", "interrupt", "map", "door"];
 /// In the place of a record's number: the counters.
 pub const TRACE_COUNTERS: u64 = u64::MAX;
+
+/// In the place of a record's number, with an index in [`DOOR_ROWS`] added: calls and returns through doors.
+pub const TRACE_DOORS: u64 = 1 << 63;
+/// What calls and returns through doors are told apart by: nothing but words in registers; a block in memory, with what it may
+/// have of identifiers and pages; one of these beside words.
+pub const DOOR_ROWS: [&str; 6] =
+    ["call: words", "call: block", "call: item", "return: words", "return: block", "return: item"];
+/// The most bytes of each class of sizes but the last, which has no limit. Words count up to the last that is not 0.
+pub const DOOR_SIZES: [u64; 5] = [16, 64, 256, 1024, 5120];
 
 /// A [`thread_op::BREAKPOINT`] that is off.
 pub const BREAK_OFF: u64 = 0;

@@ -8,10 +8,14 @@
 //! insertion into or removal from a ready queue.
 
 use crate::arch;
+use crate::ipc::door::Form;
 use crate::kernel::Kernel;
-use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, State, special};
-use abi::call::{IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, NO_BLOCK, TRACE_EVENTS};
+use crate::object::{TaskRef, ThreadRef};
+use abi::call::{
+    DOOR_ROWS, DOOR_SIZES, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, NO_BLOCK,
+    TRACE_EVENTS,
+};
 use abi::{Call, Kind, Uid};
 use core::cell::Cell;
 
@@ -26,9 +30,10 @@ enum Event {
     Fault,
     Interrupt,
     Map,
+    Door,
 }
 
-const _: () = assert!(Event::Map as usize + 1 == TRACE_EVENTS.len());
+const _: () = assert!(Event::Door as usize + 1 == TRACE_EVENTS.len());
 
 /// Time, kind, thread, argument.
 type Record = [Cell<u64>; 4];
@@ -44,6 +49,31 @@ pub struct Trace {
     long: Cell<u64>,
     /// Updates of the ready queues before tracing began.
     updates_before: Cell<u64>,
+    /// Calls and returns through doors since tracing began.
+    doors: DoorCounts,
+}
+
+/// Calls and returns through doors, by what they carry, and by their size (row D17).
+pub struct DoorCounts([[Cell<u32>; DOOR_SIZES.len() + 1]; DOOR_ROWS.len()]);
+
+impl DoorCounts {
+    /// None.
+    pub const NONE: DoorCounts =
+        DoorCounts([const { [const { Cell::new(0) }; DOOR_SIZES.len() + 1] }; DOOR_ROWS.len()]);
+
+    fn count(&self, row: usize, size: usize) {
+        let counter = &self.0[row][size];
+        counter.set(counter.get().wrapping_add(1));
+    }
+
+    fn restart(&self) {
+        self.0.iter().flatten().for_each(|counter| counter.set(0));
+    }
+
+    /// Those of a row of [`DOOR_ROWS`], if there is such a one.
+    pub fn row(&self, row: u64) -> Option<[u64; DOOR_SIZES.len() + 1]> {
+        Some(self.0.get(row as usize)?.each_ref().map(|counter| counter.get().into()))
+    }
 }
 
 impl Default for Trace {
@@ -61,11 +91,12 @@ impl Trace {
             messages: Cell::new(0),
             long: Cell::new(0),
             updates_before: Cell::new(0),
+            doors: DoorCounts::NONE,
         }
     }
 
     fn record(&self, event: Event, thread: ThreadRef, argument: u64) {
-        if matches!(event, Event::Ipc | Event::Fault | Event::Interrupt) {
+        if matches!(event, Event::Ipc | Event::Fault | Event::Interrupt | Event::Door) {
             self.messages.set(self.messages.get() + 1);
         }
         let record = &self.records[self.made.get() as usize % LEN];
@@ -92,6 +123,7 @@ pub fn set(thread: ThreadRef, on: bool) {
 pub fn restart(k: &Kernel) {
     k.trace.messages.set(0);
     k.trace.long.set(0);
+    k.trace.doors.restart();
     k.trace.updates_before.set(k.sched.queue_updates.get());
 }
 
@@ -100,6 +132,31 @@ pub fn restart(k: &Kernel) {
 pub fn counters(k: &Kernel) -> [u64; 4] {
     let updates = k.sched.queue_updates.get() - k.trace.updates_before.get();
     [k.trace.made.get(), k.trace.messages.get(), updates, k.trace.long.get()]
+}
+
+/// Calls and returns through doors of a task's traced threads, or of all since the counters were started.
+pub fn doors(k: &Kernel, task: Option<TaskRef>, row: u64) -> Option<[u64; DOOR_SIZES.len() + 1]> {
+    task.map_or(&k.trace.doors, |task| &task.state().doors.counts).row(row)
+}
+
+/// A call or return of a traced thread has arrived; so many bytes were copied in memory.
+#[cold]
+pub fn door(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (form, is_call): (Form, bool), bytes: u64) {
+    // Stubs clear the words that they do not need.
+    let words = match form {
+        Form::Words => &receiver.frame.w[..],
+        // The others say where the rest is.
+        Form::Block => &receiver.frame.w[2..],
+        Form::Item => &receiver.frame.w[..6],
+    };
+    let bytes =
+        bytes + words.iter().rposition(|word| word.get() != 0).map_or(0, |last| 8 * (last as u64 + 1));
+    let size = DOOR_SIZES.iter().position(|&most| bytes <= most).unwrap_or(DOOR_SIZES.len());
+    let row = form as usize + if is_call { 0 } else { DOOR_ROWS.len() / 2 };
+    k.trace.doors.count(row, size);
+    sender.task().state().doors.counts.count(row, size);
+    k.trace.long.set(k.trace.long.get() + (form == Form::Block) as u64);
+    k.trace.record(Event::Door, sender, receiver.name.get().0);
 }
 
 /// A traced thread makes a system call.

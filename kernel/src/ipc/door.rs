@@ -12,8 +12,10 @@ use crate::object::mapping::Node;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
+use crate::trace;
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, FLAGS, NOT_ALERTABLE,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS,
+    NOT_ALERTABLE,
 };
 use abi::{Error, Kind, Uid};
 
@@ -48,27 +50,34 @@ pub fn is_call(eax: u32) -> bool {
     matches!(eax | NOT_ALERTABLE, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL)
 }
 
-/// The number of the call or return in a thread's registers, the same whether alertable or not.
-pub(super) fn form(thread: ThreadRef) -> u32 {
-    thread.frame.rax.get() as u32 | NOT_ALERTABLE
-}
-
 /// What a call or return carries beside its words.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Nothing.
     Words,
+    /// A part in memory.
     Block,
+    /// A map item.
     Item,
 }
 
 impl Form {
-    /// That of the call or return in a thread's registers.
+    /// That of the call (true) or return (false) in a thread's registers, if they hold one.
+    pub(super) fn find(thread: ThreadRef) -> Option<(Form, bool)> {
+        Some(match thread.frame.rax.get() as u32 | NOT_ALERTABLE {
+            DOOR_CALL => (Form::Words, true),
+            DOOR_RETURN => (Form::Words, false),
+            DOOR_LONG_CALL => (Form::Block, true),
+            DOOR_LONG_RETURN => (Form::Block, false),
+            DOOR_ITEM_CALL => (Form::Item, true),
+            DOOR_ITEM_RETURN => (Form::Item, false),
+            _ => return None,
+        })
+    }
+
+    /// The same of registers that hold one.
     fn of(thread: ThreadRef) -> Form {
-        match form(thread) {
-            DOOR_LONG_CALL | DOOR_LONG_RETURN => Form::Block,
-            DOOR_ITEM_CALL | DOOR_ITEM_RETURN => Form::Item,
-            _ => Form::Words,
-        }
+        Form::find(thread).map_or(Form::Words, |(form, _)| form)
     }
 
     /// Why it cannot be sent to a thread that waits for it, if it cannot.
@@ -77,7 +86,7 @@ impl Form {
             Form::Words => None,
             Form::Block if !transfer::is_block(sender) => Some(Error::BadArgument),
             Form::Block => (receiver.block.room.get() == 0).then_some(Error::NoWindow),
-            Form::Item => item::error_by_door(sender, receiver),
+            Form::Item => item::plan_by_door(sender, receiver).err(),
         }
     }
 
@@ -99,22 +108,22 @@ pub(super) fn may_hand(sender: ThreadRef, receiver: ThreadRef) -> bool {
     clan::hop(sender.task(), receiver.task()).is_none()
 }
 
-/// Whether a thread's registers hold a call or return with a block.
-pub(super) fn has_block(thread: ThreadRef) -> bool {
-    Form::of(thread) == Form::Block
-}
-
-/// Whether a thread's registers hold a call (true) or a return (false) with an item.
-pub(super) fn item_form(thread: ThreadRef) -> Option<bool> {
-    match form(thread) {
-        DOOR_ITEM_CALL => Some(true),
-        DOOR_ITEM_RETURN => Some(false),
-        _ => None,
+/// What the current thread sent beside words is with the receiver. A call or return is over, unless the door has gone meanwhile:
+/// `deliver` brings the words, for a message of this kind. So many bytes were copied.
+pub(super) fn arrive(
+    k: &Kernel,
+    current: ThreadRef,
+    receiver: ThreadRef,
+    (form, is_call): (Form, bool),
+    bytes: u64,
+    deliver: impl FnOnce(Kind),
+) -> Next {
+    if is_call && receiver.server.door.get().is_none() {
+        not_called(k, receiver);
+        return fail(current, Error::NoSuch);
     }
-}
-
-/// Words and what else the current thread sends are with the receiver, for whom a call or return is over.
-pub(super) fn arrived(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Next {
+    deliver(if is_call { Kind::DoorCall } else { Kind::DoorReturn });
+    count(k, current, receiver, (form, is_call), bytes);
     if !is_call {
         return end_call(k, current, receiver);
     }
@@ -123,21 +132,22 @@ pub(super) fn arrived(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_ca
     Next::To(receiver)
 }
 
-/// The block of the current thread's call is where the server wants it.
-pub(super) fn finish_call(k: &Kernel, current: ThreadRef, server: ThreadRef, cut: bool) -> Next {
-    if server.server.door.get().is_none() {
-        // The door has gone meanwhile.
-        not_called(k, server);
-        return fail(current, Error::NoSuch);
+/// For the statistics of threads that are traced (row D17).
+#[inline(always)]
+fn count(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, form: (Form, bool), bytes: u64) {
+    if sender.special.get() & special::TRACED != 0 {
+        trace::door(k, sender, receiver, form, bytes);
     }
-    transfer::deliver(current, server, Kind::DoorCall, cut);
-    arrived(k, current, server, true)
 }
 
-/// The block of the current thread's return is where its caller wants it.
-pub(super) fn finish_return(k: &Kernel, current: ThreadRef, caller: ThreadRef, cut: bool) -> Next {
-    transfer::deliver(current, caller, Kind::DoorReturn, cut);
-    arrived(k, current, caller, false)
+/// A sender whose message does not arrive is a server that returns: it waits for its next call, and knows nothing of this. False if it is
+/// none.
+pub(super) fn serves_on(k: &Kernel, sender: ThreadRef) -> bool {
+    let returns = matches!(Form::find(sender), Some((_, false)));
+    if returns {
+        look_again(k, sender);
+    }
+    returns
 }
 
 /// Whether the receiver of something that takes long is a server that waited for a call.
@@ -191,6 +201,7 @@ fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
 /// A server begins the call of a caller that runs or waits for it. The server is ready afterwards, and in no queue.
 fn begin_call(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
     copy_words(caller, server, Kind::DoorCall);
+    count(k, caller, server, (Form::Words, true), 0);
     enter(k, server, caller, door);
 }
 
@@ -237,6 +248,7 @@ pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
     let form = Form::of(current);
     if form == Form::Words {
         copy_words(current, caller, Kind::DoorReturn);
+        count(k, current, caller, (Form::Words, false), 0);
         return end_call(k, current, caller);
     }
     match form.go(k, current, caller, current.uid()) {

@@ -116,32 +116,23 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
     Taken::Mapping
 }
 
-/// Why the item of a door's call or return cannot be mapped for the receiver, which waits for it.
-pub(super) fn error_by_door(sender: ThreadRef, receiver: ThreadRef) -> Option<Error> {
-    if !Fpage(sender.frame.w[6].get()).is_valid() {
-        return Some(Error::BadArgument);
-    }
-    if !door::may_hand(sender, receiver) {
-        return Some(Error::Denied);
-    }
-    receiver.errand.set(Errand::Ipc);
-    receiver.window.set(receiver.standing.get());
-    if plan(sender, receiver).is_none() { Some(Error::NoWindow) } else { None }
-}
-
-/// The current thread sends the item of a door's call or return.
-pub(super) fn go(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Next, Error> {
-    let item = Fpage(current.frame.w[6].get());
+/// How the item of a door's call or return is to be mapped for the receiver, which waits for it.
+pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef) -> Result<Plan, Error> {
+    let item = Fpage(sender.frame.w[6].get());
     if !item.is_valid() {
         return Err(Error::BadArgument);
     }
-    if !door::may_hand(current, receiver) {
+    if !door::may_hand(sender, receiver) {
         return Err(Error::Denied);
     }
     receiver.errand.set(Errand::Ipc);
     receiver.window.set(receiver.standing.get());
-    let hot_spot = current.frame.w[7].get();
-    let plan = space::plan(item, hot_spot, receiver.standing.get()).ok_or(Error::NoWindow)?;
+    space::plan(item, sender.frame.w[7].get(), receiver.standing.get()).ok_or(Error::NoWindow)
+}
+
+/// The current thread sends the item of a door's call or return.
+pub(super) fn go(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Next, Error> {
+    let plan = plan_by_door(current, receiver)?;
     let mut progress = Progress::START;
     if step(k, plan, current, receiver, &mut progress, PREEMPTION_PAGES) {
         return Ok(finish_by_door(k, place(plan), (current, receiver), is_call, progress.whole));
@@ -166,27 +157,15 @@ fn finish_by_door(
     is_call: bool,
     whole: bool,
 ) -> Next {
-    let kind = if is_call { Kind::DoorCall } else { Kind::DoorReturn } as u32;
-    if is_call && receiver.server.door.get().is_none() {
-        // The door has gone meanwhile.
-        door::not_called(k, receiver);
-        set_error(current, Error::NoSuch);
-        return Next::Same;
-    }
-    transfer(current, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE }, false);
-    receiver.frame.w[6].set(place.0);
-    receiver.frame.w[7].set(0);
-    door::arrived(k, current, receiver, is_call)
+    door::arrive(k, current, receiver, (door::Form::Item, is_call), 0, |kind| {
+        deliver_as(kind, place, current, receiver, whole)
+    })
 }
 
 /// The sender of a mapping in progress gets an error, except that a return which does not arrive is no error of the server's.
 fn end_sender(k: &Kernel, sender: ThreadRef, error: Error) {
     sender.operation.set(Operation::None);
-    if door::item_form(sender) == Some(false) {
-        sender.operation.set(Operation::Serve);
-        sender.frame.mode.set(Frame::SYSRET);
-        k.set_busy(sender);
-    } else {
+    if !door::serves_on(k, sender) {
         set_error(sender, error);
     }
 }
@@ -238,7 +217,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: 
     }
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
-    if let Some(is_call) = door::item_form(current) {
+    if let Some((_, is_call)) = door::Form::find(current) {
         return finish_by_door(k, place(plan), (current, receiver), is_call, progress.whole);
     }
     let request = Request::resumed(current);
@@ -249,8 +228,12 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: 
 /// Delivers the words, with the item's place in w6.
 #[inline(always)]
 fn deliver(place: Fpage, sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
-    let kind = if is_call { Kind::Request } else { Kind::Reply } as u32;
-    transfer(sender, receiver, kind & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE }, false);
+    deliver_as(if is_call { Kind::Request } else { Kind::Reply }, place, sender, receiver, whole);
+}
+
+#[inline(always)]
+fn deliver_as(kind: Kind, place: Fpage, sender: ThreadRef, receiver: ThreadRef, whole: bool) {
+    transfer(sender, receiver, kind as u32 & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE }, false);
     receiver.frame.w[6].set(place.0);
     receiver.frame.w[7].set(0);
 }

@@ -21,10 +21,7 @@ use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
 use crate::sched::Next;
-use abi::call::{
-    DOOR_LONG_CALL, DOOR_LONG_RETURN, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK,
-    NO_ITEM,
-};
+use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM};
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 
 /// What the descriptors of a string cost of a step's budget: as long as reading and writing them takes, so much could be
@@ -340,7 +337,7 @@ fn map_item(
     places: (u64, u64),
     at: &mut Place,
 ) -> Result<(), Halt> {
-    if door::has_block(sender) && !door::may_hand(sender, receiver) {
+    if door::Form::find(sender).is_some() && !door::may_hand(sender, receiver) {
         return Err(Halt::Failed(Error::Denied, Error::Denied));
     }
     let ([page, hot_spot], [window, hint]) = descriptor(k, sender, receiver, places)?;
@@ -364,10 +361,9 @@ fn map_item(
 fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Next {
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
-    match door::form(current) {
-        DOOR_LONG_CALL => return door::finish_call(k, current, receiver, at.cut),
-        DOOR_LONG_RETURN => return door::finish_return(k, current, receiver, at.cut),
-        _ => {}
+    if let Some(form) = door::Form::find(current) {
+        let deliver = |kind| deliver(current, receiver, kind, at.cut);
+        return door::arrive(k, current, receiver, form, at.moved, deliver);
     }
     let request = Request::resumed(current);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
@@ -540,19 +536,21 @@ fn stop_waiting(k: &Kernel, thread: ThreadRef) {
     thread.set_ready();
 }
 
+/// A server whose message did not arrive goes on with what comes after it. False if the sender is none.
+fn goes_on(k: &Kernel, sender: ThreadRef) -> bool {
+    let replies = sender.frame.rax.get() as u32 == IPC_LONG_REPLY_WAIT;
+    if replies {
+        sender.operation.set(Operation::Receive);
+        sender.frame.mode.set(Frame::SYSRET);
+        k.set_busy(sender);
+    }
+    replies || door::serves_on(k, sender)
+}
+
 /// The sender's ipc ends with an error, except that a reply which does not arrive is no error of the server's.
 fn end_sender(k: &Kernel, sender: ThreadRef, error: Error, moved: u64) {
     sender.operation.set(Operation::None);
-    let then = match sender.frame.rax.get() as u32 {
-        IPC_LONG_REPLY_WAIT => Operation::Receive,
-        DOOR_LONG_RETURN => Operation::Serve,
-        _ => Operation::None,
-    };
-    if then != Operation::None && error != Error::BadArgument {
-        sender.operation.set(then);
-        sender.frame.mode.set(Frame::SYSRET);
-        k.set_busy(sender);
-    } else {
+    if error == Error::BadArgument || !goes_on(k, sender) {
         set_error(sender, error);
         sender.frame.w[0].set(moved);
     }

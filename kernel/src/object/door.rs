@@ -22,6 +22,7 @@ use crate::mem::pool::{Frame, Words};
 use crate::mem::space::{Stop, again};
 use crate::object::thread::Tcb;
 use crate::param::TCB_SHIFT;
+use crate::trace::DoorCounts;
 use crate::util::list::{Link, List, Tag};
 use abi::call::{DOORS_MAX, FLAGS, SERVERS_MAX};
 use abi::{Error, Fpage, Rights};
@@ -40,6 +41,8 @@ pub struct Doors {
     tables: [Cell<u64>; 3],
     /// While the task is being ended: entries of the last table below this have been looked at.
     released: Cell<u32>,
+    /// What its traced threads called and returned.
+    pub counts: DoorCounts,
 }
 
 /// The servers of a task's doors.

@@ -8,7 +8,9 @@ use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special}
 use crate::object::{TaskRef, ThreadRef, door, interrupt};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
-use abi::call::{ALERT_CLEAR, ALERT_POLL, ALERT_SET, FLAGS, PRIORITIES, TRACE_COUNTERS, thread_op as op};
+use abi::call::{
+    ALERT_CLEAR, ALERT_POLL, ALERT_SET, FLAGS, PRIORITIES, TRACE_COUNTERS, TRACE_DOORS, thread_op as op,
+};
 use abi::{Dope, Error, Fpage, Rights, TaskId, Uid};
 use core::ops::Range;
 
@@ -152,10 +154,14 @@ fn read_trace(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> 
     if !is_privileged(current) {
         return Err(Error::Denied);
     }
-    if args.rdi() == TRACE_COUNTERS {
-        args.give(trace::counters(k));
-    } else {
-        args.give(k.trace.read(args.rdi()).ok_or(Error::NoSuch)?);
+    match args.rdi() {
+        TRACE_COUNTERS => args.give(trace::counters(k)),
+        row @ TRACE_DOORS.. => {
+            let of = TaskId(args.rsi());
+            let task = if of == TaskId::NIL { None } else { Some(k.task(of).ok_or(Error::NoSuch)?) };
+            args.give(trace::doors(k, task, row - TRACE_DOORS).ok_or(Error::NoSuch)?);
+        }
+        number => args.give(k.trace.read(number).ok_or(Error::NoSuch)?),
     }
     Ok(())
 }

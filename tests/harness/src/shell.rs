@@ -5,9 +5,10 @@ use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 8] = [
+    let trials: [Named; 9] = [
         ("the_show", the_show),
         ("trace_shows_what_happened", trace_shows_what_happened),
+        ("doors_are_counted", doors_are_counted),
         ("a_monitor_hears_its_client", a_monitor_hears_its_client),
         ("keys_are_delivered_to_the_demander_only", keys_are_delivered_to_the_demander_only),
         ("ends_with_the_last_status", ends_with_the_last_status),
@@ -47,6 +48,24 @@ fn trace_shows_what_happened(world: &'static World) -> Verdict {
     reply.check_contains("nothing is recorded")?;
     let has_figures = reply.out.contains("messages for each");
     if has_figures { Err(reply.failed("expected no figures of nothing")) } else { Ok(()) }
+}
+
+/// Calls through doors are counted, by size and by task, while what makes them is traced.
+fn doors_are_counted(world: &'static World) -> Verdict {
+    let reply = world.script(b"doors\ntrace on\nrun door-test\ntrace off\ndoors\n")?;
+    reply.check_code(0)?;
+    reply.check_contains("no call is counted")?;
+    let row = |name: &str| -> Vec<u64> {
+        let line = reply.out.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(vec![], |cells| cells.split_whitespace().filter_map(|cell| cell.parse().ok()).collect())
+    };
+    let (calls, returns) = (row("call: words"), row("return: words"));
+    // Each call that arrived had a return, but for those that ended with somebody.
+    let sums: [u64; 2] = [calls.iter().sum(), returns.iter().sum()];
+    if calls.len() != 6 || sums[0] < 50 || sums[1] < 50 {
+        return Err(reply.failed("expected many calls through doors"));
+    }
+    Ok(())
 }
 
 /// The reference monitor passes on what it allows, refuses the rest, and writes both down.

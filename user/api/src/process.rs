@@ -7,6 +7,7 @@ use crate::memory::MemoryUse;
 use crate::stubs::System::Ending;
 use crate::stubs::System::Process::Client;
 use crate::wire::{Failure, Name, Result, Status, take};
+use sys::abi::call::DOOR_SIZES;
 use sys::{Error, TaskId, TaskInfo, ThreadInfo, Uid};
 
 pub use crate::stubs::System::Process::{Answer, NUMBER, Request};
@@ -226,6 +227,12 @@ pub fn trace(server: Uid, on: bool) -> Result<()> {
 pub fn record(server: Uid, number: u64) -> Result<Option<[u64; 4]>> {
     Ok(found(Client { server }.record(number))?
         .map(|(time, thread, first, second)| [time, thread, first, second]))
+}
+
+/// How many calls or returns through doors recorded threads made, by size ([`sys::abi::call::DOOR_SIZES`]); `row` is an index in
+/// [`sys::abi::call::DOOR_ROWS`]. Of one task, or of all if it is nil; `None` if it is not there (any more).
+pub fn doors(server: Uid, task: TaskId, row: usize) -> Result<Option<[u32; DOOR_SIZES.len() + 1]>> {
+    found(Client { server }.doors(task.0, row as u64))
 }
 
 /// An offset or length of arguments in a [`Request`].

@@ -169,13 +169,19 @@ impl Supervisor {
             Request::ThreadAfter { task, previous } => {
                 now(Answer::ThreadAfter(self.thread_after(TaskId(task), previous)?))
             }
-            Request::Trace { .. } | Request::Record { .. } if !self.programs[index].policy.is_operator => {
+            Request::Trace { .. } | Request::Record { .. } | Request::Doors { .. }
+                if !self.programs[index].policy.is_operator =>
+            {
                 Err(Status::Denied)
             }
             Request::Trace { on } => self.trace(on),
             Request::Record { number } => {
                 let [time, thread, first, second] = sys::trace_read(number).map_err(status_of)?;
                 now(Answer::Record(time, thread, first, second))
+            }
+            Request::Doors { task, row } => {
+                let counts = sys::trace_doors(TaskId(task), row).map_err(status_of)?;
+                now(Answer::Doors(counts.map(|count| count as u32)))
             }
             Request::Memory => now(self.memory()?),
         }

@@ -1,7 +1,7 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_USAGE, Shell};
-use crate::{listing, programs, trace};
+use crate::{doors, listing, programs, trace};
 use rt::api::clock;
 use rt::io::Session;
 use rt::{print, println, time};
@@ -17,7 +17,7 @@ pub struct Command {
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 12] = [
+pub const COMMANDS: [Command; 13] = [
     Command { name: "help", usage: "", purpose: "list the commands", run: help },
     Command { name: "ps", usage: "", purpose: "list tasks and threads", run: listing::tasks },
     Command { name: "mem", usage: "", purpose: "show how much memory is in use", run: listing::memory },
@@ -47,6 +47,12 @@ pub const COMMANDS: [Command; 12] = [
         usage: "on|off|show [COUNT]",
         purpose: "record what threads do, and show the last of it",
         run: trace::trace,
+    },
+    Command {
+        name: "doors",
+        usage: "",
+        purpose: "count the calls through doors of threads that are recorded",
+        run: doors::doors,
     },
     Command { name: "echo", usage: "[WORD...]", purpose: "print words", run: echo },
     Command { name: "exit", usage: "[STATUS]", purpose: "end the shell, and with it the system", run: exit },

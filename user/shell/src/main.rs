@@ -13,6 +13,7 @@
 extern crate alloc;
 
 mod commands;
+mod doors;
 mod editor;
 mod foreground;
 mod input;

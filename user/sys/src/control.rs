@@ -1,7 +1,9 @@
 //! What is neither ipc nor doors: threads, tasks, flush, clock.
 
 use crate::{Dope, Fpage, Result, TaskId, Timeout, Uid, error};
-use abi::call::{ALERT_CLEAR, ALERT_POLL, ALERT_SET, Call, FLUSH_SELF, NULL, task_op, thread_op};
+use abi::call::{
+    ALERT_CLEAR, ALERT_POLL, ALERT_SET, Call, FLUSH_SELF, NULL, TRACE_DOORS, task_op, thread_op,
+};
 use core::arch::asm;
 
 /// The six registers of arguments and results: `rdi rsi rdx r10 r8 r9`.
@@ -224,6 +226,11 @@ pub fn thread_breakpoint(target: Uid, number: u64, address: u64, event: u64, len
 /// Records what a thread does, or no longer. `anew` starts the counters again.
 pub fn thread_trace(target: Uid, on: bool, anew: bool) -> Result<()> {
     thread(thread_op::TRACE, [target.0, on as u64 | (anew as u64) << 1, 0, 0, 0, 0]).map(drop)
+}
+
+/// How many calls or returns through doors recorded threads made, by size; see [`thread_op::READ_TRACE`]. `task`: nil for all.
+pub fn trace_doors(task: TaskId, row: u64) -> Result<[u64; 6]> {
+    thread(thread_op::READ_TRACE, [TRACE_DOORS.saturating_add(row), task.0, 0, 0, 0, 0])
 }
 
 /// A record of what threads did, by its number, or [`abi::call::TRACE_COUNTERS`].
