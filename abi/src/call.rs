@@ -50,13 +50,6 @@ pub const IPC_REPLY_WAIT: u32 = 0xffff_ffff;
 pub const IPC_LONG_CALL: u32 = IPC_CALL & !NO_BLOCK;
 /// `eax` of [`IPC_REPLY_WAIT`] with a block. If the receiver has no room for it, only the receiver gets an error.
 pub const IPC_LONG_REPLY_WAIT: u32 = IPC_REPLY_WAIT & !NO_BLOCK;
-/// `eax` of [`IPC_CALL`] to the thread behind a port: `rdx` is the port's index in the table of the caller's task, modulo
-/// [`PORT_LINKS`]. An experiment (row P18). A port that leads nowhere is the error `NoSuch`.
-pub const IPC_PORT_CALL: u32 = 0xffff_fffc;
-/// Ports that a task can call.
-pub const PORT_LINKS: u64 = 128;
-/// Ports that a task can bind to threads.
-pub const PORT_ENTRIES: u64 = 256;
 /// `eax` of *door call*: `rdx` is a door identifier of the caller's task, its low 32 bits count. The words, eleven as in the
 /// other short forms, arrive with a server thread of the task that made the door, at the door's entry, with the door's datum
 /// in `rdx`. The caller waits for the return. No timeouts. The fast path (rows D1, D11).
@@ -280,17 +273,13 @@ pub mod task_op {
     pub const NEXT: u32 = 4;
     /// Out: `rdi` the caller's uid, `rsi` its task, `rdx` its pager, `r10` its exception handler.
     pub const SELF: u32 = 5;
-    /// Bind a port and let a task call it. In: `rdi` task (nil: own), `rsi` the port's index in that task's table, `rdx`
-    /// number of the port among the caller's own, `r10` thread that it leads to from now on, for everybody who has it; nil:
-    /// nobody.
-    pub const SET_PORT: u32 = 6;
     /// For tests, and only where the boot option `exhaust=on` allows it: kernel memory runs out. In: `rdi` task (nil: own),
     /// which is one of those counted from now on; `rsi` number of the frame, from 1 on, that is denied to the counted tasks,
     /// `rdx` how many are denied from there on. With 0 in `rsi` none is, and the task is not counted any more. Out:
     /// `rdi` and `rsi`: what was left of the last order, 0 and 0 if nothing.
-    pub const EXHAUST: u32 = 7;
+    pub const EXHAUST: u32 = 6;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 8;
+    pub const COUNT: u32 = 7;
 }
 
 /// Sub-operations of [`Call::DoorControl`], all of them on the caller's own task.

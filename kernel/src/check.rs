@@ -210,7 +210,6 @@ impl Kernel {
         }
         self.check_small(task, &mut counts);
         self.check_doors(task, &mut counts);
-        counts.frames += task.links.frames();
         counts.frames += task.slabs.check(counts.in_full_slabs, counts.elsewhere);
         let mut threads = 0;
         for thread in members(task.threads.first(), |thread| task.threads.after(thread)) {

@@ -3,7 +3,6 @@
 //! ```text
 //! ffff_8000_0000_0000  pool       the kernel's own memory: tables, tasks, mapping nodes (writable, not executable)
 //! ffff_8080_0000_0000  window     another task's memory, while a message is copied to it (one top-level slot)
-//! ffff_8100_0000_0000  ports      the running task's table of port links: one page, or nothing (one top-level slot)
 //! ffff_8180_0000_0000  direct     all memory (writable, not executable); only with the boot option `copy=directmap`
 //! ffff_8200_0000_0000  doors      the running task's door identifiers, one word each; most are one shared page (one top-level slot)
 //! ffff_ff00_0000_0000  info       one page that users may read: version, clock
@@ -14,7 +13,7 @@
 //! ffff_ffff_c000_0000  threads    virtual array of control blocks, 4 KiB each; holes are one shared page of zeroes
 //! ```
 //!
-//! All of it but the window, the port links and the doors is the same in every task: a task's top-level table copies the kernel half once,
+//! All of it but the window and the doors is the same in every task: a task's top-level table copies the kernel half once,
 //! and no other entry of it changes after boot. User memory has no other address in the kernel half than window and direct map.
 //! Under page-table isolation users run on other tables, which show of all this the image's text, devices to port bitmap, and info.
 
@@ -42,12 +41,6 @@ pub const WINDOW: u64 = 0xffff_8080_0000_0000;
 
 /// Size of the window, and of what a top-level entry is about.
 pub const WINDOW_SIZE: u64 = 1 << 39;
-
-/// The port links of the running task. The page after it is never mapped.
-pub const PORT_LINKS: u64 = 0xffff_8100_0000_0000;
-
-/// What a port link that leads nowhere points to.
-pub const NO_PORT: u64 = PORT_LINKS + 0x1000;
 
 /// The running task's door identifiers: for each 32-bit number the address of what the door is, or
 /// [`NO_DOOR`](crate::object::door::NO_DOOR). Numbers that a task cannot have are there too, so that no number needs a check.

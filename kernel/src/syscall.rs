@@ -13,13 +13,13 @@ pub use thread_control::{boot_thread, bury, end_thread, start_thread};
 
 use crate::kernel::Kernel;
 use crate::mem::space::{self, Stop};
+use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Operation, special};
-use crate::object::{ThreadRef, port};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
 use abi::call::{
-    DOOR_ITEM_RETURN, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
-    IPC_LONG_REPLY_WAIT, IPC_PORT_CALL, NULL,
+    DOOR_ITEM_RETURN, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
+    NULL,
 };
 use abi::{Call, Error, Fpage, Rights, Uid};
 
@@ -52,7 +52,6 @@ fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
         _ if ipc::door::is_call(eax) => ipc::door::call(k, current),
         DOOR_RETURN | DOOR_LONG_RETURN | DOOR_ITEM_RETURN => ipc::door::give_back(k, current),
         IPC_LONG_CALL | IPC_LONG_REPLY_WAIT => ipc::long(k, current),
-        IPC_PORT_CALL => port_call(k, current),
         NULL => Next::Same,
         _ if eax & NUMBER == IPC => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),
@@ -145,14 +144,6 @@ fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     next
 }
 
-/// A call through a port is a call to the thread behind it.
-fn port_call(k: &Kernel, current: ThreadRef) -> Next {
-    let frame = &current.frame;
-    frame.rdx.set(port::thread(k, current.task(), frame.rdx.get()).0);
-    frame.rax.set(frame.rax.get() | IPC_CALL as u64);
-    ipc::short(k, current)
-}
-
 /// A busy thread goes on with its operation, after the kernel has looked at the interrupts.
 pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
     current.frame.mode.set(current.frame.mode.get() & !Frame::BUSY);
@@ -166,7 +157,6 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
         Operation::Flush { at, status } => continue_flush(k, current, at, status),
         Operation::EndThread { victim } => end_thread(k, current, victim),
         Operation::EndTask { victim, at } => end_task(k, current, victim, at),
-        Operation::SetPort => task_control::set_port(k, current),
         Operation::Serve => ipc::door::continue_serve(k, current),
         Operation::Alert => thread_control::continue_alert(k, current),
         Operation::CreateDoor => door_control::create(k, current),

@@ -5,7 +5,6 @@ pub mod breakpoint;
 pub mod door;
 pub mod interrupt;
 pub mod mapping;
-pub mod port;
 pub mod shuttle;
 pub mod task;
 pub mod thread;

@@ -6,7 +6,6 @@
 
 use super::door::Doors;
 use super::mapping::Slabs;
-use super::port::Ports;
 use super::thread::OfTask;
 use crate::mem::pool::{Frame, Pool, Zeroable};
 use crate::mem::table::Recent;
@@ -47,8 +46,6 @@ pub struct Task {
     pub port_bitmap: [Cell<u64>; 2],
     /// Table of the interrupt space, 0 if there is none.
     pub interrupts: Cell<u64>,
-    /// Ports that it has bound or may call.
-    pub links: Ports,
     /// Door identifiers, and who serves the task's own doors.
     pub doors: Doors,
     /// Slabs with room for mapping nodes.

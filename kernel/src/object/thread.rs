@@ -270,8 +270,6 @@ pub enum Operation {
         /// It, or the one of its descendants that is being taken apart.
         at: TaskId,
     },
-    /// A port is bound: the binding task has its page for ports, and the call in the registers begins anew.
-    SetPort,
     /// A server looks for something to do.
     Serve,
     /// An alert goes on along a chain, from [`Cold::alerting`].

@@ -7,11 +7,11 @@ use crate::mem::pool::{Frame, Words};
 use crate::mem::{space, table};
 use crate::object::task::Task;
 use crate::object::thread::Operation;
-use crate::object::{TaskRef, ThreadRef, door, port};
+use crate::object::{TaskRef, ThreadRef, door};
 use crate::sched::Next;
 use crate::{arch, ipc, param};
 use abi::call::{DOORS_LOG2, DOORS_MAX, PRIORITIES, task_op as op};
-use abi::{Error, Fpage, Rights, TaskId, Uid};
+use abi::{Error, Fpage, Rights, TaskId};
 
 /// The table of sub-operations.
 pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
@@ -31,7 +31,6 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
             child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi()))
         }
         op::NEXT => next(k, current, &args),
-        op::SET_PORT => return set_port(k, current),
         op::EXHAUST => exhaust(k, current, &args),
         op::SELF => {
             let task = current.task().id.get();
@@ -137,24 +136,6 @@ fn set_quota(chief: TaskRef, task: TaskRef, quota: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Binds a port. If that takes two pages for ports, the first is a step of its own: clearing a page's frames takes long.
-pub fn set_port(k: &Kernel, current: ThreadRef) -> Next {
-    current.operation.set(Operation::None);
-    let args = Args(&current.frame);
-    let owner = current.task();
-    let task = match args.rdi() {
-        0 => Ok(owner),
-        _ => child(k, current, &args),
-    };
-    let bound = task.and_then(|task| port::set(k, (owner, args.rdx()), Uid(args.r10()), (task, args.rsi())));
-    if bound == Ok(false) {
-        current.operation.set(Operation::SetPort);
-        k.set_busy(current);
-        return Next::Same;
-    }
-    done(current, bound.map(drop))
-}
-
 fn exhaust(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     if !k.may_exhaust.get() {
         return Err(Error::Denied);
@@ -258,7 +239,6 @@ fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
         k.pool.at::<Words>(users).0[256..].iter().for_each(|entry| entry.set(0));
         task.give_back_zeroed_frame(&k.pool, users);
     }
-    port::release(k, task);
     task.give_back_zeroed_frame(&k.pool, top);
     assert_eq!(task.used.get(), 1, "{task:?} leaks kernel memory");
     chief.used.set(chief.used.get() - task.quota.get());

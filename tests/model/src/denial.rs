@@ -207,18 +207,6 @@ fn task_create() {
 }
 
 #[test]
-fn set_port() {
-    let prepare = |world: &World| (thread_in_task(world, 1), world.new_task(10));
-    let to = |world: &World, task: TaskId, thread: &ThreadRef| {
-        said(world.task_control(task_op::SET_PORT, [task.0, 3, 5, thread.uid().0]))
-    };
-    let other = |world: &World, (thread, task): &(ThreadRef, TaskId)| to(world, *task, thread);
-    assert_eq!(at_every_allocation(512, prepare, other), 8);
-    let own = |world: &World, (thread, _): &(ThreadRef, TaskId)| to(world, TaskId::NIL, thread);
-    assert_eq!(at_every_allocation(512, prepare, own), 4);
-}
-
-#[test]
 fn set_block() {
     let attempt = |world: &World, thread: &ThreadRef| {
         let room = Dope::room(8, 1, 1).0;
@@ -576,7 +564,7 @@ fn other_operations_on_threads_need_no_memory() {
 
 #[test]
 fn other_operations_on_tasks_need_no_memory() {
-    let paid_for = [task_op::CREATE, task_op::SET_PORT, task_op::EXHAUST];
+    let paid_for = [task_op::CREATE, task_op::EXHAUST];
     for operation in (0..task_op::COUNT).filter(|operation| !paid_for.contains(operation)) {
         let world = World::new(512);
         let thread = receiver(&world, Fpage::WHOLE);

@@ -76,24 +76,6 @@ CLIENT bench_client_w4, 2
 CLIENT bench_client_w8, 3
 CLIENT bench_client_intra, 4
 
-# The same through port 5.
-FUNCTION bench_client_port
-    mov r15, [rdi + 8]
-    mov r8d, 0x1002
-    mov r9d, 0x1003
-    mov r10d, 0x1004
-    mov r12d, 0x1005
-    mov r13d, 0x1006
-    mov r14d, 0x1007
-1:  START 38
-    mov edx, 5
-    mov eax, 0xfffffffc
-    syscall
-    dec r15d
-    jnz 1b
-    DISCARD 38
-    REPORT
-
 FUNCTION bench_server
     xor edx, edx                            # the first time there is nobody to answer
 1:  mov eax, 0xffffffff

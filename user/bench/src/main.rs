@@ -101,7 +101,6 @@ unsafe extern "C" {
     fn bench_idle();
     fn bench_driver();
     fn bench_first();
-    fn bench_client_port();
     fn bench_client_apart();
     fn bench_server_apart();
     fn bench_port_client();
@@ -221,19 +220,6 @@ impl Chief {
                 Ok(None) | Err(Error::ReceiveTimeout) => {}
                 Err(error) => return Err(error.into()),
             }
-        }
-        Ok(())
-    }
-
-    /// The same by way of a port.
-    fn ping_pong_by_port(&self, client_task: TaskId, server_task: TaskId) -> Result<()> {
-        let server = self.start(server_task, bench_server, Uid::NIL)?;
-        self.settle(server)?;
-        sys::task_set_port(client_task, 5, 9, server)?;
-        let report = self.against(client_task, bench_client_port, server)?;
-        sys::thread_destroy(server)?;
-        if Kind::from_eax(report.words[0] as u32) != Some(Kind::Reply) || report.words[1] != server.0 {
-            return Err(Failure::Report(report.words[0], report.words[1]));
         }
         Ok(())
     }
@@ -415,7 +401,6 @@ impl Chief {
         self.interrupts(near)?;
         // Last, because rows about mappings depend on which nodes were in use before.
         crate::local::rows(self, near, far)?;
-        self.ping_pong_by_port(near, far)?;
         self.many(near, bench_client_apart, far, bench_server_apart)?;
         self.many(near, bench_port_client, far, bench_server)?;
         sys::task_destroy(near)?;

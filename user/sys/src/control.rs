@@ -308,11 +308,6 @@ pub fn task_set_quota(target: TaskId, quota: u64) -> Result<()> {
     task(task_op::SET_QUOTA, [target.0, quota, 0, 0, 0, 0]).map(drop)
 }
 
-/// Binds the caller's port `number` to a thread (nil: nobody), and lets a task (nil: own) call it as `index`.
-pub fn task_set_port(target: TaskId, index: u64, number: u64, thread: Uid) -> Result<()> {
-    task(task_op::SET_PORT, [target.0, index, number, thread.0, 0, 0]).map(drop)
-}
-
 /// Orders, for tests, that `count` frames of kernel memory, from the one that counted tasks ask for as number `first` on, be
 /// denied to them; `target` (nil: own) is counted from now on. With 0 in `first` none is denied, and `target` is not counted
 /// any more. Returns what was left of the last order. Only where the boot option `exhaust=on` allows it.

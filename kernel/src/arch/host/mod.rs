@@ -12,8 +12,6 @@
 mod copy;
 #[path = "../x86_64/door.rs"]
 mod door;
-#[path = "../x86_64/port.rs"]
-mod port;
 #[path = "../x86_64/pte.rs"]
 pub mod pte;
 #[path = "../x86_64/space.rs"]
@@ -79,7 +77,6 @@ pub use copy::{
     close_window, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
 };
 pub use door::{door_page, hide_door_page, hide_doors, show_door_page, show_doors};
-pub use port::show_ports;
 pub use space::{
     Forget, end_space, flush_space, init_space, invalidate, renew_tag, show, space_frames, tag_of,
     with_window,

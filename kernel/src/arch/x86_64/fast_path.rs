@@ -40,8 +40,7 @@ use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
 use abi::call::{
-    DOOR_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
-    IPC_PORT_CALL, NULL, PORT_LINKS,
+    DOOR_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, NULL,
 };
 use abi::uid::SLOT_MASK;
 use core::arch::global_asm;
@@ -95,8 +94,6 @@ unsafe extern "C" {
     fn copy_of_call();
     fn copy_of_reply();
     fn copy_of_door_call();
-    fn port_link();
-    fn port_entry();
 }
 
 global_asm!(
@@ -177,7 +174,6 @@ system_call_entry:
     mov     r11, [{current}]            // r11 = my hot line
     mov     [r11 + {rip}], rcx          // where I go on
     mov     [r11 + {rsp}], rsp
-.Lcall_thread:
     mov     esp, edx                    // rsp = hot line of the slot in rdx: one and, one add
     and     esp, {slot_mask}
     add     rsp, {hots}
@@ -251,12 +247,8 @@ system_call_entry:
     je      .Llong_reply
     cmp     eax, {door_long_call}
     je      .Ldoor_long_call
-    jb      .Lgeneral
-    cmp     eax, {port_call}
-    je      .Lport_call
 
 // Everything else: save the registers as a Frame on the thread's own stack and let Rust decide, which does not return.
-    .balign 64
 .Lgeneral:
     mov     [{scratch}], rsp
     mov     rsp, [{current}]
@@ -274,6 +266,7 @@ system_call_entry:
     call    {on_short_call}
 
 // The entry with the fast path off.
+    .balign 64
     .globl system_call_entry_slow
 system_call_entry_slow:
     cmp     eax, {ipc_call}
@@ -511,25 +504,6 @@ system_call_entry_slow:
     mov     r11d, {flags}
     jmp     .Lsaved
 
-// A call to the thread behind a port: rdx is an index into the links of the task. A fault at one of the two loads says
-// that there is no such port; so the own control block is the stack, and nothing but rcx is changed before.
-    .balign 64
-.Lport_call:
-    mov     r11, [{current}]
-    mov     [r11 + {rip}], rcx
-    mov     [r11 + {rsp}], rsp
-    mov     rsp, r11
-    movabs  rcx, {port_links}
-    and     edx, {port_mask}
-    .globl port_link
-port_link:
-    mov     rcx, [rcx + rdx * 8]
-    .globl port_entry
-port_entry:
-    mov     rdx, [rcx]
-    or      rax, {ipc_call} ^ {port_call}
-    jmp     .Lcall_thread
-
 // Copies rcx bytes from rsi to rdi, either of which may be a user's. rax: bytes left. If there are any, rdx is the
 // address that faulted and r8 the error code of the fault.
     .globl copy_bytes
@@ -595,6 +569,7 @@ leave_kernel:
     iretq
 
 // The same with the processor's buffers cleared. Nothing of the kernel's is loaded after it but the user's own registers.
+    .balign 32                          // one line, as for the exit that it stands for
 .Lclear_short:
     verw    word ptr [{selector}]
     mov     r11d, {flags}
@@ -854,9 +829,6 @@ EXITS_END:
     wanted = const Servers::WANTED,
     idle = const IDLE as i32,
     no_such = const abi::Error::NoSuch as u32,
-    port_call = const IPC_PORT_CALL as i32,
-    port_links = const layout::PORT_LINKS,
-    port_mask = const PORT_LINKS - 1,
     long_call = const IPC_LONG_CALL as i32,
     long_reply = const IPC_LONG_REPLY_WAIT as i32,
     fast_below = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_below) as i64,
@@ -980,7 +952,7 @@ pub enum Recovery {
     Slow,
 }
 
-/// A fault in a copy, at `address`: makes the end of the copy out of it. A fault in the search for a port: no such port.
+/// A fault in a copy, at `address`: makes the end of the copy out of it.
 pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
     let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
     if at(copy_words) || at(copy_open_words) || at(copy_rest) {
@@ -1000,11 +972,6 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
         // SAFETY: where the fast path has put it, and nothing has been since.
         let identifier = unsafe { (SCRATCH as *const u64).read() };
         restore_call(frame, Some(identifier));
-        return Recovery::Slow;
-    }
-    if at(port_link) || at(port_entry) {
-        frame.r11.set(FLAGS);
-        frame.mode.set(Frame::SYSRET);
         return Recovery::Slow;
     }
     Recovery::None

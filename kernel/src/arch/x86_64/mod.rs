@@ -15,7 +15,6 @@ pub mod fpu;
 pub mod instructions;
 pub mod paging;
 pub mod per_cpu;
-pub mod port;
 mod port_access;
 pub mod power;
 pub mod pte;
@@ -40,7 +39,6 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 pub use debug::{breakpoints_off, load_breakpoints};
 pub use door::{door_page, hide_door_page, hide_doors, show_door_page, show_doors};
-pub use port::show_ports;
 pub use space::{
     Forget, end_space, flush_space, init_space, invalidate, renew_tag, show, space_frames, tag_of,
 };

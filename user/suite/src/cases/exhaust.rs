@@ -96,13 +96,6 @@ pub fn thread_create() -> Outcome {
     Ok(())
 }
 
-pub fn set_port() -> Outcome {
-    let attempt =
-        |child: &mut Child| said(Call::TaskControl, sys::task_set_port(child.0, 1, 2, sys::myself()));
-    check_eq!(at_every_allocation(Child::new, only, attempt)?, 4);
-    Ok(())
-}
-
 /// A block is registered without tables, too: they are for the fast path alone.
 pub fn set_block() -> Outcome {
     const NOWHERE: u64 = 0x90_0000_0000;

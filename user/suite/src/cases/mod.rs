@@ -18,7 +18,6 @@ pub mod local;
 pub mod long;
 pub mod map;
 pub mod pager;
-pub mod port;
 pub mod random;
 pub mod realtime;
 pub mod sched;
@@ -72,9 +71,6 @@ cases! {
         alertable_ipc alertable_calls alertable_calls_with_items alertable_copies faults_are_not_ended
     }
     chaos { chains_of_doors_and_sudden_ends }
-    port {
-        ports_lead_to_threads ports_that_lead_nowhere owners_bind_their_ports_anew who_may_set_ports ports_cost_quota
-    }
     long {
         direct_words_of_all_sizes what_was_received_is_sent_on a_block_for_a_while within_a_task strings_of_all_sizes
         strings_from_and_to_large_pages a_string_as_long_as_can_be
@@ -133,7 +129,7 @@ cases! {
     }
     state { floating_point_is_private vector_registers_survive_ipc new_threads_find_clean_registers fs_base_is_private }
     exhaust {
-        thread_create set_port set_block items grants page_faults port_faults long_messages floating_point
+        thread_create set_block items grants page_faults port_faults long_messages floating_point
         other_calls_need_no_memory
     }
     random { random_system_calls }
