@@ -105,7 +105,7 @@ impl Form {
 /// Whether what a call or return hands over may go from one thread to the other: not across the border of a clan, where a
 /// chief has to see it. By ipc it goes to him.
 pub(super) fn may_hand(sender: ThreadRef, receiver: ThreadRef) -> bool {
-    clan::hop(sender.task(), receiver.task()).is_none()
+    sender.uid().clan() == receiver.uid().clan() || clan::hop(sender.task(), receiver.task()).is_none()
 }
 
 /// What the current thread sent beside words is with the receiver. A call or return is over, unless the door has gone meanwhile:
@@ -281,7 +281,10 @@ fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
 /// waits. True if it goes on now.
 fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
     let last = server.server.door.take().filter(|_| server.special.get() & special::LAST_CALL != 0);
-    server.set_special(0, special::LAST_CALL | special::ALERTED | special::ALERTABLE);
+    const ENDS: u32 = special::LAST_CALL | special::ALERTED | special::ALERTABLE;
+    if server.special.get() & ENDS != 0 {
+        server.set_special(0, ENDS);
+    }
     if let Some(door) = last.filter(|door| door.is_unreferenced()) {
         note(door);
     }

@@ -131,12 +131,12 @@ impl Servers {
         self.refold();
     }
 
-    /// Takes the server for the next call, if one waits for it.
+    /// Takes the server for the next call, if one waits for it. As long as one does nothing waits for a server, unless the one who takes
+    /// it is about to bring the two together.
     pub fn take(&self) -> Option<ThreadRef> {
         let list = if thread_at(self.idle.get()).is_some() { &self.idle } else { &self.odd };
         let thread = thread_at(list.get())?;
         list.set(thread.server.next.get());
-        self.refold();
         Some(thread)
     }
 
@@ -316,13 +316,43 @@ pub fn map(
         return Ok(1);
     }
     let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
+    hand_on(k, (giver, source), (child, target, place), rights);
+    Ok(1)
+}
+
+/// The same of one identifier, if that is simple: the receiver has a table and a node ready, and nothing at this number. False if
+/// nothing was done.
+#[inline(always)]
+pub fn map_single(
+    k: &Kernel,
+    (from, number): (TaskRef, u64),
+    (to, target): (TaskRef, u64),
+    rights: Rights,
+) -> bool {
+    let (Some(source), Some(place)) = (place(k, from, number), place(k, to, target)) else { return false };
+    let Some(giver) = source.slot.get() else { return false };
+    if !giver.may_pass() || !rights.has(Rights::R) || place.slot.get().is_some() {
+        return false;
+    }
+    let Some(child) = to.slabs.take_ready() else { return false };
+    hand_on(k, (giver, source), (child, target, place), rights);
+    true
+}
+
+/// `child`, just cut, becomes an identifier where there is none.
+#[inline(always)]
+fn hand_on(
+    k: &Kernel,
+    (giver, source): (&'static Node, Place),
+    (child, target, place): (&'static Node, u64, Place),
+    rights: Rights,
+) {
     let root = giver.door().door_root();
     child.init_identifier(root, target, rights.has(Rights::W), place.slot);
     place.show(giver.door());
     if rights.has(Rights::GRANT) && !core::ptr::eq(giver, root) {
         release(k, giver, source, true);
     }
-    Ok(1)
 }
 
 /// Takes identifiers away: those that others have of doors that `task` made, and with `own` the task's too. Without the right to
@@ -335,6 +365,9 @@ pub fn flush(
     at: &mut u64,
     budget: &mut usize,
 ) -> Result<(), Stop> {
+    if page.log2() == 0 && page.rights().has(Rights::R) {
+        return flush_single(k, task, page.base() >> 12, own, budget);
+    }
     let first = page.base() >> 12;
     let end = first + (1 << page.log2());
     *at = (*at).max(first);
@@ -357,6 +390,14 @@ pub fn flush(
         *at += 1;
     }
     Ok(())
+}
+
+/// One number, as clients give their identifiers back.
+#[inline(always)]
+fn flush_single(k: &Kernel, task: TaskRef, number: u64, own: bool, budget: &mut usize) -> Result<(), Stop> {
+    let Some(place) = place(k, task, number) else { return Ok(()) };
+    let Some(node) = place.slot.get() else { return Ok(()) };
+    take_away(k, node, place, own, budget)
 }
 
 /// All that hang below an identifier, and with `own` it itself.
