@@ -249,6 +249,14 @@ impl Kernel {
         self.holds_running(thread) && self.sched.occupied.get() <= self.sched.running_limit.get()
     }
 
+    /// A thread that ended itself is still there, since the processor is on its stack. Whoever runs next takes it away first.
+    fn after_end(&self, next: ThreadRef) -> ThreadRef {
+        if self.zombie.get().is_some() {
+            self.set_busy(next);
+        }
+        next
+    }
+
     #[cold]
     #[inline(never)]
     fn dispatch_anew(&self, next: Next) -> ThreadRef {
@@ -270,7 +278,7 @@ impl Kernel {
                     thread
                 }
             }
-            Next::Any => self.best(),
+            Next::Any => self.after_end(self.best()),
         };
         if thread.hot.shuttle.get() != self.sched.running.get() {
             self.change_shuttle(thread);

@@ -518,7 +518,8 @@ fn free(k: &Kernel, thread: ThreadRef) {
     task.give_back_frame(&k.pool, frame);
 }
 
-/// Frees the block of a thread that ended itself, now that another thread's stack is in use.
+/// Frees the block of a thread that ended itself, now that another thread's stack is in use: who runs next is busy with this, or it is the
+/// first interrupt after nobody ran.
 #[inline(always)]
 pub fn bury(k: &Kernel) {
     if k.zombie.get().is_none() {

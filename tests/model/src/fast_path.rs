@@ -243,7 +243,6 @@ impl Machine {
         current.hot.rip.set(self.live.rip);
         current.hot.rsp.set(self.live.rsp);
         self.save(TrapFrame::SYSRET);
-        syscall::bury(&self.world.k);
         let known = if self.live.rax as u32 == IPC_CALL {
             ipc::call_by_known_way(&self.world.k, current)
         } else {

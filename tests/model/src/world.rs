@@ -164,7 +164,6 @@ impl World {
         self.save_ip();
         frame.mode.set(Frame::SYSRET);
         frame.r11.set(FLAGS);
-        syscall::bury(&self.k);
         self.leave_once(system_call(&self.k, self.current()))
     }
 

@@ -43,7 +43,6 @@ fn leave_as(thread: ThreadRef) -> ! {
 /// A call that the fast path did not finish. If it crosses a border its way may be known.
 pub extern "C" fn on_short_call() -> ! {
     let k = kernel();
-    syscall::bury(k);
     let current = arch::current();
     match ipc::call_by_known_way(k, current) {
         Some(partner) => {
@@ -57,14 +56,12 @@ pub extern "C" fn on_short_call() -> ! {
 /// A call, or a reply and wait, that the fast path did not finish.
 pub extern "C" fn on_short_ipc() -> ! {
     let k = kernel();
-    syscall::bury(k);
     leave_with(k, syscall::short_ipc(k, arch::current()))
 }
 
 /// Any other system call.
 pub extern "C" fn on_system_call() -> ! {
     let k = kernel();
-    syscall::bury(k);
     leave_with(k, syscall::system_call(k, arch::current()))
 }
 
@@ -89,7 +86,6 @@ pub extern "C" fn on_exception(frame: &Frame) {
     if !is_user(frame) || UNUSUAL >> number & 1 != 0 {
         return on_unusual(k, frame, number);
     }
-    syscall::bury(k);
     leave_with(k, ipc::raise(k, arch::current(), number as u64))
 }
 
@@ -111,7 +107,6 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
         _ if !is_user(frame) => return in_kernel(k, frame, number, 0),
         _ => {}
     }
-    syscall::bury(k);
     let current = arch::current();
     let next = match number {
         vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
@@ -164,10 +159,7 @@ fn in_kernel(k: &Kernel, frame: &Frame, number: u8, address: u64) {
     match copy_fault(frame, address) {
         Recovery::None => fatal(frame, number),
         Recovery::Return => {}
-        Recovery::Slow => {
-            syscall::bury(k);
-            leave_with(k, syscall::system_call(k, arch::current()))
-        }
+        Recovery::Slow => leave_with(k, syscall::system_call(k, arch::current())),
     }
 }
 
@@ -181,7 +173,6 @@ pub extern "C" fn on_page_fault(frame: &Frame) {
     if !is_user(frame) {
         return in_kernel(k, frame, vector::PAGE_FAULT, address);
     }
-    syscall::bury(k);
     let error = frame.error.get();
     if error & USER == 0 {
         // The processor's own access to what only the kernel may see: no pager can help.
