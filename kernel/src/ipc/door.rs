@@ -14,8 +14,7 @@ use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::trace;
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS,
-    NOT_ALERTABLE,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, NO_BLOCK, NO_ITEM, NOT_ALERTABLE,
 };
 use abi::{Error, Kind, Uid};
 
@@ -64,15 +63,20 @@ pub enum Form {
 impl Form {
     /// That of the call (true) or return (false) in a thread's registers, if they hold one.
     pub(super) fn find(thread: ThreadRef) -> Option<(Form, bool)> {
-        Some(match thread.frame.rax.get() as u32 | NOT_ALERTABLE {
-            DOOR_CALL => (Form::Words, true),
-            DOOR_RETURN => (Form::Words, false),
-            DOOR_LONG_CALL => (Form::Block, true),
-            DOOR_LONG_RETURN => (Form::Block, false),
-            DOOR_ITEM_CALL => (Form::Item, true),
-            DOOR_ITEM_RETURN => (Form::Item, false),
+        const CALL: u8 = DOOR_CALL as u8;
+        const RETURN: u8 = DOOR_RETURN as u8;
+        let eax = thread.frame.rax.get() as u32;
+        let is_call = match eax as u8 {
+            CALL => true,
+            RETURN => false,
             _ => return None,
-        })
+        };
+        let form = match (eax & NO_BLOCK, eax & NO_ITEM) {
+            (0, _) => Form::Block,
+            (_, 0) => Form::Item,
+            _ => Form::Words,
+        };
+        Some((form, is_call))
     }
 
     /// The same of registers that hold one.
