@@ -4,7 +4,7 @@
 //! Sixteen tasks have two doors each, servers for them, and clients. A client calls any door that its task has; a server that is called
 //! calls a door of a later task, and so on, so that no ring of callers can wait for one another. All of them
 //! yield the processor at random: before a call, in the middle of one, before a return. The suite's main thread ends some of
-//! them, and whole tasks, makes others, and tells each task's *steward* which identifiers to hand on, to release and to revoke. Only
+//! them, and whole tasks, alerts some, makes others, and tells each task's *steward* which identifiers to hand on, to release and to revoke. Only
 //! stewards change who has what, so it is known at any moment, and with it which doors have lost their last identifier how often.
 //!
 //! From time to time no new calls begin. Then every client has to come to its end, every server to wait, and each door's
@@ -119,6 +119,9 @@ fn call(slot: usize, door: usize, depth: u64) -> bool {
     let mut words = [0; 11];
     (words[0], words[1]) = (word, depth);
     let mut frame = Frame::door_call(door as u32, depth as u32, words);
+    if random(slot).is_multiple_of(4) {
+        frame = frame.alertable();
+    }
     set(&CALLING[slot], 1);
     // SAFETY: the call changes the registers that the frame stands for, and no memory.
     unsafe { suite_system_call(&mut frame) };
@@ -151,6 +154,9 @@ extern "C" fn client(slot: u64, _: u64) -> ! {
     prepare(slot);
     while get(&RESTING) == 0 {
         dawdle(slot);
+        if random(slot).is_multiple_of(4) {
+            let _ = sys::clear_alert(Uid::NIL);
+        }
         let door = random(slot) as usize % DOORS;
         if door / 2 != slot / THREADS {
             call(slot, door, 1);
@@ -196,10 +202,10 @@ extern "C" fn served(word: u64, depth: u64, datum: u64, rax: u64) -> Words {
     DEEPEST.fetch_max(depth, Ordering::Relaxed);
     prepare(slot);
     dawdle(slot);
-    if task + 1 < TASKS && !random(slot).is_multiple_of(16) {
+    if task + 1 < TASKS && !random(slot).is_multiple_of(32) {
         // Mostly the next task's, so that chains are long.
         let later = (TASKS - 1 - task) as u64;
-        let step = if random(slot).is_multiple_of(8) { random(slot) % later } else { 0 };
+        let step = if random(slot).is_multiple_of(16) { random(slot) % later } else { 0 };
         let door = 2 * (task + 1 + step as usize) + random(slot) as usize % 2;
         if !call(slot, door, depth + 1) {
             call(slot, door ^ 1, depth + 1);
@@ -292,6 +298,7 @@ struct Counts {
     threads: u64,
     tasks: u64,
     aborts: u64,
+    alerts: u64,
     unreferenced: u64,
 }
 
@@ -409,7 +416,9 @@ impl Chaos {
 
     /// Hands a door on. One of which its maker has to be told stays with him: so it is known how often he is.
     fn hand(&mut self) -> Outcome {
-        let (door, from, to) = (self.below(DOORS), self.below(TASKS), self.below(TASKS));
+        let (door, from) = (self.below(DOORS), self.below(TASKS));
+        // Mostly to the task before, so that chains go through all of them.
+        let to = if self.one_in(3) { self.below(TASKS) } else { (door / 2).saturating_sub(1) };
         if self.has(to, door) || self.is_to_be_told(door) {
             return Ok(());
         }
@@ -460,6 +469,17 @@ impl Chaos {
         Ok(())
     }
 
+    fn alert(&mut self) -> Outcome {
+        let (task, thread) = (self.below(TASKS), 1 + self.below(THREADS - 1));
+        match self.tasks[task].threads[thread].map(sys::alert) {
+            Some(Ok(())) => self.counts.alerts += 1,
+            // It has ended itself.
+            None | Some(Err(Error::NoSuch)) => {}
+            Some(Err(error)) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
     fn end_thread(&mut self) -> Outcome {
         let (task, thread) = (self.below(TASKS), 1 + self.below(THREADS - 1));
         let slot = task * THREADS + thread;
@@ -506,6 +526,9 @@ impl Chaos {
         if self.one_in(2) {
             self.abort()?;
         }
+        if self.one_in(2) {
+            self.alert()?;
+        }
         for _ in 0..2 {
             let (task, thread) = (self.below(TASKS), 1 + self.below(THREADS - 1));
             if self.tasks[task].threads[thread].is_none() {
@@ -550,6 +573,9 @@ impl Chaos {
             let_others_run()?;
         }
         self.check()?;
+        for (slot, uid) in self.threads().filter(|&(slot, _)| SERVERS.contains(&(slot % THREADS))) {
+            check!(!matches!(sys::is_alerted(uid), Ok(true)), "server {slot} waits, and is alerted");
+        }
         set(&RESTING, 0);
         for task in &mut self.tasks {
             task.threads[CLIENTS].fill(None);
@@ -626,17 +652,21 @@ pub fn chains_of_doors_and_sudden_ends() -> Outcome {
     run(2 * ROUND, 0)?;
     let before = sys::task_info(TaskId::NIL)?;
     let (kills, seed, since) = (crate::chaos_kills(), crate::random_seed(), sys::clock());
-    let Counts { threads, tasks, aborts, unreferenced } = run(kills, seed)?;
+    let Counts { threads, tasks, aborts, alerts, unreferenced } = run(kills, seed)?;
     let [returned, none, died, aborted] = ENDED.each_ref().map(get);
     let deepest = get(&DEEPEST);
     println!(
-        "CHAOS seed={seed} kills={kills} ms={} ended: threads={threads} tasks={tasks} aborts={aborts} calls: returned={returned} \
+        "CHAOS seed={seed} kills={kills} ms={} ended: threads={threads} tasks={tasks} aborts={aborts} alerts={alerts} calls: returned={returned} \
          died={died} aborted={aborted} no_such={none} deepest={deepest} unreferenced={unreferenced}",
         (sys::clock() - since) / 1_000_000
     );
     let after = sys::task_info(TaskId::NIL)?;
     check_eq!((after.quota, after.threads, after.used), (before.quota, before.threads, before.used));
     // It was no walk through an empty house.
-    check!(returned > kills && died > kills / 100 && unreferenced > kills / 100 && deepest > 3);
+    check!(returned > kills && died > kills / 100 && unreferenced > kills / 100);
+    check!(
+        aborts > kills / 20 && alerts > kills / 20 && deepest + 1 >= TASKS as u64,
+        "{deepest} calls in a chain"
+    );
     Ok(())
 }
