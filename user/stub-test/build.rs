@@ -1,8 +1,9 @@
-//! Hands the linker script to the linker, and makes self-tests of interfaces: of those that stand here, or, for
+//! Hands the linker script to the linker, and makes self-tests of interfaces, by ipc and through doors: of those that stand here, or, for
 //! `./tern selftest`, takes those that quill has made already.
 
+use quill::build::Build;
 use quill::driver;
-use quill::kernel::TernIpc;
+use quill::kernel::{KernelPart, TernDoor, TernIpc};
 use quill::session::Options;
 use std::fmt::Write;
 use std::fs;
@@ -22,7 +23,18 @@ const FILES: [&str; 10] = [
     "golden/accepted/property.idl",
 ];
 
-/// Names a directory with other self-tests.
+/// Those that are tested through doors as well: who hands pages over, or references to threads, does it by ipc.
+const DOOR_FILES: [&str; 7] = [
+    "interfaces/bench.idl",
+    "interfaces/clock.idl",
+    "golden/accepted/archive.idl",
+    "golden/accepted/catalog.idl",
+    "golden/accepted/ledger.idl",
+    "golden/accepted/letter.idl",
+    "golden/accepted/property.idl",
+];
+
+/// Names a directory with other self-tests, those of a kernel part in a directory with its name.
 const OTHERS: &str = "TERN_SELFTEST";
 
 fn main() {
@@ -33,20 +45,32 @@ fn main() {
         println!("cargo::rustc-link-arg-bins=-T{script}");
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let tests = match std::env::var_os(OTHERS) {
-        Some(directory) => others(Path::new(&directory)),
-        None => {
-            let idl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../idl");
-            FILES.iter().map(|file| selftest(&idl.join(file), &out)).collect()
-        }
-    };
-    fs::write(out.join("tests.rs"), modules(&tests)).expect("OUT_DIR can be written");
+    let mut text = String::new();
+    for (kernel, files, module, each) in [
+        (&TernIpc as &'static dyn KernelPart, &FILES[..], "file", "each_file"),
+        (&TernDoor, &DOOR_FILES, "door_file", "each_door_file"),
+    ] {
+        let stubs = out.join(kernel.name());
+        fs::create_dir_all(&stubs).expect("OUT_DIR can be written");
+        let purse = concat!(env!("CARGO_MANIFEST_DIR"), "/src/purse.idl");
+        println!("cargo::rerun-if-changed={purse}");
+        Build::new().kernel(kernel).rust_in(purse, &stubs).unwrap_or_else(|why| panic!("\n{why}"));
+        let tests = match std::env::var_os(OTHERS) {
+            Some(directory) => others(&Path::new(&directory).join(kernel.name())),
+            None => {
+                let idl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../idl");
+                files.iter().map(|file| selftest(&idl.join(file), kernel, &stubs)).collect()
+            }
+        };
+        text += &modules(&tests, module, each);
+    }
+    fs::write(out.join("tests.rs"), text).expect("OUT_DIR can be written");
 }
 
-/// All self-tests of a directory, in the order of their names.
+/// All self-tests of a directory, in the order of their names; none if it is not there.
 fn others(directory: &Path) -> Vec<PathBuf> {
     println!("cargo::rerun-if-changed={}", directory.display());
-    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
     files.sort();
@@ -55,11 +79,11 @@ fn others(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Writes stubs and their self-test.
-fn selftest(source: &Path, out: &Path) -> PathBuf {
+fn selftest(source: &Path, kernel: &dyn KernelPart, out: &Path) -> PathBuf {
     let mut compiled =
         driver::compile(source, Options::default()).unwrap_or_else(|error| panic!("{}", error.0));
-    let layouts = compiled.layout(&TernIpc);
-    let text = compiled.rust_selftest(&layouts, &TernIpc);
+    let layouts = compiled.layout(kernel);
+    let text = compiled.rust_selftest(&layouts, kernel);
     assert!(compiled.accepted(), "{}", compiled.messages());
     for file in compiled.files() {
         println!("cargo::rerun-if-changed={}", file.display());
@@ -70,13 +94,15 @@ fn selftest(source: &Path, out: &Path) -> PathBuf {
     path
 }
 
-/// A module for each file, and a macro that does something for each of them.
-fn modules(files: &[PathBuf]) -> String {
+/// A module for each file, and a macro that makes an array of what another one makes of each of them.
+fn modules(files: &[PathBuf], module: &str, each: &str) -> String {
     let (mut modules, mut all) = (String::new(), String::new());
     for (number, file) in files.iter().enumerate() {
-        let _ =
-            writeln!(modules, "#[allow(missing_docs)]\nmod file_{number} {{\n    include!({file:?});\n}}");
-        let _ = write!(all, " $do!(file_{number});");
+        let _ = writeln!(
+            modules,
+            "#[allow(missing_docs)]\nmod {module}_{number} {{\n    include!({file:?});\n}}"
+        );
+        let _ = write!(all, "$do!({module}_{number}), ");
     }
-    format!("{modules}macro_rules! each_file {{\n    ($do:ident) => {{{all} }};\n}}\n")
+    format!("{modules}macro_rules! {each} {{\n    ($do:ident) => {{ [{all}] }};\n}}\n")
 }

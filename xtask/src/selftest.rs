@@ -7,6 +7,7 @@ use crate::cli::SelftestOptions;
 use crate::guest::Guest;
 use crate::machine::Machine;
 use crate::{Context, Error, Result, interrupt, paths, programs};
+use quill::kernel::{KernelPart, TernDoor, TernIpc};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,12 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// Makes the tests, boots them, prints their lines. The exit code is 0 when all is well, 1 when it is not.
 pub fn perform(options: SelftestOptions) -> Result<u8> {
-    let directory = paths::out()?.join("selftest");
-    let _ = fs::remove_dir_all(&directory);
+    if ![TernIpc.name(), TernDoor.name()].contains(&options.kernel.as_str()) {
+        return Err(Error::usage("--kernel is tern-ipc or tern-door"));
+    }
+    let all = paths::out()?.join("selftest");
+    let _ = fs::remove_dir_all(&all);
+    let directory = all.join(&options.kernel);
     fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
     for file in &options.files {
         let exit_code = write_test(file, &options, &directory)?;
@@ -36,7 +41,7 @@ pub fn perform(options: SelftestOptions) -> Result<u8> {
     }
     let system = System {
         kernel: build::kernel()?,
-        archive: build::archive(&programs::build_all_with(Some((VARIABLE, &directory)))?)?,
+        archive: build::archive(&programs::build_all_with(Some((VARIABLE, &all)))?)?,
     };
     run(&system, &options)
 }
@@ -45,7 +50,8 @@ pub fn perform(options: SelftestOptions) -> Result<u8> {
 fn write_test(file: &Path, options: &SelftestOptions, directory: &Path) -> Result<u8> {
     let mut quill = Command::new("cargo");
     quill.args(["run", "--quiet", "--manifest-path"]).arg(paths::root().join("Cargo.toml"));
-    quill.args(["--package", "quill", "--", "test", "--kernel", "tern-ipc", "-o"]).arg(directory);
+    quill.args(["--package", "quill", "--", "test", "--kernel", &options.kernel]);
+    quill.arg("-o").arg(directory);
     quill.args(options.include.iter().flat_map(|include| [OsStr::new("-I"), include.as_os_str()]));
     quill.args(options.define.iter().flat_map(|define| ["-D", define]));
     let status = interrupt::status(quill.arg(file))?;

@@ -180,10 +180,35 @@ impl KernelPart for TernIpc {
         u32::MAX
     }
     fn rust(&self) -> Option<&'static dyn rust::Part> {
-        Some(&rust::tern_ipc::TernIpc)
+        Some(&rust::tern::Tern(&rust::tern::ipc::Ipc))
     }
     fn c(&self) -> Option<&'static dyn c::Part> {
         Some(&c::tern_ipc::TernIpc)
+    }
+}
+
+/// Calls through Tern's doors: the messages of [`TernIpc`], to an object instead of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct TernDoor;
+
+impl KernelPart for TernDoor {
+    fn name(&self) -> &'static str {
+        "tern-door"
+    }
+    fn shape(&self) -> Shape {
+        Shape { pages: None, references: false, ..TernIpc.shape() }
+    }
+    fn request_label(&self, number: u32, interface: u16) -> u32 {
+        TernIpc.request_label(number, interface)
+    }
+    fn success_label(&self) -> u32 {
+        TernIpc.success_label()
+    }
+    fn rust(&self) -> Option<&'static dyn rust::Part> {
+        Some(&rust::tern::Tern(&rust::tern::door::Door))
+    }
+    fn c(&self) -> Option<&'static dyn c::Part> {
+        None
     }
 }
 
@@ -235,7 +260,7 @@ pub fn table_bits(methods: usize) -> u32 {
 }
 
 /// All kernel parts.
-pub const ALL: [&dyn KernelPart; 3] = [&Linux, &TernIpc, &L4V4];
+pub const ALL: [&dyn KernelPart; 4] = [&Linux, &TernIpc, &TernDoor, &L4V4];
 
 /// The kernel part of that name.
 pub fn find(name: &str) -> Option<&'static dyn KernelPart> {

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Parser;
 use quill::driver;
-use quill::kernel::{KernelPart, L4V4, Linux, TernIpc};
+use quill::kernel::{KernelPart, L4V4, Linux};
 use quill::session::Options;
 
 use crate::{INPUT, USAGE};
@@ -22,7 +22,7 @@ struct Arguments {
     /// Defines a macro
     #[arg(short = 'D', value_name = "NAME[=VALUE]")]
     define: Vec<String>,
-    /// What carries the messages; `linux` and `l4-v4` run here, `tern-ipc` is written
+    /// What carries the messages; `linux` and `l4-v4` run here, `tern-ipc` and `tern-door` are written
     #[arg(long, value_name = "NAME", default_value = "linux")]
     kernel: String,
     /// How often each method is called
@@ -70,7 +70,8 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
     let kernel = quill::kernel::find(&arguments.kernel)
         .ok_or_else(|| usage(format_args!("there is no kernel part `{}`", arguments.kernel)))?;
     let on_l4 = kernel.name() == L4V4.name();
-    if kernel.name() == TernIpc.name() && arguments.output.is_none() {
+    let runs_here = [Linux.name(), L4V4.name()].contains(&kernel.name());
+    if !runs_here && arguments.output.is_none() {
         return Err(usage(format_args!(
             "`{}` does not run here; `-o DIR` writes the program",
             kernel.name()

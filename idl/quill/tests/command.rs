@@ -180,7 +180,7 @@ fn output() {
     for language in ["rust", "c"] {
         check(&["--emit", language, "--kernel", "tern-ipc", &pieces], None, 1, "");
     }
-    check(&["layout", "--kernel", "minix", &file], None, 2, "there are: linux, tern-ipc, l4-v4");
+    check(&["layout", "--kernel", "minix", &file], None, 2, "there are: linux, tern-ipc, tern-door, l4-v4");
     let reply = scratch.file("reply.idl", b"interface I { string f(); };");
     for (language, inbox) in [("rust", "Inbox"), ("c", "I_replies")] {
         check(&["--emit", language, "--kernel", "tern-ipc", &reply], None, 0, inbox);

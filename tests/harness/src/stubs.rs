@@ -5,7 +5,8 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 7] = [
+const INTERFACES: [&str; 14] = [
+    "one client for three servers",
     "Archive::Shelf",
     "Bench::Calls",
     "Bench::Slope",
@@ -13,6 +14,12 @@ const INTERFACES: [&str; 7] = [
     "Mail::Box",
     "Post::Base",
     "Post::Office",
+    "Archive::Shelf through a door",
+    "Bench::Calls through a door",
+    "Bench::Slope through a door",
+    "Clock::Wall through a door",
+    "Catalog::Index through a door",
+    "Mail::Box through a door",
 ];
 
 /// The trials of this module: with the fast path on and off.

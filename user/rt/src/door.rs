@@ -1,12 +1,13 @@
-//! Objects behind doors (row D14): [`export`] gives a Rust value a door, and whoever has an identifier can call it. When the last
-//! identifier in the system goes, the value is dropped and its number is free.
+//! Objects behind doors (row D14): [`serve`] gives a Rust value with a generated interface a door, [`export`] one that looks at words
+//! itself, and whoever has an identifier can call it. When the last identifier in the system goes, the value is dropped and its
+//! number is free.
 //!
 //! A program refers to doors by [`Door`]s, its own as well as others'. Each is an identifier of its own that the kernel counts.
 //! **This is what makes the end free of races:** the number under which the kernel knows the door's *maker*, which does
 //! not count, is used once, for the first `Door`, and then hidden. So when the kernel says that a door is unreferenced, nobody is
 //! left who could hand out a new identifier, in this program neither, and the value can go. There is no count here.
 //!
-//! Calls run on the threads of a [pool], and begin in `tern_door_entry`.
+//! Calls run on the threads of a [pool], and begin in an interface's [`entry`](api::stub::door::entry), or in `tern_door_entry`.
 //!
 //! All numbers of the program's identifiers come from here ([`Room`]). Who calls or hands on somebody else's number by `sys` breaks
 //! the above.
@@ -21,6 +22,8 @@ pub use pool::{servers, set_limit};
 use crate::sync::Mutex;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use api::stub::door::{Behind, Object as Served, entry};
+use api::stub::{self, Callee, Failure, Pages, Words};
 use core::mem::{ManuallyDrop, offset_of};
 use core::ptr::with_exposed_provenance_mut;
 use sys::abi::call::DOOR_RETURN;
@@ -46,6 +49,10 @@ impl Door {
         sys::door_call(self.place.number, label, words)
     }
 
+    fn callee(&self) -> stub::Door {
+        stub::Door(self.place.number)
+    }
+
     /// What to send as a map item to hand the reference on. `rights`: [`Rights::R`] to call, with [`Rights::W`] also to hand on
     /// further. With [`Rights::GRANT`] it is moved: calls of this one fail afterwards, and it is there to be dropped.
     pub fn item(&self, rights: Rights) -> (Fpage, u64) {
@@ -55,6 +62,31 @@ impl Door {
     /// Another reference to the same object. Of one that may not be handed on it is a copy that leads nowhere.
     pub fn duplicate(&self) -> Result<Door> {
         porter::copy(self.place.number).map(Room::into_door)
+    }
+}
+
+/// The server of a generated client.
+impl Callee for &Door {
+    const REPLY: Kind = <stub::Door as Callee>::REPLY;
+    #[inline(always)]
+    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        self.callee().call::<IN>(label, words)
+    }
+    #[inline(always)]
+    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        self.callee().call_long::<IN>(label, words)
+    }
+    fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
+        self.callee().call_pages(label, words, pages)
+    }
+    fn send(self, label: u32, words: Words) -> core::result::Result<(), Failure> {
+        self.callee().send(label, words)
+    }
+    fn send_long(self, label: u32, words: Words) -> core::result::Result<(), Failure> {
+        self.callee().send_long(label, words)
+    }
+    fn send_pages(self, label: u32, words: Words, pages: Pages) -> core::result::Result<(), Failure> {
+        self.callee().send_pages(label, words, pages)
     }
 }
 
@@ -114,10 +146,17 @@ impl Revoker {
     }
 }
 
-/// What a door's datum points to.
+/// What the datum of an object that looks at words itself points to.
 struct Held {
     maker: Maker,
     object: Box<dyn Object>,
+}
+
+/// The same of an object with an interface.
+#[repr(C)]
+struct HeldServed<O: Served> {
+    behind: Behind<O>,
+    maker: Maker,
 }
 
 /// Puts an object behind a door; it lives until nobody refers to it. Fails if numbers, threads or kernel memory run out.
@@ -127,14 +166,58 @@ pub fn export(object: impl Object) -> Result<Door> {
 
 /// The same for an object that is to be taken back.
 pub fn export_revocable(object: impl Object) -> Result<(Door, Revoker)> {
-    pool::open()?;
+    pool::open(None)?;
+    let hold = |maker| Held { maker, object: Box::new(object) };
+    // SAFETY: `dispatch` takes a `Held`, once for its end.
+    unsafe { make(tern_door_entry as *const () as u64, hold) }
+}
+
+/// Puts an object with a generated interface behind a door: that of `Calls::Object(tally)` for a `tally` that is a `Calls::Server`.
+/// It lives until nobody refers to it. Fails if numbers, threads or kernel memory run out; and with [`Error::NoWindow`] if requests
+/// need more room than this program's servers have: see [`make_room`].
+pub fn serve<O: Served>(object: O) -> Result<Door> {
+    serve_revocable(object).map(|(door, _)| door)
+}
+
+/// The same for an object that is to be taken back.
+pub fn serve_revocable<O: Served>(object: O) -> Result<(Door, Revoker)> {
+    pool::open(O::ROOM)?;
+    // SAFETY: it is called once, when no call runs any more, with the address of a `HeldServed`, which begins with what is behind
+    // the door.
+    let hold = |maker| HeldServed { behind: unsafe { Behind::new(object, end::<O>) }, maker };
+    // SAFETY: the entry takes a `Behind`, with which a `HeldServed` begins.
+    unsafe { make(entry::<O>(), hold) }
+}
+
+/// Requests for such objects arrive: servers that begin from now on have memory for them. A program that has several interfaces
+/// whose requests have a part in memory says so of all but the first before it has an object behind a door. Fails with
+/// [`Error::NoWindow`] if there are servers that have less.
+pub fn make_room<O: Served>() -> Result<()> {
+    pool::make_room(O::ROOM)
+}
+
+/// Nobody can call the object any more.
+unsafe extern "sysv64" fn end<O: Served>(datum: u64) {
+    // SAFETY: `serve_revocable` gave the box to the door. The kernel says so once, and no call uses it.
+    let HeldServed { behind, maker } =
+        *unsafe { Box::from_raw(with_exposed_provenance_mut::<HeldServed<O>>(datum as usize)) };
+    // The door goes first, then its number is free.
+    *maker.lock() = None;
+    drop(behind);
+}
+
+/// Makes a door whose datum points to what `hold` makes, and which belongs to the door from now on.
+///
+/// # Safety
+///
+/// The code at `entry` takes this datum on servers of the pool, and drops it when the kernel says that the door is unreferenced.
+unsafe fn make<T>(entry: u64, hold: impl FnOnce(Maker) -> T) -> Result<(Door, Revoker)> {
     let room = Room::new()?;
     let number = room.number;
     let maker = Arc::new(Mutex::new(Some(room)));
-    let held = Box::into_raw(Box::new(Held { maker: maker.clone(), object: Box::new(object) }));
+    let held = Box::into_raw(Box::new(hold(maker.clone())));
     let datum = held.expose_provenance() as u64;
-    let entry = tern_door_entry as *const () as u64;
-    // SAFETY: the entry runs on servers of the pool, and the datum is what it wants: it belongs to the door from now on.
+    // SAFETY: the caller's promise.
     let made = unsafe { sys::door_create(number, entry, datum) };
     match made.and_then(|()| porter::copy(number)) {
         Ok(room) => Ok((room.into_door(), Revoker { maker })),
@@ -169,13 +252,11 @@ struct Frame {
 const _: () = assert!(offset_of!(Frame, rax) == 64 && size_of::<Frame>() == 80);
 
 core::arch::global_asm!(
-    // The entry of all doors. In: rax label and kind, rdx datum, words; on top of the stack the address of the server's
-    // record, whose first word counts. Below is free. Out by *door return*: label and w0 ... w7, and zeroes for w8 ... w10.
+    // The entry of all doors. In: rax label and kind, rdx datum, words; rsp a multiple of 16, and free below. Out by *door
+    // return*: label and w0 ... w7, and zeroes for w8 ... w10.
+    ".pushsection .text.tern_door, \"ax\", @progbits",
     "tern_door_entry:",
-    "mov rcx, [rsp]",
-    "inc qword ptr [rcx]",
     "xor ebp, ebp",
-    "and rsp, -16",
     "push rdx",
     "push rax",
     "push r14",
@@ -202,19 +283,18 @@ core::arch::global_asm!(
     "xor r15d, r15d",
     "syscall",
     // A server's return does not come back. It waits here for the next call.
-    "tern_door_idle:",
     "ud2",
+    ".popsection",
     dispatch = sym dispatch,
 );
 
 unsafe extern "C" {
     fn tern_door_entry() -> !;
-    static tern_door_idle: u8;
 }
 
 /// Whether a server with this instruction pointer waits for a call.
 fn waits_for_call(ip: u64) -> bool {
-    ip == sys::door_serve_ip() || ip == &raw const tern_door_idle as u64
+    ip == sys::door_serve_ip() || stub::door::waits_for_call(ip)
 }
 
 extern "C" fn dispatch(frame: &mut Frame) {

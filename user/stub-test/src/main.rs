@@ -1,8 +1,9 @@
-//! Tests generated stubs in the booted system: for each interface a server in a task of its own, and a client that knows what
-//! the server must answer. The server's task also has a thread that answers with nonsense.
+//! Tests generated stubs in the booted system, by ipc and through doors: for each interface a server in a task of its own, and a
+//! client that knows what the server must answer. The server's task also has a thread, or an object, that answers with nonsense.
 //!
-//! Prints a line for each interface: `SELFTEST name: … ok`. The clients and servers are quill's (`quill test`). The program
-//! starts itself as the server: `stub-test serve NUMBER SEED`. Its own arguments are `rounds=NUMBER` and `seed=NUMBER`.
+//! Prints a line for each interface: `SELFTEST name: … ok`, through doors `SELFTEST name through a door: … ok`. The clients and
+//! servers are quill's (`quill test`). The program starts itself as the server: `stub-test serve NUMBER SEED`, or `serve-door`.
+//! Its own arguments are `rounds=NUMBER` and `seed=NUMBER`. What comes first is [`same`], one client for everything.
 
 #![no_std]
 #![no_main]
@@ -10,11 +11,28 @@
 
 extern crate alloc;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use rt::api::{self, Name, names, process};
+use rt::door::{Door, Room};
 use rt::println;
-use sys::{TaskId, Uid};
+use sys::{Ipc, Rights, TaskId, Timeout, Uid};
+
+mod same;
+
+/// The interface of `same`, as a client and objects have it.
+#[allow(missing_docs)]
+mod purse_door {
+    include!(concat!(env!("OUT_DIR"), "/tern-door/purse.rs"));
+}
+
+/// The same, as a thread serves it.
+#[allow(missing_docs)]
+mod purse_ipc {
+    include!(concat!(env!("OUT_DIR"), "/tern-ipc/purse.rs"));
+}
 
 include!(concat!(env!("OUT_DIR"), "/tests.rs"));
 
@@ -32,33 +50,100 @@ rt::entry!(main);
 
 fn main() -> i32 {
     let arguments = rt::arguments();
-    let words: alloc::vec::Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if let ["serve", number, seed] = words[..] {
-        return serve(number.parse().unwrap_or(0), seed.parse().unwrap_or(0));
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let [how, number, seed] = words[..] {
+        let (number, seed) = (number.parse().unwrap_or(0), seed.parse().unwrap_or(0));
+        match how {
+            "serve" => return serve(number, seed),
+            "serve-door" => return serve_door(number, seed),
+            _ => {}
+        }
     }
     let number = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.parse().ok());
-    test(number("rounds=").unwrap_or(ROUNDS), number("seed=").unwrap_or(1))
+    let (rounds, seed) = (number("rounds=").unwrap_or(ROUNDS), number("seed=").unwrap_or(1));
+    let failed = same::test() + test(rounds, seed) + test_doors(rounds, seed);
+    println!("SELFTEST-END failed={failed}");
+    failed.min(1)
+}
+
+/// What a test has found: how many calls there were, exceptions, answers with nonsense, damaged messages, and refused ones; and
+/// how much was wrong, with the first method and its call.
+struct Found {
+    numbers: [u64; 5],
+    wrong: Option<(u64, &'static str, u64)>,
+}
+
+/// A report of a file's own type.
+macro_rules! found {
+    ($report:expr) => {{
+        let report = $report;
+        Found {
+            numbers: [report.calls, report.exceptions, report.nonsense, report.damaged, report.refused],
+            wrong: report.first_wrong.map(|(method, call)| (report.wrong, method, call)),
+        }
+    }};
+}
+
+/// Tests a server, and one that answers with nonsense; seed and rounds.
+type TestByIpc = dyn Fn(Uid, Uid, u64, u64) -> Found;
+/// The same for doors.
+type TestByDoor = dyn Fn(&Door, &Door, u64, u64) -> Found;
+
+/// An interface that is tested by ipc: its name, its server, one that answers with nonsense, and what tests it.
+struct ByIpc {
+    name: &'static str,
+    serve: fn(u64) -> !,
+    nonsense: fn(u64) -> !,
+    test: Box<TestByIpc>,
+}
+
+/// One that is tested through doors: to a server, and to an object that answers with nonsense.
+struct ByDoor {
+    name: &'static str,
+    serve: fn(u64) -> sys::Result<[Door; 2]>,
+    test: Box<TestByDoor>,
+}
+
+fn all_by_ipc() -> Vec<ByIpc> {
+    #[allow(unused_macros, reason = "`./tern selftest` brings files for one kernel part")]
+    macro_rules! list {
+        ($file:ident) => {
+            Vec::from($file::quill_selftest::ALL.map(|(name, serve, test)| ByIpc {
+                name,
+                serve,
+                nonsense: |seed| $file::quill_selftest::nonsense(seed),
+                test: Box::new(move |sane, nonsense, seed, rounds| {
+                    found!(test(sane, nonsense, seed, rounds))
+                }),
+            }))
+        };
+    }
+    Vec::<Vec<ByIpc>>::from(each_file!(list)).into_iter().flatten().collect()
+}
+
+fn all_by_door() -> Vec<ByDoor> {
+    #[allow(unused_macros, reason = "`./tern selftest` brings files for one kernel part")]
+    macro_rules! list {
+        ($file:ident) => {
+            Vec::from($file::quill_selftest::ALL.map(|(name, serve, test)| ByDoor {
+                name,
+                serve,
+                test: Box::new(move |sane, nonsense, seed, rounds| {
+                    found!(test(sane, nonsense, seed, rounds))
+                }),
+            }))
+        };
+    }
+    Vec::<Vec<ByDoor>>::from(each_door_file!(list)).into_iter().flatten().collect()
 }
 
 /// Serves one interface; tells the client which threads do.
 fn serve(number: usize, seed: u64) -> i32 {
-    let mut interfaces = 0;
-    let mut threads = None;
-    macro_rules! look {
-        ($file:ident) => {
-            for (_, serve, _) in $file::quill_selftest::ALL {
-                if interfaces == number {
-                    threads = Some((
-                        spawn(move || -> () { serve(seed) }),
-                        spawn(move || -> () { $file::quill_selftest::nonsense(seed) }),
-                    ));
-                }
-                interfaces += 1;
-            }
-        };
-    }
-    each_file!(look);
-    let (Some((Some(server), Some(nonsense))), Some(name)) = (threads, Name::new(NAME)) else { return 1 };
+    let interface = all_by_ipc().into_iter().nth(number);
+    let threads = interface.map(|ByIpc { serve, nonsense, .. }| {
+        [spawn(move || -> () { serve(seed) }), spawn(move || -> () { nonsense(seed) })]
+    });
+    let (Some([Some(server), Some(nonsense)]), Some(name)) = (threads, Name::new(NAME)) else { return 1 };
     if names::register(rt::home(), &name).is_err() {
         return 1;
     }
@@ -66,6 +151,23 @@ fn serve(number: usize, seed: u64) -> i32 {
     loop {
         let words = [server.0, nonsense.0, 0, 0, 0, 0, 0, 0];
         to = sys::ipc_reply_wait(to, 0, words).map_or(Uid::NIL, |message| message.sender);
+    }
+}
+
+/// Serves one interface through a door; hands the client both doors, the sane one first.
+fn serve_door(number: usize, seed: u64) -> i32 {
+    let Some(interface) = all_by_door().into_iter().nth(number) else { return 1 };
+    let doors = (interface.serve)(seed).inspect_err(|error| println!("SELFTEST no door: {error}"));
+    let (Ok(doors), Some(name)) = (doors, Name::new(NAME)) else { return 1 };
+    if names::register(rt::home(), &name).is_err() {
+        return 1;
+    }
+    let (mut to, mut next) = (Uid::NIL, 0);
+    loop {
+        let item = doors.get(next).filter(|_| !to.is_nil()).map(|door| door.item(Rights::RW));
+        next += usize::from(item.is_some());
+        let answer = Ipc { to, item, from: Uid::ANY, send_timeout: Timeout::ZERO, ..Ipc::NONE };
+        to = answer.run().ok().flatten().map_or(Uid::NIL, |message| message.sender);
     }
 }
 
@@ -78,17 +180,39 @@ fn spawn(serve: impl FnOnce() + Send + 'static) -> Option<Uid> {
     Some(uid)
 }
 
-/// A server's task, and its threads.
-struct Server {
+/// A server's task, and who answers there: sane, and with nonsense.
+struct Server<T> {
     task: TaskId,
-    sane: Uid,
-    nonsense: Uid,
+    sane: T,
+    nonsense: T,
 }
 
-impl Server {
-    fn start(number: usize, seed: u64) -> api::Result<Server> {
+impl Server<Uid> {
+    fn start(number: usize, seed: u64) -> api::Result<Self> {
+        let (task, directory) = Self::begin("serve", number, seed)?;
+        let answer = sys::ipc_call(directory, 0, [0; 8]).map_err(api::Failure::Kernel)?;
+        Ok(Server { task, sane: Uid(answer.words[0]), nonsense: Uid(answer.words[1]) })
+    }
+}
+
+impl Server<Door> {
+    fn start(number: usize, seed: u64) -> api::Result<Self> {
+        let (task, directory) = Self::begin("serve-door", number, seed)?;
+        let get = || {
+            let room = Room::new()?;
+            sys::call_item(directory, 0, [0; 8], room.window())?;
+            Ok(room.into_door())
+        };
+        let (sane, nonsense) = (get().map_err(api::Failure::Kernel)?, get().map_err(api::Failure::Kernel)?);
+        Ok(Server { task, sane, nonsense })
+    }
+}
+
+impl<T> Server<T> {
+    /// Starts the task; says whom to ask for more.
+    fn begin(how: &str, number: usize, seed: u64) -> api::Result<(TaskId, Uid)> {
         let name = Name::new(NAME).ok_or(api::Failure::Garbled)?;
-        let task = process::start(rt::home(), &name, &format!("serve {number} {seed}"))?;
+        let task = process::start(rt::home(), &name, &format!("{how} {number} {seed}"))?;
         let mut looks = 0;
         let directory = loop {
             match names::resolve(rt::home(), &name) {
@@ -98,53 +222,57 @@ impl Server {
             }
             let _ = sys::sleep_us(PAUSE_US);
         };
-        let answer = sys::ipc_call(directory, 0, [0; 8]).map_err(api::Failure::Kernel)?;
-        Ok(Server { task, sane: Uid(answer.words[0]), nonsense: Uid(answer.words[1]) })
+        Ok((task, directory))
     }
 
     /// Whether it still ran.
-    fn end(self) -> bool {
+    fn end(&self) -> bool {
         let runs = matches!(process::wait(rt::home(), self.task, 0), Ok(None));
         let _ = process::kill(rt::home(), self.task);
         runs && matches!(process::wait(rt::home(), self.task, u64::MAX), Ok(Some(_)))
     }
 }
 
-/// Tests all interfaces; says how many failed.
-fn test(rounds: u64, seed: u64) -> i32 {
-    let (mut number, mut failed) = (0, 0);
-    macro_rules! run {
-        ($file:ident) => {
-            for (name, _, test) in $file::quill_selftest::ALL {
-                match Server::start(number, seed) {
-                    Ok(server) => {
-                        let report = test(server.sane, server.nonsense, seed, rounds);
-                        let lives = server.end();
-                        let good = lives && report.wrong == 0;
-                        let verdict = if good { "ok" } else { "FAILED" };
-                        println!(
-                            "SELFTEST {name}: {} calls, {} exceptions, {} answered with nonsense, {} damaged \
-                             messages, {} refused: {verdict}",
-                            report.calls, report.exceptions, report.nonsense, report.damaged, report.refused
-                        );
-                        if let Some((method, call)) = report.first_wrong {
-                            println!("  {} wrong, first {method}, call {call}", report.wrong);
-                        }
-                        if !lives {
-                            println!("  the server did not live");
-                        }
-                        failed += i32::from(!good);
-                    }
-                    Err(failure) => {
-                        println!("SELFTEST {name}: no server: {failure:?}");
-                        failed += 1;
-                    }
-                }
-                number += 1;
-            }
-        };
+/// Prints what became of an interface's test, if it could begin; 1 if it failed.
+fn judge(title: &str, outcome: api::Result<(Found, bool)>) -> i32 {
+    let (found, lives) = match outcome {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            println!("SELFTEST {title}: no server: {failure:?}");
+            return 1;
+        }
+    };
+    let good = lives && found.wrong.is_none();
+    let [calls, exceptions, nonsense, damaged, refused] = found.numbers;
+    println!(
+        "SELFTEST {title}: {calls} calls, {exceptions} exceptions, {nonsense} answered with nonsense, {damaged} \
+         damaged messages, {refused} refused: {}",
+        if good { "ok" } else { "FAILED" }
+    );
+    if let Some((wrong, method, call)) = found.wrong {
+        println!("  {wrong} wrong, first {method}, call {call}");
     }
-    each_file!(run);
-    println!("SELFTEST-END failed={failed}");
-    failed.min(1)
+    if !lives {
+        println!("  the server did not live");
+    }
+    i32::from(!good)
+}
+
+/// Tests all interfaces by ipc; says how many failed.
+fn test(rounds: u64, seed: u64) -> i32 {
+    let tested = all_by_ipc().into_iter().enumerate().map(|(number, ByIpc { name, test, .. })| {
+        let server = Server::<Uid>::start(number, seed);
+        judge(name, server.map(|server| (test(server.sane, server.nonsense, seed, rounds), server.end())))
+    });
+    tested.sum()
+}
+
+/// The same through doors.
+fn test_doors(rounds: u64, seed: u64) -> i32 {
+    let tested = all_by_door().into_iter().enumerate().map(|(number, ByDoor { name, test, .. })| {
+        let server = Server::<Door>::start(number, seed);
+        let outcome = server.map(|server| (test(&server.sane, &server.nonsense, seed, rounds), server.end()));
+        judge(&format!("{name} through a door"), outcome)
+    });
+    tested.sum()
 }

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use crate::general::words_of;
-use crate::{DONE, Malformed, PAGES_DONE, WORDS, Words};
-use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, ITEM_WHOLE, Kind, NO_BLOCK};
+use crate::{Malformed, WORDS, Words, done};
+use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, ITEM_WHOLE, Kind, NO_BLOCK, NO_ITEM};
 use sys::{Block, Dope, Error, Fpage, Ipc, Timeout, Uid, message_asm};
 
 /// Why a call failed, other than by an exception of the server.
@@ -57,14 +57,24 @@ impl core::fmt::Display for Failure {
     }
 }
 
-/// Who is called, and how.
+/// Who is called, and how: a thread by ipc, or an object [behind a door](crate::door).
 pub trait Callee: Copy {
-    /// Sends a request of up to `IN` words and waits for the reply: `rax`, and the words. [`DONE`] in `rax` is success.
+    /// The kind of a plain reply.
+    const REPLY: Kind;
+    /// What `rax` holds when a call has succeeded: the label of success, and the kind of a plain reply below it.
+    const DONE: u64 = done(Self::REPLY as u32);
+    /// The same for a reply with a part in memory.
+    const LONG_DONE: u64 = Self::DONE & !(NO_BLOCK as u64);
+    /// The same for a reply that hands pages over, all of which have arrived.
+    const PAGES_DONE: u64 = Self::DONE & !(NO_ITEM as u64);
+
+    /// Sends a request of up to `IN` words and waits for the reply: `rax`, and the words. [`DONE`](Callee::DONE) in `rax` is
+    /// success.
     fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
     /// The same with a part in memory, of which the first two words say what it is and where. The last word is lost.
     fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
-    /// The same in the general form: the request or the reply hands pages over. [`PAGES_DONE`](crate::PAGES_DONE) in `rax` is
-    /// success with pages, which w6 then names.
+    /// The same where the request or the reply hands pages over. [`PAGES_DONE`](Callee::PAGES_DONE) in `rax` is success with
+    /// pages, which w6 then names.
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words);
     /// Sends a request to which nothing comes back; waits until the server takes it.
     fn send(self, label: u32, words: Words) -> Result<(), Failure>;
@@ -78,9 +88,9 @@ pub trait Callee: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
     /// Those of the request.
-    given: Option<Fpage>,
+    pub(crate) given: Option<Fpage>,
     /// Where those of the reply may go.
-    window: Fpage,
+    pub(crate) window: Fpage,
 }
 
 impl Pages {
@@ -102,13 +112,14 @@ impl Pages {
 
 /// A thread, for which one waits as long as it takes.
 impl Callee for Uid {
+    const REPLY: Kind = Kind::Reply;
     #[inline(always)]
     fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        invoke::<IN, IPC_CALL>(self, label, words)
+        invoke::<IN, IPC_CALL>(self.0, label, words)
     }
     #[inline(always)]
     fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        invoke::<IN, IPC_LONG_CALL>(self, label, words)
+        invoke::<IN, IPC_LONG_CALL>(self.0, label, words)
     }
     #[inline]
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
@@ -168,6 +179,7 @@ fn block(words: &Words) -> Option<Block> {
 }
 
 impl Callee for Within {
+    const REPLY: Kind = Kind::Reply;
     fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
         const { assert!(IN <= 8, "a call with a time limit has eight words at most") };
         self.run(self.ipc(label, words))
@@ -193,10 +205,15 @@ impl Callee for Within {
     }
 }
 
+/// A short form of ipc, or of a call through a door: `to` is a thread or an identifier.
 #[inline(always)]
-fn invoke<const IN: usize, const OPERATION: u32>(to: Uid, label: u32, words: Words) -> (u64, Words) {
+pub(crate) fn invoke<const IN: usize, const OPERATION: u32>(
+    to: u64,
+    label: u32,
+    words: Words,
+) -> (u64, Words) {
     let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7, mut w8, mut w9, mut w10] = words;
-    let (mut rax, mut rdx) = ((label as u64) << 32 | OPERATION as u64, to.0);
+    let (mut rax, mut rdx) = ((label as u64) << 32 | OPERATION as u64, to);
     // SAFETY: the kernel changes registers only, and all that it changes are named here or saved; and the block that the thread
     // has registered. There is no red zone that the pushes could hit. The compiler assumes that memory changes, which a partner may share.
     unsafe {
@@ -208,7 +225,7 @@ fn invoke<const IN: usize, const OPERATION: u32>(to: Uid, label: u32, words: Wor
                 inout("r11") w9,
                 inout("r15") w10,
             );
-        } else if const { OPERATION == IPC_CALL } {
+        } else if const { OPERATION & NO_BLOCK != 0 } {
             message_asm!(
                 "xor ebx, ebx", "xor ebp, ebp", "syscall";
                 rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];
@@ -236,21 +253,21 @@ fn invoke<const IN: usize, const OPERATION: u32>(to: Uid, label: u32, words: Wor
 
 /// The label of a reply that is not the expected one, and whether it has a part in memory; or why there is none.
 #[cold]
-pub fn reply_of(rax: u64) -> Result<(u32, bool), Failure> {
+pub fn reply_of<C: Callee>(rax: u64) -> Result<(u32, bool), Failure> {
     let (eax, label) = (rax as u32, (rax >> 32) as u32);
     if eax >> 31 == 0 {
         return Err(Failure::Kernel(Error::from_code(eax).unwrap_or(Error::BadArgument)));
     }
     // Whoever asks, faults or sends pages in the middle of a call did not answer; nor is it an answer if something is in memory
     // that should be in registers, or the other way round.
-    let is_reply = eax | NO_BLOCK == Kind::Reply as u32 && label != (DONE >> 32) as u32;
+    let is_reply = eax | NO_BLOCK == C::REPLY as u32 && label != (C::DONE >> 32) as u32;
     if is_reply { Ok((label, eax & NO_BLOCK == 0)) } else { Err(Failure::Malformed) }
 }
 
 /// The label of a reply that is not the expected one and is all in registers, or why there is none.
 #[cold]
-pub fn label_of(rax: u64) -> Result<u32, Failure> {
-    match reply_of(rax)? {
+pub fn label_of<C: Callee>(rax: u64) -> Result<u32, Failure> {
+    match reply_of::<C>(rax)? {
         (label, false) => Ok(label),
         _ => Err(Failure::Malformed),
     }
@@ -258,14 +275,14 @@ pub fn label_of(rax: u64) -> Result<u32, Failure> {
 
 /// Whether a reply would be a success if all its pages had arrived.
 #[cold]
-pub fn came_short(rax: u64) -> bool {
-    rax | ITEM_WHOLE as u64 == PAGES_DONE
+pub fn came_short<C: Callee>(rax: u64) -> bool {
+    rax | ITEM_WHOLE as u64 == C::PAGES_DONE
 }
 
 /// What a reply without success means when the method raises no exceptions.
 #[cold]
-pub fn failure(rax: u64) -> Failure {
-    match label_of(rax) {
+pub fn failure<C: Callee>(rax: u64) -> Failure {
+    match label_of::<C>(rax) {
         Ok(label) => Failure::Refused(label),
         Err(failure) => failure,
     }

@@ -1,7 +1,7 @@
 //! What servers share that look at each message themselves: several interfaces on one thread, answers that come later,
 //! pages that are handed over.
 
-use crate::{DONE, Failure, MALFORMED, Malformed, WORDS, Words};
+use crate::{Failure, MALFORMED, Malformed, WORDS, Words};
 use sys::{Fpage, Ipc, Kind, Message, Rights, Timeout, Uid};
 
 /// An answer: to a request, or to a message that is none.
@@ -17,7 +17,7 @@ pub struct Reply {
 
 impl Reply {
     /// Success, and nothing more.
-    pub const DONE: Reply = Reply::label((DONE >> 32) as u32);
+    pub const DONE: Reply = Reply::label(u32::MAX);
 
     /// A label, and nothing more.
     pub const fn label(label: u32) -> Reply {

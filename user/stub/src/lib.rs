@@ -1,12 +1,12 @@
 //! What generated stubs share: a call, the loop of a server, and how values get into registers and out again.
 //!
-//! Nobody writes against this crate by hand; quill's Rust for `tern-ipc` does. It begins with [`call`](mod@call), the whole
-//! of a client; then [`serve`](mod@serve), the loop of a server and its dispatch;
+//! Nobody writes against this crate by hand; quill's Rust for `tern-ipc` and `tern-door` does. It begins with [`call`](mod@call), the
+//! whole of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; [`door`], the same for objects;
 //! [`general`], for servers that look at each message themselves; then [`piece`], values in words, and
 //! [`list`], the short lists and texts that registers can carry; [`long`], what is longer, and [`inbox`], where that arrives
 //! when it is a reply; and [`stream`], what is read piece by piece.
 //!
-//! **Unsafe code** is in `call` and in `serve`, because both are a few instructions in assembly, and in `long`, which takes
+//! **Unsafe code** is in `call`, `serve` and `door`, because these are a few instructions in assembly, and in `long`, which takes
 //! lists for the bytes that they are. Generated code has none.
 
 #![no_std]
@@ -16,6 +16,7 @@
 extern crate std;
 
 pub mod call;
+pub mod door;
 pub mod general;
 pub mod inbox;
 pub mod list;
@@ -25,6 +26,7 @@ pub mod serve;
 pub mod stream;
 
 pub use call::{Callee, Failure, Pages, Within, came_short, failure, label_of, reply_of};
+pub use door::Door;
 pub use general::{
     Reply, decline, granted, interface_of, mapped, no_pages, pages_of, serve_general, words_of,
 };
@@ -39,13 +41,10 @@ pub use serve::{
 pub use stream::{In, Out, Wire, put_elements};
 pub use sys::{Fpage, Kind, Message, Uid};
 
-/// What `rax` holds when a call has succeeded: the label of success, and the kind of a plain reply below it. Sent, it is
-/// the label of success and the operation *reply and wait*.
-pub const DONE: u64 = u64::MAX;
-/// The same for a reply with a part in memory.
-pub const LONG_DONE: u64 = DONE & !(sys::abi::call::NO_BLOCK as u64);
-/// The same for a reply that hands pages over, all of which have arrived.
-pub const PAGES_DONE: u64 = DONE & !(sys::abi::call::NO_ITEM as u64);
+/// The label of success, above the kind or operation of a reply.
+pub const fn done(reply: u32) -> u64 {
+    (u32::MAX as u64) << 32 | reply as u64
+}
 
 /// Labels of replies from here on are errors of stubs, and not of the server's program.
 pub const LABEL_ERROR: u32 = 0xffff_0000;

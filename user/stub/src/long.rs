@@ -16,6 +16,7 @@ use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::hint::cold_path;
 use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
 use core::slice;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -148,54 +149,23 @@ const fn begin(capacities: &[u32], number: usize) -> usize {
     at
 }
 
-/// Memory for a message: room for words, and a buffer for each string.
+/// The part of a message in memory, as it has arrived: words, and where strings are and how long.
 #[derive(Debug)]
 #[repr(C, align(16))]
-pub struct Room<S, const WORDS: usize, const STRINGS: usize, const BYTES: usize> {
+pub struct Block<const WORDS: usize, const STRINGS: usize> {
     words: [u64; WORDS],
-    /// Invariant: each length is at most the capacity, which the kernel sees to.
-    strings: [[u64; 2]; STRINGS],
-    buffers: [u8; BYTES],
-    capacities: PhantomData<S>,
+    /// Invariant: where each string's buffer begins, of which so many bytes are there.
+    pub(crate) strings: [[u64; 2]; STRINGS],
 }
 
-impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize> Default
-    for Room<S, WORDS, STRINGS, BYTES>
-{
-    fn default() -> Self {
-        Room::new()
-    }
-}
-
-impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
-    Room<S, WORDS, STRINGS, BYTES>
-{
-    /// The dope of the room.
-    pub const DOPE: u64 = dope(WORDS as u64, STRINGS as u64) << 32;
-
-    /// A room in which nothing is.
-    pub const fn new() -> Self {
-        const {
-            assert!(S::CAPACITIES.len() == STRINGS && begin(S::CAPACITIES, STRINGS) <= BYTES);
-            assert!(WORDS < 1 << 12 && STRINGS < 1 << 8);
-            assert!(WORDS > 0 || STRINGS > 0);
-        }
-        let mut strings = [[0; 2]; STRINGS];
-        let mut number = 0;
-        while number < STRINGS {
-            strings[number][1] = (S::CAPACITIES[number] as u64) << 32;
-            number += 1;
-        }
-        Room { words: [0; WORDS], strings, buffers: [0; BYTES], capacities: PhantomData }
+impl<const WORDS: usize, const STRINGS: usize> Block<WORDS, STRINGS> {
+    /// Nothing is there, and no buffer.
+    pub(crate) const fn new() -> Self {
+        Block { words: [0; WORDS], strings: [[align_of::<u64>() as u64, 0]; STRINGS] }
     }
 
-    /// Fills in where the buffers are. The address of the room, for the kernel.
-    pub fn describe(&mut self) -> u64 {
-        let mut at = self.buffers.as_mut_ptr().expose_provenance() as u64;
-        for string in &mut self.strings {
-            string[0] = at;
-            at += (string[1] >> 32).next_multiple_of(8);
-        }
+    /// Where it is, for the kernel.
+    pub(crate) fn address(&mut self) -> u64 {
         (&raw mut *self).expose_provenance() as u64
     }
 
@@ -219,7 +189,7 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
     /// Whether that is what is used of the room. The rest of the dope is the room itself, of which the kernel has kept it.
     #[inline(always)]
     fn has(&self, got: u64, words: u64, strings: u64) -> bool {
-        debug_assert!(got as u32 as u64 ^ got == Self::DOPE);
+        debug_assert!(got >> 32 & 0xfff == WORDS as u64);
         got as u32 == dope(words, strings) as u32
     }
 
@@ -296,13 +266,64 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
         };
         known_text(bytes, bits, which)
     }
+}
+
+/// Memory for a message: room for words, and a buffer for each string.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Room<S, const WORDS: usize, const STRINGS: usize, const BYTES: usize> {
+    /// Invariant: each length is at most the capacity, which the kernel sees to.
+    block: Block<WORDS, STRINGS>,
+    buffers: [u8; BYTES],
+    capacities: PhantomData<S>,
+}
+
+impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize> Default
+    for Room<S, WORDS, STRINGS, BYTES>
+{
+    fn default() -> Self {
+        Room::new()
+    }
+}
+
+impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
+    Room<S, WORDS, STRINGS, BYTES>
+{
+    /// The dope of the room.
+    pub const DOPE: u64 = dope(WORDS as u64, STRINGS as u64) << 32;
+
+    /// A room in which nothing is.
+    pub const fn new() -> Self {
+        const {
+            assert!(S::CAPACITIES.len() == STRINGS && begin(S::CAPACITIES, STRINGS) <= BYTES);
+            assert!(WORDS < 1 << 12 && STRINGS < 1 << 8);
+            assert!(WORDS > 0 || STRINGS > 0);
+        }
+        let mut block = Block::new();
+        let mut number = 0;
+        while number < STRINGS {
+            block.strings[number][1] = (S::CAPACITIES[number] as u64) << 32;
+            number += 1;
+        }
+        Room { block, buffers: [0; BYTES], capacities: PhantomData }
+    }
+
+    /// Fills in where the buffers are. The address of the room, for the kernel.
+    pub fn describe(&mut self) -> u64 {
+        let mut at = self.buffers.as_mut_ptr().expose_provenance() as u64;
+        for string in &mut self.block.strings {
+            string[0] = at;
+            at += (string[1] >> 32).next_multiple_of(8);
+        }
+        self.block.address()
+    }
 
     /// The elements of a string; at most `bound`.
     #[inline(always)]
     pub fn string<T: Flat, const NUMBER: usize>(&self, bound: usize) -> Result<&[T], Malformed> {
         const { assert!(align_of::<T>() <= 8) };
         let capacity = const { S::CAPACITIES[NUMBER] as usize };
-        let len = self.strings[NUMBER][1] as u32 as usize;
+        let len = self.block.strings[NUMBER][1] as u32 as usize;
         // SAFETY: the kernel keeps it to the capacity. Where that is the bound, nothing is left of any check.
         unsafe { core::hint::assert_unchecked(len <= capacity) };
         if len > bound * size_of::<T>() || !len.is_multiple_of(size_of::<T>()) {
@@ -312,6 +333,25 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
         // SAFETY: `new` knows that the capacity is there; `len` is no more; they begin at a multiple of 8, and any bits are
         // values.
         Ok(unsafe { slice::from_raw_parts(first.as_ptr().cast(), len / size_of::<T>()) })
+    }
+}
+
+impl<S, const WORDS: usize, const STRINGS: usize, const BYTES: usize> Deref
+    for Room<S, WORDS, STRINGS, BYTES>
+{
+    type Target = Block<WORDS, STRINGS>;
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        &self.block
+    }
+}
+
+impl<S, const WORDS: usize, const STRINGS: usize, const BYTES: usize> DerefMut
+    for Room<S, WORDS, STRINGS, BYTES>
+{
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.block
     }
 }
 
@@ -440,7 +480,7 @@ mod tests {
             let list = &sent[..len];
             let mut room = Room::<(), 8, 0, 0>::new();
             let words = whole_words(list);
-            for (to, from) in room.words.iter_mut().zip(list.as_chunks().0) {
+            for (to, from) in room.block.words.iter_mut().zip(list.as_chunks().0) {
                 *to = u64::from_le_bytes(*from);
             }
             let got = Room::<(), 8, 0, 0>::DOPE | words;
@@ -461,7 +501,7 @@ mod tests {
         }
         assert_eq!(room.words(dope | 3, 3, 1), Err(Malformed));
         assert!(room.words(dope | 3 | 1 << 12, 3, 1).is_ok());
-        room.strings[0][1] |= 12;
+        room.block.strings[0][1] |= 12;
         assert_eq!(room.string::<u32, 0>(3).map(<[u32]>::len), Ok(3));
         assert_eq!(room.string::<u32, 0>(2), Err(Malformed));
         assert_eq!(room.string::<u64, 0>(2), Err(Malformed));

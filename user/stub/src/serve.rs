@@ -12,11 +12,11 @@
 
 #![allow(unsafe_code)]
 
-use crate::{DONE, Failure, LONG_DONE, MALFORMED, NO_METHOD, Reply, Room, Strings, WORDS, Words};
+use crate::{Failure, MALFORMED, NO_METHOD, Reply, Room, Strings, WORDS, Words, done};
 use core::arch::{asm, naked_asm};
 use core::marker::PhantomData;
 use core::mem::offset_of;
-use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, Kind};
+use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, Kind, NO_BLOCK};
 use sys::{Dope, Error, Flags, Ipc, Message, Registered, Timeout, Uid};
 
 /// What a server keeps at its stack pointer.
@@ -42,7 +42,7 @@ pub struct Frame<'a, L: Loop> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Answer {
-    /// [`DONE`], or another label with the operation *reply and wait*.
+    /// A label with the operation *reply and wait*.
     pub rax: u64,
     /// Whom to answer; 0: nobody.
     pub to: u64,
@@ -52,7 +52,7 @@ impl Answer {
     /// Success.
     #[inline(always)]
     pub const fn done(to: u64) -> Answer {
-        Answer { rax: DONE, to }
+        Answer { rax: done(IPC_REPLY_WAIT), to }
     }
 
     /// An exception or an error.
@@ -64,7 +64,7 @@ impl Answer {
     /// The same with a part in memory, of which the first two words say what it is and where.
     #[inline(always)]
     pub const fn with_memory(self) -> Answer {
-        Answer { rax: self.rax & LONG_DONE, to: self.to }
+        Answer { rax: self.rax & !(NO_BLOCK as u64), to: self.to }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{Fpage, Result, Rights, error, flush, flush_self};
 use abi::Error;
 use abi::call::{Call, DOOR_CALL, NOT_ALERTABLE, door_op};
 use core::arch::global_asm;
+use core::sync::atomic::AtomicU64;
 
 const fn operation(op: u32) -> u32 {
     Call::DoorControl as u32 | op << 8
@@ -36,16 +37,16 @@ pub unsafe fn door_create(number: u32, entry: u64, datum: u64) -> Result<()> {
 /// comes back with the reason: [`Error::ReceiveAborted`]; [`Error::BadState`] if it serves already, [`Error::Limit`] if
 /// [`SERVERS_MAX`](abi::call::SERVERS_MAX) others do.
 ///
-/// Each call begins at its door's entry with the stack pointer on a word that is `private`. The entry owns what lies below, and
-/// nothing from there on.
+/// Each call begins at its door's entry with a stack pointer that is a multiple of 16 and stands in `stack` from now on. There lies the
+/// address of `stack`, by which an entry finds what belongs to the thread. It owns what lies below, and nothing from there on.
 ///
 /// # Safety
 ///
-/// The entries of the task's doors must be sound to run on this thread with this `private`.
-pub unsafe fn door_serve(private: u64) -> Error {
+/// The entries of the task's doors must be sound to run on this thread with whatever `stack` is a part of.
+pub unsafe fn door_serve(stack: &AtomicU64) -> Error {
     // SAFETY: the function keeps the registers that a function keeps. What entries do in between, below its stack pointer, hits
     // nothing; the rest is the caller's promise.
-    error(unsafe { tern_door_serve(private) })
+    error(unsafe { tern_door_serve(stack) })
 }
 
 /// The instruction pointer of a server that waits for the first call of its life. Later ones wait where their last return is.
@@ -54,12 +55,12 @@ pub fn door_serve_ip() -> u64 {
 }
 
 unsafe extern "C" {
-    fn tern_door_serve(private: u64) -> u64;
+    fn tern_door_serve(stack: &AtomicU64) -> u64;
     static tern_door_served: u8;
 }
 
 global_asm!(
-    // In: rdi the private word. Out: rax the error. The kernel comes back with all other registers changed but rsp. One line, so
+    // In: rdi where to leave the stack pointer. Out: rax the error. The kernel comes back with all other registers changed but rsp. One line, so
     // that who is back cannot fault before it has got somewhere.
     ".balign 64",
     "tern_door_serve:",
@@ -70,6 +71,7 @@ global_asm!(
     "push r14",
     "push r15",
     "push rdi",
+    "mov [rdi], rsp",
     "mov eax, {serve}",
     "syscall",
     "tern_door_served:",

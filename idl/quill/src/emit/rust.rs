@@ -3,7 +3,7 @@
 //!
 //! Modules and interfaces become modules; what is declared inside a struct gets the struct's name before its own. What is
 //! the same for all kernels is here: names, types, signatures, errors. How values get into messages and messages to
-//! servers is the business of a [`Part`]: [`linux`], [`tern_ipc`]. The layout says where every value lies; nothing here
+//! servers is the business of a [`Part`]: [`linux`], [`tern`]. The layout says where every value lies; nothing here
 //! computes a place.
 
 use std::cell::OnceCell;
@@ -27,7 +27,7 @@ mod constants;
 mod flat;
 pub mod linux;
 pub mod selftest;
-pub mod tern_ipc;
+pub mod tern;
 mod types;
 
 /// What a kernel part adds to the Rust that is the same for all kernels.
@@ -336,7 +336,7 @@ impl InterfaceParts<'_> {
 }
 
 /// A method, as far as all kernels have it in common.
-struct MethodParts<'a> {
+pub struct MethodParts<'a> {
     operation: &'a Operation,
     method: &'a Method,
     /// Its name in Rust.

@@ -186,6 +186,8 @@ impl<R: Receive> Inbox<'_, R> {
 }
 
 pub trait Callee: Copy {
+    const DONE: u64 = DONE;
+    const LONG_DONE: u64 = LONG_DONE;
     fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
     fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
     fn send(self, label: u32, words: Words) -> Result<(), Failure>;
@@ -221,22 +223,22 @@ fn call_long<const IN: usize>(label: u32, words: Words) -> (u64, Words) {
     arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part))))
 }
 
-pub fn reply_of(rax: u64) -> Result<(u32, bool), Failure> {
+pub fn reply_of<C: Callee>(rax: u64) -> Result<(u32, bool), Failure> {
     match ((rax >> 32) as u32, rax as u32) {
         (u32::MAX, _) | (_, 0..0x8000_0000) => Err(Failure::Malformed),
         (label, eax) => Ok((label, eax == LONG_DONE as u32)),
     }
 }
 
-pub fn label_of(rax: u64) -> Result<u32, Failure> {
-    match reply_of(rax)? {
+pub fn label_of<C: Callee>(rax: u64) -> Result<u32, Failure> {
+    match reply_of::<C>(rax)? {
         (label, false) => Ok(label),
         _ => Err(Failure::Malformed),
     }
 }
 
-pub fn failure(rax: u64) -> Failure {
-    match label_of(rax) {
+pub fn failure<C: Callee>(rax: u64) -> Failure {
+    match label_of::<C>(rax) {
         Ok(label) => Failure::Refused(label),
         Err(failure) => failure,
     }

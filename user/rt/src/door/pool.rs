@@ -1,17 +1,24 @@
 //! The threads that serve this program's doors. There is one from the first object on; when a caller would have to wait, the
 //! *keeper* makes another, up to a limit; those that had nothing to do for a while end, except one.
 //!
+//! Requests with a part in memory arrive in a [`Block`] that each server has, if some interface of the program needs one.
+//!
 //! To end an idle server is to abort its wait. It must not begin a call meanwhile, since that would abort something
-//! within the call. So it is stopped first, and its instruction pointer says whether it waits for a call.
+//! within the call. So it is stopped first, and its instruction pointer says whether it waits for a call. Whether it had one since
+//! somebody looked last, its stack says: a word that each call changes is as it was left.
 #![allow(unsafe_code)]
 
 use super::porter;
 use crate::sync::Mutex;
 use crate::thread::{Handle, spawn};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
+use api::stub::door::{BLOCK_STRINGS, Block, IDLE};
+use core::ptr::{NonNull, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use sys::Result;
+use sys::{Dope, Error, Result, Timeout, Uid};
 
 /// Most servers, unless [`set_limit`] says something else. Each has a stack's slot, of which a program has 64.
 const LIMIT: usize = 16;
@@ -24,11 +31,17 @@ const BEGIN_US: u64 = 100;
 /// How long it waits when there can be no more servers, in µs.
 const FULL_US: u64 = 10_000;
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { servers: Vec::new(), limit: LIMIT, is_kept: false });
+/// How long a transfer to a server waits for the pager of who calls, in µs.
+const PATIENCE_US: u64 = 1_000_000;
+
+static POOL: Mutex<Pool> =
+    Mutex::new(Pool { servers: Vec::new(), limit: LIMIT, strings: None, is_kept: false });
 
 struct Pool {
     servers: Vec<Server>,
     limit: usize,
+    /// What servers have room for, if they have any: strings of so many bytes.
+    strings: Option<Vec<u32>>,
     /// The keeper has begun.
     is_kept: bool,
 }
@@ -36,60 +49,116 @@ struct Pool {
 struct Server {
     thread: Handle<()>,
     record: Arc<Record>,
-    /// Its calls when somebody looked last.
-    seen: u64,
 }
 
-/// What a server and those who look after it share. Its address is what doors' entries find on the stack.
-#[repr(C)]
-pub struct Record {
-    /// How many calls it has begun; at offset 0. The entry raises it, and nobody else.
-    calls: AtomicU64,
+impl Pool {
+    /// Servers have room for requests with such strings; [`Error::NoWindow`] if they cannot any more.
+    fn make_room(&mut self, strings: &[u32]) -> Result<()> {
+        let has = |room: &Vec<u32>| {
+            room.len() >= strings.len() && room.iter().zip(strings).all(|(has, wanted)| has >= wanted)
+        };
+        if self.strings.as_ref().is_some_and(has) {
+            return Ok(());
+        }
+        if !self.servers.is_empty() || strings.len() > BLOCK_STRINGS {
+            return Err(Error::NoWindow);
+        }
+        let room = self.strings.get_or_insert_default();
+        room.resize(room.len().max(strings.len()), 0);
+        room.iter_mut().zip(strings).for_each(|(has, &wanted)| *has = wanted.max(*has));
+        Ok(())
+    }
+}
+
+/// Where requests with a part in memory arrive, while a thread serves.
+struct Memory {
+    block: Box<Block>,
+    buffers: Vec<Vec<u64>>,
+}
+
+impl Memory {
+    /// Memory with room for strings of so many bytes.
+    fn new(strings: &[u32]) -> Memory {
+        let mut block = Box::new(Block::new());
+        let mut buffers: Vec<Vec<u64>> =
+            strings.iter().map(|&bytes| vec![0; bytes.div_ceil(8) as usize]).collect();
+        for (number, (buffer, &bytes)) in buffers.iter_mut().zip(strings).enumerate() {
+            if let Some(first) = NonNull::new(buffer.as_mut_ptr()) {
+                // SAFETY: the buffers live as long as the block, and nobody else uses them.
+                unsafe { block.lend(number, first, bytes) };
+            }
+        }
+        Memory { block, buffers }
+    }
+
+    /// Makes it the place where messages to the calling thread arrive.
+    fn register(&mut self) -> Result<()> {
+        let dope = Dope(Block::dope(self.buffers.len()));
+        sys::thread_set_block(Uid::NIL, self.block.address(), dope, Timeout::from_us(PATIENCE_US)).map(drop)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // Nothing arrives there any more.
+        let _ = sys::thread_set_block(Uid::NIL, 0, Dope::NONE, Timeout::ZERO);
+    }
+}
+
+/// What a server and those who look after it share.
+struct Record {
+    /// The stack pointer with which its calls begin, as soon as it serves.
+    stack: AtomicU64,
     /// It serves no more.
     has_ended: AtomicBool,
 }
 
 impl Server {
-    fn begin() -> Result<Server> {
-        let record = Arc::new(Record { calls: AtomicU64::new(0), has_ended: AtomicBool::new(false) });
+    fn begin(strings: Option<Vec<u32>>) -> Result<Server> {
+        let record = Arc::new(Record { stack: AtomicU64::new(0), has_ended: AtomicBool::new(false) });
         let own = record.clone();
         let thread = spawn(super::own_priority(), move || {
-            // SAFETY: all doors of this program are the parent module's, whose entry wants a record that outlives the
-            // service. Who makes others by `sys` promised that their entries run on any server.
-            unsafe { sys::door_serve(Arc::as_ptr(&own).expose_provenance() as u64) };
+            let mut memory = strings.map(|strings| Memory::new(&strings));
+            // It cannot fail: the block is where a program's data is.
+            let _ = memory.as_mut().map(Memory::register);
+            // SAFETY: all doors of this program are the parent module's, whose entries want no other block than this. Who makes
+            // others by `sys` promised that their entries run on any server.
+            unsafe { sys::door_serve(&own.stack) };
             own.has_ended.store(true, Ordering::Release);
         })?;
-        Ok(Server { thread, record, seen: u64::MAX })
+        Ok(Server { thread, record })
     }
 
     fn has_ended(&self) -> bool {
         self.record.has_ended.load(Ordering::Acquire)
     }
 
-    /// Whether it has begun nothing since this was asked last.
-    fn is_idle(&mut self) -> bool {
-        let calls = self.record.calls.load(Ordering::Relaxed);
-        core::mem::replace(&mut self.seen, calls) == calls
-    }
-
-    /// Ends it, if it waits for a call. True if so.
+    /// Ends it, if it waits for a call and had none since this was asked last. True if so.
     fn dismiss(&self) -> bool {
         let thread = self.thread.uid();
         if sys::thread_stop(thread).is_err() {
             return false;
         }
         let waits = sys::thread_info(thread).is_ok_and(|info| super::waits_for_call(info.ip));
-        let is_dismissed = waits && sys::thread_abort(thread).is_ok();
+        let is_dismissed = waits && self.was_idle() && sys::thread_abort(thread).is_ok();
         let _ = sys::thread_resume(thread);
         is_dismissed
     }
+
+    /// Whether it has begun nothing since this was asked last. It is stopped, and waits for a call.
+    fn was_idle(&self) -> bool {
+        let below = self.record.stack.load(Ordering::Acquire) - size_of::<u64>() as u64;
+        // SAFETY: it waits, so what lies below its stack pointer is nobody's, and it does not run before this is over.
+        unsafe { with_exposed_provenance_mut::<u64>(below as usize).replace(IDLE) == IDLE }
+    }
 }
 
-/// There is somebody who serves from now on.
-pub fn open() -> Result<()> {
+/// There is somebody who serves from now on, with room for requests with such strings in memory.
+pub fn open(strings: Option<&[u32]>) -> Result<()> {
     let mut pool = POOL.lock();
+    strings.map_or(Ok(()), |strings| pool.make_room(strings))?;
     if pool.servers.is_empty() {
-        let first = Server::begin()?;
+        let first = Server::begin(pool.strings.clone())?;
         pool.servers.push(first);
     }
     if !pool.is_kept {
@@ -97,6 +166,11 @@ pub fn open() -> Result<()> {
         pool.is_kept = true;
     }
     Ok(())
+}
+
+/// Servers that begin from now on have room for requests with such strings in memory.
+pub fn make_room(strings: Option<&[u32]>) -> Result<()> {
+    strings.map_or(Ok(()), |strings| POOL.lock().make_room(strings))
 }
 
 /// Sets how many servers there can be at most. Those that there are stay.
@@ -132,7 +206,7 @@ fn grow(serving: usize) -> u64 {
     if pool.servers.len() >= pool.limit {
         return FULL_US;
     }
-    let Ok(server) = Server::begin() else { return FULL_US };
+    let Ok(server) = Server::begin(pool.strings.clone()) else { return FULL_US };
     pool.servers.push(server);
     drop(pool);
     porter::tell_of_growth();
@@ -143,8 +217,8 @@ fn grow(serving: usize) -> u64 {
 pub fn shrink() -> bool {
     let mut pool = POOL.lock();
     let mut alive = pool.servers.iter().filter(|server| !server.has_ended()).count();
-    for server in pool.servers.iter_mut().filter(|server| !server.has_ended()) {
-        if alive > 1 && server.is_idle() && server.dismiss() {
+    for server in pool.servers.iter().filter(|server| !server.has_ended()) {
+        if alive > 1 && server.dismiss() {
             alive -= 1;
         }
     }

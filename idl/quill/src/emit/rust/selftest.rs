@@ -7,7 +7,7 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::tern_ipc::general;
+use super::tern::general;
 use super::{Emitter, InterfaceParts, MethodParts, Side, fields_of, name, tuple};
 use crate::kernel::table_bits;
 use crate::layout::{Message, Method};
@@ -21,6 +21,16 @@ pub trait SelfTest: Sync {
     /// The type of a value of the test's own.
     fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
         emitter.ty(&module(), ty)
+    }
+
+    /// What a server has that the test needs to know.
+    fn known(&self) -> TokenStream {
+        quote! { Known }
+    }
+
+    /// A statement that leaves a mutable reference to it in `_known`.
+    fn state(&self) -> TokenStream {
+        quote! { let _known = &mut self.0; }
     }
 
     /// Whether a result is a reference: into the server's memory, or to where it has arrived.
@@ -246,6 +256,7 @@ impl Emitter<'_> {
             quote! { super::#(#parts::)*#item }
         };
         let server_trait = path(&interface.server_trait);
+        let state = test.state();
         let methods = interface.methods.iter().map(|parts| {
             let operation = parts.operation;
             let error = self.error_path(interface, parts);
@@ -274,7 +285,7 @@ impl Emitter<'_> {
                 let number = Literal::u32_unsuffixed(i as u32 + 1);
                 quote! {
                     let _expected: #owned = #value;
-                    if !#same && self.wrong == 0 { self.wrong = #number; }
+                    if !#same && *_wrong == 0 { *_wrong = #number; }
                 }
             });
             let answer = if operation.oneway {
@@ -282,7 +293,7 @@ impl Emitter<'_> {
             } else {
                 let outcome = self.random_outcome(interface, parts, &self.kept_results(test, parts));
                 quote! {
-                    match ::core::mem::take(&mut self.wrong) {
+                    match ::core::mem::take(_wrong) {
                         0 => { #outcome }
                         _wrong => Err(rt::Failure::Refused(WRONG + _wrong).into()),
                     }
@@ -290,17 +301,20 @@ impl Emitter<'_> {
             };
             quote! {
                 #signature {
-                    let mut _random = Random::new(self.seed, self.calls);
+                    #state
+                    let Known { seed: _seed, calls: _calls, wrong: _wrong, kept: _kept } = _known;
+                    let mut _random = Random::new(*_seed, *_calls);
                     let _r = &mut _random;
-                    self.calls += 1;
+                    *_calls += 1;
                     #(#checks)*
                     #answer
                 }
             }
         });
+        let known = test.known();
         quote! {
             /// Knows what it must be given.
-            struct #server { seed: __u64, calls: __u64, wrong: __u32, kept: Kept }
+            struct #server(#known);
             impl #server_trait for #server { #(#methods)* }
         }
     }
@@ -342,7 +356,7 @@ impl Emitter<'_> {
         });
         let given: Vec<TokenStream> = given.collect();
         let given = tuple(&given);
-        quote! { { let _kept: &(#(#types,)*) = keep(&mut self.kept, (#(#values,)*)); #given } }
+        quote! { { let _kept: &(#(#types,)*) = keep(_kept, (#(#values,)*)); #given } }
     }
 
     /// An expression for what a method returns: its results, or one of its exceptions.
@@ -497,7 +511,7 @@ impl SelfTest for Linux {
                 let mut _kept = ::std::vec::Vec::new();
                 let (_near, mut _far) = ::std::os::unix::net::UnixStream::pair().expect("a socket can be made");
                 let _thread = ::std::thread::spawn(move || {
-                    let mut _server = #server { seed: _seed, calls: 0, wrong: 0, kept: () };
+                    let mut _server = #server(Known::new(_seed));
                     rt::serve(&mut _far, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body)).is_ok()
                 });
                 let mut _call = 0;
@@ -511,7 +525,7 @@ impl SelfTest for Linux {
                 if !_thread.join().unwrap_or(false) {
                     _report.wrong.push("the server did not end well".into());
                 }
-                let mut _server = #server { seed: _seed, calls: 0, wrong: 0, kept: () };
+                let mut _server = #server(Known::new(_seed));
                 _kept.truncate(400);
                 _report.damage(_seed, &_kept, |_label, _body| super::#(#modules::)*#dispatch(&mut _server, _label, _body));
                 _report
@@ -532,41 +546,122 @@ impl SelfTest for Linux {
     }
 }
 
+/// Whether a result of Tern's is a reference: into the server's memory, or to where it has arrived.
+fn lies_elsewhere(method: &Method, result: &str, side: Side) -> bool {
+    method.reply.chunks.iter().any(|chunk| match side {
+        Side::Client => chunk.element.is_some() && matches!(&chunk.path[..], [path] if path == result),
+        Side::Server => chunk.path.first().is_some_and(|first| first == result),
+    })
+}
+
+/// What a call needs over Tern besides its arguments.
+fn tern_needs(method: &Method) -> TokenStream {
+    if method.reply.pages.is_some() {
+        return quote! { WINDOW.page(), };
+    }
+    match method.replies().find(|reply| reply.long) {
+        Some(_) => quote! { &mut *_inbox, },
+        None => TokenStream::new(),
+    }
+}
+
+/// Over Tern, long lists have no place on a stack.
+fn tern_value(emitter: &Emitter, ty: TypeId) -> TokenStream {
+    match emitter.model.ty(emitter.model.resolved(ty)) {
+        Type::Sequence(of, bound) if bound.is_none_or(|bound| bound > 88) => {
+            let of = emitter.ty(&module(), *of);
+            quote! { alloc::vec::Vec<#of> }
+        }
+        _ => emitter.ty(&module(), ty),
+    }
+}
+
+/// The function that tests an interface over Tern, by calls to a `callee`. It wants two: who serves it, and who answers with nonsense.
+fn tern_run(
+    test: &dyn SelfTest,
+    emitter: &Emitter,
+    interface: &InterfaceParts,
+    (number, callee): (usize, TokenStream),
+    waits: impl Fn(&MethodParts) -> bool,
+) -> TokenStream {
+    let modules: Vec<Ident> = interface.from.iter().map(|p| name(p)).collect();
+    let client = &interface.client_struct;
+    let function = format_ident!("interface_{}", number.to_string());
+    let calls = interface.methods.iter().map(|parts| {
+        let call = emitter.test_call(test, interface, parts);
+        let title = &parts.operation.name;
+        quote! { { #call _report.call(#title, _sane, _good, _exception); } }
+    });
+    // Methods, and places of the table without one.
+    let methods = &interface.methods;
+    let places = 1u32 << table_bits(methods.len());
+    let labels = (0..places).filter_map(|n| match methods.get(n as usize) {
+        Some(parts) => (!waits(parts)).then_some(parts.method.request.label),
+        None => Some(n.reverse_bits()),
+    });
+    let labels: Vec<u32> = labels.collect();
+    let damage = (!labels.is_empty())
+        .then(|| quote! { _report.damage(_seed, _server, &[#(#labels),*], 20 * _rounds); });
+    let replies = if interface.replies.needed {
+        let replies = emitter.own_name(&interface.from, "Replies");
+        quote! { super::#(#modules::)*#replies }
+    } else {
+        // Somebody may answer with memory all the same.
+        quote! { rt::Room<(), 8, 0, 0> }
+    };
+    quote! {
+        fn #function(_server: #callee, _nonsense: #callee, _seed: __u64, _rounds: __u64) -> Report {
+            static REPLIES: rt::Once<#replies> = rt::Once::new(<#replies>::new());
+            let _replies = REPLIES.take().unwrap_or_else(|| panic!("one client at a time"));
+            let mut _report = Report::default();
+            let _opened = rt::Inbox::open(_replies, |_inbox| {
+                for (_server, _sane) in [(_server, true), (_nonsense, false)] {
+                    let _client = super::#(#modules::)*#client { server: _server };
+                    let mut _call = 0;
+                    for _ in 0.._rounds { #(#calls)* }
+                }
+                // Its answers may have a part in memory, too.
+                #damage
+            });
+            _report.call("the inbox", true, _opened.is_ok(), false);
+            _report
+        }
+    }
+}
+
+/// The table of all interfaces' tests over Tern. `serves` is what a server's function gives back, `callee` who is called.
+fn tern_all(interfaces: &[String], serves: &TokenStream, callee: &TokenStream) -> TokenStream {
+    let numbers = || (0..interfaces.len()).map(|number| number.to_string());
+    let functions = numbers().map(|number| format_ident!("interface_{number}"));
+    let servers = numbers().map(|number| format_ident!("serve_{number}"));
+    let count = Literal::usize_unsuffixed(interfaces.len());
+    quote! {
+        /// An interface's name, its server, and what tests it, which wants the server and one that answers with nonsense.
+        pub type Test = (&'static __str, fn(__u64) -> #serves, fn(#callee, #callee, __u64, __u64) -> Report);
+        /// All interfaces.
+        pub const ALL: [Test; #count] = [#((#interfaces, #servers, #functions)),*];
+    }
+}
+
 /// Over Tern's ipc.
 #[derive(Clone, Copy, Debug)]
 pub struct TernIpc;
 
 impl SelfTest for TernIpc {
     fn common(&self) -> &'static str {
-        include_str!("selftest/tern_ipc.rs")
+        concat!(include_str!("selftest/tern.rs"), include_str!("selftest/tern_ipc.rs"))
     }
 
     fn borrows(&self, method: &Method, result: &str, side: Side) -> bool {
-        method.reply.chunks.iter().any(|chunk| match side {
-            Side::Client => chunk.element.is_some() && matches!(&chunk.path[..], [path] if path == result),
-            Side::Server => chunk.path.first().is_some_and(|first| first == result),
-        })
+        lies_elsewhere(method, result, side)
     }
 
     fn call_needs(&self, method: &Method) -> TokenStream {
-        if method.reply.pages.is_some() {
-            return quote! { WINDOW.page(), };
-        }
-        match method.replies().find(|reply| reply.long) {
-            Some(_) => quote! { &mut *_inbox, },
-            None => TokenStream::new(),
-        }
+        tern_needs(method)
     }
 
-    /// Long lists have no place on a stack.
     fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
-        match emitter.model.ty(emitter.model.resolved(ty)) {
-            Type::Sequence(of, bound) if bound.is_none_or(|bound| bound > 88) => {
-                let of = emitter.ty(&module(), *of);
-                quote! { alloc::vec::Vec<#of> }
-            }
-            _ => emitter.ty(&module(), ty),
-        }
+        tern_value(emitter, ty)
     }
 
     fn run(
@@ -578,36 +673,8 @@ impl SelfTest for TernIpc {
     ) -> TokenStream {
         let modules: Vec<Ident> = interface.from.iter().map(|p| name(p)).collect();
         let serve = emitter.own_name(&interface.from, "serve");
-        let client = &interface.client_struct;
-        let function = format_ident!("interface_{}", number.to_string());
         let serve_function = format_ident!("serve_{}", number.to_string());
-        let calls = interface.methods.iter().map(|parts| {
-            let call = emitter.test_call(self, interface, parts);
-            let title = &parts.operation.name;
-            quote! { { #call _report.call(#title, _sane, _good, _exception); } }
-        });
-        // Methods, and places of the table without one. Who calls a oneway method waits in vain, as he must, and so does who has
-        // no window for the pages that come back.
-        let methods = &interface.methods;
-        let places = 1u32 << table_bits(methods.len());
-        let labels = (0..places).filter_map(|n| match methods.get(n as usize) {
-            Some(MethodParts { operation, method, .. }) => {
-                let answered = !operation.oneway && method.reply.pages.is_none();
-                answered.then_some(method.request.label)
-            }
-            None => Some(n.reverse_bits()),
-        });
-        let labels: Vec<u32> = labels.collect();
-        let damage = (!labels.is_empty())
-            .then(|| quote! { _report.damage(_seed, _server, &[#(#labels),*], 20 * _rounds); });
-        let server_value = quote! { #server { seed: _seed, calls: 0, wrong: 0, kept: None } };
-        let replies = if interface.replies.needed {
-            let replies = emitter.own_name(&interface.from, "Replies");
-            quote! { super::#(#modules::)*#replies }
-        } else {
-            // Somebody may answer with memory all the same.
-            quote! { rt::Room<(), 8, 0, 0> }
-        };
+        let server_value = quote! { #server(Known::new(_seed)) };
         let serving = if interface.hands_pages() {
             quote! {
                 let _failure = super::#(#modules::)*#serve(&mut #server_value, WINDOW.page());
@@ -624,38 +691,73 @@ impl SelfTest for TernIpc {
         } else {
             quote! { super::#(#modules::)*#serve(&mut #server_value) }
         };
+        // Who calls a oneway method waits in vain, as he must, and so does who has no window for the pages that come back.
+        let waits = |parts: &MethodParts| parts.operation.oneway || parts.method.reply.pages.is_some();
+        let run = tern_run(self, emitter, interface, (number, quote! { rt::Uid }), waits);
         quote! {
             fn #serve_function(_seed: __u64) -> ! { #serving }
-            fn #function(_server: rt::Uid, _nonsense: rt::Uid, _seed: __u64, _rounds: __u64) -> Report {
-                static REPLIES: rt::Once<#replies> = rt::Once::new(<#replies>::new());
-                let _replies = REPLIES.take().unwrap_or_else(|| panic!("one client at a time"));
-                let mut _report = Report::default();
-                let _opened = rt::Inbox::open(_replies, |_inbox| {
-                    for (_server, _sane) in [(_server, true), (_nonsense, false)] {
-                        let _client = super::#(#modules::)*#client { server: _server };
-                        let mut _call = 0;
-                        for _ in 0.._rounds { #(#calls)* }
-                    }
-                    // Its answers may have a part in memory, too.
-                    #damage
-                });
-                _report.call("the inbox", true, _opened.is_ok(), false);
-                _report
-            }
+            #run
         }
     }
 
     fn all(&self, interfaces: &[String]) -> TokenStream {
-        let numbers = || (0..interfaces.len()).map(|number| number.to_string());
-        let functions = numbers().map(|number| format_ident!("interface_{number}"));
-        let serves = numbers().map(|number| format_ident!("serve_{number}"));
-        let count = Literal::usize_unsuffixed(interfaces.len());
+        tern_all(interfaces, &quote! { ! }, &quote! { rt::Uid })
+    }
+}
+
+/// Through Tern's doors.
+#[derive(Clone, Copy, Debug)]
+pub struct TernDoor;
+
+impl SelfTest for TernDoor {
+    fn common(&self) -> &'static str {
+        concat!(include_str!("selftest/tern.rs"), include_str!("selftest/tern_door.rs"))
+    }
+
+    fn known(&self) -> TokenStream {
+        quote! { ::rt::sync::Mutex<Known> }
+    }
+
+    fn state(&self) -> TokenStream {
+        quote! { let _known = &mut *self.0.lock(); }
+    }
+
+    fn borrows(&self, method: &Method, result: &str, side: Side) -> bool {
+        lies_elsewhere(method, result, side)
+    }
+
+    fn call_needs(&self, method: &Method) -> TokenStream {
+        tern_needs(method)
+    }
+
+    fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
+        tern_value(emitter, ty)
+    }
+
+    fn run(
+        &self,
+        emitter: &Emitter,
+        interface: &InterfaceParts,
+        server: &Ident,
+        number: usize,
+    ) -> TokenStream {
+        let modules = interface.from.iter().map(|p| name(p));
+        let object = emitter.own_name(&interface.from, "Object");
+        let object = quote! { super::#(#modules::)*#object };
+        let serve_function = format_ident!("serve_{}", number.to_string());
+        let run = tern_run(self, emitter, interface, (number, quote! { &::rt::door::Door }), |_| false);
         quote! {
-            /// An interface's name, its server, and what tests it; for this one also needs a server that answers with
-            /// [`nonsense`].
-            pub type Test = (&'static __str, fn(__u64) -> !, fn(rt::Uid, rt::Uid, __u64, __u64) -> Report);
-            /// All interfaces.
-            pub const ALL: [Test; #count] = [#((#interfaces, #serves, #functions)),*];
+            fn #serve_function(_seed: __u64) -> ::sys::Result<[::rt::door::Door; 2]> {
+                ::rt::door::make_room::<#object<#server>>()?;
+                ::rt::door::make_room::<Nonsense>()?;
+                let _server = #server(::rt::sync::Mutex::new(Known::new(_seed)));
+                Ok([::rt::door::serve(#object(_server))?, ::rt::door::serve(Nonsense::new(_seed))?])
+            }
+            #run
         }
+    }
+
+    fn all(&self, interfaces: &[String]) -> TokenStream {
+        tern_all(interfaces, &quote! { ::sys::Result<[::rt::door::Door; 2]> }, &quote! { &::rt::door::Door })
     }
 }

@@ -82,3 +82,19 @@ impl Random {
 pub fn same<T: PartialEq + ?Sized>(one: &T, other: &T) -> bool {
     one == other
 }
+
+/// What a server knows: from where on values come, how many calls there were, which of its arguments was wrong, and what it gave
+/// references to.
+struct Known {
+    seed: u64,
+    calls: u64,
+    wrong: u32,
+    kept: Kept,
+}
+
+impl Known {
+    /// Before the first call.
+    fn new(seed: u64) -> Known {
+        Known { seed, calls: 0, wrong: 0, kept: Kept::default() }
+    }
+}

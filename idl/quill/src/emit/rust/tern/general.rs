@@ -1,5 +1,5 @@
 //! Servers that look at each message themselves: because one thread serves several interfaces, because an answer comes later,
-//! or because pages are handed over, which the loop of [`tern_ipc`](super) cannot do.
+//! or because pages are handed over, which the loop of [`ipc`](super::ipc) cannot do.
 //!
 //! They get an enum `Request` with what messages say, an enum `Answer` with what replies say, and `dispatch`, which asks the
 //! methods of a `Server` for the one with the other. All of it is for messages that fit into the registers of the general

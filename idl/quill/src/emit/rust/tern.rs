@@ -1,4 +1,8 @@
-//! Rust over `tern-ipc`: a client whose methods are inlined down to one system call, and a table of handlers.
+//! Rust over Tern, by ipc ([`ipc`]) or through doors ([`door`]): a client whose methods are inlined down to one system call, and a table
+//! of handlers.
+//!
+//! The messages are the same, and so is nearly all of the text. What differs is how a client's server is called, what calls
+//! a handler, and where it finds the server's data: that is a [`Way`].
 //!
 //! What all stubs share is the crate `stub`. A value that has a register of its own is moved there and nothing else; its
 //! place is a constant in the text, so `Piece::put` and `Piece::get` leave a move, or a shift where values share.
@@ -17,16 +21,64 @@ use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Field, Type, TypeId};
 use crate::sizes::for_all_types;
 
+pub mod door;
 pub(super) mod general;
+pub mod ipc;
 
 /// The crate that stubs share.
 const CRATE: &str = "stub";
 
-/// Rust over Tern's ipc.
-#[derive(Clone, Copy, Debug)]
-pub struct TernIpc;
+/// Rust over Tern, in one of its ways.
+#[derive(Debug)]
+pub struct Tern(pub &'static dyn Way);
 
-impl Part for TernIpc {
+/// How a message gets to a server and into a method.
+pub trait Way: Sync + std::fmt::Debug {
+    /// Whom a client calls if nobody says otherwise, and what that is.
+    fn callee(&self, rt: &TokenStream) -> (TokenStream, &'static str);
+
+    /// How a method of a server has the server.
+    fn receiver(&self, lifetime: Option<TokenStream>) -> TokenStream;
+
+    /// What the trait of a server has besides the methods of its interface.
+    fn server_extras(&self, rt: &TokenStream) -> TokenStream;
+
+    /// What answers requests.
+    fn server(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream>;
+
+    /// What a handler is, besides what it does.
+    fn handling(&self, emitter: &Emitter, interface: &InterfaceParts, parts: &MethodParts) -> Handling;
+
+    /// What a handler answers when the words of a reply are in `_out`: success, or something with a label.
+    fn answer(&self, rt: &TokenStream, given: &Literal, label: Option<u32>) -> TokenStream;
+
+    /// What a handler does at the end of a method to which nothing comes back.
+    fn nothing(&self, rt: &TokenStream) -> TokenStream;
+
+    /// What a handler answers when its method has failed.
+    fn fail(&self, rt: &TokenStream, failure: &TokenStream) -> TokenStream;
+
+    /// The self-test.
+    fn selftest(&self) -> &'static dyn selftest::SelfTest;
+}
+
+/// A handler, besides what it does.
+pub struct Handling {
+    /// What its server is.
+    bounds: TokenStream,
+    /// Its parameters: `_w0`, `_w1`, `_rdx`, `_frame`, `_w2` and `_w3`.
+    parameters: TokenStream,
+    /// What it gives back.
+    answer: TokenStream,
+    /// Statements that leave all words of a request in `_w0` … `_w10`.
+    words: TokenStream,
+    /// The server, as its methods have it.
+    server: TokenStream,
+    /// What is said to the server before each method.
+    before: TokenStream,
+}
+
+impl Part for Tern {
     fn runtime(&self) -> Runtime {
         Runtime::Crate(CRATE)
     }
@@ -133,9 +185,9 @@ impl Part for TernIpc {
 
     fn server_needs(&self, _: &Emitter, method: &Method) -> (TokenStream, TokenStream) {
         if method.reply.chunks.is_empty() {
-            return (TokenStream::new(), quote! { &mut self });
+            return (TokenStream::new(), self.0.receiver(None));
         }
-        (quote! { <'a> }, quote! { &'a mut self })
+        (quote! { <'a> }, self.0.receiver(Some(quote! { 'a })))
     }
 
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream {
@@ -145,39 +197,47 @@ impl Part for TernIpc {
     }
 
     fn server_extras(&self, rt: &TokenStream) -> TokenStream {
-        quote! {
-            /// Hears who calls, before each method.
-            #[inline(always)]
-            fn caller(&mut self, _from: #rt::Uid) {}
-            /// Answers a message that is no request of the interface's: a fault, an interrupt, one with pages that nobody asked for.
-            fn other(&mut self, _message: &#rt::Message) -> __Option<#rt::Reply> {
-                #rt::decline(_message)
-            }
-        }
+        self.0.server_extras(rt)
     }
 
     fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         let InterfaceParts { from, rt, client_struct, methods, .. } = interface;
         let client = methods.iter().map(|method| emitter.register_client(from, rt, method));
+        let (callee, doc) = self.0.callee(rt);
+        let replies = (emitter.own_name(from, "Replies"), emitter.own_name(from, "ReplyStrings"));
         let mut items = vec![
             quote! {
                 /// Calls a server.
                 #[derive(Clone, Copy, Debug)]
-                pub struct #client_struct<S = #rt::Uid> {
-                    /// The thread that serves; or one with how long to wait for it.
+                pub struct #client_struct<S = #callee> {
+                    #[doc = #doc]
                     pub server: S,
                 }
             },
             quote! { impl<S: #rt::Callee> #client_struct<S> { #(#client)* } },
+            emitter.room_items(rt, &interface.replies, ("replies", &replies.0), &replies.1),
         ];
-        if !interface.hands_pages() {
-            items.extend(emitter.register_server(interface));
-        }
-        items.extend(emitter.general(interface));
+        items.extend(self.0.server(emitter, interface));
         items
     }
+
     fn selftest(&self) -> &'static dyn selftest::SelfTest {
-        &selftest::TernIpc
+        self.0.selftest()
+    }
+}
+
+impl MethodParts<'_> {
+    /// Words of the longest reply.
+    fn given(&self) -> u32 {
+        let replies = self.method.replies().filter(|_| !self.operation.oneway);
+        replies.map(|message| message.registers).max().unwrap_or(0)
+    }
+
+    /// Words that a server keeps for a reply.
+    fn outgoing(&self) -> u64 {
+        let exceptions = self.method.exceptions.iter();
+        let exceptions = exceptions.map(|(_, message)| Emitter::outgoing(message, true));
+        exceptions.fold(Emitter::outgoing(&self.method.reply, false), u64::max)
     }
 }
 
@@ -207,6 +267,16 @@ const OWNED_BYTES_MAX: u64 = 32 << 10;
 
 /// Elements of a list that could ever be in registers.
 const ELEMENTS_MAX: u64 = 88;
+
+/// What stands in a place of a table.
+enum Stands {
+    /// A method.
+    Method(u32),
+    /// A method whose requests are of the other kind: all in registers, or not.
+    Mismatch,
+    /// No method.
+    Nothing,
+}
 
 /// Where the values of a message are that is being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -394,7 +464,8 @@ impl Emitter<'_> {
             Some(pages) => {
                 let page = name(&pages.param);
                 unpack.extend(quote! { let #page = #rt::Fpage(_in[6]); });
-                short = quote! { if #rt::came_short(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
+                short =
+                    quote! { if #rt::came_short::<S>(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
                 quote! { PAGES_DONE }
             }
             None if method.reply.long => quote! { LONG_DONE },
@@ -403,7 +474,7 @@ impl Emitter<'_> {
         let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
         let failure = if operation.raises.is_empty() {
-            quote! { Err(#rt::failure(_rax)) }
+            quote! { Err(#rt::failure::<S>(_rax)) }
         } else {
             let exceptions =
                 self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises);
@@ -423,7 +494,7 @@ impl Emitter<'_> {
             });
             if long {
                 quote! {
-                    match #rt::reply_of(_rax)? {
+                    match #rt::reply_of::<S>(_rax)? {
                         #(#arms)*
                         (_label, false) => Err(#rt::Failure::Refused(_label).into()),
                         _ => Err(#rt::Failure::Malformed.into()),
@@ -431,7 +502,7 @@ impl Emitter<'_> {
                 }
             } else {
                 quote! {
-                    match #rt::label_of(_rax)? {
+                    match #rt::label_of::<S>(_rax)? {
                         #(#arms)*
                         _label => Err(#rt::Failure::Refused(_label).into()),
                     }
@@ -443,7 +514,7 @@ impl Emitter<'_> {
             #signature {
                 #pack
                 let (_rax, _in) = #rt::Callee::#call(self.server, #label, _out, #pages);
-                if _rax != #rt::#done {
+                if _rax != <S as #rt::Callee>::#done {
                     #short
                     return #failure;
                 }
@@ -833,88 +904,24 @@ impl Emitter<'_> {
         }
     }
 
-    /// The handlers, the table, and `serve`.
-    fn register_server(&self, interface: &InterfaceParts) -> Vec<TokenStream> {
-        let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
-        let (table, handler, serve) =
-            (self.own_name(from, "Table"), self.own_name(from, "Method"), self.own_name(from, "serve"));
+    /// What stands in the places of an interface's table: the number of a method whose request is of that kind (long or not), or of one
+    /// of the other kind, or nothing. Then how many bits of a label say which place.
+    fn places(interface: &InterfaceParts) -> (Vec<Stands>, u32) {
+        let methods = &interface.methods;
         let bits = table_bits(methods.len());
-        let shift = 64 - bits;
-        let room = &interface.room;
         let place = |place: u32, long: bool| {
             let number = place.reverse_bits() >> (32 - bits);
             match methods.get(number as usize) {
-                Some(parts) if parts.method.request.long == long => {
-                    quote! { #rt::entry::<#handler<S, #number>>() }
-                }
-                Some(_) => quote! { #rt::entry::<#rt::Mismatch<#table<S>>>() },
-                None => quote! { #rt::entry::<#rt::NoMethod<#table<S>>>() },
+                Some(parts) if parts.method.request.long == long => Stands::Method(number),
+                Some(_) => Stands::Mismatch,
+                None => Stands::Nothing,
             }
         };
-        let mut places: Vec<_> = (0..1u32 << bits).map(|n| place(n, false)).collect();
-        if room.needed {
+        let mut places: Vec<Stands> = (0..1u32 << bits).map(|n| place(n, false)).collect();
+        if interface.room.needed {
             places.extend((0..1u32 << bits).map(|n| place(n, true)));
         }
-        let length = Literal::usize_unsuffixed(places.len());
-        let room_type = self.own_name(from, "Room");
-        let room_items = self.room_items(rt, room, ("requests", &room_type), &self.own_name(from, "Strings"));
-        let replies = (self.own_name(from, "Replies"), self.own_name(from, "ReplyStrings"));
-        let reply_items = self.room_items(rt, &interface.replies, ("replies", &replies.0), &replies.1);
-        let success = methods.iter().map(|parts| Emitter::outgoing(&parts.method.reply, false));
-        let exceptions = methods.iter().flat_map(|parts| &parts.method.exceptions);
-        let exceptions = exceptions.map(|(_, message)| Emitter::outgoing(message, true));
-        let outgoing = Literal::u64_unsuffixed(success.chain(exceptions).max().unwrap_or(0));
-        let (room_type, serve_function) = if room.needed {
-            let serve = quote! {
-                /// Answers requests, forever; returns only if the kernel does not accept the room.
-                pub fn #serve<S: #server_trait>(_server: &mut S, _room: &mut #room_type) -> #rt::Failure {
-                    #rt::serve_in::<#table<S>>(_server, _room, &#table::<S>::PLACES)
-                }
-            };
-            (quote! { #room_type }, serve)
-        } else {
-            let serve = quote! {
-                /// Answers requests, forever.
-                pub fn #serve<S: #server_trait>(_server: &mut S) -> ! {
-                    #rt::serve::<#table<S>>(_server, &#table::<S>::PLACES)
-                }
-            };
-            (quote! { #rt::NoRoom }, serve)
-        };
-        let mut items = vec![
-            room_items,
-            reply_items,
-            quote! {
-                /// Where the code of each method begins, by the first bits of a request's label.
-                #[derive(Debug)]
-                pub struct #table<S>(::core::marker::PhantomData<S>);
-            },
-            quote! {
-                impl<S: #server_trait> #table<S> {
-                    /// The places. Those without a method refuse.
-                    pub const PLACES: [#rt::Entry; #length] = [#(#places),*];
-                }
-            },
-            quote! {
-                impl<S: #server_trait> #rt::Loop for #table<S> {
-                    type Server = S;
-                    type Table = [#rt::Entry; #length];
-                    type Room = #room_type;
-                    type Outgoing = [__u64; #outgoing];
-                    const OUTGOING: [__u64; #outgoing] = [0; #outgoing];
-                    const SHIFT: __u32 = #shift;
-                    fn other(_server: &mut S, _message: &#rt::Message) -> __Option<#rt::Reply> {
-                        #server_trait::other(_server, _message)
-                    }
-                }
-            },
-            serve_function,
-            quote! { struct #handler<S, const NUMBER: __u32>(::core::marker::PhantomData<S>); },
-        ];
-        for (number, method) in methods.iter().enumerate() {
-            items.push(self.register_handler(interface, &table, &handler, number as u32, method));
-        }
-        items
+        (places, bits)
     }
 
     /// The type of memory for messages of one direction.
@@ -928,39 +935,43 @@ impl Emitter<'_> {
         if !room.needed {
             return TokenStream::new();
         }
-        let capacities = room.capacities.iter().map(|&bytes| Literal::u64_unsuffixed(bytes));
         let words = Literal::u64_unsuffixed(room.words_bytes / 8);
         let count = Literal::usize_unsuffixed(room.capacities.len());
         let bytes = Literal::u64_unsuffixed(room.buffers_bytes());
-        let strings_doc = format!(" How long the strings of {what} may be.");
+        let strings_items = self.strings_items(rt, room, what, strings);
         let doc = format!(" Memory for {what} that do not fit into registers.");
         quote! {
-            #[doc = #strings_doc]
-            #[derive(Clone, Copy, Debug)]
-            pub struct #strings;
-            impl #rt::Strings for #strings {
-                const CAPACITIES: &'static [__u32] = &[#(#capacities),*];
-            }
+            #strings_items
             #[doc = #doc]
             pub type #ty = #rt::Room<#strings, #words, #count, #bytes>;
         }
     }
 
-    /// What stands in the table for a method.
-    fn register_handler(
+    /// How long strings may be that arrive in such memory.
+    fn strings_items(&self, rt: &TokenStream, room: &Room, what: &str, strings: &Ident) -> TokenStream {
+        let capacities = room.capacities.iter().map(|&bytes| Literal::u64_unsuffixed(bytes));
+        let doc = format!(" How long the strings of {what} may be.");
+        quote! {
+            #[doc = #doc]
+            #[derive(Clone, Copy, Debug)]
+            pub struct #strings;
+            impl #rt::Strings for #strings {
+                const CAPACITIES: &'static [__u32] = &[#(#capacities),*];
+            }
+        }
+    }
+
+    /// The body of a handler: it reads the request, calls the method, answers.
+    fn register_handle(
         &self,
+        way: &dyn Way,
         interface: &InterfaceParts,
-        table: &Ident,
-        handler: &Ident,
-        number: u32,
         parts: &MethodParts,
-    ) -> TokenStream {
+    ) -> (Handling, TokenStream) {
         let InterfaceParts { from, rt, server_trait, .. } = interface;
         let MethodParts { operation, method, .. } = parts;
         let inputs = self.inputs(operation);
-        let taken = Literal::u32_unsuffixed(method.request.registers);
-        let given = method.replies().map(|m| m.registers).max().unwrap_or(0);
-        let given = Literal::u32_unsuffixed(if operation.oneway { 0 } else { given });
+        let given = Literal::u32_unsuffixed(parts.given());
         let unpack = self.unpack(from, rt, &method.request, &inputs, false);
         let values: Vec<Ident> = inputs.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
@@ -970,37 +981,24 @@ impl Emitter<'_> {
         let passed: Vec<_> = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
         let method_name = name(&parts.rust);
         let (read, reading) = self.register_reading(interface, method, (&types, &value, &unpack));
-        let answer = if operation.oneway {
-            quote! { let _ = _result; #rt::Answer::done(0) }
-        } else {
-            self.register_answers(from, rt, parts, &given)
-        };
-        let words = quote! {
-            let [_, _, _, _, _w4, _w5, _w6, _w7, _w8, _w9, _w10] = _frame.words;
-            let _in: #rt::Words = [_w0, _w1, _w2, _w3, _w4, _w5, _w6, _w7, _w8, _w9, _w10];
-        };
+        let handling = way.handling(self, interface, parts);
+        let Handling { bounds, parameters, answer: answer_type, words, server, before } = &handling;
+        let answer = self.register_answers(way, from, rt, parts, &given);
         let body = |otherwise: TokenStream| {
             quote! {
                 #words
+                let _in: #rt::Words = [_w0, _w1, _w2, _w3, _w4, _w5, _w6, _w7, _w8, _w9, _w10];
                 #read
                 let #value = match #reading {
                     Ok(_values) => _values,
                     Err(_) => return #otherwise,
                 };
-                #server_trait::caller(_frame.server, #rt::Uid(_from));
-                let _result = #server_trait::#method_name(_frame.server, #(#passed),*);
+                #before
+                let _result = #server_trait::#method_name(#server, #(#passed),*);
                 #answer
             }
         };
-        let parameters = quote! {
-            _w0: __u64,
-            _w1: __u64,
-            _from: __u64,
-            _frame: &mut #rt::Frame<#table<S>>,
-            _w2: __u64,
-            _w3: __u64,
-        };
-        let failed = quote! { #rt::fail(_frame, _from, #rt::Failure::Malformed) };
+        let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
         let handle = if method.request.chunks.iter().any(|chunk| self.is_text(chunk.ty)) {
             // What the second look does not read needs no register until then.
             let word = |word: u32| {
@@ -1012,11 +1010,11 @@ impl Emitter<'_> {
                 }
             };
             let [w0, w1, w2, w3] = [0, 1, 2, 3].map(word);
-            let again = quote! { _again(#w0, #w1, _from, _frame, #w2, #w3) };
+            let again = quote! { _again::<S>(#w0, #w1, _rdx, _frame, #w2, #w3) };
             let (first, second) = (body(again), body(failed));
             quote! {
                 #[inline(never)]
-                extern "sysv64" fn _again<S: #server_trait>(#parameters) -> #rt::Answer {
+                extern "sysv64" fn _again<S: #bounds>(#parameters) -> #answer_type {
                     let _which = #rt::Texts::All;
                     #second
                 }
@@ -1028,14 +1026,7 @@ impl Emitter<'_> {
             let body = body(failed);
             quote! { #which #body }
         };
-        quote! {
-            impl<S: #server_trait> #rt::Handler for #handler<S, #number> {
-                type Loop = #table<S>;
-                const IN: __usize = #taken;
-                const OUT: __usize = #given;
-                extern "sysv64" fn handle(#parameters) -> #rt::Answer { #handle }
-            }
-        }
+        (handling, handle)
     }
 
     /// What reads the values of a request, and how it is called.
@@ -1070,19 +1061,26 @@ impl Emitter<'_> {
     /// What a handler does with the result of its method.
     fn register_answers(
         &self,
+        way: &dyn Way,
         from: &[String],
         rt: &TokenStream,
         parts: &MethodParts,
         given: &Literal,
     ) -> TokenStream {
         let MethodParts { operation, method, error, .. } = parts;
+        if operation.oneway {
+            let nothing = way.nothing(rt);
+            return quote! { let _ = _result; #nothing };
+        }
         let results = self.results(operation);
         let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let pattern = tuple(&values);
+        let too_long = way.fail(rt, &quote! { #rt::Failure::TooLong });
         // What the server returns is checked like what it is given: a reply never breaks its own type.
-        let reply = |message: &Message, values: &[(String, TypeId)], answer: TokenStream, lies: Lies| {
+        let reply = |message: &Message, values: &[(String, TypeId)], label: Option<u32>, lies: Lies| {
             let failed = quote! { () };
             let pack = self.pack(rt, message, values, &failed, lies);
+            let answer = way.answer(rt, given, label);
             let answer = if message.long {
                 quote! { #answer.with_memory() }
             } else {
@@ -1092,22 +1090,17 @@ impl Emitter<'_> {
             quote! {
                 let #mutable _pack = || -> __Result<#rt::Words, ()> { #pack Ok(_out) };
                 match _pack() {
-                    Ok(_out) => {
-                        #rt::store::<_, #given>(_frame, &_out);
-                        #answer
-                    }
-                    Err(()) => #rt::fail(_frame, _from, #rt::Failure::TooLong),
+                    Ok(_out) => { #answer }
+                    Err(()) => #too_long,
                 }
             }
         };
-        let done = reply(&method.reply, &results, quote! { #rt::Answer::done(_from) }, Lies::WithServer);
+        let done = reply(&method.reply, &results, None, Lies::WithServer);
         let exceptions = self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises);
         let exceptions: Vec<TokenStream> = exceptions
             .map(|(((variant, path), (_, message)), id)| {
                 let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
-                let label = message.label;
-                let reply =
-                    reply(message, &fields, quote! { #rt::Answer::label(_from, #label) }, Lies::Nowhere);
+                let reply = reply(message, &fields, Some(message.label), Lies::Nowhere);
                 let names = fields.iter().map(|(n, _)| name(n));
                 let path = self.path(from, &path);
                 quote! { Err(#error::#variant(#path { #(#names),* })) => { #reply } }
@@ -1118,11 +1111,12 @@ impl Emitter<'_> {
         } else {
             quote! { Err(#error::Failure(_failure)) }
         };
+        let failed = way.fail(rt, &quote! { _failure });
         quote! {
             match _result {
                 Ok(#pattern) => { #done }
                 #(#exceptions)*
-                #failure => #rt::fail(_frame, _from, _failure),
+                #failure => #failed,
             }
         }
     }

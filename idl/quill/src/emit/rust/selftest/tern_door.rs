@@ -1,0 +1,57 @@
+/// What a server gives references to stays: calls come from anywhere, and nobody says when the last of them has been answered. The
+/// task ends with the test.
+type Kept = ();
+
+/// Keeps something.
+fn keep<T: 'static>(_: &mut Kept, value: T) -> &'static T {
+    alloc::boxed::Box::leak(alloc::boxed::Box::new(value))
+}
+
+/// An object that answers whatever it is asked with anything at all.
+#[derive(Debug)]
+pub struct Nonsense(::rt::sync::Mutex<Random>);
+
+impl Nonsense {
+    /// The seed says with what.
+    pub fn new(seed: u64) -> Nonsense {
+        Nonsense(::rt::sync::Mutex::new(Random::new(seed, 1 << 40)))
+    }
+}
+
+/// Strings that a request may have.
+const STRINGS: &[u32] = &[4096, 4096];
+
+impl ::stub::door::Object for Nonsense {
+    type Table = [::stub::door::Entry; 4];
+    const TABLE: &'static [::stub::door::Entry; 4] = &[
+        ::stub::door::method::<Anything<false>>(),
+        ::stub::door::method::<Anything<false>>(),
+        ::stub::door::method::<Anything<true>>(),
+        ::stub::door::method::<Anything<true>>(),
+    ];
+    const SHIFT: u32 = 63;
+    const ROOM: Option<&'static [u32]> = Some(STRINGS);
+}
+
+/// Its answer.
+struct Anything<const LONG: bool>;
+
+impl<const LONG: bool> ::stub::door::Handler for Anything<LONG> {
+    type Object = Nonsense;
+    const IN: usize = 0;
+    const OUT: usize = 11;
+    const LONG: bool = LONG;
+    type Frame = ::stub::door::Frame<::stub::door::Place<()>, [u64; 80]>;
+    extern "sysv64" fn handle(
+        _: u64,
+        _: u64,
+        behind: &::stub::door::Behind<Nonsense>,
+        frame: &mut Self::Frame,
+        _: u64,
+        _: u64,
+    ) -> ::stub::door::Answer {
+        let (label, words, long) = behind.object.0.lock().nonsense(&mut frame.outgoing);
+        let answer = ::stub::door::Answer::label::<11>(frame, &words, label);
+        if long { answer.with_memory() } else { answer }
+    }
+}

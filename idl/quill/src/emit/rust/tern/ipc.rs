@@ -1,0 +1,168 @@
+//! By ipc: a server is a thread that answers and waits in one system call. Its data and what it receives into lie in a frame at its
+//! stack pointer.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::super::{Emitter, InterfaceParts, MethodParts, selftest};
+use super::{Handling, Stands, Way};
+
+/// Calls to threads.
+#[derive(Debug)]
+pub struct Ipc;
+
+impl Way for Ipc {
+    fn callee(&self, rt: &TokenStream) -> (TokenStream, &'static str) {
+        (quote! { #rt::Uid }, " The thread that serves; or one with how long to wait for it.")
+    }
+
+    fn receiver(&self, lifetime: Option<TokenStream>) -> TokenStream {
+        match lifetime {
+            Some(lifetime) => quote! { &#lifetime mut self },
+            None => quote! { &mut self },
+        }
+    }
+
+    fn server_extras(&self, rt: &TokenStream) -> TokenStream {
+        quote! {
+            /// Hears who calls, before each method.
+            #[inline(always)]
+            fn caller(&mut self, _from: #rt::Uid) {}
+            /// Answers a message that is no request of the interface's: a fault, an interrupt, one with pages that nobody asked for.
+            fn other(&mut self, _message: &#rt::Message) -> __Option<#rt::Reply> {
+                #rt::decline(_message)
+            }
+        }
+    }
+
+    fn server(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
+        let mut items = Vec::new();
+        if !interface.hands_pages() {
+            items = emitter.ipc_server(self, interface);
+        }
+        items.extend(emitter.general(interface));
+        items
+    }
+
+    fn handling(&self, emitter: &Emitter, interface: &InterfaceParts, _: &MethodParts) -> Handling {
+        let InterfaceParts { from, rt, server_trait, .. } = interface;
+        let table = emitter.own_name(from, "Table");
+        Handling {
+            bounds: quote! { #server_trait },
+            parameters: quote! {
+                _w0: __u64,
+                _w1: __u64,
+                _rdx: __u64,
+                _frame: &mut #rt::Frame<#table<S>>,
+                _w2: __u64,
+                _w3: __u64,
+            },
+            answer: quote! { #rt::Answer },
+            words: quote! { let [_, _, _, _, _w4, _w5, _w6, _w7, _w8, _w9, _w10] = _frame.words; },
+            server: quote! { _frame.server },
+            before: quote! { #server_trait::caller(_frame.server, #rt::Uid(_rdx)); },
+        }
+    }
+
+    fn answer(&self, rt: &TokenStream, given: &Literal, label: Option<u32>) -> TokenStream {
+        let answer = match label {
+            None => quote! { done(_rdx) },
+            Some(label) => quote! { label(_rdx, #label) },
+        };
+        quote! { #rt::store::<_, #given>(_frame, &_out); #rt::Answer::#answer }
+    }
+
+    fn nothing(&self, rt: &TokenStream) -> TokenStream {
+        quote! { #rt::Answer::done(0) }
+    }
+
+    fn fail(&self, rt: &TokenStream, failure: &TokenStream) -> TokenStream {
+        quote! { #rt::fail(_frame, _rdx, #failure) }
+    }
+
+    fn selftest(&self) -> &'static dyn selftest::SelfTest {
+        &selftest::TernIpc
+    }
+}
+
+impl Emitter<'_> {
+    /// The handlers, the table, and `serve`.
+    fn ipc_server(&self, way: &dyn Way, interface: &InterfaceParts) -> Vec<TokenStream> {
+        let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
+        let (table, handler, serve) =
+            (self.own_name(from, "Table"), self.own_name(from, "Method"), self.own_name(from, "serve"));
+        let (places, bits) = Emitter::places(interface);
+        let places = places.iter().map(|stands| match stands {
+            Stands::Method(number) => quote! { #rt::entry::<#handler<S, #number>>() },
+            Stands::Mismatch => quote! { #rt::entry::<#rt::Mismatch<#table<S>>>() },
+            Stands::Nothing => quote! { #rt::entry::<#rt::NoMethod<#table<S>>>() },
+        });
+        let (shift, room) = (64 - bits, &interface.room);
+        let length = Literal::usize_unsuffixed(places.len());
+        let room_type = self.own_name(from, "Room");
+        let room_items = self.room_items(rt, room, ("requests", &room_type), &self.own_name(from, "Strings"));
+        let outgoing = methods.iter().map(MethodParts::outgoing).max().unwrap_or(0);
+        let outgoing = Literal::u64_unsuffixed(outgoing);
+        let (room_type, serve_function) = if room.needed {
+            let serve = quote! {
+                /// Answers requests, forever; returns only if the kernel does not accept the room.
+                pub fn #serve<S: #server_trait>(_server: &mut S, _room: &mut #room_type) -> #rt::Failure {
+                    #rt::serve_in::<#table<S>>(_server, _room, &#table::<S>::PLACES)
+                }
+            };
+            (quote! { #room_type }, serve)
+        } else {
+            let serve = quote! {
+                /// Answers requests, forever.
+                pub fn #serve<S: #server_trait>(_server: &mut S) -> ! {
+                    #rt::serve::<#table<S>>(_server, &#table::<S>::PLACES)
+                }
+            };
+            (quote! { #rt::NoRoom }, serve)
+        };
+        let mut items = vec![
+            room_items,
+            quote! {
+                /// Where the code of each method begins, by the first bits of a request's label.
+                #[derive(Debug)]
+                pub struct #table<S>(::core::marker::PhantomData<S>);
+            },
+            quote! {
+                impl<S: #server_trait> #table<S> {
+                    /// The places. Those without a method refuse.
+                    pub const PLACES: [#rt::Entry; #length] = [#(#places),*];
+                }
+            },
+            quote! {
+                impl<S: #server_trait> #rt::Loop for #table<S> {
+                    type Server = S;
+                    type Table = [#rt::Entry; #length];
+                    type Room = #room_type;
+                    type Outgoing = [__u64; #outgoing];
+                    const OUTGOING: [__u64; #outgoing] = [0; #outgoing];
+                    const SHIFT: __u32 = #shift;
+                    fn other(_server: &mut S, _message: &#rt::Message) -> __Option<#rt::Reply> {
+                        #server_trait::other(_server, _message)
+                    }
+                }
+            },
+            serve_function,
+            quote! { struct #handler<S, const NUMBER: __u32>(::core::marker::PhantomData<S>); },
+        ];
+        for (number, method) in methods.iter().enumerate() {
+            let number = number as u32;
+            let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, method);
+            let taken = Literal::u32_unsuffixed(method.method.request.registers);
+            let given = Literal::u32_unsuffixed(method.given());
+            items.push(quote! {
+                impl<S: #server_trait> #rt::Handler for #handler<S, #number> {
+                    type Loop = #table<S>;
+                    const IN: __usize = #taken;
+                    const OUT: __usize = #given;
+                    extern "sysv64" fn handle(#parameters) -> #answer { #handle }
+                }
+            });
+        }
+        items
+    }
+}

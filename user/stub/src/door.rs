@@ -1,0 +1,494 @@
+//! Objects behind doors: how they are called, and what calls one of an object's methods.
+//!
+//! A message is the one that goes by ipc, so a client does not change: its [`Callee`] is a [`Door`] instead of a thread. The server's
+//! half differs from [`serve`](mod@crate::serve), because a call does not come to somebody who waits for it: it *begins*, at the door's
+//! [`entry`], on whatever thread of the task serves, with the door's datum, which leads to a [`Behind`]. In there is the
+//! interface's table, found with one load, and a method's [`thunk`] ends in *door return*. Calls come from several threads at
+//! once, so an object's methods have a shared reference to it.
+//!
+//! **Room for requests.** The entries of all interfaces begin on the same threads, and no interface knows how much room the others
+//! need. So the [`Block`] that such a thread has registered, if some interface needs one, has this module's size, and each string is
+//! compared with its bound here and not by the kernel.
+//!
+//! **Who serves is counted by nobody.** Whatever a call does, it changes the word below the stack pointer that it begins with; so
+//! [whoever looks after the threads](IDLE) can see whether one was called.
+//!
+//! **Nothing leaks**: the same as for servers that are called by ipc.
+
+#![allow(unsafe_code)]
+
+use crate::call::invoke;
+use crate::long::{self, Flat, Strings};
+use crate::{Callee, Failure, MALFORMED, Malformed, NO_METHOD, Pages, WORDS, Words, done};
+use core::arch::naked_asm;
+use core::marker::PhantomData;
+use core::mem::offset_of;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+use core::slice;
+use sys::abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, Kind, NO_BLOCK};
+use sys::{Error, Fpage, Uid};
+
+/// The object behind a door of which the caller's task has this identifier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Door(pub u32);
+
+impl Callee for Door {
+    const REPLY: Kind = Kind::DoorReturn;
+    #[inline(always)]
+    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        invoke::<IN, DOOR_CALL>(self.0.into(), label, words)
+    }
+    #[inline(always)]
+    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+        invoke::<IN, DOOR_LONG_CALL>(self.0.into(), label, words)
+    }
+    /// What comes back arrives in the thread's standing window, which is `pages`' afterwards.
+    fn call_pages(self, label: u32, mut words: Words, pages: Pages) -> (u64, Words) {
+        if pages.window != Fpage::NIL
+            && let Err(error) = sys::thread_set_window(Uid::NIL, pages.window)
+        {
+            return (error as u64, [0; WORDS]);
+        }
+        match pages.given {
+            None => self.call::<8>(label, words),
+            Some(given) => {
+                (words[6], words[7]) = (given.0, 0);
+                invoke::<8, DOOR_ITEM_CALL>(self.0.into(), label, words)
+            }
+        }
+    }
+    /// An object has no queue: this waits until the method is through.
+    fn send(self, label: u32, words: Words) -> Result<(), Failure> {
+        sent(self.call::<8>(label, words).0)
+    }
+    fn send_long(self, label: u32, words: Words) -> Result<(), Failure> {
+        sent(self.call_long::<8>(label, words).0)
+    }
+    fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure> {
+        sent(self.call_pages(label, words, pages).0)
+    }
+}
+
+/// Whether a request came to somebody. What he made of it, who sends does not hear.
+fn sent(rax: u64) -> Result<(), Failure> {
+    let eax = rax as u32;
+    if eax >> 31 == 1 {
+        return Ok(());
+    }
+    Err(Failure::Kernel(Error::from_code(eax).unwrap_or(Error::BadArgument)))
+}
+
+/// What nobody leaves below the stack pointer that a call has begun with: neither a return address nor a datum.
+pub const IDLE: u64 = 1;
+
+/// Words of a block: as many as a message may have that does not leave the kernel's fast path.
+pub const BLOCK_WORDS: usize = 512;
+/// Strings of a block: as many as a message may have.
+pub const BLOCK_STRINGS: usize = 255;
+
+/// Where requests with a part in memory arrive, whatever their interface.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Block(long::Block<BLOCK_WORDS, BLOCK_STRINGS>);
+
+impl Default for Block {
+    fn default() -> Self {
+        Block::new()
+    }
+}
+
+impl Block {
+    /// One without room for strings.
+    pub const fn new() -> Block {
+        Block(long::Block::new())
+    }
+
+    /// The dope of a block that has been lent so many buffers.
+    pub const fn dope(strings: usize) -> u64 {
+        long::dope(BLOCK_WORDS as u64, strings as u64) << 32
+    }
+
+    /// Strings with this number arrive in that buffer, which begins at a multiple of 8.
+    ///
+    /// # Safety
+    ///
+    /// So many bytes are there, and nobody else's, for as long as the block is a thread's.
+    pub unsafe fn lend(&mut self, number: usize, buffer: NonNull<u64>, bytes: u32) {
+        self.0.strings[number] = [buffer.as_ptr().expose_provenance() as u64, (bytes as u64) << 32];
+    }
+
+    /// Where it is, for [`sys::thread_set_block`].
+    pub fn address(&mut self) -> u64 {
+        self.0.address()
+    }
+}
+
+/// A [`Block`] as an interface sees it, whose strings have these bounds.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Room<S> {
+    block: Block,
+    bounds: PhantomData<S>,
+}
+
+impl<S> Deref for Room<S> {
+    type Target = long::Block<BLOCK_WORDS, BLOCK_STRINGS>;
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        &self.block.0
+    }
+}
+
+impl<S> DerefMut for Room<S> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.block.0
+    }
+}
+
+impl<S: Strings> Room<S> {
+    /// The elements of a string; at most `bound`.
+    #[inline(always)]
+    pub fn string<T: Flat, const NUMBER: usize>(&self, bound: usize) -> Result<&[T], Malformed> {
+        const { assert!(align_of::<T>() <= 8 && NUMBER < S::CAPACITIES.len()) };
+        let [first, sizes] = self.block.0.strings[NUMBER];
+        let len = sizes as u32 as usize;
+        if len > bound * size_of::<T>() || !len.is_multiple_of(size_of::<T>()) {
+            return Err(Malformed);
+        }
+        let first = core::ptr::with_exposed_provenance(first as usize);
+        // SAFETY: who lent the buffer promised that it is there, the kernel wrote no more into it than fits; it begins at a multiple
+        // of 8, and any bits are values.
+        Ok(unsafe { slice::from_raw_parts(first, len / size_of::<T>()) })
+    }
+}
+
+/// The block of the thread that a call has begun on, while it runs. A [`thunk`] makes one of what the kernel says, and nobody
+/// else can.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Place<R>(NonNull<R>);
+
+impl<R> Deref for Place<R> {
+    type Target = R;
+    #[inline(always)]
+    fn deref(&self) -> &R {
+        // SAFETY: the thread's block is where the kernel says that something has arrived, and this call's alone.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<R> DerefMut for Place<R> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut R {
+        // SAFETY: the same.
+        unsafe { self.0.as_mut() }
+    }
+}
+
+/// A place in a table: where the code for a method begins.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Entry(unsafe extern "C" fn());
+
+/// An object with an interface. Generated code has one for each, around whatever implements its methods.
+pub trait Object: Send + Sync + Sized + 'static {
+    /// An array of [`Entry`], as long as a power of two, or twice that if there are methods whose requests have a part in memory:
+    /// where the code of each method begins, by the first bits of a request's label.
+    type Table: Send + Sync + 'static;
+    /// It.
+    const TABLE: &'static Self::Table;
+    /// 64 less the logarithm of that power of two.
+    const SHIFT: u32;
+    /// Whether there are such methods, and the bounds of the strings in their requests.
+    const ROOM: Option<&'static [u32]>;
+}
+
+/// What a door's datum leads to.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Behind<O: Object> {
+    table: &'static O::Table,
+    end: unsafe extern "sysv64" fn(datum: u64),
+    /// The object.
+    pub object: O,
+}
+
+impl<O: Object> Behind<O> {
+    /// An object, and what happens when nobody can call it any more.
+    ///
+    /// # Safety
+    ///
+    /// `end` may be called once with the address of what comes back, after all calls, on a thread that serves.
+    pub unsafe fn new(object: O, end: unsafe extern "sysv64" fn(datum: u64)) -> Behind<O> {
+        Behind { table: O::TABLE, end, object }
+    }
+}
+
+/// What a handler keeps on the stack beside its own: words from w4 on of the request, if the method has so many; then those of the reply.
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub struct Frame<R, T> {
+    /// The words.
+    pub words: Words,
+    /// Where the request has arrived, if it has a part in memory.
+    pub room: R,
+    /// What the reply has in memory, as far as it lies nowhere else: it is sent when the handler has returned.
+    pub outgoing: T,
+}
+
+/// The frame of a method whose request has at most four words, and whose replies have one: there is none.
+#[derive(Debug)]
+pub struct NoFrame;
+
+/// What a handler may have on the stack.
+pub trait Kept {
+    /// How many bytes.
+    const BYTES: usize;
+    /// Keeps the words of a reply from w1 on.
+    fn store<const OUT: usize>(&mut self, words: &Words);
+    /// No word is left from before.
+    fn clear(&mut self);
+}
+
+impl Kept for NoFrame {
+    const BYTES: usize = 0;
+    #[inline(always)]
+    fn store<const OUT: usize>(&mut self, _: &Words) {
+        const { assert!(OUT <= 1, "the reply has no frame") };
+    }
+    #[inline(always)]
+    fn clear(&mut self) {}
+}
+
+impl<R, T> Kept for Frame<R, T> {
+    const BYTES: usize = size_of::<Self>();
+    #[inline(always)]
+    fn store<const OUT: usize>(&mut self, words: &Words) {
+        let mut i = 1;
+        while i < OUT {
+            self.words[i] = words[i];
+            i += 1;
+        }
+    }
+    fn clear(&mut self) {
+        self.words = [0; WORDS];
+    }
+}
+
+/// What a handler answers; the other words of the reply are in the frame.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Answer {
+    /// A label with the operation *door return*.
+    pub rax: u64,
+    /// The first word.
+    pub w0: u64,
+}
+
+impl Answer {
+    /// Success.
+    #[inline(always)]
+    pub fn done<const OUT: usize>(frame: &mut impl Kept, words: &Words) -> Answer {
+        frame.store::<OUT>(words);
+        Answer { rax: done(DOOR_RETURN), w0: words[0] }
+    }
+
+    /// An exception.
+    #[inline(always)]
+    pub fn label<const OUT: usize>(frame: &mut impl Kept, words: &Words, label: u32) -> Answer {
+        frame.store::<OUT>(words);
+        Answer { rax: (label as u64) << 32 | DOOR_RETURN as u64, w0: words[0] }
+    }
+
+    /// The same with a part in memory, of which the first two words say what it is and where.
+    #[inline(always)]
+    pub const fn with_memory(self) -> Answer {
+        Answer { rax: self.rax & !(NO_BLOCK as u64), ..self }
+    }
+}
+
+/// Answers with an error, and with no word that is left from before.
+#[cold]
+pub fn fail(frame: &mut impl Kept, failure: Failure) -> Answer {
+    frame.clear();
+    Answer { rax: (failure.label() as u64) << 32 | DOOR_RETURN as u64, w0: 0 }
+}
+
+/// The method for a place of the table.
+pub trait Handler {
+    /// The interface.
+    type Object: Object;
+    /// Words of the request.
+    const IN: usize;
+    /// Words of the longest reply.
+    const OUT: usize;
+    /// Whether the request has a part in memory; then the frame is a [`Frame`] with a [`Place`].
+    const LONG: bool;
+    /// [`NoFrame`], or a [`Frame`].
+    type Frame: Kept;
+    /// Reads the request, calls the method, stores the reply. Words from w4 on are in the frame.
+    extern "sysv64" fn handle(
+        w0: u64,
+        w1: u64,
+        behind: &Behind<Self::Object>,
+        frame: &mut Self::Frame,
+        w2: u64,
+        w3: u64,
+    ) -> Answer;
+}
+
+/// What stands where the table has no method.
+#[derive(Debug)]
+pub struct NoMethod<O>(PhantomData<O>);
+
+impl<O: Object> Handler for NoMethod<O> {
+    type Object = O;
+    const IN: usize = 0;
+    const OUT: usize = 0;
+    const LONG: bool = false;
+    type Frame = NoFrame;
+    extern "sysv64" fn handle(_: u64, _: u64, _: &Behind<O>, frame: &mut NoFrame, _: u64, _: u64) -> Answer {
+        fail(frame, Failure::Refused(NO_METHOD))
+    }
+}
+
+/// What stands where the table has a method whose requests are of the other kind: all in registers, or not.
+#[derive(Debug)]
+pub struct Mismatch<O>(PhantomData<O>);
+
+impl<O: Object> Handler for Mismatch<O> {
+    type Object = O;
+    const IN: usize = 0;
+    const OUT: usize = 0;
+    const LONG: bool = false;
+    type Frame = NoFrame;
+    extern "sysv64" fn handle(_: u64, _: u64, _: &Behind<O>, frame: &mut NoFrame, _: u64, _: u64) -> Answer {
+        fail(frame, Failure::Malformed)
+    }
+}
+
+/// The place for a method.
+pub const fn method<H: Handler>() -> Entry {
+    const {
+        assert!(H::Frame::BYTES.is_multiple_of(16), "the stack stays aligned");
+        assert!(H::Frame::BYTES > 0 || (H::IN <= 4 && H::OUT <= 1 && !H::LONG), "words need a frame");
+    }
+    Entry(thunk::<H>)
+}
+
+/// Where calls of an object's door begin, for [`sys::door_create`]: with a datum that is the address of a `Behind<O>`, on threads whose
+/// block, if one is registered, is a [`Block`].
+pub fn entry<O: Object>() -> u64 {
+    const {
+        let places = size_of::<O::Table>() / size_of::<Entry>();
+        assert!(O::SHIFT < 64 && places == (1 + O::ROOM.is_some() as usize) << (64 - O::SHIFT));
+    }
+    begin::<O> as *const () as u64
+}
+
+/// Whether a thread with this instruction pointer waits for a call, if it is one that serves and has served.
+pub fn waits_for_call(ip: u64) -> bool {
+    unsafe extern "C" {
+        static tern_doors_begin: u8;
+        static tern_doors_end: u8;
+    }
+    let section = &raw const tern_doors_begin as u64..&raw const tern_doors_end as u64;
+    // SAFETY: what lies in the section is code, and none of it ends before this instruction does, which stands behind each return.
+    section.contains(&ip)
+        && unsafe { core::ptr::with_exposed_provenance::<[u8; 2]>(ip as usize).read() } == [0x0f, 0x0b]
+}
+
+/// Finds the method.
+///
+/// In: label and kind in `rax`, words, datum in `rdx`, `rsp` a multiple of 16. What lies below is free.
+#[unsafe(naked)]
+#[unsafe(link_section = ".text.tern_door")]
+unsafe extern "C" fn begin<O: Object>() {
+    naked_asm!(
+        "cmp eax, {call}",
+        "jne 2f",
+        "shr rax, {shift}",
+        "mov rcx, [rdx + {table}]",
+        "jmp [rcx + rax * 8]",
+        "2:",
+        ".if {long}",
+        "cmp eax, {long_call}",
+        "jne 3f",
+        "shr rax, {shift}",
+        "mov rcx, [rdx + {table}]",
+        "jmp [rcx + rax * 8 + {half}]",
+        "3:",
+        ".endif",
+        "cmp eax, {unreferenced}",
+        "mov rax, {malformed}",
+        "jne 4f",
+        "mov rdi, rdx",
+        "call [rdx + {end}]",
+        "mov eax, {door_return}",                   // it goes to nobody
+        "4:",
+        "xor edi, edi",
+        "xor esi, esi",
+        "xor r8d, r8d",
+        "xor r9d, r9d",
+        "xor r10d, r10d",
+        "syscall",
+        "ud2",
+        call = const DOOR_CALL as i32,
+        long_call = const DOOR_LONG_CALL as i32,
+        unreferenced = const Kind::Unreferenced as i32,
+        long = const O::ROOM.is_some() as u32,
+        shift = const O::SHIFT,
+        half = const 8 << (64 - O::SHIFT),
+        table = const offset_of!(Behind<O>, table),
+        end = const offset_of!(Behind<O>, end),
+        malformed = const (MALFORMED as u64) << 32 | DOOR_RETURN as u64,
+        door_return = const DOOR_RETURN,
+    )
+}
+
+/// A method: from its call to the return.
+///
+/// In: words, datum in `rdx`, `rsp` a multiple of 16. The return does not come back, and the next call begins with the stack of this one.
+#[unsafe(naked)]
+#[unsafe(link_section = ".text.tern_door")]
+unsafe extern "C" fn thunk<H: Handler>() {
+    naked_asm!(
+        ".if {bytes} > 0",
+        "push rdx",                                 // not IDLE
+        "sub rsp, {bytes} + 8",
+        ".if {input} > 4", "mov [rsp + 32], r10", ".endif",
+        ".if {input} > 5", "mov [rsp + 40], r12", ".endif",
+        ".if {input} > 6", "mov [rsp + 48], r13", ".endif",
+        ".if {input} > 7", "mov [rsp + 56], r14", ".endif",
+        ".if {input} > 8", "mov [rsp + 64], rbx", ".endif",
+        ".if {input} > 9", "mov [rsp + 72], rbp", ".endif",
+        ".if {input} > 10", "mov [rsp + 80], r15", ".endif",
+        ".if {long}", "mov [rsp + {room}], rsi", ".endif",
+        "mov rcx, rsp",
+        ".endif",
+        "call {handle}",                            // rax is what is answered, rdx its first word
+        ".if {output} > 0", "mov rdi, rdx", ".else", "xor edi, edi", ".endif",
+        ".if {output} > 1", "mov rsi, [rsp + 8]", ".else", "xor esi, esi", ".endif",
+        ".if {output} > 2", "mov r8, [rsp + 16]", ".else", "xor r8d, r8d", ".endif",
+        ".if {output} > 3", "mov r9, [rsp + 24]", ".else", "xor r9d, r9d", ".endif",
+        ".if {output} > 4", "mov r10, [rsp + 32]", ".else", "xor r10d, r10d", ".endif",
+        ".if {output} > 5", "mov r12, [rsp + 40]", ".endif",
+        ".if {output} > 6", "mov r13, [rsp + 48]", ".endif",
+        ".if {output} > 7", "mov r14, [rsp + 56]", ".endif",
+        ".if {output} > 8", "mov rbx, [rsp + 64]", ".endif",
+        ".if {output} > 9", "mov rbp, [rsp + 72]", ".endif",
+        ".if {output} > 10", "mov r15, [rsp + 80]", ".endif",
+        "syscall",
+        "ud2",
+        bytes = const <H::Frame as Kept>::BYTES,
+        input = const H::IN,
+        output = const H::OUT,
+        long = const H::LONG as u32,
+        room = const offset_of!(Frame<Place<()>, ()>, room),
+        handle = sym <H as Handler>::handle,
+    )
+}
+
+const _: () = assert!(WORDS == 11 && offset_of!(Frame<(), ()>, words) == 0, "eleven words are named above");
