@@ -1,7 +1,7 @@
 //! Links the program where the runtime wants it, and makes stubs of the interface that the suite `idl` calls.
 
 use quill::build::Build;
-use quill::kernel::TernIpc;
+use quill::kernel::{TernDoor, TernIpc};
 use std::path::Path;
 use std::process::Command;
 
@@ -12,12 +12,17 @@ fn main() {
     println!("cargo:rerun-if-changed=src/loops.s");
     println!("cargo:rerun-if-changed=src/idl/floor.s");
     println!("cargo:rerun-if-changed=src/tlb.s");
+    println!("cargo:rerun-if-changed=src/door.s");
     let interface = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/interfaces/bench.idl");
     let build = Build::new().kernel(&TernIpc);
     build.rust(interface);
     let header = build.c(interface);
-    // The same with counted texts.
     let directory = header.parent().expect("it lies in OUT_DIR");
+    // The same through doors.
+    let doors = directory.join("doors");
+    std::fs::create_dir_all(&doors).expect("OUT_DIR can be written to");
+    Build::new().kernel(&TernDoor).rust_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
+    // The same with counted texts.
     let acf = concat!(env!("CARGO_MANIFEST_DIR"), "/src/idl/counted.acf");
     println!("cargo:rerun-if-changed={acf}");
     let counted = directory.join("counted");

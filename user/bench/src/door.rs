@@ -1,5 +1,6 @@
 //! Calls through doors, and what becomes of doors.
 
+use crate::idl::STUB_SMALL;
 use crate::{ARGUMENTS, Chief, Entry, Failure, ITERATIONS, QUOTA, Result, bench_many_pages, mark, touch};
 use sys::{Dope, Fpage, Ipc, Kind, Rights, TaskId, Timeout, Uid};
 
@@ -14,6 +15,8 @@ unsafe extern "C" {
     fn bench_door_invalid();
     fn bench_door_create();
     fn bench_door_giver();
+    fn bench_door_small_server();
+    fn bench_door_client_small();
     fn bench_door_client_64();
     fn bench_door_client_1024();
     fn bench_door_client_5120();
@@ -57,12 +60,16 @@ enum Carried {
     Item(Fpage, Fpage),
 }
 
-struct Doors<'a> {
+pub(crate) struct Doors<'a> {
     chief: &'a Chief,
     threads: usize,
 }
 
-impl Doors<'_> {
+impl<'a> Doors<'a> {
+    pub(crate) fn new(chief: &'a Chief) -> Doors<'a> {
+        Doors { chief, threads: 0 }
+    }
+
     fn start(&mut self, task: TaskId, entry: Entry) -> Result<Uid> {
         // SAFETY: each thread has a stack of its own.
         let top = unsafe { (&raw mut STACKS).cast::<Stack>().add(self.threads % THREADS + 1) } as u64;
@@ -71,13 +78,13 @@ impl Doors<'_> {
     }
 
     /// Hands identifier `number` to a thread that asks for one.
-    fn give(&self, thread: Uid, number: u32) -> Result<()> {
+    pub(crate) fn give(&self, thread: Uid, number: u32) -> Result<()> {
         self.chief.settle(thread)?;
         Ok(sys::send_item(thread, 0, [0; 8], (identifier(number), 0), Timeout::NEVER)?)
     }
 
     /// Takes the identifier that a new server hands out, as `number`.
-    fn take(&self, server: Uid, number: u32) -> Result<()> {
+    pub(crate) fn take(&self, server: Uid, number: u32) -> Result<()> {
         loop {
             let window = identifier(number);
             let message = (Ipc { from: server, window, ..Ipc::NONE }).run()?;
@@ -182,7 +189,7 @@ impl Doors<'_> {
 
 impl Chief {
     pub fn door_suite(&self) -> Result<()> {
-        let mut doors = Doors { chief: self, threads: 0 };
+        let mut doors = Doors::new(self);
         let tasks = [0; 4].map(|_| sys::task_create(QUOTA, self.priority));
         let [near, far, third, fourth] = tasks;
         let (near, far, third, fourth) = (near?, far?, third?, fourth?);
@@ -193,6 +200,13 @@ impl Chief {
         doors.client(near, bench_door_client_w2, 1)?;
         doors.client(near, bench_door_client_w8, 1)?;
         doors.client(far, bench_door_client_intra, 1)?;
+        let apart = sys::task_create(QUOTA, self.priority)?;
+        let by_hand = doors.start(apart, bench_door_small_server)?;
+        doors.take(by_hand, 7)?;
+        self.settle(by_hand)?;
+        doors.client(near, bench_door_client_small, 7)?;
+        sys::task_destroy(apart)?;
+        self.by_door(&[STUB_SMALL])?;
         self.alone(near, bench_door_invalid, self.uid, Uid::NIL)?;
         self.alone(near, bench_door_create, self.uid, Uid::NIL)?;
 

@@ -2,14 +2,16 @@
 //!
 //! Each method is called in three ways: generated client and server together; the generated client with a server that
 //! answers in three instructions; and a client of four instructions with the generated server. The same three with the
-//! stubs of `floor.s`, and with generated stubs in C (`stubs.c`).
+//! stubs of `floor.s`, and with generated stubs in C (`stubs.c`); and once more through doors (`doors.rs`).
 
 use crate::{Arguments, Chief, Entry, Failure, ITERATIONS, QUOTA, Result, bench_chief, mark};
 use core::arch::asm;
 use core::hint::black_box;
 use core::ptr::{addr_of, addr_of_mut};
+use stub::Callee;
 use sys::{Dope, TaskId, Timeout, Uid};
 
+mod doors;
 mod slope;
 
 /// The stubs.
@@ -18,6 +20,7 @@ mod stubs {
     include!(concat!(env!("OUT_DIR"), "/bench.rs"));
 }
 
+pub(crate) use doors::STUB_SMALL;
 use stubs::Bench::{Calls, Record};
 
 /// Stacks of client and server. Every task sees them at the same address; each thread uses its own.
@@ -211,14 +214,26 @@ impl Keep for Sixteen {
     }
 }
 
+/// Whom a client calls.
+trait Found: Callee {
+    fn find() -> Self;
+}
+
+/// The server that the chief names.
+impl Found for Uid {
+    fn find() -> Uid {
+        let arguments: *const Arguments = addr_of!(crate::ARGUMENTS);
+        // SAFETY: nobody changes them while a client runs.
+        Uid(unsafe { (*arguments).server })
+    }
+}
+
 /// A client that calls a method over and over. What the call needs lies in memory, as everything must that is to outlive
 /// a call; what comes back is put there.
 macro_rules! client {
     ($name:ident, |$client:ident, $numbers:ident, $record:ident, $text:ident, $bytes:ident| $call:expr) => {
-        unsafe extern "C" fn $name<const REGION: u8>() {
-            let arguments: *const Arguments = addr_of!(crate::ARGUMENTS);
-            // SAFETY: nobody changes them while a client runs.
-            let $client = Calls::Client { server: Uid(unsafe { (*arguments).server }) };
+        unsafe extern "C" fn $name<C: Found, const REGION: u8>() {
+            let $client = Calls::Client { server: C::find() };
             let $numbers = black_box([1i32; 16]);
             let $record = black_box(Record {
                 first: 1,
@@ -271,20 +286,20 @@ impl Chief {
         let near = sys::task_create(QUOTA, self.priority)?;
         let far = sys::task_create(QUOTA, self.priority)?;
         let pairs = [
-            Pair(tiny::<20>, server),
-            Pair(small::<21>, server),
-            Pair(large::<22>, server),
-            Pair(larger::<23>, server),
-            Pair(record::<24>, server),
-            Pair(str::<25>, server),
-            Pair(length::<26>, server),
-            Pair(tiny::<30>, null_server),
-            Pair(small::<31>, null_server),
-            Pair(large::<32>, null_server),
-            Pair(larger::<33>, null_server),
-            Pair(record::<34>, null_server),
-            Pair(str::<35>, null_server),
-            Pair(length::<36>, null_server),
+            Pair(tiny::<Uid, 20>, server),
+            Pair(small::<Uid, 21>, server),
+            Pair(large::<Uid, 22>, server),
+            Pair(larger::<Uid, 23>, server),
+            Pair(record::<Uid, 24>, server),
+            Pair(str::<Uid, 25>, server),
+            Pair(length::<Uid, 26>, server),
+            Pair(tiny::<Uid, 30>, null_server),
+            Pair(small::<Uid, 31>, null_server),
+            Pair(large::<Uid, 32>, null_server),
+            Pair(larger::<Uid, 33>, null_server),
+            Pair(record::<Uid, 34>, null_server),
+            Pair(str::<Uid, 35>, null_server),
+            Pair(length::<Uid, 36>, null_server),
             Pair(null_client_tiny, server),
             Pair(null_client_small, server),
             Pair(null_client_large, server),
@@ -345,6 +360,7 @@ impl Chief {
         for (number, pair) in pairs.iter().enumerate() {
             self.pair(near, far, pair).inspect_err(|_| rt::println!("pair {number}:"))?;
         }
+        self.all_by_door()?;
         sys::task_destroy(near)?;
         sys::task_destroy(far)?;
         Ok(())
