@@ -1,7 +1,8 @@
-//! One client for three servers: an object of its own task, which it calls without a message; one behind a door; and a thread, by
-//! ipc. The client is generic over the interface's trait and knows nothing of that.
+//! One client for three servers: an object of its own task, which it calls without a message; one behind a door, or behind the door of
+//! another that stands in between; and a thread, by ipc. The client is generic over the interface's trait and knows nothing of that.
 
 use crate::{purse_door, purse_ipc, spawn};
+use alloc::boxed::Box;
 use purse_door::Bank::Overdrawn;
 use purse_door::Bank::Purse::{Client, DrawError, Object, Server};
 use rt::door;
@@ -59,8 +60,18 @@ impl From<purse_ipc::Bank::Overdrawn> for purse_ipc::Bank::Purse::DrawError {
 pub fn test() -> i32 {
     let empty = || Own(Mutex::new(0));
     let local = spend(&empty());
-    let by_door = match door::serve(Object(empty())) {
-        Ok(door) => spend(&Client { server: &door }),
+    let served = door::serve(Object(empty())).and_then(|door| {
+        // Who refers to an object is one, too.
+        let reference = Client { server: &*Box::leak(Box::new(door)) };
+        Ok((reference, door::serve(Object(reference))?))
+    });
+    let by_door = match served {
+        Ok((reference, between)) => {
+            let emptied = |purse: Result<i32, DrawError>| purse.map(drop);
+            spend(&reference)
+                .and_then(|()| emptied(reference.draw(20)))
+                .and_then(|()| spend(&Client { server: &between }))
+        }
         Err(error) => Err(Failure::Kernel(error).into()),
     };
     let by_ipc = match spawn(move || -> () { purse_ipc::Bank::Purse::serve(&mut empty()) }) {
