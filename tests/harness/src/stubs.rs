@@ -5,8 +5,9 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 14] = [
+const INTERFACES: [&str; 15] = [
     "one client for three servers",
+    "a watch between client and object",
     "Archive::Shelf",
     "Bench::Calls",
     "Bench::Slope",

@@ -4,7 +4,7 @@
 //! whole of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; [`door`], the same for objects;
 //! [`general`], for servers that look at each message themselves; then [`piece`], values in words, and
 //! [`list`], the short lists and texts that registers can carry; [`long`], what is longer, and [`inbox`], where that arrives
-//! when it is a reply; and [`stream`], what is read piece by piece.
+//! when it is a reply; [`stream`], what is read piece by piece; and [`watch`](mod@watch), who stands between a client and an object.
 //!
 //! **Unsafe code** is in `call`, `serve` and `door`, because these are a few instructions in assembly, and in `long`, which takes
 //! lists for the bytes that they are. Generated code has none.
@@ -24,6 +24,7 @@ pub mod long;
 pub mod piece;
 pub mod serve;
 pub mod stream;
+pub mod watch;
 
 pub use call::{Callee, Failure, Pages, Within, came_short, failure, label_of, reply_of};
 pub use door::Door;
@@ -40,6 +41,7 @@ pub use serve::{
 };
 pub use stream::{In, Out, Wire, put_elements};
 pub use sys::{Fpage, Kind, Message, Uid};
+pub use watch::{Argument, Called, Watch};
 
 /// The label of success, above the kind or operation of a reply.
 pub const fn done(reply: u32) -> u64 {

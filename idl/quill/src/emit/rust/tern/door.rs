@@ -4,7 +4,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest};
+use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest, tuple};
 use super::{Handling, Stands, Way};
 
 /// Calls to objects.
@@ -49,6 +49,7 @@ impl Way for Door {
     fn server(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         let mut items = emitter.door_server(self, interface);
         items.extend(emitter.client_as_server(interface));
+        items.push(emitter.watched(interface));
         items
     }
 
@@ -196,5 +197,45 @@ impl Emitter<'_> {
             quote! { #[inline(always)] #signature { #client_struct::#method(self, #(#arguments),*) } }
         });
         Some(quote! { impl<S: #rt::Callee> #server_trait for #client_struct<S> { #(#methods)* } })
+    }
+
+    /// An object before which somebody stands who hears of each call.
+    fn watched(&self, interface: &InterfaceParts) -> TokenStream {
+        let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
+        let watched = self.own_name(from, "Watched");
+        let path = from.join("::");
+        let methods = methods.iter().map(|MethodParts { operation, method, rust, error, .. }| {
+            let signature = self.signature(from, (operation, method), rust, error, Side::Server);
+            let (ident, inputs, called) = (name(rust), self.inputs(operation), &operation.name);
+            let values: Vec<_> = inputs.iter().map(|(n, _)| name(n)).collect();
+            let names = inputs.iter().map(|(n, _)| n);
+            let outputs = self.results(operation);
+            let results: Vec<_> = outputs.iter().map(|(n, _)| name(n)).collect();
+            let given = outputs.iter().map(|(n, _)| n.trim_start_matches('_'));
+            let pattern = tuple(&results);
+            quote! {
+                #signature {
+                    let _called = #rt::Called { interface: #path, method: #called };
+                    let _note = self.watch.begins(_called, &[#((#names, &#values)),*])?;
+                    let _result = #server_trait::#ident(&self.server, #(#values),*);
+                    match &_result {
+                        Ok(#pattern) => self.watch.ended(_called, _note, Ok(&[#((#given, #results)),*])),
+                        Err(_error) => self.watch.ended(_called, _note, Err(_error)),
+                    }
+                    _result
+                }
+            }
+        });
+        quote! {
+            /// Whatever has the interface's methods, and somebody who hears of each call.
+            #[derive(Clone, Copy, Debug)]
+            pub struct #watched<S, W> {
+                /// Who is called.
+                pub server: S,
+                /// Who hears of it.
+                pub watch: W,
+            }
+            impl<S: #server_trait, W: #rt::Watch> #server_trait for #watched<S, W> { #(#methods)* }
+        }
     }
 }
