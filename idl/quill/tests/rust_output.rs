@@ -3,7 +3,7 @@
 mod workshop;
 
 use quill::driver;
-use quill::kernel::{KernelPart, Linux, TernIpc};
+use quill::kernel::{KernelPart, Linux, TernDoor, TernIpc};
 use quill::session::Options;
 use workshop::{Workshop, accepted};
 
@@ -80,6 +80,29 @@ fn oneway_requests_reach_servers_that_look_for_themselves() {
     shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
     shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);
     shop.run("main");
+}
+
+/// An object has the messages of a thread's server, but for what is not copied.
+#[test]
+fn objects_take_neither_pages_nor_references() {
+    let compile = |idl: &str| driver::compile_text("o.idl".as_ref(), idl.as_bytes(), Options::default());
+    for (idl, what) in [
+        (
+            "interface I { void f(in Object o); };",
+            "a reference to an object (`Object`) cannot be sent over `tern-door`",
+        ),
+        ("interface I { void f(in fpage p); };", "pages cannot be handed over by `tern-door`"),
+    ] {
+        let mut out = compile(idl);
+        out.layout(&TernDoor);
+        assert!(out.messages().contains(what), "{}", out.messages());
+    }
+    for name in ["archive", "catalog", "ledger", "letter", "property"] {
+        let mut out = driver::compile(&accepted(&format!("{name}.idl")), Options::default()).unwrap();
+        let layouts = [&TernIpc as &dyn KernelPart, &TernDoor].map(|kernel| out.layout(kernel));
+        assert_eq!(layouts[0], layouts[1]);
+        assert!(out.rust(&layouts[1], &TernDoor).contains("impl<S: ::stub::Callee> Client<S>"));
+    }
 }
 
 /// Without a message: what a method is given is what its caller has, at the same address.

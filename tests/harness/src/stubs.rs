@@ -5,8 +5,10 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 15] = [
+const INTERFACES: [&str; 17] = [
     "one client for three servers",
+    "several clients of one object",
+    "an object that wants more room",
     "a watch between client and object",
     "Archive::Shelf",
     "Bench::Calls",

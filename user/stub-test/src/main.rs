@@ -21,6 +21,7 @@ use rt::println;
 use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 
 mod same;
+mod watched;
 
 /// The interface of `same`, as a client and objects have it.
 #[allow(missing_docs)]
@@ -61,7 +62,7 @@ fn main() -> i32 {
     }
     let number = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.parse().ok());
     let (rounds, seed) = (number("rounds=").unwrap_or(ROUNDS), number("seed=").unwrap_or(1));
-    let failed = same::test() + test(rounds, seed) + test_doors(rounds, seed);
+    let failed = same::test() + watched::test() + test(rounds, seed) + test_doors(rounds, seed);
     println!("SELFTEST-END failed={failed}");
     failed.min(1)
 }

@@ -1,24 +1,19 @@
 //! One client for three servers: an object of its own task, which it calls without a message; one behind a door, or behind the door of
 //! another that stands in between; and a thread, by ipc. The client is generic over the interface's trait and knows nothing of that.
-//!
-//! Who stands in between may be made from the interface alone: [`watch`].
 
 use crate::{purse_door, purse_ipc, spawn};
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::Debug;
-use core::fmt::Write;
 use purse_door::Bank::Overdrawn;
-use purse_door::Bank::Purse::{Client, DrawError, Object, Server, Watched};
+use purse_door::Bank::Purse::{Client, DrawError, Object, Server};
 use rt::door;
 use rt::println;
 use rt::sync::Mutex;
-use rt::sys::clock;
-use stub::{Argument, Called, Failure, Watch};
+use stub::{Failure, Once};
+use sys::Error;
 
 /// The client.
-fn spend(purse: &impl Server) -> Result<(), DrawError> {
+pub fn spend(purse: &impl Server) -> Result<(), DrawError> {
     purse.put(30)?;
     match (purse.draw(10)?, purse.draw(50)) {
         (20, Err(DrawError::Overdrawn(Overdrawn { by: 30 }))) => Ok(()),
@@ -27,7 +22,8 @@ fn spend(purse: &impl Server) -> Result<(), DrawError> {
 }
 
 /// The object.
-struct Own(Mutex<i32>);
+#[derive(Default)]
+pub struct Own(Mutex<i32>);
 
 impl Server for Own {
     fn put(&self, amount: i32) -> Result<(), Failure> {
@@ -42,6 +38,13 @@ impl Server for Own {
         *holds -= amount;
         Ok(*holds)
     }
+    fn count(&self, owner: &str, coins: &[u8]) -> Result<u32, Failure> {
+        let worth = || owner.bytes().chain(coins.iter().copied()).map(u32::from).sum::<u32>();
+        let before = worth();
+        let _ = sys::sleep_us(PAUSE_US);
+        // Others have called meanwhile.
+        if worth() == before { Ok(before) } else { Err(Failure::Malformed) }
+    }
 }
 
 /// The same as a thread serves it.
@@ -54,6 +57,9 @@ impl purse_ipc::Bank::Purse::Server for Own {
             DrawError::Overdrawn(Overdrawn { by }) => purse_ipc::Bank::Overdrawn { by }.into(),
             DrawError::Failure(failure) => failure.into(),
         })
+    }
+    fn count(&mut self, owner: &str, coins: &[u8]) -> Result<u32, Failure> {
+        Server::count(self, owner, coins)
     }
 }
 
@@ -81,7 +87,13 @@ pub fn test() -> i32 {
         }
         Err(error) => Err(Failure::Kernel(error).into()),
     };
-    let by_ipc = match spawn(move || -> () { purse_ipc::Bank::Purse::serve(&mut empty()) }) {
+    let serve = move || {
+        static ROOM: Once<purse_ipc::Bank::Purse::Room> = Once::new(purse_ipc::Bank::Purse::Room::new());
+        if let Some(room) = ROOM.take() {
+            purse_ipc::Bank::Purse::serve(&mut empty(), room);
+        }
+    };
+    let by_ipc = match spawn(serve) {
         Some(server) => spend(&Client { server }),
         None => Err(Failure::Malformed.into()),
     };
@@ -90,73 +102,55 @@ pub fn test() -> i32 {
     if !good {
         println!("  {local:?}, by door {by_door:?}, by ipc {by_ipc:?}");
     }
-    let watched = watched();
-    println!("SELFTEST a watch between client and object: {}", if watched.is_ok() { "ok" } else { "FAILED" });
-    if let Err(why) = &watched {
-        println!("  {why}");
-    }
-    i32::from(!good) + i32::from(watched.is_err())
+    i32::from(!good) + many() + no_room()
 }
 
-/// Writes down what is called and how that ended, and lets what it is told to fail.
-struct Recorder {
-    lines: Mutex<Vec<String>>,
-    /// The method that fails.
-    broken: Mutex<Option<&'static str>>,
-}
+/// How long a purse takes to count, in µs.
+const PAUSE_US: u64 = 500;
+/// Who counts at the same time, and how often each.
+const CLIENTS: u8 = 6;
+const COUNTS: usize = 20;
 
-impl Watch for Recorder {
-    /// When it began, and how it was called.
-    type Note = (u64, String);
-
-    fn begins(&self, called: Called, arguments: &[Argument]) -> Result<(u64, String), Failure> {
-        if *self.broken.lock() == Some(called.method) {
-            return Err(Failure::Refused(7));
+/// Several call one object at the same time, with requests in memory: each has a server with memory of its own. Says whether that
+/// failed, as 1.
+fn many() -> i32 {
+    let Ok(door) = door::serve(Object(Own(Mutex::new(0)))) else { return 1 };
+    let purse = Client { server: &*Box::leak(Box::new(door)) };
+    let counted = |client: u8| {
+        move || {
+            let coins = [client; 2500];
+            let expected = 2500 * u32::from(client) + 2 * u32::from(b'a' + client);
+            let owner = [b'a' + client; 2];
+            let owner = core::str::from_utf8(&owner).unwrap_or_default();
+            (0..COUNTS).all(|_| purse.count(owner, &coins) == Ok(expected))
         }
-        let mut line = String::from(called.interface);
-        // It cannot fail: there is memory for some words.
-        let _ = write!(line, ".{}", called.method);
-        for (name, value) in arguments {
-            let _ = write!(line, " {name}={value:?}");
-        }
-        Ok((clock(), line))
-    }
-
-    fn ended(&self, _: Called, (since, mut line): (u64, String), result: Result<&[Argument], &dyn Debug>) {
-        let _ = write!(line, " -> {result:?}");
-        let ran_backwards = clock() < since;
-        self.lines.lock().push(if ran_backwards { String::from("time runs backwards") } else { line });
-    }
+    };
+    let priority = sys::thread_info(sys::myself()).map_or(1, |info| info.priority);
+    let clients: Vec<_> = (1..=CLIENTS).map(|client| rt::thread::spawn(priority, counted(client))).collect();
+    let mut servers = 0;
+    let good = clients.into_iter().filter_map(|client| {
+        servers = servers.max(door::servers());
+        client.ok()?.join()
+    });
+    let good = good.filter(|good| *good).count() == usize::from(CLIENTS) && servers > 1;
+    println!("SELFTEST several clients of one object: {}", if good { "ok" } else { "FAILED" });
+    i32::from(!good)
 }
 
-/// A client that notices nothing calls through the door of somebody who was made from the interface alone.
-fn watched() -> Result<(), String> {
-    const SPENT: [&str; 3] = [
-        "Bank::Purse.put amount=30 -> Ok([])",
-        "Bank::Purse.draw amount=10 -> Ok([(\"result\", 20)])",
-        "Bank::Purse.draw amount=50 -> Err(Overdrawn(Overdrawn { by: 30 }))",
-    ];
-    let recorder: &Recorder =
-        Box::leak(Box::new(Recorder { lines: Mutex::new(Vec::new()), broken: Mutex::new(None) }));
-    let shown = |error: &dyn Debug| alloc::format!("{error:?}");
-    let object = door::serve(Object(Own(Mutex::new(0)))).map_err(|error| shown(&error))?;
-    let server = Client { server: &*Box::leak(Box::new(object)) };
-    let between = door::serve(Object(Watched { server, watch: recorder })).map_err(|error| shown(&error))?;
-    let client = Client { server: &between };
-    spend(&client).map_err(|error| shown(&error))?;
-    *recorder.broken.lock() = Some("put");
-    match client.put(1) {
-        Err(Failure::Refused(7)) => {}
-        other => return Err(shown(&other)),
-    }
-    // The object has heard nothing of that.
-    match client.draw(20) {
-        Ok(0) => {}
-        other => return Err(shown(&other)),
-    }
-    let lines = recorder.lines.lock();
-    if lines.len() == SPENT.len() + 1 && lines.iter().zip(SPENT).all(|(line, spent)| line == spent) {
-        return Ok(());
-    }
-    Err(shown(&*lines))
+/// An object whose requests have more in memory than those of others.
+struct Greedy;
+
+impl stub::door::Object for Greedy {
+    type Table = [stub::door::Entry; 4];
+    const TABLE: &'static Self::Table = &[stub::door::method::<stub::door::NoMethod<Greedy>>(); 4];
+    const SHIFT: u32 = 63;
+    const ROOM: Option<&'static [u32]> = Some(&[1 << 20]);
+}
+
+/// An object for whose requests servers have no room is not served. Says whether that failed, as 1.
+fn no_room() -> i32 {
+    let served = door::serve(Greedy).map(drop);
+    let good = [served, door::make_room::<Greedy>()] == [Err(Error::NoWindow); 2];
+    println!("SELFTEST an object that wants more room: {}", if good { "ok" } else { "FAILED" });
+    i32::from(!good)
 }
