@@ -2,6 +2,8 @@
 
 #include <tern.h>
 
+#include <door/counter.h>
+
 enum { OBJECT = 3, NOTHING = 4 };
 
 /* What is behind the door. */
@@ -21,6 +23,29 @@ void counter_call(struct tern_message *message)
 }
 
 TERN_DOOR_ENTRY(counter_entry, counter_call);
+
+/* An object with the interface Door::Counter, by hand: method 0 adds, and 100 is the most; method 1 forgets. */
+void interface_call(struct tern_message *message)
+{
+    struct counter *counter = (struct counter *)message->partner;
+    uint64_t sum = counter->sum + (uint32_t)message->words[0] + (uint16_t)message->words[1];
+
+    if (message->label == 0 && sum > 100) {
+        message->label = 1;
+        message->words[0] = 100;
+    } else if (message->label == 0) {
+        message->label = UINT32_MAX;
+        message->words[0] = counter->sum = sum;
+    } else if (message->label == 1u << 31) {
+        message->label = UINT32_MAX;
+        counter->sum = 0;
+    } else {
+        message->label = QUILL_NO_METHOD;
+    }
+    message->words[1] = 0;
+}
+
+TERN_DOOR_ENTRY(interface_entry, interface_call);
 
 static volatile int why_it_ended;
 
@@ -57,6 +82,23 @@ static void check(int is_so, const char *what)
     }
 }
 
+/* Clients made by quill. */
+static void call_by_stubs(void)
+{
+    static struct counter counter;
+    Door_Counter_add_raised raised;
+    int32_t sum = 0;
+
+    check(tern_door_create(OBJECT, interface_entry, (uint64_t)&counter) == TERN_OK, "an object is made");
+    check(Door_Counter_add(OBJECT, 40, 2, &sum, &raised) == QUILL_OK && sum == 42, "a stub calls");
+    check(Door_Counter_add(OBJECT, 60, 2, &sum, &raised) == 1 && raised.Full.most == 100, "and hears of exceptions");
+    check(Door_Counter_forget(OBJECT) == QUILL_OK && counter.sum == 0, "a oneway call is through when it is back");
+    check(Door_Counter_note(OBJECT, "text") == QUILL_KERNEL + TERN_NO_WINDOW, "a server without a block gets no text");
+    check(Door_Counter_forget(NOTHING) == QUILL_KERNEL + TERN_NO_SUCH, "nobody is there");
+    check(Door_Counter_add(NOTHING, 1, 1, &sum, &raised) == QUILL_KERNEL + TERN_NO_SUCH, "for any method");
+    check(tern_door_release(OBJECT) == TERN_OK, "the object is released");
+}
+
 int main(void)
 {
     static struct counter counter;
@@ -80,6 +122,7 @@ int main(void)
     check(tern_door_call(OBJECT, &message) == TERN_OK, "the maker's stays");
     check(tern_door_release(OBJECT) == TERN_OK, "a door is released");
     check(tern_door_call(OBJECT, &message) == TERN_NO_SUCH, "and is gone");
+    call_by_stubs();
     uint64_t abort[6] = { server };
     check(tern_control(TERN_THREAD_CONTROL, TERN_THREAD_ABORT, abort) == TERN_OK, "a server can be aborted");
     /* It ends on the time that this thread gives it. */

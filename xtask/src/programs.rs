@@ -6,7 +6,7 @@ use crate::archive::{Entry, strip};
 use crate::build::{self, GUEST_TARGET, USER_FLAGS, run_builder};
 use crate::{Context, Error, Result, paths};
 use quill::build::Build;
-use quill::kernel::TernIpc;
+use quill::kernel::{KernelPart, TernDoor, TernIpc};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -131,13 +131,20 @@ fn build_c() -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Makes C stubs of all interfaces of the system; gives back their directory.
+/// Makes C stubs of all interfaces of the system, and of those that C programs bring along for themselves; gives back their
+/// directory. Clients of objects are in the directory `door` in it.
 fn stub_headers() -> Result<PathBuf> {
     let directory = paths::target().join("user/c/include");
-    fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
-    let build = Build::new().kernel(&TernIpc);
-    for interface in files_with_extension(&paths::root().join("idl/interfaces"), &["idl"])? {
-        build.c_in(interface, &directory).map_err(Error::new)?;
+    let own = paths::root().join("user/door-c");
+    for (kernel, directory, interfaces) in [
+        (&TernIpc as &'static dyn KernelPart, directory.clone(), paths::root().join("idl/interfaces")),
+        (&TernDoor, directory.join("door"), own),
+    ] {
+        fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
+        let build = Build::new().kernel(kernel);
+        for interface in files_with_extension(&interfaces, &["idl"])? {
+            build.c_in(interface, &directory).map_err(Error::new)?;
+        }
     }
     Ok(directory)
 }

@@ -183,7 +183,7 @@ impl KernelPart for TernIpc {
         Some(&rust::tern::Tern(&rust::tern::ipc::Ipc))
     }
     fn c(&self) -> Option<&'static dyn c::Part> {
-        Some(&c::tern_ipc::TernIpc)
+        Some(&c::tern_ipc::Tern(&c::tern_ipc::IPC))
     }
 }
 
@@ -208,7 +208,7 @@ impl KernelPart for TernDoor {
         Some(&rust::tern::Tern(&rust::tern::door::Door))
     }
     fn c(&self) -> Option<&'static dyn c::Part> {
-        None
+        Some(&c::tern_ipc::Tern(&c::tern_ipc::DOOR))
     }
 }
 

@@ -1,4 +1,4 @@
-//! C over `tern-ipc`: values between variables and the words of a short message.
+//! C over Tern, by ipc or, for clients, through doors: values between variables and the words of a short message.
 //!
 //! Words are an array of constant indices, which compilers keep in registers. Short lists lie inside their structs and short
 //! texts in arrays, with room for as much as their bounds allow, so nobody allocates: a caller brings the room. Longer ones
@@ -6,6 +6,8 @@
 //!
 //! A server is one function for each interface, with its methods in it. Each method has a stretch of code from its request
 //! to the next one, to which it jumps by a table in the function's stack frame.
+//!
+//! A client through a door is the client by ipc with another call: see [`Way`].
 
 use std::fmt::Write;
 
@@ -23,11 +25,48 @@ use super::linux::values;
 
 mod pages;
 
-/// C over Tern's ipc.
+/// C over Tern, in one of its ways.
 #[derive(Clone, Copy, Debug)]
-pub struct TernIpc;
+pub struct Tern(pub &'static Way);
 
-impl Part for TernIpc {
+/// How a message gets to a server: the functions and constants of the runtime.
+#[derive(Debug)]
+pub struct Way {
+    /// The type of what a client calls.
+    callee: &'static str,
+    /// What calls it; with `_long`, if the request has a part in memory.
+    call: &'static str,
+    /// `rax` after a call that succeeded, without and with a part of the reply in memory.
+    done: [&'static str; 2],
+    /// What makes of `rax` that of a call by ipc, if it is another one.
+    reply: Option<&'static str>,
+    /// What makes a status of a call to which nothing comes back, if it is a call at all.
+    sent: Option<&'static str>,
+    /// Whether there are servers, too.
+    serves: bool,
+}
+
+/// By ipc.
+pub const IPC: Way = Way {
+    callee: "tern_uid",
+    call: "quill_ipc_call",
+    done: ["QUILL_DONE", "QUILL_LONG_DONE"],
+    reply: None,
+    sent: None,
+    serves: true,
+};
+
+/// Through doors.
+pub const DOOR: Way = Way {
+    callee: "uint32_t",
+    call: "quill_door_call",
+    done: ["QUILL_DOOR_DONE", "QUILL_DOOR_LONG_DONE"],
+    reply: Some("quill_door_reply"),
+    sent: Some("quill_door_sent"),
+    serves: false,
+};
+
+impl Part for Tern {
     fn runtime(&self) -> &'static str {
         concat!(include_str!("utf8.h"), include_str!("tern_ipc_runtime.h"))
     }
@@ -70,16 +109,25 @@ impl Part for TernIpc {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
         let caller = (Ty::named("tern_uid"), "_from".into());
         // The loop that serves other interfaces can neither send nor get them.
-        if layout.methods.iter().any(Method::hands_pages) {
-            let has_server = pages::fits(layout);
+        if layout.methods.iter().any(Method::hands_pages) || !self.0.serves {
+            let has_server = self.0.serves && pages::fits(layout);
             let mut items = if has_server {
                 c.declarations(operations, Some(&caller))
             } else {
                 let comment = format!("The interface {}, of which there are clients only.", c.interface);
                 [vec![Item::Comment(comment)], c.unions(operations)].concat()
             };
+            let replies = layout.replies();
+            if replies.needed {
+                items.extend(room_record(&c, &replies, "replies"));
+            }
             let methods = operations.iter().zip(&layout.methods);
-            items.extend(methods.map(|(operation, method)| client(&c, operation, method, &layout.replies())));
+            items.extend(methods.map(|(operation, method)| client(self.0, &c, operation, method, &replies)));
+            if replies.needed {
+                items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
+                items.push(Item::Text(open(&c, &replies)));
+                items.push(Item::Verbatim("#endif\n"));
+            }
             if has_server {
                 items.extend(pages::server(&c, operations, &layout.methods));
             }
@@ -95,7 +143,7 @@ impl Part for TernIpc {
         }
         let methods = || operations.iter().copied().zip(&layout.methods);
         for (operation, method) in methods() {
-            items.push(client(&c, operation, method, &replies));
+            items.push(client(self.0, &c, operation, method, &replies));
             items.push(answer(&c, operation, method, &room));
         }
         items.push(dispatch(&c, operations, &layout.methods));
@@ -751,8 +799,8 @@ fn handed(given: &Handed, value: Expr) -> Expr {
 }
 
 /// A client's function.
-fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room) -> Item {
-    let mut parameters: Parameters = vec![(Ty::named("tern_uid"), "_server".into())];
+fn client(way: &Way, c: &Interface, operation: &Operation, method: &Method, replies: &Room) -> Item {
+    let mut parameters: Parameters = vec![(Ty::named(way.callee), "_server".into())];
     if has_long_reply(method) {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
@@ -770,22 +818,25 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
     let mut body = vec![fresh()];
     body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway, Maker::Client));
     let function = c.function(&operation.name);
+    let there = Expr::Int(method.request.registers.into());
+    let back = Expr::Int(given(operation, method).into());
+    let plainly = |label: Expr| {
+        call(format!("{}{long}", way.call), [name("_server"), label, words(), there.clone(), back.clone()])
+    };
     if operation.oneway {
-        let send = if pages {
-            call("quill_ipc_send_pages", [name("_server"), label, words(), item()])
-        } else {
-            call(format!("quill_ipc_send{long}"), [name("_server"), label, words()])
+        let send = match way.sent {
+            Some(sent) => call(sent, [plainly(label)]),
+            None if pages => call("quill_ipc_send_pages", [name("_server"), label, words(), item()]),
+            None => call(format!("quill_ipc_send{long}"), [name("_server"), label, words()]),
         };
         body.push(Stmt::Return(Some(send)));
         return Item::Function(inlined(status()), function, parameters, body);
     }
-    let there = Expr::Int(method.request.registers.into());
-    let back = Expr::Int(given(operation, method).into());
     let called = if pages {
         let window = if method.reply.pages.is_some() { name("_window") } else { Expr::Int(0) };
         call("quill_ipc_call_pages", [name("_server"), label, words(), item(), window])
     } else {
-        call(format!("quill_ipc_call{long}"), [name("_server"), label, words(), there, back])
+        plainly(label)
     };
     body.push(Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called)));
     let arrive = |message: &Message, spots: &[Spot]| {
@@ -798,10 +849,11 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
         arrive
     };
     let long = method.exceptions.iter().any(|(_, message)| message.long);
+    let rax = way.reply.map_or_else(|| name("_rax"), |reply| call(reply, [name("_rax")]));
     let failed = if long {
-        call("quill_failure_in", [name("_rax"), name("_long").address()])
+        call("quill_failure_in", [rax, name("_long").address()])
     } else {
-        call("quill_failure", [name("_rax")])
+        call("quill_failure", [rax])
     };
     let mut cases = Vec::new();
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
@@ -835,8 +887,7 @@ fn client(c: &Interface, operation: &Operation, method: &Method, replies: &Room)
     }
     let done = name(match () {
         () if method.reply.pages.is_some() => "QUILL_PAGES_DONE",
-        () if method.reply.long => "QUILL_LONG_DONE",
-        () => "QUILL_DONE",
+        () => way.done[usize::from(method.reply.long)],
     });
     let done = call("__builtin_expect", [name("_rax").with("!=", done), Expr::Int(0)]);
     body.push(Stmt::If(done, failure));

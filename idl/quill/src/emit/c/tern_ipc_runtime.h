@@ -150,6 +150,44 @@ static inline quill_status quill_ipc_send_pages(tern_uid server, uint32_t label,
 
 #endif
 
+/* --- calls through doors: the same messages, to an identifier instead of a thread --- */
+
+#define QUILL_DOOR_KIND 6                               /* what tells a return's kind from that of a plain reply */
+#define QUILL_DOOR_DONE (QUILL_DONE ^ QUILL_DOOR_KIND)  /* rax after a call that succeeded */
+#define QUILL_DOOR_LONG_DONE (QUILL_LONG_DONE ^ QUILL_DOOR_KIND)
+
+#ifndef QUILL_OWN_IPC
+
+QUILL_INLINE uint64_t quill_door_call(uint32_t door, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+{
+    tern_uid partner = door;
+
+    return quill_ipc((uint64_t)label << 32 | TERN_DOOR_CALL, &partner, words, there, back);
+}
+
+QUILL_INLINE uint64_t quill_door_call_long(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
+                                           unsigned back)
+{
+    tern_uid partner = door;
+
+    __asm__ volatile("" : "=r"(words[10]));
+    return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~QUILL_NO_BLOCK), &partner, words, there, back);
+}
+
+#endif
+
+/* rax after a call as if it had been made by ipc: an error as it is, a return as a reply. */
+QUILL_INLINE uint64_t quill_door_reply(uint64_t rax)
+{
+    return (uint32_t)rax >> 31 == 0 ? rax : rax ^ QUILL_DOOR_KIND;
+}
+
+/* Calls a oneway method: an object has no queue, so this waits until it is through. What comes of it nobody hears. */
+QUILL_INLINE quill_status quill_door_sent(uint64_t rax)
+{
+    return (uint32_t)rax >> 31 == 0 ? QUILL_KERNEL | ((uint32_t)rax & 0xffff) : QUILL_OK;
+}
+
 /* The flexpage of a map item that maps or grants. */
 QUILL_INLINE tern_fpage quill_handed(tern_fpage pages, bool grant)
 {
