@@ -58,8 +58,9 @@ pub struct DoorCounts([[Cell<u32>; DOOR_SIZES.len() + 1]; DOOR_ROWS.len()]);
 
 impl DoorCounts {
     /// None.
-    pub const NONE: DoorCounts =
-        DoorCounts([const { [const { Cell::new(0) }; DOOR_SIZES.len() + 1] }; DOOR_ROWS.len()]);
+    const fn new() -> DoorCounts {
+        DoorCounts([const { [const { Cell::new(0) }; DOOR_SIZES.len() + 1] }; DOOR_ROWS.len()])
+    }
 
     fn count(&self, row: usize, size: usize) {
         let counter = &self.0[row][size];
@@ -91,7 +92,7 @@ impl Trace {
             messages: Cell::new(0),
             long: Cell::new(0),
             updates_before: Cell::new(0),
-            doors: DoorCounts::NONE,
+            doors: DoorCounts::new(),
         }
     }
 

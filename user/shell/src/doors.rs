@@ -2,6 +2,7 @@
 
 use crate::shell::Shell;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::Result;
 use rt::api::process;
@@ -39,7 +40,7 @@ fn show() -> Result<()> {
         if sums.iter().any(|&sum| sum != 0) {
             if is_first {
                 println!();
-                print_row("TASK", DOOR_ROWS.iter().map(|name| format!("{name}")));
+                print_row("TASK", DOOR_ROWS.iter().map(|&name| String::from(name)));
                 is_first = false;
             }
             let name = format!("{} {}", task.id().number(), task.program().as_str());
@@ -55,7 +56,7 @@ fn counts(task: TaskId) -> Result<Vec<[u32; DOOR_SIZES.len() + 1]>> {
     rows.map(|row| Ok(process::doors(rt::home(), task, row)?.unwrap_or_default())).collect()
 }
 
-fn print_row(name: &str, cells: impl Iterator<Item = alloc::string::String>) {
+fn print_row(name: &str, cells: impl Iterator<Item = String>) {
     let cells: Vec<_> = cells.map(|cell| format!("{cell:>15}")).collect();
     println!("{name:<16}{}", cells.concat());
 }
