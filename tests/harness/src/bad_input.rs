@@ -73,14 +73,9 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
 
 /// The command fails with a line, and the shell goes on: its exit code is the failed command's.
 fn failing_script(world: &World, script: &[u8], word: &str) -> Verdict {
-    let scratch = Scratch::create()?;
-    let entries =
-        entries(world)?.into_iter().chain([Entry { name: "rubbish".into(), data: b"no ELF".to_vec() }]);
-    paths::write(&scratch.0.join("boot.cpio"), &pack(&entries.collect::<Vec<Entry>>()))?;
-    fs::copy(&world.system.kernel, scratch.0.join("tern-kernel")).context(|| "copy the kernel".into())?;
-    let mut command = world.tern_command();
-    command.env(xtask::build::PREBUILT, &scratch.0).args(["run", "--script", "-"]);
-    let reply = run(command, script)?;
+    let mut entries = world.entries()?;
+    entries.push(Entry { name: "rubbish".into(), data: b"no ELF".to_vec() });
+    let reply = world.script_in(&entries, script)?;
     if reply.code == 0 || reply.code == MACHINE_FAILED || reply.out.trim().is_empty() {
         return Err(reply.failed("expected a complaint and the exit code of a failed command"));
     }
@@ -145,18 +140,9 @@ fn archive_cut_short(world: &'static World) -> Verdict {
     refused_archive(world, Some(bytes))
 }
 
-/// The boot archive's files.
-fn entries(world: &World) -> xtask::Result<Vec<Entry>> {
-    let bytes = paths::read(&world.system.archive)?;
-    Ok(abi::archive::files(&bytes)
-        .filter_map(Result::ok)
-        .map(|file| Entry { name: file.name.into(), data: file.data.to_vec() })
-        .collect())
-}
-
 /// The boot archive with one program replaced by something else.
 fn with_rubbish_for(world: &World, program: &str) -> xtask::Result<Vec<u8>> {
-    let mut entries = entries(world)?;
+    let mut entries = world.entries()?;
     for entry in entries.iter_mut().filter(|entry| entry.name == program) {
         entry.data = b"#!/bin/sh\necho not today\n".repeat(10);
     }

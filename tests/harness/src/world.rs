@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
+use xtask::archive::{Entry, pack};
 use xtask::build::{self, System};
 use xtask::guest::{End, Guest};
 use xtask::machine::Machine;
@@ -73,6 +74,25 @@ impl World {
     /// Feeds a script to the shell.
     pub fn script(&self, script: &[u8]) -> xtask::Result<Reply> {
         self.tern(&["run", "--script", "-"], script)
+    }
+
+    /// The same with these files for a boot archive.
+    pub fn script_in(&self, entries: &[Entry], script: &[u8]) -> xtask::Result<Reply> {
+        let scratch = Scratch::create()?;
+        paths::write(&scratch.0.join("boot.cpio"), &pack(entries))?;
+        fs::copy(&self.system.kernel, scratch.0.join("tern-kernel")).context(|| "copy the kernel".into())?;
+        let mut command = self.tern_command();
+        command.env(build::PREBUILT, &scratch.0).args(["run", "--script", "-"]);
+        run(command, script)
+    }
+
+    /// The boot archive's files.
+    pub fn entries(&self) -> xtask::Result<Vec<Entry>> {
+        let bytes = paths::read(&self.system.archive)?;
+        Ok(abi::archive::files(&bytes)
+            .filter_map(Result::ok)
+            .map(|file| Entry { name: file.name.into(), data: file.data.to_vec() })
+            .collect())
     }
 }
 
