@@ -20,6 +20,7 @@ pub mod wire;
 
 pub mod clock;
 pub mod console;
+pub mod desk;
 pub mod file;
 pub mod memory;
 pub mod names;

@@ -236,7 +236,7 @@ pub fn numbers_in_use() -> u32 {
     numbers::in_use()
 }
 
-fn own_priority() -> u8 {
+pub(crate) fn own_priority() -> u8 {
     sys::thread_info(sys::myself()).map_or(1, |info| info.priority)
 }
 
