@@ -4,7 +4,7 @@ use quill::build::Build;
 use quill::kernel::TernIpc;
 
 /// Files of `idl/interfaces`.
-const INTERFACES: [&str; 2] = ["clock.idl", "system.idl"];
+const INTERFACES: [&str; 3] = ["calendar.idl", "clock.idl", "system.idl"];
 
 fn main() {
     let build = Build::new().kernel(&TernIpc);

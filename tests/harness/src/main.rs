@@ -10,6 +10,7 @@ mod world;
 
 mod bad_input;
 mod boot;
+mod clusters;
 mod doors;
 mod front_door;
 mod leaks;
@@ -49,6 +50,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(shell::trials(world));
     trials.extend(stubs::trials(world));
     trials.extend(doors::trials(world));
+    trials.extend(clusters::trials(world));
     trials.extend(tables::trials(world)?);
     trials.extend(realtime::trials(world));
     trials.extend(suite::transcripts(world));

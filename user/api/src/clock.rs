@@ -1,9 +1,9 @@
-//! Wall clock: seconds since the start of 1970, UTC. Served by `rtc`; its interface is `idl/interfaces/clock.idl`.
+//! Wall clock: seconds since the start of 1970, UTC. Served by the module `rtc`; its interface is `idl/interfaces/clock.idl`.
 
 use crate::wire::Result;
-use sys::Uid;
+use stub::Callee;
 
-pub use stubs::Clock::Wall::{Client, Server, serve};
+pub use stubs::Clock::Wall::{Client, Server, dispatch};
 
 #[allow(missing_docs)]
 mod stubs {
@@ -14,6 +14,6 @@ mod stubs {
 pub const NAME: &str = "clock";
 
 /// The time.
-pub fn now(server: Uid) -> Result<u64> {
+pub fn now(server: impl Callee) -> Result<u64> {
     Ok(Client { server }.now()?)
 }

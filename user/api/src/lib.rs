@@ -4,7 +4,8 @@
 //! built. Each module here takes those of one interface and adds what a type of the language cannot say: how much of a text goes with
 //! one message, what a name is made of. Its functions have the server for their first argument.
 //!
-//! A server that does nothing else implements the trait `Server` and runs `serve`, as [`clock`]'s does. Most serve several interfaces on
+//! A server that does nothing else implements the trait `Server` and runs `serve`; a module hands its calls to `dispatch`, as
+//! [`clock`]'s does. Most others serve several interfaces on
 //! one thread, or answer later: they read a `Request` from each message, and reply with an `Answer` or a [`Status`].
 //!
 //! Start with [`wire`], what all of them share; then [`console`], the smallest.
@@ -18,6 +19,7 @@ extern crate std;
 
 pub mod wire;
 
+pub mod calendar;
 pub mod clock;
 pub mod console;
 pub mod desk;

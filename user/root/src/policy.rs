@@ -2,18 +2,25 @@
 //!
 //! Priorities: 63 σ0, 62 `root` (its keeper thread 61), then what others wait for, then programs. A server runs
 //! on its caller's time, but at its own priority it starts, and handles interrupts.
+//!
+//! A task that is made of modules may do what its modules may together ([`together`]).
 
-use rt::api::{clock, console};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use rt::api::{calendar, clock, console};
 use rt::sys::Fpage;
 
 /// What a program may do.
 #[derive(Debug)]
 pub struct Policy {
-    /// Name in the archive.
+    /// Its name.
     pub program: &'static str,
-    /// The name that it serves. `root` starts such a program by itself, and again when it crashes; nobody else may
-    /// register the name.
-    pub serves: Option<&'static str>,
+    /// Its file in the archive, if that has another name.
+    pub file: Option<&'static str>,
+    /// The names that it serves, which it finds in its arguments. `root` starts such a program by itself, and again when it crashes;
+    /// nobody else may register the names.
+    pub serves: &'static [&'static str],
     /// Priority of its first thread.
     pub priority: u8,
     /// Highest priority of its threads.
@@ -50,29 +57,59 @@ const CLOCK_INTERRUPT: Fpage = Fpage::interrupt(8);
 /// Firmware shows its progress at this port; writing there is harmless.
 const PROGRESS_PORT: Fpage = Fpage::ports(0x80, 0);
 
-/// Boot servers, in the order in which they start.
-pub static SERVERS: [Policy; 2] = [
-    Policy {
-        program: "console",
-        serves: Some(console::NAME),
-        priority: 56,
-        priority_max: 56,
-        kernel_share: 4,
-        pages_max: 4 * MIB,
-        resources: &[Fpage::ports(0x3f8, 3), Fpage::interrupt(4)],
-        ..PROGRAM
-    },
-    Policy {
-        program: "rtc",
-        serves: Some(clock::NAME),
-        priority: 54,
-        priority_max: 54,
-        kernel_share: 4,
-        pages_max: 4 * MIB,
-        resources: &[CLOCK_PORTS],
-        ..PROGRAM
-    },
+/// The boot server that starts before all others.
+pub static CONSOLE: Policy = Policy {
+    program: "console",
+    serves: &[console::NAME],
+    priority: 56,
+    priority_max: 56,
+    kernel_share: 4,
+    pages_max: 4 * MIB,
+    resources: &[Fpage::ports(0x3f8, 3), Fpage::interrupt(4)],
+    ..PROGRAM
+};
+
+/// The file of tasks that are made of modules.
+pub const MODULES_FILE: &str = "modules";
+
+/// What each module may do, wherever it is.
+static MODULES: [Policy; 2] = [
+    Policy { program: clock::NAME, serves: &[clock::NAME], resources: &[CLOCK_PORTS], ..MODULE },
+    Policy { program: calendar::NAME, serves: &[calendar::NAME], ..MODULE },
 ];
+
+/// Most modules.
+const MODULE: Policy = Policy {
+    file: Some(MODULES_FILE),
+    priority: 54,
+    priority_max: 54,
+    kernel_share: 4,
+    pages_max: 4 * MIB,
+    ..PROGRAM
+};
+
+/// The module of a name.
+pub fn module(name: &str) -> Option<&'static Policy> {
+    MODULES.iter().find(|policy| policy.program == name)
+}
+
+/// What a task may do that is made of these modules. It lives as long as `root`, like all policies.
+pub fn together(name: &str, modules: &[&str]) -> &'static Policy {
+    let modules: Vec<_> = modules.iter().filter_map(|name| module(name)).collect();
+    let most = |of: fn(&Policy) -> u8| modules.iter().map(|module| of(module)).max().unwrap_or(0);
+    let sum = |of: fn(&Policy) -> u64| modules.iter().map(|module| of(module)).sum();
+    Box::leak(Box::new(Policy {
+        program: String::from(name).leak(),
+        serves: modules.iter().flat_map(|module| module.serves).copied().collect::<Vec<_>>().leak(),
+        priority: most(|module| module.priority),
+        priority_max: most(|module| module.priority_max),
+        kernel_share: sum(|module| module.kernel_share),
+        pages_max: sum(|module| module.pages_max),
+        resources: modules.iter().flat_map(|module| module.resources).copied().collect::<Vec<_>>().leak(),
+        blocks_max: sum(|module| module.blocks_max),
+        ..MODULE
+    }))
+}
 
 /// Programs that need other limits than the usual ones.
 static SPECIAL: [Policy; 5] = [
@@ -116,7 +153,8 @@ static SPECIAL: [Policy; 5] = [
 /// All others.
 const PROGRAM: Policy = Policy {
     program: "",
-    serves: None,
+    file: None,
+    serves: &[],
     priority: 32,
     priority_max: 36,
     kernel_share: 16,
@@ -140,9 +178,9 @@ pub const RESTARTS_MAX: usize = 5;
 /// See [`RESTARTS_MAX`].
 pub const RESTARTS_NS: u64 = 10_000_000_000;
 
-/// What holds for a program.
+/// What holds for a program that is not made of modules.
 pub fn of(program: &str) -> &'static Policy {
     static USUAL: Policy = PROGRAM;
-    let mut all = SERVERS.iter().chain(&SPECIAL).chain([&MEMORY_MANAGER]);
+    let mut all = SPECIAL.iter().chain([&CONSOLE, &MEMORY_MANAGER]);
     all.find(|policy| policy.program == program).unwrap_or(&USUAL)
 }

@@ -16,7 +16,7 @@ use rt::{println, time};
 impl Supervisor {
     /// Starts a boot server; a failure is told and survived.
     pub(crate) fn start_server(&mut self, policy: &'static Policy) {
-        if let Err(status) = self.start(policy, String::new(), TaskId::NIL) {
+        if let Err(status) = self.start(policy, policy.serves.join(" "), TaskId::NIL) {
             println!("root: cannot start {}: {}", policy.program, status.describe());
             self.give_up(policy);
         }
@@ -31,7 +31,7 @@ impl Supervisor {
     ) -> Result<TaskId, Status> {
         let policy = policy::of(name.as_str());
         // There is one of each server, and `root` has started it.
-        if policy.serves.is_some() || policy.program == policy::MEMORY_MANAGER.program {
+        if is_vital(policy) || name.as_str() == policy::MODULES_FILE {
             return Err(Status::Denied);
         }
         self.start_file(name, policy, arguments, parent)
@@ -59,7 +59,8 @@ impl Supervisor {
             return Err(Status::Exhausted);
         }
         let archive = self.archive.bytes;
-        let file = sys::abi::archive::find(archive, name.as_str()).ok_or(Status::NotFound)?;
+        let file = policy.file.unwrap_or(name.as_str());
+        let file = sys::abi::archive::find(archive, file).ok_or(Status::NotFound)?;
         let offset = file.data.as_ptr() as u64 - archive.as_ptr() as u64;
         let file = File { offset, len: file.data.len() as u64 };
         let quota = (self.kernel_frames * policy.kernel_share / 256).max(policy::KERNEL_FRAMES_MIN);
@@ -151,7 +152,7 @@ impl Supervisor {
             self.manager = Uid::NIL;
         }
         self.names.retain(|binding| binding.task != task);
-        if policy.serves == Some(rt::api::console::NAME) {
+        if policy.serves.contains(&rt::api::console::NAME) {
             output::use_console(Uid::NIL);
         }
         self.pending.retain(|pending| pending.task != task);
@@ -253,7 +254,7 @@ impl Supervisor {
     /// Nobody will serve this name: those who wait for it learn that.
     fn give_up(&mut self, policy: &Policy) {
         let is_for =
-            |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if Some(name.as_str()) == policy.serves);
+            |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if policy.serves.contains(&name.as_str()));
         self.answer_pending(|pending| is_for(&pending.awaits), &Status::NotFound.into());
     }
 }
@@ -280,7 +281,7 @@ fn usage(task: TaskId, end: End) -> Outcome {
 
 /// Whether the system restarts the program.
 fn is_vital(policy: &Policy) -> bool {
-    policy.serves.is_some() || is_manager(policy)
+    !policy.serves.is_empty() || is_manager(policy)
 }
 
 fn is_manager(policy: &Policy) -> bool {

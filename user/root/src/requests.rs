@@ -67,8 +67,8 @@ impl Supervisor {
 
     fn register(&mut self, index: usize, server: Uid, name: Name) -> Decision {
         let program = &self.programs[index];
-        let is_reserved = policy::SERVERS.iter().any(|policy| policy.serves == Some(name.as_str()));
-        if is_reserved && program.policy.serves != Some(name.as_str()) {
+        let is_reserved = self.servers.iter().any(|policy| policy.serves.contains(&name.as_str()));
+        if is_reserved && !program.policy.serves.contains(&name.as_str()) {
             return Err(Status::Denied);
         }
         if self.names.iter().any(|binding| binding.name == name && binding.task != program.task) {
@@ -91,7 +91,7 @@ impl Supervisor {
         if let Some(binding) = self.names.iter().find(|binding| binding.name == name) {
             return now(names::Answer::Resolve(binding.server));
         }
-        let is_starting = self.programs.iter().any(|program| program.policy.serves == Some(name.as_str()));
+        let is_starting = self.programs.iter().any(|program| program.policy.serves.contains(&name.as_str()));
         if !is_starting {
             return Err(Status::NotFound);
         }

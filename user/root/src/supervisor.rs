@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use rt::api::process::{self, Outcome};
 use rt::api::{Failure, Name, Reply, Result};
 use rt::frames::Lent;
+use rt::module::{Cluster, FILE, Known, clusters};
 use rt::pager::Archive;
 use rt::sys::{self, Error, Fpage, TaskId, Timeout, Uid};
 use rt::{println, server, time};
@@ -29,6 +30,8 @@ pub struct Supervisor {
     pub(crate) keeper: Uid,
     /// The memory manager's thread; nil while there is none.
     pub(crate) manager: Uid,
+    /// Boot servers, in the order in which they start.
+    pub(crate) servers: Vec<&'static Policy>,
     pub(crate) programs: Vec<Program>,
     pub(crate) ended: Vec<Ended>,
     pub(crate) names: Vec<Binding>,
@@ -115,6 +118,7 @@ impl Supervisor {
             kernel_frames: own.quota - own.used,
             keeper,
             manager: Uid::NIL,
+            servers: servers(archive.bytes),
             programs: Vec::new(),
             ended: Vec::new(),
             names: Vec::new(),
@@ -132,7 +136,7 @@ impl Supervisor {
             println!("root: cannot start the memory manager: {}", status.describe());
             output::end(1);
         }
-        for policy in &policy::SERVERS {
+        for policy in self.servers.clone() {
             self.start_server(policy);
         }
         let init = self.options.init.clone();
@@ -200,6 +204,27 @@ impl Supervisor {
         let task = sys::thread_info(thread).ok()?.task;
         self.programs.iter().position(|program| program.task == task)
     }
+}
+
+/// The console, and the tasks that are made of modules. What is wrong with their file is told, and left out.
+fn servers(archive: &'static [u8]) -> Vec<&'static Policy> {
+    let mut servers = Vec::from([&policy::CONSOLE]);
+    let Some(file) = sys::abi::archive::find(archive, FILE) else {
+        println!("root: there is no file '{FILE}'");
+        return servers;
+    };
+    let text = core::str::from_utf8(file.data).unwrap_or("not UTF-8");
+    let known = Known {
+        is_file: &|name| sys::abi::archive::find(archive, name).is_some(),
+        is_module: &|name| policy::module(name).is_some(),
+    };
+    for (line, cluster) in clusters(text, known) {
+        match cluster {
+            Ok(Cluster { name, modules }) => servers.push(policy::together(name, &modules)),
+            Err(mistake) => println!("root: file '{FILE}', line {line}: {mistake}"),
+        }
+    }
+    servers
 }
 
 /// Whether a call failed because the memory manager itself is broken.

@@ -2,8 +2,8 @@
 
 use crate::shell::{STATUS_USAGE, Shell};
 use crate::{doors, listing, programs, trace};
-use rt::api::clock;
-use rt::io::Session;
+use rt::api::calendar::{self, Date};
+use rt::module::Service;
 use rt::{print, println, time};
 
 /// A command.
@@ -106,12 +106,9 @@ fn time(shell: &mut Shell, words: &[&str]) -> i32 {
 }
 
 fn date(_: &mut Shell, _: &[&str]) -> i32 {
-    static CLOCK: Session = Session::new(clock::NAME);
-    match CLOCK.with(clock::now) {
-        Ok(seconds) => {
-            let (days, second) = (seconds / 86400, seconds % 86400);
-            let (year, month, day) = civil(days);
-            let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    static CALENDAR: Service = Service::new(calendar::NAME);
+    match calendar::now(&CALENDAR) {
+        Ok(Date { year, month, day, hour, minute, second }) => {
             println!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC");
             0
         }
@@ -120,17 +117,4 @@ fn date(_: &mut Shell, _: &[&str]) -> i32 {
             1
         }
     }
-}
-
-/// Year, month and day of the day that is `days` days after the start of 1970.
-fn civil(days: u64) -> (u64, u64, u64) {
-    // Count from 1 March of the year 0, so that leap days come last; 400 years have 146,097 days.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day_of_month = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + next, month, day_of_month)
 }
