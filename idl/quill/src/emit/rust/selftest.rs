@@ -18,9 +18,14 @@ pub trait SelfTest: Sync {
     /// What does not depend on the interface.
     fn common(&self) -> &'static str;
 
+    /// Whether what is long is used where it lies in memory, as over Tern.
+    fn uses_memory(&self) -> bool {
+        false
+    }
+
     /// The type of a value of the test's own.
     fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
-        emitter.ty(&module(), ty)
+        if self.uses_memory() { tern_value(emitter, ty) } else { emitter.ty(&module(), ty) }
     }
 
     /// What a server has that the test needs to know.
@@ -34,13 +39,13 @@ pub trait SelfTest: Sync {
     }
 
     /// Whether a result is a reference: into the server's memory, or to where it has arrived.
-    fn borrows(&self, _method: &Method, _result: &str, _side: Side) -> bool {
-        false
+    fn borrows(&self, method: &Method, result: &str, side: Side) -> bool {
+        self.uses_memory() && lies_elsewhere(method, result, side)
     }
 
     /// What a call needs besides its arguments.
-    fn call_needs(&self, _method: &Method) -> TokenStream {
-        TokenStream::new()
+    fn call_needs(&self, method: &Method) -> TokenStream {
+        if self.uses_memory() { tern_needs(method) } else { TokenStream::new() }
     }
 
     /// The function that tests an interface, and whatever else stands beside it. `server` implements its trait.
@@ -652,16 +657,8 @@ impl SelfTest for TernIpc {
         concat!(include_str!("selftest/tern.rs"), include_str!("selftest/tern_ipc.rs"))
     }
 
-    fn borrows(&self, method: &Method, result: &str, side: Side) -> bool {
-        lies_elsewhere(method, result, side)
-    }
-
-    fn call_needs(&self, method: &Method) -> TokenStream {
-        tern_needs(method)
-    }
-
-    fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
-        tern_value(emitter, ty)
+    fn uses_memory(&self) -> bool {
+        true
     }
 
     fn run(
@@ -722,16 +719,8 @@ impl SelfTest for TernDoor {
         quote! { let _known = &mut *self.0.lock(); }
     }
 
-    fn borrows(&self, method: &Method, result: &str, side: Side) -> bool {
-        lies_elsewhere(method, result, side)
-    }
-
-    fn call_needs(&self, method: &Method) -> TokenStream {
-        tern_needs(method)
-    }
-
-    fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
-        tern_value(emitter, ty)
+    fn uses_memory(&self) -> bool {
+        true
     }
 
     fn run(
