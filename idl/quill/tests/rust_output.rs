@@ -16,20 +16,25 @@ fn calls_arrive_and_damaged_requests_do_not() {
     shop.run("main");
 }
 
-/// The same over registers, and with a part in memory. The crate that stubs share is replaced by one that needs no kernel.
+/// Builds and runs `main.rs` with stubs for Tern. The crate that they share is replaced by one that needs no kernel.
+fn run_on_host(shop: &Workshop) {
+    shop.bring("stub_on_host.rs", "stub.rs");
+    for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
+        shop.bring(&format!("../../../../user/stub/src/{part}"), part);
+    }
+    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
+    shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);
+    shop.run("main");
+}
+
+/// The same over registers, and with a part in memory.
 #[test]
 fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     for name in ["parcel", "letter", "archive", "catalog", "ledger", "property"] {
         let shop = Workshop::new(&format!("rust-{name}"));
         shop.emit(&format!("{name}.idl"), &TernIpc);
         shop.bring(&format!("{name}.rs"), "main.rs");
-        shop.bring("stub_on_host.rs", "stub.rs");
-        for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
-            shop.bring(&format!("../../../../user/stub/src/{part}"), part);
-        }
-        shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
-        shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);
-        shop.run("main");
+        run_on_host(&shop);
     }
 }
 
@@ -73,13 +78,7 @@ fn oneway_requests_reach_servers_that_look_for_themselves() {
     assert!(out.accepted(), "{}", out.messages());
     std::fs::write(shop.path("notes.rs"), text).unwrap();
     std::fs::write(shop.path("main.rs"), program).unwrap();
-    shop.bring("stub_on_host.rs", "stub.rs");
-    for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
-        shop.bring(&format!("../../../../user/stub/src/{part}"), part);
-    }
-    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
-    shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);
-    shop.run("main");
+    run_on_host(&shop);
 }
 
 /// An object has the messages of a thread's server, but for what is not copied.

@@ -340,32 +340,23 @@ pub trait Handler {
 }
 
 /// What stands where the table has no method.
-#[derive(Debug)]
-pub struct NoMethod<O>(PhantomData<O>);
-
-impl<O: Object> Handler for NoMethod<O> {
-    type Object = O;
-    const IN: usize = 0;
-    const OUT: usize = 0;
-    const LONG: bool = false;
-    type Frame = NoFrame;
-    extern "sysv64" fn handle(_: u64, _: u64, _: &Behind<O>, frame: &mut NoFrame, _: u64, _: u64) -> Answer {
-        fail(frame, Failure::Refused(NO_METHOD))
-    }
-}
+pub type NoMethod<O> = Refusal<O, NO_METHOD>;
 
 /// What stands where the table has a method whose requests are of the other kind: all in registers, or not.
-#[derive(Debug)]
-pub struct Mismatch<O>(PhantomData<O>);
+pub type Mismatch<O> = Refusal<O, MALFORMED>;
 
-impl<O: Object> Handler for Mismatch<O> {
+/// Answers with a label, and does nothing.
+#[derive(Debug)]
+pub struct Refusal<O, const LABEL: u32>(PhantomData<O>);
+
+impl<O: Object, const LABEL: u32> Handler for Refusal<O, LABEL> {
     type Object = O;
     const IN: usize = 0;
     const OUT: usize = 0;
     const LONG: bool = false;
     type Frame = NoFrame;
     extern "sysv64" fn handle(_: u64, _: u64, _: &Behind<O>, frame: &mut NoFrame, _: u64, _: u64) -> Answer {
-        fail(frame, Failure::Malformed)
+        fail(frame, Failure::Refused(LABEL))
     }
 }
 

@@ -170,28 +170,21 @@ pub fn fail<L: Loop>(frame: &mut Frame<L>, to: u64, failure: Failure) -> Answer 
 }
 
 /// What stands where the table has no method.
-#[derive(Debug)]
-pub struct NoMethod<L>(PhantomData<L>);
-
-impl<L: Loop> Handler for NoMethod<L> {
-    type Loop = L;
-    const IN: usize = 0;
-    const OUT: usize = 0;
-    extern "sysv64" fn handle(_: u64, _: u64, from: u64, _: &mut Frame<L>, _: u64, _: u64) -> Answer {
-        Answer::label(from, NO_METHOD)
-    }
-}
+pub type NoMethod<L> = Refusal<L, NO_METHOD>;
 
 /// What stands where the table has a method whose requests are of the other kind: all in registers, or not.
-#[derive(Debug)]
-pub struct Mismatch<L>(PhantomData<L>);
+pub type Mismatch<L> = Refusal<L, MALFORMED>;
 
-impl<L: Loop> Handler for Mismatch<L> {
+/// Answers with a label, and does nothing.
+#[derive(Debug)]
+pub struct Refusal<L, const LABEL: u32>(PhantomData<L>);
+
+impl<L: Loop, const LABEL: u32> Handler for Refusal<L, LABEL> {
     type Loop = L;
     const IN: usize = 0;
     const OUT: usize = 0;
     extern "sysv64" fn handle(_: u64, _: u64, from: u64, _: &mut Frame<L>, _: u64, _: u64) -> Answer {
-        Answer::label(from, MALFORMED)
+        Answer::label(from, LABEL)
     }
 }
 

@@ -565,6 +565,17 @@ impl<'a> Emitter<'a> {
         quote! { #ty { #(#fields),* } }
     }
 
+    /// Statements that check the bounds of a message's values, which are variables.
+    fn all_bounds(&self, values: &[(String, TypeId)], failed: &TokenStream) -> TokenStream {
+        let bounds = values.iter().map(|(param, ty)| {
+            let value = name(param);
+            let own = self.bounds(*ty, &quote! { #value }, failed, 0);
+            let inner = self.struct_bounds(*ty, &quote! { #value }, failed, 0);
+            quote! { #own #inner }
+        });
+        quote! { #(#bounds)* }
+    }
+
     /// The bounds of fields, for a struct that is taken apart and so never passes through its own `get`.
     fn struct_bounds(
         &self,

@@ -67,12 +67,7 @@ impl Emitter<'_> {
         values: &[(String, TypeId)],
         failed: &TokenStream,
     ) -> TokenStream {
-        let bounds = values.iter().map(|(param, ty)| {
-            let value = name(param);
-            let own = self.bounds(*ty, &quote! { #value }, failed, 0);
-            let inner = self.struct_bounds(*ty, &quote! { #value }, failed, 0);
-            quote! { #own #inner }
-        });
+        let bounds = self.all_bounds(values, failed);
         let slots = message.slots.iter().map(|slot| {
             let value = Emitter::leaf(&slot.path);
             let Place::Memory(at) = slot.place else { return TokenStream::new() };
@@ -98,7 +93,7 @@ impl Emitter<'_> {
             }
         });
         quote! {
-            #(#bounds)*
+            #bounds
             let mut _out = #rt::Out::default();
             #(#slots)*
             _out.at(#fixed);

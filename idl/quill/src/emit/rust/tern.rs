@@ -567,12 +567,7 @@ impl Emitter<'_> {
         failed: &TokenStream,
         lies: Lies,
     ) -> TokenStream {
-        let bounds = values.iter().map(|(param, ty)| {
-            let value = name(param);
-            let own = self.bounds(*ty, &quote! { #value }, failed, 0);
-            let inner = self.struct_bounds(*ty, &quote! { #value }, failed, 0);
-            quote! { #own #inner }
-        });
+        let bounds = self.all_bounds(values, failed);
         let slots = message.slots.iter().map(|slot| {
             let value = Emitter::leaf(&slot.path);
             let (words, at) = Emitter::leaf_place(slot, "_out", "_block");
@@ -615,7 +610,7 @@ impl Emitter<'_> {
             _ => TokenStream::new(),
         };
         quote! {
-            #(#bounds)*
+            #bounds
             let #mutable _out: #rt::Words = [0; #rt::WORDS];
             #memory
             #(#slots)*
