@@ -246,8 +246,9 @@ impl Lexer {
         end
     }
 
-    /// The rest of the line as text, spliced lines joined, and its place. The lexer stands behind it afterwards.
+    /// The rest of the line from what is no blank, as text, spliced lines joined, and its place. The lexer stands behind it afterwards.
     pub fn rest_of_line(&mut self) -> (String, Span) {
+        self.take_while(|byte| matches!(byte, b' ' | b'\t' | 0x0b | 0x0c));
         let begin = self.at;
         while self.at < self.text.len() && !matches!(self.byte(0), b'\n' | b'\r') {
             self.at += self.splice(self.at).max(1);

@@ -4,14 +4,12 @@ use super::*;
 
 impl Pp<'_> {
     pub(super) fn include(&mut self, word: &Token, directive: &str) {
-        let (text, span) = self.rest_of_line();
-        let lead = text.len() - text.trim_start().len();
-        let mut text = strip_comment(text.trim()).trim().to_owned();
-        let span = Span {
-            lo: span.lo + lead as u32,
-            hi: (span.lo + (lead + text.len()) as u32).max(span.lo),
-            ctx: 0,
-        };
+        let (line, mut span) = self.rest_of_line();
+        let mut text = strip_comment(&line).trim_end().to_owned();
+        // Where lines are joined, the text is shorter than what stands in the file.
+        if (span.hi - span.lo) as usize == line.len() {
+            span.hi = span.lo + text.len() as u32;
+        }
         if !text.starts_with(['"', '<']) {
             text = self.expand_include(span);
         }

@@ -63,7 +63,11 @@ fn includes() {
     check_files(&[("d/m", "#include \"a\"\n"), ("d/a", "beside"), ("inc/a", "listed")], "beside", &[]);
     check_files(&[("m", "#define A \"a\"\n#include A\n"), ("a", "x")], "x", &[]);
     check_files(&[("m", "#include \"a\"\n#include \"a\"\n"), ("a", "#pragma once\nx\n")], "x", &[]);
+    check_files(&[("m", "#define A \"a\"\n#include \\\n  \\\n A\n"), ("a", "x")], "x", &[]);
+    check_files(&[("m", "#include \\\n \"a\" \\\n\n"), ("a", "x")], "x", &[]);
     check_files(&[("m", "#include \"none\"\nx")], "x", &["E0002"]);
+    // Blanks that are none in a program, on both sides of a joint.
+    check_files(&[("m", "#include\u{85}\u{85}\\\n\u{85}l")], "", &["E0004"]);
     check_files(&[("m", "#include \"a\" // why\n#include \"a\" /* why */\n"), ("a", "x")], "x x", &[]);
     check_files(&[("m", "#include \"m\"\n")], "", &["E0001"]);
 }
