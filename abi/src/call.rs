@@ -26,7 +26,7 @@
 //!
 //! With [`IPC_MAP`] the general form also sends a map item: w6 is the flexpage with the rights to give (and
 //! [`Rights::GRANT`](crate::Rights)), w7 the hot spot, which selects the place in the larger of flexpage and
-//! window. The receiver gets in w6 the flexpage where the item arrived, in its own addresses, and 0 in w7.
+//! window. The receiver gets in w6 the flexpage where the item arrived, in its own addresses, and w7 as it was sent.
 //!
 //! ## Messages with a part in memory
 //!

@@ -144,14 +144,12 @@ fn count(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, form: (Form, bool),
     }
 }
 
-/// A sender whose message does not arrive is a server that returns: it waits for its next call, and knows nothing of this. False if it is
-/// none.
-pub(super) fn serves_on(k: &Kernel, sender: ThreadRef) -> bool {
-    let returns = matches!(Form::find(sender), Some((_, false)));
-    if returns {
-        look_again(k, sender);
+/// A sender whose message does not arrive goes on with an error. If it is a server that returns, the call is over, and it is on its own
+/// shuttle again.
+pub(super) fn stays(sender: ThreadRef) {
+    if let Some((_, false)) = Form::find(sender) {
+        sender.hot.shuttle.set(sender.home_ref());
     }
-    returns
 }
 
 /// Whether the receiver of something that takes long is a server that waited for a call.
@@ -243,13 +241,18 @@ pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
         return fail(current, Error::BadState);
     }
     current.crossing.set(0);
+    let form = Form::of(current);
     let caller =
         thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
     let Some(caller) = caller else {
         current.hot.shuttle.set(current.home_ref());
-        return if become_idle(k, current) { Next::Same } else { Next::Any };
+        return match form {
+            Form::Words if become_idle(k, current) => Next::Same,
+            Form::Words => Next::Any,
+            // What it was to hand over, the server has still.
+            _ => fail(current, Error::PartnerDied),
+        };
     };
-    let form = Form::of(current);
     if form == Form::Words {
         copy_words(current, caller, Kind::DoorReturn);
         count(k, current, caller, (Form::Words, false), 0);
@@ -257,24 +260,31 @@ pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
     }
     match form.go(k, current, caller, current.uid()) {
         Ok(next) => next,
-        // Nothing that the server could do better.
+        // Nothing that the server could do better, but it has still what did not arrive.
         Err(error @ (Error::NoWindow | Error::Denied)) => {
             set_error(caller, error);
-            end_call(k, current, caller)
+            set_error(current, error);
+            let_go(k, current, caller, true)
         }
         Err(error) => fail(current, error),
     }
 }
 
 /// The caller of the current thread has what it waited for, and goes on; the current thread waits for its next call.
+#[inline(always)]
 fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
+    let_go(k, current, caller, false)
+}
+
+/// The same; but the current thread goes on if its return `has_failed`.
+fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, has_failed: bool) -> Next {
     caller.frame.rdx.set(0);
     if gives_back(k, current.hot.shuttle.get(), caller) {
         caller.hot.shuttle.set(current.hot.shuttle.get());
     }
     caller.set_ready();
     current.hot.shuttle.set(current.home_ref());
-    let goes_on = become_idle(k, current);
+    let goes_on = has_failed || become_idle(k, current);
     if goes_on {
         k.wake(current);
     }

@@ -182,12 +182,11 @@ fn finish_by_door(
     })
 }
 
-/// The sender of a mapping in progress gets an error, except that a return which does not arrive is no error of the server's.
-fn end_sender(k: &Kernel, sender: ThreadRef, error: Error) {
+/// The sender of a mapping in progress gets an error.
+fn end_sender(sender: ThreadRef, error: Error) {
     sender.operation.set(Operation::None);
-    if !door::serves_on(k, sender) {
-        set_error(sender, error);
-    }
+    door::stays(sender);
+    set_error(sender, error);
 }
 
 /// Maps for one budget. True when the item is done.
@@ -225,7 +224,7 @@ pub(super) fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operatio
 /// The busy sender goes on.
 pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: bool) -> Next {
     let Some(receiver) = k.thread(to) else {
-        end_sender(k, current, Error::PartnerDied);
+        end_sender(current, Error::PartnerDied);
         return Next::Same;
     };
     let plan = plan(current, receiver).expect("checked when the message was accepted");
@@ -255,7 +254,6 @@ fn deliver(place: Fpage, sender: ThreadRef, receiver: ThreadRef, is_call: bool, 
 fn deliver_as(kind: Kind, place: Fpage, sender: ThreadRef, receiver: ThreadRef, whole: bool) {
     transfer(sender, receiver, kind as u32 & !NO_ITEM & if whole { !0 } else { !ITEM_WHOLE }, false);
     receiver.frame.w[6].set(place.0);
-    receiver.frame.w[7].set(0);
 }
 
 /// Where an item arrived, in the receiver's addresses.
@@ -295,14 +293,14 @@ pub(super) fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
     if let Some(receiver) = k.thread(to) {
         release_receiver(k, receiver, Error::ReceiveAborted);
     }
-    end_sender(k, sender, Error::SendAborted);
+    end_sender(sender, Error::SendAborted);
 }
 
 /// Whoever is busy mapping to this thread, if somebody is, gets an error.
 pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef) {
     let Some(sender) = k.thread(receiver.partner.get()) else { return };
     if matches!(sender.operation.get(), Operation::Map { to, .. } if to == receiver.uid()) {
-        end_sender(k, sender, Error::SendAborted);
+        end_sender(sender, Error::SendAborted);
     }
 }
 

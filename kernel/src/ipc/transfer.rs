@@ -544,12 +544,13 @@ fn goes_on(k: &Kernel, sender: ThreadRef) -> bool {
         sender.frame.mode.set(Frame::SYSRET);
         k.set_busy(sender);
     }
-    replies || door::serves_on(k, sender)
+    replies
 }
 
-/// The sender's ipc ends with an error, except that a reply which does not arrive is no error of the server's.
+/// The sender's ipc ends with an error, except that a reply by ipc which does not arrive is no error of the server's.
 fn end_sender(k: &Kernel, sender: ThreadRef, error: Error, moved: u64) {
     sender.operation.set(Operation::None);
+    door::stays(sender);
     if error == Error::BadArgument || !goes_on(k, sender) {
         set_error(sender, error);
         sender.frame.w[0].set(moved);

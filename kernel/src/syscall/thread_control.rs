@@ -100,7 +100,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         op::TRACE => Err(Error::Denied),
         op::BREAKPOINT => registers::breakpoint(thread, thread == current, args),
         op::ALERT => return alert(k, current, thread, args),
-        op::SET_WINDOW => set_window(thread, Fpage(args.rsi())),
+        op::SET_WINDOW => set_window(thread, args),
         op::SET_BLOCK => set_block(k, thread, args),
         op::INFO => {
             info(k, thread, args);
@@ -285,12 +285,14 @@ fn set_priority(k: &Kernel, thread: ThreadRef, priority: u64, slice_us: u64) -> 
     Ok(())
 }
 
-/// Takes effect from the thread's next receive on; a wait that the fast path may end is rare enough to be one.
-fn set_window(thread: ThreadRef, window: Fpage) -> Result<(), Error> {
+/// Takes effect from the thread's next receive on; a wait that the fast path may end is rare enough to be one. Hands back what was
+/// set before, for the same reason as [`set_block`].
+fn set_window(thread: ThreadRef, args: &Args) -> Result<(), Error> {
+    let window = Fpage(args.rsi());
     if !window.is_nil() && !window.is_valid() {
         return Err(Error::BadArgument);
     }
-    thread.standing.set(window);
+    args.give([args.rdi(), thread.standing.replace(window).0, 0, 0]);
     Ok(())
 }
 

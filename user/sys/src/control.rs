@@ -187,9 +187,10 @@ pub struct Registered {
     pub patience: Timeout,
 }
 
-/// Sets where map items arrive that come in answer to a short form; nil: nowhere.
-pub fn thread_set_window(target: Uid, window: Fpage) -> Result<()> {
-    thread(thread_op::SET_WINDOW, [target.0, window.0, 0, 0, 0, 0]).map(drop)
+/// Sets where map items arrive that come in answer to a short form, and those of calls and returns through doors; nil: nowhere. Says
+/// what was set before.
+pub fn thread_set_window(target: Uid, window: Fpage) -> Result<Fpage> {
+    thread(thread_op::SET_WINDOW, [target.0, window.0, 0, 0, 0, 0]).map(|[_, before, ..]| Fpage(before))
 }
 
 /// Sets a thread's FS base, for thread-local storage; 0: none.

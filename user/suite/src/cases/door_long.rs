@@ -28,6 +28,11 @@ fn give_back(dope: Dope) -> Frame {
     long(DOOR_LONG_RETURN, 0, dope, to_block())
 }
 
+/// A server whose return did not arrive returns without what it has still, and waits for its next call.
+fn rest(server: &mut Agent) -> Outcome {
+    server.block(Frame::door_return(4, WORDS))
+}
+
 /// A pair whose server has that much room, and whose client has as much where it sends from.
 fn pair(room: Dope) -> Outcome<Pair> {
     let pair = Pair::new()?;
@@ -232,9 +237,10 @@ pub fn no_room_is_the_callers_error() -> Outcome {
     // And on the way back: the server has done its part.
     pair.client.block(Frame::door_call(9, 3, WORDS))?;
     door::arrived(&mut pair.server, 3, DATUM)?;
-    pair.server.block(give_back(used))?;
+    check_eq!(pair.server.run(give_back(used))?.error(), Some(Error::NoWindow));
     let got = pair.client.wait()?;
     check_eq!((got.error(), got.words()), (Some(Error::NoWindow), [0; 11]));
+    rest(&mut pair.server)?;
     pair.exchange()
 }
 
@@ -267,8 +273,9 @@ pub fn too_long_is_the_callers_error() -> Outcome {
     pair.exchange()?;
     pair.client.block(call(Dope::used(100, 0, 0)))?;
     called(&mut pair.server, room.with_used(Dope::used(100, 0, 0)))?;
-    pair.server.block(give_back(Dope::used(101, 0, 0)))?;
+    check_eq!(pair.server.run(give_back(Dope::used(101, 0, 0)))?.error(), Some(Error::Overflow));
     check_eq!(pair.client.wait()?.error(), Some(Error::Overflow));
+    rest(&mut pair.server)?;
     pair.exchange()
 }
 
@@ -365,6 +372,45 @@ pub fn the_caller_ends_in_the_middle_of_the_return() -> Outcome {
                     sys::thread_abort(pair.server.uid)?;
                 }
             }
+            let expected = match (aborted, at_target) {
+                (true, _) => Error::ReceiveAborted,
+                (false, true) => Error::PartnerDied,
+                (false, false) => Error::SendAborted,
+            };
+            check_eq!(pair.server.wait()?.error(), Some(expected));
+            rest(&mut pair.server)?;
+            exchange(&mut other, 9, &mut pair.server, DATUM)?;
+        }
+    }
+    Ok(())
+}
+
+/// A return with more than words to somebody who has gone, or waits no more, comes back: the server has what it was to hand over.
+pub fn what_does_not_arrive_stays() -> Outcome {
+    let (used, room) = (Dope::used(8, 0, 0), Dope::room(8, 0, 0));
+    for aborted in [false, true] {
+        for in_memory in [false, true] {
+            let mut pair = pair(room)?;
+            let third = Child::new()?;
+            let (mut maker, mut end) = (third.agent()?, third.agent()?);
+            check_eq!(make(&mut maker, 1, 101)?, None);
+            serve(&mut end)?;
+            let mut other = pair.near.agent()?;
+            pair.client.block(Frame::door_call(9, 3, WORDS))?;
+            door::arrived(&mut pair.server, 3, DATUM)?;
+            hand(&mut maker, 1, Rights::RW, &mut pair.server, 600)?;
+            if aborted {
+                sys::thread_abort(pair.client.uid)?;
+                check_eq!(pair.client.wait()?.error(), Some(Error::ReceiveAborted));
+            } else {
+                sys::thread_destroy(pair.client.uid)?;
+            }
+            let moved = Fpage::doors(600, 0, Rights::RW.or(Rights::GRANT));
+            let frame = if in_memory { give_back(used) } else { with_item(DOOR_ITEM_RETURN, moved) };
+            check_eq!(pair.server.run(frame)?.error(), Some(Error::PartnerDied));
+            check_eq!(pair.server.run(give_back(used))?.error(), Some(Error::PartnerDied));
+            exchange(&mut pair.server, 600, &mut end, 101)?;
+            rest(&mut pair.server)?;
             exchange(&mut other, 9, &mut pair.server, DATUM)?;
         }
     }
@@ -471,8 +517,9 @@ pub fn bad_items_in_registers_are_refused() -> Outcome {
     pair.client.block(Frame::door_call(9, 3, WORDS))?;
     door::arrived(&mut pair.server, 3, DATUM)?;
     check_eq!(pair.server.run(with_item(DOOR_ITEM_RETURN, Fpage(1)))?.error(), Some(Error::BadArgument));
-    pair.server.block(with_item(DOOR_ITEM_RETURN, item))?;
+    check_eq!(pair.server.run(with_item(DOOR_ITEM_RETURN, item))?.error(), Some(Error::NoWindow));
     check_eq!(pair.client.wait()?.error(), Some(Error::NoWindow));
+    rest(&mut pair.server)?;
     pair.exchange()
 }
 

@@ -61,7 +61,7 @@ pub fn mapped_page_is_shared() -> Outcome {
     fill(0, 0x1234);
     let got = agent.take((one(0, Rights::RW), WINDOW), Fpage::WHOLE)?;
     check_eq!(Fpage(got.r13), WINDOW_PAGE.with_rights(Rights::RW));
-    check_eq!(got.r14, 0);
+    check_eq!(got.r14, WINDOW);
     check_eq!(agent.peek(WINDOW)?, Some(0x1234));
     check!(agent.poke(WINDOW, 0x5678)?);
     check_eq!(read(0), 0x5678);

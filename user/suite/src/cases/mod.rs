@@ -63,6 +63,7 @@ cases! {
         blocks_both_ways strings_both_ways queued_calls_bring_their_blocks identifiers_travel_in_calls_and_returns pages_move
         no_room_is_the_callers_error bad_blocks_are_refused too_long_is_the_callers_error patience_with_the_partners_pager
         the_caller_is_cut_off_in_the_middle the_called_ends_in_the_middle the_caller_ends_in_the_middle_of_the_return the_door_goes_in_the_middle
+        what_does_not_arrive_stays
         items_travel_in_registers bad_items_in_registers_are_refused ends_while_pages_are_mapped
         words_cross_borders_and_nothing_else a_fault_before_the_second_call
     }
