@@ -64,6 +64,12 @@ fn main() {
         };
         text += &modules(&tests, module, each);
     }
+    let office = concat!(env!("CARGO_MANIFEST_DIR"), "/src/office.idl");
+    println!("cargo::rerun-if-changed={office}");
+    Build::new()
+        .kernel(&TernDoor)
+        .rust_in(office, out.join(TernDoor.name()))
+        .unwrap_or_else(|why| panic!("\n{why}"));
     fs::write(out.join("tests.rs"), text).expect("OUT_DIR can be written");
 }
 

@@ -9,6 +9,7 @@
 //! | `caches(n)` | its content is to take new lines of the caches nearest to the processor only, of so many levels |
 //! | `map` | of a flexpage: the sender keeps the pages, too, and can take them back |
 //! | `grant` | of a flexpage: the sender loses them; with neither, the flexpage itself says what happens |
+//! | `map`, `grant` | of a reference to an object, through doors: the sender keeps one, too, or loses it; with neither it keeps one |
 //!
 //! The others mean something that no kernel part can do yet. They are no mistakes, so a file with them is accepted; stubs
 //! are refused by name, rather than made as if nothing had been said.
@@ -22,8 +23,8 @@ pub const SIZES: [&str; 4] = ["max_size", "typ_size", "relevant_bits", "caches"]
 const UNSUPPORTED: [(&str, &str); 4] = [
     ("flat", "a union is flat or not where it is declared, for all its parameters"),
     ("fpage", "pages are handed over by a parameter of the type `fpage`"),
-    ("map", "only a parameter of the type `fpage` hands pages over"),
-    ("grant", "only a parameter of the type `fpage` hands pages over"),
+    ("map", "only a flexpage or a reference to an object is handed over"),
+    ("grant", "only a flexpage or a reference to an object is handed over"),
 ];
 
 /// No processor has more levels of caches.
@@ -47,7 +48,7 @@ pub fn refusal(param: &Param) -> Option<String> {
 
 /// Gives a parameter an attribute without a number: a way to hand pages over, or one that stubs cannot follow.
 pub fn mark(model: &Model, param: &mut Param, name: &str) {
-    if let ("map" | "grant", Type::Fpage) = (name, model.ty(model.resolved(param.ty))) {
+    if let ("map" | "grant", Type::Fpage | Type::Object(_)) = (name, model.ty(model.resolved(param.ty))) {
         param.grant = Some(name == "grant");
         return;
     }

@@ -24,6 +24,11 @@ pub trait KernelPart: Sync {
         0
     }
 
+    /// Whether who serves an interface can be called as each of its bases ([`View`](crate::layout::View)).
+    fn has_views(&self) -> bool {
+        false
+    }
+
     /// Whether a kernel can be told which caches a list may use ([`crate::hints`]).
     fn takes_cache_hints(&self) -> bool {
         false
@@ -58,8 +63,8 @@ pub struct Shape {
     pub block: Option<Block>,
     /// How a message hands over pages, if it can.
     pub pages: Option<Pages>,
-    /// References to objects can be sent: there is a name for each that means the same to everybody.
-    pub references: bool,
+    /// How references to objects are sent.
+    pub references: References,
     /// Where a label travels that costs no register, in words for a reader.
     pub label: &'static str,
 }
@@ -96,6 +101,17 @@ pub struct Pages {
     pub other_registers: u32,
 }
 
+/// How references to objects are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum References {
+    /// Not at all.
+    No,
+    /// As a word: there is a name for each object that means the same to everybody.
+    Words,
+    /// As something that the kernel hands over beside the words, as it does with pages: what it is called is every task's own affair.
+    Handed,
+}
+
 /// Messages over Unix-domain stream sockets: no registers, up to 16 MiB in memory behind a header.
 #[derive(Clone, Copy, Debug)]
 pub struct Linux;
@@ -115,7 +131,7 @@ impl KernelPart for Linux {
             items: false,
             block: None,
             pages: None,
-            references: false,
+            references: References::No,
             label: "header",
         }
     }
@@ -165,7 +181,7 @@ impl KernelPart for TernIpc {
             block: TernIpc::BLOCK,
             // The general form of ipc has eight, and a map item takes two of them.
             pages: Some(Pages { registers: 6, other_registers: 8 }),
-            references: true,
+            references: References::Words,
             label: "upper half of rax",
         }
     }
@@ -196,7 +212,10 @@ impl KernelPart for TernDoor {
         "tern-door"
     }
     fn shape(&self) -> Shape {
-        Shape { pages: None, references: false, ..TernIpc.shape() }
+        Shape { references: References::Handed, ..TernIpc.shape() }
+    }
+    fn has_views(&self) -> bool {
+        true
     }
     fn request_label(&self, number: u32, interface: u16) -> u32 {
         TernIpc.request_label(number, interface)
@@ -234,7 +253,7 @@ impl KernelPart for L4V4 {
             items: true,
             block: None,
             pages: None,
-            references: false,
+            references: References::No,
             label: "tag",
         }
     }

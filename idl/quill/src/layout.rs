@@ -9,7 +9,7 @@
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::kernel::{Block, KernelPart, Shape};
+use crate::kernel::{Block, KernelPart, References, Shape};
 use crate::limits;
 pub use crate::marshal::RESULT;
 use crate::marshal::{self, Op, What};
@@ -109,15 +109,17 @@ pub struct Message {
     pub stream_bytes: u64,
     /// The variable part.
     pub chunks: Vec<Chunk>,
-    /// Pages, ports or interrupts that are handed over.
+    /// What is handed over beside the words.
     pub pages: Option<Handed>,
 }
 
-/// A parameter that hands over pages, ports or interrupts.
+/// A parameter that hands over pages, ports or interrupts, or a reference to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handed {
     /// Its name.
     pub param: String,
+    /// Its type.
+    pub ty: TypeId,
     /// Whether the sender loses them; if nothing is said, the flexpage says it.
     pub grant: Option<bool>,
 }
@@ -200,6 +202,23 @@ pub struct InterfaceLayout {
     /// Its methods, by number. The kernel part makes the labels of requests from the numbers. A local interface has none:
     /// its methods are called without a message.
     pub methods: Vec<Method>,
+    /// Where somebody finds them who knows one of its bases only; and itself, as the first.
+    pub views: Vec<View>,
+}
+
+/// An interface as one of its bases.
+///
+/// The methods of the first base, and of that one's first base, have the same numbers in both. Those of another base do not: so
+/// they have further numbers here, in the base's order, from a multiple of a power of two on that is not less than how many they are. So whoever
+/// knows where they begin finds each by *or*, in numbers and in labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The base.
+    pub interface: InterfaceId,
+    /// The number of its first method here.
+    pub first: u32,
+    /// For each of its methods, the number that it has by itself here.
+    pub methods: Vec<u32>,
 }
 
 /// Memory for messages of one direction with a part there, whatever their method.
@@ -237,6 +256,17 @@ impl Room {
 }
 
 impl InterfaceLayout {
+    /// The method with a number, those of views included.
+    pub fn method_at(&self, number: u32) -> Option<u32> {
+        let at = |view: &View| view.methods.get(number.checked_sub(view.first)? as usize).copied();
+        self.views.iter().find_map(at)
+    }
+
+    /// From here on nothing has a number, those of views included.
+    pub fn numbers_end(&self) -> u32 {
+        self.views.iter().map(|view| view.first + view.methods.len() as u32).max().unwrap_or(0)
+    }
+
     /// Memory for all requests.
     pub fn room(&self) -> Room {
         let mut room = Room::default();
@@ -250,6 +280,23 @@ impl InterfaceLayout {
         self.methods.iter().flat_map(Method::replies).for_each(|reply| room.include(reply));
         room
     }
+}
+
+/// An interface as it is itself, and as each of its bases.
+fn views(model: &Model, id: InterfaceId) -> Vec<View> {
+    let own = model.operations(id);
+    let number = |operation: &&Operation| own.iter().position(|own| std::ptr::eq(*own, *operation));
+    let mut views: Vec<View> = Vec::new();
+    for interface in model.with_bases(id).into_iter().rev() {
+        let methods = model.operations(interface);
+        let methods: Vec<u32> = methods.iter().filter_map(number).map(|number| number as u32).collect();
+        let is_first = methods.iter().enumerate().all(|(i, &number)| i as u32 == number);
+        let end = views.iter().map(|view| view.first + view.methods.len() as u32).max().unwrap_or(0);
+        let alignment = (methods.len() as u32).next_power_of_two();
+        let first = if is_first { 0 } else { end.next_multiple_of(alignment) };
+        views.push(View { interface, first, methods });
+    }
+    views
 }
 
 /// Labels of replies from here on are errors of the transport, and not of the server's program.
@@ -268,7 +315,7 @@ pub fn layout(model: &Model, kernel: &dyn KernelPart) -> Result<Vec<InterfaceLay
         let id = InterfaceId(index as u32);
         let mut methods = Vec::new();
         if interface.local {
-            all.push(InterfaceLayout { interface: id, methods });
+            all.push(InterfaceLayout { interface: id, methods, views: Vec::new() });
             continue;
         }
         let operations = model.operations(id).into_iter().zip(model.interface_numbers(id));
@@ -288,7 +335,7 @@ pub fn layout(model: &Model, kernel: &dyn KernelPart) -> Result<Vec<InterfaceLay
                 }
             }
         }
-        all.push(InterfaceLayout { interface: id, methods });
+        all.push(InterfaceLayout { interface: id, methods, views: views(model, id) });
     }
     if refused.is_empty() { Ok(all) } else { Err(refused) }
 }
@@ -300,9 +347,9 @@ fn method(
     operation: &Operation,
     label: u32,
 ) -> Result<Method, String> {
-    let call = marshal::call(model, sizes, operation)?;
     let shape = kernel.shape();
-    if let (Some(ty), false) = (marshal::reference(model, operation), shape.references) {
+    let call = marshal::call(model, sizes, operation, shape.references)?;
+    if let (Some(ty), References::No) = (marshal::reference(model, operation), shape.references) {
         let (show, kernel) = (model.show(ty), kernel.name());
         return Err(format!("a reference to an object (`{show}`) cannot be sent over `{kernel}`"));
     }
@@ -367,7 +414,7 @@ impl Ends {
         let end = match pages_of(ops).count() {
             0 => pages.other_registers,
             1 => pages.registers,
-            _ => return Err("a message hands over one flexpage".into()),
+            _ => return Err("a message hands over one flexpage, or one reference to an object".into()),
         };
         Ok(Ends { short: self.short.map(|all| all.min(end)), pages: true, ..self })
     }
@@ -407,7 +454,7 @@ struct Parts<'a> {
 /// The flexpages among the steps of a message, and whether they are granted.
 fn pages_of(ops: &[Op]) -> impl Iterator<Item = Handed> {
     ops.iter().filter_map(|op| match op.what {
-        What::Pages { grant } => Some(Handed { param: op.path.join("."), grant }),
+        What::Pages { grant } => Some(Handed { param: op.path.join("."), ty: op.ty, grant }),
         _ => None,
     })
 }
@@ -474,7 +521,7 @@ impl<'a> Parts<'a> {
     /// Several are a string each, but for the short ones, which it is cheaper to copy.
     fn in_memory(shape: &Shape, block: &Block, ends: Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
         if ends.pages {
-            return Err("a call that hands pages over has room for values in registers only".into());
+            return Err("a call that hands something over has room for values in registers only".into());
         }
         let mut parts = Parts { long: true, first: ends.first_long, ends, ..Parts::default() };
         let lists: Vec<&Op> = ops.iter().filter(|op| matches!(op.what, What::Block { .. })).collect();

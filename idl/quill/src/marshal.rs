@@ -7,6 +7,7 @@
 //! carry ends here, by name.
 
 use crate::hints;
+use crate::kernel::References;
 use crate::limits;
 use crate::model::{Direction, ExceptionId, Model, Operation, Param, Type, TypeId};
 use crate::sizes::{Fixed, Sizes};
@@ -50,7 +51,7 @@ pub enum What {
         /// How many bytes at most.
         bytes_max: Option<u64>,
     },
-    /// Hands over pages, ports or interrupts.
+    /// Hands over pages, ports or interrupts; or a reference to an object.
     Pages {
         /// Whether the sender loses them; if nothing is said, the flexpage says it.
         grant: Option<bool>,
@@ -68,10 +69,15 @@ pub struct Call {
     pub exceptions: Vec<(ExceptionId, Vec<Op>)>,
 }
 
-/// The steps of an operation, or why there are none.
-pub fn call(model: &Model, sizes: &Sizes, operation: &Operation) -> Result<Call, String> {
-    let mut request = Steps::new(model, sizes);
-    let mut reply = Steps::new(model, sizes);
+/// The steps of an operation for a kernel that sends references to objects in this way, or why there are none.
+pub fn call(
+    model: &Model,
+    sizes: &Sizes,
+    operation: &Operation,
+    references: References,
+) -> Result<Call, String> {
+    let steps = || Steps { model, sizes, references, ops: Vec::new() };
+    let (mut request, mut reply) = (steps(), steps());
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
         reply.parameter(RESULT, operation.result, false, None, None)?;
     }
@@ -89,9 +95,16 @@ pub fn call(model: &Model, sizes: &Sizes, operation: &Operation) -> Result<Call,
     }
     let mut exceptions = Vec::new();
     for &id in &operation.raises {
-        let mut steps = Steps::new(model, sizes);
+        let mut steps = steps();
         for field in &model.exceptions[id.0 as usize].fields {
             steps.parameter(&field.name, field.ty, false, None, None)?;
+        }
+        let handed = |op: &&Op| matches!(op.what, What::Pages { .. });
+        if let (References::Handed, Some(op)) = (references, steps.ops.iter().find(handed)) {
+            let (path, show) = (op.path.join("."), model.show(op.ty));
+            return Err(format!(
+                "`{path}` is a reference to an object (`{show}`), and no exception brings one"
+            ));
         }
         exceptions.push((id, steps.ops));
     }
@@ -103,6 +116,11 @@ pub fn reference(model: &Model, operation: &Operation) -> Option<TypeId> {
     let exceptions = operation.raises.iter().flat_map(|id| &model.exceptions[id.0 as usize].fields);
     let mut stack: Vec<TypeId> = operation.params.iter().map(|p| p.ty).chain([operation.result]).collect();
     stack.extend(exceptions.map(|field| field.ty));
+    reference_in(model, stack)
+}
+
+/// A reference to an object in one of these types, however deep.
+fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
     let mut seen = vec![false; model.types_len()];
     while let Some(id) = stack.pop() {
         let id = model.resolved(id);
@@ -132,14 +150,11 @@ const OPS_MAX: usize = 4_096;
 struct Steps<'a> {
     model: &'a Model,
     sizes: &'a Sizes,
+    references: References,
     ops: Vec<Op>,
 }
 
 impl<'a> Steps<'a> {
-    fn new(model: &'a Model, sizes: &'a Sizes) -> Steps<'a> {
-        Steps { model, sizes, ops: Vec::new() }
-    }
-
     /// A parameter, and what the interface says about it.
     fn with_hints(&mut self, param: &Param, stays: bool) -> Result<(), String> {
         let begin = self.ops.len();
@@ -157,11 +172,31 @@ impl<'a> Steps<'a> {
         grant: Option<bool>,
     ) -> Result<(), String> {
         let begin = self.ops.len();
-        if let Type::Fpage = self.model.ty(self.model.resolved(ty)) {
+        let is_handed = match (self.model.ty(self.model.resolved(ty)), self.references) {
+            (Type::Fpage, References::Handed) => {
+                return Err(
+                    "who serves objects has one window, and that is for references: pages go by ipc".into()
+                );
+            }
+            (Type::Fpage, _) | (Type::Object(_), References::Handed) => true,
+            (Type::Object(_), _) if grant.is_some() => {
+                return Err(format!(
+                    "`{name}` is a word that says where an object is: nobody has it or loses it"
+                ));
+            }
+            _ => false,
+        };
+        if is_handed {
             let what = What::Pages { grant };
             let path = vec![name.to_owned()];
             self.ops.push(Op { path, ty, what, stays: false, typical: None, caches: None });
             return Ok(());
+        }
+        if let (References::Handed, Some(inner)) = (self.references, reference_in(self.model, vec![ty])) {
+            let show = self.model.show(inner);
+            return Err(format!(
+                "a reference to an object (`{show}`) is a parameter of its own, and no part of another one"
+            ));
         }
         self.take_apart(&mut vec![name.to_owned()], ty, stays, 0)?;
         let elements = match self.model.ty(self.model.resolved(ty)) {

@@ -377,7 +377,7 @@ impl Model {
     }
 
     /// An interface behind its bases, each once, depth first.
-    fn with_bases(&self, id: InterfaceId) -> Vec<InterfaceId> {
+    pub fn with_bases(&self, id: InterfaceId) -> Vec<InterfaceId> {
         let mut order = Vec::new();
         let mut seen = vec![false; self.interfaces.len()];
         let mut stack = vec![(id, false)];

@@ -1,6 +1,6 @@
 //! The tests. Each starts the desks that it wants; they end with it.
 
-use crate::desk::{Remote, Request, SERVERS_MAX, Status, words};
+use crate::desk::{Remote, Request, SERVERS_MAX, Status, numbers, words};
 use crate::objects::{self, ADD, Sum};
 use alloc::format;
 use alloc::string::String;
@@ -218,6 +218,20 @@ fn none_alive_here() -> Outcome {
     Ok(())
 }
 
+/// Waits until this task has no object any more, so many were dropped, and so many numbers are in use.
+fn none_left_here(dropped: u64, in_use: u64) -> Outcome {
+    none_alive_here()?;
+    let end = rt::time::now_ns() + PATIENCE_NS;
+    while (objects::count().1, numbers()) != (dropped, in_use) {
+        if rt::time::now_ns() > end {
+            let (now, dropped) = ((objects::count().1, numbers()), (dropped, in_use));
+            return Err(format!("it stays so: {now:?} instead of {dropped:?}"));
+        }
+        let _ = sys::sleep_us(1000);
+    }
+    Ok(())
+}
+
 /// From here through the desk's object to an object of this task, and on through the other desk's.
 fn objects_call_back() -> Outcome {
     let (desk, other) = (start("desk")?, start("other")?);
@@ -290,7 +304,7 @@ fn copies_made_at_once() -> Outcome {
     const THREADS: usize = 4;
     const ROUNDS: u64 = 100;
     let (_, before) = objects::count();
-    let numbers = door::numbers_in_use();
+    let numbers = numbers();
     let sum = Arc::new(door::export(Sum::new()).map_err(failed)?);
     let theirs = sum.clone();
     let copiers = threads(THREADS, move |_| {
@@ -308,9 +322,7 @@ fn copies_made_at_once() -> Outcome {
     check_eq!(add(&sum, 0), Ok(THREADS as u64 * ROUNDS));
     check_eq!(objects::count(), (1, before));
     drop(sum);
-    none_alive_here()?;
-    check_eq!((objects::count().1, door::numbers_in_use()), (before + 1, numbers));
-    Ok(())
+    none_left_here(before + 1, numbers)
 }
 
 /// Number of a thread's state.
@@ -320,7 +332,7 @@ const FAULTING: u8 = 4;
 fn copies_survive_aborts() -> Outcome {
     const ROUNDS: u64 = 200;
     let (_, before) = objects::count();
-    let numbers = door::numbers_in_use();
+    let numbers = numbers();
     let copiers = threads(1, |_| {
         for _ in 0..ROUNDS {
             let sum = door::export(Sum::new())?;
@@ -344,9 +356,7 @@ fn copies_survive_aborts() -> Outcome {
     for copier in copiers {
         check_eq!(copier.join(), Some(Ok::<(), Error>(())));
     }
-    none_alive_here()?;
-    check_eq!((objects::count().1, door::numbers_in_use()), (before + ROUNDS, numbers));
-    Ok(())
+    none_left_here(before + ROUNDS, numbers)
 }
 
 /// As many objects and servers as there ever are: tables, stacks and heap are afterwards as large as they get.
@@ -401,7 +411,7 @@ fn nothing_is_lost() -> Outcome {
         check_eq!(user.join(), Some(Ok::<(), Error>(())));
     }
     other.ask(Request::Forget, 0).map_err(failed)?;
-    until(&desk, |now| (now.alive, now.servers) == (0, 1))?;
+    until(&desk, |now| (now.alive, now.servers, now.numbers) == (0, 1, before[0].numbers))?;
     let after = statuses().map_err(failed)?;
     check_eq!(after[0].dropped, before[0].dropped + (THREADS * ROUNDS) as u64);
     for (after, before) in after.iter().zip(&before) {

@@ -60,7 +60,7 @@ pub struct Status {
     pub dropped: u64,
     /// Server threads.
     pub servers: u64,
-    /// Numbers for identifiers in use.
+    /// [Numbers](numbers) for identifiers in use.
     pub numbers: u64,
     /// Calls that wait at the gate.
     pub inside: u64,
@@ -68,10 +68,15 @@ pub struct Status {
     pub frames: u64,
 }
 
+/// Numbers for identifiers that this task uses, but for that of each server's window.
+pub fn numbers() -> u64 {
+    u64::from(door::numbers_in_use()).wrapping_sub(door::servers() as u64)
+}
+
 fn status() -> [u64; 6] {
     let (alive, dropped) = objects::count();
     let frames = sys::task_info(TaskId::NIL).map_or(0, |info| info.used);
-    [alive, dropped, door::servers() as u64, door::numbers_in_use() as u64, objects::inside(), frames]
+    [alive, dropped, door::servers() as u64, numbers(), objects::inside(), frames]
 }
 
 /// An answer: w0 … w5, and a reference that moves to who asked.

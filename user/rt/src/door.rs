@@ -16,8 +16,10 @@
 mod numbers;
 mod pool;
 mod porter;
+mod reference;
 
 pub use pool::{servers, set_limit};
+pub use reference::{Reference, give, numbers_in_use, take};
 
 use crate::sync::Mutex;
 use alloc::boxed::Box;
@@ -26,7 +28,7 @@ use api::stub::door::{Behind, Object as Served, entry};
 use api::stub::{self, Callee, Failure, Pages, Words};
 use core::mem::{ManuallyDrop, offset_of};
 use core::ptr::with_exposed_provenance_mut;
-use sys::abi::call::DOOR_RETURN;
+use sys::abi::call::{DOOR_RETURN, NO_ITEM};
 use sys::{Error, Fpage, Kind, Result, Rights};
 
 /// What can be behind a door. Calls come from several threads at once.
@@ -230,12 +232,6 @@ unsafe fn make<T>(entry: u64, hold: impl FnOnce(Maker) -> T) -> Result<(Door, Re
     }
 }
 
-/// How many numbers the program uses: two for each object that it has a reference to, one for an object that only others refer
-/// to, one for a reference to others' objects, and one in reserve.
-pub fn numbers_in_use() -> u32 {
-    numbers::in_use()
-}
-
 pub(crate) fn own_priority() -> u8 {
     sys::thread_info(sys::myself()).map_or(1, |info| info.priority)
 }
@@ -308,6 +304,11 @@ extern "C" fn dispatch(frame: &mut Frame) {
         *maker.lock() = None;
         drop(object);
     } else {
+        if frame.rax as u32 & NO_ITEM == 0 {
+            // It has no words for an identifier.
+            stub::door::let_go(frame.words[6]);
+            (frame.words[6], frame.words[7]) = (0, 0);
+        }
         // SAFETY: the box is there as long as the door, and a door does not go while it is called.
         let object = unsafe { &(*held).object };
         (label, frame.words) = object.call(label, frame.words);

@@ -20,6 +20,7 @@ use rt::door::{Door, Room};
 use rt::println;
 use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 
+mod references;
 mod same;
 mod watched;
 
@@ -27,6 +28,12 @@ mod watched;
 #[allow(missing_docs)]
 mod purse_door {
     include!(concat!(env!("OUT_DIR"), "/tern-door/purse.rs"));
+}
+
+/// The interfaces of `references`.
+#[allow(missing_docs)]
+mod mint {
+    include!(concat!(env!("OUT_DIR"), "/tern-door/office.rs"));
 }
 
 /// The same, as a thread serves it.
@@ -62,7 +69,8 @@ fn main() -> i32 {
     }
     let number = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.parse().ok());
     let (rounds, seed) = (number("rounds=").unwrap_or(ROUNDS), number("seed=").unwrap_or(1));
-    let failed = same::test() + watched::test() + test(rounds, seed) + test_doors(rounds, seed);
+    let failed =
+        same::test() + watched::test() + references::test() + test(rounds, seed) + test_doors(rounds, seed);
     println!("SELFTEST-END failed={failed}");
     failed.min(1)
 }

@@ -84,11 +84,11 @@ pub trait Callee: Copy {
     fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure>;
 }
 
-/// Pages that a call hands over.
+/// Pages that a call hands over, or a reference to an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
-    /// Those of the request.
-    pub(crate) given: Option<Fpage>,
+    /// Those of the request, and w7 beside them.
+    pub(crate) given: Option<(Fpage, u64)>,
     /// Where those of the reply may go.
     pub(crate) window: Fpage,
 }
@@ -100,7 +100,13 @@ impl Pages {
     /// The request maps or grants these.
     #[inline]
     pub fn give(self, pages: Fpage) -> Pages {
-        Pages { given: Some(pages), ..self }
+        self.hand((pages, 0))
+    }
+
+    /// The request hands over this item.
+    #[inline]
+    pub fn hand(self, item: (Fpage, u64)) -> Pages {
+        Pages { given: Some(item), ..self }
     }
 
     /// Those of the reply go there.
@@ -189,8 +195,7 @@ impl Callee for Within {
         self.run(Ipc { block: block(&words), ..self.ipc(label, words) })
     }
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
-        let item = pages.given.map(|given| (given, 0));
-        self.run(Ipc { item, window: pages.window, ..self.ipc(label, words) })
+        self.run(Ipc { item: pages.given, window: pages.window, ..self.ipc(label, words) })
     }
     fn send(self, label: u32, words: Words) -> Result<(), Failure> {
         self.ipc(label, words).run().map(drop).map_err(Failure::Kernel)
@@ -200,7 +205,7 @@ impl Callee for Within {
         ipc.run().map(drop).map_err(Failure::Kernel)
     }
     fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure> {
-        let ipc = Ipc { item: pages.given.map(|given| (given, 0)), ..self.ipc(label, words) };
+        let ipc = Ipc { item: pages.given, ..self.ipc(label, words) };
         ipc.run().map(drop).map_err(Failure::Kernel)
     }
 }

@@ -26,7 +26,7 @@ use core::mem::offset_of;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::slice;
-use sys::abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, Kind, NO_BLOCK};
+use sys::abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, Kind, NO_BLOCK, NO_ITEM};
 use sys::{Error, Fpage, Uid};
 
 /// The object behind a door of which the caller's task has this identifier.
@@ -43,20 +43,27 @@ impl Callee for Door {
     fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
         invoke::<IN, DOOR_LONG_CALL>(self.0.into(), label, words)
     }
-    /// What comes back arrives in the thread's standing window, which is `pages`' afterwards.
+    /// What comes back arrives in `pages`' window, which is the thread's standing one for so long.
     fn call_pages(self, label: u32, mut words: Words, pages: Pages) -> (u64, Words) {
-        if pages.window != Fpage::NIL
-            && let Err(error) = sys::thread_set_window(Uid::NIL, pages.window)
-        {
-            return (error as u64, [0; WORDS]);
-        }
-        match pages.given {
+        let window = match pages.window {
+            Fpage::NIL => None,
+            window => match sys::thread_set_window(Uid::NIL, window) {
+                Ok(before) => Some(before),
+                Err(error) => return (error as u64, [0; WORDS]),
+            },
+        };
+        let reply = match pages.given {
             None => self.call::<8>(label, words),
-            Some(given) => {
-                (words[6], words[7]) = (given.0, 0);
+            Some((given, hot_spot)) => {
+                (words[6], words[7]) = (given.0, hot_spot);
                 invoke::<8, DOOR_ITEM_CALL>(self.0.into(), label, words)
             }
+        };
+        if let Some(before) = window {
+            // It cannot fail: it was one before.
+            let _ = sys::thread_set_window(Uid::NIL, before);
         }
+        reply
     }
     /// An object has no queue: this waits until the method is through.
     fn send(self, label: u32, words: Words) -> Result<(), Failure> {
@@ -194,8 +201,8 @@ pub struct Entry(unsafe extern "C" fn());
 
 /// An object with an interface. Generated code has one for each, around whatever implements its methods.
 pub trait Object: Send + Sync + Sized + 'static {
-    /// An array of [`Entry`], as long as a power of two, or twice that if there are methods whose requests have a part in memory:
-    /// where the code of each method begins, by the first bits of a request's label.
+    /// An array of [`Entry`], as long as a power of two, and as much again if there are methods whose requests have a part in memory,
+    /// and again if some hand something over: where the code of each method begins, by the first bits of a request's label.
     type Table: Send + Sync + 'static;
     /// It.
     const TABLE: &'static Self::Table;
@@ -203,6 +210,10 @@ pub trait Object: Send + Sync + Sized + 'static {
     const SHIFT: u32;
     /// Whether there are such methods, and the bounds of the strings in their requests.
     const ROOM: Option<&'static [u32]>;
+    /// Whether there are methods whose requests hand something over. They have another part of the table, behind those.
+    const ITEMS: bool = false;
+    /// The interfaces that the object has, and what labels of their methods have more here than by themselves.
+    const VIEWS: &'static [(u64, u32)] = &[];
 }
 
 /// What a door's datum leads to.
@@ -307,6 +318,12 @@ impl Answer {
     pub const fn with_memory(self) -> Answer {
         Answer { rax: self.rax & !(NO_BLOCK as u64), ..self }
     }
+
+    /// The same with an item, which w6 and w7 say.
+    #[inline(always)]
+    pub const fn with_item(self) -> Answer {
+        Answer { rax: self.rax & !(NO_ITEM as u64), ..self }
+    }
 }
 
 /// Answers with an error, and with no word that is left from before.
@@ -325,7 +342,9 @@ pub trait Handler {
     /// Words of the longest reply.
     const OUT: usize;
     /// Whether the request has a part in memory; then the frame is a [`Frame`] with a [`Place`].
-    const LONG: bool;
+    const LONG: bool = false;
+    /// Whether a reply may grant an identifier, and w6 says which: that of the thread's standing window.
+    const GRANTS: bool = false;
     /// [`NoFrame`], or a [`Frame`].
     type Frame: Kept;
     /// Reads the request, calls the method, stores the reply. Words from w4 on are in the frame.
@@ -353,9 +372,36 @@ impl<O: Object, const LABEL: u32> Handler for Refusal<O, LABEL> {
     type Object = O;
     const IN: usize = 0;
     const OUT: usize = 0;
-    const LONG: bool = false;
     type Frame = NoFrame;
     extern "sysv64" fn handle(_: u64, _: u64, _: &Behind<O>, frame: &mut NoFrame, _: u64, _: u64) -> Answer {
+        fail(frame, Failure::Refused(LABEL))
+    }
+}
+
+/// The same for what stands in the part of a table that is for requests which hand something over: nobody has that any more.
+pub type NoMethodForItem<O> = RefusalOfItem<O, NO_METHOD>;
+
+/// The same.
+pub type MismatchOfItem<O> = RefusalOfItem<O, MALFORMED>;
+
+/// Lets go of what has arrived, and answers with a label.
+#[derive(Debug)]
+pub struct RefusalOfItem<O, const LABEL: u32>(PhantomData<O>);
+
+impl<O: Object, const LABEL: u32> Handler for RefusalOfItem<O, LABEL> {
+    type Object = O;
+    const IN: usize = 7;
+    const OUT: usize = 0;
+    type Frame = Frame<(), ()>;
+    extern "sysv64" fn handle(
+        _: u64,
+        _: u64,
+        _: &Behind<O>,
+        frame: &mut Frame<(), ()>,
+        _: u64,
+        _: u64,
+    ) -> Answer {
+        let_go(frame.words[6]);
         fail(frame, Failure::Refused(LABEL))
     }
 }
@@ -365,6 +411,7 @@ pub const fn method<H: Handler>() -> Entry {
     const {
         assert!(H::Frame::BYTES.is_multiple_of(16), "the stack stays aligned");
         assert!(H::Frame::BYTES > 0 || (H::IN <= 4 && H::OUT <= 1 && !H::LONG), "words need a frame");
+        assert!(!H::GRANTS || H::OUT >= 8, "an item is two words");
     }
     Entry(thunk::<H>)
 }
@@ -374,7 +421,8 @@ pub const fn method<H: Handler>() -> Entry {
 pub fn entry<O: Object>() -> u64 {
     const {
         let places = size_of::<O::Table>() / size_of::<Entry>();
-        assert!(O::SHIFT < 64 && places == (1 + O::ROOM.is_some() as usize) << (64 - O::SHIFT));
+        let parts = 1 + O::ROOM.is_some() as usize + O::ITEMS as usize;
+        assert!(O::SHIFT < 64 && places == parts << (64 - O::SHIFT));
     }
     begin::<O> as *const () as u64
 }
@@ -385,10 +433,15 @@ pub fn waits_for_call(ip: u64) -> bool {
         static tern_doors_begin: u8;
         static tern_doors_end: u8;
     }
+    /// Behind a return that does not come back stands `ud2`; behind one that may, `mov eax` with the next.
+    const BEHIND_RETURNS: [[u8; 2]; 2] = [[0x0f, 0x0b], [0xb8, DOOR_RETURN as u8]];
     let section = &raw const tern_doors_begin as u64..&raw const tern_doors_end as u64;
-    // SAFETY: what lies in the section is code, and none of it ends before this instruction does, which stands behind each return.
-    section.contains(&ip)
-        && unsafe { core::ptr::with_exposed_provenance::<[u8; 2]>(ip as usize).read() } == [0x0f, 0x0b]
+    if !section.contains(&ip) {
+        return false;
+    }
+    // SAFETY: what lies in the section is code, which ends with the last two bytes of such an instruction or later.
+    let behind = unsafe { core::ptr::with_exposed_provenance::<[u8; 2]>(ip as usize).read() };
+    BEHIND_RETURNS.contains(&behind)
 }
 
 /// Finds the method.
@@ -409,12 +462,27 @@ unsafe extern "C" fn begin<O: Object>() {
         "jne 3f",
         "shr rax, {shift}",
         "mov rcx, [rdx + {table}]",
-        "jmp [rcx + rax * 8 + {half}]",
+        "jmp [rcx + rax * 8 + {part}]",
         "3:",
         ".endif",
+        ".if {items}",
+        "cmp eax, {item_call}",
+        "jne 5f",
+        "shr rax, {shift}",
+        "mov rcx, [rdx + {table}]",
+        "jmp [rcx + rax * 8 + {part} + {part} * {long}]",
+        "5:",
+        ".endif",
         "cmp eax, {unreferenced}",
+        "je 6f",
+        "test eax, {no_item}",
+        "jnz 7f",
+        "mov rdi, r13",                             // nobody wants what was handed over
+        "call {let_go}",
+        "7:",
         "mov rax, {malformed}",
-        "jne 4f",
+        "jmp 4f",
+        "6:",
         "mov rdi, rdx",
         "call [rdx + {end}]",
         "mov eax, {door_return}",                   // it goes to nobody
@@ -431,12 +499,22 @@ unsafe extern "C" fn begin<O: Object>() {
         unreferenced = const Kind::Unreferenced as i32,
         long = const O::ROOM.is_some() as u32,
         shift = const O::SHIFT,
-        half = const 8 << (64 - O::SHIFT),
+        item_call = const DOOR_ITEM_CALL as i32,
+        no_item = const NO_ITEM,
+        let_go = sym let_go,
+        items = const O::ITEMS as u32,
+        part = const 8 << (64 - O::SHIFT),
         table = const offset_of!(Behind<O>, table),
         end = const offset_of!(Behind<O>, end),
         malformed = const (MALFORMED as u64) << 32 | DOOR_RETURN as u64,
         door_return = const DOOR_RETURN,
     )
+}
+
+/// The task has this identifier no more: one that was to be handed over, or that nobody wanted.
+pub extern "sysv64" fn let_go(item: u64) {
+    // It cannot fail: the number is one that the kernel has said, or has been told.
+    let _ = sys::door_release((Fpage(item).base() >> 12) as u32);
 }
 
 /// A method: from its call to the return.
@@ -472,12 +550,22 @@ unsafe extern "C" fn thunk<H: Handler>() {
         ".if {output} > 9", "mov rbp, [rsp + 72]", ".endif",
         ".if {output} > 10", "mov r15, [rsp + 80]", ".endif",
         "syscall",
+        "mov eax, {door_return}",                   // what was more than words did not arrive
+        ".if {grants}",
+        "mov rdi, [rsp + 48]",
+        "call {let_go}",
+        "mov eax, {door_return}",
+        ".endif",
+        "syscall",
         "ud2",
         bytes = const <H::Frame as Kept>::BYTES,
         input = const H::IN,
         output = const H::OUT,
         long = const H::LONG as u32,
         room = const offset_of!(Frame<Place<()>, ()>, room),
+        door_return = const DOOR_RETURN,
+        grants = const H::GRANTS as u32,
+        let_go = sym let_go,
         handle = sym <H as Handler>::handle,
     )
 }

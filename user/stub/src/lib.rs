@@ -4,7 +4,8 @@
 //! whole of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; [`door`], the same for objects;
 //! [`general`], for servers that look at each message themselves; then [`piece`], values in words, and
 //! [`list`], the short lists and texts that registers can carry; [`long`], what is longer, and [`inbox`], where that arrives
-//! when it is a reply; [`stream`], what is read piece by piece; and [`watch`](mod@watch), who stands between a client and an object.
+//! when it is a reply; [`stream`], what is read piece by piece; [`narrow`], objects with several interfaces; and [`watch`](mod@watch), who stands between a client
+//! and an object.
 //!
 //! **Unsafe code** is in `call`, `serve` and `door`, because these are a few instructions in assembly, and in `long`, which takes
 //! lists for the bytes that they are. Generated code has none.
@@ -21,6 +22,7 @@ pub mod general;
 pub mod inbox;
 pub mod list;
 pub mod long;
+pub mod narrow;
 pub mod piece;
 pub mod serve;
 pub mod stream;
@@ -34,6 +36,7 @@ pub use general::{
 pub use inbox::Inbox;
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
+pub use narrow::{Anything, Interface, View};
 pub use piece::{Blank, Malformed, Piece, WORDS, Words, view};
 pub use serve::{
     Answer, Entry, Frame, Handler, Loop, Mismatch, NoMethod, NoRoom, Receive, entry, fail, serve, serve_in,

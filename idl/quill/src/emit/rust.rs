@@ -18,7 +18,7 @@ use crate::emit::travel::streamed;
 use crate::kernel::KernelPart;
 use crate::layout::{InterfaceLayout, Method, Room};
 use crate::limits;
-use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation, Type, TypeId};
+use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation, Param, Type, TypeId};
 use crate::sizes::Sizes;
 use crate::source;
 
@@ -76,6 +76,11 @@ pub trait Part: Sync {
 
     /// What a declared type implements.
     fn implement(&self, emitter: &Emitter, from: &[String], ty: TypeId) -> TokenStream;
+
+    /// What a reference to an object is, if its holder owns it and it is handed over; else it is a word that says where the object is.
+    fn reference(&self, _: &Emitter, _from: &[String], _to: Option<InterfaceId>) -> Option<TokenStream> {
+        None
+    }
 
     /// What the trait of a server has besides the methods of its interface.
     fn server_extras(&self, rt: &TokenStream) -> TokenStream;
@@ -322,6 +327,7 @@ pub struct InterfaceParts<'a> {
     server_trait: Ident,
     client_struct: Ident,
     methods: Vec<MethodParts<'a>>,
+    layout: &'a InterfaceLayout,
     /// Memory for its requests, where these need some.
     room: Room,
     /// Memory for their replies.
@@ -484,10 +490,10 @@ impl<'a> Emitter<'a> {
             | Type::Enum(name, _)
             | Type::Bitmask(name, ..)
             | Type::Union { name, .. } => self.path(from, name),
-            Type::Object(_) => {
+            Type::Object(to) => self.part.reference(self, from, *to).unwrap_or_else(|| {
                 let rt = self.runtime(from);
                 quote! { #rt::Uid }
-            }
+            }),
             Type::Fpage => {
                 let rt = self.runtime(from);
                 quote! { #rt::Fpage }
@@ -669,7 +675,7 @@ impl<'a> Emitter<'a> {
         let client_struct = self.own_name(&from, "Client");
         let extras = self.part.server_extras(&rt);
         let (room, replies) = (layout.room(), layout.replies());
-        let parts = InterfaceParts { from, rt, server_trait, client_struct, methods, room, replies };
+        let parts = InterfaceParts { from, rt, server_trait, client_struct, methods, layout, room, replies };
         let items = self.part.interface(self, &parts);
         let server_trait = &parts.server_trait;
         let module = self.root.at(&parts.from);
@@ -743,8 +749,8 @@ impl<'a> Emitter<'a> {
         let mut seen = HashSet::new();
         while let Some(ty) = stack.pop() {
             let ty = self.model.resolved(ty);
-            // A flexpage is no part of anything, and goes beside all values.
-            if !seen.insert(ty) || matches!(self.model.ty(ty), Type::Fpage) {
+            // A flexpage is no part of anything, and goes beside all values. So does a reference that somebody owns.
+            if !seen.insert(ty) || matches!(self.model.ty(ty), Type::Fpage) || self.is_owned_reference(ty) {
                 continue;
             }
             if !self.travels[ty.0 as usize] {
@@ -847,6 +853,20 @@ impl<'a> Emitter<'a> {
         ins.map(|p| (p.name.clone(), p.ty)).collect()
     }
 
+    /// Whether a type is a reference to an object that its holder owns.
+    fn is_owned_reference(&self, ty: TypeId) -> bool {
+        match self.model.ty(self.model.resolved(ty)) {
+            Type::Object(to) => self.part.reference(self, &[], *to).is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether who calls keeps a reference that is an argument.
+    fn is_lent(&self, operation: &Operation, param: &str) -> bool {
+        let lent = |p: &Param| p.name == param && p.grant != Some(true) && self.is_owned_reference(p.ty);
+        operation.params.iter().any(lent)
+    }
+
     fn signature(
         &self,
         from: &[String],
@@ -855,8 +875,15 @@ impl<'a> Emitter<'a> {
         error: &TokenStream,
         side: Side,
     ) -> TokenStream {
-        let arguments: Vec<TokenStream> =
-            self.inputs(operation).iter().map(|(n, ty)| self.argument(from, n, *ty).declared).collect();
+        let argument = |(n, ty): &(String, TypeId)| {
+            let Argument { declared, .. } = self.argument(from, n, *ty);
+            if side == Side::Client && self.is_lent(operation, n) {
+                let (n, ty) = (name(n), self.ty(from, *ty));
+                return quote! { #n: &#ty };
+            }
+            declared
+        };
+        let arguments: Vec<TokenStream> = self.inputs(operation).iter().map(argument).collect();
         let results = self.results(operation);
         let results: Vec<TokenStream> = results
             .iter()

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::driver::{compile_loaded, compile_text};
-use crate::kernel::{self, L4V4, Linux, TernIpc};
+use crate::kernel::{self, L4V4, Linux, TernDoor, TernIpc};
 use crate::session::{Dialect, Options, Session};
 
 fn lay_out(text: &str, kernel: &dyn KernelPart) -> (Model, Result<Vec<InterfaceLayout>, Vec<Diagnostic>>) {
@@ -660,4 +660,43 @@ fn local_interfaces_have_no_messages() {
     let (model, layouts) = lay_out(source, &TernIpc);
     let found = text(&model, &layouts.unwrap(), &TernIpc);
     assert!(found.starts_with("interface I, local: called without a message\ninterface J over"), "{found}");
+}
+
+/// Whoever knows a base of an interface finds its methods: under their numbers if it is the first, or all of them further on.
+#[test]
+fn interfaces_are_found_as_each_of_their_bases() {
+    let source = "interface A { void a1(); void a2(); };
+        interface B : A { void b1(); };
+        interface C { void c1(); void c2(); void c3(); };
+        interface D : B, C { void d1(); };
+        interface E : C, D {};
+        interface F {};";
+    let (model, layouts) = lay_out(source, &TernDoor);
+    let layouts = layouts.unwrap();
+    let show = |layout: &InterfaceLayout| {
+        let views = layout.views.iter().map(|view| {
+            let name = &model.interfaces[view.interface.0 as usize].name;
+            format!("{name}@{}: {:?}", view.first, view.methods)
+        });
+        views.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(show(&layouts[1]), "B@0: [0, 1, 2], A@0: [0, 1]");
+    // c1, c2 and c3 are 3, 4 and 5, and again 8, 9 and 10.
+    assert_eq!(show(&layouts[3]), "D@0: [0, 1, 2, 3, 4, 5, 6], C@8: [3, 4, 5], B@0: [0, 1, 2], A@0: [0, 1]");
+    assert_eq!(
+        (layouts[3].method_at(5), layouts[3].method_at(10), layouts[3].method_at(7)),
+        (Some(5), Some(5), None)
+    );
+    assert_eq!((layouts[3].numbers_end(), layouts[5].numbers_end()), (11, 0));
+    let e = show(&layouts[4]);
+    assert!(e.starts_with("E@0: [0, 1, 2, 3, 4, 5, 6], ") && e.contains("C@0: [0, 1, 2]"), "{e}");
+    for layout in &layouts {
+        for view in &layout.views {
+            let alignment = (view.methods.len() as u32).next_power_of_two();
+            assert_eq!(view.first % alignment, 0);
+            for (i, &method) in view.methods.iter().enumerate() {
+                assert_eq!(layout.method_at(view.first | i as u32), Some(method));
+            }
+        }
+    }
 }

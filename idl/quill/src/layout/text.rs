@@ -24,6 +24,11 @@ pub fn text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn KernelPart)
             kernel.shape().label
         )
         .unwrap();
+        for view in layout.views.iter().filter(|view| view.first > 0 && kernel.has_views()) {
+            let base = &model.interfaces[view.interface.0 as usize].name;
+            let first = label(kernel.request_label(view.first, 0));
+            writeln!(out, "  as {base}: its labels, and {first}").unwrap();
+        }
         for method in &layout.methods {
             let oneway = if method.oneway { ", oneway" } else { "" };
             writeln!(out, "  {} (label {}){oneway}", method.name, label(method.request.label)).unwrap();
@@ -69,12 +74,13 @@ fn message_text(out: &mut String, model: &Model, title: &str, message: &Message)
         };
         writeln!(out, "      {place:<12} {:<24} {what}", slot.path.join(".")).unwrap();
     }
-    if let Some(Handed { param, grant }) = &message.pages {
+    if let Some(Handed { param, ty, grant }) = &message.pages {
         let how = match grant {
-            Some(true) => "fpage, granted",
-            Some(false) => "fpage, mapped",
-            None => "fpage",
+            Some(true) => ", granted",
+            Some(false) => ", mapped",
+            None => "",
         };
+        let how = format!("{}{how}", model.show(*ty));
         writeln!(out, "      {:<12} {param:<24} {how}", "item").unwrap();
     }
     for chunk in &message.chunks {

@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use super::porter;
+use super::reference::{close_window, open_window};
 use crate::sync::Mutex;
 use crate::thread::{Handle, spawn};
 use alloc::boxed::Box;
@@ -121,9 +122,11 @@ impl Server {
             let mut memory = strings.map(|strings| Memory::new(&strings));
             // It cannot fail: the block is where a program's data is.
             let _ = memory.as_mut().map(Memory::register);
+            drop(open_window());
             // SAFETY: all doors of this program are the parent module's, whose entries want no other block than this. Who makes
             // others by `sys` promised that their entries run on any server.
             unsafe { sys::door_serve(&own.stack) };
+            drop(close_window());
             own.has_ended.store(true, Ordering::Release);
         })?;
         Ok(Server { thread, record })

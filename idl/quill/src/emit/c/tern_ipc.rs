@@ -86,6 +86,11 @@ impl Part for Tern {
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
+        let handed = method.replies().chain([&method.request]).filter_map(|message| message.pages.as_ref());
+        if let Some(handed) = handed.into_iter().find(|h| matches!(emitter.kind(h.ty), Type::Object(_))) {
+            let param = &handed.param;
+            return Some(format!("`{param}` is a reference to an object, which stubs in Rust can hand over"));
+        }
         let messages = method.replies().chain([&method.request]);
         let elsewhere = |chunk: &&Chunk| has_list_elsewhere(emitter, chunk.ty);
         if let Some(chunk) = messages.flat_map(Message::streams).find(elsewhere) {

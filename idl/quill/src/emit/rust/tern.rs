@@ -16,9 +16,9 @@ use quote::{format_ident, quote};
 use super::{
     Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, Side, fields_of, name, selftest, tuple,
 };
-use crate::kernel::{self, table_bits};
+use crate::kernel;
 use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
-use crate::model::{Field, Type, TypeId};
+use crate::model::{Field, InterfaceId, Type, TypeId};
 use crate::sizes::for_all_types;
 
 pub mod door;
@@ -39,6 +39,9 @@ pub trait Way: Sync + std::fmt::Debug {
 
     /// How a method of a server has the server.
     fn receiver(&self, lifetime: Option<TokenStream>) -> TokenStream;
+
+    /// What a reference to an object is, if its holder owns it and it is handed over.
+    fn reference(&self, emitter: &Emitter, from: &[String], to: Option<InterfaceId>) -> Option<TokenStream>;
 
     /// What the trait of a server has besides the methods of its interface.
     fn server_extras(&self, rt: &TokenStream) -> TokenStream;
@@ -98,6 +101,7 @@ impl Part for Tern {
                 }
             }
             Type::Array(of, _) => owned(*of),
+            Type::Object(_) => !emitter.is_owned_reference(ty),
             Type::Struct(_, fields) => fields.iter().all(|f| owned(f.ty)),
             Type::Union { branches, .. } => branches.iter().all(|b| owned(b.field.ty)),
             _ => true,
@@ -173,8 +177,9 @@ impl Part for Tern {
         method: &Method,
     ) -> (TokenStream, TokenStream) {
         let rt = emitter.runtime(from);
-        if method.reply.pages.is_some() {
-            return (TokenStream::new(), quote! { &self, _window: #rt::Fpage });
+        if let Some(handed) = &method.reply.pages {
+            let window = (!emitter.is_owned_reference(handed.ty)).then(|| quote! { , _window: #rt::Fpage });
+            return (TokenStream::new(), quote! { &self #window });
         }
         if !method.replies().any(|reply| reply.long) {
             return (TokenStream::new(), quote! { &self });
@@ -194,6 +199,10 @@ impl Part for Tern {
         let (blank, piece, flat) = (emitter.blank(from, ty), emitter.piece(from, ty), emitter.flat(from, ty));
         let wire = emitter.streamed[ty.0 as usize].then(|| emitter.wire(from, ty));
         quote! { #blank #piece #flat #wire }
+    }
+
+    fn reference(&self, emitter: &Emitter, from: &[String], to: Option<InterfaceId>) -> Option<TokenStream> {
+        self.0.reference(emitter, from, to)
     }
 
     fn server_extras(&self, rt: &TokenStream) -> TokenStream {
@@ -230,7 +239,12 @@ impl MethodParts<'_> {
     /// Words of the longest reply.
     fn given(&self) -> u32 {
         let replies = self.method.replies().filter(|_| !self.operation.oneway);
-        replies.map(|message| message.registers).max().unwrap_or(0)
+        replies.map(words_of).max().unwrap_or(0)
+    }
+
+    /// Words of the request.
+    fn taken(&self) -> u32 {
+        words_of(&self.method.request)
     }
 
     /// Words that a server keeps for a reply.
@@ -241,16 +255,30 @@ impl MethodParts<'_> {
     }
 }
 
+/// Words of a message. An item is the last of eight.
+fn words_of(message: &Message) -> u32 {
+    if message.pages.is_some() { general::WORDS } else { message.registers }
+}
+
 /// What a client's method says about pages, if its call hands some over.
-fn client_pages(rt: &TokenStream, method: &Method) -> Option<TokenStream> {
+fn client_pages(emitter: &Emitter, rt: &TokenStream, method: &Method) -> Option<TokenStream> {
     if !method.hands_pages() {
         return None;
     }
-    let given = method.request.pages.as_ref().map(|pages| {
-        let page = general::handed(rt, pages);
-        quote! { .give(#page) }
+    let given = method.request.pages.as_ref().map(|handed| match emitter.is_owned_reference(handed.ty) {
+        true => {
+            let (reference, granted) = (name(&handed.param), handed.grant == Some(true));
+            quote! { .hand(#reference.item(#granted)) }
+        }
+        false => {
+            let page = general::handed(rt, handed);
+            quote! { .give(#page) }
+        }
     });
-    let window = method.reply.pages.as_ref().map(|_| quote! { .window(_window) });
+    let window = method.reply.pages.as_ref().map(|handed| match emitter.is_owned_reference(handed.ty) {
+        true => quote! { .window(_place.window()) },
+        false => quote! { .window(_window) },
+    });
     Some(quote! { #rt::Pages::NONE #given #window })
 }
 
@@ -269,13 +297,35 @@ const OWNED_BYTES_MAX: u64 = 32 << 10;
 const ELEMENTS_MAX: u64 = 88;
 
 /// What stands in a place of a table.
+#[derive(Clone, Copy)]
 enum Stands {
     /// A method.
     Method(u32),
-    /// A method whose requests are of the other kind: all in registers, or not.
+    /// A method whose requests are of another kind.
     Mismatch,
     /// No method.
     Nothing,
+}
+
+/// What a request has besides words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing.
+    Words,
+    /// A part in memory.
+    Long,
+    /// Something that is handed over.
+    Item,
+}
+
+impl Kind {
+    fn of(parts: &MethodParts) -> Kind {
+        match &parts.method.request {
+            request if request.long => Kind::Long,
+            request if request.pages.is_some() => Kind::Item,
+            _ => Kind::Words,
+        }
+    }
 }
 
 /// Where the values of a message are that is being made.
@@ -441,7 +491,7 @@ impl Emitter<'_> {
         let inputs = general::values(&self.inputs(operation), &method.request);
         let pack = self.pack(rt, &method.request, &inputs, &failed, Lies::WithCaller);
         let words = Literal::u32_unsuffixed(method.registers());
-        let pages = client_pages(rt, method);
+        let pages = client_pages(self, rt, method);
         let (call, send) = match () {
             () if pages.is_some() => (quote! { call_pages }, quote! { send_pages }),
             () if method.request.long => (quote! { call_long::<#words> }, quote! { send_long }),
@@ -459,11 +509,16 @@ impl Emitter<'_> {
         let results = self.results(operation);
         let read = general::values(&results, &method.reply);
         let mut unpack = self.unpack_reply(from, rt, &method.reply, &read, false);
-        let mut short = TokenStream::new();
+        let (mut short, mut place) = (TokenStream::new(), TokenStream::new());
         let done = match &method.reply.pages {
-            Some(pages) => {
-                let page = name(&pages.param);
-                unpack.extend(quote! { let #page = #rt::Fpage(_in[6]); });
+            Some(handed) => {
+                let given = name(&handed.param);
+                unpack.extend(if self.is_owned_reference(handed.ty) {
+                    place = quote! { let _place = ::rt::door::Room::new().map_err(#rt::Failure::Kernel)?; };
+                    quote! { let #given = _place.into_reference(_in[7]); }
+                } else {
+                    quote! { let #given = #rt::Fpage(_in[6]); }
+                });
                 short =
                     quote! { if #rt::came_short::<S>(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
                 quote! { PAGES_DONE }
@@ -513,6 +568,7 @@ impl Emitter<'_> {
             #[inline(always)]
             #signature {
                 #pack
+                #place
                 let (_rax, _in) = #rt::Callee::#call(self.server, #label, _out, #pages);
                 if _rax != <S as #rt::Callee>::#done {
                     #short
@@ -899,24 +955,23 @@ impl Emitter<'_> {
         }
     }
 
-    /// What stands in the places of an interface's table: the number of a method whose request is of that kind (long or not), or of one
-    /// of the other kind, or nothing. Then how many bits of a label say which place.
-    fn places(interface: &InterfaceParts) -> (Vec<Stands>, u32) {
-        let methods = &interface.methods;
-        let bits = table_bits(methods.len());
-        let place = |place: u32, long: bool| {
-            let number = place.reverse_bits() >> (32 - bits);
-            match methods.get(number as usize) {
-                Some(parts) if parts.method.request.long == long => Stands::Method(number),
+    /// What stands in the places of an interface's table that are for requests of one kind. So many bits of a label say which place; what
+    /// number of a method they are, and which method that is, `method_at` says.
+    fn places(
+        interface: &InterfaceParts,
+        kind: Kind,
+        bits: u32,
+        method_at: impl Fn(u32) -> Option<u32>,
+    ) -> Vec<Stands> {
+        let place = |place: u32| {
+            let Some(method) = method_at(place.reverse_bits() >> (32 - bits)) else { return Stands::Nothing };
+            match interface.methods.get(method as usize) {
+                Some(parts) if Kind::of(parts) == kind => Stands::Method(method),
                 Some(_) => Stands::Mismatch,
                 None => Stands::Nothing,
             }
         };
-        let mut places: Vec<Stands> = (0..1u32 << bits).map(|n| place(n, false)).collect();
-        if interface.room.needed {
-            places.extend((0..1u32 << bits).map(|n| place(n, true)));
-        }
-        (places, bits)
+        (0..1u32 << bits).map(place).collect()
     }
 
     /// The type of memory for messages of one direction.
@@ -966,12 +1021,13 @@ impl Emitter<'_> {
         let InterfaceParts { from, rt, server_trait, .. } = interface;
         let MethodParts { operation, method, .. } = parts;
         let inputs = self.inputs(operation);
+        let read = general::values(&inputs, &method.request);
         let given = Literal::u32_unsuffixed(parts.given());
-        let unpack = self.unpack(from, rt, &method.request, &inputs, false);
-        let values: Vec<Ident> = inputs.iter().map(|(n, _)| name(n)).collect();
+        let unpack = self.unpack(from, rt, &method.request, &read, false);
+        let values: Vec<Ident> = read.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
         let types: Vec<TokenStream> =
-            inputs.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty)).collect();
+            read.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty)).collect();
         let types = tuple(&types);
         let passed: Vec<_> = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
         let method_name = name(&parts.rust);
@@ -979,9 +1035,15 @@ impl Emitter<'_> {
         let handling = way.handling(self, interface, parts);
         let Handling { bounds, parameters, answer: answer_type, words, server, before } = &handling;
         let answer = self.register_answers(way, from, rt, parts, &given);
+        let taken = method.request.pages.as_ref().map(|handed| {
+            let reference = name(&handed.param);
+            let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
+            quote! { let Some(#reference) = ::rt::door::take(_w6, _w7) else { return #failed }; }
+        });
         let body = |otherwise: TokenStream| {
             quote! {
                 #words
+                #taken
                 let _in: #rt::Words = [_w0, _w1, _w2, _w3, _w4, _w5, _w6, _w7, _w8, _w9, _w10];
                 #read
                 let #value = match #reading {
@@ -1074,8 +1136,19 @@ impl Emitter<'_> {
         // What the server returns is checked like what it is given: a reply never breaks its own type.
         let reply = |message: &Message, values: &[(String, TypeId)], label: Option<u32>, lies: Lies| {
             let failed = quote! { () };
-            let pack = self.pack(rt, message, values, &failed, lies);
+            let pack = self.pack(rt, message, &general::values(values, message), &failed, lies);
             let answer = way.answer(rt, given, label);
+            let (done, answer) = match &message.pages {
+                Some(handed) => {
+                    let reference = name(&handed.param);
+                    let give = quote! {
+                        let _item = ::rt::door::give(#reference);
+                        (_out[6], _out[7]) = (_item.0.0, _item.1);
+                    };
+                    (quote! { Ok(mut _out) }, quote! { #give #answer.with_item() })
+                }
+                None => (quote! { Ok(_out) }, answer),
+            };
             let answer = if message.long {
                 quote! { #answer.with_memory() }
             } else {
@@ -1085,7 +1158,7 @@ impl Emitter<'_> {
             quote! {
                 let #mutable _pack = || -> __Result<#rt::Words, ()> { #pack Ok(_out) };
                 match _pack() {
-                    Ok(_out) => { #answer }
+                    #done => { #answer }
                     Err(()) => #too_long,
                 }
             }

@@ -5,7 +5,9 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest, tuple};
-use super::{Handling, Stands, Way};
+use super::{Handling, Kind, Stands, Way};
+use crate::kernel::{KernelPart, TernDoor, table_bits};
+use crate::model::InterfaceId;
 
 /// Calls to objects.
 #[derive(Debug)]
@@ -17,13 +19,21 @@ const ARGUMENTS: u32 = 4;
 /// Whether a method's words go past the registers of a function, so that it has a frame.
 fn has_frame(parts: &MethodParts) -> bool {
     let request = &parts.method.request;
-    request.long || request.registers > ARGUMENTS || parts.given() > 1 || parts.outgoing() > 0
+    request.long || parts.taken() > ARGUMENTS || parts.given() > 1 || parts.outgoing() > 0
 }
 
 /// What can be behind a door.
 fn bounds(interface: &InterfaceParts) -> TokenStream {
     let server_trait = &interface.server_trait;
     quote! { #server_trait + ::core::marker::Send + ::core::marker::Sync + 'static }
+}
+
+/// What an interface is called among objects: a hash (FNV-1a) of its name with its modules'.
+fn id(interface: &str) -> Literal {
+    let hash = interface.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    Literal::u64_unsuffixed(hash)
 }
 
 impl Way for Door {
@@ -41,6 +51,17 @@ impl Way for Door {
         }
     }
 
+    /// The client of the object, with an identifier that is given back in the end.
+    fn reference(&self, emitter: &Emitter, from: &[String], to: Option<InterfaceId>) -> Option<TokenStream> {
+        let rt = emitter.runtime(from);
+        let Some(to) = to else { return Some(quote! { ::rt::door::Reference<#rt::Anything> }) };
+        let interface = &emitter.model.interfaces[to.0 as usize].name;
+        let modules: Vec<String> = interface.split("::").map(str::to_owned).collect();
+        let client = emitter.own_name(&modules, "Client");
+        let client = emitter.path(from, &format!("{interface}::{client}"));
+        Some(quote! { ::rt::door::Reference<#client<#rt::View>> })
+    }
+
     /// Nobody knows who calls, and nothing but calls comes.
     fn server_extras(&self, _: &TokenStream) -> TokenStream {
         TokenStream::new()
@@ -50,6 +71,7 @@ impl Way for Door {
         let mut items = emitter.door_server(self, interface);
         items.extend(emitter.client_as_server(interface));
         items.push(emitter.watched(interface));
+        items.push(emitter.interface_of_objects(interface));
         items
     }
 
@@ -121,14 +143,39 @@ impl Emitter<'_> {
         let InterfaceParts { from, rt, methods, .. } = interface;
         let (object, handler) = (self.own_name(from, "Object"), self.own_name(from, "Method"));
         let bounds = bounds(interface);
-        let (places, bits) = Emitter::places(interface);
-        let places = places.iter().map(|stands| match stands {
-            Stands::Method(number) => quote! { #rt::door::method::<#handler<S, #number>>() },
-            Stands::Mismatch => quote! { #rt::door::method::<#rt::door::Mismatch<#object<S>>>() },
-            Stands::Nothing => quote! { #rt::door::method::<#rt::door::NoMethod<#object<S>>>() },
-        });
+        // The last place is kept for a question that each object answers.
+        let layout = interface.layout;
+        let bits = table_bits(layout.numbers_end() as usize + 1);
+        let places = |kind| -> Vec<TokenStream> {
+            let all = Emitter::places(interface, kind, bits, |number| layout.method_at(number));
+            let place = |stands| {
+                let refusal = match (stands, kind) {
+                    (Stands::Method(number), _) => {
+                        return quote! { #rt::door::method::<#handler<S, #number>>() };
+                    }
+                    (Stands::Mismatch, Kind::Item) => quote! { MismatchOfItem },
+                    (Stands::Mismatch, _) => quote! { Mismatch },
+                    (Stands::Nothing, Kind::Item) => quote! { NoMethodForItem },
+                    (Stands::Nothing, _) => quote! { NoMethod },
+                };
+                quote! { #rt::door::method::<#rt::door::#refusal<#object<S>>>() }
+            };
+            all.into_iter().map(place).collect()
+        };
+        let mut table = places(Kind::Words);
+        if let Some(last) = table.last_mut() {
+            *last = quote! { #rt::door::method::<#rt::narrow::Narrow<#object<S>>>() };
+        }
+        let takes = methods.iter().any(|parts| Kind::of(parts) == Kind::Item);
+        table.extend(interface.room.needed.then(|| places(Kind::Long)).into_iter().flatten());
+        table.extend(takes.then(|| places(Kind::Item)).into_iter().flatten());
         let shift = 64 - bits;
-        let length = Literal::usize_unsuffixed(places.len());
+        let length = Literal::usize_unsuffixed(table.len());
+        let views = layout.views.iter().map(|view| {
+            let id = id(&self.model.interfaces[view.interface.0 as usize].name);
+            let first = Literal::u32_unsuffixed(TernDoor.request_label(view.first, 0));
+            quote! { (#id, #first) }
+        });
         let (room_items, room) = self.door_room(interface);
         let mut items = vec![
             room_items,
@@ -140,9 +187,11 @@ impl Emitter<'_> {
             quote! {
                 impl<S: #bounds> #rt::door::Object for #object<S> {
                     type Table = [#rt::door::Entry; #length];
-                    const TABLE: &'static [#rt::door::Entry; #length] = &[#(#places),*];
+                    const TABLE: &'static [#rt::door::Entry; #length] = &[#(#table),*];
                     const SHIFT: __u32 = #shift;
                     const ROOM: __Option<&'static [__u32]> = #room;
+                    const ITEMS: __bool = #takes;
+                    const VIEWS: &'static [(__u64, __u32)] = &[#(#views),*];
                 }
             },
             quote! { struct #handler<S, const NUMBER: __u32>(::core::marker::PhantomData<S>); },
@@ -150,9 +199,9 @@ impl Emitter<'_> {
         for (number, parts) in methods.iter().enumerate() {
             let number = number as u32;
             let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, parts);
-            let taken = Literal::u32_unsuffixed(parts.method.request.registers);
+            let taken = Literal::u32_unsuffixed(parts.taken());
             let given = Literal::u32_unsuffixed(parts.given());
-            let long = parts.method.request.long;
+            let (long, grants) = (parts.method.request.long, parts.method.reply.pages.is_some());
             let frame = self.door_frame(interface, parts);
             items.push(quote! {
                 impl<S: #bounds> #rt::door::Handler for #handler<S, #number> {
@@ -160,6 +209,7 @@ impl Emitter<'_> {
                     const IN: __usize = #taken;
                     const OUT: __usize = #given;
                     const LONG: __bool = #long;
+                    const GRANTS: __bool = #grants;
                     type Frame = #frame;
                     extern "sysv64" fn handle(#parameters) -> #answer { #handle }
                 }
@@ -193,10 +243,27 @@ impl Emitter<'_> {
         let methods = methods.iter().map(|MethodParts { operation, method, rust, error, .. }| {
             let signature = self.signature(from, (operation, method), rust, error, Side::Server);
             let (method, inputs) = (name(rust), self.inputs(operation));
-            let arguments = inputs.iter().map(|(n, _)| name(n));
+            let arguments = inputs.iter().map(|(n, _)| {
+                let lent = self.is_lent(operation, n).then(|| quote! { & });
+                let argument = name(n);
+                quote! { #lent #argument }
+            });
             quote! { #[inline(always)] #signature { #client_struct::#method(self, #(#arguments),*) } }
         });
         Some(quote! { impl<S: #rt::Callee> #server_trait for #client_struct<S> { #(#methods)* } })
+    }
+
+    /// What lets clients refer to any object that has the interface.
+    fn interface_of_objects(&self, interface: &InterfaceParts) -> TokenStream {
+        let InterfaceParts { from, rt, client_struct, .. } = interface;
+        let id = id(&from.join("::"));
+        quote! {
+            impl #rt::Interface for #client_struct<#rt::View> {
+                const ID: __u64 = #id;
+                fn at(view: #rt::View) -> #client_struct<#rt::View> { #client_struct { server: view } }
+                fn view(&self) -> #rt::View { self.server }
+            }
+        }
     }
 
     /// An object before which somebody stands who hears of each call.

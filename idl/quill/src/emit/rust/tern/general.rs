@@ -14,8 +14,8 @@ use super::super::{Emitter, InterfaceParts, MethodParts, camel, fields_of, name,
 use super::Lies;
 use crate::layout::{Handed, Message, Method};
 
-/// Words of a message in the general form.
-const WORDS: u32 = 8;
+/// Words of a message in the general form, or of one with an item.
+pub(super) const WORDS: u32 = 8;
 
 /// Whether a method's messages fit.
 pub(in crate::emit::rust) fn fits(method: &Method) -> bool {

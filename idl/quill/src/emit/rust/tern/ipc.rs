@@ -5,7 +5,9 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::super::{Emitter, InterfaceParts, MethodParts, selftest};
-use super::{Handling, Stands, Way};
+use super::{Handling, Kind, Stands, Way};
+use crate::kernel::table_bits;
+use crate::model::InterfaceId;
 
 /// Calls to threads.
 #[derive(Debug)]
@@ -21,6 +23,10 @@ impl Way for Ipc {
             Some(lifetime) => quote! { &#lifetime mut self },
             None => quote! { &mut self },
         }
+    }
+
+    fn reference(&self, _: &Emitter, _: &[String], _: Option<InterfaceId>) -> Option<TokenStream> {
+        None
     }
 
     fn server_extras(&self, rt: &TokenStream) -> TokenStream {
@@ -91,7 +97,10 @@ impl Emitter<'_> {
         let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
         let (table, handler, serve) =
             (self.own_name(from, "Table"), self.own_name(from, "Method"), self.own_name(from, "serve"));
-        let (places, bits) = Emitter::places(interface);
+        let bits = table_bits(methods.len());
+        let places = |kind| Emitter::places(interface, kind, bits, Some);
+        let long = interface.room.needed.then(|| places(Kind::Long));
+        let places: Vec<Stands> = places(Kind::Words).into_iter().chain(long.into_iter().flatten()).collect();
         let places = places.iter().map(|stands| match stands {
             Stands::Method(number) => quote! { #rt::entry::<#handler<S, #number>>() },
             Stands::Mismatch => quote! { #rt::entry::<#rt::Mismatch<#table<S>>>() },
