@@ -152,7 +152,8 @@ impl Message {
 
     /// Words that describe its part in memory, and hold what is there besides lists.
     pub fn block_words(&self) -> u64 {
-        (self.memory_bytes + self.stream_bytes) / 8 + 2 * self.strings().count() as u64
+        let parts = self.strings().count() + usize::from(self.long && self.pages.is_some());
+        (self.memory_bytes + self.stream_bytes) / 8 + 2 * parts as u64
     }
 
     /// Room for strings that its receiver needs, in bytes.
@@ -357,8 +358,8 @@ fn method(
     let all = || [&call.request, &call.reply].into_iter().chain(call.exceptions.iter().map(|(_, ops)| ops));
     let mut parts = Vec::new();
     let hands = all().any(|ops| pages_of(ops).next().is_some());
-    for ops in all() {
-        let ends = if hands { ends.with_pages(&shape, kernel, ops)? } else { ends };
+    for (i, ops) in all().enumerate() {
+        let ends = if hands { ends.with_pages(&shape, kernel, ops, i == 0)? } else { ends };
         parts.push(Parts::new(&shape, ends, ops)?);
     }
     // What goes both ways must lie in the same place both ways. So both directions decide together whether to share, whether to
@@ -391,8 +392,8 @@ struct Ends {
     first_long: u32,
     short: [u32; 2],
     long: [u32; 2],
-    /// Pages are handed over, here or in the other direction.
-    pages: bool,
+    /// Nothing can be in memory, because something is handed over, here or in the other direction.
+    bare: bool,
 }
 
 impl Ends {
@@ -403,11 +404,18 @@ impl Ends {
         };
         let short = cut(shape.easy_registers, shape.registers, shape.oneway_registers);
         let long = shape.block.map_or([0, 0], |b| cut(b.easy_registers, b.registers, b.oneway_registers));
-        Ends { first_long: shape.block.map_or(0, |b| b.first_register), short, long, pages: false }
+        Ends { first_long: shape.block.map_or(0, |b| b.first_register), short, long, bare: false }
     }
 
-    /// Those of a message of a call that hands pages over.
-    fn with_pages(self, shape: &Shape, kernel: &dyn KernelPart, ops: &[Op]) -> Result<Ends, String> {
+    /// Those of a message of a call that hands something over. With references a request may have a part in memory, and a reply that
+    /// hands none over.
+    fn with_pages(
+        self,
+        shape: &Shape,
+        kernel: &dyn KernelPart,
+        ops: &[Op],
+        is_request: bool,
+    ) -> Result<Ends, String> {
         let Some(pages) = shape.pages else {
             return Err(format!("pages cannot be handed over by `{}`", kernel.name()));
         };
@@ -416,7 +424,9 @@ impl Ends {
             1 => pages.registers,
             _ => return Err("a message hands over one flexpage, or one reference to an object".into()),
         };
-        Ok(Ends { short: self.short.map(|all| all.min(end)), pages: true, ..self })
+        let may_be_long =
+            shape.references == References::Handed && (is_request || pages_of(ops).count() == 0);
+        Ok(Ends { short: self.short.map(|all| all.min(end)), bare: !may_be_long, ..self })
     }
 
     fn easy(&self, long: bool) -> u32 {
@@ -520,10 +530,11 @@ impl<'a> Parts<'a> {
     /// The long form. A single list is sent from where it lies as the words of the message, if these have no other use.
     /// Several are a string each, but for the short ones, which it is cheaper to copy.
     fn in_memory(shape: &Shape, block: &Block, ends: Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
-        if ends.pages {
-            return Err("a call that hands something over has room for values in registers only".into());
+        if ends.bare {
+            return Err("what is handed over leaves room for values in registers only".into());
         }
-        let mut parts = Parts { long: true, first: ends.first_long, ends, ..Parts::default() };
+        let pages = pages_of(ops).next();
+        let mut parts = Parts { long: true, first: ends.first_long, ends, pages, ..Parts::default() };
         let lists: Vec<&Op> = ops.iter().filter(|op| matches!(op.what, What::Block { .. })).collect();
         let streams: Vec<Chunk> = ops
             .iter()
@@ -567,6 +578,7 @@ impl<'a> Parts<'a> {
         let mut long = lists.iter().filter(|list| !parts.blocks.iter().any(|short| short.path == list.path));
         if let (Some(&op), None) = (long.next(), long.next())
             && streams.is_empty()
+            && parts.pages.is_none()
             && parts.chunks[0].bytes_max().is_some_and(|bytes| bytes <= block.words_bytes_max)
         {
             let values = parts.values.len();

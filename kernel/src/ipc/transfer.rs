@@ -340,7 +340,7 @@ fn map_item(
     if door::Form::find(sender).is_some() && !door::may_hand(sender, receiver) {
         return Err(Halt::Failed(Error::Denied, Error::Denied));
     }
-    let ([page, hot_spot], [window, hint]) = descriptor(k, sender, receiver, places)?;
+    let ([page, hot_spot], [window, _]) = descriptor(k, sender, receiver, places)?;
     let is_valid = |page: u64| Fpage(page).is_valid();
     let plan = if is_valid(page) && is_valid(window) {
         space::plan(Fpage(page), hot_spot, Fpage(window))
@@ -354,7 +354,7 @@ fn map_item(
     let result = space::map(k, plan, sender.task(), receiver.task(), &mut progress, &mut budget);
     (at.done, at.cut) = (progress.noted(), !progress.whole);
     result.map_err(|space::Again| Halt::Again)?;
-    write(k, sender, receiver, places.1, [item::place(plan).0, hint])
+    write(k, sender, receiver, places.1, [item::place(plan).0, hot_spot])
 }
 
 /// Everything is there: the message arrives, and the current sender goes on with its receive phase.

@@ -19,7 +19,7 @@ mod porter;
 mod reference;
 
 pub use pool::{servers, set_limit};
-pub use reference::{Reference, give, numbers_in_use, take};
+pub use reference::{Reference, give, numbers_in_use, take, take_from};
 
 use crate::sync::Mutex;
 use alloc::boxed::Box;

@@ -1,7 +1,7 @@
 //! References to objects go through doors, there and back, kept by who sends them or not; an object that is known by one of its
 //! interfaces is called by it, and asked for others; and it ends with the last reference, wherever that was.
 
-use crate::mint::Mint::{Chief, Closed, Counted, Named, Office, Teller};
+use crate::mint::Mint::{Chief, Closed, Counted, Named, Office, Register, Teller};
 use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicI64, Ordering};
@@ -15,14 +15,23 @@ use sys::Error;
 /// Says whether that failed, as 1.
 pub fn test() -> i32 {
     let before = door::numbers_in_use() - door::servers() as u32;
-    let outcome =
-        handed_around().and_then(|()| seen_otherwise()).and_then(|()| watched()).and_then(|()| hostile());
+    let outcome = handed_around()
+        .and_then(|()| beside_memory())
+        .and_then(|()| seen_otherwise())
+        .and_then(|()| watched())
+        .and_then(|()| hostile());
     let outcome = outcome.and_then(|()| all_gone(before));
     println!("SELFTEST references through doors: {}", if outcome.is_ok() { "ok" } else { "FAILED" });
     if let Err(why) = &outcome {
         println!("  {why}");
     }
     i32::from(outcome.is_err())
+}
+
+/// Who serves has room for what is asked here. To be said before the program has its first object.
+pub fn make_room() -> sys::Result<()> {
+    door::make_room::<Office::Object<Places>>()?;
+    door::make_room::<Register::Object<Book>>()
 }
 
 /// How many tellers there are.
@@ -111,11 +120,15 @@ impl From<Closed> for Chief::CloseError {
 type Kept = Option<Reference<Named::Client<View>>>;
 
 /// An office with some places.
-struct Places(Mutex<[Kept; 3]>);
+#[derive(Default)]
+struct Places {
+    places: Mutex<[Kept; 3]>,
+    bound: Mutex<Option<(String, Reference<Named::Client<View>>)>>,
+}
 
 impl Places {
     fn put(&self, place: u32, it: Kept) -> Result<Kept, Failure> {
-        let mut places = self.0.lock();
+        let mut places = self.places.lock();
         let place = places.get_mut(place as usize).ok_or(Failure::Refused(77))?;
         Ok(core::mem::replace(place, it))
     }
@@ -154,10 +167,45 @@ impl Office::Server for Places {
         let (name, count) = (it.name()?, it.count()?);
         teller(name + 1, count + 1)
     }
+    fn bind(&self, who: &str, it: Reference<Named::Client<View>>) -> Result<(), Failure> {
+        *self.bound.lock() = Some((String::from(who), it));
+        Ok(())
+    }
+    fn resolve(&self, who: &str) -> Result<Reference<Named::Client<View>>, Office::ResolveError> {
+        match &*self.bound.lock() {
+            Some((name, it)) if name == who => Ok(it.duplicate().map_err(Failure::Kernel)?),
+            _ => Err(Office::ResolveError::Closed(Closed { since: who.len() as i32 })),
+        }
+    }
+}
+
+/// A name that does not fit into registers.
+const LONG: &str =
+    "nobody whom anybody would know by a name that is shorter than what a message has besides its memory";
+
+/// Knows names.
+struct Book;
+
+impl Register::Server for Book {
+    fn called<'a>(&'a self, it: Reference<Named::Client<View>>) -> Result<&'a str, Failure> {
+        match it.name()? {
+            0..100 => Ok("somebody"),
+            _ => Ok(LONG),
+        }
+    }
+    fn sum(
+        &self,
+        it: Reference<Counted::Client<View>>,
+        all: &[stub::Text<32>],
+        more: i32,
+    ) -> Result<i32, Failure> {
+        let letters: usize = all.iter().map(|tag| tag.len()).sum();
+        it.add(letters as i32, all.len() as u8).map(|sum| sum + more)
+    }
 }
 
 fn office() -> Result<Reference<Office::Client<View>>, String> {
-    let office = door::serve(Office::Object(Places(Mutex::new([const { None }; 3]))));
+    let office = door::serve(Office::Object(Places::default()));
     office.map(Reference::from).map_err(|error| format!("no office: {error}"))
 }
 
@@ -197,6 +245,42 @@ fn handed_around() -> Result<(), String> {
     same("the swapped one", again.name(), Ok(10))?;
     same("a place that is not there", office.swap(7, &counted).err(), Some(Failure::Refused(77)))?;
     same("an empty place", office.swap(2, &counted).err(), Some(Failure::Refused(79)))
+}
+
+/// A reference beside what a request or its answer has in memory.
+fn beside_memory() -> Result<(), String> {
+    let office = office()?;
+    let mut first = teller(30, 3).map_err(failed)?;
+    for (round, name) in ["short", LONG, "Bärenhöhle", ""].into_iter().cycle().take(12).enumerate() {
+        let named = first.duplicate().map_err(failed)?.narrow::<Named::Client<View>>().map_err(failed)?;
+        office.bind(name, named).map_err(failed)?;
+        match office.resolve("nobody") {
+            Err(Office::ResolveError::Closed(Closed { since: 6 })) => {}
+            other => return Err(format!("nobody is {other:?}")),
+        }
+        let found = office.resolve(name).map_err(failed)?;
+        found.rename(31 + round as u32).map_err(failed)?;
+        same("the bound one", first.name(), Ok(31 + round as u32))?;
+        first = found.narrow().map_err(failed)?;
+    }
+    let book = door::serve(Register::Object(Book)).map_err(failed)?;
+    let book: Reference<Register::Client<View>> = book.into();
+    static ROOM: stub::Once<Register::Replies> = stub::Once::new(Register::Replies::new());
+    let room = ROOM.take().ok_or("no room")?;
+    for (name, expected) in [(99, "somebody"), (100, LONG)] {
+        first.rename(name).map_err(failed)?;
+        let named = first.duplicate().map_err(failed)?.narrow::<Named::Client<View>>().map_err(failed)?;
+        stub::Inbox::open(room, |inbox| same("called", book.called(inbox, &named), Ok(expected)))
+            .map_err(failed)??;
+    }
+    let counted = first.narrow::<Counted::Client<View>>().map_err(failed)?;
+    let tag = |text: &str| stub::Text::new(text).ok_or("too long");
+    for tags in [alloc::vec![tag("abc")?, tag("")?, tag("öä")?], alloc::vec![]] {
+        let letters: usize = tags.iter().map(|tag| tag.len()).sum();
+        let (before, added) = (counted.count().map_err(failed)?, (letters * tags.len()) as i32);
+        same("sum", book.sum(&counted, &tags, 1000), Ok(before + added + 1000))?;
+    }
+    Ok(())
 }
 
 /// An object is what its interface says, and all that this inherits from.
@@ -265,16 +349,19 @@ fn hostile() -> Result<(), String> {
     let one = teller(1, 1).map_err(failed)?;
     let raw = office.server;
     let refused = |label: u32, words: [u64; 11]| stub::failure::<View>(raw.call::<11>(label, words).0);
-    // A method that wants a reference gets none, and one that wants none gets one.
-    for label in 0..8 {
-        let label = u32::reverse_bits(label);
-        let with = raw.call_pages(label, [1; 11], stub::Pages::NONE.hand(one.item(false)));
-        let without = refused(label, [3; 11]);
-        same(
-            "it lives",
-            without != Failure::Kernel(Error::PartnerDied) && with.0 as u32 != Error::PartnerDied as u32,
-            true,
-        )?;
+    // A method that wants a reference gets none, and one that wants none gets one, with words or beside what is in memory.
+    let (place, first) = one.item(false);
+    let block = [place.0, first];
+    let mut in_memory = [1; 11];
+    (in_memory[0], in_memory[1]) = (stub::dope(0, stub::ITEM), stub::address(&block));
+    for label in (0..8).map(u32::reverse_bits).chain([NARROW]) {
+        let answers = [
+            raw.call_pages(label, [1; 11], stub::Pages::NONE.hand(one.item(false))).0,
+            raw.call_pages(label, in_memory, stub::Pages::NONE.long()).0,
+            raw.call::<11>(label, [3; 11]).0,
+        ];
+        let died = answers.iter().any(|&answer| answer as u32 == Error::PartnerDied as u32);
+        same("somebody died", died, false)?;
     }
     same("no such interface", refused(NARROW, [5; 11]), Failure::Refused(stub::NO_METHOD))?;
     // One that leads nowhere; and bits that nobody was told: some method is called with what is another one's, or none.

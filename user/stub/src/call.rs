@@ -91,11 +91,19 @@ pub struct Pages {
     pub(crate) given: Option<(Fpage, u64)>,
     /// Where those of the reply may go.
     pub(crate) window: Fpage,
+    /// The request has a part in memory, where `given` is described, if there is something.
+    pub(crate) long: bool,
 }
 
 impl Pages {
     /// None.
-    pub const NONE: Pages = Pages { given: None, window: Fpage::NIL };
+    pub const NONE: Pages = Pages { given: None, window: Fpage::NIL, long: false };
+
+    /// The request has a part in memory, which describes what it hands over, if it does.
+    #[inline]
+    pub fn long(self) -> Pages {
+        Pages { long: true, ..self }
+    }
 
     /// The request maps or grants these.
     #[inline]
@@ -195,7 +203,8 @@ impl Callee for Within {
         self.run(Ipc { block: block(&words), ..self.ipc(label, words) })
     }
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
-        self.run(Ipc { item: pages.given, window: pages.window, ..self.ipc(label, words) })
+        let block = block(&words).filter(|_| pages.long);
+        self.run(Ipc { item: pages.given, block, window: pages.window, ..self.ipc(label, words) })
     }
     fn send(self, label: u32, words: Words) -> Result<(), Failure> {
         self.ipc(label, words).run().map(drop).map_err(Failure::Kernel)
@@ -205,7 +214,8 @@ impl Callee for Within {
         ipc.run().map(drop).map_err(Failure::Kernel)
     }
     fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure> {
-        let ipc = Ipc { item: pages.given, ..self.ipc(label, words) };
+        let block = block(&words).filter(|_| pages.long);
+        let ipc = Ipc { item: pages.given, block, ..self.ipc(label, words) };
         ipc.run().map(drop).map_err(Failure::Kernel)
     }
 }

@@ -27,7 +27,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::slice;
 use sys::abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, Kind, NO_BLOCK, NO_ITEM};
-use sys::{Error, Fpage, Uid};
+use sys::{Dope, Error, Fpage, Uid};
 
 /// The object behind a door of which the caller's task has this identifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,7 @@ impl Callee for Door {
             },
         };
         let reply = match pages.given {
+            None if pages.long => self.call_long::<10>(label, words),
             None => self.call::<8>(label, words),
             Some((given, hot_spot)) => {
                 (words[6], words[7]) = (given.0, hot_spot);
@@ -111,9 +112,16 @@ impl Block {
         Block(long::Block::new())
     }
 
-    /// The dope of a block that has been lent so many buffers.
+    /// The dope of a block that has been lent so many buffers, fewer than [`BLOCK_STRINGS`], and a window behind them.
     pub const fn dope(strings: usize) -> u64 {
-        long::dope(BLOCK_WORDS as u64, strings as u64) << 32
+        long::dope(BLOCK_WORDS as u64, strings as u64 + long::ITEM) << 32
+    }
+
+    /// The window for what is handed over, and then where that is and w7 of it, in a block with this dope.
+    pub fn item(&mut self, dope: u64) -> &mut [u64; 2] {
+        // A block has been lent fewer buffers than there are places.
+        let behind = Dope(dope).room_as_used().strings() as usize;
+        &mut self.0.strings[behind.min(BLOCK_STRINGS - 1)]
     }
 
     /// Strings with this number arrive in that buffer, which begins at a multiple of 8.
@@ -194,6 +202,32 @@ impl<R> DerefMut for Place<R> {
     }
 }
 
+impl<S> Place<Room<S>> {
+    /// What was handed over with the request that has this dope.
+    #[inline]
+    pub fn item(&mut self, dope: u64) -> Item {
+        Item(NonNull::from(self.block.item(dope)))
+    }
+}
+
+/// Where in a thread's block it says what was handed over with a request.
+#[derive(Debug)]
+pub struct Item(NonNull<[u64; 2]>);
+
+impl Item {
+    /// Where that is, and w7 of it.
+    pub fn get(&self) -> [u64; 2] {
+        // SAFETY: it is in the block of the thread that this call runs on, where no list lies.
+        unsafe { self.0.read() }
+    }
+
+    /// It has been taken; the next goes there.
+    pub fn set_window(&mut self, window: Fpage) {
+        // SAFETY: the same.
+        unsafe { self.0.write([window.0, 0]) }
+    }
+}
+
 /// A place in a table: where the code for a method begins.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
@@ -212,6 +246,8 @@ pub trait Object: Send + Sync + Sized + 'static {
     const ROOM: Option<&'static [u32]>;
     /// Whether there are methods whose requests hand something over. They have another part of the table, behind those.
     const ITEMS: bool = false;
+    /// The same for requests that have a part in memory besides: behind all others.
+    const LONG_ITEMS: bool = false;
     /// The interfaces that the object has, and what labels of their methods have more here than by themselves.
     const VIEWS: &'static [(u64, u32)] = &[];
 }
@@ -406,6 +442,35 @@ impl<O: Object, const LABEL: u32> Handler for RefusalOfItem<O, LABEL> {
     }
 }
 
+/// The same for requests with a part in memory.
+pub type NoMethodForLongItem<O> = RefusalOfLongItem<O, NO_METHOD>;
+
+/// The same.
+pub type MismatchOfLongItem<O> = RefusalOfLongItem<O, MALFORMED>;
+
+/// Lets go of what has arrived in the thread's block, and answers with a label.
+#[derive(Debug)]
+pub struct RefusalOfLongItem<O, const LABEL: u32>(PhantomData<O>);
+
+impl<O: Object, const LABEL: u32> Handler for RefusalOfLongItem<O, LABEL> {
+    type Object = O;
+    const IN: usize = 2;
+    const OUT: usize = 0;
+    const LONG: bool = true;
+    type Frame = Frame<Place<Block>, [u64; 1]>;
+    extern "sysv64" fn handle(
+        dope: u64,
+        _: u64,
+        _: &Behind<O>,
+        frame: &mut Self::Frame,
+        _: u64,
+        _: u64,
+    ) -> Answer {
+        let_go_of_item(dope, &mut frame.room);
+        fail(frame, Failure::Refused(LABEL))
+    }
+}
+
 /// The place for a method.
 pub const fn method<H: Handler>() -> Entry {
     const {
@@ -421,7 +486,7 @@ pub const fn method<H: Handler>() -> Entry {
 pub fn entry<O: Object>() -> u64 {
     const {
         let places = size_of::<O::Table>() / size_of::<Entry>();
-        let parts = 1 + O::ROOM.is_some() as usize + O::ITEMS as usize;
+        let parts = 1 + O::ROOM.is_some() as usize + O::ITEMS as usize + O::LONG_ITEMS as usize;
         assert!(O::SHIFT < 64 && places == parts << (64 - O::SHIFT));
     }
     begin::<O> as *const () as u64
@@ -473,12 +538,25 @@ unsafe extern "C" fn begin<O: Object>() {
         "jmp [rcx + rax * 8 + {part} + {part} * {long}]",
         "5:",
         ".endif",
+        ".if {long_items}",
+        "cmp eax, {long_item_call}",
+        "jne 8f",
+        "shr rax, {shift}",
+        "mov rcx, [rdx + {table}]",
+        "jmp [rcx + rax * 8 + {part} + {part} * {long} + {part} * {items}]",
+        "8:",
+        ".endif",
         "cmp eax, {unreferenced}",
         "je 6f",
         "test eax, {no_item}",
         "jnz 7f",
-        "mov rdi, r13",                             // nobody wants what was handed over
+        "test eax, {no_block}",                     // nobody wants what was handed over
+        "jz 9f",
+        "mov rdi, r13",
         "call {let_go}",
+        "jmp 7f",
+        "9:",
+        "call {let_go_of_item}",
         "7:",
         "mov rax, {malformed}",
         "jmp 4f",
@@ -500,8 +578,12 @@ unsafe extern "C" fn begin<O: Object>() {
         long = const O::ROOM.is_some() as u32,
         shift = const O::SHIFT,
         item_call = const DOOR_ITEM_CALL as i32,
+        long_item_call = const (DOOR_LONG_CALL & !NO_ITEM) as i32,
+        long_items = const O::LONG_ITEMS as u32,
         no_item = const NO_ITEM,
+        no_block = const NO_BLOCK,
         let_go = sym let_go,
+        let_go_of_item = sym let_go_of_item,
         items = const O::ITEMS as u32,
         part = const 8 << (64 - O::SHIFT),
         table = const offset_of!(Behind<O>, table),
@@ -515,6 +597,11 @@ unsafe extern "C" fn begin<O: Object>() {
 pub extern "sysv64" fn let_go(item: u64) {
     // It cannot fail: the number is one that the kernel has said, or has been told.
     let _ = sys::door_release((Fpage(item).base() >> 12) as u32);
+}
+
+/// The same for what has come with a block.
+extern "sysv64" fn let_go_of_item(dope: u64, block: &mut Block) {
+    let_go(block.item(dope)[0]);
 }
 
 /// A method: from its call to the return.

@@ -35,7 +35,9 @@ pub use general::{
 };
 pub use inbox::Inbox;
 pub use list::{List, Text, get_list, get_text, put_list};
-pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
+pub use long::{
+    Flat, ITEM, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words,
+};
 pub use narrow::{Anything, Interface, View};
 pub use piece::{Blank, Malformed, Piece, WORDS, Words, view};
 pub use serve::{

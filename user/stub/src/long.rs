@@ -76,6 +76,9 @@ pub fn whole_words<T: Flat>(list: &[T]) -> u64 {
     (size_of_val(list) / 8) as u64
 }
 
+/// Beside the number of strings in a dope: something is handed over, too.
+pub const ITEM: u64 = 1 << 8;
+
 /// The dope of a message with so many words and strings in memory.
 pub const fn dope(words: u64, strings: u64) -> u64 {
     words | strings << 12

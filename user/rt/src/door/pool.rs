@@ -8,8 +8,8 @@
 //! somebody looked last, its stack says: a word that each call changes is as it was left.
 #![allow(unsafe_code)]
 
-use super::porter;
 use super::reference::{close_window, open_window};
+use super::{Room, porter};
 use crate::sync::Mutex;
 use crate::thread::{Handle, spawn};
 use alloc::boxed::Box;
@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use api::stub::door::{BLOCK_STRINGS, Block, IDLE};
 use core::ptr::{NonNull, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use sys::{Dope, Error, Result, Timeout, Uid};
+use sys::{Dope, Error, Fpage, Result, Timeout, Uid};
 
 /// Most servers, unless [`set_limit`] says something else. Each has a stack's slot, of which a program has 64.
 const LIMIT: usize = 16;
@@ -61,7 +61,7 @@ impl Pool {
         if self.strings.as_ref().is_some_and(has) {
             return Ok(());
         }
-        if !self.servers.is_empty() || strings.len() > BLOCK_STRINGS {
+        if !self.servers.is_empty() || strings.len() >= BLOCK_STRINGS {
             return Err(Error::NoWindow);
         }
         let room = self.strings.get_or_insert_default();
@@ -71,7 +71,7 @@ impl Pool {
     }
 }
 
-/// Where requests with a part in memory arrive, while a thread serves.
+/// Where requests with a part in memory arrive, while a thread serves; and references that come with them.
 struct Memory {
     block: Box<Block>,
     buffers: Vec<Vec<u64>>,
@@ -89,13 +89,28 @@ impl Memory {
                 unsafe { block.lend(number, first, bytes) };
             }
         }
-        Memory { block, buffers }
+        let mut memory = Memory { block, buffers };
+        // Without a number there is no window, and references do not arrive.
+        if let Ok(room) = Room::new() {
+            memory.item()[0] = room.window().0;
+            room.leave();
+        }
+        memory
+    }
+
+    fn dope(&self) -> Dope {
+        Dope(Block::dope(self.buffers.len()))
+    }
+
+    fn item(&mut self) -> &mut [u64; 2] {
+        let dope = self.dope();
+        self.block.item(dope.0)
     }
 
     /// Makes it the place where messages to the calling thread arrive.
     fn register(&mut self) -> Result<()> {
-        let dope = Dope(Block::dope(self.buffers.len()));
-        sys::thread_set_block(Uid::NIL, self.block.address(), dope, Timeout::from_us(PATIENCE_US)).map(drop)
+        let patience = Timeout::from_us(PATIENCE_US);
+        sys::thread_set_block(Uid::NIL, self.block.address(), self.dope(), patience).map(drop)
     }
 }
 
@@ -103,6 +118,7 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // Nothing arrives there any more.
         let _ = sys::thread_set_block(Uid::NIL, 0, Dope::NONE, Timeout::ZERO);
+        drop(Room::of(Fpage(self.item()[0])));
     }
 }
 

@@ -6,6 +6,7 @@
 //! look after it.
 
 use super::{Door, Room, numbers, porter};
+use api::stub::door::Item;
 use api::stub::narrow::find;
 use api::stub::{self, Interface, View};
 use core::fmt;
@@ -69,7 +70,7 @@ impl Room {
     }
 
     /// The number of a window that is somebody's no more.
-    fn of(window: Fpage) -> Option<Room> {
+    pub(super) fn of(window: Fpage) -> Option<Room> {
         let is_one = window.space() == Space::Door && window.log2() == 0;
         is_one.then(|| Room { number: (window.base() >> 12) as u32 })
     }
@@ -96,9 +97,29 @@ fn set_window(window: Fpage) -> Option<Room> {
 
 /// The reference that arrived on the calling server with a request whose last words these are.
 pub fn take<C: Interface>(place: u64, first: u64) -> Option<Reference<C>> {
-    let room = open_window()?;
+    let next = next_window(place)?;
+    let room = set_window(next.window())?;
+    next.leave();
+    Some(room.into_reference(first))
+}
+
+/// The same of one that arrived there in the server's block, which has a window again.
+pub fn take_from<C: Interface>(mut item: Item) -> Option<Reference<C>> {
+    let [place, first] = item.get();
+    let next = next_window(place)?;
+    item.set_window(next.window());
+    next.leave();
+    Room::of(Fpage(place)).map(|room| room.into_reference(first))
+}
+
+/// The number for the next reference, if one has arrived here. If there is none, nothing has arrived.
+fn next_window(place: u64) -> Option<Room> {
     let arrived = Fpage(place).rights().and(Rights::R) != Rights::NONE;
-    arrived.then(|| room.into_reference(first))
+    let next = Room::new().ok().filter(|_| arrived);
+    if next.is_none() {
+        stub::door::let_go(place);
+    }
+    next
 }
 
 /// The last words of a reply that hands a reference away, for the calling server to send at once.

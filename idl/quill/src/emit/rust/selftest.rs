@@ -78,8 +78,11 @@ impl Emitter<'_> {
             .iter()
             .map(|text| text.parse::<TokenStream>().unwrap_or_default())
             .collect();
+        let pages = |message: &Message| message.pages.as_ref().is_some_and(|handed| self.is_page(handed.ty));
+        let hands_pages = |method: &Method| pages(&method.request) || method.replies().any(pages);
         let has_server = |i: &&InterfaceParts| {
-            !i.hands_pages() || i.methods.iter().all(|parts| general::fits(parts.method))
+            let mut methods = i.methods.iter().map(|parts| parts.method);
+            !methods.clone().any(hands_pages) || methods.all(general::fits)
         };
         let interfaces: Vec<&InterfaceParts> = interfaces.iter().filter(has_server).collect();
         let rt = self.runtime(&module());
@@ -104,15 +107,21 @@ impl Emitter<'_> {
         }
     }
 
-    /// Pages are no values: a number is known by what they hold.
     fn is_page(&self, ty: TypeId) -> bool {
         matches!(self.model.ty(self.model.resolved(ty)), Type::Fpage)
+    }
+
+    /// What is handed over is no value: pages are known by a number that they hold, objects by one that they say.
+    fn is_handed(&self, ty: TypeId) -> bool {
+        self.is_page(ty) || self.is_owned_reference(ty)
     }
 
     /// An expression for something to be sent.
     fn random_given(&self, ty: TypeId) -> TokenStream {
         if self.is_page(ty) {
             quote! { GIVEN.hold(_r.next()) }
+        } else if self.is_owned_reference(ty) {
+            quote! { token(_r.next()) }
         } else {
             self.random(ty)
         }
@@ -120,7 +129,7 @@ impl Emitter<'_> {
 
     /// An expression for what has to arrive then.
     fn random_expected(&self, ty: TypeId) -> TokenStream {
-        if self.is_page(ty) {
+        if self.is_handed(ty) {
             quote! { _r.next() }
         } else {
             self.random(ty)
@@ -270,7 +279,7 @@ impl Emitter<'_> {
             let inputs = self.inputs(operation);
             let checks = inputs.iter().enumerate().map(|(i, (param, ty))| {
                 let (value, ident) = (self.random_expected(*ty), name(param));
-                let owned = if self.is_page(*ty) {
+                let owned = if self.is_handed(*ty) {
                     quote! { __u64 }
                 } else {
                     test.value_type(self, *ty)
@@ -279,6 +288,7 @@ impl Emitter<'_> {
                     // Who sends a oneway request does not wait before the pages have something else to hold.
                     Type::Fpage if operation.oneway => quote! { WINDOW.is(#ident) },
                     Type::Fpage => quote! { WINDOW.holds(#ident, _expected) },
+                    _ if self.is_owned_reference(*ty) => quote! { (number_of(&#ident) == _expected) },
                     _ if self.is_small(*ty) => quote! { same(&#ident, &_expected) },
                     Type::Str { .. } => quote! { same::<__str>(#ident, &_expected) },
                     Type::Sequence(of, _) => {
@@ -410,7 +420,13 @@ impl Emitter<'_> {
             let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
             quote! { let #ident: #owned = #value; }
         });
-        let passed = inputs.iter().map(|(n, ty)| self.argument(&from, n, *ty).passed);
+        let passed = inputs.iter().map(|(n, ty)| match self.is_lent(operation, n) {
+            true => {
+                let lent = name(n);
+                quote! { &#lent }
+            }
+            false => self.argument(&from, n, *ty).passed,
+        });
         let method = name(&parts.rust);
         let error = self.error_path(interface, parts);
         let results = self.results(operation);
@@ -418,7 +434,7 @@ impl Emitter<'_> {
         let types: Vec<TokenStream> = results
             .iter()
             .map(|(result, ty)| match () {
-                () if self.is_page(*ty) => quote! { __u64 },
+                () if self.is_handed(*ty) => quote! { __u64 },
                 () if borrows(result) => test.value_type(self, *ty),
                 () => self.ty(&from, *ty),
             })
@@ -444,6 +460,7 @@ impl Emitter<'_> {
             .ty(self.model.resolved(*ty))
         {
             Type::Fpage => quote! { WINDOW.holds(*#a, *#b) },
+            _ if self.is_owned_reference(*ty) => quote! { number_of(#a) == *#b },
             _ if !borrows(result) => quote! { #a == #b },
             Type::Str { .. } => quote! { same::<__str>(#a, #b) },
             Type::Sequence(of, _) => {
@@ -564,6 +581,11 @@ fn tern_needs(method: &Method) -> TokenStream {
     if method.reply.pages.is_some() {
         return quote! { WINDOW.page(), };
     }
+    inbox_needs(method)
+}
+
+/// The same, if no pages come back.
+fn inbox_needs(method: &Method) -> TokenStream {
     match method.replies().find(|reply| reply.long) {
         Some(_) => quote! { &mut *_inbox, },
         None => TokenStream::new(),
@@ -721,6 +743,10 @@ impl SelfTest for TernDoor {
 
     fn uses_memory(&self) -> bool {
         true
+    }
+
+    fn call_needs(&self, method: &Method) -> TokenStream {
+        inbox_needs(method)
     }
 
     fn run(

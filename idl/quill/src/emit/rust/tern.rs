@@ -255,9 +255,18 @@ impl MethodParts<'_> {
     }
 }
 
-/// Words of a message. An item is the last of eight.
+/// Words of a message. An item is the last of eight, if it is not in memory.
 fn words_of(message: &Message) -> u32 {
-    if message.pages.is_some() { general::WORDS } else { message.registers }
+    if message.pages.is_some() && !message.long { general::WORDS } else { message.registers }
+}
+
+/// How many strings are in memory, and whether something is handed over from there.
+fn parts_in_memory(rt: &TokenStream, message: &Message) -> TokenStream {
+    let strings = Literal::u64_unsuffixed(message.strings().count() as u64);
+    match message.pages {
+        Some(_) => quote! { #strings + #rt::ITEM },
+        None => quote! { #strings },
+    }
 }
 
 /// What a client's method says about pages, if its call hands some over.
@@ -265,7 +274,9 @@ fn client_pages(emitter: &Emitter, rt: &TokenStream, method: &Method) -> Option<
     if !method.hands_pages() {
         return None;
     }
-    let given = method.request.pages.as_ref().map(|handed| match emitter.is_owned_reference(handed.ty) {
+    let long = method.request.long.then(|| quote! { .long() });
+    let given = method.request.pages.as_ref().filter(|_| !method.request.long);
+    let given = given.map(|handed| match emitter.is_owned_reference(handed.ty) {
         true => {
             let (reference, granted) = (name(&handed.param), handed.grant == Some(true));
             quote! { .hand(#reference.item(#granted)) }
@@ -279,7 +290,7 @@ fn client_pages(emitter: &Emitter, rt: &TokenStream, method: &Method) -> Option<
         true => quote! { .window(_place.window()) },
         false => quote! { .window(_window) },
     });
-    Some(quote! { #rt::Pages::NONE #given #window })
+    Some(quote! { #rt::Pages::NONE #long #given #window })
 }
 
 /// Whether a part of a parameter or result is a list in memory.
@@ -316,11 +327,14 @@ enum Kind {
     Long,
     /// Something that is handed over.
     Item,
+    /// Both.
+    LongItem,
 }
 
 impl Kind {
     fn of(parts: &MethodParts) -> Kind {
         match &parts.method.request {
+            request if request.long && request.pages.is_some() => Kind::LongItem,
             request if request.long => Kind::Long,
             request if request.pages.is_some() => Kind::Item,
             _ => Kind::Words,
@@ -734,6 +748,21 @@ impl Emitter<'_> {
         }
         let words = message.memory_bytes / 8;
         let streams = message.streams().next().is_some();
+        let item = message.pages.as_ref().map(|handed| {
+            let (reference, granted) = (name(&handed.param), handed.grant == Some(true));
+            let at = Literal::u64_unsuffixed(
+                2 * message.strings().count() as u64 + if streams { 0 } else { words },
+            );
+            let at = if streams {
+                quote! { _words + #at }
+            } else {
+                quote! { #at }
+            };
+            quote! {
+                let _item = #reference.item(#granted);
+                (_block[#at], _block[#at + 1]) = (_item.0.0, _item.1);
+            }
+        });
         let mut kept = message.block_words();
         let strings = lists().zip(0u64..).map(|(chunk, number)| {
             let list = list(chunk);
@@ -761,8 +790,7 @@ impl Emitter<'_> {
             quote! { #address _block[#next] = #rt::string_len(#list); }
         });
         let strings: Vec<TokenStream> = strings.collect();
-        let (words, count) =
-            (Literal::u64_unsuffixed(words), Literal::usize_unsuffixed(message.strings().count()));
+        let (words, count) = (Literal::u64_unsuffixed(words), parts_in_memory(rt, message));
         let dope = if streams {
             quote! { #rt::dope(_words as __u64, #count) }
         } else {
@@ -771,6 +799,7 @@ impl Emitter<'_> {
         quote! {
             #(#checks)*
             #(#strings)*
+            #item
             _out[0] = #dope;
             _out[1] = #rt::address(&_block[..]);
         }
@@ -821,8 +850,8 @@ impl Emitter<'_> {
         let mut statements = Vec::new();
         let failed = quote! { #rt::Malformed.into() };
         if message.long && message.chunks.iter().all(|c| c.carrier != Carrier::Direct) {
-            let (words, strings) = (message.memory_bytes / 8, message.strings().count() as u64);
-            let (words, strings) = (Literal::u64_unsuffixed(words), Literal::u64_unsuffixed(strings));
+            let words = Literal::u64_unsuffixed(message.memory_bytes / 8);
+            let strings = parts_in_memory(rt, message);
             statements.push(if message.streams().next().is_some() {
                 quote! { let (_memory, mut _stream) = _room.streams(_in[0], #words, #strings)?; }
             } else {
@@ -1035,27 +1064,42 @@ impl Emitter<'_> {
         let handling = way.handling(self, interface, parts);
         let Handling { bounds, parameters, answer: answer_type, words, server, before } = &handling;
         let answer = self.register_answers(way, from, rt, parts, &given);
-        let taken = method.request.pages.as_ref().map(|handed| {
-            let reference = name(&handed.param);
-            let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
-            quote! { let Some(#reference) = ::rt::door::take(_w6, _w7) else { return #failed }; }
-        });
+        let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
+        // What is handed over is taken when everything else is well, and let go if it is not.
+        let (found, taken, let_go) = match &method.request.pages {
+            Some(handed) => {
+                let reference = name(&handed.param);
+                let (find, take, place) = if method.request.long {
+                    let find = quote! { let _item = _frame.room.item(_w0); };
+                    (find, quote! { take_from(_item) }, quote! { _item.get()[0] })
+                } else {
+                    (TokenStream::new(), quote! { take(_w6, _w7) }, quote! { _w6 })
+                };
+                (
+                    find,
+                    quote! { let Some(#reference) = ::rt::door::#take else { return #failed }; },
+                    quote! { #rt::door::let_go(#place); },
+                )
+            }
+            None => (TokenStream::new(), TokenStream::new(), TokenStream::new()),
+        };
         let body = |otherwise: TokenStream| {
             quote! {
                 #words
-                #taken
+                #found
                 let _in: #rt::Words = [_w0, _w1, _w2, _w3, _w4, _w5, _w6, _w7, _w8, _w9, _w10];
                 #read
                 let #value = match #reading {
                     Ok(_values) => _values,
-                    Err(_) => return #otherwise,
+                    Err(_) => #otherwise,
                 };
+                #taken
                 #before
                 let _result = #server_trait::#method_name(#server, #(#passed),*);
                 #answer
             }
         };
-        let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
+        let failed = quote! { { #let_go return #failed } };
         let handle = if method.request.chunks.iter().any(|chunk| self.is_text(chunk.ty)) {
             // What the second look does not read needs no register until then.
             let word = |word: u32| {
@@ -1067,7 +1111,7 @@ impl Emitter<'_> {
                 }
             };
             let [w0, w1, w2, w3] = [0, 1, 2, 3].map(word);
-            let again = quote! { _again::<S>(#w0, #w1, _rdx, _frame, #w2, #w3) };
+            let again = quote! { return _again::<S>(#w0, #w1, _rdx, _frame, #w2, #w3) };
             let (first, second) = (body(again), body(failed));
             quote! {
                 #[inline(never)]

@@ -55,3 +55,24 @@ impl<const LONG: bool> ::stub::door::Handler for Anything<LONG> {
         if long { answer.with_memory() } else { answer }
     }
 }
+
+/// An object that is known by a number.
+struct Token(u64);
+
+impl ::rt::door::Object for Token {
+    fn call(&self, _: u32, mut words: [u64; 8]) -> (u32, [u64; 8]) {
+        words[0] = self.0;
+        (u32::MAX, words)
+    }
+}
+
+/// A reference to one, as something that has whatever interface is wanted.
+fn token<C: ::stub::Interface>(number: u64) -> ::rt::door::Reference<C> {
+    ::rt::door::export(Token(number)).unwrap_or_else(|error| panic!("no object can be made: {error}")).into()
+}
+
+/// Its number, or another one if it is none.
+fn number_of<C: ::stub::Interface>(reference: &::rt::door::Reference<C>) -> u64 {
+    let (rax, [number, ..]) = ::stub::Callee::call::<1>(C::view(reference), 0, [0; ::stub::WORDS]);
+    if rax == <::stub::View as ::stub::Callee>::DONE { number } else { !number }
+}

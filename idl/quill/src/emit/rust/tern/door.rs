@@ -153,6 +153,8 @@ impl Emitter<'_> {
                     (Stands::Method(number), _) => {
                         return quote! { #rt::door::method::<#handler<S, #number>>() };
                     }
+                    (Stands::Mismatch, Kind::LongItem) => quote! { MismatchOfLongItem },
+                    (Stands::Nothing, Kind::LongItem) => quote! { NoMethodForLongItem },
                     (Stands::Mismatch, Kind::Item) => quote! { MismatchOfItem },
                     (Stands::Mismatch, _) => quote! { Mismatch },
                     (Stands::Nothing, Kind::Item) => quote! { NoMethodForItem },
@@ -166,9 +168,13 @@ impl Emitter<'_> {
         if let Some(last) = table.last_mut() {
             *last = quote! { #rt::door::method::<#rt::narrow::Narrow<#object<S>>>() };
         }
-        let takes = methods.iter().any(|parts| Kind::of(parts) == Kind::Item);
-        table.extend(interface.room.needed.then(|| places(Kind::Long)).into_iter().flatten());
-        table.extend(takes.then(|| places(Kind::Item)).into_iter().flatten());
+        let has = |kind| methods.iter().any(|parts| Kind::of(parts) == kind);
+        let (takes, takes_long) = (has(Kind::Item), has(Kind::LongItem));
+        for (kind, has) in
+            [(Kind::Long, interface.room.needed), (Kind::Item, takes), (Kind::LongItem, takes_long)]
+        {
+            table.extend(has.then(|| places(kind)).into_iter().flatten());
+        }
         let shift = 64 - bits;
         let length = Literal::usize_unsuffixed(table.len());
         let views = layout.views.iter().map(|view| {
@@ -191,6 +197,7 @@ impl Emitter<'_> {
                     const SHIFT: __u32 = #shift;
                     const ROOM: __Option<&'static [__u32]> = #room;
                     const ITEMS: __bool = #takes;
+                    const LONG_ITEMS: __bool = #takes_long;
                     const VIEWS: &'static [(__u64, __u32)] = &[#(#views),*];
                 }
             },
