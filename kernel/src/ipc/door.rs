@@ -241,18 +241,17 @@ pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
         return fail(current, Error::BadState);
     }
     current.crossing.set(0);
-    let form = Form::of(current);
     let caller =
         thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
     let Some(caller) = caller else {
         current.hot.shuttle.set(current.home_ref());
-        return match form {
-            Form::Words if become_idle(k, current) => Next::Same,
-            Form::Words => Next::Any,
+        if current.frame.rax.get() as u32 != DOOR_RETURN {
             // What it was to hand over, the server has still.
-            _ => fail(current, Error::PartnerDied),
-        };
+            return fail(current, Error::PartnerDied);
+        }
+        return if become_idle(k, current) { Next::Same } else { Next::Any };
     };
+    let form = Form::of(current);
     if form == Form::Words {
         copy_words(current, caller, Kind::DoorReturn);
         count(k, current, caller, (Form::Words, false), 0);
@@ -271,12 +270,12 @@ pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
 }
 
 /// The caller of the current thread has what it waited for, and goes on; the current thread waits for its next call.
-#[inline(always)]
 fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
     let_go(k, current, caller, false)
 }
 
 /// The same; but the current thread goes on if its return `has_failed`.
+#[inline(always)]
 fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, has_failed: bool) -> Next {
     caller.frame.rdx.set(0);
     if gives_back(k, current.hot.shuttle.get(), caller) {
