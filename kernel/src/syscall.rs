@@ -13,13 +13,13 @@ pub use thread_control::{boot_thread, bury, end_thread, start_thread};
 
 use crate::kernel::Kernel;
 use crate::mem::space::{self, Stop};
-use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Operation, special};
+use crate::object::{ThreadRef, door};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
 use abi::call::{
-    DOOR_ITEM_RETURN, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
-    NULL,
+    DOOR_ITEM_RETURN, DOOR_LONG_RETURN, DOOR_RETURN, DOORS_MAX, FLAGS, FLUSH_SELF, IPC_LONG_CALL,
+    IPC_LONG_REPLY_WAIT, NULL,
 };
 use abi::{Call, Error, Fpage, Rights, Uid};
 
@@ -220,8 +220,23 @@ fn done(thread: ThreadRef, result: Result<(), Error>) -> Next {
     Next::Same
 }
 
+/// A flexpage of one identifier with the right to call, whatever its number.
+const ONE_IDENTIFIER: u64 = Fpage::doors(0, 0, Rights::R).0;
+const ONE_IDENTIFIER_MASK: u64 = 0xff0 | Rights::R.0 as u64;
+
+/// What one step of a flush does. Two for each page: one to find it, one to take it from its only other owner.
+const FLUSH_BUDGET: usize = 2 * param::PREEMPTION_PAGES;
+
 fn flush(k: &Kernel, current: ThreadRef) -> Next {
     let args = Args(&current.frame);
+    let is_one = args.rdi() & ONE_IDENTIFIER_MASK == ONE_IDENTIFIER && args.rsi() == FLUSH_SELF;
+    if is_one && args.rdi() >> 12 < DOORS_MAX as u64 {
+        let (at, mut budget) = (args.rdi() >> 12, FLUSH_BUDGET);
+        return match door::flush_single(k, current.task(), at, &mut budget) {
+            Ok(()) => flushed(current, 0),
+            Err(stop) => stop_flush(k, current, stop, Operation::Flush { at, status: 0 }),
+        };
+    }
     if !Fpage(args.rdi()).is_valid() || args.rsi() & !FLUSH_SELF != 0 {
         return done(current, Err(Error::BadArgument));
     }
@@ -233,14 +248,18 @@ fn continue_flush(k: &Kernel, current: ThreadRef, mut at: u64, mut status: u64) 
     let page = Fpage(args.rdi());
     let page = page.with_rights(page.rights().and(Rights::RWX));
     let own = args.rsi() & FLUSH_SELF != 0;
-    // Two for each page: one to find it, one to take it from its only other owner.
-    let mut budget = 2 * param::PREEMPTION_PAGES;
+    let mut budget = FLUSH_BUDGET;
     let result = space::flush(k, current.task(), page, own, &mut at, &mut status, &mut budget);
     if let Err(stop) = result {
         return stop_flush(k, current, stop, Operation::Flush { at, status });
     }
     current.operation.set(Operation::None);
-    args.give([status]);
+    flushed(current, status)
+}
+
+#[inline(always)]
+fn flushed(current: ThreadRef, status: u64) -> Next {
+    Args(&current.frame).give([status]);
     done(current, Ok(()))
 }
 

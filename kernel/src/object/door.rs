@@ -365,9 +365,6 @@ pub fn flush(
     at: &mut u64,
     budget: &mut usize,
 ) -> Result<(), Stop> {
-    if page.log2() == 0 && page.rights().has(Rights::R) {
-        return flush_single(k, task, page.base() >> 12, own, budget);
-    }
     let first = page.base() >> 12;
     let end = first + (1 << page.log2());
     *at = (*at).max(first);
@@ -392,12 +389,16 @@ pub fn flush(
     Ok(())
 }
 
-/// One number, as clients give their identifiers back.
+/// Takes one identifier away from a task, as clients give theirs back, and makers take their doors.
 #[inline(always)]
-fn flush_single(k: &Kernel, task: TaskRef, number: u64, own: bool, budget: &mut usize) -> Result<(), Stop> {
+pub fn flush_single(k: &Kernel, task: TaskRef, number: u64, budget: &mut usize) -> Result<(), Stop> {
     let Some(place) = place(k, task, number) else { return Ok(()) };
     let Some(node) = place.slot.get() else { return Ok(()) };
-    take_away(k, node, place, own, budget)
+    if core::ptr::eq(node.door().door_root(), node) {
+        return take_away(k, node, place, true, budget);
+    }
+    release(k, node, place, true);
+    Ok(())
 }
 
 /// All that hang below an identifier, and with `own` it itself.
