@@ -179,7 +179,7 @@ impl<'a> Steps<'a> {
                 );
             }
             (Type::Fpage, _) | (Type::Object(_), References::Handed) => true,
-            (Type::Object(_), _) if grant.is_some() => {
+            (Type::Object(_), References::Words) if grant.is_some() => {
                 return Err(format!(
                     "`{name}` is a word that says where an object is: nobody has it or loses it"
                 ));

@@ -156,7 +156,8 @@ impl Report {
             let done = rax & C::LONG_DONE == C::LONG_DONE;
             match if done { Ok((0, false)) } else { ::stub::reply_of::<C>(rax) } {
                 Ok((::stub::MALFORMED | ::stub::NO_METHOD, false)) => self.refused += 1,
-                Ok(_) => {}
+                // It was well, and what was to be handed over found no window.
+                Ok(_) | Err(::stub::Failure::Kernel(::sys::Error::NoWindow)) => {}
                 Err(::stub::Failure::Kernel(_)) if long => self.refused += 1,
                 Err(_) => {
                     self.wrong += 1;
