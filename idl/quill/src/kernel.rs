@@ -5,6 +5,7 @@
 //! the trait and list it in [`ALL`]; a part without code for a language says so, and has layouts and costs all the same.
 
 use crate::emit::{c, rust};
+use crate::marshal::References;
 
 /// What carries messages.
 pub trait KernelPart: Sync {
@@ -99,17 +100,6 @@ pub struct Pages {
     pub registers: u32,
     /// In the others.
     pub other_registers: u32,
-}
-
-/// How references to objects are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum References {
-    /// Not at all.
-    No,
-    /// As a word: there is a name for each object that means the same to everybody.
-    Words,
-    /// As something that the kernel hands over beside the words, as it does with pages: what it is called is every task's own affair.
-    Handed,
 }
 
 /// Messages over Unix-domain stream sockets: no registers, up to 16 MiB in memory behind a header.

@@ -9,10 +9,10 @@
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::kernel::{Block, KernelPart, References, Shape};
+use crate::kernel::{Block, KernelPart, Shape};
 use crate::limits;
 pub use crate::marshal::RESULT;
-use crate::marshal::{self, Op, What};
+use crate::marshal::{self, Op, References, What};
 use crate::model::{InterfaceId, Model, Operation, TypeId};
 use crate::sizes::{Fixed, Sizes};
 

@@ -3,17 +3,27 @@
 //! Parameters are taken apart into values of fixed size (record partitioning): whole numbers and the like, short arrays,
 //! the counts of strings and sequences. A struct without holes and without anything to check stays in one piece, and so
 //! does a flat union. What has no fixed size becomes a **block** when its length is known before its
-//! first byte is read, and a **stream** otherwise. This depends neither on a language nor on a kernel; what no stub can
-//! carry ends here, by name.
+//! first byte is read, and a **stream** otherwise. This depends neither on a language nor, but for [references to objects](References), on a
+//! kernel; what no stub can carry ends here, by name.
 
 use crate::hints;
-use crate::kernel::References;
 use crate::limits;
 use crate::model::{Direction, ExceptionId, Model, Operation, Param, Type, TypeId};
 use crate::sizes::{Fixed, Sizes};
 
 /// What the result of an operation is called; no name of a file starts with an underscore.
 pub const RESULT: &str = "_result";
+
+/// How references to objects are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum References {
+    /// Not at all.
+    No,
+    /// As a word: there is a name for each object that means the same to everybody.
+    Words,
+    /// As something that the kernel hands over beside the words, as it does with pages: what it is called is every task's own affair.
+    Handed,
+}
 
 /// A step of marshalling.
 #[derive(Clone, Debug, PartialEq, Eq)]
