@@ -3,7 +3,7 @@
 
 mod workshop;
 
-use quill::kernel::{KernelPart, Linux, TernIpc};
+use quill::kernel::{KernelPart, Linux, TernDoor, TernIpc};
 use workshop::{Workshop, compilers, presentations};
 
 /// Options, each set of which must give a program that works.
@@ -55,38 +55,45 @@ fn damaged_requests_are_refused() {
     }
 }
 
-/// With a dispatcher in the kernel's place; and the stubs as they are, which only Tern could run.
+/// With a dispatcher in the kernel's place, or an object's entry; and the stubs as they are, which only Tern could run.
 #[test]
 fn messages_of_tern_arrive_and_damaged_ones_do_not() {
-    for (name, server, method, more) in [
-        ("parcel", "Post_Office", "knock", ""),
-        ("letter", "Mail_Box", "knock", ""),
-        ("archive", "Archive_Shelf", "knock", ", Archive_Shelf_replies *, Archive_Shelf_knock_raised *"),
-        ("catalog", "Catalog_Index", "forget", ", const sequence_30_string_20 *"),
-    ] {
-        let shop = Workshop::new(&format!("c-{name}"));
-        let (source, program) = (format!("{name}.c"), name);
-        shop.emit_c(&format!("{name}.idl"), &TernIpc);
-        shop.bring(&source, &source);
-        shop.bring("../../../../user/c/include/tern.h", "tern.h");
-        let real = format!(
-            "#include \"{name}.h\"\nquill_status (*use)(tern_uid{more}) = {server}_{method};\n\
-             static const {server}_server methods;\n{server}_SERVE(serve, methods)\n\
-             void *begin = (void *)serve;\n"
-        );
-        std::fs::write(shop.path("real.c"), real).unwrap();
-        for compiler in compilers() {
-            for level in LEVELS {
-                shop.tool(&compiler, &[&STRICT[..], level, &["-I.", "-o", program, &source]].concat());
-                shop.run(program);
-                let freestanding = ["-I.", "-ffreestanding", "-c", "real.c"];
-                shop.tool(&compiler, &[&STRICT[..], level, &freestanding].concat());
-            }
-            let checks = ["-g", "-O1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-            let sanitized = [&STRICT[..], &checks, &["-o", program, &source]].concat();
-            match shop.try_tool(&compiler, &sanitized) {
-                Ok(()) => shop.run(program),
-                Err(why) => println!("{compiler} has no sanitizers: {why}"),
+    for (kernel, on) in [(&TernIpc as &dyn KernelPart, "-DON_TERN"), (&TernDoor, "-DON_DOOR")] {
+        let by_door = kernel.name() == TernDoor.name();
+        for (name, server, method, more) in [
+            ("parcel", "Post_Office", "knock", ""),
+            ("letter", "Mail_Box", "knock", ""),
+            ("archive", "Archive_Shelf", "knock", ", Archive_Shelf_replies *, Archive_Shelf_knock_raised *"),
+            ("catalog", "Catalog_Index", "forget", ", const sequence_30_string_20 *"),
+        ] {
+            let shop = Workshop::new(&format!("c-{name}-{}", kernel.name()));
+            let (source, program) = (format!("{name}.c"), name);
+            shop.emit_c(&format!("{name}.idl"), kernel);
+            shop.bring(&source, &source);
+            shop.bring("on_tern.h", "on_tern.h");
+            shop.bring("../../../../user/c/include/tern.h", "tern.h");
+            let callee = if by_door { "uint32_t" } else { "tern_uid" };
+            let serve = if by_door { "ENTRY(serve, methods, NULL)" } else { "SERVE(serve, methods)" };
+            let real = format!(
+                "#include \"{name}.h\"\nquill_status (*use)({callee}{more}) = {server}_{method};\n\
+                 static const {server}_server methods;\n{server}_{serve}\nvoid *begin = (void *)serve;\n"
+            );
+            std::fs::write(shop.path("real.c"), real).unwrap();
+            for compiler in compilers() {
+                for level in LEVELS {
+                    let arguments = [&STRICT[..], level, &[on, "-I.", "-o", program, &source]];
+                    shop.tool(&compiler, &arguments.concat());
+                    shop.run(program);
+                    let freestanding = ["-I.", "-ffreestanding", "-c", "real.c"];
+                    shop.tool(&compiler, &[&STRICT[..], level, &freestanding].concat());
+                }
+                let checks =
+                    ["-g", "-O1", on, "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+                let sanitized = [&STRICT[..], &checks, &["-o", program, &source]].concat();
+                match shop.try_tool(&compiler, &sanitized) {
+                    Ok(()) => shop.run(program),
+                    Err(why) => println!("{compiler} has no sanitizers: {why}"),
+                }
             }
         }
     }
@@ -128,15 +135,20 @@ fn pages_arrive_in_servers() {
 /// messages that are damaged on the way.
 #[test]
 fn flat_unions_and_values_of_any_type_arrive() {
-    for (kernel, on) in [(&Linux as &dyn KernelPart, "-DON_LINUX"), (&TernIpc, "-DON_TERN")] {
+    let kernels: [(&dyn KernelPart, [&str; 2]); 3] = [
+        (&Linux, ["-DON_LINUX", "-I."]),
+        (&TernIpc, ["-DON_TERN", "-I."]),
+        (&TernDoor, ["-DON_TERN", "-DON_DOOR"]),
+    ];
+    for (kernel, on) in kernels {
         let shop = Workshop::new(&format!("c-sides-{}", kernel.name()));
-        ["sides_begin.h", "sides_end.h"].iter().for_each(|file| shop.bring(file, file));
+        ["on_tern.h", "sides_begin.h", "sides_end.h"].iter().for_each(|file| shop.bring(file, file));
         shop.bring("../../../../user/c/include/tern.h", "tern.h");
         for name in ["ledger", "property"] {
             let source = format!("{name}.c");
             shop.emit_c(&format!("{name}.idl"), kernel);
             shop.bring(&source, &source);
-            let program = [on, "-I.", "-o", name, &source];
+            let program = [on[0], on[1], "-I.", "-o", name, &source];
             for compiler in compilers() {
                 for level in [LEVELS[0], LEVELS[1], LEVELS[3], LEVELS[5]] {
                     shop.tool(&compiler, &[&STRICT[..], level, &program].concat());
@@ -183,22 +195,26 @@ fn counted_and_terminated_texts_understand_each_other() {
     }
 }
 
-/// The server's function as it is, with a call in the place of the system call.
-#[test]
-fn a_server_answers_whatever_comes() {
+/// What the next two tests serve: words in all registers, exceptions, and parts in memory both ways.
+fn anything() -> String {
     let numbers = |what: &str, name: &str| -> String {
         let all: Vec<_> = (0..11).map(|n| format!("{what} unsigned long long {name}{n}")).collect();
         all.join(", ")
     };
-    let idl = format!(
+    format!(
         "interface I {{ exception Bad {{ long how; }}; long tiny(in long a); void wide({}, {});
            void fail(in long how) raises (Bad); oneway void hint(in long a);
            void text(in string<100> s, out long bytes); void name(out string<200> s); }};",
         numbers("in", "a"),
         numbers("out", "b")
-    );
+    )
+}
+
+/// The server's function as it is, with a call in the place of the system call.
+#[test]
+fn a_server_answers_whatever_comes() {
     let shop = Workshop::new("c-loop");
-    shop.emit_c_of("loop.idl", &idl, &TernIpc);
+    shop.emit_c_of("loop.idl", &anything(), &TernIpc);
     shop.bring("loop.c", "loop.c");
     shop.bring("../../../../user/c/include/tern.h", "tern.h");
     // What the call puts on the stack must not be what a leaf has there.
@@ -211,10 +227,26 @@ fn a_server_answers_whatever_comes() {
     }
 }
 
+/// The same through a door: two implementations, one of which is replaced; and what comes that is no call.
+#[test]
+fn objects_answer_whatever_comes() {
+    let shop = Workshop::new("c-object");
+    shop.emit_c_of("object.idl", &anything(), &TernDoor);
+    ["object.c", "on_tern.h"].iter().for_each(|file| shop.bring(file, file));
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    for compiler in compilers() {
+        for level in LEVELS {
+            let options = ["-DON_DOOR", "-I.", "-o", "object", "object.c"];
+            shop.tool(&compiler, &[&STRICT[..], level, &options].concat());
+            shop.run("object");
+        }
+    }
+}
+
 /// A program may speak several interfaces.
 #[test]
 fn headers_go_together() {
-    for kernel in [&Linux as &dyn KernelPart, &TernIpc] {
+    for kernel in [&Linux as &dyn KernelPart, &TernIpc, &TernDoor] {
         let shop = Workshop::new(&format!("c-together-{}", kernel.name()));
         let one = "module A { typedef sequence<octet, 8> Bytes; interface None { };
             typedef sequence<any, 2> L; interface I { Bytes f(in Bytes b); L g(in L all); }; };";
@@ -269,7 +301,7 @@ fn local_interfaces_are_called_directly() {
             return seen == &list && p.a == 7 && found == 77 ? 0 : 2;
         }
     "#;
-    for kernel in [&Linux as &dyn KernelPart, &TernIpc] {
+    for kernel in [&Linux as &dyn KernelPart, &TernIpc, &TernDoor] {
         let shop = Workshop::new(&format!("c-local-{}", kernel.name()));
         shop.emit_c_of("local.idl", idl, kernel);
         shop.bring("../../../../user/c/include/tern.h", "tern.h");

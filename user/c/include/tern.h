@@ -283,7 +283,7 @@ static inline int tern_door_revoke(uint32_t number)
 }
 
 /* The calling thread serves its task's doors until somebody aborts its wait; returns why (lib/door.S). Each call begins with
- * the stack as it is now. */
+ * the stack as it is now, at a multiple of 16. */
 int tern_door_serve(void);
 
 /* Makes `entry`, for tern_door_create, a door's entry whose calls are `handler`'s, a `void (struct tern_message *)` that is

@@ -11,8 +11,10 @@ tern_door_serve:
     push %r13
     push %r14
     push %r15
+    sub $8, %rsp                /* a multiple of 16 */
     mov $0x80000107, %eax       /* TERN_DOOR_CONTROL, TERN_DOOR_SERVE */
     syscall
+    add $8, %rsp
     pop %r15
     pop %r14
     pop %r13
@@ -26,7 +28,6 @@ tern_door_serve:
     .globl tern_door_begin
 tern_door_begin:
     xor %ebp, %ebp              /* the outermost frame has no caller */
-    and $-16, %rsp
     push %r14
     push %r13
     push %r12

@@ -1,13 +1,8 @@
 /* Both sides of archive.idl, without a kernel between them: a call ends in the dispatcher, with the parts in memory of request
  * and reply copied to where they are received. */
 
-#include <tern.h>
-
-#define QUILL_OWN_IPC
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
-static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
-#include "archive.h"
-#include "check.h"
+#define STUBS "archive.h"
+#include "on_tern.h"
 
 /* --- the server, whose strings and lists are its own --- */
 
@@ -16,7 +11,7 @@ static uint8_t body[70000];
 static int64_t numbers[501];
 static Archive_Stamp stamps[101];
 
-static quill_status title(void *self, tern_uid from, int32_t number, char **result, Archive_Shelf_title_raised *raised)
+static quill_status title(SELF, int32_t number, char **result, Archive_Shelf_title_raised *raised)
 {
     (void)self, (void)from;
     if (number == -1) {
@@ -38,7 +33,7 @@ static quill_status title(void *self, tern_uid from, int32_t number, char **resu
     return QUILL_OK;
 }
 
-static quill_status fetch(void *self, tern_uid from, const char *name, char **found, sequence_70000_uint8_t *content,
+static quill_status fetch(SELF, const char *name, char **found, sequence_70000_uint8_t *content,
                           Archive_Kind *how, Archive_Shelf_fetch_raised *raised)
 {
     size_t length = strlen(name);
@@ -62,7 +57,7 @@ static quill_status fetch(void *self, tern_uid from, const char *name, char **fo
     return QUILL_OK;
 }
 
-static quill_status squares(void *self, tern_uid from, const sequence_500_int64_t *roots, int16_t *factor,
+static quill_status squares(SELF, const sequence_500_int64_t *roots, int16_t *factor,
                             sequence_500_int64_t *result)
 {
     (void)self, (void)from;
@@ -74,7 +69,7 @@ static quill_status squares(void *self, tern_uid from, const sequence_500_int64_
     return QUILL_OK;
 }
 
-static quill_status sheet(void *self, tern_uid from, uint16_t count, sequence_100_Archive_Stamp *result)
+static quill_status sheet(SELF, uint16_t count, sequence_100_Archive_Stamp *result)
 {
     (void)self, (void)from;
     for (uint16_t i = 0; i < count && i < 101; i++)
@@ -84,7 +79,7 @@ static quill_status sheet(void *self, tern_uid from, uint16_t count, sequence_10
     return QUILL_OK;
 }
 
-static quill_status grid(void *self, tern_uid from, int32_t factor, int32_t result[4][10])
+static quill_status grid(SELF, int32_t factor, int32_t result[4][10])
 {
     (void)self, (void)from;
     for (int i = 0; i < 40; i++)
@@ -92,7 +87,7 @@ static quill_status grid(void *self, tern_uid from, int32_t factor, int32_t resu
     return QUILL_OK;
 }
 
-static quill_status find(void *self, tern_uid from, char **name, Archive_Owner *result)
+static quill_status find(SELF, char **name, Archive_Owner *result)
 {
     (void)self, (void)from;
     snprintf(result->name, sizeof result->name, "%.39s", "na\303\257ve");
@@ -103,14 +98,14 @@ static quill_status find(void *self, tern_uid from, char **name, Archive_Owner *
     return QUILL_OK;
 }
 
-static quill_status nickname(void *self, tern_uid from, bool polite, char *result)
+static quill_status nickname(SELF, bool polite, char *result)
 {
     (void)self, (void)from;
     strcpy(result, polite ? "Sehr geehrte Frau M\303\274ller" : "a nickname that has far more than thirty letters");
     return QUILL_OK;
 }
 
-static quill_status spread(void *self, tern_uid from, int64_t first, int64_t *b1, int64_t *b2, int64_t *b3, int64_t *b4,
+static quill_status spread(SELF, int64_t first, int64_t *b1, int64_t *b2, int64_t *b3, int64_t *b4,
                            int64_t *b5, int64_t *b6, int64_t *b7, int64_t *b8, int64_t *b9, int64_t *b10, int64_t *b11,
                            int64_t *b12, int64_t *b13, bool *last)
 {
@@ -123,7 +118,7 @@ static quill_status spread(void *self, tern_uid from, int64_t first, int64_t *b1
     return QUILL_OK;
 }
 
-static quill_status wide(void *self, tern_uid from, int64_t first, int64_t *b1, int64_t *b2, int64_t *b3, int64_t *b4,
+static quill_status wide(SELF, int64_t first, int64_t *b1, int64_t *b2, int64_t *b3, int64_t *b4,
                          int64_t *b5, int64_t *b6, int64_t *b7, int64_t *b8, int64_t *b9, int64_t *b10, int64_t *b11)
 {
     int64_t *all[] = { b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11 };
@@ -134,7 +129,7 @@ static quill_status wide(void *self, tern_uid from, int64_t first, int64_t *b1, 
     return QUILL_OK;
 }
 
-static quill_status knock(void *self, tern_uid from, Archive_Shelf_knock_raised *raised)
+static quill_status knock(SELF, Archive_Shelf_knock_raised *raised)
 {
     (void)self, (void)from;
     raised->Moved.where = text;
@@ -146,10 +141,12 @@ static const Archive_Shelf_server methods = {
     title, fetch, squares, sheet, grid, find, nickname, spread, wide, knock,
 };
 
+SERVES(Archive_Shelf, methods)
+
 /* --- instead of a kernel --- */
 
 /* With nothing behind them that somebody could take for his own. */
-static Archive_Shelf_room *room;
+static ROOM(Archive_Shelf) *room;
 static Archive_Shelf_replies *replies;
 
 /* The part in memory arrives; false if there is no room for it. */
@@ -164,13 +161,14 @@ static bool arrive(uint64_t *words, void *to, uint64_t *to_words, uint64_t most,
     if (count > 0)
         memcpy(to_words, block, 8 * count);
     for (uint64_t i = 0; i < parts; i++) {
-        uint64_t from[2];
-        memcpy(from, block + 8 * (count + 2 * i), 16);
-        if (from[1] > capacities[i])
+        uint64_t lies[2];
+        memcpy(lies, block + 8 * (count + 2 * i), 16);
+        if (lies[1] > capacities[i])
             return false;
-        if (from[1] > 0)
-            memcpy(buffers + begins[i], (const void *)(uintptr_t)from[0], from[1]);
-        strings[2 * i + 1] = (uint64_t)capacities[i] << 32 | from[1];
+        if (lies[1] > 0)
+            memcpy(buffers + begins[i], (const void *)(uintptr_t)lies[0], lies[1]);
+        strings[2 * i] = (uintptr_t)(buffers + begins[i]);
+        strings[2 * i + 1] = (uint64_t)capacities[i] << 32 | lies[1];
     }
     words[0] |= (most | strings_max << 12) << 32;
     words[1] = (uintptr_t)to;
@@ -222,7 +220,7 @@ static uint64_t nonsense(uint64_t *words)
     return reply(labels[chance() % 6], words, in_memory);
 }
 
-static uint64_t answer(uint32_t label, uint64_t *words, Archive_Shelf_room *from)
+static uint64_t answer(uint32_t label, uint64_t *words, void *where)
 {
     uint64_t kept[2048];
     tern_uid partner = 7;
@@ -231,17 +229,17 @@ static uint64_t answer(uint32_t label, uint64_t *words, Archive_Shelf_room *from
     if (insane)
         return nonsense(words);
     memset(kept, 0x55, sizeof kept);
-    label = quill_answer(Archive_Shelf_dispatch, &methods, NULL, &partner, label, words, from, kept, &in_memory);
+    label = ANSWER(Archive_Shelf, &methods, NULL, &partner, label, words, where, kept, &in_memory);
     return reply(label, words, in_memory);
 }
 
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
 {
     CHECK(server == 3 && there <= QUILL_WORDS && back <= QUILL_WORDS);
     return answer(label, words, NULL);
 }
 
-static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
 {
     static const uint32_t capacities[] = { 0 }, begins[] = { 0 };
 

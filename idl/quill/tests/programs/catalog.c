@@ -1,20 +1,15 @@
 /* Both sides of catalog.idl, without a kernel between them: a call ends in the dispatcher, with the parts in memory of request
  * and reply copied to where they are received. Then requests and replies are damaged. */
 
-#include <tern.h>
-
-#define QUILL_OWN_IPC
-static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
-static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words);
-#include "catalog.h"
-#include "check.h"
+#define STUBS "catalog.h"
+#include "on_tern.h"
 
 /* --- the server --- */
 
 static int calls;
 static size_t forgotten;
 
-static quill_status turn(void *self, tern_uid from, const sequence_30_string_20 *start, int32_t times,
+static quill_status turn(SELF, const sequence_30_string_20 *start, int32_t times,
                          sequence_30_string_20 *result)
 {
     (void)self, (void)from;
@@ -25,7 +20,7 @@ static quill_status turn(void *self, tern_uid from, const sequence_30_string_20 
     return QUILL_OK;
 }
 
-static quill_status arrange(void *self, tern_uid from, const sequence_6_Catalog_Folder *all,
+static quill_status arrange(SELF, const sequence_6_Catalog_Folder *all,
                             const sequence_9000_uint8_t *stamp, Catalog_Entry *first, char **label,
                             sequence_6_Catalog_Folder *result, Catalog_Index_arrange_raised *raised)
 {
@@ -51,7 +46,7 @@ static quill_status arrange(void *self, tern_uid from, const sequence_6_Catalog_
     return QUILL_OK;
 }
 
-static quill_status swap(void *self, tern_uid from, Catalog_Mark *one, const Catalog_Entry *other, int64_t number,
+static quill_status swap(SELF, Catalog_Mark *one, const Catalog_Entry *other, int64_t number,
                          Catalog_Entry *result)
 {
     (void)self, (void)from, (void)one;
@@ -64,7 +59,7 @@ static quill_status swap(void *self, tern_uid from, Catalog_Mark *one, const Cat
     return number == -1 ? 78 : QUILL_OK;
 }
 
-static quill_status forget(void *self, tern_uid from, const sequence_30_string_20 *all)
+static quill_status forget(SELF, const sequence_30_string_20 *all)
 {
     (void)self, (void)from;
     calls++;
@@ -72,7 +67,7 @@ static quill_status forget(void *self, tern_uid from, const sequence_30_string_2
     return QUILL_OK;
 }
 
-static quill_status count(void *self, tern_uid from, const Catalog_Entry *what, char both[2][81], int32_t *result)
+static quill_status count(SELF, const Catalog_Entry *what, char both[2][81], int32_t *result)
 {
     (void)self, (void)from;
     calls++;
@@ -82,9 +77,11 @@ static quill_status count(void *self, tern_uid from, const Catalog_Entry *what, 
 
 static const Catalog_Index_server methods = { turn, arrange, swap, forget, count };
 
+SERVES(Catalog_Index, methods)
+
 /* --- instead of a kernel --- */
 
-static Catalog_Index_room *room;
+static ROOM(Catalog_Index) *room;
 static Catalog_Index_replies *replies;
 static bool damage;
 static int refused, taken;
@@ -98,12 +95,13 @@ static void arrive(uint64_t *words, uint64_t *to, uint64_t most, uint64_t *strin
     CHECK(length <= most && strings <= 1);
     memcpy(to, block, 8 * length);
     if (strings == 1) {
-        uint64_t from[2];
-        memcpy(from, block + 8 * length, 16);
-        CHECK(from[1] <= capacity);
-        if (from[1] > 0)
-            memcpy(buffer, (const void *)(uintptr_t)from[0], from[1]);
-        string[1] = capacity << 32 | from[1];
+        uint64_t lies[2];
+        memcpy(lies, block + 8 * length, 16);
+        CHECK(lies[1] <= capacity);
+        if (lies[1] > 0)
+            memcpy(buffer, (const void *)(uintptr_t)lies[0], lies[1]);
+        string[0] = (uintptr_t)buffer;
+        string[1] = capacity << 32 | lies[1];
     }
     if (damage && length > 0) {
         uint64_t at = chance() % length;
@@ -136,7 +134,7 @@ static uint64_t answer(uint32_t label, uint64_t *words, tern_uid *partner)
     arrive(words, room->words, sizeof room->words / 8 - 1, room->strings, room->buffers, 9000);
     words[1] = (uintptr_t)room;
     memset(kept, 0x55, sizeof kept);
-    label = quill_answer(Catalog_Index_dispatch, &methods, NULL, partner, label, words, room, kept, &in_memory);
+    label = ANSWER(Catalog_Index, &methods, NULL, partner, label, words, room, kept, &in_memory);
     refused += label == QUILL_MALFORMED;
     taken += calls > before;
     CHECK(label != QUILL_MALFORMED || calls == before);
@@ -147,7 +145,7 @@ static uint64_t answer(uint32_t label, uint64_t *words, tern_uid *partner)
     return (uint64_t)label << 32 | QUILL_IPC_LONG_REPLY_WAIT;
 }
 
-static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
 {
     tern_uid partner = 7;
 
@@ -155,7 +153,7 @@ static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *w
     return answer(label, words, &partner);
 }
 
-static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
+uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
 {
     tern_uid partner = 7;
     uint64_t copy[QUILL_WORDS];

@@ -13,7 +13,7 @@ _Static_assert(sizeof(Ledger_Amount) == 16 && sizeof(Ledger_Small) == 2 && sizeo
 
 static int16_t noted;
 
-static quill_status add(void *self, CONTEXT, Ledger_Sort which, const Ledger_Amount *given, Ledger_Small *tag,
+static quill_status add(SELF, Ledger_Sort which, const Ledger_Amount *given, Ledger_Small *tag,
                         Ledger_Amount *result, Ledger_Book_add_raised *raised)
 {
     (void)self, (void)from;
@@ -28,7 +28,7 @@ static quill_status add(void *self, CONTEXT, Ledger_Sort which, const Ledger_Amo
     return QUILL_OK;
 }
 
-static quill_status mirror(void *self, CONTEXT, const Ledger_Amounts *some, Ledger_Amounts *result)
+static quill_status mirror(SELF, const Ledger_Amounts *some, Ledger_Amounts *result)
 {
 #if !INSIDE
     static Ledger_Amount back[20];
@@ -42,7 +42,7 @@ static quill_status mirror(void *self, CONTEXT, const Ledger_Amounts *some, Ledg
     return QUILL_OK;
 }
 
-static quill_status weigh(void *self, CONTEXT, const Ledger_Tags *some, const Ledger_Small *one, uint32_t *result)
+static quill_status weigh(SELF, const Ledger_Tags *some, const Ledger_Small *one, uint32_t *result)
 {
     (void)self, (void)from;
     CHECK(some->_length <= 300);
@@ -52,7 +52,7 @@ static quill_status weigh(void *self, CONTEXT, const Ledger_Tags *some, const Le
     return QUILL_OK;
 }
 
-static quill_status put(void *self, CONTEXT, const Ledger_Entry *what, Ledger_Entry *result)
+static quill_status put(SELF, const Ledger_Entry *what, Ledger_Entry *result)
 {
     (void)self, (void)from;
     *result = *what;
@@ -60,7 +60,7 @@ static quill_status put(void *self, CONTEXT, const Ledger_Entry *what, Ledger_En
     return QUILL_OK;
 }
 
-static quill_status turn(void *self, CONTEXT, const Ledger_Page *leaf, Ledger_Page *result)
+static quill_status turn(SELF, const Ledger_Page *leaf, Ledger_Page *result)
 {
     (void)self, (void)from;
     for (int i = 0; i < 60; i++)
@@ -68,7 +68,7 @@ static quill_status turn(void *self, CONTEXT, const Ledger_Page *leaf, Ledger_Pa
     return QUILL_OK;
 }
 
-static quill_status hint(void *self, CONTEXT, const Ledger_Small *tag)
+static quill_status hint(SELF, const Ledger_Small *tag)
 {
     (void)self, (void)from;
     noted = tag->number;

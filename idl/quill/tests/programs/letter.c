@@ -2,22 +2,14 @@
  * to where a server receives. */
 
 #include <sys/mman.h>
-#include <tern.h>
-
-#define QUILL_OWN_IPC
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
-                               unsigned back);
-static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
-                                    unsigned back);
-static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words);
-#include "letter.h"
-#include "check.h"
+#define STUBS "letter.h"
+#include "on_tern.h"
 
 /* --- the server --- */
 
 static int dropped, calls;
 
-static quill_status post(void *self, tern_uid from, const char *text, uint32_t *result)
+static quill_status post(SELF, const char *text, uint32_t *result)
 {
     (void)self, (void)from;
     calls++;
@@ -27,7 +19,7 @@ static quill_status post(void *self, tern_uid from, const char *text, uint32_t *
     return QUILL_OK;
 }
 
-static quill_status note(void *self, tern_uid from, const char *text, int32_t times, uint32_t *result)
+static quill_status note(SELF, const char *text, int32_t times, uint32_t *result)
 {
     (void)self, (void)from;
     calls++;
@@ -35,7 +27,7 @@ static quill_status note(void *self, tern_uid from, const char *text, int32_t ti
     return QUILL_OK;
 }
 
-static quill_status weigh(void *self, tern_uid from, const sequence_int32_t *all, int32_t *result)
+static quill_status weigh(SELF, const sequence_int32_t *all, int32_t *result)
 {
     (void)self, (void)from;
     calls++;
@@ -44,7 +36,7 @@ static quill_status weigh(void *self, tern_uid from, const sequence_int32_t *all
     return QUILL_OK;
 }
 
-static quill_status sum(void *self, tern_uid from, const sequence_500_int64_t *all, int16_t *factor, int64_t *result)
+static quill_status sum(SELF, const sequence_500_int64_t *all, int16_t *factor, int64_t *result)
 {
     (void)self, (void)from;
     calls++;
@@ -54,7 +46,7 @@ static quill_status sum(void *self, tern_uid from, const sequence_500_int64_t *a
     return QUILL_OK;
 }
 
-static quill_status stick(void *self, tern_uid from, const sequence_100_Mail_Stamp *all, int32_t *result)
+static quill_status stick(SELF, const sequence_100_Mail_Stamp *all, int32_t *result)
 {
     (void)self, (void)from;
     calls++;
@@ -63,7 +55,7 @@ static quill_status stick(void *self, tern_uid from, const sequence_100_Mail_Sta
     return QUILL_OK;
 }
 
-static quill_status total(void *self, tern_uid from, const int32_t all[4][10], int32_t *result)
+static quill_status total(SELF, const int32_t all[4][10], int32_t *result)
 {
     (void)self, (void)from;
     calls++;
@@ -72,7 +64,7 @@ static quill_status total(void *self, tern_uid from, const int32_t all[4][10], i
     return QUILL_OK;
 }
 
-static quill_status pack(void *self, tern_uid from, const char *title, const sequence_70000_uint8_t *content,
+static quill_status pack(SELF, const char *title, const sequence_70000_uint8_t *content,
                          Mail_Kind how, bool urgent, uint32_t *result, Mail_Box_pack_raised *raised)
 {
     (void)self, (void)from;
@@ -87,7 +79,7 @@ static quill_status pack(void *self, tern_uid from, const char *title, const seq
     return QUILL_OK;
 }
 
-static quill_status deliver(void *self, tern_uid from, const Mail_Address *to, const char *code, uint32_t *result)
+static quill_status deliver(SELF, const Mail_Address *to, const char *code, uint32_t *result)
 {
     (void)self, (void)from;
     calls++;
@@ -95,7 +87,7 @@ static quill_status deliver(void *self, tern_uid from, const Mail_Address *to, c
     return QUILL_OK;
 }
 
-static quill_status many(void *self, tern_uid from, int64_t a1, int64_t a2, int64_t a3, int64_t a4, int64_t a5,
+static quill_status many(SELF, int64_t a1, int64_t a2, int64_t a3, int64_t a4, int64_t a5,
                          int64_t a6, int64_t a7, int64_t a8, int64_t a9, int64_t a10, int64_t a11, int64_t a12, bool last,
                          int64_t *result)
 {
@@ -108,7 +100,7 @@ static quill_status many(void *self, tern_uid from, int64_t a1, int64_t a2, int6
     return QUILL_OK;
 }
 
-static quill_status mixed(void *self, tern_uid from, int64_t b1, int64_t b2, int64_t b3, int64_t b4, int64_t b5,
+static quill_status mixed(SELF, int64_t b1, int64_t b2, int64_t b3, int64_t b4, int64_t b5,
                           int64_t b6, int64_t b7, int64_t b8, int64_t b9, const char *text,
                           const sequence_100_Mail_Stamp *all, int64_t *result)
 {
@@ -121,7 +113,7 @@ static quill_status mixed(void *self, tern_uid from, int64_t b1, int64_t b2, int
     return QUILL_OK;
 }
 
-static quill_status drop(void *self, tern_uid from, const char *text)
+static quill_status drop(SELF, const char *text)
 {
     (void)self, (void)from;
     calls++;
@@ -129,7 +121,7 @@ static quill_status drop(void *self, tern_uid from, const char *text)
     return QUILL_OK;
 }
 
-static quill_status knock(void *self, tern_uid from)
+static quill_status knock(SELF)
 {
     (void)self, (void)from;
     calls++;
@@ -140,10 +132,12 @@ static const Mail_Box_server methods = {
     post, note, weigh, sum, stick, total, pack, deliver, many, mixed, drop, knock,
 };
 
+SERVES(Mail_Box, methods)
+
 /* --- instead of a kernel --- */
 
 /* With nothing behind it that a server could take for its own. */
-static Mail_Box_room *room;
+static ROOM(Mail_Box) *room;
 
 /* As large as the interface says: words, and the strings behind them. */
 static const uint32_t capacities[] = { 4096, 70000 };
@@ -161,13 +155,14 @@ static bool arrive(uint64_t *words)
     if (count > 0)
         memcpy(room->words, (const void *)(uintptr_t)words[1], 8 * count);
     for (uint64_t i = 0; i < strings; i++) {
-        uint64_t from, bytes;
-        memcpy(&from, strings_at + 2 * i, 8);
+        uint64_t lies, bytes;
+        memcpy(&lies, strings_at + 2 * i, 8);
         memcpy(&bytes, strings_at + 2 * i + 1, 8);
         if (bytes > capacities[i])
             return false;
         if (bytes > 0)
-            memcpy(room->buffers + begins[i], (const void *)(uintptr_t)from, bytes);
+            memcpy(room->buffers + begins[i], (const void *)(uintptr_t)lies, bytes);
+        room->strings[2 * i] = (uintptr_t)(room->buffers + begins[i]);
         room->strings[2 * i + 1] = (uint64_t)capacities[i] << 32 | bytes;
     }
     words[0] |= (ROOM_WORDS | 2 << 12) << 32;
@@ -176,7 +171,7 @@ static bool arrive(uint64_t *words)
     return true;
 }
 
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                unsigned back)
 {
     tern_uid partner = 7;
@@ -184,11 +179,11 @@ static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words,
     CHECK(server == 3 && back <= QUILL_WORDS);
     for (unsigned i = there; i < QUILL_WORDS; i++)
         CHECK(words[i] == 0);
-    label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, NULL, NULL, NULL);
+    label = ANSWER(Mail_Box, &methods, NULL, &partner, label, words, NULL, NULL, NULL);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
 }
 
-static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                     unsigned back)
 {
     tern_uid partner = 7;
@@ -197,12 +192,12 @@ static uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *w
     for (unsigned i = there > 2 ? there : 2; i < QUILL_WORDS; i++)
         CHECK(words[i] == 0);
     CHECK(arrive(words));
-    label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, room, NULL, NULL);
+    label = ANSWER(Mail_Box, &methods, NULL, &partner, label, words, room, NULL, NULL);
     CHECK(partner == 7);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
 }
 
-static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
+uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
 {
     tern_uid partner = 7;
     uint64_t copy[QUILL_WORDS];
@@ -210,7 +205,7 @@ static uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint6
     CHECK(server == 3);
     memcpy(copy, words, sizeof copy);
     CHECK(arrive(copy));
-    quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, copy, room, NULL, NULL);
+    ANSWER(Mail_Box, &methods, NULL, &partner, label, copy, room, NULL, NULL);
     CHECK(partner == TERN_NIL);
     return QUILL_OK;
 }
@@ -340,7 +335,7 @@ static void damage(void)
             words[1] = (uintptr_t)block;
             CHECK(arrive(words));
         }
-        label = quill_answer(Mail_Box_dispatch, &methods, NULL, &partner, label, words, is_long ? room : NULL, NULL, NULL);
+        label = ANSWER(Mail_Box, &methods, NULL, &partner, label, words, is_long ? room : NULL, NULL, NULL);
         refused += label == QUILL_MALFORMED;
         unknown += label == QUILL_NO_METHOD;
         taken += label != QUILL_MALFORMED && label != QUILL_NO_METHOD;

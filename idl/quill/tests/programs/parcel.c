@@ -1,13 +1,7 @@
 /* Both sides of parcel.idl over words, without a kernel between them: a call ends in the dispatcher. */
 
-#include <tern.h>
-
-#define QUILL_OWN_IPC
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
-                               unsigned back);
-static uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words);
-#include "parcel.h"
-#include "check.h"
+#define STUBS "parcel.h"
+#include "on_tern.h"
 
 struct desk {
     int64_t tariff;
@@ -16,27 +10,27 @@ struct desk {
 
 /* --- the server --- */
 
-static quill_status knock(void *self, tern_uid from)
+static quill_status knock(SELF)
 {
     ((struct desk *)self)->calls++;
     return from == 7 ? QUILL_OK : 78;
 }
 
-static quill_status shout(void *self, tern_uid from, int32_t code, Post_Flags how)
+static quill_status shout(SELF, int32_t code, Post_Flags how)
 {
     (void)from;
     ((struct desk *)self)->shouts += code == -1 && how == Post_urgent;
     return QUILL_OK;
 }
 
-static quill_status get_tariff(void *self, tern_uid from, int64_t *result)
+static quill_status get_tariff(SELF, int64_t *result)
 {
     (void)from;
     *result = ((struct desk *)self)->tariff;
     return QUILL_OK;
 }
 
-static quill_status set_tariff(void *self, tern_uid from, int64_t value)
+static quill_status set_tariff(SELF, int64_t value)
 {
     (void)from;
     if (value < 0)
@@ -45,7 +39,7 @@ static quill_status set_tariff(void *self, tern_uid from, int64_t value)
     return QUILL_OK;
 }
 
-static quill_status weigh(void *self, tern_uid from, const Post_Weight *w, Post_Label *l, bool gently,
+static quill_status weigh(SELF, const Post_Weight *w, Post_Label *l, bool gently,
                           Post_Weight *result, Post_Office_weigh_raised *raised)
 {
     (void)self, (void)from;
@@ -61,7 +55,7 @@ static quill_status weigh(void *self, tern_uid from, const Post_Weight *w, Post_
     return QUILL_OK;
 }
 
-static quill_status wrap(void *self, tern_uid from, const Post_Bytes *content, uint8_t fill, Post_Bytes *result)
+static quill_status wrap(SELF, const Post_Bytes *content, uint8_t fill, Post_Bytes *result)
 {
     (void)self, (void)from;
     *result = *content;
@@ -71,7 +65,7 @@ static quill_status wrap(void *self, tern_uid from, const Post_Bytes *content, u
     return QUILL_OK;
 }
 
-static quill_status give_name(void *self, tern_uid from, const char *given, uint32_t initial, char *result)
+static quill_status give_name(SELF, const char *given, uint32_t initial, char *result)
 {
     (void)self, (void)from;
     if (initial == 0xdf) {
@@ -84,7 +78,7 @@ static quill_status give_name(void *self, tern_uid from, const char *given, uint
     return QUILL_OK;
 }
 
-static quill_status codes(void *self, tern_uid from, const uint16_t *c, Post_Service *s, Post_Flags *f,
+static quill_status codes(SELF, const uint16_t *c, Post_Service *s, Post_Flags *f,
                           uint16_t *result)
 {
     (void)self, (void)from, (void)s;
@@ -94,14 +88,14 @@ static quill_status codes(void *self, tern_uid from, const uint16_t *c, Post_Ser
     return QUILL_OK;
 }
 
-static quill_status keep(void *self, tern_uid from, const Post_Note *n, Post_Note *result)
+static quill_status keep(SELF, const Post_Note *n, Post_Note *result)
 {
     (void)self, (void)from;
     *result = *n;
     return QUILL_OK;
 }
 
-static quill_status add(void *self, tern_uid from, float a, double b, uint64_t c, char d, uint16_t e, int32_t f,
+static quill_status add(SELF, float a, double b, uint64_t c, char d, uint16_t e, int32_t f,
                         int32_t g, int32_t h, int32_t i, int32_t j, int16_t match, bool type, double *result)
 {
     (void)self, (void)from;
@@ -113,12 +107,14 @@ static const Post_Office_server methods = {
     knock, shout, get_tariff, set_tariff, weigh, wrap, give_name, codes, keep, add,
 };
 
+SERVES(Post_Office, methods)
+
 /* --- instead of a kernel --- */
 
 static struct desk desk;
 static uint64_t noise;
 
-static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                unsigned back)
 {
     tern_uid partner = 7;
@@ -131,19 +127,19 @@ static uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words,
             words[i] = chance();
         return QUILL_DONE;
     }
-    label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, words, NULL, NULL, NULL);
+    label = ANSWER(Post_Office, &methods, &desk, &partner, label, words, NULL, NULL, NULL);
     CHECK(partner == 7);
     return (uint64_t)label << 32 | TERN_KIND_REPLY;
 }
 
-static uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words)
+uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words)
 {
     tern_uid partner = 7;
     uint64_t copy[QUILL_WORDS];
 
     CHECK(server == 3);
     memcpy(copy, words, sizeof copy);
-    quill_answer(Post_Office_dispatch, &methods, &desk, &partner, label, copy, NULL, NULL, NULL);
+    ANSWER(Post_Office, &methods, &desk, &partner, label, copy, NULL, NULL, NULL);
     CHECK(partner == TERN_NIL);
     return QUILL_OK;
 }
@@ -204,7 +200,7 @@ static void damage(void)
         uint32_t label;
         for (int i = 0; i < QUILL_WORDS; i++)
             words[i] = chance() % 4 == 0 ? chance() : chance() % 2 == 0 ? chance() % 48 : 0;
-        label = quill_answer(Post_Office_dispatch, &methods, &desk, &partner, (uint32_t)chance() & 0xf0000000u, words,
+        label = ANSWER(Post_Office, &methods, &desk, &partner, (uint32_t)chance() & 0xf0000000u, words,
                              NULL, NULL, NULL);
         refused += label == QUILL_MALFORMED || label == QUILL_TOO_LONG;
         unknown += label == QUILL_NO_METHOD;

@@ -42,7 +42,7 @@ static uint32_t weight(const quill_any *any)
     return 10000 * any->kind + 3 * length_of(any->text) + (uint8_t)any->bits;
 }
 
-static quill_status put(void *self, CONTEXT, int32_t where, const quill_any *value, uint32_t *result)
+static quill_status put(SELF, int32_t where, const quill_any *value, uint32_t *result)
 {
     char *room_for = texts[where & 3];
     uint32_t length = length_of(value->text);
@@ -55,7 +55,7 @@ static quill_status put(void *self, CONTEXT, int32_t where, const quill_any *val
     return QUILL_OK;
 }
 
-static quill_status get(void *self, CONTEXT, int32_t where, quill_any *result)
+static quill_status get(SELF, int32_t where, quill_any *result)
 {
     (void)self, (void)from;
     if (where == 77) {
@@ -69,14 +69,14 @@ static quill_status get(void *self, CONTEXT, int32_t where, quill_any *result)
     return QUILL_OK;
 }
 
-static quill_status pair(void *self, CONTEXT, const Property_Pair *given, bool twice, uint32_t *result)
+static quill_status pair(SELF, const Property_Pair *given, bool twice, uint32_t *result)
 {
     (void)self, (void)from;
     *result = (weight(&given->value) + length_of(given->name)) * (twice ? 2 : 1);
     return QUILL_OK;
 }
 
-static quill_status hint(void *self, CONTEXT, const quill_any *value)
+static quill_status hint(SELF, const quill_any *value)
 {
     (void)self, (void)from;
     noted = weight(value);
@@ -87,13 +87,13 @@ static quill_status hint(void *self, CONTEXT, const quill_any *value)
 static const Property_Thing_server methods = { put, get, pair, hint };
 #else
 
-static quill_status drop(void *self, CONTEXT, const quill_any *value, Property_Chest_drop_raised *raised)
+static quill_status drop(SELF, const quill_any *value, Property_Chest_drop_raised *raised)
 {
     (void)self, (void)from;
     weight(value);
     if (value->kind == quill_tk_null)
         return QUILL_OK;
-    put(self, from, 3, value, &(uint32_t){ 0 });
+    put(SAME_SELF, 3, value, &(uint32_t){ 0 });
     raised->Unknown.what = stored[3];
     return 1;
 }
@@ -108,7 +108,7 @@ static void name(Property_Pair *of, const char *text)
 }
 
 /* Texts of a request lie where it has arrived, which a reply does not replace before it is sent. */
-static quill_status swap(void *self, CONTEXT, quill_any *value, const Property_Pair *other, Property_Pair *result)
+static quill_status swap(SELF, quill_any *value, const Property_Pair *other, Property_Pair *result)
 {
     (void)self, (void)from;
     weight(value);
@@ -119,7 +119,7 @@ static quill_status swap(void *self, CONTEXT, quill_any *value, const Property_P
     return QUILL_OK;
 }
 
-static quill_status all(void *self, CONTEXT, const Property_Values *some, Property_Pairs *result)
+static quill_status all(SELF, const Property_Values *some, Property_Pairs *result)
 {
     static const char *const names[] = { "one", "two", "three" };
 #if !INSIDE

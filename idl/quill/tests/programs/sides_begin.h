@@ -1,24 +1,18 @@
 /* Both sides of an interface in one program, over each kernel part alike, with what stands in sides_end.h between them.
  *
- * A program says first which STUBS it includes and which INTERFACE it tests; for ON_TERN the room of each string, in
- * REQUEST_STRINGS and REPLY_STRINGS; for ON_L4 which labels get no answer, in IS_ONEWAY. Then it has a server's `methods`
+ * A program says first which STUBS it includes and which INTERFACE it tests; for ON_TERN (and ON_DOOR there) the room of each string,
+ * in REQUEST_STRINGS and REPLY_STRINGS; for ON_L4 which labels get no answer, in IS_ONEWAY. Then it has a server's `methods`
  * and the client's `calls`, in which EXPECT says what holds while messages arrive as they were sent. */
 
 #ifdef ON_TERN
-#include <tern.h>
-#define QUILL_OWN_IPC
-#define ON_THE_WAY __attribute__((unused)) static
-ON_THE_WAY uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
-ON_THE_WAY uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
-ON_THE_WAY uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words);
-ON_THE_WAY uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words);
+#include "on_tern.h"
+#else
+#include STUBS
 #endif
 
-#include STUBS
-
-#ifdef ON_L4
+#if defined(ON_L4)
 #include "l4_kernel.h"
-#else
+#elif !defined(ON_TERN)
 #include "check.h"
 #endif
 
@@ -27,21 +21,23 @@ ON_THE_WAY uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const u
 #define OF(name) JOIN(INTERFACE, _##name)
 
 #if defined(ON_TERN)
+#define ROOM_OF(interface) ROOM(interface)
 #define INSIDE 1 /* short lists lie in their values */
-#define CONTEXT tern_uid from
 #define PEER 3
 #define PEER_REPLIES PEER, replies
-static OF(room) *room;
+static ROOM_OF(INTERFACE) *room;
 static OF(replies) *replies;
 #elif defined(ON_L4)
 #define INSIDE 0
-#define CONTEXT quill_thread from
+#define SELF void *self, quill_thread from
+#define SAME_SELF self, from
 #define PEER SERVER
 #define PEER_REPLIES PEER
 #else
 #include <sys/wait.h>
 #define INSIDE 0
-#define CONTEXT quill_memory *from
+#define SELF void *self, quill_memory *from
+#define SAME_SELF self, from
 #define PEER &way
 #define PEER_REPLIES PEER
 static quill_client way;

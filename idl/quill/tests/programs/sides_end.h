@@ -16,16 +16,17 @@ static void arrive(uint64_t *words, uint64_t *to, uint64_t most, uint64_t *strin
     if (length > 0)
         memcpy(to, block, 8 * length);
     for (uint64_t i = 0; i < parts; i++) {
-        uint64_t from[2];
-        memcpy(from, block + 8 * length + 16 * i, 16);
-        CHECK(from[1] <= rooms[i]);
-        if (from[1] > 0)
-            memcpy(buffer, (const void *)(uintptr_t)from[0], from[1]);
+        uint64_t lies[2];
+        memcpy(lies, block + 8 * length + 16 * i, 16);
+        CHECK(lies[1] <= rooms[i]);
+        if (lies[1] > 0)
+            memcpy(buffer, (const void *)(uintptr_t)lies[0], lies[1]);
         if (!sane && pick() % 4 == 0)
-            from[1] = pick() % (rooms[i] + 1);
+            lies[1] = pick() % (rooms[i] + 1);
         if (!sane && pick() % 4 == 0)
             buffer[pick() % 8] = (char)pick();
-        strings[2 * i + 1] = (uint64_t)rooms[i] << 32 | from[1];
+        strings[2 * i] = (uintptr_t)buffer;
+        strings[2 * i + 1] = (uint64_t)rooms[i] << 32 | lies[1];
         buffer += (rooms[i] + 7) / 8 * 8 + 8;
     }
     if (!sane && length > 0)
@@ -53,7 +54,12 @@ static void damage_words(uint64_t *words, int first)
     }
 }
 
-static uint64_t answered(uint32_t label, uint64_t *words, void *from)
+#define SERVES_OF(interface, methods) SERVES(interface, methods)
+#define ANSWER_OF(interface, ...) ANSWER(interface, __VA_ARGS__)
+
+SERVES_OF(INTERFACE, methods)
+
+static uint64_t answered(uint32_t label, uint64_t *words, void *where)
 {
     static const uint32_t rooms[] = REPLY_STRINGS;
     static uint64_t kept[4096];
@@ -62,7 +68,7 @@ static uint64_t answered(uint32_t label, uint64_t *words, void *from)
 
     if (!sane && pick() % 16 == 0)
         label ^= 1u << pick() % 32;
-    label = quill_answer(OF(dispatch), &methods, NULL, &partner, label, words, from, kept, &in_memory);
+    label = ANSWER_OF(INTERFACE, &methods, NULL, &partner, label, words, where, kept, &in_memory);
     damage_words(words, in_memory ? 2 : 0);
     if (!in_memory)
         return (uint64_t)label << 32 | TERN_KIND_REPLY;
@@ -71,14 +77,14 @@ static uint64_t answered(uint32_t label, uint64_t *words, void *from)
     return (uint64_t)label << 32 | (TERN_KIND_REPLY & ~(uint64_t)QUILL_NO_BLOCK);
 }
 
-ON_THE_WAY uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
 {
     CHECK(server == PEER && there <= QUILL_WORDS && back <= QUILL_WORDS);
     damage_words(words, 0);
     return answered(label, words, NULL);
 }
 
-ON_THE_WAY uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
 {
     static const uint32_t rooms[] = REQUEST_STRINGS;
 
@@ -89,7 +95,7 @@ ON_THE_WAY uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_
     return answered(label, words, room);
 }
 
-ON_THE_WAY uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words)
+uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words)
 {
     uint64_t copy[QUILL_WORDS];
 
@@ -98,7 +104,7 @@ ON_THE_WAY uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64
     return QUILL_OK;
 }
 
-ON_THE_WAY uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
+uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
 {
     uint64_t copy[QUILL_WORDS];
 

@@ -1,4 +1,4 @@
-//! C over Tern, by ipc or, for clients, through doors: values between variables and the words of a short message.
+//! C over Tern, by ipc or through doors: values between variables and the words of a short message.
 //!
 //! Words are an array of constant indices, which compilers keep in registers. Short lists lie inside their structs and short
 //! texts in arrays, with room for as much as their bounds allow, so nobody allocates: a caller brings the room. Longer ones
@@ -7,7 +7,7 @@
 //! A server is one function for each interface, with its methods in it. Each method has a stretch of code from its request
 //! to the next one, to which it jumps by a table in the function's stack frame.
 //!
-//! A client through a door is the client by ipc with another call: see [`Way`].
+//! Through a door, a client is the one by ipc with another call: see [`Way`]. What a call begins with is in [`door`].
 
 use std::fmt::Write;
 
@@ -23,6 +23,7 @@ use interface::{Interface, Spot, borrowed, status};
 
 use super::linux::values;
 
+mod door;
 mod pages;
 
 /// C over Tern, in one of its ways.
@@ -42,8 +43,8 @@ pub struct Way {
     reply: Option<&'static str>,
     /// What makes a status of a call to which nothing comes back, if it is a call at all.
     sent: Option<&'static str>,
-    /// Whether there are servers, too.
-    serves: bool,
+    /// Whether a call begins a server's function, which does not hear from whom. Otherwise it comes to a loop.
+    begins: bool,
 }
 
 /// By ipc.
@@ -53,7 +54,7 @@ pub const IPC: Way = Way {
     done: ["QUILL_DONE", "QUILL_LONG_DONE"],
     reply: None,
     sent: None,
-    serves: true,
+    begins: false,
 };
 
 /// Through doors.
@@ -63,7 +64,7 @@ pub const DOOR: Way = Way {
     done: ["QUILL_DOOR_DONE", "QUILL_DOOR_LONG_DONE"],
     reply: Some("quill_door_reply"),
     sent: Some("quill_door_sent"),
-    serves: false,
+    begins: true,
 };
 
 impl Part for Tern {
@@ -112,12 +113,13 @@ impl Part for Tern {
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
-        let caller = (Ty::named("tern_uid"), "_from".into());
+        let way = self.0;
+        let caller = caller(way);
         // The loop that serves other interfaces can neither send nor get them.
-        if layout.methods.iter().any(Method::hands_pages) || !self.0.serves {
-            let has_server = self.0.serves && pages::fits(layout);
+        if layout.methods.iter().any(Method::hands_pages) {
+            let has_server = pages::fits(layout);
             let mut items = if has_server {
-                c.declarations(operations, Some(&caller))
+                c.declarations(operations, caller.as_ref())
             } else {
                 let comment = format!("The interface {}, of which there are clients only.", c.interface);
                 [vec![Item::Comment(comment)], c.unions(operations)].concat()
@@ -127,7 +129,7 @@ impl Part for Tern {
                 items.extend(room_record(&c, &replies, "replies"));
             }
             let methods = operations.iter().zip(&layout.methods);
-            items.extend(methods.map(|(operation, method)| client(self.0, &c, operation, method, &replies)));
+            items.extend(methods.map(|(operation, method)| client(way, &c, operation, method, &replies)));
             if replies.needed {
                 items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
                 items.push(Item::Text(open(&c, &replies)));
@@ -138,28 +140,42 @@ impl Part for Tern {
             }
             return items;
         }
-        let mut items = c.declarations(operations, Some(&caller));
+        let mut items = c.declarations(operations, caller.as_ref());
         let room = layout.room();
         let replies = layout.replies();
-        for (room, what) in [(&room, "room"), (&replies, "replies")] {
-            if room.needed {
-                items.extend(room_record(&c, room, what));
-            }
+        if way.begins {
+            items.extend(door::room(&c, &room));
+        } else if room.needed {
+            items.extend(room_record(&c, &room, "room"));
         }
-        let methods = || operations.iter().copied().zip(&layout.methods);
-        for (operation, method) in methods() {
-            items.push(client(self.0, &c, operation, method, &replies));
-            items.push(answer(&c, operation, method, &room));
-        }
-        items.push(dispatch(&c, operations, &layout.methods));
-        items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
-        items.push(Item::Text(serve(&c, operations, &layout.methods, &room)));
         if replies.needed {
-            items.push(Item::Text(open(&c, &replies)));
+            items.extend(room_record(&c, &replies, "replies"));
         }
-        items.push(Item::Verbatim("#endif\n"));
+        let place = if way.begins { Arrival::Shared } else { Arrival::Own(&room) };
+        for (operation, method) in operations.iter().copied().zip(&layout.methods) {
+            items.push(client(way, &c, operation, method, &replies));
+            items.push(answer(way, &c, operation, method, place));
+        }
+        if way.begins {
+            items.push(Item::Text(door::server(&c, operations, &layout.methods, &room)));
+        } else {
+            items.push(dispatch(&c, operations, &layout.methods));
+            items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
+            items.push(Item::Text(serve(&c, operations, &layout.methods, &room)));
+            items.push(Item::Verbatim("#endif\n"));
+        }
+        if replies.needed {
+            items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
+            items.push(Item::Text(open(&c, &replies)));
+            items.push(Item::Verbatim("#endif\n"));
+        }
         items
     }
+}
+
+/// The parameter of a method that says who calls.
+fn caller(way: &Way) -> Option<(Ty, String)> {
+    (!way.begins).then(|| (Ty::named("tern_uid"), "_from".into()))
 }
 
 /// Whether something that is read piece by piece has a list that does not lie in its value, or no end.
@@ -206,6 +222,56 @@ impl Maker {
 
 /// The words of a message that has arrived, as far as they are in memory.
 const ARRIVED: &str = "_arrived";
+
+/// Where the parts of a message in memory arrive.
+#[derive(Clone, Copy)]
+enum Arrival<'a> {
+    /// In a record of the interface.
+    Own(&'a Room),
+    /// In one that all interfaces of a program share. The buffers for strings lie anywhere.
+    Shared,
+}
+
+impl Arrival<'_> {
+    /// The record's type.
+    fn record(self, c: &Interface) -> String {
+        match self {
+            Arrival::Own(_) => c.function("room"),
+            Arrival::Shared => "quill_door_room".into(),
+        }
+    }
+
+    /// How many bytes a string has.
+    fn string_bytes(self, string: u32) -> Expr {
+        match self {
+            Arrival::Own(room) => {
+                call("quill_string_bytes", [name("_room"), Expr::Int(descriptor(room, string).into())])
+            }
+            Arrival::Shared => call("quill_shared_bytes", [name("_room"), Expr::Int(string.into())]),
+        }
+    }
+
+    /// Where it is.
+    fn string(self, string: u32) -> Expr {
+        match self {
+            Arrival::Own(room) => {
+                let buffers = name("_room").deref().field("buffers");
+                buffers.with("+", Expr::Int(begin(room, string).into()))
+            }
+            Arrival::Shared => call("quill_shared_string", [name("_room"), Expr::Int(string.into())]),
+        }
+    }
+
+    /// Whether the kernel lets through a string that is longer than that.
+    fn takes_more(self, string: u32, bytes: u64) -> bool {
+        match self {
+            Arrival::Own(room) => {
+                room.capacities.get(string as usize).is_some_and(|&capacity| capacity > bytes)
+            }
+            Arrival::Shared => true,
+        }
+    }
+}
 
 /// Words that a server keeps for its replies, on its stack.
 const KEPT_WORDS_MAX: u64 = 4096;
@@ -577,7 +643,7 @@ fn pack_streams(c: &Interface, message: &Message, spots: &[Spot], maker: Maker) 
 }
 
 /// Statements that read a message: its words, and what it has in memory, which is in `_room`.
-fn take(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Maker) -> Vec<Stmt> {
+fn take(c: &Interface, message: &Message, spots: &[Spot], room: Arrival, taker: Maker) -> Vec<Stmt> {
     let mut body = Vec::new();
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
     if has_streams(message) {
@@ -604,7 +670,7 @@ fn take(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Ma
 }
 
 /// Statements that check what a message has in memory and leave its lists where they are: behind those that read its words.
-fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room, taker: Maker) -> Vec<Stmt> {
+fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: Arrival, taker: Maker) -> Vec<Stmt> {
     let e = c.emitter;
     let mut body = Vec::new();
     let twice = taker == Maker::Server && looks_twice(c, message);
@@ -631,22 +697,12 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: &Room, t
         };
         match chunk.carrier {
             Carrier::String(string) => {
-                let len =
-                    call("quill_string_bytes", [name("_room"), Expr::Int(descriptor(room, string).into())]);
+                let len = room.string_bytes(string);
                 body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(len)));
-                body.push(Stmt::Let(
-                    Ty::named("char").to(),
-                    format!("_at_{number}"),
-                    Some(
-                        name("_room")
-                            .deref()
-                            .field("buffers")
-                            .with("+", Expr::Int(begin(room, string).into())),
-                    ),
-                ));
-                // The kernel keeps it to the buffer.
+                let at = Some(room.string(string));
+                body.push(Stmt::Let(Ty::named("char").to(), format!("_at_{number}"), at));
                 let most = bound * element;
-                if room.capacities.get(string as usize).is_some_and(|&capacity| capacity > most) {
+                if room.takes_more(string, most) {
                     body.push(Stmt::If(name(&bytes).with(">", Expr::Int(most.into())), malformed()));
                 }
                 if element > 1 {
@@ -850,7 +906,7 @@ fn client(way: &Way, c: &Interface, operation: &Operation, method: &Method, repl
             let elsewhere = words().index(Expr::Int(1)).with("!=", call("quill_address", [name("_room")]));
             arrive.push(Stmt::If(elsewhere, vec![Stmt::Return(Some(name("QUILL_OTHER_INBOX")))]));
         }
-        arrive.extend(take(c, message, spots, replies, Maker::Client));
+        arrive.extend(take(c, message, spots, Arrival::Own(replies), Maker::Client));
         arrive
     };
     let long = method.exceptions.iter().any(|(_, message)| message.long);
@@ -909,16 +965,17 @@ fn client(way: &Way, c: &Interface, operation: &Operation, method: &Method, repl
 }
 
 /// The function that answers a request for a method.
-fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) -> Item {
+fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room: Arrival) -> Item {
     let mut parameters = vec![
         (Ty::named(c.function("server")).to().constant(), "_methods".into()),
         (Ty::named("void *"), "_self".into()),
-        (Ty::named("tern_uid"), "_from".into()),
-        (Ty::named("uint64_t").to(), "_words".into()),
     ];
+    parameters.extend(caller(way));
+    let given: Vec<Expr> = parameters[1..].iter().map(|(_, parameter)| name(parameter)).collect();
+    parameters.push((Ty::named("uint64_t").to(), "_words".into()));
     let request = &method.request;
     if request.long {
-        parameters.push((Ty::named(c.function("room")).to(), "_room".into()));
+        parameters.push((Ty::named(room.record(c)).to(), "_room".into()));
     }
     if has_long_reply(method) {
         parameters.push((Ty::named("uint64_t").to(), "_kept".into()));
@@ -937,7 +994,7 @@ fn answer(c: &Interface, operation: &Operation, method: &Method, room: &Room) ->
         body.push(Stmt::Do(name("_kept").cast(Ty::named("void"))));
     }
     body.extend(take(c, request, &borrowed(&inputs), room, Maker::Server));
-    let called = c.call_method(operation, vec![name("_self"), name("_from")]);
+    let called = c.call_method(operation, given);
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {
         body.push(Stmt::Do(called.cast(Ty::named("void"))));

@@ -866,6 +866,11 @@ static inline quill_status quill_serve_pages(quill_pages_dispatch dispatch, cons
 
 #endif
 
+/* A test on another system can put a call of its own in the place of a server's instruction. */
+#ifndef QUILL_SYSCALL
+#define QUILL_SYSCALL "syscall"
+#endif
+
 #ifndef QUILL_OWN_IPC
 
 /* A message that has come or that goes: rax, the partner, the words. */
@@ -952,11 +957,6 @@ QUILL_INLINE bool quill_is_request(uint64_t rax)
 #define QUILL_COMPARE quill_is_odd = (uint32_t)quill_rax != TERN_IPC_CALL
 #endif
 
-/* A test on another system can put a call of its own in the place of the instruction. */
-#ifndef QUILL_SYSCALL
-#define QUILL_SYSCALL "syscall"
-#endif
-
 #define QUILL_REGISTERS                                                                             \
     register uint64_t quill_rax __asm__("rax"), quill_rdx __asm__("rdx"), quill_w0 __asm__("rdi");  \
     register uint64_t quill_w1 __asm__("rsi"), quill_w2 __asm__("r8"), quill_w3 __asm__("r9");      \
@@ -1041,6 +1041,127 @@ static inline quill_status quill_close(const quill_inbox *before)
     uint64_t control[6] = { TERN_NIL, before->address, before->room, before->patience, 0, 0 };
     int error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
 
+    return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
+}
+
+#endif
+
+/* --- objects behind doors --- */
+
+#define QUILL_DOOR_LONG_CALL (TERN_DOOR_CALL & ~QUILL_NO_BLOCK) /* the kind of a call with a part in memory */
+
+/* Where requests with a part in memory arrive, of whatever interface: words, one more for the zero behind a text, and behind them
+ * where the buffers for strings are. Each thread that serves has one. It begins as zeros. */
+#define QUILL_ROOM_WORDS 513
+#define QUILL_ROOM_STRINGS 255
+typedef struct {
+    uint64_t words[QUILL_ROOM_WORDS];
+    uint64_t strings[2 * QUILL_ROOM_STRINGS];
+} quill_door_room;
+
+/* Bytes of a buffer for a string, with a place for a zero; and of so many. */
+#define QUILL_BUFFER(bytes) (((uint64_t)(bytes) + 8) / 8 * 8)
+#define QUILL_BUFFERS(strings, bytes) ((strings) * QUILL_BUFFER(bytes))
+
+/* A string that has arrived: how long it is, and where. */
+QUILL_INLINE uint64_t quill_shared_bytes(const quill_door_room *room, unsigned number)
+{
+    return (uint32_t)room->strings[2 * number + 1];
+}
+
+QUILL_INLINE char *quill_shared_string(const quill_door_room *room, unsigned number)
+{
+    return (char *)(uintptr_t)room->strings[2 * number];
+}
+
+/* How a method ended: rax, and the reply's first word. The others are in the frame. */
+typedef struct {
+    uint64_t rax, w0;
+} quill_ended;
+
+/* The return with so many words at most. Nothing of the request, and nothing half done, goes back with an error. */
+QUILL_INLINE quill_ended quill_end(uint64_t *frame, uint64_t *words, unsigned given, quill_status status, bool in_memory)
+{
+    uint64_t rax = QUILL_DOOR_DONE;
+
+    if (__builtin_expect(status != QUILL_OK && status != QUILL_SILENT, 0)) {
+        rax = (uint64_t)status << 32 | TERN_DOOR_RETURN;
+        if (status >= QUILL_KERNEL)
+            quill_clear(words), in_memory = false;
+    }
+    if (in_memory)
+        rax &= ~(uint64_t)QUILL_NO_BLOCK;
+    if (given > 1)
+        frame[1] = words[1];
+    if (given > 2)
+        frame[2] = words[2];
+    if (given > 3)
+        frame[3] = words[3];
+    if (given > 4)
+        frame[4] = words[4];
+    if (given > 5)
+        frame[5] = words[5];
+    if (given > 6)
+        frame[6] = words[6];
+    if (given > 7)
+        frame[7] = words[7];
+    if (given > 8)
+        frame[8] = words[8];
+    if (given > 9)
+        frame[9] = words[9];
+    if (given > 10)
+        frame[10] = words[10];
+    return (quill_ended){ rax, words[0] };
+}
+
+/* What comes that is no call of a method: that nobody has an identifier any more, or a request that no stub makes. */
+QUILL_INLINE uint64_t quill_door_otherwise(uint64_t rax, void *object, void (*unreferenced)(void *))
+{
+    if ((uint32_t)rax != TERN_KIND_UNREFERENCED)
+        return (uint64_t)QUILL_MALFORMED << 32 | TERN_DOOR_RETURN;
+    if (unreferenced != NULL)
+        unreferenced(object);
+    return TERN_DOOR_RETURN;
+}
+
+/* Ends a call with what is in rax, and no words. A return without a part in memory does not come back. */
+#define QUILL_RETURN_NOTHING                                                                           \
+    "xor %%edi, %%edi\n\txor %%esi, %%esi\n\txor %%r8d, %%r8d\n\txor %%r9d, %%r9d\n\txor %%r10d, %%r10d\n\t" \
+    "xor %%r12d, %%r12d\n\txor %%r13d, %%r13d\n\txor %%r14d, %%r14d\n\txor %%ebx, %%ebx\n\t"               \
+    "xor %%ebp, %%ebp\n\txor %%r15d, %%r15d\n\t" QUILL_SYSCALL "\n\tud2"
+
+/* What stands where the table has no method, or one whose requests are of the other kind: all in registers, or not. */
+static __attribute__((naked, unused)) void quill_door_no_method(void)
+{
+    __asm__ volatile("movabs %0, %%rax\n\t" QUILL_RETURN_NOTHING
+                     : : "i"((uint64_t)QUILL_NO_METHOD << 32 | TERN_DOOR_RETURN));
+}
+
+static __attribute__((naked, unused)) void quill_door_mismatch(void)
+{
+    __asm__ volatile("movabs %0, %%rax\n\t" QUILL_RETURN_NOTHING
+                     : : "i"((uint64_t)QUILL_MALFORMED << 32 | TERN_DOOR_RETURN));
+}
+
+#ifndef QUILL_OWN_IPC
+
+/* Lets requests with a part in memory arrive in `room`, when the calling thread serves: with at most so many strings of at most
+ * so many bytes each, in `buffers`, which is QUILL_BUFFERS(strings, bytes) large and begins at a multiple of 8. A program that
+ * serves several interfaces takes the largest of each. */
+static inline __attribute__((unused)) quill_status quill_receive(quill_door_room *room, unsigned strings, uint32_t bytes,
+                                                                 char *buffers)
+{
+    uint64_t control[6] = { TERN_NIL, quill_address(room), (QUILL_ROOM_WORDS | (uint64_t)strings << 12) << 32,
+                            QUILL_PATIENCE, 0, 0 };
+    int error;
+
+    if (strings > QUILL_ROOM_STRINGS)
+        return QUILL_KERNEL + TERN_BAD_ARGUMENT;
+    for (unsigned i = 0; i < strings; i++) {
+        room->strings[2 * i] = quill_address(buffers + i * QUILL_BUFFER(bytes));
+        room->strings[2 * i + 1] = (uint64_t)bytes << 32;
+    }
+    error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
     return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
 }
 

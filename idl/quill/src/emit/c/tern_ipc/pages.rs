@@ -9,7 +9,7 @@ use super::{handed, malformed, pack, take, words};
 use crate::layout::{InterfaceLayout, Method, Room};
 use crate::model::Operation;
 
-use super::Maker;
+use super::{Arrival, Maker};
 
 /// Words of a message in the general form.
 const WORDS: u32 = 8;
@@ -71,7 +71,7 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
         }
         None => body.push(Stmt::If(pages().with("!=", Expr::Int(0)), malformed())),
     }
-    body.extend(take(c, &method.request, &borrowed(&inputs), &Room::default(), Maker::Server));
+    body.extend(take(c, &method.request, &borrowed(&inputs), Arrival::Own(&Room::default()), Maker::Server));
     let called = c.call_method(operation, vec![name("_self"), name("_from")]);
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {

@@ -1,0 +1,132 @@
+/* The stubs of a program with both sides in it, over Tern's ipc, or ON_DOOR through a door: STUBS, and what a call ends in.
+ *
+ * A program has the functions that carry a message, as for ipc, or some of them, and answers one with ANSWER. Through a door, that is a call as the
+ * kernel makes it: it begins at the interface's entry, on a stack of its own, with the words in the kernel's registers, and does
+ * not come back from its last instruction. */
+
+#include "check.h"
+#include <tern.h>
+
+#define QUILL_OWN_IPC
+/* Of these, a program has what it needs. */
+#define MAY_BE __attribute__((weak))
+MAY_BE uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
+MAY_BE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back);
+MAY_BE uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words);
+MAY_BE uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words);
+
+#ifndef ON_DOOR
+
+#include STUBS
+
+/* The first parameters of a method; and those, handed on. */
+#define SELF void *self, tern_uid from
+#define SAME_SELF self, from
+#define SERVES(interface, methods)
+#define ROOM(interface) interface##_room
+#define ANSWER(interface, methods, self, partner, label, words, room, kept, in_memory) \
+    quill_answer(interface##_dispatch, methods, self, partner, label, words, room, kept, in_memory)
+
+#else
+
+#define QUILL_SYSCALL "call exchange"
+static __attribute__((unused)) uint64_t quill_door_call(uint32_t door, uint32_t label, uint64_t *words, unsigned there, unsigned back);
+static __attribute__((unused)) uint64_t quill_door_call_long(uint32_t door, uint32_t label, uint64_t *words, unsigned there, unsigned back);
+
+#include STUBS
+
+#define SELF void *self
+#define SAME_SELF self
+/* Defines the entry. */
+#define SERVES(interface, methods) interface##_ENTRY(door_of, methods, NULL)
+/* What it would be. */
+static __attribute__((unused)) const tern_uid from = 7;
+
+/* A quill_door_room, and buffers behind it. */
+struct room {
+    uint64_t words[QUILL_ROOM_WORDS], strings[2 * QUILL_ROOM_STRINGS];
+    char buffers[80000];
+};
+#define ROOM(interface) struct room
+
+/* What the kernel has in registers: rax, rdx, then the words. */
+__attribute__((used)) uint64_t registers[13];
+__attribute__((used)) uint64_t server_stack, client_stack;
+__attribute__((used)) void (*door_entry)(void);
+/* How many returns come back with an error, as if their caller had no room. */
+__attribute__((used)) uint32_t undelivered;
+void door_begin(void);
+
+/* `door_begin` begins a call, and comes back with what was returned. `exchange` is where a server returns. */
+__asm__(".text\n.globl exchange\n"
+        "exchange:\n\t"
+        "cmpl $0, undelivered(%rip)\n\tje 1f\n\t"
+        "decl undelivered(%rip)\n\tmov $8, %eax\n\tret\n"
+        "1:\n\t"
+        "mov %rax, registers(%rip)\n\tmov %rdx, registers+8(%rip)\n\tmov %rdi, registers+16(%rip)\n\t"
+        "mov %rsi, registers+24(%rip)\n\tmov %r8, registers+32(%rip)\n\tmov %r9, registers+40(%rip)\n\t"
+        "mov %r10, registers+48(%rip)\n\tmov %r12, registers+56(%rip)\n\tmov %r13, registers+64(%rip)\n\t"
+        "mov %r14, registers+72(%rip)\n\tmov %rbx, registers+80(%rip)\n\tmov %rbp, registers+88(%rip)\n\t"
+        "mov %r15, registers+96(%rip)\n\t"
+        "mov client_stack(%rip), %rsp\n\t"
+        "pop %r15\n\tpop %r14\n\tpop %r13\n\tpop %r12\n\tpop %rbp\n\tpop %rbx\n\tret\n"
+        ".globl door_begin\n"
+        "door_begin:\n\t"
+        "push %rbx\n\tpush %rbp\n\tpush %r12\n\tpush %r13\n\tpush %r14\n\tpush %r15\n\t"
+        "mov %rsp, client_stack(%rip)\n\tmov server_stack(%rip), %rsp\n\t"
+        "mov registers(%rip), %rax\n\tmov registers+8(%rip), %rdx\n\tmov registers+16(%rip), %rdi\n\t"
+        "mov registers+24(%rip), %rsi\n\tmov registers+32(%rip), %r8\n\tmov registers+40(%rip), %r9\n\t"
+        "mov registers+48(%rip), %r10\n\tmov registers+56(%rip), %r12\n\tmov registers+64(%rip), %r13\n\t"
+        "mov registers+72(%rip), %r14\n\tmov registers+80(%rip), %rbx\n\tmov registers+88(%rip), %rbp\n\t"
+        "mov registers+96(%rip), %r15\n\t"
+        "mov $0x1111, %ecx\n\tmov $0x2222, %r11d\n\tjmp *door_entry(%rip)\n");
+
+/* Begins a call at an entry: rax and the words are replaced by those of the return. */
+static __attribute__((unused)) uint64_t through_door(void (*entry)(void), const void *object, uint64_t rax, uint64_t *words)
+{
+    static _Alignas(16) uint64_t stack[1 << 14];
+
+    door_entry = entry;
+    server_stack = (uintptr_t)(stack + (1 << 14));
+    registers[0] = rax;
+    registers[1] = (uintptr_t)object;
+    memcpy(registers + 2, words, 8 * QUILL_WORDS);
+    door_begin();
+    memcpy(words, registers + 2, 8 * QUILL_WORDS);
+    return registers[0];
+}
+
+/* The same for a request, as quill_answer has it. */
+static __attribute__((unused)) uint32_t answer_by_door(void (*entry)(void), const void *object, uint32_t label, uint64_t *words, void *room,
+                                   bool *in_memory)
+{
+    uint32_t kind = room != NULL ? QUILL_DOOR_LONG_CALL : TERN_DOOR_CALL;
+    uint64_t rax = through_door(entry, object, (uint64_t)label << 32 | kind, words);
+    bool is_long = (rax & QUILL_NO_BLOCK) == 0;
+
+    CHECK((uint32_t)(rax | QUILL_NO_BLOCK) == TERN_DOOR_RETURN && (!is_long || in_memory != NULL));
+    if (in_memory != NULL)
+        *in_memory = is_long;
+    return (uint32_t)(rax >> 32);
+}
+
+#define ANSWER(interface, methods, self, partner, label, words, room, kept, in_memory) \
+    ((void)(partner), (void)(kept), answer_by_door(door_of, self, label, words, room, in_memory))
+
+/* A reply as it is through a door. */
+static __attribute__((unused)) uint64_t as_return(uint64_t rax)
+{
+    return (uint32_t)rax >> 31 == 0 ? rax : rax ^ QUILL_DOOR_KIND;
+}
+
+static __attribute__((unused)) uint64_t quill_door_call(uint32_t door, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+{
+    return as_return(quill_ipc_call(door, label, words, there, back));
+}
+
+static __attribute__((unused)) uint64_t quill_door_call_long(uint32_t door, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+{
+    return as_return(quill_ipc_call_long(door, label, words, there, back));
+}
+
+#endif
