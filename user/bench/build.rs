@@ -21,7 +21,9 @@ fn main() {
     // The same through doors.
     let doors = directory.join("doors");
     std::fs::create_dir_all(&doors).expect("OUT_DIR can be written to");
-    Build::new().kernel(&TernDoor).rust_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
+    let by_door = Build::new().kernel(&TernDoor);
+    by_door.rust_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
+    by_door.c_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
     // The same with counted texts.
     let acf = concat!(env!("CARGO_MANIFEST_DIR"), "/src/idl/counted.acf");
     println!("cargo:rerun-if-changed={acf}");
@@ -31,6 +33,7 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         compile_c(directory, directory, "stubs.o", &[]);
         compile_c(&counted, directory, "counted.o", &["-DCOUNTED"]);
+        compile_c(&doors, directory, "doors.o", &["-DBY_DOOR"]);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The seven methods through doors: generated clients, which are those of the other rows with a door for a server, and an object.
+//! The seven methods through doors: generated clients, which are those of the other rows with a door for a server, and an object;
+//! and both once more in C (`stubs.c`).
 
 use super::{
     Found, Nine, Nothing, STACK_BYTES, STACKS, Sixteen, large, larger, length, record, report, small, str,
@@ -19,6 +20,17 @@ mod stubs {
 }
 
 use stubs::Bench::{Calls, Record};
+
+unsafe extern "C" {
+    fn c_door_client_tiny();
+    fn c_door_client_small();
+    fn c_door_client_large();
+    fn c_door_client_larger();
+    fn c_door_client_record();
+    fn c_door_client_str();
+    fn c_door_client_length();
+    fn c_door_object(entry: &mut u64, datum: &mut u64) -> u32;
+}
 
 /// The number of the identifier: of the server's door, of the chief, and of clients.
 const NUMBER: u32 = 8;
@@ -90,7 +102,7 @@ impl Calls::Server for Nothing {
 /// The door never ends before its task.
 unsafe extern "sysv64" fn end(_: u64) {}
 
-/// Makes the door, hands it to the chief, serves.
+/// Serves an object.
 unsafe extern "C" fn server() {
     // SAFETY: one server at a time; `end` takes anything.
     let (behind, block) = unsafe {
@@ -104,22 +116,50 @@ unsafe extern "C" fn server() {
             block.lend(number, buffer, BUFFER_BYTES as u32);
         }
     }
+    let room = sys::thread_set_block(Uid::NIL, block.address(), Dope(Block::dope(2)), Timeout::NEVER);
+    if room.is_err() {
+        report(1);
+    }
+    // SAFETY: the datum is what the entry wants.
+    unsafe { serve(entry::<Calls::Object<Nothing>>(), behind.expose_provenance() as u64) }
+}
+
+/// Serves an object in C.
+unsafe extern "C" fn c_server() {
+    let (mut entry, mut datum) = (0, 0);
+    // SAFETY: one server at a time.
+    if unsafe { c_door_object(&mut entry, &mut datum) } != 0 {
+        report(1);
+    }
+    // SAFETY: they are what C says.
+    unsafe { serve(entry, datum) }
+}
+
+/// Makes the door, hands it to the chief, serves.
+///
+/// # Safety
+///
+/// The datum is what the entry wants.
+unsafe fn serve(entry: u64, datum: u64) -> ! {
     let chief = Uid(
         // SAFETY: it is set before any child starts.
         unsafe { bench_chief },
     );
     let item = (Fpage::doors(NUMBER, 0, Rights::RW), 0);
-    // SAFETY: the datum is what the entry wants, and no other door is this task's.
-    let begun = unsafe {
-        sys::door_create(NUMBER, entry::<Calls::Object<Nothing>>(), behind.expose_provenance() as u64)
-    }
-    .and_then(|()| sys::send_item(chief, 0, [0; 8], item, Timeout::NEVER))
-    .and_then(|()| sys::thread_set_block(Uid::NIL, block.address(), Dope(Block::dope(2)), Timeout::NEVER));
+    // SAFETY: no other door is this task's; the rest is the caller's promise.
+    let begun = unsafe { sys::door_create(NUMBER, entry, datum) }
+        .and_then(|()| sys::send_item(chief, 0, [0; 8], item, Timeout::NEVER));
     if begun.is_ok() {
         // SAFETY: nothing belongs to the thread but the block.
         unsafe { sys::door_serve(&STACK) };
     }
     report(1)
+}
+
+/// For clients in C.
+#[unsafe(no_mangle)]
+extern "C" fn bench_find_door() -> u32 {
+    Door::find().0
 }
 
 /// What the chief hands out.
@@ -148,11 +188,27 @@ impl Chief {
             record::<Door, 124>,
             str::<Door, 125>,
             length::<Door, 126>,
-        ])
+        ])?;
+        self.serve_by_door(
+            c_server,
+            &[
+                c_door_client_tiny,
+                c_door_client_small,
+                c_door_client_large,
+                c_door_client_larger,
+                c_door_client_record,
+                c_door_client_str,
+                c_door_client_length,
+            ],
+        )
     }
 
     /// Clients that call the object, one after the other.
     pub(crate) fn by_door(&self, clients: &[Entry]) -> Result<()> {
+        self.serve_by_door(server, clients)
+    }
+
+    fn serve_by_door(&self, server: Entry, clients: &[Entry]) -> Result<()> {
         let near = sys::task_create(QUOTA, self.priority)?;
         let far = sys::task_create(QUOTA, self.priority)?;
         let doors = Doors::new(self);

@@ -1,4 +1,5 @@
-/* The generated C stubs in the same loops as the Rust ones; with COUNTED, of those with a counted text (counted.acf). */
+/* The generated C stubs in the same loops as the Rust ones; with COUNTED, those with a counted text (counted.acf); with BY_DOOR,
+ * those that call and serve through a door. */
 
 #include "bench.h"
 
@@ -21,6 +22,20 @@ static void report(uint64_t status)
     }
 }
 
+/* Whom a client calls, and what is first in a server's methods. */
+#ifdef BY_DOOR
+typedef uint32_t callee;
+#define CALLEE bench_find_door()
+#define SELF void *self
+#define UNUSED_SELF (void)self
+uint32_t bench_find_door(void);
+#else
+typedef tern_uid callee;
+#define CALLEE arguments->server
+#define SELF void *self, tern_uid from
+#define UNUSED_SELF (void)self, (void)from
+#endif
+
 /* What is sent beside numbers: sixteen bytes of text, and lists of a thousand. */
 static char some[2][1000] = { { 1 }, { 2 } };
 static _Alignas(8) char text[] = "sixteen letters.";
@@ -41,7 +56,7 @@ static const struct lists {
     void function(const struct arguments *arguments)                               \
     {                                                                              \
         uint64_t left = arguments->iterations;                                     \
-        tern_uid server = arguments->server;                                       \
+        callee server = CALLEE;                                                    \
         int32_t n[16], b[16] = { 0 };                                              \
         const struct lists *l = &lists;                                            \
         Bench_Record record = { 0 };                                               \
@@ -71,7 +86,15 @@ static const struct lists {
 #define STR Bench_Calls_str(server, l->text, &b[0], &b[1])
 #define LENGTH Bench_Calls_length(server, &l->bytes[0], &l->bytes[1])
 
-#ifdef COUNTED
+#if defined(BY_DOOR)
+CLIENT(c_door_client_tiny, 130, TINY, "r"(0))
+CLIENT(c_door_client_small, 131, SMALL, "r"(b[0]))
+CLIENT(c_door_client_large, 132, LARGE, "m"(b))
+CLIENT(c_door_client_larger, 133, LARGER, "m"(b))
+CLIENT(c_door_client_record, 134, RECORD, "r"(0))
+CLIENT(c_door_client_str, 135, STR, "r"(b[0]), "r"(b[1]))
+CLIENT(c_door_client_length, 136, LENGTH, "r"(0))
+#elif defined(COUNTED)
 CLIENT(c_counted_client_str_rt, 95, STR, "r"(b[0]), "r"(b[1]))
 CLIENT(c_counted_client_str, 96, STR, "r"(b[0]), "r"(b[1]))
 #else
@@ -93,59 +116,76 @@ CLIENT(c_client_length, 106, LENGTH, "r"(0))
 
 /* --- a server whose methods do nothing --- */
 
-static quill_status tiny(void *self, tern_uid from, int32_t a)
+static quill_status tiny(SELF, int32_t a)
 {
-    (void)self, (void)from, (void)a;
+    UNUSED_SELF, (void)a;
     return QUILL_OK;
 }
 
-static quill_status small(void *self, tern_uid from, int32_t a, int16_t b, int16_t c, int32_t *result)
+static quill_status small(SELF, int32_t a, int16_t b, int16_t c, int32_t *result)
 {
-    (void)self, (void)from, (void)a, (void)b, (void)c, (void)result;
+    UNUSED_SELF, (void)a, (void)b, (void)c, (void)result;
     return QUILL_OK;
 }
 
-static quill_status large(void *self, tern_uid from, int32_t a1, int32_t a2, int32_t a3, int32_t a4, int32_t a5,
+static quill_status large(SELF, int32_t a1, int32_t a2, int32_t a3, int32_t a4, int32_t a5,
                           int32_t a6, int32_t a7, int32_t a8, int32_t a9, int32_t *b1, int32_t *b2, int32_t *b3,
                           int32_t *b4, int32_t *b5, int32_t *b6, int32_t *b7, int32_t *b8, int32_t *b9)
 {
-    (void)self, (void)from, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, (void)a9;
+    UNUSED_SELF, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, (void)a9;
     (void)b1, (void)b2, (void)b3, (void)b4, (void)b5, (void)b6, (void)b7, (void)b8, (void)b9;
     return QUILL_OK;
 }
 
-static quill_status larger(void *self, tern_uid from, int32_t a1, int32_t a2, int32_t a3, int32_t a4, int32_t a5,
+static quill_status larger(SELF, int32_t a1, int32_t a2, int32_t a3, int32_t a4, int32_t a5,
                            int32_t a6, int32_t a7, int32_t a8, int32_t a9, int32_t a10, int32_t a11, int32_t a12,
                            int32_t a13, int32_t a14, int32_t a15, int32_t a16, int32_t *b1, int32_t *b2, int32_t *b3,
                            int32_t *b4, int32_t *b5, int32_t *b6, int32_t *b7, int32_t *b8, int32_t *b9, int32_t *b10,
                            int32_t *b11, int32_t *b12, int32_t *b13, int32_t *b14, int32_t *b15, int32_t *b16)
 {
-    (void)self, (void)from, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, (void)a9;
+    UNUSED_SELF, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, (void)a9;
     (void)a10, (void)a11, (void)a12, (void)a13, (void)a14, (void)a15, (void)a16;
     (void)b1, (void)b2, (void)b3, (void)b4, (void)b5, (void)b6, (void)b7, (void)b8, (void)b9;
     (void)b10, (void)b11, (void)b12, (void)b13, (void)b14, (void)b15, (void)b16;
     return QUILL_OK;
 }
 
-static quill_status record(void *self, tern_uid from, const Bench_Record *r)
+static quill_status record(SELF, const Bench_Record *r)
 {
-    (void)self, (void)from, (void)r;
+    UNUSED_SELF, (void)r;
     return QUILL_OK;
 }
 
-static quill_status str(void *self, tern_uid from, any_text s, int32_t *a, int32_t *b)
+static quill_status str(SELF, any_text s, int32_t *a, int32_t *b)
 {
-    (void)self, (void)from, (void)s, (void)a, (void)b;
+    UNUSED_SELF, (void)s, (void)a, (void)b;
     return QUILL_OK;
 }
 
-static quill_status length(void *self, tern_uid from, const sequence_65536_char *x, const sequence_65536_char *y)
+static quill_status length(SELF, const sequence_65536_char *x, const sequence_65536_char *y)
 {
-    (void)self, (void)from, (void)x, (void)y;
+    UNUSED_SELF, (void)x, (void)y;
     return QUILL_OK;
 }
 
 static const Bench_Calls_server methods = { tiny, small, large, larger, record, str, length };
+
+#ifdef BY_DOOR
+
+Bench_Calls_ENTRY(entry_of_nothing, methods, NULL)
+
+/* Where the calling thread receives, and what begins when the door is called. */
+quill_status c_door_object(uint64_t *entry, uint64_t *datum)
+{
+    static quill_door_room room;
+    static _Alignas(8) char buffers[QUILL_BUFFERS(Bench_Calls_STRINGS, Bench_Calls_STRING_BYTES)];
+
+    *entry = (uint64_t)entry_of_nothing;
+    *datum = 0;
+    return quill_receive(&room, Bench_Calls_STRINGS, Bench_Calls_STRING_BYTES, buffers);
+}
+
+#else
 
 Bench_Calls_SERVE(serve, methods)
 
@@ -159,3 +199,5 @@ void c_server(void)
 
     serve(NULL, &room);
 }
+
+#endif
