@@ -1,10 +1,11 @@
-/* Doors from C: an object in this task that its own server thread serves, called through the maker's number. */
+/* Doors from C: objects in this task that its own server thread serves, called through the maker's number. One has its entry by
+ * hand (TERN_DOOR_ENTRY), the other one that of an interface (counter.idl). */
 
 #include <tern.h>
 
 #include <door/counter.h>
 
-enum { OBJECT = 3, NOTHING = 4 };
+enum { OBJECT = 3, NOTHING = 4, OTHER = 5 };
 
 /* What is behind the door. */
 struct counter {
@@ -24,36 +25,64 @@ void counter_call(struct tern_message *message)
 
 TERN_DOOR_ENTRY(counter_entry, counter_call);
 
-/* An object with the interface Door::Counter, by hand: method 0 adds, and 100 is the most; method 1 forgets. */
-void interface_call(struct tern_message *message)
-{
-    struct counter *counter = (struct counter *)message->partner;
-    uint64_t sum = counter->sum + (uint32_t)message->words[0] + (uint16_t)message->words[1];
+/* An object with the interface Door::Counter. */
+struct bounded {
+    const Door_Counter_server *methods;
+    int32_t sum, most;
+    char note[801];
+};
 
-    if (message->label == 0 && sum > 100) {
-        message->label = 1;
-        message->words[0] = 100;
-    } else if (message->label == 0) {
-        message->label = UINT32_MAX;
-        message->words[0] = counter->sum = sum;
-    } else if (message->label == 1u << 31) {
-        message->label = UINT32_MAX;
-        counter->sum = 0;
-    } else {
-        message->label = QUILL_NO_METHOD;
+static quill_status add(void *self, int32_t a, int16_t b, int32_t *result, Door_Counter_add_raised *raised)
+{
+    struct bounded *bounded = self;
+
+    if (bounded->sum + a + b > bounded->most) {
+        raised->Full.most = bounded->most;
+        return 1;
     }
-    message->words[1] = 0;
+    *result = bounded->sum += a + b;
+    return QUILL_OK;
 }
 
-TERN_DOOR_ENTRY(interface_entry, interface_call);
+static quill_status forget(void *self)
+{
+    ((struct bounded *)self)->sum = 0;
+    return QUILL_OK;
+}
 
-static volatile int why_it_ended;
+static quill_status note(void *self, const char *text)
+{
+    /* The text is the call's, so the object keeps a copy. */
+    memcpy(((struct bounded *)self)->note, text, strlen(text) + 1);
+    return QUILL_OK;
+}
+
+/* Another implementation: it only takes. */
+static quill_status take(void *self, int32_t a, int16_t b, int32_t *result, Door_Counter_add_raised *raised)
+{
+    (void)raised;
+    *result = ((struct bounded *)self)->sum -= a + b;
+    return QUILL_OK;
+}
+
+static const Door_Counter_server adds = { add, forget, note };
+static const Door_Counter_server takes = { take, forget, note };
+
+/* The entry of objects that add; and that of objects which do what they are told. */
+Door_Counter_ENTRY(add_entry, adds, NULL)
+Door_Counter_ENTRY(any_entry, *((struct bounded *)quill_self)->methods, NULL)
+
+/* Why a thread has ended its service: that without room for texts, and that with it. */
+static volatile int why_it_ended[2];
 
 static void serve(void)
 {
+    static quill_door_room room;
     uint64_t words[6] = { TERN_NIL };
 
-    why_it_ended = tern_door_serve();
+    why_it_ended[0] = tern_door_serve();
+    if (quill_receive(&room, Door_Counter_STRINGS, Door_Counter_STRING_BYTES, NULL) == QUILL_OK)
+        why_it_ended[1] = tern_door_serve();
     tern_control(TERN_THREAD_CONTROL, TERN_THREAD_DESTROY, words);
 }
 
@@ -82,18 +111,44 @@ static void check(int is_so, const char *what)
     }
 }
 
-/* Clients made by quill. */
-static void call_by_stubs(void)
+/* Ends a service. The server goes on with the next one on the time that this thread gives it. */
+static void end_service(tern_uid server, int number)
 {
-    static struct counter counter;
+    uint64_t abort[6] = { server };
+
+    check(tern_control(TERN_THREAD_CONTROL, TERN_THREAD_ABORT, abort) == TERN_OK, "a server can be aborted");
+    for (int i = 0; i < 1000 && why_it_ended[number] == TERN_OK; i++) {
+        uint64_t next[6] = { server };
+        tern_control(TERN_THREAD_SWITCH, 0, next);
+    }
+    check(why_it_ended[number] == TERN_RECEIVE_ABORTED, "and says why it ended");
+}
+
+/* Clients and an object made by quill. */
+static void call_by_stubs(tern_uid server)
+{
+    static struct bounded bounded = { &adds, 0, 100, "" };
     Door_Counter_add_raised raised;
     int32_t sum = 0;
 
-    check(tern_door_create(OBJECT, interface_entry, (uint64_t)&counter) == TERN_OK, "an object is made");
+    check(tern_door_create(OBJECT, add_entry, (uint64_t)&bounded) == TERN_OK, "an object is made");
     check(Door_Counter_add(OBJECT, 40, 2, &sum, &raised) == QUILL_OK && sum == 42, "a stub calls");
     check(Door_Counter_add(OBJECT, 60, 2, &sum, &raised) == 1 && raised.Full.most == 100, "and hears of exceptions");
-    check(Door_Counter_forget(OBJECT) == QUILL_OK && counter.sum == 0, "a oneway call is through when it is back");
+    check(Door_Counter_forget(OBJECT) == QUILL_OK && bounded.sum == 0, "a oneway call is through when it is back");
+    check(tern_door_create(OTHER, any_entry, (uint64_t)&bounded) == TERN_OK, "it has another door");
+    check(Door_Counter_add(OTHER, 40, 2, &sum, &raised) == QUILL_OK && sum == 42, "which leads to the same methods");
+    bounded.methods = &takes;
+    check(Door_Counter_add(OTHER, 60, 2, &sum, &raised) == QUILL_OK && sum == -20, "until they are replaced");
+    check(tern_door_release(OTHER) == TERN_OK, "it is released");
     check(Door_Counter_note(OBJECT, "text") == QUILL_KERNEL + TERN_NO_WINDOW, "a server without a block gets no text");
+    end_service(server, 0);
+    check(Door_Counter_note(OBJECT, "a text of many words") == QUILL_OK, "one with a block does");
+    check(strcmp(bounded.note, "a text of many words") == 0, "as it was");
+    check(Door_Counter_note(OBJECT, "caf\303\251") == QUILL_OK && bounded.note[4] == '\251', "also if it is not ASCII");
+    struct tern_message nonsense = { .label = 1u << 30 };
+    check(tern_door_call(OBJECT, &nonsense) == TERN_OK && nonsense.label == QUILL_MALFORMED, "what is no text is refused");
+    nonsense = (struct tern_message){ .label = 3u << 30 };
+    check(tern_door_call(OBJECT, &nonsense) == TERN_OK && nonsense.label == QUILL_NO_METHOD, "and what is no method");
     check(Door_Counter_forget(NOTHING) == QUILL_KERNEL + TERN_NO_SUCH, "nobody is there");
     check(Door_Counter_add(NOTHING, 1, 1, &sum, &raised) == QUILL_KERNEL + TERN_NO_SUCH, "for any method");
     check(tern_door_release(OBJECT) == TERN_OK, "the object is released");
@@ -122,15 +177,8 @@ int main(void)
     check(tern_door_call(OBJECT, &message) == TERN_OK, "the maker's stays");
     check(tern_door_release(OBJECT) == TERN_OK, "a door is released");
     check(tern_door_call(OBJECT, &message) == TERN_NO_SUCH, "and is gone");
-    call_by_stubs();
-    uint64_t abort[6] = { server };
-    check(tern_control(TERN_THREAD_CONTROL, TERN_THREAD_ABORT, abort) == TERN_OK, "a server can be aborted");
-    /* It ends on the time that this thread gives it. */
-    for (int i = 0; i < 1000 && why_it_ended == TERN_OK; i++) {
-        uint64_t next[6] = { server };
-        tern_control(TERN_THREAD_SWITCH, 0, next);
-    }
-    check(why_it_ended == TERN_RECEIVE_ABORTED, "and says why it ended");
+    call_by_stubs(server);
+    end_service(server, 1);
     puts(failures == 0 ? "DOOR-C ok" : "DOOR-C FAILED");
     return failures != 0;
 }

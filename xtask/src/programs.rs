@@ -132,7 +132,7 @@ fn build_c() -> Result<Vec<Entry>> {
 }
 
 /// Makes C stubs of all interfaces of the system, and of those that C programs bring along for themselves; gives back their
-/// directory. Clients of objects are in the directory `door` in it.
+/// directory. Those of objects are in the directory `door` in it.
 fn stub_headers() -> Result<PathBuf> {
     let directory = paths::target().join("user/c/include");
     let own = paths::root().join("user/door-c");
