@@ -283,6 +283,13 @@ impl InterfaceLayout {
     }
 }
 
+/// What an interface is called among objects: a hash (FNV-1a) of its name with its modules'.
+pub fn interface_id(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 /// An interface as it is itself, and as each of its bases.
 fn views(model: &Model, id: InterfaceId) -> Vec<View> {
     let own = model.operations(id);

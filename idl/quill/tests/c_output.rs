@@ -243,12 +243,71 @@ fn objects_answer_whatever_comes() {
     }
 }
 
+/// An object says where in its table each of its interfaces is, and is called as that.
+#[test]
+fn objects_in_c_are_found_as_each_of_their_bases() {
+    let idl = "interface A { long one(); }; interface B { long two(in long x); long three(); }; interface C : A, B { long four(); };";
+    let program = r#"
+        #define STUBS "views.h"
+        #include "on_tern.h"
+        static quill_status one(void *self, int32_t *result) { (void)self; *result = 1; return QUILL_OK; }
+        static quill_status two(void *self, int32_t x, int32_t *result) { (void)self; *result = x + 2; return QUILL_OK; }
+        static quill_status three(void *self, int32_t *result) { (void)self; *result = 3; return QUILL_OK; }
+        static quill_status four(void *self, int32_t *result) { (void)self; *result = 4; return QUILL_OK; }
+        static const C_server methods = { one, two, three, four };
+        C_ENTRY(entry, methods, NULL)
+        static uint32_t view;
+        uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
+        {
+            (void)server, (void)there, (void)back;
+            label = answer_by_door(entry, NULL, label | view, words, NULL, NULL);
+            return (uint64_t)label << 32 | TERN_KIND_REPLY;
+        }
+        /* A hash of one letter. */
+        static uint64_t id(char letter)
+        {
+            return (UINT64_C(0xcbf29ce484222325) ^ (uint8_t)letter) * UINT64_C(0x100000001b3);
+        }
+        static void find(char letter)
+        {
+            uint64_t words[QUILL_WORDS] = { id(letter) };
+            CHECK(answer_by_door(entry, NULL, UINT32_MAX, words, NULL, NULL) == UINT32_MAX);
+            view = (uint32_t)words[0];
+        }
+        int main(void)
+        {
+            uint64_t words[QUILL_WORDS] = { id('D') };
+            int32_t found;
+            CHECK(answer_by_door(entry, NULL, UINT32_MAX, words, NULL, NULL) == QUILL_NO_METHOD);
+            find('A');
+            CHECK(view == 0 && A_one(1, &found) == QUILL_OK && found == 1);
+            find('C');
+            CHECK(view == 0 && C_three(1, &found) == QUILL_OK && found == 3 && C_four(1, &found) == QUILL_OK && found == 4);
+            find('B');
+            CHECK(view != 0 && B_two(1, 5, &found) == QUILL_OK && found == 7 && B_three(1, &found) == QUILL_OK && found == 3);
+            return 0;
+        }
+    "#;
+    let shop = Workshop::new("c-views");
+    shop.emit_c_of("views.idl", idl, &TernDoor);
+    shop.bring("on_tern.h", "on_tern.h");
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    std::fs::write(shop.path("views.c"), program).unwrap();
+    for compiler in compilers() {
+        for level in LEVELS {
+            let options = ["-DON_DOOR", "-I.", "-o", "views", "views.c"];
+            shop.tool(&compiler, &[&STRICT[..], level, &options].concat());
+            shop.run("views");
+        }
+    }
+}
+
 /// A program may speak several interfaces.
 #[test]
 fn headers_go_together() {
     for kernel in [&Linux as &dyn KernelPart, &TernIpc, &TernDoor] {
         let shop = Workshop::new(&format!("c-together-{}", kernel.name()));
-        let one = "module A { typedef sequence<octet, 8> Bytes; interface None { };
+        let one = "module A { typedef sequence<octet, 8> Bytes; interface None { }; interface Bell { oneway void ring(); };
             typedef sequence<any, 2> L; interface I { Bytes f(in Bytes b); L g(in L all); }; };";
         let other = "module B { typedef sequence<octet, 8> Bytes;
             typedef sequence<any, 2> L; interface I { Bytes f(in Bytes b); L g(in L all); }; };";

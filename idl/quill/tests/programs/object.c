@@ -5,6 +5,7 @@
 #include "on_tern.h"
 
 #define STRANGE UINT64_C(0xabcdef0000)
+#define ID_OF_I UINT64_C(0xaf64044c86023084) /* FNV-1a of "I" */
 enum { ERROR = 0x1234, PRESERVED = 5 };
 
 /* What a datum leads to. */
@@ -185,9 +186,15 @@ int main(void)
 
         /* No such method; one whose requests are of the other kind. */
         check_refused(ask(entry, 0x60000000, TERN_DOOR_CALL, NULL, 0), QUILL_NO_METHOD);
+        check_refused(ask(entry, 0xe0000000, QUILL_DOOR_LONG_CALL, NULL, 0), QUILL_NO_METHOD);
         check_refused(ask(entry, 0x60000000, QUILL_DOOR_LONG_CALL, NULL, 0), QUILL_NO_METHOD);
         check_refused(ask(entry, 0, QUILL_DOOR_LONG_CALL, NULL, 0), QUILL_MALFORMED);
         check_refused(ask(entry, 0x20000000, TERN_DOOR_CALL, NULL, 0), QUILL_MALFORMED);
+
+        /* Where the object has an interface: each has itself at the beginning. */
+        CHECK(ask(entry, UINT32_MAX, TERN_DOOR_CALL, (word = ID_OF_I, &word), 1) == QUILL_DOOR_DONE);
+        check_words((word = 0, &word), 1);
+        check_refused(ask(entry, UINT32_MAX, TERN_DOOR_CALL, (word = ID_OF_I + 1, &word), 1), QUILL_NO_METHOD);
 
         /* A call with a map item. */
         check_refused(ask(entry, 0, TERN_DOOR_CALL & ~TERN_NO_ITEM, NULL, 0), QUILL_MALFORMED);

@@ -157,7 +157,7 @@ impl Part for Tern {
             items.push(answer(way, &c, operation, method, place));
         }
         if way.begins {
-            items.push(Item::Text(door::server(&c, operations, &layout.methods, &room)));
+            items.push(Item::Text(door::server(&c, operations, layout, &room)));
         } else {
             items.push(dispatch(&c, operations, &layout.methods));
             items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
@@ -997,6 +997,8 @@ fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room
     let called = c.call_method(operation, given);
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {
+        // It may have no parameters.
+        body.push(Stmt::Do(words().cast(Ty::named("void"))));
         body.push(Stmt::Do(called.cast(Ty::named("void"))));
         body.push(Stmt::Return(Some(name("QUILL_SILENT"))));
         return Item::Function(result, function, parameters, body);

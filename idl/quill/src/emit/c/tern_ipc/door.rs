@@ -13,8 +13,8 @@ use std::fmt::Write;
 use super::super::interface::Interface;
 use super::super::tree::Item;
 use super::{given, has_long_reply, kept_words, looks_twice};
-use crate::kernel::table_bits;
-use crate::layout::{Method, Room};
+use crate::kernel::{KernelPart, TernDoor, table_bits};
+use crate::layout::{InterfaceLayout, Method, Room, interface_id};
 use crate::model::Operation;
 
 /// Words of a request that are a function's arguments; the frame has the others.
@@ -56,16 +56,17 @@ pub fn room(c: &Interface, room: &Room) -> Vec<Item> {
 }
 
 /// The macro that defines an entry.
-pub fn server(c: &Interface, operations: &[&Operation], methods: &[Method], room: &Room) -> String {
+pub fn server(c: &Interface, operations: &[&Operation], layout: &InterfaceLayout, room: &Room) -> String {
     let mut text = String::new();
-    for (number, (operation, method)) in operations.iter().zip(methods).enumerate() {
+    for (number, (operation, method)) in operations.iter().zip(&layout.methods).enumerate() {
         if looks_twice(c, &method.request) {
             text += &begun(c, operation, method, number, true);
         }
         text += &begun(c, operation, method, number, false);
         text += &thunk(c, operation, method, number);
     }
-    text += &entry(methods, room);
+    text += &narrow(c, layout);
+    text += &entry(layout, room);
     let lines: Vec<&str> = text.lines().collect();
     let (macro_name, lines) = (c.function("ENTRY"), lines.join(" \\\n"));
     let comment = "Defines the entry `name`, for tern_door_create with a datum that methods get as `_self`. `methods` is a constant, \
@@ -139,16 +140,7 @@ fn thunk(c: &Interface, operation: &Operation, method: &Method, number: usize) -
         lines.push("mov %%rsp, %%rcx".into());
     }
     lines.push("call %P0".into());
-    let back = given(operation, method);
-    lines.push(if back > 0 { "mov %%rdx, %%rdi".into() } else { "xor %%edi, %%edi".into() });
-    for word in RETURNED..REGISTERS.len() as u32 {
-        let (whole, half) = REGISTERS[word as usize];
-        match () {
-            () if word < back => lines.push(format!("mov {}(%%rsp), %%{whole}", 8 * word)),
-            () if word < PRESERVED => lines.push(format!("xor %%{half}, %%{half}")),
-            () => {}
-        }
-    }
+    lines.extend(returned(given(operation, method)));
     let end = if has_long_reply(method) {
         // It comes back if nobody gets it.
         "QUILL_SYSCALL \"\\n\\t\" \"mov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
@@ -160,6 +152,20 @@ fn thunk(c: &Interface, operation: &Operation, method: &Method, number: usize) -
     naked(&format!("name##_{number}_thunk"), &lines, end, &format!("\"i\"({begun}){operation_number}"))
 }
 
+/// Moves so many words of a reply into registers, and clears those of others.
+fn returned(words: u32) -> Vec<String> {
+    let mut lines = vec![if words > 0 { "mov %%rdx, %%rdi".into() } else { "xor %%edi, %%edi".into() }];
+    for word in RETURNED..REGISTERS.len() as u32 {
+        let (whole, half) = REGISTERS[word as usize];
+        match () {
+            () if word < words => lines.push(format!("mov {}(%%rsp), %%{whole}", 8 * word)),
+            () if word < PRESERVED => lines.push(format!("xor %%{half}, %%{half}")),
+            () => {}
+        }
+    }
+    lines
+}
+
 /// A function of assembly.
 fn naked(function: &str, lines: &[String], end: &str, operands: &str) -> String {
     let lines: String = lines.iter().map(|line| format!("        \"{line}\\n\\t\"\n")).collect();
@@ -169,19 +175,40 @@ fn naked(function: &str, lines: &[String], end: &str, operands: &str) -> String 
     )
 }
 
+/// What answers the question where in the table an interface is: in the last place, which no method has.
+fn narrow(c: &Interface, layout: &InterfaceLayout) -> String {
+    let cases = layout.views.iter().map(|view| {
+        let interface = &c.emitter.model.interfaces[view.interface.0 as usize].name;
+        let (id, first) = (interface_id(interface), TernDoor.request_label(view.first, 0));
+        format!("    case {id:#x}ull:\n        return (quill_ended){{ QUILL_DOOR_DONE, {first}u }};\n")
+    });
+    let cases: String = cases.collect();
+    let refused = "(quill_ended){ (uint64_t)QUILL_NO_METHOD << 32 | TERN_DOOR_RETURN, 0 }";
+    let function = format!(
+        "static __attribute__((noinline, cold, unused)) quill_ended name##_narrow(uint64_t quill_interface)\n\
+         {{\n    switch (quill_interface) {{\n{cases}    default:\n        return {refused};\n    }}\n}}\n"
+    );
+    let mut lines = vec!["call %P0".to_owned()];
+    lines.extend(returned(1));
+    // It is a refusal, too: nothing of the request goes back.
+    lines.extend(REGISTERS[PRESERVED as usize..].iter().map(|(_, half)| format!("xor %%{half}, %%{half}")));
+    function + &naked("name##_narrow_thunk", &lines, "QUILL_SYSCALL \"\\n\\tud2\"", "\"i\"(name##_narrow)")
+}
+
 /// The table of thunks, and the entry, which finds one.
-fn entry(methods: &[Method], room: &Room) -> String {
-    let bits = table_bits(methods.len());
+fn entry(layout: &InterfaceLayout, room: &Room) -> String {
+    let bits = table_bits(layout.numbers_end() as usize + 1);
     let half = 1u32 << bits;
     let place = |place: u32| {
-        let number = ((place % half).reverse_bits() >> (32 - bits)) as usize;
-        match methods.get(number) {
-            Some(method) if method.request.long == (place >= half) => format!("name##_{number}_thunk"),
-            Some(_) => "quill_door_mismatch".into(),
-            None => "quill_door_no_method".into(),
+        let number = (place % half).reverse_bits() >> (32 - bits);
+        let Some(own) = layout.method_at(number) else { return "quill_door_no_method".into() };
+        match layout.methods[own as usize].request.long == (place >= half) {
+            true => format!("name##_{own}_thunk"),
+            false => "quill_door_mismatch".into(),
         }
     };
-    let places: Vec<String> = (0..if room.needed { 2 * half } else { half }).map(place).collect();
+    let mut places: Vec<String> = (0..if room.needed { 2 * half } else { half }).map(place).collect();
+    places[half as usize - 1] = "name##_narrow_thunk".into();
     let mut lines: Vec<String> = Vec::new();
     let mut find = |kind: &str, label: u32, offset: u32| {
         let offset = if offset > 0 { offset.to_string() } else { String::new() };

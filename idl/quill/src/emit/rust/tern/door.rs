@@ -7,6 +7,7 @@ use quote::quote;
 use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest, tuple};
 use super::{Handling, Kind, Stands, Way};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
+use crate::layout::interface_id;
 use crate::model::InterfaceId;
 
 /// Calls to objects.
@@ -28,12 +29,9 @@ fn bounds(interface: &InterfaceParts) -> TokenStream {
     quote! { #server_trait + ::core::marker::Send + ::core::marker::Sync + 'static }
 }
 
-/// What an interface is called among objects: a hash (FNV-1a) of its name with its modules'.
+/// What an interface is called among objects.
 fn id(interface: &str) -> Literal {
-    let hash = interface.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    Literal::u64_unsuffixed(hash)
+    Literal::u64_unsuffixed(interface_id(interface))
 }
 
 impl Way for Door {
