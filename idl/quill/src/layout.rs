@@ -7,6 +7,8 @@
 //! so values have one each as long as there are enough, and share them only when there are not. A block whose bound
 //! leaves it room in the registers goes there too. Everything else of variable size follows in the variable part.
 
+use std::collections::HashMap;
+
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::kernel::{Block, KernelPart, Shape};
@@ -203,7 +205,7 @@ pub struct InterfaceLayout {
     /// Its methods, by number. The kernel part makes the labels of requests from the numbers. A local interface has none:
     /// its methods are called without a message.
     pub methods: Vec<Method>,
-    /// Where somebody finds them who knows one of its bases only; and itself, as the first.
+    /// Where somebody finds them who knows one of its bases only, if there can be such; and itself, as the first.
     pub views: Vec<View>,
 }
 
@@ -265,7 +267,7 @@ impl InterfaceLayout {
 
     /// From here on nothing has a number, those of views included.
     pub fn numbers_end(&self) -> u32 {
-        self.views.iter().map(|view| view.first + view.methods.len() as u32).max().unwrap_or(0)
+        ends(&self.views)
     }
 
     /// Memory for all requests.
@@ -290,21 +292,30 @@ pub fn interface_id(name: &str) -> u64 {
     })
 }
 
-/// An interface as it is itself, and as each of its bases.
-fn views(model: &Model, id: InterfaceId) -> Vec<View> {
+/// From here on nothing has a number.
+fn ends(views: &[View]) -> u32 {
+    views.iter().map(|view| view.first + view.methods.len() as u32).max().unwrap_or(0)
+}
+
+/// An interface as it is itself, and as each of its bases; `None` if that are more than `left`, from which it takes what it looks at.
+fn views(model: &Model, id: InterfaceId, left: &mut usize) -> Option<Vec<View>> {
     let own = model.operations(id);
-    let number = |operation: &&Operation| own.iter().position(|own| std::ptr::eq(*own, *operation));
-    let mut views: Vec<View> = Vec::new();
+    let numbers: HashMap<*const Operation, u32> =
+        own.into_iter().zip(0..).map(|(operation, number)| (std::ptr::from_ref(operation), number)).collect();
+    let (mut views, mut end) = (Vec::new(), 0u32);
     for interface in model.with_bases(id).into_iter().rev() {
+        *left = left.checked_sub(model.interfaces.len() / 64 + 1)?;
         let methods = model.operations(interface);
-        let methods: Vec<u32> = methods.iter().filter_map(number).map(|number| number as u32).collect();
-        let is_first = methods.iter().enumerate().all(|(i, &number)| i as u32 == number);
-        let end = views.iter().map(|view| view.first + view.methods.len() as u32).max().unwrap_or(0);
+        *left = left.checked_sub(methods.len())?;
+        let number = |operation: &&Operation| numbers.get(&std::ptr::from_ref(*operation)).copied();
+        let methods: Vec<u32> = methods.iter().filter_map(number).collect();
+        let is_first = methods.iter().zip(0..).all(|(&number, i)| number == i);
         let alignment = (methods.len() as u32).next_power_of_two();
         let first = if is_first { 0 } else { end.next_multiple_of(alignment) };
+        end = end.max(first + methods.len() as u32);
         views.push(View { interface, first, methods });
     }
-    views
+    Some(views)
 }
 
 /// Labels of replies from here on are errors of the transport, and not of the server's program.
@@ -315,7 +326,7 @@ pub fn layout(model: &Model, kernel: &dyn KernelPart) -> Result<Vec<InterfaceLay
     let mut all = Vec::new();
     let mut refused = Vec::new();
     let sizes = Sizes::new(model);
-    let mut total = 0;
+    let (mut total, mut looks) = (0, limits::VIEWS_MAX);
     for (index, interface) in model.interfaces.iter().enumerate() {
         if interface.imported || !interface.defined {
             continue;
@@ -343,7 +354,12 @@ pub fn layout(model: &Model, kernel: &dyn KernelPart) -> Result<Vec<InterfaceLay
                 }
             }
         }
-        all.push(InterfaceLayout { interface: id, methods, views: views(model, id) });
+        let views = if kernel.has_views() { views(model, id, &mut looks) } else { Some(Vec::new()) };
+        let Some(views) = views.filter(|views| ends(views) as usize <= limits::METHODS_MAX) else {
+            let message = "what interfaces of this file inherit is too much to be found as each base";
+            return Err(vec![Diagnostic::error(Code::Limit, interface.span, message)]);
+        };
+        all.push(InterfaceLayout { interface: id, methods, views });
     }
     if refused.is_empty() { Ok(all) } else { Err(refused) }
 }

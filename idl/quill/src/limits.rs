@@ -34,6 +34,8 @@ pub const INHERITED_NAMES_MAX: usize = 300_000;
 /// Methods of all interfaces that are translated, inherited ones counted in each. Code for more would be tens of
 /// megabytes.
 pub const METHODS_MAX: usize = 2_000;
+/// Methods that interfaces are looked at for as each of their bases, with something for each base.
+pub const VIEWS_MAX: usize = 1_000_000;
 /// Elements of an array that a message holds; the largest message of any kernel part has so many bytes.
 pub const ELEMENTS_MAX: u64 = 16 << 20;
 /// Types of a file, nameless ones counted, for which Rust is written.

@@ -100,7 +100,7 @@ fn what_objects_do_not_take() {
     for name in ["archive", "catalog", "ledger", "letter", "property"] {
         let mut out = driver::compile(&accepted(&format!("{name}.idl")), Options::default()).unwrap();
         let layouts = [&TernIpc as &dyn KernelPart, &TernDoor].map(|kernel| out.layout(kernel));
-        assert_eq!(layouts[0], layouts[1]);
+        assert!(layouts[0].iter().map(|of| &of.methods).eq(layouts[1].iter().map(|of| &of.methods)));
         assert!(out.rust(&layouts[1], &TernDoor).contains("impl<S: ::stub::Callee> Client<S>"));
     }
 }

@@ -187,7 +187,7 @@ const LONG: &str =
 struct Book;
 
 impl Register::Server for Book {
-    fn called<'a>(&'a self, it: Reference<Named::Client<View>>) -> Result<&'a str, Failure> {
+    fn called(&self, it: Reference<Named::Client<View>>) -> Result<&str, Failure> {
         match it.name()? {
             0..100 => Ok("somebody"),
             _ => Ok(LONG),
