@@ -6,6 +6,7 @@
 //! [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
 
 use super::{alert, clan, fail, gives_back, item, set_error, set_result, transfer};
+use crate::arch;
 use crate::kernel::Kernel;
 use crate::object::door::{self, thread_at};
 use crate::object::mapping::Node;
@@ -21,7 +22,8 @@ use abi::{Error, Kind, Uid};
 /// The current thread calls through a door.
 pub fn call(k: &Kernel, current: ThreadRef) -> Next {
     current.crossing.set(0);
-    let Some(door) = target(k, current) else { return no_such_door(current) };
+    let number = current.frame.rdx.get() as u32;
+    let Some(door) = arch::shown_door(k, current.task(), number) else { return no_such_door(current) };
     let task = door.task();
     if task.is_dying() {
         return fail(current, Error::PartnerDied);

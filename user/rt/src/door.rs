@@ -19,7 +19,7 @@ mod porter;
 mod reference;
 
 pub use pool::{servers, set_limit};
-pub use reference::{Reference, give, numbers_in_use, take, take_from};
+pub use reference::{Reference, give, take, take_from};
 
 use crate::sync::Mutex;
 use alloc::boxed::Box;
@@ -230,6 +230,12 @@ unsafe fn make<T>(entry: u64, hold: impl FnOnce(Maker) -> T) -> Result<(Door, Re
             Err(error)
         }
     }
+}
+
+/// How many numbers the program uses: two for each object that it has a reference to, one for an object that only others refer
+/// to, one for a reference to others' objects, one in reserve, and one for each server of the pool, or two if it has memory for requests.
+pub fn numbers_in_use() -> u32 {
+    numbers::in_use()
 }
 
 pub(crate) fn own_priority() -> u8 {

@@ -70,8 +70,9 @@ use crate::kernel::Kernel;
 use crate::mem::pool::{Frame as PoolFrame, Pool};
 use crate::mem::table::{self, Found};
 use crate::object::breakpoint::Breakpoints;
+use crate::object::mapping::Node;
 use crate::object::thread::{Frame, Tcb, special};
-use crate::object::{TaskRef, ThreadRef};
+use crate::object::{self, TaskRef, ThreadRef};
 use abi::{PAGE_SIZE, Rights};
 pub use copy::{
     close_window, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
@@ -120,6 +121,11 @@ pub fn reset() {
 /// The control block in a slot.
 pub fn tcb(slot: u32) -> Option<ThreadRef> {
     MACHINE.with(|machine| machine.borrow().blocks.get(&slot).map(|tcb| ThreadRef::new(tcb)))
+}
+
+/// What an identifier of a task leads to, if it is one.
+pub fn shown_door(k: &Kernel, task: TaskRef, number: u32) -> Option<&'static Node> {
+    object::door::find(k, task, number.into()).map(Node::door)
 }
 
 /// Puts a block into a slot. `None` if there is no memory for a table of the array.

@@ -5,7 +5,7 @@
 //! window from then on. So when it has left, the number is a free one again that arrivals may take, and nobody has to
 //! look after it.
 
-use super::{Door, Room, numbers, porter};
+use super::{Door, Room, porter};
 use api::stub::door::Item;
 use api::stub::narrow::find;
 use api::stub::{self, Interface, View};
@@ -112,7 +112,7 @@ pub fn take_from<C: Interface>(mut item: Item) -> Option<Reference<C>> {
     Room::of(Fpage(place)).map(|room| room.into_reference(first))
 }
 
-/// The number for the next reference, if one has arrived here. If there is none, nothing has arrived.
+/// The number for the next reference, if one has arrived here. If there is no number, what has arrived goes again.
 fn next_window(place: u64) -> Option<Room> {
     let arrived = Fpage(place).rights().and(Rights::R) != Rights::NONE;
     let next = Room::new().ok().filter(|_| arrived);
@@ -129,10 +129,4 @@ pub fn give<C: Interface>(reference: Reference<C>) -> (Fpage, u64) {
     reference.place.leave();
     drop(set_window(window));
     item
-}
-
-/// How many numbers the program uses: one for each server of the pool, two for each object that it has a reference to, one for an object that
-/// only others refer to, one for a reference to others' objects, and one in reserve.
-pub fn numbers_in_use() -> u32 {
-    numbers::in_use()
 }

@@ -12,7 +12,7 @@ impl Random {
     /// Values for a call.
     pub fn new(seed: u64, call: u64) -> Random {
         let mut random = Random { state: seed ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1, depth: 0 };
-        random.state |= 1;
+        random.state = random.state.max(1);
         (0..4).for_each(|_| _ = random.next());
         random
     }
