@@ -151,14 +151,16 @@ impl Fpage {
         self.0 == 0
     }
 
+    /// The bits that say which space it lies in, and how large it is.
+    pub const SPACE_AND_SIZE: u64 = 0xff0;
+
     /// Checks alignment, size and range. Memory: 4 KiB to the whole user half, base aligned to the size;
     /// ports: at most 65,536; interrupts: at most 256; door identifiers: at most [`DOORS_MAX`](crate::call::DOORS_MAX).
     pub const fn is_valid(self) -> bool {
-        const SPACE_AND_SIZE: u64 = 0xff0;
         const PAGE: u64 = 12 << 4;
         const MEMORY_MAX: u64 = (Fpage::WHOLE_LOG2 as u64) << 4;
         // Memory is the space 0, so its sizes are the smallest numbers; a page, the most common one, is aligned anyway.
-        let kind = self.0 & SPACE_AND_SIZE;
+        let kind = self.0 & Fpage::SPACE_AND_SIZE;
         if kind == PAGE {
             return self.0 >> Fpage::WHOLE_LOG2 == 0;
         }

@@ -222,7 +222,7 @@ fn done(thread: ThreadRef, result: Result<(), Error>) -> Next {
 
 /// A flexpage of one identifier with the right to call, whatever its number.
 const ONE_IDENTIFIER: u64 = Fpage::doors(0, 0, Rights::R).0;
-const ONE_IDENTIFIER_MASK: u64 = 0xff0 | Rights::R.0 as u64;
+const ONE_IDENTIFIER_MASK: u64 = Fpage::SPACE_AND_SIZE | Rights::R.0 as u64;
 
 /// What one step of a flush does. Two for each page: one to find it, one to take it from its only other owner.
 const FLUSH_BUDGET: usize = 2 * param::PREEMPTION_PAGES;

@@ -19,6 +19,16 @@ const LEVELS: [&[&str]; 6] = [
 const STRICT: [&str; 7] =
     ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror", "-D_GNU_SOURCE"];
 
+/// Makes a program with each compiler at each level, and runs it.
+fn at_every_level(shop: &Workshop, program: &str, options: &[&str]) {
+    for compiler in compilers() {
+        for level in LEVELS {
+            shop.tool(&compiler, &[&STRICT[..], level, options].concat());
+            shop.run(program);
+        }
+    }
+}
+
 #[test]
 fn both_languages_understand_each_other() {
     let shop = Workshop::new("c-bank");
@@ -70,7 +80,7 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
             let (source, program) = (format!("{name}.c"), name);
             shop.emit_c(&format!("{name}.idl"), kernel);
             shop.bring(&source, &source);
-            shop.bring("on_tern.h", "on_tern.h");
+            ["on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
             shop.bring("../../../../user/c/include/tern.h", "tern.h");
             let callee = if by_door { "uint32_t" } else { "tern_uid" };
             let serve = if by_door { "ENTRY(serve, methods, NULL)" } else { "SERVE(serve, methods)" };
@@ -142,7 +152,8 @@ fn flat_unions_and_values_of_any_type_arrive() {
     ];
     for (kernel, on) in kernels {
         let shop = Workshop::new(&format!("c-sides-{}", kernel.name()));
-        ["on_tern.h", "sides_begin.h", "sides_end.h"].iter().for_each(|file| shop.bring(file, file));
+        let shared = ["on_tern.h", "registers.h", "sides_begin.h", "sides_end.h"];
+        shared.iter().for_each(|file| shop.bring(file, file));
         shop.bring("../../../../user/c/include/tern.h", "tern.h");
         for name in ["ledger", "property"] {
             let source = format!("{name}.c");
@@ -215,16 +226,11 @@ fn anything() -> String {
 fn a_server_answers_whatever_comes() {
     let shop = Workshop::new("c-loop");
     shop.emit_c_of("loop.idl", &anything(), &TernIpc);
-    shop.bring("loop.c", "loop.c");
+    ["loop.c", "registers.h"].iter().for_each(|file| shop.bring(file, file));
     shop.bring("../../../../user/c/include/tern.h", "tern.h");
     // What the call puts on the stack must not be what a leaf has there.
     let options = ["-I.", "-mno-red-zone", "-DQUILL_SYSCALL=\"call exchange\"", "-o", "loop", "loop.c"];
-    for compiler in compilers() {
-        for level in LEVELS {
-            shop.tool(&compiler, &[&STRICT[..], level, &options].concat());
-            shop.run("loop");
-        }
-    }
+    at_every_level(&shop, "loop", &options);
 }
 
 /// The same through a door: two implementations, one of which is replaced; and what comes that is no call.
@@ -232,15 +238,9 @@ fn a_server_answers_whatever_comes() {
 fn objects_answer_whatever_comes() {
     let shop = Workshop::new("c-object");
     shop.emit_c_of("object.idl", &anything(), &TernDoor);
-    ["object.c", "on_tern.h"].iter().for_each(|file| shop.bring(file, file));
+    ["object.c", "on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
     shop.bring("../../../../user/c/include/tern.h", "tern.h");
-    for compiler in compilers() {
-        for level in LEVELS {
-            let options = ["-DON_DOOR", "-I.", "-o", "object", "object.c"];
-            shop.tool(&compiler, &[&STRICT[..], level, &options].concat());
-            shop.run("object");
-        }
-    }
+    at_every_level(&shop, "object", &["-DON_DOOR", "-I.", "-o", "object", "object.c"]);
 }
 
 /// An object says where in its table each of its interfaces is, and is called as that.
@@ -290,16 +290,10 @@ fn objects_in_c_are_found_as_each_of_their_bases() {
     "#;
     let shop = Workshop::new("c-views");
     shop.emit_c_of("views.idl", idl, &TernDoor);
-    shop.bring("on_tern.h", "on_tern.h");
+    ["on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
     shop.bring("../../../../user/c/include/tern.h", "tern.h");
     std::fs::write(shop.path("views.c"), program).unwrap();
-    for compiler in compilers() {
-        for level in LEVELS {
-            let options = ["-DON_DOOR", "-I.", "-o", "views", "views.c"];
-            shop.tool(&compiler, &[&STRICT[..], level, &options].concat());
-            shop.run("views");
-        }
-    }
+    at_every_level(&shop, "views", &["-DON_DOOR", "-I.", "-o", "views", "views.c"]);
 }
 
 /// A program may speak several interfaces.

@@ -39,15 +39,12 @@ fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
     space::plan(item, sender.frame.w[7].get(), window)
 }
 
-/// The bits of a flexpage that say which space it lies in, and how large it is.
-const SPACE_AND_SIZE: u64 = 0xff0;
-
 /// Maps an item of one page into a window of memory, if that is simple. Returns where it arrived.
 #[inline(always)]
 fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpage> {
     const PAGE: u64 = 12 << 4;
     let (item, window) = (Fpage(sender.frame.w[6].get()), window(receiver));
-    let is_page = item.0 & (SPACE_AND_SIZE | Rights::GRANT.0 as u64) == PAGE;
+    let is_page = item.0 & (Fpage::SPACE_AND_SIZE | Rights::GRANT.0 as u64) == PAGE;
     if !is_page || window.is_nil() || window.space() != Space::Memory {
         return None;
     }
@@ -137,7 +134,7 @@ pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef) -> Result<Pla
 fn map_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpage> {
     const IDENTIFIER: u64 = Fpage::doors(0, 0, Rights::NONE).0;
     let (item, window) = (Fpage(sender.frame.w[6].get()), receiver.standing.get());
-    let is_one = item.0 & SPACE_AND_SIZE == IDENTIFIER && window.space() == Space::Door;
+    let is_one = item.0 & Fpage::SPACE_AND_SIZE == IDENTIFIER && window.space() == Space::Door;
     if !is_one || sender.uid().clan() != receiver.uid().clan() {
         return None;
     }

@@ -6,31 +6,20 @@
 #define tern_control(group, operation, control) ((void)(control), 0)
 #include "loop.h"
 
-/* What the kernel would have in registers: rax, rdx, then the words. */
-__attribute__((used)) uint64_t registers[13];
-__attribute__((used)) uint64_t server_stack, client_stack;
+#include "registers.h"
+
 void serve_on(void);
 
 /* `exchange` hands a reply over and returns with the next request; `serve_on` hands a request over and returns with the reply.
  * Each leaves its stack for the other's. What the kernel would lose is lost. */
 __asm__(".text\n.globl exchange\n"
         "exchange:\n\t"
-        "mov %rax, registers(%rip)\n\tmov %rdx, registers+8(%rip)\n\tmov %rdi, registers+16(%rip)\n\t"
-        "mov %rsi, registers+24(%rip)\n\tmov %r8, registers+32(%rip)\n\tmov %r9, registers+40(%rip)\n\t"
-        "mov %r10, registers+48(%rip)\n\tmov %r12, registers+56(%rip)\n\tmov %r13, registers+64(%rip)\n\t"
-        "mov %r14, registers+72(%rip)\n\tmov %rbx, registers+80(%rip)\n\tmov %rbp, registers+88(%rip)\n\t"
-        "mov %r15, registers+96(%rip)\n\t"
+        KEEP_REGISTERS
         "mov %rsp, server_stack(%rip)\n\tmov client_stack(%rip), %rsp\n\t"
-        "pop %r15\n\tpop %r14\n\tpop %r13\n\tpop %r12\n\tpop %rbp\n\tpop %rbx\n\tret\n"
+        BACK_TO_THE_CLIENT
         ".globl serve_on\n"
         "serve_on:\n\t"
-        "push %rbx\n\tpush %rbp\n\tpush %r12\n\tpush %r13\n\tpush %r14\n\tpush %r15\n\t"
-        "mov %rsp, client_stack(%rip)\n\tmov server_stack(%rip), %rsp\n\t"
-        "mov registers(%rip), %rax\n\tmov registers+8(%rip), %rdx\n\tmov registers+16(%rip), %rdi\n\t"
-        "mov registers+24(%rip), %rsi\n\tmov registers+32(%rip), %r8\n\tmov registers+40(%rip), %r9\n\t"
-        "mov registers+48(%rip), %r10\n\tmov registers+56(%rip), %r12\n\tmov registers+64(%rip), %r13\n\t"
-        "mov registers+72(%rip), %r14\n\tmov registers+80(%rip), %rbx\n\tmov registers+88(%rip), %rbp\n\t"
-        "mov registers+96(%rip), %r15\n\t"
+        ON_TO_THE_SERVER
         "mov $0x1111, %ecx\n\tmov $0x2222, %r11d\n\tret\n");
 
 #define STRANGE UINT64_C(0xabcdef0000)

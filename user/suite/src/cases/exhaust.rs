@@ -66,8 +66,7 @@ fn at_every_allocation<S>(
         }
         Ok(left != 0)
     };
-    // Once with everything there is, and once without something, so that what this program itself pays for is paid: a page of code that it
-    // has not run yet needs a mapping.
+    // Once with everything there is, and once without something, so that what this program itself pays for is paid.
     check_eq!(attempt(&mut prepare()?)?, Done);
     without(1)?;
     let before = used()?;
