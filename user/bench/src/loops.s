@@ -1,8 +1,9 @@
 # The measured loops.
 #
 # A marker is a no-operation that the counting emulator knows: START begins an iteration (and ends the one
-# before), END ends it, DISCARD forgets it. Threads start with their argument in rdi; clients find there the
-# server's uid and the number of iterations. All clients end by calling the chief with what they last got.
+# before), END ends it, DISCARD forgets it; IDLE begins one when the kernel is entered. Threads start with their
+# argument in rdi; clients find there the server's uid and the number of iterations. All clients end by calling the
+# chief with what they last got.
 #
 # An ipc destroys every register, but a server that touches none sends each word back where it came from: so
 # the client's words, and its loop counter in r15, live in the message. The sender's uid comes in rdx, where
@@ -29,14 +30,9 @@
 \name:
 .endm
 
-# Does nothing until an interrupt comes. Half of the interrupts come between START and DISCARD, and are counted from
-# their first instruction; the others are not counted. So no count holds an instruction of the loop.
+# Does nothing until an interrupt comes, which is counted from the kernel's first instruction.
 .macro IDLE region
-1:
-    .rept 8
-    START \region
-    DISCARD \region
-    .endr
+1:  MARK 4, \region
     jmp 1b
 .endm
 # Call the chief with rax and rdx in w0 and w1, and never come back.

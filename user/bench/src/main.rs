@@ -51,9 +51,9 @@ static mut bench_fault_pages: Pages = Pages([[0; 4096]; ITERATIONS as usize]);
 #[unsafe(no_mangle)]
 static mut bench_chief: u64 = 0;
 
-/// Interrupts that the driver still waits for. Every other one comes between two iterations, and is not counted.
+/// Interrupts that the driver still waits for.
 #[unsafe(no_mangle)]
-static mut bench_interrupts: u32 = 3 * ITERATIONS as u32;
+static mut bench_interrupts: u32 = ITERATIONS as u32;
 
 /// Sixteen pages, aligned to their size, somewhere in here.
 #[unsafe(no_mangle)]
