@@ -146,6 +146,11 @@ impl Fpage {
         Fpage(self.0 & !0xf | rights.0 as u64)
     }
 
+    /// Whether this is one door identifier, whatever its rights.
+    pub const fn is_identifier(self) -> bool {
+        self.0 & Fpage::SPACE_AND_SIZE == Fpage::doors(0, 0, Rights::NONE).0
+    }
+
     /// True for [`Fpage::NIL`].
     pub const fn is_nil(self) -> bool {
         self.0 == 0

@@ -129,24 +129,22 @@ pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef) -> Result<Pla
     space::plan(item, sender.frame.w[7].get(), receiver.standing.get()).ok_or(Error::NoWindow)
 }
 
-/// Maps an item of one identifier for the receiver of a door's call or return, if that is simple. Returns where it arrived.
+/// Hands the identifier that is an item of a door's call or return to its receiver, if that is simple. Returns where it arrived.
 #[inline(always)]
-fn map_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpage> {
-    const IDENTIFIER: u64 = Fpage::doors(0, 0, Rights::NONE).0;
+fn hand_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpage> {
     let (item, window) = (Fpage(sender.frame.w[6].get()), receiver.standing.get());
-    let is_one = item.0 & Fpage::SPACE_AND_SIZE == IDENTIFIER && window.space() == Space::Door;
-    if !is_one || sender.uid().clan() != receiver.uid().clan() {
+    let is_simple = item.is_identifier() && window.is_identifier();
+    if !is_simple || sender.uid().clan() != receiver.uid().clan() {
         return None;
     }
-    let hot_spot = sender.frame.w[7].get() & ((1 << window.log2()) - 1);
-    let (number, target) = (item.base() >> 12, (window.base() >> 12) + hot_spot);
+    let (number, target) = (item.0 >> 12, window.0 >> 12);
     let done = door_space::map_single(k, (sender.task(), number), (receiver.task(), target), item.rights());
-    done.then_some(Fpage(target << 12 | IDENTIFIER | item.rights().and(Rights::RWX).0 as u64))
+    done.then_some(window.with_rights(item.rights().and(Rights::RWX)))
 }
 
 /// The current thread sends the item of a door's call or return.
 pub(super) fn go(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Next, Error> {
-    if let Some(place) = map_identifier(k, current, receiver) {
+    if let Some(place) = hand_identifier(k, current, receiver) {
         return Ok(finish_by_door(k, place, (current, receiver), is_call, true));
     }
     let plan = plan_by_door(current, receiver)?;

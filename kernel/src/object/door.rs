@@ -39,10 +39,26 @@ pub struct Doors {
     pub servers: Servers,
     /// Tables of the third, second and first level that show the words; 0: none.
     tables: [Cell<u64>; 3],
+    /// Where the first numbers are, which are all that most tasks use: their words and their nodes, once there are any.
+    words: Cell<Option<&'static Words>>,
+    nodes: Cell<Option<&'static NodeTable>>,
     /// While the task is being ended: entries of the last table below this have been looked at.
     released: Cell<u32>,
     /// What its traced threads called and returned.
     pub counts: DoorCounts,
+}
+
+impl Doors {
+    /// Where the fast path finds `words` and `nodes`, both or none.
+    pub const NEAR_WORDS: usize = core::mem::offset_of!(Doors, words);
+    /// See [`Doors::NEAR_WORDS`].
+    pub const NEAR_NODES: usize = core::mem::offset_of!(Doors, nodes);
+
+    /// The task is being ended: the fast path hands it nothing any more.
+    pub fn hide(&self) {
+        self.words.set(None);
+        self.nodes.set(None);
+    }
 }
 
 /// The servers of a task's doors.
@@ -199,8 +215,30 @@ impl Place {
 
 const PER_PAGE: u64 = 512;
 
+/// How many numbers the fast path knows the place of: those of the first page.
+pub const NEAR: u64 = PER_PAGE;
+
+/// Where the node of one of the first numbers is, if there are tables for them.
+#[inline(always)]
+fn near_slot(task: TaskRef, number: u64) -> Option<&'static NodeSlot> {
+    task.state().doors.nodes.get()?.0.get(number as usize)
+}
+
+/// The place of one of the first numbers, if there are tables for them.
+#[inline(always)]
+fn near_place(task: TaskRef, number: u64) -> Option<Place> {
+    let slot = near_slot(task, number)?;
+    Some(Place { word: &task.state().doors.words.get()?.0[number as usize], slot })
+}
+
 /// The place of a number, if there are tables for it.
+#[inline(always)]
 fn place(k: &Kernel, task: TaskRef, number: u64) -> Option<Place> {
+    near_place(task, number).or_else(|| far_place(k, task, number))
+}
+
+#[inline(never)]
+fn far_place(k: &Kernel, task: TaskRef, number: u64) -> Option<Place> {
     let first = task.doors.tables[2].get();
     if first == 0 || number >= DOORS_MAX as u64 {
         return None;
@@ -248,6 +286,10 @@ fn make_page(k: &Kernel, task: TaskRef, number: u64) -> Option<()> {
     k.pool.at::<Words>(words).0.iter().for_each(|word| word.set(NO_DOOR));
     k.pool.set_note(words, nodes.0);
     arch::show_door_page(k, task, Frame(task.doors.tables[2].get()), (number / PER_PAGE) as usize, words);
+    if number < PER_PAGE {
+        task.doors.words.set(Some(k.pool.at(words)));
+        task.doors.nodes.set(Some(k.pool.at(nodes)));
+    }
     Some(())
 }
 
@@ -316,12 +358,12 @@ pub fn map(
         return Ok(1);
     }
     let child = to.slabs.take(&k.pool, to).ok_or(Stop::NoMemory)?;
-    hand_on(k, (giver, source), (child, target, place), rights);
+    hand_on(k, (from, giver, number), (child, target, place), rights);
     Ok(1)
 }
 
-/// The same of one identifier, if that is simple: the receiver has a table and a node ready, and nothing at this number. False if
-/// nothing was done.
+/// The same of one of the first identifiers, if that is simple: the receiver has a table and a node ready, and nothing at this
+/// number. False if nothing was done.
 #[inline(always)]
 pub fn map_single(
     k: &Kernel,
@@ -329,13 +371,13 @@ pub fn map_single(
     (to, target): (TaskRef, u64),
     rights: Rights,
 ) -> bool {
-    let (Some(source), Some(place)) = (place(k, from, number), place(k, to, target)) else { return false };
-    let Some(giver) = source.slot.get() else { return false };
+    let (Some(source), Some(place)) = (near_slot(from, number), near_place(to, target)) else { return false };
+    let Some(giver) = source.get() else { return false };
     if !giver.may_pass() || !rights.has(Rights::R) || place.slot.get().is_some() {
         return false;
     }
     let Some(child) = to.slabs.take_ready() else { return false };
-    hand_on(k, (giver, source), (child, target, place), rights);
+    hand_on(k, (from, giver, number), (child, target, place), rights);
     true
 }
 
@@ -343,14 +385,15 @@ pub fn map_single(
 #[inline(always)]
 fn hand_on(
     k: &Kernel,
-    (giver, source): (&'static Node, Place),
+    (from, giver, number): (TaskRef, &'static Node, u64),
     (child, target, place): (&'static Node, u64, Place),
     rights: Rights,
 ) {
-    let root = giver.door().door_root();
-    child.init_identifier(root, target, rights.has(Rights::W), place.slot);
-    place.show(giver.door());
-    if rights.has(Rights::GRANT) && !core::ptr::eq(giver, root) {
+    let door = giver.door();
+    giver.add_identifier(child, target, rights.has(Rights::W), place.slot);
+    place.show(door);
+    if rights.has(Rights::GRANT) && !core::ptr::eq(giver, door.door_root()) {
+        let source = self::place(k, from, number).expect("an identifier has a place");
         release(k, giver, source, true);
     }
 }

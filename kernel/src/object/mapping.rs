@@ -88,6 +88,13 @@ unsafe impl Zeroable for SlabFrame {}
 const _: () = assert!(size_of::<Node>() == 64 && size_of::<SlabFrame>() == 4096);
 
 impl Slab {
+    /// From a slab to its first free node, for the fast path.
+    pub const FREE: usize = core::mem::offset_of!(Slab, free);
+    /// From a slab to the number of its nodes in use, 32 bits, for the fast path.
+    pub const USED: usize = core::mem::offset_of!(Slab, used);
+    /// Nodes of a slab.
+    pub const NODES: usize = NODES;
+
     /// Lays a slab over a frame.
     fn create(pool: &Pool, frame: Frame, task: TaskRef) -> &'static Slab {
         let slab = &pool.at::<SlabFrame>(frame).head;
@@ -104,8 +111,9 @@ impl Slab {
     }
 }
 
-/// The slabs of a task that have free nodes.
+/// The slabs of a task that have free nodes. The fast path knows that this is the address of the first, or 0.
 #[derive(Default)]
+#[repr(transparent)]
 pub struct Slabs {
     first: Cell<Option<&'static Slab>>,
 }
@@ -558,6 +566,24 @@ impl Node {
 /// What a door is, in the second node of its maker's identifier. The address is the entry, the kind the datum, the entry leads to
 /// the pool of servers, and the slot, if there is one, says that it is in a list of unreferenced doors.
 impl Node {
+    /// From a node to its fields, for the fast path.
+    pub const NEXT: usize = core::mem::offset_of!(Node, next);
+    /// See [`Node::NEXT`].
+    pub const PREV: usize = core::mem::offset_of!(Node, prev);
+    /// See [`Node::NEXT`].
+    pub const SLAB: usize = core::mem::offset_of!(Node, slab);
+    /// See [`Node::NEXT`].
+    pub const ENTRY: usize = core::mem::offset_of!(Node, entry);
+    /// See [`Node::NEXT`].
+    pub const SLOT: usize = core::mem::offset_of!(Node, slot);
+    /// See [`Node::NEXT`]. Negative if the identifier may be handed on.
+    pub const ADDRESS: usize = core::mem::offset_of!(Node, address);
+    /// See [`Node::NEXT`].
+    pub const KIND: usize = core::mem::offset_of!(Node, kind);
+    /// See [`Node::NEXT`]. From an identifier to what the door is.
+    pub const DOOR: usize = core::mem::offset_of!(Node, marker);
+    /// The kind of an identifier that is not its maker's: the tree is flat.
+    pub const IDENTIFIER_KIND: u64 = (abi::Space::Door as u64) << SPACE_SHIFT | 1;
     /// From a node to a door's entry point.
     pub const DOOR_ENTRY: usize = core::mem::offset_of!(Node, address);
     /// From a node to a door's datum.
@@ -584,17 +610,22 @@ impl Node {
         door.entry.set(Some(pool));
     }
 
-    /// Fills in another identifier of the same door, just cut.
-    pub fn init_identifier(
+    /// Fills in another identifier of the door, just cut, that comes from this one.
+    #[inline(always)]
+    pub fn add_identifier(
         &'static self,
-        root: &'static Node,
+        child: &'static Node,
         number: u64,
         may_pass: bool,
         slot: &'static NodeSlot,
     ) {
-        self.init(abi::Space::Door, number | if may_pass { DOOR_RIGHTS } else { 0 }, None, slot);
-        self.marker.set(root.marker.get());
-        root.add_child(self);
+        child.entry.set(None);
+        child.slot.set(Some(slot));
+        child.address.set(number | if may_pass { DOOR_RIGHTS } else { 0 });
+        child.kind.set(Node::IDENTIFIER_KIND);
+        child.marker.set(self.marker.get());
+        slot.set(Some(child));
+        self.link_behind(child);
     }
 
     /// What the door of an identifier is.

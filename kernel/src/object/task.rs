@@ -152,6 +152,7 @@ impl TaskRef {
     /// Marks the task as being ended.
     pub fn set_dying(self) {
         self.hindrance.set(self.hindrance.get() | hindrance::DYING);
+        self.doors.hide();
     }
 
     /// Whether what the task asks for counts towards a denial.

@@ -547,6 +547,9 @@ impl Tcb {
     pub const BLOCK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.block) as i64 - Tcb::HOT_OFFSET as i64;
     /// From the hot line to [`Cold::server`].
     pub const SERVER_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.server) as i64 - Tcb::HOT_OFFSET as i64;
+    /// From the hot line to [`Cold::standing`].
+    pub const STANDING_FROM_HOT: i64 =
+        core::mem::offset_of!(Tcb, cold.standing) as i64 - Tcb::HOT_OFFSET as i64;
     /// From the hot line to [`Cold::task`].
     pub const TASK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.task) as i64 - Tcb::HOT_OFFSET as i64;
     /// How much of the block must be zero before it is used for a new thread.

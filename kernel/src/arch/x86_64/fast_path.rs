@@ -33,16 +33,18 @@ use super::instructions::{read_cr0, write_cr0};
 use super::per_cpu::{self, CURRENT, USER_CODE, USER_DATA};
 use crate::layout;
 use crate::object::block::Block;
-use crate::object::door::{NO_DOOR, Servers};
-use crate::object::mapping::Node;
+use crate::object::door::{Doors, NEAR, NO_DOOR, Servers};
+use crate::object::mapping::{Node, Slab};
 use crate::object::task::Task;
 use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
 use abi::call::{
-    DOOR_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, NULL,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
+    IPC_LONG_REPLY_WAIT, NULL,
 };
 use abi::uid::SLOT_MASK;
+use abi::{Call, Fpage, Rights};
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
 
@@ -72,6 +74,15 @@ const HOTS: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
 
 /// From a hot line to the thread's line as a server.
 const SERVER: i64 = Tcb::SERVER_FROM_HOT;
+
+/// What number a flexpage of doors begins with stands above this bit.
+const NUMBER_SHIFT: u32 = 12;
+
+/// What of a flexpage, rights apart, says that it is one of the first identifiers.
+const NEAR_MASK: i64 = (!((NEAR << NUMBER_SHIFT) - 1) | Fpage::SPACE_AND_SIZE) as i64;
+
+/// From a hot line to the Frame, where registers are kept.
+const KEPT: i64 = -(size_of::<Frame>() as i64);
 
 unsafe extern "C" {
     /// Entry of `syscall` with the fast path on.
@@ -245,8 +256,11 @@ system_call_entry:
     je      .Ldoor_return
     cmp     eax, {long_reply}
     je      .Llong_reply
-    cmp     eax, {door_long_call}
+    cmp     eax, {door_long_call}       // no number that is no short form is above this one
+    jb      .Lno_short_form
     je      .Ldoor_long_call
+    cmp     eax, {door_item_call}
+    je      .Ldoor_item_call
 
 // Everything else: save the registers as a Frame on the thread's own stack and let Rust decide, which does not return.
 .Lgeneral:
@@ -442,6 +456,7 @@ system_call_entry_slow:
     jns     .Lslow_door
     test    byte ptr [rdx + {open_key}], 1
     jz      .Lslow_door                 // I am special
+.Ltake_server:
     push    qword ptr [rcx + {next}]    // from here on nothing can fail: the list goes on with the next
     mov     [rcx + {caller}], rdx
     mov     [rcx + {door}], r11
@@ -811,11 +826,43 @@ TRAP_STUBS:
 EXITS_END:
     .text
     "#,
+    include_str!("identifiers.s"),
     ipc_call = const IPC_CALL as i32,
     null = const NULL as i32,
     door_call = const DOOR_CALL as i32,
     door_return = const DOOR_RETURN as i32,
     door_long_call = const DOOR_LONG_CALL as i32,
+    door_item_call = const DOOR_ITEM_CALL as i32,
+    flush = const Call::Flush as u32 as i32,
+    flush_self = const FLUSH_SELF as i32,
+    identifier = const Fpage::doors(0, 0, Rights::NONE).0,
+    near_mask = const NEAR_MASK,
+    call_right = const Rights::R.0,
+    grant = const Rights::GRANT.0,
+    rights = const Rights::RWX.0,
+    hand_on_bit = const Rights::W.0.trailing_zeros(),
+    number_shift = const NUMBER_SHIFT,
+    standing = const Tcb::STANDING_FROM_HOT,
+    near_words = const offset_of!(Task, doors) + Doors::NEAR_WORDS,
+    near_nodes = const offset_of!(Task, doors) + Doors::NEAR_NODES,
+    slabs = const offset_of!(Task, slabs),
+    slab_free = const Slab::FREE,
+    slab_used = const Slab::USED,
+    slab_nodes = const Slab::NODES,
+    node_next = const Node::NEXT,
+    node_prev = const Node::PREV,
+    node_slab = const Node::SLAB,
+    node_entry = const Node::ENTRY,
+    node_slot = const Node::SLOT,
+    node_address = const Node::ADDRESS,
+    node_kind = const Node::KIND,
+    node_door = const Node::DOOR,
+    identifier_kind = const Node::IDENTIFIER_KIND,
+    kept_rax = const KEPT + offset_of!(Frame, rax) as i64,
+    kept_rdx = const KEPT + offset_of!(Frame, rdx) as i64,
+    kept_rbx = const KEPT + (offset_of!(Frame, w) + 8 * Frame::RBX) as i64,
+    kept_rbp = const KEPT + (offset_of!(Frame, w) + 8 * Frame::RBP) as i64,
+    kept_r15 = const KEPT + (offset_of!(Frame, w) + 8 * Frame::R15) as i64,
     doors = const layout::DOORS,
     door_entry = const Node::DOOR_ENTRY,
     door_datum = const Node::DOOR_DATUM,
