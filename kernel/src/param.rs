@@ -50,6 +50,10 @@ pub const TAG_THREADS_MAX: u32 = 16;
 /// Tasks looked at in one step when a tag of address spaces is to be taken from one.
 pub const TAG_SEARCH: u32 = 16;
 
+/// Pages in a row from which on a loaded space without a tag forgets all that it has cached, in one instruction, instead of each
+/// of them. The next switch would do so anyway.
+pub const FORGOTTEN_TOGETHER: usize = 8;
+
 /// Threads looked at in one step when a thread ends and those that wait for it are sought.
 pub const PREEMPTION_SCAN: u32 = 256;
 

@@ -116,6 +116,7 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
 }
 
 /// How the item of a door's call or return is to be mapped for the receiver, which waits for it.
+#[inline(always)]
 pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef) -> Result<Plan, Error> {
     let item = Fpage(sender.frame.w[6].get());
     if !item.is_valid() {

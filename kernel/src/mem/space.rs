@@ -599,6 +599,15 @@ pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
     if window.is_nil() || window.space() != space {
         return None;
     }
+    if space == Space::Memory && item.log2() == window.log2() {
+        return Some(Plan {
+            space,
+            from: item.base(),
+            to: window.base(),
+            log2: item.log2(),
+            rights: item.rights(),
+        });
+    }
     let (inner, outer, item_is_smaller) =
         if item.log2() <= window.log2() { (item, window, true) } else { (window, item, false) };
     let (log2, rights) = (inner.log2(), item.rights());

@@ -176,12 +176,18 @@ impl Forget {
         if self.0 < 0 { invlpg(address) } else { invpcid(0, self.0 as u64, address) }
     }
 
-    /// Drops the translations of `count` pages in a row.
+    /// Drops the translations of `count` pages in a row, or all of the space.
     #[inline(always)]
     pub fn pages(self, first: u64, count: usize) {
         let pages = (0..count as u64).map(|i| first + i * PAGE_SIZE);
         if self.0 < 0 {
-            pages.for_each(invlpg);
+            let space = arch::current().hot.space.get();
+            if count < param::FORGOTTEN_TOGETHER || space & KEEP_TRANSLATIONS != 0 {
+                pages.for_each(invlpg);
+            } else {
+                // SAFETY: the space that is loaded.
+                unsafe { write_cr3(space) };
+            }
         } else if self.0 > 0 {
             pages.for_each(|address| invpcid(0, self.0 as u64, address));
         }
