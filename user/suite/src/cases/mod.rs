@@ -9,6 +9,7 @@ pub mod crowd;
 pub mod debug;
 pub mod device;
 pub mod door;
+pub mod door_items;
 pub mod door_long;
 pub mod exception;
 pub mod exhaust;
@@ -67,6 +68,7 @@ cases! {
         items_travel_in_registers bad_items_in_registers_are_refused ends_while_pages_are_mapped
         words_cross_borders_and_nothing_else a_fault_before_the_second_call
     }
+    door_items { identifiers_come_and_go }
     alert {
         set_told_and_cleared alerts_run_forward the_call_of_the_alerted_arrives_alerted the_caller_ends the_middle_ends
         alertable_ipc alertable_calls alertable_calls_with_items alertable_copies faults_are_not_ended
