@@ -444,7 +444,8 @@ pub fn map_single(
     let Found::Leaf(place) = table::find(&k.pool, to, target) else { return false };
     let source = giver.entry.get();
     let given = pte::rights(source).and(rights);
-    if place.slot.get().is_some() || given == Rights::NONE {
+    // σ0 may have a page from the machine there, without a node.
+    if place.entry.get() != 0 || given == Rights::NONE {
         return false;
     }
     let Some(child) = to.slabs.take_ready() else { return false };
@@ -486,6 +487,10 @@ fn map_page(
             Ok(found) => (giver, node) = found,
             Err(gap) => return gap.skip(),
         }
+    } else if place.entry.get() != 0 {
+        // σ0's, from the machine, and without a node: nobody has anything from it.
+        place.entry.set(0);
+        arch::invalidate(to, address);
     }
     if rights.has(Rights::GRANT) {
         narrow_for_grant(k, node, given, walking, budget)?;

@@ -7,10 +7,10 @@
 
 use crate::world::{Caches, World};
 use abi::call::{
-    DOOR_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
-    IPC_REPLY_WAIT, NULL,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
+    IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NULL,
 };
-use abi::{Error, Rights, Uid};
+use abi::{Call, Error, Fpage, Rights, Uid};
 use kernel::kernel::Kernel;
 use kernel::mem::pool::{Frame, Words};
 use kernel::object::ThreadRef;
@@ -49,6 +49,8 @@ pub struct Machine {
     pub crossed: usize,
 }
 
+const FLUSH: u32 = Call::Flush as u32;
+
 /// The fast path, instruction by instruction. True if it accepted; then another thread is in user mode.
 pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     let me = arch::current();
@@ -60,6 +62,8 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         DOOR_CALL => return door_call(k, live, me),
         DOOR_LONG_CALL => return door_long_call(k, live, me),
         DOOR_RETURN => return door_return(live, me),
+        DOOR_ITEM_CALL => return door_item_call(k, live, me),
+        FLUSH => return release(k, live, me),
         _ => return false,
     };
     me.hot.rip.set(live.rip);
@@ -114,6 +118,57 @@ fn door_long_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
         return false;
     }
     enter_door(live, me, server, identifier);
+    true
+}
+
+/// Whether this is one of the first identifiers.
+fn is_near(page: Fpage) -> bool {
+    page.is_identifier() && page.0 >> 12 < door::NEAR
+}
+
+/// The same with an identifier. The kernel refuses also what would take the last node of a slab.
+fn door_item_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
+    let item = Fpage(live.w[6]);
+    let rights = item.rights();
+    if !is_near(item) || !rights.has(Rights::R) || rights.has(Rights::GRANT) {
+        return false;
+    }
+    me.hot.rip.set(live.rip);
+    me.hot.rsp.set(live.rsp);
+    live.rdx = live.rdx as u32 as u64;
+    let Some(identifier) = door::find(k, me.task(), live.rdx) else { return false };
+    let Some(server) = first_idle(me, identifier) else { return false };
+    let window = server.standing.get();
+    if server.hot.open_key.get() != me.hot.open_key.get() || !is_near(window) {
+        return false;
+    }
+    if !door::map_single(k, (me.task(), item.0 >> 12), (server.task(), window.0 >> 12), rights) {
+        return false;
+    }
+    live.w[6] = window.with_rights(rights.and(Rights::RWX)).0;
+    live.w[8..].fill(0);
+    enter_door(live, me, server, identifier);
+    true
+}
+
+/// A flush of one of one's own first identifiers, unless it is its maker's or the last but that. The kernel refuses also
+/// what would make a slab full or empty.
+fn release(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
+    let page = Fpage(live.w[TrapFrame::RDI]);
+    let is_own = live.w[TrapFrame::RSI] == FLUSH_SELF;
+    if !is_near(page) || !page.rights().has(Rights::R) || !is_own || me.hot.open_key.get() & 1 == 0 {
+        return false;
+    }
+    me.hot.rip.set(live.rip);
+    me.hot.rsp.set(live.rsp);
+    let Some(node) = door::find(k, me.task(), page.0 >> 12) else { return false };
+    let Some(before) = node.before() else { return false };
+    if node.next().is_none() && before.before().is_none() || me.task().is_dying() {
+        return false;
+    }
+    door::flush_single(k, me.task(), page.0 >> 12, &mut 1).expect("one step is enough");
+    live.w[TrapFrame::RDI] = 0;
+    live.rax = 0;
     true
 }
 

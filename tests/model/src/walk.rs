@@ -68,6 +68,10 @@ enum Op {
         address: u64,
         words: [u64; 2],
     },
+    /// Sets one's own standing window.
+    Window {
+        window: u64,
+    },
     /// Calls through a door identifier.
     DoorCall {
         number: u64,
@@ -185,7 +189,9 @@ fn door_item(random: &mut Random) -> u64 {
 }
 
 fn door_operation(random: &mut Random) -> Op {
-    match random.below(10) {
+    match random.below(14) {
+        10 => Op::Window { window: doors(random, Rights::RW) },
+        11..14 => Op::Flush { page: doors(random, Rights::RW), own: true },
         0..4 => Op::DoorCall { number: door_number(random), item: door_item(random) },
         4..7 => Op::DoorReturn { item: door_item(random) },
         7 => Op::MakeDoor { number: door_number(random), datum: random.next() },
@@ -471,6 +477,9 @@ impl Walk {
                 let task = world.current().task();
                 // Without memory there, nothing is written.
                 let _ = arch::write_words(&world.k, task, (task, address), words);
+            }
+            Op::Window { window } => {
+                self.control(Call::ThreadControl, thread_op::SET_WINDOW, [0, window, 0, 0]);
             }
             Op::DoorCall { number, item: 0 } => {
                 self.call(DOOR_CALL as u64 | 7 << 32, number, [number; WORDS])
