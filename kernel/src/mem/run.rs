@@ -21,8 +21,8 @@ pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, m
     let left = ((1 << plan.log2) - done).min(abi::USER_END.saturating_sub(target)) / PAGE_SIZE;
     let most = most.min(left as usize);
     let grants = plan.rights.has(Rights::GRANT);
-    // The nodes of a grant within one task come from where they go to; and σ0 may have a page in place of one without a node.
-    if most == 0 || !plan.rights.has(Rights::R) || grants && from == to || to.is_sigma0.get() {
+    // The nodes of a grant within one task come from where they go to.
+    if most == 0 || !plan.rights.has(Rights::R) || grants && from == to {
         return 0;
     }
     let Some(giver) = table::run(&k.pool, from, source, most) else { return 0 };

@@ -644,7 +644,8 @@ pub fn map(
     progress: &mut Progress,
     budget: &mut usize,
 ) -> Result<(), Again> {
-    if plan.space == Space::Memory && plan.log2 > 12 {
+    // σ0 may have pages there without a node, from the machine.
+    if plan.space == Space::Memory && plan.log2 > 12 && !to.is_sigma0.get() {
         let pages = run::map(k, &plan, (from, to), progress.done, *budget);
         progress.fresh &= pages == 0;
         *budget -= pages;
