@@ -22,6 +22,7 @@ pub mod wire;
 pub mod calendar;
 pub mod clock;
 pub mod console;
+pub mod copies;
 pub mod desk;
 pub mod file;
 pub mod memory;

@@ -12,6 +12,7 @@
 //! * [`colour`]: pages of different colours do not meet in the second-level cache (row C14).
 //! * [`locked`]: memory that is there before it is needed and never goes: for real time (row C12).
 //! * [`sharing`]: a trusted callee sees its caller's arguments where they are (row C24).
+//! * [`copies`]: pages go to another task, and are copied when somebody writes (row D13).
 //!
 //! A pager gets its frames from the manager above it, named by its uid: [`rt::frames::Upstream`]. It does not know
 //! whether that is σ0 or the fifth manager of a stack. It pages every task whose chief chose it; who that is, the
@@ -26,6 +27,7 @@
 extern crate alloc;
 
 pub mod colour;
+pub mod copies;
 pub mod file;
 pub mod locked;
 pub mod manager;

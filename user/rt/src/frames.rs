@@ -215,6 +215,48 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// From now on nobody writes to it.
+    pub fn freeze(self) -> Frozen {
+        flush(self.fpage(Rights::W));
+        Frozen(self.0)
+    }
+}
+
+/// A page of memory that others may use, and nobody writes to.
+#[derive(Debug)]
+pub struct Frozen(Frame);
+
+impl Frozen {
+    /// The flexpage to map.
+    pub fn fpage(&self) -> Fpage {
+        Fpage::memory(self.0.address, FRAME_LOG2, Rights::R)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8; PAGE_SIZE as usize] {
+        // SAFETY: the frame is mapped at this address. Nobody has the right to write to it: the right was taken from all
+        // when it was frozen, and `fpage` gives none.
+        unsafe { &*with_exposed_provenance_mut(self.0.address as usize) }
+    }
+
+    /// Takes it back from everybody; they may have it again.
+    pub fn hide(&self) {
+        flush(self.fpage().with_rights(Rights::RWX));
+    }
+
+    /// It may be written to again.
+    pub fn thaw(self) -> Shared {
+        Shared(self.0)
+    }
+
+    /// Takes it back from everybody.
+    pub fn reclaim(self) -> Frame {
+        self.hide();
+        self.0
+    }
+}
+
 /// A flush of one's own page cannot fail; if it did the frame would be lost rather than used twice.
 fn flush(page: Fpage) -> Touched {
     sys::flush(page).expect("flush failed")

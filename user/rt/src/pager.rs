@@ -29,13 +29,20 @@ pub struct Fault {
     pub access: Rights,
     /// In which task.
     pub task: TaskId,
+    /// Whose.
+    pub thread: Uid,
 }
 
 impl Fault {
     /// Reads a message of [`Kind::Fault`]. `None` if it is about ports.
     pub fn decode(message: &Message) -> Option<Fault> {
         let [access, _, task, ..] = message.words;
-        let fault = Fault { address: access & !7, access: Rights((access & 7) as u8), task: TaskId(task) };
+        let fault = Fault {
+            address: access & !7,
+            access: Rights((access & 7) as u8),
+            task: TaskId(task),
+            thread: message.sender,
+        };
         (access & PORT_FAULT == 0).then_some(fault)
     }
 }

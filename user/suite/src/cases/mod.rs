@@ -101,7 +101,7 @@ cases! {
     }
     pager {
         managers_stack managers_keep_to_their_limits figure_1 mapped_files_are_shared users_choose_the_policy
-        clean_pages_are_not_stored pages_have_their_colours callees_see_arguments_in_place locked_memory_faults_once
+        clean_pages_are_not_stored pages_have_their_colours callees_see_arguments_in_place pages_are_copied_when_written locked_memory_faults_once
     }
     realtime { locked_task_beside_thrashing }
     device { ports_come_and_go ports_map_to_themselves_only ports_on_demand wide_ports_on_demand interrupts_come_as_messages devices_of_others }

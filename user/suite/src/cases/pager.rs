@@ -1,6 +1,7 @@
 //! Pagers and memory managers outside of the kernel, stacked on one another: each of `user/pagers` in a task of its own.
 
-use crate::kit::{Attempted, Child, Client, Outcome, Stage, pager, source};
+use super::door;
+use crate::kit::{Attempted, Child, Client, Frame, Outcome, Stage, WORDS, pager, source};
 use crate::{check, check_eq};
 use alloc::sync::Arc;
 use alloc::vec;
@@ -8,6 +9,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use pagers::Zone;
 use pagers::colour::Coloured;
+use pagers::copies::Copies;
 use pagers::file::{File, Fill};
 use pagers::locked::Locked;
 use pagers::manager::{Limits, Manager};
@@ -15,6 +17,7 @@ use pagers::merge::{Merge, Part};
 use pagers::policy::{First, Last, Policy, SecondChance};
 use pagers::sharing::Sharing;
 use pagers::swap::{Statistics, Store, Swap};
+use rt::api::copies;
 use rt::frames::{Pool, Upstream};
 use sys::abi::PAGE_SIZE;
 use sys::{Rights, TaskId, Uid};
@@ -400,6 +403,91 @@ pub fn callees_see_arguments_in_place() -> Outcome {
     check!(callee.agent.attempt(suite_load, ZONE, 0)?.is_fine());
     check!(!reaches(&mut callee, 0)?, "a guest wrote what it may read");
     drop((caller, callee, other, stage));
+    source::take_all_back();
+    Ok(())
+}
+
+// --- copy on write -------------------------------------------------------------------------------------
+
+static OFFERED_BY: AtomicU64 = AtomicU64::new(0);
+static OFFERED_TO: AtomicU64 = AtomicU64::new(0);
+
+/// Offers so many pages from the first on; returns an error's number.
+extern "C" fn offer_pages(pages: u64) -> u64 {
+    let to = TaskId(OFFERED_TO.load(Ordering::Relaxed));
+    copies::offer(sys::identity().pager, 0, pages, to).is_err() as u64
+}
+
+/// Takes what was offered, in the place of the pages from `at` on; returns how many they are, or all ones.
+extern "C" fn take_pages(at: u64) -> u64 {
+    let from = TaskId(OFFERED_BY.load(Ordering::Relaxed));
+    copies::take(sys::identity().pager, from, at).unwrap_or(u64::MAX)
+}
+
+/// The first word of a page of the client's, with its pager's help.
+fn load(client: &mut Client, page: u64) -> Outcome<Attempted> {
+    client.agent.attempt(suite_load, ZONE + page * PAGE_SIZE, 0)
+}
+
+fn store(client: &mut Client, page: u64, value: u64) -> Outcome<bool> {
+    Ok(client.agent.attempt(suite_store, ZONE + page * PAGE_SIZE, value)?.is_fine())
+}
+
+/// A call through a door carries the place of sixteen pages: the server finds what the client had, whatever either writes,
+/// and only what is written is copied.
+pub fn pages_are_copied_when_written() -> Outcome {
+    const PAGES: u64 = 16;
+    let (near, far, third) = (Child::new()?, Child::new()?, Child::new()?);
+    OFFERED_BY.store(near.0.0, Ordering::Relaxed);
+    OFFERED_TO.store(far.0.0, Ordering::Relaxed);
+    let mut maker = far.agent()?;
+    let upstream = source::uid()?;
+    let stage = Stage::new(move || Some(Copies::new(Zone(zone(2 * PAGES)), pool(upstream))))?;
+    let mut client = Client::new(near, stage.uid(), pager::priority())?;
+    let mut server = Client::new(far, stage.uid(), pager::priority())?;
+    let mut stranger = Client::new(third, stage.uid(), pager::priority())?;
+    check_eq!(door::make(&mut maker, 7, door::DATUM)?, None);
+    door::hand(&mut maker, 7, Rights::RW, &mut client.agent, 9)?;
+    let tag = 0x10000;
+    check_eq!(client.agent.apply(write_pages, tag | PAGES)?, PAGES);
+    // Nothing is taken that was not offered, nothing offered that is not there, and nobody served who is not known.
+    check_eq!(stranger.agent.apply(take_pages, 0)?, u64::MAX);
+    for known in [&mut stranger, &mut server] {
+        check_eq!(load(known, 0)?, Attempted::Returned(0));
+    }
+    door::serve(&mut server.agent)?;
+    let pages = stage.pages()?;
+    check_eq!(stranger.agent.apply(take_pages, 0)?, u64::MAX);
+    check_eq!(client.agent.apply(offer_pages, 2 * PAGES + 1)?, 1);
+    for round in 0..2 {
+        check_eq!(client.agent.apply(offer_pages, PAGES)?, 0);
+        client.agent.block(Frame::door_call(9, 3, WORDS))?;
+        door::arrived(&mut server.agent, 3, door::DATUM)?;
+        check_eq!(server.agent.apply(take_pages, 2 * PAGES)?, u64::MAX);
+        check_eq!(server.agent.apply(take_pages, 0)?, PAGES);
+        check_eq!(server.agent.apply(check_pages, tag | PAGES)?, PAGES);
+        // No copies yet; some pages are for what the pager remembers.
+        check!(round != 0 || stage.pages()? - pages < PAGES / 2);
+        // The server writes two of them, and the client, when it is back, the second of these and another one.
+        for page in [3, 4] {
+            check!(store(&mut server, page, 1)?);
+        }
+        door::answer(&mut server.agent, &mut client.agent, 4)?;
+        check_eq!(client.agent.apply(check_pages, tag | PAGES)?, PAGES);
+        for page in [4, 5] {
+            check!(store(&mut client, page, 2)?);
+        }
+        client.agent.block(Frame::door_call(9, 3, WORDS))?;
+        door::arrived(&mut server.agent, 3, door::DATUM)?;
+        check_eq!(load(&mut server, 5)?, Attempted::Returned(tag + 5));
+        check_eq!(load(&mut server, 4)?, Attempted::Returned(1));
+        check_eq!(server.agent.apply(check_pages, tag | PAGES)?, PAGES - 2);
+        door::answer(&mut server.agent, &mut client.agent, 4)?;
+        check_eq!(load(&mut client, 3)?, Attempted::Returned(tag + 3));
+        check_eq!(client.agent.apply(check_pages, tag | PAGES)?, PAGES - 2);
+        check_eq!(client.agent.apply(write_pages, tag | PAGES)?, PAGES);
+    }
+    drop((client, server, stranger, maker, stage));
     source::take_all_back();
     Ok(())
 }
