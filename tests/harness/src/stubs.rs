@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 17] = [
+const INTERFACES: [&str; 21] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
@@ -17,7 +17,11 @@ const INTERFACES: [&str; 17] = [
     "Mail::Box",
     "Post::Base",
     "Post::Office",
+    "watches in other tasks, before answers in memory",
     "Archive::Shelf through a door",
+    "Archive::Shelf through a door and a watch",
+    "Catalog::Index through a door and a watch",
+    "Mint::Register through a door and a watch",
     "Bench::Calls through a door",
     "Bench::Slope through a door",
     "Clock::Wall through a door",

@@ -13,11 +13,13 @@
 //! the above.
 #![allow(unsafe_code)]
 
+mod memory;
 mod numbers;
 mod pool;
 mod porter;
 mod reference;
 
+pub use memory::memory;
 pub use pool::{servers, set_limit};
 pub use reference::{Reference, give, take, take_from};
 

@@ -25,6 +25,9 @@ unsafe extern "C" {
     fn tern_thread() -> !;
 }
 
+/// How many stack slots there are.
+pub const SLOTS_MAX: usize = ((STACKS.end - STACKS.start) / STACK_SLOT) as usize;
+
 /// One bit per stack slot; the first thread has slot 0.
 static SLOTS: AtomicU64 = AtomicU64::new(1);
 
@@ -110,6 +113,13 @@ pub fn start_first(task: TaskId, first: First) -> Result<Uid> {
     // SAFETY: the task is another one, so nothing in this address space is affected.
     unsafe { sys::thread_start(uid, entry, STACKS.end, argument) }?;
     Ok(uid)
+}
+
+/// The slot that the caller's stack lies in, if it lies in one: no other thread has that as long as this one runs.
+pub fn own_slot() -> Option<usize> {
+    let here = 0u8;
+    let at = (&raw const here).addr() as u64;
+    STACKS.contains(&at).then(|| ((STACKS.end - 1 - at) / STACK_SLOT) as usize)
 }
 
 extern "C" fn begin(start: *mut Start) -> ! {

@@ -20,6 +20,7 @@ use rt::door::{Door, Room};
 use rt::println;
 use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 
+mod gallery;
 mod references;
 mod same;
 mod watched;
@@ -36,7 +37,13 @@ mod mint {
     include!(concat!(env!("OUT_DIR"), "/office.rs"));
 }
 
-/// The same, as a thread serves it.
+/// The interfaces of `gallery`.
+#[allow(missing_docs)]
+mod found {
+    include!(concat!(env!("OUT_DIR"), "/gallery.rs"));
+}
+
+/// The same as `purse_door`, as a thread serves it.
 #[allow(missing_docs)]
 mod purse_ipc {
     include!(concat!(env!("OUT_DIR"), "/tern-ipc/purse.rs"));
@@ -64,16 +71,18 @@ fn main() -> i32 {
         match how {
             "serve" => return serve(number, seed),
             "serve-door" => return serve_door(number, seed),
+            "gallery" => return gallery::serve(number),
             _ => {}
         }
     }
     let number = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.parse().ok());
     let (rounds, seed) = (number("rounds=").unwrap_or(ROUNDS), number("seed=").unwrap_or(1));
-    let no_room = i32::from(references::make_room().is_err());
+    let no_room = i32::from(references::make_room().and_then(|()| gallery::make_room()).is_err());
     let failed = no_room
         + same::test()
         + watched::test()
         + references::test()
+        + gallery::test()
         + test(rounds, seed)
         + test_doors(rounds, seed);
     println!("SELFTEST-END failed={failed}");
@@ -111,10 +120,10 @@ struct ByIpc {
     test: Box<TestByIpc>,
 }
 
-/// One that is tested through doors: to a server, and to an object that answers with nonsense.
+/// One that is tested through doors: to a server, and to an object that answers with nonsense; then to who watches each of them.
 struct ByDoor {
     name: &'static str,
-    serve: fn(u64) -> sys::Result<[Door; 2]>,
+    serve: fn(u64) -> sys::Result<[Door; 4]>,
     test: Box<TestByDoor>,
 }
 
@@ -168,7 +177,7 @@ fn serve(number: usize, seed: u64) -> i32 {
     }
 }
 
-/// Serves one interface through a door; hands the client both doors, the sane one first.
+/// Serves one interface through a door; hands the client all doors, the sane one first.
 fn serve_door(number: usize, seed: u64) -> i32 {
     let Some(interface) = all_by_door().into_iter().nth(number) else { return 1 };
     let doors = (interface.serve)(seed).inspect_err(|error| println!("SELFTEST no door: {error}"));
@@ -176,13 +185,25 @@ fn serve_door(number: usize, seed: u64) -> i32 {
     if names::register(rt::home(), &name).is_err() {
         return 1;
     }
-    let (mut to, mut next) = (Uid::NIL, 0);
+    hand_out(&doors)
+}
+
+/// Hands out doors, each to who asks for it by its number.
+fn hand_out(doors: &[Door]) -> ! {
+    let (mut to, mut item) = (Uid::NIL, None);
     loop {
-        let item = doors.get(next).filter(|_| !to.is_nil()).map(|door| door.item(Rights::RW));
-        next += usize::from(item.is_some());
         let answer = Ipc { to, item, from: Uid::ANY, send_timeout: Timeout::ZERO, ..Ipc::NONE };
-        to = answer.run().ok().flatten().map_or(Uid::NIL, |message| message.sender);
+        let asked = answer.run().ok().flatten();
+        to = asked.map_or(Uid::NIL, |message| message.sender);
+        item = asked.and_then(|message| doors.get(message.label as usize)).map(|door| door.item(Rights::RW));
     }
+}
+
+/// One of them.
+fn handed_out(directory: Uid, number: u32) -> sys::Result<Door> {
+    let room = Room::new()?;
+    sys::call_item(directory, number, [0; 8], room.window())?;
+    Ok(room.into_door())
 }
 
 /// Starts a thread that never ends.
@@ -210,15 +231,11 @@ impl Server<Uid> {
 }
 
 impl Server<Door> {
-    fn start(number: usize, seed: u64) -> api::Result<Self> {
+    /// `first` is the number of the first door.
+    fn start(number: usize, seed: u64, first: u32) -> api::Result<Self> {
         let (task, directory) = Self::begin("serve-door", number, seed)?;
-        let get = || {
-            let room = Room::new()?;
-            sys::call_item(directory, 0, [0; 8], room.window())?;
-            Ok(room.into_door())
-        };
-        let (sane, nonsense) = (get().map_err(api::Failure::Kernel)?, get().map_err(api::Failure::Kernel)?);
-        Ok(Server { task, sane, nonsense })
+        let get = |number| handed_out(directory, number).map_err(api::Failure::Kernel);
+        Ok(Server { task, sane: get(first)?, nonsense: get(first + 1)? })
     }
 }
 
@@ -226,25 +243,36 @@ impl<T> Server<T> {
     /// Starts the task; says whom to ask for more.
     fn begin(how: &str, number: usize, seed: u64) -> api::Result<(TaskId, Uid)> {
         let name = Name::new(NAME).ok_or(api::Failure::Garbled)?;
-        let task = process::start(rt::home(), &name, &format!("{how} {number} {seed}"))?;
-        let mut looks = 0;
-        let directory = loop {
-            match names::resolve(rt::home(), &name) {
-                Ok(directory) => break directory,
-                Err(failure) if looks == LOOKS => return Err(failure),
-                Err(_) => looks += 1,
-            }
-            let _ = sys::sleep_us(PAUSE_US);
-        };
-        Ok((task, directory))
+        begin(how, number, seed, &name)
     }
 
     /// Whether it still ran.
     fn end(&self) -> bool {
-        let runs = matches!(process::wait(rt::home(), self.task, 0), Ok(None));
-        let _ = process::kill(rt::home(), self.task);
-        runs && matches!(process::wait(rt::home(), self.task, u64::MAX), Ok(Some(_)))
+        end(self.task)
     }
+}
+
+/// Starts this program as something else, which tells that name when it is ready. Says whom to ask for more.
+fn begin(how: &str, number: usize, seed: u64, ready: &Name) -> api::Result<(TaskId, Uid)> {
+    let name = Name::new(NAME).ok_or(api::Failure::Garbled)?;
+    let task = process::start(rt::home(), &name, &format!("{how} {number} {seed}"))?;
+    let mut looks = 0;
+    let directory = loop {
+        match names::resolve(rt::home(), ready) {
+            Ok(directory) => break directory,
+            Err(failure) if looks == LOOKS => return Err(failure),
+            Err(_) => looks += 1,
+        }
+        let _ = sys::sleep_us(PAUSE_US);
+    };
+    Ok((task, directory))
+}
+
+/// Ends a task. Whether it still ran.
+fn end(task: TaskId) -> bool {
+    let runs = matches!(process::wait(rt::home(), task, 0), Ok(None));
+    let _ = process::kill(rt::home(), task);
+    runs && matches!(process::wait(rt::home(), task, u64::MAX), Ok(Some(_)))
 }
 
 /// Prints what became of an interface's test, if it could begin; 1 if it failed.
@@ -281,12 +309,16 @@ fn test(rounds: u64, seed: u64) -> i32 {
     tested.sum()
 }
 
-/// The same through doors.
+/// The same through doors, and through those of who stands in between.
 fn test_doors(rounds: u64, seed: u64) -> i32 {
     let tested = all_by_door().into_iter().enumerate().map(|(number, ByDoor { name, test, .. })| {
-        let server = Server::<Door>::start(number, seed);
-        let outcome = server.map(|server| (test(&server.sane, &server.nonsense, seed, rounds), server.end()));
-        judge(&format!("{name} through a door"), outcome)
+        let one = |way: &str, first: u32| {
+            let server = Server::<Door>::start(number, seed, first);
+            let outcome =
+                server.map(|server| (test(&server.sane, &server.nonsense, seed, rounds), server.end()));
+            judge(&format!("{name} through a door{way}"), outcome)
+        };
+        one("", 0) + one(" and a watch", 2)
     });
     tested.sum()
 }

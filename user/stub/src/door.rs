@@ -273,6 +273,14 @@ impl<O: Object> Behind<O> {
     }
 }
 
+/// The call that a server's thread is in. A [`thunk`] gives it to a handler, and nobody else has one; so whoever has it may use what
+/// is the thread's until the return.
+#[derive(Debug)]
+pub struct Turn {
+    /// It stays with the thread.
+    thread: PhantomData<*const ()>,
+}
+
 /// What a handler keeps on the stack beside its own: words from w4 on of the request, if the method has so many; then those of the reply.
 #[derive(Debug)]
 #[repr(C, align(16))]
@@ -283,6 +291,8 @@ pub struct Frame<R, T> {
     pub room: R,
     /// What the reply has in memory, as far as it lies nowhere else: it is sent when the handler has returned.
     pub outgoing: T,
+    /// The call.
+    pub turn: Turn,
 }
 
 /// The frame of a method whose request has at most four words, and whose replies have one: there is none.

@@ -33,10 +33,10 @@ pub use door::Door;
 pub use general::{
     Reply, decline, granted, interface_of, mapped, no_pages, pages_of, serve_general, words_of,
 };
-pub use inbox::Inbox;
+pub use inbox::{Hold, Inbox};
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{
-    Flat, ITEM, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words,
+    Flat, ITEM, Once, Room, Space, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words,
 };
 pub use narrow::{Anything, Interface, View};
 pub use piece::{Blank, Malformed, Piece, WORDS, Words, view};

@@ -311,6 +311,21 @@ impl<S: Strings, const WORDS: usize, const STRINGS: usize, const BYTES: usize>
         Room { block, buffers: [0; BYTES], capacities: PhantomData }
     }
 
+    /// One in memory that is somebody's for so long, in which nothing is; `None` if that is too small.
+    pub fn in_place(memory: &mut [u128]) -> Option<&mut Self> {
+        const { assert!(align_of::<Self>() <= align_of::<u128>()) };
+        if size_of_val(memory) < size_of::<Self>() {
+            return None;
+        }
+        // SAFETY: there are as many bytes, they begin where they may, and are initialized; words, descriptors and buffers are numbers. What
+        // is more to a room than that follows at once.
+        let room = unsafe { &mut *memory.as_mut_ptr().cast::<Self>() };
+        for (string, &capacity) in room.block.strings.iter_mut().zip(S::CAPACITIES) {
+            *string = [align_of::<u64>() as u64, u64::from(capacity) << 32];
+        }
+        Some(room)
+    }
+
     /// Fills in where the buffers are. The address of the room, for the kernel.
     pub fn describe(&mut self) -> u64 {
         let mut at = self.buffers.as_mut_ptr().expose_provenance() as u64;
@@ -355,6 +370,33 @@ impl<S, const WORDS: usize, const STRINGS: usize, const BYTES: usize> DerefMut
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.block
+    }
+}
+
+/// Memory for a value that is used for so long.
+#[derive(Debug)]
+pub struct Space<'a, V> {
+    /// Invariant: large enough.
+    memory: &'a mut [u128],
+    value: PhantomData<V>,
+}
+
+impl<'a, V: 'a> Space<'a, V> {
+    /// In memory; `None` if that is too small.
+    pub fn new(memory: &'a mut [u128]) -> Option<Space<'a, V>> {
+        let is_enough = size_of_val(memory) >= size_of::<V>();
+        is_enough.then_some(Space { memory, value: PhantomData })
+    }
+
+    /// Puts it there.
+    pub fn put(self, value: V) -> &'a V {
+        const { assert!(align_of::<V>() <= align_of::<u128>() && !core::mem::needs_drop::<V>()) };
+        let place = self.memory.as_mut_ptr().cast::<V>();
+        // SAFETY: it is large enough, begins where it may, and is this value's alone for so long.
+        unsafe {
+            place.write(value);
+            &*place
+        }
     }
 }
 
@@ -518,6 +560,20 @@ mod tests {
         assert_eq!(text("née".as_bytes(), Texts::Ascii), Err(Malformed));
         assert_eq!(text(b"caf\xe9", Texts::All), Err(Malformed));
         assert_eq!(text(b"\xe9 long enough for words", Texts::All), Err(Malformed));
+    }
+
+    #[test]
+    fn rooms_and_values_lie_in_memory_that_is_there() {
+        type Small = Room<One, 8, 1, 16>;
+        const WORDS: usize = size_of::<Small>().div_ceil(16);
+        let mut memory = [u128::MAX; WORDS + 2];
+        assert!(Small::in_place(&mut memory[..WORDS - 1]).is_none());
+        let (first, rest) = memory.split_at_mut(WORDS);
+        let room = Small::in_place(first).unwrap();
+        assert_eq!(room.string::<u32, 0>(4), Ok(&[][..]));
+        assert!(Space::<[u64; 5]>::new(rest).is_none());
+        let kept = Space::new(rest).unwrap().put((7u8, [1u64, 2]));
+        assert_eq!((room.block.strings[0][1], kept), (16 << 32, &(7, [1, 2])));
     }
 
     #[test]

@@ -875,6 +875,23 @@ impl<'a> Emitter<'a> {
         error: &TokenStream,
         side: Side,
     ) -> TokenStream {
+        let needs = match side {
+            Side::Client => self.part.client_needs(self, from, method),
+            Side::Server => self.part.server_needs(self, method),
+        };
+        self.signature_with(needs, from, (operation, method), rust, error, side)
+    }
+
+    /// The same with other generic parameters, and another receiver.
+    fn signature_with(
+        &self,
+        (generics, receiver): (TokenStream, TokenStream),
+        from: &[String],
+        (operation, method): (&Operation, &Method),
+        rust: &str,
+        error: &TokenStream,
+        side: Side,
+    ) -> TokenStream {
         let argument = |(n, ty): &(String, TypeId)| {
             let Argument { declared, .. } = self.argument(from, n, *ty);
             if side == Side::Client && self.is_lent(operation, n) {
@@ -884,18 +901,24 @@ impl<'a> Emitter<'a> {
             declared
         };
         let arguments: Vec<TokenStream> = self.inputs(operation).iter().map(argument).collect();
+        let result = self.result_of(from, (operation, method), side);
+        let ident = name(rust);
+        quote! { fn #ident #generics(#receiver, #(#arguments),*) -> __Result<#result, #error> }
+    }
+
+    /// What a method gives back if it succeeds.
+    fn result_of(
+        &self,
+        from: &[String],
+        (operation, method): (&Operation, &Method),
+        side: Side,
+    ) -> TokenStream {
         let results = self.results(operation);
         let results: Vec<TokenStream> = results
             .iter()
             .map(|(result, ty)| self.part.result(self, from, method, (result, *ty), side))
             .collect();
-        let result = tuple(&results);
-        let (generics, receiver) = match side {
-            Side::Client => self.part.client_needs(self, from, method),
-            Side::Server => self.part.server_needs(self, method),
-        };
-        let ident = name(rust);
-        quote! { fn #ident #generics(#receiver, #(#arguments),*) -> __Result<#result, #error> }
+        tuple(&results)
     }
 }
 

@@ -8,6 +8,7 @@
 //! somebody looked last, its stack says: a word that each call changes is as it was left.
 #![allow(unsafe_code)]
 
+use super::memory::give_back;
 use super::reference::{close_window, open_window};
 use super::{Room, porter};
 use crate::sync::Mutex;
@@ -143,6 +144,8 @@ impl Server {
             // others by `sys` promised that their entries run on any server.
             unsafe { sys::door_serve(&own.stack) };
             drop(close_window());
+            // SAFETY: it serves no more.
+            unsafe { give_back() };
             own.has_ended.store(true, Ordering::Release);
         })?;
         Ok(Server { thread, record })

@@ -638,8 +638,8 @@ fn tern_run(
     };
     quote! {
         fn #function(_server: #callee, _nonsense: #callee, _seed: __u64, _rounds: __u64) -> Report {
-            static REPLIES: rt::Once<#replies> = rt::Once::new(<#replies>::new());
-            let _replies = REPLIES.take().unwrap_or_else(|| panic!("one client at a time"));
+            let mut _memory = alloc::vec![0u128; ::core::mem::size_of::<#replies>().div_ceil(16)];
+            let _replies = <#replies>::in_place(&mut _memory).unwrap_or_else(|| panic!("there is enough"));
             let mut _report = Report::default();
             let _opened = rt::Inbox::open(_replies, |_inbox| {
                 for (_server, _sane) in [(_server, true), (_nonsense, false)] {
@@ -757,22 +757,32 @@ impl SelfTest for TernDoor {
         number: usize,
     ) -> TokenStream {
         let modules = interface.from.iter().map(|p| name(p));
-        let object = emitter.own_name(&interface.from, "Object");
-        let object = quote! { super::#(#modules::)*#object };
+        let [object, watched, client] = ["Object", "Watched", "Client"].map(|own| {
+            let (modules, own) = (modules.clone(), emitter.own_name(&interface.from, own));
+            quote! { super::#(#modules::)*#own }
+        });
         let serve_function = format_ident!("serve_{}", number.to_string());
         let run = tern_run(self, emitter, interface, (number, quote! { &::rt::door::Door }), |_| false);
         quote! {
-            fn #serve_function(_seed: __u64) -> ::sys::Result<[::rt::door::Door; 2]> {
+            fn #serve_function(_seed: __u64) -> ::sys::Result<[::rt::door::Door; 4]> {
                 ::rt::door::make_room::<#object<#server>>()?;
                 ::rt::door::make_room::<Nonsense>()?;
                 let _server = #server(::rt::sync::Mutex::new(Known::new(_seed)));
-                Ok([::rt::door::serve(#object(_server))?, ::rt::door::serve(Nonsense::new(_seed))?])
+                let [_sane, _nonsense] =
+                    [::rt::door::serve(#object(_server))?, ::rt::door::serve(Nonsense::new(_seed))?];
+                let _between = |_door: &::rt::door::Door| {
+                    let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
+                    ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
+                };
+                let _watched = [_between(&_sane)?, _between(&_nonsense)?];
+                let [_watched, _watched_nonsense] = _watched;
+                Ok([_sane, _nonsense, _watched, _watched_nonsense])
             }
             #run
         }
     }
 
     fn all(&self, interfaces: &[String]) -> TokenStream {
-        tern_all(interfaces, &quote! { ::sys::Result<[::rt::door::Door; 2]> }, &quote! { &::rt::door::Door })
+        tern_all(interfaces, &quote! { ::sys::Result<[::rt::door::Door; 4]> }, &quote! { &::rt::door::Door })
     }
 }

@@ -75,8 +75,12 @@ pub struct Handling {
     answer: TokenStream,
     /// Statements that leave all words of a request in `_w0` … `_w10`.
     words: TokenStream,
+    /// The trait whose methods are called.
+    methods: Ident,
     /// The server, as its methods have it.
     server: TokenStream,
+    /// What they get besides their arguments.
+    lent: TokenStream,
     /// What is said to the server before each method.
     before: TokenStream,
 }
@@ -177,15 +181,13 @@ impl Part for Tern {
         method: &Method,
     ) -> (TokenStream, TokenStream) {
         let rt = emitter.runtime(from);
-        if let Some(handed) = &method.reply.pages {
-            let window = (!emitter.is_owned_reference(handed.ty)).then(|| quote! { , _window: #rt::Fpage });
+        let handed = method.reply.pages.as_ref().filter(|handed| !emitter.is_owned_reference(handed.ty));
+        let window = handed.map(|_| quote! { , _window: #rt::Fpage });
+        if !needs_inbox(method) {
             return (TokenStream::new(), quote! { &self #window });
         }
-        if !method.replies().any(|reply| reply.long) {
-            return (TokenStream::new(), quote! { &self });
-        }
         let replies = emitter.own_name(from, "Replies");
-        (quote! { <'a> }, quote! { &self, _inbox: &'a mut #rt::Inbox<'_, #replies> })
+        (quote! { <'a> }, quote! { &self, _inbox: &'a mut #rt::Inbox<'_, #replies> #window })
     }
 
     fn server_needs(&self, _: &Emitter, method: &Method) -> (TokenStream, TokenStream) {
@@ -293,9 +295,20 @@ fn client_pages(emitter: &Emitter, rt: &TokenStream, method: &Method) -> Option<
     Some(quote! { #rt::Pages::NONE #long #given #window })
 }
 
+/// Whether something that can come back has a part in memory.
+fn needs_inbox(method: &Method) -> bool {
+    method.replies().any(|reply| reply.long)
+}
+
 /// Whether a part of a parameter or result is a list in memory.
 fn has_memory(message: &Message, param: &str) -> bool {
     message.chunks.iter().any(|chunk| chunk.path.first().is_some_and(|first| first == param))
+}
+
+/// Whether a parameter or result is a list that is used where it has arrived.
+fn is_in_room(message: &Message, param: &str) -> bool {
+    let mut lists = message.chunks.iter().filter(|chunk| chunk.element.is_some());
+    lists.any(|chunk| matches!(&chunk.path[..], [path] if path == param))
 }
 
 /// Words that a server keeps for its replies, on its stack.
@@ -966,9 +979,7 @@ impl Emitter<'_> {
 
     /// What a handler hands its method a reference to: the type of a list in the room, or of something of its own.
     fn handled(&self, from: &[String], message: &Message, param: &str, ty: TypeId) -> TokenStream {
-        let lists = message.chunks.iter().filter(|c| c.element.is_some());
-        let in_room = lists.into_iter().any(|c| matches!(&c.path[..], [path] if path == param));
-        if in_room { self.reference(from, ty) } else { self.ty(from, ty) }
+        if is_in_room(message, param) { self.reference(from, ty) } else { self.ty(from, ty) }
     }
 
     /// A reference to a value that lies elsewhere.
@@ -1047,7 +1058,7 @@ impl Emitter<'_> {
         interface: &InterfaceParts,
         parts: &MethodParts,
     ) -> (Handling, TokenStream) {
-        let InterfaceParts { from, rt, server_trait, .. } = interface;
+        let InterfaceParts { from, rt, .. } = interface;
         let MethodParts { operation, method, .. } = parts;
         let inputs = self.inputs(operation);
         let read = general::values(&inputs, &method.request);
@@ -1062,7 +1073,8 @@ impl Emitter<'_> {
         let method_name = name(&parts.rust);
         let (read, reading) = self.register_reading(interface, method, (&types, &value, &unpack));
         let handling = way.handling(self, interface, parts);
-        let Handling { bounds, parameters, answer: answer_type, words, server, before } = &handling;
+        let Handling { bounds, parameters, answer: answer_type, words, methods, server, lent, before } =
+            &handling;
         let answer = self.register_answers(way, from, rt, parts, &given);
         let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
         // What is handed over is taken when everything else is well, and let go if it is not.
@@ -1095,7 +1107,7 @@ impl Emitter<'_> {
                 };
                 #taken
                 #before
-                let _result = #server_trait::#method_name(#server, #(#passed),*);
+                let _result = #methods::#method_name(#server, #lent #(#passed),*);
                 #answer
             }
         };

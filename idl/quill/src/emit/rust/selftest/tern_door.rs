@@ -56,6 +56,29 @@ impl<const LONG: bool> ::stub::door::Handler for Anything<LONG> {
     }
 }
 
+/// Looks at all that it hears of.
+struct Listener;
+
+impl ::stub::Watch for Listener {
+    type Note = ();
+    fn begins(
+        &self,
+        _: ::stub::Called,
+        arguments: &[::stub::Argument],
+    ) -> ::core::result::Result<(), ::stub::Failure> {
+        core::hint::black_box(alloc::format!("{arguments:?}"));
+        Ok(())
+    }
+    fn ended(
+        &self,
+        _: ::stub::Called,
+        (): (),
+        result: ::core::result::Result<&[::stub::Argument], &dyn ::core::fmt::Debug>,
+    ) {
+        core::hint::black_box(alloc::format!("{result:?}"));
+    }
+}
+
 /// An object that is known by a number.
 struct Token(u64);
 

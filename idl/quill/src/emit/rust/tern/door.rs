@@ -1,14 +1,18 @@
 //! Through doors: each object has a door, calls begin with it on whatever thread serves, several at a time. So a server's methods have
 //! a shared reference, and a client that holds a reference to an object is itself something that has the object's methods.
+//!
+//! But where replies have a part in memory, a client's results lie in an inbox, and a server's have to lie somewhere until the return, which
+//! does not come back. So what is behind a door has the methods with a further parameter, something of the thread that serves: that is
+//! a trait of its own, `Relay`. Whatever is a `Server` is one, and never looks at that parameter; a client puts its inbox there.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest, tuple};
-use super::{Handling, Kind, Stands, Way};
+use super::{Handling, Kind, Stands, Way, has_memory, is_in_room, needs_inbox};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
 use crate::layout::interface_id;
-use crate::model::InterfaceId;
+use crate::model::{InterfaceId, TypeId};
 
 /// Calls to objects.
 #[derive(Debug)]
@@ -23,10 +27,9 @@ fn has_frame(parts: &MethodParts) -> bool {
     request.long || parts.taken() > ARGUMENTS || parts.given() > 1 || parts.outgoing() > 0
 }
 
-/// What can be behind a door.
-fn bounds(interface: &InterfaceParts) -> TokenStream {
-    let server_trait = &interface.server_trait;
-    quote! { #server_trait + ::core::marker::Send + ::core::marker::Sync + 'static }
+/// Whether results may lie where they have to stay for a while.
+fn has_relay(interface: &InterfaceParts) -> bool {
+    interface.methods.iter().any(|parts| needs_inbox(parts.method))
 }
 
 /// What an interface is called among objects.
@@ -67,7 +70,8 @@ impl Way for Door {
 
     fn server(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         let mut items = emitter.door_server(self, interface);
-        items.extend(emitter.client_as_server(interface));
+        items.extend(emitter.relay(interface));
+        items.push(emitter.client_as_object(interface));
         items.push(emitter.watched(interface));
         items.push(emitter.interface_of_objects(interface));
         items
@@ -82,8 +86,13 @@ impl Way for Door {
         } else {
             quote! { let [_w4, _w5, _w6, _w7, _w8, _w9, _w10] = [0; #rt::WORDS - 4]; }
         };
+        let (lent, before) = if needs_inbox(parts.method) {
+            (quote! { &mut _hold, }, quote! { let mut _hold = #rt::Hold::new(&mut _frame.turn); })
+        } else {
+            Default::default()
+        };
         Handling {
-            bounds: bounds(interface),
+            bounds: emitter.behind_doors(interface),
             parameters: quote! {
                 _w0: __u64,
                 _w1: __u64,
@@ -94,8 +103,10 @@ impl Way for Door {
             },
             answer: quote! { #rt::door::Answer },
             words,
+            methods: emitter.objects_trait(interface),
             server: quote! { &_rdx.object.0 },
-            before: TokenStream::new(),
+            lent,
+            before,
         }
     }
 
@@ -120,6 +131,21 @@ impl Way for Door {
 }
 
 impl Emitter<'_> {
+    /// The trait of what can be behind a door.
+    fn objects_trait(&self, interface: &InterfaceParts) -> Ident {
+        if has_relay(interface) {
+            self.own_name(&interface.from, "Relay")
+        } else {
+            interface.server_trait.clone()
+        }
+    }
+
+    /// What can be behind a door.
+    fn behind_doors(&self, interface: &InterfaceParts) -> TokenStream {
+        let has_methods = self.objects_trait(interface);
+        quote! { #has_methods + ::core::marker::Send + ::core::marker::Sync + 'static }
+    }
+
     /// What a handler keeps on the stack.
     fn door_frame(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
         let InterfaceParts { from, rt, .. } = interface;
@@ -140,7 +166,7 @@ impl Emitter<'_> {
     fn door_server(&self, way: &dyn Way, interface: &InterfaceParts) -> Vec<TokenStream> {
         let InterfaceParts { from, rt, methods, .. } = interface;
         let (object, handler) = (self.own_name(from, "Object"), self.own_name(from, "Method"));
-        let bounds = bounds(interface);
+        let bounds = self.behind_doors(interface);
         // The last place is kept for a question that each object answers.
         let layout = interface.layout;
         let bits = table_bits(layout.numbers_end() as usize + 1);
@@ -239,23 +265,99 @@ impl Emitter<'_> {
         (items, quote! { Some(<#strings as #rt::Strings>::CAPACITIES) })
     }
 
-    /// Whoever refers to an object can be used, and served, like the object; unless its replies need an inbox.
-    fn client_as_server(&self, interface: &InterfaceParts) -> Option<TokenStream> {
-        let InterfaceParts { from, rt, server_trait, client_struct, methods, .. } = interface;
-        if methods.iter().any(|parts| parts.method.replies().any(|reply| reply.long)) {
-            return None;
+    /// A method of the trait of what can be behind a door.
+    fn relay_signature(&self, interface: &InterfaceParts, parts: &MethodParts) -> TokenStream {
+        let InterfaceParts { from, rt, .. } = interface;
+        let MethodParts { operation, method, rust, error, .. } = parts;
+        if !needs_inbox(method) {
+            return self.signature(from, (operation, method), rust, error, Side::Server);
         }
-        let methods = methods.iter().map(|MethodParts { operation, method, rust, error, .. }| {
-            let signature = self.signature(from, (operation, method), rust, error, Side::Server);
-            let (method, inputs) = (name(rust), self.inputs(operation));
+        let replies = self.own_name(from, "Replies");
+        let hold = quote! { &'a self, _hold: &'a mut #rt::Hold<'a, #replies> };
+        self.signature_with((quote! { <'a> }, hold), from, (operation, method), rust, error, Side::Server)
+    }
+
+    /// What can be behind a door, if that is more than servers.
+    fn relay(&self, interface: &InterfaceParts) -> Vec<TokenStream> {
+        if !has_relay(interface) {
+            return Vec::new();
+        }
+        let (relay, server_trait) = (self.objects_trait(interface), &interface.server_trait);
+        let methods = interface.methods.iter().map(|parts| (parts, self.relay_signature(interface, parts)));
+        let declared = methods.clone().map(|(parts, signature)| {
+            let doc = format!(" The operation `{}`.", parts.operation.name);
+            quote! { #[doc = #doc] #signature; }
+        });
+        let served = methods.map(|(parts, signature)| {
+            let (method, inputs) = (name(&parts.rust), self.inputs(parts.operation));
+            let arguments = inputs.iter().map(|(n, _)| name(n));
+            quote! { #[inline(always)] #signature { #server_trait::#method(self, #(#arguments),*) } }
+        });
+        vec![
+            quote! {
+                /// What can be behind a door: a server, or who hands on what the object of another door answers, which is kept where
+                /// the calling thread has room for it.
+                pub trait #relay { #(#declared)* }
+            },
+            quote! { impl<S: #server_trait> #relay for S { #(#served)* } },
+        ]
+    }
+
+    /// Whoever refers to an object can be used, and served, like the object.
+    fn client_as_object(&self, interface: &InterfaceParts) -> TokenStream {
+        let InterfaceParts { rt, client_struct, methods, .. } = interface;
+        let methods = methods.iter().map(|parts| {
+            let signature = self.relay_signature(interface, parts);
+            let (method, inputs) = (name(&parts.rust), self.inputs(parts.operation));
             let arguments = inputs.iter().map(|(n, _)| {
-                let lent = self.is_lent(operation, n).then(|| quote! { & });
+                let lent = self.is_lent(parts.operation, n).then(|| quote! { & });
                 let argument = name(n);
                 quote! { #lent #argument }
             });
-            quote! { #[inline(always)] #signature { #client_struct::#method(self, #(#arguments),*) } }
+            if needs_inbox(parts.method) {
+                let called = quote! { #client_struct::#method(self, _inbox, #(#arguments),*) };
+                let body = self.kept(interface, parts, &called);
+                quote! { #signature { #body } }
+            } else {
+                quote! { #[inline(always)] #signature { #client_struct::#method(self, #(#arguments),*) } }
+            }
         });
-        Some(quote! { impl<S: #rt::Callee> #server_trait for #client_struct<S> { #(#methods)* } })
+        let objects_trait = self.objects_trait(interface);
+        quote! { impl<S: #rt::Callee> #objects_trait for #client_struct<S> { #(#methods)* } }
+    }
+
+    /// What a client's method gives back, as a server's does: what the client owns, and a server has somewhere, is kept beside the inbox.
+    fn kept(&self, interface: &InterfaceParts, parts: &MethodParts, called: &TokenStream) -> TokenStream {
+        let InterfaceParts { from, rt, .. } = interface;
+        let MethodParts { operation, method, error, .. } = parts;
+        let results = self.results(operation);
+        let is_kept = |n: &str| has_memory(&method.reply, n) && !is_in_room(&method.reply, n);
+        let kept: Vec<&(String, TypeId)> = results.iter().filter(|(n, _)| is_kept(n)).collect();
+        let (owned, names): (Vec<_>, Vec<_>) =
+            kept.iter().map(|(n, ty)| (self.ty(from, *ty), name(n))).unzip();
+        let result = self.result_of(from, (operation, method), Side::Server);
+        let (space, with) = if kept.is_empty() {
+            (quote! { _ }, called.clone())
+        } else {
+            let values = tuple(&results.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
+            let lies = kept.iter().map(|(n, ty)| {
+                let (n, ty) = (name(n), self.reference(from, *ty));
+                quote! { let #n: #ty = #n; }
+            });
+            let with = quote! {
+                let #values = #called?;
+                let (#(#names,)*) = _space.put((#(#names,)*));
+                #(#lies)*
+                Ok(#values)
+            };
+            (quote! { _space }, with)
+        };
+        quote! {
+            _hold.open(
+                ::rt::door::memory,
+                |_inbox, #space: #rt::Space<'a, (#(#owned,)*)>| -> __Result<#result, #error> { #with },
+            )?
+        }
     }
 
     /// What lets clients refer to any object that has the interface.
@@ -273,11 +375,14 @@ impl Emitter<'_> {
 
     /// An object before which somebody stands who hears of each call.
     fn watched(&self, interface: &InterfaceParts) -> TokenStream {
-        let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
+        let InterfaceParts { from, rt, methods, .. } = interface;
+        let objects_trait = self.objects_trait(interface);
         let watched = self.own_name(from, "Watched");
         let path = from.join("::");
-        let methods = methods.iter().map(|MethodParts { operation, method, rust, error, .. }| {
-            let signature = self.signature(from, (operation, method), rust, error, Side::Server);
+        let methods = methods.iter().map(|parts| {
+            let MethodParts { operation, method, rust, .. } = parts;
+            let signature = self.relay_signature(interface, parts);
+            let hold = needs_inbox(method).then(|| quote! { _hold, });
             let (ident, inputs, called) = (name(rust), self.inputs(operation), &operation.name);
             let values: Vec<_> = inputs.iter().map(|(n, _)| name(n)).collect();
             let names = inputs.iter().map(|(n, _)| n);
@@ -289,7 +394,7 @@ impl Emitter<'_> {
                 #signature {
                     let _called = #rt::Called { interface: #path, method: #called };
                     let _note = self.watch.begins(_called, &[#((#names, &#values)),*])?;
-                    let _result = #server_trait::#ident(&self.server, #(#values),*);
+                    let _result = #objects_trait::#ident(&self.server, #hold #(#values),*);
                     match &_result {
                         Ok(#pattern) => self.watch.ended(_called, _note, Ok(&[#((#given, #results)),*])),
                         Err(_error) => self.watch.ended(_called, _note, Err(_error)),
@@ -307,7 +412,7 @@ impl Emitter<'_> {
                 /// Who hears of it.
                 pub watch: W,
             }
-            impl<S: #server_trait, W: #rt::Watch> #server_trait for #watched<S, W> { #(#methods)* }
+            impl<S: #objects_trait, W: #rt::Watch> #objects_trait for #watched<S, W> { #(#methods)* }
         }
     }
 }

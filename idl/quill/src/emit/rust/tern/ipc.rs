@@ -66,6 +66,8 @@ impl Way for Ipc {
             answer: quote! { #rt::Answer },
             words: quote! { let [_, _, _, _, _w4, _w5, _w6, _w7, _w8, _w9, _w10] = _frame.words; },
             server: quote! { _frame.server },
+            methods: server_trait.clone(),
+            lent: TokenStream::new(),
             before: quote! { #server_trait::caller(_frame.server, #rt::Uid(_rdx)); },
         }
     }
