@@ -113,6 +113,8 @@ pub struct Message {
     pub chunks: Vec<Chunk>,
     /// What is handed over beside the words.
     pub pages: Option<Handed>,
+    /// More of that: further references to objects. Then it has a part in memory, where all of them are described.
+    pub more: Vec<Handed>,
 }
 
 /// A parameter that hands over pages, ports or interrupts, or a reference to an object.
@@ -152,9 +154,15 @@ impl Message {
         self.chunks.iter().filter(|c| c.element.is_none())
     }
 
+    /// All that is handed over.
+    pub fn handed(&self) -> impl Iterator<Item = &Handed> {
+        self.pages.iter().chain(&self.more)
+    }
+
     /// Words that describe its part in memory, and hold what is there besides lists.
     pub fn block_words(&self) -> u64 {
-        let parts = self.strings().count() + usize::from(self.long && self.pages.is_some());
+        let handed = if self.long { self.handed().count() } else { 0 };
+        let parts = self.strings().count() + handed;
         (self.memory_bytes + self.stream_bytes) / 8 + 2 * parts as u64
     }
 
@@ -445,7 +453,14 @@ impl Ends {
         let end = match pages_of(ops).count() {
             0 => pages.other_registers,
             1 => pages.registers,
-            _ => return Err("a message hands over one flexpage, or one reference to an object".into()),
+            2..=HANDED_MAX if shape.references == References::Handed && is_request => pages.registers,
+            _ if shape.references != References::Handed => {
+                return Err("a message hands over one flexpage".into());
+            }
+            _ if is_request => {
+                return Err(format!("a request hands over at most {HANDED_MAX} references to objects"));
+            }
+            _ => return Err("a reply hands over one reference to an object".into()),
         };
         let may_be_long =
             shape.references == References::Handed && (is_request || pages_of(ops).count() == 0);
@@ -482,6 +497,7 @@ struct Parts<'a> {
     first: u32,
     ends: Ends,
     pages: Option<Handed>,
+    more: Vec<Handed>,
 }
 
 /// The flexpages among the steps of a message, and whether they are granted.
@@ -494,7 +510,9 @@ fn pages_of(ops: &[Op]) -> impl Iterator<Item = Handed> {
 
 impl<'a> Parts<'a> {
     fn new(shape: &Shape, ends: Ends, ops: &'a [Op]) -> Result<Parts<'a>, String> {
-        let mut parts = Parts { first: 0, ends, pages: pages_of(ops).next(), ..Parts::default() };
+        let mut handed = pages_of(ops);
+        let (pages, more) = (handed.next(), handed.collect());
+        let mut parts = Parts { first: 0, ends, pages, more, ..Parts::default() };
         for op in ops {
             match op.what {
                 What::Value(fixed) => parts.value(op, fixed, Leaf::Value(op.ty)),
@@ -513,7 +531,8 @@ impl<'a> Parts<'a> {
         // Short lists go to the registers together or not at all: which of two would stay behind would be a riddle.
         let fits = parts.lists_fit(shape, &ends);
         if let Some(block) = &shape.block
-            && !(parts.chunks.is_empty()
+            && !(parts.more.is_empty()
+                && parts.chunks.is_empty()
                 && fits
                 && place(Shape { registers: ends.all(false), ..*shape }, &parts, false).memory == 0)
         {
@@ -556,8 +575,9 @@ impl<'a> Parts<'a> {
         if ends.bare {
             return Err("what is handed over leaves room for values in registers only".into());
         }
-        let pages = pages_of(ops).next();
-        let mut parts = Parts { long: true, first: ends.first_long, ends, pages, ..Parts::default() };
+        let mut handed = pages_of(ops);
+        let (pages, more) = (handed.next(), handed.collect());
+        let mut parts = Parts { long: true, first: ends.first_long, ends, pages, more, ..Parts::default() };
         let lists: Vec<&Op> = ops.iter().filter(|op| matches!(op.what, What::Block { .. })).collect();
         let streams: Vec<Chunk> = ops
             .iter()
@@ -669,6 +689,9 @@ fn block_words(op: &Op, shape: &Shape) -> u32 {
     element.size.checked_mul(bound).map_or(u32::MAX, |bytes| words(bytes, shape))
 }
 
+/// References to objects in a request: a server has a window for each.
+const HANDED_MAX: usize = 16;
+
 /// Lists that go to memory as items: a receiver has a place for each.
 const ITEMS_MAX: usize = 16;
 
@@ -685,7 +708,7 @@ fn message(
     roomy: bool,
 ) -> Result<Message, String> {
     let placer = place(shape, &parts, roomy);
-    let Parts { chunks, long, pages, .. } = parts;
+    let Parts { chunks, long, pages, more, .. } = parts;
     let memory_bytes = placer.memory.next_multiple_of(8);
     let mut behind = chunks.iter().filter(|c| c.carrier == Carrier::Behind);
     if shape.memory_bytes_max == 0
@@ -728,7 +751,17 @@ fn message(
         return Err(format!("{largest} bytes in one piece are more than a message can hold"));
     }
     let registers = placer.words_used();
-    Ok(Message { label, slots: placer.slots, registers, long, memory_bytes, stream_bytes, chunks, pages })
+    Ok(Message {
+        label,
+        slots: placer.slots,
+        registers,
+        long,
+        memory_bytes,
+        stream_bytes,
+        chunks,
+        pages,
+        more,
+    })
 }
 
 /// Finds places for values and for lists in registers.

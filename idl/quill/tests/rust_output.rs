@@ -85,10 +85,13 @@ fn oneway_requests_reach_servers_that_look_for_themselves() {
 #[test]
 fn what_objects_do_not_take() {
     let compile = |idl: &str| driver::compile_text("o.idl".as_ref(), idl.as_bytes(), Options::default());
+    let many = (0..17).map(|number| format!("in Object o{number}")).collect::<Vec<_>>().join(", ");
+    let many = format!("interface I {{ void f({many}); }};");
     for (idl, what) in [
         ("interface I { void f(in fpage p); };", "pages go by ipc"),
         ("struct S { Object o; }; interface I { void f(in S it); };", "is a parameter of its own"),
-        ("interface I { void f(in Object a, in Object b); };", "one reference to an object"),
+        ("interface I { void f(out Object a, out Object b); };", "a reply hands over one reference"),
+        (&many, "at most 16 references"),
         ("interface I { string f(out Object a); };", "registers only"),
         ("exception E { Object o; }; interface I { void f() raises (E); };", "no exception brings one"),
     ] {

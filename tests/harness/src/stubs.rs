@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 21] = [
+const INTERFACES: [&str; 24] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
@@ -18,6 +18,9 @@ const INTERFACES: [&str; 21] = [
     "Post::Base",
     "Post::Office",
     "watches in other tasks, before answers in memory",
+    "several references in a request",
+    "House::Lift through a door",
+    "House::Lift through a door and a watch",
     "Archive::Shelf through a door",
     "Archive::Shelf through a door and a watch",
     "Catalog::Index through a door and a watch",

@@ -170,7 +170,7 @@ pub fn export(object: impl Object) -> Result<Door> {
 
 /// The same for an object that is to be taken back.
 pub fn export_revocable(object: impl Object) -> Result<(Door, Revoker)> {
-    pool::open(None)?;
+    pool::open(None, 0)?;
     let hold = |maker| Held { maker, object: Box::new(object) };
     // SAFETY: `dispatch` takes a `Held`, once for its end.
     unsafe { make(tern_door_entry as *const () as u64, hold) }
@@ -185,7 +185,7 @@ pub fn serve<O: Served>(object: O) -> Result<Door> {
 
 /// The same for an object that is to be taken back.
 pub fn serve_revocable<O: Served>(object: O) -> Result<(Door, Revoker)> {
-    pool::open(O::ROOM)?;
+    pool::open(O::ROOM, O::WINDOWS)?;
     // SAFETY: it is called once, when no call runs any more, with the address of a `HeldServed`, which begins with what is behind
     // the door.
     let hold = |maker| HeldServed { behind: unsafe { Behind::new(object, end::<O>) }, maker };
@@ -197,7 +197,7 @@ pub fn serve_revocable<O: Served>(object: O) -> Result<(Door, Revoker)> {
 /// whose requests have a part in memory says so of all but the first before it has an object behind a door. Fails with
 /// [`Error::NoWindow`] if there are servers that have less.
 pub fn make_room<O: Served>() -> Result<()> {
-    pool::make_room(O::ROOM)
+    pool::make_room(O::ROOM, O::WINDOWS)
 }
 
 /// Nobody can call the object any more.
@@ -235,7 +235,7 @@ unsafe fn make<T>(entry: u64, hold: impl FnOnce(Maker) -> T) -> Result<(Door, Re
 }
 
 /// How many numbers the program uses: two for each object that it has a reference to, one for an object that only others refer
-/// to, one for a reference to others' objects, one in reserve, and one for each server of the pool, or two if it has memory for requests.
+/// to, one for a reference to others' objects, one in reserve, and one for each server of the pool, and if it has memory for requests as many more as these may hand over.
 pub fn numbers_in_use() -> u32 {
     numbers::in_use()
 }

@@ -23,6 +23,7 @@ use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 mod gallery;
 mod references;
 mod same;
+mod several;
 mod watched;
 
 /// The interface of `same`, as a client and objects have it.
@@ -41,6 +42,12 @@ mod mint {
 #[allow(missing_docs)]
 mod found {
     include!(concat!(env!("OUT_DIR"), "/gallery.rs"));
+}
+
+/// The interfaces of `several`.
+#[allow(missing_docs)]
+mod house {
+    include!(concat!(env!("OUT_DIR"), "/lift.rs"));
 }
 
 /// The same as `purse_door`, as a thread serves it.
@@ -77,11 +84,14 @@ fn main() -> i32 {
     }
     let number = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.parse().ok());
     let (rounds, seed) = (number("rounds=").unwrap_or(ROUNDS), number("seed=").unwrap_or(1));
-    let no_room = i32::from(references::make_room().and_then(|()| gallery::make_room()).is_err());
+    let rooms =
+        references::make_room().and_then(|()| gallery::make_room()).and_then(|()| several::make_room());
+    let no_room = i32::from(rooms.is_err());
     let failed = no_room
         + same::test()
         + watched::test()
         + references::test()
+        + several::test()
         + gallery::test()
         + test(rounds, seed)
         + test_doors(rounds, seed);

@@ -112,16 +112,16 @@ impl Block {
         Block(long::Block::new())
     }
 
-    /// The dope of a block that has been lent so many buffers, fewer than [`BLOCK_STRINGS`], and a window behind them.
-    pub const fn dope(strings: usize) -> u64 {
-        long::dope(BLOCK_WORDS as u64, strings as u64 + long::ITEM) << 32
+    /// The dope of a block that has been lent so many buffers, and so many windows behind them: together no more than [`BLOCK_STRINGS`].
+    pub const fn dope(strings: usize, windows: usize) -> u64 {
+        long::dope(BLOCK_WORDS as u64, strings as u64 + windows as u64 * long::ITEM) << 32
     }
 
-    /// The window for what is handed over, and then where that is and w7 of it, in a block with this dope.
-    pub fn item(&mut self, dope: u64) -> &mut [u64; 2] {
-        // A block has been lent fewer buffers than there are places.
-        let behind = Dope(dope).room_as_used().strings() as usize;
-        &mut self.0.strings[behind.min(BLOCK_STRINGS - 1)]
+    /// The windows for what is handed over, and then where each of that is and w7 of it, in a block with this dope.
+    pub fn items(&mut self, dope: u64) -> &mut [[u64; 2]] {
+        let room = Dope(dope).room_as_used();
+        let first = room.strings() as usize;
+        self.0.strings.get_mut(first..first + room.items() as usize).unwrap_or_default()
     }
 
     /// Strings with this number arrive in that buffer, which begins at a multiple of 8.
@@ -205,26 +205,37 @@ impl<R> DerefMut for Place<R> {
 impl<S> Place<Room<S>> {
     /// What was handed over with the request that has this dope.
     #[inline]
-    pub fn item(&mut self, dope: u64) -> Item {
-        Item(NonNull::from(self.block.item(dope)))
+    pub fn items(&mut self, dope: u64) -> Items {
+        Items::of(&mut self.block, dope)
     }
 }
 
 /// Where in a thread's block it says what was handed over with a request.
 #[derive(Debug)]
-pub struct Item(NonNull<[u64; 2]>);
+pub struct Items(NonNull<[[u64; 2]]>);
 
-impl Item {
-    /// Where that is, and w7 of it.
-    pub fn get(&self) -> [u64; 2] {
-        // SAFETY: it is in the block of the thread that this call runs on, where no list lies.
-        unsafe { self.0.read() }
+impl Items {
+    fn of(block: &mut Block, dope: u64) -> Items {
+        let windows = block.items(dope);
+        let arrived = windows.len().min(Dope(dope).items() as usize);
+        Items(NonNull::from(&mut windows[..arrived]))
     }
 
-    /// It has been taken; the next goes there.
-    pub fn set_window(&mut self, window: Fpage) {
-        // SAFETY: the same.
-        unsafe { self.0.write([window.0, 0]) }
+    fn all(&mut self) -> &mut [[u64; 2]] {
+        // SAFETY: it is in the block of the thread that this call runs on, where no list lies.
+        unsafe { self.0.as_mut() }
+    }
+
+    /// The place of the one with this number: where that is, and w7 of it. Who takes it leaves another window there.
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut [u64; 2]> {
+        self.all().get_mut(number)
+    }
+
+    /// The task has none of them any more.
+    pub fn let_go(&mut self) {
+        for [place, _] in self.all() {
+            let_go(*place);
+        }
     }
 }
 
@@ -248,6 +259,8 @@ pub trait Object: Send + Sync + Sized + 'static {
     const ITEMS: bool = false;
     /// The same for requests that have a part in memory besides: behind all others.
     const LONG_ITEMS: bool = false;
+    /// How many things a request hands over at most, if there are some with a part in memory.
+    const WINDOWS: usize = 1;
     /// The interfaces that the object has, and what labels of their methods have more here than by themselves.
     const VIEWS: &'static [(u64, u32)] = &[];
 }
@@ -611,7 +624,7 @@ pub extern "sysv64" fn let_go(item: u64) {
 
 /// The same for what has come with a block.
 extern "sysv64" fn let_go_of_item(dope: u64, block: &mut Block) {
-    let_go(block.item(dope)[0]);
+    Items::of(block, dope).let_go();
 }
 
 /// A method: from its call to the return.

@@ -125,7 +125,14 @@ fn emit_with(
         }
         for (operation, method) in operations.iter().zip(&layout.methods) {
             let refused_types = emitter.untranslatable(operation);
-            if let Some(what) = refused_types.or_else(|| part.refuses(&emitter, operation, method)) {
+            let several = method.request.more.first().map(|handed| {
+                format!(
+                    "`{}` is a further reference to an object, which stubs in Rust can hand over",
+                    handed.param
+                )
+            });
+            let why = refused_types.or(several).or_else(|| part.refuses(&emitter, operation, method));
+            if let Some(what) = why {
                 let message = format!("`{}` cannot be translated: {what}", operation.name);
                 refused.push(Diagnostic::error(Code::Unsupported, operation.span, message));
             }

@@ -381,6 +381,25 @@ fn pages_leave_six_words_and_eight_the_other_way() {
     assert!(layouts.unwrap()[0].methods[0].request.registers <= 8);
 }
 
+/// One reference goes beside words in registers, several are described in memory, whatever else there is.
+#[test]
+fn several_references_are_in_memory() {
+    let source = "interface I { void one(in Object a, in long b);
+        void two(in Object a, in long b, @grant in I c);
+        void three(in Object a, in Object b, in string c, in I d); };";
+    let (_, layouts) = lay_out(source, &TernDoor);
+    let methods = layouts.unwrap()[0].methods.clone();
+    let shape = |number: usize| {
+        let request = &methods[number].request;
+        let handed = request.handed().map(|handed| (handed.param.clone(), handed.grant == Some(true)));
+        (request.long, request.block_words(), handed.collect::<Vec<_>>())
+    };
+    let lent = |name: &str| (name.to_owned(), false);
+    assert_eq!(shape(0), (false, 0, vec![lent("a")]));
+    assert_eq!(shape(1), (true, 4, vec![lent("a"), ("c".into(), true)]));
+    assert_eq!(shape(2), (true, 8, vec![lent("a"), lent("b"), lent("d")]));
+}
+
 #[test]
 fn interfaces_have_numbers_that_their_heirs_keep() {
     let source = "@id(7) interface A { void f(); void g(); }; @id(9) interface B : A { void h(); }; interface C { void f(); };";

@@ -74,7 +74,7 @@ fn message_text(out: &mut String, model: &Model, title: &str, message: &Message)
         };
         writeln!(out, "      {place:<12} {:<24} {what}", slot.path.join(".")).unwrap();
     }
-    if let Some(Handed { param, ty, grant }) = &message.pages {
+    for Handed { param, ty, grant } in message.handed() {
         let how = match grant {
             Some(true) => ", granted",
             Some(false) => ", mapped",

@@ -116,7 +116,7 @@ unsafe extern "C" fn server() {
             block.lend(number, buffer, BUFFER_BYTES as u32);
         }
     }
-    let room = sys::thread_set_block(Uid::NIL, block.address(), Dope(Block::dope(2)), Timeout::NEVER);
+    let room = sys::thread_set_block(Uid::NIL, block.address(), Dope(Block::dope(2, 1)), Timeout::NEVER);
     if room.is_err() {
         report(1);
     }

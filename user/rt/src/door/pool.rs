@@ -36,16 +36,22 @@ const FULL_US: u64 = 10_000;
 /// How long a transfer to a server waits for the pager of who calls, in µs.
 const PATIENCE_US: u64 = 1_000_000;
 
-static POOL: Mutex<Pool> =
-    Mutex::new(Pool { servers: Vec::new(), limit: LIMIT, strings: None, is_kept: false });
+static POOL: Mutex<Pool> = Mutex::new(Pool { servers: Vec::new(), limit: LIMIT, room: None, is_kept: false });
 
 struct Pool {
     servers: Vec<Server>,
     limit: usize,
-    /// What servers have room for, if they have any: strings of so many bytes.
-    strings: Option<Vec<u32>>,
+    /// What servers have room for, if they have any.
+    room: Option<Wanted>,
     /// The keeper has begun.
     is_kept: bool,
+}
+
+/// What servers have room for: strings of so many bytes, and so many references at once.
+#[derive(Clone, Default)]
+struct Wanted {
+    strings: Vec<u32>,
+    windows: usize,
 }
 
 struct Server {
@@ -54,20 +60,24 @@ struct Server {
 }
 
 impl Pool {
-    /// Servers have room for requests with such strings; [`Error::NoWindow`] if they cannot any more.
-    fn make_room(&mut self, strings: &[u32]) -> Result<()> {
-        let has = |room: &Vec<u32>| {
-            room.len() >= strings.len() && room.iter().zip(strings).all(|(has, wanted)| has >= wanted)
+    /// Servers have room for such requests; [`Error::NoWindow`] if they cannot any more.
+    fn make_room(&mut self, strings: &[u32], windows: usize) -> Result<()> {
+        let has = |room: &Wanted| {
+            let is_enough = room.strings.iter().zip(strings).all(|(has, wanted)| has >= wanted);
+            is_enough && room.strings.len() >= strings.len() && room.windows >= windows
         };
-        if self.strings.as_ref().is_some_and(has) {
+        if self.room.as_ref().is_some_and(has) {
             return Ok(());
         }
-        if !self.servers.is_empty() || strings.len() >= BLOCK_STRINGS {
+        let own = self.room.clone().unwrap_or_default();
+        let (most, windows) = (own.strings.len().max(strings.len()), own.windows.max(windows));
+        if !self.servers.is_empty() || most + windows > BLOCK_STRINGS {
             return Err(Error::NoWindow);
         }
-        let room = self.strings.get_or_insert_default();
-        room.resize(room.len().max(strings.len()), 0);
-        room.iter_mut().zip(strings).for_each(|(has, &wanted)| *has = wanted.max(*has));
+        let mut room = Wanted { windows, ..own };
+        room.strings.resize(most, 0);
+        room.strings.iter_mut().zip(strings).for_each(|(has, &wanted)| *has = wanted.max(*has));
+        self.room = Some(room);
         Ok(())
     }
 }
@@ -76,11 +86,12 @@ impl Pool {
 struct Memory {
     block: Box<Block>,
     buffers: Vec<Vec<u64>>,
+    windows: usize,
 }
 
 impl Memory {
-    /// Memory with room for strings of so many bytes.
-    fn new(strings: &[u32]) -> Memory {
+    /// Memory with room for that.
+    fn new(Wanted { strings, windows }: &Wanted) -> Memory {
         let mut block = Box::new(Block::new());
         let mut buffers: Vec<Vec<u64>> =
             strings.iter().map(|&bytes| vec![0; bytes.div_ceil(8) as usize]).collect();
@@ -90,22 +101,24 @@ impl Memory {
                 unsafe { block.lend(number, first, bytes) };
             }
         }
-        let mut memory = Memory { block, buffers };
-        // Without a number there is no window, and references do not arrive.
-        if let Ok(room) = Room::new() {
-            memory.item()[0] = room.window().0;
-            room.leave();
+        let mut memory = Memory { block, buffers, windows: *windows };
+        for [window, _] in memory.items() {
+            // Without a number there is no window, and references do not arrive.
+            if let Ok(room) = Room::new() {
+                *window = room.window().0;
+                room.leave();
+            }
         }
         memory
     }
 
     fn dope(&self) -> Dope {
-        Dope(Block::dope(self.buffers.len()))
+        Dope(Block::dope(self.buffers.len(), self.windows))
     }
 
-    fn item(&mut self) -> &mut [u64; 2] {
+    fn items(&mut self) -> &mut [[u64; 2]] {
         let dope = self.dope();
-        self.block.item(dope.0)
+        self.block.items(dope.0)
     }
 
     /// Makes it the place where messages to the calling thread arrive.
@@ -119,7 +132,9 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // Nothing arrives there any more.
         let _ = sys::thread_set_block(Uid::NIL, 0, Dope::NONE, Timeout::ZERO);
-        drop(Room::of(Fpage(self.item()[0])));
+        for [window, _] in self.items() {
+            drop(Room::of(Fpage(*window)));
+        }
     }
 }
 
@@ -132,11 +147,11 @@ struct Record {
 }
 
 impl Server {
-    fn begin(strings: Option<Vec<u32>>) -> Result<Server> {
+    fn begin(room: Option<Wanted>) -> Result<Server> {
         let record = Arc::new(Record { stack: AtomicU64::new(0), has_ended: AtomicBool::new(false) });
         let own = record.clone();
         let thread = spawn(super::own_priority(), move || {
-            let mut memory = strings.map(|strings| Memory::new(&strings));
+            let mut memory = room.as_ref().map(Memory::new);
             // It cannot fail: the block is where a program's data is.
             let _ = memory.as_mut().map(Memory::register);
             drop(open_window());
@@ -175,12 +190,12 @@ impl Server {
     }
 }
 
-/// There is somebody who serves from now on, with room for requests with such strings in memory.
-pub fn open(strings: Option<&[u32]>) -> Result<()> {
+/// There is somebody who serves from now on, with room for requests with such strings in memory, and so many references.
+pub fn open(strings: Option<&[u32]>, windows: usize) -> Result<()> {
     let mut pool = POOL.lock();
-    strings.map_or(Ok(()), |strings| pool.make_room(strings))?;
+    strings.map_or(Ok(()), |strings| pool.make_room(strings, windows))?;
     if pool.servers.is_empty() {
-        let first = Server::begin(pool.strings.clone())?;
+        let first = Server::begin(pool.room.clone())?;
         pool.servers.push(first);
     }
     if !pool.is_kept {
@@ -190,9 +205,9 @@ pub fn open(strings: Option<&[u32]>) -> Result<()> {
     Ok(())
 }
 
-/// Servers that begin from now on have room for requests with such strings in memory.
-pub fn make_room(strings: Option<&[u32]>) -> Result<()> {
-    strings.map_or(Ok(()), |strings| POOL.lock().make_room(strings))
+/// Servers that begin from now on have room for requests with such strings in memory, and so many references.
+pub fn make_room(strings: Option<&[u32]>, windows: usize) -> Result<()> {
+    strings.map_or(Ok(()), |strings| POOL.lock().make_room(strings, windows))
 }
 
 /// Sets how many servers there can be at most. Those that there are stay.
@@ -228,7 +243,7 @@ fn grow(serving: usize) -> u64 {
     if pool.servers.len() >= pool.limit {
         return FULL_US;
     }
-    let Ok(server) = Server::begin(pool.strings.clone()) else { return FULL_US };
+    let Ok(server) = Server::begin(pool.room.clone()) else { return FULL_US };
     pool.servers.push(server);
     drop(pool);
     porter::tell_of_growth();

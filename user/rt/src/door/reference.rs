@@ -6,7 +6,7 @@
 //! look after it.
 
 use super::{Door, Room, porter};
-use api::stub::door::Item;
+use api::stub::door::Items;
 use api::stub::narrow::find;
 use api::stub::{self, Interface, View};
 use core::fmt;
@@ -104,10 +104,11 @@ pub fn take<C: Interface>(place: u64, first: u64) -> Option<Reference<C>> {
 }
 
 /// The same of one that arrived there in the server's block, which has a window again.
-pub fn take_from<C: Interface>(mut item: Item) -> Option<Reference<C>> {
-    let [place, first] = item.get();
+pub fn take_from<C: Interface>(items: &mut Items, number: usize) -> Option<Reference<C>> {
+    let item = items.get_mut(number)?;
+    let [place, first] = *item;
     let next = next_window(place)?;
-    item.set_window(next.window());
+    *item = [next.window().0, 0];
     next.leave();
     Room::of(Fpage(place)).map(|room| room.into_reference(first))
 }

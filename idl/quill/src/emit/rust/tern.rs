@@ -265,9 +265,13 @@ fn words_of(message: &Message) -> u32 {
 /// How many strings are in memory, and whether something is handed over from there.
 fn parts_in_memory(rt: &TokenStream, message: &Message) -> TokenStream {
     let strings = Literal::u64_unsuffixed(message.strings().count() as u64);
-    match message.pages {
-        Some(_) => quote! { #strings + #rt::ITEM },
-        None => quote! { #strings },
+    match message.handed().count() as u64 {
+        0 => quote! { #strings },
+        1 => quote! { #strings + #rt::ITEM },
+        count => {
+            let count = Literal::u64_unsuffixed(count);
+            quote! { #strings + #count * #rt::ITEM }
+        }
     }
 }
 
@@ -761,11 +765,9 @@ impl Emitter<'_> {
         }
         let words = message.memory_bytes / 8;
         let streams = message.streams().next().is_some();
-        let item = message.pages.as_ref().map(|handed| {
+        let items = message.handed().zip(message.strings().count() as u64..).map(|(handed, number)| {
             let (reference, granted) = (name(&handed.param), handed.grant == Some(true));
-            let at = Literal::u64_unsuffixed(
-                2 * message.strings().count() as u64 + if streams { 0 } else { words },
-            );
+            let at = Literal::u64_unsuffixed(2 * number + if streams { 0 } else { words });
             let at = if streams {
                 quote! { _words + #at }
             } else {
@@ -812,7 +814,7 @@ impl Emitter<'_> {
         quote! {
             #(#checks)*
             #(#strings)*
-            #item
+            #(#items)*
             _out[0] = #dope;
             _out[1] = #rt::address(&_block[..]);
         }
@@ -1078,22 +1080,26 @@ impl Emitter<'_> {
         let answer = self.register_answers(way, from, rt, parts, &given);
         let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
         // What is handed over is taken when everything else is well, and let go if it is not.
-        let (found, taken, let_go) = match &method.request.pages {
-            Some(handed) => {
-                let reference = name(&handed.param);
-                let (find, take, place) = if method.request.long {
-                    let find = quote! { let _item = _frame.room.item(_w0); };
-                    (find, quote! { take_from(_item) }, quote! { _item.get()[0] })
-                } else {
-                    (TokenStream::new(), quote! { take(_w6, _w7) }, quote! { _w6 })
-                };
+        let references: Vec<Ident> = method.request.handed().map(|handed| name(&handed.param)).collect();
+        let (found, taken, let_go) = match &references[..] {
+            [] => Default::default(),
+            _ if method.request.long => {
+                let numbers = (0..references.len()).map(Literal::usize_unsuffixed);
                 (
-                    find,
-                    quote! { let Some(#reference) = ::rt::door::#take else { return #failed }; },
-                    quote! { #rt::door::let_go(#place); },
+                    quote! { let mut _items = _frame.room.items(_w0); },
+                    // All of them, so that those go that have arrived if another one has not.
+                    quote! {
+                        let (#(#references,)*) = (#(::rt::door::take_from(&mut _items, #numbers),)*);
+                        let (#(Some(#references),)*) = (#(#references,)*) else { return #failed };
+                    },
+                    quote! { _items.let_go(); },
                 )
             }
-            None => (TokenStream::new(), TokenStream::new(), TokenStream::new()),
+            [reference, ..] => (
+                TokenStream::new(),
+                quote! { let Some(#reference) = ::rt::door::take(_w6, _w7) else { return #failed }; },
+                quote! { #rt::door::let_go(_w6); },
+            ),
         };
         let body = |otherwise: TokenStream| {
             quote! {

@@ -199,6 +199,11 @@ impl Emitter<'_> {
         {
             table.extend(has.then(|| places(kind)).into_iter().flatten());
         }
+        let windows = methods.iter().map(|parts| parts.method.request.handed().count()).max();
+        let windows = windows.filter(|&windows| windows > 1).map(|windows| {
+            let windows = Literal::usize_unsuffixed(windows);
+            quote! { const WINDOWS: __usize = #windows; }
+        });
         let shift = 64 - bits;
         let length = Literal::usize_unsuffixed(table.len());
         let views = layout.views.iter().map(|view| {
@@ -222,6 +227,7 @@ impl Emitter<'_> {
                     const ROOM: __Option<&'static [__u32]> = #room;
                     const ITEMS: __bool = #takes;
                     const LONG_ITEMS: __bool = #takes_long;
+                    #windows
                     const VIEWS: &'static [(__u64, __u32)] = &[#(#views),*];
                 }
             },

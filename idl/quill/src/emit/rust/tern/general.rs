@@ -301,7 +301,7 @@ impl Emitter<'_> {
 
 /// The values of a message besides the pages that it hands over.
 pub(super) fn values<T: Copy>(all: &[(String, T)], message: &Message) -> Vec<(String, T)> {
-    let is_value = |n: &str| message.pages.as_ref().is_none_or(|pages| pages.param != n);
+    let is_value = |n: &str| message.handed().all(|handed| handed.param != n);
     all.iter().filter(|(n, _)| is_value(n)).cloned().collect()
 }
 
