@@ -297,6 +297,40 @@ int tern_door_serve(void);
             "jmp tern_door_begin\n\t" \
             ".popsection")
 
+/* ---- numbers for door identifiers (lib/numbers.c) ---- */
+
+/* Numbers from `first` on, which is 1 or more; `used` has a bit for each that is in use, and begins as zeros. */
+struct tern_numbers {
+    uint32_t first, count;
+    uint64_t *used;
+};
+
+/* Those at which identifiers arrive in the program, by stubs and by tern_door_duplicate. The program says which at its beginning, and makes
+ * its doors elsewhere. */
+extern struct tern_numbers tern_arrivals;
+
+/* One that nobody else uses; 0 if there is none. */
+uint32_t tern_number_take(struct tern_numbers *numbers);
+
+/* Nobody uses this one any more, and nothing is there. */
+void tern_number_free(struct tern_numbers *numbers, uint32_t number);
+
+/* Whether a number is one of those. */
+int tern_number_is_in(const struct tern_numbers *numbers, uint32_t number);
+
+/* How many are in use. */
+uint32_t tern_numbers_in_use(const struct tern_numbers *numbers);
+
+/* Gives back an identifier that has arrived, and its number. Any other number stays as it is. */
+void tern_release(uint32_t number);
+
+/* Makes *copy an identifier of the same door, which has arrived like any other; also if the door is the program's own. One thread of
+ * the program has to be its porter, or this is TERN_NO_SUCH: the kernel maps from one thread to another. */
+int tern_door_duplicate(uint32_t identifier, uint32_t *copy);
+
+/* What that thread does, forever. */
+void tern_porter(void) __attribute__((noreturn));
+
 /* Sets a thread's FS base, for thread-local storage. */
 static inline int tern_thread_set_fs(tern_uid thread, uint64_t base)
 {
