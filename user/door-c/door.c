@@ -128,29 +128,30 @@ static void end_service(tern_uid server, int number)
 static void call_by_stubs(tern_uid server)
 {
     static struct bounded bounded = { &adds, 0, 100, "" };
+    const Door_Counter object = { OBJECT, 0 }, other = { OTHER, 0 }, nothing = { NOTHING, 0 };
     Door_Counter_add_raised raised;
     int32_t sum = 0;
 
     check(tern_door_create(OBJECT, add_entry, (uint64_t)&bounded) == TERN_OK, "an object is made");
-    check(Door_Counter_add(OBJECT, 40, 2, &sum, &raised) == QUILL_OK && sum == 42, "a stub calls");
-    check(Door_Counter_add(OBJECT, 60, 2, &sum, &raised) == 1 && raised.Full.most == 100, "and hears of exceptions");
-    check(Door_Counter_forget(OBJECT) == QUILL_OK && bounded.sum == 0, "a oneway call is through when it is back");
+    check(Door_Counter_add(object, 40, 2, &sum, &raised) == QUILL_OK && sum == 42, "a stub calls");
+    check(Door_Counter_add(object, 60, 2, &sum, &raised) == 1 && raised.Full.most == 100, "and hears of exceptions");
+    check(Door_Counter_forget(object) == QUILL_OK && bounded.sum == 0, "a oneway call is through when it is back");
     check(tern_door_create(OTHER, any_entry, (uint64_t)&bounded) == TERN_OK, "it has another door");
-    check(Door_Counter_add(OTHER, 40, 2, &sum, &raised) == QUILL_OK && sum == 42, "which leads to the same methods");
+    check(Door_Counter_add(other, 40, 2, &sum, &raised) == QUILL_OK && sum == 42, "which leads to the same methods");
     bounded.methods = &takes;
-    check(Door_Counter_add(OTHER, 60, 2, &sum, &raised) == QUILL_OK && sum == -20, "until they are replaced");
+    check(Door_Counter_add(other, 60, 2, &sum, &raised) == QUILL_OK && sum == -20, "until they are replaced");
     check(tern_door_release(OTHER) == TERN_OK, "it is released");
-    check(Door_Counter_note(OBJECT, "text") == QUILL_KERNEL + TERN_NO_WINDOW, "a server without a block gets no text");
+    check(Door_Counter_note(object, "text") == QUILL_KERNEL + TERN_NO_WINDOW, "a server without a block gets no text");
     end_service(server, 0);
-    check(Door_Counter_note(OBJECT, "a text of many words") == QUILL_OK, "one with a block does");
+    check(Door_Counter_note(object, "a text of many words") == QUILL_OK, "one with a block does");
     check(strcmp(bounded.note, "a text of many words") == 0, "as it was");
-    check(Door_Counter_note(OBJECT, "caf\303\251") == QUILL_OK && bounded.note[4] == '\251', "also if it is not ASCII");
+    check(Door_Counter_note(object, "caf\303\251") == QUILL_OK && bounded.note[4] == '\251', "also if it is not ASCII");
     struct tern_message nonsense = { .label = 1u << 30 };
     check(tern_door_call(OBJECT, &nonsense) == TERN_OK && nonsense.label == QUILL_MALFORMED, "what is no text is refused");
     nonsense = (struct tern_message){ .label = 3u << 30 };
     check(tern_door_call(OBJECT, &nonsense) == TERN_OK && nonsense.label == QUILL_NO_METHOD, "and what is no method");
-    check(Door_Counter_forget(NOTHING) == QUILL_KERNEL + TERN_NO_SUCH, "nobody is there");
-    check(Door_Counter_add(NOTHING, 1, 1, &sum, &raised) == QUILL_KERNEL + TERN_NO_SUCH, "for any method");
+    check(Door_Counter_forget(nothing) == QUILL_KERNEL + TERN_NO_SUCH, "nobody is there");
+    check(Door_Counter_add(nothing, 1, 1, &sum, &raised) == QUILL_KERNEL + TERN_NO_SUCH, "for any method");
     check(tern_door_release(OBJECT) == TERN_OK, "the object is released");
 }
 

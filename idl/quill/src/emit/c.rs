@@ -12,6 +12,7 @@
 //! | `enum`, `bitmask` | a number, and names for its values |
 //! | `union`; without a discriminator | a struct of `_d` and a union `_u`; a union, all bytes of which are `_bits` |
 //! | `any` | `quill_any`, and functions for each kind |
+//! | `Object`, an interface; through doors | a number; a struct for each, with the number of an identifier |
 //! | result, `out`, `inout` | pointers; the function returns how it ended |
 
 use std::cell::{OnceCell, RefCell};
@@ -22,7 +23,7 @@ use crate::diag::Diagnostic;
 use crate::kernel::KernelPart;
 use crate::layout::{InterfaceLayout, Method, RESULT};
 use crate::limits;
-use crate::model::{Direction, Model, Operation, Shown, Type, TypeId, Value};
+use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId, Value};
 use crate::sizes::Sizes;
 use crate::source;
 
@@ -43,6 +44,11 @@ pub trait Part: Sync {
 
     /// Where the elements of strings and sequences are.
     fn lists(&self) -> Lists;
+
+    /// Whether references to objects are handed over beside all values, and have a type for each interface.
+    fn hands_references(&self) -> bool {
+        false
+    }
 
     /// Whether a type can be in a message, as far as this part is concerned.
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool;
@@ -246,6 +252,9 @@ const RESERVED: [&str; 92] = [
 /// A text with its length beside it, where it lies.
 const TEXT: &str = "quill_text";
 
+/// A reference to an object of which nothing is known.
+const OBJECT: &str = "quill_object";
+
 /// A name of a field or parameter.
 pub fn word(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -259,6 +268,7 @@ pub struct Emitter<'a> {
     /// Sizes of its types.
     pub sizes: Sizes,
     lists: Lists,
+    hands_references: bool,
     /// Names of declared types, by their place in the model.
     types: HashMap<TypeId, String>,
     /// Names of the exceptions, by their place in the model.
@@ -279,6 +289,7 @@ impl<'a> Emitter<'a> {
             model,
             sizes: Sizes::new(model),
             lists: part.lists(),
+            hands_references: part.hands_references(),
             types: HashMap::new(),
             exceptions: Vec::new(),
             travels: Vec::new(),
@@ -377,6 +388,7 @@ impl<'a> Emitter<'a> {
                 Ty { dims: vec![4 * bound + 1], ..Ty::named("char") }
             }
             Type::Str { .. } => Ty::named("char *"),
+            Type::Object(to) if self.hands_references => Ty::named(self.reference(*to)),
             // Kernels that have such things have numbers for them.
             Type::Object(_) | Type::Fpage => Ty::named("uint64_t"),
             Type::Sequence(..) => Ty::named(self.mangled(id)),
@@ -415,8 +427,13 @@ impl<'a> Emitter<'a> {
         let mut seen = HashSet::new();
         while let Some(ty) = stack.pop() {
             let ty = self.model.resolved(ty);
-            // A flexpage is no part of anything, and goes beside all values.
-            if !seen.insert(ty) || matches!(self.model.ty(ty), Type::Fpage) {
+            // They are no part of anything, and go beside all values.
+            let is_handed = match self.model.ty(ty) {
+                Type::Fpage => true,
+                Type::Object(_) => self.hands_references,
+                _ => false,
+            };
+            if !seen.insert(ty) || is_handed {
                 continue;
             }
             if !self.travels[ty.0 as usize] {
@@ -454,6 +471,17 @@ impl<'a> Emitter<'a> {
         let path = format!("{interface}::{function}");
         let mut functions = self.functions.borrow_mut();
         functions.entry(path).or_insert_with_key(|path| unique(&mut self.taken.borrow_mut(), path)).clone()
+    }
+
+    /// The type of references to objects with an interface, or to any.
+    pub fn reference(&self, to: Option<InterfaceId>) -> String {
+        let Some(to) = to else { return OBJECT.into() };
+        let path = &self.model.interfaces[to.0 as usize].name;
+        let mut functions = self.functions.borrow_mut();
+        functions
+            .entry(path.clone())
+            .or_insert_with_key(|path| unique(&mut self.taken.borrow_mut(), path))
+            .clone()
     }
 
     /// The parameters of a function as C has them: those of the operation, then the result.

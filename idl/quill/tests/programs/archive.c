@@ -271,37 +271,37 @@ static void replies_arrive(void)
     char *found, *inout = (char *)"called";
 
     for (int32_t length = 0; length <= 4096; length += length < 40 ? 1 : 507) {
-        CHECK(Archive_Shelf_title(3, replies, length, &found, &lost) == QUILL_OK);
+        CHECK(Archive_Shelf_title(TO(Archive_Shelf), replies, length, &found, &lost) == QUILL_OK);
         CHECK(strlen(found) == (size_t)length && (length == 0 || found[length - 1] == 'a' + (length - 1) % 26));
     }
-    CHECK(Archive_Shelf_title(3, replies, 4097, &found, &lost) == QUILL_TOO_LONG);
-    CHECK(Archive_Shelf_title(3, replies, -1, &found, &lost) == 1 && lost.Closed.until == 99);
-    CHECK(Archive_Shelf_title(3, replies, -2, &found, &lost) == 2 && strlen(lost.Moved.where) == 4000);
-    CHECK(Archive_Shelf_title(3, replies, -3, &found, &lost) == 0xfffe0001u);
-    CHECK(Archive_Shelf_fetch(3, replies, "Gr\303\274\303\237e", &found, &content, &how, &raised) == QUILL_OK);
+    CHECK(Archive_Shelf_title(TO(Archive_Shelf), replies, 4097, &found, &lost) == QUILL_TOO_LONG);
+    CHECK(Archive_Shelf_title(TO(Archive_Shelf), replies, -1, &found, &lost) == 1 && lost.Closed.until == 99);
+    CHECK(Archive_Shelf_title(TO(Archive_Shelf), replies, -2, &found, &lost) == 2 && strlen(lost.Moved.where) == 4000);
+    CHECK(Archive_Shelf_title(TO(Archive_Shelf), replies, -3, &found, &lost) == 0xfffe0001u);
+    CHECK(Archive_Shelf_fetch(TO(Archive_Shelf), replies, "Gr\303\274\303\237e", &found, &content, &how, &raised) == QUILL_OK);
     CHECK(strcmp(found, "<Gr\303\274\303\237e>") == 0 && content._length == 7000 && how == Archive_Package);
     CHECK(content._buffer[0] == 'G' && content._buffer[6999] == 'e');
-    CHECK(Archive_Shelf_fetch(3, replies, "", &found, &content, &how, &raised) == 1);
+    CHECK(Archive_Shelf_fetch(TO(Archive_Shelf), replies, "", &found, &content, &how, &raised) == 1);
     CHECK(strcmp(raised.Missing.why, "kein Name f\303\274r nichts") == 0 && raised.Missing.ever);
     CHECK(raised.Missing.proof._length == 99 && raised.Missing.proof._buffer[98] == 7);
     for (int i = 0; i < 500; i++)
         roots[i] = i;
-    CHECK(Archive_Shelf_squares(3, replies, &all, &factor, &got) == QUILL_OK && factor == -3);
+    CHECK(Archive_Shelf_squares(TO(Archive_Shelf), replies, &all, &factor, &got) == QUILL_OK && factor == -3);
     CHECK(got._length == 500 && got._buffer[499] == 499 * 499);
-    CHECK(Archive_Shelf_sheet(3, replies, 100, &page) == QUILL_OK && page._length == 100 && page._buffer[99].value == 99);
-    CHECK(Archive_Shelf_sheet(3, replies, 101, &page) == QUILL_TOO_LONG);
-    CHECK(Archive_Shelf_grid(3, replies, 3, table) == QUILL_OK && table[3][9] == 117);
-    CHECK(Archive_Shelf_grid(3, elsewhere, 3, table) == QUILL_OTHER_INBOX);
-    CHECK(Archive_Shelf_find(3, replies, &inout, &owner) == QUILL_OK && strcmp(inout, "called!") == 0);
+    CHECK(Archive_Shelf_sheet(TO(Archive_Shelf), replies, 100, &page) == QUILL_OK && page._length == 100 && page._buffer[99].value == 99);
+    CHECK(Archive_Shelf_sheet(TO(Archive_Shelf), replies, 101, &page) == QUILL_TOO_LONG);
+    CHECK(Archive_Shelf_grid(TO(Archive_Shelf), replies, 3, table) == QUILL_OK && table[3][9] == 117);
+    CHECK(Archive_Shelf_grid(TO(Archive_Shelf), elsewhere, 3, table) == QUILL_OTHER_INBOX);
+    CHECK(Archive_Shelf_find(TO(Archive_Shelf), replies, &inout, &owner) == QUILL_OK && strcmp(inout, "called!") == 0);
     CHECK(strcmp(owner.name, "na\303\257ve") == 0 && owner.code._length == 3 && owner.code._buffer[2] == 3 && owner.known);
-    CHECK(Archive_Shelf_nickname(3, replies, true, name) == QUILL_OK && strcmp(name, "Sehr geehrte Frau M\303\274ller") == 0);
-    CHECK(Archive_Shelf_nickname(3, replies, false, name) == QUILL_TOO_LONG);
-    CHECK(Archive_Shelf_spread(3, replies, 5, b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9, b + 10,
+    CHECK(Archive_Shelf_nickname(TO(Archive_Shelf), replies, true, name) == QUILL_OK && strcmp(name, "Sehr geehrte Frau M\303\274ller") == 0);
+    CHECK(Archive_Shelf_nickname(TO(Archive_Shelf), replies, false, name) == QUILL_TOO_LONG);
+    CHECK(Archive_Shelf_spread(TO(Archive_Shelf), replies, 5, b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9, b + 10,
                                b + 11, b + 12, &last) == QUILL_OK);
     CHECK(b[0] == 6 && b[7] == 13 && b[8] == 14 && b[12] == 18 && last);
-    CHECK(Archive_Shelf_wide(3, 5, b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9, b + 10) == QUILL_OK);
+    CHECK(Archive_Shelf_wide(TO(Archive_Shelf), 5, b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9, b + 10) == QUILL_OK);
     CHECK(b[0] == 6 && b[8] == 14 && b[10] == 16);
-    CHECK(Archive_Shelf_knock(3, replies, &moved) == 1 && strcmp(moved.Moved.where, "there") == 0);
+    CHECK(Archive_Shelf_knock(TO(Archive_Shelf), replies, &moved) == 1 && strcmp(moved.Moved.where, "there") == 0);
     free(elsewhere);
 }
 
@@ -315,16 +315,16 @@ static void nonsense_is_refused(void)
     insane = true;
     for (int run = 0; run < 50000; run++) {
         inout = (char *)"called";
-        taken[0] += Archive_Shelf_title(3, replies, 1, &found, &lost) == QUILL_OK && strlen(found) <= 4096;
-        taken[1] += Archive_Shelf_fetch(3, replies, "x", &found, &content, &how, &raised) == QUILL_OK && how < 3;
-        taken[2] += Archive_Shelf_squares(3, replies, &none, &factor, &got) == QUILL_OK && got._length <= 500;
-        taken[3] += Archive_Shelf_sheet(3, replies, 1, &page) == QUILL_OK && page._length <= 100;
-        taken[4] += Archive_Shelf_grid(3, replies, 1, table) == QUILL_OK;
-        taken[5] += Archive_Shelf_find(3, replies, &inout, &owner) == QUILL_OK && strlen(owner.name) <= 160;
-        taken[6] += Archive_Shelf_nickname(3, replies, true, name) == QUILL_OK && strlen(name) <= 120;
-        taken[7] += Archive_Shelf_spread(3, replies, 5, b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9,
+        taken[0] += Archive_Shelf_title(TO(Archive_Shelf), replies, 1, &found, &lost) == QUILL_OK && strlen(found) <= 4096;
+        taken[1] += Archive_Shelf_fetch(TO(Archive_Shelf), replies, "x", &found, &content, &how, &raised) == QUILL_OK && how < 3;
+        taken[2] += Archive_Shelf_squares(TO(Archive_Shelf), replies, &none, &factor, &got) == QUILL_OK && got._length <= 500;
+        taken[3] += Archive_Shelf_sheet(TO(Archive_Shelf), replies, 1, &page) == QUILL_OK && page._length <= 100;
+        taken[4] += Archive_Shelf_grid(TO(Archive_Shelf), replies, 1, table) == QUILL_OK;
+        taken[5] += Archive_Shelf_find(TO(Archive_Shelf), replies, &inout, &owner) == QUILL_OK && strlen(owner.name) <= 160;
+        taken[6] += Archive_Shelf_nickname(TO(Archive_Shelf), replies, true, name) == QUILL_OK && strlen(name) <= 120;
+        taken[7] += Archive_Shelf_spread(TO(Archive_Shelf), replies, 5, b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9,
                                          b + 10, b + 11, b + 12, &last) == QUILL_OK;
-        taken[8] += Archive_Shelf_wide(3, 5, b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9, b + 10) ==
+        taken[8] += Archive_Shelf_wide(TO(Archive_Shelf), 5, b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9, b + 10) ==
                     QUILL_OK;
     }
     for (int i = 0; i < 9; i++)

@@ -206,30 +206,30 @@ static void calls_arrive(void)
         names._length = length;
         for (uint32_t i = 0; i < length; i++)
             snprintf(names._buffer[i], sizeof names._buffer[i], "name %u \303\237", i * i);
-        CHECK(Catalog_Index_turn(3, replies, &names, 3, &turned) == QUILL_OK && turned._length == length);
+        CHECK(Catalog_Index_turn(TO(Catalog_Index), replies, &names, 3, &turned) == QUILL_OK && turned._length == length);
         for (uint32_t i = 0; i < length; i++)
             CHECK(strcmp(turned._buffer[i], names._buffer[(i + 3) % length]) == 0);
-        CHECK(Catalog_Index_forget(3, &names) == QUILL_OK && forgotten == length);
+        CHECK(Catalog_Index_forget(TO(Catalog_Index), &names) == QUILL_OK && forgotten == length);
     }
     names._length = 31;
-    CHECK(Catalog_Index_turn(3, replies, &names, 3, &turned) == QUILL_TOO_LONG);
+    CHECK(Catalog_Index_turn(TO(Catalog_Index), replies, &names, 3, &turned) == QUILL_TOO_LONG);
     names._length = 1;
     strcpy(names._buffer[0], "twenty-one characters");
-    CHECK(Catalog_Index_turn(3, replies, &names, 3, &turned) == QUILL_TOO_LONG);
+    CHECK(Catalog_Index_turn(TO(Catalog_Index), replies, &names, 3, &turned) == QUILL_TOO_LONG);
     strcpy(names._buffer[0], "caf\351");
-    CHECK(Catalog_Index_turn(3, replies, &names, 3, &turned) == QUILL_TOO_LONG);
+    CHECK(Catalog_Index_turn(TO(Catalog_Index), replies, &names, 3, &turned) == QUILL_TOO_LONG);
     strcpy(names._buffer[0], "Stra\303\237e");
     folders._length = 3;
     folders._buffer[0] = folder(0);
     folders._buffer[1] = folder(4);
     folders._buffer[2] = folder(1);
-    CHECK(Catalog_Index_arrange(3, replies, &folders, &seal, &entry, &label, &back, &raised) == QUILL_OK);
+    CHECK(Catalog_Index_arrange(TO(Catalog_Index), replies, &folders, &seal, &entry, &label, &back, &raised) == QUILL_OK);
     CHECK(back._length == 3 && strcmp(label, "5000 bytes") == 0 && entry._d == -4);
     for (int i = 0; i < 3; i++)
         CHECK(same_folder(&folders._buffer[i], &back._buffer[2 - i]));
     CHECK(same_folder(&folders._buffer[0], &entry._u.whole));
     folders._length = 0;
-    CHECK(Catalog_Index_arrange(3, replies, &folders, &seal, &entry, &label, &back, &raised) == 1);
+    CHECK(Catalog_Index_arrange(TO(Catalog_Index), replies, &folders, &seal, &entry, &label, &back, &raised) == 1);
     CHECK(raised.Lost.what._d == 3 && strcmp(raised.Lost.what._u.text, "keine Mappe f\303\274r nichts") == 0);
     CHECK(strcmp(raised.Lost.where[0], "here") == 0 && raised.Lost.where[1][0] == 0 && raised.Lost.how == -1);
     folders._length = 2;
@@ -237,21 +237,21 @@ static void calls_arrive(void)
     mark._u.all = names;
     other._d = 2;
     strcpy(other._u.text, "two");
-    CHECK(Catalog_Index_swap(3, replies, &mark, &other, 0, &entry) == QUILL_OK);
+    CHECK(Catalog_Index_swap(TO(Catalog_Index), replies, &mark, &other, 0, &entry) == QUILL_OK);
     CHECK(mark._d == Catalog_Note && strcmp(mark._u.all._buffer[0], "Stra\303\237e") == 0);
     CHECK(entry._d == 2 && strcmp(entry._u.text, "two") == 0);
-    CHECK(Catalog_Index_swap(3, replies, &mark, &other, -1, &entry) == 78);
+    CHECK(Catalog_Index_swap(TO(Catalog_Index), replies, &mark, &other, -1, &entry) == 78);
     mark._d = Catalog_Package; /* without a branch */
     other._d = 1;
     other._u.number = INT64_MIN;
-    CHECK(Catalog_Index_swap(3, replies, &mark, &other, 0, &entry) == QUILL_OK && mark._d == Catalog_Package);
+    CHECK(Catalog_Index_swap(TO(Catalog_Index), replies, &mark, &other, 0, &entry) == QUILL_OK && mark._d == Catalog_Package);
     CHECK(entry._d == 1 && entry._u.number == INT64_MIN);
     mark._d = 3;
-    CHECK(Catalog_Index_swap(3, replies, &mark, &other, 0, &entry) == QUILL_MALFORMED);
+    CHECK(Catalog_Index_swap(TO(Catalog_Index), replies, &mark, &other, 0, &entry) == QUILL_MALFORMED);
     mark._d = Catalog_Letter;
     other._d = 77;
     memcpy(other._u.rest, "\1\2\3", 3);
-    CHECK(Catalog_Index_count(3, &other, rows, &number) == QUILL_OK && number == 6);
+    CHECK(Catalog_Index_count(TO(Catalog_Index), &other, rows, &number) == QUILL_OK && number == 6);
 }
 
 static void damaged_messages(void)
@@ -265,11 +265,11 @@ static void damaged_messages(void)
         other._d = 2;
         strcpy(other._u.text, "two");
         folders._length = (uint32_t)run % 3;
-        good += Catalog_Index_turn(3, replies, &names, 3, &turned) == QUILL_OK && turned._length <= 30;
-        good += Catalog_Index_arrange(3, replies, &folders, &seal, &entry, &label, &back, &raised) <= 1;
-        good += Catalog_Index_swap(3, replies, &mark, &other, 0, &entry) == QUILL_OK && mark._d < 3;
-        good += Catalog_Index_count(3, &other, rows, &number) == QUILL_OK;
-        Catalog_Index_forget(3, &names);
+        good += Catalog_Index_turn(TO(Catalog_Index), replies, &names, 3, &turned) == QUILL_OK && turned._length <= 30;
+        good += Catalog_Index_arrange(TO(Catalog_Index), replies, &folders, &seal, &entry, &label, &back, &raised) <= 1;
+        good += Catalog_Index_swap(TO(Catalog_Index), replies, &mark, &other, 0, &entry) == QUILL_OK && mark._d < 3;
+        good += Catalog_Index_count(TO(Catalog_Index), &other, rows, &number) == QUILL_OK;
+        Catalog_Index_forget(TO(Catalog_Index), &names);
     }
     CHECK(refused > 10000 && taken > 10000 && good > 5000);
 }

@@ -227,13 +227,13 @@ static void texts_of_all_kinds(void)
             uint32_t found = 0, expected = (uint32_t)(length * 'z');
             memset(text, 'z', length);
             text[length] = 0;
-            CHECK(Mail_Box_post(3, text, &found) == QUILL_OK && found == expected);
+            CHECK(Mail_Box_post(TO(Mail_Box), text, &found) == QUILL_OK && found == expected);
             for (size_t at = 0; at + 2 <= length; at += 3) {
                 memcpy(text + at, "\303\200", 2);
                 expected = (uint32_t)((length - 2) * 'z' + 0303 + 0200);
-                CHECK(Mail_Box_post(3, text, &found) == QUILL_OK && found == expected);
+                CHECK(Mail_Box_post(TO(Mail_Box), text, &found) == QUILL_OK && found == expected);
                 text[at] = 'z';
-                CHECK(Mail_Box_post(3, text, &found) == QUILL_MALFORMED);
+                CHECK(Mail_Box_post(TO(Mail_Box), text, &found) == QUILL_MALFORMED);
                 text[at + 1] = 'z';
             }
         }
@@ -266,47 +266,47 @@ static void calls_arrive(void)
         for (size_t at = 0; at < lengths[i]; at++)
             expected += (uint8_t)(text[at] = (char)('a' + at % 26));
         text[lengths[i]] = 0;
-        CHECK(Mail_Box_post(3, text, &found) == QUILL_OK && found == expected);
+        CHECK(Mail_Box_post(TO(Mail_Box), text, &found) == QUILL_OK && found == expected);
     }
     texts_of_all_kinds();
     memset(letters, 'a', 4097);
     letters[4097] = 0;
-    CHECK(Mail_Box_post(3, letters, &found) == QUILL_TOO_LONG);
-    CHECK(Mail_Box_post(3, "caf\351", &found) == QUILL_MALFORMED);
-    CHECK(Mail_Box_post(3, "caf\303\251", &found) == QUILL_OK && found == 'c' + 'a' + 'f' + 0303 + 0251);
-    CHECK(Mail_Box_note(3, "zw\303\266lf Zeichen", 2, &found) == QUILL_OK && found == 28);
-    CHECK(Mail_Box_note(3, "thirty-one characters, too many", 2, &found) == QUILL_TOO_LONG);
+    CHECK(Mail_Box_post(TO(Mail_Box), letters, &found) == QUILL_TOO_LONG);
+    CHECK(Mail_Box_post(TO(Mail_Box), "caf\351", &found) == QUILL_MALFORMED);
+    CHECK(Mail_Box_post(TO(Mail_Box), "caf\303\251", &found) == QUILL_OK && found == 'c' + 'a' + 'f' + 0303 + 0251);
+    CHECK(Mail_Box_note(TO(Mail_Box), "zw\303\266lf Zeichen", 2, &found) == QUILL_OK && found == 28);
+    CHECK(Mail_Box_note(TO(Mail_Box), "thirty-one characters, too many", 2, &found) == QUILL_TOO_LONG);
     for (uint32_t count = 0; count <= 1024; count += count < 9 ? 1 : 203) {
         weights._length = count;
         numbers[count] = 77;
-        CHECK(Mail_Box_weigh(3, &weights, &sum32) == QUILL_OK && sum32 == (int32_t)count * 5);
+        CHECK(Mail_Box_weigh(TO(Mail_Box), &weights, &sum32) == QUILL_OK && sum32 == (int32_t)count * 5);
         for (uint32_t i = 0; i < 1024; i++)
             numbers[i] = 5;
         sum32 = 0;
     }
     weights._length = 1025;
-    CHECK(Mail_Box_weigh(3, &weights, &sum32) == QUILL_TOO_LONG);
+    CHECK(Mail_Box_weigh(TO(Mail_Box), &weights, &sum32) == QUILL_TOO_LONG);
     for (int i = 0; i < 500; i++)
         wide[i] = i;
-    CHECK(Mail_Box_sum(3, &sums, &factor, &sum64) == QUILL_OK && sum64 == 500 * 499 / 2 && factor == -3);
+    CHECK(Mail_Box_sum(TO(Mail_Box), &sums, &factor, &sum64) == QUILL_OK && sum64 == 500 * 499 / 2 && factor == -3);
     for (int i = 0; i < 100; i++)
         stamps[i].value = i;
-    CHECK(Mail_Box_stick(3, &sheet, &sum32) == QUILL_OK && sum32 == 4950);
+    CHECK(Mail_Box_stick(TO(Mail_Box), &sheet, &sum32) == QUILL_OK && sum32 == 4950);
     for (int i = 0; i < 40; i++)
         table[i / 10][i % 10] = i;
-    CHECK(Mail_Box_total(3, (const int32_t(*)[10])table, &sum32) == QUILL_OK && sum32 == 780);
+    CHECK(Mail_Box_total(TO(Mail_Box), (const int32_t(*)[10])table, &sum32) == QUILL_OK && sum32 == 780);
     memset(bytes, 3, sizeof bytes);
-    CHECK(Mail_Box_pack(3, "title", &content, Mail_Letter, true, &found, &raised) == QUILL_OK && found == 210001);
-    CHECK(Mail_Box_pack(3, "four", &content, Mail_Note, true, &found, &raised) == 1 && raised.Refused.why == 4);
+    CHECK(Mail_Box_pack(TO(Mail_Box), "title", &content, Mail_Letter, true, &found, &raised) == QUILL_OK && found == 210001);
+    CHECK(Mail_Box_pack(TO(Mail_Box), "four", &content, Mail_Note, true, &found, &raised) == 1 && raised.Refused.why == 4);
     content._length = 70001;
-    CHECK(Mail_Box_pack(3, "", &content, Mail_Letter, true, &found, &raised) == QUILL_TOO_LONG);
+    CHECK(Mail_Box_pack(TO(Mail_Box), "", &content, Mail_Letter, true, &found, &raised) == QUILL_TOO_LONG);
     content._length = 0;
-    CHECK(Mail_Box_pack(3, "", &content, 3, true, &found, &raised) == QUILL_MALFORMED);
-    CHECK(Mail_Box_deliver(3, &to, "\342\202\254", &found) == QUILL_OK && found == 734);
-    CHECK(Mail_Box_many(3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, true, &sum64) == QUILL_OK && sum64 == 663);
-    CHECK(Mail_Box_mixed(3, 1, 2, 3, 4, 5, 6, 7, 8, 9, "1234567890", &sheet, &sum64) == QUILL_OK && sum64 == 164);
-    CHECK(Mail_Box_drop(3, "x") == QUILL_OK && dropped == 1);
-    CHECK(Mail_Box_knock(3) == QUILL_OK);
+    CHECK(Mail_Box_pack(TO(Mail_Box), "", &content, 3, true, &found, &raised) == QUILL_MALFORMED);
+    CHECK(Mail_Box_deliver(TO(Mail_Box), &to, "\342\202\254", &found) == QUILL_OK && found == 734);
+    CHECK(Mail_Box_many(TO(Mail_Box), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, true, &sum64) == QUILL_OK && sum64 == 663);
+    CHECK(Mail_Box_mixed(TO(Mail_Box), 1, 2, 3, 4, 5, 6, 7, 8, 9, "1234567890", &sheet, &sum64) == QUILL_OK && sum64 == 164);
+    CHECK(Mail_Box_drop(TO(Mail_Box), "x") == QUILL_OK && dropped == 1);
+    CHECK(Mail_Box_knock(TO(Mail_Box)) == QUILL_OK);
 }
 
 static void damage(void)

@@ -15,10 +15,14 @@ MAY_BE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *w
 MAY_BE uint32_t quill_ipc_send(tern_uid server, uint32_t label, const uint64_t *words);
 MAY_BE uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words);
 
+#define PEER_NUMBER 3
+
 #ifndef ON_DOOR
 
 #include STUBS
 
+/* What a client calls. */
+#define TO(interface) PEER_NUMBER
 /* The first parameters of a method; and those, handed on. */
 #define SELF void *self, tern_uid from
 #define SAME_SELF self, from
@@ -32,9 +36,15 @@ MAY_BE uint32_t quill_ipc_send_long(tern_uid server, uint32_t label, const uint6
 #define QUILL_SYSCALL "call exchange"
 static __attribute__((unused)) uint64_t quill_door_call(uint32_t door, uint32_t label, uint64_t *words, unsigned there, unsigned back);
 static __attribute__((unused)) uint64_t quill_door_call_long(uint32_t door, uint32_t label, uint64_t *words, unsigned there, unsigned back);
+/* Who hands references over has these, and what the library has of numbers. */
+MAY_BE uint64_t quill_door_call_item(uint32_t door, uint32_t label, uint64_t *words, unsigned there, unsigned back);
+MAY_BE tern_fpage quill_set_window(tern_fpage window);
+MAY_BE int released(uint32_t number);
+#define QUILL_RELEASE(number) (released != NULL ? (void)released(number) : (void)0)
 
 #include STUBS
 
+#define TO(interface) ((interface){ PEER_NUMBER, 0 })
 #define SELF void *self
 #define SAME_SELF self
 /* Defines the entry. */

@@ -160,34 +160,34 @@ static void calls(void)
     uint16_t code[6] = { 1, 2, 3, 4, 5, 6 }, turned[6];
     double sum = 0;
 
-    CHECK(Post_Office_knock(3) == QUILL_OK && Post_Base_knock(3) == QUILL_OK && desk.calls == 2);
-    CHECK(Post_Office_shout(3, -1, Post_urgent) == QUILL_OK && desk.shouts == 1);
-    CHECK(Post_Office_shout(3, -1, 4) == QUILL_MALFORMED);
-    CHECK(Post_Office__set_tariff(3, (int64_t)1 << 40) == QUILL_OK);
-    CHECK(Post_Office__get_tariff(3, &tariff) == QUILL_OK && tariff == (int64_t)1 << 40);
-    CHECK(Post_Office__set_tariff(3, -1) == 77);
-    CHECK(Post_Office_weigh(3, &weight, &label, true, &back, &raised) == QUILL_OK);
+    CHECK(Post_Office_knock(TO(Post_Office)) == QUILL_OK && Post_Base_knock(TO(Post_Base)) == QUILL_OK && desk.calls == 2);
+    CHECK(Post_Office_shout(TO(Post_Office), -1, Post_urgent) == QUILL_OK && desk.shouts == 1);
+    CHECK(Post_Office_shout(TO(Post_Office), -1, 4) == QUILL_MALFORMED);
+    CHECK(Post_Office__set_tariff(TO(Post_Office), (int64_t)1 << 40) == QUILL_OK);
+    CHECK(Post_Office__get_tariff(TO(Post_Office), &tariff) == QUILL_OK && tariff == (int64_t)1 << 40);
+    CHECK(Post_Office__set_tariff(TO(Post_Office), -1) == 77);
+    CHECK(Post_Office_weigh(TO(Post_Office), &weight, &label, true, &back, &raised) == QUILL_OK);
     CHECK(memcmp(&back, &weight, sizeof back) == 0 && label.zone == 3 && label.code == -4 && label.checked);
     weight.grams = 0;
-    CHECK(Post_Office_weigh(3, &weight, &label, true, &back, &raised) == 2);
+    CHECK(Post_Office_weigh(TO(Post_Office), &weight, &label, true, &back, &raised) == 2);
     weight.grams = -1;
-    CHECK(Post_Office_weigh(3, &weight, &label, true, &back, &raised) == 1);
+    CHECK(Post_Office_weigh(TO(Post_Office), &weight, &label, true, &back, &raised) == 1);
     CHECK(raised.Lost.where.code == -4 && raised.Lost.where.checked && raised.Lost.since == 9);
-    CHECK(Post_Office_wrap(3, &bytes, '!', &wrapped) == QUILL_OK);
+    CHECK(Post_Office_wrap(TO(Post_Office), &bytes, '!', &wrapped) == QUILL_OK);
     CHECK(wrapped._length == 4 && memcmp(wrapped._buffer, "abc!", 4) == 0);
     bytes._length = 41;
-    CHECK(Post_Office_wrap(3, &bytes, 0, &wrapped) == QUILL_TOO_LONG);
+    CHECK(Post_Office_wrap(TO(Post_Office), &bytes, 0, &wrapped) == QUILL_TOO_LONG);
     bytes._length = 40;
-    CHECK(Post_Office_wrap(3, &bytes, 0, &wrapped) == QUILL_TOO_LONG);
-    CHECK(Post_Office_name(3, "n\303\251e Byrn", 0xdf, text) == QUILL_OK);
+    CHECK(Post_Office_wrap(TO(Post_Office), &bytes, 0, &wrapped) == QUILL_TOO_LONG);
+    CHECK(Post_Office_name(TO(Post_Office), "n\303\251e Byrn", 0xdf, text) == QUILL_OK);
     CHECK(strcmp(text, "\303\237n\303\251e Byrn") == 0);
-    CHECK(Post_Office_name(3, "ten letter", 'x', text) == QUILL_TOO_LONG);
-    CHECK(Post_Office_name(3, "x", 0xd800, text) == QUILL_MALFORMED);
-    CHECK(Post_Office_codes(3, code, &service, &flags, turned) == QUILL_OK);
+    CHECK(Post_Office_name(TO(Post_Office), "ten letter", 'x', text) == QUILL_TOO_LONG);
+    CHECK(Post_Office_name(TO(Post_Office), "x", 0xd800, text) == QUILL_MALFORMED);
+    CHECK(Post_Office_codes(TO(Post_Office), code, &service, &flags, turned) == QUILL_OK);
     CHECK(turned[0] == 6 && turned[5] == 1 && service == Post_Registered && flags == Post_insured);
-    CHECK(Post_Office_keep(3, &note, &kept) == QUILL_OK);
+    CHECK(Post_Office_keep(TO(Post_Office), &note, &kept) == QUILL_OK);
     CHECK(kept.service == Post_Parcel && kept.mark._length == 2 && kept.mark._buffer[1] == 8);
-    CHECK(Post_Office_sum(3, 0.5f, 1.5, 10, 1, 2, -3, 4, -5, 6, -7, 8, true, &sum) == QUILL_OK && sum == 19);
+    CHECK(Post_Office_sum(TO(Post_Office), 0.5f, 1.5, 10, 1, 2, -3, 4, -5, 6, -7, 8, true, &sum) == QUILL_OK && sum == 19);
 }
 
 static void damage(void)
@@ -216,7 +216,7 @@ static void damage(void)
         uint16_t code[6] = { 0 }, turned[6];
         Post_Service service = Post_Letter;
         Post_Flags flags;
-        bad += Post_Office_codes(3, code, &service, &flags, turned) == QUILL_MALFORMED;
+        bad += Post_Office_codes(TO(Post_Office), code, &service, &flags, turned) == QUILL_MALFORMED;
     }
     CHECK(bad > 900);
 }

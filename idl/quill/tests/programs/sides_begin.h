@@ -23,7 +23,8 @@
 #if defined(ON_TERN)
 #define ROOM_OF(interface) ROOM(interface)
 #define INSIDE 1 /* short lists lie in their values */
-#define PEER 3
+#define TO_IT(interface) TO(interface)
+#define PEER TO_IT(INTERFACE)
 #define PEER_REPLIES PEER, replies
 static ROOM_OF(INTERFACE) *room;
 static OF(replies) *replies;

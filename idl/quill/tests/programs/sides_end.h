@@ -79,7 +79,7 @@ static uint64_t answered(uint32_t label, uint64_t *words, void *where)
 
 uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *words, unsigned there, unsigned back)
 {
-    CHECK(server == PEER && there <= QUILL_WORDS && back <= QUILL_WORDS);
+    CHECK(server == PEER_NUMBER && there <= QUILL_WORDS && back <= QUILL_WORDS);
     damage_words(words, 0);
     return answered(label, words, NULL);
 }
@@ -88,7 +88,7 @@ uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, u
 {
     static const uint32_t rooms[] = REQUEST_STRINGS;
 
-    CHECK(server == PEER && there <= QUILL_WORDS && back <= QUILL_WORDS);
+    CHECK(server == PEER_NUMBER && there <= QUILL_WORDS && back <= QUILL_WORDS);
     damage_words(words, 2);
     arrive(words, room->words, sizeof room->words / 8 - 1, room->strings, room->buffers, rooms,
            sizeof rooms / sizeof *rooms - 1);

@@ -24,8 +24,8 @@ static void report(uint64_t status)
 
 /* Whom a client calls, and what is first in a server's methods. */
 #ifdef BY_DOOR
-typedef uint32_t callee;
-#define CALLEE bench_find_door()
+typedef Bench_Calls callee;
+#define CALLEE { bench_find_door(), 0 }
 #define SELF void *self
 #define UNUSED_SELF (void)self
 uint32_t bench_find_door(void);

@@ -25,6 +25,7 @@ use super::linux::values;
 
 mod door;
 mod pages;
+mod references;
 
 /// C over Tern, in one of its ways.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +34,8 @@ pub struct Tern(pub &'static Way);
 /// How a message gets to a server: the functions and constants of the runtime.
 #[derive(Debug)]
 pub struct Way {
-    /// The type of what a client calls.
-    callee: &'static str,
+    /// The type of what a client calls; without one, it is a reference to an object.
+    callee: Option<&'static str>,
     /// What calls it; with `_long`, if the request has a part in memory.
     call: &'static str,
     /// `rax` after a call that succeeded, without and with a part of the reply in memory.
@@ -49,7 +50,7 @@ pub struct Way {
 
 /// By ipc.
 pub const IPC: Way = Way {
-    callee: "tern_uid",
+    callee: Some("tern_uid"),
     call: "quill_ipc_call",
     done: ["QUILL_DONE", "QUILL_LONG_DONE"],
     reply: None,
@@ -59,7 +60,7 @@ pub const IPC: Way = Way {
 
 /// Through doors.
 pub const DOOR: Way = Way {
-    callee: "uint32_t",
+    callee: None,
     call: "quill_door_call",
     done: ["QUILL_DOOR_DONE", "QUILL_DOOR_LONG_DONE"],
     reply: Some("quill_door_reply"),
@@ -69,7 +70,20 @@ pub const DOOR: Way = Way {
 
 impl Part for Tern {
     fn runtime(&self) -> &'static str {
-        concat!(include_str!("utf8.h"), include_str!("tern_ipc_runtime.h"))
+        if self.0.begins {
+            concat!(
+                include_str!("utf8.h"),
+                include_str!("tern_ipc_runtime.h"),
+                "\n",
+                include_str!("tern_references.h")
+            )
+        } else {
+            concat!(include_str!("utf8.h"), include_str!("tern_ipc_runtime.h"))
+        }
+    }
+
+    fn hands_references(&self) -> bool {
+        self.0.begins
     }
 
     fn lists(&self) -> Lists {
@@ -82,16 +96,12 @@ impl Part for Tern {
             // An array is copied as it is, so whatever its bytes are must be a value. Without a fixed size it is read piece by
             // piece.
             Type::Sequence(of, _) | Type::Array(of, _) => emitter.sizes.fixed(*of).is_none() || flat(*of),
+            Type::Object(_) => !self.hands_references(),
             _ => true,
         }
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
-        let handed = method.replies().chain([&method.request]).filter_map(|message| message.pages.as_ref());
-        if let Some(handed) = handed.into_iter().find(|h| matches!(emitter.kind(h.ty), Type::Object(_))) {
-            let param = &handed.param;
-            return Some(format!("`{param}` is a reference to an object, which stubs in Rust can hand over"));
-        }
         let messages = method.replies().chain([&method.request]);
         let elsewhere = |chunk: &&Chunk| has_list_elsewhere(emitter, chunk.ty);
         if let Some(chunk) = messages.flat_map(Message::streams).find(elsewhere) {
@@ -108,15 +118,21 @@ impl Part for Tern {
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
         let streamed = streamed(emitter.model, &emitter.sizes);
-        values::functions(emitter, |id| streamed[id.0 as usize] && !has_list_elsewhere(emitter, id))
+        let mut items = if self.0.begins { references::types(emitter) } else { Vec::new() };
+        let functions =
+            values::functions(emitter, |id| streamed[id.0 as usize] && !has_list_elsewhere(emitter, id));
+        items.extend(functions);
+        items
     }
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
         let way = self.0;
         let caller = caller(way);
+        // Methods have their names before anything that is called after them.
+        operations.iter().for_each(|operation| drop(c.function(&operation.name)));
         // The loop that serves other interfaces can neither send nor get them.
-        if layout.methods.iter().any(Method::hands_pages) {
+        if !way.begins && layout.methods.iter().any(Method::hands_pages) {
             let has_server = pages::fits(layout);
             let mut items = if has_server {
                 c.declarations(operations, caller.as_ref())
@@ -129,7 +145,7 @@ impl Part for Tern {
                 items.extend(room_record(&c, &replies, "replies"));
             }
             let methods = operations.iter().zip(&layout.methods);
-            items.extend(methods.map(|(operation, method)| client(way, &c, operation, method, &replies)));
+            items.extend(methods.map(|(operation, method)| client(way, &c, layout, (operation, method))));
             if replies.needed {
                 items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
                 items.push(Item::Text(open(&c, &replies)));
@@ -153,10 +169,14 @@ impl Part for Tern {
         }
         let place = if way.begins { Arrival::Shared } else { Arrival::Own(&room) };
         for (operation, method) in operations.iter().copied().zip(&layout.methods) {
-            items.push(client(way, &c, operation, method, &replies));
+            items.push(client(way, &c, layout, (operation, method)));
+            if way.begins {
+                items.extend(references::owner(&c, layout, operation, method));
+            }
             items.push(answer(way, &c, operation, method, place));
         }
         if way.begins {
+            items.push(references::narrow(&c, layout, operations));
             items.push(Item::Text(door::server(&c, operations, layout, &room)));
         } else {
             items.push(dispatch(&c, operations, &layout.methods));
@@ -500,10 +520,17 @@ fn sent(message: &Message, slot: &Slot, what: &str) -> Expr {
     name(format!("_{what}_sent_{number}"))
 }
 
+/// How many strings a message has in memory, and whether something is handed over from there: as a dope says it, from bit 12 on.
+fn parts_in_memory(message: &Message) -> u64 {
+    message.strings().count() as u64 + if message.long && message.pages.is_some() { ITEM } else { 0 }
+}
+
+/// One item, beside the number of strings.
+const ITEM: u64 = 1 << 8;
+
 /// The dope of a message whose words in memory are a fixed number.
 fn dope(message: &Message) -> u64 {
-    let strings = message.strings().count() as u64;
-    message.memory_bytes / 8 + (strings << 12)
+    message.memory_bytes / 8 + (parts_in_memory(message) << 12)
 }
 
 /// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
@@ -517,8 +544,13 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
     let address_of = |pointer: Expr| call("quill_address", [pointer]);
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
     let fixed = message.memory_bytes / 8;
-    let strings = message.strings().count() as u64;
     let block = || name(maker.block());
+    // Behind the words, however many these are.
+    let descriptor = |at: u64| {
+        let constant = |at: u64| Expr::Int(at.into());
+        let behind = |at: u64| name(STREAM_WORDS).with("+", constant(at));
+        block().index(if has_streams(message) { behind(at) } else { constant(fixed + at) })
+    };
     if !direct {
         if maker == Maker::Client {
             body.push(Stmt::Let(
@@ -531,8 +563,9 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
             body.push(Stmt::Do(call("__builtin_memset", all)));
         }
         body.extend(pack_streams(c, message, spots, maker));
-        let (constant, strings) = (Expr::Int(dope(message).into()), Expr::Int((strings << 12).into()));
-        let dope = if has_streams(message) { name(STREAM_WORDS).with("|", strings) } else { constant };
+        let (constant, parts) =
+            (Expr::Int(dope(message).into()), Expr::Int((parts_in_memory(message) << 12).into()));
+        let dope = if has_streams(message) { name(STREAM_WORDS).with("|", parts) } else { constant };
         body.push(Stmt::Set(words().index(Expr::Int(0)), dope));
         body.push(Stmt::Set(words().index(Expr::Int(1)), address_of(block())));
     }
@@ -586,16 +619,14 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
             // A list of whole words has no tail.
             body.push(Stmt::Do(name(&few).cast(Ty::named("void"))));
         } else {
-            // Behind the words, however many these are.
-            let descriptor = |at: u64| {
-                let constant = |at: u64| Expr::Int(at.into());
-                let behind = |at: u64| name(STREAM_WORDS).with("+", constant(at));
-                block().index(if has_streams(message) { behind(at) } else { constant(fixed + at) })
-            };
             let at = 2 * number as u64;
             body.push(Stmt::Set(descriptor(at), lies));
             body.push(Stmt::Set(descriptor(at + 1), name(&bytes)));
         }
+    }
+    if let Some(handed) = &message.pages {
+        let at = 2 * message.strings().count() as u64;
+        body.extend(references::item(handed, spots, [descriptor(at), descriptor(at + 1)]));
     }
     body
 }
@@ -648,7 +679,7 @@ fn take(c: &Interface, message: &Message, spots: &[Spot], room: Arrival, taker: 
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
     if has_streams(message) {
         let fixed = Expr::Int((message.memory_bytes / 8).into());
-        let strings = Expr::Int((message.strings().count() as u64).into());
+        let strings = Expr::Int(parts_in_memory(message).into());
         let came = call("quill_begin_in", [name("_room").deref().field("words"), words(), fixed, strings]);
         body.push(Stmt::Let(Ty::named("quill_in"), "_stream_in".into(), Some(came)));
         body.push(Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(name("_stream_in").address())));
@@ -859,58 +890,89 @@ fn handed(given: &Handed, value: Expr) -> Expr {
     }
 }
 
-/// A client's function.
-fn client(way: &Way, c: &Interface, operation: &Operation, method: &Method, replies: &Room) -> Item {
-    let mut parameters: Parameters = vec![(Ty::named(way.callee), "_server".into())];
+/// A client's function. If there is something to be said of who has references, it is a part of [another one](references::owner).
+fn client(
+    way: &Way,
+    c: &Interface,
+    layout: &InterfaceLayout,
+    (operation, method): (&Operation, &Method),
+) -> Item {
+    let replies = layout.replies();
+    let callee = way.callee.map_or_else(|| c.emitter.reference(Some(layout.interface)), str::to_owned);
+    let mut parameters: Parameters = vec![(Ty::named(callee), "_server".into())];
     if has_long_reply(method) {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
-    if method.reply.pages.is_some() {
-        parameters.push((Ty::named("tern_fpage"), "_window".into()));
+    match &method.reply.pages {
+        Some(_) if way.begins => parameters.push((Ty::named("uint32_t"), references::PLACE.into())),
+        Some(_) => parameters.push((Ty::named("tern_fpage"), "_window".into())),
+        None => {}
     }
     parameters.extend(c.parameters(operation));
-    let pages = method.hands_pages();
+    let pages = !way.begins && method.hands_pages();
     let item = || {
         let given = method.request.pages.as_ref();
         given.map_or(Expr::Int(0), |given| handed(given, name(word(&given.param))))
     };
     let label = Expr::Int(method.request.label.into());
-    let long = if method.request.long { "_long" } else { "" };
+    let (server, label) = match way.callee {
+        Some(_) => (name("_server"), label),
+        None => (
+            name("_server").field("number"),
+            Expr::Int(method.request.label.into()).with("|", name("_server").field("view")),
+        ),
+    };
     let mut body = vec![fresh()];
     body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway, Maker::Client));
-    let function = c.function(&operation.name);
-    let there = Expr::Int(method.request.registers.into());
+    let function =
+        if way.begins { references::client_name(c, operation, method) } else { c.function(&operation.name) };
     let back = Expr::Int(given(operation, method).into());
+    let there = Expr::Int(taken(method).into());
+    let kind = match () {
+        () if method.request.long => "_long",
+        () if way.begins && method.request.pages.is_some() => "_item",
+        () => "",
+    };
+    if let (Some(handed), "_item") = (&method.request.pages, kind) {
+        let words = [6, 7].map(|word| words().index(Expr::Int(word)));
+        body.extend(references::item(handed, &c.inputs(operation), words));
+    }
     let plainly = |label: Expr| {
-        call(format!("{}{long}", way.call), [name("_server"), label, words(), there.clone(), back.clone()])
+        call(format!("{}{kind}", way.call), [server.clone(), label, words(), there.clone(), back.clone()])
     };
     if operation.oneway {
         let send = match way.sent {
             Some(sent) => call(sent, [plainly(label)]),
-            None if pages => call("quill_ipc_send_pages", [name("_server"), label, words(), item()]),
-            None => call(format!("quill_ipc_send{long}"), [name("_server"), label, words()]),
+            None if pages => call("quill_ipc_send_pages", [server, label, words(), item()]),
+            None => call(format!("quill_ipc_send{kind}"), [server, label, words()]),
         };
         body.push(Stmt::Return(Some(send)));
         return Item::Function(inlined(status()), function, parameters, body);
     }
     let called = if pages {
         let window = if method.reply.pages.is_some() { name("_window") } else { Expr::Int(0) };
-        call("quill_ipc_call_pages", [name("_server"), label, words(), item(), window])
+        call("quill_ipc_call_pages", [server, label, words(), item(), window])
     } else {
         plainly(label)
     };
-    body.push(Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called)));
+    let called = Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called));
+    if way.begins && method.reply.pages.is_some() {
+        body.extend(references::in_window(called));
+    } else {
+        body.push(called);
+    }
     let arrive = |message: &Message, spots: &[Spot]| {
         let mut arrive = Vec::new();
         if message.long {
             let elsewhere = words().index(Expr::Int(1)).with("!=", call("quill_address", [name("_room")]));
             arrive.push(Stmt::If(elsewhere, vec![Stmt::Return(Some(name("QUILL_OTHER_INBOX")))]));
         }
-        arrive.extend(take(c, message, spots, Arrival::Own(replies), Maker::Client));
+        arrive.extend(take(c, message, spots, Arrival::Own(&replies), Maker::Client));
         arrive
     };
     let long = method.exceptions.iter().any(|(_, message)| message.long);
     let rax = way.reply.map_or_else(|| name("_rax"), |reply| call(reply, [name("_rax")]));
+    let plain = rax.clone();
     let failed = if long {
         call("quill_failure_in", [rax, name("_long").address()])
     } else {
@@ -943,10 +1005,11 @@ fn client(way: &Way, c: &Interface, operation: &Operation, method: &Method, repl
     };
     let mut failure = failure;
     if method.reply.pages.is_some() {
-        let short = call("quill_came_short", [name("_rax")]);
+        let short = call("quill_came_short", [plain]);
         failure.insert(0, Stmt::If(short, vec![Stmt::Return(Some(name("QUILL_PAGES_SHORT")))]));
     }
     let done = name(match () {
+        () if method.reply.pages.is_some() && way.begins => "QUILL_DOOR_PAGES_DONE",
         () if method.reply.pages.is_some() => "QUILL_PAGES_DONE",
         () => way.done[usize::from(method.reply.long)],
     });
@@ -954,11 +1017,12 @@ fn client(way: &Way, c: &Interface, operation: &Operation, method: &Method, repl
     body.push(Stmt::If(done, failure));
     body.extend(arrive(&method.reply, &c.outputs(operation)));
     if let Some(pages) = &method.reply.pages {
-        let arrived = words().index(Expr::Int(6));
-        body.push(Stmt::Set(
-            Interface::at(&c.outputs(operation), std::slice::from_ref(&pages.param)),
-            arrived,
-        ));
+        let arrived = Interface::at(&c.outputs(operation), std::slice::from_ref(&pages.param));
+        if way.begins {
+            body.extend(references::arrived(arrived));
+        } else {
+            body.push(Stmt::Set(arrived, words().index(Expr::Int(6))));
+        }
     }
     body.push(Stmt::Return(Some(name("QUILL_OK"))));
     Item::Function(inlined(status()), function, parameters, body)
@@ -984,6 +1048,9 @@ fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room
     if looks_twice(c, request) {
         parameters.push((Ty::named("bool"), "_again".into()));
     }
+    if method.hands_pages() {
+        parameters.push((Ty::named("quill_item").to(), references::ITEM.into()));
+    }
     let result = inlined(status());
     let lists = || request.chunks.iter().filter(|c| c.element.is_some());
     let in_room = |param: &str| lists().any(|c| matches!(&c.path[..], [path] if path == param));
@@ -994,6 +1061,9 @@ fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room
         body.push(Stmt::Do(name("_kept").cast(Ty::named("void"))));
     }
     body.extend(take(c, request, &borrowed(&inputs), room, Maker::Server));
+    if let Some(handed) = &request.pages {
+        body.push(references::taken(handed, &borrowed(&inputs)));
+    }
     let called = c.call_method(operation, given);
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {
@@ -1006,7 +1076,9 @@ fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room
     body.push(Stmt::Let(status(), "_status".into(), Some(called)));
     body.push(Stmt::Do(call("quill_clear", [words()])));
     let make = |message: &Message, spots: &[Spot]| {
-        let mut made = pack(c, message, spots, false, Maker::Server);
+        let mut made: Vec<Stmt> =
+            message.pages.iter().map(|handed| references::given(handed, spots)).collect();
+        made.extend(pack(c, message, spots, false, Maker::Server));
         if message.long {
             made.push(Stmt::Set(name("_long").deref(), name("true")));
         }
@@ -1085,9 +1157,19 @@ fn dispatch(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Ite
     Item::Function(status(), c.function("dispatch"), parameters, body)
 }
 
+/// Words of a message. What is handed over is the last of eight, if it is not in memory.
+fn registers(message: &Message) -> u32 {
+    if message.pages.is_some() && !message.long { 8 } else { message.registers }
+}
+
+/// Words of the request.
+fn taken(method: &Method) -> u32 {
+    registers(&method.request)
+}
+
 /// Words of the longest reply.
 fn given(operation: &Operation, method: &Method) -> u32 {
-    if operation.oneway { 0 } else { method.replies().map(|reply| reply.registers).max().unwrap_or(0) }
+    if operation.oneway { 0 } else { method.replies().map(registers).max().unwrap_or(0) }
 }
 
 /// The macro that defines a server's function. The methods are a constant, so that calls of them are plain calls, or none.

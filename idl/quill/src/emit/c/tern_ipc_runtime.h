@@ -155,6 +155,7 @@ static inline quill_status quill_ipc_send_pages(tern_uid server, uint32_t label,
 #define QUILL_DOOR_KIND 6                               /* what tells a return's kind from that of a plain reply */
 #define QUILL_DOOR_DONE (QUILL_DONE ^ QUILL_DOOR_KIND)  /* rax after a call that succeeded */
 #define QUILL_DOOR_LONG_DONE (QUILL_LONG_DONE ^ QUILL_DOOR_KIND)
+#define QUILL_DOOR_PAGES_DONE (QUILL_PAGES_DONE ^ QUILL_DOOR_KIND) /* QUILL_DOOR_DONE of one that hands a reference over */
 
 #ifndef QUILL_OWN_IPC
 
@@ -1074,6 +1075,37 @@ QUILL_INLINE char *quill_shared_string(const quill_door_room *room, unsigned num
     return (char *)(uintptr_t)room->strings[2 * number];
 }
 
+/* A reference that has come with a request, or leaves with a reply: where it is, and w7 beside it. One that came in memory says there where
+ * the next one may go. */
+typedef struct {
+    tern_fpage place;
+    uint64_t view, *window;
+} quill_item;
+
+/* What came with a request that has this dope: behind the strings for which there is room. */
+QUILL_INLINE quill_item quill_item_in(uint64_t dope, quill_door_room *room)
+{
+    uint64_t *item = room->strings + 2 * (dope >> 44 & 0xff);
+
+    return (quill_item){ item[0], item[1], item };
+}
+
+/* A test on another system can put something else in the place of the system call. */
+#ifndef QUILL_RELEASE
+#define QUILL_RELEASE(number) tern_door_release(number)
+#endif
+
+/* What came and nobody wants: the place where it is will have the next one. */
+static __attribute__((noinline, cold, unused)) void quill_unwanted(tern_fpage place)
+{
+    QUILL_RELEASE((uint32_t)(place >> 12));
+}
+
+static __attribute__((noinline, cold, unused)) void quill_unwanted_in(uint64_t dope, quill_door_room *room)
+{
+    quill_unwanted(quill_item_in(dope, room).place);
+}
+
 /* How a method ended: rax, and the reply's first word. The others are in the frame. */
 typedef struct {
     uint64_t rax, w0;
@@ -1114,11 +1146,15 @@ QUILL_INLINE quill_ended quill_end(uint64_t *frame, uint64_t *words, unsigned gi
     return (quill_ended){ rax, words[0] };
 }
 
-/* What comes that is no call of a method: that nobody has an identifier any more, or a request that no stub makes. */
-QUILL_INLINE uint64_t quill_door_otherwise(uint64_t rax, void *object, void (*unreferenced)(void *))
+/* What comes that is no call of a method: that nobody has an identifier any more, or a request that no stub makes, with what it hands over. */
+QUILL_INLINE uint64_t quill_door_otherwise(uint64_t rax, void *object, uint64_t dope, quill_door_room *room, tern_fpage place,
+                                           void (*unreferenced)(void *))
 {
-    if ((uint32_t)rax != TERN_KIND_UNREFERENCED)
+    if ((uint32_t)rax != TERN_KIND_UNREFERENCED) {
+        if ((rax & TERN_NO_ITEM) == 0)
+            quill_unwanted((rax & QUILL_NO_BLOCK) != 0 ? place : quill_item_in(dope, room).place);
         return (uint64_t)QUILL_MALFORMED << 32 | TERN_DOOR_RETURN;
+    }
     if (unreferenced != NULL)
         unreferenced(object);
     return TERN_DOOR_RETURN;
@@ -1143,7 +1179,41 @@ static __attribute__((naked, unused)) void quill_door_mismatch(void)
                      : : "i"((uint64_t)QUILL_MALFORMED << 32 | TERN_DOOR_RETURN));
 }
 
+/* The same for requests that hand something over, in registers and in memory: nobody has that any more. */
+#define QUILL_REFUSE_ITEM(function, prepare, let_go, status)                                    \
+    static __attribute__((naked, unused)) void function(void)                                    \
+    {                                                                                            \
+        __asm__ volatile(prepare "call %P1\n\tmovabs %0, %%rax\n\t" QUILL_RETURN_NOTHING        \
+                         : : "i"((uint64_t)(status) << 32 | TERN_DOOR_RETURN), "i"(let_go));     \
+    }
+
+QUILL_REFUSE_ITEM(quill_door_no_method_for_item, "mov %%r13, %%rdi\n\t", quill_unwanted, QUILL_NO_METHOD)
+QUILL_REFUSE_ITEM(quill_door_item_mismatch, "mov %%r13, %%rdi\n\t", quill_unwanted, QUILL_MALFORMED)
+QUILL_REFUSE_ITEM(quill_door_no_method_for_long_item, "", quill_unwanted_in, QUILL_NO_METHOD)
+QUILL_REFUSE_ITEM(quill_door_long_item_mismatch, "", quill_unwanted_in, QUILL_MALFORMED)
+
 #ifndef QUILL_OWN_IPC
+
+/* Says where requests with a part in memory arrive, and, if `window` is one, references beside that. */
+static inline quill_status quill_receive_with(quill_door_room *room, unsigned strings, uint32_t bytes, char *buffers,
+                                              tern_fpage window)
+{
+    uint64_t items = window != 0;
+    uint64_t parts = QUILL_ROOM_WORDS | (uint64_t)strings << 12 | items << 20;
+    uint64_t control[6] = { TERN_NIL, quill_address(room), parts << 32, QUILL_PATIENCE, 0, 0 };
+    int error;
+
+    if (strings + items > QUILL_ROOM_STRINGS)
+        return QUILL_KERNEL + TERN_BAD_ARGUMENT;
+    for (unsigned i = 0; i < strings; i++) {
+        room->strings[2 * i] = quill_address(buffers + i * QUILL_BUFFER(bytes));
+        room->strings[2 * i + 1] = (uint64_t)bytes << 32;
+    }
+    if (window != 0)
+        room->strings[2 * strings] = window, room->strings[2 * strings + 1] = 0;
+    error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
+    return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
+}
 
 /* Lets requests with a part in memory arrive in `room`, when the calling thread serves: with at most so many strings of at most
  * so many bytes each, in `buffers`, which is QUILL_BUFFERS(strings, bytes) large and begins at a multiple of 8. A program that
@@ -1151,18 +1221,7 @@ static __attribute__((naked, unused)) void quill_door_mismatch(void)
 static inline __attribute__((unused)) quill_status quill_receive(quill_door_room *room, unsigned strings, uint32_t bytes,
                                                                  char *buffers)
 {
-    uint64_t control[6] = { TERN_NIL, quill_address(room), (QUILL_ROOM_WORDS | (uint64_t)strings << 12) << 32,
-                            QUILL_PATIENCE, 0, 0 };
-    int error;
-
-    if (strings > QUILL_ROOM_STRINGS)
-        return QUILL_KERNEL + TERN_BAD_ARGUMENT;
-    for (unsigned i = 0; i < strings; i++) {
-        room->strings[2 * i] = quill_address(buffers + i * QUILL_BUFFER(bytes));
-        room->strings[2 * i + 1] = (uint64_t)bytes << 32;
-    }
-    error = tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_BLOCK, control);
-    return error == TERN_OK ? QUILL_OK : QUILL_KERNEL + (uint32_t)error;
+    return quill_receive_with(room, strings, bytes, buffers, 0);
 }
 
 #endif

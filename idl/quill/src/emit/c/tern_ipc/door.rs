@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use super::super::interface::Interface;
 use super::super::tree::Item;
-use super::{given, has_long_reply, kept_words, looks_twice};
+use super::{given, has_long_reply, kept_words, looks_twice, taken};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
 use crate::layout::{InterfaceLayout, Method, Room, interface_id};
 use crate::model::Operation;
@@ -77,15 +77,35 @@ pub fn server(c: &Interface, operations: &[&Operation], layout: &InterfaceLayout
 
 /// Words that the frame has room for, before what the server keeps for a reply.
 fn frame_words(operation: &Operation, method: &Method) -> u32 {
-    let (there, back) = (method.request.registers, given(operation, method));
+    words_of_frame(operation, method) + u32::from(gives(method))
+}
+
+/// Those of messages.
+fn words_of_frame(operation: &Operation, method: &Method) -> u32 {
+    let (there, back) = (taken(method), given(operation, method));
     let there = if there > ARGUMENTS { there } else { 0 };
     let back = if back > RETURNED { back } else { 0 };
     there.max(back)
 }
 
+/// Whether a reply hands a reference over. The last word of the frame says which, as long as it is not known that it has left.
+fn gives(method: &Method) -> bool {
+    method.reply.pages.is_some()
+}
+
+/// What a request hands over, and then the reply.
+fn item(method: &Method) -> String {
+    let found = match &method.request.pages {
+        None => "{ 0, 0, NULL }",
+        Some(_) if method.request.long => "quill_item_in(quill_w0, (quill_door_room *)(uintptr_t)quill_w1)",
+        Some(_) => "{ quill_words[6], quill_words[7], NULL }",
+    };
+    if method.hands_pages() { format!("    quill_item quill_handed = {found};\n") } else { String::new() }
+}
+
 /// The function that a method's thunk calls, or the second look, which is given the same.
 fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, again: bool) -> String {
-    let words: Vec<String> = (0..method.request.registers)
+    let words: Vec<String> = (0..taken(method))
         .map(|word| if word < ARGUMENTS { format!("quill_w{word}") } else { format!("quill_frame[{word}]") })
         .collect();
     let words = if words.is_empty() { "0".into() } else { words.join(", ") };
@@ -104,6 +124,21 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
     if twice {
         arguments += if again { ", true" } else { ", false" };
     }
+    let item = item(method);
+    let (mut leaves, mut with_item) = (String::new(), String::new());
+    if method.hands_pages() {
+        arguments += ", &quill_handed";
+        let leaving = "quill_leaves(&quill_handed, quill_state, quill_words)";
+        if gives(method) {
+            let at = words_of_frame(operation, method);
+            leaves = format!("    quill_frame[{at}] = {leaving};\n");
+            with_item = format!(
+                "    if (quill_frame[{at}] != 0)\n        quill_now.rax &= ~(uint64_t)TERN_NO_ITEM;\n"
+            );
+        } else {
+            leaves = format!("    {leaving};\n");
+        }
+    }
     let look = if twice && !again {
         format!(
             "    if (__builtin_expect(quill_state == QUILL_AGAIN, 0))\n        \
@@ -116,13 +151,18 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
         if again { ("noinline, cold, unused", "again") } else { ("noinline, unused", "begun") };
     let answer = c.function(&format!("{}_answer", operation.name));
     let given = given(operation, method);
+    let end = format!("quill_end(quill_frame, quill_words, {given}, quill_state, {in_memory})");
+    let end = if with_item.is_empty() {
+        format!("    return {end};\n")
+    } else {
+        format!("    quill_ended quill_now = {end};\n{with_item}    return quill_now;\n")
+    };
     format!(
         "static __attribute__(({attributes})) quill_ended name##_{number}_{stem}(uint64_t quill_w0, uint64_t quill_w1,\n    \
              void *quill_self, uint64_t *quill_frame, uint64_t quill_w2, uint64_t quill_w3)\n\
-         {{\n    uint64_t quill_words[QUILL_WORDS] = {{ {words} }};\n    quill_status quill_state;\n{flag}    \
+         {{\n    uint64_t quill_words[QUILL_WORDS] = {{ {words} }};\n    quill_status quill_state;\n{flag}{item}    \
              (void)quill_w0, (void)quill_w1, (void)quill_frame, (void)quill_w2, (void)quill_w3;\n    \
-             quill_state = {answer}({arguments});\n{look}    \
-             return quill_end(quill_frame, quill_words, {given}, quill_state, {in_memory});\n}}\n"
+             quill_state = {answer}({arguments});\n{look}{leaves}{end}}}\n"
     )
 }
 
@@ -135,21 +175,26 @@ fn thunk(c: &Interface, operation: &Operation, method: &Method, number: usize) -
     let mut lines = Vec::new();
     if bytes > 0 {
         lines.push(format!("sub ${bytes}, %%rsp"));
-        let there = (ARGUMENTS..method.request.registers).map(|word| (word, REGISTERS[word as usize].0));
+        let there = (ARGUMENTS..taken(method)).map(|word| (word, REGISTERS[word as usize].0));
         lines.extend(there.map(|(word, register)| format!("mov %%{register}, {}(%%rsp)", 8 * word)));
         lines.push("mov %%rsp, %%rcx".into());
     }
     lines.push("call %P0".into());
     lines.extend(returned(given(operation, method)));
-    let end = if has_long_reply(method) {
-        // It comes back if nobody gets it.
-        "QUILL_SYSCALL \"\\n\\t\" \"mov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
-    } else {
-        "QUILL_SYSCALL \"\\n\\tud2\""
-    };
-    let operation_number = if has_long_reply(method) { ", \"i\"(TERN_DOOR_RETURN)" } else { "" };
-    let begun = format!("name##_{number}_begun");
-    naked(&format!("name##_{number}_thunk"), &lines, end, &format!("\"i\"({begun}){operation_number}"))
+    let mut operands = format!("\"i\"(name##_{number}_begun)");
+    let mut end = String::from("QUILL_SYSCALL \"\\n\\tud2\"");
+    // A return with more than words comes back if nobody gets it.
+    if gives(method) {
+        let at = 8 * words_of_frame(operation, method);
+        end = format!(
+            "QUILL_SYSCALL \"\\n\\tmov {at}(%%rsp), %%rdi\\n\\tcall %P2\\n\\tmov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
+        );
+        operands += ", \"i\"(TERN_DOOR_RETURN), \"i\"(quill_let_go)";
+    } else if has_long_reply(method) {
+        end = "QUILL_SYSCALL \"\\n\\t\" \"mov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING".into();
+        operands += ", \"i\"(TERN_DOOR_RETURN)";
+    }
+    naked(&format!("name##_{number}_thunk"), &lines, &end, &operands)
 }
 
 /// Moves so many words of a reply into registers, and clears those of others.
@@ -195,44 +240,91 @@ fn narrow(c: &Interface, layout: &InterfaceLayout) -> String {
     function + &naked("name##_narrow_thunk", &lines, "QUILL_SYSCALL \"\\n\\tud2\"", "\"i\"(name##_narrow)")
 }
 
+/// What a request brings besides words in registers: each kind has a part of the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    long: bool,
+    item: bool,
+}
+
+impl Kind {
+    /// In the order of the table.
+    const ALL: [Kind; 4] = [
+        Kind { long: false, item: false },
+        Kind { long: true, item: false },
+        Kind { long: false, item: true },
+        Kind { long: true, item: true },
+    ];
+
+    fn of(method: &Method) -> Kind {
+        Kind { long: method.request.long, item: method.request.pages.is_some() }
+    }
+
+    /// What stands where there is no method, and where there is one whose requests are of another kind.
+    fn refusals(self) -> [&'static str; 2] {
+        match self {
+            Kind { item: false, .. } => ["quill_door_no_method", "quill_door_mismatch"],
+            Kind { long: false, .. } => ["quill_door_no_method_for_item", "quill_door_item_mismatch"],
+            Kind { long: true, .. } => {
+                ["quill_door_no_method_for_long_item", "quill_door_long_item_mismatch"]
+            }
+        }
+    }
+
+    /// The kind of a message.
+    fn constant(self) -> String {
+        let kind = if self.long { "QUILL_DOOR_LONG_CALL" } else { "TERN_DOOR_CALL" };
+        if self.item { format!("({kind} & ~TERN_NO_ITEM)") } else { kind.into() }
+    }
+}
+
 /// The table of thunks, and the entry, which finds one.
 fn entry(layout: &InterfaceLayout, room: &Room) -> String {
     let bits = table_bits(layout.numbers_end() as usize + 1);
-    let half = 1u32 << bits;
-    let place = |place: u32| {
-        let number = (place % half).reverse_bits() >> (32 - bits);
-        let Some(own) = layout.method_at(number) else { return "quill_door_no_method".into() };
-        match layout.methods[own as usize].request.long == (place >= half) {
-            true => format!("name##_{own}_thunk"),
-            false => "quill_door_mismatch".into(),
+    let length = 1u32 << bits;
+    let place = |kind: Kind, place: u32| {
+        let number = place.reverse_bits() >> (32 - bits);
+        let [nothing, mismatch] = kind.refusals();
+        match layout.method_at(number) {
+            None => nothing.into(),
+            Some(own) if Kind::of(&layout.methods[own as usize]) == kind => format!("name##_{own}_thunk"),
+            Some(_) => mismatch.into(),
         }
     };
-    let mut places: Vec<String> = (0..if room.needed { 2 * half } else { half }).map(place).collect();
-    places[half as usize - 1] = "name##_narrow_thunk".into();
+    let has = |kind: Kind| match kind {
+        Kind { item: false, long } => !long || room.needed,
+        kind => layout.methods.iter().any(|method| Kind::of(method) == kind),
+    };
+    let mut places: Vec<String> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
-    let mut find = |kind: &str, label: u32, offset: u32| {
-        let offset = if offset > 0 { offset.to_string() } else { String::new() };
+    let mut operands = String::new();
+    // The labels 2, 3, 4 and so on: 0b and 1b would be numbers.
+    for (kind, number) in Kind::ALL.into_iter().filter(|&kind| has(kind)).zip(0..) {
+        let offset = if number > 0 { (8 * places.len()).to_string() } else { String::new() };
+        places.extend((0..length).map(|at| place(kind, at)));
         lines.extend([
-            format!("cmp %[{kind}], %%eax"),
-            format!("jne {label}f"),
+            format!("cmp %[call_{number}], %%eax"),
+            format!("jne {}f", number + 2),
             format!("shr ${}, %%rax", 64 - bits),
             "lea %P[thunks](%%rip), %%rcx".into(),
             format!("jmp *{offset}(%%rcx,%%rax,8)"),
-            format!("{label}:"),
+            format!("{}:", number + 2),
         ]);
-    };
-    find("call", 2, 0);
-    if room.needed {
-        find("long_call", 3, 8 * half);
+        let _ = write!(operands, "[call_{number}] \"i\"((int32_t){}), ", kind.constant());
     }
-    lines.extend(["mov %%rax, %%rdi", "mov %%rdx, %%rsi", "call %P[otherwise]"].map(String::from));
-    let operands = "[call] \"i\"((int32_t)TERN_DOOR_CALL), [long_call] \"i\"((int32_t)QUILL_DOOR_LONG_CALL),\n          \
-                    [thunks] \"i\"(name##_thunks), [otherwise] \"i\"(name##_otherwise)";
+    places[length as usize - 1] = "name##_narrow_thunk".into();
+    // w0, w1 and w6 are to be a function's third argument and those behind it.
+    lines.extend(
+        ["mov %%rdi, %%r9", "mov %%rax, %%rdi", "mov %%rsi, %%rcx", "mov %%rdx, %%rsi"].map(String::from),
+    );
+    lines.extend(["mov %%r9, %%rdx", "mov %%r13, %%r8", "call %P[otherwise]"].map(String::from));
+    operands += "\n          [thunks] \"i\"(name##_thunks), [otherwise] \"i\"(name##_otherwise)";
     let places: String = places.iter().map(|place| format!("    {place},\n")).collect();
     format!(
         "static void (*const name##_thunks[])(void) __attribute__((unused)) = {{\n{places}}};\n\
-         static __attribute__((noinline, cold, unused)) uint64_t name##_otherwise(uint64_t quill_rax, void *quill_self)\n\
-         {{\n    return quill_door_otherwise(quill_rax, quill_self, unreferenced);\n}}\n{}",
-        naked("name", &lines, "QUILL_RETURN_NOTHING", operands)
+         static __attribute__((noinline, cold, unused)) uint64_t name##_otherwise(uint64_t quill_rax, void *quill_self,\n    \
+             uint64_t quill_dope, quill_door_room *quill_room, tern_fpage quill_place)\n\
+         {{\n    return quill_door_otherwise(quill_rax, quill_self, quill_dope, quill_room, quill_place, unreferenced);\n}}\n{}",
+        naked("name", &lines, "QUILL_RETURN_NOTHING", &operands)
     )
 }

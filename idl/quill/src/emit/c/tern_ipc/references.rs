@@ -1,0 +1,187 @@
+//! References to objects: identifiers that a message through a door hands over beside its words.
+//!
+//! A reference is a struct of its interface's own, so that a compiler tells them apart: the number of an identifier, and what labels of the
+//! interface's methods have more than by themselves. It travels as a map item, in w6 and w7 or behind the strings of a block.
+//!
+//! Where somebody has to be told what has become of a number, a client's function has two parts: the [inner one](super::client), which
+//! returns at many places, and its [owner], which looks after the numbers whatever came of it.
+
+use super::super::Emitter;
+use super::super::interface::{Interface, Spot, status};
+use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::{has_long_reply, inlined, malformed, words};
+use crate::layout::{Handed, InterfaceLayout, Method, interface_id};
+use crate::model::{Direction, InterfaceId, Operation, Param, Type, TypeId};
+
+/// Where the reference of a reply is to arrive, in a client's inner function.
+pub const PLACE: &str = "_place";
+
+/// What came with a request, and what leaves with the reply.
+pub const ITEM: &str = "_item";
+
+/// The types of references to all interfaces that the file has, and that its methods name. Two headers may have the same one.
+pub fn types(e: &Emitter) -> Vec<Item> {
+    let mut named = vec![false; e.model.interfaces.len()];
+    for index in 0..e.model.types_len() {
+        if let Type::Object(Some(to)) = e.model.ty(TypeId(index as u32)) {
+            named[to.0 as usize] = true;
+        }
+    }
+    let all = e.model.interfaces.iter().enumerate();
+    let used = all.filter(|(index, interface)| !interface.local && (!interface.imported || named[*index]));
+    let items: Vec<Item> = used
+        .map(|(index, _)| {
+            let reference = e.reference(Some(InterfaceId(index as u32)));
+            let fields = ["number", "view"].map(|field| (Ty::named("uint32_t"), field.to_owned()));
+            let record = Item::Record("struct", reference.clone(), fields.into());
+            let guard = format!("QUILL_REFERENCE_{reference}");
+            Item::Once(guard, vec![Item::Announce("struct", reference), record])
+        })
+        .collect();
+    let comment = "References to objects: the number of an identifier, and where in the object's table the interface is: 0 if it is the object's own.";
+    let comment = (!items.is_empty()).then(|| Item::Comment(comment.into()));
+    comment.into_iter().chain(items).collect()
+}
+
+/// Whether a method's client has an owner.
+fn is_owned(method: &Method) -> bool {
+    let away = method.request.pages.as_ref().is_some_and(|handed| handed.grant == Some(true));
+    away || method.reply.pages.is_some()
+}
+
+/// A name of the interface that none of its methods has.
+fn free_name(c: &Interface, operations: &[&Operation], stem: &str) -> String {
+    let mut free = stem.to_owned();
+    while operations.iter().any(|operation| operation.name == free) {
+        free.push('_');
+    }
+    c.function(&free)
+}
+
+/// The name of the function that calls.
+pub fn client_name(c: &Interface, operation: &Operation, method: &Method) -> String {
+    // No method is called like that.
+    let inner = || c.function(&format!("{}::called", operation.name));
+    if is_owned(method) { inner() } else { c.function(&operation.name) }
+}
+
+/// The value of a reference that is handed over.
+fn at(handed: &Handed, spots: &[Spot]) -> Expr {
+    Interface::at(spots, std::slice::from_ref(&handed.param))
+}
+
+/// Statements that put a reference into the two words of an item.
+pub fn item(handed: &Handed, spots: &[Spot], [place, beside]: [Expr; 2]) -> [Stmt; 2] {
+    let reference = at(handed, spots);
+    let grant = Expr::Int((handed.grant == Some(true)).into());
+    [
+        Stmt::Set(place, call("quill_handed_over", [reference.clone().field("number"), grant])),
+        Stmt::Set(beside, reference.field("view")),
+    ]
+}
+
+/// Statements around a call whose reply brings a reference.
+pub fn in_window(called: Stmt) -> [Stmt; 3] {
+    let window = call("quill_set_window", [call("quill_window_at", [name(PLACE)])]);
+    [
+        Stmt::Let(Ty::named("tern_fpage"), "_before".into(), Some(window)),
+        called,
+        Stmt::Do(call("quill_set_window", [name("_before")])),
+    ]
+}
+
+/// Statements that make a reference of what has arrived.
+pub fn arrived(to: Expr) -> [Stmt; 2] {
+    let view = words().index(Expr::Int(7)).cast(Ty::named("uint32_t"));
+    [Stmt::Set(to.clone().field("number"), name(PLACE)), Stmt::Set(to.field("view"), view)]
+}
+
+/// The statement with which a server's method gets what came with its request.
+pub fn taken(handed: &Handed, spots: &[Spot]) -> Stmt {
+    let reference = at(handed, spots);
+    let fields = ["number", "view"].map(|field| reference.clone().field(field).address());
+    let took = call("quill_take_item", [name(ITEM)].into_iter().chain(fields));
+    Stmt::If(Expr::Not(Box::new(took)), malformed())
+}
+
+/// The statement with which a server gives what its method gave.
+pub fn given(handed: &Handed, spots: &[Spot]) -> Stmt {
+    let reference = at(handed, spots);
+    let fields = ["number", "view"].map(|field| reference.clone().field(field));
+    let gave = call("quill_give_item", [name(ITEM)].into_iter().chain(fields));
+    Stmt::If(Expr::Not(Box::new(gave)), malformed())
+}
+
+/// The client's function of a method that gives a reference away, or brings one: it has a number for what comes, and frees what is not used
+/// any more, whatever becomes of the call.
+pub fn owner(
+    c: &Interface,
+    layout: &InterfaceLayout,
+    operation: &Operation,
+    method: &Method,
+) -> Option<Item> {
+    if !is_owned(method) {
+        return None;
+    }
+    let e = c.emitter;
+    let mut parameters = vec![(Ty::named(e.reference(Some(layout.interface))), "_server".to_owned())];
+    if has_long_reply(method) {
+        parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
+    }
+    let mut arguments: Vec<Expr> = parameters.iter().map(|(_, parameter)| name(parameter)).collect();
+    let brings = method.reply.pages.as_ref();
+    arguments.extend(brings.map(|_| name(PLACE)));
+    arguments.extend(c.parameters(operation).iter().map(|(_, parameter)| name(parameter)));
+    parameters.extend(c.parameters(operation));
+    let called = call(client_name(c, operation, method), arguments);
+    let release = |number: Expr| Stmt::Do(call("tern_release", [number]));
+    let number = || Ty::named("uint32_t");
+    let mut body = Vec::new();
+    // One that is given away, or in whose place another one came, nobody else would release.
+    let handed = method.request.pages.as_ref();
+    let goes = handed.is_some_and(|handed| handed.grant == Some(true));
+    let is_replaced = handed.is_some_and(|handed| {
+        let is_it = |param: &Param| param.name == handed.param && param.direction == Direction::InOut;
+        operation.params.iter().any(is_it)
+    });
+    if let Some(handed) = handed.filter(|_| goes || is_replaced) {
+        let sent = at(handed, &c.inputs(operation)).field("number");
+        body.push(Stmt::Let(number(), "_sent".into(), Some(sent)));
+    }
+    if let Some(handed) = brings {
+        if !is_replaced {
+            let result = at(handed, &c.outputs(operation));
+            body.extend(["number", "view"].map(|field| Stmt::Set(result.clone().field(field), Expr::Int(0))));
+        }
+        let place = call("tern_number_take", [name("tern_arrivals").address()]);
+        body.push(Stmt::Let(number(), PLACE.into(), Some(place)));
+        let none = name("QUILL_KERNEL").with("+", name("TERN_LIMIT"));
+        body.push(Stmt::Let(status(), "_status".into(), Some(none)));
+        let failed = name("_status").with("!=", name("QUILL_OK"));
+        body.push(Stmt::If(
+            name(PLACE).with("!=", Expr::Int(0)),
+            vec![Stmt::Set(name("_status"), called), Stmt::If(failed, vec![release(name(PLACE))])],
+        ));
+    } else {
+        body.push(Stmt::Let(status(), "_status".into(), Some(called)));
+    }
+    if goes {
+        body.push(release(name("_sent")));
+    } else if is_replaced {
+        let done = name("_status").with("==", name("QUILL_OK"));
+        body.push(Stmt::If(done, vec![release(name("_sent"))]));
+    }
+    body.push(Stmt::Return(Some(name("_status"))));
+    Some(Item::Function(inlined(status()), c.function(&operation.name), parameters, body))
+}
+
+/// The function that asks an object whether it has the interface.
+pub fn narrow(c: &Interface, layout: &InterfaceLayout, operations: &[&Operation]) -> Item {
+    let reference = Ty::named(c.emitter.reference(Some(layout.interface)));
+    let parameters = vec![(Ty::named("uint32_t"), "_number".to_owned()), (reference.to(), "_found".into())];
+    let id = name(format!("{:#x}ull", interface_id(c.interface)));
+    let fields = ["number", "view"].map(|field| name("_found").deref().field(field).address());
+    let asked = call("quill_find", [name("_number"), id].into_iter().chain(fields));
+    let body = vec![Stmt::Return(Some(asked))];
+    Item::Function(status(), free_name(c, operations, "narrow"), parameters, body)
+}
