@@ -135,14 +135,16 @@ fn build_c() -> Result<Vec<Entry>> {
 /// directory. Those of objects are in the directory `door` in it.
 fn stub_headers() -> Result<PathBuf> {
     let directory = paths::target().join("user/c/include");
-    let own = paths::root().join("user/door-c");
+    let root = paths::root();
+    let system = files_with_extension(&root.join("idl/interfaces"), &["idl"])?;
+    let objects = ["user/door-c/counter.idl", "user/stub-test/src/office.idl"].map(|file| root.join(file));
     for (kernel, directory, interfaces) in [
-        (&TernIpc as &'static dyn KernelPart, directory.clone(), paths::root().join("idl/interfaces")),
-        (&TernDoor, directory.join("door"), own),
+        (&TernIpc as &'static dyn KernelPart, directory.clone(), system),
+        (&TernDoor, directory.join("door"), objects.to_vec()),
     ] {
         fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
         let build = Build::new().kernel(kernel);
-        for interface in files_with_extension(&interfaces, &["idl"])? {
+        for interface in interfaces {
             build.c_in(interface, &directory).map_err(Error::new)?;
         }
     }

@@ -5,11 +5,12 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 24] = [
+const INTERFACES: [&str; 25] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
     "a watch between client and object",
+    "references to and from C",
     "Archive::Shelf",
     "Bench::Calls",
     "Bench::Slope",

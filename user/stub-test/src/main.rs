@@ -21,6 +21,7 @@ use rt::println;
 use sys::{Ipc, Rights, TaskId, Timeout, Uid};
 
 mod gallery;
+mod in_c;
 mod references;
 mod same;
 mod several;
@@ -93,6 +94,7 @@ fn main() -> i32 {
         + references::test()
         + several::test()
         + gallery::test()
+        + in_c::test()
         + test(rounds, seed)
         + test_doors(rounds, seed);
     println!("SELFTEST-END failed={failed}");

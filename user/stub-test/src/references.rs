@@ -15,8 +15,9 @@ use sys::Error;
 /// Says whether that failed, as 1.
 pub fn test() -> i32 {
     let before = door::numbers_in_use() - door::servers() as u32;
-    let outcome = handed_around()
-        .and_then(|()| beside_memory())
+    let outcome = office()
+        .and_then(|office| handed_around(&office))
+        .and_then(|()| beside_memory(&office()?, &book()?, ROOM.take().ok_or("no room")?))
         .and_then(|()| seen_otherwise())
         .and_then(|()| watched())
         .and_then(|()| hostile());
@@ -134,7 +135,7 @@ impl Places {
     }
 }
 
-fn teller(name: u32, count: i32) -> Result<Reference<Teller::Client<View>>, Failure> {
+pub fn teller(name: u32, count: i32) -> Result<Reference<Teller::Client<View>>, Failure> {
     Ok(door::serve(Teller::Object(Person::new(name, count))).map_err(Failure::Kernel)?.into())
 }
 
@@ -204,22 +205,26 @@ impl Register::Server for Book {
     }
 }
 
-fn office() -> Result<Reference<Office::Client<View>>, String> {
+pub fn office() -> Result<Reference<Office::Client<View>>, String> {
     let office = door::serve(Office::Object(Places::default()));
     office.map(Reference::from).map_err(|error| format!("no office: {error}"))
 }
 
+pub fn book() -> Result<Reference<Register::Client<View>>, String> {
+    let book = door::serve(Register::Object(Book));
+    book.map(Reference::from).map_err(|error| format!("no register: {error}"))
+}
+
 /// Something should be like this, and is not.
-fn same<T: PartialEq + core::fmt::Debug>(what: &str, got: T, expected: T) -> Result<(), String> {
+pub fn same<T: PartialEq + core::fmt::Debug>(what: &str, got: T, expected: T) -> Result<(), String> {
     if got == expected { Ok(()) } else { Err(format!("{what}: {got:?} instead of {expected:?}")) }
 }
 
-fn failed(error: impl core::fmt::Debug) -> String {
+pub fn failed(error: impl core::fmt::Debug) -> String {
     format!("{error:?}")
 }
 
-fn handed_around() -> Result<(), String> {
-    let office = office()?;
+pub fn handed_around(office: &Reference<Office::Client<View>>) -> Result<(), String> {
     let first = office.open(10, 100).map_err(failed)?;
     same("name", first.name(), Ok(10))?;
     // A base is first asked for; here it is the second.
@@ -247,9 +252,15 @@ fn handed_around() -> Result<(), String> {
     same("an empty place", office.swap(2, &counted).err(), Some(Failure::Refused(79)))
 }
 
+/// Where replies of a register arrive.
+static ROOM: stub::Once<Register::Replies> = stub::Once::new(Register::Replies::new());
+
 /// A reference beside what a request or its answer has in memory.
-fn beside_memory() -> Result<(), String> {
-    let office = office()?;
+pub fn beside_memory(
+    office: &Reference<Office::Client<View>>,
+    book: &Reference<Register::Client<View>>,
+    room: &'static mut Register::Replies,
+) -> Result<(), String> {
     let mut first = teller(30, 3).map_err(failed)?;
     for (round, name) in ["short", LONG, "Bärenhöhle", ""].into_iter().cycle().take(12).enumerate() {
         let named = first.duplicate().map_err(failed)?.narrow::<Named::Client<View>>().map_err(failed)?;
@@ -263,14 +274,10 @@ fn beside_memory() -> Result<(), String> {
         same("the bound one", first.name(), Ok(31 + round as u32))?;
         first = found.narrow().map_err(failed)?;
     }
-    let book = door::serve(Register::Object(Book)).map_err(failed)?;
-    let book: Reference<Register::Client<View>> = book.into();
-    static ROOM: stub::Once<Register::Replies> = stub::Once::new(Register::Replies::new());
-    let room = ROOM.take().ok_or("no room")?;
     for (name, expected) in [(99, "somebody"), (100, LONG)] {
         first.rename(name).map_err(failed)?;
         let named = first.duplicate().map_err(failed)?.narrow::<Named::Client<View>>().map_err(failed)?;
-        stub::Inbox::open(room, |inbox| same("called", book.called(inbox, &named), Ok(expected)))
+        stub::Inbox::open(&mut *room, |inbox| same("called", book.called(inbox, &named), Ok(expected)))
             .map_err(failed)??;
     }
     let counted = first.narrow::<Counted::Client<View>>().map_err(failed)?;
@@ -378,7 +385,7 @@ fn hostile() -> Result<(), String> {
 }
 
 /// Nothing is left but the watched office and the teller there, with a number for each and another one for the reference to it.
-fn all_gone(before: u32) -> Result<(), String> {
+pub fn all_gone(before: u32) -> Result<(), String> {
     const LOOKS: u32 = 1000;
     const KEPT: u32 = 4;
     let now = || (TELLERS.load(Ordering::Relaxed), door::numbers_in_use() - door::servers() as u32);
