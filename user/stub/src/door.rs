@@ -659,13 +659,17 @@ unsafe extern "C" fn thunk<H: Handler>() {
         ".if {output} > 8", "mov rbx, [rsp + 64]", ".endif",
         ".if {output} > 9", "mov rbp, [rsp + 72]", ".endif",
         ".if {output} > 10", "mov r15, [rsp + 80]", ".endif",
-        "syscall",
-        "mov eax, {door_return}",                   // what was more than words did not arrive
+        ".if {grants}", "push rax", ".endif",       // whether an item goes with it
+        "syscall",                                  // comes back if what was more than words did not arrive
         ".if {grants}",
+        "pop rax",
+        "test eax, {no_item}",
+        "jnz 2f",
         "mov rdi, [rsp + 48]",
         "call {let_go}",
-        "mov eax, {door_return}",
+        "2:",
         ".endif",
+        "mov eax, {door_return}",
         "syscall",
         "ud2",
         bytes = const <H::Frame as Kept>::BYTES,
@@ -675,6 +679,7 @@ unsafe extern "C" fn thunk<H: Handler>() {
         room = const offset_of!(Frame<Place<()>, ()>, room),
         door_return = const DOOR_RETURN,
         grants = const H::GRANTS as u32,
+        no_item = const NO_ITEM,
         let_go = sym let_go,
         handle = sym <H as Handler>::handle,
     )
