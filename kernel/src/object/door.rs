@@ -555,6 +555,11 @@ pub fn check(
     if first == 0 {
         return 0;
     }
+    let nearest = arch::door_page(k, Frame(first), 0).filter(|_| !task.is_dying());
+    let expected = nearest.map(|words| k.pool.pointer(words));
+    let words = task.state().doors.words.get().map(|words| core::ptr::from_ref(words).cast_mut().cast());
+    assert_eq!(words, expected, "the fast path looks elsewhere");
+    assert_eq!(words.is_some(), task.doors.nodes.get().is_some());
     let mut frames = 3;
     for index in 0..DOORS_MAX as u64 / PER_PAGE {
         if arch::door_page(k, Frame(first), index as usize).is_none() {
