@@ -16,6 +16,13 @@ const LEVELS: [&[&str]; 6] = [
     &["-O2", "-fomit-frame-pointer", "-DQUILL_OMIT_FRAME_POINTER"],
 ];
 
+/// The levels at which a program of many is made: all in a full run, otherwise two, so that each level has its turn with three programs.
+fn levels(turn: usize) -> impl Iterator<Item = &'static [&'static str]> {
+    let is_full = std::env::var("TERN_FULL").is_ok_and(|value| value == "1");
+    let of_turn = move |(i, _): &(usize, _)| is_full || i % 3 == turn % 3;
+    LEVELS.into_iter().enumerate().filter(of_turn).map(|(_, level)| level)
+}
+
 const STRICT: [&str; 7] =
     ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror", "-D_GNU_SOURCE"];
 
@@ -68,42 +75,50 @@ fn damaged_requests_are_refused() {
 /// With a dispatcher in the kernel's place, or an object's entry; and the stubs as they are, which only Tern could run.
 #[test]
 fn messages_of_tern_arrive_and_damaged_ones_do_not() {
-    for (kernel, on) in [(&TernIpc as &dyn KernelPart, "-DON_TERN"), (&TernDoor, "-DON_DOOR")] {
-        let by_door = kernel.name() == TernDoor.name();
-        for (name, server, method, more) in [
-            ("parcel", "Post_Office", "knock", ""),
-            ("letter", "Mail_Box", "knock", ""),
-            ("archive", "Archive_Shelf", "knock", ", Archive_Shelf_replies *, Archive_Shelf_knock_raised *"),
-            ("catalog", "Catalog_Index", "forget", ", const sequence_30_string_20 *"),
-        ] {
-            let shop = Workshop::new(&format!("c-{name}-{}", kernel.name()));
-            let (source, program) = (format!("{name}.c"), name);
-            shop.emit_c(&format!("{name}.idl"), kernel);
-            shop.bring(&source, &source);
-            ["on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
-            shop.bring("../../../../user/c/include/tern.h", "tern.h");
-            let callee = if by_door { server } else { "tern_uid" };
-            let serve = if by_door { "ENTRY(serve, methods, NULL)" } else { "SERVE(serve, methods)" };
-            let real = format!(
-                "#include \"{name}.h\"\nquill_status (*use)({callee}{more}) = {server}_{method};\n\
+    messages_arrive(&TernIpc, "-DON_TERN");
+}
+
+#[test]
+fn messages_arrive_through_doors_and_damaged_ones_do_not() {
+    messages_arrive(&TernDoor, "-DON_DOOR");
+}
+
+fn messages_arrive(kernel: &dyn KernelPart, on: &str) {
+    let by_door = kernel.name() == TernDoor.name();
+    let programs = [
+        ("parcel", "Post_Office", "knock", ""),
+        ("letter", "Mail_Box", "knock", ""),
+        ("archive", "Archive_Shelf", "knock", ", Archive_Shelf_replies *, Archive_Shelf_knock_raised *"),
+        ("catalog", "Catalog_Index", "forget", ", const sequence_30_string_20 *"),
+    ];
+    for (turn, (name, server, method, more)) in programs.into_iter().enumerate() {
+        let shop = Workshop::new(&format!("c-{name}-{}", kernel.name()));
+        let (source, program) = (format!("{name}.c"), name);
+        shop.emit_c(&format!("{name}.idl"), kernel);
+        shop.bring(&source, &source);
+        ["on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
+        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        let callee = if by_door { server } else { "tern_uid" };
+        let serve = if by_door { "ENTRY(serve, methods, NULL)" } else { "SERVE(serve, methods)" };
+        let real = format!(
+            "#include \"{name}.h\"\nquill_status (*use)({callee}{more}) = {server}_{method};\n\
                  static const {server}_server methods;\n{server}_{serve}\nvoid *begin = (void *)serve;\n"
-            );
-            std::fs::write(shop.path("real.c"), real).unwrap();
-            for compiler in compilers() {
-                for level in LEVELS {
-                    let arguments = [&STRICT[..], level, &[on, "-I.", "-o", program, &source]];
-                    shop.tool(&compiler, &arguments.concat());
-                    shop.run(program);
-                    let freestanding = ["-I.", "-ffreestanding", "-c", "real.c"];
-                    shop.tool(&compiler, &[&STRICT[..], level, &freestanding].concat());
-                }
-                let checks =
-                    ["-g", "-O1", on, "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-                let sanitized = [&STRICT[..], &checks, &["-o", program, &source]].concat();
-                match shop.try_tool(&compiler, &sanitized) {
-                    Ok(()) => shop.run(program),
-                    Err(why) => println!("{compiler} has no sanitizers: {why}"),
-                }
+        );
+        std::fs::write(shop.path("real.c"), real).unwrap();
+        for compiler in compilers() {
+            for level in levels(turn) {
+                let arguments = [&STRICT[..], level, &[on, "-I.", "-o", program, &source]];
+                shop.tool(&compiler, &arguments.concat());
+                shop.run(program);
+                let freestanding = ["-I.", "-ffreestanding", "-c", "real.c"];
+                shop.tool(&compiler, &[&STRICT[..], level, &freestanding].concat());
+            }
+            let checks =
+                ["-g", "-O1", on, "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+            let sanitized = [&STRICT[..], &checks, &["-o", program, &source]].concat();
+            match shop.try_tool(&compiler, &sanitized) {
+                Ok(()) => shop.run(program),
+                Err(why) => println!("{compiler} has no sanitizers: {why}"),
             }
         }
     }
@@ -150,18 +165,18 @@ fn flat_unions_and_values_of_any_type_arrive() {
         (&TernIpc, ["-DON_TERN", "-I."]),
         (&TernDoor, ["-DON_TERN", "-DON_DOOR"]),
     ];
-    for (kernel, on) in kernels {
+    for (first, (kernel, on)) in kernels.into_iter().enumerate() {
         let shop = Workshop::new(&format!("c-sides-{}", kernel.name()));
         let shared = ["on_tern.h", "registers.h", "sides_begin.h", "sides_end.h"];
         shared.iter().for_each(|file| shop.bring(file, file));
         shop.bring("../../../../user/c/include/tern.h", "tern.h");
-        for name in ["ledger", "property"] {
+        for (second, name) in ["ledger", "property"].into_iter().enumerate() {
             let source = format!("{name}.c");
             shop.emit_c(&format!("{name}.idl"), kernel);
             shop.bring(&source, &source);
             let program = [on[0], on[1], "-I.", "-o", name, &source];
             for compiler in compilers() {
-                for level in [LEVELS[0], LEVELS[1], LEVELS[3], LEVELS[5]] {
+                for level in levels(first + second) {
                     shop.tool(&compiler, &[&STRICT[..], level, &program].concat());
                     shop.run(name);
                 }
