@@ -303,6 +303,7 @@ pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef) {
 /// The sender of a mapping in progress is gone: the receiver gets an error.
 pub(super) fn release_receiver(k: &Kernel, receiver: ThreadRef, error: Error) {
     if receiver.errand.get() != Errand::Ipc {
+        k.reclaim(receiver);
         return fault::unanswered(k, receiver);
     }
     if door::was_to_be_called(receiver) {

@@ -529,7 +529,13 @@ fn stop_waiting(k: &Kernel, thread: ThreadRef) {
     match (thread.wait(), thread.state.get()) {
         (Wait::Answer(_), _) => k.reclaim(thread),
         (Wait::No, State::Sending) => leave_queue(thread),
-        (Wait::No, State::Taking) => item::leave_mapping(k, thread),
+        (Wait::No, State::Taking) => {
+            item::leave_mapping(k, thread);
+            // It was its pager who mapped, on its shuttle.
+            if thread.errand.get() != Errand::Ipc {
+                k.reclaim(thread);
+            }
+        }
         _ => {}
     }
     thread.errand.set(Errand::Ipc);
