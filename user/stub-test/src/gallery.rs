@@ -5,6 +5,7 @@
 //! The program starts itself for each of the three: `stub-test gallery LEVEL 0`, where level 0 has the object.
 
 use crate::found::Gallery::{Artist, Guide, Hall, Missing, Record};
+use crate::watched::line;
 use crate::{begin, end, hand_out, handed_out};
 use alloc::boxed::Box;
 use alloc::format;
@@ -145,13 +146,7 @@ impl Watch for Recorder {
         if *self.broken.lock() == called.method {
             return Err(Failure::Refused(7));
         }
-        let mut line = String::from(called.interface);
-        // It cannot fail: there is memory for some words.
-        let _ = write!(line, ".{}", called.method);
-        for (name, value) in arguments {
-            let _ = write!(line, " {name}={value:?}");
-        }
-        Ok((clock(), line))
+        Ok((clock(), line(called, arguments)))
     }
 
     fn ended(&self, _: Called, (since, mut line): (u64, String), result: Result<&[Argument], &dyn Debug>) {

@@ -2,16 +2,15 @@
 //! other's at the same time, and objects of both sides go back and forth. Afterwards nothing is left.
 
 use crate::mint::Mint::{Chief, Office, Register, Teller};
-use crate::references::{beside_memory, book, failed, handed_around, office, same, teller};
+use crate::references::{beside_memory, book, failed, handed_around, office, same, teller, unwanted};
 use alloc::format;
 use alloc::string::String;
 use rt::api::process::End;
 use rt::api::{Name, names, process};
 use rt::door::{self, Reference, Room};
 use rt::println;
-use stub::narrow::NARROW;
-use stub::{Anything, Callee, View};
-use sys::{Error, Ipc, Message, Uid};
+use stub::{Anything, View};
+use sys::{Ipc, Message, Uid};
 
 /// Says whether that failed, as 1.
 pub fn test() -> i32 {
@@ -100,19 +99,7 @@ fn hostile(
 ) -> Result<(), String> {
     for raw in [office.server, book.server] {
         let one = teller(1, 1).map_err(failed)?;
-        let (place, first) = one.item(false);
-        let block = [place.0, first];
-        let mut in_memory = [1; 11];
-        (in_memory[0], in_memory[1]) = (stub::dope(0, stub::ITEM), stub::address(&block));
-        for label in (0..8).map(u32::reverse_bits).chain([NARROW]) {
-            let answers = [
-                raw.call_pages(label, [1; 11], stub::Pages::NONE.hand((place, first))).0,
-                raw.call_pages(label, in_memory, stub::Pages::NONE.long()).0,
-                raw.call::<11>(label, [3; 11]).0,
-            ];
-            let died = answers.iter().any(|&answer| answer as u32 == Error::PartnerDied as u32);
-            same("somebody died", died, false)?;
-        }
+        unwanted(raw, one.item(false))?;
     }
     same("it lives still", office.open(4, 4).map_err(failed)?.name(), Ok(4))
 }

@@ -10,7 +10,7 @@ use rt::println;
 use rt::sync::Mutex;
 use stub::narrow::NARROW;
 use stub::{Anything, Callee, Failure, View, Watch};
-use sys::Error;
+use sys::{Error, Fpage};
 
 /// Says whether that failed, as 1.
 pub fn test() -> i32 {
@@ -321,8 +321,26 @@ fn seen_otherwise() -> Result<(), String> {
     same("rules what has no name", as_chief.rules(&office), Ok(false))
 }
 
+/// Calls an object as no stub does: methods that want a reference get none, and those that want none get one, with words or beside what
+/// is in memory.
+pub fn unwanted(object: View, (place, first): (Fpage, u64)) -> Result<(), String> {
+    let block = [place.0, first];
+    let mut in_memory = [1; 11];
+    (in_memory[0], in_memory[1]) = (stub::dope(0, stub::ITEM), stub::address(&block));
+    for label in (0..8).map(u32::reverse_bits).chain([NARROW]) {
+        let answers = [
+            object.call_pages(label, [1; 11], stub::Pages::NONE.hand((place, first))).0,
+            object.call_pages(label, in_memory, stub::Pages::NONE.long()).0,
+            object.call::<11>(label, [3; 11]).0,
+        ];
+        let died = answers.iter().any(|&answer| answer as u32 == Error::PartnerDied as u32);
+        same("somebody died", died, false)?;
+    }
+    Ok(())
+}
+
 /// Counts calls.
-struct Counter(AtomicI64);
+pub struct Counter(pub AtomicI64);
 
 impl Watch for Counter {
     type Note = ();
@@ -356,20 +374,7 @@ fn hostile() -> Result<(), String> {
     let one = teller(1, 1).map_err(failed)?;
     let raw = office.server;
     let refused = |label: u32, words: [u64; 11]| stub::failure::<View>(raw.call::<11>(label, words).0);
-    // A method that wants a reference gets none, and one that wants none gets one, with words or beside what is in memory.
-    let (place, first) = one.item(false);
-    let block = [place.0, first];
-    let mut in_memory = [1; 11];
-    (in_memory[0], in_memory[1]) = (stub::dope(0, stub::ITEM), stub::address(&block));
-    for label in (0..8).map(u32::reverse_bits).chain([NARROW]) {
-        let answers = [
-            raw.call_pages(label, [1; 11], stub::Pages::NONE.hand(one.item(false))).0,
-            raw.call_pages(label, in_memory, stub::Pages::NONE.long()).0,
-            raw.call::<11>(label, [3; 11]).0,
-        ];
-        let died = answers.iter().any(|&answer| answer as u32 == Error::PartnerDied as u32);
-        same("somebody died", died, false)?;
-    }
+    unwanted(raw, one.item(false))?;
     same("no such interface", refused(NARROW, [5; 11]), Failure::Refused(stub::NO_METHOD))?;
     // One that leads nowhere; and bits that nobody was told: some method is called with what is another one's, or none.
     let gone = {

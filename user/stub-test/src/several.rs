@@ -2,6 +2,7 @@
 //! becomes of the call, no object lives longer than somebody knows of it.
 
 use crate::house::House::{Guest, Lift};
+use crate::references::Counter;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +12,7 @@ use core::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use rt::door::{self, Reference};
 use rt::println;
 use rt::sync::Mutex;
-use stub::{Anything, Callee, Failure, Interface, View, Watch};
+use stub::{Anything, Callee, Failure, Interface, View};
 use sys::Error;
 
 /// Says whether that failed, as 1.
@@ -121,18 +122,6 @@ fn lift() -> Result<Reference<Lift::Client<View>>, String> {
 fn straight() -> Result<(), String> {
     let lift = lift()?;
     (0..20).try_for_each(|_| ride(&lift))
-}
-
-/// Counts calls.
-struct Counter(AtomicI64);
-
-impl Watch for Counter {
-    type Note = ();
-    fn begins(&self, _: stub::Called, _: &[stub::Argument]) -> Result<(), Failure> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-    fn ended(&self, _: stub::Called, (): (), _: Result<&[stub::Argument], &dyn Debug>) {}
 }
 
 fn between() -> Result<(), String> {

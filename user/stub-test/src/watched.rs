@@ -31,6 +31,16 @@ struct Recorder {
     broken: Mutex<Option<&'static str>>,
 }
 
+/// How a method was called.
+pub fn line(called: Called, arguments: &[Argument]) -> String {
+    let mut line = format!("{}.{}", called.interface, called.method);
+    for (name, value) in arguments {
+        // It cannot fail: there is memory for some words.
+        let _ = write!(line, " {name}={value:?}");
+    }
+    line
+}
+
 impl Watch for Recorder {
     /// When it began, and how it was called.
     type Note = (u64, String);
@@ -39,13 +49,7 @@ impl Watch for Recorder {
         if *self.broken.lock() == Some(called.method) {
             return Err(Failure::Refused(7));
         }
-        let mut line = String::from(called.interface);
-        // It cannot fail: there is memory for some words.
-        let _ = write!(line, ".{}", called.method);
-        for (name, value) in arguments {
-            let _ = write!(line, " {name}={value:?}");
-        }
-        Ok((clock(), line))
+        Ok((clock(), line(called, arguments)))
     }
 
     fn ended(&self, _: Called, (since, mut line): (u64, String), result: Result<&[Argument], &dyn Debug>) {
