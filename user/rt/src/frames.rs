@@ -245,9 +245,9 @@ impl Frozen {
         flush(self.fpage().with_rights(Rights::RWX));
     }
 
-    /// It may be written to again.
+    /// It may be written to again. Whoever could read it would see that, so it is taken back from everybody first.
     pub fn thaw(self) -> Shared {
-        Shared(self.0)
+        Shared(self.reclaim())
     }
 
     /// Takes it back from everybody.
