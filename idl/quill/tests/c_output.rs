@@ -241,7 +241,7 @@ fn anything() -> String {
 fn a_server_answers_whatever_comes() {
     let shop = Workshop::new("c-loop");
     shop.emit_c_of("loop.idl", &anything(), &TernIpc);
-    ["loop.c", "registers.h"].iter().for_each(|file| shop.bring(file, file));
+    ["loop.c", "registers.h", "strange.h"].iter().for_each(|file| shop.bring(file, file));
     shop.bring("../../../../user/c/include/tern.h", "tern.h");
     // What the call puts on the stack must not be what a leaf has there.
     let options = ["-I.", "-mno-red-zone", "-DQUILL_SYSCALL=\"call exchange\"", "-o", "loop", "loop.c"];
@@ -253,7 +253,7 @@ fn a_server_answers_whatever_comes() {
 fn objects_answer_whatever_comes() {
     let shop = Workshop::new("c-object");
     shop.emit_c_of("object.idl", &anything(), &TernDoor);
-    ["object.c", "on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
+    ["object.c", "on_tern.h", "registers.h", "strange.h"].iter().for_each(|file| shop.bring(file, file));
     shop.bring("../../../../user/c/include/tern.h", "tern.h");
     at_every_level(&shop, "object", &["-DON_DOOR", "-I.", "-o", "object", "object.c"]);
 }

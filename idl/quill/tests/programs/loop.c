@@ -7,6 +7,7 @@
 #include "loop.h"
 
 #include "registers.h"
+#include "strange.h"
 
 void serve_on(void);
 
@@ -22,8 +23,7 @@ __asm__(".text\n.globl exchange\n"
         ON_TO_THE_SERVER
         "mov $0x1111, %ecx\n\tmov $0x2222, %r11d\n\tret\n");
 
-#define STRANGE UINT64_C(0xabcdef0000)
-enum { CLIENT = 77, ERROR = 0x1234, PRESERVED = 5 };
+enum { CLIENT = 77 };
 
 static I_room room;
 static char own_name[] = "the server's own, and long enough to lie in memory";
@@ -95,8 +95,7 @@ static void ask(uint32_t label, uint32_t kind, const uint64_t *words, unsigned c
 {
     registers[0] = (uint64_t)label << 32 | kind;
     registers[1] = CLIENT;
-    for (unsigned i = 0; i < 11; i++)
-        registers[2 + i] = i < count ? words[i] : STRANGE + i;
+    fill(registers + 2, words, count);
     serve_on();
 }
 
@@ -104,10 +103,7 @@ static void ask(uint32_t label, uint32_t kind, const uint64_t *words, unsigned c
 static void check_reply(uint64_t rax, tern_uid to, const uint64_t *words, unsigned count)
 {
     CHECK(registers[0] == rax && registers[1] == to);
-    for (unsigned i = 0; i < 11; i++) {
-        uint64_t word = registers[2 + i], sent = STRANGE + i;
-        CHECK(i < count ? word == words[i] : word == 0 || (i >= PRESERVED && word == sent));
-    }
+    check_words(registers + 2, words, count);
 }
 
 static uint64_t failed(uint32_t label)
@@ -118,11 +114,9 @@ static uint64_t failed(uint32_t label)
 /* Sends a text as a client does. */
 static void send_text(const char *letters, uint64_t bytes, uint64_t dope)
 {
-    uint64_t words[4] = { dope, (uintptr_t)&room, 0, bytes };
+    uint64_t words[4];
 
-    memset(room.words, 'x', sizeof room.words);
-    memcpy(room.words, letters, bytes / 8 * 8);
-    memcpy(&words[2], bytes >= 8 ? letters + bytes - 8 : letters, bytes >= 8 ? 8 : bytes);
+    put_text(words, &room, room.words, sizeof room.words, letters, bytes, dope);
     ask(0x20000000, QUILL_IPC_LONG_CALL, words, 4);
 }
 

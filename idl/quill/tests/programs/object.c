@@ -4,9 +4,9 @@
 #define STUBS "object.h"
 #include "on_tern.h"
 
-#define STRANGE UINT64_C(0xabcdef0000)
+#include "strange.h"
+
 #define ID_OF_I UINT64_C(0xaf64044c86023084) /* FNV-1a of "I" */
-enum { ERROR = 0x1234, PRESERVED = 5 };
 
 /* What a datum leads to. */
 struct thing {
@@ -90,16 +90,8 @@ static uint64_t words[11];
 /* Calls, with all words but the first ones known to be strange. */
 static uint64_t ask(void (*where)(void), uint32_t label, uint32_t kind, const uint64_t *first, unsigned count)
 {
-    for (unsigned i = 0; i < 11; i++)
-        words[i] = i < count ? first[i] : STRANGE + i;
+    fill(words, first, count);
     return through_door(where, &thing, (uint64_t)label << 32 | kind, words);
-}
-
-/* Whether a return has those words, and all the others are zero or, in the last six, what was sent. */
-static void check_words(const uint64_t *expected, unsigned count)
-{
-    for (unsigned i = 0; i < 11; i++)
-        CHECK(i < count ? words[i] == expected[i] : words[i] == 0 || (i >= PRESERVED && words[i] == STRANGE + i));
 }
 
 static uint64_t failed(uint32_t label)
@@ -110,11 +102,9 @@ static uint64_t failed(uint32_t label)
 /* Sends a text as a client does. */
 static uint64_t send_text(const char *letters, uint64_t bytes, uint64_t dope)
 {
-    uint64_t first[4] = { dope, (uintptr_t)&room, 0, bytes };
+    uint64_t first[4];
 
-    memset(room.words, 'x', sizeof room.words);
-    memcpy(room.words, letters, bytes / 8 * 8);
-    memcpy(&first[2], bytes >= 8 ? letters + bytes - 8 : letters, bytes >= 8 ? 8 : bytes);
+    put_text(first, &room, room.words, sizeof room.words, letters, bytes, dope);
     return ask(entry, 0x20000000, QUILL_DOOR_LONG_CALL, first, 4);
 }
 
@@ -123,13 +113,13 @@ static void check_text(const char *letters)
     uint64_t bytes = strlen(letters);
 
     CHECK(send_text(letters, bytes, bytes / 8) == QUILL_DOOR_DONE && strcmp(seen, letters) == 0);
-    check_words(&bytes, 1);
+    check_words(words, &bytes, 1);
 }
 
 static void check_refused(uint64_t rax, uint32_t label)
 {
     CHECK(rax == failed(label));
-    check_words(NULL, 0);
+    check_words(words, NULL, 0);
 }
 
 int main(void)
@@ -140,29 +130,29 @@ int main(void)
     for (int round = 0; round < 2; round++) {
         /* Two implementations; and one that is replaced. */
         CHECK(ask(entry, 0, TERN_DOOR_CALL, &number, 1) == QUILL_DOOR_DONE);
-        check_words((word = 8, &word), 1);
+        check_words(words, (word = 8, &word), 1);
         CHECK(ask(other_entry, 0, TERN_DOOR_CALL, &number, 1) == QUILL_DOOR_DONE);
-        check_words((word = 15, &word), 1);
+        check_words(words, (word = 15, &word), 1);
         CHECK(ask(any_entry, 0, TERN_DOOR_CALL, &number, 1) == QUILL_DOOR_DONE);
-        check_words((word = 8, &word), 1);
+        check_words(words, (word = 8, &word), 1);
         thing.methods = &others;
         CHECK(ask(any_entry, 0, TERN_DOOR_CALL, &number, 1) == QUILL_DOOR_DONE);
-        check_words((word = 15, &word), 1);
+        check_words(words, (word = 15, &word), 1);
         thing.methods = &methods;
 
         CHECK(ask(entry, 0x80000000, TERN_DOOR_CALL, all, 11) == QUILL_DOOR_DONE);
-        check_words(back, 11);
+        check_words(words, back, 11);
 
         /* Success, an exception, an error. */
         CHECK(ask(entry, 0x40000000, TERN_DOOR_CALL, (word = 0, &word), 1) == QUILL_DOOR_DONE);
-        check_words(NULL, 0);
+        check_words(words, NULL, 0);
         CHECK(ask(entry, 0x40000000, TERN_DOOR_CALL, (word = 1, &word), 1) == failed(1));
-        check_words((word = 7, &word), 1);
+        check_words(words, (word = 7, &word), 1);
         check_refused(ask(entry, 0x40000000, TERN_DOOR_CALL, (word = 2, &word), 1), QUILL_KERNEL + ERROR);
 
         /* Oneway: whoever waits for its end hears nothing of it. */
         CHECK(ask(entry, 0xc0000000, TERN_DOOR_CALL, &number, 1) == QUILL_DOOR_DONE && thing.hints == 5 * (round + 1));
-        check_words(NULL, 0);
+        check_words(words, NULL, 0);
 
         /* Texts: ASCII, short and long, and those for which there is a second look. */
         check_text("sixteen letters.");
@@ -193,7 +183,7 @@ int main(void)
 
         /* Where the object has an interface: each has itself at the beginning. */
         CHECK(ask(entry, UINT32_MAX, TERN_DOOR_CALL, (word = ID_OF_I, &word), 1) == QUILL_DOOR_DONE);
-        check_words((word = 0, &word), 1);
+        check_words(words, (word = 0, &word), 1);
         check_refused(ask(entry, UINT32_MAX, TERN_DOOR_CALL, (word = ID_OF_I + 1, &word), 1), QUILL_NO_METHOD);
 
         /* A call with a map item. */
