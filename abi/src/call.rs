@@ -19,8 +19,9 @@
 //! The two short forms are what a client and a server do all day (row P1): *call* sends to `rdx` and waits
 //! for the answer of that thread alone; *reply and wait* sends to `rdx` if that thread is waiting for it, and
 //! then waits for anybody. A reply never blocks: if the destination does not wait, the message is dropped.
-//! *Call* waits forever in both phases. Neither can carry a map item; they accept one
-//! in the thread's standing window ([`thread_op::SET_WINDOW`]). w8 … w10 arrive if the sender used
+//! *Call* waits forever in both phases. Neither can carry a map item; *reply and wait* accepts one
+//! in the thread's standing window ([`thread_op::SET_WINDOW`]), and so does *call* if its answer may bring more than words
+//! ([`WORDS_ONLY`]). w8 … w10 arrive if the sender used
 //! a short form, whatever form the receiver used; otherwise the receiver finds 0 there. After an error all message
 //! registers are 0.
 //!
@@ -33,7 +34,8 @@
 //! [`IPC_LONG_CALL`] and [`IPC_LONG_REPLY_WAIT`] are the short forms for a message that has a
 //! [block](crate::message); so is [`Call::Ipc`] with [`IPC_LONG`]. Then w0 is its [`Dope`](crate::Dope) and w1 its address;
 //! w2 … w9 (with [`Call::Ipc`]: w2 … w7) are words as always, and w10 is lost. The receiver must have registered a block
-//! to receive into ([`thread_op::SET_BLOCK`]). It finds its dope in w0, with what came as used, and its address in w1;
+//! to receive into ([`thread_op::SET_BLOCK`]), and take one just now: in *reply and wait*, in a call without [`WORDS_ONLY`], in the
+//! general form with [`IPC_TAKE`]. It finds its dope in w0, with what came as used, and its address in w1;
 //! [`NO_BLOCK`] is clear in `eax`. Its other words are the sender's.
 //!
 //! ## All other calls
@@ -50,6 +52,15 @@ pub const IPC_REPLY_WAIT: u32 = 0xffff_ffff;
 pub const IPC_LONG_CALL: u32 = IPC_CALL & !NO_BLOCK;
 /// `eax` of [`IPC_REPLY_WAIT`] with a block. If the receiver has no room for it, only the receiver gets an error.
 pub const IPC_LONG_REPLY_WAIT: u32 = IPC_REPLY_WAIT & !NO_BLOCK;
+/// Bit of the `eax` of a call, by ipc or through a door, that is *set* when its answer may bring nothing but words: then neither
+/// the caller's block nor its standing window is open to whom it calls. A call without it *takes* what comes.
+///
+/// Memory that a program has lent the kernel is the program's own again while it looks at what has come, and calls others meanwhile.
+pub const WORDS_ONLY: u32 = 1 << 9;
+/// `eax` of [`IPC_CALL`] whose answer may bring a block, or an item.
+pub const IPC_TAKING_CALL: u32 = IPC_CALL & !WORDS_ONLY;
+/// The same of [`IPC_LONG_CALL`].
+pub const IPC_LONG_TAKING_CALL: u32 = IPC_LONG_CALL & !WORDS_ONLY;
 /// `eax` of *door call*: `rdx` is a door identifier of the caller's task, its low 32 bits count. The words, eleven as in the
 /// other short forms, arrive with a server thread of the task that made the door, at the door's entry, with the door's datum
 /// in `rdx`. The caller waits for the return. No timeouts. The fast path (rows D1, D11).
@@ -70,6 +81,8 @@ pub const DOOR_LONG_RETURN: u32 = DOOR_RETURN & !NO_BLOCK;
 pub const DOOR_ITEM_CALL: u32 = DOOR_CALL & !NO_ITEM;
 /// `eax` of [`DOOR_RETURN`] with a map item, into the standing window of the caller.
 pub const DOOR_ITEM_RETURN: u32 = DOOR_RETURN & !NO_ITEM;
+/// `eax` of [`DOOR_CALL`] whose return may bring a block, or an item. The other two forms have such a form, too.
+pub const DOOR_TAKING_CALL: u32 = DOOR_CALL & !WORDS_ONLY;
 /// Bit of the `eax` of a call through a door, of each form, that is *clear* when an alert ends the call (row D9): with
 /// [`SendAborted`](crate::Error::SendAborted) before a server has it, also if the caller was alerted already; with
 /// [`ReceiveAborted`](crate::Error::ReceiveAborted) afterwards, when it goes on and returns to nobody.
@@ -94,6 +107,8 @@ pub const IPC_SHOWN: u32 = 1 << 10;
 /// Flag of [`Call::Ipc`]: an alert ends it, in either phase, as [`thread_op::ABORT`] would; and it does not begin if the thread is
 /// alerted already (row D9).
 pub const IPC_ALERTABLE: u32 = 1 << 11;
+/// Flag of [`Call::Ipc`]: what it receives may have a part in memory. Items depend on its window alone.
+pub const IPC_TAKE: u32 = 1 << 12;
 /// Flag of [`Call::Ipc`]: `r15` is one point in time, in nanoseconds on the kernel's clock, and both phases end with their
 /// timeout's error when it comes (row P8). A point from [`ABSOLUTE_END`] on never comes.
 pub const IPC_ABSOLUTE: u32 = 1 << 15;
@@ -101,7 +116,8 @@ pub const IPC_ABSOLUTE: u32 = 1 << 15;
 pub const ABSOLUTE_END: u64 = 1 << 62;
 /// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for doors, propagation and other
 /// stations, and must be zero.
-pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG | IPC_SHOWN | IPC_ALERTABLE | IPC_ABSOLUTE;
+pub const IPC_FLAGS: u32 =
+    IPC_MAP | IPC_LONG | IPC_SHOWN | IPC_ALERTABLE | IPC_TAKE | IPC_ABSOLUTE;
 
 /// RFLAGS after an ipc: interrupts on, everything else clear.
 pub const FLAGS: u64 = 0x202;

@@ -51,10 +51,8 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     let argument = program.load(k, sigma0, &boot_info(boot, &memory));
     let thread = boot_thread(k, sigma0, PRIORITIES as u8 - 1);
     start_thread(k, thread, program.entry, program.stack_top(), argument);
-    // SAFETY: bytes of the per-CPU page that boot leaves to the kernel.
+    // SAFETY: a byte of the per-CPU page that boot leaves to the kernel.
     unsafe { (fast_path::TAGGED as *mut u8).write(arch::space::tagged() as u8) };
-    // SAFETY: as above.
-    unsafe { (fast_path::HAS_SMAP as *mut u8).write(arch::cpu::features().smap as u8) };
     let is_fast = options.fast_path && !arch::cpu::features().isolates;
     let entry = match is_fast {
         true => fast_path::system_call_entry,

@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::object::thread::{Errand, Frame, State, special};
 use crate::object::{TaskRef, ThreadRef};
 use abi::call::{
-    DOOR_ROWS, DOOR_SIZES, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, NO_BLOCK,
+    DOOR_ROWS, DOOR_SIZES, IPC_CALL, IPC_LONG, IPC_MAP, NO_BLOCK, WORDS_ONLY,
     TRACE_EVENTS,
 };
 use abi::{Call, Kind, Uid};
@@ -164,7 +164,7 @@ pub fn door(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (form, is_call):
 #[cold]
 pub fn call(k: &Kernel, current: ThreadRef) {
     let (eax, to) = (current.frame.rax.get() as u32, Uid(current.frame.rdx.get()));
-    let short = eax >= IPC_CALL || eax == IPC_LONG_CALL || eax == IPC_LONG_REPLY_WAIT;
+    let short = eax | WORDS_ONLY | NO_BLOCK >= IPC_CALL;
     let general = !short && eax & (1 << 31 | 0xff) == Call::Ipc as u32;
     if (short || general) && !to.is_nil() {
         let long = if short { eax & NO_BLOCK == 0 } else { eax & IPC_LONG != 0 };

@@ -10,18 +10,20 @@ use crate::arch;
 use crate::kernel::Kernel;
 use crate::object::door::{self, thread_at};
 use crate::object::mapping::Node;
-use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
+use crate::object::thread::{Errand, Frame, Operation, State, TAKING, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::trace;
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, NO_BLOCK, NO_ITEM, NOT_ALERTABLE,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, NO_BLOCK, NO_ITEM, NOT_ALERTABLE, WORDS_ONLY,
 };
 use abi::{Error, Kind, Uid};
 
 /// The current thread calls through a door.
 pub fn call(k: &Kernel, current: ThreadRef) -> Next {
     current.crossing.set(0);
+    let takes = current.frame.rax.get() as u32 & WORDS_ONLY == 0;
+    current.takes.set(if takes { TAKING } else { 0 });
     let number = current.frame.rdx.get() as u32;
     let Some(door) = arch::shown_door(k, current.task(), number) else { return no_such_door(current) };
     let task = door.task();
@@ -46,9 +48,9 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Next {
     })
 }
 
-/// Whether a number is that of a call, alertable or not.
+/// Whether a number is that of a call, alertable or not, whatever it takes in answer.
 pub fn is_call(eax: u32) -> bool {
-    matches!(eax | NOT_ALERTABLE, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL)
+    matches!(eax | NOT_ALERTABLE | WORDS_ONLY, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL)
 }
 
 /// What a call or return carries beside its words.
@@ -86,13 +88,16 @@ impl Form {
         Form::find(thread).map_or(Form::Words, |(form, _)| form)
     }
 
-    /// Why it cannot be sent to a thread that waits for it, if it cannot.
-    fn error(self, sender: ThreadRef, receiver: ThreadRef) -> Option<Error> {
+    /// Why it cannot be sent to a thread that waits for it, if it cannot. A server takes whatever a call brings.
+    fn error(self, sender: ThreadRef, receiver: ThreadRef, is_call: bool) -> Option<Error> {
         match self {
             Form::Words => None,
             Form::Block if !transfer::is_block(sender) => Some(Error::BadArgument),
-            Form::Block => (receiver.block.room.get() == 0).then_some(Error::NoWindow),
-            Form::Item => item::plan_by_door(sender, receiver).err(),
+            Form::Block => {
+                let has_room = receiver.block.room.get() != 0 && (is_call || receiver.takes());
+                (!has_room).then_some(Error::NoWindow)
+            }
+            Form::Item => item::plan_by_door(sender, receiver, is_call).err(),
         }
     }
 
@@ -101,7 +106,7 @@ impl Form {
         if self == Form::Item {
             return item::go(k, current, receiver, from.is_nil());
         }
-        match self.error(current, receiver) {
+        match self.error(current, receiver, from.is_nil()) {
             Some(error) => Err(error),
             None => Ok(transfer::go(k, current, receiver, from)),
         }
@@ -314,7 +319,7 @@ fn find_work(k: &Kernel, server: ThreadRef) -> bool {
         leave_queue(caller);
         let door = target(k, caller).filter(|door| door.task() == server.task());
         let form = Form::of(caller);
-        let error = if door.is_none() { Some(Error::NoSuch) } else { form.error(caller, server) };
+        let error = if door.is_none() { Some(Error::NoSuch) } else { form.error(caller, server, true) };
         let (Some(door), None) = (door, error) else {
             // The identifier has gone while it waited, or what it sends finds no room.
             match error {

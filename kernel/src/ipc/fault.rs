@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State, Wait, special};
 use crate::sched::Next;
-use abi::call::{FLAGS, IPC_LONG_CALL, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
+use abi::call::{FLAGS, IPC_LONG_TAKING_CALL, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
 use abi::{Fpage, Kind, Rights, Uid};
 
 /// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, resume, alignment check,
@@ -251,8 +251,8 @@ fn resume(thread: ThreadRef, [ip, sp, flags, rax]: [u64; 4]) -> bool {
 pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
     let frame = &current.frame;
     frame.mode.set(Frame::TRAP | 0xff);
-    // The fast path, if it looked at a short form first, has lost the flags.
-    if frame.rax.get() as u32 >= IPC_LONG_CALL {
+    // The fast path, if it looked at one of its forms first, has lost the flags. No form has a lower number.
+    if frame.rax.get() as u32 >= IPC_LONG_TAKING_CALL {
         frame.r11.set(FLAGS);
     }
     frame.error.set(frame.rax.get());

@@ -20,7 +20,7 @@ use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space, Uid};
 #[inline(always)]
 fn window(receiver: ThreadRef) -> Fpage {
     if receiver.hot.accept.get() != NEVER {
-        receiver.standing.get()
+        receiver.open_window()
     } else if receiver.errand.get() == Errand::Ipc {
         receiver.window.get()
     } else {
@@ -117,13 +117,16 @@ pub(super) fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Tak
 
 /// How the item of a door's call or return is to be mapped for the receiver, which waits for it.
 #[inline(always)]
-pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef) -> Result<Plan, Error> {
+pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Plan, Error> {
     let item = Fpage(sender.frame.w[6].get());
     if !item.is_valid() {
         return Err(Error::BadArgument);
     }
     if !door::may_hand(sender, receiver) {
         return Err(Error::Denied);
+    }
+    if !(is_call || receiver.takes()) {
+        return Err(Error::NoWindow);
     }
     receiver.errand.set(Errand::Ipc);
     receiver.window.set(receiver.standing.get());
@@ -145,10 +148,12 @@ fn hand_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option
 
 /// The current thread sends the item of a door's call or return.
 pub(super) fn go(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Next, Error> {
-    if let Some(place) = hand_identifier(k, current, receiver) {
+    if (is_call || receiver.takes())
+        && let Some(place) = hand_identifier(k, current, receiver)
+    {
         return Ok(finish_by_door(k, place, (current, receiver), is_call, true));
     }
-    let plan = plan_by_door(current, receiver)?;
+    let plan = plan_by_door(current, receiver, is_call)?;
     let mut progress = Progress::START;
     if step(k, plan, current, receiver, &mut progress, PREEMPTION_PAGES) {
         return Ok(finish_by_door(k, place(plan), (current, receiver), is_call, progress.whole));
@@ -207,7 +212,7 @@ fn begin_map(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, progress: Progr
 pub(super) fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operation: Operation) {
     k.wheel.remove(receiver);
     if receiver.hot.accept.get() != NEVER {
-        receiver.window.set(receiver.standing.get());
+        receiver.window.set(receiver.open_window());
         receiver.errand.set(Errand::Ipc);
         receiver.hot.accept.set(NEVER);
     }

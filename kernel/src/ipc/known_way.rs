@@ -10,8 +10,8 @@
 use super::set_result;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, Frame, NEVER, State, Wait, Way};
-use abi::call::{self, IPC_SHOWN, NOT_DIVERTED};
+use crate::object::thread::{Errand, Frame, NEVER, State, TAKING, Wait, Way};
+use abi::call::{self, IPC_SHOWN, IPC_TAKE, NOT_DIVERTED};
 use abi::{Call, Fpage, Kind, Timeout, Uid};
 
 /// The current thread's message to `to`, as its own or as that of the one whom it shows, goes to `hop`.
@@ -50,6 +50,7 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     partner.hot.accept.set(NEVER);
     partner.hot.shuttle.set(current.hot.shuttle.get());
     // An answer that comes by way of a chief is none that the fast path may deliver.
+    current.takes.set(0);
     wait(current, to, !diverted);
     Some(partner)
 }
@@ -57,7 +58,7 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
 /// A general form that is a reply and wait, shown as somebody else's, if it gives back the shuttle that was lent.
 #[inline(always)]
 pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
-    const FORM: u32 = Call::Ipc as u32 | IPC_SHOWN;
+    const FORM: u32 = Call::Ipc as u32 | IPC_SHOWN | IPC_TAKE;
     const TIMEOUTS: u64 = call::timeouts(Timeout::ZERO, Timeout::NEVER);
     let frame = &current.frame;
     let (to, shown) = (Uid(frame.rdx.get()), Uid(frame.w[5].get()));
@@ -88,6 +89,7 @@ pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     arrive(current, partner, Kind::Reply, shown, diverted);
     partner.set_ready();
     current.hot.shuttle.set(current.home_ref());
+    current.takes.set(TAKING);
     wait(current, Uid::ANY, true);
     Some(partner)
 }
@@ -106,7 +108,7 @@ fn arrive(current: ThreadRef, partner: ThreadRef, kind: Kind, sender: Uid, diver
 /// The current thread waits, without a timeout, for whom it called or for anybody.
 #[inline(always)]
 fn wait(current: ThreadRef, from: Uid, plain: bool) {
-    current.window.set(current.standing.get());
+    current.window.set(current.open_window());
     current.errand.set(Errand::Ipc);
     current.set_wait(from, plain);
 }

@@ -27,11 +27,10 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::interrupt;
 use crate::object::shuttle::ShuttleRef;
-use crate::object::thread::{Errand, Frame, Operation, State, Wait};
+use crate::object::thread::{Errand, Frame, Operation, State, TAKING, Wait};
 use crate::sched::Next;
 use abi::call::{
-    self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_FLAGS, IPC_LONG, IPC_LONG_CALL,
-    IPC_MAP, IPC_SHOWN, ITEM_WHOLE, NO_ITEM,
+    self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_FLAGS, IPC_LONG,     IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_SHOWN, IPC_TAKE, ITEM_WHOLE, NO_BLOCK, NO_ITEM, WORDS_ONLY,
 };
 use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
 
@@ -55,32 +54,39 @@ struct Request {
 }
 
 impl Request {
-    /// Reads a short form from the thread's registers: call, or reply and wait.
+    /// Reads a short form from the thread's registers: call, or reply and wait. What may come in its receive stands with the thread from
+    /// now on, as for all forms.
     #[inline(always)]
     fn short(thread: ThreadRef) -> Request {
-        let dest = Uid(thread.frame.rdx.get());
         let is_call = thread.frame.rax.get() as u32 == IPC_CALL;
+        Request::of_form(thread, is_call, !is_call)
+    }
+
+    /// One of the other short forms: with a block, or a call that takes more than words in answer.
+    fn other(thread: ThreadRef) -> Request {
+        let eax = thread.frame.rax.get() as u32;
+        let replies = eax == IPC_LONG_REPLY_WAIT;
+        let long = eax & NO_BLOCK == 0;
+        let takes = replies || eax & WORDS_ONLY == 0;
+        Request { long, short: !long, ..Request::of_form(thread, !replies, takes) }
+    }
+
+    #[inline(always)]
+    fn of_form(thread: ThreadRef, is_call: bool, takes: bool) -> Request {
+        let dest = Uid(thread.frame.rdx.get());
+        thread.takes.set(if takes { TAKING } else { 0 });
         Request {
             dest,
             from: if is_call { dest } else { Uid::ANY },
             send_timeout: if is_call { Timeout::NEVER } else { Timeout::ZERO },
             receive_timeout: Timeout::NEVER,
-            window: thread.standing.get(),
+            window: if takes { thread.standing.get() } else { Fpage::NIL },
             item: false,
             long: false,
             show: false,
             lenient: !is_call,
             short: true,
         }
-    }
-
-    /// The same with a block.
-    fn long(thread: ThreadRef) -> Request {
-        let dest = Uid(thread.frame.rdx.get());
-        let is_call = thread.frame.rax.get() as u32 == IPC_LONG_CALL;
-        let from = if is_call { dest } else { Uid::ANY };
-        let send_timeout = if is_call { Timeout::NEVER } else { Timeout::ZERO };
-        Request { from, send_timeout, long: true, lenient: !is_call, short: false, ..Request::short(thread) }
     }
 
     /// Reads the general form. Its rare flags are [`Request::rare`]'s.
@@ -95,12 +101,14 @@ impl Request {
             timeouts = absolute(timeouts);
         }
         let item = eax & IPC_MAP != 0;
+        let takes = (eax & IPC_TAKE) as u64 / (IPC_TAKE as u64 / TAKING);
         let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
         // The standing window was checked when it was set.
         let window_valid = window.is_nil() || window == thread.standing.get() || window.is_valid();
         if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0 || !window_valid || !item_valid {
             return Err(Error::BadArgument);
         }
+        thread.takes.set(takes);
         Ok(Request {
             dest,
             from: Uid(frame.w[Frame::RBX].get()),
@@ -207,9 +215,9 @@ fn rare(k: &Kernel, current: ThreadRef) -> Next {
     perform(k, current, &request)
 }
 
-/// The short forms with a block, of which the fast path does what it can.
-pub fn long(k: &Kernel, current: ThreadRef) -> Next {
-    perform(k, current, &Request::long(current))
+/// The other short forms, of which the fast path does what it can.
+pub fn other(k: &Kernel, current: ThreadRef) -> Next {
+    perform(k, current, &Request::other(current))
 }
 
 /// A general form with bits that mean nothing.
@@ -396,7 +404,7 @@ fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpag
     thread.errand.set(Errand::Ipc);
     // An answer that has to come by way of a chief may not come directly.
     let direct = from == Uid::ANY || from.clan() == thread.uid().clan() || clan::is_direct(k, thread, from);
-    thread.set_wait(from, direct && timeout == Timeout::NEVER && window == thread.standing.get());
+    thread.set_wait(from, direct && timeout == Timeout::NEVER && thread.is_open_window(window));
     set_timeout(k, thread, timeout);
 }
 
@@ -466,7 +474,8 @@ fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Opt
     let done = if first.is_some() && request.is_call() {
         wait_for_answer(k, current, request)
     } else {
-        receive(k, current, request.from, request.receive_timeout, request.window, request.dest.is_nil())
+        let alone = request.dest.is_nil();
+        receive(k, current, request.from, request.receive_timeout, request.window, alone)
     };
     match first {
         Some(partner) => Next::To(partner),
@@ -477,7 +486,14 @@ fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Opt
 
 /// The receive phase of a thread that runs or is about to. True if it is over; otherwise the thread waits.
 #[inline(always)]
-fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
+fn receive(
+    k: &Kernel,
+    thread: ThreadRef,
+    from: Uid,
+    timeout: Timeout,
+    window: Fpage,
+    alone: bool,
+) -> bool {
     let nothing_there = thread.senders.is_empty() && thread.line.get() == 0;
     if from == Uid::ANY && timeout == Timeout::NEVER && nothing_there {
         wait(k, thread, from, timeout, window);
@@ -604,10 +620,16 @@ fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
     if transfer::is_long(sender) {
         return if transfer::take(k, thread, sender) { Taken::Mapping } else { Taken::Refused };
     }
-    let short = sender.frame.rax.get() as u32 >= IPC_CALL;
+    let short = is_short(sender);
     transfer(sender, thread, if is_call { Kind::Request } else { Kind::Reply } as u32, short);
     after_taken(k, thread, sender, is_call);
     Taken::Message
+}
+
+/// Whether all eleven words in a thread's registers are the message.
+#[inline(always)]
+fn is_short(sender: ThreadRef) -> bool {
+    sender.frame.rax.get() as u32 | WORDS_ONLY >= IPC_CALL
 }
 
 /// What the sender of a message that was taken from the queue does next: it is not current.

@@ -12,7 +12,7 @@
 
 use super::item::{self, begin};
 use super::{
-    Request, clan, door, fault, file_deadline, hand_over, leave_queue, receive_and_run, set_error, set_result,
+    Request, clan, door, fail_blocked, fault, file_deadline, hand_over, leave_queue, receive_and_run, set_error, set_result,
 };
 use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;
@@ -21,7 +21,7 @@ use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
 use crate::sched::Next;
-use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM};
+use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM, WORDS_ONLY};
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 
 /// What the descriptors of a string cost of a step's budget: as long as reading and writing them takes, so much could be
@@ -46,7 +46,7 @@ enum Halt {
 /// Whether the message in a thread's registers has a block.
 pub(super) fn is_long(sender: ThreadRef) -> bool {
     let eax = sender.frame.rax.get() as u32;
-    matches!(eax, IPC_LONG_CALL | IPC_LONG_REPLY_WAIT)
+    matches!(eax | WORDS_ONLY, IPC_LONG_CALL | IPC_LONG_REPLY_WAIT)
         || eax & (1 << 31 | 0xff | IPC_LONG) == Call::Ipc as u32 | IPC_LONG
 }
 
@@ -63,10 +63,10 @@ pub(super) fn is_block(sender: ThreadRef) -> bool {
 /// The current thread sends a message with a block to a partner that waits for it.
 #[inline(never)]
 pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
-    let error = match partner.block.room.get() {
+    let error = match partner.takes_block() {
         _ if !is_block(current) => Error::BadArgument,
-        0 => Error::NoWindow,
-        _ => {
+        false => Error::NoWindow,
+        true => {
             request.suspend(current);
             let was_open = partner.wait() == Wait::Open;
             if was_open {
@@ -77,6 +77,10 @@ pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: 
         }
     };
     if request.lenient && error == Error::NoWindow {
+        // Who waits for this thread alone has got its answer, if one that it did not want.
+        if partner.wait() != Wait::Open {
+            fail_blocked(k, partner, error);
+        }
         return receive_and_run(k, current, &request, None);
     }
     set_error(current, error);
@@ -87,7 +91,7 @@ pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: 
 /// the sender has the error.
 pub(super) fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> bool {
     thread.errand.set(Errand::Ipc);
-    let can = is_block(sender) && thread.block.room.get() != 0;
+    let can = is_block(sender) && thread.takes_block();
     if can {
         start(k, sender, thread, true);
     } else {

@@ -27,6 +27,9 @@ pub struct Block {
     pub entry: Cell<u64>,
     /// Not about the block: where this thread's own task keeps the top-level entry of its window.
     pub slot: Cell<u64>,
+    /// Nor this: what the thread shows to a partner that waits for it alone and takes a block; otherwise as
+    /// [`Hot::key`](super::thread::Hot::key).
+    pub answer_key: Cell<u64>,
     /// How long a transfer may wait for page faults on the partner's side; a [`Timeout`].
     pub timeout: Cell<u32>,
     /// When the present transfer must not wait for them any more, in nanoseconds; means nothing before it has.

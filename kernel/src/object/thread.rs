@@ -20,7 +20,7 @@
 //! key of the thread (open wait), the key of its partner (closed wait), or [`NEVER`]. They are derived: [`set_wait`]
 //! and [`refold`] compute them from the true state, and [`Tcb::wait`] reads the true state back, because the fast
 //! path changes `accept` alone. In short: **a wait that the fast path may end lives in `accept`; any other wait
-//! lives in `state`, with `accept` at `NEVER`.**
+//! lives in `state`, with `accept` at `NEVER`.** Whether it takes more than words is in [`Cold::takes`] then.
 //!
 //! [`set_wait`]: Tcb::set_wait
 //! [`refold`]: Tcb::refold
@@ -46,11 +46,18 @@ const POISON: u64 = 0xe;
 /// Low bits of an open key, which no key has.
 const OPEN_MARK: u64 = 0xf;
 
+/// The same, whatever the thread takes.
+const OPEN: u64 = OPEN_MARK & !TAKING;
+
 /// Low bits of what a caller waits for that called through a door: otherwise it is the key of its server.
 const DOOR_MARK: u64 = 1;
 
+
+/// Beside the low bits of what a thread waits for: it takes a block, and an item into its standing window. [`IDLE`] and an open key have it.
+pub const TAKING: u64 = 2;
+
 /// `accept` of a server that waits for a call through a door, and that the fast path may take.
-pub const IDLE: u64 = CPU << STATION_SHIFT | 0xd;
+pub const IDLE: u64 = CPU << STATION_SHIFT | 0xb;
 
 /// The cache line of a thread that ipc reads and writes.
 #[repr(C, align(64))]
@@ -378,6 +385,8 @@ pub struct Cold {
     pub partner: Cell<Uid>,
     /// While sending: whom to receive from afterwards.
     pub then_from: Cell<Uid>,
+    /// Whether it takes a block in the receive: [`TAKING`], or 0. On the fast path that is in `accept`.
+    pub takes: Cell<u64>,
     /// Window of the receive.
     pub window: Cell<Fpage>,
     /// Window of every receive by a short form, set by `thread_control`.
@@ -498,12 +507,13 @@ impl ThreadRef {
                 servers.enlist(self);
             }
             wait if special != 0 && wait != Wait::No => {
+                self.takes.set(self.taking());
                 match wait {
                     Wait::Return(server) => self.set_call_of(server),
                     Wait::Closed(from) => self.set_wait_slowly(from),
                     _ => self.set_wait_slowly(Uid::ANY),
                 }
-                self.window.set(self.standing.get());
+                self.window.set(self.open_window());
                 self.errand.set(Errand::Ipc);
                 // The fast path does not record that the thread is in a system call; the last trap is long over.
                 self.frame.mode.set(Frame::SYSRET);
@@ -595,12 +605,36 @@ impl Tcb {
             };
         }
         let uid = Uid(accept & !(0xff << STATION_SHIFT | 0xf));
-        match accept & 0xf {
-            OPEN_MARK => Wait::Open,
+        match accept & (0xf & !TAKING) {
+            OPEN => Wait::Open,
             0 => Wait::Closed(uid),
             DOOR_MARK => Wait::Return(uid),
             _ => Wait::Idle,
         }
+    }
+
+    /// Whether the thread, which waits or is about to, takes a block from whom it waits for.
+    #[inline(always)]
+    pub fn takes(&self) -> bool {
+        self.taking() != 0
+    }
+
+    #[inline(always)]
+    fn taking(&self) -> u64 {
+        let accept = self.hot.accept.get();
+        if accept == NEVER { self.takes.get() } else { accept & TAKING }
+    }
+
+    /// Whether it has one, too.
+    #[inline(always)]
+    pub fn takes_block(&self) -> bool {
+        self.block.room.get() != 0 && self.takes()
+    }
+
+    /// The standing window, if items may arrive there: in a receive without a window of its own.
+    #[inline(always)]
+    pub fn open_window(&self) -> Fpage {
+        if self.takes() { self.standing.get() } else { Fpage::NIL }
     }
 
     /// Whether the thread would run if it were its turn (it may be stopped all the same).
@@ -620,16 +654,17 @@ impl Tcb {
         self.special.get() & special::STOPPED != 0
     }
 
-    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody). `plain` says that it has neither a
-    /// timeout nor a window, so that the fast path may end the wait.
+    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody), and take what [`Cold::takes`] says. `plain` says that it
+    /// has neither a timeout nor a window but the [open one](Tcb::open_window), so that the fast path may end the wait.
     pub fn set_wait(&self, from: Uid, plain: bool) {
-        if plain && self.special.get() == 0 && from.as_interrupt().is_none() {
+        let takes = self.takes.get();
+        let plain = plain && self.special.get() == 0 && from.as_interrupt().is_none();
+        if plain && from != Uid::ANY {
             self.state.set(State::Ready);
-            self.hot.accept.set(if from == Uid::ANY {
-                self.true_open_key()
-            } else {
-                from.0 | CPU << STATION_SHIFT
-            });
+            self.hot.accept.set(from.0 | CPU << STATION_SHIFT | takes);
+        } else if plain && takes != 0 {
+            self.state.set(State::Ready);
+            self.hot.accept.set(self.true_open_key());
         } else {
             self.set_wait_slowly(from);
         }
@@ -646,7 +681,7 @@ impl Tcb {
     pub fn set_call(&self, server: ThreadRef) {
         if self.special.get() | server.special.get() == 0 {
             self.state.set(State::Ready);
-            self.hot.accept.set(server.server.key.get());
+            self.hot.accept.set(server.server.key.get() | self.takes.get());
         } else {
             self.set_call_of(server.uid());
             if self.special.get() & special::ALERTED != 0 {
@@ -661,6 +696,13 @@ impl Tcb {
         self.partner.set(server);
     }
 
+    /// Whether a window is the open one of a thread that is about to wait. Most have none at all.
+    #[inline(always)]
+    pub fn is_open_window(&self, window: Fpage) -> bool {
+        let standing = self.standing.get();
+        window.0 | standing.0 == 0 || window == if self.takes.get() != 0 { standing } else { Fpage::NIL }
+    }
+
     /// Ends any wait: the thread is ready from now on.
     pub fn set_ready(&self) {
         self.hot.accept.set(NEVER);
@@ -673,6 +715,7 @@ impl Tcb {
         let special = self.special.get() != 0;
         let queue = !self.senders.is_empty();
         self.hot.key.set(if special || queue { POISON } else { self.true_key() });
+        self.block.answer_key.set(self.hot.key.get() | TAKING);
         self.hot.open_key.set(if special { POISON } else { self.true_open_key() });
         self.server.key.set(if special { POISON } else { self.true_key() | DOOR_MARK });
     }
@@ -709,6 +752,7 @@ impl Tcb {
             assert_eq!(self.hot.accept.get(), NEVER, "a special thread is open to the fast path");
             assert_eq!(self.hot.open_key.get(), POISON);
         }
+        assert_eq!(self.block.answer_key.get(), self.hot.key.get() | TAKING);
         assert_eq!(self.hot.key.get() == POISON, special || !self.senders.is_empty());
         assert_eq!(
             self.sender_link.is_linked(),

@@ -8,7 +8,7 @@
 use crate::world::{Caches, World};
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
-    IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NULL,
+    IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_REPLY_WAIT, IPC_TAKING_CALL, NULL, WORDS_ONLY,
 };
 use abi::{Call, Error, Fpage, Rights, Uid};
 use kernel::kernel::Kernel;
@@ -16,7 +16,7 @@ use kernel::mem::pool::{Frame, Words};
 use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
 use kernel::object::mapping::Node;
-use kernel::object::thread::{Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, WORDS, Wait};
+use kernel::object::thread::{Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKING, WORDS, Wait};
 use kernel::sched::Next;
 use kernel::{arch, ipc, layout, syscall};
 
@@ -54,10 +54,11 @@ const FLUSH: u32 = Call::Flush as u32;
 /// The fast path, instruction by instruction. True if it accepted; then another thread is in user mode.
 pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     let me = arch::current();
+    let mark = if live.rax as u32 & WORDS_ONLY == 0 { TAKING } else { 0 };
     let (is_call, is_long) = match live.rax as u32 {
-        IPC_CALL => (true, false),
+        IPC_CALL | IPC_TAKING_CALL => (true, false),
         IPC_REPLY_WAIT => (false, false),
-        IPC_LONG_CALL => (true, true),
+        IPC_LONG_CALL | IPC_LONG_TAKING_CALL => (true, true),
         IPC_LONG_REPLY_WAIT => (false, true),
         DOOR_CALL => return door_call(k, live, me),
         DOOR_LONG_CALL => return door_long_call(k, live, me),
@@ -73,15 +74,21 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     if partner.hot.uid.get() != live.rdx {
         return false;
     }
-    let waits_for = if is_call { me.hot.open_key.get() } else { me.hot.key.get() };
+    let accept = partner.hot.accept.get();
+    let waits = if is_call {
+        accept == me.hot.open_key.get()
+    } else {
+        accept == me.hot.key.get() | TAKING || accept == me.hot.key.get() && !is_long
+    };
     let has_my_shuttle = partner.hot.shuttle.get() == me.hot.shuttle.get();
-    if partner.hot.accept.get() != waits_for || !(is_call || has_my_shuttle) {
+    if !waits || !(is_call || has_my_shuttle) {
         return false;
     }
     if is_long && !copy_block(k, live, me, partner) {
         return false;
     }
-    me.hot.accept.set(if is_call { partner.hot.key.get() } else { me.hot.open_key.get() });
+    me.hot.accept.set(if is_call { partner.hot.key.get() | mark } else { me.hot.open_key.get() });
+    live.rax |= if is_call { u64::from(WORDS_ONLY) } else { 0 };
     partner.hot.accept.set(NEVER);
     partner.hot.shuttle.set(me.hot.shuttle.get());
     live.rdx = me.hot.uid.get();

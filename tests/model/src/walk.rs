@@ -13,6 +13,7 @@ use crate::world::Caches;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, DOORS_LOG2,
     FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN,
+    IPC_TAKE, WORDS_ONLY,
     NOT_DIVERTED, NULL, RESUME, door_op, task_op, thread_op,
 };
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
@@ -27,6 +28,7 @@ const BASE: u64 = 0x4000_0000;
 enum Op {
     Call {
         dest: u64,
+        takes: bool,
     },
     ReplyWait {
         dest: u64,
@@ -46,11 +48,13 @@ enum Op {
         from: u64,
         timeouts: u64,
         window: u64,
+        takes: bool,
         item: Option<(u64, u64)>,
     },
-    /// A message with a block, in one of the three forms.
+    /// A message with a block, in one of the forms.
     Long {
         form: u64,
+        takes: bool,
         dest: u64,
         timeouts: u64,
         dope: u64,
@@ -75,6 +79,7 @@ enum Op {
     /// Calls through a door identifier.
     DoorCall {
         number: u64,
+        takes: bool,
         item: u64,
     },
     DoorReturn {
@@ -192,7 +197,10 @@ fn door_operation(random: &mut Random) -> Op {
     match random.below(14) {
         10 => Op::Window { window: doors(random, Rights::RW) },
         11..14 => Op::Flush { page: doors(random, Rights::RW), own: true },
-        0..4 => Op::DoorCall { number: door_number(random), item: door_item(random) },
+        0..4 => {
+            let takes = random.one_in(2);
+            Op::DoorCall { number: door_number(random), takes, item: door_item(random) }
+        }
         4..7 => Op::DoorReturn { item: door_item(random) },
         7 => Op::MakeDoor { number: door_number(random), datum: random.next() },
         8 => Op::Serve { operation: if random.one_in(6) { door_op::SHORTAGE } else { door_op::SERVE } },
@@ -202,6 +210,11 @@ fn door_operation(random: &mut Random) -> Op {
             Op::Answer { label: 0, item: doors(random, rights) }
         }
     }
+}
+
+/// A call whose answer may bring more than words, or may not.
+fn call_form(call: u32, takes: bool) -> u32 {
+    if takes { call & !WORDS_ONLY } else { call }
 }
 
 fn timeouts(random: &mut Random) -> u64 {
@@ -240,6 +253,7 @@ fn long_operation(random: &mut Random) -> Op {
         2 => Op::Describe { address: place(random), words: descriptor(random) },
         _ => Op::Long {
             form: random.below(5),
+            takes: random.one_in(2),
             dest: who(random),
             timeouts: timeouts(random),
             dope: parts(random).0 | if random.one_in(30) { 1 << random.below(64) } else { 0 },
@@ -256,7 +270,7 @@ fn operation(random: &mut Random) -> Op {
         return door_operation(random);
     }
     match random.below(100) {
-        0..10 => Op::Call { dest: who(random) },
+        0..10 => Op::Call { dest: who(random), takes: random.one_in(2) },
         10..14 => Op::Converse { dest: who(random) },
         14..22 => Op::ReplyWait { dest: who(random), label: 0 },
         22..40 => Op::Answer {
@@ -268,6 +282,7 @@ fn operation(random: &mut Random) -> Op {
             from: random.pick(&[0, 1, 2, 3]) << 32 | who(random) & 0xffff_ffff,
             timeouts: timeouts(random),
             window: if random.one_in(2) { page(random) } else { 0 },
+            takes: random.one_in(2),
             item: random.one_in(3).then(|| (page(random), BASE + random.below(1 << 18))),
         },
         56..59 => Op::Flush { page: page(random), own: random.one_in(2) },
@@ -423,7 +438,7 @@ impl Walk {
         }
         let root = self.machine.world.current().uid() == self.root;
         match *op {
-            Op::Call { dest }
+            Op::Call { dest, .. }
             | Op::Converse { dest }
             | Op::ReplyWait { dest, .. }
             | Op::DoorCall { number: dest, .. }
@@ -441,13 +456,16 @@ impl Walk {
                 self.abort(0)
             }
             Op::Ipc { dest, timeouts, item, .. } if root => {
-                self.ipc(self.partner(dest), Uid::NIL, timeouts >> 32 << 32, 0, item)
+                self.ipc(self.partner(dest), Uid::NIL, timeouts >> 32 << 32, 0, item, 0)
             }
-            Op::Call { dest } => self.call(IPC_CALL as u64 | 7 << 32, self.partner(dest).0, [dest; WORDS]),
+            Op::Call { dest, takes } => {
+                let rax = call_form(IPC_CALL, takes) as u64 | 7 << 32;
+                self.call(rax, self.partner(dest).0, [dest; WORDS])
+            }
             Op::Converse { dest } => self.converse(dest),
             Op::ReplyWait { dest, label } => self.reply(self.partner(dest), label),
             Op::Answer { label, item } => self.answer(label, item),
-            Op::Ipc { dest, from, timeouts, window, item } => {
+            Op::Ipc { dest, from, timeouts, window, takes, item } => {
                 let dest = if dest == 0 { Uid::NIL } else { self.partner(dest) };
                 let from = match from >> 32 {
                     0 => Uid::NIL,
@@ -456,14 +474,14 @@ impl Walk {
                     _ if from % 5 == 0 => Uid::interrupt(if from % 2 == 0 { 3 } else { 20 }),
                     _ => self.thread(from),
                 };
-                self.ipc(dest, from, timeouts, window, item);
+                self.ipc(dest, from, timeouts, window, item, if takes { IPC_TAKE } else { 0 });
             }
-            Op::Long { form, dest, timeouts, dope, address } => {
+            Op::Long { form, takes, dest, timeouts, dope, address } => {
                 let dest = self.partner(dest);
                 // The first thread never waits for long.
                 let (form, from, timeouts) =
                     if root { (2, Uid::NIL, timeouts >> 32 << 32) } else { (form, dest, timeouts) };
-                self.long(form, dest, from, timeouts, (dope, address));
+                self.long(form, takes, dest, from, timeouts, (dope, address));
             }
             Op::SetBlock { target, room, address, patience } => {
                 let target = if target == u64::MAX { Uid::NIL } else { self.thread(target) };
@@ -481,11 +499,13 @@ impl Walk {
             Op::Window { window } => {
                 self.control(Call::ThreadControl, thread_op::SET_WINDOW, [0, window, 0, 0]);
             }
-            Op::DoorCall { number, item: 0 } => {
-                self.call(DOOR_CALL as u64 | 7 << 32, number, [number; WORDS])
+            Op::DoorCall { number, takes, item: 0 } => {
+                self.call(call_form(DOOR_CALL, takes) as u64 | 7 << 32, number, [number; WORDS])
             }
             Op::DoorReturn { item: 0 } => self.call(DOOR_RETURN as u64 | 8 << 32, 9, [4; WORDS]),
-            Op::DoorCall { number, item } => self.door_item(DOOR_ITEM_CALL, number, item),
+            Op::DoorCall { number, takes, item } => {
+                self.door_item(call_form(DOOR_ITEM_CALL, takes), number, item)
+            }
             Op::DoorReturn { item } => self.door_item(DOOR_ITEM_RETURN, 9, item),
             Op::MakeDoor { number, datum } => {
                 self.control(Call::DoorControl, door_op::CREATE, [number, 0x2000, datum, 0]);
@@ -579,7 +599,7 @@ impl Walk {
         if item == 0 {
             return self.reply(dest, label);
         }
-        self.ipc(dest, Uid::ANY, timeouts_of(Timeout::ZERO, Timeout::NEVER), 0, Some((item, BASE)));
+        self.ipc(dest, Uid::ANY, timeouts_of(Timeout::ZERO, Timeout::NEVER), 0, Some((item, BASE)), IPC_TAKE);
     }
 
     /// Whether the current thread has in its registers a request that it got as a chief.
@@ -613,15 +633,23 @@ impl Walk {
         w[5] = shown.0;
         (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, 0);
         w[Frame::R15] = timeouts_of(Timeout::ZERO, Timeout::NEVER);
-        self.call((Call::Ipc as u32 | IPC_SHOWN) as u64, dest.0, w);
+        self.call((Call::Ipc as u32 | IPC_SHOWN | IPC_TAKE) as u64, dest.0, w);
     }
 
-    fn ipc(&mut self, dest: Uid, from: Uid, timeouts: u64, window: u64, item: Option<(u64, u64)>) {
+    fn ipc(
+        &mut self,
+        dest: Uid,
+        from: Uid,
+        timeouts: u64,
+        window: u64,
+        item: Option<(u64, u64)>,
+        flags: u32,
+    ) {
         let mut w = [9; WORDS];
         (w[6], w[7]) = item.unwrap_or((0, 0));
         (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, window, timeouts);
         let flag = if item.is_some() { IPC_MAP } else { 0 };
-        self.call((Call::Ipc as u32 | flag) as u64, dest.0, w);
+        self.call((Call::Ipc as u32 | flag | flags) as u64, dest.0, w);
     }
 
     fn door_item(&mut self, operation: u32, number: u64, item: u64) {
@@ -630,20 +658,28 @@ impl Walk {
         self.call(operation as u64 | 9 << 32, number, w);
     }
 
-    fn long(&mut self, form: u64, dest: Uid, from: Uid, timeouts: u64, (dope, address): (u64, u64)) {
+    fn long(
+        &mut self,
+        form: u64,
+        takes: bool,
+        dest: Uid,
+        from: Uid,
+        timeouts: u64,
+        (dope, address): (u64, u64),
+    ) {
         let mut w = [9; WORDS];
         (w[0], w[1]) = (dope, address);
         // The short forms lose it, on the fast path earlier than on the slow one.
         w[Frame::R15] = 0;
         let dest = if form == 3 { Uid(dest.slot() as u64 % 6) } else { dest };
         let rax = match form {
-            0 => IPC_LONG_CALL,
+            0 => call_form(IPC_LONG_CALL, takes),
             1 => IPC_LONG_REPLY_WAIT,
-            3 => DOOR_LONG_CALL,
+            3 => call_form(DOOR_LONG_CALL, takes),
             4 => DOOR_LONG_RETURN,
             _ => {
                 (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, 0, timeouts);
-                Call::Ipc as u32 | IPC_LONG
+                Call::Ipc as u32 | IPC_LONG | if takes { IPC_TAKE } else { 0 }
             }
         };
         self.call(rax as u64 | 7 << 32, dest.0, w);

@@ -199,7 +199,7 @@ FUNCTION bench_forwarder
     mov rbx, -1
     xor ebp, ebp
     mov r15, 0xffffffff00000000
-    mov eax, 0x80000401
+    mov eax, 0x80001401
     dec dword ptr [bench_forwards]
     js 2f
     syscall
@@ -229,7 +229,7 @@ FUNCTION \name
     mov rsi, [rdi + 16]
     mov rdi, [rdi + 24]
 1:  START \region
-    mov eax, 0xfffffbfe
+    mov eax, 0xfffff9fe                     # the reply has a block, too
     syscall
     dec ebx
     jnz 1b
@@ -423,6 +423,8 @@ FUNCTION bench_fpu_server
 
 # --- map a page: the client says where (w0), the server maps a fresh page there -------------------------
 
+.set TAKING_CALL, 0xfffffdfe                # an item may come in answer
+.set TAKING_IPC_MAP, 0x80001101             # the general form with an item, then whatever comes
 .set MAP_WINDOW, 0x40000000
 .set FAULT_WINDOW, 0x40100000
 .set PAGES, 160                             # as in main.rs
@@ -433,14 +435,14 @@ FUNCTION bench_fpu_server
 FUNCTION bench_map_client
     mov r13, [rdi]
     xor edi, edi
-    mov esi, WHOLE                          # its standing window: short calls accept items there
+    mov esi, WHOLE                          # its standing window: calls that take items have them there
     mov eax, 0x80000c03
     syscall
     mov rdx, r13
     mov edi, MAP_WINDOW
     mov r12d, MAP_WINDOW + PAGES * 4096
 1:  START 5
-    mov eax, 0xfffffffe
+    mov eax, TAKING_CALL
     syscall
     add rdi, 4096
     cmp rdi, r12
@@ -460,7 +462,7 @@ FUNCTION bench_map_server
     xor edx, edx
     mov eax, 0xffffffff
     syscall
-1:  mov eax, 0x80000101
+1:  mov eax, TAKING_IPC_MAP
     mov rbx, -1                             # then receive from anybody
     xor ebp, ebp
     lea r13, [rdi + bench_map_pages - MAP_WINDOW + PAGE_RW]
@@ -497,7 +499,7 @@ FUNCTION bench_unmap
     mov r13, [rdi]
     mov r12, [rdi + 8]
     xor edi, edi
-    mov esi, WHOLE                          # its standing window: short calls accept items there
+    mov esi, WHOLE                          # its standing window: calls that take items have them there
     mov eax, 0x80000c03
     syscall
     mov rdx, r13
@@ -513,7 +515,7 @@ FUNCTION bench_many_client
 1:  mov edi, MANY_WINDOW
     xor esi, esi
     START 31
-    mov eax, 0xfffffffe
+    mov eax, TAKING_CALL
     syscall
     END 31
     mov ebp, [rdi]                          # they are there
@@ -544,7 +546,7 @@ FUNCTION bench_many_server
     mov rbx, -1
     xor ebp, ebp
     mov r15, 0xffffffff00000000
-    mov eax, 0x80000101
+    mov eax, TAKING_IPC_MAP
     syscall
     jmp 1b
 2:  MANY_BASE rdi
@@ -571,7 +573,7 @@ FUNCTION bench_large_client_\name
 1:  mov edi, LARGE_WINDOW
     xor esi, esi
     START \map
-    mov eax, 0xfffffffe
+    mov eax, TAKING_CALL
     syscall
     END \map
     mov ebp, [rdi]                          # it is there
@@ -586,7 +588,7 @@ FUNCTION bench_large_client_\name
 FUNCTION bench_large_server_\name
     OWN_WINDOW
 1:  mov rdx, [bench_chief]                  # which answers with a part of the memory
-    mov eax, 0xfffffffe
+    mov eax, TAKING_CALL
     syscall
     dec dword ptr [bench_large_parts]
     jnz 1b
@@ -601,7 +603,7 @@ FUNCTION bench_large_server_\name
     mov rbx, -1
     xor ebp, ebp
     mov r15, 0xffffffff00000000
-    mov eax, 0x80000101
+    mov eax, TAKING_IPC_MAP
     syscall
     jmp 1b
 2:  mov edi, LARGE_PLACE + LARGE + 7
@@ -638,11 +640,11 @@ FUNCTION \name
     mov ebp, WHOLE
     mov r15, -1
     START \region
-    mov eax, 0x80000101
+    mov eax, TAKING_IPC_MAP
     syscall
     END \region
     mov esi, \size
-    mov eax, 0xfffffffe
+    mov eax, TAKING_CALL
     syscall
     dec r8d
     jg 1b
@@ -673,7 +675,7 @@ FUNCTION bench_grant_server
     mov rbx, -1
     mov ebp, WHOLE
     mov r15, 0xffffffff00000000
-    mov eax, 0x80000101
+    mov eax, TAKING_IPC_MAP
     syscall
     jmp 1b
 
@@ -700,7 +702,7 @@ FUNCTION bench_pager
     xor edx, edx
     mov eax, 0xffffffff
     syscall
-1:  mov eax, 0x80000101
+1:  mov eax, TAKING_IPC_MAP
     mov rbx, -1
     xor ebp, ebp
     and rdi, -4096                          # w0: address, with the access in its low bits

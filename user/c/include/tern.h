@@ -31,6 +31,7 @@ typedef uint64_t tern_fpage; /* a flexpage */
 /* eax of a call through a door, and of the return */
 #define TERN_DOOR_CALL 0xfffffff8u
 #define TERN_DOOR_RETURN 0xfffffff9u
+#define TERN_WORDS_ONLY (1u << 9)     /* clear in a call, by ipc or through a door, whose answer may bring a block or an item */
 #define TERN_NOT_ALERTABLE (1u << 12) /* clear in a call through a door that an alert ends */
 
 /* system calls */
@@ -45,6 +46,7 @@ typedef uint64_t tern_fpage; /* a flexpage */
 #define TERN_IPC_MAP (1u << 8) /* flag of TERN_IPC: w6 and w7 are a map item */
 #define TERN_IPC_LONG (1u << 9) /* flag of TERN_IPC: w0 and w1 are dope and address of a block */
 #define TERN_IPC_ALERTABLE (1u << 11) /* flag of TERN_IPC: an alert ends it */
+#define TERN_IPC_TAKE (1u << 12) /* flag of TERN_IPC: what it receives may have a part in memory */
 #define TERN_IPC_ABSOLUTE (1u << 15) /* flag of TERN_IPC: r15 is a point in time, in ns */
 #define TERN_FLUSH_SELF 1ul
 
@@ -191,7 +193,7 @@ static inline int tern_ipc_raw(uint32_t operation, struct tern_message *message,
     return TERN_OK;
 }
 
-/* Sends to message->partner and waits for the answer of that thread alone. */
+/* Sends to message->partner and waits for the answer of that thread alone, which brings nothing but words. */
 static inline int tern_ipc_call(struct tern_message *message)
 {
     return tern_ipc_raw(TERN_IPC_CALL, message, 0, 0, 0);

@@ -73,12 +73,12 @@ impl Door {
 impl Callee for &Door {
     const REPLY: Kind = <stub::Door as Callee>::REPLY;
     #[inline(always)]
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        self.callee().call::<IN>(label, words)
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
+        self.callee().call::<IN, TAKES>(label, words)
     }
     #[inline(always)]
-    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        self.callee().call_long::<IN>(label, words)
+    fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
+        self.callee().call_long::<IN, TAKES>(label, words)
     }
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
         self.callee().call_pages(label, words, pages)

@@ -331,7 +331,7 @@ pub fn unwanted(object: View, (place, first): (Fpage, u64)) -> Result<(), String
         let answers = [
             object.call_pages(label, [1; 11], stub::Pages::NONE.hand((place, first))).0,
             object.call_pages(label, in_memory, stub::Pages::NONE.long()).0,
-            object.call::<11>(label, [3; 11]).0,
+            object.call::<11, true>(label, [3; 11]).0,
         ];
         let died = answers.iter().any(|&answer| answer as u32 == Error::PartnerDied as u32);
         same("somebody died", died, false)?;
@@ -373,7 +373,7 @@ fn hostile() -> Result<(), String> {
     let office = office()?;
     let one = teller(1, 1).map_err(failed)?;
     let raw = office.server;
-    let refused = |label: u32, words: [u64; 11]| stub::failure::<View>(raw.call::<11>(label, words).0);
+    let refused = |label: u32, words: [u64; 11]| stub::failure::<View>(raw.call::<11, true>(label, words).0);
     unwanted(raw, one.item(false))?;
     same("no such interface", refused(NARROW, [5; 11]), Failure::Refused(stub::NO_METHOD))?;
     // One that leads nowhere; and bits that nobody was told: some method is called with what is another one's, or none.

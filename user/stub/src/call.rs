@@ -7,7 +7,8 @@
 
 use crate::general::words_of;
 use crate::{Malformed, WORDS, Words, done};
-use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, ITEM_WHOLE, Kind, NO_BLOCK, NO_ITEM};
+use sys::abi::call::{
+    IPC_CALL, IPC_LONG_CALL, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, ITEM_WHOLE, Kind, NO_BLOCK, NO_ITEM};
 use sys::{Block, Dope, Error, Fpage, Ipc, Timeout, Uid, message_asm};
 
 /// Why a call failed, other than by an exception of the server.
@@ -69,10 +70,11 @@ pub trait Callee: Copy {
     const PAGES_DONE: u64 = Self::DONE & !(NO_ITEM as u64);
 
     /// Sends a request of up to `IN` words and waits for the reply: `rax`, and the words. [`DONE`](Callee::DONE) in `rax` is
-    /// success.
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
+    /// success. Unless it `TAKES` more, the reply is nothing but words, whatever the server sends: so what has arrived in an
+    /// [`Inbox`](crate::Inbox) before stays as it is while somebody looks at it.
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words);
     /// The same with a part in memory, of which the first two words say what it is and where. The last word is lost.
-    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
+    fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words);
     /// The same where the request or the reply hands pages over. [`PAGES_DONE`](Callee::PAGES_DONE) in `rax` is success with
     /// pages, which w6 then names.
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words);
@@ -93,16 +95,24 @@ pub struct Pages {
     pub(crate) window: Fpage,
     /// The request has a part in memory, where `given` is described, if there is something.
     pub(crate) long: bool,
+    /// The reply may have a part in memory.
+    pub(crate) takes: bool,
 }
 
 impl Pages {
     /// None.
-    pub const NONE: Pages = Pages { given: None, window: Fpage::NIL, long: false };
+    pub const NONE: Pages = Pages { given: None, window: Fpage::NIL, long: false, takes: false };
 
     /// The request has a part in memory, which describes what it hands over, if it does.
     #[inline]
     pub fn long(self) -> Pages {
         Pages { long: true, ..self }
+    }
+
+    /// The reply may have a part in memory.
+    #[inline]
+    pub fn taking(self) -> Pages {
+        Pages { takes: true, ..self }
     }
 
     /// The request maps or grants these.
@@ -128,12 +138,18 @@ impl Pages {
 impl Callee for Uid {
     const REPLY: Kind = Kind::Reply;
     #[inline(always)]
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        invoke::<IN, IPC_CALL>(self.0, label, words)
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
+        match TAKES {
+            false => invoke::<IN, IPC_CALL>(self.0, label, words),
+            true => invoke::<IN, IPC_TAKING_CALL>(self.0, label, words),
+        }
     }
     #[inline(always)]
-    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        invoke::<IN, IPC_LONG_CALL>(self.0, label, words)
+    fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
+        match TAKES {
+            false => invoke::<IN, IPC_LONG_CALL>(self.0, label, words),
+            true => invoke::<IN, IPC_LONG_TAKING_CALL>(self.0, label, words),
+        }
     }
     #[inline]
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
@@ -194,17 +210,18 @@ fn block(words: &Words) -> Option<Block> {
 
 impl Callee for Within {
     const REPLY: Kind = Kind::Reply;
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
         const { assert!(IN <= 8, "a call with a time limit has eight words at most") };
-        self.run(self.ipc(label, words))
+        self.run(Ipc { takes_block: TAKES, ..self.ipc(label, words) })
     }
-    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+    fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
         const { assert!(IN <= 8, "a call with a time limit has eight words at most") };
-        self.run(Ipc { block: block(&words), ..self.ipc(label, words) })
+        self.run(Ipc { block: block(&words), takes_block: TAKES, ..self.ipc(label, words) })
     }
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
         let block = block(&words).filter(|_| pages.long);
-        self.run(Ipc { item: pages.given, block, window: pages.window, ..self.ipc(label, words) })
+        let (window, takes_block) = (pages.window, pages.takes);
+        self.run(Ipc { item: pages.given, block, window, takes_block, ..self.ipc(label, words) })
     }
     fn send(self, label: u32, words: Words) -> Result<(), Failure> {
         self.ipc(label, words).run().map(drop).map_err(Failure::Kernel)

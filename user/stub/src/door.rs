@@ -26,7 +26,9 @@ use core::mem::offset_of;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::slice;
-use sys::abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, Kind, NO_BLOCK, NO_ITEM};
+use sys::abi::call::{
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, Kind, NO_BLOCK, NO_ITEM, WORDS_ONLY,
+};
 use sys::{Dope, Error, Fpage, Uid};
 
 /// The object behind a door of which the caller's task has this identifier.
@@ -36,12 +38,18 @@ pub struct Door(pub u32);
 impl Callee for Door {
     const REPLY: Kind = Kind::DoorReturn;
     #[inline(always)]
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        invoke::<IN, DOOR_CALL>(self.0.into(), label, words)
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
+        match TAKES {
+            false => invoke::<IN, DOOR_CALL>(self.0.into(), label, words),
+            true => invoke::<IN, DOOR_TAKING_CALL>(self.0.into(), label, words),
+        }
     }
     #[inline(always)]
-    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        invoke::<IN, DOOR_LONG_CALL>(self.0.into(), label, words)
+    fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
+        match TAKES {
+            false => invoke::<IN, DOOR_LONG_CALL>(self.0.into(), label, words),
+            true => invoke::<IN, { DOOR_LONG_CALL & !WORDS_ONLY }>(self.0.into(), label, words),
+        }
     }
     /// What comes back arrives in `pages`' window, which is the thread's standing one for so long.
     fn call_pages(self, label: u32, mut words: Words, pages: Pages) -> (u64, Words) {
@@ -52,12 +60,18 @@ impl Callee for Door {
                 Err(error) => return (error as u64, [0; WORDS]),
             },
         };
-        let reply = match pages.given {
-            None if pages.long => self.call_long::<10>(label, words),
-            None => self.call::<8>(label, words),
-            Some((given, hot_spot)) => {
+        let takes = pages.takes || window.is_some();
+        let reply = match (pages.given, takes) {
+            (None, true) if pages.long => self.call_long::<10, true>(label, words),
+            (None, false) if pages.long => self.call_long::<10, false>(label, words),
+            (None, true) => self.call::<8, true>(label, words),
+            (None, false) => self.call::<8, false>(label, words),
+            (Some((given, hot_spot)), takes) => {
                 (words[6], words[7]) = (given.0, hot_spot);
-                invoke::<8, DOOR_ITEM_CALL>(self.0.into(), label, words)
+                match takes {
+                    true => invoke::<8, { DOOR_ITEM_CALL & !WORDS_ONLY }>(self.0.into(), label, words),
+                    false => invoke::<8, DOOR_ITEM_CALL>(self.0.into(), label, words),
+                }
             }
         };
         if let Some(before) = window {
@@ -68,10 +82,10 @@ impl Callee for Door {
     }
     /// An object has no queue: this waits until the method is through.
     fn send(self, label: u32, words: Words) -> Result<(), Failure> {
-        sent(self.call::<8>(label, words).0)
+        sent(self.call::<8, false>(label, words).0)
     }
     fn send_long(self, label: u32, words: Words) -> Result<(), Failure> {
-        sent(self.call_long::<8>(label, words).0)
+        sent(self.call_long::<8, false>(label, words).0)
     }
     fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure> {
         sent(self.call_pages(label, words, pages).0)

@@ -44,12 +44,12 @@ impl View {
 impl Callee for View {
     const REPLY: Kind = Door::REPLY;
     #[inline(always)]
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        self.door.call::<IN>(self.first | label, words)
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
+        self.door.call::<IN, TAKES>(self.first | label, words)
     }
     #[inline(always)]
-    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
-        self.door.call_long::<IN>(self.first | label, words)
+    fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
+        self.door.call_long::<IN, TAKES>(self.first | label, words)
     }
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words) {
         self.door.call_pages(self.first | label, words, pages)

@@ -3,8 +3,9 @@
 use crate::message_asm;
 use crate::{Dope, Error, Fpage, Kind, Result, Timeout, Uid, error};
 use abi::call::{
-    Call, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP,
-    IPC_REPLY_WAIT, IPC_SHOWN, ITEM_WHOLE, NO_BLOCK, NO_ITEM, NOT_DIVERTED, timeouts,
+    Call, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
+    IPC_LONG_TAKING_CALL, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, IPC_TAKE, IPC_TAKING_CALL, ITEM_WHOLE, NO_BLOCK,
+    NO_ITEM, NOT_DIVERTED, timeouts,
 };
 
 /// A received message.
@@ -70,10 +71,16 @@ impl Message {
     }
 }
 
-/// Sends to `to` and waits for the answer of that thread alone.
+/// Sends to `to` and waits for the answer of that thread alone, which brings nothing but words.
 #[inline(always)]
 pub fn ipc_call(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
     short(IPC_CALL, to, label, words)
+}
+
+/// The same where the answer may bring a part in memory, or an item into the standing window.
+#[inline(always)]
+pub fn ipc_call_taking(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
+    short(IPC_TAKING_CALL, to, label, words)
 }
 
 /// Sends to `to` if that thread waits for it (otherwise the message is dropped), then waits for anybody.
@@ -134,7 +141,8 @@ pub struct LongError {
     pub moved: u64,
 }
 
-/// Sends a message with a block to `to` and waits for the answer of that thread alone. The words are w2 … w7.
+/// Sends a message with a block to `to` and waits for the answer of that thread alone, which brings nothing but words. The words
+/// are w2 … w7.
 #[inline(always)]
 pub fn ipc_call_long(
     to: Uid,
@@ -143,6 +151,17 @@ pub fn ipc_call_long(
     words: [u64; 6],
 ) -> core::result::Result<Message, LongError> {
     long(IPC_LONG_CALL, to, label, block, words)
+}
+
+/// The same where the answer may bring a part in memory, or an item into the standing window.
+#[inline(always)]
+pub fn ipc_call_long_taking(
+    to: Uid,
+    label: u32,
+    block: Block,
+    words: [u64; 6],
+) -> core::result::Result<Message, LongError> {
+    long(IPC_LONG_TAKING_CALL, to, label, block, words)
 }
 
 /// Answers `to` with a block if that thread waits for it, then waits for anybody.
@@ -192,6 +211,8 @@ pub struct Ipc {
     pub block: Option<Block>,
     /// Whom to receive from: a thread, an interrupt, [`Uid::ANY`]; nil: do not receive.
     pub from: Uid,
+    /// Whether what is received may have a part in memory.
+    pub takes_block: bool,
     /// Where a received map item may go; [`Fpage::NIL`]: nowhere.
     pub window: Fpage,
     /// How long to wait for the receiver.
@@ -213,6 +234,7 @@ impl Ipc {
         item: None,
         block: None,
         from: Uid::NIL,
+        takes_block: false,
         window: Fpage::NIL,
         send_timeout: Timeout::NEVER,
         receive_timeout: Timeout::NEVER,
@@ -231,6 +253,9 @@ impl Ipc {
         } else if let Some((fpage, hot_spot)) = self.item {
             operation |= IPC_MAP;
             (w6, w7) = (fpage.0, hot_spot);
+        }
+        if self.takes_block {
+            operation |= IPC_TAKE;
         }
         if self.alertable {
             operation |= IPC_ALERTABLE;
@@ -267,7 +292,7 @@ pub fn send_item(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64), timeo
     Ipc { to, label, words, item: Some(item), send_timeout: timeout, ..Ipc::NONE }.run().map(drop)
 }
 
-/// Waits for a message from `from` (a thread, an interrupt, [`Uid::ANY`]), at most `timeout`.
+/// Waits for a message from `from` (a thread, an interrupt, [`Uid::ANY`]), at most `timeout`. It has no part in memory.
 pub fn receive(from: Uid, timeout: Timeout) -> Result<Message> {
     receive_item(from, Fpage::NIL, timeout)
 }
@@ -291,10 +316,11 @@ pub fn call_item(to: Uid, label: u32, words: [u64; 8], window: Fpage) -> Result<
     }
 }
 
-/// Answers `to` with a map item if it waits, then waits for anybody: the loop of a pager.
+/// Answers `to` with a map item if it waits, then waits for anybody, and takes what comes: the loop of a pager.
 pub fn reply_item_wait(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64)) -> Result<Message> {
+    let send_timeout = Timeout::ZERO;
     let ipc =
-        Ipc { to, label, words, item: Some(item), from: Uid::ANY, send_timeout: Timeout::ZERO, ..Ipc::NONE };
+        Ipc { to, label, words, item: Some(item), from: Uid::ANY, takes_block: true, send_timeout, ..Ipc::NONE };
     match ipc.run() {
         Ok(message) => message.ok_or(Error::BadArgument),
         Err(error) => Err(error),
@@ -302,9 +328,9 @@ pub fn reply_item_wait(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64))
 }
 
 /// What a chief does all day: answers `to` (nil: nobody) with w0 … w4, shown as `shown` (nil: as the caller itself), then waits
-/// for anybody. Beside the message it learns for whom it was meant; nil if for the caller itself.
+/// for anybody, and takes what comes. Beside the message it learns for whom it was meant; nil if for the caller itself.
 pub fn supervise(to: Uid, shown: Uid, label: u32, words: [u64; 5]) -> Result<(Message, Uid)> {
-    let mut operation = Call::Ipc as u32;
+    let mut operation = Call::Ipc as u32 | IPC_TAKE;
     if !shown.is_nil() {
         operation |= IPC_SHOWN;
     }

@@ -188,17 +188,17 @@ impl<R: Receive> Inbox<'_, R> {
 pub trait Callee: Copy {
     const DONE: u64 = DONE;
     const LONG_DONE: u64 = LONG_DONE;
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
-    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words);
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words);
+    fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words);
     fn send(self, label: u32, words: Words) -> Result<(), Failure>;
     fn send_long(self, label: u32, words: Words) -> Result<(), Failure>;
 }
 
 impl Callee for Uid {
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
         call::<IN>(label, words)
     }
-    fn call_long<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+    fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
         call_long::<IN>(label, words)
     }
     fn send(self, label: u32, words: Words) -> Result<(), Failure> {
@@ -212,12 +212,12 @@ impl Callee for Uid {
     }
 }
 
-fn call<const IN: usize>(label: u32, words: Words) -> (u64, Words) {
+fn call<const IN: usize, const TAKES: bool>(label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(1)..].iter().all(|&word| word == 0), "a word without a value shows");
     arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)))
 }
 
-fn call_long<const IN: usize>(label: u32, words: Words) -> (u64, Words) {
+fn call_long<const IN: usize, const TAKES: bool>(label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(2)..].iter().all(|&word| word == 0), "a word without a value shows");
     let part = Part::read(words[0], words[1]);
     arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part))))

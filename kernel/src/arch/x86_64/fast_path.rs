@@ -13,8 +13,11 @@
 //! partner's control block: no stack is used, and none is needed, since nothing here can fault. NMI, #DB, #DF and
 //! #MC have stacks of their own.
 //!
+//! **More than words in answer.** Only who says so takes that: a call whose answer may bring it has a form of its own, and leaves in
+//! `accept` that a reply with a block may come ([`TAKING`]). So no block is written to in the middle of what its owner does with it.
+//!
 //! **Long messages.** The same forms with a block of direct words only, at most [`FAST_WORDS_MAX`], to a partner that has
-//! registered room for them. `rdi` and `rsi` are dope and address of the block, `r15` is lost. The words are copied after
+//! registered room for them, and takes it if it is a reply. `rdi` and `rsi` are dope and address of the block, `r15` is lost. The words are copied after
 //! all checks and before all changes: a fault in the copy finds everything as it was ([`copy_fault`]), and the slow
 //! path starts anew. From the copy on `rsp` is the own control block, so that the fault has a stack.
 //!
@@ -36,12 +39,12 @@ use crate::object::block::Block;
 use crate::object::door::{Doors, NEAR, NO_DOOR, Servers};
 use crate::object::mapping::{Node, Slab};
 use crate::object::task::Task;
-use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, Tcb};
+use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, TAKING, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
-    IPC_LONG_REPLY_WAIT, NULL,
+    IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL, WORDS_ONLY,
 };
 use abi::uid::SLOT_MASK;
 use abi::{Call, Fpage, Rights};
@@ -51,11 +54,8 @@ use core::mem::{offset_of, size_of};
 /// Where a system call without a register to spare puts the user's stack pointer for two instructions.
 const SCRATCH: u64 = per_cpu::FREE;
 
-/// Byte in the per-CPU page that says whether the processor has SMAP, and so the instruction `clac`.
-pub const HAS_SMAP: u64 = per_cpu::FREE + 8;
-
 /// Byte in the per-CPU page that says whether address spaces are tagged, so that a switch forgets nothing.
-pub const TAGGED: u64 = per_cpu::FREE + 9;
+pub const TAGGED: u64 = per_cpu::FREE + 8;
 
 /// Word in the per-CPU page with a selector that can be written, for the instruction that clears buffers.
 const SELECTOR: u64 = per_cpu::FREE + 10;
@@ -103,6 +103,7 @@ unsafe extern "C" {
     fn copy_rest();
     fn copy_ended();
     fn copy_of_call();
+    fn copy_of_taking_call();
     fn copy_of_reply();
     fn copy_of_door_call();
 }
@@ -149,11 +150,24 @@ global_asm!(
     .globl EXITS
 EXITS:
     .popsection
+    .pushsection .rodata.accesses, "a"
+    .balign 4
+    .globl ACCESSES
+ACCESSES:
+    .popsection
     .macro exit_site clearing, isolating
     .pushsection .rodata.exits, "a"
     .long   .Lexit\@ - EXITS, \clearing - EXITS, \isolating - EXITS
     .popsection
 .Lexit\@:
+    .endm
+// stac or clac; nothing where the processor has neither: see without_smap.
+    .macro user_access instruction
+    .pushsection .rodata.accesses, "a"
+    .long   .Laccess\@ - ACCESSES
+    .popsection
+.Laccess\@:
+    \instruction
     .endm
     .macro leave_short
     exit_site .Lclear_short, .Lnever
@@ -194,6 +208,7 @@ system_call_entry:
     cmp     [rsp + {accept}], rcx
     jne     .Lslow_call
     mov     rcx, [rsp + {key}]          // from here on nothing can fail
+.Lcalled:
     mov     [r11 + {accept}], rcx       // I wait for it alone
     mov     qword ptr [rsp + {accept}], {never}
     mov     rcx, [r11 + {shuttle}]      // it runs on my shuttle
@@ -222,7 +237,8 @@ system_call_entry:
     jne     .Lslow_reply
     mov     rcx, [r11 + {key}]          // waits for me alone? (never, while somebody queues to me)
     cmp     [rsp + {accept}], rcx
-    jne     .Lslow_reply
+    jne     .Lother_wait
+.Lit_waits:
     mov     rcx, [r11 + {shuttle}]      // is it the one whose shuttle I carry?
     cmp     [rsp + {shuttle}], rcx
     jne     .Lslow_reply
@@ -238,10 +254,37 @@ system_call_entry:
     mov     rcx, [rsp + {rip}]
     mov     rsp, [rsp + {rsp}]
     leave_short
+.Lother_wait:
+    or      rcx, {taking}               // or for me alone, with whatever I have?
+    cmp     [rsp + {accept}], rcx
+    je      .Lit_waits
 .Lslow_reply:
     mov     rsp, r11
     mov     r11d, {flags}
     jmp     .Lshort
+
+// Call whose answer may bring more than words: the same, but for what the caller waits for.
+    .balign 64
+.Ltaking_call:
+    mov     r11, [{current}]
+    mov     [r11 + {rip}], rcx
+    mov     [r11 + {rsp}], rsp
+    mov     esp, edx
+    and     esp, {slot_mask}
+    add     rsp, {hots}
+    cmp     [rsp + {uid}], rdx
+    jne     .Lslow_taking
+    mov     rcx, [r11 + {open_key}]
+    cmp     [rsp + {accept}], rcx
+    jne     .Lslow_taking
+    mov     rcx, [rsp + {key}]          // from here on nothing can fail
+    or      rcx, {taking}
+    or      ah, {words_only} >> 8       // it finds an ordinary call
+    jmp     .Lcalled
+.Lslow_taking:
+    mov     rsp, r11
+    mov     r11d, {flags}
+    jmp     .Lsaved
 
 // Doors, the null call, and all that is not short ipc.
 .Lother:
@@ -250,17 +293,25 @@ system_call_entry:
     cmp     eax, {null}
     jne     1f
     sysretq
-1:  cmp     eax, {long_call}
-    je      .Llong_call
+1:  cmp     al, {ipc_call} & 0xff       // ipc, or none of these?
+    jae     .Lother_ipc
     cmp     eax, {door_return}
     je      .Ldoor_return
-    cmp     eax, {long_reply}
-    je      .Llong_reply
-    cmp     eax, {door_long_call}       // no number that is no short form is above this one
+    cmp     eax, {door_long_call}       // no number that is none of these is above this one
     jb      .Lno_short_form
     je      .Ldoor_long_call
     cmp     eax, {door_item_call}
     je      .Ldoor_item_call
+    jmp     .Lgeneral
+.Lother_ipc:
+    cmp     eax, {long_taking_call}
+    je      .Llong_taking_call
+    cmp     eax, {long_call}
+    je      .Llong_call
+    cmp     eax, {long_reply}
+    je      .Llong_reply
+    cmp     eax, {taking_call}
+    je      .Ltaking_call
 
 // Everything else: save the registers as a Frame on the thread's own stack and let Rust decide, which does not return.
 .Lgeneral:
@@ -312,27 +363,28 @@ system_call_entry_slow:
     mov     edx, edi
     mov     rsp, r11
     mov     r11, [rsp + {slot}]
-    mov     rdi, [r15 + {block}]
     mov     rcx, [r15 + {space}]
     cmp     rcx, [rsp + {space}]
-    je      1f
+    je      .Lown_\site
     cmp     byte ptr [{tagged}], 0
     jne     .Ltag_\site
 .Lopen_\site:
     mov     rdi, [r15 + {entry}]        // open the window
     mov     [r11], rdi
     mov     rdi, [r15 + {window}]
-1:  cmp     byte ptr [{has_smap}], 0
-    je      2f
-    stac
-2:  mov     ecx, edx
+.Lcopy_\site:
+    user_access stac
+    mov     ecx, edx
     .globl \site
 \site:
     rep movsq
     mov     qword ptr [r11], 0          // and close it: the switch forgets what it showed
     .endm
-// Where the switch does not: the tag of windows first, which the load empties.
-    .macro tag_window site
+// Within a space there is no window. Where the switch forgets nothing: the tag of windows first, which the load empties.
+    .macro other_ways site
+.Lown_\site:
+    mov     rdi, [r15 + {block}]
+    jmp     .Lcopy_\site
 .Ltag_\site:
     mov     rcx, [rsp + {space}]
     or      rcx, {window_tag}
@@ -357,25 +409,37 @@ system_call_entry_slow:
     leave_short
     .endm
 
-    .balign 64
-.Llong_call:
+    .macro long_call_to site, takes
     partner
     mov     rcx, [r11 + {open_key}]
     cmp     [r15 + {accept}], rcx
     jne     .Lslow_long
-    copy_block copy_of_call
-    mov     rcx, [r15 + {key}]          // from here on nothing can fail
+    copy_block \site                    // from here on nothing can fail
+    .if \takes
+    mov     rcx, [r15 + {answer_key}]
+    or      ah, {words_only} >> 8
+    .else
+    mov     rcx, [r15 + {key}]
+    .endif
     mov     [rsp + {accept}], rcx
     mov     qword ptr [r15 + {accept}], {never}
     mov     rcx, [rsp + {shuttle}]
     mov     [r15 + {shuttle}], rcx
     arrive
-    tag_window copy_of_call
+    other_ways \site
+    .endm
+
+    .balign 64
+.Llong_call:
+    long_call_to copy_of_call, 0
+    .balign 64
+.Llong_taking_call:
+    long_call_to copy_of_taking_call, 1
 
     .balign 64
 .Llong_reply:
     partner
-    mov     rcx, [r11 + {key}]
+    mov     rcx, [r11 + {answer_key}]   // does it take a block?
     cmp     [r15 + {accept}], rcx
     jne     .Lslow_long
     mov     rcx, [r11 + {shuttle}]
@@ -386,7 +450,7 @@ system_call_entry_slow:
     mov     [rsp + {accept}], rcx
     mov     qword ptr [r15 + {accept}], {never}
     arrive
-    tag_window copy_of_reply
+    other_ways copy_of_reply
 .Lslow_long:
     mov     rsp, r11
     mov     r11d, {flags}
@@ -436,7 +500,7 @@ system_call_entry_slow:
     mov     rsp, [r15 + {stack}]
     xor     r15d, r15d
     leave_short
-    tag_window copy_of_door_call
+    other_ways copy_of_door_call
 
 // A call through a door: edx is an identifier, that is an index into words of which each is there.
     .balign 64
@@ -523,10 +587,8 @@ system_call_entry_slow:
 // address that faulted and r8 the error code of the fault.
     .globl copy_bytes
 copy_bytes:
-    cmp     byte ptr [{has_smap}], 0
-    je      1f
-    stac
-1:  mov     rdx, rcx
+    user_access stac
+    mov     rdx, rcx
     shr     rcx, 3
     and     edx, 7
     .globl copy_words
@@ -539,18 +601,14 @@ copy_rest:
     xor     eax, eax
     .globl copy_ended
 copy_ended:
-    cmp     byte ptr [{has_smap}], 0
-    je      1f
-    clac
-1:  ret
+    user_access clac
+    ret
 
 // The same with interrupts let in. One that comes in the middle does not return here: see interrupted_copy.
     .globl copy_openly
 copy_openly:
-    cmp     byte ptr [{has_smap}], 0
-    je      1f
-    stac
-1:  mov     rdx, rcx
+    user_access stac
+    mov     rdx, rcx
     shr     rcx, 3
     and     edx, 7
     sti
@@ -667,10 +725,8 @@ system_call_entry_isolated:
     .macro enter_trap
     save_registers
     cld
-    cmp     byte ptr [{has_smap}], 0
-    je      1f
-    clac
-1:  mov     rdi, rsp
+    user_access clac
+    mov     rdi, rsp
     .endm
 
     .section .text.traps, "ax"
@@ -821,12 +877,19 @@ TRAP_STUBS:
     .set i, i + 1
     .endr
     .noaltmacro
-    .section .rodata.exits, "a"
-    .globl EXITS_END
-EXITS_END:
     .text
     "#,
     include_str!("identifiers.s"),
+    r#"
+// Behind everything that adds to the tables.
+    .section .rodata.exits, "a"
+    .globl EXITS_END
+EXITS_END:
+    .section .rodata.accesses, "a"
+    .globl ACCESSES_END
+ACCESSES_END:
+    .text
+    "#,
     ipc_call = const IPC_CALL as i32,
     null = const NULL as i32,
     door_call = const DOOR_CALL as i32,
@@ -878,17 +941,21 @@ EXITS_END:
     no_such = const abi::Error::NoSuch as u32,
     long_call = const IPC_LONG_CALL as i32,
     long_reply = const IPC_LONG_REPLY_WAIT as i32,
+    taking_call = const IPC_TAKING_CALL as i32,
+    long_taking_call = const IPC_LONG_TAKING_CALL as i32,
+    taking = const TAKING,
+    words_only = const WORDS_ONLY,
     fast_below = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_below) as i64,
     block = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, address) as i64,
     room = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, room) as i64,
     window = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, window) as i64,
     entry = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, entry) as i64,
+    answer_key = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, answer_key) as i64,
     slot = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, slot) as i64,
     tagged = const TAGGED as i64,
     window_tag = const super::space::WINDOW_TAG,
     current = const CURRENT as i64,
     scratch = const SCRATCH as i64,
-    has_smap = const HAS_SMAP as i64,
     selector = const SELECTOR as i64,
     saved = const SAVED as i64,
     kernel_space = const KERNEL_SPACE as i64,
@@ -968,22 +1035,62 @@ pub fn rewrite_exits(how: AtExit) {
         static EXITS_END: u8;
     }
     let table = &raw const EXITS;
-    let count = (&raw const EXITS_END as usize - table as usize) / size_of::<Exit>();
     // SAFETY: the assembly lays the table out, with `EXITS_END` behind it.
-    let exits = unsafe { core::slice::from_raw_parts(table.cast::<Exit>(), count) };
+    let exits = unsafe { table_of(table.cast::<Exit>(), &raw const EXITS_END) };
     // SAFETY: a word of the per-CPU page that boot leaves to the kernel.
     unsafe { (SELECTOR as *mut u16).write(USER_DATA) };
+    // SAFETY: sites begin with instructions of five bytes or more, which the jump's target repeats.
+    unsafe {
+        write_text(exits.iter().map(|exit| {
+            let twin = if how == AtExit::Isolate { exit.isolating } else { exit.clearing };
+            let mut jump = [JUMP; JUMP_LEN as usize];
+            jump[1..].copy_from_slice(&(twin - exit.site - JUMP_LEN).to_le_bytes());
+            (table.cast::<u8>().wrapping_offset(exit.site as isize).cast_mut(), jump)
+        }));
+    }
+}
+
+/// The processor has no SMAP: what says that users' memory may be touched, or may not, becomes an instruction that does nothing.
+/// Once, before the processor knows of traps.
+pub fn without_smap() {
+    const NOTHING: [u8; 3] = [0x0f, 0x1f, 0x00];
+    unsafe extern "C" {
+        static ACCESSES: [i32; 0];
+        static ACCESSES_END: u8;
+    }
+    let table = &raw const ACCESSES;
+    // SAFETY: the assembly lays the table out, with `ACCESSES_END` behind it.
+    let sites = unsafe { table_of(table.cast::<i32>(), &raw const ACCESSES_END) };
+    // SAFETY: at each site is one instruction of three bytes.
+    unsafe {
+        let place = |site: &i32| table.cast::<u8>().wrapping_offset(*site as isize).cast_mut();
+        write_text(sites.iter().map(|site| (place(site), NOTHING)));
+    }
+}
+
+/// A table that the assembly laid out.
+///
+/// # Safety
+///
+/// It is one of such entries, and ends there.
+unsafe fn table_of<T>(first: *const T, end: *const u8) -> &'static [T] {
+    let count = (end as usize - first as usize) / size_of::<T>();
+    // SAFETY: the caller's promise.
+    unsafe { core::slice::from_raw_parts(first, count) }
+}
+
+/// Writes to the kernel's text.
+///
+/// # Safety
+///
+/// Whole instructions are replaced, one processor runs, and interrupts are off.
+unsafe fn write_text<const N: usize>(sites: impl Iterator<Item = (*mut u8, [u8; N])>) {
     let cr0 = read_cr0();
-    // SAFETY: interrupts are off and one processor runs; the kernel's text can be written until the register is back.
+    // SAFETY: the kernel's text can be written until the register is back.
     unsafe { write_cr0(cr0 & !CR0_WRITE_PROTECT) };
-    for exit in exits {
-        let site = table.cast::<u8>().wrapping_offset(exit.site as isize).cast_mut();
-        let twin = if how == AtExit::Isolate { exit.isolating } else { exit.clearing };
-        let distance = twin - exit.site - JUMP_LEN;
-        // SAFETY: the site begins with instructions of five bytes or more, which the jump's target repeats.
-        unsafe { site.write(JUMP) };
-        // SAFETY: as above.
-        unsafe { site.wrapping_add(1).cast::<i32>().write_unaligned(distance) };
+    for (site, bytes) in sites {
+        // SAFETY: the caller's promise.
+        unsafe { site.cast::<[u8; N]>().write(bytes) };
     }
     // SAFETY: the value it had; the write also makes the processor fetch what was changed anew.
     unsafe { write_cr0(cr0) };
@@ -1011,7 +1118,7 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
         frame.rip.set(copy_ended as *const () as u64);
         return Recovery::Return;
     }
-    if at(copy_of_call) || at(copy_of_reply) {
+    if at(copy_of_call) || at(copy_of_taking_call) || at(copy_of_reply) {
         restore_call(frame, None);
         return Recovery::Slow;
     }

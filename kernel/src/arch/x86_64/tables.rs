@@ -104,6 +104,9 @@ pub fn init() {
         let privilege = if matches!(vector, 3 | 4) { 3 } else { 0 };
         *gate = Gate::new(stub, stack as u8, privilege);
     }
+    if !features().smap {
+        fast_path::without_smap();
+    }
     let pointer = TablePointer { limit: 4095, base: &raw const GATES as u64 };
     // SAFETY: the table is complete and static.
     unsafe { asm!("lidt [{}]", in(reg) &raw const pointer, options(readonly, nostack, preserves_flags)) };

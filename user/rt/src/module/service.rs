@@ -81,7 +81,7 @@ fn ask(name: &str) -> Result<Door> {
 /// Objects take and give eight words. What is longer is not sent.
 impl Callee for &Service {
     const REPLY: Kind = Kind::Reply;
-    fn call<const IN: usize>(self, label: u32, words: Words) -> (u64, Words) {
+    fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
         const { assert!(IN <= 8, "a call of a module has eight words at most") };
         let [w0, w1, w2, w3, w4, w5, w6, w7, ..] = words;
         let mut back = [0; WORDS];
@@ -96,7 +96,7 @@ impl Callee for &Service {
         };
         ((label as u64) << 32 | Self::REPLY as u64, back)
     }
-    fn call_long<const IN: usize>(self, _: u32, words: Words) -> (u64, Words) {
+    fn call_long<const IN: usize, const TAKES: bool>(self, _: u32, words: Words) -> (u64, Words) {
         (Error::BadArgument as u64, words)
     }
     fn call_pages(self, _: u32, words: Words, _: Pages) -> (u64, Words) {

@@ -339,7 +339,7 @@ pub fn alertable_copies() -> Outcome {
         let (mut sender, mut receiver) = (pair.near.agent()?, pair.near.agent()?);
         let (used, room) = stuck(at_target);
         sys::thread_set_block(receiver.uid, to_block(), room, NEVER)?;
-        receiver.block(Frame::receive(Uid::ANY, NEVER).alertable())?;
+        receiver.block(Frame::receive(Uid::ANY, NEVER).taking().alertable())?;
         let mut frame = Frame::call(receiver.uid, 0, WORDS);
         frame.rax = IPC_LONG_CALL as u64;
         (frame.rdi, frame.rsi) = (used.0, from_block());

@@ -20,6 +20,10 @@ fn long(operation: u32, rdx: u64, dope: Dope, block: u64) -> Frame {
 }
 
 fn call(dope: Dope) -> Frame {
+    call_for_words(dope).taking()
+}
+
+fn call_for_words(dope: Dope) -> Frame {
     long(DOOR_LONG_CALL, 9, dope, from_block())
 }
 
@@ -114,7 +118,7 @@ pub fn queued_calls_bring_their_blocks() -> Outcome {
     let (used, room) = (Dope::used(700, 0, 0), Dope::room(700, 0, 0));
     let mut pair = pair(room)?;
     let mut other = pair.near.agent()?;
-    pair.client.block(Frame::door_call(9, 3, WORDS))?;
+    pair.client.block(Frame::door_call(9, 3, WORDS).taking())?;
     door::arrived(&mut pair.server, 3, DATUM)?;
     prepare(1);
     other.block(call(used))?;
@@ -124,12 +128,12 @@ pub fn queued_calls_bring_their_blocks() -> Outcome {
     check!(to().block[..700] == from().block[..700], "the words differ");
     door::answer(&mut pair.server, &mut other, 4)?;
     // One that does not fit, or cannot be, does not stop those behind it.
-    pair.client.block(Frame::door_call(9, 3, WORDS))?;
+    pair.client.block(Frame::door_call(9, 3, WORDS).taking())?;
     door::arrived(&mut pair.server, 3, DATUM)?;
     let mut others = [pair.near.agent()?, pair.near.agent()?, pair.near.agent()?];
     others[0].block(call(Dope::used(701, 0, 0)))?;
     others[1].block(call(Dope(1 << 31)))?;
-    others[2].block(Frame::door_call(9, 3, WORDS))?;
+    others[2].block(Frame::door_call(9, 3, WORDS).taking())?;
     pair.server.start(Frame::door_return(4, WORDS));
     check_eq!(pair.client.wait()?.kind(), Some(Kind::DoorReturn));
     door::arrived(&mut pair.server, 3, DATUM)?;
@@ -235,7 +239,7 @@ pub fn no_room_is_the_callers_error() -> Outcome {
     check!(pair.server.settle()?);
     pair.exchange()?;
     // And on the way back: the server has done its part.
-    pair.client.block(Frame::door_call(9, 3, WORDS))?;
+    pair.client.block(Frame::door_call(9, 3, WORDS).taking())?;
     door::arrived(&mut pair.server, 3, DATUM)?;
     check_eq!(pair.server.run(give_back(used))?.error(), Some(Error::NoWindow));
     let got = pair.client.wait()?;
@@ -253,7 +257,7 @@ pub fn bad_blocks_are_refused() -> Outcome {
         check_eq!(pair.client.run(long(DOOR_LONG_CALL, 10, dope, block))?.error(), Some(Error::NoSuch));
         check!(pair.server.settle()?);
         // A server learns of its own, and can return something else.
-        pair.client.block(Frame::door_call(9, 3, WORDS))?;
+        pair.client.block(Frame::door_call(9, 3, WORDS).taking())?;
         door::arrived(&mut pair.server, 3, DATUM)?;
         check_eq!(pair.server.run(long(DOOR_LONG_RETURN, 0, dope, block))?.error(), bad);
         check!(!pair.client.is_done());
@@ -355,7 +359,7 @@ pub fn the_caller_ends_in_the_middle_of_the_return() -> Outcome {
             // What is stuck is the way from the client's to the server's side: this time the server sends from the former.
             let (used, room) = stuck(at_target);
             sys::thread_set_block(pair.client.uid, to_block(), room, NEVER)?;
-            pair.client.block(Frame::door_call(9, 3, WORDS))?;
+            pair.client.block(Frame::door_call(9, 3, WORDS).taking())?;
             door::arrived(&mut pair.server, 3, DATUM)?;
             pair.server.start(long(DOOR_LONG_RETURN, 0, used, from_block()));
             get_stuck();
@@ -396,7 +400,7 @@ pub fn what_does_not_arrive_stays() -> Outcome {
             check_eq!(make(&mut maker, 1, 101)?, None);
             serve(&mut end)?;
             let mut other = pair.near.agent()?;
-            pair.client.block(Frame::door_call(9, 3, WORDS))?;
+            pair.client.block(Frame::door_call(9, 3, WORDS).taking())?;
             door::arrived(&mut pair.server, 3, DATUM)?;
             hand(&mut maker, 1, Rights::RW, &mut pair.server, 600)?;
             if aborted {
@@ -433,6 +437,40 @@ pub fn the_door_goes_in_the_middle() -> Outcome {
     Ok(())
 }
 
+/// Neither a block nor an item comes to a call of any form that takes only words in return; the server has it still. Who takes more
+/// takes words, too.
+pub fn calls_for_words_take_nothing_else() -> Outcome {
+    let (used, room) = (Dope::used(5, 0, 0), Dope::room(5, 0, 0));
+    let mut pair = pair(room)?;
+    sys::thread_set_window(pair.server.uid, Fpage::doors(600, 0, Rights::RW))?;
+    sys::thread_set_window(pair.client.uid, Fpage::doors(700, 0, Rights::RW))?;
+    hand(&mut pair.maker, 7, Rights::RW, &mut pair.client, 40)?;
+    let item = |number| Fpage::doors(number, 0, Rights::RW);
+    let forms = [Frame::door_call(9, 3, WORDS), call_for_words(used), with_item(DOOR_ITEM_CALL, item(40))];
+    for form in forms {
+        for returned in [give_back(used), with_item(DOOR_ITEM_RETURN, item(7))] {
+            prepare(3);
+            pair.client.block(form)?;
+            pair.server.wait()?;
+            prepare(4);
+            let before = from().block[..5].to_vec();
+            check_eq!(pair.server.run(returned)?.error(), Some(Error::NoWindow));
+            check_eq!(pair.client.wait()?.error(), Some(Error::NoWindow));
+            check!(from().block[..5] == before, "the caller's block was written to");
+            check_eq!(pair.client.run(Frame::door_call(700, 0, WORDS))?.error(), Some(Error::NoSuch));
+            rest(&mut pair.server)?;
+        }
+        for form in [form, form.taking()] {
+            pair.client.block(form)?;
+            pair.server.wait()?;
+            rest(&mut pair.server)?;
+            let got = pair.client.wait()?;
+            check_eq!((got.kind(), got.words()), (Some(Kind::DoorReturn), WORDS));
+        }
+    }
+    Ok(())
+}
+
 /// The call or return with an item in its registers.
 fn with_item(operation: u32, item: Fpage) -> Frame {
     let mut frame = Frame::door_call(9, 0x66, WORDS);
@@ -464,7 +502,7 @@ pub fn items_travel_in_registers() -> Outcome {
     sys::thread_set_window(pair.server.uid, one(600))?;
     sys::thread_set_window(pair.client.uid, one(700))?;
     for _ in 0..3 {
-        pair.client.block(with_item(DOOR_ITEM_CALL, moved(40)))?;
+        pair.client.block(with_item(DOOR_ITEM_CALL, moved(40)).taking())?;
         item_came(&mut pair.server, Kind::DoorCall, DATUM, one(600))?;
         exchange(&mut pair.maker, 600, &mut end, 101)?;
         pair.server.block(with_item(DOOR_ITEM_RETURN, moved(600)))?;
@@ -486,7 +524,7 @@ pub fn items_travel_in_registers() -> Outcome {
             other.block(Frame::door_call(7, 3, WORDS))?;
             door::arrived(&mut pair.server, 3, DATUM)?;
         }
-        pair.client.block(with_item(DOOR_ITEM_CALL, item(base)))?;
+        pair.client.block(with_item(DOOR_ITEM_CALL, item(base)).taking())?;
         if queued {
             pair.server.start(Frame::door_return(4, WORDS));
             check_eq!(other.wait()?.kind(), Some(Kind::DoorReturn));
@@ -514,7 +552,7 @@ pub fn bad_items_in_registers_are_refused() -> Outcome {
         check!(pair.server.settle()?);
     }
     check_eq!(pair.client.run(with_item(DOOR_ITEM_CALL, Fpage(1)))?.error(), Some(Error::BadArgument));
-    pair.client.block(Frame::door_call(9, 3, WORDS))?;
+    pair.client.block(Frame::door_call(9, 3, WORDS).taking())?;
     door::arrived(&mut pair.server, 3, DATUM)?;
     check_eq!(pair.server.run(with_item(DOOR_ITEM_RETURN, Fpage(1)))?.error(), Some(Error::BadArgument));
     check_eq!(pair.server.run(with_item(DOOR_ITEM_RETURN, item))?.error(), Some(Error::NoWindow));

@@ -155,7 +155,7 @@ pub fn what_was_received_is_sent_on() -> Outcome {
     // The caller's block serves for both, too.
     sys::thread_set_block(sender.uid, from_block(), room, NEVER)?;
     for words in [100, 7] {
-        sender.block(long_call(receiver.uid, Dope::used(words, 0, 0)))?;
+        sender.block(long_call(receiver.uid, Dope::used(words, 0, 0)).taking())?;
         let got = receiver.wait()?;
         to().block[..words as usize].iter_mut().for_each(|word| *word ^= 0xff);
         let reply = long(IPC_LONG_REPLY_WAIT, sender.uid, Dope(got.rdi), got.rsi);
@@ -165,6 +165,63 @@ pub fn what_was_received_is_sent_on() -> Outcome {
         check_eq!((answer.rdi, answer.rsi), (room.with_used(Dope::used(words, 0, 0)).0, from_block()));
         check!(to().block[..words as usize] == from().block[..words as usize], "the answer differs");
     }
+    Ok(())
+}
+
+/// No block comes to who did not say that it may, in whatever form it waits: memory that it has registered is its own meanwhile. Who takes
+/// one takes words, too.
+pub fn who_takes_no_block_gets_none() -> Outcome {
+    let (used, room) = (Dope::used(7, 0, 0), Dope::room(100, 0, 0));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    sys::thread_set_block(sender.uid, from_block(), room, NEVER)?;
+    let general = Frame::ipc(receiver.uid, receiver.uid, NEVER, NEVER);
+    let patient = Frame::ipc(receiver.uid, receiver.uid, NEVER, Timeout::from_us(1 << 30));
+    let short = Frame::call(receiver.uid, 0x77, WORDS);
+    for form in [short, long_call(receiver.uid, used), general, patient] {
+        prepare(6);
+        sender.block(form)?;
+        receiver.wait()?;
+        to().block.fill(0x77);
+        // A message is refused, and a reply ends the call.
+        let sent = receiver.run(long_send(sender.uid, used, to_block(), Timeout::ZERO))?;
+        check_eq!(sent.error(), Some(Error::NoWindow));
+        check!(!sender.is_done());
+        receiver.block(long(IPC_LONG_REPLY_WAIT, sender.uid, used, to_block()))?;
+        check_eq!(sender.wait()?.error(), Some(Error::NoWindow));
+        check!(from().block[0] != 0x77, "a block came");
+        for takes_words in [false, true] {
+            sender.block(form.taking())?;
+            receiver.wait()?;
+            let reply = match takes_words {
+                true => Frame::reply_wait(sender.uid, 5, WORDS),
+                false => long(IPC_LONG_REPLY_WAIT, sender.uid, used, to_block()),
+            };
+            receiver.block(reply)?;
+            let got = sender.wait()?;
+            let kind = Kind::Reply as u32 & if takes_words { u32::MAX } else { !NO_BLOCK };
+            check_eq!(got.rax as u32, kind);
+        }
+        check!(from().block[..7] == to().block[..7], "the answer differs");
+    }
+    // Who waits for anybody.
+    sys::thread_abort(receiver.uid)?;
+    receiver.wait()?;
+    receiver.block(Frame::receive(Uid::ANY, NEVER))?;
+    check_eq!(sender.run(long_call(receiver.uid, used))?.error(), Some(Error::NoWindow));
+    sender.block(short)?;
+    check_eq!(receiver.wait()?.kind(), Some(Kind::Request));
+    receiver.block(Frame::reply_wait(sender.uid, 5, WORDS))?;
+    sender.wait()?;
+    // It looks at who waits in its queue: whose message is refused.
+    sys::thread_abort(receiver.uid)?;
+    receiver.wait()?;
+    sender.block(long_call(receiver.uid, used))?;
+    check_eq!(receiver.run(Frame::receive(Uid::ANY, Timeout::ZERO))?.error(), Some(Error::ReceiveTimeout));
+    check_eq!(sender.wait()?.error(), Some(Error::NoWindow));
+    sender.block(long_call(receiver.uid, used))?;
+    receiver.run(Frame::receive(Uid::ANY, Timeout::ZERO).taking())?;
+    receiver.block(Frame::reply_wait(sender.uid, 5, WORDS))?;
+    check_eq!(sender.wait()?.kind(), Some(Kind::Reply));
     Ok(())
 }
 
@@ -457,15 +514,14 @@ pub fn no_room_is_the_senders_error_alone() -> Outcome {
         check_eq!(sender.run(long_call(receiver.uid, used))?.error(), Some(Error::NoWindow));
     }
     check!(!receiver.is_done(), "a receiver without a block was disturbed");
-    // The same for a sender that had to wait, and a server goes on after a reply that nobody has room for.
+    // A server goes on after a reply that nobody has room for; a client does not wait for another one.
     sender.block(Frame::call(receiver.uid, 0, WORDS))?;
     receiver.wait()?;
     receiver.block(long(IPC_LONG_REPLY_WAIT, sender.uid, used, to_block()))?;
-    check!(!sender.is_done());
+    check_eq!(sender.wait()?.error(), Some(Error::NoWindow));
     sys::thread_abort(receiver.uid)?;
     receiver.wait()?;
-    receiver.run(Frame::send(sender.uid, Timeout::ZERO))?;
-    sender.wait()?;
+    // The same for a sender that had to wait.
     sender.block(long_call(receiver.uid, used))?;
     receiver.block(open())?;
     check_eq!(sender.wait()?.error(), Some(Error::NoWindow));

@@ -66,7 +66,7 @@ cases! {
         the_caller_is_cut_off_in_the_middle the_called_ends_in_the_middle the_caller_ends_in_the_middle_of_the_return the_door_goes_in_the_middle
         what_does_not_arrive_stays
         items_travel_in_registers bad_items_in_registers_are_refused ends_while_pages_are_mapped
-        words_cross_borders_and_nothing_else a_fault_before_the_second_call
+        words_cross_borders_and_nothing_else calls_for_words_take_nothing_else a_fault_before_the_second_call
     }
     door_items { identifiers_come_and_go }
     alert {
@@ -75,7 +75,7 @@ cases! {
     }
     chaos { chains_of_doors_and_sudden_ends }
     long {
-        direct_words_of_all_sizes what_was_received_is_sent_on a_block_for_a_while within_a_task strings_of_all_sizes
+        direct_words_of_all_sizes what_was_received_is_sent_on who_takes_no_block_gets_none a_block_for_a_while within_a_task strings_of_all_sizes
         strings_from_and_to_large_pages a_string_as_long_as_can_be
         many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks items_in_a_block
         as_many_items_as_can_be bad_items_are_refused

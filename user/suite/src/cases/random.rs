@@ -24,7 +24,7 @@ use rt::println;
 use sys::abi::call::{
     ABSOLUTE_END, Call, DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN,
     DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG,
-    IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, NO_BLOCK, NOT_ALERTABLE,
+    IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, IPC_TAKE, NO_BLOCK, NOT_ALERTABLE, WORDS_ONLY,
     NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
 };
 use sys::abi::{INFO_PAGE, USER_END};
@@ -282,7 +282,8 @@ impl Player {
         };
         let is_call = matches!(operation, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL);
         let alertable = if is_call && self.random.below(4) == 0 { NOT_ALERTABLE } else { 0 };
-        frame.rax = (operation & !alertable) as u64 | self.random.next() << 32;
+        let taking = if is_call { self.random.pick(&[0, WORDS_ONLY]) } else { 0 };
+        frame.rax = (operation & !(alertable | taking)) as u64 | self.random.next() << 32;
         frame
     }
 
@@ -344,6 +345,7 @@ impl Player {
             45..49 => IPC_ALERTABLE,
             _ => 0,
         };
+        let flags = flags | self.random.pick(&[0, IPC_TAKE]);
         frame.rax = self.label() | (Call::Ipc as u32 | flags) as u64;
         let (to, other) = (self.partner(), self.known());
         (frame.rdx, frame.rbx, frame.r15) = match self.random.below(8) {
@@ -374,9 +376,10 @@ impl Player {
         let to = if self.random.below(16) == 0 { self.random.next() } else { self.partner() };
         let waits = self.random.below(256) == 0;
         let is_long = self.random.below(2) == 0;
+        let taking = self.random.pick(&[0, WORDS_ONLY]);
         let operation = match (waits, is_long) {
-            (false, false) => IPC_CALL,
-            (false, true) => IPC_LONG_CALL,
+            (false, false) => IPC_CALL & !taking,
+            (false, true) => IPC_LONG_CALL & !taking,
             (true, false) => IPC_REPLY_WAIT,
             (true, true) => IPC_LONG_REPLY_WAIT,
         };
@@ -638,14 +641,14 @@ impl Player {
 
 /// 0 for ipc with a block, 1 for any other, nothing for all other calls.
 fn ipc_form(eax: u32) -> Option<usize> {
-    let is_short = eax | (IPC_CALL ^ IPC_LONG_CALL) | 1 == u32::MAX;
+    let is_short = eax | NO_BLOCK | WORDS_ONLY >= IPC_CALL;
     let is_ipc = is_short || eax & 0x8000_00ff == Call::Ipc as u32;
-    let is_long = if is_short { eax & !IPC_LONG_CALL & 0xfffe == 0 } else { eax & IPC_LONG != 0 };
+    let is_long = if is_short { eax & NO_BLOCK == 0 } else { eax & IPC_LONG != 0 };
     is_ipc.then_some(usize::from(!is_long))
 }
 
 fn count_attempt(eax: u32) {
-    if matches!(eax | NOT_ALERTABLE, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL) {
+    if matches!(eax | NOT_ALERTABLE | WORDS_ONLY, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL) {
         DOORS[1].fetch_add(1, Ordering::Relaxed);
     }
     if let Some(form) = ipc_form(eax) {
@@ -710,7 +713,7 @@ fn pass(got: &Frame) -> Frame {
     let to = Uid(got.r15);
     let mut frame = Frame::ipc(to, Uid::ANY, Timeout::ZERO, Timeout::NEVER).label(got.received_label());
     let long = if got.rax as u32 & NO_BLOCK == 0 { IPC_LONG } else { 0 };
-    frame.rax |= (IPC_SHOWN | long) as u64;
+    frame.rax |= (IPC_SHOWN | IPC_TAKE | long) as u64;
     (frame.rdi, frame.rsi, frame.r8, frame.r9, frame.r10) = (got.rdi, got.rsi, got.r8, got.r9, got.r10);
     frame.r12 = got.sender().0;
     frame

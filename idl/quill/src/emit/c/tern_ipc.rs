@@ -36,7 +36,7 @@ pub struct Tern(pub &'static Way);
 pub struct Way {
     /// The type of what a client calls; without one, it is a reference to an object.
     callee: Option<&'static str>,
-    /// What calls it; with `_long`, if the request has a part in memory.
+    /// What calls it; with `_long`, if the request has a part in memory, and `_taking`, if the reply brings more than words.
     call: &'static str,
     /// `rax` after a call that succeeded, without and with a part of the reply in memory.
     done: [&'static str; 2],
@@ -933,12 +933,14 @@ fn client(
         () if way.begins && method.request.pages.is_some() => "_item",
         () => "",
     };
+    let takes_reference = way.begins && method.reply.pages.is_some();
+    let taking = if takes_reference || method.replies().any(|reply| reply.long) { "_taking" } else { "" };
     if let (Some(handed), "_item") = (&method.request.pages, kind) {
         let words = [6, 7].map(|word| words().index(Expr::Int(word)));
         body.extend(references::item(handed, &c.inputs(operation), words));
     }
     let plainly = |label: Expr| {
-        call(format!("{}{kind}", way.call), [server.clone(), label, words(), there.clone(), back.clone()])
+        call(format!("{}{kind}{taking}", way.call), [server.clone(), label, words(), there.clone(), back.clone()])
     };
     if operation.oneway {
         let send = match way.sent {
@@ -951,12 +953,12 @@ fn client(
     }
     let called = if pages {
         let window = if method.reply.pages.is_some() { name("_window") } else { Expr::Int(0) };
-        call("quill_ipc_call_pages", [server, label, words(), item(), window])
+        call(format!("quill_ipc_call_pages{taking}"), [server, label, words(), item(), window])
     } else {
         plainly(label)
     };
     let called = Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called));
-    if way.begins && method.reply.pages.is_some() {
+    if takes_reference {
         body.extend(references::in_window(called));
     } else {
         body.push(called);

@@ -100,6 +100,21 @@ QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint6
     return quill_ipc((uint64_t)label << 32 | QUILL_IPC_LONG_CALL, &server, words, there, back);
 }
 
+/* The same two where the reply may have a part in memory. To others no block is open, whatever the server sends: so what has
+ * arrived in an inbox before stays as it is while somebody looks at it. */
+QUILL_INLINE uint64_t quill_ipc_call_taking(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                                            unsigned back)
+{
+    return quill_ipc((uint64_t)label << 32 | (TERN_IPC_CALL & ~TERN_WORDS_ONLY), &server, words, there, back);
+}
+
+QUILL_INLINE uint64_t quill_ipc_call_long_taking(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
+                                                 unsigned back)
+{
+    __asm__ volatile("" : "=r"(words[10]));
+    return quill_ipc((uint64_t)label << 32 | (QUILL_IPC_LONG_CALL & ~TERN_WORDS_ONLY), &server, words, there, back);
+}
+
 /* Sends, waits until the server takes it, and receives nothing. */
 static inline quill_status quill_send(tern_uid server, uint32_t label, const uint64_t *words, uint32_t flags)
 {
@@ -123,8 +138,8 @@ static inline quill_status quill_ipc_send_long(tern_uid server, uint32_t label, 
 }
 
 /* The general form, for calls that hand pages over: those of the request, or 0, and where those of the reply may go. */
-static inline uint64_t quill_ipc_call_pages(tern_uid server, uint32_t label, uint64_t *words, tern_fpage item,
-                                            tern_fpage window)
+static inline uint64_t quill_ipc_pages(uint32_t flags, tern_uid server, uint32_t label, uint64_t *words,
+                                       tern_fpage item, tern_fpage window)
 {
     struct tern_message message = { .label = label, .partner = server };
     int error;
@@ -134,11 +149,24 @@ static inline uint64_t quill_ipc_call_pages(tern_uid server, uint32_t label, uin
         message.words[6] = item;
         message.words[7] = 0;
     }
-    error = tern_ipc(&message, item ? TERN_IPC_MAP : 0, server, window, TERN_TIMEOUTS(TERN_NEVER, TERN_NEVER));
+    flags |= item ? TERN_IPC_MAP : 0;
+    error = tern_ipc(&message, flags, server, window, TERN_TIMEOUTS(TERN_NEVER, TERN_NEVER));
     if (error != TERN_OK)
         return (uint64_t)error;
     __builtin_memcpy(words, message.words, sizeof message.words);
     return (uint64_t)message.label << 32 | message.kind;
+}
+
+static inline uint64_t quill_ipc_call_pages(tern_uid server, uint32_t label, uint64_t *words, tern_fpage item,
+                                            tern_fpage window)
+{
+    return quill_ipc_pages(0, server, label, words, item, window);
+}
+
+static inline uint64_t quill_ipc_call_pages_taking(tern_uid server, uint32_t label, uint64_t *words, tern_fpage item,
+                                                   tern_fpage window)
+{
+    return quill_ipc_pages(TERN_IPC_TAKE, server, label, words, item, window);
 }
 
 static inline quill_status quill_ipc_send_pages(tern_uid server, uint32_t label, uint64_t *words, tern_fpage item)
@@ -174,6 +202,34 @@ QUILL_INLINE uint64_t quill_door_call_long(uint32_t door, uint32_t label, uint64
     __asm__ volatile("" : "=r"(words[10]));
     return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~QUILL_NO_BLOCK), &partner, words, there, back);
 }
+
+/* The same two where the reply may have a part in memory, or hand something over. */
+QUILL_INLINE uint64_t quill_door_call_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
+                                             unsigned back)
+{
+    tern_uid partner = door;
+
+    return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~TERN_WORDS_ONLY), &partner, words, there, back);
+}
+
+QUILL_INLINE uint64_t quill_door_call_long_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
+                                                  unsigned back)
+{
+    const uint32_t form = TERN_DOOR_CALL & ~(QUILL_NO_BLOCK | TERN_WORDS_ONLY);
+    tern_uid partner = door;
+
+    __asm__ volatile("" : "=r"(words[10]));
+    return quill_ipc((uint64_t)label << 32 | form, &partner, words, there, back);
+}
+
+#else
+
+/* Nobody sends what is not to be taken. */
+#define quill_ipc_call_taking quill_ipc_call
+#define quill_ipc_call_long_taking quill_ipc_call_long
+#define quill_ipc_call_pages_taking quill_ipc_call_pages
+#define quill_door_call_taking quill_door_call
+#define quill_door_call_long_taking quill_door_call_long
 
 #endif
 

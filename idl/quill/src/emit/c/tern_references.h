@@ -41,6 +41,16 @@ QUILL_INLINE uint64_t quill_door_call_item(uint32_t door, uint32_t label, uint64
     return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~TERN_NO_ITEM), &partner, words, there, back);
 }
 
+/* The same where the reply may have a part in memory, or hand something over. */
+QUILL_INLINE uint64_t quill_door_call_item_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
+                                                  unsigned back)
+{
+    const uint32_t form = TERN_DOOR_CALL & ~(TERN_NO_ITEM | TERN_WORDS_ONLY);
+    tern_uid partner = door;
+
+    return quill_ipc((uint64_t)label << 32 | form, &partner, words, there, back);
+}
+
 /* What arrives with messages to the calling thread has its place there from now on; says where it had until then. */
 static inline tern_fpage quill_set_window(tern_fpage window)
 {
@@ -49,6 +59,10 @@ static inline tern_fpage quill_set_window(tern_fpage window)
     tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_WINDOW, words);
     return words[1];
 }
+
+#else
+
+#define quill_door_call_item_taking quill_door_call_item
 
 #endif
 

@@ -296,7 +296,8 @@ fn client_pages(emitter: &Emitter, rt: &TokenStream, method: &Method) -> Option<
         true => quote! { .window(_place.window()) },
         false => quote! { .window(_window) },
     });
-    Some(quote! { #rt::Pages::NONE #long #given #window })
+    let taking = needs_inbox(method).then(|| quote! { .taking() });
+    Some(quote! { #rt::Pages::NONE #long #given #window #taking })
 }
 
 /// Whether something that can come back has a part in memory.
@@ -523,10 +524,11 @@ impl Emitter<'_> {
         let pack = self.pack(rt, &method.request, &inputs, &failed, Lies::WithCaller);
         let words = Literal::u32_unsuffixed(method.registers());
         let pages = client_pages(self, rt, method);
+        let takes = needs_inbox(method);
         let (call, send) = match () {
             () if pages.is_some() => (quote! { call_pages }, quote! { send_pages }),
-            () if method.request.long => (quote! { call_long::<#words> }, quote! { send_long }),
-            () => (quote! { call::<#words> }, quote! { send }),
+            () if method.request.long => (quote! { call_long::<#words, #takes> }, quote! { send_long }),
+            () => (quote! { call::<#words, #takes> }, quote! { send }),
         };
         if operation.oneway {
             return quote! {

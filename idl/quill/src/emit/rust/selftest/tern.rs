@@ -148,9 +148,9 @@ impl Report {
             let long = random.below(2) == 0;
             let (rax, _) = if long {
                 random.block(&mut block, &mut words);
-                ::stub::Callee::call_long::<10>(server, label, words)
+                ::stub::Callee::call_long::<10, true>(server, label, words)
             } else {
-                ::stub::Callee::call::<11>(server, label, words)
+                ::stub::Callee::call::<11, true>(server, label, words)
             };
             self.damaged += 1;
             let done = rax & C::LONG_DONE == C::LONG_DONE;

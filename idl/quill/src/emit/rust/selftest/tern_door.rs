@@ -96,6 +96,6 @@ fn token<C: ::stub::Interface>(number: u64) -> ::rt::door::Reference<C> {
 
 /// Its number, or another one if it is none.
 fn number_of<C: ::stub::Interface>(reference: &::rt::door::Reference<C>) -> u64 {
-    let (rax, [number, ..]) = ::stub::Callee::call::<1>(C::view(reference), 0, [0; ::stub::WORDS]);
+    let (rax, [number, ..]) = ::stub::Callee::call::<1, false>(C::view(reference), 0, [0; ::stub::WORDS]);
     if rax == <::stub::View as ::stub::Callee>::DONE { number } else { !number }
 }
