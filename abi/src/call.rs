@@ -116,8 +116,7 @@ pub const IPC_ABSOLUTE: u32 = 1 << 15;
 pub const ABSOLUTE_END: u64 = 1 << 62;
 /// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for doors, propagation and other
 /// stations, and must be zero.
-pub const IPC_FLAGS: u32 =
-    IPC_MAP | IPC_LONG | IPC_SHOWN | IPC_ALERTABLE | IPC_TAKE | IPC_ABSOLUTE;
+pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG | IPC_SHOWN | IPC_ALERTABLE | IPC_TAKE | IPC_ABSOLUTE;
 
 /// RFLAGS after an ipc: interrupts on, everything else clear.
 pub const FLAGS: u64 = 0x202;

@@ -51,7 +51,9 @@ fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     match eax {
         _ if ipc::door::is_call(eax) => ipc::door::call(k, current),
         DOOR_RETURN | DOOR_LONG_RETURN | DOOR_ITEM_RETURN => ipc::door::give_back(k, current),
-        IPC_LONG_CALL | IPC_LONG_REPLY_WAIT | IPC_TAKING_CALL | IPC_LONG_TAKING_CALL => ipc::other(k, current),
+        IPC_LONG_CALL | IPC_LONG_REPLY_WAIT | IPC_TAKING_CALL | IPC_LONG_TAKING_CALL => {
+            ipc::other(k, current)
+        }
         NULL => Next::Same,
         _ if eax & NUMBER == IPC => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),

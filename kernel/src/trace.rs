@@ -12,10 +12,7 @@ use crate::ipc::door::Form;
 use crate::kernel::Kernel;
 use crate::object::thread::{Errand, Frame, State, special};
 use crate::object::{TaskRef, ThreadRef};
-use abi::call::{
-    DOOR_ROWS, DOOR_SIZES, IPC_CALL, IPC_LONG, IPC_MAP, NO_BLOCK, WORDS_ONLY,
-    TRACE_EVENTS,
-};
+use abi::call::{DOOR_ROWS, DOOR_SIZES, IPC_CALL, IPC_LONG, IPC_MAP, NO_BLOCK, TRACE_EVENTS, WORDS_ONLY};
 use abi::{Call, Kind, Uid};
 use core::cell::Cell;
 

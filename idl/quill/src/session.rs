@@ -43,7 +43,7 @@ pub struct Session {
     pub names: Interner,
     /// Messages.
     pub diags: Diags,
-    /// Files by path, so that a file that is included often is kept once.
+    /// Files by path, as it is written and as the file system has it, so that a file that is included often is kept once.
     pub files: HashMap<PathBuf, usize>,
     /// Files opened, repetitions counted.
     pub includes: usize,
@@ -90,6 +90,11 @@ impl Session {
         let bytes = match self.virtual_files.get(path) {
             Some(bytes) => bytes.clone(),
             None => {
+                let real = std::fs::canonicalize(path).map_err(|e| e.to_string())?;
+                if let Some(&index) = self.files.get(&real) {
+                    self.files.insert(path.into(), index);
+                    return Ok(index);
+                }
                 let size = std::fs::metadata(path).map_err(|e| e.to_string())?;
                 if size.is_dir() {
                     return Err("it is a directory".into());
@@ -114,6 +119,11 @@ impl Session {
             return Err(format!("all files together exceed {} bytes", limits::SOURCE_BYTES_MAX));
         };
         self.files.insert(path.into(), index);
+        if !self.virtual_files.contains_key(path)
+            && let Ok(real) = std::fs::canonicalize(path)
+        {
+            self.files.insert(real, index);
+        }
         Ok(index)
     }
 }

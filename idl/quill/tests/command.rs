@@ -111,6 +111,19 @@ fn bad_input() {
 
 #[cfg(unix)]
 #[test]
+fn one_file_by_two_ways_is_read_once() {
+    let scratch = Scratch::new("twice");
+    scratch.file("types.idl", b"interface Types { typedef long t; };");
+    scratch.file("one.idl", b"import \"types.idl\"; typedef t u;");
+    let dots = format!("{}/../{}", scratch.0.display(), scratch.0.file_name().unwrap().display());
+    let main = scratch.file("main.idl", b"import \"one.idl\"; import \"deep/types.idl\"; typedef u v;");
+    std::fs::create_dir(scratch.0.join("deep")).unwrap();
+    std::os::unix::fs::symlink("../types.idl", scratch.0.join("deep/types.idl")).unwrap();
+    check(&["--dialect", "dce", &main], None, 0, "");
+    check(&["--dialect", "dce", "-I", &dots, &format!("{dots}/main.idl")], None, 0, "");
+}
+
+#[test]
 fn unreadable_files() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = Scratch::new("unreadable");

@@ -15,7 +15,8 @@ use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::trace;
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, NO_BLOCK, NO_ITEM, NOT_ALERTABLE, WORDS_ONLY,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, NO_BLOCK, NO_ITEM, NOT_ALERTABLE,
+    WORDS_ONLY,
 };
 use abi::{Error, Kind, Uid};
 

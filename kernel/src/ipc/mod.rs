@@ -30,7 +30,8 @@ use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, TAKING, Wait};
 use crate::sched::Next;
 use abi::call::{
-    self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_FLAGS, IPC_LONG,     IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_SHOWN, IPC_TAKE, ITEM_WHOLE, NO_BLOCK, NO_ITEM, WORDS_ONLY,
+    self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_FLAGS, IPC_LONG,
+    IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_SHOWN, IPC_TAKE, ITEM_WHOLE, NO_BLOCK, NO_ITEM, WORDS_ONLY,
 };
 use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
 
@@ -486,14 +487,7 @@ fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Opt
 
 /// The receive phase of a thread that runs or is about to. True if it is over; otherwise the thread waits.
 #[inline(always)]
-fn receive(
-    k: &Kernel,
-    thread: ThreadRef,
-    from: Uid,
-    timeout: Timeout,
-    window: Fpage,
-    alone: bool,
-) -> bool {
+fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
     let nothing_there = thread.senders.is_empty() && thread.line.get() == 0;
     if from == Uid::ANY && timeout == Timeout::NEVER && nothing_there {
         wait(k, thread, from, timeout, window);

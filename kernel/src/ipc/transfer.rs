@@ -12,7 +12,8 @@
 
 use super::item::{self, begin};
 use super::{
-    Request, clan, door, fail_blocked, fault, file_deadline, hand_over, leave_queue, receive_and_run, set_error, set_result,
+    Request, clan, door, fail_blocked, fault, file_deadline, hand_over, leave_queue, receive_and_run,
+    set_error, set_result,
 };
 use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;

@@ -52,7 +52,6 @@ const OPEN: u64 = OPEN_MARK & !TAKING;
 /// Low bits of what a caller waits for that called through a door: otherwise it is the key of its server.
 const DOOR_MARK: u64 = 1;
 
-
 /// Beside the low bits of what a thread waits for: it takes a block, and an item into its standing window. [`IDLE`] and an open key have it.
 pub const TAKING: u64 = 2;
 

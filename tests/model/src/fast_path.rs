@@ -7,8 +7,9 @@
 
 use crate::world::{Caches, World};
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
-    IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_REPLY_WAIT, IPC_TAKING_CALL, NULL, WORDS_ONLY,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
+    IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_REPLY_WAIT, IPC_TAKING_CALL, NULL,
+    WORDS_ONLY,
 };
 use abi::{Call, Error, Fpage, Rights, Uid};
 use kernel::kernel::Kernel;
@@ -16,7 +17,9 @@ use kernel::mem::pool::{Frame, Words};
 use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
 use kernel::object::mapping::Node;
-use kernel::object::thread::{Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKING, WORDS, Wait};
+use kernel::object::thread::{
+    Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKING, WORDS, Wait,
+};
 use kernel::sched::Next;
 use kernel::{arch, ipc, layout, syscall};
 
@@ -60,7 +63,7 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         IPC_REPLY_WAIT => (false, false),
         IPC_LONG_CALL | IPC_LONG_TAKING_CALL => (true, true),
         IPC_LONG_REPLY_WAIT => (false, true),
-        DOOR_CALL => return door_call(k, live, me),
+        DOOR_CALL | DOOR_TAKING_CALL => return door_call(k, live, me, mark),
         DOOR_LONG_CALL => return door_long_call(k, live, me),
         DOOR_RETURN => return door_return(live, me),
         DOOR_ITEM_CALL => return door_item_call(k, live, me),
@@ -99,7 +102,7 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
 }
 
 /// A call through a door.
-fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
+fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef, mark: u64) -> bool {
     live.rdx = live.rdx as u32 as u64;
     let Some(identifier) = door::find(k, me.task(), live.rdx) else {
         live.rax = Error::NoSuch as u64;
@@ -109,6 +112,8 @@ fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     me.hot.rsp.set(live.rsp);
     let Some(server) = first_idle(me, identifier) else { return false };
     enter_door(live, me, server, identifier);
+    me.hot.accept.set(me.hot.accept.get() | mark);
+    live.rax |= u64::from(WORDS_ONLY);
     true
 }
 
@@ -205,7 +210,9 @@ fn door_return(live: &mut Live, me: ThreadRef) -> bool {
     me.hot.rsp.set(live.rsp);
     // Nobody's hot line waits for nothing.
     let Some(caller) = door::thread_at(me.server.caller.get()) else { return false };
-    if caller.hot.accept.get() != me.server.key.get() || caller.hot.shuttle.get() != me.hot.shuttle.get() {
+    if caller.hot.accept.get() | TAKING != me.server.key.get() | TAKING
+        || caller.hot.shuttle.get() != me.hot.shuttle.get()
+    {
         return false;
     }
     let list = me.server.pool.get().expect("who has a caller is a server");

@@ -13,8 +13,7 @@ use crate::world::Caches;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, DOORS_LOG2,
     FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN,
-    IPC_TAKE, WORDS_ONLY,
-    NOT_DIVERTED, NULL, RESUME, door_op, task_op, thread_op,
+    IPC_TAKE, NOT_DIVERTED, NULL, RESUME, WORDS_ONLY, door_op, task_op, thread_op,
 };
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 use kernel::arch::{self, tlb};

@@ -8,7 +8,8 @@
 use crate::general::words_of;
 use crate::{Malformed, WORDS, Words, done};
 use sys::abi::call::{
-    IPC_CALL, IPC_LONG_CALL, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, ITEM_WHOLE, Kind, NO_BLOCK, NO_ITEM};
+    IPC_CALL, IPC_LONG_CALL, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, ITEM_WHOLE, Kind, NO_BLOCK, NO_ITEM,
+};
 use sys::{Block, Dope, Error, Fpage, Ipc, Timeout, Uid, message_asm};
 
 /// Why a call failed, other than by an exception of the server.

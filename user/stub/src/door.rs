@@ -27,7 +27,8 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::slice;
 use sys::abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, Kind, NO_BLOCK, NO_ITEM, WORDS_ONLY,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, Kind, NO_BLOCK, NO_ITEM,
+    WORDS_ONLY,
 };
 use sys::{Dope, Error, Fpage, Uid};
 

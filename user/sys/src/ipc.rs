@@ -4,8 +4,8 @@ use crate::message_asm;
 use crate::{Dope, Error, Fpage, Kind, Result, Timeout, Uid, error};
 use abi::call::{
     Call, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
-    IPC_LONG_TAKING_CALL, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, IPC_TAKE, IPC_TAKING_CALL, ITEM_WHOLE, NO_BLOCK,
-    NO_ITEM, NOT_DIVERTED, timeouts,
+    IPC_LONG_TAKING_CALL, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, IPC_TAKE, IPC_TAKING_CALL, ITEM_WHOLE,
+    NO_BLOCK, NO_ITEM, NOT_DIVERTED, timeouts,
 };
 
 /// A received message.
@@ -319,8 +319,16 @@ pub fn call_item(to: Uid, label: u32, words: [u64; 8], window: Fpage) -> Result<
 /// Answers `to` with a map item if it waits, then waits for anybody, and takes what comes: the loop of a pager.
 pub fn reply_item_wait(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64)) -> Result<Message> {
     let send_timeout = Timeout::ZERO;
-    let ipc =
-        Ipc { to, label, words, item: Some(item), from: Uid::ANY, takes_block: true, send_timeout, ..Ipc::NONE };
+    let ipc = Ipc {
+        to,
+        label,
+        words,
+        item: Some(item),
+        from: Uid::ANY,
+        takes_block: true,
+        send_timeout,
+        ..Ipc::NONE
+    };
     match ipc.run() {
         Ok(message) => message.ok_or(Error::BadArgument),
         Err(error) => Err(error),

@@ -27,6 +27,9 @@ use crate::pp::{self, Preprocessed};
 use crate::session::Session;
 use crate::source::Span;
 
+/// How the names of types without one begin.
+const ANONYMOUS: &str = "anonymous_";
+
 mod attributes;
 mod constants;
 mod interfaces;
@@ -68,6 +71,8 @@ struct Checker<'a> {
     functions: HashSet<Symbol>,
     import_depth: usize,
     in_library: bool,
+    /// In a `namespace`, as interfaces of the Windows Runtime are: enumerators belong to their enum.
+    in_namespace: bool,
     /// The interface is one of objects in COM's sense, which compilers of that world check less.
     of_objects: bool,
     /// A size that attributes give could not be resolved since this was last cleared.
@@ -101,6 +106,7 @@ pub fn compile(s: &mut Session, source: Preprocessed) -> Model {
         functions: HashSet::new(),
         import_depth: 0,
         in_library: false,
+        in_namespace: false,
         of_objects: false,
         unsized_array: false,
         type_library: None,
@@ -215,6 +221,26 @@ impl Checker<'_> {
         let is_type = |name: &str| types.contains(name) || predefined::ty(name).is_some();
         let wishes = acf::read(self.s, source, &acf::Names { operations: &operations, is_type: &is_type });
         acf::apply(self.s, &mut self.model, wishes);
+    }
+
+    /// Whether a name's second type is an enum without a tag, and its first the tag of the same name, of which nothing more was known.
+    /// Then the two are one.
+    fn completes(&mut self, name: Symbol, first: TypeId, second: TypeId) -> bool {
+        let (first, text) = (self.model.resolved(first), self.owned(name));
+        let whole = match self.model.ty(self.model.resolved(second)) {
+            Type::Enum(own, members) if own.starts_with(ANONYMOUS) => Type::Enum(text, members.clone()),
+            Type::Bitmask(own, bits, members) if own.starts_with(ANONYMOUS) => {
+                Type::Bitmask(text, *bits, members.clone())
+            }
+            _ => return false,
+        };
+        let Some(tag) = self.tags.get_mut(&name) else { return false };
+        if tag.defined || self.model.resolved(tag.ty) != first {
+            return false;
+        }
+        tag.defined = true;
+        self.model.define(first, whole);
+        true
     }
 
     fn declare(&mut self, name: Ident, entry: Entry, header: bool) {
@@ -356,10 +382,11 @@ impl Checker<'_> {
                         self.item(item, Some((&around, &mut none, true)));
                     }
                 } else {
-                    let outer = self.in_library;
+                    let outer = (self.in_library, self.in_namespace);
                     self.in_library |= *keyword == "library";
+                    self.in_namespace |= *keyword == "namespace";
                     self.items(items);
-                    self.in_library = outer;
+                    (self.in_library, self.in_namespace) = outer;
                 }
             }
             ItemKind::Class(name, members) => {
@@ -406,6 +433,8 @@ impl Checker<'_> {
             }
             if let Some(&(old, first, old_header)) = self.ordinary.get(&name.name) {
                 let same = match old {
+                    // `typedef enum X X;` and later `typedef enum { ... } X;`: the second is what the first announced.
+                    Entry::Type(id) if self.completes(name.name, id, of) => continue,
                     Entry::Type(id) => {
                         self.model.resolved(id) == self.model.resolved(of)
                             || self.model.show(id) == text && {

@@ -42,6 +42,11 @@ fn declarations() {
     check("typedef struct tag { long a; tag inner; } tag;", &["E0210@1"]);
     check("typedef enum { A, B = 4, C = B + 1, } e; const long X = C << 2;", &[]);
     check("typedef long a;\ntypedef short a;", &["E0202@2"]);
+    // What was announced as a tag comes as a name.
+    check("typedef enum e e; typedef enum e e; typedef e *p; typedef enum { A } e; const long X = A;", &[]);
+    check("typedef enum e e;\ntypedef enum { A } e;\ntypedef enum { B } e;", &["E0202@3"]);
+    check("typedef struct s s; typedef struct s s; struct s { long a; }; typedef struct s s;", &[]);
+    check("typedef struct s s;\ntypedef long s;", &["E0202@2"]);
     check("typedef long a; typedef long a;", &[]);
     check("struct s { long a; };\nstruct s { long b; };", &["E0202@2"]);
     check("typedef nothing a;", &["E0201@1"]);
@@ -140,6 +145,17 @@ fn unions() {
         "typedef [switch_type(short)] union { [case(1)] long a; [default] long b;\n[default] long c; } u;",
         &["E0402@2"],
     );
+}
+
+#[test]
+fn enumerators_of_namespaces_belong_to_their_enum() {
+    check(
+        "namespace A { namespace B { enum e { None, Both = None + 1, }; enum f { None }; struct Both { long None; }; } }",
+        &[],
+    );
+    check("namespace A {\nenum e { X,\nX }; }", &["E0202@3"]);
+    check("enum e { X };\nnamespace A { enum f { X }; }\nconst long c = X; enum g { X };", &["E0202@3"]);
+    check("namespace A { enum e { X }; }\nconst long c = X;", &["E0201@2"]);
 }
 
 #[test]

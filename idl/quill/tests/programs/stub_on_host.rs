@@ -151,8 +151,11 @@ thread_local! {
 }
 
 /// What the kernel does with a reply.
-fn arrive((mut rax, mut words, part): (u64, Words, Option<Part>)) -> (u64, Words) {
+fn arrive<const TAKES: bool>((mut rax, mut words, part): (u64, Words, Option<Part>)) -> (u64, Words) {
     if let Some(part) = part {
+        if !TAKES {
+            return (NO_WINDOW, [0; WORDS]);
+        }
         assert!(rax & !LONG_DONE == 0, "a part in memory that nobody mentions");
         let (address, room) = INBOX.get();
         match part.arrive(address, room) {
@@ -165,6 +168,8 @@ fn arrive((mut rax, mut words, part): (u64, Words, Option<Part>)) -> (u64, Words
     (rax, words)
 }
 
+/// The error of a reply with a part in memory to a call that takes none.
+pub const NO_WINDOW: u64 = 76;
 /// The error of a message for which there is no room.
 pub const OVERFLOW: u64 = 77;
 
@@ -196,13 +201,13 @@ pub trait Callee: Copy {
 
 impl Callee for Uid {
     fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
-        call::<IN>(label, words)
+        call::<IN, TAKES>(label, words)
     }
     fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
-        call_long::<IN>(label, words)
+        call_long::<IN, TAKES>(label, words)
     }
     fn send(self, label: u32, words: Words) -> Result<(), Failure> {
-        arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)));
+        arrive::<false>(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)));
         Ok(())
     }
     fn send_long(self, label: u32, words: Words) -> Result<(), Failure> {
@@ -214,13 +219,13 @@ impl Callee for Uid {
 
 fn call<const IN: usize, const TAKES: bool>(label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(1)..].iter().all(|&word| word == 0), "a word without a value shows");
-    arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)))
+    arrive::<TAKES>(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, None)))
 }
 
 fn call_long<const IN: usize, const TAKES: bool>(label: u32, words: Words) -> (u64, Words) {
     assert!(words[IN.max(2)..].iter().all(|&word| word == 0), "a word without a value shows");
     let part = Part::read(words[0], words[1]);
-    arrive(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part))))
+    arrive::<TAKES>(WIRE.with_borrow_mut(|wire| wire.as_mut().unwrap()(label, words, Some(part))))
 }
 
 pub fn reply_of<C: Callee>(rax: u64) -> Result<(u32, bool), Failure> {

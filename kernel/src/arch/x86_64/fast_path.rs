@@ -43,8 +43,8 @@ use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, TAKING, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
-    IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL, WORDS_ONLY,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
+    IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL, WORDS_ONLY,
 };
 use abi::uid::SLOT_MASK;
 use abi::{Call, Fpage, Rights};
@@ -302,6 +302,8 @@ system_call_entry:
     je      .Ldoor_long_call
     cmp     eax, {door_item_call}
     je      .Ldoor_item_call
+    cmp     eax, {door_taking_call}
+    je      .Ldoor_taking_call
     jmp     .Lgeneral
 .Lother_ipc:
     cmp     eax, {long_taking_call}
@@ -503,8 +505,7 @@ system_call_entry_slow:
     other_ways copy_of_door_call
 
 // A call through a door: edx is an identifier, that is an index into words of which each is there.
-    .balign 64
-.Ldoor_call:
+    .macro find_server
     movabs  r11, {doors}
     mov     edx, edx
     mov     r11, [r11 + rdx * 8]        // r11 = what the door is; or my flags, if there is none
@@ -520,11 +521,16 @@ system_call_entry_slow:
     jns     .Lslow_door
     test    byte ptr [rdx + {open_key}], 1
     jz      .Lslow_door                 // I am special
+    .endm
+    .balign 64
+.Ldoor_call:
+    find_server
 .Ltake_server:
     push    qword ptr [rcx + {next}]    // from here on nothing can fail: the list goes on with the next
     mov     [rcx + {caller}], rdx
     mov     [rcx + {door}], r11
     mov     rsp, [rcx + {server_key}]
+.Lentered:
     mov     [rdx + {accept}], rsp       // I wait for its return
     mov     qword ptr [rcx + {accept}], {never}
     mov     rsp, [rdx + {shuttle}]      // it runs on my shuttle
@@ -548,6 +554,18 @@ system_call_entry_slow:
     mov     r11d, {flags}
     jmp     .Lsaved
 
+// The same where the return may bring more than words.
+    .balign 64
+.Ldoor_taking_call:
+    find_server
+    push    qword ptr [rcx + {next}]    // from here on nothing can fail
+    mov     [rcx + {caller}], rdx
+    mov     [rcx + {door}], r11
+    mov     rsp, [rcx + {server_key}]
+    or      rsp, {taking}
+    or      ah, {words_only} >> 8       // it finds an ordinary call
+    jmp     .Lentered
+
 // The return from such a call, to the caller that the kernel recorded.
     .balign 64
 .Ldoor_return:
@@ -557,7 +575,8 @@ system_call_entry_slow:
     mov     rsp, [r11 + {caller}]       // rsp = its hot line
     mov     rcx, [r11 + {server_key}]   // waits for my return? (never, while I am special)
     cmp     [rsp + {accept}], rcx
-    jne     .Lslow_return
+    jne     .Lother_return
+.Lwaited_for:
     mov     rcx, [r11 + {shuttle}]      // is it its shuttle that I carry?
     cmp     [rsp + {shuttle}], rcx
     jne     .Lslow_return
@@ -578,6 +597,10 @@ system_call_entry_slow:
     mov     rcx, [rsp + {rip}]
     mov     rsp, [rsp + {rsp}]
     leave_short
+.Lother_return:
+    or      rcx, {taking}               // or for my return with whatever I have?
+    cmp     [rsp + {accept}], rcx
+    je      .Lwaited_for
 .Lslow_return:
     mov     rsp, r11
     mov     r11d, {flags}
@@ -896,6 +919,7 @@ ACCESSES_END:
     door_return = const DOOR_RETURN as i32,
     door_long_call = const DOOR_LONG_CALL as i32,
     door_item_call = const DOOR_ITEM_CALL as i32,
+    door_taking_call = const DOOR_TAKING_CALL as i32,
     flush = const Call::Flush as u32 as i32,
     flush_self = const FLUSH_SELF as i32,
     identifier = const Fpage::doors(0, 0, Rights::NONE).0,

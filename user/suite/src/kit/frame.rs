@@ -1,8 +1,8 @@
 //! A system call as the processor sees it: all registers in, all registers out.
 
 use sys::abi::call::{
-    Call, DOOR_CALL, DOOR_RETURN, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT,
-    IPC_TAKE, NOT_ALERTABLE, WORDS_ONLY, timeouts,
+    Call, DOOR_CALL, DOOR_RETURN, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, IPC_TAKE,
+    NOT_ALERTABLE, WORDS_ONLY, timeouts,
 };
 use sys::{Error, Fpage, Kind, Timeout, Uid};
 
@@ -119,8 +119,7 @@ impl Frame {
     /// The same with whatever comes in answer: a block, and for short forms an item into the standing window.
     pub fn taking(mut self) -> Frame {
         let is_general = self.rax as u32 & 0xff == Call::Ipc as u32 & 0xff;
-        self.rax =
-            if is_general { self.rax | IPC_TAKE as u64 } else { self.rax & !(WORDS_ONLY as u64) };
+        self.rax = if is_general { self.rax | IPC_TAKE as u64 } else { self.rax & !(WORDS_ONLY as u64) };
         self
     }
 

@@ -113,8 +113,8 @@ impl Checker<'_> {
     pub(super) fn tag(&mut self, tag: Option<Ident>, body: bool, header: bool) -> (TypeId, String, bool) {
         let Some(name) = tag else {
             self.anonymous += 1;
-            let id = self.model.add(Type::Forward(format!("anonymous_{}", self.anonymous)));
-            return (id, format!("anonymous_{}", self.anonymous), true);
+            let name = format!("{ANONYMOUS}{}", self.anonymous);
+            return (self.model.add(Type::Forward(name.clone())), name, true);
         };
         let text = self.owned(name.name);
         if let Some(old) = self.tags.get(&name.name).copied() {
@@ -225,7 +225,7 @@ impl Checker<'_> {
             }
         }
         if let Type::Forward(name) = self.model.ty(id)
-            && !name.starts_with("anonymous_")
+            && !name.starts_with(ANONYMOUS)
             && !self.s.incomplete
             && !self.samba
         {
@@ -309,6 +309,8 @@ impl Checker<'_> {
         };
         let mut list = Vec::new();
         let mut next = 0i128;
+        // What an enumerator of a namespace hides while its enum is read, where later ones may refer to it.
+        let mut hidden = Vec::new();
         for (member, expr) in members {
             if let Some(expr) = expr
                 && let Value::Int(v) = if header { self.quiet_eval(expr) } else { self.eval(expr) }
@@ -322,13 +324,23 @@ impl Checker<'_> {
                     old,
                     Entry::Enumerator(_) | Entry::Type(_) | Entry::Const(_) | Entry::Interface(_)
                 );
-                if clash && !header && !old_header && one_file {
+                let is_own = members.first().is_some_and(|(begin, _)| first.lo >= begin.span.lo);
+                if clash && !header && !old_header && one_file && (is_own || !self.in_namespace) {
                     self.twice(*member, first);
                 }
+            }
+            if self.in_namespace {
+                hidden.push((member.name, self.ordinary.get(&member.name).copied()));
             }
             self.declare(*member, Entry::Enumerator(value), header);
             list.push((self.owned(member.name), value));
             next = value + 1;
+        }
+        for (name, old) in hidden.into_iter().rev() {
+            match old {
+                Some(old) => self.ordinary.insert(name, old),
+                None => self.ordinary.remove(&name),
+            };
         }
         self.model.define(id, if e.bits { Type::Bitmask(name, 32, list) } else { Type::Enum(name, list) });
         if e.tag.is_some_and(|t| self.in_main(t.span)) {

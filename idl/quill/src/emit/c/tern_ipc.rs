@@ -940,7 +940,10 @@ fn client(
         body.extend(references::item(handed, &c.inputs(operation), words));
     }
     let plainly = |label: Expr| {
-        call(format!("{}{kind}{taking}", way.call), [server.clone(), label, words(), there.clone(), back.clone()])
+        call(
+            format!("{}{kind}{taking}", way.call),
+            [server.clone(), label, words(), there.clone(), back.clone()],
+        )
     };
     if operation.oneway {
         let send = match way.sent {
