@@ -20,8 +20,8 @@
 //! for the answer of that thread alone; *reply and wait* sends to `rdx` if that thread is waiting for it, and
 //! then waits for anybody. A reply never blocks: if the destination does not wait, the message is dropped.
 //! *Call* waits forever in both phases. Neither can carry a map item; *reply and wait* accepts one
-//! in the thread's standing window ([`thread_op::SET_WINDOW`]), and so does *call* if its answer may bring more than words
-//! ([`WORDS_ONLY`]). w8 … w10 arrive if the sender used
+//! in the thread's standing window ([`thread_op::SET_WINDOW`]), and so does *call* if its answer may bring one
+//! ([`TAKES_NO_ITEM`]). w8 … w10 arrive if the sender used
 //! a short form, whatever form the receiver used; otherwise the receiver finds 0 there. After an error all message
 //! registers are 0.
 //!
@@ -34,7 +34,7 @@
 //! [`IPC_LONG_CALL`] and [`IPC_LONG_REPLY_WAIT`] are the short forms for a message that has a
 //! [block](crate::message); so is [`Call::Ipc`] with [`IPC_LONG`]. Then w0 is its [`Dope`](crate::Dope) and w1 its address;
 //! w2 … w9 (with [`Call::Ipc`]: w2 … w7) are words as always, and w10 is lost. The receiver must have registered a block
-//! to receive into ([`thread_op::SET_BLOCK`]), and take one just now: in *reply and wait*, in a call without [`WORDS_ONLY`], in the
+//! to receive into ([`thread_op::SET_BLOCK`]), and take one just now: in *reply and wait*, in a call without [`TAKES_NO_BLOCK`], in the
 //! general form with [`IPC_TAKE`]. It finds its dope in w0, with what came as used, and its address in w1;
 //! [`NO_BLOCK`] is clear in `eax`. Its other words are the sender's.
 //!
@@ -52,15 +52,20 @@ pub const IPC_REPLY_WAIT: u32 = 0xffff_ffff;
 pub const IPC_LONG_CALL: u32 = IPC_CALL & !NO_BLOCK;
 /// `eax` of [`IPC_REPLY_WAIT`] with a block. If the receiver has no room for it, only the receiver gets an error.
 pub const IPC_LONG_REPLY_WAIT: u32 = IPC_REPLY_WAIT & !NO_BLOCK;
-/// Bit of the `eax` of a call, by ipc or through a door, that is *set* when its answer may bring nothing but words: then neither
-/// the caller's block nor its standing window is open to whom it calls. A call without it *takes* what comes.
-///
-/// Memory that a program has lent the kernel is the program's own again while it looks at what has come, and calls others meanwhile.
-pub const WORDS_ONLY: u32 = 1 << 9;
-/// `eax` of [`IPC_CALL`] whose answer may bring a block, or an item.
-pub const IPC_TAKING_CALL: u32 = IPC_CALL & !WORDS_ONLY;
-/// The same of [`IPC_LONG_CALL`].
-pub const IPC_LONG_TAKING_CALL: u32 = IPC_LONG_CALL & !WORDS_ONLY;
+/// Bit of the `eax` of a call, by ipc or through a door, that is *clear* when its answer may bring a block. Otherwise the caller's
+/// block is closed to whom it calls: memory that a program has lent the kernel is the program's own again while it looks at what
+/// has come, and calls others meanwhile.
+pub const TAKES_NO_BLOCK: u32 = 1 << 9;
+/// The same of an item, and the caller's standing window.
+pub const TAKES_NO_ITEM: u32 = 1 << 11;
+/// Both: the answer brings words.
+pub const WORDS_ONLY: u32 = TAKES_NO_BLOCK | TAKES_NO_ITEM;
+/// `eax` of [`IPC_CALL`] whose answer may bring a block.
+pub const IPC_TAKING_CALL: u32 = IPC_CALL & !TAKES_NO_BLOCK;
+/// `eax` of [`IPC_CALL`] whose answer may bring an item.
+pub const IPC_ITEM_TAKING_CALL: u32 = IPC_CALL & !TAKES_NO_ITEM;
+/// `eax` of [`IPC_LONG_CALL`] whose answer may bring a block.
+pub const IPC_LONG_TAKING_CALL: u32 = IPC_LONG_CALL & !TAKES_NO_BLOCK;
 /// `eax` of *door call*: `rdx` is a door identifier of the caller's task, its low 32 bits count. The words, eleven as in the
 /// other short forms, arrive with a server thread of the task that made the door, at the door's entry, with the door's datum
 /// in `rdx`. The caller waits for the return. No timeouts. The fast path (rows D1, D11).
@@ -81,8 +86,8 @@ pub const DOOR_LONG_RETURN: u32 = DOOR_RETURN & !NO_BLOCK;
 pub const DOOR_ITEM_CALL: u32 = DOOR_CALL & !NO_ITEM;
 /// `eax` of [`DOOR_RETURN`] with a map item, into the standing window of the caller.
 pub const DOOR_ITEM_RETURN: u32 = DOOR_RETURN & !NO_ITEM;
-/// `eax` of [`DOOR_CALL`] whose return may bring a block, or an item. The other two forms have such a form, too.
-pub const DOOR_TAKING_CALL: u32 = DOOR_CALL & !WORDS_ONLY;
+/// `eax` of [`DOOR_CALL`] whose return may bring a block. The other forms have such a form, too, and all have one for an item.
+pub const DOOR_TAKING_CALL: u32 = DOOR_CALL & !TAKES_NO_BLOCK;
 /// Bit of the `eax` of a call through a door, of each form, that is *clear* when an alert ends the call (row D9): with
 /// [`SendAborted`](crate::Error::SendAborted) before a server has it, also if the caller was alerted already; with
 /// [`ReceiveAborted`](crate::Error::ReceiveAborted) afterwards, when it goes on and returns to nobody.

@@ -18,8 +18,8 @@ use crate::object::{ThreadRef, door};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
 use abi::call::{
-    DOOR_ITEM_RETURN, DOOR_LONG_RETURN, DOOR_RETURN, DOORS_MAX, FLAGS, FLUSH_SELF, IPC_LONG_CALL,
-    IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL,
+    DOOR_ITEM_RETURN, DOOR_LONG_RETURN, DOOR_RETURN, DOORS_MAX, FLAGS, FLUSH_SELF, IPC_CALL, IPC_LONG_CALL,
+    IPC_LONG_REPLY_WAIT, NULL, WORDS_ONLY,
 };
 use abi::{Call, Error, Fpage, Rights, Uid};
 
@@ -51,9 +51,8 @@ fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     match eax {
         _ if ipc::door::is_call(eax) => ipc::door::call(k, current),
         DOOR_RETURN | DOOR_LONG_RETURN | DOOR_ITEM_RETURN => ipc::door::give_back(k, current),
-        IPC_LONG_CALL | IPC_LONG_REPLY_WAIT | IPC_TAKING_CALL | IPC_LONG_TAKING_CALL => {
-            ipc::other(k, current)
-        }
+        IPC_LONG_REPLY_WAIT => ipc::other(k, current),
+        _ if matches!(eax | WORDS_ONLY, IPC_CALL | IPC_LONG_CALL) => ipc::other(k, current),
         NULL => Next::Same,
         _ if eax & NUMBER == IPC => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),

@@ -10,7 +10,7 @@ use crate::arch;
 use crate::kernel::Kernel;
 use crate::object::door::{self, thread_at};
 use crate::object::mapping::Node;
-use crate::object::thread::{Errand, Frame, Operation, State, TAKING, Wait, special};
+use crate::object::thread::{Errand, Frame, Operation, State, Wait, special, taken_by};
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::trace;
@@ -23,8 +23,7 @@ use abi::{Error, Kind, Uid};
 /// The current thread calls through a door.
 pub fn call(k: &Kernel, current: ThreadRef) -> Next {
     current.crossing.set(0);
-    let takes = current.frame.rax.get() as u32 & WORDS_ONLY == 0;
-    current.takes.set(if takes { TAKING } else { 0 });
+    current.takes.set(taken_by(current.frame.rax.get() as u32));
     let number = current.frame.rdx.get() as u32;
     let Some(door) = arch::shown_door(k, current.task(), number) else { return no_such_door(current) };
     let task = door.task();
@@ -95,7 +94,7 @@ impl Form {
             Form::Words => None,
             Form::Block if !transfer::is_block(sender) => Some(Error::BadArgument),
             Form::Block => {
-                let has_room = receiver.block.room.get() != 0 && (is_call || receiver.takes());
+                let has_room = receiver.takes_block() || is_call && receiver.block.room.get() != 0;
                 (!has_room).then_some(Error::NoWindow)
             }
             Form::Item => item::plan_by_door(sender, receiver, is_call).err(),

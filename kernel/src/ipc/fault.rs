@@ -11,7 +11,7 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State, Wait, special};
 use crate::sched::Next;
 use abi::call::{FLAGS, IPC_LONG_TAKING_CALL, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
-use abi::{Fpage, Kind, Rights, Uid};
+use abi::{Call, Fpage, Kind, Rights, Uid};
 
 /// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, resume, alignment check,
 /// identification.
@@ -251,10 +251,11 @@ fn resume(thread: ThreadRef, [ip, sp, flags, rax]: [u64; 4]) -> bool {
 pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
     let frame = &current.frame;
     frame.mode.set(Frame::TRAP | 0xff);
-    // The fast path, if it looked at one of its forms first, has lost the flags. No form has a lower number.
-    if frame.rax.get() as u32 >= IPC_LONG_TAKING_CALL {
-        frame.r11.set(FLAGS);
-    }
+    // The fast path, if it looked at one of its forms first, has lost the flags: no form but flush has a lower number. What it has left
+    // there is nothing that a user may have in them.
+    let eax = frame.rax.get() as u32;
+    let has_flags = eax < IPC_LONG_TAKING_CALL && eax != Call::Flush as u32;
+    frame.r11.set(if has_flags { frame.r11.get() & USER_FLAGS | FLAGS } else { FLAGS });
     frame.error.set(frame.rax.get());
     frame.rip.set(current.hot.rip.get());
     frame.rsp.set(current.hot.rsp.get());

@@ -125,7 +125,7 @@ pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef, is_call: bool
     if !door::may_hand(sender, receiver) {
         return Err(Error::Denied);
     }
-    if !(is_call || receiver.takes()) {
+    if !(is_call || receiver.takes_item()) {
         return Err(Error::NoWindow);
     }
     receiver.errand.set(Errand::Ipc);
@@ -148,7 +148,7 @@ fn hand_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option
 
 /// The current thread sends the item of a door's call or return.
 pub(super) fn go(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Next, Error> {
-    if (is_call || receiver.takes())
+    if (is_call || receiver.takes_item())
         && let Some(place) = hand_identifier(k, current, receiver)
     {
         return Ok(finish_by_door(k, place, (current, receiver), is_call, true));

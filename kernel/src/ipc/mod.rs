@@ -27,7 +27,7 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::interrupt;
 use crate::object::shuttle::ShuttleRef;
-use crate::object::thread::{Errand, Frame, Operation, State, TAKING, Wait};
+use crate::object::thread::{Errand, Frame, Operation, State, TAKES_ITEM, TAKING, Wait, taken_by};
 use crate::sched::Next;
 use abi::call::{
     self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_FLAGS, IPC_LONG,
@@ -60,7 +60,7 @@ impl Request {
     #[inline(always)]
     fn short(thread: ThreadRef) -> Request {
         let is_call = thread.frame.rax.get() as u32 == IPC_CALL;
-        Request::of_form(thread, is_call, !is_call)
+        Request::of_form(thread, is_call, if is_call { 0 } else { TAKING })
     }
 
     /// One of the other short forms: with a block, or a call that takes more than words in answer.
@@ -68,20 +68,20 @@ impl Request {
         let eax = thread.frame.rax.get() as u32;
         let replies = eax == IPC_LONG_REPLY_WAIT;
         let long = eax & NO_BLOCK == 0;
-        let takes = replies || eax & WORDS_ONLY == 0;
+        let takes = if replies { TAKING } else { taken_by(eax) };
         Request { long, short: !long, ..Request::of_form(thread, !replies, takes) }
     }
 
     #[inline(always)]
-    fn of_form(thread: ThreadRef, is_call: bool, takes: bool) -> Request {
+    fn of_form(thread: ThreadRef, is_call: bool, takes: u64) -> Request {
         let dest = Uid(thread.frame.rdx.get());
-        thread.takes.set(if takes { TAKING } else { 0 });
+        thread.takes.set(takes);
         Request {
             dest,
             from: if is_call { dest } else { Uid::ANY },
             send_timeout: if is_call { Timeout::NEVER } else { Timeout::ZERO },
             receive_timeout: Timeout::NEVER,
-            window: if takes { thread.standing.get() } else { Fpage::NIL },
+            window: if takes & TAKES_ITEM != 0 { thread.standing.get() } else { Fpage::NIL },
             item: false,
             long: false,
             show: false,
@@ -102,14 +102,13 @@ impl Request {
             timeouts = absolute(timeouts);
         }
         let item = eax & IPC_MAP != 0;
-        let takes = (eax & IPC_TAKE) as u64 / (IPC_TAKE as u64 / TAKING);
         let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
         // The standing window was checked when it was set.
         let window_valid = window.is_nil() || window == thread.standing.get() || window.is_valid();
         if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0 || !window_valid || !item_valid {
             return Err(Error::BadArgument);
         }
-        thread.takes.set(takes);
+        thread.takes.set(if eax & IPC_TAKE != 0 { TAKING } else { 0 });
         Ok(Request {
             dest,
             from: Uid(frame.w[Frame::RBX].get()),
@@ -191,7 +190,8 @@ pub fn short(k: &Kernel, current: ThreadRef) -> Next {
 /// Its general form.
 #[inline(always)]
 pub fn general(k: &Kernel, current: ThreadRef) -> Next {
-    if current.frame.rax.get() as u32 & (IPC_LONG | IPC_SHOWN | IPC_ALERTABLE) != 0 {
+    const COMMON: u32 = Call::Ipc as u32 | IPC_MAP | IPC_TAKE | IPC_ABSOLUTE;
+    if current.frame.rax.get() as u32 & !COMMON != 0 {
         return rare(k, current);
     }
     match Request::general(current) {

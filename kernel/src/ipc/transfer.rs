@@ -78,8 +78,8 @@ pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: 
         }
     };
     if request.lenient && error == Error::NoWindow {
-        // Who waits for this thread alone has got its answer, if one that it did not want.
-        if partner.wait() != Wait::Open {
+        // Who waits for this thread alone, and was meant, has got its answer, if one that it did not want.
+        if partner.wait() != Wait::Open && partner.uid() == request.dest {
             fail_blocked(k, partner, error);
         }
         return receive_and_run(k, current, &request, None);

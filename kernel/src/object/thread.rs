@@ -33,6 +33,7 @@ use super::task::TaskRef;
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::util::list::{Link, List, Tag};
 use crate::util::timeout::Timeout;
+use abi::call::WORDS_ONLY;
 use abi::uid::{CLAN_SHIFT, STATION_SHIFT};
 use abi::{Fpage, Rights, TaskId, Uid};
 use core::cell::Cell;
@@ -46,17 +47,31 @@ const POISON: u64 = 0xe;
 /// Low bits of an open key, which no key has.
 const OPEN_MARK: u64 = 0xf;
 
-/// The same, whatever the thread takes.
-const OPEN: u64 = OPEN_MARK & !TAKING;
+/// Those of them that tell an open key from all else.
+const OPEN: u64 = OPEN_MARK & !TAKES_ITEM;
 
 /// Low bits of what a caller waits for that called through a door: otherwise it is the key of its server.
 const DOOR_MARK: u64 = 1;
 
-/// Beside the low bits of what a thread waits for: it takes a block, and an item into its standing window. [`IDLE`] and an open key have it.
-pub const TAKING: u64 = 2;
+/// Beside the low bits of what a thread waits for: it takes a block. An open key has it.
+pub const TAKES_BLOCK: u64 = 2;
+
+/// The same: it takes an item into its standing window. An open key has it, and [`IDLE`].
+pub const TAKES_ITEM: u64 = 8;
+
+/// Both.
+pub const TAKING: u64 = TAKES_BLOCK | TAKES_ITEM;
+
+/// What a call takes, by its number.
+#[inline(always)]
+pub fn taken_by(eax: u32) -> u64 {
+    (!eax >> 8) as u64 & TAKING
+}
+
+const _: () = assert!((WORDS_ONLY >> 8) as u64 == TAKING);
 
 /// `accept` of a server that waits for a call through a door, and that the fast path may take.
-pub const IDLE: u64 = CPU << STATION_SHIFT | 0xb;
+pub const IDLE: u64 = CPU << STATION_SHIFT | 0xd;
 
 /// The cache line of a thread that ipc reads and writes.
 #[repr(C, align(64))]
@@ -384,7 +399,7 @@ pub struct Cold {
     pub partner: Cell<Uid>,
     /// While sending: whom to receive from afterwards.
     pub then_from: Cell<Uid>,
-    /// Whether it takes a block in the receive: [`TAKING`], or 0. On the fast path that is in `accept`.
+    /// What it takes in the receive beside words, of [`TAKING`]. On the fast path that is in `accept`.
     pub takes: Cell<u64>,
     /// Window of the receive.
     pub window: Cell<Fpage>,
@@ -604,36 +619,39 @@ impl Tcb {
             };
         }
         let uid = Uid(accept & !(0xff << STATION_SHIFT | 0xf));
+        if accept & OPEN == OPEN {
+            return Wait::Open;
+        }
         match accept & (0xf & !TAKING) {
-            OPEN => Wait::Open,
             0 => Wait::Closed(uid),
             DOOR_MARK => Wait::Return(uid),
             _ => Wait::Idle,
         }
     }
 
-    /// Whether the thread, which waits or is about to, takes a block from whom it waits for.
-    #[inline(always)]
-    pub fn takes(&self) -> bool {
-        self.taking() != 0
-    }
-
+    /// What the thread, which waits or is about to, takes from whom it waits for, of [`TAKING`].
     #[inline(always)]
     fn taking(&self) -> u64 {
         let accept = self.hot.accept.get();
         if accept == NEVER { self.takes.get() } else { accept & TAKING }
     }
 
-    /// Whether it has one, too.
+    /// Whether it takes a block, and has one.
     #[inline(always)]
     pub fn takes_block(&self) -> bool {
-        self.block.room.get() != 0 && self.takes()
+        self.block.room.get() != 0 && self.taking() & TAKES_BLOCK != 0
+    }
+
+    /// Whether it takes an item into its standing window.
+    #[inline(always)]
+    pub fn takes_item(&self) -> bool {
+        self.taking() & TAKES_ITEM != 0
     }
 
     /// The standing window, if items may arrive there: in a receive without a window of its own.
     #[inline(always)]
     pub fn open_window(&self) -> Fpage {
-        if self.takes() { self.standing.get() } else { Fpage::NIL }
+        if self.takes_item() { self.standing.get() } else { Fpage::NIL }
     }
 
     /// Whether the thread would run if it were its turn (it may be stopped all the same).
@@ -661,7 +679,7 @@ impl Tcb {
         if plain && from != Uid::ANY {
             self.state.set(State::Ready);
             self.hot.accept.set(from.0 | CPU << STATION_SHIFT | takes);
-        } else if plain && takes != 0 {
+        } else if plain && takes == TAKING {
             self.state.set(State::Ready);
             self.hot.accept.set(self.true_open_key());
         } else {
@@ -699,7 +717,8 @@ impl Tcb {
     #[inline(always)]
     pub fn is_open_window(&self, window: Fpage) -> bool {
         let standing = self.standing.get();
-        window.0 | standing.0 == 0 || window == if self.takes.get() != 0 { standing } else { Fpage::NIL }
+        window.0 | standing.0 == 0
+            || window == if self.takes.get() & TAKES_ITEM != 0 { standing } else { Fpage::NIL }
     }
 
     /// Ends any wait: the thread is ready from now on.
@@ -714,7 +733,7 @@ impl Tcb {
         let special = self.special.get() != 0;
         let queue = !self.senders.is_empty();
         self.hot.key.set(if special || queue { POISON } else { self.true_key() });
-        self.block.answer_key.set(self.hot.key.get() | TAKING);
+        self.block.answer_key.set(self.hot.key.get() | TAKES_BLOCK);
         self.hot.open_key.set(if special { POISON } else { self.true_open_key() });
         self.server.key.set(if special { POISON } else { self.true_key() | DOOR_MARK });
     }
@@ -751,7 +770,7 @@ impl Tcb {
             assert_eq!(self.hot.accept.get(), NEVER, "a special thread is open to the fast path");
             assert_eq!(self.hot.open_key.get(), POISON);
         }
-        assert_eq!(self.block.answer_key.get(), self.hot.key.get() | TAKING);
+        assert_eq!(self.block.answer_key.get(), self.hot.key.get() | TAKES_BLOCK);
         assert_eq!(self.hot.key.get() == POISON, special || !self.senders.is_empty());
         assert_eq!(
             self.sender_link.is_linked(),

@@ -8,8 +8,8 @@
 use crate::world::{Caches, World};
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
-    IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_REPLY_WAIT, IPC_TAKING_CALL, NULL,
-    WORDS_ONLY,
+    IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_REPLY_WAIT,
+    IPC_TAKING_CALL, NULL, WORDS_ONLY,
 };
 use abi::{Call, Error, Fpage, Rights, Uid};
 use kernel::kernel::Kernel;
@@ -18,7 +18,7 @@ use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
 use kernel::object::mapping::Node;
 use kernel::object::thread::{
-    Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKING, WORDS, Wait,
+    Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS, Wait, taken_by,
 };
 use kernel::sched::Next;
 use kernel::{arch, ipc, layout, syscall};
@@ -57,9 +57,9 @@ const FLUSH: u32 = Call::Flush as u32;
 /// The fast path, instruction by instruction. True if it accepted; then another thread is in user mode.
 pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     let me = arch::current();
-    let mark = if live.rax as u32 & WORDS_ONLY == 0 { TAKING } else { 0 };
+    let mark = taken_by(live.rax as u32);
     let (is_call, is_long) = match live.rax as u32 {
-        IPC_CALL | IPC_TAKING_CALL => (true, false),
+        IPC_CALL | IPC_TAKING_CALL | IPC_ITEM_TAKING_CALL => (true, false),
         IPC_REPLY_WAIT => (false, false),
         IPC_LONG_CALL | IPC_LONG_TAKING_CALL => (true, true),
         IPC_LONG_REPLY_WAIT => (false, true),
@@ -81,7 +81,8 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     let waits = if is_call {
         accept == me.hot.open_key.get()
     } else {
-        accept == me.hot.key.get() | TAKING || accept == me.hot.key.get() && !is_long
+        let key = me.hot.key.get();
+        if is_long { accept == key | TAKES_BLOCK } else { accept & !TAKING == key & !TAKING }
     };
     let has_my_shuttle = partner.hot.shuttle.get() == me.hot.shuttle.get();
     if !waits || !(is_call || has_my_shuttle) {
@@ -210,7 +211,7 @@ fn door_return(live: &mut Live, me: ThreadRef) -> bool {
     me.hot.rsp.set(live.rsp);
     // Nobody's hot line waits for nothing.
     let Some(caller) = door::thread_at(me.server.caller.get()) else { return false };
-    if caller.hot.accept.get() | TAKING != me.server.key.get() | TAKING
+    if (caller.hot.accept.get() ^ me.server.key.get()) & !TAKING != 0
         || caller.hot.shuttle.get() != me.hot.shuttle.get()
     {
         return false;

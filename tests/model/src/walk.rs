@@ -13,7 +13,8 @@ use crate::world::Caches;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, DOORS_LOG2,
     FLUSH_SELF, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN,
-    IPC_TAKE, NOT_DIVERTED, NULL, RESUME, WORDS_ONLY, door_op, task_op, thread_op,
+    IPC_TAKE, NOT_DIVERTED, NULL, RESUME, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY, door_op, task_op,
+    thread_op,
 };
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 use kernel::arch::{self, tlb};
@@ -27,7 +28,7 @@ const BASE: u64 = 0x4000_0000;
 enum Op {
     Call {
         dest: u64,
-        takes: bool,
+        takes: u32,
     },
     ReplyWait {
         dest: u64,
@@ -47,13 +48,13 @@ enum Op {
         from: u64,
         timeouts: u64,
         window: u64,
-        takes: bool,
+        takes: u32,
         item: Option<(u64, u64)>,
     },
     /// A message with a block, in one of the forms.
     Long {
         form: u64,
-        takes: bool,
+        takes: u32,
         dest: u64,
         timeouts: u64,
         dope: u64,
@@ -78,7 +79,7 @@ enum Op {
     /// Calls through a door identifier.
     DoorCall {
         number: u64,
-        takes: bool,
+        takes: u32,
         item: u64,
     },
     DoorReturn {
@@ -197,7 +198,7 @@ fn door_operation(random: &mut Random) -> Op {
         10 => Op::Window { window: doors(random, Rights::RW) },
         11..14 => Op::Flush { page: doors(random, Rights::RW), own: true },
         0..4 => {
-            let takes = random.one_in(2);
+            let takes = takes(random);
             Op::DoorCall { number: door_number(random), takes, item: door_item(random) }
         }
         4..7 => Op::DoorReturn { item: door_item(random) },
@@ -211,9 +212,19 @@ fn door_operation(random: &mut Random) -> Op {
     }
 }
 
-/// A call whose answer may bring more than words, or may not.
-fn call_form(call: u32, takes: bool) -> u32 {
-    if takes { call & !WORDS_ONLY } else { call }
+/// What an answer may bring beside words.
+fn takes(random: &mut Random) -> u32 {
+    random.pick(&[0, 0, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY])
+}
+
+/// A call whose answer may bring that.
+fn call_form(call: u32, takes: u32) -> u32 {
+    call & !takes
+}
+
+/// The same of a general form, whose items depend on its window.
+fn general_form(takes: u32) -> u32 {
+    if takes & TAKES_NO_BLOCK != 0 { IPC_TAKE } else { 0 }
 }
 
 fn timeouts(random: &mut Random) -> u64 {
@@ -252,7 +263,7 @@ fn long_operation(random: &mut Random) -> Op {
         2 => Op::Describe { address: place(random), words: descriptor(random) },
         _ => Op::Long {
             form: random.below(5),
-            takes: random.one_in(2),
+            takes: takes(random),
             dest: who(random),
             timeouts: timeouts(random),
             dope: parts(random).0 | if random.one_in(30) { 1 << random.below(64) } else { 0 },
@@ -269,7 +280,7 @@ fn operation(random: &mut Random) -> Op {
         return door_operation(random);
     }
     match random.below(100) {
-        0..10 => Op::Call { dest: who(random), takes: random.one_in(2) },
+        0..10 => Op::Call { dest: who(random), takes: takes(random) },
         10..14 => Op::Converse { dest: who(random) },
         14..22 => Op::ReplyWait { dest: who(random), label: 0 },
         22..40 => Op::Answer {
@@ -281,7 +292,7 @@ fn operation(random: &mut Random) -> Op {
             from: random.pick(&[0, 1, 2, 3]) << 32 | who(random) & 0xffff_ffff,
             timeouts: timeouts(random),
             window: if random.one_in(2) { page(random) } else { 0 },
-            takes: random.one_in(2),
+            takes: takes(random),
             item: random.one_in(3).then(|| (page(random), BASE + random.below(1 << 18))),
         },
         56..59 => Op::Flush { page: page(random), own: random.one_in(2) },
@@ -473,7 +484,7 @@ impl Walk {
                     _ if from % 5 == 0 => Uid::interrupt(if from % 2 == 0 { 3 } else { 20 }),
                     _ => self.thread(from),
                 };
-                self.ipc(dest, from, timeouts, window, item, if takes { IPC_TAKE } else { 0 });
+                self.ipc(dest, from, timeouts, window, item, general_form(takes));
             }
             Op::Long { form, takes, dest, timeouts, dope, address } => {
                 let dest = self.partner(dest);
@@ -660,7 +671,7 @@ impl Walk {
     fn long(
         &mut self,
         form: u64,
-        takes: bool,
+        takes: u32,
         dest: Uid,
         from: Uid,
         timeouts: u64,
@@ -678,7 +689,7 @@ impl Walk {
             4 => DOOR_LONG_RETURN,
             _ => {
                 (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, 0, timeouts);
-                Call::Ipc as u32 | IPC_LONG | if takes { IPC_TAKE } else { 0 }
+                Call::Ipc as u32 | IPC_LONG | general_form(takes)
             }
         };
         self.call(rax as u64 | 7 << 32, dest.0, w);

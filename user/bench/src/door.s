@@ -241,7 +241,7 @@ FUNCTION \name
     mov edx, 1
     mov r13, r10
     xor r14d, r14d
-    mov eax, 0xfffffdf8                     # which brings them
+    mov eax, 0xfffff7f8                     # which brings them
     syscall
     dec r12d
     jnz 1b

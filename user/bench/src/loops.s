@@ -423,7 +423,7 @@ FUNCTION bench_fpu_server
 
 # --- map a page: the client says where (w0), the server maps a fresh page there -------------------------
 
-.set TAKING_CALL, 0xfffffdfe                # an item may come in answer
+.set TAKING_CALL, 0xfffff7fe                # an item may come in answer
 .set TAKING_IPC_MAP, 0x80001101             # the general form with an item, then whatever comes
 .set MAP_WINDOW, 0x40000000
 .set FAULT_WINDOW, 0x40100000

@@ -31,7 +31,8 @@ typedef uint64_t tern_fpage; /* a flexpage */
 /* eax of a call through a door, and of the return */
 #define TERN_DOOR_CALL 0xfffffff8u
 #define TERN_DOOR_RETURN 0xfffffff9u
-#define TERN_WORDS_ONLY (1u << 9)     /* clear in a call, by ipc or through a door, whose answer may bring a block or an item */
+#define TERN_TAKES_NO_BLOCK (1u << 9)  /* clear in a call, by ipc or through a door, whose answer may bring a block */
+#define TERN_TAKES_NO_ITEM (1u << 11)  /* the same of an item into the standing window */
 #define TERN_NOT_ALERTABLE (1u << 12) /* clear in a call through a door that an alert ends */
 
 /* system calls */

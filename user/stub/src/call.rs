@@ -245,8 +245,22 @@ pub(crate) fn invoke<const IN: usize, const OPERATION: u32>(
     label: u32,
     words: Words,
 ) -> (u64, Words) {
+    match OPERATION & NO_BLOCK {
+        0 => invoke_form::<IN, true>(to, OPERATION, label, words),
+        _ => invoke_form::<IN, false>(to, OPERATION, label, words),
+    }
+}
+
+/// The same where the form is known only when the program runs, but for whether it has a part in memory.
+#[inline(always)]
+pub(crate) fn invoke_form<const IN: usize, const LONG: bool>(
+    to: u64,
+    operation: u32,
+    label: u32,
+    words: Words,
+) -> (u64, Words) {
     let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7, mut w8, mut w9, mut w10] = words;
-    let (mut rax, mut rdx) = ((label as u64) << 32 | OPERATION as u64, to);
+    let (mut rax, mut rdx) = ((label as u64) << 32 | operation as u64, to);
     // SAFETY: the kernel changes registers only, and all that it changes are named here or saved; and the block that the thread
     // has registered. There is no red zone that the pushes could hit. The compiler assumes that memory changes, which a partner may share.
     unsafe {
@@ -258,7 +272,7 @@ pub(crate) fn invoke<const IN: usize, const OPERATION: u32>(
                 inout("r11") w9,
                 inout("r15") w10,
             );
-        } else if const { OPERATION & NO_BLOCK != 0 } {
+        } else if const { !LONG } {
             message_asm!(
                 "xor ebx, ebx", "xor ebp, ebp", "syscall";
                 rax, rdx, [w0, w1, w2, w3, w4, w5, w6, w7];

@@ -17,7 +17,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::call::invoke;
+use crate::call::{invoke, invoke_form};
 use crate::long::{self, Flat, Strings};
 use crate::{Callee, Failure, MALFORMED, Malformed, NO_METHOD, Pages, WORDS, Words, done};
 use core::arch::naked_asm;
@@ -28,7 +28,7 @@ use core::ptr::NonNull;
 use core::slice;
 use sys::abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, Kind, NO_BLOCK, NO_ITEM,
-    WORDS_ONLY,
+    TAKES_NO_BLOCK, TAKES_NO_ITEM,
 };
 use sys::{Dope, Error, Fpage, Uid};
 
@@ -49,7 +49,7 @@ impl Callee for Door {
     fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
         match TAKES {
             false => invoke::<IN, DOOR_LONG_CALL>(self.0.into(), label, words),
-            true => invoke::<IN, { DOOR_LONG_CALL & !WORDS_ONLY }>(self.0.into(), label, words),
+            true => invoke::<IN, { DOOR_LONG_CALL & !TAKES_NO_BLOCK }>(self.0.into(), label, words),
         }
     }
     /// What comes back arrives in `pages`' window, which is the thread's standing one for so long.
@@ -61,18 +61,19 @@ impl Callee for Door {
                 Err(error) => return (error as u64, [0; WORDS]),
             },
         };
-        let takes = pages.takes || window.is_some();
-        let reply = match (pages.given, takes) {
-            (None, true) if pages.long => self.call_long::<10, true>(label, words),
-            (None, false) if pages.long => self.call_long::<10, false>(label, words),
-            (None, true) => self.call::<8, true>(label, words),
-            (None, false) => self.call::<8, false>(label, words),
-            (Some((given, hot_spot)), takes) => {
+        let mut form = DOOR_CALL;
+        if pages.takes {
+            form &= !TAKES_NO_BLOCK;
+        }
+        if window.is_some() {
+            form &= !TAKES_NO_ITEM;
+        }
+        let reply = match pages.given {
+            None if pages.long => invoke_form::<10, true>(self.0.into(), form & !NO_BLOCK, label, words),
+            None => invoke_form::<8, false>(self.0.into(), form, label, words),
+            Some((given, hot_spot)) => {
                 (words[6], words[7]) = (given.0, hot_spot);
-                match takes {
-                    true => invoke::<8, { DOOR_ITEM_CALL & !WORDS_ONLY }>(self.0.into(), label, words),
-                    false => invoke::<8, DOOR_ITEM_CALL>(self.0.into(), label, words),
-                }
+                invoke_form::<8, false>(self.0.into(), form & !NO_ITEM, label, words)
             }
         };
         if let Some(before) = window {

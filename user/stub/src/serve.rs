@@ -193,8 +193,11 @@ pub const fn entry<H: Handler>() -> Entry {
     Entry(thunk::<H>)
 }
 
-/// Answers requests, forever. `table` is that of an interface's module.
+/// Answers requests, forever. `table` is that of an interface's module. Nothing arrives in memory any more, whatever the thread has
+/// registered for that.
 pub fn serve<L: Loop<Room = NoRoom>>(server: &mut L::Server, table: &L::Table) -> ! {
+    // It cannot fail: no memory is asked for.
+    let _ = sys::thread_set_block(Uid::NIL, 0, Dope::NONE, Timeout::ZERO);
     run::<L>(server, &mut NoRoom, table)
 }
 

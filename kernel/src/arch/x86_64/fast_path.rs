@@ -39,12 +39,13 @@ use crate::object::block::Block;
 use crate::object::door::{Doors, NEAR, NO_DOOR, Servers};
 use crate::object::mapping::{Node, Slab};
 use crate::object::task::Task;
-use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, TAKING, Tcb};
+use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, TAKES_BLOCK, TAKING, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
-    IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL, WORDS_ONLY,
+    IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL,
+    WORDS_ONLY,
 };
 use abi::uid::SLOT_MASK;
 use abi::{Call, Fpage, Rights};
@@ -255,9 +256,9 @@ system_call_entry:
     mov     rsp, [rsp + {rsp}]
     leave_short
 .Lother_wait:
-    or      rcx, {taking}               // or for me alone, with whatever I have?
-    cmp     [rsp + {accept}], rcx
-    je      .Lit_waits
+    xor     rcx, [rsp + {accept}]       // or for me alone, with more than words?
+    and     rcx, {not_taking}
+    jz      .Lit_waits
 .Lslow_reply:
     mov     rsp, r11
     mov     r11d, {flags}
@@ -277,8 +278,11 @@ system_call_entry:
     mov     rcx, [r11 + {open_key}]
     cmp     [rsp + {accept}], rcx
     jne     .Lslow_taking
-    mov     rcx, [rsp + {key}]          // from here on nothing can fail
-    or      rcx, {taking}
+    mov     ecx, eax                    // from here on nothing can fail: what I take is in what I wait for
+    not     ecx
+    shr     ecx, 8
+    and     ecx, {taking}
+    or      rcx, [rsp + {key}]
     or      ah, {words_only} >> 8       // it finds an ordinary call
     jmp     .Lcalled
 .Lslow_taking:
@@ -312,6 +316,8 @@ system_call_entry:
     je      .Llong_call
     cmp     eax, {long_reply}
     je      .Llong_reply
+    cmp     eax, {item_taking_call}
+    je      .Ltaking_call
     cmp     eax, {taking_call}
     je      .Ltaking_call
 
@@ -454,6 +460,7 @@ system_call_entry_slow:
     arrive
     other_ways copy_of_reply
 .Lslow_long:
+    xor     r15d, r15d                  // it is lost anyway, and what is there is the kernel's
     mov     rsp, r11
     mov     r11d, {flags}
     jmp     .Lsaved
@@ -562,7 +569,7 @@ system_call_entry_slow:
     mov     [rcx + {caller}], rdx
     mov     [rcx + {door}], r11
     mov     rsp, [rcx + {server_key}]
-    or      rsp, {taking}
+    or      rsp, {takes_block}
     or      ah, {words_only} >> 8       // it finds an ordinary call
     jmp     .Lentered
 
@@ -598,9 +605,9 @@ system_call_entry_slow:
     mov     rsp, [rsp + {rsp}]
     leave_short
 .Lother_return:
-    or      rcx, {taking}               // or for my return with whatever I have?
-    cmp     [rsp + {accept}], rcx
-    je      .Lwaited_for
+    xor     rcx, [rsp + {accept}]       // or for my return with more than words?
+    and     rcx, {not_taking}
+    jz      .Lwaited_for
 .Lslow_return:
     mov     rsp, r11
     mov     r11d, {flags}
@@ -967,7 +974,10 @@ ACCESSES_END:
     long_reply = const IPC_LONG_REPLY_WAIT as i32,
     taking_call = const IPC_TAKING_CALL as i32,
     long_taking_call = const IPC_LONG_TAKING_CALL as i32,
+    item_taking_call = const IPC_ITEM_TAKING_CALL as i32,
     taking = const TAKING,
+    not_taking = const !TAKING as i64,
+    takes_block = const TAKES_BLOCK,
     words_only = const WORDS_ONLY,
     fast_below = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_below) as i64,
     block = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, address) as i64,

@@ -6,7 +6,7 @@ use crate::kit::{Agent, Child, Frame, Outcome, WORDS, pager};
 use crate::{check, check_eq};
 use sys::abi::call::{
     Call, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, FLUSH_SELF, ITEM_WHOLE,
-    NO_BLOCK, NO_ITEM, task_op, thread_op,
+    NO_BLOCK, NO_ITEM, TAKES_NO_BLOCK, TAKES_NO_ITEM, task_op, thread_op,
 };
 use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 
@@ -460,13 +460,35 @@ pub fn calls_for_words_take_nothing_else() -> Outcome {
             check_eq!(pair.client.run(Frame::door_call(700, 0, WORDS))?.error(), Some(Error::NoSuch));
             rest(&mut pair.server)?;
         }
-        for form in [form, form.taking()] {
+        let with_block = form.taking_not(TAKES_NO_ITEM);
+        let with_item = form.taking_not(TAKES_NO_BLOCK);
+        for form in [form, with_block, with_item, form.taking()] {
             pair.client.block(form)?;
             pair.server.wait()?;
             rest(&mut pair.server)?;
             let got = pair.client.wait()?;
             check_eq!((got.kind(), got.words()), (Some(Kind::DoorReturn), WORDS));
         }
+        // Who takes one of the two does not take the other.
+        for (form, other) in [(with_block, item(7)), (with_item, Fpage::NIL)] {
+            pair.client.block(form)?;
+            pair.server.wait()?;
+            let returned = match other {
+                Fpage::NIL => give_back(used),
+                item => self::with_item(DOOR_ITEM_RETURN, item),
+            };
+            check_eq!(pair.server.run(returned)?.error(), Some(Error::NoWindow));
+            check_eq!(pair.client.wait()?.error(), Some(Error::NoWindow));
+            rest(&mut pair.server)?;
+        }
+        pair.client.block(with_item)?;
+        pair.server.wait()?;
+        pair.server.block(self::with_item(DOOR_ITEM_RETURN, item(7)))?;
+        item_came(&mut pair.client, Kind::DoorReturn, 0, item(700))?;
+        check_eq!(
+            pair.client.run(Frame::control(Call::Flush as u32, [item(700).0, FLUSH_SELF, 0, 0, 0, 0]))?.rax,
+            0
+        );
     }
     Ok(())
 }

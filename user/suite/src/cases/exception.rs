@@ -1,8 +1,8 @@
 //! Exceptions: what a thread must not do becomes a message to its handler, and nothing else.
 
-use crate::kit::{Agent, Attempt, Attempted, Child, Failure, Frame, Outcome, Random, pager};
+use crate::kit::{Agent, Attempt, Attempted, Child, Failure, Frame, Outcome, PLAIN_FLAGS, Random, pager};
 use crate::{check, check_eq};
-use sys::abi::call::{Call, IPC_CALL, RESUME, vector};
+use sys::abi::call::{Call, DOOR_RETURN, IPC_CALL, IPC_LONG_CALL, IPC_LONG_TAKING_CALL, RESUME, vector};
 use sys::abi::{INFO_PAGE, USER_END};
 use sys::{Fpage, Kind, Rights, Uid};
 
@@ -370,7 +370,10 @@ pub fn native_calls_denied() -> Outcome {
     }
     let child = Child::new()?;
     // The null call does nothing, so it does not matter that it is not denied.
-    for number in [Call::Clock as u32, IPC_CALL, Call::Ipc as u32, Call::TaskControl as u32] {
+    let calls = [Call::Clock as u32, IPC_CALL, Call::Ipc as u32, Call::TaskControl as u32];
+    // These the kernel looks at before it knows that they are denied.
+    let looked_at = [Call::Flush as u32, IPC_LONG_CALL, IPC_LONG_TAKING_CALL, DOOR_RETURN];
+    for number in calls.into_iter().chain(looked_at) {
         let mut agent = child.agent()?;
         agent.attempt(suite_nothing, 0, 0)?;
         FLAG.store(0, Ordering::Relaxed);
@@ -382,12 +385,37 @@ pub fn native_calls_denied() -> Outcome {
         FLAG.store(1, Ordering::Relaxed);
         // The handler allows native calls again: the agent needs them.
         match agent.attempted()? {
-            Attempted::Caught([vector, code, ..]) => {
+            Attempted::Caught([vector, code, _, _, flags, ..]) => {
+                const ARITHMETIC: u64 = 0x8d5;
                 check_eq!((vector, code as u32), (vector::SYSCALL, number));
+                check_eq!(flags & !ARITHMETIC, PLAIN_FLAGS);
             }
             other => check!(false, "{number:x}: {other:x?}"),
         }
         check!(agent.attempt(suite_nothing, 0, 0)?.is_fine());
+    }
+    // Nor is there anything of the kernel's in its registers.
+    let far = Child::new()?;
+    let handler = far.agent()?;
+    for number in looked_at {
+        let mut agent = child.agent()?;
+        agent.attempt(suite_nothing, 0, 0)?;
+        FLAG.store(0, Ordering::Relaxed);
+        agent.start_attempt(suite_wait_then_call, &raw const FLAG as u64, number as u64);
+        for _ in 0..10 {
+            sys::thread_switch(agent.uid)?;
+        }
+        sys::thread_set_pager(agent.uid, pager::uid(), handler.uid)?;
+        sys::thread_deny_native(agent.uid, 1)?;
+        FLAG.store(1, Ordering::Relaxed);
+        check!(agent.settle()?);
+        for group in 0..4 {
+            for register in sys::thread_registers(agent.uid, group)? {
+                check!(register >> 47 == 0 || group == 0, "{number:x}: {register:x} in group {group}");
+            }
+        }
+        let [_, r15, ..] = sys::thread_registers(agent.uid, 4)?;
+        check!(r15 >> 47 == 0, "{number:x}: {r15:x} in r15");
     }
     Ok(())
 }

@@ -25,8 +25,8 @@ use sys::abi::call::{
     ABSOLUTE_END, Call, DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN,
     DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG,
     IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, IPC_TAKE, NO_BLOCK,
-    NOT_ALERTABLE, NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, WORDS_ONLY, door_op, task_op, thread_op,
-    timeouts,
+    NOT_ALERTABLE, NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY,
+    door_op, task_op, thread_op, timeouts,
 };
 use sys::abi::{INFO_PAGE, USER_END};
 use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
@@ -283,7 +283,8 @@ impl Player {
         };
         let is_call = matches!(operation, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL);
         let alertable = if is_call && self.random.below(4) == 0 { NOT_ALERTABLE } else { 0 };
-        let taking = if is_call { self.random.pick(&[0, WORDS_ONLY]) } else { 0 };
+        let taking =
+            if is_call { self.random.pick(&[0, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY]) } else { 0 };
         frame.rax = (operation & !(alertable | taking)) as u64 | self.random.next() << 32;
         frame
     }
@@ -377,7 +378,7 @@ impl Player {
         let to = if self.random.below(16) == 0 { self.random.next() } else { self.partner() };
         let waits = self.random.below(256) == 0;
         let is_long = self.random.below(2) == 0;
-        let taking = self.random.pick(&[0, WORDS_ONLY]);
+        let taking = self.random.pick(&[0, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY]);
         let operation = match (waits, is_long) {
             (false, false) => IPC_CALL & !taking,
             (false, true) => IPC_LONG_CALL & !taking,

@@ -123,6 +123,12 @@ impl Frame {
         self
     }
 
+    /// A call with whatever comes in answer but this: [`TAKES_NO_BLOCK`](sys::abi::call::TAKES_NO_BLOCK) or its like.
+    pub fn taking_not(self, what: u32) -> Frame {
+        let taking = self.taking();
+        Frame { rax: taking.rax | what as u64, ..taking }
+    }
+
     /// The same with a window.
     pub fn window(mut self, window: Fpage) -> Frame {
         self.rbp = window.0;

@@ -36,7 +36,7 @@ pub struct Tern(pub &'static Way);
 pub struct Way {
     /// The type of what a client calls; without one, it is a reference to an object.
     callee: Option<&'static str>,
-    /// What calls it; with `_long`, if the request has a part in memory, and `_taking`, if the reply brings more than words.
+    /// What calls it; with `_long`, if the request has a part in memory, and `_taking`, if the reply may bring more than words.
     call: &'static str,
     /// `rax` after a call that succeeded, without and with a part of the reply in memory.
     done: [&'static str; 2],
@@ -934,16 +934,23 @@ fn client(
         () => "",
     };
     let takes_reference = way.begins && method.reply.pages.is_some();
-    let taking = if takes_reference || method.replies().any(|reply| reply.long) { "_taking" } else { "" };
+    let takes_block = method.replies().any(|reply| reply.long);
+    let taking = if takes_reference || takes_block { "_taking" } else { "" };
+    // By ipc, items go where the call says, and only a block has to be mentioned.
+    let takes = match (takes_block, takes_reference) {
+        _ if !way.begins => None,
+        (false, false) => None,
+        (true, false) => Some(name("TERN_TAKES_NO_BLOCK")),
+        (false, true) => Some(name("TERN_TAKES_NO_ITEM")),
+        (true, true) => Some(name("TERN_TAKES_NO_BLOCK").with("|", name("TERN_TAKES_NO_ITEM"))),
+    };
     if let (Some(handed), "_item") = (&method.request.pages, kind) {
         let words = [6, 7].map(|word| words().index(Expr::Int(word)));
         body.extend(references::item(handed, &c.inputs(operation), words));
     }
     let plainly = |label: Expr| {
-        call(
-            format!("{}{kind}{taking}", way.call),
-            [server.clone(), label, words(), there.clone(), back.clone()],
-        )
+        let arguments = [server.clone(), label, words(), there.clone(), back.clone()];
+        call(format!("{}{kind}{taking}", way.call), arguments.into_iter().chain(takes.clone()))
     };
     if operation.oneway {
         let send = match way.sent {

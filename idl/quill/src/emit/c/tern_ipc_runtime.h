@@ -105,14 +105,14 @@ QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint6
 QUILL_INLINE uint64_t quill_ipc_call_taking(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                             unsigned back)
 {
-    return quill_ipc((uint64_t)label << 32 | (TERN_IPC_CALL & ~TERN_WORDS_ONLY), &server, words, there, back);
+    return quill_ipc((uint64_t)label << 32 | (TERN_IPC_CALL & ~TERN_TAKES_NO_BLOCK), &server, words, there, back);
 }
 
 QUILL_INLINE uint64_t quill_ipc_call_long_taking(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                                  unsigned back)
 {
     __asm__ volatile("" : "=r"(words[10]));
-    return quill_ipc((uint64_t)label << 32 | (QUILL_IPC_LONG_CALL & ~TERN_WORDS_ONLY), &server, words, there, back);
+    return quill_ipc((uint64_t)label << 32 | (QUILL_IPC_LONG_CALL & ~TERN_TAKES_NO_BLOCK), &server, words, there, back);
 }
 
 /* Sends, waits until the server takes it, and receives nothing. */
@@ -203,23 +203,23 @@ QUILL_INLINE uint64_t quill_door_call_long(uint32_t door, uint32_t label, uint64
     return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~QUILL_NO_BLOCK), &partner, words, there, back);
 }
 
-/* The same two where the reply may have a part in memory, or hand something over. */
+/* The same two where the reply may have a part in memory, or hand something over: `takes` says which, of TERN_TAKES_NO_BLOCK and
+ * TERN_TAKES_NO_ITEM. */
 QUILL_INLINE uint64_t quill_door_call_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
-                                             unsigned back)
+                                             unsigned back, uint32_t takes)
 {
     tern_uid partner = door;
 
-    return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~TERN_WORDS_ONLY), &partner, words, there, back);
+    return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~takes), &partner, words, there, back);
 }
 
 QUILL_INLINE uint64_t quill_door_call_long_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
-                                                  unsigned back)
+                                                  unsigned back, uint32_t takes)
 {
-    const uint32_t form = TERN_DOOR_CALL & ~(QUILL_NO_BLOCK | TERN_WORDS_ONLY);
     tern_uid partner = door;
 
     __asm__ volatile("" : "=r"(words[10]));
-    return quill_ipc((uint64_t)label << 32 | form, &partner, words, there, back);
+    return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~(QUILL_NO_BLOCK | takes)), &partner, words, there, back);
 }
 
 #else
@@ -228,8 +228,9 @@ QUILL_INLINE uint64_t quill_door_call_long_taking(uint32_t door, uint32_t label,
 #define quill_ipc_call_taking quill_ipc_call
 #define quill_ipc_call_long_taking quill_ipc_call_long
 #define quill_ipc_call_pages_taking quill_ipc_call_pages
-#define quill_door_call_taking quill_door_call
-#define quill_door_call_long_taking quill_door_call_long
+#define quill_door_call_taking(door, label, words, there, back, takes) quill_door_call(door, label, words, there, back)
+#define quill_door_call_long_taking(door, label, words, there, back, takes) \
+    quill_door_call_long(door, label, words, there, back)
 
 #endif
 

@@ -43,12 +43,11 @@ QUILL_INLINE uint64_t quill_door_call_item(uint32_t door, uint32_t label, uint64
 
 /* The same where the reply may have a part in memory, or hand something over. */
 QUILL_INLINE uint64_t quill_door_call_item_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
-                                                  unsigned back)
+                                                  unsigned back, uint32_t takes)
 {
-    const uint32_t form = TERN_DOOR_CALL & ~(TERN_NO_ITEM | TERN_WORDS_ONLY);
     tern_uid partner = door;
 
-    return quill_ipc((uint64_t)label << 32 | form, &partner, words, there, back);
+    return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~(TERN_NO_ITEM | takes)), &partner, words, there, back);
 }
 
 /* What arrives with messages to the calling thread has its place there from now on; says where it had until then. */
@@ -62,7 +61,8 @@ static inline tern_fpage quill_set_window(tern_fpage window)
 
 #else
 
-#define quill_door_call_item_taking quill_door_call_item
+#define quill_door_call_item_taking(door, label, words, there, back, takes) \
+    quill_door_call_item(door, label, words, there, back)
 
 #endif
 
