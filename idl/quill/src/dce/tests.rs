@@ -39,6 +39,10 @@ fn declarations() {
         &[],
     );
     check("typedef struct tag { long a; struct tag *next; } tag, *ptag;", &[]);
+    check(
+        "typedef int (__stdcall f)(); typedef int (g)(long a); typedef int (__stdcall *h)(); typedef int i();",
+        &[],
+    );
     check("typedef struct tag { long a; tag inner; } tag;", &["E0210@1"]);
     check("typedef enum { A, B = 4, C = B + 1, } e; const long X = C << 2;", &[]);
     check("typedef long a;\ntypedef short a;", &["E0202@2"]);
@@ -170,6 +174,11 @@ fn imports() {
     let header = "#ifndef X\n#define X\ntypedef struct { int a; } t;\nstatic inline int f(int x) { return x; }\n\
                   extern \"C\" {\nint g(void);\ntypedef int (__attribute__((x)) weird)(int);\n}\n#error no\n#endif\n";
     check_files(&[("m.idl", "import \"a.h\"; typedef t u; typedef weird *w;"), ("a.h", header)], &[]);
+    let header = "#define interface struct\n#define KIND interface\ninterface i { int x; };\n";
+    let interface = format!(
+        "#include \"a.h\"\n[object, {UUID}] interface i {{ long f(); }}; [object, {UUID}] KIND j : i {{}};"
+    );
+    check_files(&[("m.idl", &interface), ("a.h", header)], &[]);
     // C's own headers are known; what another header misses is not the interface's fault.
     check_files(&[("m.idl", "#include <stdint.h>\ntypedef uint8_t t;")], &[]);
     let header = "#include <none.h>\n#ifdef __midl\ntypedef int t;\n#endif\n";

@@ -1,5 +1,6 @@
 //! Macros: definitions, calls, and the tokens that a call leaves.
 
+use super::include::is_header;
 use super::*;
 
 impl Pp<'_> {
@@ -302,6 +303,11 @@ impl Pp<'_> {
         let Some(name) = tokens.first().copied() else { return };
         if name.kind != Kind::Ident || name.text == self.known.defined {
             return self.error(Code::Directive, name.span, "`#define` needs a name");
+        }
+        // C headers of interfaces make structs of them; here they are what they are.
+        let from_header = self.frames.last().is_some_and(|f| is_header(&self.s.map.file(f.file).path));
+        if from_header && self.s.text(&name) == "interface" {
+            return;
         }
         let function = tokens.get(1).is_some_and(|t| !t.space && self.s.text(t) == "(");
         let (mut params, mut variadic) = (None, false);

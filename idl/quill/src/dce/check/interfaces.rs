@@ -37,7 +37,9 @@ impl Checker<'_> {
         let id = self.interface_entry(interface.name);
         let entry = &self.model.interfaces[id.0 as usize];
         let (defined, first) = (entry.defined, entry.span);
-        if defined && !item.header {
+        // What a C header says of it is nothing that it could be compared with.
+        let from_header = self.s.map.file_index(first).is_some_and(|file| self.is_header(file));
+        if defined && !item.header && !from_header {
             self.twice(interface.name, first);
         }
         let mut bases = Vec::new();

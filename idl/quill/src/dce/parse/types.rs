@@ -350,12 +350,17 @@ pub(super) fn declarator_parts(c: &mut Cursor) -> Parse<(Option<Ident>, Vec<Deri
     let mut name = None;
     let mut derived = Vec::new();
     // A word before the name is a calling convention that the headers define: `HRESULT STDCALL f()`.
-    while c.peek().kind == Kind::Ident && c.peek_at(1).kind == Kind::Ident && c.word_at(2) == "(" {
+    while c.peek().kind == Kind::Ident
+        && c.peek_at(1).kind == Kind::Ident
+        && matches!(c.word_at(2), "(" | ")")
+    {
         c.bump();
     }
     if c.peek().kind == Kind::Ident {
         name = Some(ident(c)?);
-    } else if c.is("(") && (matches!(c.word_at(1), "*" | "(" | "&") || c.word_at(2) == "*") {
+    } else if c.is("(")
+        && (matches!(c.word_at(1), "*" | "(" | "&") || c.word_at(2) == "*" || function_name_like(c))
+    {
         let open = c.bump().span;
         let (inner_name, inner) = c.nested(declarator_parts)?;
         c.close(")", open)?;
@@ -395,6 +400,13 @@ pub(super) fn declarator_parts(c: &mut Cursor) -> Parse<(Option<Ident>, Vec<Deri
     }
     derived.extend(std::iter::repeat_n(Derived::Pointer, pointers));
     Ok((name, derived))
+}
+
+/// `(NAME)(` or `(CONVENTION NAME)(`: a function's name in parentheses.
+fn function_name_like(c: &Cursor) -> bool {
+    let is_name = |at: usize| c.peek_at(at).kind == Kind::Ident;
+    let ends = |at: usize| c.word_at(at) == ")" && c.word_at(at + 1) == "(";
+    is_name(1) && (ends(2) || is_name(2) && ends(3))
 }
 
 pub(super) fn attribute_like(c: &Cursor) -> bool {
