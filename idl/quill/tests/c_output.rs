@@ -350,6 +350,25 @@ fn names_that_clash_are_kept_apart() {
     }
 }
 
+/// Exceptions without members, and unions of a truth value with all kinds of branches: nothing that a compiler has to say.
+#[test]
+fn compilers_have_nothing_to_say() {
+    let idl = "exception gone {}; exception full {}; \
+               union maybe switch (boolean) { case TRUE: long value; default: string<8> why; }; \
+               union either switch (boolean) { case FALSE: long left; case TRUE: short right; }; \
+               interface stack { void drop() raises (gone); long push(in maybe what) raises (full, gone); either pop(out maybe m) raises (gone); };";
+    for kernel in [&Linux as &dyn KernelPart, &TernIpc, &TernDoor] {
+        let shop = Workshop::new(&format!("c-silent-{}", kernel.name()));
+        shop.emit_c_of("silent.idl", idl, kernel);
+        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        std::fs::write(shop.path("main.c"), "#include \"silent.h\"\nint main(void)\n{\n    return 0;\n}\n")
+            .unwrap();
+        for compiler in compilers() {
+            shop.tool(&compiler, &[&STRICT[..], &["-O1", "-I.", "-o", "main", "main.c"]].concat());
+        }
+    }
+}
+
 /// Without a message: what a method is given is what its caller has, at the same address; and nothing of stubs is left.
 #[test]
 fn local_interfaces_are_called_directly() {

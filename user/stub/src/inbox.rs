@@ -4,7 +4,8 @@
 //! that was given it runs; then it is again what it was before. So a server can be a client while it answers, one inbox can be
 //! opened inside of another, and a program that calls in a loop opens one around the loop and pays for it once.
 //!
-//! What has come stays in the inbox, and whoever looks at it keeps the inbox from receiving anything else.
+//! What has come stays in the inbox, and whoever looks at it keeps the inbox from receiving anything else: calls that were not given one
+//! take no reply in memory, whatever the server sends.
 //!
 //! **An object that hands on what another one answers** has no place of its own for that: it goes back from where it has arrived, when the
 //! method is over. So whoever calls the method lends it a [`Hold`].

@@ -140,6 +140,14 @@ impl Interface<'_> {
         variants
     }
 
+    /// For a client of a method none of whose exceptions has anything in it: it has no use for the place where they go.
+    pub fn unused_place(&self, operation: &Operation) -> Option<Stmt> {
+        let exceptions = &self.emitter.model.exceptions;
+        let is_empty = operation.raises.iter().all(|id| exceptions[id.0 as usize].fields.is_empty());
+        let unused = || Stmt::Do(name("_raised").cast(Ty::named("void")));
+        (is_empty && !operation.raises.is_empty()).then(unused)
+    }
+
     /// Parameters behind the first, of client and server alike.
     pub fn parameters(&self, operation: &Operation) -> Vec<(Ty, String)> {
         let mut parameters = self.emitter.parameters(operation);

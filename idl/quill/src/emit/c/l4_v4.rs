@@ -829,6 +829,7 @@ fn failure(c: &Interface, operation: &Operation, method: &Method) -> Vec<Stmt> {
         body.push(Stmt::Return(Some(failed)));
         return body;
     }
+    body.extend(c.unused_place(operation));
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let whole = name("_raised").deref().field(&c.variants(operation)[number]);
         let spots = c.exception_spots(operation, number, &whole);

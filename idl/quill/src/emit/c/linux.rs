@@ -167,6 +167,7 @@ impl Interface<'_> {
         ]);
         let mut cases = vec![(vec![0], self.read(&method.reply, &self.outputs(operation)))];
         let variants = self.variants(operation);
+        body.extend(self.unused_place(operation));
         for (number, (_, message)) in method.exceptions.iter().enumerate() {
             let whole = name("_raised").deref().field(&variants[number]);
             let places = self.exception_spots(operation, number, &whole);

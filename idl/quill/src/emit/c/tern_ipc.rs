@@ -991,6 +991,7 @@ fn client(
         call("quill_failure", [rax])
     };
     let mut cases = Vec::new();
+    body.extend(c.unused_place(operation));
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let whole = name("_raised").deref().field(&c.variants(operation)[number]);
         let spots = c.exception_spots(operation, number, &whole);

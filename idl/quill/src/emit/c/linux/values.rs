@@ -295,8 +295,12 @@ fn union(e: &Emitter, id: TypeId) -> Vec<Function> {
     }
     // A message that is wrong already has no discriminator to go by.
     gets.push(Stmt::If(name("_in").deref().field("failed"), vec![Stmt::Return(None)]));
-    puts.push(Stmt::Switch(value().field("_d"), put_cases, put_rest));
-    gets.push(Stmt::Switch(value().field("_d"), get_cases, get_rest));
+    let discriminator = || match e.kind(*switch) {
+        Type::Bool => value().field("_d").cast(Ty::named("int")),
+        _ => value().field("_d"),
+    };
+    puts.push(Stmt::Switch(discriminator(), put_cases, put_rest));
+    gets.push(Stmt::Switch(discriminator(), get_cases, get_rest));
     pair(e, id, puts, gets).into()
 }
 
