@@ -119,8 +119,8 @@ fn page(random: &mut Random, rights: Rights) -> Fpage {
 fn operation(random: &mut Random) -> Op {
     let who = random.next() >> 16;
     match random.below(100) {
-        0..5 => Op::Create { who, number: number(random) },
-        5..17 => Op::Serve { who },
+        0..7 => Op::Create { who, number: number(random) },
+        7..17 => Op::Serve { who },
         17..19 => Op::Shortage { who },
         19..37 => Op::Call { who, number: number(random), alertable: random.one_in(3) },
         37..57 => Op::Return { who },
