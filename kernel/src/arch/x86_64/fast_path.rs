@@ -182,6 +182,24 @@ ACCESSES:
     mov     qword ptr [rsp + {mode}], {sysret}
     .endm
 
+// A short form leaves user mode: r11 is the own hot line, rsp that of the thread in rdx.
+    .macro find_partner slow
+    mov     r11, [{current}]            // r11 = my hot line
+    mov     [r11 + {rip}], rcx          // where I go on
+    mov     [r11 + {rsp}], rsp
+    mov     esp, edx                    // rsp = hot line of the slot in rdx: one and, one add
+    and     esp, {slot_mask}
+    add     rsp, {hots}
+    cmp     [rsp + {uid}], rdx          // the very thread? (absent slots read as zero)
+    jne     \slow
+    .endm
+    .macro find_open_partner slow
+    find_partner \slow
+    mov     rcx, [r11 + {open_key}]     // waits openly, same clan, same CPU, neither of us special?
+    cmp     [rsp + {accept}], rcx
+    jne     \slow
+    .endm
+
     .section .fastpath, "ax"
 // The slow exit of the call, in front of it to be within reach of short jumps: with them each path fits two lines.
     .skip   50
@@ -197,17 +215,7 @@ system_call_entry:
     jne     .Lnot_call
 
 // Call: send to rdx, then wait for rdx alone.
-    mov     r11, [{current}]            // r11 = my hot line
-    mov     [r11 + {rip}], rcx          // where I go on
-    mov     [r11 + {rsp}], rsp
-    mov     esp, edx                    // rsp = hot line of the slot in rdx: one and, one add
-    and     esp, {slot_mask}
-    add     rsp, {hots}
-    cmp     [rsp + {uid}], rdx          // the very thread? (absent slots read as zero)
-    jne     .Lslow_call
-    mov     rcx, [r11 + {open_key}]     // waits openly, same clan, same CPU, neither of us special?
-    cmp     [rsp + {accept}], rcx
-    jne     .Lslow_call
+    find_open_partner .Lslow_call
     mov     rcx, [rsp + {key}]          // from here on nothing can fail
 .Lcalled:
     mov     [r11 + {accept}], rcx       // I wait for it alone
@@ -228,14 +236,7 @@ system_call_entry:
     .balign 64
 .Lnot_call:
     jb      .Lother
-    mov     r11, [{current}]
-    mov     [r11 + {rip}], rcx
-    mov     [r11 + {rsp}], rsp
-    mov     esp, edx
-    and     esp, {slot_mask}
-    add     rsp, {hots}
-    cmp     [rsp + {uid}], rdx
-    jne     .Lslow_reply
+    find_partner .Lslow_reply
     mov     rcx, [r11 + {key}]          // waits for me alone? (never, while somebody queues to me)
     cmp     [rsp + {accept}], rcx
     jne     .Lother_wait
@@ -267,17 +268,7 @@ system_call_entry:
 // Call whose answer may bring more than words: the same, but for what the caller waits for.
     .balign 64
 .Ltaking_call:
-    mov     r11, [{current}]
-    mov     [r11 + {rip}], rcx
-    mov     [r11 + {rsp}], rsp
-    mov     esp, edx
-    and     esp, {slot_mask}
-    add     rsp, {hots}
-    cmp     [rsp + {uid}], rdx
-    jne     .Lslow_taking
-    mov     rcx, [r11 + {open_key}]
-    cmp     [rsp + {accept}], rcx
-    jne     .Lslow_taking
+    find_open_partner .Lslow_taking
     mov     ecx, eax                    // from here on nothing can fail: what I take is in what I wait for
     not     ecx
     shr     ecx, 8
