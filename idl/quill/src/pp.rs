@@ -162,6 +162,15 @@ impl Pp<'_> {
         }
     }
 
+    fn is_header(&self, frame: Option<&Frame>) -> bool {
+        frame.is_some_and(|frame| is_header(&self.s.map.file(frame.file).path))
+    }
+
+    /// Whether what is read just now is a header.
+    fn in_header(&self) -> bool {
+        self.is_header(self.frames.last())
+    }
+
     fn push_file(&mut self, file: usize) {
         self.s.read_bytes += self.s.map.file(file).text.len();
         let lexer = Lexer::new(self.s.map.file(file));
@@ -348,9 +357,8 @@ impl Pp<'_> {
                 let (text, _) = self.rest_of_line();
                 let message = format!("#{name} {}", text.trim());
                 // A header's complaints are about C compilers: imported, it is read for its types alone.
-                let header = |f: Option<&Frame>| f.is_some_and(|f| is_header(&self.s.map.file(f.file).path));
-                if header(self.frames.first()) {
-                } else if name == "error" && !header(self.frames.last()) {
+                if self.is_header(self.frames.first()) {
+                } else if name == "error" && !self.in_header() {
                     self.error(Code::ErrorDirective, hash.span.to(word.span), message.trim());
                 } else {
                     let warning =

@@ -87,30 +87,30 @@ impl Session {
         if let Some(&index) = self.files.get(path) {
             return Ok(index);
         }
-        let bytes = match self.virtual_files.get(path) {
-            Some(bytes) => bytes.clone(),
-            None => {
-                let real = std::fs::canonicalize(path).map_err(|e| e.to_string())?;
-                if let Some(&index) = self.files.get(&real) {
-                    self.files.insert(path.into(), index);
-                    return Ok(index);
-                }
-                let size = std::fs::metadata(path).map_err(|e| e.to_string())?;
-                if size.is_dir() {
-                    return Err("it is a directory".into());
-                }
-                // A device or a pipe has no size and perhaps no end.
-                let mut bytes = Vec::new();
-                let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
-                let limit = limits::SOURCE_BYTES_MAX as u64;
-                file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-                if bytes.len() as u64 > limit {
-                    return Err(format!("it is larger than {limit} bytes"));
-                }
-                bytes
-            }
-        };
-        self.load_bytes(path, &bytes, from)
+        if let Some(bytes) = self.virtual_files.get(path) {
+            let bytes = bytes.clone();
+            return self.load_bytes(path, &bytes, from);
+        }
+        let real = std::fs::canonicalize(path).map_err(|e| e.to_string())?;
+        if let Some(&index) = self.files.get(&real) {
+            self.files.insert(path.into(), index);
+            return Ok(index);
+        }
+        let size = std::fs::metadata(path).map_err(|e| e.to_string())?;
+        if size.is_dir() {
+            return Err("it is a directory".into());
+        }
+        // A device or a pipe has no size and perhaps no end.
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+        let limit = limits::SOURCE_BYTES_MAX as u64;
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+        if bytes.len() as u64 > limit {
+            return Err(format!("it is larger than {limit} bytes"));
+        }
+        let index = self.load_bytes(path, &bytes, from)?;
+        self.files.insert(real, index);
+        Ok(index)
     }
 
     /// Takes a file's content from memory.
@@ -119,11 +119,6 @@ impl Session {
             return Err(format!("all files together exceed {} bytes", limits::SOURCE_BYTES_MAX));
         };
         self.files.insert(path.into(), index);
-        if !self.virtual_files.contains_key(path)
-            && let Ok(real) = std::fs::canonicalize(path)
-        {
-            self.files.insert(real, index);
-        }
         Ok(index)
     }
 }

@@ -38,7 +38,7 @@ impl Pp<'_> {
             if name.rsplit('/').next() == Some("orb.idl") || C_HEADERS.contains(&name) {
                 return;
             }
-            let from_header = self.frames.last().is_some_and(|f| is_header(&self.s.map.file(f.file).path));
+            let from_header = self.in_header();
             return not_found(self.s, name, span, from_header);
         };
         if self.frames.len() >= limits::INCLUDE_DEPTH_MAX {

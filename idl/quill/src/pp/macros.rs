@@ -1,6 +1,5 @@
 //! Macros: definitions, calls, and the tokens that a call leaves.
 
-use super::include::is_header;
 use super::*;
 
 impl Pp<'_> {
@@ -305,8 +304,7 @@ impl Pp<'_> {
             return self.error(Code::Directive, name.span, "`#define` needs a name");
         }
         // C headers of interfaces make structs of them; here they are what they are.
-        let from_header = self.frames.last().is_some_and(|f| is_header(&self.s.map.file(f.file).path));
-        if from_header && self.s.text(&name) == "interface" {
+        if self.in_header() && self.s.text(&name) == "interface" {
             return;
         }
         let function = tokens.get(1).is_some_and(|t| !t.space && self.s.text(t) == "(");
