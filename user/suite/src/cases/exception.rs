@@ -362,27 +362,34 @@ pub fn unknown_system_calls() -> Outcome {
     Ok(())
 }
 
-pub fn native_calls_denied() -> Outcome {
+/// An agent that makes this call when native ones are denied to it. `prepare` comes before they are.
+fn denied(child: &Child, number: u32, prepare: impl FnOnce(&Agent) -> Outcome) -> Outcome<Agent> {
     use core::sync::atomic::{AtomicU64, Ordering};
     static FLAG: AtomicU64 = AtomicU64::new(0);
     unsafe extern "C" {
         fn suite_wait_then_call();
     }
+    let mut agent = child.agent()?;
+    agent.attempt(suite_nothing, 0, 0)?;
+    FLAG.store(0, Ordering::Relaxed);
+    agent.start_attempt(suite_wait_then_call, &raw const FLAG as u64, number as u64);
+    for _ in 0..10 {
+        sys::thread_switch(agent.uid)?;
+    }
+    prepare(&agent)?;
+    sys::thread_deny_native(agent.uid, 1)?;
+    FLAG.store(1, Ordering::Relaxed);
+    Ok(agent)
+}
+
+pub fn native_calls_denied() -> Outcome {
     let child = Child::new()?;
     // The null call does nothing, so it does not matter that it is not denied.
     let calls = [Call::Clock as u32, IPC_CALL, Call::Ipc as u32, Call::TaskControl as u32];
     // These the kernel looks at before it knows that they are denied.
     let looked_at = [Call::Flush as u32, IPC_LONG_CALL, IPC_LONG_TAKING_CALL, DOOR_RETURN];
     for number in calls.into_iter().chain(looked_at) {
-        let mut agent = child.agent()?;
-        agent.attempt(suite_nothing, 0, 0)?;
-        FLAG.store(0, Ordering::Relaxed);
-        agent.start_attempt(suite_wait_then_call, &raw const FLAG as u64, number as u64);
-        for _ in 0..10 {
-            sys::thread_switch(agent.uid)?;
-        }
-        sys::thread_deny_native(agent.uid, 1)?;
-        FLAG.store(1, Ordering::Relaxed);
+        let mut agent = denied(&child, number, |_| Ok(()))?;
         // The handler allows native calls again: the agent needs them.
         match agent.attempted()? {
             Attempted::Caught([vector, code, _, _, flags, ..]) => {
@@ -398,16 +405,8 @@ pub fn native_calls_denied() -> Outcome {
     let far = Child::new()?;
     let handler = far.agent()?;
     for number in looked_at {
-        let mut agent = child.agent()?;
-        agent.attempt(suite_nothing, 0, 0)?;
-        FLAG.store(0, Ordering::Relaxed);
-        agent.start_attempt(suite_wait_then_call, &raw const FLAG as u64, number as u64);
-        for _ in 0..10 {
-            sys::thread_switch(agent.uid)?;
-        }
-        sys::thread_set_pager(agent.uid, pager::uid(), handler.uid)?;
-        sys::thread_deny_native(agent.uid, 1)?;
-        FLAG.store(1, Ordering::Relaxed);
+        let agent =
+            denied(&child, number, |agent| Ok(sys::thread_set_pager(agent.uid, pager::uid(), handler.uid)?))?;
         check!(agent.settle()?);
         for group in 0..4 {
             for register in sys::thread_registers(agent.uid, group)? {
