@@ -210,7 +210,12 @@ impl Kernel {
         }
         self.check_small(task, &mut counts);
         self.check_doors(task, &mut counts);
-        counts.frames += task.slabs.check(counts.in_full_slabs, counts.elsewhere);
+        let (slabs, others) = match task.is_dying() {
+            true => (&task.state().closed_slabs, &task.state().slabs),
+            false => (&task.state().slabs, &task.state().closed_slabs),
+        };
+        assert_eq!(others.check(0, 0), 0, "{task:?} could get nodes while it is being ended");
+        counts.frames += slabs.check(counts.in_full_slabs, counts.elsewhere);
         let mut threads = 0;
         for thread in members(task.threads.first(), |thread| task.threads.after(thread)) {
             assert_eq!(thread.task.get(), Some(task), "a thread of another task");

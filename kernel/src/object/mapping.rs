@@ -109,9 +109,18 @@ impl Slab {
         }
         slab
     }
+
+    /// Where it is when it has free nodes.
+    fn list(&self) -> &'static Slabs {
+        let task = self.task.get().expect("a slab has a task").state();
+        if task.is_dying() { &task.closed_slabs } else { &task.slabs }
+    }
 }
 
 /// The slabs of a task that have free nodes. The fast path knows that this is the address of the first, or 0.
+///
+/// A task that is being ended gets no node any more: its slabs are moved to [`Task::closed_slabs`], where only what is given
+/// back finds them.
 #[derive(Default)]
 #[repr(transparent)]
 pub struct Slabs {
@@ -165,20 +174,26 @@ impl Slabs {
         let used = slab.used.get();
         slab.used.set(used - count);
         if used as usize == NODES || used == count {
-            self.settle(pool, slab, used);
+            Slabs::settle(pool, slab, used);
         }
     }
 
     /// A slab was full or is empty now.
     #[inline(never)]
-    fn settle(&self, pool: &Pool, slab: &'static Slab, used: u32) {
+    fn settle(pool: &Pool, slab: &'static Slab, used: u32) {
+        let list = slab.list();
         if used as usize == NODES {
-            self.push(slab);
+            list.push(slab);
         }
         let only = slab.prev.get().is_none() && slab.next.get().is_none();
         if slab.used.get() == 0 && !only {
-            self.release(pool, slab);
+            list.release(pool, slab);
         }
+    }
+
+    /// The task is being ended: from now on its nodes are given back, and none is cut.
+    pub fn close(&self, closed: &Slabs) {
+        closed.first.set(self.first.take().or(closed.first.get()));
     }
 
     /// Begins to cut nodes from one slab in a row, if there is one with room.

@@ -73,6 +73,8 @@ pub struct Task {
     /// Under page-table isolation: the top-level table that users run on, which shows next to nothing of the kernel half. 0
     /// otherwise.
     pub user_space: Cell<u64>,
+    /// While the task is being ended: what its slabs were.
+    pub closed_slabs: Slabs,
 }
 
 // SAFETY: cells; zero means nil, none, empty, false.
@@ -89,6 +91,13 @@ pub mod hindrance {
 /// A task that exists.
 #[derive(Clone, Copy)]
 pub struct TaskRef(&'static Task);
+
+impl Task {
+    /// Whether the task is being ended, and its end has reached it.
+    pub fn is_dying(&self) -> bool {
+        self.hindrance.get() & hindrance::DYING != 0
+    }
+}
 
 impl core::ops::Deref for TaskRef {
     type Target = Task;
@@ -144,15 +153,17 @@ impl TaskRef {
         self.is_dying() || pool.denies_now()
     }
 
-    /// Whether the task is being ended.
-    pub fn is_dying(self) -> bool {
-        self.hindrance.get() & hindrance::DYING != 0
+    /// Whether a task above it, or it itself, is being ended: it will be too, and nothing can be made in it or by it, so that the
+    /// end of a family ends.
+    pub fn is_ending(self) -> bool {
+        core::iter::successors(Some(self), |task| task.chief.get()).any(|task| task.is_dying())
     }
 
-    /// Marks the task as being ended.
+    /// Marks the task as being ended: it gains nothing any more. Its tasks are marked when their turn comes.
     pub fn set_dying(self) {
         self.hindrance.set(self.hindrance.get() | hindrance::DYING);
         self.doors.hide();
+        self.slabs.close(&self.closed_slabs);
     }
 
     /// Whether what the task asks for counts towards a denial.

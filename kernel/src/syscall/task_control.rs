@@ -28,7 +28,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         },
         op::INFO => info(k, current, &args),
         op::SET_QUOTA => {
-            child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi()))
+            lasting_child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi()))
         }
         op::NEXT => next(k, current, &args),
         op::EXHAUST => exhaust(k, current, &args),
@@ -51,8 +51,17 @@ fn child(k: &Kernel, current: ThreadRef, args: &Args) -> Result<TaskRef, Error> 
     if current.task().is_chief_of(task) { Ok(task) } else { Err(Error::Denied) }
 }
 
+/// A child that is not being ended.
+fn lasting_child(k: &Kernel, current: ThreadRef, args: &Args) -> Result<TaskRef, Error> {
+    let task = child(k, current, args)?;
+    if task.is_ending() { Err(Error::NoSuch) } else { Ok(task) }
+}
+
 fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     let chief = current.task();
+    if chief.is_ending() {
+        return Err(Error::NoSuch);
+    }
     let (quota, priority) = (args.rdi(), args.rsi());
     if priority >= PRIORITIES as u64 || priority as u8 > chief.priority_max.get() {
         return Err(Error::BadArgument);
@@ -230,7 +239,7 @@ fn empty(k: &Kernel, task: TaskRef) {
 /// Gives back what is left of a task, and its quota to its chief.
 fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
     task.disown();
-    task.slabs.release_last(&k.pool);
+    task.closed_slabs.release_last(&k.pool);
     let top = Frame(task.top.get());
     k.pool.at::<Words>(top).0[256..].iter().for_each(|entry| entry.set(0));
     arch::end_space(k, task);

@@ -183,7 +183,7 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
 
 /// Makes a thread that never ran.
 fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Error> {
-    if task.is_dying() {
+    if task.is_ending() {
         return Err(Error::NoSuch);
     }
     let frame = task.take_frame(&k.pool).ok_or(Error::NoMemory)?;

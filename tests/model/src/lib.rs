@@ -5,7 +5,7 @@
 //! paper, and the kernel held against it), [`walk`] (random system calls, faults, interrupts), [`fast_path`] (the assembly
 //! path in Rust, and both paths compared), [`doors`] (a model of doors, and the kernel held against it), [`denial`] and
 //! [`exhaustion`] (every allocation fails, once or for good), [`large`] (large pages, test by test), [`crowds`] (many
-//! threads), [`translations`] (what a processor may have cached), [`traces`] (the trace ring), [`shuttles`] (who runs on
+//! threads), [`endings`] (tasks that are being ended), [`translations`] (what a processor may have cached), [`traces`] (the trace ring), [`shuttles`] (who runs on
 //! whose time, test by test), and [`regressions`] (one test for each bug that was found here).
 //!
 //! Every random test prints its seed when it fails, with a short program that fails. `TERN_SEED` sets the first seed,
@@ -21,6 +21,8 @@ mod crowds;
 mod denial;
 #[cfg(test)]
 mod doors;
+#[cfg(test)]
+mod endings;
 #[cfg(test)]
 mod exhaustion;
 #[cfg(test)]

@@ -121,7 +121,7 @@ cases! {
     }
     task {
         everything_comes_back quota_is_conserved quota_limits_threads_and_tasks attacker_at_its_limit
-        ended_tasks_are_gone generations_grow families_end_together threads_end_themselves
+        ended_tasks_are_gone generations_grow families_end_together families_that_grow_end threads_end_themselves
         who_may_exhaust
     }
     sched {

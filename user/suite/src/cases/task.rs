@@ -1,7 +1,8 @@
 //! Tasks, threads and the kernel memory they may use: all of it comes back, and nobody takes another's.
 
-use crate::kit::{Agent, Child, Frame, Outcome, WORDS, fails, pager};
+use crate::kit::{Agent, Child, Failure, Frame, Outcome, WORDS, fails, pager, progress};
 use crate::{check, check_eq};
+use core::sync::atomic::{AtomicU64, Ordering};
 use sys::abi::call::{Call, task_op, thread_op};
 use sys::{Error, TaskId, Timeout, Uid};
 
@@ -221,6 +222,55 @@ extern "C" fn spin(_: u64, _: u64) -> ! {
     loop {
         core::hint::spin_loop();
     }
+}
+
+/// What the last one to be refused a new task was told.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+static IS_LARGE: AtomicU64 = AtomicU64::new(0);
+
+/// Makes tasks until memory runs out, and from then on each in the place of another one.
+extern "C" fn grow(_: u64) -> u64 {
+    loop {
+        let error = match sys::task_create(4, 0) {
+            Ok(_) => continue,
+            Err(Error::NoMemory) => {
+                IS_LARGE.store(1, Ordering::Relaxed);
+                sys::task_next(TaskId::NIL).and_then(sys::task_destroy).err()
+            }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = error {
+            REFUSED.store(error as u64, Ordering::Relaxed);
+            let _ = sys::receive(sys::myself(), Timeout::NEVER);
+        }
+        let _ = sys::sleep_us(20);
+    }
+}
+
+/// A task makes tasks as fast as it can, at a higher priority than whoever ends it. It is told that there is nothing to be had any
+/// more, and the end comes.
+pub fn families_that_grow_end() -> Outcome {
+    // Whether it runs in the middle of its end is up to the clock. The end takes so long that it nearly always does.
+    for _ in 0..20 {
+        progress();
+        REFUSED.store(0, Ordering::Relaxed);
+        IS_LARGE.store(0, Ordering::Relaxed);
+        let urgent = pager::priority() + 1;
+        let (used, quota) = own()?;
+        let child = Child(sys::task_create((quota - used) / 2, urgent)?);
+        let mut agent = Agent::create(child.0, urgent)?;
+        agent.start_apply(grow, 0);
+        agent.begin()?;
+        while IS_LARGE.load(Ordering::Relaxed) == 0 {
+            sys::sleep_us(1000)?;
+        }
+        sys::task_destroy(child.0)?;
+        match REFUSED.load(Ordering::Relaxed) {
+            0 => {}
+            error => return Ok(check_eq!(error, Error::NoSuch as u64)),
+        }
+    }
+    Err(Failure::new(format_args!("a task that was being ended was refused nothing")))
 }
 
 /// A thread that ends itself, and a task whose last thread does.

@@ -1,0 +1,118 @@
+//! Tasks that are being ended gain nothing: whatever makes or gives anything is tried by and on each task of a family whose end
+//! is under way, at each of its steps, and nobody has more afterwards.
+
+use crate::world::World;
+use abi::call::{door_op, task_op, thread_op};
+use abi::{Call, Fpage, Rights, Space};
+use kernel::mem::space::{self, Progress};
+use kernel::object::{TaskRef, ThreadRef, door};
+
+/// Tasks below the first, each the chief of the next.
+const FAMILY: usize = 4;
+
+/// What a task has and could get more of: frames, pages, threads, quota, children, identifiers.
+fn belongings(world: &World, task: TaskRef) -> [u64; 6] {
+    let children = std::iter::successors(task.child.get(), |child| child.sibling_next.get()).count();
+    let identifiers = (0..16).filter(|&number| door::find(&world.k, task, number).is_some()).count();
+    let [used, pages, threads, quota] =
+        [&task.used, &task.pages, &task.thread_count, &task.quota].map(|count| u64::from(count.get()));
+    [used, pages, threads, quota, children as u64, identifiers as u64]
+}
+
+/// Gives a task what its giver has there, at the same place, plus `shift` pages or numbers.
+fn give(world: &World, from: TaskRef, to: TaskRef, item: Fpage, shift: u64) {
+    let at = item.base() + shift * abi::PAGE_SIZE;
+    let window = match item.space() {
+        Space::Memory => Fpage::memory(at, 12, Rights::RWX),
+        _ => Fpage::doors((at >> 12) as u32, 0, Rights::RW),
+    };
+    let plan = space::plan(item, at, window).expect("it fits");
+    let mut progress = Progress::START;
+    while space::map(&world.k, plan, from, to, &mut progress, &mut 100).is_err() {}
+}
+
+const PAGE: Fpage = Fpage::memory(1 << 30, 12, Rights::RWX);
+const DOOR: Fpage = Fpage::doors(0, 0, Rights::RW);
+
+/// A thread in each task of the family, which never runs. Each task has tables and slabs with room, so that a page more costs it no
+/// frame, and enough quota for all that is tried.
+fn family(world: &World) -> Vec<(TaskRef, ThreadRef)> {
+    let mut chief = world.root;
+    world.call(Call::DoorControl, door_op::CREATE, [0, 0x1000, 7, 0]).expect("a door");
+    (0..FAMILY)
+        .map(|level| {
+            let (id, thread) = world.acting(chief, || {
+                let id = world.new_task(500 - 100 * level as u64);
+                (id, world.new_stand_in(id))
+            });
+            let task = world.task(id);
+            give(world, world.sigma0, task, PAGE, 0);
+            give(world, world.sigma0, task, DOOR, 0);
+            chief = thread;
+            (task, thread)
+        })
+        .collect()
+}
+
+/// Everything by which `thread` could make something, for its own task or for `child`.
+fn make(world: &World, thread: ThreadRef, child: Option<TaskRef>, number: u64) {
+    world.acting(thread, || {
+        let _ = world.task_control(task_op::CREATE, [20, 1, 0, 0]);
+        let _ = world.thread_control(thread_op::CREATE, [0, 1, 0, 0]);
+        let _ = world.call(Call::DoorControl, door_op::CREATE, [number, 0x1000, 7, 0]);
+        if let Some(child) = child {
+            let id = child.id.get().0;
+            let _ = world.thread_control(thread_op::CREATE, [id, 1, 0, 0]);
+            let _ = world.task_control(task_op::SET_QUOTA, [id, u64::from(child.quota.get()) + 1, 0, 0]);
+        }
+    });
+}
+
+/// What nobody of the family gained by it. A task that its end has not reached yet still gets pages and doors, which are its own frames;
+/// tasks, threads and quota it does not.
+fn check_gains(task: TaskRef, before: [u64; 6], after: [u64; 6], at: &str) {
+    let last = if task.is_dying() { 6 } else { 0 };
+    for (what, (before, after)) in ["frames", "pages", "threads", "quota", "children", "identifiers"]
+        .iter()
+        .zip(before.iter().zip(after))
+        .enumerate()
+        .filter(|(number, _)| *number < last || (2..5).contains(number))
+        .map(|(_, it)| it)
+    {
+        assert!(after <= *before, "{task:?} gained {what} {at}: {before}, then {after}");
+    }
+}
+
+#[test]
+fn tasks_that_are_being_ended_gain_nothing() {
+    let world = World::new(1024);
+    // The first thread is busy with the end.
+    let other = world.new_stand_in(abi::TaskId::NIL);
+    let family = family(&world);
+    world.check();
+    let victim = family[0].0.id.get();
+    world.begin_call(Call::TaskControl, task_op::DESTROY, victim.0);
+    let mut steps = 0;
+    while world.is_busy() {
+        let living = |entry: &&(TaskRef, ThreadRef)| entry.0.id.get() != abi::TaskId::NIL;
+        for (level, &(task, thread)) in family.iter().enumerate().filter(|(_, entry)| living(entry)) {
+            let before = belongings(&world, task);
+            let child =
+                family.get(level + 1).map(|entry| entry.0).filter(|child| child.chief.get() == Some(task));
+            if thread.hot.uid.get() != 0 && thread.task.get() == Some(task) {
+                make(&world, thread, child, 1 + steps % 15);
+            }
+            make(&world, other, Some(task).filter(|_| level == 0), 1 + steps % 15);
+            give(&world, world.sigma0, task, PAGE, 1 + steps);
+            give(&world, world.sigma0, task, DOOR, 1 + steps % 15);
+            check_gains(task, before, belongings(&world, task), &format!("in step {steps}"));
+        }
+        world.check();
+        world.go_on_once();
+        steps += 1;
+        assert!(steps < 500, "the end does not end");
+    }
+    assert!(steps > 2 * FAMILY as u64, "the family ended before anything was tried");
+    assert_eq!((world.result().0, world.k.task(victim)), (0, None));
+    world.check();
+}
