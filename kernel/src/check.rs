@@ -1,13 +1,14 @@
 //! The kernel's invariants, all that can be checked without a history.
 //!
-//! Tests on the simulated machine call [`Kernel::check`] after every operation; the kernel itself never does. It is no
-//! part of any path, allocates nothing, and asserts. What it means by a *name* is the uid as it stays with
+//! Tests on the simulated machine call [`Kernel::check`] after every operation; the booted kernel does so where the boot option `check=`
+//! asks for it ([`checked`](crate::checked)), and never otherwise. It allocates nothing, and asserts. What it means by a *name* is the uid as it stays with
 //! a thread that is being ended, so that half-ended threads are covered too.
 
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
 use crate::mem::{space, table};
+use crate::object::door::thread_at;
 use crate::object::mapping::{Node, NodeTable};
 use crate::object::thread::{Frame as Registers, NEVER, Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef, door};
@@ -47,7 +48,7 @@ impl Kernel {
     /// Checks threads, shuttles and queues.
     pub fn check_threads(&self) {
         for slot in 1..self.thread_slots.high_water() {
-            if let Some(thread) = arch::tcb(slot) {
+            if let Some(thread) = present(slot) {
                 self.check_thread(thread, slot);
             }
         }
@@ -86,9 +87,36 @@ impl Kernel {
         }
     }
 
+    /// Checks a thread and what it has to do with just now: who is its partner, its server or its caller, whose shuttle it is on,
+    /// who is on its own, and the queues of the two.
+    pub fn check_around(&self, thread: ThreadRef) {
+        let owner = self.owner(thread.hot.shuttle.get());
+        let waits_for = match thread.wait() {
+            Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) => self.named(from),
+            _ => None,
+        };
+        let others = [
+            self.named(thread.partner.get()),
+            waits_for,
+            thread_at(thread.server.caller.get()),
+            owner,
+            owner.and_then(|owner| owner.home.carrier.get()),
+            thread.home.carrier.get(),
+        ];
+        for thread in core::iter::once(thread).chain(others.into_iter().flatten()) {
+            // A carrier or caller of long ago may be gone.
+            if !thread.name.get().is_nil() {
+                self.check_thread(thread, thread.name.get().slot());
+            }
+        }
+        for owner in [Some(thread), owner].into_iter().flatten() {
+            self.check_queue(owner.home.priority.get() as usize);
+        }
+    }
+
     /// A thread by its name, also while it is being ended.
-    fn named(&self, name: Uid) -> Option<ThreadRef> {
-        arch::tcb(name.slot()).filter(|thread| thread.name.get() == name)
+    pub(crate) fn named(&self, name: Uid) -> Option<ThreadRef> {
+        arch::tcb(name.slot()).filter(|thread| thread.name.get() == name && !name.is_nil())
     }
 
     fn check_thread(&self, thread: ThreadRef, slot: u32) {
@@ -182,21 +210,23 @@ impl Kernel {
         }
     }
 
-    /// Every queued shuttle has a carrier that can run and holds a valid reference to it.
     fn check_queues(&self) {
-        for priority in 0..PRIORITIES {
-            let queue = &self.sched.queues[priority];
-            let occupied = self.sched.occupied.get() >> priority & 1 != 0;
-            assert_eq!(occupied, !queue.is_empty(), "priority {priority} and its bit differ");
-            for owner in members(queue.first(), |owner| queue.after(owner)) {
-                assert_eq!(owner.home.priority.get() as usize, priority, "{owner:?} is in the wrong queue");
-                let carrier = owner.home.carrier.get().expect("a queued shuttle has a carrier");
-                assert!(carrier.is_ready(), "the carrier {carrier:?} of a queued shuttle waits");
-                assert_eq!(carrier.special.get() & special::STOPPED, 0, "{carrier:?} is stopped and queued");
-                assert_ne!(carrier, arch::current(), "the running shuttle is in a queue");
-                let holds = self.owner(carrier.hot.shuttle.get()).unwrap_or(carrier);
-                assert_eq!(holds, owner, "the carrier {carrier:?} is on another shuttle");
-            }
+        (0..PRIORITIES).for_each(|priority| self.check_queue(priority));
+    }
+
+    /// Every queued shuttle has a carrier that can run and holds a valid reference to it.
+    fn check_queue(&self, priority: usize) {
+        let queue = &self.sched.queues[priority];
+        let occupied = self.sched.occupied.get() >> priority & 1 != 0;
+        assert_eq!(occupied, !queue.is_empty(), "priority {priority} and its bit differ");
+        for owner in members(queue.first(), |owner| queue.after(owner)) {
+            assert_eq!(owner.home.priority.get() as usize, priority, "{owner:?} is in the wrong queue");
+            let carrier = owner.home.carrier.get().expect("a queued shuttle has a carrier");
+            assert!(carrier.is_ready(), "the carrier {carrier:?} of a queued shuttle waits");
+            assert_eq!(carrier.special.get() & special::STOPPED, 0, "{carrier:?} is stopped and queued");
+            assert_ne!(carrier, arch::current(), "the running shuttle is in a queue");
+            let holds = self.owner(carrier.hot.shuttle.get()).unwrap_or(carrier);
+            assert_eq!(holds, owner, "the carrier {carrier:?} is on another shuttle");
         }
     }
 
@@ -401,6 +431,11 @@ impl Kernel {
             assert_eq!(allowed, ports, "{task:?} may use other ports than it has");
         }
     }
+}
+
+/// The thread of a slot, if there is one. A slot without shows zeroes on some machines.
+pub(crate) fn present(slot: u32) -> Option<ThreadRef> {
+    arch::tcb(slot).filter(|thread| !thread.name.get().is_nil())
 }
 
 /// Walks a list.

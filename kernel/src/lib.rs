@@ -15,6 +15,7 @@
 pub mod arch;
 pub mod boot;
 pub mod check;
+pub mod checked;
 pub mod ipc;
 pub mod kernel;
 pub mod layout;

@@ -7,6 +7,7 @@
 //! | `pti=on`, `pti=off` | whether page tables are isolated, which turns the fast path off; by default as the processor needs it |
 //! | `verw=on`, `verw=off` | whether the processor's buffers are cleared at each exit; by default as the processor needs it |
 //! | `ibrs=on`, `ibrs=off` | whether predictions of branches are kept apart, where that is offered; on by default |
+//! | `check=SEED` | the kernel checks itself at each exit that is not the fast path's, and all of itself at intervals that follow from the number; for tests |
 //! | `exhaust=on`, `exhaust=off` | whether programs may order that kernel memory runs out, for tests; off by default |
 //! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |
 //! | `tags=N` | how many tasks have a tag of address spaces for themselves, on a processor that has tags; for tests |
@@ -34,6 +35,8 @@ pub struct Options<'a> {
     pub ibrs: Option<bool>,
     /// How the bytes of long messages get to another task.
     pub copy: Copying,
+    /// The kernel checks itself; what the intervals between the large checks follow from.
+    pub check: Option<u64>,
     /// Programs may make allocations of the kernel fail.
     pub exhaust: bool,
     /// Size of the kernel's own memory, in bytes.
@@ -57,6 +60,7 @@ impl Default for Options<'_> {
             verw: None,
             ibrs: None,
             copy: crate::param::COPYING,
+            check: None,
             exhaust: false,
             pool_bytes: None,
             tags: TAG_MAX,
@@ -119,6 +123,7 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
             "verw" => options.verw = Some(switch(value).ok_or(bad)?),
             "ibrs" => options.ibrs = Some(switch(value).ok_or(bad)?),
             "copy" => options.copy = copying(value).ok_or(bad)?,
+            "check" => options.check = Some(number(value).ok_or(bad)?),
             "exhaust" => options.exhaust = switch(value).ok_or(bad)?,
             "kmem" => options.pool_bytes = Some(size(value).ok_or(bad)?),
             "tags" => options.tags = tags(value).ok_or(bad)?,
@@ -182,7 +187,7 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager pti=off verw=on ibrs=off copy=directmap exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c seed=18446744073709551615\n")
+            parse(" fastpath=off  fpu=eager pti=off verw=on ibrs=off copy=directmap check=5 exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,
@@ -191,6 +196,7 @@ mod tests {
             verw: Some(true),
             ibrs: Some(false),
             copy: Copying::DirectMap,
+            check: Some(5),
             exhaust: true,
             pool_bytes: Some(16 << 20),
             tags: 7,
@@ -229,6 +235,7 @@ mod tests {
             "pti=",
             "verw=1",
             "ibrs=",
+            "check=on",
             "kmem=",
             "kmem=all",
             "tags=0",

@@ -70,6 +70,10 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
         k.may_exhaust.set(true);
         kprintln!("tern: exhaust   programs may order that kernel memory runs out");
     }
+    if let Some(seed) = options.check {
+        arch::checked::start(seed);
+        kprintln!("tern: check     the kernel checks itself at each exit, seed {seed}");
+    }
     arch::set_current(idle);
     let next = k.dispatch(Next::Any);
     // SAFETY: the thread was just started, and its registers are in its frame.

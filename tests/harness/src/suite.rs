@@ -1,6 +1,7 @@
 //! The guest's own test suite, booted with the fast path on and off.
 //!
-//! What is judged by the clock runs in boots of its own, on a machine whose time is what it has executed.
+//! What is judged by the clock runs in boots of its own, on a machine whose time is what it has executed. All others run once
+//! more on a kernel that checks itself at each exit, with fewer random calls.
 //!
 //! The suite prints `TEST name ... ok` or `TEST name ... FAILED: reason` for each test, and at its end
 //! `SUITE-END ran=N failed=M`. Besides, it can run a random program from a seed and print what came of it in lines
@@ -16,9 +17,49 @@ use xtask::guest::End;
 /// Longest time for the suite, ordinarily and with the large counts.
 const SUITE_LIMITS: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(3600)];
 
-/// The tests that are judged by the clock, and all others.
-const PARTS: [&str; 2] = ["untimed", TIMED];
-const TIMED: &str = "timed";
+/// What is told apart: the tests that are judged by the clock, all others, and these on a kernel that checks itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Untimed,
+    Timed,
+    Checked,
+}
+
+impl Part {
+    const ALL: [Part; 3] = [Part::Untimed, Part::Timed, Part::Checked];
+
+    /// As it is called in the names of trials.
+    fn name(self) -> &'static str {
+        match self {
+            Part::Untimed => "untimed",
+            Part::Timed => "timed",
+            Part::Checked => "checked",
+        }
+    }
+
+    /// What the names of its tests begin with.
+    fn prefix(self) -> &'static str {
+        if self == Part::Checked { CHECKED } else { ORDINARY }
+    }
+
+    /// For the suite.
+    fn arguments(self, full: bool) -> String {
+        match self {
+            Part::Timed => "timed".into(),
+            Part::Untimed => format!("{}untimed", if full { "full," } else { "" }),
+            Part::Checked => {
+                let [calls, kills] = CHECKED_COUNTS[usize::from(full)];
+                format!("untimed,calls={calls},kills={kills}")
+            }
+        }
+    }
+}
+
+const ORDINARY: &str = "fastpath-";
+const CHECKED: &str = "checked-";
+
+/// Random calls, and ends of threads and tasks, on a kernel that checks itself; ordinarily and with the large counts.
+const CHECKED_COUNTS: [[u64; 2]; 2] = [[250_000, 2500], [2_500_000, 25_000]];
 
 /// Seeds of the random programs, ordinarily and with the large counts, and the steps of each program.
 const SEEDS: [u64; 2] = [2, 20];
@@ -28,10 +69,17 @@ const STEPS: [u64; 2] = [4000, 40_000];
 #[derive(Debug)]
 struct Report {
     variant: &'static str,
-    part: &'static str,
+    part: Part,
     outcome: Result<(End, String), String>,
-    /// How long interrupts stayed off, by ipcscope.
-    stretches: Result<String, String>,
+    /// How long interrupts stayed off, by ipcscope; where the kernel checks itself, nobody watches.
+    stretches: Option<Result<String, String>>,
+}
+
+impl Report {
+    /// What the names of its tests begin with.
+    fn prefix(&self) -> String {
+        format!("{}{}", self.part.prefix(), self.variant)
+    }
 }
 
 /// The random programs, one trial for each seed.
@@ -111,21 +159,23 @@ pub fn trials(world: &'static World, filter: &str) -> Vec<Trial> {
     eprintln!("tern: booting the guest's test suite, with the fast path on and off");
     let boots = ["on", "off"].map(|variant| {
         let words = words.clone();
-        thread::spawn(move || PARTS.map(|part| run(world, variant, part, &words)))
+        thread::spawn(move || Part::ALL.map(|part| run(world, variant, part, &words)))
     });
     let reports = boots.map(|boot| boot.join().expect("the boot's thread does not panic"));
     let mut trials = Vec::new();
     for report in reports.iter().flatten() {
         trials.extend(tests(report));
         if words.is_empty() || !tests(report).is_empty() {
-            let name = format!("fastpath-{}::suite_{}_ends_well_{filter}", report.variant, report.part);
-            trials.push(trial(name, verdict(report)));
-            let name = format!(
-                "fastpath-{}::interrupts_of_{}_stay_off_briefly_{filter}",
-                report.variant, report.part
-            );
-            let stretches = report.stretches.as_deref().map_err(Failed::from);
-            trials.push(trial(name, stretches.and_then(|stretches| stretches::judge(world, stretches))));
+            let (prefix, part) = (report.prefix(), report.part.name());
+            trials.push(trial(format!("{prefix}::suite_{part}_ends_well_{filter}"), verdict(report)));
+            if let Some(stretches) = &report.stretches {
+                let stretches = stretches.as_deref().map_err(Failed::from);
+                let verdict = stretches.and_then(|stretches| stretches::judge(world, stretches));
+                trials.push(trial(
+                    format!("{prefix}::interrupts_of_{part}_stay_off_briefly_{filter}"),
+                    verdict,
+                ));
+            }
         }
     }
     trials
@@ -135,20 +185,34 @@ pub fn trials(world: &'static World, filter: &str) -> Vec<Trial> {
 /// can be meant.
 fn words_for_guest(filter: &str) -> Option<String> {
     match filter.split_once("::") {
-        Some((module, _)) if !module.starts_with("fastpath-") => None,
+        Some((module, _)) if !module.starts_with(ORDINARY) && !module.starts_with(CHECKED) => None,
         Some((_, name)) => Some(name.into()),
-        None if filter.starts_with("fastpath") || filter.contains([' ', ',']) => Some(String::new()),
+        None if filter.starts_with("fastpath")
+            || filter.starts_with("checked")
+            || filter.contains([' ', ',']) =>
+        {
+            Some(String::new())
+        }
         None => Some(filter.into()),
     }
 }
 
-fn run(world: &World, variant: &'static str, part: &'static str, words: &str) -> Report {
-    let full = if world.full { "full," } else { "" };
-    let options = format!("init=suite args={full}{part},{words} fastpath={variant} exhaust=on");
+fn run(world: &World, variant: &'static str, part: Part, words: &str) -> Report {
+    let arguments = part.arguments(world.full);
+    let options = format!("init=suite args={arguments},{words} fastpath={variant} exhaust=on");
     let machine = world.machine().with(&options);
-    let mut machine = if part == TIMED { machine.counting() } else { machine };
     let limit = SUITE_LIMITS[usize::from(world.full)];
-    let watch = Watch::prepare(world, &format!("{part}-{variant}")).map_err(|error| error.message);
+    if part == Part::Checked {
+        let outcome = boot(&machine.with(CHECK[usize::from(variant == "on")]), limit);
+        let outcome = outcome.map_err(|error| error.message);
+        if let Ok((_, text)) = &outcome {
+            tell_rate(variant, text);
+        }
+        return Report { variant, part, outcome, stretches: None };
+    }
+    let mut machine = if part == Part::Timed { machine.counting() } else { machine };
+    let name = part.name();
+    let watch = Watch::prepare(world, &format!("{name}-{variant}")).map_err(|error| error.message);
     if let Ok(watch) = &watch {
         machine.extra.extend(["-plugin".into(), watch.plugin.clone()]);
     }
@@ -156,9 +220,23 @@ fn run(world: &World, variant: &'static str, part: &'static str, words: &str) ->
     let stretches = watch.and_then(|watch| watch.take().map_err(|error| error.message));
     if let Ok(stretches) = &stretches {
         let longest = stretches::longest(stretches);
-        eprintln!("tern: {part}, fast path {variant}: interrupts off for at most {longest} instructions");
+        eprintln!("tern: {name}, fast path {variant}: interrupts off for at most {longest} instructions");
     }
-    Report { variant, part, outcome, stretches }
+    Report { variant, part, outcome, stretches: Some(stretches) }
+}
+
+/// How the kernel is told to check itself, with the fast path off and on. Any two numbers that differ.
+const CHECK: [&str; 2] = ["check=1", "check=2"];
+
+/// Says how many random calls a second a kernel that checks itself does.
+fn tell_rate(variant: &str, text: &str) {
+    let number =
+        |line: &str, key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)?.parse::<u64>().ok());
+    let line = text.lines().find(|line| line.starts_with("RANDOM "));
+    if let Some((calls, ms)) = line.and_then(|line| Some((number(line, "calls=")?, number(line, "ms=")?))) {
+        let rate = calls * 1000 / ms.max(1);
+        eprintln!("tern: checked, fast path {variant}: {rate} random calls a second");
+    }
 }
 
 fn trial(name: String, verdict: Result<(), Failed>) -> Trial {
@@ -172,7 +250,7 @@ fn tests(report: &Report) -> Vec<Trial> {
     results
         .map(|(name, result)| {
             let verdict = if result == "ok" { Ok(()) } else { Err(result.to_string().into()) };
-            trial(format!("fastpath-{}::{name}", report.variant), verdict)
+            trial(format!("{}::{name}", report.prefix()), verdict)
         })
         .collect()
 }
@@ -186,6 +264,9 @@ fn verdict(report: &Report) -> Result<(), Failed> {
     let lines = tests(report).len();
     if lines != ran || ran == 0 {
         return Err(failed(&format!("{ran} tests ran and {lines} gave a result"), end, text));
+    }
+    if report.part == Part::Checked && !text.contains("tern: check ") {
+        return Err(failed("the kernel did not check itself", end, text));
     }
     // Failed tests have trials of their own; here the exit code must agree with them.
     let expected = if bad == 0 { *end == End::Orderly(0) } else { matches!(end, End::Orderly(1..)) };

@@ -5,8 +5,8 @@
 //! paper, and the kernel held against it), [`walk`] (random system calls, faults, interrupts), [`fast_path`] (the assembly
 //! path in Rust, and both paths compared), [`doors`] (a model of doors, and the kernel held against it), [`denial`] and
 //! [`exhaustion`] (every allocation fails, once or for good), [`large`] (large pages, test by test), [`crowds`] (many
-//! threads), [`endings`] (tasks that are being ended), [`translations`] (what a processor may have cached), [`traces`] (the trace ring), [`shuttles`] (who runs on
-//! whose time, test by test), and [`regressions`] (one test for each bug that was found here).
+//! threads), [`endings`] (tasks that are being ended), [`translations`] (what a processor may have cached), [`traces`] (the trace
+//! ring), [`checked`] (a kernel that checks itself), [`shuttles`] (who runs on whose time, test by test), and [`regressions`] (one test for each bug that was found here).
 //!
 //! Every random test prints its seed when it fails, with a short program that fails. `TERN_SEED` sets the first seed,
 //! `TERN_FULL=1` runs ten times as much. Tests whose names begin with `miri_` are small enough for Miri.
@@ -15,6 +15,8 @@ pub mod fast_path;
 pub mod random;
 pub mod world;
 
+#[cfg(test)]
+mod checked;
 #[cfg(test)]
 mod crowds;
 #[cfg(test)]

@@ -94,6 +94,7 @@ unsafe extern "C" {
     pub fn system_call_entry_isolated();
     /// Leaves the kernel with the thread whose hot line this is.
     pub fn leave_kernel(next: *const Hot) -> !;
+    fn leave_checked();
     /// Copies `rcx` bytes from `rsi` to `rdi`; see `user_copy.rs`.
     pub fn copy_bytes();
     /// The same with interrupts let in.
@@ -645,7 +646,8 @@ copy_open_end:
 // Leave the kernel with the thread whose hot line is in rdi.
     .globl leave_kernel
 leave_kernel:
-    lea     rsp, [rdi - {frame}]
+    lea     rsp, [rdi - {frame}]        // of five bytes or more: see check_exits
+.Lleave:
     mov     rcx, [rsp + {mode}]
     test    rcx, rcx
     jnz     .Ltrapped
@@ -793,6 +795,20 @@ trap_stub_\vector:
     .endr
 
     .section .text_isolated, "ax"
+// What leave_kernel begins with where the kernel checks itself first, on a stack of its own.
+    .globl leave_checked
+leave_checked:
+    lea     rsp, [rip + {check_stack}]
+    add     rsp, {check_stack_size}
+    push    rdi
+    push    rbp
+    mov     rbp, rsp
+    call    {on_checked_exit}
+    pop     rbp
+    pop     rdi
+    lea     rsp, [rdi - {frame}]
+    jmp     .Lleave
+
 // The same under page-table isolation. All vectors come on stacks in the per-CPU page, from user mode on the user's tables.
 // What the processor pushed there and the stub's two words go to where they would be without isolation.
     .macro move_frame common
@@ -990,6 +1006,9 @@ ACCESSES_END:
     debug_nothing = const super::debug::STATUS_ONES,
     exception_stack = sym super::tables::EXCEPTION_STACKS,
     exception_stack_size = const super::tables::EXCEPTION_STACK_BYTES,
+    check_stack = sym super::checked::STACK,
+    check_stack_size = const super::checked::STACK_BYTES,
+    on_checked_exit = sym super::checked::on_exit,
     hots = const HOTS as i64 as i32,
     slot_mask = const SLOT_MASK as i32,
     uid = const offset_of!(Hot, uid),
@@ -1053,8 +1072,6 @@ pub fn set_kernel_space(space: u64) {
 /// From now on more is done at each exit: each way out becomes a jump to its twin. So processors that do not leak pay nothing,
 /// not even a test. Once, before the first user runs.
 pub fn rewrite_exits(how: AtExit) {
-    const JUMP: u8 = 0xe9;
-    const JUMP_LEN: i32 = 5;
     unsafe extern "C" {
         static EXITS: [Exit; 0];
         static EXITS_END: u8;
@@ -1068,11 +1085,25 @@ pub fn rewrite_exits(how: AtExit) {
     unsafe {
         write_text(exits.iter().map(|exit| {
             let twin = if how == AtExit::Isolate { exit.isolating } else { exit.clearing };
-            let mut jump = [JUMP; JUMP_LEN as usize];
-            jump[1..].copy_from_slice(&(twin - exit.site - JUMP_LEN).to_le_bytes());
-            (table.cast::<u8>().wrapping_offset(exit.site as isize).cast_mut(), jump)
+            (table.cast::<u8>().wrapping_offset(exit.site as isize).cast_mut(), jump(twin - exit.site))
         }));
     }
+}
+
+/// From now on the kernel checks itself whenever [`leave_kernel`] is called: its first instruction becomes a jump, so that otherwise there
+/// is not even a test. Once, before the first user runs.
+pub fn check_exits() {
+    let (site, twin) = (leave_kernel as *const () as u64, leave_checked as *const () as u64);
+    let jump = jump((twin as i64 - site as i64) as i32);
+    // SAFETY: the first instruction is longer than a jump, and `leave_checked` repeats it.
+    unsafe { write_text([(site as *mut u8, jump)].into_iter()) };
+}
+
+/// A jump over so many bytes, from where it is.
+fn jump(distance: i32) -> [u8; 5] {
+    const JUMP: u8 = 0xe9;
+    let [a, b, c, d] = (distance - 5).to_le_bytes();
+    [JUMP, a, b, c, d]
 }
 
 /// The processor has no SMAP: what says that users' memory may be touched, or may not, becomes an instruction that does nothing.

@@ -6,6 +6,7 @@
 pub mod acpi;
 pub mod apic;
 pub mod boot;
+pub mod checked;
 pub mod copy;
 pub mod cpu;
 pub mod debug;
