@@ -15,6 +15,7 @@ pub mod archive;
 pub mod build;
 pub mod ksyms;
 pub mod programs;
+pub mod tools;
 
 pub mod console;
 pub mod guest;

@@ -1,7 +1,7 @@
 //! The verbs `miri` and `fuzz`, which need a compiler that is not stable: one pinned nightly, added when first used.
 
-use crate::{Context, Error, Result, interrupt, paths};
-use std::env;
+use crate::tools::{Tool, download_allowed, exit_code};
+use crate::{Context, Error, Result, paths};
 use std::fs;
 use std::process::Command;
 
@@ -12,7 +12,7 @@ const PINNED: &str = "nightly-2026-05-20";
 const COMPILER_DATE: &str = "2026-05-19)";
 
 /// The fuzzer's front end.
-const CARGO_FUZZ: (&str, &str) = ("cargo-fuzz", "0.13.2");
+const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2" };
 
 /// Tests that Miri runs unless a filter is given: those of the modules with unsafe code, and of what they carry.
 const MIRI_FILTERS: [&str; 2] = ["mem::", "util::"];
@@ -52,18 +52,7 @@ pub fn fuzz(arguments: &[String]) -> Result<u8> {
         )));
     }
     let toolchain = toolchain()?;
-    let tools = paths::target().join("tools");
-    let front_end = tools.join("bin").join(CARGO_FUZZ.0);
-    if !front_end.exists() {
-        let (name, version) = CARGO_FUZZ;
-        download_allowed(&format!("cargo install {name} --version {version}"))?;
-        eprintln!("tern: building {name} (once)");
-        let mut install = cargo(&toolchain);
-        install.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]).arg(&tools);
-        if exit_code(&mut install)? != 0 {
-            return Err(Error::new(format!("{name} could not be built")));
-        }
-    }
+    let front_end = CARGO_FUZZ.ensure(cargo(&toolchain))?;
     let mut command = Command::new(front_end);
     command.args(["run", "--fuzz-dir"]).arg(&directory).arg("--target-dir").arg(paths::target().join("fuzz"));
     if target.starts_with("idl_") {
@@ -129,21 +118,8 @@ fn install(arguments: &[&str]) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(Error::new(format!("this failed: {line}"))) }
 }
 
-/// Refuses a download that the person has forbidden.
-fn download_allowed(line: &str) -> Result<()> {
-    match env::var_os("TERN_OFFLINE").filter(|value| !value.is_empty()) {
-        Some(_) => Err(Error::new(format!("missing, and --offline was given; the command is: {line}"))),
-        None => Ok(()),
-    }
-}
-
 fn cargo(toolchain: &str) -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", toolchain, "cargo"]).env_remove("RUSTUP_TOOLCHAIN");
     command
-}
-
-fn exit_code(command: &mut Command) -> Result<u8> {
-    let status = interrupt::status(command)?;
-    Ok(status.code().map_or(1, |code| code as u8))
 }
