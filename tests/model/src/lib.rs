@@ -3,7 +3,8 @@
 //!
 //! Read [`world`] first: a machine with a kernel and a first task. Then [`spaces`] (the model of Appendix A of the 1995
 //! paper, and the kernel held against it), [`walk`] (random system calls, faults, interrupts), [`fast_path`] (the assembly
-//! path in Rust, and both paths compared), [`doors`] (a model of doors, and the kernel held against it), [`denial`] and
+//! path in Rust, and both paths compared), [`doors`], [`authority`], [`clans`] and [`strings`] (models of these, and the kernel held
+//! against them), [`answers`] (what may be done to a thread that waits for one), [`edges`] (memory that nobody gets), [`denial`] and
 //! [`exhaustion`] (every allocation fails, once or for good), [`large`] (large pages, test by test), [`crowds`] (many
 //! threads), [`endings`] (tasks that are being ended), [`translations`] (what a processor may have cached), [`traces`] (the trace
 //! ring), [`checked`] (a kernel that checks itself), [`shuttles`] (who runs on whose time, test by test), and [`regressions`] (one test for each bug that was found here).
@@ -16,13 +17,21 @@ pub mod random;
 pub mod world;
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
+mod authority;
+#[cfg(test)]
 mod checked;
+#[cfg(test)]
+mod clans;
 #[cfg(test)]
 mod crowds;
 #[cfg(test)]
 mod denial;
 #[cfg(test)]
 mod doors;
+#[cfg(test)]
+mod edges;
 #[cfg(test)]
 mod endings;
 #[cfg(test)]
@@ -35,6 +44,8 @@ mod regressions;
 mod shuttles;
 #[cfg(test)]
 mod spaces;
+#[cfg(test)]
+mod strings;
 #[cfg(test)]
 mod traces;
 #[cfg(test)]

@@ -69,6 +69,9 @@ pub fn programs<Op: Clone + std::fmt::Debug>(
         if !fails(&program, &mut run) {
             continue;
         }
+        if std::env::var("TERN_SHORTEN").is_ok_and(|value| value == "0") {
+            panic!("{name}: seed {seed} fails");
+        }
         eprintln!(
             "{name}: seed {seed} fails; looking for a shorter program (the messages that follow are from that)"
         );

@@ -1,0 +1,112 @@
+//! The edges of memory: the last page of the user half, which nobody gets, and the first task's own program, which nobody gets
+//! from it.
+//!
+//! Code that ends with the user half would make the processor leave the kernel for an address that is none. Each way by which
+//! a page can be mapped has to stop before that: alone, in a run, page by page, and large.
+
+use crate::world::World;
+use abi::{Fpage, PAGE_SIZE, Rights, Space};
+use kernel::arch::{self, pte};
+use kernel::mem::space::{self, Plan, Progress, SIGMA0_PROGRAM};
+use kernel::mem::table;
+use kernel::object::TaskRef;
+
+/// First address that no user has; a page before it is the last that somebody has.
+const USER_END: u64 = 0x7fff_ffff_f000;
+const LAST: u64 = USER_END - PAGE_SIZE;
+
+/// Where the giver has its pages, small and large.
+const SMALL: u64 = 0x4000_0000;
+const LARGE: u64 = 0x8000_0000;
+const LARGE_LOG2: u32 = 21;
+
+/// A giver with pages, and a taker with tables up to the end.
+struct Edge {
+    world: World,
+    giver: TaskRef,
+    taker: TaskRef,
+}
+
+fn map(world: &World, (from, to): (TaskRef, TaskRef), item: (u64, u64, u32), rights: Rights) {
+    let (from_address, to_address, log2) = item;
+    let plan = Plan { space: Space::Memory, from: from_address, to: to_address, log2, rights };
+    let mut progress = Progress::START;
+    while space::map(&world.k, plan, from, to, &mut progress, &mut 64).is_err() {}
+    assert!(progress.whole, "there is memory");
+}
+
+impl Edge {
+    fn new() -> Edge {
+        let world = World::new(1 << 11);
+        let [giver, taker] = [world.new_task(100), world.new_task(100)].map(|id| world.task(id));
+        map(&world, (world.sigma0, giver), (0x100_0000, SMALL, 14), Rights::RWX);
+        map(&world, (world.sigma0, giver), (0x200_0000, LARGE, LARGE_LOG2), Rights::RWX);
+        // So that it has tables, and a node is ready.
+        map(&world, (world.sigma0, taker), (0x100_0000, LAST - 16 * PAGE_SIZE, 12), Rights::R);
+        Edge { world, giver, taker }
+    }
+
+    /// The giver maps pages; those before the end arrive, and none behind it.
+    fn check(&self, from: u64, to: u64, log2: u32, rights: Rights) {
+        let by_one =
+            log2 == 12 && space::map_single(&self.world.k, (self.giver, from), (self.taker, to), rights);
+        if !by_one {
+            map(&self.world, (self.giver, self.taker), (from, to, log2), rights);
+        }
+        let is_there = |page| arch::walk(&self.world.k.pool, self.taker, page).is_some();
+        assert!(!is_there(USER_END), "{log2} {rights:?}: a page at the end of the user half");
+        let before = (to..to + (1 << log2)).step_by(PAGE_SIZE as usize).filter(|&page| page < USER_END);
+        assert!({ before }.all(is_there), "{log2} {rights:?}: what comes before the end is missing");
+        self.world.k.check();
+    }
+}
+
+#[test]
+fn the_last_page_of_the_user_half_is_nobodys() {
+    for rights in [Rights::R, Rights::RWX, Rights::W, Rights::RWX.or(Rights::GRANT)] {
+        // Alone, out of a small page and out of a large one.
+        Edge::new().check(SMALL, USER_END, 12, rights);
+        Edge::new().check(LARGE, USER_END, 12, rights);
+        // Behind others.
+        for (from, log2) in [(SMALL, 13), (SMALL, 14), (LARGE, 13), (LARGE, 16)] {
+            Edge::new().check(from, (USER_END + PAGE_SIZE) - (1 << log2), log2, rights);
+        }
+        // In the place of a large page.
+        Edge::new().check(LARGE, (USER_END + PAGE_SIZE) - (1 << LARGE_LOG2), LARGE_LOG2, rights);
+    }
+}
+
+#[test]
+fn the_last_large_page_of_the_user_half_is_nobodys() {
+    // No table is there, so that a large page would find its place.
+    let world = World::new(1 << 11);
+    let [giver, taker] = [world.new_task(100), world.new_task(100)].map(|id| world.task(id));
+    map(&world, (world.sigma0, giver), (0x200_0000, LARGE, LARGE_LOG2), Rights::RWX);
+    let edge = Edge { world, giver, taker };
+    edge.check(LARGE, (USER_END + PAGE_SIZE) - (1 << LARGE_LOG2), LARGE_LOG2, Rights::RWX);
+}
+
+#[test]
+fn the_first_task_keeps_its_program() {
+    for (log2, rights) in [(12, Rights::RWX), (12, Rights::R), (14, Rights::RW), (14, Rights::W)] {
+        for grant in [Rights::NONE, Rights::GRANT] {
+            let world = World::new(1 << 11);
+            let taker = world.task(world.new_task(100));
+            for page in (0..4).map(|i| SIGMA0_PROGRAM + i * PAGE_SIZE) {
+                let leaf = table::ensure(&world.k.pool, world.sigma0, page).expect("there is memory");
+                leaf.entry.set(pte::leaf(0x30_0000 + page - SIGMA0_PROGRAM, Rights::RWX, false));
+            }
+            let plan = space::plan(
+                Fpage::memory(SIGMA0_PROGRAM, log2, rights.or(grant)),
+                0,
+                Fpage::memory(SMALL, log2, Rights::RWX),
+            );
+            let (plan, mut progress) = (plan.expect("both are memory"), Progress::START);
+            while space::map(&world.k, plan, world.sigma0, taker, &mut progress, &mut 16).is_err() {}
+            assert_eq!(arch::walk(&world.k.pool, taker, SMALL), None, "{log2} {rights:?} {grant:?}");
+            let own = arch::walk(&world.k.pool, world.sigma0, SIGMA0_PROGRAM);
+            assert!(own.is_some(), "the first task has lost its program");
+            world.k.check();
+        }
+    }
+}
