@@ -278,6 +278,51 @@ pub fn strings_of_all_sizes() -> Outcome {
     Ok(())
 }
 
+/// The kernel copies forward, whatever direction its caller's flags say.
+pub fn flags_do_not_turn_copies_round() -> Outcome {
+    const BACKWARDS: u64 = 1 << 10;
+    for (words, len) in [(112, 0), (3, 5000), (3, BYTES)] {
+        let strings = (len != 0) as u64;
+        let (used, room) = (Dope::used(words, strings, 0), Dope::room(words, 1, 0));
+        prepare(len as u64);
+        describe(used, room, (len != 0).then_some((0, 0, len as u32, len as u32)));
+        let (_near, mut sender, _far, mut receiver) = pair(room)?;
+        let call = long_call(receiver.uid, used);
+        sender.block(Frame { flags: call.flags | BACKWARDS, ..call })?;
+        check_request(&receiver.wait()?, &sender, used, room)?;
+        check!(arrived(0, 0, len), "{len} bytes differ");
+    }
+    Ok(())
+}
+
+/// The same if a thread with such flags comes in between: a copy that lets interrupts in goes on after them.
+pub fn flags_of_others_do_not_turn_copies_round() -> Outcome {
+    const SLICE_US: u64 = 100;
+    const ROUNDS: u64 = 100_000_000;
+    unsafe extern "C" {
+        fn suite_backwards();
+    }
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    let other = Child::new()?;
+    let mut neighbour = other.agent()?;
+    for agent in [&sender, &neighbour] {
+        sys::thread_set_priority(agent.uid, agent.info()?.priority, SLICE_US)?;
+    }
+    neighbour.start_attempt(suite_backwards, ROUNDS, 0);
+    for round in 0..20 {
+        prepare(round);
+        describe(used, room, [(0, 0, BYTES as u32, BYTES as u32)]);
+        sender.block(long_call(receiver.uid, used))?;
+        check_request(&receiver.wait()?, &sender, used, room)?;
+        check!(arrived(0, 0, BYTES), "the string differs");
+        receiver.block(Frame::reply_wait(sender.uid, 0, [0; 11]))?;
+        sender.wait()?;
+    }
+    check!(neighbour.attempted()?.is_fine());
+    Ok(())
+}
+
 /// From a large page to small ones, back, and to another large one, all over it.
 pub fn strings_from_and_to_large_pages() -> Outcome {
     let base = large::memory()?;

@@ -207,6 +207,13 @@ TRY nothing
     ret
 TRY guarded                                 # rdi: frame
     jmp suite_system_call
+TRY backwards                               # rdi: how long to run with the flag that turns copies round
+    std
+1:  dec rdi
+    jnz 1b
+    cld
+    xor eax, eax
+    ret
 TRY end                                     # ends its own thread
     xor edi, edi
     mov eax, 0x80000203
