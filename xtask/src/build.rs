@@ -49,8 +49,12 @@ pub fn system() -> Result<System> {
 
 /// Builds the kernel and fills in its symbol table.
 pub fn kernel() -> Result<PathBuf> {
-    let directory = paths::target().join("kernel");
-    let mut builder = cargo("build", &directory, &KERNEL_FLAGS);
+    kernel_of(&paths::root(), &paths::target().join("kernel"), &paths::out()?)
+}
+
+/// The same of any checkout, into any directory; `out` is where the finished one goes.
+pub fn kernel_of(root: &Path, directory: &Path, out: &Path) -> Result<PathBuf> {
+    let mut builder = cargo_in(root, "build", directory, &KERNEL_FLAGS);
     run_builder(builder.args(["--package", "tern-kernel", "--bin", "tern-kernel"]), "the kernel")?;
     let mut image = paths::read(&directory.join(GUEST_TARGET).join("release/tern-kernel"))?;
     if let Filled::Functions(kept, total) = ksyms::fill(&mut image)?
@@ -58,7 +62,7 @@ pub fn kernel() -> Result<PathBuf> {
     {
         eprintln!("tern: note: the kernel's symbol table has room for {kept} of {total} functions");
     }
-    let path = paths::out()?.join("tern-kernel");
+    let path = out.join("tern-kernel");
     paths::write(&path, &image)?;
     Ok(path)
 }
@@ -72,10 +76,14 @@ pub fn archive(entries: &[Entry]) -> Result<PathBuf> {
 
 /// `cargo build` for the guest, into its own directory so that it never waits for the tool's own build.
 pub fn cargo(verb: &str, target_directory: &Path, flags: &[&str]) -> Command {
+    cargo_in(&paths::root(), verb, target_directory, flags)
+}
+
+fn cargo_in(root: &Path, verb: &str, target_directory: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command
         .args([verb, "--release", "--target", GUEST_TARGET, "--manifest-path"])
-        .arg(paths::root().join("Cargo.toml"))
+        .arg(root.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(target_directory)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))

@@ -2,7 +2,7 @@
 
 use crate::machine::{Kind, MEMORY_MIB};
 use crate::{Error, Result};
-use crate::{bench, build, check, doctor, image, nightly, run, selftest, test};
+use crate::{bench, build, check, doctor, image, mutate, nightly, run, selftest, test};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -41,6 +41,8 @@ pub enum Verb {
     Build,
     /// Say what is installed and what is missing
     Doctor,
+    /// Take parts of the kernel out, one by one, and see whether a test notices
+    Mutate(MutateOptions),
     /// Run the kernel's host tests under Miri
     Miri(PassedOn),
     /// Run a fuzz target, or list them
@@ -81,6 +83,37 @@ pub struct TestOptions {
     pub full: bool,
     /// Run only tests whose name contains this
     pub filter: Option<String>,
+}
+
+/// Options of `mutate`.
+#[derive(Args, Debug)]
+pub struct MutateOptions {
+    /// Take out the security checks of tests/checks.toml, against the tests on the host and in the guest
+    #[arg(long)]
+    pub checks: bool,
+    /// How many at a time [default: one for each processor with --checks, otherwise 1]
+    #[arg(long, short, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Whether the tests are run with nothing taken out first
+    #[arg(long, value_name = "RUN", default_value = "run", value_parser = baseline, action = clap::ArgAction::Set)]
+    pub baseline: bool,
+    /// Only say what would be changed, without --checks
+    #[arg(long, conflicts_with = "checks")]
+    pub list: bool,
+    /// Renew the committed table of a complete run with --checks
+    #[arg(long, requires = "checks")]
+    pub bless: bool,
+    /// A file, a directory or a part of a function's name; with --checks a part of a check's name or file
+    #[arg(value_name = "WHAT")]
+    pub what: Option<String>,
+}
+
+fn baseline(text: &str) -> std::result::Result<bool, String> {
+    match text {
+        "run" => Ok(true),
+        "skip" => Ok(false),
+        _ => Err("it is run or skip".into()),
+    }
 }
 
 /// Options of `selftest`.
@@ -150,6 +183,7 @@ impl Verb {
             Verb::Image(options) => image::perform(options),
             Verb::Build => build::perform(),
             Verb::Doctor => doctor::perform(),
+            Verb::Mutate(options) => mutate::perform(options),
             Verb::Miri(passed) => nightly::miri(&passed.arguments),
             Verb::Fuzz(passed) => nightly::fuzz(&passed.arguments),
         }
@@ -167,7 +201,7 @@ pub fn parse() -> Result<Verb> {
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Error::usage(
-                    "which verb? run, test, selftest, bench, check, image, build, doctor, miri, fuzz, help",
+                    "which verb? run, test, selftest, bench, check, image, build, doctor, mutate, miri, fuzz, help",
                 ))
             }
             _ => Err(Error::usage(one_line(&error.to_string()))),

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Output};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -48,6 +48,14 @@ pub fn wait(mut child: Child) -> Result<ExitStatus> {
     let ended = Pid::from_child(&child);
     GROUPS.lock().unwrap_or_else(PoisonError::into_inner).retain(|group| *group != ended);
     Ok(status)
+}
+
+/// Waits for a child of [`spawn`] and for all that it prints.
+pub fn output(child: Child) -> Result<Output> {
+    let ended = Pid::from_child(&child);
+    let output = child.wait_with_output().context(|| "wait for a child".into())?;
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner).retain(|group| *group != ended);
+    Ok(output)
 }
 
 /// Runs a child to its end.

@@ -1,10 +1,11 @@
 //! The verb `test`: everything that can fail, in one command, with the totals in its last lines.
 //!
 //! Three runners, all of them cargo's: the crates that need no machine, the tools that are a workspace of their
-//! own, and the harness that boots machines. What they print is passed on and added up.
+//! own, and the harness that boots machines. What they print is passed on and added up. In full, the tests are then tested:
+//! each security check is taken out once ([`mutate`]).
 
 use crate::cli::TestOptions;
-use crate::{Context, Error, Result, build, interrupt, paths, programs};
+use crate::{Context, Error, Result, build, interrupt, mutate, paths, programs};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -34,6 +35,12 @@ pub fn perform(options: TestOptions) -> Result<u8> {
             .arg("--")
             .args(&options.filter);
         run(name, &mut command, &mut kinds)?;
+    }
+    let failed = kinds.values().any(|counts| counts.failed != 0);
+    if options.full && options.filter.is_none() && !failed {
+        eprintln!("tern: taking out the security checks");
+        let mutate::Outcome { accounted, open } = mutate::all_checks()?;
+        kinds.insert("checks".into(), Counts { passed: accounted, failed: open });
     }
     Ok(report(&kinds, options.filter.as_deref()))
 }
