@@ -73,7 +73,7 @@ pub static CONSOLE: Policy = Policy {
 pub const MODULES_FILE: &str = "modules";
 
 /// What each module may do, wherever it is.
-static MODULES: [Policy; 2] = [
+static MODULES: &[Policy] = &[
     Policy { program: clock::NAME, serves: &[clock::NAME], resources: &[CLOCK_PORTS], ..MODULE },
     Policy { program: calendar::NAME, serves: &[calendar::NAME], ..MODULE },
 ];
@@ -111,8 +111,9 @@ pub fn together(name: &str, modules: &[&str]) -> &'static Policy {
     }))
 }
 
-/// Programs that need other limits than the usual ones.
-static SPECIAL: [Policy; 5] = [
+/// Programs that need other limits than the usual ones, and those that serve names from the start. One line makes a program a server of
+/// the system: `Policy { program: "counter", serves: &["counter"], ..PROGRAM },`.
+static SPECIAL: &[Policy] = &[
     // The shell stays above what it starts, so that a program that loops cannot lock the user out.
     Policy {
         program: "shell",
@@ -177,6 +178,11 @@ pub const KEPT_MAX: usize = 64;
 pub const RESTARTS_MAX: usize = 5;
 /// See [`RESTARTS_MAX`].
 pub const RESTARTS_NS: u64 = 10_000_000_000;
+
+/// The servers that `root` starts after the console, in this order: all programs that serve names.
+pub fn servers() -> impl Iterator<Item = &'static Policy> {
+    SPECIAL.iter().filter(|policy| !policy.serves.is_empty())
+}
 
 /// What holds for a program that is not made of modules.
 pub fn of(program: &str) -> &'static Policy {

@@ -206,9 +206,18 @@ impl Supervisor {
     }
 }
 
-/// The console, and the tasks that are made of modules. What is wrong with their file is told, and left out.
+/// The console, the tasks that are made of modules, and the programs that serve names. What is wrong with the modules' file is told, and
+/// left out.
 fn servers(archive: &'static [u8]) -> Vec<&'static Policy> {
     let mut servers = Vec::from([&policy::CONSOLE]);
+    servers.extend(modules(archive));
+    servers.extend(policy::servers());
+    servers
+}
+
+/// The tasks that are made of modules.
+fn modules(archive: &'static [u8]) -> Vec<&'static Policy> {
+    let mut servers = Vec::new();
     let Some(file) = sys::abi::archive::find(archive, FILE) else {
         println!("root: there is no file '{FILE}'");
         return servers;
