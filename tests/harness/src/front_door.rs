@@ -2,6 +2,7 @@
 
 use crate::world::{LIMIT, Named, Scratch, Verdict, World, run};
 use libtest_mimic::Trial;
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::thread;
@@ -11,10 +12,11 @@ use xtask::{Context, paths};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 5] = [
         ("help_names_the_verbs", help_names_the_verbs),
         ("missing_package_without_root", missing_package_without_root),
         ("missing_rustup", missing_rustup),
+        ("sources_in_c_in_a_crate_s_place", sources_in_c_in_a_crate_s_place),
         ("terminal_is_restored", terminal_is_restored),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("door", format!("front_door::{name}"), verdict)))
@@ -64,6 +66,21 @@ fn missing_rustup(_: &'static World) -> Verdict {
     let reply = run(door(&path, &["CARGO_HOME=/nonexistent"]), b"")?;
     reply.check_refusal(&[1])?;
     if reply.err.contains("rustup") { Ok(()) } else { Err(reply.failed("expected a word about rustup")) }
+}
+
+/// A program in C whose files lie where cargo looks for crates is told before cargo stops for it.
+fn sources_in_c_in_a_crate_s_place(_: &'static World) -> Verdict {
+    let checkout = Scratch::create()?;
+    let source = checkout.0.join("user/tune/src");
+    fs::create_dir_all(&source)?;
+    fs::write(source.join("tune.c"), "int main(void) { return 0; }\n")?;
+    let door = checkout.0.join("tern");
+    fs::copy(paths::root().join("tern"), &door)?;
+    let mut command = Command::new("/bin/sh");
+    command.arg(door).arg("build");
+    let reply = run(command, b"")?;
+    reply.check_refusal(&[1])?;
+    if reply.err.contains("user/tune/src") { Ok(()) } else { Err(reply.failed("expected the folder's name")) }
 }
 
 /// The terminal's modes are the same before and after a run, however it ends: the tool's first line comes before
