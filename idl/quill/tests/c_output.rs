@@ -369,6 +369,72 @@ fn compilers_have_nothing_to_say() {
     }
 }
 
+/// What the guide says, for each function of the golden files that has a result: a variable without a value, a call, and the value
+/// used if the call went well; where replies lie in memory, between `open` and `quill_close`. No compiler says that a value may be missing.
+#[test]
+fn what_a_call_leaves_has_a_value() {
+    let mut functions = 0;
+    for kernel in [&TernIpc as &dyn KernelPart, &TernDoor] {
+        for (turn, file) in workshop::all_accepted().into_iter().enumerate() {
+            let shop = Workshop::new(&format!("c-values-{}", kernel.name()));
+            let Some(header) = shop.try_emit_c(&file, kernel) else { continue };
+            let callers = callers(&header);
+            functions += callers.len();
+            let program = format!("#include \"{}\"\n{}", file.replace(".idl", ".h"), callers.concat());
+            std::fs::write(shop.path("callers.c"), program).unwrap();
+            shop.bring("../../../../user/c/include/tern.h", "tern.h");
+            for compiler in compilers() {
+                for level in levels(turn) {
+                    let arguments = ["-I.", "-ffreestanding", "-c", "callers.c"];
+                    shop.tool(&compiler, &[&STRICT[..], level, &arguments].concat());
+                }
+            }
+        }
+    }
+    assert!(functions > 50, "the headers have {functions} functions with a result");
+}
+
+/// A caller of each function of a header that has a parameter `_result`.
+fn callers(header: &str) -> Vec<String> {
+    let caller = |(number, (name, parameters)): (usize, (&str, &str))| {
+        let parameters: Vec<&str> = parameters.split(", ").collect();
+        let ty = parameters.iter().find_map(|parameter| parameter.strip_suffix("*_result"))?.trim_end();
+        let room = parameters.iter().find_map(|parameter| parameter.strip_suffix("_replies *_room"));
+        let is_own =
+            |parameter: &str| parameter.ends_with("*_result") || parameter.ends_with("_replies *_room");
+        let given: Vec<&str> = parameters.iter().copied().filter(|parameter| !is_own(parameter)).collect();
+        let arguments: Vec<&str> = parameters
+            .iter()
+            .map(|parameter| match parameter {
+                _ if parameter.ends_with("*_result") => "&found",
+                _ if is_own(parameter) => "&replies",
+                _ => parameter.split('[').next().and_then(|one| one.rsplit([' ', '*']).next()).unwrap_or(""),
+            })
+            .collect();
+        let (head, call) = (format!("{ty} caller_{number}({})", given.join(", ")), arguments.join(", "));
+        let used = format!("if ({name}({call}) == QUILL_OK)\nkept = found;\n");
+        let body = match room {
+            None => used,
+            Some(interface) => format!(
+                "static {interface}_replies replies;\nquill_inbox before;\n\
+                 if ({interface}_open(&replies, &before) == QUILL_OK) {{\n{used}quill_close(&before);\n}}\n"
+            ),
+        };
+        Some(format!("{head};\n{head}\n{{\n{ty} found;\nstatic {ty} kept;\n{body}return kept;\n}}\n"))
+    };
+    functions(header).enumerate().filter_map(caller).collect()
+}
+
+/// Names and parameters of the functions in a header that can fail.
+fn functions(header: &str) -> impl Iterator<Item = (&str, &str)> {
+    header.split("quill_status ").skip(1).filter_map(|text| {
+        let (head, _) = text.split_once(")\n{")?;
+        let (name, parameters) = head.split_once('(')?;
+        let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        (is_name && !parameters.contains(['(', ';'])).then_some((name, parameters))
+    })
+}
+
 /// Without a message: what a method is given is what its caller has, at the same address; and nothing of stubs is left.
 #[test]
 fn local_interfaces_are_called_directly() {

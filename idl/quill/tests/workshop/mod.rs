@@ -19,6 +19,15 @@ pub fn accepted(file: &str) -> PathBuf {
     root().join("../golden/accepted").join(file)
 }
 
+/// The interface files of `idl/golden/accepted`.
+pub fn all_accepted() -> Vec<String> {
+    let files = std::fs::read_dir(accepted("")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    files.retain(|name| name.ends_with(".idl"));
+    files.sort();
+    files
+}
+
 /// The C compilers of this host.
 pub fn compilers() -> Vec<String> {
     let known = ["gcc", "clang", "clang-14"];
@@ -67,6 +76,15 @@ impl Workshop {
     /// Writes the C for an interface.
     pub fn emit_c(&self, file: &str, kernel: &dyn KernelPart) {
         self.emit_c_with(file, &[], kernel);
+    }
+
+    /// The same if the kernel part can carry the interface; gives back the header.
+    pub fn try_emit_c(&self, file: &str, kernel: &dyn KernelPart) -> Option<String> {
+        let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
+        let layouts = out.layout(kernel);
+        let header = out.c(&layouts, kernel);
+        out.accepted().then(|| std::fs::write(self.path(file).with_extension("h"), &header).unwrap())?;
+        Some(header)
     }
 
     /// The same with macros.
