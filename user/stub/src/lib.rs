@@ -4,7 +4,7 @@
 //! whole of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; [`door`], the same for objects;
 //! [`general`], for servers that look at each message themselves; then [`piece`], values in words, and
 //! [`list`], the short lists and texts that registers can carry; [`long`], what is longer, and [`inbox`], where that arrives
-//! when it is a reply; [`stream`], what is read piece by piece; [`narrow`], objects with several interfaces; and [`watch`](mod@watch), who stands between a client
+//! when it is a reply; [`hold`], where a reply of an object may lie; [`stream`], what is read piece by piece; [`narrow`], objects with several interfaces; and [`watch`](mod@watch), who stands between a client
 //! and an object.
 //!
 //! **Unsafe code** is in `call`, `serve` and `door`, because these are a few instructions in assembly, and in `long`, which takes
@@ -19,6 +19,7 @@ extern crate std;
 pub mod call;
 pub mod door;
 pub mod general;
+pub mod hold;
 pub mod inbox;
 pub mod list;
 pub mod long;
@@ -33,7 +34,8 @@ pub use door::Door;
 pub use general::{
     Reply, decline, granted, interface_of, mapped, no_pages, pages_of, serve_general, words_of,
 };
-pub use inbox::{Hold, Inbox};
+pub use hold::Hold;
+pub use inbox::Inbox;
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{
     Flat, ITEM, Once, Room, Space, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words,

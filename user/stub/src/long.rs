@@ -400,6 +400,26 @@ impl<'a, V: 'a> Space<'a, V> {
     }
 }
 
+/// Copies values to memory, which must be large enough for them.
+pub fn put_all<'a, T: Clone>(memory: &'a mut [u128], values: &[T]) -> &'a [T] {
+    const { assert!(align_of::<T>() <= align_of::<u128>() && !core::mem::needs_drop::<T>()) };
+    assert!(size_of_val(memory) >= size_of_val(values));
+    let place = memory.as_mut_ptr().cast::<T>();
+    for (number, value) in values.iter().enumerate() {
+        // SAFETY: there is room for all of them, it begins where they may, and is theirs alone for so long.
+        unsafe { place.add(number).write(value.clone()) };
+    }
+    // SAFETY: the same, and each of them is there.
+    unsafe { slice::from_raw_parts(place, values.len()) }
+}
+
+/// Copies a text to memory, which must be large enough for it.
+pub fn put_text<'a>(memory: &'a mut [u128], text: &str) -> &'a str {
+    let bytes = put_all(memory, text.as_bytes());
+    // SAFETY: these are the bytes of a text.
+    unsafe { core::str::from_utf8_unchecked(bytes) }
+}
+
 /// Which texts a handler reads.
 ///
 /// A function that calls another one saves registers for that, whether it comes to the call or not. Most text is ASCII, for

@@ -1,5 +1,5 @@
-//! Memory of a server's thread for what lies nowhere else until it has gone back: what another object has answered, on behalf of which
-//! this program's object was called.
+//! Memory of a server's thread for what lies nowhere else until it has gone back: what a method keeps of an object whose state is behind a
+//! lock, and what another object has answered, on behalf of which this program's object was called.
 //!
 //! A return does not come back, so nobody could free it then. It stays for the thread's next call that wants some, grows when that wants more, and
 //! goes when the thread ends. Whose it is, the stack says.
@@ -8,26 +8,69 @@
 use crate::thread::{SLOTS_MAX, own_slot};
 use alloc::vec::Vec;
 use api::stub::door::Turn;
-use core::cell::UnsafeCell;
+use api::stub::hold::Memory;
+use core::cell::{Cell, UnsafeCell};
 use core::mem::take;
+use core::slice;
 
-/// Memory of the thread on the stack of that slot.
-struct Own(UnsafeCell<Vec<u128>>);
+/// Least size of a piece, in units of 16 bytes: a page, less what the heap needs.
+const PIECE_MIN: usize = 4032 / size_of::<u128>();
+
+/// Memory of the thread on the stack of that slot: pieces, each of which is larger than the one before and stays where it is.
+struct Own {
+    pieces: UnsafeCell<Vec<Vec<u128>>>,
+    /// How much of the last piece is somebody's, in its units.
+    used: Cell<usize>,
+}
 
 // SAFETY: only that thread uses it.
 unsafe impl Sync for Own {}
 
-static ALL: [Own; SLOTS_MAX] = [const { Own(UnsafeCell::new(Vec::new())) }; SLOTS_MAX];
+static ALL: [Own; SLOTS_MAX] =
+    [const { Own { pieces: UnsafeCell::new(Vec::new()), used: Cell::new(0) } }; SLOTS_MAX];
 
-/// So many bytes or more, with anything in them, for as long as the call. `None` if there are not so many, or if the thread is none
-/// of [`spawn`](crate::thread::spawn).
-pub fn memory(_: &mut Turn, bytes: usize) -> Option<&mut [u128]> {
-    // SAFETY: it is the calling thread's own. Whoever has it has the turn as well, which the thread has once, or had it in a call
-    // that is over.
-    let own = unsafe { &mut *ALL[own_slot()?].0.get() };
-    let missing = bytes.div_ceil(size_of::<u128>()).saturating_sub(own.len());
-    own.try_reserve_exact(missing).ok()?;
-    own.resize(own.len() + missing, 0);
+impl Own {
+    /// Nothing of it is anybody's. The largest piece stays.
+    ///
+    /// # Safety
+    ///
+    /// That is so: what was handed out is looked at no more.
+    unsafe fn begin(&self) {
+        // SAFETY: it is the calling thread's own, and used only here and in `room`, one after the other.
+        let pieces = unsafe { &mut *self.pieces.get() };
+        pieces.drain(..pieces.len().saturating_sub(1));
+        self.used.set(0);
+    }
+}
+
+impl Memory for Own {
+    fn room(&self, bytes: usize) -> Option<&mut [u128]> {
+        let wanted = bytes.div_ceil(size_of::<u128>()).max(1);
+        // SAFETY: it is the calling thread's own, and used only here and in `begin`, one after the other.
+        let pieces = unsafe { &mut *self.pieces.get() };
+        let last = pieces.last().map_or(0, Vec::len);
+        if last - self.used.get() < wanted {
+            // With room for what went before, so that the next call like this one needs one piece.
+            let len = (wanted + last).max(PIECE_MIN);
+            let mut piece = Vec::new();
+            piece.try_reserve_exact(len).or_else(|_| piece.try_reserve_exact(wanted)).ok()?;
+            piece.resize(piece.capacity(), 0);
+            pieces.try_reserve(1).ok()?;
+            pieces.push(piece);
+            self.used.set(0);
+        }
+        let piece = pieces.last_mut()?;
+        let first = self.used.replace(self.used.get() + wanted);
+        // SAFETY: it is within the piece, which stays until the next call begins; and nobody else is given this part of it.
+        Some(unsafe { slice::from_raw_parts_mut(piece.as_mut_ptr().add(first), wanted) })
+    }
+}
+
+/// That of the calling thread, for as long as the call. `None` if the thread is none of [`spawn`](crate::thread::spawn).
+pub fn memory(_: &mut Turn) -> Option<&dyn Memory> {
+    let own = &ALL[own_slot()?];
+    // SAFETY: whoever has some of it has the turn as well, which the thread has once, or had it in a call that is over.
+    unsafe { own.begin() };
     Some(own)
 }
 
@@ -38,7 +81,8 @@ pub fn memory(_: &mut Turn, bytes: usize) -> Option<&mut [u128]> {
 /// It is in no call.
 pub(super) unsafe fn give_back() {
     if let Some(slot) = own_slot() {
-        // SAFETY: it is the calling thread's own, and nobody has it beyond the end of a call.
-        drop(take(unsafe { &mut *ALL[slot].0.get() }));
+        // SAFETY: it is the calling thread's own, and nobody has any of it beyond the end of a call.
+        drop(take(unsafe { &mut *ALL[slot].pieces.get() }));
+        ALL[slot].used.set(0);
     }
 }

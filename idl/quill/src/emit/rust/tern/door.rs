@@ -87,7 +87,10 @@ impl Way for Door {
             quote! { let [_w4, _w5, _w6, _w7, _w8, _w9, _w10] = [0; #rt::WORDS - 4]; }
         };
         let (lent, before) = if needs_inbox(parts.method) {
-            (quote! { &mut _hold, }, quote! { let mut _hold = #rt::Hold::new(&mut _frame.turn); })
+            (
+                quote! { &mut _hold, },
+                quote! { let mut _hold = #rt::Hold::new(&mut _frame.turn, ::rt::door::memory); },
+            )
         } else {
             Default::default()
         };
@@ -301,8 +304,8 @@ impl Emitter<'_> {
         });
         vec![
             quote! {
-                /// What can be behind a door: a server, or who hands on what the object of another door answers, which is kept where
-                /// the calling thread has room for it.
+                /// What can be behind a door: a server; or one whose answers lie nowhere until they have left, since its state is behind a
+                /// lock, or since it hands on what the object of another door answers. These are kept in the `Hold` of the calling thread.
                 pub trait #relay { #(#declared)* }
             },
             quote! { impl<S: #server_trait> #relay for S { #(#served)* } },
@@ -360,7 +363,6 @@ impl Emitter<'_> {
         };
         quote! {
             _hold.open(
-                ::rt::door::memory,
                 |_inbox, #space: #rt::Space<'a, (#(#owned,)*)>| -> __Result<#result, #error> { #with },
             )?
         }
