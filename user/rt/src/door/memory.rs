@@ -51,7 +51,8 @@ impl Memory for Own {
         let last = pieces.last().map_or(0, Vec::len);
         if last - self.used.get() < wanted {
             // With room for what went before, so that the next call like this one needs one piece.
-            let len = (wanted + last).max(PIECE_MIN);
+            let before: usize = pieces.iter().map(Vec::len).sum();
+            let len = (wanted + before).max(PIECE_MIN);
             let mut piece = Vec::new();
             piece.try_reserve_exact(len).or_else(|_| piece.try_reserve_exact(wanted)).ok()?;
             piece.resize(piece.capacity(), 0);
@@ -84,5 +85,54 @@ pub(super) unsafe fn give_back() {
         // SAFETY: it is the calling thread's own, and nobody has any of it beyond the end of a call.
         drop(take(unsafe { &mut *ALL[slot].pieces.get() }));
         ALL[slot].used.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::stub::hold::Keep;
+    use std::vec;
+
+    impl Own {
+        fn pieces_len(&self) -> usize {
+            // SAFETY: nobody else uses it meanwhile.
+            unsafe { &*self.pieces.get() }.len()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_stays_where_it_is_until_the_next_call() {
+        let own = Own { pieces: UnsafeCell::new(Vec::new()), used: Cell::new(0) };
+        for _ in 0..3 {
+            let text = "a text of some length".copy_to(&own).unwrap();
+            let numbers: Vec<&[u64]> = (0..50)
+                .map(|len: usize| vec![len as u64; 7 * len].as_slice().copy_to(&own).unwrap())
+                .collect();
+            let large = [0xa5_u8; 100_000].copy_to(&own).unwrap();
+            let nothing = <[u32]>::copy_to(&[], &own).unwrap();
+            assert_eq!((text, nothing.len()), ("a text of some length", 0));
+            assert!(large.iter().all(|byte| *byte == 0xa5));
+            let is_right = |(len, list): (usize, &&[u64])| {
+                list.len() == 7 * len && list.iter().all(|number| *number == len as u64)
+            };
+            assert!(numbers.iter().enumerate().all(is_right));
+            // SAFETY: nobody looks at it any more.
+            unsafe { own.begin() };
+            assert_eq!(own.pieces_len(), 1, "the largest piece stays");
+        }
+    }
+
+    #[test]
+    fn calls_of_one_kind_come_to_need_one_piece() {
+        let own = Own { pieces: UnsafeCell::new(Vec::new()), used: Cell::new(0) };
+        let call = || (0..9).for_each(|_| assert!(own.room(3000).is_some()));
+        (0..2).for_each(|_| {
+            call();
+            // SAFETY: nobody looks at it any more.
+            unsafe { own.begin() };
+        });
+        call();
+        assert_eq!(own.pieces_len(), 1);
     }
 }
