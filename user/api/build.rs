@@ -2,6 +2,7 @@
 
 use quill::build::Build;
 use quill::kernel::TernIpc;
+use std::path::Path;
 
 /// Files of `idl/interfaces`.
 const INTERFACES: [&str; 3] = ["calendar.idl", "clock.idl", "system.idl"];
@@ -9,6 +10,6 @@ const INTERFACES: [&str; 3] = ["calendar.idl", "clock.idl", "system.idl"];
 fn main() {
     let build = Build::new().kernel(&TernIpc);
     for file in INTERFACES {
-        build.rust(format!("{}/../../idl/interfaces/{file}", env!("CARGO_MANIFEST_DIR")));
+        build.rust(Path::new("../../idl/interfaces").join(file));
     }
 }

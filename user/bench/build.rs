@@ -6,14 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../rt/program.ld");
-    println!("cargo:rustc-link-arg-bins=-T{script}");
-    println!("cargo:rerun-if-changed={script}");
+    println!("cargo:rustc-link-arg-bins=-Tuser/rt/program.ld");
+    println!("cargo:rerun-if-changed=../rt/program.ld");
     println!("cargo:rerun-if-changed=src/loops.s");
     println!("cargo:rerun-if-changed=src/idl/floor.s");
     println!("cargo:rerun-if-changed=src/tlb.s");
     println!("cargo:rerun-if-changed=src/door.s");
-    let interface = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/interfaces/bench.idl");
+    let interface = "../../idl/interfaces/bench.idl";
     let build = Build::new().kernel(&TernIpc);
     build.rust(interface);
     let header = build.c(interface);
@@ -25,7 +24,7 @@ fn main() {
     by_door.rust_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
     by_door.c_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
     // The same with counted texts.
-    let acf = concat!(env!("CARGO_MANIFEST_DIR"), "/src/idl/counted.acf");
+    let acf = "src/idl/counted.acf";
     println!("cargo:rerun-if-changed={acf}");
     let counted = directory.join("counted");
     std::fs::create_dir_all(&counted).expect("OUT_DIR can be written to");
@@ -39,8 +38,8 @@ fn main() {
 
 /// Compiles the C stubs of a header into the program, with the options of other C programs.
 fn compile_c(headers: &Path, directory: &Path, object: &str, more: &[&str]) {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/idl/stubs.c");
-    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../c/include");
+    let source = "src/idl/stubs.c";
+    let include = "../c/include";
     println!("cargo:rerun-if-changed={source}");
     println!("cargo:rerun-if-changed={include}/tern.h");
     let object = directory.join(object);

@@ -1,9 +1,9 @@
 /* Doors from C: objects in this task that its own server thread serves, called through the maker's number. One has its entry by
- * hand (TERN_DOOR_ENTRY), the other one that of an interface (counter.idl). */
+ * hand (TERN_DOOR_ENTRY), the other one that of an interface (bounded.idl). */
 
 #include <tern.h>
 
-#include <door/counter.h>
+#include <door/bounded.h>
 
 enum { OBJECT = 3, NOTHING = 4, OTHER = 5 };
 

@@ -27,7 +27,7 @@ const FILES: [&str; 10] = [
 const DOOR_FILES: [&str; 10] = [
     "../user/stub-test/src/lift.idl",
     "../user/stub-test/src/gallery.idl",
-    "../user/stub-test/src/office.idl",
+    "../user/stub-test/office.idl",
     "interfaces/bench.idl",
     "interfaces/clock.idl",
     "golden/accepted/archive.idl",
@@ -41,11 +41,10 @@ const DOOR_FILES: [&str; 10] = [
 const OTHERS: &str = "TERN_SELFTEST";
 
 fn main() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../rt/program.ld");
-    println!("cargo::rerun-if-changed={script}");
+    println!("cargo::rerun-if-changed=../rt/program.ld");
     println!("cargo::rerun-if-env-changed={OTHERS}");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
-        println!("cargo::rustc-link-arg-bins=-T{script}");
+        println!("cargo::rustc-link-arg-bins=-Tuser/rt/program.ld");
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let mut text = String::new();
@@ -55,20 +54,20 @@ fn main() {
     ] {
         let stubs = out.join(kernel.name());
         fs::create_dir_all(&stubs).expect("OUT_DIR can be written");
-        let purse = concat!(env!("CARGO_MANIFEST_DIR"), "/src/purse.idl");
+        let purse = "src/purse.idl";
         println!("cargo::rerun-if-changed={purse}");
         Build::new().kernel(kernel).rust_in(purse, &stubs).unwrap_or_else(|why| panic!("\n{why}"));
         let tests = match std::env::var_os(OTHERS) {
             Some(directory) => others(&Path::new(&directory).join(kernel.name())),
             None => {
-                let idl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../idl");
+                let idl = Path::new("../../idl");
                 files.iter().map(|file| selftest(&idl.join(file), kernel, &stubs)).collect()
             }
         };
         text += &modules(&tests, module, each);
     }
-    for own in ["office", "gallery", "lift"] {
-        let own = format!("{}/src/{own}.idl", env!("CARGO_MANIFEST_DIR"));
+    for own in ["office", "src/gallery", "src/lift"] {
+        let own = format!("{own}.idl");
         println!("cargo::rerun-if-changed={own}");
         Build::new().kernel(&TernDoor).rust_in(&own, &out).unwrap_or_else(|why| panic!("\n{why}"));
     }

@@ -1,4 +1,5 @@
-//! Finds and builds the user programs: crates under `user/` with a binary, and directories of C files.
+//! Finds and builds the user programs: crates under `user/` with a binary, and directories of C files. The interface files that stand beside
+//! either become headers for programs in C; programs in Rust make stubs of them by `rt::interface!`.
 //!
 //! A crate elsewhere takes part when its manifest says `[package.metadata.tern] program = true`.
 
@@ -8,6 +9,7 @@ use crate::{Context, Error, Result, paths};
 use quill::build::Build;
 use quill::kernel::{KernelPart, TernDoor, TernIpc};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -131,24 +133,61 @@ fn build_c() -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Makes C stubs of all interfaces of the system, and of those that C programs bring along for themselves; gives back their
-/// directory. Those of objects are in the directory `door` in it.
+/// Makes C stubs of all interfaces, `<NAME.h>` for threads that serve by ipc and `<door/NAME.h>` for objects behind doors; gives back their
+/// directory.
 fn stub_headers() -> Result<PathBuf> {
     let directory = paths::target().join("user/c/include");
-    let root = paths::root();
-    let system = files_with_extension(&root.join("idl/interfaces"), &["idl"])?;
-    let objects = ["user/door-c/counter.idl", "user/stub-test/src/office.idl"].map(|file| root.join(file));
-    for (kernel, directory, interfaces) in [
-        (&TernIpc as &'static dyn KernelPart, directory.clone(), system),
-        (&TernDoor, directory.join("door"), objects.to_vec()),
-    ] {
-        fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
-        let build = Build::new().kernel(kernel);
-        for interface in interfaces {
-            build.c_in(interface, &directory).map_err(Error::new)?;
+    let door = directory.join("door");
+    fs::create_dir_all(&door).context(|| format!("create {}", door.display()))?;
+    let interfaces = interfaces(&paths::root())?;
+    for stale in [&directory, &door].map(|directory| files_with_extension(directory, &["h"])) {
+        for file in stale? {
+            if !interfaces.iter().any(|interface| interface.file_stem() == file.file_stem()) {
+                fs::remove_file(&file).context(|| format!("remove {}", file.display()))?;
+            }
+        }
+    }
+    for interface in &interfaces {
+        let made = [(&TernIpc as &'static dyn KernelPart, &directory), (&TernDoor, &door)]
+            .map(|(kernel, directory)| (directory, Build::new().kernel(kernel).c_in(interface, directory)));
+        if let [(_, Err(why)), (_, Err(_))] = made {
+            return Err(Error::new(why));
+        }
+        for (directory, made) in made {
+            // What one of them cannot carry is an error for who wants it.
+            if let Err(why) = made {
+                let name = interface.with_extension("h");
+                let path = directory.join(name.file_name().unwrap_or_default());
+                paths::write(&path, refusal(&why).as_bytes())?;
+            }
         }
     }
     Ok(directory)
+}
+
+/// The interface files of the system, and those at the top of a program's folder.
+fn interfaces(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = files_with_extension(&root.join("idl/interfaces"), &["idl"])?;
+    for folder in list(&root.join("user"))? {
+        all.extend(files_with_extension(&folder, &["idl"])?);
+    }
+    let mut by_name: BTreeMap<_, &PathBuf> = BTreeMap::new();
+    for file in &all {
+        if let Some(other) = by_name.insert(file.file_stem(), file) {
+            let names = [other, file].map(|file| file.strip_prefix(root).unwrap_or(file).display());
+            return Err(Error::new(format!(
+                "two interface files have one name: {} and {}",
+                names[0], names[1]
+            )));
+        }
+    }
+    Ok(all)
+}
+
+/// A header that says why there is none.
+fn refusal(why: &str) -> String {
+    let lines = why.lines().filter(|line| !line.trim().is_empty());
+    lines.map(|line| format!("#error \"{}\"\n", line.replace(['\\', '"'], "'"))).collect()
 }
 
 fn compile_c(name: String, include: [&Path; 2], runtime: &Path, sources: &[PathBuf]) -> Result<Entry> {
@@ -200,4 +239,42 @@ fn files_with_extension(directory: &Path, extensions: &[&str]) -> Result<Vec<Pat
         path.extension().is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted))
     });
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interfaces_are_found_beside_programs() {
+        let root = std::env::temp_dir().join(format!("tern-interfaces-{}", std::process::id()));
+        let create = |path: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap_or(&path)).unwrap_or_default();
+            fs::write(path, "").unwrap_or_default();
+        };
+        [
+            "idl/interfaces/system.idl",
+            "user/clock/clock.idl",
+            "user/clock/src/private.idl",
+            "user/hello-c/hello.c",
+        ]
+        .into_iter()
+        .for_each(create);
+        let found = interfaces(&root).unwrap_or_default();
+        let names: Vec<_> = found.iter().filter_map(|path| path.strip_prefix(&root).ok()?.to_str()).collect();
+        assert_eq!(names, ["idl/interfaces/system.idl", "user/clock/clock.idl"]);
+        create("user/hello-c/clock.idl");
+        let why = interfaces(&root).err().map(|error| error.message).unwrap_or_default();
+        assert!(why.contains("user/clock/clock.idl and user/hello-c/clock.idl"), "{why}");
+        fs::remove_dir_all(root).unwrap_or_default();
+    }
+
+    #[test]
+    fn a_refusal_is_what_a_c_compiler_says() {
+        assert_eq!(
+            refusal("error: \"x\" \\\n\n  --> a.idl\n"),
+            "#error \"error: 'x' '\"\n#error \"  --> a.idl\"\n"
+        );
+    }
 }

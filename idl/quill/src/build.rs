@@ -114,7 +114,12 @@ impl Build {
         self.write(file.as_ref(), dir.as_ref(), "h", Compiled::c)
     }
 
-    fn write(&self, file: &Path, dir: &Path, extension: &str, emit: Emit) -> Result<Made, String> {
+    /// Makes Rust for an interface file: the text, the files that it was made from, and warnings. An error is the messages as text.
+    pub fn rust_text(&self, file: impl AsRef<Path>) -> Result<(String, Vec<PathBuf>, String), String> {
+        self.text(file.as_ref(), Compiled::rust)
+    }
+
+    fn text(&self, file: &Path, emit: Emit) -> Result<(String, Vec<PathBuf>, String), String> {
         let mut compiled = driver::compile(file, self.options.clone()).map_err(|e| e.0)?;
         let mut text = String::new();
         if compiled.accepted() {
@@ -122,13 +127,15 @@ impl Build {
             text = emit(&mut compiled, &layouts, self.kernel);
         }
         let messages = compiled.messages();
-        if !compiled.accepted() {
-            return Err(messages);
-        }
+        if compiled.accepted() { Ok((text, compiled.files(), messages)) } else { Err(messages) }
+    }
+
+    fn write(&self, file: &Path, dir: &Path, extension: &str, emit: Emit) -> Result<Made, String> {
+        let (text, sources, messages) = self.text(file, emit)?;
         let stem = file.file_stem().unwrap_or(file.as_os_str());
         let path = dir.join(stem).with_extension(extension);
         output::write_whole(&path, &text).map_err(|e| format!("cannot write `{}`: {e}", path.display()))?;
-        Ok(Made { path, sources: compiled.files(), messages })
+        Ok(Made { path, sources, messages })
     }
 }
 

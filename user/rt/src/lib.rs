@@ -3,7 +3,7 @@
 //! A program says `rt::entry!(main);` and has a heap, threads, time, [`println!`] and the `log` macros. In reading
 //! order: [`layout`] draws the address space, [`start`] is what runs before `main`, [`io`] is how bytes get out and
 //! in, [`server`] is the loop of a server, [`door`] is for objects that others call, [`module`] for servers
-//! of which several can share a task. The lower half of the list is for memory managers: [`frames`] owns
+//! of which several can share a task, [`interface!`] makes stubs of interface files. The lower half of the list is for memory managers: [`frames`] owns
 //! memory, [`image`] reads program files, [`pager`] puts both together; [`boot`] is σ0's.
 //!
 //! `unsafe` is allowed here, module by module: `entry`, [`start`], [`thread`] and [`door`] (assembly), [`heap`], [`time`] (a page the
@@ -43,6 +43,7 @@ pub mod pager;
 pub mod boot;
 
 pub use api;
+pub use interface::interface;
 pub use log;
 pub use start::{argument_text, arguments, exit, home, own_pager, set_hooks};
 pub use sys;
