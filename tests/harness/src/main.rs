@@ -13,6 +13,7 @@ mod boot;
 mod clusters;
 mod doors;
 mod front_door;
+mod guides;
 mod leaks;
 mod realtime;
 mod shell;
@@ -51,6 +52,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(stubs::trials(world));
     trials.extend(doors::trials(world));
     trials.extend(clusters::trials(world));
+    trials.extend(guides::trials(world)?);
     trials.extend(tables::trials(world)?);
     trials.extend(realtime::trials(world));
     trials.extend(suite::transcripts(world));

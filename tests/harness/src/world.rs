@@ -71,6 +71,12 @@ impl World {
         command
     }
 
+    /// The tool behind `./tern`, which may be called from another checkout.
+    pub fn tool(&self) -> PathBuf {
+        let built = || paths::target().join("debug/xtask");
+        env::var_os("TERN_XTASK").map_or_else(built, PathBuf::from)
+    }
+
     /// Feeds a script to the shell.
     pub fn script(&self, script: &[u8]) -> xtask::Result<Reply> {
         self.tern(&["run", "--script", "-"], script)
@@ -137,7 +143,12 @@ impl Reply {
 
 /// Runs a command to its end, or to [`LIMIT`]: then its exit code is 124.
 pub fn run(command: Command, input: &[u8]) -> xtask::Result<Reply> {
-    let mut command = limited(&command);
+    run_within(LIMIT, command, input)
+}
+
+/// The same with another limit.
+pub fn run_within(limit: Duration, command: Command, input: &[u8]) -> xtask::Result<Reply> {
+    let mut command = limited(limit, &command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = xtask::interrupt::spawn(&mut command)?;
     let typed = input.to_vec();
@@ -150,10 +161,13 @@ pub fn run(command: Command, input: &[u8]) -> xtask::Result<Reply> {
 }
 
 /// The same command under a time limit. The path is absolute because a trial may have its own PATH.
-fn limited(command: &Command) -> Command {
+fn limited(limit: Duration, command: &Command) -> Command {
     let mut limited = Command::new("/usr/bin/timeout");
-    limited.arg("--kill-after=10").arg(LIMIT.as_secs().to_string());
+    limited.arg("--kill-after=10").arg(limit.as_secs().to_string());
     limited.arg(command.get_program()).args(command.get_args());
+    if let Some(directory) = command.get_current_dir() {
+        limited.current_dir(directory);
+    }
     for (key, value) in command.get_envs() {
         match value {
             Some(value) => limited.env(key, value),

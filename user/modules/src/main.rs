@@ -10,8 +10,8 @@ use rt::module::{self, Module};
 rt::entry!(main);
 
 /// All modules.
-static MODULES: [&Module; 2] = [&rtc::MODULE, &calendar::MODULE];
+static MODULES: &[&Module] = &[&rtc::MODULE, &calendar::MODULE];
 
 fn main() -> i32 {
-    module::run(&MODULES)
+    module::run(MODULES)
 }

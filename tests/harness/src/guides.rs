@@ -1,0 +1,179 @@
+//! The guides, done word for word in a copy of the tree.
+//!
+//! A fenced block of `docs/guide` says behind its language what it is:
+//!
+//! | mark | what the reader does, and the test |
+//! |---|---|
+//! | `file=PATH` | creates a file, which was not there before |
+//! | `change=PATH` | changes a file, as the block's lines with `-` and `+` say; those around them are found there once |
+//! | `run` | runs commands in the checkout; none fails |
+//! | `typed` | types these lines at the shell of the machine that the last `./tern run` started |
+//! | `prints` | sees these lines in this order, whole ones; `…` stands for anything |
+//! | `from=PATH` | nothing: the block shows lines of a file, in this order; `...` stands for those left out |
+//! | `sketch` | nothing: the block shows what something looks like, and is neither complete nor looked at |
+//!
+//! A guide that has one mark has them all, and those of [`GUIDES`] have them. One that has something to do gets a copy of the tree with what is
+//! built of it, so that only what the guide changes is built anew.
+
+use crate::world::{LIMIT, Scratch, Verdict, World, run_within};
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xtask::{Context, Error, Result, paths};
+
+mod blocks;
+
+use blocks::{Block, Step, change, is_excerpt, prints, read};
+
+/// Guides that are done.
+const GUIDES: [&str; 6] = ["debugging", "first-server", "getting-started", "idl-doors", "modules", "objects"];
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Result<Vec<Trial>> {
+    let compared = |_: &World| Ok(blocks::check()?);
+    let mut trials = vec![world.trial("guides", "guides::blocks_are_compared", compared)];
+    let folder = paths::root().join("docs/guide");
+    for entry in fs::read_dir(&folder).context(|| format!("read {}", folder.display()))? {
+        let path = entry.context(|| "read the guides".into())?.path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let blocks = read(&fs::read_to_string(&path).context(|| format!("read {name}"))?);
+        if GUIDES.contains(&name.as_str()) || blocks.iter().any(|block| block.step.is_ok()) {
+            let title = format!("guides::{name}");
+            trials.push(world.trial("guides", title, move |world| follow(world, &name, &blocks)));
+        }
+    }
+    Ok(trials)
+}
+
+/// Does what a guide says.
+fn follow(world: &World, name: &str, blocks: &[Block]) -> Verdict {
+    let mut reader = Reader { world, tree: None, said: String::new(), started: None };
+    for (number, block) in blocks.iter().enumerate() {
+        let next = blocks.get(number + 1).and_then(|next| next.step.as_ref().ok());
+        let done = block.step.as_ref().map_err(|why| Failed::from(why.as_str()));
+        done.and_then(|step| reader.perform(step, &block.text, next)).map_err(|why| {
+            let why = why.message().unwrap_or("it failed");
+            Failed::from(format!("docs/guide/{name}.md, line {}: {why}", block.line))
+        })?;
+    }
+    Ok(())
+}
+
+/// Somebody who follows a guide.
+struct Reader<'w> {
+    world: &'w World,
+    /// The copy of the tree, once it is needed.
+    tree: Option<Scratch>,
+    /// What the last command, or the last machine, printed.
+    said: String,
+    /// The command that starts the machine at whose shell the next lines are typed.
+    started: Option<String>,
+}
+
+impl Reader<'_> {
+    fn perform(&mut self, step: &Step, text: &str, next: Option<&Step>) -> Verdict {
+        match step {
+            Step::Create(path) => {
+                let path = self.path(path)?;
+                if path.exists() {
+                    return Err("the file is there already".into());
+                }
+                fs::create_dir_all(path.parent().unwrap_or(&path))?;
+                Ok(fs::write(path, text)?)
+            }
+            Step::Change(path) => {
+                let path = self.path(path)?;
+                let changed = change(&fs::read_to_string(&path)?, text)?;
+                Ok(fs::write(path, changed)?)
+            }
+            Step::Run => self.run(text, next == Some(&Step::Typed)),
+            Step::Typed => self.type_in(text),
+            Step::Prints => Ok(prints(&self.said, text)?),
+            Step::From(path) => Ok(is_excerpt(&fs::read_to_string(paths::root().join(path))?, text)?),
+            Step::Sketch => Ok(()),
+        }
+    }
+
+    /// Commands, of which the last one may wait for somebody who types.
+    fn run(&mut self, commands: &str, is_typed: bool) -> Verdict {
+        let mut commands = commands.trim_end();
+        self.started = None;
+        if is_typed || commands.ends_with("./tern run") {
+            let (before, last) = commands.rsplit_once('\n').unwrap_or(("", commands));
+            self.started = Some(last.into());
+            commands = before;
+        }
+        if !commands.trim().is_empty() {
+            self.shell(commands, "")?;
+        }
+        if is_typed || self.started.is_none() { Ok(()) } else { self.type_in("") }
+    }
+
+    /// Lines at the shell of a machine, which then ends.
+    fn type_in(&mut self, lines: &str) -> Verdict {
+        let command = self.started.clone().ok_or("there is no machine whose shell could be typed at")?;
+        self.shell(&command, &format!("{lines}exit 0\n"))
+    }
+
+    /// Has a shell of the host do something in the copy.
+    fn shell(&mut self, commands: &str, input: &str) -> Verdict {
+        let mut command = Command::new("/bin/sh");
+        let tree = self.tree()?.to_path_buf();
+        command.args(["-e", "-c", commands]).current_dir(&tree);
+        command
+            .env("CARGO_MANIFEST_DIR", &tree)
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove(xtask::build::PREBUILT);
+        let reply = run_within(10 * LIMIT, command, input.as_bytes())?;
+        self.said = format!("{}{}", reply.out, reply.err).replace('\r', "");
+        match reply.code {
+            0 if reply.err.contains("warning: ") => Err(reply.failed("a compiler has something to say")),
+            0 => Ok(()),
+            _ => Err(reply.failed(&format!("'{commands}' failed"))),
+        }
+    }
+
+    fn path(&mut self, path: &str) -> Result<PathBuf> {
+        Ok(self.tree()?.join(path))
+    }
+
+    fn tree(&mut self) -> Result<&Path> {
+        if self.tree.is_none() {
+            self.tree = Some(copy_tree(self.world)?);
+        }
+        self.tree.as_ref().map(|tree| tree.0.as_path()).ok_or_else(|| Error::new("there is no tree"))
+    }
+}
+
+/// Copies the checkout and what is built for the machine. Cargo looks at the times of files, so they stay; it finds nothing to do in the copy, since
+/// it notes paths as they are within a checkout.
+fn copy_tree(world: &World) -> Result<Scratch> {
+    let (scratch, root) = (Scratch::create()?, paths::root());
+    let entries = fs::read_dir(&root).context(|| format!("read {}", root.display()))?;
+    let sources = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !name.starts_with("target") && !name.starts_with('.') && name != "out"
+    });
+    copy(sources, &scratch.0)?;
+    let built = scratch.0.join("target");
+    fs::create_dir_all(&built).context(|| format!("create {}", built.display()))?;
+    copy(
+        ["user", "kernel"].map(|part| paths::target().join(part)).into_iter().filter(|path| path.exists()),
+        &built,
+    )?;
+    // The front door has trials of its own; here it leads to the tool at once.
+    let door = format!("#!/bin/sh\nexec '{}' \"$@\"\n", world.tool().display());
+    fs::write(scratch.0.join("tern"), door).context(|| "write the front door".into())?;
+    Ok(scratch)
+}
+
+fn copy(from: impl Iterator<Item = PathBuf>, to: &Path) -> Result<()> {
+    let mut command = Command::new("cp");
+    command.args(["--archive", "--reflink=auto", "--target-directory"]).arg(to).args(from);
+    let status = command.status().context(|| "run cp".into())?;
+    if status.success() { Ok(()) } else { Err(Error::new(format!("copying to {} failed", to.display()))) }
+}
