@@ -242,6 +242,37 @@ mod tests {
         }
     }
 
+    /// The pages that `./tern help` shows without building anything. `TERN_BLESS=1` renews them.
+    #[test]
+    fn help_pages_are_what_the_command_line_says() {
+        use clap::CommandFactory;
+        let directory = crate::paths::root().join("xtask/help");
+        let bless = std::env::var_os("TERN_BLESS").is_some_and(|value| value == "1");
+        let help = |arguments: &[&str]| {
+            let arguments = ["tern"].iter().chain(arguments);
+            Cli::try_parse_from(arguments).expect_err("help is no verb to perform").to_string()
+        };
+        let verbs: Vec<String> =
+            Cli::command().get_subcommands().map(|verb| verb.get_name().to_string()).collect();
+        let mut pages = vec![("tern".to_string(), help(&["help"]))];
+        pages.extend(verbs.iter().map(|verb| (verb.clone(), help(&["help", verb]))));
+        for (name, page) in &pages {
+            let file = directory.join(format!("{name}.txt"));
+            if bless {
+                std::fs::create_dir_all(&directory).and_then(|()| std::fs::write(&file, page)).unwrap();
+            }
+            let kept = std::fs::read_to_string(&file).unwrap_or_default();
+            assert_eq!(&kept, page, "{} is old: TERN_BLESS=1 cargo test -p xtask help_pages", file.display());
+        }
+        for word in ["-h", "--help"] {
+            assert_eq!(help(&[word]), help(&["help"]), "two pages of all verbs");
+        }
+        for verb in &verbs {
+            assert_eq!(help(&[verb, "--help"]), help(&["help", verb]), "two pages for {verb}");
+        }
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), pages.len(), "a page of no verb");
+    }
+
     #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;

@@ -2,8 +2,9 @@
 
 use crate::machine::QEMU;
 use crate::{Result, nightly, paths};
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// How a thing is found.
 enum Look {
@@ -64,8 +65,7 @@ pub fn perform() -> Result<u8> {
     }
     let pinned = nightly::installed().unwrap_or_else(|| "not installed; comes with the first use".into());
     println!("{:<16} {:<24} {pinned}", "nightly", "miri fuzz");
-    let kvm = if Path::new("/dev/kvm").exists() { "there; ./tern run --kvm uses it" } else { "none" };
-    println!("{:<16} {:<24} {kvm}", "/dev/kvm", "(never needed)");
+    println!("{:<16} {:<24} {}", "KVM", "(never needed)", try_kvm(Path::new(KVM), QEMU));
     println!("{:<16} {:<24} {}", "build directory", "all", paths::target().display());
     if missing.is_empty() {
         println!("everything is there");
@@ -73,6 +73,33 @@ pub fn perform() -> Result<u8> {
     }
     println!("install with: apt-get install {}", missing.join(" "));
     Ok(1)
+}
+
+/// The host's virtualisation.
+const KVM: &str = "/dev/kvm";
+
+/// Says whether the host's virtualisation can be used, which nobody knows before an emulator has tried: the device may be
+/// there without the permission to use it, or without the hardware.
+fn try_kvm(device: &Path, emulator: &str) -> String {
+    if !device.exists() {
+        return "none".into();
+    }
+    let mut command = Command::new(emulator);
+    command.args(["-accel", "kvm", "-nodefaults", "-display", "none", "-S", "-monitor", "stdio"]);
+    let tried = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let ended = tried.and_then(|mut child| {
+        // One that does not start reads nothing; its end says so.
+        let _ = child.stdin.take().map(|mut input| input.write_all(b"quit\n"));
+        child.wait_with_output()
+    });
+    match ended {
+        Ok(output) if output.status.success() => "tried, works; ./tern run --kvm uses it".into(),
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            format!("tried, does not work: {}", text.trim().lines().next().unwrap_or("no reason was given"))
+        }
+        Err(error) => format!("{} is there, not tried: {error}", device.display()),
+    }
 }
 
 fn look(look: &Look) -> Option<String> {
@@ -83,5 +110,20 @@ fn look(look: &Look) -> Option<String> {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             Some(text.lines().next().unwrap_or("there").to_string())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that exists is no promise: only an emulator that ran is one.
+    #[test]
+    fn kvm_is_promised_only_when_it_was_tried() {
+        let there = Path::new("/dev/null");
+        assert_eq!(try_kvm(Path::new("/nonexistent"), "true"), "none");
+        assert!(try_kvm(there, "true").contains("works"));
+        assert!(try_kvm(there, "false").contains("does not work"));
+        assert!(try_kvm(there, "/nonexistent").contains("not tried"));
     }
 }
