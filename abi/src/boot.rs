@@ -24,6 +24,8 @@ pub struct BootInfo {
     pub serial: u64,
     /// Number of processors found; those beyond the first are parked.
     pub cpus: u64,
+    /// What the boot loader has set up for showing something to a person.
+    pub screen: Screen,
 }
 
 impl BootInfo {
@@ -31,6 +33,40 @@ impl BootInfo {
     pub const MAGIC: u64 = u64::from_le_bytes(*b"TERNBOOT");
     /// Most memory regions that are passed on; the smallest ones are dropped beyond it.
     pub const MEMORY_MAX: usize = 64;
+}
+
+/// Memory whose contents a person sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub struct Screen {
+    /// Physical address of its upper left corner.
+    pub address: u64,
+    /// Bytes from one line to the next.
+    pub pitch: u32,
+    /// Pixels or characters in a line.
+    pub width: u32,
+    /// Lines of them.
+    pub height: u32,
+    /// One of [`screen_kind`].
+    pub kind: u8,
+    /// Bytes of a pixel or character.
+    pub bytes: u8,
+    /// Of a pixel: the lowest bit of its red, of eight.
+    pub red: u8,
+    /// The same of green.
+    pub green: u8,
+    /// The same of blue.
+    pub blue: u8,
+}
+
+/// Kinds of [`Screen`].
+pub mod screen_kind {
+    /// There is none.
+    pub const NONE: u8 = 0;
+    /// Pixels of three bytes or four.
+    pub const PIXELS: u8 = 1;
+    /// Characters of the PC's first character set, each followed by its attribute.
+    pub const TEXT: u8 = 2;
 }
 
 /// A range of physical memory. Base and size are multiples of the page size.

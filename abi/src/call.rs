@@ -190,7 +190,8 @@ pub mod thread_op {
     pub const SET_FS: u32 = 8;
     /// In: `rsi` 1 to turn all native calls of the thread into exceptions, 0 to allow them.
     pub const DENY_NATIVE: u32 = 9;
-    /// Out: `rdi` state ([`STATES`]) in bits 0–7, priority in bits 8–15; `rsi` CPU time in ns, time lent
+    /// Out: `rdi` state ([`STATES`]) in bits 0–7, priority in bits 8–15, in bits 16–33 the slot of the thread on whose time it
+    /// works, 0 if it is its own; `rsi` CPU time in ns, time lent
     /// out included; `rdx` instruction pointer; `r10` page faults so far; `r8` pager; `r9` task.
     pub const INFO: u32 = 10;
     /// In: `rsi` task (nil: own), `rdi` a thread of it or nil. Out: `rdi` the next thread of the task, or nil.

@@ -14,7 +14,7 @@ pub use regions::{Memory, Range, Regions};
 
 use crate::layout;
 use crate::param::{MEMORY_MIN, POOL_MIN, POOL_SHARE};
-use abi::boot::{InfoPage, memory_kind};
+use abi::boot::{InfoPage, Screen, memory_kind};
 use core::fmt;
 use regions::ADDRESS_END;
 
@@ -38,6 +38,8 @@ pub struct Boot {
     pub serial_port: u16,
     /// Processors found; all but the first are parked.
     pub cpus: u32,
+    /// What a person sees.
+    pub screen: Screen,
 }
 
 /// Longest command line, in bytes.
@@ -56,6 +58,17 @@ impl Boot {
             info_page: core::ptr::null_mut(),
             serial_port: 0,
             cpus: 1,
+            screen: Screen {
+                address: 0,
+                pitch: 0,
+                width: 0,
+                height: 0,
+                kind: 0,
+                bytes: 0,
+                red: 0,
+                green: 0,
+                blue: 0,
+            },
         }
     }
 

@@ -289,6 +289,7 @@ fn boot_info(boot: &Boot, memory: &Regions) -> BootInfo {
         command_line: boot.command_line,
         serial: boot.serial_port as u64,
         cpus: boot.cpus as u64,
+        screen: boot.screen,
     };
     info.memory[..memory.as_slice().len()].copy_from_slice(memory.as_slice());
     info

@@ -12,13 +12,15 @@ pub enum Event {
     Begin,
     /// The guest is about to end, with this exit code.
     Exit(u8),
+    /// A part of a report of a crash, for [`crash`](crate::crash).
+    Crash(String),
 }
 
 const START: &[u8] = b"\x1b]tern;";
 const END: u8 = 7;
 
 /// Longest control sequence; what is longer is text.
-const SEQUENCE_LEN_MAX: usize = 64;
+const SEQUENCE_LEN_MAX: usize = 256;
 
 /// Splits a stream into events.
 #[derive(Debug, Default)]
@@ -56,6 +58,9 @@ impl Filter {
         let word = self.held.strip_prefix(START)?.strip_suffix(&[END])?;
         match word {
             b"begin" => Some(Event::Begin),
+            _ if word.starts_with(b"crash") || word.starts_with(b"stack") => {
+                Some(Event::Crash(String::from_utf8(word.to_vec()).ok()?))
+            }
             _ => {
                 let number = std::str::from_utf8(word.strip_prefix(b"exit=")?).ok()?;
                 // Statuses are bytes, as a POSIX shell's are.
@@ -117,7 +122,7 @@ mod tests {
     fn other_sequences_are_text() {
         let text = b"\x1b[1mbold\x1b[0m \x1b]0;title\x07\x1b\x1b]tern;other\x07.";
         check(text, &[Event::Text(text.to_vec())]);
-        let long = [START, &[b'x'; 100], b"\n"].concat();
+        let long = [START, &[b'x'; 300], b"\n"].concat();
         check(&long, &[Event::Text(long.clone())]);
     }
 

@@ -37,7 +37,7 @@ pub fn make(system: &System, boot_options: &str, output: &Path) -> Result<()> {
         fs::copy(from, boot.join(name)).context(|| format!("copy {}", from.display()))?;
     }
     let menu = format!(
-        "serial --unit=0 --speed=115200\nset timeout=0\nset default=0\n\
+        "serial --unit=0 --speed=115200\ninsmod all_video\nset timeout=0\nset default=0\n\
          menuentry \"Tern\" {{\n  multiboot2 /boot/tern-kernel {boot_options}\n  \
          module2 /boot/boot.cpio\n  boot\n}}\n"
     );

@@ -18,6 +18,7 @@ pub mod programs;
 pub mod tools;
 
 pub mod console;
+pub mod crash;
 pub mod guest;
 pub mod interrupt;
 pub mod machine;

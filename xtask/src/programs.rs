@@ -97,6 +97,12 @@ pub fn build_all_with(variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
+/// Where the ELF file of a program of the boot archive is, with all that [`strip`] drops: places to look at.
+pub fn elf_files(program: &str) -> [PathBuf; 2] {
+    let user = paths::target().join("user");
+    [user.join(GUEST_TARGET).join("release").join(program), user.join("c").join(program)]
+}
+
 fn build_rust(packages: &[Package], variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
     let programs: Vec<&Package> = packages.iter().filter(|package| package.is_program()).collect();
     if programs.is_empty() {

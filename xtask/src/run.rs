@@ -2,6 +2,7 @@
 
 use crate::cli::RunOptions;
 use crate::console::Event;
+use crate::crash::Reports;
 use crate::guest::{End, Guest};
 use crate::machine::{GDB_ADDRESS, Machine};
 use crate::{Context, Error, Result, build, interrupt, terminal};
@@ -44,8 +45,8 @@ pub fn perform(options: RunOptions) -> Result<u8> {
         );
     }
     match script {
-        Some(script) => run_script(&machine, script),
-        None => run_interactive(&machine),
+        Some(script) => run_script(&machine, Reports::of(&system), script),
+        None => run_interactive(&machine, Reports::of(&system)),
     }
 }
 
@@ -62,7 +63,7 @@ fn open_script(path: &str) -> Result<Box<dyn Read + Send>> {
 }
 
 /// Feeds a script to the shell and prints only its answers.
-fn run_script(machine: &Machine, script: Box<dyn Read + Send>) -> Result<u8> {
+fn run_script(machine: &Machine, mut reports: Reports, script: Box<dyn Read + Send>) -> Result<u8> {
     let mut guest = Guest::start(machine)?;
     if !machine.gdb {
         guest.limit(Some(BOOT_LIMIT));
@@ -79,7 +80,10 @@ fn run_script(machine: &Machine, script: Box<dyn Read + Send>) -> Result<u8> {
                 }
             }
             Event::Text(text) if begun => print(&without_carriage_returns(&text))?,
-            Event::Text(_) | Event::Begin | Event::Exit(_) => {}
+            Event::Crash(words) if begun => {
+                reports.push(&words).map_or(Ok(()), |text| print(text.as_bytes()))?;
+            }
+            Event::Text(_) | Event::Crash(_) | Event::Begin | Event::Exit(_) => {}
         }
     }
     match guest.finish() {
@@ -101,10 +105,14 @@ fn feed(mut script: impl Read, mut input: ChildStdin) {
         }
         last = buffer[len - 1];
     }
-    let end: &[u8] = if last == b'\n' { &[END_OF_INPUT] } else { &[b'\n', END_OF_INPUT] };
-    let _ = input.write_all(end).and_then(|()| input.flush());
+    let _ = input.write_all(end_of_input(last)).and_then(|()| input.flush());
     // The line stays open until the guest ends: a closed one looks like a broken cable to some emulators.
     thread::park();
+}
+
+/// What follows the last byte of an input: the end of the line, if that is missing, and of the input.
+fn end_of_input(last: u8) -> &'static [u8] {
+    if last == b'\n' { &[END_OF_INPUT] } else { &[b'\n', END_OF_INPUT] }
 }
 
 fn without_carriage_returns(text: &[u8]) -> Vec<u8> {
@@ -112,7 +120,7 @@ fn without_carriage_returns(text: &[u8]) -> Vec<u8> {
 }
 
 /// Connects the person's terminal with the guest's serial line.
-fn run_interactive(machine: &Machine) -> Result<u8> {
+fn run_interactive(machine: &Machine, mut reports: Reports) -> Result<u8> {
     let mut guest = Guest::start(machine)?;
     let begun = Arc::new(AtomicBool::new(false));
     let mut input = guest.take_input();
@@ -124,6 +132,7 @@ fn run_interactive(machine: &Machine) -> Result<u8> {
     while let Some(event) = guest.next_event() {
         match event {
             Event::Text(text) => print(&text)?,
+            Event::Crash(words) => reports.push(&words).map_or(Ok(()), |text| print(text.as_bytes()))?,
             Event::Begin => {
                 begun.store(true, Ordering::Relaxed);
                 // What is no terminal may have typed everything already; nobody would have listened before.
@@ -148,6 +157,7 @@ fn start_forwarding(input: Option<ChildStdin>, begun: &Arc<AtomicBool>) {
 /// Passes keys on. Ctrl-A starts a command to this tool: `x` ends the machine, anything else is passed on.
 fn forward_keys(mut input: ChildStdin, begun: &AtomicBool) {
     let mut keys = io::stdin().lock().bytes();
+    let mut last = b'\n';
     while let Some(Ok(key)) = keys.next() {
         let mut key = key;
         if key == CTRL_A {
@@ -162,8 +172,11 @@ fn forward_keys(mut input: ChildStdin, begun: &AtomicBool) {
         if input.write_all(&[key]).and_then(|()| input.flush()).is_err() {
             return;
         }
+        last = key;
     }
-    let _ = input.write_all(&[END_OF_INPUT]).and_then(|()| input.flush());
+    // The shell asks a person who ends the input whether that is meant. Nobody is there to answer any more.
+    let end = [end_of_input(last), &[END_OF_INPUT]].concat();
+    let _ = input.write_all(&end).and_then(|()| input.flush());
     thread::park();
 }
 

@@ -1,6 +1,7 @@
 //! What loaders hand over: the structures of PVH and of multiboot2, read from borrowed bytes.
 
-use super::{COMMAND_LINE_MAX, Range, Refusal};
+use super::{COMMAND_LINE_MAX, Range, Refusal, regions};
+use abi::boot::{Screen, screen_kind};
 
 /// What a loader handed over, still in the loader's memory.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,8 @@ pub struct Loaded<'a> {
     pub command_line: &'a [u8],
     /// The ACPI root pointer.
     pub rsdp: Rsdp<'a>,
+    /// What a person sees.
+    pub screen: Screen,
 }
 
 /// How a loader tells where ACPI starts.
@@ -77,6 +80,7 @@ pub fn parse_multiboot(info: &[u8]) -> Result<Loaded<'_>, Refusal> {
     const COMMAND_LINE: u32 = 1;
     const MODULE: u32 = 3;
     const MEMORY_MAP: u32 = 6;
+    const FRAMEBUFFER: u32 = 8;
     const ACPI_OLD: u32 = 14;
     const ACPI_NEW: u32 = 15;
 
@@ -84,6 +88,7 @@ pub fn parse_multiboot(info: &[u8]) -> Result<Loaded<'_>, Refusal> {
     let mut archive = None;
     let mut command_line: &[u8] = &[];
     let mut rsdp = Rsdp::Unknown;
+    let mut screen = Screen::default();
     let mut at = 8;
     while let (Some(kind), Some(len)) = (word32(info, at), word32(info, at + 4)) {
         let Some(tag) = info.get(at..at.saturating_add(len as usize)).filter(|tag| tag.len() >= 8) else {
@@ -103,6 +108,7 @@ pub fn parse_multiboot(info: &[u8]) -> Result<Loaded<'_>, Refusal> {
                     map = Some(MemoryMap { bytes: &tag[16..], entry_len });
                 }
             }
+            FRAMEBUFFER => screen = parse_screen(tag).unwrap_or_default(),
             // The newer one has the wider pointers, so it wins over the older one.
             ACPI_NEW => rsdp = Rsdp::Copy(&tag[8..]),
             ACPI_OLD if rsdp == Rsdp::Unknown => rsdp = Rsdp::Copy(&tag[8..]),
@@ -111,7 +117,52 @@ pub fn parse_multiboot(info: &[u8]) -> Result<Loaded<'_>, Refusal> {
         at += tag.len().next_multiple_of(8);
     }
     let map = map.ok_or(Refusal::BadInfo("the boot loader gave no memory map"))?;
-    Ok(Loaded { map, archive, command_line, rsdp })
+    Ok(Loaded { map, archive, command_line, rsdp, screen })
+}
+
+/// Reads the tag about the framebuffer (section 3.6.12 there). `None` if it is none that programs here draw on.
+fn parse_screen(tag: &[u8]) -> Option<Screen> {
+    const RGB: u8 = 1;
+    const TEXT: u8 = 2;
+    let byte = |at: usize| tag.get(at).copied();
+    let mut screen = Screen {
+        address: word64(tag, 8)?,
+        pitch: word32(tag, 16)?,
+        width: word32(tag, 20)?,
+        height: word32(tag, 24)?,
+        ..Screen::default()
+    };
+    let (bits, kind) = (byte(28)?, byte(29)?);
+    match kind {
+        RGB => {
+            let places = [byte(32)?, byte(34)?, byte(36)?];
+            let sizes = [byte(33)?, byte(35)?, byte(37)?];
+            if !matches!(bits, 24 | 32)
+                || sizes != [8; 3]
+                || places.iter().any(|&place| place % 8 != 0 || place >= bits)
+            {
+                return None;
+            }
+            screen.kind = screen_kind::PIXELS;
+            [screen.red, screen.green, screen.blue] = places;
+            screen.bytes = bits / 8;
+        }
+        TEXT => {
+            screen.kind = screen_kind::TEXT;
+            screen.bytes = 2;
+        }
+        _ => return None,
+    }
+    // Large enough for any screen, and small enough for sums of products.
+    const SIDE_MAX: u32 = 1 << 15;
+    let sides = [screen.width, screen.height];
+    let is_plausible = sides.iter().all(|side| (1..=SIDE_MAX).contains(side))
+        && screen.pitch >= screen.width * u32::from(screen.bytes)
+        && screen.pitch <= SIDE_MAX * 8
+        && screen.address != 0
+        && screen.address.is_multiple_of(4)
+        && screen.address < regions::ADDRESS_END;
+    is_plausible.then_some(screen)
 }
 
 /// First word of the structure to which `ebx` points at the PVH entry.
@@ -148,7 +199,8 @@ pub fn parse_pvh<'a>(
         0 => Rsdp::Unknown,
         at => Rsdp::At(at),
     };
-    Ok(Loaded { map: MemoryMap { bytes: map, entry_len: MAP_ENTRY }, archive, command_line, rsdp })
+    let map = MemoryMap { bytes: map, entry_len: MAP_ENTRY };
+    Ok(Loaded { map, archive, command_line, rsdp, screen: Screen::default() })
 }
 
 fn until_zero(bytes: &[u8]) -> &[u8] {

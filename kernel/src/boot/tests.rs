@@ -4,7 +4,7 @@ use super::loader::{MemoryMap, PVH_MAGIC, Rsdp, parse_multiboot, parse_pvh};
 use super::regions::{HOLE, Memory, Regions, memory};
 use super::*;
 use abi::PAGE_SIZE;
-use abi::boot::{BootInfo, MemoryRegion, memory_kind};
+use abi::boot::{BootInfo, MemoryRegion, Screen, memory_kind, screen_kind};
 use std::vec::Vec;
 
 const IMAGE: Range = Range { start: 0x10_0000, len: 0x8_0000 };
@@ -198,6 +198,65 @@ fn damaged_multiboot_information_never_panics() {
                 check(&memory(loaded.map, IMAGE, ARCHIVE).regions);
             }
         }
+    }
+}
+
+/// A framebuffer's tag.
+fn screen_tag(kind: u8, bits: u8, [address, pitch, width, height]: [u64; 4]) -> Vec<u8> {
+    let mut tag = [8u32, 38].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    tag.extend(address.to_le_bytes());
+    tag.extend([pitch, width, height].iter().flat_map(|&word| (word as u32).to_le_bytes()));
+    tag.extend([bits, kind, 0, 0, 16, 8, 8, 8, 0, 8]);
+    tag
+}
+
+/// What is read of a screen's tag, in front of the others.
+fn screen_of(tag: &[u8]) -> Screen {
+    let mut info = multiboot();
+    let mut tag = tag.to_vec();
+    tag.resize(tag.len().next_multiple_of(8), 0);
+    info.splice(8..8, tag);
+    parse_multiboot(&info).unwrap().screen
+}
+
+#[test]
+fn screens_are_told_of() {
+    const USUAL: [u64; 4] = [0x8000_0000, 3200, 800, 600];
+    let screen = screen_of(&screen_tag(1, 32, USUAL));
+    let (kind, bytes, red, green, blue) = (screen_kind::PIXELS, 4, 16, 8, 0);
+    assert_eq!(
+        screen,
+        Screen { address: 0x8000_0000, pitch: 3200, width: 800, height: 600, kind, bytes, red, green, blue }
+    );
+    let text = screen_of(&screen_tag(2, 16, [0xb8000, 160, 80, 25]));
+    assert_eq!((text.kind, text.address, text.width, text.height), (screen_kind::TEXT, 0xb8000, 80, 25));
+    let narrow = screen_of(&screen_tag(1, 24, [0x8000_0000, 2400, 800, 600]));
+    assert_eq!((narrow.kind, narrow.bytes, narrow.red), (screen_kind::PIXELS, 3, 16));
+    assert_eq!(parse_multiboot(&multiboot()).unwrap().screen, Screen::default());
+    for (kind, bits, numbers) in [
+        (0, 8, USUAL),
+        (3, 32, USUAL),
+        (1, 16, USUAL),
+        (1, 32, [0, 3200, 800, 600]),
+        (1, 32, [u64::MAX, 3200, 800, 600]),
+        (1, 32, [0x8000_0001, 3200, 800, 600]),
+        (1, 32, [0x8000_0000, 3199, 800, 600]),
+        (1, 32, [0x8000_0000, 3200, 0, 600]),
+        (1, 32, [0x8000_0000, 3200, 800, 0]),
+        (1, 32, [0x8000_0000, 3200, u64::MAX, 600]),
+        (1, 32, [0x8000_0000, u64::MAX, 800, u64::MAX]),
+    ] {
+        assert_eq!(
+            screen_of(&screen_tag(kind, bits, numbers)),
+            Screen::default(),
+            "{kind} {bits} {numbers:x?}"
+        );
+    }
+    let tag = screen_tag(1, 32, USUAL);
+    for len in 8..tag.len() {
+        let mut short = tag[..len].to_vec();
+        short[4] = len as u8;
+        assert_eq!(screen_of(&short), Screen::default(), "{len} bytes");
     }
 }
 

@@ -326,13 +326,20 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
         }
     };
     args.give([
-        state | (thread.home.priority.get() as u64) << 8,
+        state | (thread.home.priority.get() as u64) << 8 | u64::from(works_for(thread)) << 16,
         thread.home.time_ns.get(),
         thread.user_ip(),
         thread.faults.get() as u64,
         thread.pager.get().0,
         thread.task().id.get().0,
     ]);
+}
+
+/// Slot of the thread on whose time a thread works, because that has called it or somebody who did; 0 if it is its own.
+fn works_for(thread: ThreadRef) -> u32 {
+    let reference = thread.hot.shuttle.get();
+    let owner = arch::tcb(reference.slot()).filter(|owner| owner.home.reference.get() == reference);
+    owner.filter(|&owner| owner != thread).map_or(0, |_| reference.slot())
 }
 
 fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {

@@ -27,11 +27,14 @@ const COMMAND_LINES: [(&str, &[&str]); 9] = [
 ];
 
 /// Scripts whose last command fails, and a word that the complaint must contain.
-const SCRIPTS: [(&str, &[u8], &str); 5] = [
+const SCRIPTS: [(&str, &[u8], &str); 8] = [
     ("unknown_command", b"frobnicate\n", "frobnicate"),
     ("line_not_utf8", b"ps \xff\xfe\n", ""),
     ("missing_program", b"run nosuch\n", "nosuch"),
     ("kill_sigma0", b"kill sigma0\n", "sigma0"),
+    ("help_about_nothing", b"help nosuch\n", "nosuch"),
+    ("restart_of_no_server", b"restart hello-rust\n", "no such server"),
+    ("restart_of_a_server_that_runs", b"restart clock\n", "clock runs"),
     ("program_that_is_no_elf", b"run rubbish\n", "rubbish"),
 ];
 

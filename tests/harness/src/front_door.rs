@@ -14,6 +14,7 @@ use xtask::{Context, paths};
 pub fn trials(world: &'static World) -> Vec<Trial> {
     let trials: [Named; 5] = [
         ("help_names_the_verbs", help_names_the_verbs),
+        ("help_needs_nothing", help_needs_nothing),
         ("missing_package_without_root", missing_package_without_root),
         ("missing_rustup", missing_rustup),
         ("sources_in_c_in_a_crate_s_place", sources_in_c_in_a_crate_s_place),
@@ -28,6 +29,22 @@ fn help_names_the_verbs(world: &'static World) -> Verdict {
     ["run", "test", "bench", "check", "image", "doctor"]
         .iter()
         .try_for_each(|verb| reply.check_contains(verb))
+}
+
+/// Help comes without compiler, packages or a built tool, and is what the tool would say.
+fn help_needs_nothing(world: &'static World) -> Verdict {
+    let path = bare_path(&["sh", "dirname", "cat"])?;
+    for arguments in [&["help"][..], &["--help"], &["help", "run"], &["run", "--help"], &["help", "doctor"]] {
+        let mut command = Command::new("/usr/bin/env");
+        command.arg("-i").arg(format!("PATH={}", path.0.display())).arg("/bin/sh");
+        command.arg(paths::root().join("tern")).args(arguments);
+        let (at_once, built) = (run(command, b"")?, world.tern(arguments, b"")?);
+        at_once.check_code(0)?;
+        if at_once.out != built.out || !at_once.err.is_empty() {
+            return Err(at_once.failed(&format!("expected for {arguments:?}:\n{}", built.out)));
+        }
+    }
+    Ok(())
 }
 
 /// A directory with only these programs, to be used as the whole PATH.

@@ -5,12 +5,14 @@ use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 9] = [
+    let trials: [Named; 11] = [
         ("the_show", the_show),
         ("trace_shows_what_happened", trace_shows_what_happened),
         ("doors_are_counted", doors_are_counted),
         ("a_monitor_hears_its_client", a_monitor_hears_its_client),
         ("keys_are_delivered_to_the_demander_only", keys_are_delivered_to_the_demander_only),
+        ("help_tells_about_each_command", help_tells_about_each_command),
+        ("a_server_that_stays_down_starts_again", a_server_that_stays_down_starts_again),
         ("ends_with_the_last_status", ends_with_the_last_status),
         ("exit_overrides", exit_overrides),
         ("end_without_newline", end_without_newline),
@@ -27,6 +29,12 @@ fn the_show(world: &'static World) -> Verdict {
         if reply.out.lines().filter(|line| line.contains(task)).count() < 2 {
             return Err(reply.failed(&format!("expected {task} in both lists of tasks")));
         }
+    }
+    // Whoever answers the shell works for it, and nobody else does.
+    let for_shell = |line: &&str| line.contains(" shell (");
+    let servers: Vec<&str> = reply.out.lines().filter(for_shell).collect();
+    if servers.len() != 2 || !servers.iter().all(|line| line.contains(" root ")) {
+        return Err(reply.failed("expected that root works for the shell, in both lists"));
     }
     for word in ["C", "Rust", "fault"] {
         reply.check_contains(word)?;
@@ -95,6 +103,35 @@ fn keys_are_delivered_to_the_demander_only(world: &'static World) -> Verdict {
     Ok(())
 }
 
+/// Each command of the list has a page.
+fn help_tells_about_each_command(world: &'static World) -> Verdict {
+    let reply = world.script(b"help\n")?;
+    let names: Vec<&str> = reply.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let script: String = names.iter().map(|name| format!("help {name}\n")).collect();
+    let pages = world.script(script.as_bytes())?;
+    pages.check_code(0)?;
+    if names.len() < 14 {
+        return Err(reply.failed("expected more commands"));
+    }
+    names.iter().try_for_each(|name| pages.check_contains(&format!("usage: {name}")))
+}
+
+/// A server that ends too often stays down, and says how to get it back; then it may end as often again.
+fn a_server_that_stays_down_starts_again(world: &'static World) -> Verdict {
+    let six = "kill services\n".repeat(6);
+    let script = format!("{six}date\nrestart services\ndate\n{six}date\nrestart clock\ndate\n");
+    let reply = world.script(script.as_bytes())?;
+    reply.check_code(0)?;
+    for (text, count) in
+        [("stays down; \"restart services\" starts it again", 2), ("date: not found", 2), (" UTC", 2)]
+    {
+        if reply.out.matches(text).count() != count {
+            return Err(reply.failed(&format!("expected {count} times {text:?}")));
+        }
+    }
+    Ok(())
+}
+
 fn ends_with_the_last_status(world: &'static World) -> Verdict {
     world.script(b"nosuch\nhelp\n")?.check_code(0)?;
     let reply = world.script(b"help\nnosuch\n")?;
@@ -103,7 +140,17 @@ fn ends_with_the_last_status(world: &'static World) -> Verdict {
 
 fn exit_overrides(world: &'static World) -> Verdict {
     world.script(b"nosuch\nexit 0\n")?.check_code(0)?;
-    world.script(b"help\nexit 42\nhelp\n")?.check_code(42)
+    world.script(b"help\nexit 42\nhelp\n")?.check_code(42)?;
+    // What is no status is none, not what is left of it in a byte; and what follows in the script was not meant to run.
+    for wrong in ["256", "300", "-1", "two", "1 2"] {
+        let reply = world.script(format!("exit {wrong}\necho afterwards\n").as_bytes())?;
+        reply.check_code(2)?;
+        reply.check_contains("one number from 0 to 255")?;
+        if reply.out.contains("afterwards") {
+            return Err(reply.failed("expected the end"));
+        }
+    }
+    Ok(())
 }
 
 fn end_without_newline(world: &'static World) -> Verdict {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::format;
 use std::string::String;
+use std::vec::Vec;
 use sys::abi::call::{self, Kind, vector};
 use sys::{Error, Fpage, Rights, Uid, abi};
 
@@ -125,6 +126,24 @@ fn flexpages_are_packed_alike() {
     assert_eq!(Fpage::memory(0x1234_5000, 12, Rights::RX).0, 0x1234_5000 | 12 << 4 | 5);
     assert_eq!(Fpage::doors(0x1234, 2, Rights::RW).0, 0x1234 << 12 | 3 << 10 | 2 << 4 | 3);
     assert_eq!(Uid::interrupt(4).0, 4 << 12 | 1);
+}
+
+/// Errors are called the same in C.
+#[test]
+fn errors_have_the_same_words() {
+    const SOURCE: &str = include_str!("../../c/lib/errors.c");
+    let (kernel, refusals) = SOURCE.split_once("const char *tern_refusal_text").unwrap();
+    let table = kernel.split_once("kernel[] = {").unwrap().1.split_once('}').unwrap().0;
+    let words = |line: &'static str| line.trim().trim_end_matches(',').trim_matches('"');
+    let texts: Vec<&str> = table.trim().lines().map(words).collect();
+    let expected: Vec<&str> =
+        ["no error"].into_iter().chain(Error::ALL.iter().map(|(_, text)| *text)).collect();
+    assert_eq!(texts, expected);
+    for (status, text) in crate::wire::Status::ALL {
+        let case = format!("case {}:\n        return \"{text}\";", status as u32);
+        assert!(refusals.contains(&case), "{status:?}");
+    }
+    assert_eq!(refusals.matches("case ").count(), crate::wire::Status::ALL.len() + 1, "a case too many");
 }
 
 /// The assembly of the C library has numbers, for which the header has names.

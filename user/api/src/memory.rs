@@ -8,7 +8,7 @@ use crate::wire::{Failure, Result, Status};
 use sys::{Fpage, Rights, TaskId, Uid};
 
 pub use crate::stubs::System::Memory::{Answer, NUMBER, Request};
-pub use crate::stubs::System::MemoryUse;
+pub use crate::stubs::System::{MemoryUse, Refusal};
 
 /// Gets `1 << log2` bytes of contiguous memory into a window of exactly that size, and their physical address.
 pub fn pages(server: Uid, window: Fpage) -> Result<u64> {
@@ -54,6 +54,27 @@ pub fn release(server: Uid, task: TaskId) -> Result<()> {
 /// Asks a manager how much memory it has.
 pub fn statistics(server: Uid) -> Result<MemoryUse> {
     Ok(Client { server }.statistics()?)
+}
+
+/// Why the last page that was refused to a task was, and how many pages the task may have. For whoever registers tasks.
+pub fn why_refused(server: Uid, task: TaskId) -> Result<(Refusal, u64)> {
+    Ok(Client { server }.why_refused(task.0)?)
+}
+
+/// Copies what a task has in memory from an address on, as far as there is something. For whoever registers tasks.
+pub fn look(server: Uid, task: TaskId, address: u64, to: &mut [u8]) -> Result<usize> {
+    let mut len = 0;
+    while len < to.len() {
+        let bytes = Client { server }.look(task.0, address + len as u64)?;
+        let room = &mut to[len..];
+        let more = bytes.len().min(room.len());
+        if more == 0 {
+            break;
+        }
+        room[..more].copy_from_slice(&bytes[..more]);
+        len += more;
+    }
+    Ok(len)
 }
 
 /// Log2 of the size of a block in a [`Request`], in bytes: 12 to 30.

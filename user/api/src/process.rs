@@ -66,29 +66,97 @@ pub fn start(server: Uid, name: &Name, arguments: &str) -> Result<TaskId> {
 pub enum End {
     /// By itself, with a status.
     Exited(i32),
-    /// By an exception.
+    /// By something that it should not have done.
     Crashed(Crash),
     /// Somebody ended it.
     Killed,
 }
 
-/// An exception that ended a program.
+/// What a program did that ended it, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crash {
-    /// Processor vector, or one of [`sys::abi::call::vector`].
-    pub vector: u64,
+    /// What.
+    pub cause: Cause,
     /// Instruction pointer.
     pub ip: u64,
     /// Faulting address, for page faults.
     pub address: u64,
 }
 
+/// What ends a program without its doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// An exception: processor vector, or one of [`sys::abi::call::vector`].
+    Exception(u64),
+    /// A thread, counted from 1 on, has used up its stack.
+    StackOverflow(u64),
+    /// It wanted a page, and there is none for it.
+    OutOfMemory(Shortage),
+}
+
+/// What memory is used up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shortage {
+    /// What the program may have, in bytes.
+    Limit(u64),
+    /// The machine's.
+    Machine,
+    /// The kernel's, as much of it as there is for mappings of the program or of its memory manager.
+    Kernel,
+}
+
+impl Shortage {
+    const KERNEL: u64 = u64::MAX;
+
+    const fn word(self) -> u64 {
+        match self {
+            Shortage::Limit(bytes) => bytes,
+            Shortage::Machine => 0,
+            Shortage::Kernel => Shortage::KERNEL,
+        }
+    }
+
+    const fn from_word(word: u64) -> Shortage {
+        match word {
+            0 => Shortage::Machine,
+            Shortage::KERNEL => Shortage::Kernel,
+            bytes => Shortage::Limit(bytes),
+        }
+    }
+}
+
+impl core::fmt::Display for Cause {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        match *self {
+            Cause::Exception(vector) => f.write_str(vector_name(vector)),
+            Cause::StackOverflow(thread) => write!(f, "stack overflow of thread {thread}"),
+            Cause::OutOfMemory(Shortage::Limit(limit)) if limit % MIB == 0 => {
+                write!(f, "out of memory: limit {} MiB", limit / MIB)
+            }
+            Cause::OutOfMemory(Shortage::Limit(limit)) => {
+                write!(f, "out of memory: limit {} KiB", limit / 1024)
+            }
+            Cause::OutOfMemory(Shortage::Machine) => f.write_str("out of memory: the machine has none left"),
+            Cause::OutOfMemory(Shortage::Kernel) => {
+                f.write_str("out of memory: no kernel memory is left for mappings")
+            }
+        }
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
 impl core::fmt::Display for Crash {
     fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
-        write!(f, "{} (vector {}) at ip {:#x}", vector_name(self.vector), self.vector, self.ip)?;
-        match self.vector {
-            14 | sys::abi::call::vector::UNRESOLVED_FAULT => write!(f, ", address {:#x}", self.address),
-            _ => Ok(()),
+        let Crash { cause, ip, address } = *self;
+        match cause {
+            Cause::Exception(vector @ (14 | sys::abi::call::vector::UNRESOLVED_FAULT)) => {
+                write!(f, "{cause} (vector {vector}) at ip {ip:#x}, address {address:#x}")
+            }
+            Cause::Exception(vector) => write!(f, "{cause} (vector {vector}) at ip {ip:#x}"),
+            Cause::StackOverflow(_) | Cause::OutOfMemory(_) => {
+                write!(f, "{cause}, at ip {ip:#x}, address {address:#x}")
+            }
         }
     }
 }
@@ -129,13 +197,21 @@ pub struct Outcome {
 /// (`u64::MAX`: wait forever). An outcome is told once.
 pub fn wait(server: Uid, task: TaskId, patience_ms: u64) -> Result<Option<Outcome>> {
     let (ending, status, ip, address, cpu_ns, faults) = Client { server }.wait(task.0, patience_ms)?;
-    let end = match ending {
-        Ending::RUNNING => return Ok(None),
+    Ok(end_of(ending, status, ip, address).map(|end| Outcome { end, cpu_ns, faults }))
+}
+
+/// The end that a message tells of; `None` while the program runs.
+fn end_of(ending: Ending, status: u64, ip: u64, address: u64) -> Option<End> {
+    Some(match ending {
+        Ending::RUNNING => return None,
         Ending::EXITED => End::Exited(status as i32),
-        Ending::CRASHED => End::Crashed(Crash { vector: status, ip, address }),
+        Ending::CRASHED => End::Crashed(Crash { cause: Cause::Exception(status), ip, address }),
+        Ending::STACK_OVERFLOW => End::Crashed(Crash { cause: Cause::StackOverflow(status), ip, address }),
+        Ending::OUT_OF_MEMORY => {
+            End::Crashed(Crash { cause: Cause::OutOfMemory(Shortage::from_word(status)), ip, address })
+        }
         Ending::KILLED => End::Killed,
-    };
-    Ok(Some(Outcome { end, cpu_ns, faults }))
+    })
 }
 
 /// The answer to [`Request::Wait`]; `None` while the program runs.
@@ -145,7 +221,14 @@ pub fn ended(outcome: Option<Outcome>) -> Answer {
     };
     let (ending, status, ip, address) = match end {
         End::Exited(status) => (Ending::EXITED, status as u64, 0, 0),
-        End::Crashed(Crash { vector, ip, address }) => (Ending::CRASHED, vector, ip, address),
+        End::Crashed(Crash { cause, ip, address }) => {
+            let (ending, status) = match cause {
+                Cause::Exception(vector) => (Ending::CRASHED, vector),
+                Cause::StackOverflow(thread) => (Ending::STACK_OVERFLOW, thread),
+                Cause::OutOfMemory(shortage) => (Ending::OUT_OF_MEMORY, shortage.word()),
+            };
+            (ending, status, ip, address)
+        }
         End::Killed => (Ending::KILLED, 0, 0, 0),
     };
     Answer::Wait(ending, status, ip, address, cpu_ns, faults)
@@ -154,6 +237,12 @@ pub fn ended(outcome: Option<Outcome>) -> Answer {
 /// Ends a program.
 pub fn kill(server: Uid, task: TaskId) -> Result<()> {
     Ok(Client { server }.kill(task.0)?)
+}
+
+/// Starts a server that stays down, by its own name or by one that it serves. For operators. Errors: [`Status::NotFound`] if the
+/// system has no such server, [`Status::Taken`] if it runs.
+pub fn restart(server: Uid, name: &Name) -> Result<()> {
+    Ok(Client { server }.restart(name.bytes())?)
 }
 
 /// `None` for what is not there.
@@ -195,10 +284,10 @@ pub fn task_entry(task: TaskId, name: &Name, info: &TaskInfo) -> TaskEntry {
     TaskEntry { task: task.0, name: *name.bytes(), quota, used, pages, threads, faults, priority_max }
 }
 
-/// The line of a thread.
-pub fn thread_entry(uid: Uid, info: &ThreadInfo) -> ThreadEntry {
+/// The line of a thread, which works for a task, or nil.
+pub fn thread_entry(uid: Uid, info: &ThreadInfo, works_for: TaskId) -> ThreadEntry {
     let &ThreadInfo { state, priority, cpu_ns, ip, faults, .. } = info;
-    ThreadEntry { uid, state, priority, cpu_ns, ip, faults }
+    ThreadEntry { uid, state, priority, cpu_ns, ip, faults, works_for: works_for.0 }
 }
 
 /// Memory of the whole system.
@@ -247,5 +336,47 @@ pub fn status_of(error: Error) -> Status {
         Error::NoSuch => Status::NotFound,
         Error::Denied => Status::Denied,
         _ => Status::BadRequest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+
+    #[test]
+    fn crashes_say_what_they_are() {
+        let text = |cause| format!("{}", Crash { cause, ip: 0x1000, address: 0x20 });
+        assert_eq!(text(Cause::Exception(0)), "division error (vector 0) at ip 0x1000");
+        assert_eq!(
+            text(Cause::Exception(257)),
+            "unresolved page fault (vector 257) at ip 0x1000, address 0x20"
+        );
+        assert_eq!(text(Cause::StackOverflow(1)), "stack overflow of thread 1, at ip 0x1000, address 0x20");
+        let limit = |bytes| format!("{}", Cause::OutOfMemory(Shortage::Limit(bytes)));
+        assert_eq!(limit(64 << 20), "out of memory: limit 64 MiB");
+        assert_eq!(limit(12 << 10), "out of memory: limit 12 KiB");
+    }
+
+    /// Every end survives the way through a message.
+    #[test]
+    fn ends_travel() {
+        let crash = |cause| End::Crashed(Crash { cause, ip: 1, address: 2 });
+        for end in [
+            End::Exited(-1),
+            End::Killed,
+            crash(Cause::Exception(13)),
+            crash(Cause::StackOverflow(3)),
+            crash(Cause::OutOfMemory(Shortage::Limit(1 << 20))),
+            crash(Cause::OutOfMemory(Shortage::Machine)),
+            crash(Cause::OutOfMemory(Shortage::Kernel)),
+        ] {
+            let Answer::Wait(ending, status, ip, address, ..) =
+                ended(Some(Outcome { end, cpu_ns: 0, faults: 0 }))
+            else {
+                panic!("another answer");
+            };
+            assert_eq!(end_of(ending, status, ip, address), Some(end));
+        }
     }
 }

@@ -24,7 +24,7 @@ pub enum Status {
 }
 
 impl Status {
-    const ALL: [(Status, &'static str); 7] = [
+    pub(crate) const ALL: [(Status, &'static str); 7] = [
         (Status::BadRequest, "the server does not understand the request"),
         (Status::Denied, "not allowed"),
         (Status::NotFound, "not found"),

@@ -357,6 +357,14 @@ static inline tern_uid tern_home(void)
     return words[3];
 }
 
+/* ---- errors in words (lib/errors.c) ---- */
+
+/* What a system call of this header returned, or a stub that got no answer. */
+const char *tern_error_text(uint32_t error);
+
+/* What a stub of one of the system's own interfaces (system.h) returned: why the server refuses, or why there is no answer. */
+const char *tern_refusal_text(uint32_t refusal);
+
 /* ---- servers (lib/servers.c) ---- */
 
 /* Finds the server behind a name of at most 16 characters; TERN_NIL: there is none. */

@@ -7,6 +7,7 @@
 //! wants it. So a sender that is faster than the programs has to wait, and what nobody has read yet outlives a crash
 //! of this server. Only while somebody watches for Ctrl-C is the line read, and what else comes kept.
 
+use crate::screen::Screen;
 use crate::uart::Uart;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -30,10 +31,16 @@ const LINE_PATIENCE_NS: u64 = 50_000_000;
 /// With output waiting, the device is looked at this often even if it does not interrupt.
 const POLL_US: u64 = 20_000;
 
+/// What a person learns who sits at the screen: there is no driver for its keyboard.
+const ON_SCREEN: &str = "The console is the first serial port (COM1, 115200 baud, 8N1): type there.\r\n\
+                         This screen shows what it prints.\r\n\r\n";
+const ON_SCREEN_ALONE: &str = "The console would be the first serial port, which this machine does not have:\r\n\
+                               nothing can be typed. This screen shows what is printed.\r\n\r\n";
+
 /// The state of the server.
-#[derive(Debug)]
 pub struct Console {
     uart: Uart,
+    screen: Option<Screen>,
     output: VecDeque<u8>,
     /// Read while somebody watched, or for a client that went away before it got it.
     input: VecDeque<u8>,
@@ -60,10 +67,13 @@ struct Reader {
 }
 
 impl Console {
-    /// Empty buffers.
-    pub fn new(uart: Uart) -> Console {
+    /// Empty buffers. A screen says at its top where what is shown there comes from.
+    pub fn new(uart: Uart, mut screen: Option<Screen>) -> Console {
+        let about = if uart.is_there() { ON_SCREEN } else { ON_SCREEN_ALONE };
+        screen.as_mut().into_iter().for_each(|screen| screen.write(about.as_bytes()));
         Console {
             uart,
+            screen,
             output: VecDeque::with_capacity(OUTPUT_LEN_MAX),
             input: VecDeque::new(),
             writers: VecDeque::new(),
@@ -126,6 +136,7 @@ impl Console {
                 break;
             }
         }
+        self.screen.as_mut().into_iter().for_each(Screen::draw);
         if self.output.is_empty() {
             for drainer in self.drainers.drain(..) {
                 let _ = server::reply(drainer, &Answer::Drain.into());
@@ -153,10 +164,9 @@ impl Console {
         {
             for &byte in text.iter() {
                 // Terminals want both.
-                if byte == b'\n' {
-                    self.output.push_back(b'\r');
-                }
-                self.output.push_back(byte);
+                let bytes: &[u8] = if byte == b'\n' { b"\r\n" } else { core::slice::from_ref(&byte) };
+                self.output.extend(bytes);
+                self.screen.as_mut().into_iter().for_each(|screen| screen.write(bytes));
             }
             self.line = more.then(|| (client, time::now_ns() + LINE_PATIENCE_NS));
             let _ = server::reply(client, &Answer::Write.into());

@@ -1,10 +1,12 @@
-//! The console server: drives the UART by its interrupt and serves bytes out and in.
+//! The console server: drives the UART by its interrupt and serves bytes out and in. What goes out is shown on the machine's
+//! screen, too, if the boot loader has told of one.
 //!
 //! One thread does everything, so nothing needs a lock: it waits for anybody, and the interrupt is one of them. No
 //! client can hold it up, because it only ever answers those who wait. What cannot be done at once stands in a
 //! queue: writers while the output buffer is full, readers while there is no input.
 //!
-//! Reading order: [`console`], the queues; [`uart`], the device.
+//! Reading order: [`console`], the queues; [`uart`], the device; [`screen`], a terminal's text, and
+//! [`display`], which draws it.
 
 #![no_std]
 #![no_main]
@@ -13,11 +15,15 @@
 extern crate alloc;
 
 mod console;
+mod display;
+mod screen;
 mod uart;
 
 use console::Console;
+use display::Display;
 use rt::api::{self, Name, memory, names};
 use rt::sys::{self, Fpage, Kind, Timeout, Uid};
+use screen::Screen;
 use uart::Uart;
 
 rt::entry!(main);
@@ -40,7 +46,7 @@ fn prepare() -> api::Result<Console> {
     memory::resource(home, interrupt, interrupt)?;
     // The first receive from the line makes this thread its driver; from then on every wait includes it.
     let _ = sys::receive(Uid::interrupt(LINE), Timeout::ZERO);
-    let console = Console::new(Uart::start());
+    let console = Console::new(Uart::start(), Display::find().map(Screen::new));
     let name = Name::new(api::console::NAME).ok_or(api::Failure::Garbled)?;
     names::register(home, &name)?;
     Ok(console)

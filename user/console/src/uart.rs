@@ -7,6 +7,7 @@ use rt::device::Port;
 pub struct Uart {
     /// Interrupts that are switched on: bits of the register.
     enabled: u8,
+    is_there: bool,
 }
 
 const BASE: Port = Port(Uart::FIRST_PORT);
@@ -17,6 +18,8 @@ const FIFO_CONTROL: Port = BASE.at(2);
 const LINE_CONTROL: Port = BASE.at(3);
 const MODEM_CONTROL: Port = BASE.at(4);
 const LINE_STATUS: Port = BASE.at(5);
+
+const SCRATCH: Port = BASE.at(7);
 
 const ENABLE_INPUT: u8 = 1 << 0;
 const ENABLE_OUTPUT: u8 = 1 << 1;
@@ -39,23 +42,33 @@ impl Uart {
     /// Bytes that the device takes at once when it can send.
     pub const FIFO_LEN: usize = 16;
 
-    /// Takes the device over, interrupts off. Input that came before stays in its buffer.
+    /// Takes the device over, interrupts off. Input that came before stays in its buffer. Where there is no such device, nothing
+    /// comes, and what is sent is lost.
     pub fn start() -> Uart {
+        let is_there = [0x5a, 0xa5].iter().all(|&probe| {
+            SCRATCH.write(probe);
+            SCRATCH.read() == probe
+        });
         INTERRUPT_ENABLE.write(0);
         LINE_CONTROL.write(FORMAT);
         FIFO_CONTROL.write(FIFO_ON);
         MODEM_CONTROL.write(MODEM_READY);
-        Uart { enabled: 0 }
+        Uart { enabled: 0, is_there }
+    }
+
+    /// Whether there is one.
+    pub fn is_there(&self) -> bool {
+        self.is_there
     }
 
     /// A byte, if one is there.
     pub fn receive(&mut self) -> Option<u8> {
-        (LINE_STATUS.read() & HAS_INPUT != 0).then(|| DATA.read())
+        (self.is_there && LINE_STATUS.read() & HAS_INPUT != 0).then(|| DATA.read())
     }
 
     /// Whether [`Uart::FIFO_LEN`] bytes can be sent.
     pub fn can_send(&self) -> bool {
-        LINE_STATUS.read() & CAN_SEND != 0
+        !self.is_there || LINE_STATUS.read() & CAN_SEND != 0
     }
 
     /// Sends a byte.
@@ -76,6 +89,6 @@ impl Uart {
     ///
     /// The line is edge-triggered: an interrupt that is pending when the driver waits again would be the last.
     pub fn is_pending(&mut self) -> bool {
-        INTERRUPT_ID.read() & NONE_PENDING == 0
+        self.is_there && INTERRUPT_ID.read() & NONE_PENDING == 0
     }
 }

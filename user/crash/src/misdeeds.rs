@@ -2,11 +2,12 @@
 //! undefined for Rust, well defined for the processor, and never the problem of anybody but this task.
 #![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
 
+use alloc::vec::Vec;
 use core::arch::asm;
 use core::hint::black_box;
 
 /// Every misdeed by name.
-pub const MISDEEDS: [(&str, fn()); 14] = [
+pub const MISDEEDS: [(&str, fn()); 16] = [
     ("fault", || write(0xdead_0000)),
     ("null", || write(0)),
     ("kernel", || write(0xffff_8000_0000_0000)),
@@ -22,6 +23,16 @@ pub const MISDEEDS: [(&str, fn()); 14] = [
     ("stack", || {
         black_box(recurse(0));
     }),
+    ("stack2", || {
+        let thread = rt::thread::spawn(PRIORITY, || black_box(recurse(0)));
+        thread.map(|thread| thread.join()).ok();
+    }),
+    ("memory", || {
+        let mut all = Vec::new();
+        loop {
+            all.push(Vec::from([1u8; 4096]));
+        }
+    }),
     ("syscall", || unsafe { asm!("syscall", inout("rax") 0x1234u64 => _, out("rcx") _, out("r11") _) }),
     ("panic", || panic!("on request")),
     ("loop", || {
@@ -30,6 +41,9 @@ pub const MISDEEDS: [(&str, fn()); 14] = [
         }
     }),
 ];
+
+/// Of a second thread: that of the first.
+const PRIORITY: u8 = 32;
 
 /// A `ret` where nothing may be executed.
 static DATA: [u8; 16] = [0xc3; 16];

@@ -5,10 +5,12 @@ use crate::policy::{self, Policy};
 use crate::supervisor::{Awaits, Ended, Program, Supervisor, is_fatal};
 use alloc::string::String;
 use alloc::vec::Vec;
-use rt::api::memory::{self, File};
-use rt::api::process::{self, Crash, End, Outcome, status_of};
+use rt::api::memory::{self, File, Refusal};
+use rt::api::process::{self, Cause, Crash, End, Outcome, Shortage, status_of};
 use rt::api::{Failure, Name, Status};
+use rt::crash::{self, Registers, STACK_LEN_MAX, overflown_stack, stack_from};
 use rt::frames::{Supply, Upstream};
+use rt::sys::abi::PAGE_SIZE;
 use rt::sys::{self, Message, Rights, TaskId, Uid};
 use rt::thread::{First, start_first};
 use rt::{println, time};
@@ -138,14 +140,53 @@ impl Supervisor {
 
     /// An exception of a program ends it.
     pub(crate) fn crashed(&mut self, message: &Message) {
-        let [vector, _, ip, _, _, _, task, address] = message.words;
-        if let Some(index) = self.programs.iter().position(|program| program.task == TaskId(task)) {
-            self.end(index, End::Crashed(Crash { vector, ip, address }));
+        let [vector, _, ip, sp, _, _, task, address] = message.words;
+        let Some(index) = self.programs.iter().position(|program| program.task == TaskId(task)) else {
+            return;
+        };
+        let cause = self.cause(index, vector, address, sp);
+        // What the report needs goes with the task.
+        let report = self.report_of(index, message.sender, ip, sp);
+        self.end_with(index, End::Crashed(Crash { cause, ip, address }), report);
+    }
+
+    /// Why a program has an exception: its memory manager knows what it refused.
+    fn cause(&mut self, index: usize, vector: u64, address: u64, sp: u64) -> Cause {
+        let Program { task, policy, .. } = self.programs[index];
+        if vector != sys::abi::call::vector::UNRESOLVED_FAULT {
+            return Cause::Exception(vector);
         }
+        if let Some(thread) = overflown_stack(address, sp) {
+            return Cause::StackOverflow(thread);
+        }
+        match memory::why_refused(self.pager_for(policy), task) {
+            Ok((Refusal::LIMIT, pages_max)) => Cause::OutOfMemory(Shortage::Limit(pages_max * PAGE_SIZE)),
+            Ok((Refusal::NO_MEMORY, _)) => Cause::OutOfMemory(Shortage::Machine),
+            // It gave the page, and still the fault is not resolved: the kernel could not map it.
+            Ok((Refusal::NOT_REFUSED, _)) => Cause::OutOfMemory(Shortage::Kernel),
+            Ok((Refusal::NOTHING_THERE, _)) | Err(_) => Cause::Exception(vector),
+        }
+    }
+
+    /// What a person's tools need to say where a program crashed; `None` if it does not hold still.
+    fn report_of(&self, index: usize, thread: Uid, ip: u64, sp: u64) -> Option<Report> {
+        let Program { task, policy, .. } = self.programs[index];
+        let group = |number| sys::thread_registers(thread, number);
+        let [[rbx, ..], [_, rbp, ..], [_, _, r12, r13], [r14, r15, ..]] =
+            [group(1).ok()?, group(2).ok()?, group(3).ok()?, group(4).ok()?];
+        let mut stack = Vec::from([0; STACK_LEN_MAX as usize]);
+        // Less if there is less, nothing if the stack pointer is wild.
+        let len = memory::look(self.pager_for(policy), task, stack_from(sp), &mut stack).unwrap_or(0);
+        stack.truncate(len);
+        Some(Report { registers: [ip, sp, rbp, rbx, r12, r13, r14, r15], stack })
     }
 
     /// Ends a program and cleans up behind it.
     pub(crate) fn end(&mut self, index: usize, end: End) {
+        self.end_with(index, end, None);
+    }
+
+    fn end_with(&mut self, index: usize, end: End, report: Option<Report>) {
         let mut program = self.programs.remove(index);
         let Program { task, policy, .. } = program;
         if is_manager(policy) {
@@ -166,22 +207,19 @@ impl Supervisor {
             let _ = sys::flush(window.with_rights(Rights::RWX));
         }
         take_blocks(&mut program);
-        self.tell(&program, end);
+        tell(&program, end);
+        if let Some(Report { registers, stack }) = report {
+            let from = stack_from(registers[1]);
+            crash::report(policy.file.unwrap_or(program.name.as_str()), &registers, |at, line| {
+                let rest = stack.get((at - from) as usize..).unwrap_or_default();
+                let len = rest.len().min(line.len());
+                line[..len].copy_from_slice(&rest[..len]);
+                len
+            });
+        }
         self.release(task, policy);
         self.report(&program, outcome);
         self.follow_up(&program, end);
-    }
-
-    fn tell(&self, program: &Program, end: End) {
-        let (name, number) = (program.name, program.task.number());
-        match end {
-            End::Crashed(crash) => println!("root: {name} (task {number}) crashed: {crash}"),
-            End::Exited(status) if is_vital(program.policy) => {
-                println!("root: {name} (task {number}) ended with status {status}");
-            }
-            End::Killed if is_vital(program.policy) => println!("root: {name} (task {number}) was killed"),
-            End::Exited(_) | End::Killed => {}
-        }
     }
 
     /// Tells the parent how a program ended, now or when it asks.
@@ -219,7 +257,8 @@ impl Supervisor {
             return;
         }
         if !self.may_restart(program.policy.program) {
-            println!("root: {} crashes too often and stays down", program.name);
+            let name = program.name;
+            println!("root: {name} crashes too often and stays down; \"restart {name}\" starts it again");
             if is_manager(program.policy) {
                 output::end(1);
             }
@@ -257,6 +296,25 @@ impl Supervisor {
             |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if policy.serves.contains(&name.as_str()));
         self.answer_pending(|pending| is_for(&pending.awaits), &Status::NotFound.into());
     }
+}
+
+/// Tells a person about ends that are not as usual.
+fn tell(program: &Program, end: End) {
+    let (name, number) = (program.name, program.task.number());
+    match end {
+        End::Crashed(crash) => println!("root: {name} (task {number}) crashed: {crash}"),
+        End::Exited(status) if is_vital(program.policy) => {
+            println!("root: {name} (task {number}) ended with status {status}");
+        }
+        End::Killed if is_vital(program.policy) => println!("root: {name} (task {number}) was killed"),
+        End::Exited(_) | End::Killed => {}
+    }
+}
+
+/// Where a program crashed, as far as it can be told without its ELF file.
+struct Report {
+    registers: Registers,
+    stack: Vec<u8>,
 }
 
 /// Gives contiguous memory of an ended program back to σ0.

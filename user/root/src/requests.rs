@@ -1,7 +1,7 @@
 //! What programs ask `root` for: names, programs, devices, contiguous memory.
 
 use crate::output;
-use crate::policy;
+use crate::policy::{self, Policy};
 use crate::supervisor::{Awaits, Binding, Pending, Staged, Supervisor};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -61,6 +61,10 @@ impl Supervisor {
                 _ => Err(Status::Denied),
             },
             process::NUMBER => self.process(index, client, Request::read(message)?),
+            sigma0::NUMBER => match sigma0::Request::read(message)? {
+                sigma0::Request::Display => now(sigma0::Answer::Display(self.screen_of(index)?)),
+                _ => Err(Status::Denied),
+            },
             _ => Err(Status::BadRequest),
         }
     }
@@ -107,10 +111,12 @@ impl Supervisor {
 
     /// Hands a device to a program that may have it. It goes through `root`'s own space, so that it can be taken back.
     fn resource(&mut self, index: usize, wanted: Fpage) -> Decision {
-        let program = &mut self.programs[index];
-        if !program.policy.resources.contains(&wanted) {
+        if !self.programs[index].policy.resources.contains(&wanted)
+            && sigma0::screen_memory(&self.screen_of(index)?) != Some(wanted)
+        {
             return Err(Status::Denied);
         }
+        let program = &mut self.programs[index];
         let held = program.holds.iter().find(|(fpage, _)| *fpage == wanted);
         let window = match (held, wanted.space()) {
             (Some((_, window)), _) => *window,
@@ -122,6 +128,14 @@ impl Supervisor {
             program.holds.push((wanted, window));
         }
         now(memory::Answer::Resource(window))
+    }
+
+    /// The machine's screen, which is the console's.
+    fn screen_of(&self, index: usize) -> Result<sigma0::Screen, Status> {
+        if !self.programs[index].policy.serves.contains(&console::NAME) {
+            return Err(Status::Denied);
+        }
+        sigma0::screen(rt::home()).map_err(|_| Status::Busy)
     }
 
     /// Contiguous memory, whose physical address the program learns. It stays in `root`'s own space, so that it can be
@@ -184,6 +198,7 @@ impl Supervisor {
                 now(Answer::Doors(counts.map(|count| count as u32)))
             }
             Request::Memory => now(self.memory()?),
+            Request::Restart { name } => self.restart(index, checked(name)?),
         }
     }
 
@@ -231,6 +246,22 @@ impl Supervisor {
         now(Answer::Kill)
     }
 
+    /// Starts a server that stays down; it may crash as often again as a new one.
+    fn restart(&mut self, index: usize, name: Name) -> Decision {
+        if !self.programs[index].policy.is_operator {
+            return Err(Status::Denied);
+        }
+        let is_meant =
+            |policy: &&&Policy| policy.program == name.as_str() || policy.serves.contains(&name.as_str());
+        let policy = *self.servers.iter().find(is_meant).ok_or(Status::NotFound)?;
+        if self.programs.iter().any(|program| program.policy.program == policy.program) {
+            return Err(Status::Taken);
+        }
+        self.restarts.remove(policy.program);
+        self.start(policy, policy.serves.join(" "), TaskId::NIL)?;
+        now(Answer::Restart)
+    }
+
     /// σ0, `root`, then the programs in the order of their start.
     fn task_at(&self, place: u64) -> Result<TaskEntry, Status> {
         if place == 0 {
@@ -258,7 +289,25 @@ impl Supervisor {
             return Err(Status::NotFound);
         }
         let info = sys::thread_info(uid).map_err(status_of)?;
-        Ok(process::thread_entry(uid, &info))
+        Ok(process::thread_entry(uid, &info, self.task_of_slot(info.works_for)))
+    }
+
+    /// The program that has the thread in a slot; nil if none has.
+    fn task_of_slot(&self, slot: u32) -> TaskId {
+        let has = |task: TaskId| {
+            let mut thread = Uid::NIL;
+            while let Ok(next) = sys::thread_next(task, thread)
+                && !next.is_nil()
+            {
+                if next.slot() == slot {
+                    return true;
+                }
+                thread = next;
+            }
+            false
+        };
+        let mut tasks = self.programs.iter().map(|program| program.task);
+        tasks.find(|&task| slot != 0 && has(task)).unwrap_or(TaskId::NIL)
     }
 
     /// Every thread of every program, and this one, so that those that come later are recorded too.

@@ -1,10 +1,60 @@
-//! Device access: x86 I/O ports.
+//! Device access: x86 I/O ports, and device memory.
 //!
 //! The functions are safe: the kernel checks every access against the ports that were mapped to the task, and an
 //! access without permission is an exception. What a *device* then does is the driver's responsibility.
 #![allow(unsafe_code)]
 
+use crate::frames;
+use api::{Failure, Result, Status, memory};
 use core::arch::asm;
+use core::ptr::with_exposed_provenance_mut;
+use sys::Fpage;
+
+/// Memory of a device, through a window of this program. Nothing but the device is behind it, so writing is safe for the
+/// program, whatever the device makes of it.
+#[derive(Debug)]
+pub struct DeviceMemory {
+    window: Fpage,
+    physical: u64,
+}
+
+impl DeviceMemory {
+    /// Asks home for device memory, which the program must be allowed to have.
+    pub fn map(wanted: Fpage) -> Result<DeviceMemory> {
+        let window = frames::reserve(wanted.log2()).ok_or(Failure::Refused(Status::Exhausted))?;
+        memory::resource(crate::home(), wanted, window)?;
+        Ok(DeviceMemory { window, physical: wanted.base() })
+    }
+
+    /// Physical address of its first byte.
+    pub fn physical(&self) -> u64 {
+        self.physical
+    }
+
+    /// Writes a byte. What lies outside is not written.
+    pub fn write_u8(&mut self, at: usize, value: u8) {
+        self.write(at, value);
+    }
+
+    /// Writes two bytes. What lies outside is not written.
+    pub fn write_u16(&mut self, at: usize, value: u16) {
+        self.write(at, value);
+    }
+
+    /// Writes four bytes. What lies outside is not written.
+    pub fn write_u32(&mut self, at: usize, value: u32) {
+        self.write(at, value);
+    }
+
+    fn write<T>(&mut self, at: usize, value: T) {
+        let len = 1usize << self.window.log2();
+        if at.is_multiple_of(size_of::<T>()) && at.checked_add(size_of::<T>()).is_some_and(|end| end <= len) {
+            let to = with_exposed_provenance_mut::<T>(self.window.base() as usize + at);
+            // SAFETY: aligned, and inside of a window that `map` reserved for this value alone; the memory is the device's.
+            unsafe { to.write_volatile(value) };
+        }
+    }
+}
 
 /// One I/O port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

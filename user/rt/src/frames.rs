@@ -9,7 +9,7 @@ use crate::layout::BLOCKS;
 use crate::sync::Mutex;
 use alloc::vec::Vec;
 use core::ptr::with_exposed_provenance_mut;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use sys::abi::PAGE_SIZE;
 use sys::{Fpage, Rights, Touched, Uid};
 
@@ -203,6 +203,17 @@ impl Shared {
         flush(self.fpage(Rights::NONE))
     }
 
+    /// Copies what is there from byte `at` on, as far as the page goes. Others may write to it meanwhile.
+    pub fn read(&self, at: usize, to: &mut [u8]) -> usize {
+        let len = to.len().min((PAGE_SIZE as usize).saturating_sub(at));
+        for (to, address) in to[..len].iter_mut().zip(self.0.address as usize + at..) {
+            // SAFETY: the frame is mapped at this address, and the byte lies in it. An atomic load allows that others write.
+            let byte = unsafe { &*with_exposed_provenance_mut::<AtomicU8>(address) };
+            *to = byte.load(Ordering::Relaxed);
+        }
+        len
+    }
+
     /// Takes it back from everybody.
     pub fn reclaim(self) -> Frame {
         self.take_back().0
@@ -317,20 +328,55 @@ pub struct Pool<S> {
     chunk_log2: u32,
     free: Vec<Frame>,
     total: u64,
+    /// Bytes that others have got, for which they keep books in memory from this pool.
+    booked: u64,
 }
+
+/// Of so many bytes that a memory manager hands out, it uses one for its books at most: 128 bytes for a page.
+const BOOKS_SHARE: u64 = 32;
+
+/// What a memory manager uses besides: its program and its stacks, in bytes.
+const BOOKS_MIN: u64 = 256 << 10;
 
 impl<S: Supply> Pool<S> {
     /// An empty pool that asks for `1 << chunk_log2` bytes at a time, and for less if there is no such block.
     pub const fn new(supply: S, chunk_log2: u32) -> Pool<S> {
-        Pool { supply, chunk_log2, free: Vec::new(), total: 0 }
+        Pool { supply, chunk_log2, free: Vec::new(), total: 0, booked: 0 }
+    }
+
+    /// Sets memory aside for the books that a client keeps who gets `bytes` to hand out: when nothing is left for anybody, it must
+    /// still be able to take back what it gave. False if there is no memory for that.
+    pub fn book(&mut self, bytes: u64) -> bool {
+        let wanted = (self.booked + bytes) / BOOKS_SHARE + BOOKS_MIN;
+        while self.total * PAGE_SIZE < wanted {
+            if !self.grow() {
+                return false;
+            }
+        }
+        self.booked += bytes;
+        true
+    }
+
+    /// A client does not hand out so many bytes any more.
+    pub fn unbook(&mut self, bytes: u64) {
+        self.booked = self.booked.saturating_sub(bytes);
+    }
+
+    /// Asks for more; false if there is none.
+    fn grow(&mut self) -> bool {
+        let block = (FRAME_LOG2..=self.chunk_log2).rev().find_map(|log2| self.supply.block(log2));
+        let Some(block) = block else { return false };
+        self.total += block.len() / PAGE_SIZE;
+        // Room for all frames, so that none that comes back needs any.
+        self.free.reserve(self.total as usize);
+        self.free.extend(block.into_frames());
+        true
     }
 
     /// A frame, if there is one left anywhere.
     pub fn take(&mut self) -> Option<Frame> {
         if self.free.is_empty() {
-            let block = (FRAME_LOG2..=self.chunk_log2).rev().find_map(|log2| self.supply.block(log2))?;
-            self.free.extend(block.into_frames());
-            self.total += self.free.len() as u64;
+            self.grow();
         }
         self.free.pop()
     }

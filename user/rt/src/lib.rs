@@ -6,8 +6,8 @@
 //! of which several can share a task, [`interface!`] makes stubs of interface files. The lower half of the list is for memory managers: [`frames`] owns
 //! memory, [`image`] reads program files, [`pager`] puts both together; [`boot`] is σ0's.
 //!
-//! `unsafe` is allowed here, module by module: `entry`, [`start`], [`thread`] and [`door`] (assembly), [`heap`], [`time`] (a page the
-//! kernel provides), [`frames`] and [`boot`] (memory that the kernel says is ours), [`device`] (ports). Servers and
+//! `unsafe` is allowed here, module by module: `entry`, [`start`], [`thread`], [`door`] and `panic` (assembly), [`heap`], [`time`] (a page the
+//! kernel provides), [`frames`] and [`boot`] (memory that the kernel says is ours), [`device`] (ports, and memory of devices). Servers and
 //! programs have none.
 
 #![no_std]
@@ -22,6 +22,7 @@ mod entry;
 pub mod layout;
 pub mod start;
 
+pub mod crash;
 pub mod io;
 mod logger;
 mod panic;

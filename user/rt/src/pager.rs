@@ -12,9 +12,9 @@ use crate::image::Image;
 use crate::layout;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use api::memory::{self, Answer, File, Request};
-use api::wire::UNRESOLVABLE;
-use api::{Reply, Status};
+use api::memory::{self, Answer, File, Refusal, Request};
+use api::wire::{TEXT_LEN_MAX, UNRESOLVABLE, take};
+use api::{Reply, Status, Text};
 use core::hint::black_box;
 use sys::abi::call::PORT_FAULT;
 use sys::abi::{PAGE_SIZE, USER_END};
@@ -89,6 +89,8 @@ pub struct Space {
     pages: BTreeMap<u64, Shared>,
     pages_max: u64,
     archive: Option<Archive>,
+    /// Why the last fault was refused, if one was.
+    refusal: Refusal,
     /// Blocks that were granted to the task: physical address and log2 of the size.
     blocks: Vec<(u64, u32)>,
 }
@@ -96,7 +98,14 @@ pub struct Space {
 impl Space {
     /// The space of a task that runs a program; nothing is mapped yet.
     pub fn new(image: Image, pages_max: u64) -> Space {
-        Space { image, pages: BTreeMap::new(), pages_max, archive: None, blocks: Vec::new() }
+        Space {
+            image,
+            pages: BTreeMap::new(),
+            pages_max,
+            archive: None,
+            refusal: Refusal::NOT_REFUSED,
+            blocks: Vec::new(),
+        }
     }
 
     /// Lets the task read the boot archive.
@@ -107,39 +116,54 @@ impl Space {
     /// What to answer to a fault.
     pub fn resolve<S: Supply>(&mut self, fault: Fault, pool: &mut Pool<S>) -> Reply {
         match self.find(fault, pool) {
-            Some((pages, hot_spot)) => Reply::item(pages, hot_spot),
-            None => REFUSAL,
+            Ok((pages, hot_spot)) => Reply::item(pages, hot_spot),
+            Err(refusal) => {
+                self.refusal = refusal;
+                REFUSAL
+            }
         }
     }
 
-    fn find<S: Supply>(&mut self, fault: Fault, pool: &mut Pool<S>) -> Option<(Fpage, u64)> {
+    fn find<S: Supply>(&mut self, fault: Fault, pool: &mut Pool<S>) -> Result<(Fpage, u64), Refusal> {
+        const NOTHING: Refusal = Refusal::NOTHING_THERE;
         let address = fault.address & !(PAGE_SIZE - 1);
         if address >= USER_END {
-            return None;
+            return Err(NOTHING);
         }
         let part = self.image.page(address);
         let rights = match part {
             Some(part) => part.rights,
             None if layout::is_zero_filled(address) => Rights::RW,
-            None => return self.archive?.piece(address).filter(|_| fault.access == Rights::R),
+            None => {
+                let archive = self.archive.filter(|_| fault.access == Rights::R).ok_or(NOTHING)?;
+                return archive.piece(address).ok_or(NOTHING);
+            }
         };
         if !rights.has(fault.access) {
-            return None;
+            return Err(NOTHING);
         }
         if let Some(page) = self.pages.get(&address) {
-            return Some((page.fpage(rights), address));
+            return Ok((page.fpage(rights), address));
         }
         if self.pages.len() as u64 >= self.pages_max {
-            return None;
+            return Err(Refusal::LIMIT);
         }
-        let mut frame = pool.take()?;
+        let mut frame = pool.take().ok_or(Refusal::NO_MEMORY)?;
         let bytes = frame.bytes_mut();
         bytes.fill(0);
         if let Some(part) = part {
             bytes[part.at..part.at + part.bytes.len()].copy_from_slice(part.bytes);
         }
         let page = self.pages.entry(address).or_insert(frame.share());
-        Some((page.fpage(rights), address))
+        Ok((page.fpage(rights), address))
+    }
+
+    /// What is in memory from an address on, to the end of its page; nothing if the pager has put nothing there.
+    pub fn look(&self, address: u64) -> Text {
+        let (page, at) = (address & !(PAGE_SIZE - 1), (address % PAGE_SIZE) as usize);
+        let mut bytes = [0; TEXT_LEN_MAX];
+        let len = self.pages.get(&page).map_or(0, |page| page.read(at, &mut bytes));
+        take(&bytes[..len]).0
     }
 
     /// Takes all frames back.
@@ -194,6 +218,7 @@ impl<S: Supply> Manager<S> {
                 let mut space = self.spaces.remove(&TaskId(task)).ok_or(Status::NotFound)?;
                 for (physical, log2) in core::mem::take(&mut space.blocks) {
                     self.pool.supply.give_back(physical, log2);
+                    self.pool.unbook(1 << log2);
                 }
                 for frame in space.dissolve() {
                     self.pool.put(frame);
@@ -201,10 +226,24 @@ impl<S: Supply> Manager<S> {
                 Ok(Answer::Release.into())
             }
             Request::Statistics => Ok(Answer::Statistics(self.pool.statistics()).into()),
+            Request::WhyRefused { task } if sender == self.authority => {
+                let space = self.spaces.get(&TaskId(task)).ok_or(Status::NotFound)?;
+                Ok(Answer::WhyRefused(space.refusal, space.pages_max).into())
+            }
+            Request::Look { task, address } if sender == self.authority => {
+                let space = self.spaces.get(&TaskId(task)).ok_or(Status::NotFound)?;
+                Ok(Answer::Look(space.look(address)).into())
+            }
             Request::Pages { log2 } if self.is_stacked => {
                 self.client(sender)?;
                 let log2 = memory::block_log2(log2)?;
-                let block = self.pool.supply.block(log2).ok_or(Status::Exhausted)?;
+                if !self.pool.book(1 << log2) {
+                    return Err(Status::Exhausted);
+                }
+                let Some(block) = self.pool.supply.block(log2) else {
+                    self.pool.unbook(1 << log2);
+                    return Err(Status::Exhausted);
+                };
                 let physical = block.physical();
                 self.client(sender)?.blocks.push((physical, log2));
                 // Granted, so that this manager stays out of the mapping and pays nothing for it.

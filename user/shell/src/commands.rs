@@ -1,6 +1,6 @@
 //! The commands: one table, and the short ones themselves.
 
-use crate::shell::{STATUS_USAGE, Shell};
+use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
 use crate::{doors, listing, programs, trace};
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
@@ -12,57 +12,111 @@ pub struct Command {
     pub name: &'static str,
     usage: &'static str,
     purpose: &'static str,
+    /// What `help` says besides when it is asked about this command alone.
+    details: &'static str,
     /// Carries it out with the other words; returns the status.
     pub run: fn(&mut Shell, &[&str]) -> i32,
 }
 
+/// A command without details.
+const fn plain(
+    name: &'static str,
+    usage: &'static str,
+    purpose: &'static str,
+    run: fn(&mut Shell, &[&str]) -> i32,
+) -> Command {
+    Command { name, usage, purpose, details: "", run }
+}
+
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 13] = [
-    Command { name: "help", usage: "", purpose: "list the commands", run: help },
-    Command { name: "ps", usage: "", purpose: "list tasks and threads", run: listing::tasks },
-    Command { name: "mem", usage: "", purpose: "show how much memory is in use", run: listing::memory },
+pub const COMMANDS: [Command; 14] = [
+    plain("help", "[COMMAND]", "list the commands, or tell about one", help),
     Command {
-        name: "run",
-        usage: "PROGRAM [ARGUMENT...] [&]",
-        purpose: "run a program; & does not wait for it",
-        run: programs::run,
+        details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
+                  KERNEL (frames used/allowed) are its task's. A server that was called WORKS FOR its caller,\n\
+                  or for who called that one: it runs on that task's time.",
+        ..plain("ps", "", "list tasks and threads", listing::tasks)
     },
-    Command { name: "kill", usage: "NAME|NUMBER", purpose: "end a task", run: programs::kill },
-    Command { name: "time", usage: "COMMAND...", purpose: "tell how long a command takes", run: time },
-    Command { name: "date", usage: "", purpose: "show date and time (UTC)", run: date },
+    plain("mem", "", "show how much memory is in use", listing::memory),
     Command {
-        name: "bench",
-        usage: "[ARGUMENT...]",
-        purpose: "run the program bench: measurements",
-        run: programs::bench,
+        details: "Programs are files of the boot archive. The status is that of the program: 139 if it crashed, 137 if\n\
+                  it was killed, 127 if there is none of that name. Ctrl-C ends the program that runs. How a program\n\
+                  with & ended is told before the next prompt.",
+        ..plain("run", "PROGRAM [ARGUMENT...] [&]", "run a program; & does not wait for it", programs::run)
     },
     Command {
-        name: "crash",
-        usage: "[KIND]",
-        purpose: "run the program crash, which misbehaves, and tell how it ended",
-        run: programs::crash,
+        details: "\"ps\" shows names and numbers. A server of the system is started again at once.",
+        ..plain("kill", "NAME|NUMBER", "end a task", programs::kill)
     },
     Command {
-        name: "trace",
-        usage: "on|off|show [COUNT]",
-        purpose: "record what threads do, and show the last of it",
-        run: trace::trace,
+        details: "A server that crashes more than five times within ten seconds stays down until this command starts\n\
+                  it. SERVER is its name, or the name of a service that it gives.",
+        ..plain("restart", "SERVER", "start a server that stays down", programs::restart)
+    },
+    plain("time", "COMMAND...", "tell how long a command takes", time),
+    plain("date", "", "show date and time (UTC)", date),
+    plain("bench", "[ARGUMENT...]", "run the program bench: measurements", programs::bench),
+    Command {
+        details: "Without a KIND it writes to an address that is not its own. A KIND that does not exist gets a list.",
+        ..plain(
+            "crash",
+            "[KIND]",
+            "run the program crash, which misbehaves, and tell how it ended",
+            programs::crash,
+        )
     },
     Command {
-        name: "doors",
-        usage: "",
-        purpose: "count the calls through doors of threads that are recorded",
-        run: doors::doors,
+        details: "\"show\" tells the last 24 records, or COUNT of them. At most 256 are kept.",
+        ..plain(
+            "trace",
+            "on|off|show [COUNT]",
+            "record what threads do, and show the last of it",
+            trace::trace,
+        )
     },
-    Command { name: "echo", usage: "[WORD...]", purpose: "print words", run: echo },
-    Command { name: "exit", usage: "[STATUS]", purpose: "end the shell, and with it the system", run: exit },
+    Command {
+        details: "\"trace on\" begins to record.",
+        ..plain("doors", "", "count the calls through doors of threads that are recorded", doors::doors)
+    },
+    plain("echo", "[WORD...]", "print words", echo),
+    Command {
+        details: "STATUS is a number from 0 to 255; without it, the status of the last command.",
+        ..plain("exit", "[STATUS]", "end the shell, and with it the system", exit)
+    },
 ];
 
-fn help(_: &mut Shell, _: &[&str]) -> i32 {
+fn help(_: &mut Shell, words: &[&str]) -> i32 {
+    match words {
+        [] => {
+            list();
+            0
+        }
+        [name] => tell(name),
+        _ => {
+            println!("usage: help [COMMAND]");
+            STATUS_USAGE
+        }
+    }
+}
+
+fn list() {
     let width =
         COMMANDS.iter().map(|command| command.name.len() + command.usage.len() + 1).max().unwrap_or(0);
     for Command { name, usage, purpose, .. } in &COMMANDS {
         println!("  {name} {usage:pad$}  {purpose}", pad = width - name.len() - 1);
+    }
+}
+
+/// Tells about one command.
+fn tell(name: &str) -> i32 {
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        println!("help: {name}: no such command; \"help\" lists them");
+        return STATUS_NOT_FOUND;
+    };
+    println!("usage: {}", [command.name, command.usage].join(" ").trim_end());
+    println!("  {}", command.purpose);
+    if !command.details.is_empty() {
+        println!("{}", command.details);
     }
     0
 }
@@ -75,17 +129,21 @@ fn echo(_: &mut Shell, words: &[&str]) -> i32 {
     0
 }
 
+/// A script ends even if the status is none: what follows is not meant to run.
 fn exit(shell: &mut Shell, words: &[&str]) -> i32 {
-    let status = match words {
-        [] => Ok(shell.status),
-        [number] => number.parse().map_err(drop),
-        _ => Err(()),
+    let status: Option<u8> = match words {
+        [] => Some(shell.status as u8),
+        [number] => number.parse().ok(),
+        _ => None,
     };
-    shell.is_over = true;
-    status.unwrap_or_else(|()| {
-        println!("exit: the status must be one number");
-        STATUS_USAGE
-    })
+    shell.is_over = status.is_some() || !shell.is_interactive;
+    status.map_or_else(
+        || {
+            println!("exit: the status must be one number from 0 to 255");
+            STATUS_USAGE
+        },
+        i32::from,
+    )
 }
 
 fn time(shell: &mut Shell, words: &[&str]) -> i32 {

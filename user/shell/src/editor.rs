@@ -1,17 +1,14 @@
 //! Line editing with history, for terminals that understand the usual escape sequences.
 //!
 //! Left and right, Home and End, ^A ^E ^B ^F move; backspace, Delete, ^D, ^K, ^U, ^W delete; up and down, ^P ^N walk the
-//! history; ^L clears the screen; ^C drops the line; ^D on an empty line is the end of input.
+//! history; ^L clears the screen; ^C drops the line; ^D twice on an empty line is the end of input, since with the shell the
+//! system ends. A line that is longer than the terminal is wide is wrapped: see [`screen`](crate::screen).
 
 use crate::input::{Bytes, LINE_LEN_MAX, Line, Source};
+use crate::screen::Screen;
 use alloc::string::String;
 use alloc::vec::Vec;
-use rt::print;
-
-const PROMPT: &str = "tern> ";
-
-/// Characters of a line that are shown: what fits beside the prompt on a terminal of 80 columns.
-const VISIBLE_LEN_MAX: usize = 72;
+use rt::println;
 
 /// Lines that are remembered.
 const HISTORY_LEN_MAX: usize = 100;
@@ -21,6 +18,9 @@ const HISTORY_LEN_MAX: usize = 100;
 pub struct Editor {
     bytes: Bytes,
     history: Vec<String>,
+    screen: Screen,
+    /// The terminal has been asked for its width.
+    has_asked: bool,
 }
 
 /// What a key means.
@@ -33,6 +33,8 @@ enum Key {
     Edit(Edit),
     Older,
     Newer,
+    /// Not a key: the terminal says how wide it is.
+    Columns(usize),
     Nothing,
 }
 
@@ -78,16 +80,13 @@ impl Source for Editor {
         // Place in the history; its length stands for the new line, which is kept while others are looked at.
         let mut place = self.history.len();
         let mut kept = Edited::default();
-        line.show();
+        let mut is_warned = false;
+        self.begin();
         loop {
-            let Some(key) = self.next_key(line.characters.is_empty()) else { return Line::End };
+            self.screen.draw(&line.characters, line.cursor);
+            let Some(key) = self.next_change(&mut line) else { return Line::End };
+            let was_warned = core::mem::take(&mut is_warned);
             match key {
-                Key::Character(character) => {
-                    if line.insert(character) {
-                        print!("{character}");
-                        continue;
-                    }
-                }
                 Key::Edit(edit) => line.edit(edit),
                 Key::Older | Key::Newer => {
                     let older = matches!(key, Key::Older);
@@ -105,28 +104,63 @@ impl Source for Editor {
                     place = next;
                 }
                 Key::Enter => {
-                    print!("\n");
+                    self.screen.leave(&line.characters, "");
                     let text = line.text();
                     self.remember(&text);
                     return Line::Text(text);
                 }
                 Key::Cancel => {
-                    print!("^C\n");
+                    self.screen.leave(&line.characters, "^C");
                     (line, place) = (Edited::default(), self.history.len());
                 }
                 Key::End => {
-                    print!("\n");
-                    return Line::End;
+                    self.screen.leave(&[], "^D");
+                    if was_warned {
+                        return Line::End;
+                    }
+                    println!("Ctrl-D once more ends the shell, and with it the system.");
+                    is_warned = true;
                 }
-                Key::Clear => print!("\x1b[H\x1b[2J"),
-                Key::Nothing => continue,
+                Key::Clear => {
+                    self.screen.clear();
+                    self.screen.ask_columns();
+                }
+                Key::Columns(columns) => {
+                    self.screen.set_columns(columns);
+                    is_warned = was_warned;
+                }
+                Key::Character(_) | Key::Nothing => {}
             }
-            line.show();
         }
     }
 }
 
 impl Editor {
+    fn begin(&mut self) {
+        self.screen.begin();
+        if !core::mem::replace(&mut self.has_asked, true) {
+            self.screen.ask_columns();
+        }
+    }
+
+    /// The next key after which the line has to be drawn anew. Characters that are typed at the end of the line only follow it.
+    fn next_change(&mut self, line: &mut Edited) -> Option<Key> {
+        loop {
+            match self.next_key(line.characters.is_empty())? {
+                Key::Nothing => {}
+                Key::Character(character) => {
+                    let is_shown = !line.insert(character)
+                        || line.cursor == line.characters.len()
+                            && self.screen.append(character, line.characters.len());
+                    if !is_shown {
+                        return Some(Key::Character(character));
+                    }
+                }
+                key => return Some(key),
+            }
+        }
+    }
+
     fn remember(&mut self, text: &str) {
         if text.trim().is_empty() || self.history.last().is_some_and(|last| last == text) {
             return;
@@ -176,6 +210,7 @@ impl Editor {
                         (b'H', _) | (b'~', 1 | 7) => Key::Edit(Edit::Home),
                         (b'F', _) | (b'~', 4 | 8) => Key::Edit(Edit::ToEnd),
                         (b'~', 3) => Key::Edit(Edit::Delete),
+                        (b'R', columns) => Key::Columns(columns as usize),
                         _ => Key::Nothing,
                     });
                 }
@@ -213,7 +248,7 @@ impl Edited {
         self.characters.iter().collect()
     }
 
-    /// Inserts a character if there is room. True if it is enough to print it.
+    /// Inserts a character; false if there is no room for it.
     fn insert(&mut self, character: char) -> bool {
         let len: usize = self.characters.iter().map(|character| character.len_utf8()).sum();
         if len + character.len_utf8() > LINE_LEN_MAX {
@@ -221,7 +256,7 @@ impl Edited {
         }
         self.characters.insert(self.cursor, character);
         self.cursor += 1;
-        self.cursor == self.characters.len() && self.cursor < VISIBLE_LEN_MAX
+        true
     }
 
     fn edit(&mut self, edit: Edit) {
@@ -248,16 +283,5 @@ impl Edited {
         let before = &self.characters[..self.cursor];
         let word_end = before.iter().rposition(|character| *character != ' ').map_or(0, |at| at + 1);
         before[..word_end].iter().rposition(|character| *character == ' ').map_or(0, |at| at + 1)
-    }
-
-    /// Draws prompt and line anew, in one piece: as much of the line as fits before and behind the cursor.
-    fn show(&self) {
-        let start = self.cursor.saturating_sub(VISIBLE_LEN_MAX);
-        let end = self.characters.len().min(start + VISIBLE_LEN_MAX);
-        let text: String = self.characters[start..end].iter().collect();
-        match end - self.cursor {
-            0 => print!("\r\x1b[K{PROMPT}{text}"),
-            back => print!("\r\x1b[K{PROMPT}{text}\x1b[{back}D"),
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! Two modes. For a person it prompts, edits lines and keeps a history; as `shell script` it prints no prompt and
 //! no echo, ends at end of input, and its exit status is that of the last command, as POSIX has it.
 //!
-//! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] and [`script`], where
+//! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] (with [`screen`]) and [`script`], where
 //! lines come from; [`programs`] and [`foreground`], starting and ending programs.
 
 #![no_std]
@@ -19,6 +19,7 @@ mod foreground;
 mod input;
 mod listing;
 mod programs;
+mod screen;
 mod script;
 mod shell;
 mod trace;

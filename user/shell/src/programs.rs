@@ -36,6 +36,9 @@ pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
     };
     if in_background {
         println!("task {}", task.number());
+        if shell.is_interactive {
+            shell.background.push(Background { task, program: String::from(*program) });
+        }
         return 0;
     }
     match foreground::wait(task, shell.is_interactive) {
@@ -43,6 +46,59 @@ pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
         Ok(None) => 1,
         Err(failure) => {
             println!("run: {failure}");
+            1
+        }
+    }
+}
+
+/// A program that nobody waits for.
+pub struct Background {
+    task: TaskId,
+    program: String,
+}
+
+/// Tells of the programs in the background that have ended how they did, and forgets them.
+pub fn tell_ended(background: &mut Vec<Background>) {
+    background.retain(|Background { task, program }| {
+        let number = task.number();
+        match process::wait(rt::home(), *task, 0) {
+            Ok(None) => return true,
+            Ok(Some(Outcome { end: End::Exited(status), .. })) => {
+                println!("task {number}: {program} ended with status {}", status & 0xff);
+            }
+            // The chief has printed the details.
+            Ok(Some(Outcome { end: End::Crashed(_), .. })) => println!("task {number}: {program} crashed"),
+            Ok(Some(Outcome { end: End::Killed, .. })) => println!("task {number}: {program} was killed"),
+            // It ended so long ago that its end is forgotten.
+            Err(Failure::Refused(Status::NotFound)) => println!("task {number}: {program} ended"),
+            Err(failure) => println!("task {number}: {program}: {failure}"),
+        }
+        false
+    });
+}
+
+/// The command `restart`.
+pub fn restart(_: &mut Shell, words: &[&str]) -> i32 {
+    let [server] = words else {
+        println!("usage: restart SERVER");
+        return STATUS_USAGE;
+    };
+    let restarted = match Name::new(server) {
+        Some(name) => process::restart(rt::home(), &name),
+        None => Err(Failure::Refused(Status::NotFound)),
+    };
+    match restarted {
+        Ok(()) => 0,
+        Err(Failure::Refused(Status::NotFound)) => {
+            println!("restart: {server}: the system has no such server");
+            1
+        }
+        Err(Failure::Refused(Status::Taken)) => {
+            println!("restart: {server} runs; \"kill\" ends a server, and the system starts it again");
+            1
+        }
+        Err(failure) => {
+            println!("restart: {server}: {failure}");
             1
         }
     }
@@ -97,7 +153,7 @@ pub fn crash(shell: &mut Shell, words: &[&str]) -> i32 {
     shell.outcome = outcome;
     match outcome.map(|outcome| outcome.end) {
         Some(End::Crashed(crash)) => {
-            println!("crash {kind}: ended by {}; everything else goes on", process::vector_name(crash.vector))
+            println!("crash {kind}: ended by {}; everything else goes on", crash.cause)
         }
         Some(End::Exited(101)) => println!("crash {kind}: ended by its own panic; everything else goes on"),
         Some(End::Exited(status)) => return status,

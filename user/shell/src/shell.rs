@@ -2,6 +2,7 @@
 
 use crate::commands;
 use crate::input::{Line, Source};
+use crate::programs::{self, Background};
 use alloc::vec::Vec;
 use rt::api::process::Outcome;
 use rt::println;
@@ -18,8 +19,10 @@ pub struct Shell {
     pub status: i32,
     /// How the last program ended, for `time`.
     pub outcome: Option<Outcome>,
-    /// Whether Ctrl-C ends the program in the foreground.
+    /// Whether a person types: then Ctrl-C ends the program in the foreground.
     pub is_interactive: bool,
+    /// Programs in the background whose end has not been told.
+    pub background: Vec<Background>,
     /// Set by `exit`.
     pub is_over: bool,
 }
@@ -28,6 +31,9 @@ pub struct Shell {
 pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
     let mut shell = Shell { is_interactive, ..Shell::default() };
     while !shell.is_over {
+        if is_interactive {
+            programs::tell_ended(&mut shell.background);
+        }
         match source.next_line() {
             Line::End => break,
             Line::Bad(reason) => {

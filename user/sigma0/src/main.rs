@@ -37,6 +37,9 @@ const PRIORITY_MAX: u8 = (PRIORITIES - 1) as u8;
 /// Log2 of the pieces of free memory that are set apart for `root`'s own pages.
 const CHUNK_LOG2: u32 = 16;
 
+/// Of all memory `root` keeps such a part of the books that a memory manager does: it knows programs, not pages.
+const BOOKS_OF_ROOT: u64 = 8;
+
 /// Kernel memory that σ0 keeps for itself, in frames: for its own tables and threads, and for each 2 MiB of memory
 /// that it hands on (page table, its shadow, mapping nodes).
 const FRAMES_KEPT: u64 = 64;
@@ -66,7 +69,11 @@ fn start_root(boot: Boot) -> Result<Server, &'static str> {
     let line = &info.command_line[..(info.command_line_len as usize).min(info.command_line.len())];
     let task = create_task(&memory).map_err(|_| "no kernel memory for the task root")?;
     let total = memory.total;
-    let (pool, lent) = (Pool::new(memory, CHUNK_LOG2), BTreeMap::new());
+    let (mut pool, lent) = (Pool::new(memory, CHUNK_LOG2), BTreeMap::new());
+    // What `root` needs when all memory is handed out: all of its program, and books about those who have it.
+    if !pool.book(total / BOOKS_OF_ROOT) {
+        return Err("there is no memory for root");
+    }
     let server = Server { info, line, task, shown, space, pool, lent, total };
     let me = sys::myself();
     let priority = PRIORITY_MAX - 1;

@@ -3,12 +3,13 @@
 use crate::machine;
 use alloc::collections::BTreeMap;
 use rt::api::memory::{self, Answer, MemoryUse, Request};
-use rt::api::process::{self, TaskEntry, ThreadEntry};
+use rt::api::process::{self, Cause, TaskEntry, ThreadEntry};
+use rt::api::sigma0::{Screen, ScreenKind};
 use rt::api::{Name, Reply, Status, console, interface_of, sigma0};
 use rt::boot::Memory;
 use rt::frames::{Lent, Pool, Supply};
 use rt::pager::{Archive, Fault, REFUSAL, Space};
-use rt::sys::abi::boot::{BootInfo, memory_kind};
+use rt::sys::abi::boot::{self, BootInfo, memory_kind, screen_kind};
 use rt::sys::{self, Fpage, Kind, Message, Rights, TaskId, Uid};
 
 /// The state of σ0.
@@ -41,7 +42,10 @@ impl Server {
             }
             Kind::Exception if TaskId(message.words[6]) == self.task => {
                 let [vector, _, ip, .., address] = message.words;
-                rt::println!("root crashed: {}", process::Crash { vector, ip, address });
+                rt::println!(
+                    "root crashed: {}",
+                    process::Crash { cause: Cause::Exception(vector), ip, address }
+                );
                 machine::stop("root crashed")
             }
             Kind::Request => {
@@ -72,6 +76,7 @@ impl Server {
                 sigma0::Request::PowerOff { status } => machine::power_off(status),
                 sigma0::Request::Usage => Ok(sigma0::Answer::Usage(usage()?).into()),
                 sigma0::Request::Thread => Ok(sigma0::Answer::Thread(thread()?).into()),
+                sigma0::Request::Display => Ok(sigma0::Answer::Display(self.screen()).into()),
             },
             _ => Err(Status::BadRequest),
         }
@@ -100,9 +105,22 @@ impl Server {
             Request::Statistics => {
                 Answer::Statistics(MemoryUse { total: self.total, free: self.pool.statistics().free })
             }
-            Request::Register { .. } | Request::Release { .. } => return Err(Status::Denied),
+            Request::Register { .. }
+            | Request::Release { .. }
+            | Request::WhyRefused { .. }
+            | Request::Look { .. } => return Err(Status::Denied),
         };
         Ok(answer.into())
+    }
+
+    fn screen(&self) -> Screen {
+        let boot::Screen { address, pitch, width, height, kind, bytes, red, green, blue } = self.info.screen;
+        let kind = match kind {
+            screen_kind::PIXELS => ScreenKind::PIXELS,
+            screen_kind::TEXT => ScreenKind::TEXT,
+            _ => ScreenKind::NO_SCREEN,
+        };
+        Screen { address, pitch, width, height, kind, bytes, red, green, blue }
     }
 
     /// What `root` may have of a device: ports and lines as they are, memory only where none is installed, and
@@ -133,5 +151,5 @@ fn usage() -> Result<TaskEntry, Status> {
 
 fn thread() -> Result<ThreadEntry, Status> {
     let info = sys::thread_info(Uid::NIL).map_err(process::status_of)?;
-    Ok(ThreadEntry { ip: 0, ..process::thread_entry(sys::identity().uid, &info) })
+    Ok(ThreadEntry { ip: 0, ..process::thread_entry(sys::identity().uid, &info, TaskId::NIL) })
 }

@@ -247,6 +247,8 @@ pub struct ThreadInfo {
     pub state: u8,
     /// Its own priority.
     pub priority: u8,
+    /// Slot of the thread on whose time it works ([`Uid::slot`]), because that has called it or somebody who did; 0: on its own.
+    pub works_for: u32,
     /// CPU time in nanoseconds, time lent out included.
     pub cpu_ns: u64,
     /// Instruction pointer.
@@ -259,11 +261,14 @@ pub struct ThreadInfo {
     pub task: TaskId,
 }
 
+/// All bits of a slot.
+const SLOTS: u32 = (1 << abi::uid::SLOT_BITS) - 1;
+
 /// Reads the state of a thread.
 pub fn thread_info(target: Uid) -> Result<ThreadInfo> {
     let [state, cpu_ns, ip, faults, pager, of] = thread(thread_op::INFO, [target.0, 0, 0, 0, 0, 0])?;
-    let (state, priority) = (state as u8, (state >> 8) as u8);
-    Ok(ThreadInfo { state, priority, cpu_ns, ip, faults, pager: Uid(pager), task: TaskId(of) })
+    let (state, priority, works_for) = (state as u8, (state >> 8) as u8, (state >> 16) as u32 & SLOTS);
+    Ok(ThreadInfo { state, priority, works_for, cpu_ns, ip, faults, pager: Uid(pager), task: TaskId(of) })
 }
 
 /// The thread after `previous` (nil: the first) in a task (nil: own); nil at the end.

@@ -237,6 +237,7 @@ fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
     cpu::detect()?;
     let (mut memory, low_page, wanted_pool, fast_path, direct) = {
         let loaded = loaded(magic, info)?;
+        boot.screen = loaded.screen;
         boot.set_command_line(loaded.command_line)?;
         let line = boot.command_line()?;
         let options = options::parse(line).unwrap_or_else(|bad| refuse(format_args!("{bad}")));
