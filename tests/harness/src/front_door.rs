@@ -12,7 +12,7 @@ use xtask::{Context, paths};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 5] = [
+    let trials: [Named; 6] = [
         ("help_names_the_verbs", help_names_the_verbs),
         ("help_needs_nothing", help_needs_nothing),
         ("missing_package_without_root", missing_package_without_root),
