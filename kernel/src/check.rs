@@ -193,7 +193,7 @@ impl Kernel {
                 "{thread:?} maps to {receiver:?}, which does not wait for that"
             );
         }
-        if let Operation::Taken { from } = thread.operation.get() {
+        if let Operation::Taken { from, .. } = thread.operation.get() {
             let sender = self.thread(from).expect("somebody sends");
             assert_eq!(
                 sender.state.get(),

@@ -19,6 +19,7 @@ pub mod checked;
 pub mod ipc;
 pub mod kernel;
 pub mod layout;
+pub mod lend;
 pub mod mem;
 pub mod object;
 pub mod options;

@@ -97,43 +97,6 @@ impl Scheduler {
 }
 
 impl Kernel {
-    /// The thread whose home shuttle `shuttle` names, if the reference is not stale.
-    #[inline]
-    pub fn owner(&self, shuttle: ShuttleRef) -> Option<ThreadRef> {
-        arch::tcb(shuttle.slot()).filter(|owner| owner.home_ref() == shuttle)
-    }
-
-    /// The owner of the shuttle that `thread` holds; a stale reference is replaced by the home shuttle first.
-    #[inline]
-    pub fn shuttle_of(&self, thread: ThreadRef) -> ThreadRef {
-        match self.owner(thread.hot.shuttle.get()) {
-            Some(owner) => owner,
-            None => self.go_home(thread),
-        }
-    }
-
-    /// A stale reference is replaced by the home shuttle.
-    #[cold]
-    fn go_home(&self, thread: ThreadRef) -> ThreadRef {
-        // Its own, lent and then cut off somewhere down the chain: whoever is on it now has to leave.
-        if thread.hot.shuttle.get().same_owner(thread.home_ref()) {
-            self.recall(thread);
-        }
-        thread.hot.shuttle.set(thread.home_ref());
-        thread
-    }
-
-    /// Makes all references to the home shuttle of `owner` stale. Whoever waits to run on it goes on with its own, and
-    /// so will whoever runs on it.
-    fn recall(&self, owner: ThreadRef) {
-        let displaced = self.unqueue(owner);
-        self.stop_counting(owner);
-        owner.home.reference.set(owner.home_ref().next());
-        if let Some(carrier) = displaced.filter(|&carrier| carrier != owner) {
-            self.wake(carrier);
-        }
-    }
-
     /// The priority that `thread` has now.
     #[inline]
     pub fn priority(&self, thread: ThreadRef) -> u8 {
@@ -183,24 +146,12 @@ impl Kernel {
         owner.home.carrier.get()
     }
 
-    /// Takes a ready thread that is not running out of the queue.
-    pub fn unqueue_thread(&self, thread: ThreadRef) {
-        let owner = self.shuttle_of(thread);
-        if owner.home.link.is_linked() && owner.home.carrier.get() == Some(thread) {
-            self.unqueue(owner);
-        }
-    }
-
-    /// Brings the shuttle that `thread` lent in a call back to it: the call is cut off. Whoever runs or waits
-    /// to run on it goes on with its own.
-    pub fn reclaim(&self, thread: ThreadRef) {
-        let old = thread.hot.shuttle.get();
-        let owner = self.shuttle_of(thread);
-        if thread.hot.shuttle.get() != old {
-            return;
-        }
-        self.recall(owner);
-        thread.hot.shuttle.set(owner.home_ref());
+    /// Takes a thread out of the queue in which it waits to run. False if it is in none.
+    pub fn unqueue_thread(&self, thread: ThreadRef) -> bool {
+        let owner = self.owner(thread.hot.shuttle.get()).filter(|owner| {
+            thread.is_ready() && owner.home.link.is_linked() && owner.home.carrier.get() == Some(thread)
+        });
+        owner.is_some_and(|owner| self.unqueue(owner).is_some())
     }
 
     /// Decides who runs, charges time, and returns the thread to leave the kernel with.

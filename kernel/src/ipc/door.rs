@@ -5,7 +5,7 @@
 //! gives the shuttle back, and nothing of the call is left. What a caller waits for is the return of this very server, as
 //! [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
 
-use super::{alert, clan, fail, gives_back, item, set_error, set_result, transfer};
+use super::{alert, clan, fail, item, set_error, set_result, transfer};
 use crate::arch;
 use crate::kernel::Kernel;
 use crate::object::door::{self, thread_at};
@@ -40,8 +40,6 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Next {
         return Next::To(server);
     }
     server.server.door.set(Some(door));
-    // The fast path leaves there whose shuttle it last ran on, and it may fault before it has this caller's.
-    item::leave_shuttle(server);
     form.go(k, current, server, Uid::NIL).unwrap_or_else(|error| {
         task.doors.servers.enlist(server);
         fail(current, error)
@@ -153,9 +151,9 @@ fn count(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, form: (Form, bool),
 
 /// A sender whose message does not arrive goes on with an error. If it is a server that returns, the call is over, and it is on its own
 /// shuttle again.
-pub(super) fn stays(sender: ThreadRef) {
+pub(super) fn stays(k: &Kernel, sender: ThreadRef) {
     if let Some((_, false)) = Form::find(sender) {
-        sender.hot.shuttle.set(sender.home_ref());
+        k.leave_shuttle(sender);
     }
 }
 
@@ -167,7 +165,7 @@ pub(super) fn was_to_be_called(receiver: ThreadRef) -> bool {
 /// What was to become the call of a server has failed: it waits for its next.
 pub(super) fn not_called(k: &Kernel, server: ThreadRef) {
     server.set_ready();
-    server.hot.shuttle.set(server.home_ref());
+    k.go_home(server);
     if become_idle(k, server) {
         k.wake(server);
     }
@@ -226,8 +224,7 @@ fn copy_words(sender: ThreadRef, receiver: ThreadRef, kind: Kind) {
 fn enter(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
     go_to_entry(server, door);
     server.server.caller.set(door::hot_address(caller));
-    k.shuttle_of(caller);
-    server.hot.shuttle.set(caller.hot.shuttle.get());
+    k.lend(caller, server);
     caller.errand.set(Errand::Ipc);
     caller.set_call(server);
 }
@@ -251,7 +248,7 @@ pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
     let caller =
         thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
     let Some(caller) = caller else {
-        current.hot.shuttle.set(current.home_ref());
+        k.go_home(current);
         if current.frame.rax.get() as u32 != DOOR_RETURN {
             // What it was to hand over, the server has still.
             return fail(current, Error::PartnerDied);
@@ -285,11 +282,9 @@ fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
 #[inline(always)]
 fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, has_failed: bool) -> Next {
     caller.frame.rdx.set(0);
-    if gives_back(k, current.hot.shuttle.get(), caller) {
-        caller.hot.shuttle.set(current.hot.shuttle.get());
-    }
+    k.regain(caller, Some(current));
     caller.set_ready();
-    current.hot.shuttle.set(current.home_ref());
+    k.go_home(current);
     let goes_on = has_failed || become_idle(k, current);
     if goes_on {
         k.wake(current);
@@ -369,7 +364,7 @@ fn look_again(k: &Kernel, server: ThreadRef) {
 /// The current thread, a server, goes on to look for something to do.
 pub fn continue_serve(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
-    current.hot.shuttle.set(current.home_ref());
+    k.go_home(current);
     if become_idle(k, current) { Next::Same } else { Next::Any }
 }
 
@@ -408,7 +403,7 @@ fn rouse(k: &Kernel, task: TaskRef) {
     server.set_ready();
     // The fast path leaves there which door it served last.
     server.server.door.set(None);
-    server.hot.shuttle.set(server.home_ref());
+    k.go_home(server);
     if find_work(k, server) {
         k.wake(server);
     }
@@ -429,7 +424,7 @@ pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
     current.task().state().doors.servers.add(current).ok_or(Error::Limit)?;
     current.server.stack.set(current.hot.rsp.get());
     current.server.resume.set(current.hot.rip.get());
-    current.hot.shuttle.set(current.home_ref());
+    k.go_home(current);
     Ok(if become_idle(k, current) { Next::Same } else { Next::Any })
 }
 
@@ -470,7 +465,7 @@ fn leave_queue(caller: ThreadRef) {
 pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
     match (thread.wait(), thread.state.get()) {
         (Wait::Idle, _) => {
-            resign(thread);
+            resign(k, thread);
             thread.hot.rip.set(thread.server.resume.get());
             thread.hot.rsp.set(thread.server.stack.get());
             set_error(thread, Error::ReceiveAborted);
@@ -499,12 +494,12 @@ fn end_control(k: &Kernel, thread: ThreadRef) {
 }
 
 /// A thread is no server any more.
-fn resign(thread: ThreadRef) {
+fn resign(k: &Kernel, thread: ThreadRef) {
     let servers = &thread.task().state().doors.servers;
     if thread.wait() == Wait::Idle {
         servers.unlist(thread);
         thread.set_ready();
-        thread.hot.shuttle.set(thread.home_ref());
+        k.go_home(thread);
     }
     servers.remove(thread);
 }
@@ -521,7 +516,7 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
     if thread.server.pool.get().is_some() {
         let is_last = thread.special.get() & special::LAST_CALL != 0;
         let door = thread.server.door.get().filter(|door| is_last && door.is_unreferenced());
-        resign(thread);
+        resign(k, thread);
         if let Some(door) = door {
             unreferenced(k, door);
         }

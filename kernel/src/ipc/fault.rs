@@ -4,11 +4,12 @@
 //! pager or handler runs on the thread's shuttle.
 
 use super::{
-    Request, accepts, enqueue_sender, hand_over, lend_to_waiting, receive_and_run, set_result, transfer,
+    Request, accepts, enqueue_sender, hand_over, receive_and_run, set_result, transfer,
 };
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, Frame, NEVER, Operation, State, Wait, special};
+use crate::lend::Passed;
+use crate::object::thread::{Errand, Frame, Operation, Wait, special};
 use crate::sched::Next;
 use abi::call::{FLAGS, IPC_LONG_TAKING_CALL, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
 use abi::{Call, Fpage, Kind, Rights, Uid};
@@ -93,11 +94,19 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
         return Next::Any;
     }
     k.wheel.remove(partner);
-    let was_open = partner.wait() == Wait::Open;
+    let passed = k.pass(current, partner, true);
     deliver(partner, current);
-    match hand_over(k, current, partner, true, was_open) {
+    waits_after(current, passed);
+    match hand_over(k, current, partner, passed).first {
         Some(partner) => Next::To(partner),
         None => Next::Any,
+    }
+}
+
+/// A thread that has lent nothing, since its fault was a call back to the thread whose shuttle it was on, waits on its home shuttle.
+fn waits_after(thread: ThreadRef, passed: Passed) {
+    if passed != Passed::Lent {
+        thread.lent_to.set(Uid::NIL);
     }
 }
 
@@ -108,10 +117,10 @@ pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
         return enqueue_sender(thread, partner);
     }
     k.wheel.remove(partner);
-    let was_open = partner.wait() == Wait::Open;
-    deliver(partner, thread);
     k.shuttle_of(thread);
-    lend_to_waiting(k, thread, partner, was_open);
+    let passed = k.pass(thread, partner, true);
+    deliver(partner, thread);
+    waits_after(thread, passed);
     k.wake(partner);
 }
 
@@ -142,9 +151,7 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef) {
     }
     set_result(receiver, kind as u64, thread.uid());
     receiver.set_ready();
-    thread.hot.accept.set(NEVER);
-    thread.state.set(State::Faulting);
-    thread.partner.set(receiver.uid());
+    thread.set_faulting(receiver.uid());
 }
 
 /// The current thread answers a fault or exception without a map item.
@@ -178,41 +185,37 @@ pub(super) fn answer_mapped(
 /// The thread goes on on the shuttle that it lent, or stops; the answering thread goes on with its receive phase.
 #[inline(always)]
 fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, goes_on: bool) -> Next {
-    if let Operation::Taken { from } = thread.operation.get() {
-        return resume_taking(k, current, thread, from, *request);
+    if let Operation::Taken { from, returned } = thread.operation.get() {
+        return resume_taking(k, current, thread, (from, returned), *request);
     }
+    let passed = k.pass(current, thread, request.is_call());
     thread.errand.set(Errand::Ipc);
     thread.set_ready();
-    let first = hand_over(k, current, thread, request.is_call(), false);
     if !goes_on {
-        k.unqueue_thread(thread);
         stop(thread);
-        return receive_and_run(k, current, request, None);
     }
-    receive_and_run(k, current, request, first.filter(|first| !first.is_stopped()))
+    let sent = hand_over(k, current, thread, passed);
+    receive_and_run(k, current, request, Some(sent))
 }
 
 /// The fault came in the middle of a long message that the thread receives.
 #[cold]
-fn resume_taking(k: &Kernel, current: ThreadRef, thread: ThreadRef, from: Uid, request: Request) -> Next {
-    give_back(current, thread);
-    transfer::resume(k, thread, from);
+fn resume_taking(
+    k: &Kernel,
+    current: ThreadRef,
+    thread: ThreadRef,
+    (from, returned): (Uid, bool),
+    request: Request,
+) -> Next {
+    k.regain(thread, Some(current));
+    transfer::resume(k, thread, from, returned);
     receive_and_run(k, current, &request, None)
-}
-
-/// The shuttle that a faulting thread lent returns to it.
-fn give_back(current: ThreadRef, thread: ThreadRef) {
-    if thread.hot.shuttle.get().same_owner(current.hot.shuttle.get()) {
-        thread.hot.shuttle.set(current.hot.shuttle.get());
-        current.hot.shuttle.set(current.home_ref());
-    }
 }
 
 /// The pager refuses the fault: it becomes an exception.
 #[inline(never)]
 fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: Request) -> Next {
-    thread.set_ready();
-    give_back(current, thread);
+    k.regain(thread, Some(current));
     unanswered(k, thread);
     receive_and_run(k, current, &request, None)
 }

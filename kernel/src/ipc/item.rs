@@ -8,6 +8,7 @@ use super::{
     Request, Taken, Wait, after_taken, door, fault, hand_over, receive_and_run, set_error, transfer,
 };
 use crate::kernel::Kernel;
+use crate::lend::Stake;
 use crate::mem::space::{self, Plan, Progress};
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State};
 use crate::object::{ThreadRef, door as door_space};
@@ -57,39 +58,28 @@ fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpag
 /// The current thread sends a message with an item to a partner that waits for it.
 #[inline(always)]
 pub(super) fn send_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
-    let was_open = partner.wait() == Wait::Open;
     if let Some(place) = map_single(k, current, partner) {
-        return finish(k, place, (current, partner), request, true, was_open);
+        return finish(k, place, (current, partner), request, true);
     }
-    send_long_item(k, current, partner, *request, was_open)
+    send_long_item(k, current, partner, *request)
 }
 
 #[inline(never)]
-fn send_long_item(
-    k: &Kernel,
-    current: ThreadRef,
-    partner: ThreadRef,
-    request: Request,
-    was_open: bool,
-) -> Next {
+fn send_long_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
     let Some(plan) = plan(current, partner) else {
         set_error(current, Error::NoWindow);
         return Next::Same;
     };
     let mut progress = Progress::START;
     if step(k, plan, current, partner, &mut progress, PREEMPTION_PAGES) {
-        return finish(k, place(plan), (current, partner), &request, progress.whole, was_open);
+        return finish(k, place(plan), (current, partner), &request, progress.whole);
     }
     request.suspend(current);
-    let is_answer = partner.errand.get() != Errand::Ipc;
-    if was_open {
-        leave_shuttle(partner);
-    }
+    let is_answer = matches!(partner.wait(), Wait::Answer(_));
     begin_map(k, current, partner, progress);
-    // Whether the wait was open decides on which shuttle the receiver goes on. Who faulted in the middle of an ipc of
-    // its own needs what that has left there.
+    // Who faulted in the middle of an ipc of its own needs what that has left there.
     if !is_answer {
-        partner.then_from.set(if was_open { Uid::ANY } else { current.uid() });
+        partner.then_from.set(current.uid());
     }
     Next::Same
 }
@@ -184,9 +174,9 @@ fn finish_by_door(
 }
 
 /// The sender of a mapping in progress gets an error.
-fn end_sender(sender: ThreadRef, error: Error) {
+fn end_sender(k: &Kernel, sender: ThreadRef, error: Error) {
     sender.operation.set(Operation::None);
-    door::stays(sender);
+    door::stays(k, sender);
     set_error(sender, error);
 }
 
@@ -211,6 +201,12 @@ fn begin_map(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, progress: Progr
 /// The sender is busy with `operation` from now on, and the receiver waits for that.
 pub(super) fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operation: Operation) {
     k.wheel.remove(receiver);
+    match receiver.stake() {
+        // What the thread does before the message is there, as a page fault, is its own.
+        Stake::Nothing => k.go_home(receiver),
+        Stake::Claims(from) => receiver.lent_to.set(from),
+        Stake::Holds => {}
+    }
     if receiver.hot.accept.get() != NEVER {
         receiver.window.set(receiver.open_window());
         receiver.errand.set(Errand::Ipc);
@@ -225,7 +221,7 @@ pub(super) fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operatio
 /// The busy sender goes on.
 pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: bool) -> Next {
     let Some(receiver) = k.thread(to) else {
-        end_sender(current, Error::PartnerDied);
+        end_sender(k, current, Error::PartnerDied);
         return Next::Same;
     };
     let plan = plan(current, receiver).expect("checked when the message was accepted");
@@ -241,8 +237,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: 
         return finish_by_door(k, place(plan), (current, receiver), is_call, progress.whole);
     }
     let request = Request::resumed(current);
-    let was_open = receiver.then_from.get() == Uid::ANY;
-    finish(k, place(plan), (current, receiver), &request, progress.whole, was_open)
+    finish(k, place(plan), (current, receiver), &request, progress.whole)
 }
 
 /// Delivers the words, with the item's place in w6.
@@ -272,15 +267,15 @@ fn finish(
     (current, receiver): (ThreadRef, ThreadRef),
     request: &Request,
     whole: bool,
-    was_open: bool,
 ) -> Next {
     if receiver.errand.get() != Errand::Ipc {
         return fault::answer_mapped(k, current, receiver, request, whole);
     }
     k.wheel.remove(receiver);
+    let passed = k.pass(current, receiver, request.is_call());
     deliver(place, current, receiver, request.is_call(), whole);
-    let first = hand_over(k, current, receiver, request.is_call(), was_open);
-    receive_and_run(k, current, request, first)
+    let sent = hand_over(k, current, receiver, passed);
+    receive_and_run(k, current, request, Some(sent))
 }
 
 /// The receiver of a mapping in progress is aborted: both sides get an error.
@@ -294,44 +289,27 @@ pub(super) fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
     if let Some(receiver) = k.thread(to) {
         release_receiver(k, receiver, Error::ReceiveAborted);
     }
-    end_sender(sender, Error::SendAborted);
+    end_sender(k, sender, Error::SendAborted);
 }
 
 /// Whoever is busy mapping to this thread, if somebody is, gets an error.
 pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef) {
     let Some(sender) = k.thread(receiver.partner.get()) else { return };
     if matches!(sender.operation.get(), Operation::Map { to, .. } if to == receiver.uid()) {
-        end_sender(sender, Error::SendAborted);
+        end_sender(k, sender, Error::SendAborted);
     }
 }
 
 /// The sender of a mapping in progress is gone: the receiver gets an error.
 pub(super) fn release_receiver(k: &Kernel, receiver: ThreadRef, error: Error) {
+    k.regain(receiver, None);
     if receiver.errand.get() != Errand::Ipc {
-        k.reclaim(receiver);
         return fault::unanswered(k, receiver);
     }
     if door::was_to_be_called(receiver) {
         return door::not_called(k, receiver);
     }
-    take_back(k, receiver);
     set_error(receiver, error);
     receiver.set_ready();
     k.wake(receiver);
-}
-
-/// A thread that waits openly has no use for the shuttle that it last ran on, but may still name it: the fast path leaves
-/// that there. What the thread does before the message is there, as a page fault, is its own.
-pub(super) fn leave_shuttle(receiver: ThreadRef) {
-    receiver.hot.shuttle.set(receiver.home_ref());
-}
-
-/// The receiver of a message that does not arrive goes on on its own shuttle, which it may have
-/// lent if its wait was not open.
-pub(super) fn take_back(k: &Kernel, receiver: ThreadRef) {
-    if receiver.then_from.get() == Uid::ANY {
-        leave_shuttle(receiver);
-    } else {
-        k.reclaim(receiver);
-    }
 }

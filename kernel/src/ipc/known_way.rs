@@ -9,6 +9,7 @@
 
 use super::set_result;
 use crate::kernel::Kernel;
+use crate::lend;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, State, TAKING, Wait, Way};
 use abi::call::{self, IPC_SHOWN, IPC_TAKE, NOT_DIVERTED};
@@ -48,10 +49,10 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     }
     arrive(current, partner, Kind::Request, current.uid(), diverted);
     partner.hot.accept.set(NEVER);
-    partner.hot.shuttle.set(current.hot.shuttle.get());
+    lend::fast_call(&current.hot, &partner.hot);
     // An answer that comes by way of a chief is none that the fast path may deliver.
     current.takes.set(0);
-    wait(current, to, !diverted);
+    wait(current, to, !diverted, partner.uid());
     Some(partner)
 }
 
@@ -73,8 +74,10 @@ pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
         return None;
     }
     let (partner, diverted) = find(k, current, to, shown)?;
-    let gives_back = partner.hot.shuttle.get() == current.hot.shuttle.get();
-    if !gives_back || k.thread(shown).is_none() || partner.wait() != Wait::Closed(shown) {
+    // The shuttle was lent to this very thread, whoever else may speak for the one that is shown.
+    let returns =
+        partner.lent_to.get() == current.uid() && lend::fast_return(&current.hot, &partner.hot);
+    if !returns || k.thread(shown).is_none() || partner.wait() != Wait::Closed(shown) {
         return None;
     }
     // From here on nothing can fail.
@@ -87,10 +90,10 @@ pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     }
     k.wheel.remove(partner);
     arrive(current, partner, Kind::Reply, shown, diverted);
+    k.regain(partner, Some(current));
     partner.set_ready();
-    current.hot.shuttle.set(current.home_ref());
     current.takes.set(TAKING);
-    wait(current, Uid::ANY, true);
+    wait(current, Uid::ANY, true, Uid::NIL);
     Some(partner)
 }
 
@@ -107,8 +110,8 @@ fn arrive(current: ThreadRef, partner: ThreadRef, kind: Kind, sender: Uid, diver
 
 /// The current thread waits, without a timeout, for whom it called or for anybody.
 #[inline(always)]
-fn wait(current: ThreadRef, from: Uid, plain: bool) {
+fn wait(current: ThreadRef, from: Uid, plain: bool, lent_to: Uid) {
     current.window.set(current.open_window());
     current.errand.set(Errand::Ipc);
-    current.set_wait(from, plain);
+    current.set_wait(from, plain, lent_to);
 }

@@ -25,8 +25,8 @@ pub use transfer::{continue_transfer, copy_interrupted};
 
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
+use crate::lend::Passed;
 use crate::object::interrupt;
-use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, TAKES_ITEM, TAKING, Wait, taken_by};
 use crate::sched::Next;
 use abi::call::{
@@ -371,25 +371,36 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     // Only who waits has a timeout: one that were left would end the next wait, if that began on the fast path.
     k.wheel.remove(partner);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
+    let passed = k.pass(current, partner, request.is_call());
     transfer(current, partner, kind as u32, request.short);
-    let first = hand_over(k, current, partner, request.is_call(), answered == Wait::Open);
-    receive_and_run(k, current, request, first)
+    let sent = hand_over(k, current, partner, passed);
+    receive_and_run(k, current, request, Some(sent))
+}
+
+/// What is left of a send phase whose message has arrived.
+#[derive(Clone, Copy)]
+struct Sent {
+    /// The receiver, if it is to run at once. It is in no queue.
+    first: Option<ThreadRef>,
+    /// The receiver, if the shuttle was lent to it; otherwise nil.
+    lent_to: Uid,
 }
 
 /// The second half of a call whose first half just succeeded: the partner exists and sends nothing yet.
-fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request) -> bool {
-    if request.receive_timeout == Timeout::ZERO {
-        set_error(current, Error::ReceiveTimeout);
-        k.reclaim(current);
-        return true;
+fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request, lent_to: Uid) -> bool {
+    let error = if request.receive_timeout == Timeout::ZERO {
+        Error::ReceiveTimeout
+    } else if has_ended(k, current, request.from) {
+        Error::PartnerDied
+    } else {
+        wait(k, current, request.from, request.receive_timeout, request.window, lent_to);
+        return false;
+    };
+    set_error(current, error);
+    if lent_to != Uid::NIL {
+        k.take_back(current, lent_to);
     }
-    if has_ended(k, current, request.from) {
-        set_error(current, Error::PartnerDied);
-        k.reclaim(current);
-        return true;
-    }
-    wait(k, current, request.from, request.receive_timeout, request.window);
-    false
+    true
 }
 
 /// Whether the thread from which `thread` is going to wait for an answer has ended meanwhile. That can be only if a chief
@@ -399,13 +410,15 @@ fn has_ended(k: &Kernel, thread: ThreadRef, from: Uid) -> bool {
     from.clan() != thread.uid().clan() && clan::has_ended(k, from)
 }
 
+/// `lent_to`: to whom the thread has lent its shuttle, if to anybody.
 #[inline(always)]
-fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage) {
+fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, lent_to: Uid) {
     thread.window.set(window);
     thread.errand.set(Errand::Ipc);
     // An answer that has to come by way of a chief may not come directly.
     let direct = from == Uid::ANY || from.clan() == thread.uid().clan() || clan::is_direct(k, thread, from);
-    thread.set_wait(from, direct && timeout == Timeout::NEVER && thread.is_open_window(window));
+    let plain = direct && timeout == Timeout::NEVER && thread.is_open_window(window);
+    thread.set_wait(from, plain, lent_to);
     set_timeout(k, thread, timeout);
 }
 
@@ -427,58 +440,29 @@ fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32, short: bool) {
     receiver.set_ready();
 }
 
-/// Decides on which shuttle the receiver of a message goes on. Returns it if it should run at once, in no queue;
-/// otherwise it is in one. The sender is current, or about to be.
+/// Decides whether the receiver of a message, which is ready, runs at once; otherwise it is put into a queue, unless it is stopped. The
+/// sender is current, or about to be.
 #[inline(always)]
-fn hand_over(
-    k: &Kernel,
-    sender: ThreadRef,
-    receiver: ThreadRef,
-    is_call: bool,
-    was_open: bool,
-) -> Option<ThreadRef> {
-    let runnable = Some(receiver).filter(|receiver| !receiver.is_stopped());
-    let mine = sender.hot.shuttle.get();
-    if is_call {
-        lend_to_waiting(k, sender, receiver, was_open);
-        return runnable;
-    }
-    if was_open {
-        receiver.hot.shuttle.set(receiver.home_ref());
-    } else if gives_back(k, mine, receiver) {
-        // The answer gives the shuttle back; what follows, the sender does on its own.
-        receiver.hot.shuttle.set(mine);
-        sender.hot.shuttle.set(sender.home_ref());
-        return runnable;
-    }
-    if k.priority(receiver) >= k.priority(sender) {
-        return runnable;
+fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, passed: Passed) -> Sent {
+    let lent_to = if passed == Passed::Lent { receiver.uid() } else { Uid::NIL };
+    if passed != Passed::Kept || k.priority(receiver) >= k.priority(sender) {
+        return Sent { first: Some(receiver).filter(|receiver| !receiver.is_stopped()), lent_to };
     }
     k.wake(receiver);
-    None
+    Sent { first: None, lent_to }
 }
 
-/// Whether `mine`, the shuttle of a thread that runs and so no stale reference, is the one that `receiver` lent. If the
-/// chain was cut below the sender the receiver's reference is older; but if the owner has cut it off and lent its shuttle
-/// anew, this is another chain, and the owner has the newest reference itself.
-#[inline]
-fn gives_back(k: &Kernel, mine: ShuttleRef, receiver: ThreadRef) -> bool {
-    let lent = receiver.hot.shuttle.get();
-    lent == mine
-        || lent.same_owner(mine)
-            && k.owner(mine).is_some_and(|owner| owner == receiver || owner.hot.shuttle.get() != mine)
-}
-
-/// The receive phase of the current thread, and the choice of who runs: `first` was woken by its send phase.
+/// The receive phase of the current thread, and the choice of who runs. `sent` is its send phase, if it had one and the message arrived.
 #[inline(always)]
-fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Option<ThreadRef>) -> Next {
-    let done = if first.is_some() && request.is_call() {
-        wait_for_answer(k, current, request)
-    } else {
-        let alone = request.dest.is_nil();
-        receive(k, current, request.from, request.receive_timeout, request.window, alone)
+fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, sent: Option<Sent>) -> Next {
+    let done = match sent {
+        Some(sent) if request.is_call() => wait_for_answer(k, current, request, sent.lent_to),
+        _ => {
+            let alone = request.dest.is_nil();
+            receive(k, current, request.from, request.receive_timeout, request.window, alone)
+        }
     };
-    match first {
+    match sent.and_then(|sent| sent.first) {
         Some(partner) => Next::To(partner),
         None if done => Next::Same,
         None => Next::Any,
@@ -490,7 +474,7 @@ fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, first: Opt
 fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
     let nothing_there = thread.senders.is_empty() && thread.line.get() == 0;
     if from == Uid::ANY && timeout == Timeout::NEVER && nothing_there {
-        wait(k, thread, from, timeout, window);
+        wait(k, thread, from, timeout, window, Uid::NIL);
         return false;
     }
     receive_looking(k, thread, from, timeout, window, alone)
@@ -548,7 +532,7 @@ fn receive_looking(
         return true;
     }
     interrupt::release(k, thread, from);
-    wait(k, thread, from, timeout, window);
+    wait(k, thread, from, timeout, window, Uid::NIL);
     false
 }
 
@@ -581,29 +565,11 @@ fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
     match sender.errand.get() {
         Errand::Ipc => take_ipc(k, thread, sender),
         Errand::Fault | Errand::Exception => {
+            k.lend(sender, thread);
             fault::deliver(thread, sender);
-            lend(k, sender, thread);
             Taken::Message
         }
     }
-}
-
-/// A call that was queued lends its shuttle when the called thread takes it.
-fn lend(k: &Kernel, caller: ThreadRef, thread: ThreadRef) {
-    k.shuttle_of(caller);
-    thread.hot.shuttle.set(caller.hot.shuttle.get());
-}
-
-/// The same for a caller whose reference is not stale and a thread that waited, openly or not. A call back to the one
-/// whose call is being served gives the shuttle back, as an answer would: otherwise both would count on it, one as
-/// the caller and the other as the called, whichever is answered first. The caller then has lent nothing.
-#[inline]
-fn lend_to_waiting(k: &Kernel, caller: ThreadRef, thread: ThreadRef, was_open: bool) {
-    let shuttle = caller.hot.shuttle.get();
-    if !was_open && gives_back(k, shuttle, thread) {
-        caller.hot.shuttle.set(caller.home_ref());
-    }
-    thread.hot.shuttle.set(shuttle);
 }
 
 fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
@@ -641,8 +607,9 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
             k.wake(sender);
             return;
         }
-        lend(k, sender, thread);
-        wait(k, sender, sender.then_from.get(), timeout, sender.window.get());
+        // A call that was queued lends its shuttle when the called thread takes it.
+        k.lend(sender, thread);
+        wait(k, sender, sender.then_from.get(), timeout, sender.window.get(), thread.uid());
         return;
     }
     if sender.then_from.get().is_nil() {
@@ -699,14 +666,9 @@ pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
         }
     }
     k.wheel.remove(thread);
-    match wait {
-        Wait::Answer(_) => {
-            k.reclaim(thread);
-            return fault::unanswered(k, thread);
-        }
-        Wait::Closed(_) | Wait::Return(_) => k.reclaim(thread),
-        Wait::Open => thread.hot.shuttle.set(thread.home_ref()),
-        Wait::No | Wait::Idle => {}
+    k.regain(thread, None);
+    if let Wait::Answer(_) = wait {
+        return fault::unanswered(k, thread);
     }
     thread.operation.set(Operation::None);
     set_error(thread, error);

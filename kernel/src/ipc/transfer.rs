@@ -69,11 +69,7 @@ pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: 
         false => Error::NoWindow,
         true => {
             request.suspend(current);
-            let was_open = partner.wait() == Wait::Open;
-            if was_open {
-                item::leave_shuttle(partner);
-            }
-            start(k, current, partner, was_open);
+            start(k, current, partner);
             return proceed(k, current, partner, Place::default());
         }
     };
@@ -94,7 +90,7 @@ pub(super) fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> bool {
     thread.errand.set(Errand::Ipc);
     let can = is_block(sender) && thread.takes_block();
     if can {
-        start(k, sender, thread, true);
+        start(k, sender, thread);
     } else {
         set_error(sender, if is_block(sender) { Error::NoWindow } else { Error::BadArgument });
     }
@@ -102,12 +98,11 @@ pub(super) fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> bool {
     can
 }
 
-fn start(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, was_open: bool) {
-    // Whether the wait was open decides on which shuttle the receiver goes on.
-    start_from(k, sender, receiver, if was_open { Uid::ANY } else { sender.uid() });
+fn start(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) {
+    start_from(k, sender, receiver, sender.uid());
 }
 
-/// `from`: for whom the receiver waited. Nil is a server that waited for a call through a door.
+/// `from` is nil for a server that waited for a call through a door, and the sender for any other receiver.
 pub(super) fn start_from(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, from: Uid) {
     begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at: Place::default() });
     receiver.then_from.set(from);
@@ -372,10 +367,10 @@ fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Nex
     }
     let request = Request::resumed(current);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
+    let passed = k.pass(current, receiver, request.is_call());
     deliver(current, receiver, kind, at.cut);
-    let was_open = receiver.then_from.get() == Uid::ANY;
-    let first = hand_over(k, current, receiver, request.is_call(), was_open);
-    receive_and_run(k, current, &request, first)
+    let sent = hand_over(k, current, receiver, passed);
+    receive_and_run(k, current, &request, Some(sent))
 }
 
 /// The words in registers: those of a block's message begin with its dope and address.
@@ -426,7 +421,9 @@ fn their_fault(
     current.operation.set(Operation::Transfer { to: receiver.uid(), at });
     current.state.set(State::Stalled);
     current.partner.set(receiver.uid());
-    receiver.operation.set(Operation::Taken { from: current.uid() });
+    // The fault is the receiver's, on its own shuttle, which the sender may still be on.
+    let returned = k.regain(receiver, Some(current));
+    receiver.operation.set(Operation::Taken { from: current.uid(), returned });
     receiver.errand.set(Errand::Fault);
     fault::note(receiver, address, rights);
     fault::post(k, receiver, pager);
@@ -449,14 +446,19 @@ fn is_patient(k: &Kernel, thread: ThreadRef, waited: &mut bool) -> bool {
     true
 }
 
-/// The receiver's fault is resolved: it takes on, and the sender goes on.
-pub(super) fn resume(k: &Kernel, receiver: ThreadRef, from: Uid) {
+/// The receiver's fault is resolved, and it holds a shuttle: it takes on, and the sender goes on. If the fault `returned` the receiver's
+/// shuttle from the sender, that has it again.
+pub(super) fn resume(k: &Kernel, receiver: ThreadRef, from: Uid, returned: bool) {
     receiver.operation.set(Operation::None);
     receiver.errand.set(Errand::Ipc);
     receiver.hot.accept.set(crate::object::thread::NEVER);
     receiver.state.set(State::Taking);
     receiver.partner.set(from);
     if let Some(sender) = k.thread(from) {
+        if returned {
+            k.lend(receiver, sender);
+            receiver.lent_to.set(from);
+        }
         k.wheel.remove(sender);
         sender.set_ready();
         k.wake(sender);
@@ -474,7 +476,7 @@ pub(super) fn interrupt(k: &Kernel, thread: ThreadRef, own: Error, other: Error)
     let partner = k.thread(thread.partner.get());
     match (thread.operation.get(), thread.state.get()) {
         (Operation::Transfer { to, .. }, _) => end_both(k, Some(thread), k.thread(to), own, other),
-        (Operation::Taken { from }, _) => end_both(k, k.thread(from), Some(thread), other, own),
+        (Operation::Taken { from, .. }, _) => end_both(k, k.thread(from), Some(thread), other, own),
         (_, State::Taking) if partner.is_some_and(is_transferring) => {
             end_both(k, partner, Some(thread), other, own)
         }
@@ -493,7 +495,7 @@ pub(super) fn leave(k: &Kernel, thread: ThreadRef) {
         Operation::Transfer { to, .. } => {
             end_both(k, None, k.thread(to), Error::PartnerDied, Error::PartnerDied)
         }
-        Operation::Taken { from } => {
+        Operation::Taken { from, .. } => {
             end_both(k, k.thread(from), None, Error::PartnerDied, Error::PartnerDied)
         }
         _ => {}
@@ -516,7 +518,6 @@ fn end_both(k: &Kernel, sender: Option<ThreadRef>, receiver: Option<ThreadRef>, 
         if door::was_to_be_called(receiver) {
             door::not_called(k, receiver);
         } else {
-            item::take_back(k, receiver);
             set_error(receiver, theirs);
             receiver.frame.w[0].set(moved);
             k.wake(receiver);
@@ -532,17 +533,12 @@ fn end_both(k: &Kernel, sender: Option<ThreadRef>, receiver: Option<ThreadRef>, 
 fn stop_waiting(k: &Kernel, thread: ThreadRef) {
     k.wheel.remove(thread);
     match (thread.wait(), thread.state.get()) {
-        (Wait::Answer(_), _) => k.reclaim(thread),
         (Wait::No, State::Sending) => leave_queue(thread),
-        (Wait::No, State::Taking) => {
-            item::leave_mapping(k, thread);
-            // It was its pager who mapped, on its shuttle.
-            if thread.errand.get() != Errand::Ipc {
-                k.reclaim(thread);
-            }
-        }
+        // It may be its pager who maps, on its shuttle.
+        (Wait::No, State::Taking) => item::leave_mapping(k, thread),
         _ => {}
     }
+    k.regain(thread, None);
     thread.errand.set(Errand::Ipc);
     thread.set_ready();
 }
@@ -561,7 +557,7 @@ fn goes_on(k: &Kernel, sender: ThreadRef) -> bool {
 /// The sender's ipc ends with an error, except that a reply by ipc which does not arrive is no error of the server's.
 fn end_sender(k: &Kernel, sender: ThreadRef, error: Error, moved: u64) {
     sender.operation.set(Operation::None);
-    door::stays(sender);
+    door::stays(k, sender);
     if error == Error::BadArgument || !goes_on(k, sender) {
         set_error(sender, error);
         sender.frame.w[0].set(moved);

@@ -136,7 +136,7 @@ pub fn fired(k: &Kernel, number: u8) -> Option<ThreadRef> {
         thread.set_special(special::INTERRUPT, 0);
     }
     if open {
-        thread.hot.shuttle.set(thread.home_ref());
+        k.go_home(thread);
     }
     Some(thread)
 }

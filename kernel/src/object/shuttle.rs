@@ -1,7 +1,8 @@
 //! Shuttle: what the scheduler schedules; priority, time slice, accounting (row D6, and P10's donation).
 //!
 //! Every thread has one of its own, its *home* shuttle. A call lends it to the thread that is called, an answer gives
-//! it back, and the fast path does both by copying or comparing one word, the [`ShuttleRef`].
+//! it back, and the fast path does both by copying or comparing one word, the [`ShuttleRef`]. All moves are in
+//! [`lend`](crate::lend).
 //!
 //! A reference holds the shuttle's *epoch*. When a caller is cut off (timeout, abort, end of its partner), its
 //! shuttle comes home by raising the epoch: whatever part of the old chain still runs or will run holds a stale
@@ -9,6 +10,7 @@
 //! therefore a constant amount of work, however long the chain is, and allocates nothing.
 
 use super::ThreadRef;
+use crate::lend::Word;
 use crate::util::list::{Link, Tag};
 use abi::Uid;
 use abi::uid::{GENERATION_BITS, SLOT_BITS};
@@ -60,7 +62,7 @@ pub struct Shuttle {
     /// What is left of the slice, in nanoseconds.
     pub left_ns: Cell<u64>,
     /// What names this shuttle now; all other references to it are stale.
-    pub reference: Cell<ShuttleRef>,
+    pub reference: Word,
     /// 0 (lowest) to 63.
     pub priority: Cell<u8>,
 }

@@ -30,6 +30,7 @@ use super::breakpoint::Breakpoints;
 use super::mapping::{Bookmark, Node};
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
+use crate::lend::{Stake, Word};
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::util::list::{Link, List, Tag};
 use crate::util::timeout::Timeout;
@@ -90,8 +91,8 @@ pub struct Hot {
     pub rsp: Cell<u64>,
     /// What selects the task's address space in the processor.
     pub space: Cell<u64>,
-    /// The shuttle that the thread runs on, or lent to whom it calls.
-    pub shuttle: Cell<ShuttleRef>,
+    /// The shuttle that the thread holds or claims: see [`Stake`].
+    pub shuttle: Word,
 }
 
 /// Number of words of a message that travel in registers; eight for everyone, three more on the short forms.
@@ -271,6 +272,8 @@ pub enum Operation {
     Taken {
         /// Who sends.
         from: Uid,
+        /// Whether the fault took the receiver's shuttle back from the sender, which is to have it again.
+        returned: bool,
     },
     /// `flush`, from address `at` on; with the status bits collected so far.
     Flush {
@@ -399,6 +402,9 @@ pub struct Cold {
     pub partner: Cell<Uid>,
     /// While sending: whom to receive from afterwards.
     pub then_from: Cell<Uid>,
+    /// The thread to which it lent the shuttle that it claims, if it waits in a way that the fast path cannot end; otherwise nil. Of a
+    /// thread that the fast path may answer, `accept` says it.
+    pub lent_to: Cell<Uid>,
     /// What it takes in the receive beside words, of [`TAKING`]. On the fast path that is in `accept`.
     pub takes: Cell<u64>,
     /// Window of the receive.
@@ -520,25 +526,34 @@ impl ThreadRef {
                 self.special.set(special);
                 servers.enlist(self);
             }
-            wait if special != 0 && wait != Wait::No => {
-                self.takes.set(self.taking());
-                match wait {
-                    Wait::Return(server) => self.set_call_of(server),
-                    Wait::Closed(from) => self.set_wait_slowly(from),
-                    _ => self.set_wait_slowly(Uid::ANY),
-                }
-                self.window.set(self.open_window());
-                self.errand.set(Errand::Ipc);
-                // The fast path does not record that the thread is in a system call; the last trap is long over.
-                self.frame.mode.set(Frame::SYSRET);
-            }
+            _ if special != 0 => self.unfold(),
             _ => {}
         }
         self.special.set(special);
         self.refold();
     }
 
+    /// Makes a wait for an answer or for anybody, which the fast path might end, one that it cannot end.
+    pub fn unfold(self) {
+        let to = match self.stake() {
+            _ if self.hot.accept.get() == NEVER => return,
+            Stake::Claims(to) => to,
+            _ => Uid::NIL,
+        };
+        self.takes.set(self.taking());
+        match self.wait() {
+            Wait::Return(server) => self.set_call_of(server),
+            Wait::Closed(from) => self.set_wait_slowly(from, to),
+            _ => self.set_wait_slowly(Uid::ANY, to),
+        }
+        self.window.set(self.open_window());
+        self.errand.set(Errand::Ipc);
+        // The fast path does not record that the thread is in a system call; the last trap is long over.
+        self.frame.mode.set(Frame::SYSRET);
+    }
+
     /// The shuttle reference that names this thread's own shuttle now.
+    #[inline(always)]
     pub fn home_ref(self) -> ShuttleRef {
         self.home.reference.get()
     }
@@ -618,7 +633,7 @@ impl Tcb {
                 _ => Wait::No,
             };
         }
-        let uid = Uid(accept & !(0xff << STATION_SHIFT | 0xf));
+        let uid = accepted(accept);
         if accept & OPEN == OPEN {
             return Wait::Open;
         }
@@ -626,6 +641,22 @@ impl Tcb {
             0 => Wait::Closed(uid),
             DOOR_MARK => Wait::Return(uid),
             _ => Wait::Idle,
+        }
+    }
+
+    /// What the thread's word about a shuttle means.
+    #[inline(always)]
+    pub fn stake(&self) -> Stake {
+        let accept = self.hot.accept.get();
+        if accept != NEVER {
+            let is_open = accept & OPEN == OPEN || accept == IDLE;
+            return if is_open { Stake::Nothing } else { Stake::Claims(accepted(accept)) };
+        }
+        match (self.state.get(), self.lent_to.get()) {
+            (State::Idle, _) => Stake::Nothing,
+            (State::Receiving, _) if self.partner.get() == Uid::ANY => Stake::Nothing,
+            (_, Uid::NIL) => Stake::Holds,
+            (_, to) => Stake::Claims(to),
         }
     }
 
@@ -671,24 +702,27 @@ impl Tcb {
         self.special.get() & special::STOPPED != 0
     }
 
-    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody), and take what [`Cold::takes`] says. `plain` says that it
+    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody), and take what [`Cold::takes`] says. `lent_to` is the
+    /// thread to which it has lent its shuttle; nil if it has not. `plain` says that it
     /// has neither a timeout nor a window but the [open one](Tcb::open_window), so that the fast path may end the wait.
-    pub fn set_wait(&self, from: Uid, plain: bool) {
+    /// That takes every wait for one thread for one for the answer to a call.
+    pub fn set_wait(&self, from: Uid, plain: bool, lent_to: Uid) {
         let takes = self.takes.get();
-        let plain = plain && self.special.get() == 0 && from.as_interrupt().is_none();
-        if plain && from != Uid::ANY {
+        let plain = plain && self.special.get() == 0;
+        if plain && from == lent_to {
             self.state.set(State::Ready);
             self.hot.accept.set(from.0 | CPU << STATION_SHIFT | takes);
-        } else if plain && takes == TAKING {
+        } else if plain && from == Uid::ANY && takes == TAKING {
             self.state.set(State::Ready);
             self.hot.accept.set(self.true_open_key());
         } else {
-            self.set_wait_slowly(from);
+            self.set_wait_slowly(from, lent_to);
         }
     }
 
-    fn set_wait_slowly(&self, from: Uid) {
+    fn set_wait_slowly(&self, from: Uid, lent_to: Uid) {
         self.hot.accept.set(NEVER);
+        self.lent_to.set(lent_to);
         self.state.set(State::Receiving);
         self.partner.set(from);
     }
@@ -709,6 +743,7 @@ impl Tcb {
 
     fn set_call_of(&self, server: Uid) {
         self.hot.accept.set(NEVER);
+        self.lent_to.set(server);
         self.state.set(State::Calling);
         self.partner.set(server);
     }
@@ -762,6 +797,15 @@ impl Tcb {
         flags.set(flags.get() & !TRAP | if stepped { TRAP } else { 0 });
     }
 
+    /// Makes the thread wait for the answer of `partner`, to which it lends its shuttle, to its page fault or exception.
+    #[inline(always)]
+    pub fn set_faulting(&self, partner: Uid) {
+        self.hot.accept.set(NEVER);
+        self.lent_to.set(partner);
+        self.state.set(State::Faulting);
+        self.partner.set(partner);
+    }
+
     /// Checks what the block's fields promise each other; test builds call it after each operation.
     pub fn check(&self) {
         assert_eq!(self.canary.get(), Tcb::CANARY, "kernel stack overflow");
@@ -769,6 +813,9 @@ impl Tcb {
         if special {
             assert_eq!(self.hot.accept.get(), NEVER, "a special thread is open to the fast path");
             assert_eq!(self.hot.open_key.get(), POISON);
+        }
+        if self.is_ready() || self.hot.accept.get() != NEVER {
+            assert_eq!(self.lent_to.get(), Uid::NIL, "a thread runs, or the fast path answers it, and a claim is left");
         }
         assert_eq!(self.block.answer_key.get(), self.hot.key.get() | TAKES_BLOCK);
         assert_eq!(self.hot.key.get() == POISON, special || !self.senders.is_empty());
@@ -787,6 +834,12 @@ impl Tcb {
         let frame = pool.take_zeroed().expect("a new pool has a frame");
         pool.at::<Tcb>(frame)
     }
+}
+
+/// The thread for which a wait that is no open one is, by the word `accept`.
+#[inline(always)]
+fn accepted(accept: u64) -> Uid {
+    Uid(accept & !(0xff << STATION_SHIFT | 0xf))
 }
 
 /// The number of this CPU. Keys carry it, so that a thread of another CPU fails the fast path's compare.

@@ -3,11 +3,10 @@
 use super::{Args, done, registers};
 use crate::kernel::Kernel;
 use crate::mem::pool::Frame as PoolFrame;
-use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
 use crate::object::{TaskRef, ThreadRef, door, interrupt};
 use crate::sched::Next;
-use crate::{arch, ipc, param, trace};
+use crate::{arch, ipc, lend, param, trace};
 use abi::call::{
     ALERT_CLEAR, ALERT_POLL, ALERT_SET, FLAGS, PRIORITIES, TRACE_COUNTERS, TRACE_DOORS, thread_op as op,
 };
@@ -205,8 +204,7 @@ fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Erro
     thread.home.priority.set(priority);
     thread.home.slice_ns.set(param::TIME_SLICE_NS);
     thread.hot.space.set(task.space.get());
-    thread.home.reference.set(ShuttleRef::new(uid, 0));
-    thread.hot.shuttle.set(thread.home_ref());
+    lend::begin(thread, uid);
     thread.hot.uid.set(uid.0);
     thread.refold();
     task.threads.push_back(thread);
@@ -361,16 +359,8 @@ fn begin_end(k: &Kernel, thread: ThreadRef) {
     ipc::leave(k, thread);
     k.wheel.unlink(thread);
     interrupt::detach(k, thread);
-    k.unqueue_thread(thread);
-    if let Some(carrier) = k.unqueue(thread).filter(|&carrier| carrier != thread) {
-        // Somebody else is on this thread's shuttle: it goes on with its own.
-        carrier.hot.shuttle.set(carrier.home_ref());
-        k.wake(carrier);
-    }
+    k.end_shuttle(thread);
     thread.hot.uid.set(0);
-    k.stop_counting(thread);
-    thread.home.reference.set(thread.home_ref().next());
-    thread.hot.shuttle.set(thread.home_ref());
     thread.hot.accept.set(crate::object::thread::NEVER);
     thread.queueing_at.set(None);
     // A thread that ends itself must come back to it if it is interrupted.

@@ -21,7 +21,7 @@ use kernel::object::thread::{
     Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS, Wait, taken_by,
 };
 use kernel::sched::Next;
-use kernel::{arch, ipc, layout, syscall};
+use kernel::{arch, ipc, layout, lend, syscall};
 
 /// The registers of the processor in user mode.
 #[derive(Clone, Copy, Default, Debug)]
@@ -84,7 +84,7 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         let key = me.hot.key.get();
         if is_long { accept == key | TAKES_BLOCK } else { accept & !TAKING == key & !TAKING }
     };
-    let has_my_shuttle = partner.hot.shuttle.get() == me.hot.shuttle.get();
+    let has_my_shuttle = lend::fast_return(&me.hot, &partner.hot);
     if !waits || !(is_call || has_my_shuttle) {
         return false;
     }
@@ -94,7 +94,9 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     me.hot.accept.set(if is_call { partner.hot.key.get() | mark } else { me.hot.open_key.get() });
     live.rax |= if is_call { u64::from(WORDS_ONLY) } else { 0 };
     partner.hot.accept.set(NEVER);
-    partner.hot.shuttle.set(me.hot.shuttle.get());
+    if is_call {
+        lend::fast_call(&me.hot, &partner.hot);
+    }
     live.rdx = me.hot.uid.get();
     live.rip = partner.hot.rip.get();
     live.rsp = partner.hot.rsp.get();
@@ -199,7 +201,7 @@ fn enter_door(live: &mut Live, me: ThreadRef, server: ThreadRef, identifier: &'s
     server.server.door.set(Some(door));
     me.hot.accept.set(server.server.key.get());
     server.hot.accept.set(NEVER);
-    server.hot.shuttle.set(me.hot.shuttle.get());
+    lend::fast_call(&me.hot, &server.hot);
     (live.rip, live.rdx) = door.door_target();
     live.rsp = server.server.stack.get();
     arch::switch_space(me, server);
@@ -212,7 +214,7 @@ fn door_return(live: &mut Live, me: ThreadRef) -> bool {
     // Nobody's hot line waits for nothing.
     let Some(caller) = door::thread_at(me.server.caller.get()) else { return false };
     if (caller.hot.accept.get() ^ me.server.key.get()) & !TAKING != 0
-        || caller.hot.shuttle.get() != me.hot.shuttle.get()
+        || !lend::fast_return(&me.hot, &caller.hot)
     {
         return false;
     }

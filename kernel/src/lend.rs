@@ -1,0 +1,247 @@
+//! Lending: how shuttles pass from thread to thread (row D6, decisions 0003 and 0050).
+//!
+//! Each thread has one word about a shuttle, [`Word`]. Its meaning follows from the thread's state ([`Stake`]):
+//!
+//! | stake | threads | the word |
+//! |---|---|---|
+//! | [`Stake::Holds`] | all that run, are ready, or wait without having lent | the shuttle that the thread is on |
+//! | [`Stake::Claims`] | callers that wait for an answer | the shuttle that was lent, and comes back with the answer |
+//! | [`Stake::Nothing`] | threads that wait for anybody, idle servers | nothing |
+//!
+//! A word is *valid* if it equals the reference that the shuttle has now; an older one is *stale*. A holder whose word is stale is on its
+//! own home shuttle, and finds that out at its next slow event ([`Kernel::shuttle_of`]).
+//!
+//! **Rule 1: of each shuttle there is at most one valid holder.** A reference is moved, never copied. These are all the moves:
+//!
+//! | move | before | after |
+//! |---|---|---|
+//! | [`lend`](Kernel::lend) | A holds r, B's wait has ended | B holds r, A claims r from B |
+//! | [`regain`](Kernel::regain), plainly | A claims r from B, B holds r | A holds r, B its home |
+//! | [`regain`](Kernel::regain), otherwise | A's claim is valid, or to its own home | A holds a new reference; all older ones are stale |
+//! | [`go_home`](Kernel::go_home) | A holds what is stale, or nothing, or drops what it holds | A holds its home |
+//!
+//! Whoever has a shuttle back other than from the very thread to which it was lent, takes it: the new reference makes the holder's word
+//! stale in the same step, and the holder, if it was in a ready queue with this shuttle, goes into another with its own.
+//!
+//! **Rule 2: a home shuttle is with its owner or with nobody, unless the owner claims it.** So a thread may go home at any time without
+//! a look at where its home is. It holds because an end of a wait always resolves the claim, and because nobody else but a claimant on the
+//! owner's own chain can take the owner's shuttle. Then the owner still waits; its wait leaves the fast path ([`ThreadRef::unfold`]), and
+//! its end takes the shuttle back.
+//!
+//! The fast path knows two of these moves, and of these the plain ones: [`fast_call`] and [`fast_return`] say in Rust what its instructions
+//! do. They copy and compare words; since the one thread stops to wait in the step in which the other begins to, each is a move.
+
+use crate::arch;
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::shuttle::ShuttleRef;
+use crate::object::thread::Hot;
+use abi::Uid;
+use core::cell::Cell;
+
+/// A reference to a shuttle that only this module changes.
+#[repr(transparent)]
+pub struct Word(Cell<ShuttleRef>);
+
+impl Word {
+    /// The reference.
+    #[inline(always)]
+    pub fn get(&self) -> ShuttleRef {
+        self.0.get()
+    }
+
+    #[inline(always)]
+    fn set(&self, reference: ShuttleRef) {
+        self.0.set(reference);
+    }
+}
+
+/// What a thread's word about a shuttle means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stake {
+    /// The thread is on the shuttle.
+    Holds,
+    /// The thread has lent the shuttle to another, whose answer brings it back.
+    Claims(Uid),
+    /// The thread is on no shuttle.
+    Nothing,
+}
+
+/// What a message that ended somebody's wait did with the sender's shuttle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Passed {
+    /// A call lent it to the receiver.
+    Lent,
+    /// The sender gave back what the receiver had lent to it, and is on its home shuttle.
+    Returned,
+    /// The sender keeps it, and the receiver has its own.
+    Kept,
+}
+
+/// Gives a new thread its home shuttle. No reference of an earlier thread in the same slot equals one of this.
+pub fn begin(thread: ThreadRef, uid: Uid) {
+    thread.home.reference.set(ShuttleRef::new(uid, 0));
+    thread.hot.shuttle.set(thread.home_ref());
+}
+
+/// The fast path's call: the caller's word is copied to the called thread, which waited for anybody. The caller, which waits from now on for
+/// it alone, claims what the other holds.
+pub fn fast_call(caller: &Hot, called: &Hot) {
+    called.shuttle.set(caller.shuttle.get());
+}
+
+/// Whether the fast path's reply or return may go on: the waiting thread claims what the answering one holds. That it lent to this one,
+/// its `accept` says.
+pub fn fast_return(answering: &Hot, waiting: &Hot) -> bool {
+    answering.shuttle.get() == waiting.shuttle.get()
+}
+
+impl Kernel {
+    /// The thread whose home shuttle `shuttle` names, if the reference is valid.
+    #[inline]
+    pub fn owner(&self, shuttle: ShuttleRef) -> Option<ThreadRef> {
+        arch::tcb(shuttle.slot()).filter(|owner| owner.home_ref() == shuttle)
+    }
+
+    /// The owner of the shuttle that `thread` holds; a stale word is replaced by the home shuttle first.
+    #[inline]
+    pub fn shuttle_of(&self, thread: ThreadRef) -> ThreadRef {
+        match self.owner(thread.hot.shuttle.get()) {
+            Some(owner) => owner,
+            None => {
+                self.go_home(thread);
+                thread
+            }
+        }
+    }
+
+    /// Puts a thread on its home shuttle, whatever it held. It must not be in a ready queue, and must not claim anything.
+    #[inline(always)]
+    pub fn go_home(&self, thread: ThreadRef) {
+        thread.hot.shuttle.set(thread.home_ref());
+    }
+
+    /// Puts a thread, which may be in a ready queue, on its home shuttle.
+    pub fn leave_shuttle(&self, thread: ThreadRef) {
+        let was_queued = self.unqueue_thread(thread);
+        self.go_home(thread);
+        if was_queued {
+            self.wake(thread);
+        }
+    }
+
+    /// Lends the shuttle that `caller` holds to `called`, whose own wait, if it had one, is over. The caller has to wait for `called` in the
+    /// same step, as one that has lent to it.
+    #[inline(always)]
+    pub fn lend(&self, caller: ThreadRef, called: ThreadRef) {
+        self.shuttle_of(caller);
+        called.hot.shuttle.set(caller.hot.shuttle.get());
+    }
+
+    /// The message of `sender`, which holds a shuttle and is in no queue, ends the wait of `receiver`: to be called while the receiver still
+    /// waits. The receiver holds a shuttle afterwards. A sender whose call has [lent](Passed::Lent) has to wait as one that has.
+    ///
+    /// A call back to the thread whose shuttle the caller is on brings it home, as an answer would, and lends nothing.
+    #[inline(always)]
+    pub fn pass(&self, sender: ThreadRef, receiver: ThreadRef, is_call: bool) -> Passed {
+        let stake = receiver.stake();
+        if stake == Stake::Nothing {
+            let shuttle = if is_call { sender.hot.shuttle.get() } else { receiver.home_ref() };
+            receiver.hot.shuttle.set(shuttle);
+            return if is_call { Passed::Lent } else { Passed::Kept };
+        }
+        if self.resolve(receiver, stake, Some(sender)) {
+            return Passed::Returned;
+        }
+        if !is_call {
+            return Passed::Kept;
+        }
+        self.lend(sender, receiver);
+        Passed::Lent
+    }
+
+    /// The wait of `thread` is going to end, by a message of `by` or without one. It holds a shuttle afterwards: what it held, what it lent,
+    /// or its home. True if `by` gave it back.
+    pub fn regain(&self, thread: ThreadRef, by: Option<ThreadRef>) -> bool {
+        self.resolve(thread, thread.stake(), by)
+    }
+
+    /// Ends a call whose shuttle was lent a moment ago: the caller does not wait after all.
+    pub fn take_back(&self, caller: ThreadRef, called: Uid) {
+        self.resolve(caller, Stake::Claims(called), None);
+    }
+
+    /// [`Kernel::regain`] for a thread with a certain stake.
+    #[inline(always)]
+    fn resolve(&self, thread: ThreadRef, stake: Stake, by: Option<ThreadRef>) -> bool {
+        match stake {
+            Stake::Holds => false,
+            Stake::Nothing => {
+                self.go_home(thread);
+                false
+            }
+            Stake::Claims(from) => {
+                thread.lent_to.set(Uid::NIL);
+                match by.filter(|by| by.uid() == from) {
+                    // The plain case: what was lent comes back from where it was lent to.
+                    Some(by) if by.hot.shuttle.get() == thread.hot.shuttle.get() => {
+                        self.go_home(by);
+                        true
+                    }
+                    by => self.resolve_claim(thread, by),
+                }
+            }
+        }
+    }
+
+    /// `by` is the thread that was lent to, if it is what ends the wait, and holds another reference than the one that is claimed.
+    #[cold]
+    #[inline(never)]
+    fn resolve_claim(&self, thread: ThreadRef, by: Option<ThreadRef>) -> bool {
+        let claim = thread.hot.shuttle.get();
+        if let Some(by) = by
+            && let Some(owner) = self.returned_after_cut(thread, by)
+        {
+            self.go_home(by);
+            self.renew(owner, thread);
+            return true;
+        }
+        match self.owner(claim) {
+            Some(owner) => self.renew(owner, thread),
+            None if claim.same_owner(thread.home_ref()) => self.renew(thread, thread),
+            None => self.go_home(thread),
+        }
+        false
+    }
+
+    /// Whether `by` holds the shuttle that `thread` claims by an older reference: the chain was cut below `by`. Returns its owner. If the owner
+    /// has the newest reference itself, it has cut this chain off and lent its shuttle anew; that is another chain.
+    fn returned_after_cut(&self, thread: ThreadRef, by: ThreadRef) -> Option<ThreadRef> {
+        let held = by.hot.shuttle.get();
+        let owner = self.owner(held).filter(|_| held.same_owner(thread.hot.shuttle.get()))?;
+        (owner == thread || owner.hot.shuttle.get() != held).then_some(owner)
+    }
+
+    /// Makes all references to the home shuttle of `owner` stale, and gives the new one to `taker`. Whoever waits to run on the shuttle goes
+    /// on with its own, and so will whoever runs on it.
+    fn renew(&self, owner: ThreadRef, taker: ThreadRef) {
+        let displaced = self.unqueue(owner);
+        self.stop_counting(owner);
+        owner.home.reference.set(owner.home_ref().next());
+        taker.hot.shuttle.set(owner.home_ref());
+        if taker != owner {
+            // The owner claims it by an older reference. The fast path, which only compares, might give it back the older one.
+            owner.unfold();
+        }
+        if let Some(carrier) = displaced.filter(|&carrier| carrier != taker) {
+            self.wake(carrier);
+        }
+    }
+
+    /// A thread is going to end: it leaves its ready queue, drops what it holds or claims, and whoever is on its shuttle has to leave it.
+    pub fn end_shuttle(&self, thread: ThreadRef) {
+        self.unqueue_thread(thread);
+        thread.lent_to.set(Uid::NIL);
+        self.renew(thread, thread);
+    }
+}
