@@ -4,6 +4,8 @@
 //! asks for it ([`checked`](crate::checked)), and never otherwise. It allocates nothing, and asserts. What it means by a *name* is the uid as it stays with
 //! a thread that is being ended, so that half-ended threads are covered too.
 
+mod queues;
+
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
@@ -53,6 +55,7 @@ impl Kernel {
             }
         }
         self.check_queues();
+        self.check_queueing();
     }
 
     /// Checks spaces and accounts. Returns how many frames the tasks own.
@@ -438,10 +441,15 @@ pub(crate) fn present(slot: u32) -> Option<ThreadRef> {
     arch::tcb(slot).filter(|thread| !thread.name.get().is_nil())
 }
 
-/// Walks a list.
-fn members(
+/// Walks a list, which is no longer than there can be threads.
+pub(crate) fn members(
     first: Option<ThreadRef>,
     mut after: impl FnMut(ThreadRef) -> Option<ThreadRef>,
 ) -> impl Iterator<Item = ThreadRef> {
-    core::iter::successors(first, move |&thread| after(thread))
+    let mut left = crate::param::TCB_MAX;
+    core::iter::successors(first, move |&thread| {
+        left -= 1;
+        assert_ne!(left, 0, "a list is a ring");
+        after(thread)
+    })
 }

@@ -133,6 +133,12 @@ impl Kernel {
         Frame(self.task_cell(number).map_or(0, Cell::get))
     }
 
+    /// All tasks.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskRef> {
+        let frames = (1..self.task_slots.high_water()).map(|number| self.task_frame(number as u16));
+        frames.filter(|frame| frame.0 != 0).map(|frame| TaskRef::at(&self.pool, frame))
+    }
+
     /// Records where a task is, or with `None` that it is gone. False if there is no memory for the table.
     pub fn set_task(&self, number: u16, frame: Option<Frame>) -> bool {
         let page = &self.task_pages[number as usize / TASKS_PER_PAGE];

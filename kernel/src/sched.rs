@@ -33,7 +33,7 @@ pub struct Scheduler {
     pub(crate) queues: [List<Ready>; PRIORITIES],
     pub(crate) occupied: Cell<u64>,
     /// The shuttle that the processor is on since `since_ns`.
-    running: Cell<ShuttleRef>,
+    pub(crate) running: Cell<ShuttleRef>,
     /// No shuttle above its priority is ready as long as `occupied` is not more than this.
     running_limit: Cell<u64>,
     since_ns: Cell<u64>,

@@ -14,6 +14,7 @@
 
 use super::list::List;
 use super::timeout::{Deadlines, GRAIN_SHIFT, NEVER, grain_of};
+use crate::check::members;
 use crate::object::ThreadRef;
 use core::cell::Cell;
 
@@ -171,6 +172,41 @@ impl Wheel {
         self.now.set(target.max(self.now.get()));
         self.not_before.set(self.next_list().map_or(NEVER, |(_, start)| start));
         false
+    }
+
+    /// Checks that each thread is filed where it will be found at its time, and not later. Returns how many are filed.
+    pub fn check(&self) -> usize {
+        let mut filed = 0;
+        for (index, list) in self.lists.iter().enumerate() {
+            let (level, number) = (index / LISTS, index % LISTS);
+            let occupied = self.occupied[level].get() >> number & 1 != 0;
+            let unfinished = self.unfinished.get() == Some(index);
+            assert!(occupied || list.is_empty(), "list {index} is not seen");
+            for thread in members(list.first(), |thread| list.after(thread)) {
+                let timeout = &thread.timeout;
+                assert_eq!(timeout.list.get() as usize, index, "{thread:?} is filed elsewhere");
+                assert!(timeout.filed.get() <= timeout.deadline.get(), "{thread:?} is filed too late");
+                let shift = level as u32 * GROUP_BITS;
+                assert_eq!(
+                    (timeout.filed.get() >> shift) as usize % LISTS,
+                    number,
+                    "{thread:?} is filed under another time"
+                );
+                // The lists of a level that are ahead belong to this round of it.
+                let round = shift + GROUP_BITS;
+                let ahead = unfinished || timeout.filed.get() >> shift >= self.now.get() >> shift;
+                let same = round >= u64::BITS || timeout.filed.get() >> round == self.now.get() >> round;
+                assert!(ahead && same, "{thread:?} is filed where nobody will look in time");
+                if timeout.is_pending() {
+                    assert!(
+                        timeout.deadline.get() >= self.not_before.get(),
+                        "the timer will be late for {thread:?}"
+                    );
+                }
+                filed += 1;
+            }
+        }
+        filed
     }
 }
 
