@@ -39,6 +39,8 @@ mod exhaustion;
 #[cfg(test)]
 mod large;
 #[cfg(test)]
+mod lending;
+#[cfg(test)]
 mod regressions;
 #[cfg(test)]
 mod shuttles;
