@@ -6,6 +6,7 @@
 use super::members;
 use crate::arch;
 use crate::kernel::Kernel;
+use crate::lend::Stake;
 use crate::object::ThreadRef;
 use crate::object::door::{hot_address, thread_at};
 use crate::object::shuttle::ShuttleRef;
@@ -18,15 +19,6 @@ struct Linked {
     sending: usize,
     queueing: usize,
     timeouts: usize,
-}
-
-/// What [`Kernel::is_on`] is told of a thread that holds a valid reference to a shuttle.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Holds {
-    /// Its time is the shuttle's, or will be when the thread goes on.
-    Uses,
-    /// It has lent the shuttle, or waits for somebody who will bring it another: the word is a copy.
-    Remembers,
 }
 
 impl Kernel {
@@ -92,32 +84,33 @@ impl Kernel {
         );
     }
 
-    /// Whether the thread, which holds a valid reference, is on that shuttle.
-    ///
-    /// **This is the one place that says who may hold a reference beside the one who is on the shuttle**: whoever waits for an
-    /// answer or a return, and whoever waits for anybody, since the fast path leaves the word there.
-    fn is_on(&self, thread: ThreadRef) -> Holds {
-        match (thread.wait(), thread.state.get()) {
-            (Wait::No, State::Taking | State::Stalled) => Holds::Remembers,
-            (Wait::No, _) => Holds::Uses,
-            _ => Holds::Remembers,
-        }
-    }
-
-    /// Nobody but `thread` is on the shuttle that it is on.
+    /// The two rules of [`lend`](crate::lend): of each shuttle there is one holder, and it is with its owner or with nobody unless the owner
+    /// claims it.
     fn check_shuttle(&self, thread: ThreadRef) {
-        let shuttle = thread.hot.shuttle.get();
-        let Some(owner) = self.owner(shuttle).filter(|_| self.is_on(thread) == Holds::Uses) else { return };
-        // Most are on their own. Of two on one shuttle, one is not.
-        if owner == thread {
+        let (shuttle, stake) = (thread.hot.shuttle.get(), thread.stake());
+        let is_own = shuttle.same_owner(thread.home_ref());
+        if stake == Stake::Holds {
+            assert!(
+                !is_own || shuttle == thread.home_ref(),
+                "{thread:?} runs on a stale reference to its own shuttle"
+            );
+        }
+        if matches!(stake, Stake::Claims(_)) && is_own && shuttle != thread.home_ref() {
+            assert_eq!(
+                thread.hot.accept.get(),
+                NEVER,
+                "the fast path could give {thread:?} a stale reference back"
+            );
+        }
+        if stake == Stake::Nothing || is_own {
             return;
         }
-        for other in self.threads().filter(|&other| other != thread && other.hot.shuttle.get() == shuttle) {
-            assert_eq!(
-                self.is_on(other),
-                Holds::Remembers,
-                "{thread:?} and {other:?} are both on the shuttle of {owner:?}"
-            );
+        let Some(owner) = self.owner(shuttle) else { return };
+        let claims = matches!(owner.stake(), Stake::Claims(_)) && owner.hot.shuttle.get().same_owner(shuttle);
+        assert!(claims, "{thread:?} has to do with the shuttle of {owner:?}, which has not lent it");
+        let holds = |it: &ThreadRef| it.stake() == Stake::Holds && it.hot.shuttle.get() == shuttle;
+        if let Some(other) = self.threads().find(|it| *it != thread && holds(it)) {
+            assert_ne!(stake, Stake::Holds, "{thread:?} and {other:?} are both on the shuttle of {owner:?}");
         }
     }
 

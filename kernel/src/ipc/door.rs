@@ -138,7 +138,8 @@ pub(super) fn arrive(
     }
     let door = receiver.server.door.get().expect("it was there a moment ago");
     enter(k, receiver, current, door);
-    Next::To(receiver)
+    // Who was stopped meanwhile has the call, and begins with it when it is resumed.
+    if receiver.is_stopped() { Next::Any } else { Next::To(receiver) }
 }
 
 /// For the statistics of threads that are traced (row D17).
@@ -310,6 +311,11 @@ fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
 /// goes on now.
 fn find_work(k: &Kernel, server: ThreadRef) -> bool {
     let servers = &server.task().state().doors.servers;
+    if server.is_stopped() {
+        // Whatever waits is for another; this one looks when it is resumed.
+        servers.enlist(server);
+        return false;
+    }
     if let Some(caller) = servers.callers.first() {
         leave_queue(caller);
         let door = target(k, caller).filter(|door| door.task() == server.task());

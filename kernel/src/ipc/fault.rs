@@ -3,12 +3,10 @@
 //! The thread waits for the answer with its registers untouched in its frame; it is a call like any other, so the
 //! pager or handler runs on the thread's shuttle.
 
-use super::{
-    Request, accepts, enqueue_sender, hand_over, receive_and_run, set_result, transfer,
-};
+use super::{Request, accepts, enqueue_sender, hand_over, receive_and_run, set_result, transfer};
 use crate::kernel::Kernel;
-use crate::object::ThreadRef;
 use crate::lend::Passed;
+use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, Wait, special};
 use crate::sched::Next;
 use abi::call::{FLAGS, IPC_LONG_TAKING_CALL, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};

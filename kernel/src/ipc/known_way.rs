@@ -75,8 +75,7 @@ pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     }
     let (partner, diverted) = find(k, current, to, shown)?;
     // The shuttle was lent to this very thread, whoever else may speak for the one that is shown.
-    let returns =
-        partner.lent_to.get() == current.uid() && lend::fast_return(&current.hot, &partner.hot);
+    let returns = partner.lent_to.get() == current.uid() && lend::fast_return(&current.hot, &partner.hot);
     if !returns || k.thread(shown).is_none() || partner.wait() != Wait::Closed(shown) {
         return None;
     }

@@ -24,8 +24,8 @@ pub use known_way::call as call_by_known_way;
 pub use transfer::{continue_transfer, copy_interrupted};
 
 use crate::kernel::Kernel;
-use crate::object::ThreadRef;
 use crate::lend::Passed;
+use crate::object::ThreadRef;
 use crate::object::interrupt;
 use crate::object::thread::{Errand, Frame, Operation, State, TAKES_ITEM, TAKING, Wait, taken_by};
 use crate::sched::Next;

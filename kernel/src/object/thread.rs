@@ -815,7 +815,11 @@ impl Tcb {
             assert_eq!(self.hot.open_key.get(), POISON);
         }
         if self.is_ready() || self.hot.accept.get() != NEVER {
-            assert_eq!(self.lent_to.get(), Uid::NIL, "a thread runs, or the fast path answers it, and a claim is left");
+            assert_eq!(
+                self.lent_to.get(),
+                Uid::NIL,
+                "a thread runs, or the fast path answers it, and a claim is left"
+            );
         }
         assert_eq!(self.block.answer_key.get(), self.hot.key.get() | TAKES_BLOCK);
         assert_eq!(self.hot.key.get() == POISON, special || !self.senders.is_empty());
