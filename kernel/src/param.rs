@@ -87,3 +87,7 @@ pub const INTERRUPT_LINES: usize = 192;
 
 const _: () = assert!(TASK_MAX <= 1 << 16);
 const _: () = assert!(INTERRUPT_LINES <= 256);
+
+/// Microseconds that a thread takes part in a transfer or mapping that takes more than a step, unless it says otherwise: long enough for
+/// any honest partner, and an end all the same.
+pub const PATIENCE_US: u64 = 10_000_000;

@@ -127,6 +127,7 @@ pub(super) fn arrive(
     bytes: u64,
     deliver: impl FnOnce(Kind),
 ) -> Next {
+    k.wheel.remove(receiver);
     if is_call && receiver.server.door.get().is_none() {
         not_called(k, receiver);
         return fail(current, Error::NoSuch);

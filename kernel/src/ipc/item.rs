@@ -1,7 +1,7 @@
 //! Map items: a flexpage that travels with a message, into the receiver's window (row C2).
 //!
 //! The sender drives: a mapping that takes longer than one budget makes the sender *busy* ([`Operation::Map`]) while the
-//! receiver waits in [`State::Taking`], where neither a timeout nor another sender reaches it. If either of
+//! receiver waits in [`State::Taking`], where no other sender reaches it, until its patience ends. If either of
 //! them ends or is aborted, the other gets an error; what was mapped until then stays mapped.
 
 use super::{
@@ -196,6 +196,10 @@ fn step(
 fn begin_map(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, progress: Progress) {
     let (noted, whole) = (progress.noted(), progress.whole);
     begin(k, sender, receiver, Operation::Map { to: receiver.uid(), noted, whole });
+    // For its pager a thread waits as long as that likes.
+    if receiver.errand.get() == Errand::Ipc {
+        transfer::limit(k, receiver);
+    }
 }
 
 /// The sender is busy with `operation` from now on, and the receiver waits for that.
@@ -278,9 +282,9 @@ fn finish(
     receive_and_run(k, current, request, Some(sent))
 }
 
-/// The receiver of a mapping in progress is aborted: both sides get an error.
-pub(super) fn abandon(k: &Kernel, receiver: ThreadRef, error: Error) {
-    leave_mapping(k, receiver);
+/// The receiver of a mapping in progress is aborted, or its patience is over: both sides get an error.
+pub(super) fn abandon(k: &Kernel, receiver: ThreadRef, error: Error, senders: Error) {
+    leave_mapping(k, receiver, senders);
     release_receiver(k, receiver, error);
 }
 
@@ -293,15 +297,16 @@ pub(super) fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
 }
 
 /// Whoever is busy mapping to this thread, if somebody is, gets an error.
-pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef) {
+pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef, error: Error) {
     let Some(sender) = k.thread(receiver.partner.get()) else { return };
     if matches!(sender.operation.get(), Operation::Map { to, .. } if to == receiver.uid()) {
-        end_sender(k, sender, Error::SendAborted);
+        end_sender(k, sender, error);
     }
 }
 
 /// The sender of a mapping in progress is gone: the receiver gets an error.
 pub(super) fn release_receiver(k: &Kernel, receiver: ThreadRef, error: Error) {
+    k.wheel.remove(receiver);
     k.regain(receiver, None);
     if receiver.errand.get() != Errand::Ipc {
         return fault::unanswered(k, receiver);

@@ -646,9 +646,7 @@ pub fn expired(k: &Kernel, thread: ThreadRef) {
         return;
     }
     match thread.state.get() {
-        State::Stalled | State::Taking => {
-            transfer::interrupt(k, thread, Error::NoAccess, Error::NoAccess);
-        }
+        State::Stalled | State::Taking => transfer::out_of_patience(k, thread),
         State::Sending => fail_blocked(k, thread, Error::SendTimeout),
         State::Receiving => fail_blocked(k, thread, Error::ReceiveTimeout),
         _ => {}
@@ -708,7 +706,7 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
         _ => return false,
     };
     if thread.state.get() == State::Taking && thread.wait() == Wait::No {
-        item::abandon(k, thread, error);
+        item::abandon(k, thread, error, Error::SendAborted);
         return true;
     }
     fail_blocked(k, thread, error);

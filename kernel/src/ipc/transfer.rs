@@ -3,8 +3,9 @@
 //! The sender drives, in its own space, as with map items: it is *busy* ([`Operation::Transfer`]) from one budget to the
 //! next while the receiver waits in [`State::Taking`]. A page fault on the sender's side is the sender's, in the
 //! middle of its ipc. One on the receiver's side is sent to the receiver's pager as the receiver's
-//! ([`Operation::Taken`]), and the sender waits for it ([`State::Stalled`]). Each side bounds how long it waits
-//! for the other's pager, from the first fault to the end of the transfer.
+//! ([`Operation::Taken`]), and the sender waits for it ([`State::Stalled`]). Each side bounds by its *patience* how long it takes part:
+//! the receiver from the end of the first step, the sender from the receiver's first fault. So neither a pager nor a partner that is stopped,
+//! or starved by its own priority, holds the other for longer.
 //!
 //! **What the receiver may rely on.** It runs again only when everything is there, or with an error. Its block and buffers
 //! may have changed before that: what a transfer that fails has copied stays copied, and other threads of its task see it
@@ -20,7 +21,7 @@ use crate::kernel::Kernel;
 use crate::mem::space::{self, Progress};
 use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::object::{TaskRef, ThreadRef};
-use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
+use crate::param::{PATIENCE_US, PREEMPTION_BYTES, PREEMPTION_PAGES};
 use crate::sched::Next;
 use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM, WORDS_ONLY};
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
@@ -104,8 +105,14 @@ fn start(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) {
 
 /// `from` is nil for a server that waited for a call through a door, and the sender for any other receiver.
 pub(super) fn start_from(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, from: Uid) {
-    begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at: Place::default() });
+    // A sender that does not run now may be stopped, or never come to run.
+    let limited = sender != arch::current();
+    let at = Place { receiver_limited: limited, ..Place::default() };
+    begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at });
     receiver.then_from.set(from);
+    if limited {
+        limit(k, receiver);
+    }
 }
 
 /// The current thread transfers the block of a door's call or return.
@@ -120,7 +127,6 @@ pub fn continue_transfer(k: &Kernel, current: ThreadRef, to: Uid, at: Place) -> 
         end_sender(k, current, Error::PartnerDied, at.moved);
         return Next::Same;
     };
-    k.wheel.remove(receiver);
     proceed(k, current, receiver, at)
 }
 
@@ -129,11 +135,14 @@ fn proceed(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place) -
         Ok(()) => return finish(k, current, receiver, at),
         Err(halt) => halt,
     };
+    if !core::mem::replace(&mut at.receiver_limited, true) {
+        limit(k, receiver);
+    }
     current.operation.set(Operation::Transfer { to: receiver.uid(), at });
     k.set_busy(current);
     match halt {
         Halt::Again => Next::Same,
-        Halt::Mine(address) => my_fault(k, current, receiver, at, address),
+        Halt::Mine(address) => my_fault(k, current, receiver, address),
         Halt::Theirs(address, rights) => their_fault(k, current, receiver, at, (address, rights)),
         Halt::Failed(mine, theirs) => {
             break_off(k, current, receiver, mine, theirs);
@@ -259,6 +268,9 @@ fn copy_openly(
     len: u64,
     at: &mut Place,
 ) -> Result<(), CopyFault> {
+    if !core::mem::replace(&mut at.receiver_limited, true) {
+        limit(k, receiver);
+    }
     let now = arch::copy_at_once(source.0, target, len);
     at.advance(now as i64);
     sender.operation.set(Operation::Transfer { to: receiver.uid(), at: *at });
@@ -359,6 +371,7 @@ fn map_item(
 
 /// Everything is there: the message arrives, and the current sender goes on with its receive phase.
 fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Next {
+    k.wheel.remove(receiver);
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
     if let Some(form) = door::Form::find(current) {
@@ -396,12 +409,11 @@ pub(super) fn deliver(sender: ThreadRef, receiver: ThreadRef, kind: Kind, cut: b
 
 /// The current sender touched a page that it has not. The receiver waits for that no longer than it wants to.
 #[inline(never)]
-fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place, address: u64) -> Next {
-    if current.pager.get() == receiver.uid() || !is_patient(k, receiver, &mut at.receiver_waited) {
+fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, address: u64) -> Next {
+    if current.pager.get() == receiver.uid() || !awaits_faults(receiver) {
         break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
         return Next::Same;
     }
-    current.operation.set(Operation::Transfer { to: receiver.uid(), at });
     fault::page_fault(k, current, address, Rights::R)
 }
 
@@ -414,10 +426,17 @@ fn their_fault(
     (address, rights): (u64, Rights),
 ) -> Next {
     let pager = k.thread(receiver.pager.get()).filter(|&pager| pager != receiver && pager != current);
-    let (Some(pager), true) = (pager, is_patient(k, current, &mut at.sender_waited)) else {
+    let (Some(pager), true) = (pager, awaits_faults(current)) else {
         break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
         return Next::Same;
     };
+    if !core::mem::replace(&mut at.sender_limited, true) {
+        limit(k, current);
+    } else if !file_limit(k, current) {
+        break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
+        return Next::Same;
+    }
+    k.wheel.remove(receiver);
     current.operation.set(Operation::Transfer { to: receiver.uid(), at });
     current.state.set(State::Stalled);
     current.partner.set(receiver.uid());
@@ -430,20 +449,41 @@ fn their_fault(
     Next::Any
 }
 
-/// Whether a thread waits for a fault of its partner's: then until its patience ends. That begins with the first fault and goes
-/// through the whole transfer, so that a pager does not prolong it by answers that give nothing.
-fn is_patient(k: &Kernel, thread: ThreadRef, waited: &mut bool) -> bool {
-    let now = arch::now_ns();
-    if !core::mem::replace(waited, true) {
-        let patience = Timeout(thread.block.timeout.get());
-        thread.block.patient_until.set(patience.us().map_or(u64::MAX, |us| now + us * 1000));
+/// Whether a thread waits for page faults of its partner's at all.
+fn awaits_faults(thread: ThreadRef) -> bool {
+    Timeout(thread.block.timeout.get()) != Timeout::ZERO
+}
+
+/// From now on a thread takes part in a transfer, or the mapping of an item, until its patience ends. That goes through all of it, so
+/// that it is not prolonged by a pager whose answers give nothing.
+pub(super) fn limit(k: &Kernel, thread: ThreadRef) {
+    let patience = match Timeout(thread.block.timeout.get()) {
+        Timeout::ZERO => Some(PATIENCE_US),
+        patience => patience.us(),
+    };
+    let until = patience.map_or(u64::MAX, |us| arch::now_ns() + us * 1000);
+    thread.block.patient_until.set(until);
+    file_limit(k, thread);
+}
+
+/// Files the end of a thread's patience. False if that is over.
+fn file_limit(k: &Kernel, thread: ThreadRef) -> bool {
+    let until = thread.block.patient_until.get();
+    if until != u64::MAX {
+        file_deadline(k, thread, until);
     }
-    match thread.block.patient_until.get() {
-        u64::MAX => k.wheel.remove(thread),
-        end if end <= now => return false,
-        end => file_deadline(k, thread, end),
+    until > arch::now_ns()
+}
+
+/// The patience of a thread is over that takes part in a transfer or takes an item.
+pub(super) fn out_of_patience(k: &Kernel, thread: ThreadRef) {
+    let partner = k.thread(thread.partner.get());
+    let faults = thread.state.get() == State::Stalled || partner.is_some_and(|it| it.errand.get() != Errand::Ipc);
+    let (own, other) =
+        if faults { (Error::NoAccess, Error::NoAccess) } else { (Error::ReceiveTimeout, Error::SendTimeout) };
+    if !interrupt(k, thread, own, other) {
+        item::abandon(k, thread, own, other);
     }
-    true
 }
 
 /// The receiver's fault is resolved, and it holds a shuttle: it takes on, and the sender goes on. If the fault `returned` the receiver's
@@ -459,6 +499,7 @@ pub(super) fn resume(k: &Kernel, receiver: ThreadRef, from: Uid, returned: bool)
             k.lend(receiver, sender);
             receiver.lent_to.set(from);
         }
+        file_limit(k, receiver);
         k.wheel.remove(sender);
         sender.set_ready();
         k.wake(sender);
@@ -535,7 +576,7 @@ fn stop_waiting(k: &Kernel, thread: ThreadRef) {
     match (thread.wait(), thread.state.get()) {
         (Wait::No, State::Sending) => leave_queue(thread),
         // It may be its pager who maps, on its shuttle.
-        (Wait::No, State::Taking) => item::leave_mapping(k, thread),
+        (Wait::No, State::Taking) => item::leave_mapping(k, thread, Error::SendAborted),
         _ => {}
     }
     k.regain(thread, None);

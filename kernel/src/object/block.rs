@@ -8,7 +8,7 @@ use crate::arch;
 use crate::kernel::Kernel;
 use crate::layout::WINDOW_SIZE;
 use crate::mem::table;
-use crate::param::FAST_WORDS_MAX;
+use crate::param::{FAST_WORDS_MAX, PATIENCE_US};
 use abi::{Dope, Error, Timeout};
 use core::cell::Cell;
 
@@ -30,9 +30,10 @@ pub struct Block {
     /// Nor this: what the thread shows to a partner that waits for it alone and takes a block; otherwise as
     /// [`Hot::key`](super::thread::Hot::key).
     pub answer_key: Cell<u64>,
-    /// How long a transfer may wait for page faults on the partner's side; a [`Timeout`].
+    /// How long the thread takes part in a transfer that takes more than a step; a [`Timeout`]. Zero: as long as by default, but it does
+    /// not wait for page faults on the partner's side.
     pub timeout: Cell<u32>,
-    /// When the present transfer must not wait for them any more, in nanoseconds; means nothing before it has.
+    /// When that ends for the present transfer, in nanoseconds; means nothing before it has taken a step.
     pub patient_until: Cell<u64>,
 }
 
@@ -40,7 +41,7 @@ impl Block {
     /// What a new thread has.
     pub fn init(&self, k: &Kernel, task: TaskRef) {
         self.slot.set(arch::window_slot(k, task));
-        self.timeout.set(Timeout::NEVER.0);
+        self.timeout.set(Timeout::from_us(PATIENCE_US).0);
     }
 
     /// The block's room.

@@ -332,10 +332,10 @@ pub struct Place {
     pub moved: u64,
     /// Whether an item could be mapped only in part.
     pub cut: bool,
-    /// Whether the sender has waited for a fault of the receiver's, so that its patience has an end.
-    pub sender_waited: bool,
-    /// The same of the receiver.
-    pub receiver_waited: bool,
+    /// Whether the sender's patience has an end: it has waited for a fault of the receiver's.
+    pub sender_limited: bool,
+    /// Whether the receiver's patience has an end: the transfer takes more than a step.
+    pub receiver_limited: bool,
 }
 
 /// Who gets a thread's messages to somebody across the border of a clan.

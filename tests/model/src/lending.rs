@@ -341,7 +341,7 @@ fn server(world: &World, window: Fpage) -> ThreadRef {
     run(world, server);
     world.thread_control(thread_op::SET_WINDOW, [0, window.0, 0, 0]).expect("a window");
     set_block(world);
-    if !arch::shown_door(&world.k, world.sigma0, 0).is_some() {
+    if arch::shown_door(&world.k, world.sigma0, 0).is_none() {
         world.call(Call::DoorControl, door_op::CREATE, [0, 0x2000, 7, 0]).expect("a door");
     }
     world.call(Call::DoorControl, door_op::SERVE, [0; 4]).ok();
