@@ -35,7 +35,7 @@ use crate::arch;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::shuttle::ShuttleRef;
-use crate::object::thread::Hot;
+use crate::object::thread::{Hot, Wait};
 use abi::Uid;
 use core::cell::Cell;
 
@@ -144,12 +144,41 @@ impl Kernel {
     /// A call back to the thread whose shuttle the caller is on brings it home, as an answer would, and lends nothing.
     #[inline(always)]
     pub fn pass(&self, sender: ThreadRef, receiver: ThreadRef, is_call: bool) -> Passed {
-        let stake = receiver.stake();
-        if stake == Stake::Nothing {
-            let shuttle = if is_call { sender.hot.shuttle.get() } else { receiver.home_ref() };
-            receiver.hot.shuttle.set(shuttle);
-            return if is_call { Passed::Lent } else { Passed::Kept };
+        self.pass_in(sender, receiver, receiver.wait(), is_call)
+    }
+
+    /// [`Kernel::pass`] to a receiver whose wait is known.
+    #[inline(always)]
+    pub fn pass_in(&self, sender: ThreadRef, receiver: ThreadRef, wait: Wait, is_call: bool) -> Passed {
+        let (stake, shuttle) = (receiver.stake_in(wait), sender.hot.shuttle.get());
+        match stake {
+            Stake::Nothing if is_call => {
+                receiver.hot.shuttle.set(shuttle);
+                Passed::Lent
+            }
+            Stake::Nothing => {
+                self.go_home(receiver);
+                Passed::Kept
+            }
+            // The plain case: what was lent comes back from where it was lent to.
+            Stake::Claims(from) if receiver.hot.shuttle.get() == shuttle && from == sender.uid() => {
+                self.give_back(sender, receiver);
+                Passed::Returned
+            }
+            _ => self.pass_oddly(sender, receiver, stake, is_call),
         }
+    }
+
+    /// What `by` holds goes back to `to`, which lent it to this very thread and claims it by an equal word.
+    #[inline(always)]
+    pub fn give_back(&self, by: ThreadRef, to: ThreadRef) {
+        to.lent_to.set(Uid::NIL);
+        self.go_home(by);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pass_oddly(&self, sender: ThreadRef, receiver: ThreadRef, stake: Stake, is_call: bool) -> Passed {
         if self.resolve(receiver, stake, Some(sender)) {
             return Passed::Returned;
         }
@@ -162,17 +191,19 @@ impl Kernel {
 
     /// The wait of `thread` is going to end, by a message of `by` or without one. It holds a shuttle afterwards: what it held, what it lent,
     /// or its home. True if `by` gave it back.
+    #[inline(never)]
     pub fn regain(&self, thread: ThreadRef, by: Option<ThreadRef>) -> bool {
         self.resolve(thread, thread.stake(), by)
     }
 
     /// Ends a call whose shuttle was lent a moment ago: the caller does not wait after all.
+    #[cold]
+    #[inline(never)]
     pub fn take_back(&self, caller: ThreadRef, called: Uid) {
         self.resolve(caller, Stake::Claims(called), None);
     }
 
     /// [`Kernel::regain`] for a thread with a certain stake.
-    #[inline(always)]
     fn resolve(&self, thread: ThreadRef, stake: Stake, by: Option<ThreadRef>) -> bool {
         match stake {
             Stake::Holds => false,
@@ -180,17 +211,13 @@ impl Kernel {
                 self.go_home(thread);
                 false
             }
-            Stake::Claims(from) => {
-                thread.lent_to.set(Uid::NIL);
-                match by.filter(|by| by.uid() == from) {
-                    // The plain case: what was lent comes back from where it was lent to.
-                    Some(by) if by.hot.shuttle.get() == thread.hot.shuttle.get() => {
-                        self.go_home(by);
-                        true
-                    }
-                    by => self.resolve_claim(thread, by),
+            Stake::Claims(from) => match by.filter(|by| by.uid() == from) {
+                Some(by) if by.hot.shuttle.get() == thread.hot.shuttle.get() => {
+                    self.give_back(by, thread);
+                    true
                 }
-            }
+                by => self.resolve_claim(thread, by),
+            },
         }
     }
 
@@ -198,6 +225,7 @@ impl Kernel {
     #[cold]
     #[inline(never)]
     fn resolve_claim(&self, thread: ThreadRef, by: Option<ThreadRef>) -> bool {
+        thread.lent_to.set(Uid::NIL);
         let claim = thread.hot.shuttle.get();
         if let Some(by) = by
             && let Some(owner) = self.returned_after_cut(thread, by)

@@ -3,7 +3,7 @@
 //! The thread waits for the answer with its registers untouched in its frame; it is a call like any other, so the
 //! pager or handler runs on the thread's shuttle.
 
-use super::{Request, accepts, enqueue_sender, hand_over, receive_and_run, set_result, transfer};
+use super::{Request, enqueue_sender, hand_over, receive_and_run, set_result, transfer};
 use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::object::ThreadRef;
@@ -86,39 +86,42 @@ fn stop(thread: ThreadRef) {
 /// Sends the current thread's fault or exception.
 #[inline(always)]
 fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
-    if !accepts(partner, current) || partner.wait() == Wait::Answer(current.uid()) {
+    let wait = partner.wait();
+    if !takes_fault(wait, current) {
         enqueue_sender(current, partner);
         k.wheel.remove(current);
         return Next::Any;
     }
     k.wheel.remove(partner);
-    let passed = k.pass(current, partner, true);
-    deliver(partner, current);
-    waits_after(current, passed);
+    let passed = k.pass_in(current, partner, wait, true);
+    deliver(partner, current, passed);
     match hand_over(k, current, partner, passed).first {
         Some(partner) => Next::To(partner),
         None => Next::Any,
     }
 }
 
-/// A thread that has lent nothing, since its fault was a call back to the thread whose shuttle it was on, waits on its home shuttle.
-fn waits_after(thread: ThreadRef, passed: Passed) {
-    if passed != Passed::Lent {
-        thread.lent_to.set(Uid::NIL);
+/// Whether a thread that waits like this takes the fault or exception of `thread` now. An answer to a fault is none.
+#[inline(always)]
+fn takes_fault(wait: Wait, thread: ThreadRef) -> bool {
+    match wait {
+        Wait::Open => true,
+        Wait::Closed(from) => from == thread.uid(),
+        _ => false,
     }
 }
 
 /// Sends the fault or exception of a thread that is not running.
 pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
-    if !accepts(partner, thread) || partner.wait() == Wait::Answer(thread.uid()) {
+    let wait = partner.wait();
+    if !takes_fault(wait, thread) {
         k.wheel.remove(thread);
         return enqueue_sender(thread, partner);
     }
     k.wheel.remove(partner);
     k.shuttle_of(thread);
-    let passed = k.pass(thread, partner, true);
-    deliver(partner, thread);
-    waits_after(thread, passed);
+    let passed = k.pass_in(thread, partner, wait, true);
+    deliver(partner, thread, passed);
     k.wake(partner);
 }
 
@@ -126,7 +129,7 @@ pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
 /// is a trap's: that of the fault, of the exception, or of a system call that became one; or it is in the middle of a
 /// long message.
 #[inline(always)]
-pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef) {
+pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
     let frame = &thread.frame;
     let (kind, words) = if thread.errand.get() == Errand::Fault {
         let access = thread.fault_address.get() & !7 | thread.fault_rights.get().0 as u64;
@@ -149,7 +152,8 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef) {
     }
     set_result(receiver, kind as u64, thread.uid());
     receiver.set_ready();
-    thread.set_faulting(receiver.uid());
+    // A fault that was a call back to the thread whose shuttle it was on has lent nothing.
+    thread.set_faulting(receiver.uid(), passed == Passed::Lent);
 }
 
 /// The current thread answers a fault or exception without a map item.
@@ -186,7 +190,7 @@ fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, 
     if let Operation::Taken { from, returned } = thread.operation.get() {
         return resume_taking(k, current, thread, (from, returned), *request);
     }
-    let passed = k.pass(current, thread, request.is_call());
+    let passed = k.pass_in(current, thread, Wait::Answer(current.uid()), request.is_call());
     thread.errand.set(Errand::Ipc);
     thread.set_ready();
     if !goes_on {

@@ -89,7 +89,7 @@ pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     }
     k.wheel.remove(partner);
     arrive(current, partner, Kind::Reply, shown, diverted);
-    k.regain(partner, Some(current));
+    k.give_back(current, partner);
     partner.set_ready();
     current.takes.set(TAKING);
     wait(current, Uid::ANY, true, Uid::NIL);

@@ -241,7 +241,7 @@ fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
 fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
     let error = match find(k, current, request) {
         Err(error) => error,
-        Ok(partner) if accepts_as(partner, shown(current, request)) => {
+        Ok(partner) if accepts(partner, shown(current, request)) => {
             return send_to(k, current, partner, request);
         }
         Ok(_) if request.send_timeout == Timeout::ZERO => Error::SendTimeout,
@@ -271,12 +271,7 @@ fn shown(current: ThreadRef, request: &Request) -> Uid {
 
 /// Whether `partner` would take a message from `sender` now.
 #[inline(always)]
-fn accepts(partner: ThreadRef, sender: ThreadRef) -> bool {
-    accepts_as(partner, sender.uid())
-}
-
-#[inline(always)]
-fn accepts_as(partner: ThreadRef, sender: Uid) -> bool {
+fn accepts(partner: ThreadRef, sender: Uid) -> bool {
     match partner.wait() {
         Wait::Open => true,
         Wait::Closed(from) | Wait::Answer(from) => from == sender,
@@ -371,7 +366,7 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     // Only who waits has a timeout: one that were left would end the next wait, if that began on the fast path.
     k.wheel.remove(partner);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
-    let passed = k.pass(current, partner, request.is_call());
+    let passed = k.pass_in(current, partner, answered, request.is_call());
     transfer(current, partner, kind as u32, request.short);
     let sent = hand_over(k, current, partner, passed);
     receive_and_run(k, current, request, Some(sent))
@@ -382,8 +377,10 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
 struct Sent {
     /// The receiver, if it is to run at once. It is in no queue.
     first: Option<ThreadRef>,
-    /// The receiver, if the shuttle was lent to it; otherwise nil.
-    lent_to: Uid,
+    /// Who received it.
+    receiver: ThreadRef,
+    /// What became of the sender's shuttle.
+    passed: Passed,
 }
 
 /// The second half of a call whose first half just succeeded: the partner exists and sends nothing yet.
@@ -444,19 +441,22 @@ fn transfer(sender: ThreadRef, receiver: ThreadRef, kind: u32, short: bool) {
 /// sender is current, or about to be.
 #[inline(always)]
 fn hand_over(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, passed: Passed) -> Sent {
-    let lent_to = if passed == Passed::Lent { receiver.uid() } else { Uid::NIL };
-    if passed != Passed::Kept || k.priority(receiver) >= k.priority(sender) {
-        return Sent { first: Some(receiver).filter(|receiver| !receiver.is_stopped()), lent_to };
+    let runs = passed != Passed::Kept || k.priority(receiver) >= k.priority(sender);
+    let first = Some(receiver).filter(|receiver| runs && !receiver.is_stopped());
+    if !runs {
+        k.wake(receiver);
     }
-    k.wake(receiver);
-    Sent { first: None, lent_to }
+    Sent { first, receiver, passed }
 }
 
 /// The receive phase of the current thread, and the choice of who runs. `sent` is its send phase, if it had one and the message arrived.
 #[inline(always)]
 fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, sent: Option<Sent>) -> Next {
     let done = match sent {
-        Some(sent) if request.is_call() => wait_for_answer(k, current, request, sent.lent_to),
+        Some(sent) if request.is_call() => {
+            let lent_to = if sent.passed == Passed::Lent { sent.receiver.uid() } else { Uid::NIL };
+            wait_for_answer(k, current, request, lent_to)
+        }
         _ => {
             let alone = request.dest.is_nil();
             receive(k, current, request.from, request.receive_timeout, request.window, alone)
@@ -566,7 +566,7 @@ fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
         Errand::Ipc => take_ipc(k, thread, sender),
         Errand::Fault | Errand::Exception => {
             k.lend(sender, thread);
-            fault::deliver(thread, sender);
+            fault::deliver(thread, sender, Passed::Lent);
             Taken::Message
         }
     }

@@ -478,7 +478,8 @@ fn file_limit(k: &Kernel, thread: ThreadRef) -> bool {
 /// The patience of a thread is over that takes part in a transfer or takes an item.
 pub(super) fn out_of_patience(k: &Kernel, thread: ThreadRef) {
     let partner = k.thread(thread.partner.get());
-    let faults = thread.state.get() == State::Stalled || partner.is_some_and(|it| it.errand.get() != Errand::Ipc);
+    let faults =
+        thread.state.get() == State::Stalled || partner.is_some_and(|it| it.errand.get() != Errand::Ipc);
     let (own, other) =
         if faults { (Error::NoAccess, Error::NoAccess) } else { (Error::ReceiveTimeout, Error::SendTimeout) };
     if !interrupt(k, thread, own, other) {

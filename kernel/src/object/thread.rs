@@ -647,16 +647,19 @@ impl Tcb {
     /// What the thread's word about a shuttle means.
     #[inline(always)]
     pub fn stake(&self) -> Stake {
-        let accept = self.hot.accept.get();
-        if accept != NEVER {
-            let is_open = accept & OPEN == OPEN || accept == IDLE;
-            return if is_open { Stake::Nothing } else { Stake::Claims(accepted(accept)) };
-        }
-        match (self.state.get(), self.lent_to.get()) {
-            (State::Idle, _) => Stake::Nothing,
-            (State::Receiving, _) if self.partner.get() == Uid::ANY => Stake::Nothing,
-            (_, Uid::NIL) => Stake::Holds,
-            (_, to) => Stake::Claims(to),
+        self.stake_in(self.wait())
+    }
+
+    /// [`Tcb::stake`] of a thread whose wait is known.
+    #[inline(always)]
+    pub fn stake_in(&self, wait: Wait) -> Stake {
+        match wait {
+            Wait::Open | Wait::Idle => Stake::Nothing,
+            Wait::Closed(from) | Wait::Return(from) if self.hot.accept.get() != NEVER => Stake::Claims(from),
+            _ => match self.lent_to.get() {
+                Uid::NIL => Stake::Holds,
+                to => Stake::Claims(to),
+            },
         }
     }
 
@@ -797,11 +800,11 @@ impl Tcb {
         flags.set(flags.get() & !TRAP | if stepped { TRAP } else { 0 });
     }
 
-    /// Makes the thread wait for the answer of `partner`, to which it lends its shuttle, to its page fault or exception.
+    /// Makes the thread wait for the answer of `partner` to its page fault or exception, for which it `lends` its shuttle.
     #[inline(always)]
-    pub fn set_faulting(&self, partner: Uid) {
+    pub fn set_faulting(&self, partner: Uid, lends: bool) {
         self.hot.accept.set(NEVER);
-        self.lent_to.set(partner);
+        self.lent_to.set(if lends { partner } else { Uid::NIL });
         self.state.set(State::Faulting);
         self.partner.set(partner);
     }

@@ -303,6 +303,8 @@ impl World {
         arch::set_current(thread);
         let result = act();
         arch::set_current(before);
+        // A dispatch on the way may have gone to its shuttle.
+        self.k.stop_counting(thread);
         result
     }
 
