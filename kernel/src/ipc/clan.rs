@@ -10,7 +10,7 @@
 
 use super::known_way;
 use crate::kernel::Kernel;
-use crate::object::thread::Wait;
+use crate::object::thread::{Errand, Wait};
 use crate::object::{TaskRef, ThreadRef};
 use abi::call::NOT_DIVERTED;
 use abi::{Error, Uid};
@@ -93,6 +93,12 @@ pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) 
     }
     current.crossing.set(crossing);
     Ok(partner)
+}
+
+/// Whom the message of a thread in a queue is shown to come from.
+pub(super) fn shown_as(sender: ThreadRef) -> Uid {
+    let is_ipc = sender.errand.get() == Errand::Ipc;
+    if is_ipc && sender.crossing.get() & SHOWN != 0 { sender.shown.get() } else { sender.uid() }
 }
 
 /// The message of a sender that crosses a border has just been delivered: says so.

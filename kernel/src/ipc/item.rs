@@ -215,6 +215,8 @@ pub(super) fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operatio
         receiver.window.set(receiver.open_window());
         receiver.errand.set(Errand::Ipc);
         receiver.hot.accept.set(NEVER);
+        // The fast path does not record that the thread is in a system call; the last trap is long over.
+        receiver.frame.mode.set(Frame::SYSRET);
     }
     receiver.state.set(State::Taking);
     receiver.partner.set(sender.uid());

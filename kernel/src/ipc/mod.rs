@@ -27,7 +27,8 @@ use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::object::ThreadRef;
 use crate::object::interrupt;
-use crate::object::thread::{Errand, Frame, Operation, State, TAKES_ITEM, TAKING, Wait, taken_by};
+use crate::object::thread::{Errand, Frame, NEVER, Operation, State, TAKES_ITEM, TAKING, Wait, taken_by};
+use crate::param;
 use crate::sched::Next;
 use abi::call::{
     self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_FLAGS, IPC_LONG,
@@ -506,12 +507,7 @@ fn receive_looking(
         deliver_interrupt(thread, line, count);
         return true;
     }
-    let sender = if from == Uid::ANY {
-        thread.senders.first()
-    } else {
-        k.thread(from)
-            .filter(|sender| sender.state.get() == State::Sending && sender.partner.get() == thread.uid())
-    };
+    let sender = if from == Uid::ANY { thread.senders.first() } else { queued_as(k, thread, from) };
     if let Some(sender) = sender {
         match take(k, thread, sender) {
             Taken::Message => return true,
@@ -534,6 +530,21 @@ fn receive_looking(
     interrupt::release(k, thread, from);
     wait(k, thread, from, timeout, window, Uid::NIL);
     false
+}
+
+/// The first in the queue of `thread` whose message is shown to come from `from`. Of others than itself, which can be only across the border
+/// of a clan, a limited number is looked at.
+fn queued_as(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<ThreadRef> {
+    let queued = |it: &ThreadRef| {
+        it.hot.accept.get() == NEVER && it.state.get() == State::Sending && it.partner.get() == thread.uid()
+    };
+    let itself = k.thread(from).filter(queued).filter(|it| clan::shown_as(*it) == from);
+    if itself.is_some() || from.clan() == thread.uid().clan() {
+        return itself;
+    }
+    core::iter::successors(thread.senders.first(), |it| thread.senders.after(*it))
+        .take(param::QUEUE_SCAN)
+        .find(|it| clan::shown_as(*it) == from)
 }
 
 fn cannot_receive(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<Error> {
@@ -687,9 +698,11 @@ pub fn partner_died(k: &Kernel, sender: ThreadRef) {
 
 /// `thread_control` aborts whatever ipc the thread waits in. False if it waits in none.
 pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
-    if thread.state.get() != State::Ready
-        && transfer::interrupt(k, thread, Error::SendAborted, Error::ReceiveAborted)
-    {
+    let (own, other) = match thread.operation.get() {
+        Operation::Transfer { .. } => (Error::SendAborted, Error::ReceiveAborted),
+        _ => (Error::ReceiveAborted, Error::SendAborted),
+    };
+    if thread.state.get() != State::Ready && transfer::interrupt(k, thread, own, other) {
         return true;
     }
     if door::abort(k, thread) {

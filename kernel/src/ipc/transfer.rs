@@ -468,11 +468,12 @@ pub(super) fn limit(k: &Kernel, thread: ThreadRef) {
 
 /// Files the end of a thread's patience. False if that is over.
 fn file_limit(k: &Kernel, thread: ThreadRef) -> bool {
-    let until = thread.block.patient_until.get();
+    let (until, now) = (thread.block.patient_until.get(), arch::now_ns());
     if until != u64::MAX {
-        file_deadline(k, thread, until);
+        // The wheel takes no point that has passed: then it is the next.
+        file_deadline(k, thread, until.max(now));
     }
-    until > arch::now_ns()
+    until > now
 }
 
 /// The patience of a thread is over that takes part in a transfer or takes an item.

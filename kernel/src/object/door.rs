@@ -20,7 +20,7 @@ use crate::kernel::Kernel;
 use crate::layout;
 use crate::mem::pool::{Frame, Words};
 use crate::mem::space::{Stop, again};
-use crate::object::thread::Tcb;
+use crate::object::thread::{Frame as Registers, Tcb};
 use crate::param::TCB_SHIFT;
 use crate::trace::DoorCounts;
 use crate::util::list::{Link, List, Tag};
@@ -78,6 +78,8 @@ pub struct Servers {
     pub watcher: Cell<Option<ThreadRef>>,
     /// The first door that nobody refers to, of which no server knows yet.
     pub unreferenced: Cell<Option<&'static Node>>,
+    /// Whether the task is being ended. Then the fast path finds nobody who waits for a call.
+    closed: Cell<bool>,
 }
 
 /// The list of a task's servers.
@@ -116,9 +118,13 @@ impl Servers {
 
     /// A server waits for calls from now on, or anew because something about it has changed.
     pub fn enlist(&self, thread: ThreadRef) {
-        let is_plain = thread.special.get() == 0;
+        let is_plain = thread.special.get() == 0 && !self.closed.get();
         thread.state.set(if is_plain { State::Ready } else { State::Idle });
         thread.hot.accept.set(if is_plain { IDLE } else { NEVER });
+        if !is_plain {
+            // The fast path does not record that the thread is in a system call; the last trap is long over.
+            thread.frame.mode.set(Registers::SYSRET);
+        }
         if let Some(list) = self.list(thread) {
             let first = list.replace(hot_address(thread));
             thread.server.next.set(if first == Self::WANTED { 0 } else { first });
@@ -131,9 +137,20 @@ impl Servers {
     /// To be called whenever what waits for a server changes, or who waits for that.
     pub fn refold(&self) {
         if thread_at(self.idle.get()).is_none() {
-            let is_wanted = !self.callers.is_empty() || self.unreferenced.get().is_some();
+            let is_wanted =
+                self.closed.get() || !self.callers.is_empty() || self.unreferenced.get().is_some();
             self.idle.set(if is_wanted { Self::WANTED } else { 0 });
         }
+    }
+
+    /// The task is being ended: from now on all who wait, at most [`SERVERS_MAX`], do so where the fast path does not look.
+    pub fn close(&self) {
+        self.closed.set(true);
+        while let Some(thread) = thread_at(self.idle.get()) {
+            self.unlist(thread);
+            self.enlist(thread);
+        }
+        self.refold();
     }
 
     /// Takes a server that waits for calls out of its list. It is nothing at all then.

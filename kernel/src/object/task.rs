@@ -163,6 +163,7 @@ impl TaskRef {
     pub fn set_dying(self) {
         self.hindrance.set(self.hindrance.get() | hindrance::DYING);
         self.doors.hide();
+        self.doors.servers.close();
         self.slabs.close(&self.closed_slabs);
     }
 
