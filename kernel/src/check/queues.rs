@@ -3,7 +3,7 @@
 //! A control block is in as many lists as it says, and a list holds what its members say: so the two are counted and compared, which
 //! takes one walk of each. A list is walked no further than there are control blocks, so a ring is an assertion and no hang.
 
-use super::members;
+use super::{members, present};
 use crate::arch;
 use crate::kernel::Kernel;
 use crate::lend::Stake;
@@ -24,7 +24,7 @@ struct Linked {
 impl Kernel {
     /// All threads.
     pub(super) fn threads(&self) -> impl Iterator<Item = ThreadRef> {
-        (1..self.thread_slots.high_water()).filter_map(arch::tcb)
+        (1..self.thread_slots.high_water()).filter_map(present)
     }
 
     /// Checks what the processor is on, whose shuttle is whose, and the membership in all queues.
