@@ -403,6 +403,10 @@ pub mod vector {
 /// thread wanted, with the access as its rights.
 pub const PORT_FAULT: u64 = 1 << 63;
 
+/// Microseconds that a thread takes part in a transfer, or in the mapping of an item, that takes more than one step, unless it says
+/// otherwise when it registers a block: long enough for any honest partner, and an end all the same.
+pub const PATIENCE_US: u64 = 10_000_000;
+
 /// A timeout in half a register: microseconds, or milliseconds if bit 31 is set (row P8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]

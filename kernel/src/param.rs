@@ -88,9 +88,5 @@ pub const INTERRUPT_LINES: usize = 192;
 const _: () = assert!(TASK_MAX <= 1 << 16);
 const _: () = assert!(INTERRUPT_LINES <= 256);
 
-/// Microseconds that a thread takes part in a transfer or mapping that takes more than a step, unless it says otherwise: long enough for
-/// any honest partner, and an end all the same.
-pub const PATIENCE_US: u64 = 10_000_000;
-
 /// How many of those in a queue a receive looks at for a message that is shown to come from the one for whom it waits.
 pub const QUEUE_SCAN: usize = 256;

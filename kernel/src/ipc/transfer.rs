@@ -21,9 +21,11 @@ use crate::kernel::Kernel;
 use crate::mem::space::{self, Progress};
 use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::object::{TaskRef, ThreadRef};
-use crate::param::{PATIENCE_US, PREEMPTION_BYTES, PREEMPTION_PAGES};
+use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
 use crate::sched::Next;
-use abi::call::{IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM, WORDS_ONLY};
+use abi::call::{
+    IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM, PATIENCE_US, WORDS_ONLY,
+};
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 
 /// What the descriptors of a string cost of a step's budget: as long as reading and writing them takes, so much could be

@@ -8,7 +8,8 @@ use crate::arch;
 use crate::kernel::Kernel;
 use crate::layout::WINDOW_SIZE;
 use crate::mem::table;
-use crate::param::{FAST_WORDS_MAX, PATIENCE_US};
+use crate::param::FAST_WORDS_MAX;
+use abi::call::PATIENCE_US;
 use abi::{Dope, Error, Timeout};
 use core::cell::Cell;
 

@@ -168,7 +168,8 @@ pub fn clear_alert(target: Uid) -> Result<bool> {
 }
 
 /// Registers where a thread receives the part of messages that lies in memory: the address of a
-/// [block](abi::message) and its room. `patience` bounds how long a transfer waits for page faults on the partner's side.
+/// [block](abi::message) and its room. `patience` bounds how long the thread takes part in a transfer
+/// that takes more than one step; until it is set, [`PATIENCE_US`](abi::call::PATIENCE_US).
 /// Says what was registered before.
 pub fn thread_set_block(target: Uid, address: u64, room: Dope, patience: Timeout) -> Result<Registered> {
     let registers = [target.0, address, room.0, patience.0 as u64, 0, 0];

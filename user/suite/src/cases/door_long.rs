@@ -320,7 +320,7 @@ pub fn the_caller_is_cut_off_in_the_middle() -> Outcome {
             } else {
                 sys::thread_abort(pair.client.uid)?;
                 let got = pair.client.wait()?;
-                check_eq!((got.error(), got.rdi), (Some(Error::SendAborted), 1080));
+                check_eq!((got.error(), got.rdi), (Some(Error::ReceiveAborted), 1080));
             }
             exchange(&mut other, 9, &mut pair.server, DATUM)?;
         }
@@ -368,7 +368,7 @@ pub fn the_caller_ends_in_the_middle_of_the_return() -> Outcome {
             if aborted {
                 sys::thread_abort(pair.client.uid)?;
                 let got = pair.client.wait()?;
-                check_eq!((got.error(), got.rdi), (Some(Error::SendAborted), 1080));
+                check_eq!((got.error(), got.rdi), (Some(Error::ReceiveAborted), 1080));
             } else {
                 sys::thread_destroy(pair.client.uid)?;
                 if !at_target {

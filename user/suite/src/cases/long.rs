@@ -6,7 +6,9 @@ use crate::kit::{Agent, Child, Frame, Outcome, Random, WORDS, fails, note};
 use crate::{check, check_eq};
 use core::ptr::{addr_of, addr_of_mut};
 use sys::abi::PAGE_SIZE;
-use sys::abi::call::{Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, ITEM_WHOLE, NO_BLOCK};
+use sys::abi::call::{
+    Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, ITEM_WHOLE, NO_BLOCK, PATIENCE_US,
+};
 use sys::{Dope, Error, Fpage, Kind, Registered, Rights, StringPart, Timeout, Uid};
 
 const WORDS_MAX: usize = Dope::WORDS_MAX as usize;
@@ -227,7 +229,7 @@ pub fn who_takes_no_block_gets_none() -> Outcome {
 
 pub fn a_block_for_a_while() -> Outcome {
     let (room, patience) = (Dope::room(100, 3, 0), Timeout::from_us(77));
-    let none = Registered { address: 0, room: Dope::NONE, patience: NEVER };
+    let none = Registered { address: 0, room: Dope::NONE, patience: Timeout::from_us(PATIENCE_US) };
     let first = Registered { address: to_block(), room, patience };
     let child = Child::with_quota(128)?;
     let agent = child.agent()?;
@@ -724,9 +726,7 @@ pub fn abort_in_the_middle() -> Outcome {
             check!(!receiver.is_done());
             sys::thread_abort(if of_sender { sender.uid } else { receiver.uid })?;
             let (sent, got) = (sender.wait()?, receiver.wait()?);
-            let (own, other) = (Error::SendAborted, Error::ReceiveAborted);
-            let (own, other) = if of_sender { (own, other) } else { (other, own) };
-            check_eq!((sent.error(), got.error()), (Some(own), Some(other)));
+            check_eq!((sent.error(), got.error()), (Some(Error::SendAborted), Some(Error::ReceiveAborted)));
             check_eq!((sent.rdi, got.rdi), (1080, 1080));
         }
     }

@@ -1,0 +1,74 @@
+//! Patience: nobody is held in a transfer, or in the mapping of an item, by a partner that does not go on.
+
+use crate::world::World;
+use abi::call::{IPC_LONG_CALL, IPC_MAP, IPC_TAKE, PATIENCE_US, thread_op};
+use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
+use kernel::object::ThreadRef;
+use kernel::object::thread::{Frame, State, WORDS, special};
+
+/// Where blocks lie.
+const PLACE: u64 = 0x4000_0000;
+
+/// A less urgent thread of a task, with room for a block.
+fn receiver(world: &World, task: TaskId) -> ThreadRef {
+    let thread = world.new_thread(task, 1);
+    world.acting(thread, || {
+        let patience = Timeout::from_us(PATIENCE_US / 2).0.into();
+        world
+            .thread_control(thread_op::SET_BLOCK, [0, PLACE, Dope::room(64, 0, 0).0, patience])
+            .expect("room");
+    });
+    assert_eq!(thread.state.get(), State::Ready);
+    thread
+}
+
+/// The receiver is in the middle of a message, and gives up when its patience is over.
+fn gives_up(world: &World, receiver: ThreadRef) {
+    assert_eq!(receiver.state.get(), State::Taking);
+    world.advance(PATIENCE_US / 2 * 1000 - 2_000_000);
+    world.check();
+    assert_eq!(receiver.state.get(), State::Taking, "its patience is not over");
+    world.advance(4_000_000);
+    world.check();
+    assert_eq!(receiver.state.get(), State::Ready, "its patience is over");
+    assert_eq!(receiver.frame.rax.get(), Error::ReceiveTimeout as u64);
+}
+
+#[test]
+fn a_stopped_sender_of_an_item_holds_its_receiver_no_longer_than_its_patience() {
+    let world = World::new(2048);
+    let receiver = receiver(&world, world.new_task(500));
+    // The first thread is the less urgent one from here on.
+    world.thread_control(thread_op::SET_PRIORITY, [world.root.uid().0, 0, 0, 0]).ok();
+    world.leave(kernel::sched::Next::Same);
+    assert_eq!(world.current(), receiver);
+    let window = Fpage::memory(1 << 40, 30, Rights::RWX);
+    world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), window, IPC_TAKE, [0; 8]);
+    let sender = world.current();
+    let frame = &sender.frame;
+    frame.w.iter().for_each(|word| word.set(0));
+    frame.w[6].set(Fpage::memory(1 << 30, 24, Rights::RWX).0);
+    frame.w[Frame::R15].set(abi::call::timeouts(Timeout::NEVER, Timeout::NEVER));
+    frame.rax.set((Call::Ipc as u32 | IPC_MAP | IPC_TAKE).into());
+    frame.rdx.set(receiver.uid().0);
+    assert!(!world.enter(), "it takes several steps");
+    sender.set_special(special::STOPPED, 0);
+    gives_up(&world, receiver);
+    assert_eq!(sender.frame.rax.get(), Error::SendTimeout as u64);
+}
+
+#[test]
+fn a_stopped_sender_in_the_queue_holds_its_receiver_no_longer_than_its_patience() {
+    let world = World::new(2048);
+    let receiver = receiver(&world, TaskId::NIL);
+    let sender = world.current();
+    let mut words = [0; WORDS];
+    (words[0], words[1]) = (Dope::used(8, 0, 0).0, PLACE);
+    world.system_call(IPC_LONG_CALL.into(), receiver.uid().0, words);
+    assert_eq!((sender.state.get(), world.current()), (State::Sending, receiver));
+    sender.set_special(special::STOPPED, 0);
+    world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, IPC_TAKE, [0; 8]);
+    world.check();
+    gives_up(&world, receiver);
+    assert_eq!(sender.frame.rax.get(), Error::SendTimeout as u64);
+}
