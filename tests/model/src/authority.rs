@@ -625,7 +625,8 @@ impl Trial {
         frame.w[Frame::RDI].set(uid.0);
         let next = self.world.acting(thread, || {
             let next = syscall::system_call(&self.world.k, thread);
-            self.world.k.unqueue_thread(thread);
+            // It never ran, and is on its own shuttle.
+            self.world.k.unqueue(thread);
             next
         });
         frame.mode.set(mode);

@@ -320,7 +320,7 @@ pub fn the_caller_is_cut_off_in_the_middle() -> Outcome {
             } else {
                 sys::thread_abort(pair.client.uid)?;
                 let got = pair.client.wait()?;
-                check_eq!((got.error(), got.rdi), (Some(Error::ReceiveAborted), 1080));
+                check_eq!((got.error(), got.rdi), (Some(Error::SendAborted), 1080));
             }
             exchange(&mut other, 9, &mut pair.server, DATUM)?;
         }
@@ -377,7 +377,7 @@ pub fn the_caller_ends_in_the_middle_of_the_return() -> Outcome {
                 }
             }
             let expected = match (aborted, at_target) {
-                (true, _) => Error::ReceiveAborted,
+                (true, _) => Error::SendAborted,
                 (false, true) => Error::PartnerDied,
                 (false, false) => Error::SendAborted,
             };
