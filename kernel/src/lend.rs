@@ -1,4 +1,4 @@
-//! Lending: how shuttles pass from thread to thread (row D6, decisions 0003 and 0050).
+//! Lending: how shuttles pass from thread to thread (row D6, decisions 0003 and 0056).
 //!
 //! Each thread has one word about a shuttle, [`Word`]. Its meaning follows from the thread's state ([`Stake`]):
 //!
