@@ -260,6 +260,29 @@ fn a_chief_whose_other_thread_answers_a_fault() {
     let_time_pass(&world);
 }
 
+#[test]
+fn a_queued_message_is_found_under_the_name_that_it_shows() {
+    let Clan { world, chiefs: [_, second], c, far } = clan();
+    run(&world, c);
+    run(&world, second);
+    answer_shown(&world, c, far);
+    assert_eq!(second.state.get(), State::Sending);
+    if world.current() != c {
+        run(&world, c);
+    }
+    let receive = |from: ThreadRef| {
+        let none = (Timeout::ZERO, Timeout::ZERO);
+        world.ipc(Uid::NIL, from.uid(), none, Fpage::NIL, IPC_TAKE, [0; 8]);
+        world.check();
+        (c.frame.rax.get() as u32 & 0xff, c.frame.rdx.get())
+    };
+    let nothing = (abi::Error::ReceiveTimeout as u32, 0);
+    assert_eq!(receive(second), nothing, "it says that it is the far one's");
+    let (_, sender) = receive(far);
+    assert_eq!(sender, far.uid().0);
+    let_time_pass(&world);
+}
+
 /// A reply and wait in the form for which the kernel remembers the way.
 fn reply_shown(world: &World, to: ThreadRef, shown: ThreadRef) {
     let mut words = [0; WORDS];
