@@ -66,6 +66,8 @@ pub struct Task {
     pub searched: Cell<u32>,
     /// While the task is being ended: everything below this address is flushed.
     pub cursor: Cell<u64>,
+    /// While the task is being ended: how far the flush is within a large page there, as [`flush`](crate::mem::space::flush) collects it.
+    pub flushing: Cell<u64>,
     /// Why it may get no kernel memory, whatever its quota; see [`hindrance`].
     pub hindrance: Cell<u8>,
     /// The first task: its space is all of memory, ports and interrupts.

@@ -226,7 +226,10 @@ fn empty(k: &Kernel, task: TaskRef) {
         _ => (Fpage::doors(0, DOORS_LOG2, Rights::RW), DOORS_AT, EVERYTHING_END),
     };
     let (mut at, mut budget) = (cursor - start, param::PREEMPTION_PAGES);
-    let rest = space::flush(k, task, page, true, &mut at, &mut 0, &mut budget);
+    // A walk below a large page goes on where it was broken off: others may stand in the way, and to pass them is work, too.
+    let mut status = task.flushing.get();
+    let rest = space::flush(k, task, page, true, &mut at, &mut status, &mut budget);
+    task.flushing.set(if rest.is_ok() { 0 } else { status });
     // What there is no table for is empty, and a step for each would cost more than the look.
     let is_last = end == PORTS_AT && !space::has_small(task) && !door::has_tables(task);
     task.cursor.set(match rest {

@@ -362,3 +362,37 @@ fn a_gibibyte_is_granted_and_replaced() {
     assert!(stage.map((stage.sigma0, PLACE - SIZE), (stage.near, 2 * PLACE - SIZE), 21, Rights::RW));
     assert!(!stage.is_fused(stage.near, PLACE));
 }
+
+#[test]
+fn a_task_ends_although_somebody_elses_flush_is_broken_off_below_its_page() {
+    (0..60).for_each(end_in_mid_flush);
+}
+
+fn end_in_mid_flush(steps: usize) {
+    let stage = Stage::new();
+    stage.chain();
+    // A part of near's page goes, so that it has a list of parts; far has more of it one by one.
+    for i in 1..40 {
+        assert!(stage.map(
+            (stage.near, PLACE + i * PAGE_SIZE),
+            (stage.far, 2 * PLACE + i * PAGE_SIZE),
+            12,
+            Rights::RW
+        ));
+    }
+    stage.flush(stage.near, Fpage::memory(PLACE, 12, Rights::RWX), true).expect("it can pay");
+    // σ0 takes the right to write from everyone, step by step, and is interrupted.
+    let (mut at, mut status) = (0, 0);
+    let page = Fpage::memory(MEMORY, 21, Rights::W);
+    for _ in 0..steps {
+        let step = |k: &Kernel| space::flush(k, stage.sigma0, page, false, &mut at, &mut status, &mut 3);
+        if stage.step(stage.sigma0, step).is_ok() {
+            break;
+        }
+    }
+    stage.world.check();
+    for task in [stage.near, stage.far] {
+        stage.world.task_control(task_op::DESTROY, [task.id.get().0, 0, 0, 0]).expect("it is ours");
+        stage.world.check();
+    }
+}
