@@ -14,6 +14,7 @@
 
 use super::list::List;
 use super::timeout::{Deadlines, GRAIN_SHIFT, NEVER, grain_of};
+use crate::check::members;
 use crate::object::ThreadRef;
 use core::cell::Cell;
 
@@ -138,6 +139,27 @@ impl Lists {
             self.begin_tick(now >> TICK_SHIFT);
         }
         true
+    }
+
+    /// Checks that each thread is filed where it says. Returns how many are filed.
+    pub fn check(&self) -> usize {
+        let mut filed = 0;
+        for (number, list) in self.lists.iter().enumerate() {
+            for (half, list) in list.halves.iter().enumerate() {
+                for thread in members(list.first(), |thread| list.after(thread)) {
+                    let timeout = &thread.timeout;
+                    assert_eq!(
+                        timeout.list.get() as usize,
+                        number * 2 + half,
+                        "{thread:?} is filed elsewhere"
+                    );
+                    assert!(timeout.filed.get() <= timeout.deadline.get(), "{thread:?} is filed too late");
+                    filed += 1;
+                }
+            }
+        }
+        assert_eq!(filed, self.filed.get(), "timeouts are counted wrongly");
+        filed
     }
 
     /// Begins the look at the next list. Ticks that were missed come one after the other, but each list once.
