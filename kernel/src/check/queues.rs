@@ -117,8 +117,8 @@ impl Kernel {
     /// A caller's server names that caller.
     fn check_call(&self, caller: ThreadRef) {
         let Wait::Return(server) = caller.wait() else { return };
-        // A server that is being ended has lost its uid.
-        let Some(server) = self.named(server) else { return };
+        // One that is being ended has lost its uid, and is no server any more.
+        let Some(server) = self.thread(server) else { return };
         assert!(server.server.pool.get().is_some(), "{caller:?} waits for {server:?}, which is no server");
         let serves = server.server.caller.get();
         assert_eq!(serves, hot_address(caller), "{caller:?} waits for a server of {:?}", thread_at(serves));

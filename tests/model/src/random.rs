@@ -1,6 +1,7 @@
 //! Random numbers, amounts of work, and the search for a short program that fails.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Marsaglia's xorshift: fast, and the same everywhere.
 #[derive(Clone)]
@@ -61,30 +62,72 @@ pub fn programs<Op: Clone + std::fmt::Debug>(
     mut run: impl FnMut(&[Op]),
 ) {
     for seed in first_seed()..first_seed() + steps.div_ceil(len) as u64 {
-        let mut random = Random::new(seed);
-        let program: Vec<Op> = (0..len).map(|_| make(&mut random)).collect();
-        let fails = |program: &[Op], run: &mut dyn FnMut(&[Op])| {
-            catch_unwind(AssertUnwindSafe(|| run(program))).is_err()
-        };
-        if !fails(&program, &mut run) {
-            continue;
-        }
-        if std::env::var("TERN_SHORTEN").is_ok_and(|value| value == "0") {
-            panic!("{name}: seed {seed} fails");
-        }
-        eprintln!(
-            "{name}: seed {seed} fails; looking for a shorter program (the messages that follow are from that)"
-        );
-        let short = shorten(program, |program| fails(program, &mut run));
-        eprintln!("{name}: TERN_SEED={seed} fails with these {} operations:\n{short:#?}", short.len());
-        eprintln!("(TERN_TRACE=1 prints each step)");
-        run(&short);
-        panic!("{name}: seed {seed} failed, but not again");
+        try_seed(name, seed, len, &mut make, &mut run);
     }
 }
 
+fn try_seed<Op: Clone + std::fmt::Debug>(
+    name: &str,
+    seed: u64,
+    len: usize,
+    make: &mut dyn FnMut(&mut Random) -> Op,
+    run: &mut dyn FnMut(&[Op]),
+) {
+    let mut random = Random::new(seed);
+    let program: Vec<Op> = (0..len).map(|_| make(&mut random)).collect();
+    let fails =
+        |program: &[Op], run: &mut dyn FnMut(&[Op])| catch_unwind(AssertUnwindSafe(|| run(program))).is_err();
+    if !fails(&program, run) {
+        return;
+    }
+    if std::env::var("TERN_SHORTEN").is_ok_and(|value| value == "0") {
+        panic!("{name}: seed {seed} fails");
+    }
+    eprintln!(
+        "{name}: seed {seed} fails; looking for a shorter program (the messages that follow are from that)"
+    );
+    let short = shorten(program, |program| fails(program, run));
+    eprintln!("{name}: TERN_SEED={seed} fails with these {} operations:\n{short:#?}", short.len());
+    eprintln!("(TERN_TRACE=1 prints each step)");
+    run(&short);
+    panic!("{name}: seed {seed} failed, but not again");
+}
+
+/// [`programs`] on all processors, each with its part of the seeds.
+pub fn programs_in_parallel<Op: Clone + std::fmt::Debug>(
+    name: &str,
+    steps: usize,
+    len: usize,
+    make: impl Fn(&mut Random) -> Op + Sync,
+    run: impl Fn(&[Op]) + Sync,
+) {
+    let (first, count) = (first_seed(), steps.div_ceil(len) as u64);
+    let next = AtomicU64::new(first);
+    let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64).min(count);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count {
+                break;
+            }
+            let tried = catch_unwind(AssertUnwindSafe(|| {
+                try_seed(name, seed, len, &mut |random| make(random), &mut |program| run(program));
+            }));
+            if let Err(what) = tried {
+                // It has been said why; the others need not go on.
+                next.store(first + count, Ordering::Relaxed);
+                resume_unwind(what);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().for_each(|worker| worker.join().unwrap_or_else(|what| resume_unwind(what)));
+    });
+}
+
 /// Leaves parts out as long as the rest still fails: halves first, single operations last.
-fn shorten<Op: Clone>(mut program: Vec<Op>, mut fails: impl FnMut(&[Op]) -> bool) -> Vec<Op> {
+pub(crate) fn shorten<Op: Clone>(mut program: Vec<Op>, mut fails: impl FnMut(&[Op]) -> bool) -> Vec<Op> {
     let mut part = program.len().div_ceil(2);
     let started = std::time::Instant::now();
     while part > 0 && started.elapsed().as_secs() < 20 {

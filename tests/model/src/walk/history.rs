@@ -1,0 +1,205 @@
+//! What holds because of what was before: the kernel's own check sees one moment only.
+
+use abi::call::{IPC_ABSOLUTE, thread_op};
+use abi::{Call, Timeout};
+use kernel::arch;
+use kernel::kernel::Kernel;
+use kernel::object::thread::{Errand, NEVER, Operation, State, Wait};
+use kernel::object::{ThreadRef, door};
+use std::collections::BTreeMap;
+
+/// How late a timeout may be: two grains of the wheel.
+const LATE_NS: u64 = 2048;
+
+/// What a task had when it was last looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Belongings {
+    used: u32,
+    pages: u32,
+    threads: u32,
+}
+
+/// A wait that has to end by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Timed {
+    state: State,
+    until_ns: u64,
+}
+
+/// When the phases of a thread's last ipc are to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ends {
+    /// As `r15` says.
+    After(u64),
+    /// Both at one time.
+    At(u64),
+}
+
+impl Ends {
+    /// When a phase that begins now ends by itself.
+    fn until_ns(self, state: State) -> Option<u64> {
+        let now = arch::now_ns();
+        match self {
+            Ends::At(until) => Some(until.max(now)),
+            Ends::After(timeouts) => {
+                let half = if state == State::Sending { timeouts } else { timeouts >> 32 };
+                Timeout(half as u32).us().map(|us| now + us * 1000)
+            }
+        }
+    }
+}
+
+/// What was seen of a walk so far.
+#[derive(Default)]
+pub struct History {
+    /// What tasks have that are being ended.
+    dying: BTreeMap<u64, Belongings>,
+    /// Servers that are stopped, and whom they serve.
+    stopped: BTreeMap<u64, u64>,
+    /// Of threads whose last call was a general ipc.
+    ends: BTreeMap<u64, Ends>,
+    timed: BTreeMap<u64, Timed>,
+    /// Which operation met which state, and how often.
+    pub met: BTreeMap<(u32, &'static str), usize>,
+}
+
+/// Operations that are done to threads in all states.
+pub const DONE_TO_ALL: [u32; 8] = [
+    thread_op::STOP,
+    thread_op::RESUME,
+    thread_op::ABORT,
+    thread_op::DESTROY,
+    thread_op::SET_PRIORITY,
+    thread_op::SET_PAGER,
+    thread_op::STEP,
+    thread_op::ALERT,
+];
+
+/// All states that they have to meet.
+pub const STATES: [&str; 16] = [
+    "inactive",
+    "runs",
+    "ready",
+    "busy",
+    "busy with a message",
+    "waits for anybody",
+    "waits for one",
+    "sends",
+    "asks",
+    "waits for an answer",
+    "takes",
+    "takes, and asks",
+    "stalled",
+    "calls",
+    "waits for a server",
+    "idle",
+];
+
+/// What a thread does, in a word.
+fn state_of(thread: ThreadRef) -> &'static str {
+    let taken = matches!(thread.operation.get(), Operation::Taken { .. });
+    match (thread.wait(), thread.state.get()) {
+        (Wait::Open, _) => "waits for anybody",
+        (Wait::Closed(_), _) => "waits for one",
+        (Wait::Answer(_), _) | (_, State::Sending) if taken => "takes, and asks",
+        (Wait::Answer(_), _) => "waits for an answer",
+        (Wait::Return(_), _) => "calls",
+        (Wait::Idle, _) => "idle",
+        (_, State::Sending) if thread.errand.get() == Errand::Ipc => "sends",
+        (_, State::Sending) => "asks",
+        (_, State::Taking) => "takes",
+        (_, State::Stalled) => "stalled",
+        (_, State::Queueing) => "waits for a server",
+        (_, State::Watching) => "watches",
+        (_, State::Inactive) => "inactive",
+        _ => match thread.operation.get() {
+            Operation::None if thread == arch::current() => "runs",
+            Operation::None => "ready",
+            Operation::Map { .. } | Operation::Transfer { .. } | Operation::Receive => "busy with a message",
+            _ => "busy",
+        },
+    }
+}
+
+impl History {
+    /// A thread is about to be controlled.
+    pub fn controls(&mut self, operation: u32, thread: ThreadRef) {
+        *self.met.entry((operation, state_of(thread))).or_default() += 1;
+    }
+
+    /// A thread makes a system call, and so is in no wait any more. `until` is its `r15`.
+    pub fn calls(&mut self, thread: ThreadRef, rax: u64, until: u64) {
+        let uid = thread.uid().0;
+        self.timed.remove(&uid);
+        self.ends.remove(&uid);
+        let eax = rax as u32;
+        if eax & (1 << 31 | 0xff) == Call::Ipc as u32 {
+            let ends = if eax & IPC_ABSOLUTE != 0 { Ends::At(until) } else { Ends::After(until) };
+            self.ends.insert(uid, ends);
+        }
+    }
+
+    /// Looks at everything after a step.
+    pub fn look(&mut self, k: &Kernel) {
+        self.look_at_dying(k);
+        self.look_at_stopped(k);
+        self.look_at_timeouts(k);
+    }
+
+    /// A task that is being ended gains nothing. (While it has threads, these may still get pages for which it has paid.)
+    fn look_at_dying(&mut self, k: &Kernel) {
+        for task in k.tasks().filter(|task| task.is_dying()) {
+            let has = Belongings {
+                used: task.used.get(),
+                pages: task.pages.get(),
+                threads: task.thread_count.get(),
+            };
+            if let Some(had) = self.dying.insert(task.id.get().0, has) {
+                let gains_pages = has.pages > had.pages && has.threads == 0;
+                let gains = has.used > had.used || gains_pages || has.threads > had.threads;
+                assert!(!gains, "{task:?} is being ended and gains: {had:?}, then {has:?}");
+            }
+        }
+    }
+
+    /// A server that is stopped is given no call.
+    fn look_at_stopped(&mut self, k: &Kernel) {
+        let before = std::mem::take(&mut self.stopped);
+        let servers = k.tasks().flat_map(|task| task.state().doors.servers.each());
+        for server in servers.filter(|server| server.is_stopped()) {
+            let uid = server.uid();
+            let caller = door::thread_at(server.server.caller.get());
+            let serves = caller.filter(|caller| caller.wait() == Wait::Return(uid));
+            let serves = serves.map_or(0, |caller| caller.uid().0);
+            if let Some(&served) = before.get(&uid.0) {
+                assert!(serves == 0 || serves == served, "{server:?} is stopped and gets a call");
+            }
+            self.stopped.insert(uid.0, serves);
+        }
+    }
+
+    /// A wait with a timeout ends when it should.
+    fn look_at_timeouts(&mut self, k: &Kernel) {
+        let now = arch::now_ns();
+        // One interrupt handles so many only; the next comes soon.
+        let is_behind = k.wheel.not_before_ns() <= now;
+        let before = std::mem::take(&mut self.timed);
+        for (&uid, ends) in &self.ends {
+            let Some(thread) = k.thread(abi::Uid(uid)) else { continue };
+            let state = thread.state.get();
+            let waits = matches!(state, State::Sending | State::Receiving)
+                && thread.hot.accept.get() == NEVER
+                && thread.errand.get() == Errand::Ipc;
+            if !waits {
+                continue;
+            }
+            let timed = before.get(&uid).copied().filter(|timed| timed.state == state);
+            let timed = timed.or_else(|| ends.until_ns(state).map(|until_ns| Timed { state, until_ns }));
+            if let Some(timed) = timed {
+                let ends = is_behind || now <= timed.until_ns.saturating_add(LATE_NS);
+                assert!(ends, "{thread:?} waits longer than it wanted to: {timed:?}, now {now}");
+                self.timed.insert(uid, timed);
+            }
+        }
+    }
+}
