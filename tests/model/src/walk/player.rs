@@ -196,7 +196,7 @@ impl Walk {
             // It has room for a block and for items, at first.
             let (room, patience) =
                 (Dope::room(600, 1, 1).0, if uid.is_multiple_of(3) { 2000 } else { u32::MAX });
-            let place = BASE + (uid % 64 << 12);
+            let place = BASE + ((uid % 64) << 12);
             self.control(Call::ThreadControl, thread_op::SET_BLOCK, [uid, place, room, patience.into()]);
             let window = if uid.is_multiple_of(2) {
                 Fpage::memory(BASE, 24, Rights::RWX)
