@@ -138,7 +138,7 @@ impl Walk {
             let waits_for = partner_of(it).is_some_and(|partner| partner.0 == near);
             let goes_to = match first.operation.get() {
                 Operation::Map { to, .. } | Operation::Transfer { to, .. } => to == it.uid(),
-                Operation::Taken { from } => from == it.uid(),
+                Operation::Taken { from, .. } => from == it.uid(),
                 _ => false,
             };
             waits_for || goes_to || it == first

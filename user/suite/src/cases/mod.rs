@@ -25,6 +25,7 @@ pub mod sched;
 pub mod state;
 pub mod task;
 pub mod transcript;
+mod warden;
 
 use crate::kit::Outcome;
 
