@@ -144,9 +144,10 @@ impl History {
         self.look_at_dying(k);
         self.look_at_stopped(k);
         self.look_at_timeouts(k);
+        look_at_patience(k);
     }
 
-    /// A task that is being ended gains nothing. (While it has threads, these may still get pages for which it has paid.)
+    /// A task that is being ended gains nothing.
     fn look_at_dying(&mut self, k: &Kernel) {
         for task in k.tasks().filter(|task| task.is_dying()) {
             let has = Belongings {
@@ -155,8 +156,7 @@ impl History {
                 threads: task.thread_count.get(),
             };
             if let Some(had) = self.dying.insert(task.id.get().0, has) {
-                let gains_pages = has.pages > had.pages && has.threads == 0;
-                let gains = has.used > had.used || gains_pages || has.threads > had.threads;
+                let gains = has.used > had.used || has.pages > had.pages || has.threads > had.threads;
                 assert!(!gains, "{task:?} is being ended and gains: {had:?}, then {has:?}");
             }
         }
@@ -201,5 +201,15 @@ impl History {
                 self.timed.insert(uid, timed);
             }
         }
+    }
+}
+
+/// Whoever is in the middle of a message, or waits for one to go on, and has finite patience, has a timeout.
+fn look_at_patience(k: &Kernel) {
+    for thread in (1..k.thread_slots.high_water()).filter_map(arch::tcb) {
+        let takes = thread.state.get() == State::Taking && thread.errand.get() == Errand::Ipc;
+        let waits = thread.hot.accept.get() == NEVER && (takes || thread.state.get() == State::Stalled);
+        let is_limited = waits && thread.block.patient_until.get() != u64::MAX;
+        assert!(!is_limited || thread.timeout.is_pending(), "{thread:?} waits longer than its patience");
     }
 }

@@ -399,7 +399,7 @@ impl Walk {
         let target = self.target(whom, target, first);
         let acting = self.current();
         let whose = if target.is_nil() { acting } else { target };
-        let harmful = !matches!(operation, thread_op::SET_PAGER | thread_op::INFO | thread_op::NEXT);
+        let harmful = !matches!(operation, thread_op::INFO | thread_op::NEXT);
         // The driver only gets another priority.
         let spared = whose == self.root || whose == self.driver && operation != thread_op::SET_PRIORITY;
         if operation == thread_op::CREATE || harmful && spared {
