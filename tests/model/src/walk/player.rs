@@ -189,9 +189,16 @@ impl Walk {
     }
 
     fn spawn(&mut self, task: TaskId, priority: u64, pager: Uid) {
+        if let Some(uid) = self.create(task, priority, pager) {
+            self.control(Call::ThreadControl, thread_op::START, [uid.0, 0x1000, 0x8000, 0]);
+        }
+    }
+
+    /// Makes a thread that does not run yet.
+    fn create(&mut self, task: TaskId, priority: u64, pager: Uid) -> Option<Uid> {
         let arguments = [task.0, priority, pager.0, pager.0];
-        let Some(uid) = self.control(Call::ThreadControl, thread_op::CREATE, arguments) else { return };
-        if self.machine.world.k.thread(Uid(uid)).is_some() {
+        let uid = self.control(Call::ThreadControl, thread_op::CREATE, arguments)?;
+        self.machine.world.k.thread(Uid(uid)).map(|_| {
             self.threads.push(Uid(uid));
             // It has room for a block and for items, at first.
             let (room, patience) =
@@ -204,8 +211,8 @@ impl Walk {
                 Fpage::doors(0, 2, Rights::RW)
             };
             self.control(Call::ThreadControl, thread_op::SET_WINDOW, [uid, window.0, 0, 0]);
-            self.control(Call::ThreadControl, thread_op::START, [uid, 0x1000, 0x8000, 0]);
-        }
+            Uid(uid)
+        })
     }
 
     fn current(&self) -> Uid {
@@ -315,7 +322,15 @@ impl Walk {
                 self.control(Call::Flush, 0, [page, if own { FLUSH_SELF } else { 0 }, 0, 0]);
             }
             Op::Thread(ref control) => self.thread_control(control, self.machine.world.current()),
-            Op::Spawn { task, priority, pager } => self.spawn(self.task(task), priority, self.thread(pager)),
+            Op::Spawn { task, priority, pager } => {
+                let (task, pager) = (self.task(task), self.thread(pager));
+                // Some wait for somebody to start them.
+                if priority == 3 {
+                    self.create(task, priority, pager);
+                } else {
+                    self.spawn(task, priority, pager);
+                }
+            }
             Op::Task { operation, target, rsi } => {
                 self.control(Call::TaskControl, operation, [self.task(target).0, rsi, 0, 0]);
             }
