@@ -14,6 +14,7 @@ pub mod door_long;
 pub mod exception;
 pub mod exhaust;
 pub mod ipc;
+pub mod kernel_half;
 pub mod large;
 pub mod local;
 pub mod long;
@@ -83,6 +84,12 @@ cases! {
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused overlapping_buffers_hurt_their_owner_only patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
         memory_revoked_in_between a_dead_receivers_frames_are_not_written
+    }
+    kernel_half {
+        blocks_come_from_nowhere_there queued_blocks_come_from_nowhere_there answers_come_from_nowhere_there
+        blocks_through_doors_come_from_nowhere_there queued_blocks_through_doors_come_from_nowhere_there
+        strings_neither_come_from_nor_go_there pages_are_neither_given_nor_taken_there pages_through_doors_are_not_given_there control_takes_no_address_there
+        programs_touch_nothing_there handlers_resume_nobody_there
     }
     clan {
         leaving_goes_to_the_chief entering_goes_to_the_chief borders_are_crossed_one_after_the_other ways_that_are_known chiefs_show_only_what_crosses their_border_is_crossed_by_blocks
