@@ -151,6 +151,12 @@ fn map_range(k: &Kernel, task: TaskRef, at: u64, size: u64, uncached: bool) {
     entry.set(pte::large(at, rights, uncached));
 }
 
+/// In [`Segment::flags`]: the segment is executed.
+const EXECUTE: u32 = 1 << 0;
+
+/// In [`Segment::flags`]: the segment is written.
+const WRITE: u32 = 1 << 1;
+
 /// A loadable segment: a line of an ELF program header.
 #[derive(Clone, Copy, Default)]
 struct Segment {
@@ -188,6 +194,9 @@ impl Program {
         let file = archive::find(bytes, "sigma0").ok_or("the boot archive has no file \"sigma0\"")?.data;
         let mut program =
             Program::parse(file).ok_or("\"sigma0\" in the boot archive is no program for this machine")?;
+        if !program.begins_in_code() {
+            return Err("\"sigma0\" in the boot archive begins where it has no code");
+        }
         program.file = boot.archive.start + (file.as_ptr() as u64 - bytes.as_ptr() as u64);
         let need = program.span + STACK + size_of::<BootInfo>().next_multiple_of(PAGE_SIZE as usize) as u64;
         let anywhere = Range { start: 0, len: u64::MAX };
@@ -239,6 +248,12 @@ impl Program {
         (found > 0).then_some(program)
     }
 
+    /// Whether the first instruction lies in a segment that is executed. Its fault would be nobody's.
+    fn begins_in_code(&self) -> bool {
+        let holds = |s: &Segment| s.address <= self.entry && self.entry < s.address + s.size;
+        self.segments.iter().any(|segment| segment.flags & EXECUTE != 0 && holds(segment))
+    }
+
     fn stack_top(&self) -> u64 {
         SIGMA0_PROGRAM + self.span + STACK
     }
@@ -270,7 +285,7 @@ impl Program {
     fn rights(&self, page: u64) -> Rights {
         let inside = |s: &&Segment| s.size != 0 && page < s.address + s.size && s.address < page + PAGE_SIZE;
         let flags = self.segments.iter().filter(inside).fold(0, |all, segment| all | segment.flags);
-        let (execute, write) = (flags & 1 != 0, flags & 2 != 0 || flags == 0);
+        let (execute, write) = (flags & EXECUTE != 0, flags & WRITE != 0 || flags == 0);
         let rights = if write { Rights::RW } else { Rights::R };
         if execute { rights.or(Rights::X) } else { rights }
     }

@@ -53,7 +53,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
             }),
         );
     }
-    let others: [Named; 15] = [
+    let others: [Named; 16] = [
         ("overlong_line", overlong_line),
         ("missing_script", missing_script),
         ("no_emulator", no_emulator),
@@ -67,6 +67,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         ("empty_archive", |world| refused_archive(world, Some(pack(&[])))),
         ("archive_cut_short", archive_cut_short),
         ("sigma0_is_no_elf", |world| refused_archive(world, Some(with_rubbish_for(world, "sigma0")?))),
+        ("sigma0_begins_nowhere", sigma0_begins_nowhere),
         ("root_is_no_elf", |world| refused_archive(world, Some(with_rubbish_for(world, "root")?))),
         ("interrupt_leaves_nothing", interrupt_leaves_nothing),
     ];
@@ -152,6 +153,33 @@ fn with_rubbish_for(world: &World, program: &str) -> xtask::Result<Vec<u8>> {
     Ok(pack(&entries))
 }
 
+/// The first program's entry point is in none of its segments, in one that is not executed, or nowhere at all.
+fn sigma0_begins_nowhere(world: &'static World) -> Verdict {
+    const ENTRY: usize = 24;
+    let entries = world.entries()?;
+    let sigma0 = entries.iter().find(|entry| entry.name == "sigma0");
+    let image = sigma0.map(|entry| entry.data.clone()).ok_or("the boot archive has no sigma0")?;
+    let data = first_data(&image).ok_or("sigma0 has no segment without code")?;
+    for entry in [0, 0x1000, data, 0x7fff_ffff_f000, 0xffff_ffff_8010_1000, u64::MAX] {
+        let mut entries = world.entries()?;
+        for program in entries.iter_mut().filter(|program| program.name == "sigma0") {
+            program.data[ENTRY..ENTRY + 8].copy_from_slice(&entry.to_le_bytes());
+        }
+        refused_archive(world, Some(pack(&entries)))?;
+    }
+    Ok(())
+}
+
+/// Address of the first segment of an ELF file that is loaded and not executed.
+fn first_data(image: &[u8]) -> Option<u64> {
+    let word = |at: usize| Some(u64::from_le_bytes(image.get(at..at + 8)?.try_into().ok()?));
+    let half = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?));
+    let (table, sizes) = (word(32)? as usize, word(54)?);
+    let (size, count) = (sizes as u16 as usize, (sizes >> 16) as u16 as usize);
+    let is_data = |at: &usize| half(*at) == Some(1) && half(*at + 4).is_some_and(|flags| flags & 1 == 0);
+    word((0..count).map(|i| table + i * size).find(is_data)? + 16)
+}
+
 /// An interrupt in the middle of a script ends the tool with its code, and the emulator with it.
 fn interrupt_leaves_nothing(world: &'static World) -> Verdict {
     let mut command: Command = world.tern_command();
@@ -169,7 +197,7 @@ fn interrupt_leaves_nothing(world: &'static World) -> Verdict {
     };
     reply.check_refusal(&[130])?;
     let Some(emulator) = emulator else { return Err(reply.failed("no emulator was started")) };
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + LIMIT;
     while is_alive(emulator) {
         if Instant::now() > deadline {
             return Err(reply.failed("the emulator outlived the tool"));
