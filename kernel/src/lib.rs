@@ -33,7 +33,10 @@ pub mod syscall;
 pub mod trace;
 pub mod util;
 
-/// The parser of the machine's tables is pure, so it is tested here too.
+/// The parser of the machine's tables, and the choice of measures against leaks, are pure, so they are tested here too.
 #[cfg(test)]
 #[path = "arch/x86_64/acpi.rs"]
 mod acpi;
+#[cfg(test)]
+#[path = "arch/x86_64/leaks.rs"]
+mod leaks;

@@ -38,6 +38,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
             suite(world, "pti=off", &open)
         }),
         world.trial("guest", "leaks::users_see_next_to_nothing_of_the_kernel", shown),
+        world.trial("guest", "leaks::x87_pointers_are_set_where_the_maker_leaves_them", x87_pointers),
     ]
 }
 
@@ -62,6 +63,28 @@ fn some_of_the_suite(mut machine: Machine, tests_min: usize, lines: &[&str]) -> 
         return Ok(());
     }
     Err(failed("expected that all tests of these kinds pass, and lines about leaks", &end, &text))
+}
+
+/// Threads keep their registers on processors whose loads leave the x87 error pointers alone, and on others; the kernel tells them apart.
+fn x87_pointers(world: &World) -> Verdict {
+    for (cpu, says) in
+        [("max,vendor=AuthenticAMD", ", x87 pointers"), ("max,vendor=GenuineIntel", ", no x87 pointers")]
+    {
+        for fpu in ["lazy", "eager"] {
+            let mut machine = world.machine().with(&format!("init=suite args=state. pti=off fpu={fpu}"));
+            machine.cpu = cpu.into();
+            let (end, text) = boot(&machine, LIMIT)?;
+            let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 4 && bad == 0);
+            if end != End::Orderly(0) || !all_fine || !text.contains(says) {
+                return Err(failed(
+                    &format!("{cpu}, {fpu}: expected {says:?} and that all pass"),
+                    &end,
+                    &text,
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Stops the machine until a user is caught running, and looks at what the tables of that moment map.

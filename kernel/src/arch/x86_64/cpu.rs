@@ -6,6 +6,7 @@
 
 use super::fast_path::{self, AtExit};
 use super::instructions::{Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv};
+use super::leaks;
 use crate::boot::Refusal;
 use crate::kprintln;
 use crate::options::Options;
@@ -57,6 +58,8 @@ pub struct Features {
     pub branches: Branches,
     /// The processor may read another thread's FPU registers speculatively while CR0.TS is set (CVE-2018-3665).
     pub lazy_fpu_leaks: bool,
+    /// FXSAVE and XSAVE leave the x87 error pointers alone, where another thread finds them (CVE-2006-1056).
+    pub x87_pointers_leak: bool,
     /// Runs under a hypervisor or emulator that says so.
     pub hypervisor: bool,
     /// Width of a physical address in bits.
@@ -100,6 +103,7 @@ impl Features {
         clears_buffers: false,
         branches: Branches::Unguarded,
         lazy_fpu_leaks: false,
+        x87_pointers_leak: false,
         hypervisor: false,
         physical_bits: 36,
     };
@@ -166,8 +170,7 @@ pub fn detect() -> Result<(), Refusal> {
         let Cpuid { eax, ebx, ecx, edx } = leaf(number, 0);
         part.copy_from_slice(&text::<16>(&[eax, ebx, ecx, edx]));
     }
-    // Makers all of whose processors are known not to have these leaks. Others have to say so of each.
-    let is_safe = [b"AuthenticAMD", b"HygonGenuine"].contains(&&vendor);
+    let is_safe = leaks::is_safe(&vendor);
     let capabilities = if bit(seven.edx, 29) { architecture_capabilities() } else { 0 };
     let says = |number: u32| capabilities >> number & 1 != 0;
     let xsave = bit(one.ecx, 26);
@@ -189,7 +192,7 @@ pub fn detect() -> Result<(), Refusal> {
         fpu_area_bytes: FXSAVE_BYTES,
         gib_pages: bit(extended.edx, 26),
         meltdown: !is_safe && !says(0),
-        buffers_leak: !is_safe && buffers_leak(says, bit(seven.ebx, 11)),
+        buffers_leak: !is_safe && leaks::buffers(says, bit(seven.ebx, 11)),
         isolates: false,
         clears_buffers: bit(seven.edx, 10) || says(17) || says(28),
         branches: match () {
@@ -198,6 +201,7 @@ pub fn detect() -> Result<(), Refusal> {
             () => Branches::Unguarded,
         },
         lazy_fpu_leaks: !is_safe,
+        x87_pointers_leak: leaks::x87_pointers(&vendor, sizes.ebx),
         hypervisor: bit(one.ecx, 31),
         physical_bits: (sizes.eax & 0xff).clamp(36, 52),
     };
@@ -214,15 +218,6 @@ fn architecture_capabilities() -> u64 {
     const ARCH_CAPABILITIES: u32 = 0x10a;
     // SAFETY: CPUID says that the register exists.
     unsafe { rdmsr(ARCH_CAPABILITIES) }
-}
-
-/// Whether buffers leak, by what IA32_ARCH_CAPABILITIES says: MDS; TAA, where there are transactions; and the leaks of
-/// registers and devices' data that were found later, where VERW is offered against them.
-fn buffers_leak(says: impl Fn(u32) -> bool, transactions: bool) -> bool {
-    let (mds, taa) = (!says(5), transactions && !says(8));
-    let devices = says(17) && !(says(13) && says(14) && says(15));
-    let registers = says(28) && !says(27);
-    mds || taa || devices || registers
 }
 
 const SPEC_CTRL: u32 = 0x48;
@@ -263,8 +258,12 @@ pub fn guard(options: &Options) {
         fast_path::rewrite_exits(if found.isolates { AtExit::Isolate } else { AtExit::ClearBuffers });
     }
     let guards = options.ibrs.unwrap_or(true) && guard_branches();
-    let leaks =
-        [(found.meltdown, "meltdown"), (found.buffers_leak, "mds"), (found.lazy_fpu_leaks, "lazy fpu")];
+    let leaks = [
+        (found.meltdown, "meltdown"),
+        (found.buffers_leak, "mds"),
+        (found.lazy_fpu_leaks, "lazy fpu"),
+        (found.x87_pointers_leak, "x87 pointers"),
+    ];
     kprintln!("tern: leaks     {}", Choices(&leaks));
     let ibrs = match found.branches {
         Branches::Unguarded => "ibrs",

@@ -8,6 +8,8 @@
 //! state but the current thread's: a thread that has used the FPU keeps [`special::FPU_LIVE`] for good, its state is
 //! loaded when it is switched to, and saved and wiped out when it is left. Threads that never use the FPU pay nothing
 //! in either way. Intel SDM volume 1, 13; volume 3, 2.5; CVE-2018-3665.
+//!
+//! On some processors a load leaves the x87 error pointers as they are. There they are set to what says nothing first (decision 0053).
 
 use super::cpu::features;
 use super::instructions::{read_cr0, write_cr0};
@@ -150,6 +152,9 @@ fn save(area: *mut u8) {
 }
 
 fn load(area: *const u8) {
+    if features().x87_pointers_leak {
+        set_pointers();
+    }
     let all = u32::MAX;
     // SAFETY: the area was written by `save` or `ensure_area` alone, or is `CLEAN`; its reserved bits are zero.
     unsafe {
@@ -159,4 +164,15 @@ fn load(area: *const u8) {
             asm!("fxrstor64 [{}]", in(reg) area, options(nostack, readonly));
         }
     }
+}
+
+/// Sets the x87 error pointers, which a load leaves as they are on some processors, to what says nothing: this place in the kernel's
+/// program, whoever was there before. The registers are replaced right after.
+#[cold]
+fn set_pointers() {
+    static ANYTHING: u32 = 0;
+    // SAFETY: no exception is pending after the first, no register in use after the second, and the third reads a constant.
+    unsafe {
+        asm!("fnclex", "emms", "fild dword ptr [{}]", in(reg) &raw const ANYTHING, options(nostack, readonly))
+    };
 }

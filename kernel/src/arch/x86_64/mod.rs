@@ -14,6 +14,7 @@ mod door;
 pub mod fast_path;
 pub mod fpu;
 pub mod instructions;
+pub mod leaks;
 pub mod paging;
 pub mod per_cpu;
 mod port_access;

@@ -1,0 +1,63 @@
+//! Which processors leak what, by what CPUID and IA32_ARCH_CAPABILITIES say.
+//!
+//! Only the choice is made here, from plain numbers, so that it is tested on any machine; what follows from it is a matter of
+//! `cpu.rs` and `fpu.rs` (decisions 0033 and 0053).
+
+/// Makers all of whose processors are known not to let users read what they may not by speculation. Others have to say so of each.
+pub fn is_safe(vendor: &[u8; 12]) -> bool {
+    [b"AuthenticAMD", b"HygonGenuine"].contains(&vendor)
+}
+
+/// Whether buffers leak, by what IA32_ARCH_CAPABILITIES says: MDS; TAA, where there are transactions; and the leaks of
+/// registers and devices' data that were found later, where VERW is offered against them.
+pub fn buffers(says: impl Fn(u32) -> bool, transactions: bool) -> bool {
+    let (mds, taa) = (!says(5), transactions && !says(8));
+    let devices = says(17) && !(says(13) && says(14) && says(15));
+    let registers = says(28) && !says(27);
+    mds || taa || devices || registers
+}
+
+/// Whether FXSAVE, XSAVE and their counterparts leave the x87 error pointers (FIP, FDP, FOP) as they are unless an exception is
+/// pending, so that a program finds where another one has last used the x87 (CVE-2006-1056). AMD's do, and Hygon's, but for those
+/// that say otherwise: `sizes_ebx` is EBX of leaf 8000_0008h. AMD64 manual volume 2, 11.4.4; volume 3, CPUID.
+pub fn x87_pointers(vendor: &[u8; 12], sizes_ebx: u32) -> bool {
+    const ALWAYS_SAVED: u32 = 1 << 2;
+    [b"AuthenticAMD", b"HygonGenuine"].contains(&vendor) && sizes_ebx & ALWAYS_SAVED == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AMD: &[u8; 12] = b"AuthenticAMD";
+    const HYGON: &[u8; 12] = b"HygonGenuine";
+    const INTEL: &[u8; 12] = b"GenuineIntel";
+    const OTHERS: [&[u8; 12]; 4] = [b"CentaurHauls", b"  Shanghai  ", b"TCGTCGTCGTCG", &[0; 12]];
+
+    #[test]
+    fn x87_pointers_leak_on_amds_without_the_bit() {
+        for vendor in [AMD, HYGON] {
+            assert!(x87_pointers(vendor, 0));
+            assert!(x87_pointers(vendor, !(1 << 2)), "other bits say nothing about it");
+            assert!(!x87_pointers(vendor, 1 << 2));
+            assert!(!x87_pointers(vendor, u32::MAX));
+        }
+        for vendor in OTHERS.into_iter().chain([INTEL]) {
+            assert!(!x87_pointers(vendor, 0) && !x87_pointers(vendor, 1 << 2));
+        }
+    }
+
+    #[test]
+    fn speculation_leaks_where_nothing_denies_it() {
+        assert!(is_safe(AMD) && is_safe(HYGON) && !is_safe(INTEL));
+        assert!(OTHERS.into_iter().all(|vendor| !is_safe(vendor)));
+        let bits = |set: &'static [u32]| move |bit: u32| set.contains(&bit);
+        assert!(buffers(bits(&[]), false), "who says nothing has MDS");
+        assert!(!buffers(bits(&[5]), false));
+        assert!(buffers(bits(&[5]), true), "transactions without TAA_NO");
+        assert!(!buffers(bits(&[5, 8]), true));
+        assert!(buffers(bits(&[5, 17]), false) && buffers(bits(&[5, 17, 13, 14]), false));
+        assert!(!buffers(bits(&[5, 17, 13, 14, 15]), false));
+        assert!(buffers(bits(&[5, 28]), false) && !buffers(bits(&[5, 28, 27]), false));
+    }
+}
