@@ -36,7 +36,7 @@ fn address(function: Attempt) -> u64 {
 
 /// Waits for the thread's next exception.
 fn exception(thread: Uid) -> Outcome<Message> {
-    let message = sys::receive(thread, Timeout::from_us(10_000_000))?;
+    let message = sys::receive(thread, Timeout::from_us(60_000_000))?;
     check_eq!(message.kind, Kind::Exception);
     Ok(message)
 }

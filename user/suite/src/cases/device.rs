@@ -225,15 +225,15 @@ pub fn interrupts_come_as_messages() -> Outcome {
 
 fn interrupts(line: Fpage) -> Outcome {
     let uid = Uid::interrupt(CLOCK_LINE);
-    let second = Timeout::from_us(1_000_000);
+    let long = Timeout::from_us(50_000_000);
     for _ in 0..5 {
-        let got = sys::receive(uid, second)?;
+        let got = sys::receive(uid, long)?;
         check_eq!((got.kind, got.sender), (Kind::Interrupt, uid));
         check!(got.words[0] >= 1 && got.words[0] < 1000, "{} at once", got.words[0]);
         acknowledge();
     }
     // Attached, an open receive gets them, too.
-    let got = sys::receive(Uid::ANY, second)?;
+    let got = sys::receive(Uid::ANY, long)?;
     check_eq!((got.kind, got.sender), (Kind::Interrupt, uid));
     acknowledge();
     // A child with the line gets them, and then this thread does not.
@@ -243,7 +243,7 @@ fn interrupts(line: Fpage) -> Outcome {
     agent.take((line, 0), Fpage::interrupt(CLOCK_LINE))?;
     for _ in 0..3 {
         acknowledge();
-        let got = agent.run(Frame::receive(uid, second))?;
+        let got = agent.run(Frame::receive(uid, long))?;
         check_eq!((got.kind(), got.sender()), (Some(Kind::Interrupt), uid));
     }
     // Taken away while it waits.
@@ -256,16 +256,16 @@ fn interrupts(line: Fpage) -> Outcome {
     check_eq!(agent.run(Frame::receive(uid, Timeout::ZERO))?.error(), Some(Error::Denied));
     // Back to this thread.
     set_periodic(true);
-    let got = sys::receive(uid, second)?;
+    let got = sys::receive(uid, long)?;
     check_eq!(got.sender, uid);
     // A driver that ends frees the line for the next.
     let mut first = Agent::new(TaskId::NIL)?;
     acknowledge();
-    check_eq!(first.run(Frame::receive(uid, second))?.sender(), uid);
+    check_eq!(first.run(Frame::receive(uid, long))?.sender(), uid);
     drop(first);
     let mut next = Agent::new(TaskId::NIL)?;
     acknowledge();
-    check_eq!(next.run(Frame::receive(uid, second))?.sender(), uid);
+    check_eq!(next.run(Frame::receive(uid, long))?.sender(), uid);
     Ok(())
 }
 

@@ -56,7 +56,7 @@ extern "C" fn urgent(chief: u64, _: u64) -> ! {
 
 /// Lets the urgent thread wake up so often. The message is no call: a call would lend it this thread's priority.
 fn wakes(thread: &Thread, times: u64) -> Outcome<u64> {
-    sys::send(thread.uid, 0, [times; 8], Timeout::from_us(1_000_000))?;
+    sys::send(thread.uid, 0, [times; 8], Timeout::from_us(60_000_000))?;
     Ok(sys::receive(thread.uid, Timeout::from_us(60_000_000))?.words[0])
 }
 

@@ -385,6 +385,12 @@ impl Agent {
         Ok((before.state, before.faults) == (after.state, after.faults))
     }
 
+    /// Whether it sends or receives just now. Once that has ended it does not, even if it has not run since.
+    pub fn waits(&self) -> sys::Result<bool> {
+        const WAITING: [u8; 2] = [2, 3];
+        Ok(WAITING.contains(&self.info()?.state))
+    }
+
     /// Its state.
     pub fn info(&self) -> sys::Result<ThreadInfo> {
         sys::thread_info(self.uid)
@@ -429,6 +435,24 @@ impl Agent {
     pub fn run(&mut self, frame: Frame) -> Outcome<Frame> {
         self.start(frame);
         self.wait()
+    }
+
+    /// Makes a system call that ends by a timeout of so many microseconds: not before its time, and not after a timeout of this
+    /// thread's that begins when the agent waits already, and is longer. What ends first is up to the kernel alone, however slow the
+    /// machine is.
+    #[track_caller]
+    pub fn run_into_timeout(&mut self, frame: Frame, us: u64) -> Outcome<Frame> {
+        const LATE_US: u64 = 20_000;
+        let before = sys::clock();
+        self.start(frame);
+        if self.settle()? {
+            sys::sleep_us(us + LATE_US)?;
+            crate::check!(!self.waits()?, "{us} us were over, and the agent still waited");
+        }
+        let frame = self.wait()?;
+        let elapsed = sys::clock() - before;
+        crate::check!(elapsed >= us * 1000, "{us} us took only {elapsed} ns");
+        Ok(frame)
     }
 
     /// Makes a system call other than ipc; returns `rax` and the six registers.

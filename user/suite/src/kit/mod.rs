@@ -29,6 +29,21 @@ pub fn progress_so_far() -> u64 {
     PROGRESS.load(Ordering::Relaxed)
 }
 
+/// Tries something that needs time: so many microseconds, and four times as many as long as these were too few on this machine.
+/// False if half a minute would not do.
+pub fn in_time_enough(us: u64, mut attempt: impl FnMut(u64) -> Outcome<bool>) -> Outcome<bool> {
+    const LIMIT_US: u64 = 30_000_000;
+    let mut us = us;
+    while us <= LIMIT_US {
+        progress();
+        if attempt(us)? {
+            return Ok(true);
+        }
+        us *= 4;
+    }
+    Ok(false)
+}
+
 core::arch::global_asm!(include_str!("kit.s"));
 
 /// Where the program begins and ends in memory.
