@@ -152,9 +152,9 @@ pub fn thread_abort(target: Uid) -> Result<()> {
 
 /// Alerts a thread, and with it all servers that follow in its chain of calls through doors (row D9): a hint that somebody in front of
 /// them thinks the work not worth going on. What they began as alertable ends, see [`Ipc::alertable`](crate::Ipc::alertable) and
-/// [`door_call_alertable`](crate::door_call_alertable); all else they may do as if nothing were.
-pub fn alert(target: Uid) -> Result<()> {
-    thread(thread_op::ALERT, [target.0, ALERT_SET, 0, 0, 0, 0]).map(drop)
+/// [`door_call_alertable`](crate::door_call_alertable); all else they may do as if nothing were. Says whether it was alerted before.
+pub fn alert(target: Uid) -> Result<bool> {
+    thread(thread_op::ALERT, [target.0, ALERT_SET, 0, 0, 0, 0]).map(|[was, ..]| was != 0)
 }
 
 /// Whether a thread is alerted. A server is until it returns.

@@ -15,7 +15,7 @@ use sys::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 const NEVER: Timeout = Timeout::NEVER;
 
 fn alert(agent: &Agent) -> Outcome {
-    Ok(sys::alert(agent.uid)?)
+    Ok(sys::alert(agent.uid).map(drop)?)
 }
 
 /// What of these threads is alerted.

@@ -514,7 +514,7 @@ impl Chaos {
     fn alert(&mut self) -> Outcome {
         let (task, thread) = (self.below(TASKS), 1 + self.below(THREADS - 1));
         match self.tasks[task].threads[thread].map(sys::alert) {
-            Some(Ok(())) => self.counts.alerts += 1,
+            Some(Ok(_)) => self.counts.alerts += 1,
             // It has ended itself.
             None | Some(Err(Error::NoSuch)) => {}
             Some(Err(error)) => return Err(error.into()),
