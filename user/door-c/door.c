@@ -155,12 +155,16 @@ static void call_by_stubs(tern_uid server)
     check(tern_door_release(OBJECT) == TERN_OK, "the object is released");
 }
 
+/* Thread-local data that are to lie at a multiple of more than the thread's control block does. */
+static _Thread_local _Alignas(256) char wide[3] = "wi";
+
 int main(void)
 {
     static struct counter counter;
     tern_uid server = start_server();
 
     check(server != TERN_NIL, "a server starts");
+    check((uintptr_t)wide % 256 == 0 && strcmp(wide, "wi") == 0, "thread-local data are where they should be");
     check(tern_door_create(OBJECT, counter_entry, (uint64_t)&counter) == TERN_OK, "a door is made");
     check(tern_door_create(OBJECT, counter_entry, 0) == TERN_BAD_STATE, "but not twice");
     for (uint64_t i = 1; i <= 100; i++) {

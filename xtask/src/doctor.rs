@@ -1,7 +1,7 @@
 //! The verb `doctor`: what is installed, what is missing, and what to do about it.
 
 use crate::machine::QEMU;
-use crate::{Result, nightly, paths};
+use crate::{Result, newlib, nightly, paths};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,9 +35,10 @@ const fn path(name: &'static str, path: &'static str, verbs: &'static str, packa
     Need { name, look: Look::Path(path), verbs, package }
 }
 
-const NEEDS: [Need; 14] = [
+const NEEDS: [Need; 15] = [
     run("Rust", &["rustc", "--version"], "all", "rustup"),
     run("C compiler", &["gcc", "--version"], "all", "build-essential"),
+    path("C library", newlib::SOURCE, "build run test bench image", newlib::PACKAGE),
     run("QEMU", &[QEMU, "--version"], "run test bench", "qemu-system-x86"),
     run("GRUB", &["grub-mkrescue", "--version"], "image test", "grub-common"),
     path("GRUB, BIOS", "/usr/lib/grub/i386-pc", "image test", "grub-pc-bin"),

@@ -13,7 +13,9 @@ pub mod peers;
 
 pub mod archive;
 pub mod build;
+pub mod c_program;
 pub mod ksyms;
+pub mod newlib;
 pub mod programs;
 pub mod tools;
 

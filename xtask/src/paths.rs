@@ -26,6 +26,12 @@ pub fn out() -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Creates a directory, unless it is there.
+pub fn create(path: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(path).context(|| format!("create {}", path.display()))?;
+    Ok(path.to_path_buf())
+}
+
 /// Writes a file so that no reader ever sees half of it. Leaves an equal file as it is.
 pub fn write(path: &Path, contents: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|old| old == contents) {

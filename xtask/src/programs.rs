@@ -5,6 +5,7 @@
 
 use crate::archive::{Entry, strip};
 use crate::build::{self, GUEST_TARGET, USER_FLAGS, run_builder};
+use crate::c_program::Compiler;
 use crate::{Context, Error, Result, paths};
 use quill::build::Build;
 use quill::kernel::{KernelPart, TernDoor, TernIpc};
@@ -126,7 +127,8 @@ fn build_rust(packages: &[Package], variable: Option<(&str, &Path)>) -> Result<V
 fn build_c() -> Result<Vec<Entry>> {
     let user = paths::root().join("user");
     let runtime = user.join(C_RUNTIME);
-    let stubs = stub_headers()?;
+    let made = paths::create(&paths::target().join("user/c"))?;
+    let compiler = Compiler::new(&runtime, &stub_headers()?, &made)?;
     let mut entries = Vec::new();
     for directory in list(&user)? {
         let sources = files_with_extension(&directory, &["c", "S"])?;
@@ -134,7 +136,9 @@ fn build_c() -> Result<Vec<Entry>> {
             continue;
         }
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        entries.push(compile_c(name, [&runtime.join("include"), &stubs], &runtime, &sources)?);
+        let output = made.join(&name);
+        compiler.program(&name, &sources, &output)?;
+        entries.push(Entry { name, data: strip(&paths::read(&output)?) });
     }
     Ok(entries)
 }
@@ -196,27 +200,6 @@ fn refusal(why: &str) -> String {
     lines.map(|line| format!("#error \"{}\"\n", line.replace(['\\', '"'], "'"))).collect()
 }
 
-fn compile_c(name: String, include: [&Path; 2], runtime: &Path, sources: &[PathBuf]) -> Result<Entry> {
-    let directory = paths::target().join("user/c");
-    fs::create_dir_all(&directory).context(|| format!("create {}", directory.display()))?;
-    let output = directory.join(&name);
-    let mut compiler = Command::new("gcc");
-    compiler
-        .args(["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-ffreestanding", "-nostdlib", "-static"])
-        .args(["-fno-pie", "-no-pie", "-fno-stack-protector", "-fcf-protection=none"])
-        .args(["-Wl,--build-id=none", "-Wl,-z,noexecstack", "-Wl,-z,max-page-size=4096"])
-        .args(include.iter().flat_map(|directory| [Path::new("-I"), directory]))
-        .arg("-T")
-        .arg(runtime.join("tern.ld"))
-        .arg("-o")
-        .arg(&output);
-    for part in [runtime.to_path_buf(), runtime.join("crt"), runtime.join("lib")] {
-        compiler.args(files_with_extension(&part, &["c", "S"])?);
-    }
-    run_builder(compiler.args(sources), &format!("the C program {name}"))?;
-    Ok(Entry { name, data: strip(&paths::read(&output)?) })
-}
-
 /// Files for programs to read, packed as they are.
 fn data_files() -> Result<Vec<Entry>> {
     let files = list(&paths::root().join("user/data"))?.into_iter().filter(|path| path.is_file());
@@ -239,7 +222,8 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn files_with_extension(directory: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
+/// Files of a directory, sorted.
+pub(crate) fn files_with_extension(directory: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let mut files = list(directory)?;
     files.retain(|path| {
         path.extension().is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted))

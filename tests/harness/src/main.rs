@@ -10,6 +10,7 @@ mod world;
 
 mod bad_input;
 mod boot;
+mod c_library;
 mod clusters;
 mod crashes;
 mod doors;
@@ -58,6 +59,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(screens::trials(world));
     trials.extend(stubs::trials(world));
     trials.extend(doors::trials(world));
+    trials.extend(c_library::trials(world));
     trials.extend(clusters::trials(world));
     trials.extend(guides::trials(world)?);
     trials.extend(tables::trials(world)?);

@@ -1,27 +1,41 @@
 /* From the first instruction to main, and from there to the end. */
 
-#include <tern.h>
+#include "../lib/thread.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define ARGUMENTS_LEN_MAX 1024
 #define ARGUMENTS_MAX 64
+#define VARIABLES_MAX 64
 
 int main(int argc, char **argv);
+void __libc_init_array(void);
 
-/* From the linker script. */
-extern const char tern_tls_image[], tern_tls_image_end[];
-extern char tern_tls_block[], tern_thread_pointer[];
-extern const char tern_tls_size[], tern_tls_align[];
+/* From the linker script, with room for a control block. */
+extern char tern_thread_pointer[];
+_Static_assert(sizeof(struct __tern_thread) <= 512, "the linker script has room for it");
 
-/* Thread-local data lies directly below the thread pointer, and the word there points to itself. */
-static void set_up_tls(void)
+/* What newlib calls before all constructors and after all destructors. */
+void _init(void)
 {
-    unsigned long align = (unsigned long)tern_tls_align;
-    unsigned long size = ((unsigned long)tern_tls_size + align - 1) & ~(align - 1);
-    char *data = tern_thread_pointer - size;
+}
 
-    memcpy(data, tern_tls_image, tern_tls_image_end - tern_tls_image);
-    *(void **)tern_thread_pointer = tern_thread_pointer;
-    tern_thread_set_fs(TERN_NIL, (uint64_t)tern_thread_pointer);
+void _fini(void)
+{
+}
+
+/* The first thread's control block, and its thread-local data. */
+static void set_up_thread(tern_uid uid)
+{
+    struct __tern_thread *own = (struct __tern_thread *)tern_thread_pointer;
+
+    own->self = own;
+    own->uid = uid;
+    own->reent = _GLOBAL_REENT;
+    tern_tls_fill(own);
+    tern_thread_set_fs(TERN_NIL, (uint64_t)own);
 }
 
 /* Cuts the argument text at white space. */
@@ -44,13 +58,29 @@ static int split(char *text, char **words)
     return count;
 }
 
-void tern_begin(uint64_t arguments_len)
+/* Behind the text lie the variables of the environment, each ended by a zero byte; the last may lack it. */
+static char **variables(char *text, size_t len)
+{
+    static char *pairs[VARIABLES_MAX + 1];
+    int count = 0;
+
+    for (size_t at = 0; at < len && count < VARIABLES_MAX; at += strlen(text + at) + 1)
+        if (strchr(text + at, '=') != NULL)
+            pairs[count++] = text + at;
+    return pairs;
+}
+
+void tern_begin(uint64_t arguments_len, tern_uid uid)
 {
     static char text[ARGUMENTS_LEN_MAX + 1];
     static char *words[ARGUMENTS_MAX + 1] = { "program" };
 
-    set_up_tls();
-    if (arguments_len > 0)
-        tern_arguments(text, ARGUMENTS_LEN_MAX);
+    set_up_thread(uid);
+    if (arguments_len > 0) {
+        size_t len = tern_arguments(text, ARGUMENTS_LEN_MAX), own = strlen(text);
+        if (own < len)
+            environ = variables(text + own + 1, len - own - 1);
+    }
+    __libc_init_array();
     exit(main(split(text, words), words));
 }

@@ -6,7 +6,6 @@
 #ifndef TERN_H
 #define TERN_H
 
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -376,19 +375,20 @@ size_t tern_arguments(char *buffer, size_t size);
 /* Prints bytes on the console. */
 void tern_write(const char *bytes, size_t len);
 
-/* ---- library (lib/libc.c) ---- */
+/* Waits for input, at most `size` bytes; returns how many came, or -1 if there is no console. */
+long tern_read(char *bytes, size_t size);
 
-void exit(int status) __attribute__((noreturn));
-int putchar(int character);
-int puts(const char *text);
-/* Understands %d %i %u %x %X %p %c %s %%, with l, ll and z, a width, - and 0. */
-int printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int vprintf(const char *format, va_list arguments);
-void *memcpy(void *to, const void *from, size_t len);
-void *memmove(void *to, const void *from, size_t len);
-void *memset(void *at, int value, size_t len);
-int memcmp(const void *one, const void *other, size_t len);
-size_t strlen(const char *text);
-int strcmp(const char *one, const char *other);
+/* ---- what nearly every program wants of the C library (docs/guide/c-programs.md); the rest is in its own headers ---- */
+
+void(exit)(int status) __attribute__((noreturn));
+int(putchar)(int character);
+int(puts)(const char *text);
+int(printf)(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void *(memcpy)(void *to, const void *from, size_t len);
+void *(memmove)(void *to, const void *from, size_t len);
+void *(memset)(void *at, int value, size_t len);
+int(memcmp)(const void *one, const void *other, size_t len);
+size_t(strlen)(const char *text);
+int(strcmp)(const char *one, const char *other);
 
 #endif

@@ -56,12 +56,22 @@ void tern_write(const char *bytes, size_t len)
     }
 }
 
-void exit(int status)
+long tern_read(char *bytes, size_t size)
 {
-    System_Process_exit(tern_home(), status);
-    for (;;) {
-        /* Nobody is left to tell. */
-        uint64_t words[6] = { TERN_NIL };
-        tern_control(TERN_THREAD_CONTROL, TERN_THREAD_DESTROY, words);
+    static tern_uid console;
+
+    for (int tries = 3; tries > 0; tries--) {
+        System_Bytes text;
+        if (console == TERN_NIL)
+            console = tern_resolve("console");
+        quill_status status = System_Console_read(console, size < System_BYTES_MAX ? (uint32_t)size : System_BYTES_MAX, &text);
+        if (status == QUILL_OK && text._length <= size) {
+            memcpy(bytes, text._buffer, text._length);
+            return text._length;
+        }
+        if (status != (QUILL_KERNEL | TERN_NO_SUCH) && status != (QUILL_KERNEL | TERN_PARTNER_DIED))
+            break;
+        console = TERN_NIL;
     }
+    return -1;
 }
