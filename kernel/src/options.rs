@@ -13,6 +13,7 @@
 //! | `tags=N` | how many tasks have a tag of address spaces for themselves, on a processor that has tags; for tests |
 //! | `init=NAME` | for the first user programs, which read the command line themselves |
 //! | `args=TEXT` | likewise |
+//! | `env=TEXT` | likewise |
 //! | `seed=N` | likewise, and checked to be a number |
 //!
 //! A word that the kernel does not know stops the boot: a misspelt option must not pass unnoticed.
@@ -129,6 +130,8 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
             "tags" => options.tags = tags(value).ok_or(bad)?,
             "init" => options.init = value,
             "args" => options.args = value,
+            // For `root`, which reads it by itself.
+            "env" => {}
             "seed" => options.seed = Some(number(value).ok_or(bad)?),
             _ => return Err(BadOption::Unknown(word)),
         }
@@ -187,7 +190,7 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager pti=off verw=on ibrs=off copy=directmap check=5 exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c seed=18446744073709551615\n")
+            parse(" fastpath=off  fpu=eager pti=off verw=on ibrs=off copy=directmap check=5 exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c env=A=b seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,

@@ -162,7 +162,10 @@ fn copy_tree(world: &World) -> Result<Scratch> {
     let built = scratch.0.join("target");
     fs::create_dir_all(&built).context(|| format!("create {}", built.display()))?;
     copy(
-        ["user", "kernel"].map(|part| paths::target().join(part)).into_iter().filter(|path| path.exists()),
+        ["user", "kernel", "newlib"]
+            .map(|part| paths::target().join(part))
+            .into_iter()
+            .filter(|path| path.exists()),
         &built,
     )?;
     // The front door has trials of its own; here it leads to the tool at once.

@@ -21,6 +21,7 @@ mod leaks;
 mod person;
 mod realtime;
 mod screens;
+mod sdk;
 mod shell;
 mod stretches;
 mod stubs;
@@ -60,6 +61,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(stubs::trials(world));
     trials.extend(doors::trials(world));
     trials.extend(c_library::trials(world));
+    trials.extend(sdk::trials(world));
     trials.extend(clusters::trials(world));
     trials.extend(guides::trials(world)?);
     trials.extend(tables::trials(world)?);

@@ -60,6 +60,7 @@ impl Supervisor {
         if self.programs.len() >= policy::PROGRAMS_MAX {
             return Err(Status::Exhausted);
         }
+        let arguments = self.with_environment(arguments, policy, parent)?;
         let archive = self.archive.bytes;
         let file = policy.file.unwrap_or(name.as_str());
         let file = sys::abi::archive::find(archive, file).ok_or(Status::NotFound)?;
@@ -89,6 +90,30 @@ impl Supervisor {
             blocks: Vec::new(),
         });
         Ok(task)
+    }
+
+    /// Who is not given an environment has its parent's, or that of the boot options.
+    fn with_environment(
+        &self,
+        mut arguments: String,
+        policy: &Policy,
+        parent: TaskId,
+    ) -> Result<String, Status> {
+        // The memory manager must not ask `root` for anything, since `root` waits for it.
+        if arguments.contains('\0') || is_manager(policy) {
+            return Ok(arguments);
+        }
+        let parent = self.programs.iter().find(|program| program.task == parent);
+        let environment = match parent {
+            Some(parent) => parent.arguments.split_once('\0').map_or("", |(_, environment)| environment),
+            None => &self.options.environment,
+        };
+        if !environment.is_empty() {
+            arguments.push('\0');
+            arguments.push_str(environment);
+        }
+        process::arguments_len(arguments.len())?;
+        Ok(arguments)
     }
 
     fn start_in(&mut self, task: TaskId, policy: &Policy, file: File, argument: u64) -> Result<Uid, Status> {

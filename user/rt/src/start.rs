@@ -73,8 +73,15 @@ pub fn own_pager() -> Uid {
     Uid(PAGER.load(Ordering::Relaxed))
 }
 
-/// The argument text, as the program's starter gave it.
+/// The argument text, as the program's starter gave it, without the [environment](crate::environment) behind it.
 pub fn argument_text() -> String {
+    let mut text = all_text();
+    text.truncate(text.find('\0').unwrap_or(text.len()));
+    text
+}
+
+/// Argument text and environment.
+pub(crate) fn all_text() -> String {
     let mut buffer = [0; api::process::ARGUMENTS_LEN_MAX];
     let len = match argument() {
         0 => 0,

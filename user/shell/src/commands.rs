@@ -1,7 +1,7 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{doors, listing, programs, trace};
+use crate::{doors, environment, listing, programs, trace};
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
 use rt::{print, println, time};
@@ -29,7 +29,7 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 14] = [
+pub const COMMANDS: [Command; 15] = [
     plain("help", "[COMMAND]", "list the commands, or tell about one", help),
     Command {
         details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
@@ -77,6 +77,15 @@ pub const COMMANDS: [Command; 14] = [
     Command {
         details: "\"trace on\" begins to record.",
         ..plain("doors", "", "count the calls through doors of threads that are recorded", doors::doors)
+    },
+    Command {
+        details: "A program finds the variables when it starts. NAME= takes one away.",
+        ..plain(
+            "set",
+            "[NAME=VALUE...]",
+            "list the variables that programs find, or set some",
+            environment::set,
+        )
     },
     plain("echo", "[WORD...]", "print words", echo),
     Command {

@@ -15,6 +15,7 @@ extern crate alloc;
 mod commands;
 mod doors;
 mod editor;
+mod environment;
 mod foreground;
 mod input;
 mod listing;

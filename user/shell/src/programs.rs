@@ -30,7 +30,7 @@ pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
         println!("usage: run PROGRAM [ARGUMENT...] [&]");
         return STATUS_USAGE;
     };
-    let task = match start(program, arguments) {
+    let task = match start(shell, program, arguments) {
         Ok(task) => task,
         Err(status) => return status,
     };
@@ -111,8 +111,8 @@ pub fn bench(shell: &mut Shell, arguments: &[&str]) -> i32 {
 }
 
 /// Starts a program, or says why not.
-fn start(program: &str, arguments: &[&str]) -> Result<TaskId, i32> {
-    let arguments: String = arguments.join(" ");
+fn start(shell: &Shell, program: &str, arguments: &[&str]) -> Result<TaskId, i32> {
+    let arguments: String = shell.environment.behind(&arguments.join(" "));
     let started = match Name::new(program) {
         Some(name) => process::start(rt::home(), &name, &arguments),
         None => Err(Failure::Refused(Status::NotFound)),
@@ -138,7 +138,7 @@ fn ended(shell: &mut Shell, program: &str, outcome: Outcome) -> i32 {
 
 /// The command `crash`: succeeds if what was done wrong had its consequences and was reported.
 pub fn crash(shell: &mut Shell, words: &[&str]) -> i32 {
-    let task = match start("crash", words) {
+    let task = match start(shell, "crash", words) {
         Ok(task) => task,
         Err(status) => return status,
     };

@@ -1,6 +1,7 @@
 //! The loop, and what lasts from command to command.
 
 use crate::commands;
+use crate::environment::Environment;
 use crate::input::{Line, Source};
 use crate::programs::{self, Background};
 use alloc::vec::Vec;
@@ -13,7 +14,6 @@ pub const STATUS_USAGE: i32 = 2;
 pub const STATUS_NOT_FOUND: i32 = 127;
 
 /// The shell's memory.
-#[derive(Default)]
 pub struct Shell {
     /// Status of the last command.
     pub status: i32,
@@ -23,13 +23,18 @@ pub struct Shell {
     pub is_interactive: bool,
     /// Programs in the background whose end has not been told.
     pub background: Vec<Background>,
+    /// What programs find that it starts.
+    pub environment: Environment,
     /// Set by `exit`.
     pub is_over: bool,
 }
 
 /// Reads and carries out commands until the end; returns the exit status.
 pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
-    let mut shell = Shell { is_interactive, ..Shell::default() };
+    let environment = Environment::inherit(is_interactive);
+    let background = Vec::new();
+    let mut shell =
+        Shell { status: 0, outcome: None, is_interactive, background, environment, is_over: false };
     while !shell.is_over {
         if is_interactive {
             programs::tell_ended(&mut shell.background);
