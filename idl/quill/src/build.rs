@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use crate::driver::{self, Compiled};
 use crate::kernel::{KernelPart, Linux};
-use crate::layout::InterfaceLayout;
 use crate::output;
 use crate::session::Options;
 
@@ -21,8 +20,8 @@ pub struct Build {
     kernel: &'static dyn KernelPart,
 }
 
-/// What writes code for a layout.
-type Emit = fn(&mut Compiled, &[InterfaceLayout], &dyn KernelPart) -> String;
+/// What writes code over a kernel.
+type Emit = fn(&mut Compiled, &dyn KernelPart) -> String;
 
 /// What was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,8 +122,10 @@ impl Build {
         let mut compiled = driver::compile(file, self.options.clone()).map_err(|e| e.0)?;
         let mut text = String::new();
         if compiled.accepted() {
-            let layouts = compiled.layout(self.kernel);
-            text = emit(&mut compiled, &layouts, self.kernel);
+            compiled.layout(self.kernel);
+        }
+        if compiled.accepted() {
+            text = emit(&mut compiled, self.kernel);
         }
         let messages = compiled.messages();
         if compiled.accepted() { Ok((text, compiled.files(), messages)) } else { Err(messages) }

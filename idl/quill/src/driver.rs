@@ -9,7 +9,7 @@ use crate::cursor::Cursor;
 use crate::dce;
 use crate::diag::{Diagnostic, Diags};
 use crate::emit;
-use crate::kernel::KernelPart;
+use crate::kernel::{KernelPart, Linux};
 use crate::layout::{self, InterfaceLayout};
 use crate::lex::{Kind, Token};
 use crate::lookalike;
@@ -65,42 +65,44 @@ impl Compiled {
         }
     }
 
-    /// The Rust text for a layout; what Rust cannot hold becomes an error.
-    pub fn rust(&mut self, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
-        self.rust_for(layouts, kernel, emit::rust::Purpose::Stubs)
+    /// The Rust text over a kernel; what Rust cannot hold becomes an error.
+    pub fn rust(&mut self, kernel: &dyn KernelPart) -> String {
+        self.rust_for(kernel, emit::rust::Purpose::Stubs)
     }
 
     /// The same with a self-test of all interfaces.
-    pub fn rust_selftest(&mut self, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
-        self.rust_for(layouts, kernel, emit::rust::Purpose::SelfTest)
+    pub fn rust_selftest(&mut self, kernel: &dyn KernelPart) -> String {
+        self.rust_for(kernel, emit::rust::Purpose::SelfTest)
     }
 
-    fn rust_for(
-        &mut self,
-        layouts: &[InterfaceLayout],
-        kernel: &dyn KernelPart,
-        purpose: emit::rust::Purpose,
-    ) -> String {
-        emit::rust::emit(&self.model, layouts, kernel, purpose).unwrap_or_else(|refused| {
+    fn rust_for(&mut self, kernel: &dyn KernelPart, purpose: emit::rust::Purpose) -> String {
+        emit::rust::emit(&self.model, kernel, purpose).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
             String::new()
         })
     }
 
-    /// The C text for a layout; what C cannot hold becomes an error.
-    pub fn c(&mut self, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
-        emit::c::emit(&self.model, layouts, kernel).unwrap_or_else(|refused| {
+    /// The C text over a kernel; what C cannot hold becomes an error.
+    pub fn c(&mut self, kernel: &dyn KernelPart) -> String {
+        emit::c::emit(&self.model, kernel).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
             String::new()
         })
     }
 
     /// The same over L4's V4 API with a self-test of all interfaces.
-    pub fn c_selftest(&mut self, layouts: &[InterfaceLayout]) -> String {
-        emit::c::emit_selftest(&self.model, layouts).unwrap_or_else(|refused| {
+    pub fn c_selftest(&mut self) -> String {
+        emit::c::emit_selftest(&self.model).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
             String::new()
         })
+    }
+
+    /// A program in Rust and one in C that say which values the file's names have; see [`crate::emit::values`].
+    pub fn values(&mut self) -> [String; 2] {
+        // They are no headers any more.
+        let (rust, c) = (self.rust(&Linux), self.c(&Linux).replacen("#pragma once\n", "", 1));
+        [rust + &emit::rust::values::program(&self.model), c + &emit::c::values::program(&self.model)]
     }
 
     /// All messages as text.
@@ -182,11 +184,11 @@ pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
             layout::text(&compiled.model, &layouts, kernel);
             layout::cost_text(&compiled.model, &layouts, kernel);
             if compiled.accepted() {
-                compiled.rust(&layouts, kernel);
-                compiled.rust_selftest(&layouts, kernel);
+                compiled.rust(kernel);
+                compiled.rust_selftest(kernel);
             }
             if compiled.accepted() && kernel.c().is_some() {
-                compiled.c(&layouts, kernel);
+                compiled.c(kernel);
             }
         }
     }

@@ -143,8 +143,8 @@ fn run(arguments: &Arguments) -> ExitCode {
         _ => Vec::new(),
     };
     let code = match arguments.emit {
-        Some(Emit::Rust) if compiled.accepted() => compiled.rust(&layouts, kernel),
-        Some(Emit::C) if compiled.accepted() => compiled.c(&layouts, kernel),
+        Some(Emit::Rust) if compiled.accepted() => compiled.rust(kernel),
+        Some(Emit::C) if compiled.accepted() => compiled.c(kernel),
         _ => String::new(),
     };
     eprint!("{}", compiled.messages());

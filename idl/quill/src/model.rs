@@ -4,6 +4,7 @@
 //! model is wrong: names are resolved, constants have values in range. What a dialect can say but no kernel part
 //! carries (value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
 
@@ -64,6 +65,22 @@ pub struct Branch {
     pub is_default: bool,
     /// Its field.
     pub field: Field,
+}
+
+/// Those members of an enum that are the first with their number: each of its values once.
+pub fn values_of(members: &[(String, i128)]) -> impl Iterator<Item = &(String, i128)> {
+    let mut seen = HashSet::new();
+    members.iter().filter(move |member| seen.insert(member.1))
+}
+
+/// Whether the values of an enum are all numbers from 0 on.
+pub fn counts_up(members: &[(String, i128)]) -> bool {
+    members.iter().zip(0..).all(|(member, number)| member.1 == number)
+}
+
+/// The bits that a value of a bitmask may have.
+pub fn bits_of(members: &[(String, i128)]) -> u64 {
+    members.iter().fold(0, |all, member| all | member.1 as u64)
 }
 
 /// What a pointer may be.
@@ -141,9 +158,10 @@ pub enum Type {
     },
     /// A flat union: its name, and its members, all of them for the same bytes. Nothing says which of them is meant.
     Flat(String, Vec<Field>),
-    /// An enum: its name, its members and their numbers.
+    /// An enum: its name, its members and their numbers. Numbers have 32 bits, either all signed or all unsigned, and are what
+    /// travels; a file may give several members one number.
     Enum(String, Vec<(String, i128)>),
-    /// A bitmask: its name, how many bits, its members and their positions.
+    /// A bitmask: its name, how many bits, its members and the bits that each of them stands for.
     Bitmask(String, u8, Vec<(String, i128)>),
     /// Another name for a type.
     Alias(String, TypeId),
@@ -159,6 +177,21 @@ pub enum Type {
     Forward(String),
     /// Understood, but nothing that stubs can carry: what it is, and its name.
     Foreign(&'static str, String),
+}
+
+impl Type {
+    /// The name of a type that values have and that a file declares.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Type::Struct(name, _)
+            | Type::Flat(name, _)
+            | Type::Enum(name, _)
+            | Type::Bitmask(name, ..)
+            | Type::Alias(name, _)
+            | Type::Union { name, .. } => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// Which way a parameter goes.
@@ -346,6 +379,16 @@ impl Model {
                 self.canonical[index] = self.canonical[to.0 as usize];
             }
         }
+    }
+
+    /// A type that is to be changed; none becomes or was an alias.
+    pub(crate) fn ty_mut(&mut self, id: TypeId) -> &mut Type {
+        &mut self.types[id.0 as usize]
+    }
+
+    /// All types.
+    pub fn ids(&self) -> impl Iterator<Item = TypeId> + use<> {
+        (0..self.types.len() as u32).map(TypeId)
     }
 
     /// How many types there are.

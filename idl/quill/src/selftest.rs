@@ -85,8 +85,8 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
     let mut compiled = driver::compile(&arguments.file, options).map_err(|e| usage(e.0))?;
     let layouts = if compiled.accepted() { compiled.layout(kernel) } else { Vec::new() };
     let mut text = match compiled.accepted() {
-        true if on_l4 => compiled.c_selftest(&layouts),
-        true => compiled.rust_selftest(&layouts, kernel),
+        true if on_l4 => compiled.c_selftest(),
+        true => compiled.rust_selftest(kernel),
         false => String::new(),
     };
     eprint!("{}", compiled.messages());
@@ -118,8 +118,68 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
         true => compile_and_run_on_l4(&path, &tested, arguments),
         false => compile_and_run(&path, arguments),
     });
+    let result = match result {
+        Ok(code) if !on_l4 && kernel.c().is_some() => {
+            compare_values(&dir, &mut compiled).map(|same| match same {
+                true => code,
+                false => ExitCode::from(INPUT),
+            })
+        }
+        result => result,
+    };
     let _ = std::fs::remove_dir_all(&dir);
     result
+}
+
+/// Whether constants and the members of enums and bitmasks are the same in both languages. Without a C compiler nobody can say.
+fn compare_values(dir: &Path, compiled: &mut driver::Compiled) -> Result<bool, (u8, String)> {
+    let [rust, c] = compiled.values();
+    // What C cannot hold has been tested in Rust.
+    if !compiled.accepted() {
+        return Ok(true);
+    }
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    if Command::new(&compiler).arg("--version").output().is_err() {
+        println!("values: not compared, there is no C compiler");
+        return Ok(true);
+    }
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let said = [
+        said(dir, "values_in_rust.rs", &rust, &rustc, &["--edition", "2024", "-A", "warnings"])?,
+        said(dir, "values_in_c.c", &c, &compiler, &["-std=gnu11", "-w"])?,
+    ];
+    let [rust, c] = &said;
+    if rust == c {
+        if rust.is_empty() {
+            return Ok(true);
+        }
+        println!("values: {} are the same in Rust and in C", rust.lines().count());
+        return Ok(true);
+    }
+    let differ = rust.lines().zip(c.lines()).filter(|(rust, c)| rust != c);
+    differ.for_each(|(rust, c)| println!("values: FAILED: {rust} in Rust, {c} in C"));
+    Ok(false)
+}
+
+/// What a program says that a compiler makes.
+fn said(
+    dir: &Path,
+    name: &str,
+    text: &str,
+    compiler: &std::ffi::OsStr,
+    options: &[&str],
+) -> Result<String, (u8, String)> {
+    let (source, program) = (dir.join(name), dir.join(name).with_extension("values"));
+    std::fs::write(&source, text)
+        .map_err(|e| usage(format_args!("cannot write `{}`: {e}", source.display())))?;
+    let out = Command::new(compiler).args(options).arg("-o").arg(&program).arg(&source).output();
+    let out = out.map_err(|e| usage(format_args!("{e}")))?;
+    if !out.status.success() {
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        return Err((INPUT, format!("error: the stubs cannot be compiled\n{said}")));
+    }
+    let out = Command::new(&program).output().map_err(|e| usage(format_args!("{e}")))?;
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
 fn compile_and_run(path: &Path, arguments: &Arguments) -> Result<ExitCode, (u8, String)> {

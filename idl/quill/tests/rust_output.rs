@@ -73,8 +73,7 @@ fn oneway_requests_reach_servers_that_look_for_themselves() {
     let shop = Workshop::new("rust-oneway");
     let idl = "interface I { oneway void hint(in long a); long next(in long a); };";
     let mut out = driver::compile_text("notes.idl".as_ref(), idl.as_bytes(), Options::default());
-    let layouts = out.layout(&TernIpc);
-    let text = out.rust(&layouts, &TernIpc);
+    let text = out.rust(&TernIpc);
     assert!(out.accepted(), "{}", out.messages());
     std::fs::write(shop.path("notes.rs"), text).unwrap();
     std::fs::write(shop.path("main.rs"), program).unwrap();
@@ -96,15 +95,14 @@ fn what_objects_do_not_take() {
         ("exception E { Object o; }; interface I { void f() raises (E); };", "no exception brings one"),
     ] {
         let mut out = compile(idl);
-        let layouts = out.layout(&TernDoor);
-        let _ = out.rust(&layouts, &TernDoor);
+        let _ = out.rust(&TernDoor);
         assert!(out.messages().contains(what), "{idl}: {}", out.messages());
     }
     for name in ["archive", "catalog", "ledger", "letter", "property"] {
         let mut out = driver::compile(&accepted(&format!("{name}.idl")), Options::default()).unwrap();
         let layouts = [&TernIpc as &dyn KernelPart, &TernDoor].map(|kernel| out.layout(kernel));
         assert!(layouts[0].iter().map(|of| &of.methods).eq(layouts[1].iter().map(|of| &of.methods)));
-        assert!(out.rust(&layouts[1], &TernDoor).contains("impl<S: ::stub::Callee> Client<S>"));
+        assert!(out.rust(&TernDoor).contains("impl<S: ::stub::Callee> Client<S>"));
     }
 }
 
@@ -131,8 +129,7 @@ fn local_interfaces_are_called_directly() {
     "#;
     let shop = Workshop::new("rust-local");
     let mut out = driver::compile_text("local.idl".as_ref(), idl.as_bytes(), Options::default());
-    let layouts = out.layout(&Linux);
-    let text = out.rust(&layouts, &Linux);
+    let text = out.rust(&Linux);
     assert!(out.accepted(), "{}", out.messages());
     std::fs::write(shop.path("local.rs"), text).unwrap();
     std::fs::write(shop.path("main.rs"), program).unwrap();

@@ -16,6 +16,22 @@ fn quill_test(arguments: &[&str]) -> (Option<i32>, String) {
     (out.status.code(), text)
 }
 
+/// What has numbers of its own: values are made, travel, and are told from others.
+#[test]
+fn stubs_with_numbers_of_their_own_pass() {
+    for dialect in ["dce", "pidl"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../golden/values/{dialect}.idl"));
+        let file = file.to_str().unwrap();
+        for arguments in [&["--rounds", "20", file][..], &["--kernel", "l4-v4", "--rounds", "20", file]] {
+            let (code, text) = quill_test(arguments);
+            assert_eq!(code, Some(0), "{text}");
+            assert!(text.contains("refused: ok"), "{text}");
+            let compared = text.contains("are the same in Rust and in C");
+            assert_eq!(compared, arguments.len() == 3, "{text}");
+        }
+    }
+}
+
 #[test]
 fn stubs_pass() {
     for (file, interfaces) in
@@ -45,8 +61,7 @@ const FAULTS: [(&str, &str, &str); 5] = [
 fn faults_are_found() {
     let shop = Workshop::new("selftest-faults");
     let mut out = driver::compile(&accepted("bank.idl"), Options::default()).unwrap();
-    let layouts = out.layout(&Linux);
-    let text = out.rust_selftest(&layouts, &Linux)
+    let text = out.rust_selftest(&Linux)
         + "fn main() { std::process::exit(i32::from(!quill_selftest::all(1, 30))); }";
     for (what, old, new) in FAULTS {
         let faulty = text.replacen(old, new, usize::MAX);
@@ -93,8 +108,7 @@ fn faults_over_l4_are_found() {
     let shop = Workshop::new("selftest-l4-faults");
     let options = Options { defines: vec!["FEW".into()], ..Options::default() };
     let mut out = driver::compile(&accepted("property.idl"), options).unwrap();
-    let layouts = out.layout(&L4V4);
-    let text = out.c_selftest(&layouts);
+    let text = out.c_selftest();
     for (what, old, new) in faults {
         let faulty = text.replacen(old, new, usize::MAX);
         assert!(faulty != text, "{what}: the stubs have no `{old}` any more");
@@ -121,9 +135,8 @@ fn for_another_kernel_it_is_written() {
     let (code, text) = quill_test(&["--kernel", "tern-ipc", "-o", &dir, file.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{text}");
     let mut out = driver::compile(&file, Options::default()).unwrap();
-    let layouts = out.layout(&TernIpc);
     let written = std::fs::read_to_string(shop.path("parcel.rs")).unwrap();
-    assert_eq!(written, out.rust_selftest(&layouts, &TernIpc));
+    assert_eq!(written, out.rust_selftest(&TernIpc));
 }
 
 #[test]

@@ -49,7 +49,7 @@ macro_rules! flat_struct {
         const _: () = {
             const fn is_flat<T: $crate::Flat>() {}
             $(is_flat::<$field>();)*
-            assert!(size_of::<$name>() == 0 $(+ size_of::<$field>())*);
+            assert!(::core::mem::size_of::<$name>() == 0 $(+ ::core::mem::size_of::<$field>())*);
         };
         // SAFETY: asserted above.
         unsafe impl $crate::Flat for $name {}

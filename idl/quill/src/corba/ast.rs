@@ -118,8 +118,8 @@ pub enum TypeKind {
     Map(Box<Type>, Box<Type>, Option<Expr>),
     /// `fixed`, with digits and scale.
     Fixed(Option<(Expr, Expr)>),
-    /// A type declared where it is used.
-    Constructed(Box<Constructed>),
+    /// A type declared where it is used, and what precedes it.
+    Constructed(Box<Constructed>, Vec<Annotation>),
 }
 
 /// The basic types.

@@ -16,7 +16,7 @@ mod types;
 use types::*;
 
 /// Words that are no names, in any mixture of case.
-pub const KEYWORDS: [&str; 46] = [
+pub const KEYWORDS: [&str; 45] = [
     "abstract",
     "any",
     "attribute",
@@ -30,7 +30,6 @@ pub const KEYWORDS: [&str; 46] = [
     "double",
     "enum",
     "exception",
-    "factory",
     "FALSE",
     "fixed",
     "float",
@@ -156,8 +155,6 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
         ("const", _) => constant(c)?,
         ("typedef", _) => {
             c.bump();
-            let before = annotations(c)?;
-            drop(before);
             let ty = type_spec(c)?;
             DeclKind::Typedef(ty, declarators(c)?)
         }
@@ -237,9 +234,12 @@ fn ident(c: &mut Cursor) -> Parse<Ident> {
         return c.unexpected("a name");
     }
     let text = c.s.names.shared(token.text);
-    if let Some(keyword) = KEYWORDS.iter().chain(&["wstring"]).find(|k| k.eq_ignore_ascii_case(&text)) {
+    if let Some(keyword) =
+        KEYWORDS.iter().chain(&["wstring", "factory"]).find(|k| k.eq_ignore_ascii_case(&text))
+    {
         let help = format!("`_{text}` is the name, kept from being a keyword");
-        if **keyword == *text {
+        // Older files than value types have it as a name.
+        if **keyword == *text && *text != *"factory" {
             let message = format!("`{text}` is a keyword and cannot be a name");
             return c.fail(Diagnostic::error(Code::Keyword, token.span, message).help(help));
         }

@@ -137,6 +137,8 @@ pub struct Record {
 /// An enum or bitmap.
 #[derive(Clone, Debug)]
 pub struct Enum {
+    /// What stands between the keyword and the name.
+    pub attrs: Vec<Attr>,
     /// A bitmap.
     pub bits: bool,
     /// Its tag.

@@ -223,4 +223,21 @@ fn samba() {
         "[uuid(\"01234567-89ab-cdef-0123-456789abcdef\")] interface i { typedef union { [case(1)] uint32 *x; [case(2)] uint32 *x; } u; }",
         &[],
     );
+    check(
+        "[pyhelper(\"x\")] interface i { typedef union { [case(1)] uint32 x;\n[case(2)] uint16 x; } u; }",
+        &["E0202@2"],
+    );
+    check(
+        "[pyhelper(\"x\")] interface i { typedef [bitmap8bit] bitmap { A = 0x80, B = ~1,\nC = 0x100 } b; }",
+        &["E0302@2"],
+    );
+}
+
+#[test]
+fn constants_said_again() {
+    check("const long A = 1; const long A = 1;", &[]);
+    check("const long A = 1;\nconst long A = 2;", &["E0202@2"]);
+    check("const long A = 1;\nconst short A = 1;", &["E0202@2"]);
+    check("typedef enum { A = 0xffffffff } e; typedef enum { B = -1, C = 0xffffffff } f;", &[]);
+    check("typedef enum { A =\n0x100000000 } e;", &["E0302@1"]);
 }

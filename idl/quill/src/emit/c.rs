@@ -20,8 +20,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
+use crate::emit::travel::{endless, travelling};
 use crate::kernel::KernelPart;
-use crate::layout::{InterfaceLayout, Method, RESULT};
+use crate::layout::{self, InterfaceLayout, Method, RESULT};
 use crate::limits;
 use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId, Value};
 use crate::sizes::Sizes;
@@ -30,11 +31,14 @@ use crate::source;
 pub mod interface;
 pub mod l4_v4;
 pub mod linux;
+mod names;
 mod selftest;
 pub mod tern_ipc;
 pub mod tree;
 mod types;
+pub mod values;
 
+use names::{Names, unique, word};
 use tree::{Expr, Item, Ty, name};
 
 /// What a kernel part adds to the C that is the same for all kernels.
@@ -75,24 +79,20 @@ pub enum Lists {
 }
 
 /// The C text for a model that was laid out for a kernel.
-pub fn emit(
-    model: &Model,
-    layouts: &[InterfaceLayout],
-    kernel: &dyn KernelPart,
-) -> Result<String, Vec<Diagnostic>> {
-    emit_with(model, layouts, kernel, |_| String::new())
+pub fn emit(model: &Model, kernel: &dyn KernelPart) -> Result<String, Vec<Diagnostic>> {
+    emit_with(model, kernel, "", |_, _| String::new())
 }
 
 /// The same for L4 with programs behind it that test the interfaces; see `quill test`.
-pub fn emit_selftest(model: &Model, layouts: &[InterfaceLayout]) -> Result<String, Vec<Diagnostic>> {
-    emit_with(model, layouts, &crate::kernel::L4V4, |emitter| selftest::programs(emitter, layouts))
+pub fn emit_selftest(model: &Model) -> Result<String, Vec<Diagnostic>> {
+    emit_with(model, &crate::kernel::L4V4, &selftest::TEXTS.concat(), selftest::programs)
 }
 
 fn emit_with(
     model: &Model,
-    layouts: &[InterfaceLayout],
     kernel: &dyn KernelPart,
-    more: impl Fn(&Emitter) -> String,
+    extra: &str,
+    more: impl Fn(&Emitter, &[InterfaceLayout]) -> String,
 ) -> Result<String, Vec<Diagnostic>> {
     let refuse = |code, message| vec![Diagnostic::error(code, source::Span::default(), message)];
     let Some(part) = kernel.c() else {
@@ -102,16 +102,24 @@ fn emit_with(
         let message = format!("the file has more than {} types, too many for C output", limits::TYPES_MAX);
         return Err(refuse(Code::Limit, message));
     }
-    let emitter = Emitter::new(model, part);
+    let any = model.ids().any(|id| model.is_any(id)).then_some(include_str!("c/any.h"));
+    let (names, model) = names::Names::choose(model, &[part.runtime(), any.unwrap_or(""), extra].concat());
+    let (model, layouts) = (&model, &layout::layout(&model, kernel)?);
+    let emitter = Emitter::new(model, names, part);
+    // An operation has the name of its function before anything that is called after it.
+    for layout in layouts {
+        let interface = &model.interfaces[layout.interface.0 as usize].name;
+        for operation in model.operations(layout.interface) {
+            emitter.function(interface, &operation.name);
+        }
+    }
     let mut refused = Vec::new();
     let mut items = vec![
         Item::Comment("Made by quill from an interface file. Changes here are lost.".into()),
         Item::Verbatim("#pragma once\n"),
         Item::Verbatim(part.runtime()),
     ];
-    if (0..model.types_len()).any(|index| model.is_any(TypeId(index as u32))) {
-        items.push(Item::Verbatim(include_str!("c/any.h")));
-    }
+    items.extend(any.map(Item::Verbatim));
     items.extend(emitter.declarations());
     items.extend(emitter.constants());
     items.extend(part.values(&emitter));
@@ -147,119 +155,17 @@ fn emit_with(
             items.extend(part.interface(&emitter, layout, &operations));
         }
     }
-    if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter)) } else { Err(refused) }
+    if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter, layouts)) } else { Err(refused) }
 }
 
 /// Arrays from this size on would lie on the stack of whoever reads them.
 const ARRAY_BYTES_MAX: u64 = 64 << 10;
-
-/// Words that mean something in C, or that common headers define as macros.
-const RESERVED: [&str; 92] = [
-    "auto",
-    "break",
-    "case",
-    "char",
-    "const",
-    "continue",
-    "default",
-    "do",
-    "double",
-    "else",
-    "enum",
-    "extern",
-    "float",
-    "for",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "register",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "switch",
-    "typedef",
-    "union",
-    "unsigned",
-    "void",
-    "volatile",
-    "while",
-    "bool",
-    "true",
-    "false",
-    "nullptr",
-    "asm",
-    "typeof",
-    "alignas",
-    "alignof",
-    "constexpr",
-    "static_assert",
-    "thread_local",
-    "unix",
-    "linux",
-    "i386",
-    "errno",
-    "stdin",
-    "stdout",
-    "stderr",
-    "NULL",
-    "EOF",
-    "assert",
-    "offsetof",
-    "signal",
-    "major",
-    "minor",
-    "catch",
-    "class",
-    "delete",
-    "new",
-    "private",
-    "protected",
-    "public",
-    "template",
-    "this",
-    "throw",
-    "try",
-    "using",
-    "virtual",
-    "namespace",
-    "operator",
-    "friend",
-    "explicit",
-    "export",
-    "and",
-    "or",
-    "not",
-    "xor",
-    "_server",
-    "_out",
-    "_in",
-    "_label",
-    "_status",
-    "_result",
-    "_raised",
-    "_self",
-    "_methods",
-    "_memory",
-    "_silent",
-];
 
 /// A text with its length beside it, where it lies.
 const TEXT: &str = "quill_text";
 
 /// A reference to an object of which nothing is known.
 const OBJECT: &str = "quill_object";
-
-/// A name of a field or parameter.
-pub fn word(text: &str) -> String {
-    let clean: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if RESERVED.contains(&clean.as_str()) { clean + "_" } else { clean }
-}
 
 /// A header of C in the making.
 pub struct Emitter<'a> {
@@ -269,10 +175,8 @@ pub struct Emitter<'a> {
     pub sizes: Sizes,
     lists: Lists,
     hands_references: bool,
-    /// Names of declared types, by their place in the model.
-    types: HashMap<TypeId, String>,
-    /// Names of the exceptions, by their place in the model.
-    exceptions: Vec<String>,
+    /// What everything is called.
+    names: Names,
     /// Which types can travel.
     travels: Vec<bool>,
     /// Which have lists that lie elsewhere, once somebody has asked.
@@ -284,70 +188,28 @@ pub struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    fn new(model: &'a Model, part: &'static dyn Part) -> Emitter<'a> {
+    fn new(model: &'a Model, mut names: Names, part: &'static dyn Part) -> Emitter<'a> {
+        let (taken, functions) = (std::mem::take(&mut names.taken), std::mem::take(&mut names.belongings));
         let mut emitter = Emitter {
             model,
             sizes: Sizes::new(model),
             lists: part.lists(),
             hands_references: part.hands_references(),
-            types: HashMap::new(),
-            exceptions: Vec::new(),
+            names,
             travels: Vec::new(),
             elsewhere: OnceCell::new(),
-            taken: RefCell::default(),
-            functions: RefCell::default(),
+            taken: RefCell::new(taken),
+            functions: RefCell::new(functions),
         };
-        emitter.travels =
-            crate::emit::travel::travelling(model, &emitter.sizes, |id| part.carries(&emitter, id));
-        emitter.choose_names();
+        let endless = endless(model, |bound| emitter.inside(bound));
+        let carries = |id: TypeId| part.carries(&emitter, id) && !endless[id.0 as usize];
+        emitter.travels = travelling(model, &emitter.sizes, carries);
         emitter
-    }
-
-    /// Gives every type and exception a name that no other one has.
-    fn choose_names(&mut self) {
-        let mut taken: HashSet<String> = HashSet::new();
-        // What is not the file's own has its name before everybody.
-        let all = || (0..self.model.types_len()).map(|index| TypeId(index as u32));
-        for id in all().filter(|&id| self.model.is_any(id) || self.model.is_any_kind(id)) {
-            if let Type::Struct(path, _) | Type::Enum(path, _) = self.model.ty(id) {
-                self.types.insert(id, unique(&mut taken, path));
-            }
-        }
-        let mut free = |path: &str| unique(&mut taken, path);
-        let mut named: HashSet<&str> = HashSet::new();
-        for index in 0..self.model.types_len() {
-            let id = TypeId(index as u32);
-            let path = match self.model.ty(id) {
-                Type::Struct(path, _)
-                | Type::Flat(path, _)
-                | Type::Enum(path, _)
-                | Type::Bitmask(path, ..) => path,
-                Type::Union { name, .. } => name,
-                _ => continue,
-            };
-            named.insert(path);
-            self.types.entry(id).or_insert_with(|| free(path));
-        }
-        for exception in &self.model.exceptions {
-            let wanted = free(&exception.name);
-            self.exceptions.push(wanted);
-        }
-        // Aliases last: a struct whose tag and typedef share a name keeps it for itself.
-        for index in 0..self.model.types_len() {
-            let id = TypeId(index as u32);
-            if let Type::Alias(path, _) = self.model.ty(id)
-                && named.insert(path)
-            {
-                let wanted = free(path);
-                self.types.insert(id, wanted);
-            }
-        }
-        self.taken = RefCell::new(taken);
     }
 
     /// The name of an exception's struct.
     pub fn exception(&self, id: crate::model::ExceptionId) -> &str {
-        &self.exceptions[id.0 as usize]
+        &self.names.exceptions[id.0 as usize]
     }
 
     /// A type with its aliases looked through.
@@ -398,7 +260,7 @@ impl<'a> Emitter<'a> {
                 all.append(&mut ty.dims);
                 Ty { dims: all, ..ty }
             }
-            _ => Ty::named(self.types.get(&id).cloned().unwrap_or_else(|| "void".into())),
+            _ => Ty::named(self.names.types.get(&id).cloned().unwrap_or_else(|| "void".into())),
         }
     }
 
@@ -470,7 +332,23 @@ impl<'a> Emitter<'a> {
     pub fn function(&self, interface: &str, function: &str) -> String {
         let path = format!("{interface}::{function}");
         let mut functions = self.functions.borrow_mut();
-        functions.entry(path).or_insert_with_key(|path| unique(&mut self.taken.borrow_mut(), path)).clone()
+        functions
+            .entry(path)
+            .or_insert_with_key(|path| unique(&mut self.taken.borrow_mut(), path, |_| true))
+            .clone()
+    }
+
+    /// The name of the pointer to a method.
+    pub fn method(&self, operation: &Operation) -> &str {
+        self.names.methods.get(&operation.name).map_or("unnamed", String::as_str)
+    }
+
+    /// The name of something that belongs to a type or interface of the output, and that the file does not declare.
+    pub fn beside(&self, of: &str, what: &str) -> String {
+        let mut functions = self.functions.borrow_mut();
+        let wanted = || unique(&mut self.taken.borrow_mut(), &format!("{of}_{what}"), |_| true);
+        // No interface has a function that is called like that.
+        functions.entry(names::belonging(of, what)).or_insert_with(wanted).clone()
     }
 
     /// The type of references to objects with an interface, or to any.
@@ -480,7 +358,7 @@ impl<'a> Emitter<'a> {
         let mut functions = self.functions.borrow_mut();
         functions
             .entry(path.clone())
-            .or_insert_with_key(|path| unique(&mut self.taken.borrow_mut(), path))
+            .or_insert_with_key(|path| unique(&mut self.taken.borrow_mut(), path, |_| true))
             .clone()
     }
 
@@ -525,30 +403,35 @@ impl<'a> Emitter<'a> {
     }
 
     /// A constant's value, if C has one.
-    fn constant(&self, value: &Value) -> Option<String> {
+    fn constant(&self, ty: TypeId, value: &Value) -> Option<String> {
         Some(match value {
-            Value::Int(v) => tree::integer(*v),
-            Value::Float(v) if v.is_finite() => format!("{v:e}"),
+            Value::Int(v) => match self.kind(ty) {
+                Type::Int { bits: 64, signed: true } if u32::try_from(*v).is_ok_and(|v| v >> 31 != 0) => {
+                    format!("{v}ll")
+                }
+                _ => tree::integer(*v),
+            },
+            Value::Float(v) if v.is_finite() => {
+                format!("{v:e}{}", if matches!(self.kind(ty), Type::Float(32)) { "f" } else { "" })
+            }
             Value::Bool(v) => v.to_string(),
+            // Whether a `char` is signed is the processor's affair.
+            Value::Char(c) if *c > 127 => format!("'\\{c:03o}'"),
             Value::Char(c) | Value::WideChar(c) => format!("{c}"),
             Value::Str(text) | Value::WideStr(text) => {
                 let text: Option<String> = text.iter().map(|&c| char::from_u32(c)).collect();
                 quoted(&text?)
             }
-            Value::Enum(of, v) => {
-                let Type::Enum(_, members) = self.model.ty(*of) else { return None };
-                members.iter().position(|m| m.1 == *v)?.to_string()
-            }
+            Value::Enum(_, v) => tree::integer(*v),
             _ => return None,
         })
     }
 
     fn constants(&self) -> Vec<Item> {
         let mut items = Vec::new();
-        for constant in &self.model.consts {
-            if let Some(value) = self.constant(&constant.value) {
-                let name = unique(&mut self.taken.borrow_mut(), &constant.name);
-                items.push(Item::Define(name, value));
+        for (constant, name) in self.model.consts.iter().zip(&self.names.constants) {
+            if let Some(value) = self.constant(constant.ty, &constant.value) {
+                items.push(Item::Define(name.clone(), value));
             }
         }
         items
@@ -558,15 +441,6 @@ impl<'a> Emitter<'a> {
 /// Whether values are passed by address.
 fn is_record(ty: &Type) -> bool {
     matches!(ty, Type::Struct(..) | Type::Flat(..) | Type::Union { .. } | Type::Sequence(..))
-}
-
-/// A name that nothing else has.
-fn unique(taken: &mut HashSet<String>, path: &str) -> String {
-    let mut wanted = word(&path.replace("::", "_"));
-    while !taken.insert(wanted.clone()) {
-        wanted.push('_');
-    }
-    wanted
 }
 
 /// A string of C. Digits may follow an octal escape of three digits without becoming a part of it.

@@ -3,3 +3,4 @@
 pub mod c;
 pub mod rust;
 mod travel;
+pub mod values;

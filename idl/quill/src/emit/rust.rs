@@ -16,7 +16,7 @@ use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::emit::travel::streamed;
 use crate::kernel::KernelPart;
-use crate::layout::{InterfaceLayout, Method, Room};
+use crate::layout::{self, InterfaceLayout, Method, Room};
 use crate::limits;
 use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation, Param, Type, TypeId};
 use crate::sizes::Sizes;
@@ -26,9 +26,11 @@ mod any;
 mod constants;
 mod flat;
 pub mod linux;
+mod names;
 pub mod selftest;
 pub mod tern;
 mod types;
+pub mod values;
 
 /// What a kernel part adds to the Rust that is the same for all kernels.
 pub trait Part: Sync {
@@ -82,6 +84,16 @@ pub trait Part: Sync {
         None
     }
 
+    /// Names of methods that servers have besides those of their interface.
+    fn methods(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether a list with this bound lies in its value.
+    fn holds(&self, _bound: Option<u64>) -> bool {
+        false
+    }
+
     /// What the trait of a server has besides the methods of its interface.
     fn server_extras(&self, rt: &TokenStream) -> TokenStream;
 
@@ -132,12 +144,7 @@ pub enum Purpose {
 }
 
 /// The Rust text for a model that was laid out for a kernel.
-pub fn emit(
-    model: &Model,
-    layouts: &[InterfaceLayout],
-    kernel: &dyn KernelPart,
-    purpose: Purpose,
-) -> Result<String, Vec<Diagnostic>> {
+pub fn emit(model: &Model, kernel: &dyn KernelPart, purpose: Purpose) -> Result<String, Vec<Diagnostic>> {
     let Some(part) = kernel.rust() else {
         let message = format!("the kernel part `{}` has no Rust", kernel.name());
         return Err(vec![Diagnostic::error(Code::Unsupported, source::Span::default(), message)]);
@@ -146,6 +153,8 @@ pub fn emit(
         let message = format!("the file has more than {} types, too many for Rust output", limits::TYPES_MAX);
         return Err(vec![Diagnostic::error(Code::Limit, source::Span::default(), message)]);
     }
+    let model = &names::renamed(model);
+    let layouts = &layout::layout(model, kernel)?;
     let mut emitter = Emitter::new(model, part);
     emitter.types();
     let (mut interfaces, mut direct) = (Vec::new(), Vec::new());
@@ -160,23 +169,23 @@ pub fn emit(
     if !emitter.refused.is_empty() {
         return Err(emitter.refused);
     }
-    let mut items = emitter.root.tokens(true);
+    let mut items = emitter.root.tokens();
     if purpose == Purpose::SelfTest {
         items.extend(emitter.selftest(part.selftest(), &interfaces));
     }
     let items = spell_out(items, &emitter.words);
-    let allow = allowances();
     let runtime = match part.runtime() {
         Runtime::Inside(text) => {
             let text = text.replace("pub mod rt {", &format!("pub mod {} {{", emitter.runtime_name));
             let module: TokenStream = text.parse().unwrap_or_default();
-            quote! { #allow #module }
+            module
         }
         Runtime::Crate(_) => TokenStream::new(),
     };
     let tokens = quote! { #items #runtime };
     match syn::parse2::<syn::File>(tokens) {
-        Ok(file) => {
+        Ok(mut file) => {
+            file.items.iter_mut().for_each(allow);
             let text = prettyplease::unparse(&file);
             Ok(format!("// Made by quill from an interface file. Changes here are lost.\n\n{text}"))
         }
@@ -226,21 +235,36 @@ fn spell_out(tokens: TokenStream, declared: &HashSet<String>) -> TokenStream {
 const PRIMITIVES: [&str; 14] =
     ["bool", "char", "str", "usize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "f64"];
 
-/// Names keep the form that the interface file gives them.
-fn allowances() -> TokenStream {
-    quote! { #[allow(dead_code, non_snake_case, non_camel_case_types, non_upper_case_globals, unused_imports, clippy::all)] }
+/// Names keep the form that the interface file gives them, in each item: a file that is included has no place for something about all of it.
+fn allow(item: &mut syn::Item) {
+    let attributes = match item {
+        syn::Item::Const(item) => &mut item.attrs,
+        syn::Item::Enum(item) => &mut item.attrs,
+        syn::Item::Impl(item) => &mut item.attrs,
+        syn::Item::Mod(item) => &mut item.attrs,
+        syn::Item::Struct(item) => &mut item.attrs,
+        syn::Item::Trait(item) => &mut item.attrs,
+        syn::Item::Type(item) => &mut item.attrs,
+        _ => return,
+    };
+    let allowed = syn::parse_quote! {
+        #[allow(dead_code, non_snake_case, non_camel_case_types, non_upper_case_globals, unused_imports, clippy::all)]
+    };
+    attributes.insert(0, allowed);
 }
 
-/// A Rust name; keywords become raw, and the few that cannot be raw get an underscore.
+/// A Rust name; keywords become raw. Modules and methods may still have a name that cannot be raw, which gets an underscore.
 fn name(text: &str) -> Ident {
-    match text {
-        "self" | "Self" | "super" | "crate" | "_" => format_ident!("{text}_"),
-        _ => syn::parse_str::<Ident>(text).unwrap_or_else(|_| {
-            let clean = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-            if clean && starts { Ident::new_raw(text, Span::call_site()) } else { format_ident!("unnamed") }
-        }),
+    let text = &*names::escaped(text);
+    // A keyword since the edition of 2024.
+    if text == "gen" {
+        return Ident::new_raw(text, Span::call_site());
     }
+    syn::parse_str::<Ident>(text).unwrap_or_else(|_| {
+        let clean = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        if clean && starts { Ident::new_raw(text, Span::call_site()) } else { format_ident!("unnamed") }
+    })
 }
 
 /// The form that Rust gives the names of types.
@@ -250,6 +274,9 @@ fn camel(text: &str) -> String {
         let (first, rest) = part.split_at(part.chars().next().map_or(0, char::len_utf8));
         out.push_str(&first.to_uppercase());
         out.push_str(rest);
+    }
+    if !out.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        out.insert(0, 'N');
     }
     out
 }
@@ -271,12 +298,11 @@ impl Module {
         self.modules[index].1.at(rest)
     }
 
-    fn tokens(&self, top: bool) -> TokenStream {
-        let allow = if top { allowances() } else { TokenStream::new() };
-        let items = self.items.iter().map(|item| quote! { #allow #item });
+    fn tokens(&self) -> TokenStream {
+        let items = &self.items;
         let modules = self.modules.iter().map(|(module, content)| {
-            let (module, content) = (name(module), content.tokens(false));
-            quote! { #allow pub mod #module { #content } }
+            let (module, content) = (name(module), content.tokens());
+            quote! { pub mod #module { #content } }
         });
         quote! { #(#items)* #(#modules)* }
     }
@@ -355,19 +381,7 @@ pub struct MethodParts<'a> {
 
 impl<'a> Emitter<'a> {
     fn new(model: &'a Model, part: &'static dyn Part) -> Emitter<'a> {
-        let mut type_names: HashSet<String> = model.exceptions.iter().map(|e| e.name.clone()).collect();
-        for index in 0..model.types_len() {
-            match model.ty(TypeId(index as u32)) {
-                Type::Struct(name, _)
-                | Type::Flat(name, _)
-                | Type::Enum(name, _)
-                | Type::Bitmask(name, ..)
-                | Type::Union { name, .. } => {
-                    type_names.insert(name.clone());
-                }
-                _ => {}
-            }
-        }
+        let type_names = names::type_names(model);
         let mut declared = type_names.clone();
         declared.extend(model.consts.iter().map(|c| c.name.clone()));
         declared.extend(model.interfaces.iter().map(|i| i.name.clone()));
@@ -409,20 +423,7 @@ impl<'a> Emitter<'a> {
 
     /// The modules around a name, and the name in Rust.
     fn place(&self, path: &str) -> (Vec<String>, String) {
-        let parts: Vec<&str> = path.split("::").collect();
-        let mut modules = Vec::new();
-        let mut prefix = String::new();
-        for (i, part) in parts.iter().enumerate() {
-            if i > 0 {
-                prefix.push_str("::");
-            }
-            prefix.push_str(part);
-            if i + 1 == parts.len() || self.type_names.contains(&prefix) {
-                return (modules, parts[i..].join("_"));
-            }
-            modules.push((*part).to_owned());
-        }
-        (modules, String::new())
+        names::place(&self.type_names, path)
     }
 
     /// The path to a name, as seen from a module.
@@ -654,14 +655,15 @@ impl<'a> Emitter<'a> {
         let from: Vec<String> = interface.name.split("::").map(str::to_owned).collect();
         let rt = self.runtime(&from);
         let operations = model.operations(layout.interface);
-        let names = method_names(&operations);
+        let names = method_names(&operations, self.part.methods());
         let (mut server, mut methods, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-        for ((&operation, method), rust) in operations.iter().zip(&layout.methods).zip(names) {
+        for ((&operation, method), rust) in operations.iter().zip(&layout.methods).zip(names.iter().cloned())
+        {
             if let Some(what) = self.untranslatable(operation).or_else(|| self.part.refuses(self, method)) {
                 self.refuse(operation, what);
                 continue;
             }
-            let error = self.error_type(&from, &rt, operation, &rust, &mut errors);
+            let error = self.error_type(&from, &rt, operation, &names, &rust, &mut errors);
             let doc = format!(" The operation `{}`.", operation.name);
             let declared = self.signature(&from, (operation, method), &rust, &error, Side::Server);
             server.push(quote! { #[doc = #doc] #declared; });
@@ -697,16 +699,16 @@ impl<'a> Emitter<'a> {
         let from: Vec<String> = interface.name.split("::").map(str::to_owned).collect();
         let rt = self.runtime(&from);
         let operations = model.operations(id);
-        let names = method_names(&operations);
+        let names = method_names(&operations, self.part.methods());
         let server_trait = self.own_name(&from, "Server");
         let client = self.own_name(&from, "Client");
         let (mut server, mut calls, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-        for (&operation, rust) in operations.iter().zip(names) {
+        for (&operation, rust) in operations.iter().zip(names.iter().cloned()) {
             if let Some(what) = self.untranslatable(operation) {
                 self.refuse(operation, what);
                 continue;
             }
-            let error = self.error_type(&from, &rt, operation, &rust, &mut errors);
+            let error = self.error_type(&from, &rt, operation, &names, &rust, &mut errors);
             let doc = format!(" The operation `{}`.", operation.name);
             let (method, inputs) = (name(&rust), self.inputs(operation));
             let given = inputs.iter().map(|(n, ty)| self.argument(&from, n, *ty).declared);
@@ -796,13 +798,17 @@ impl<'a> Emitter<'a> {
         from: &[String],
         rt: &TokenStream,
         operation: &Operation,
+        all: &[String],
         rust: &str,
         errors: &mut Vec<TokenStream>,
     ) -> TokenStream {
         if operation.raises.is_empty() {
             return quote! { #rt::Failure };
         }
-        let error = self.own_name(from, &format!("{}Error", camel(rust)));
+        // Names of methods may differ in nothing but what Rust leaves out of names of types.
+        let same = all.iter().take_while(|other| *other != rust).filter(|other| camel(other) == camel(rust));
+        let error = format!("{}Error{}", camel(rust), "_".repeat(same.count()));
+        let error = self.own_name(from, &error);
         let variants = self.variants(operation).into_iter().map(|(variant, exception)| {
             let path = self.path(from, &exception);
             quote! { #variant(#path) }
@@ -934,19 +940,21 @@ fn tuple<T: quote::ToTokens>(parts: &[T]) -> TokenStream {
 }
 
 /// Names of methods: attributes become `name` and `set_name`, and whatever would then be there twice gets an underscore.
-fn method_names(operations: &[&Operation]) -> Vec<String> {
-    let mut taken: HashSet<String> = operations.iter().map(|o| o.name.clone()).collect();
+fn method_names(operations: &[&Operation], own: &[&str]) -> Vec<String> {
+    let is_free = |name: &str| names::escaped(name) == name && !own.contains(&name);
+    let plain = operations.iter().map(|o| o.name.clone()).filter(|name| is_free(name));
+    let mut taken: HashSet<String> = plain.chain(own.iter().map(|&own| own.to_owned())).collect();
     let mut names = Vec::new();
     for operation in operations {
-        let plain = match operation.name.strip_prefix("_get_") {
-            Some(attribute) => attribute.to_owned(),
-            None => match operation.name.strip_prefix("_set_") {
-                Some(attribute) => format!("set_{attribute}"),
-                None => {
-                    names.push(operation.name.clone());
-                    continue;
-                }
-            },
+        let attribute = |of: &str| operation.name.strip_prefix(of);
+        let plain = match (attribute("_get_"), attribute("_set_")) {
+            (Some(attribute), _) => names::escaped(attribute),
+            (_, Some(attribute)) => format!("set_{attribute}"),
+            _ if is_free(&operation.name) => {
+                names.push(operation.name.clone());
+                continue;
+            }
+            _ => names::escaped(&operation.name),
         };
         let mut unique = plain;
         while !taken.insert(unique.clone()) {

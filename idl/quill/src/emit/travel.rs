@@ -2,7 +2,7 @@
 
 use crate::limits;
 use crate::model::{Model, Type, TypeId};
-use crate::sizes::Sizes;
+use crate::sizes::{Sizes, for_all_types};
 
 /// What a type consists of.
 fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
@@ -35,6 +35,18 @@ pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
         }
     }
     streamed
+}
+
+/// Which types contain themselves, where lists for which `inside` holds lie in their values.
+pub fn endless(model: &Model, inside: impl Fn(Option<u64>) -> bool) -> Vec<bool> {
+    let about = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> bool| match model.ty(ty) {
+        Type::Sequence(element, bound) => inside(*bound) && of(*element),
+        Type::Array(element, _) => of(*element),
+        Type::Struct(_, fields) => fields.iter().any(|f| of(f.ty)),
+        Type::Union { branches, .. } => branches.iter().any(|b| of(b.field.ty)),
+        _ => false,
+    };
+    for_all_types(model, true, &about)
 }
 
 /// Which types contain nothing that cannot travel: found by taking away until nothing changes.

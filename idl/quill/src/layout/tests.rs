@@ -660,8 +660,8 @@ fn counted_texts_travel_like_others() {
             let file = session.load(Path::new("i.idl"), None).unwrap();
             let mut out = compile_loaded(session, file);
             let layouts = out.layout(kernel);
-            let (layout, c) = (text(&out.model, &layouts, kernel), out.c(&layouts, kernel));
-            let rust = out.rust(&layouts, kernel);
+            let (layout, c) = (text(&out.model, &layouts, kernel), out.c(kernel));
+            let rust = out.rust(kernel);
             assert!(out.accepted(), "{}", out.messages());
             (layout, c, rust)
         };

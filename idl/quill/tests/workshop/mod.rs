@@ -7,7 +7,6 @@ use std::process::{Command, Output};
 
 use quill::driver::{self, Compiled};
 use quill::kernel::KernelPart;
-use quill::layout::InterfaceLayout;
 use quill::session::Options;
 
 fn root() -> &'static Path {
@@ -70,7 +69,7 @@ impl Workshop {
 
     /// Writes the Rust for an interface.
     pub fn emit(&self, file: &str, kernel: &dyn KernelPart) {
-        self.write(file, "rs", &[], kernel, |out, layouts| out.rust(layouts, kernel));
+        self.write(file, "rs", &[], |out| out.rust(kernel));
     }
 
     /// Writes the C for an interface.
@@ -89,14 +88,13 @@ impl Workshop {
 
     /// The same with macros.
     pub fn emit_c_with(&self, file: &str, defines: &[&str], kernel: &dyn KernelPart) {
-        self.write(file, "h", defines, kernel, |out, layouts| out.c(layouts, kernel));
+        self.write(file, "h", defines, |out| out.c(kernel));
     }
 
     /// Writes the C for an interface that is given as text.
     pub fn emit_c_of(&self, file: &str, text: &str, kernel: &dyn KernelPart) {
         let mut out = driver::compile_text(Path::new(file), text.as_bytes(), Options::default());
-        let layouts = out.layout(kernel);
-        let header = out.c(&layouts, kernel);
+        let header = out.c(kernel);
         assert!(out.accepted(), "{}", out.messages());
         std::fs::write(self.path(file).with_extension("h"), header).unwrap();
     }
@@ -109,27 +107,18 @@ impl Workshop {
             let defines = defines.iter().map(|define| (*define).to_owned()).collect();
             let options = Options { acf, defines, ..Options::default() };
             let mut out = driver::compile(&accepted(file), options).unwrap();
-            let layouts = out.layout(kernel);
-            let text = out.c(&layouts, kernel);
+            let text = out.c(kernel);
             assert!(out.accepted(), "{}", out.messages());
             std::fs::write(self.path(header), text).unwrap();
         }
     }
 
-    fn write(
-        &self,
-        file: &str,
-        extension: &str,
-        defines: &[&str],
-        kernel: &dyn KernelPart,
-        emit: impl Fn(&mut Compiled, &[InterfaceLayout]) -> String,
-    ) {
+    fn write(&self, file: &str, extension: &str, defines: &[&str], emit: impl Fn(&mut Compiled) -> String) {
         let emit = || {
             let defines = defines.iter().map(|define| (*define).to_owned()).collect();
             let options = Options { defines, ..Options::default() };
             let mut out = driver::compile(&accepted(file), options).unwrap();
-            let layouts = out.layout(kernel);
-            let text = emit(&mut out, &layouts);
+            let text = emit(&mut out);
             assert!(out.accepted(), "{}", out.messages());
             text
         };

@@ -387,8 +387,9 @@ impl Checker<'_> {
         }
         self.within(scope, |c| {
             let mut fields = Vec::new();
-            c.members(&value.state, &mut fields);
+            // Its state may be of its own types.
             c.interface_body(&value.body);
+            c.members(&value.state, &mut fields);
         });
     }
 

@@ -72,26 +72,51 @@ impl Checker<'_> {
                 }
                 self.flat_union(*name, members)
             }
-            Constructed::Enum { name, members } => self.enumeration(*name, members),
+            Constructed::Enum { name, members } => self.enumeration(*name, members, annotations),
             Constructed::Bitmask { name, members } => self.bitmask(*name, members, annotations),
-            Constructed::Bitset { name, base, fields } => {
-                if let Some(base) = base {
-                    self.resolve(base);
-                }
-                let id = self.model.add(Type::Foreign("the bitset", self.path(*name)));
-                let scope = self.open(ScopeKind::Record, *name);
-                self.declare(*name, Entry::Type(id, Some(scope)));
-                self.within(scope, |c| {
-                    for (width, names) in fields {
-                        c.positive(width, "the width of a bit field");
-                        for &name in names {
-                            c.declare(name, Entry::Instance);
-                        }
-                    }
-                });
-                id
-            }
+            Constructed::Bitset { name, base, fields } => self.bitset(*name, base.as_ref(), fields),
         }
+    }
+
+    /// A bitset, which has at most 64 bits, those of its base included.
+    fn bitset(&mut self, name: Ident, base: Option<&ScopedName>, fields: &[(Expr, Vec<Ident>)]) -> TypeId {
+        let mut bits = base.map_or(0, |base| self.base_bits(base));
+        let id = self.model.add(Type::Foreign("the bitset", self.path(name)));
+        let scope = self.open(ScopeKind::Record, name);
+        self.declare(name, Entry::Type(id, Some(scope)));
+        self.within(scope, |c| {
+            for (width, names) in fields {
+                let own = c.positive(width, "the width of a bit field").unwrap_or(1);
+                if own > 64 {
+                    c.error(Code::Range, width.span, format!("a bit field has 1 to 64 bits, not {own}"));
+                }
+                // One without a name is a gap.
+                bits += own.min(64) * names.len().max(1) as u64;
+                for &name in names {
+                    c.declare(name, Entry::Instance);
+                }
+            }
+        });
+        if bits > 64 {
+            let message = format!("the bitset `{}` has {bits} bits, and can have 64", self.text(name.name));
+            self.error(Code::Range, name.span, message);
+        }
+        self.bitsets.insert(id, bits);
+        id
+    }
+
+    /// How many bits the base of a bitset has.
+    fn base_bits(&mut self, base: &ScopedName) -> u64 {
+        let bits = match self.resolve(base) {
+            Entry::Type(id, _) => self.bitsets.get(&self.model.resolved(id)).copied(),
+            Entry::Poison => Some(0),
+            _ => None,
+        };
+        bits.unwrap_or_else(|| {
+            let message = format!("`{}` is no bitset that can be extended here", self.text(last(base).name));
+            self.error(Code::BadBase, base.span, message);
+            0
+        })
     }
 
     pub(super) fn structure(
@@ -163,21 +188,50 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn enumeration(&mut self, name: Ident, members: &[(Ident, Vec<ast::Annotation>)]) -> TypeId {
+    /// How many bits an annotation gives the values of a type.
+    fn bit_bound(&mut self, annotations: &[ast::Annotation], most: i128, what: &str) -> Option<i128> {
+        let mut bounds = annotations.iter().filter(|a| self.text(a.name.name) == "bit_bound");
+        let (first, second) = (bounds.next()?, bounds.next());
+        let (first_span, second_span) = (first.span, second.map(|a| a.span));
+        let value = first.arguments.first().and_then(|(_, value)| self.number(value));
+        if let Some(span) = second_span {
+            let diagnostic = Diagnostic::error(Code::Duplicate, span, "`@bit_bound` appears twice");
+            self.s.diags.push(diagnostic.note(first_span, "the first is here"));
+        }
+        let value = value?;
+        if (1..=most).contains(&value) {
+            return Some(value);
+        }
+        self.error(Code::Range, first_span, format!("{what} has 1 to {most} bits"));
+        None
+    }
+
+    pub(super) fn enumeration(
+        &mut self,
+        name: Ident,
+        members: &[(Ident, Vec<ast::Annotation>)],
+        annotations: &[ast::Annotation],
+    ) -> TypeId {
+        let bits = self.bit_bound(annotations, 32, "an enum").unwrap_or(32);
         let path = self.path(name);
         let id = self.model.add(Type::Enum(path.clone(), Vec::new()));
         let scope = self.open(ScopeKind::Record, name);
         self.declare(name, Entry::Type(id, Some(scope)));
         let mut list = Vec::new();
         let mut next = 0i128;
+        let mut taken: HashMap<i128, Span> = HashMap::new();
         for (member, annotations) in members {
-            if let Some(expr) = annotation(self.s, annotations, "value") {
-                let value = self.number(expr);
-                if let Some(value) = value {
-                    next = value;
-                }
+            if let Some(expr) = annotation(self.s, annotations, "value")
+                && let Some(value) = self.number(expr)
+            {
+                next = value;
             }
-            let number = next.clamp(i64::MIN.into(), i64::MAX.into());
+            let number = self.enumerator(*member, next, bits);
+            if let Some(first) = taken.insert(number, member.span) {
+                let message = format!("`{}` has a number that is taken, {number}", self.text(member.name));
+                let diagnostic = Diagnostic::error(Code::Range, member.span, message);
+                self.s.diags.push(diagnostic.note(first, "by this one"));
+            }
             if self.declare(*member, Entry::Enumerator(id, number)) {
                 let folded = self.fold(member.name);
                 self.scopes[scope].entries.entry(folded).or_insert((Entry::Enumerator(id, number), *member));
@@ -190,22 +244,30 @@ impl Checker<'_> {
         id
     }
 
+    /// A number of an enum, which is a signed one of so many bits.
+    fn enumerator(&mut self, member: Ident, number: i128, bits: i128) -> i128 {
+        let half = 1i128 << (bits - 1);
+        if (-half..half).contains(&number) {
+            return number;
+        }
+        let message = format!("`{}` has the number {number}, which is out of range", self.text(member.name));
+        let help = format!("the numbers of this enum are {} to {}", -half, half - 1);
+        self.s.diags.push(Diagnostic::error(Code::Range, member.span, message).help(help));
+        number.clamp(-half, half - 1)
+    }
+
     pub(super) fn bitmask(
         &mut self,
         name: Ident,
         members: &[(Ident, Vec<ast::Annotation>)],
         annotations: &[ast::Annotation],
     ) -> TypeId {
-        let bound = annotation(self.s, annotations, "bit_bound").and_then(|e| self.number(e)).unwrap_or(32);
+        let bound = self.bit_bound(annotations, 64, "a bitmask").unwrap_or(32);
         let bits = match bound {
-            1..=8 => 8,
+            ..=8 => 8,
             9..=16 => 16,
             17..=32 => 32,
-            33..=64 => 64,
-            _ => {
-                self.error(Code::Range, name.span, "a bitmask has 1 to 64 bits");
-                64
-            }
+            _ => 64,
         };
         let path = self.path(name);
         let id = self.model.add(Type::Bitmask(path.clone(), bits, Vec::new()));
@@ -220,7 +282,7 @@ impl Checker<'_> {
             {
                 next = value;
             }
-            if !(0..bound.clamp(1, 64)).contains(&next) || !taken.insert(next) {
+            if !(0..bound).contains(&next) || !taken.insert(next) {
                 let message = format!("position {next} is taken or outside of the bitmask's {bound} bits");
                 self.error(Code::Range, member.span, message);
             }
@@ -228,7 +290,7 @@ impl Checker<'_> {
             if self.declare(*member, Entry::Enumerator(id, value)) {
                 let folded = self.fold(member.name);
                 self.scopes[scope].entries.entry(folded).or_insert((Entry::Enumerator(id, value), *member));
-                list.push((self.text(member.name).to_owned(), next));
+                list.push((self.text(member.name).to_owned(), value));
             }
             next = next.clamp(0, 64) + 1;
         }
@@ -283,13 +345,9 @@ impl Checker<'_> {
         let mut default: Option<Span> = None;
         let resolved = self.model.resolved(switch);
         let names: HashMap<Symbol, i128> = match self.model.ty(resolved) {
-            Type::Enum(_, members) => {
+            Type::Enum(_, members) | Type::Bitmask(_, _, members) => {
                 members.iter().filter_map(|(n, v)| Some((self.s.names.find(n)?, *v))).collect()
             }
-            Type::Bitmask(_, _, members) => members
-                .iter()
-                .filter_map(|(n, p)| Some((self.s.names.find(n)?, 1 << (*p).clamp(0, 63))))
-                .collect(),
             _ => HashMap::new(),
         };
         for case in cases {
@@ -402,7 +460,9 @@ impl Checker<'_> {
             }
             TypeKind::Map(key, value, bound) => {
                 let key_id = self.value_type(key, "a key");
-                let value_id = self.value_type(value, "a value");
+                // As in a sequence: there may be none, so a type that is not complete yet has an end.
+                let value_id = self.ty(value);
+                self.no_void(value_id, value.span, "a value");
                 let name = format!("map<{}, {}>", self.model.show(key_id), self.model.show(value_id));
                 if let Some(bound) = bound {
                     self.positive(bound, "the bound of a map");
@@ -411,7 +471,7 @@ impl Checker<'_> {
             }
             TypeKind::Fixed(None) => self.model.add(Type::Fixed(0, 0)),
             TypeKind::Fixed(Some((digits, scale))) => self.fixed(digits, scale),
-            TypeKind::Constructed(constructed) => self.constructed(constructed, &[]),
+            TypeKind::Constructed(constructed, annotations) => self.constructed(constructed, annotations),
         }
     }
 
@@ -493,7 +553,7 @@ impl Checker<'_> {
         let what = match &ty.kind {
             TypeKind::Sequence(..) => "a sequence",
             TypeKind::Map(..) => "a map",
-            TypeKind::Constructed(_) => "a type with a body",
+            TypeKind::Constructed(..) => "a type with a body",
             _ => "",
         };
         if !what.is_empty() {

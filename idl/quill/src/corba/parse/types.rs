@@ -8,6 +8,7 @@ pub(super) fn declarators(c: &mut Cursor) -> Parse<Vec<Declarator>> {
         let _ = annotations(c)?;
         let name = ident(c)?;
         let mut dims = Vec::new();
+        let _ = annotations(c)?;
         while c.eat("[") {
             let open = c.last_span();
             if c.is("]") {
@@ -175,9 +176,11 @@ pub(super) fn angle_expr(c: &mut Cursor) -> Parse<Expr> {
 /// A type where one is used, bodies included.
 pub(super) fn type_spec(c: &mut Cursor) -> Parse<Type> {
     let before = annotations(c)?;
-    drop(before);
     let start = c.span();
-    let kind = c.nested(type_kind)?;
+    let mut kind = c.nested(type_kind)?;
+    if let TypeKind::Constructed(_, annotations) = &mut kind {
+        *annotations = before;
+    }
     Ok(Type { kind, span: start.to(c.last_span()) })
 }
 
@@ -267,8 +270,12 @@ pub(super) fn type_kind(c: &mut Cursor) -> Parse<TypeKind> {
             close_angle(c)?;
             return Ok(TypeKind::Fixed(Some((digits, scale))));
         }
-        "struct" | "union" | "enum" => return Ok(TypeKind::Constructed(Box::new(constructed(c)?))),
-        "bitmask" | "bitset" if follows_name => return Ok(TypeKind::Constructed(Box::new(constructed(c)?))),
+        "struct" | "union" | "enum" => {
+            return Ok(TypeKind::Constructed(Box::new(constructed(c)?), Vec::new()));
+        }
+        "bitmask" | "bitset" if follows_name => {
+            return Ok(TypeKind::Constructed(Box::new(constructed(c)?), Vec::new()));
+        }
         _ => {
             if c.peek().kind == Kind::Ident && KEYWORDS.contains(&word.as_str()) {
                 return unexpected_near(c, "a type", &TYPES);

@@ -12,25 +12,50 @@ impl Checker<'_> {
         if let Some(&(_, first, false)) = self.ordinary.get(&name.name)
             && self.s.map.file_index(first) == self.s.map.file_index(name.span)
         {
-            return self.twice(name, first);
+            // What is said again is no news.
+            return if self.is_same_constant(name, ty, &value) { () } else { self.twice(name, first) };
         }
         let imported = !self.in_main(name.span);
         self.model.consts.push(Const { name: self.owned(name.name), ty, value, imported });
         self.declare(name, Entry::Const(self.model.consts.len() - 1), false);
     }
 
+    /// Whether a name is that of a constant with that type and value.
+    fn is_same_constant(&self, name: Ident, ty: TypeId, value: &Value) -> bool {
+        let Some(&(Entry::Const(index), ..)) = self.ordinary.get(&name.name) else { return false };
+        let old = &self.model.consts[index];
+        let [of, to] = [old.ty, ty].map(|ty| self.model.ty(self.model.resolved(ty)));
+        let alike = of == to || matches!((of, to), (Type::Pointer(..), Type::Pointer(..)));
+        alike && old.value == *value && *value != Value::Error
+    }
+
+    /// A value as one of the type that a constant is declared with, as C converts it.
     pub(super) fn convert(&mut self, value: Value, ty: TypeId, span: Span) -> Value {
         let resolved = self.model.resolved(ty);
         match (self.model.ty(resolved), &value) {
             (Type::Int { bits, signed }, Value::Int(v)) => {
-                // C converts silently between signed and unsigned; only a value with too many bits is a mistake.
-                let size = 1i128 << bits;
-                if !(-size..size).contains(v) {
-                    let message = format!("{v} is out of range for `{}`", self.model.show(ty));
-                    self.s.diags.push(Diagnostic::warning(Code::Range, span, message));
-                }
-                let wrapped = v.rem_euclid(size);
-                Value::Int(if *signed && wrapped >= size / 2 { wrapped - size } else { wrapped })
+                let (bits, signed) = (*bits, *signed);
+                Value::Int(self.wrapped(*v, (bits, signed), ty, span))
+            }
+            (Type::Octet, Value::Int(v)) => Value::Int(self.wrapped(*v, (8, false), ty, span)),
+            (Type::Char, Value::Int(v)) => Value::Char(self.wrapped(*v, (8, false), ty, span) as u32),
+            (Type::WideChar, Value::Int(v)) => {
+                Value::WideChar(self.wrapped(*v, (16, false), ty, span) as u32)
+            }
+            (Type::Bool, Value::Int(v)) => Value::Bool(*v != 0),
+            // What a program gets for a number of an enum that has some below zero.
+            (Type::Enum(_, members), Value::Int(v)) if members.iter().any(|m| m.1 < 0) => {
+                Value::Int(i128::from(*v as u32 as i32))
+            }
+            (Type::Int { .. }, Value::Float(v)) if v.is_finite() => {
+                let message = format!("{v} is cut to a whole number");
+                self.s.diags.push(Diagnostic::warning(Code::Range, span, message));
+                self.convert(Value::Int(v.trunc() as i128), ty, span)
+            }
+            (Type::Float(_), Value::Int(v)) => self.convert(Value::Float(*v as f64), ty, span),
+            (Type::Float(32), Value::Float(v)) if (*v as f32).is_infinite() => {
+                self.error(Code::Range, span, format!("{v:e} is out of range for `float`"));
+                Value::Error
             }
             (Type::Int { .. } | Type::Float(_), Value::Str(_) | Value::WideStr(_)) => {
                 let message = format!("a string is no value of the type `{}`", self.model.show(ty));
@@ -39,6 +64,17 @@ impl Checker<'_> {
             }
             _ => value,
         }
+    }
+
+    /// A number as one of so many bits. C converts silently between signed and unsigned; only a value with too many bits is a mistake.
+    fn wrapped(&mut self, value: i128, (bits, signed): (u8, bool), ty: TypeId, span: Span) -> i128 {
+        let size = 1i128 << bits;
+        if !(-size..size).contains(&value) {
+            let message = format!("{value} is out of range for `{}`", self.model.show(ty));
+            self.s.diags.push(Diagnostic::warning(Code::Range, span, message));
+        }
+        let wrapped = value.rem_euclid(size);
+        if signed && wrapped >= size / 2 { wrapped - size } else { wrapped }
     }
 
     pub(super) fn quiet_eval(&mut self, expr: &Expr) -> Value {
@@ -123,7 +159,8 @@ impl Checker<'_> {
     pub(super) fn constant_named(&mut self, name: Ident) -> Value {
         match self.ordinary.get(&name.name) {
             Some((Entry::Const(index), ..)) => match &self.model.consts[*index].value {
-                Value::Char(v) => Value::Int((*v).into()),
+                Value::Char(v) | Value::WideChar(v) => Value::Int((*v).into()),
+                Value::Bool(v) => Value::Int((*v).into()),
                 value => value.clone(),
             },
             Some((Entry::Enumerator(value), ..)) => Value::Int(*value),

@@ -98,7 +98,7 @@ impl Checker<'_> {
                 self.model.add(Type::Foreign("the generic type", self.owned(name.name)))
             }
             SpecKind::Record(record) => self.record(record, attrs, header),
-            SpecKind::Enum(e) => self.enumeration(e, header),
+            SpecKind::Enum(e) => self.enumeration(e, attrs, header),
             SpecKind::Pipe(of) => {
                 self.spec(of, &[], header);
                 self.model.add(Type::Foreign("the pipe", String::new()))
@@ -178,7 +178,7 @@ impl Checker<'_> {
                     (Some(_), Some(field)) => field,
                     _ => model::Field { name: String::new(), ty: self.void },
                 };
-                branches.push(Branch { labels: values, is_default, field });
+                self.branch(&mut branches, Branch { labels: values, is_default, field }, &seen);
             }
         }
         self.siblings.pop();
@@ -201,6 +201,22 @@ impl Checker<'_> {
             self.model.named.push((id, imported));
         }
         id
+    }
+
+    /// Adds a branch. Samba's unions may name a field again for further labels, if it has the type that it had.
+    fn branch(&mut self, branches: &mut Vec<Branch>, branch: Branch, seen: &HashMap<Symbol, Span>) {
+        let named = |b: &&mut Branch| !b.field.name.is_empty() && b.field.name == branch.field.name;
+        let Some(first) = branches.iter_mut().find(named).filter(|_| self.samba) else {
+            return branches.push(branch);
+        };
+        if self.model.show(first.field.ty) == self.model.show(branch.field.ty) {
+            first.labels.extend(branch.labels);
+            first.is_default |= branch.is_default;
+            return;
+        }
+        let span = self.s.names.find(&branch.field.name).and_then(|name| seen.get(&name).copied());
+        let message = format!("the field `{}` has two types", branch.field.name);
+        self.error(Code::Duplicate, span.unwrap_or_default(), message);
     }
 
     /// Says of `flat` that nothing comes of it, if what it stands before is no flat union.
@@ -299,7 +315,64 @@ impl Checker<'_> {
         Some(value)
     }
 
-    pub(super) fn enumeration(&mut self, e: &Enum, header: bool) -> TypeId {
+    /// How many bits a bitmap has: 32, unless an attribute says something else.
+    fn bitmap_bits(&mut self, attrs: &[Attr]) -> u8 {
+        let sizes = [("bitmap8bit", 8), ("bitmap16bit", 16), ("bitmap32bit", 32), ("bitmap64bit", 64)];
+        sizes.into_iter().find(|(name, _)| has(self.s, attrs, name)).map_or(32, |(_, bits)| bits)
+    }
+
+    /// Reports numbers that their type does not have. Those of a header are cut to what there is.
+    fn in_range(
+        &mut self,
+        list: &mut [(String, i128)],
+        members: &[(Ident, Option<Expr>)],
+        (low, high): (i128, i128),
+        header: bool,
+    ) {
+        for ((_, number), (member, _)) in list.iter_mut().zip(members) {
+            if (low..=high).contains(number) {
+                continue;
+            }
+            if !header {
+                let message =
+                    format!("`{}` has the number {number}, which is out of range", self.text(member.name));
+                let help = format!("the numbers of this type are {low} to {high}");
+                self.s.diags.push(Diagnostic::error(Code::Range, member.span, message).help(help));
+            }
+            *number = (*number & i128::from(u32::MAX)).clamp(low, high);
+        }
+    }
+
+    /// A bitmap or an enum with the numbers that its names have.
+    fn numbered(
+        &mut self,
+        e: &Enum,
+        attrs: &[Attr],
+        members: &[(Ident, Option<Expr>)],
+        (name, mut list): (String, Vec<(String, i128)>),
+        header: bool,
+    ) -> Type {
+        if e.bits {
+            let bits = self.bitmap_bits(&[attrs, &e.attrs].concat());
+            // `~1` is an `int` of C, too.
+            let signed = -(1i128 << (bits - 1))..0;
+            list.iter_mut().filter(|m| signed.contains(&m.1)).for_each(|m| m.1 += 1 << bits);
+            self.in_range(&mut list, members, (0, (1 << bits) - 1), header);
+            Type::Bitmask(name, bits, list)
+        } else {
+            // A number is an `int` of C, unless all of them are none below zero.
+            let negative = list.iter().any(|m| m.1 < 0);
+            let unsigned = i128::from(u32::MAX);
+            let low = if negative { i32::MIN.into() } else { 0 };
+            self.in_range(&mut list, members, (low, unsigned), header);
+            if negative {
+                list.iter_mut().for_each(|m| m.1 = i128::from(m.1 as u32 as i32));
+            }
+            Type::Enum(name, list)
+        }
+    }
+
+    pub(super) fn enumeration(&mut self, e: &Enum, attrs: &[Attr], header: bool) -> TypeId {
         let (id, name, _) = self.tag(e.tag, e.members.is_some(), header);
         let Some(members) = &e.members else {
             if matches!(self.model.ty(id), Type::Forward(_)) {
@@ -342,7 +415,8 @@ impl Checker<'_> {
                 None => self.ordinary.remove(&name),
             };
         }
-        self.model.define(id, if e.bits { Type::Bitmask(name, 32, list) } else { Type::Enum(name, list) });
+        let ty = self.numbered(e, attrs, members, (name, list), header);
+        self.model.define(id, ty);
         if e.tag.is_some_and(|t| self.in_main(t.span)) {
             self.model.named.push((id, false));
         }

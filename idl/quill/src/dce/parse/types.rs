@@ -283,10 +283,10 @@ pub(super) fn field(c: &mut Cursor, labelled: bool) -> Parse<Field> {
 pub(super) fn enumeration(c: &mut Cursor) -> Parse<SpecKind> {
     let bits = c.is("bitmap");
     c.bump();
-    let _ = attributes(c)?;
+    let attrs = attributes(c)?;
     let tag = if c.peek().kind == Kind::Ident { Some(ident(c)?) } else { None };
     if !c.is("{") {
-        return Ok(SpecKind::Enum(Enum { bits, tag, members: None }));
+        return Ok(SpecKind::Enum(Enum { attrs, bits, tag, members: None }));
     }
     let open = c.bump().span;
     let mut members = Vec::new();
@@ -300,7 +300,7 @@ pub(super) fn enumeration(c: &mut Cursor) -> Parse<SpecKind> {
         }
     }
     c.close("}", open)?;
-    Ok(SpecKind::Enum(Enum { bits, tag, members: Some(members) }))
+    Ok(SpecKind::Enum(Enum { attrs, bits, tag, members: Some(members) }))
 }
 
 /// What a typedef or a field declares: names, which only a bit field can do without.

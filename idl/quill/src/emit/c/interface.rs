@@ -2,7 +2,7 @@
 //! and where in a function each value is found.
 
 use super::tree::{Expr, Item, Stmt, Ty, name};
-use super::{Emitter, word};
+use super::{Emitter, names::is_macro_with_parameters, word};
 use crate::layout::RESULT;
 use crate::model::{Direction, Operation, Type, TypeId};
 
@@ -41,7 +41,7 @@ impl Interface<'_> {
             let mut parameters = vec![(Ty::named("void *"), "_self".into())];
             parameters.extend(second.cloned());
             parameters.extend(self.parameters(operation));
-            (status(), word(&operation.name), parameters)
+            (status(), self.emitter.method(operation).to_owned(), parameters)
         });
         let methods = self.function("server");
         items.push(Item::Announce("struct", methods.clone()));
@@ -63,10 +63,9 @@ impl Interface<'_> {
             let mut parameters = vec![(server, "_methods".into()), (Ty::named("void *"), "_self".into())];
             parameters.extend(self.parameters(operation));
             let arguments = parameters[1..].iter().map(|(_, parameter)| name(parameter)).collect();
-            let method = name("_methods").deref().field(word(&operation.name));
-            let called = Expr::Call(Box::new(method), arguments);
+            let called = Expr::Call(Box::new(self.method(operation)), arguments);
             let body = vec![Stmt::Return(Some(called))];
-            items.push(Item::Function(status(), self.function(&operation.name), parameters, body));
+            items.push(Item::Function(status(), self.operation(operation), parameters, body));
         }
         items
     }
@@ -106,8 +105,17 @@ impl Interface<'_> {
             let value = name(parameter);
             arguments.push(if ty.pointer && ty.dims.is_empty() { value.address() } else { value });
         }
-        let method = name("_methods").deref().field(word(&operation.name));
-        Expr::Call(Box::new(method), arguments)
+        Expr::Call(Box::new(self.method(operation)), arguments)
+    }
+
+    /// The pointer to a method, so that no macro with parameters takes its name for a call.
+    fn method(&self, operation: &Operation) -> Expr {
+        let method = self.emitter.method(operation);
+        if is_macro_with_parameters(method) {
+            name(format!("(_methods->{method})"))
+        } else {
+            name("_methods").deref().field(method)
+        }
     }
 
     /// The exceptions of an operation: a union of them.
@@ -121,9 +129,14 @@ impl Interface<'_> {
         vec![Item::Announce("union", union.clone()), Item::Record("union", union, fields.collect())]
     }
 
-    /// The name of something of this interface.
+    /// The name of an operation's function.
+    pub fn operation(&self, operation: &Operation) -> String {
+        self.emitter.function(self.interface, &operation.name)
+    }
+
+    /// The name of something that this interface has besides its operations.
     pub fn function(&self, function: &str) -> String {
-        self.emitter.function(self.interface, function)
+        self.emitter.beside(&self.interface.replace("::", "_"), function)
     }
 
     /// Names of the exceptions of an operation, made distinct.
@@ -131,7 +144,7 @@ impl Interface<'_> {
         let mut variants: Vec<String> = Vec::new();
         for id in &operation.raises {
             let path = &self.emitter.model.exceptions[id.0 as usize].name;
-            let mut variant = word(path.rsplit("::").next().unwrap_or(path));
+            let mut variant = self.emitter.names.field(path.rsplit("::").next().unwrap_or(path));
             while variants.contains(&variant) {
                 variant.push('_');
             }

@@ -742,7 +742,7 @@ fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
         exchange(c, operation, method, &mut body);
     }
     body.push(Stmt::Return(Some(name("QUILL_OK"))));
-    Item::Function(status(), c.function(&operation.name), parameters, body)
+    Item::Function(status(), c.operation(operation), parameters, body)
 }
 
 /// A message on the client's side.

@@ -148,7 +148,7 @@ impl Interface<'_> {
         body.extend(self.write(&method.request, &self.inputs(operation)));
         if operation.oneway {
             body.push(Stmt::Return(Some(call("quill_send", [socket, label, name("_out")]))));
-            return Item::Function(status(), self.function(&operation.name), parameters, body);
+            return Item::Function(status(), self.operation(operation), parameters, body);
         }
         let reply = name("_reply");
         body.extend([
@@ -180,7 +180,7 @@ impl Interface<'_> {
             vec![Stmt::Return(Some(name("QUILL_MALFORMED")))],
         ));
         body.push(Stmt::Return(Some(name("_label"))));
-        Item::Function(status(), self.function(&operation.name), parameters, body)
+        Item::Function(status(), self.operation(operation), parameters, body)
     }
 
     /// The function that answers a request for a method.

@@ -6,14 +6,17 @@
 
 use super::interface::{Interface, status};
 use super::tree::{Expr, Item, Stmt, Ty, call, name, text};
-use super::{Emitter, word};
+use super::{Emitter, tree, word};
 use crate::kernel::table_bits;
 use crate::layout::{InterfaceLayout, Method};
-use crate::model::{Direction, Operation, Shown, Type, TypeId};
+use crate::model::{Direction, Operation, Shown, Type, TypeId, bits_of};
 
 const BEGIN: &str = include_str!("selftest_begin.h");
 const END: &str = include_str!("selftest_end.h");
 const KERNEL: &str = include_str!("l4_v4_host.h");
+
+/// What stands in the file besides.
+pub const TEXTS: [&str; 3] = [BEGIN, END, KERNEL];
 
 /// A text without a bound has no more characters here.
 const CHARACTERS: u64 = 100;
@@ -60,13 +63,17 @@ fn fill(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
     match e.kind(ty) {
         _ if e.model.is_any(ty) => set(from_random("selftest_some_any")),
         Type::Bool => set(call("selftest_below", [random(), Expr::Int(2)]).with("==", Expr::Int(1))),
-        Type::Enum(_, members) => set(call("selftest_below", [random(), Expr::Int(members.len() as i128)])),
+        Type::Enum(_, members) => {
+            let values: Vec<String> = members.iter().map(|m| tree::integer(m.1)).collect();
+            let list = name(format!("((const int64_t[]){{ {} }})", values.join(", ")));
+            let some = call("selftest_below", [random(), Expr::Int(members.len() as i128)]);
+            set(list.index(some).cast(e.ty(ty)))
+        }
         Type::WideChar => set(from_random("selftest_letter")),
         Type::Float(32) => set(from_random("selftest_single")),
         Type::Float(_) => set(from_random("selftest_real")),
         Type::Bitmask(_, bits, members) => {
-            let all = members.iter().fold(0u128, |all, m| all | 1 << m.1.clamp(0, 63));
-            let all = name(format!("{all}ull"));
+            let all = name(format!("{}ull", bits_of(members)));
             set(from_random("selftest_number").with("&", all).cast(Ty::named(format!("uint{bits}_t"))))
         }
         Type::Str { bound, shown, .. } => {
@@ -187,9 +194,9 @@ fn program(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Vec<
         items.push(server_method(c, operation));
         items.push(client_method(c, operation));
     }
-    let method = |operation: &&Operation| format!("selftest_serve_{}", word(&operation.name));
+    let method = |operation: &&Operation| format!("selftest_serve_{}", c.emitter.method(operation));
     let table: Vec<String> = operations.iter().map(method).collect();
-    let calls = operations.iter().map(|o| format!("    selftest_try_{}();\n", word(&o.name)));
+    let calls = operations.iter().map(|o| format!("    selftest_try_{}();\n", c.emitter.method(o)));
     let calls: String = calls.collect();
     let bits = table_bits(methods.len());
     let oneway = methods.iter().filter(|method| method.oneway);
@@ -243,7 +250,7 @@ fn server_method(c: &Interface, operation: &Operation) -> Item {
         }
     }
     body.push(Stmt::Return(Some(name("QUILL_OK"))));
-    Item::Function(status(), format!("selftest_serve_{}", word(&operation.name)), parameters, body)
+    Item::Function(status(), format!("selftest_serve_{}", c.emitter.method(operation)), parameters, body)
 }
 
 /// Half of the calls of a method that can raise something end so.
@@ -280,7 +287,7 @@ fn client_method(c: &Interface, operation: &Operation) -> Item {
         let value = name(parameter);
         arguments.push(if ty.pointer && ty.dims.is_empty() { value.address() } else { value });
     }
-    body.push(Stmt::Let(status(), "_status".into(), Some(call(c.function(&operation.name), arguments))));
+    body.push(Stmt::Let(status(), "_status".into(), Some(call(c.operation(operation), arguments))));
     let title = name(format!("\"{}\"", operation.name));
     let called = |same: Expr, exception: &str| {
         Stmt::Do(call("selftest_called", [title.clone(), same, name(exception)]))
@@ -305,7 +312,7 @@ fn client_method(c: &Interface, operation: &Operation) -> Item {
         body.push(Stmt::If(name("_same"), results));
         body.push(called(name("_same"), "false"));
     }
-    let function = format!("selftest_try_{}", word(&operation.name));
+    let function = format!("selftest_try_{}", c.emitter.method(operation));
     Item::Function(Ty::named("void"), function, Vec::new(), body)
 }
 

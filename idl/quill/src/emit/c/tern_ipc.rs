@@ -129,8 +129,6 @@ impl Part for Tern {
         let c = Interface { emitter, interface: &emitter.model.interfaces[layout.interface.0 as usize].name };
         let way = self.0;
         let caller = caller(way);
-        // Methods have their names before anything that is called after them.
-        operations.iter().for_each(|operation| drop(c.function(&operation.name)));
         // The loop that serves other interfaces can neither send nor get them.
         if !way.begins && layout.methods.iter().any(Method::hands_pages) {
             let has_server = pages::fits(layout);
@@ -176,7 +174,7 @@ impl Part for Tern {
             items.push(answer(way, &c, operation, method, place));
         }
         if way.begins {
-            items.push(references::narrow(&c, layout, operations));
+            items.push(references::narrow(&c, layout));
             items.push(Item::Text(door::server(&c, operations, layout, &room)));
         } else {
             items.push(dispatch(&c, operations, &layout.methods));
@@ -925,7 +923,7 @@ fn client(
     let mut body = vec![fresh()];
     body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway, Maker::Client));
     let function =
-        if way.begins { references::client_name(c, operation, method) } else { c.function(&operation.name) };
+        if way.begins { references::client_name(c, operation, method) } else { c.operation(operation) };
     let back = Expr::Int(given(operation, method).into());
     let there = Expr::Int(taken(method).into());
     let kind = match () {

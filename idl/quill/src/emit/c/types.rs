@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::tree::{Item, Ty};
-use super::{Emitter, unique, word};
-use crate::model::{Branch, Field, Type, TypeId};
+use super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::{Emitter, word};
+use crate::model::{Branch, Field, Type, TypeId, values_of};
 
 impl Emitter<'_> {
     /// All types that can travel.
@@ -18,16 +18,20 @@ impl Emitter<'_> {
                 continue;
             }
             match self.model.ty(id) {
-                Type::Enum(path, members) => {
-                    let names = members.iter().enumerate().map(|(i, m)| (self.member(path, &m.0), i as i128));
-                    numbers.push(Item::Typedef(Ty::named("uint32_t"), self.types[&id].clone()));
+                Type::Enum(_, members) => {
+                    let names = self.names.members[&id].iter().cloned().zip(members.iter().map(|m| m.1));
+                    numbers.push(Item::Typedef(Ty::named(number_of(members)), self.names.types[&id].clone()));
                     numbers.push(Item::Enum(names.collect()));
+                    numbers.extend(self.is_value(id, members));
                 }
-                Type::Bitmask(path, bits, members) => {
-                    numbers.push(Item::Typedef(Ty::named(format!("uint{bits}_t")), self.types[&id].clone()));
-                    for (member, position) in members {
-                        let value = format!("((uint{bits}_t)1 << {position})");
-                        numbers.push(Item::Define(self.member(path, member), value));
+                Type::Bitmask(_, bits, members) => {
+                    numbers.push(Item::Typedef(
+                        Ty::named(format!("uint{bits}_t")),
+                        self.names.types[&id].clone(),
+                    ));
+                    for ((_, mask), member) in members.iter().zip(&self.names.members[&id]) {
+                        let value = format!("((uint{bits}_t){})", super::tree::integer(*mask));
+                        numbers.push(Item::Define(member.clone(), value));
                     }
                 }
                 Type::Struct(..)
@@ -38,7 +42,7 @@ impl Emitter<'_> {
                     self.define(id, &mut announced, &mut records, &mut done);
                 }
                 Type::Alias(..) => {
-                    if let Some(name) = self.types.get(&id) {
+                    if let Some(name) = self.names.types.get(&id) {
                         aliases.push(Item::Typedef(self.ty(id), name.clone()));
                     }
                 }
@@ -47,7 +51,7 @@ impl Emitter<'_> {
         }
         for (index, exception) in self.model.exceptions.iter().enumerate() {
             if exception.fields.iter().all(|f| self.travels[f.ty.0 as usize]) {
-                let name = self.exceptions[index].clone();
+                let name = self.names.exceptions[index].clone();
                 announced.push(Item::Announce("struct", name.clone()));
                 records.push(Item::Record("struct", name, self.fields(&exception.fields)));
             }
@@ -55,13 +59,37 @@ impl Emitter<'_> {
         numbers.into_iter().chain(announced).chain(records).chain(aliases).collect()
     }
 
-    /// The name of an enum's or bitmask's member, which lives beside its type.
-    fn member(&self, path: &str, member: &str) -> String {
-        let path = match path.rsplit_once("::") {
-            Some((scope, _)) => format!("{scope}::{member}"),
-            None => member.to_owned(),
+    /// The function that knows the values of an enum, if these are not all numbers between two.
+    fn is_value(&self, id: TypeId, members: &[(String, i128)]) -> Option<Item> {
+        if run(members).is_some() {
+            return None;
+        }
+        let answer = |truth: &str| vec![Stmt::Return(Some(name(truth)))];
+        let labels = values_of(members).map(|m| m.1).collect();
+        let value = (self.ty(id), "_value".to_owned());
+        let body = vec![Stmt::Switch(name("_value"), vec![(labels, answer("true"))], answer("false"))];
+        Some(Item::Function(Ty::named("bool"), self.checker(id), vec![value], body))
+    }
+
+    /// The name of that function.
+    fn checker(&self, id: TypeId) -> String {
+        self.beside(&self.ty(id).base, "is_value")
+    }
+
+    /// The condition under which a number is no value of an enum.
+    pub(super) fn no_member(&self, id: TypeId, members: &[(String, i128)], value: Expr) -> Expr {
+        let Some((low, high)) = run(members) else {
+            return Expr::Not(Box::new(call(self.checker(self.model.resolved(id)), [value])));
         };
-        unique(&mut self.taken.borrow_mut(), &path)
+        let signed = low < 0;
+        let (least, most) = if signed { (i32::MIN.into(), i32::MAX.into()) } else { (0, u32::MAX.into()) };
+        let below = (low > least).then(|| value.clone().with("<", Expr::Int(low)));
+        // Where nothing is above, a compiler would say so.
+        let above = (high < most).then(|| value.with(">", Expr::Int(high)));
+        match (below, above) {
+            (Some(below), Some(above)) => below.with("||", above),
+            (below, above) => below.or(above).unwrap_or_else(|| name("false")),
+        }
     }
 
     fn fields(&self, fields: &[Field]) -> Vec<(Ty, String)> {
@@ -106,7 +134,7 @@ impl Emitter<'_> {
             Type::Union { switch, branches, .. } if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));
                 branches.iter().for_each(|b| self.define(b.field.ty, announced, records, done));
-                let inner = format!("{name}_u");
+                let inner = self.beside(&name, "u");
                 announced.push(Item::Announce("union", inner.clone()));
                 let content = branches.iter().map(|b: &Branch| (self.ty(b.field.ty), word(&b.field.name)));
                 records.push(Item::Record("union", inner.clone(), content.collect()));
@@ -144,4 +172,16 @@ impl Emitter<'_> {
             _ => {}
         }
     }
+}
+
+/// The least and the greatest value of an enum, if all numbers between them are values, too.
+fn run(members: &[(String, i128)]) -> Option<(i128, i128)> {
+    let low = members.iter().map(|m| m.1).min()?;
+    let high = members.iter().map(|m| m.1).max()?;
+    (values_of(members).count() as i128 == high - low + 1).then_some((low, high))
+}
+
+/// The type of an enum's numbers.
+fn number_of(members: &[(String, i128)]) -> &'static str {
+    if members.iter().any(|m| m.1 < 0) { "int32_t" } else { "uint32_t" }
 }

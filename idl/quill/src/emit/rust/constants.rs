@@ -27,6 +27,10 @@ impl Emitter<'_> {
                 match self.model.ty(self.model.resolved(constant.ty)) {
                     Type::Int { .. } | Type::Octet => (ty, quote! { #literal }),
                     Type::Bitmask(..) => (ty.clone(), quote! { #ty(#literal) }),
+                    Type::Enum(_, members) => {
+                        let member = name(&members.iter().find(|m| m.1 == *v)?.0);
+                        (ty.clone(), quote! { #ty::#member })
+                    }
                     _ => return None,
                 }
             }

@@ -11,7 +11,7 @@ use super::tern::general;
 use super::{Emitter, InterfaceParts, MethodParts, Side, fields_of, name, tuple};
 use crate::kernel::table_bits;
 use crate::layout::{Message, Method};
-use crate::model::{Branch, Type, TypeId};
+use crate::model::{Branch, Type, TypeId, bits_of};
 
 /// What a self-test needs of a kernel part.
 pub trait SelfTest: Sync {
@@ -210,7 +210,7 @@ impl Emitter<'_> {
             }
             Type::Bitmask(_, bits, members) => {
                 let number = format_ident!("__u{}", bits.to_string());
-                let all = Literal::u128_unsuffixed(Emitter::bits_of(members));
+                let all = Literal::u64_unsuffixed(bits_of(members));
                 quote! { #ty(_r.number() as #number & #all) }
             }
             Type::Union { switch, branches, .. } => self.random_union(&ty, *switch, branches),

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::kernel;
 use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
-use crate::model::{Field, InterfaceId, Type, TypeId};
+use crate::model::{Field, InterfaceId, Type, TypeId, bits_of};
 use crate::sizes::for_all_types;
 
 pub mod door;
@@ -45,6 +45,9 @@ pub trait Way: Sync + std::fmt::Debug {
 
     /// What the trait of a server has besides the methods of its interface.
     fn server_extras(&self, rt: &TokenStream) -> TokenStream;
+
+    /// The names of these.
+    fn methods(&self) -> &'static [&'static str];
 
     /// What answers requests.
     fn server(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream>;
@@ -209,6 +212,14 @@ impl Part for Tern {
 
     fn server_extras(&self, rt: &TokenStream) -> TokenStream {
         self.0.server_extras(rt)
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        self.0.methods()
+    }
+
+    fn holds(&self, bound: Option<u64>) -> bool {
+        bound.is_some()
     }
 
     fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
@@ -450,8 +461,7 @@ impl Emitter<'_> {
             ),
             Type::Enum(path, members) => {
                 let ident = ident(path);
-                let names: Vec<_> = members.iter().map(|m| name(&m.0)).collect();
-                let numbers = (0..names.len()).map(Literal::usize_unsuffixed);
+                let (numbers, names) = Emitter::numbers(members);
                 let get = quote! {
                     match <__u32 as #rt::Piece>::get(_words, _at)? {
                         #(#numbers => Ok(#ident::#names),)*
@@ -464,7 +474,7 @@ impl Emitter<'_> {
             Type::Bitmask(path, bits, members) => {
                 let ident = ident(path);
                 let number = format_ident!("__u{}", bits.to_string());
-                let all = Literal::u128_unsuffixed(Emitter::bits_of(members));
+                let all = Literal::u64_unsuffixed(bits_of(members));
                 let get = quote! {
                     let bits = <#number as #rt::Piece>::get(_words, _at)?;
                     if bits & !#all == 0 { Ok(#ident(bits)) } else { Err(#rt::Malformed) }

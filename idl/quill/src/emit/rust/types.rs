@@ -1,17 +1,21 @@
 //! Structs, enums, unions, bitmasks and exceptions.
 
-use proc_macro2::{Literal, TokenStream};
+use std::collections::HashMap;
+
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::{Emitter, name};
-use crate::emit::travel::travelling;
-use crate::model::{Branch, ExceptionId, Field, Type, TypeId};
+use crate::emit::travel::{endless, travelling};
+use crate::model::{Branch, ExceptionId, Field, Type, TypeId, counts_up, values_of};
 
 impl Emitter<'_> {
     /// Emits every type that can travel. One that cannot is left out; an operation that uses it was refused already.
     pub(super) fn types(&mut self) {
         let part = self.part;
-        let travels = travelling(self.model, &self.sizes, |id| part.carries(self, id));
+        let endless = endless(self.model, |bound| part.holds(bound));
+        let carries = |id: TypeId| part.carries(self, id) && !endless[id.0 as usize];
+        let travels = travelling(self.model, &self.sizes, carries);
         self.travels.clone_from(&travels);
         for (index, _) in travels.iter().enumerate().filter(|(_, travels)| **travels) {
             self.declare(TypeId(index as u32));
@@ -91,13 +95,40 @@ impl Emitter<'_> {
     fn enumeration(&self, path: &str, members: &[(String, i128)]) -> TokenStream {
         let (_, item) = self.place(path);
         let (ident, doc) = (name(&item), format!(" The enum `{path}`."));
-        let names = members.iter().map(|m| name(&m.0));
-        let docs = members.iter().map(|m| format!(" `{}`, number {}", m.0, m.1));
+        let doc_of = |m: &(String, i128)| format!(" `{}`, number {}", m.0, m.1);
+        let counts = counts_up(members);
+        let variants = values_of(members).map(|m| {
+            let (variant, doc, number) = (name(&m.0), doc_of(m), Literal::i128_unsuffixed(m.1));
+            let number = (!counts).then(|| quote! { = #number });
+            quote! { #[doc = #doc] #variant #number }
+        });
+        let variants: Vec<TokenStream> = variants.collect();
+        // Rust's enums have each number once.
+        let firsts: HashMap<i128, &str> = values_of(members).map(|m| (m.1, m.0.as_str())).collect();
+        let others = members.iter().filter(|m| firsts[&m.1] != m.0).map(|m| {
+            let (other, doc, first) = (name(&m.0), doc_of(m), name(firsts[&m.1]));
+            quote! { #[doc = #doc] pub const #other: #ident = #ident::#first; }
+        });
+        let others: Vec<TokenStream> = others.collect();
+        let others = (!others.is_empty()).then(|| quote! { impl #ident { #(#others)* } });
+        let repr = match () {
+            () if counts => TokenStream::new(),
+            () if members.iter().any(|m| m.1 < 0) => quote! { #[repr(i32)] },
+            () => quote! { #[repr(u32)] },
+        };
         quote! {
             #[doc = #doc]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-            pub enum #ident { #(#[doc = #docs] #names),* }
+            #repr
+            pub enum #ident { #(#variants),* }
+            #others
         }
+    }
+
+    /// Patterns for the numbers of an enum's values as they travel, and the names of the values.
+    pub(super) fn numbers(members: &[(String, i128)]) -> (Vec<Literal>, Vec<Ident>) {
+        let both = values_of(members).map(|m| (Literal::u32_unsuffixed(m.1 as u32), name(&m.0)));
+        both.unzip()
     }
 
     fn bitmask(&self, path: &str, bits: u8, members: &[(String, i128)]) -> TokenStream {
@@ -105,7 +136,7 @@ impl Emitter<'_> {
         let (ident, doc) = (name(&item), format!(" The bitmask `{path}`."));
         let number = quote::format_ident!("__u{}", bits.to_string());
         let names = members.iter().map(|m| name(&m.0));
-        let values = members.iter().map(|m| Literal::u128_unsuffixed(1u128 << m.1.clamp(0, 63)));
+        let values = members.iter().map(|m| Literal::u64_unsuffixed(m.1 as u64));
         let docs = members.iter().map(|m| format!(" `{}`", m.0));
         quote! {
             #[doc = #doc]
@@ -113,11 +144,6 @@ impl Emitter<'_> {
             pub struct #ident(pub #number);
             impl #ident { #(#[doc = #docs] pub const #names: #ident = #ident(#values);)* }
         }
-    }
-
-    /// The bits that a value of a bitmask may have.
-    pub(super) fn bits_of(members: &[(String, i128)]) -> u128 {
-        members.iter().fold(0, |all, m| all | 1 << m.1.clamp(0, 63))
     }
 
     /// A value of the discriminator as Rust writes it.

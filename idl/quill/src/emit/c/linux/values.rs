@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::super::{Emitter, word};
 use crate::layout::{Leaf, Message, Slot};
-use crate::model::{Type, TypeId};
+use crate::model::{Type, TypeId, bits_of};
 
 /// A bound as an argument.
 pub fn bound(bound: Option<u64>) -> Expr {
@@ -64,6 +64,8 @@ fn number(e: &Emitter, ty: TypeId) -> Option<String> {
         Type::Float(bits) => format!("f{bits}"),
         Type::Enum(..) => "u32".into(),
         Type::Bitmask(_, bits, _) => format!("u{bits}"),
+        // Where it is a value at all, it is a number.
+        Type::Object(_) => "u64".into(),
         _ => return None,
     })
 }
@@ -71,10 +73,9 @@ fn number(e: &Emitter, ty: TypeId) -> Option<String> {
 /// The condition under which a number is no value of its type.
 pub fn wrong(e: &Emitter, ty: TypeId, value: Expr) -> Option<Expr> {
     match e.kind(ty) {
-        Type::Enum(_, members) => Some(value.with(">=", Expr::Int(members.len() as i128))),
+        Type::Enum(_, members) => Some(e.no_member(ty, members, value)),
         Type::Bitmask(_, bits, members) => {
-            let all = members.iter().fold(0u128, |all, m| all | 1 << m.1.clamp(0, 63));
-            let none = !all & ((1u128 << bits) - 1);
+            let none = u128::from(!bits_of(members)) & ((1u128 << bits) - 1);
             (none != 0).then(|| value.with("&", Expr::Int(none as i128)).with("!=", Expr::Int(0)))
         }
         _ => None,
@@ -276,15 +277,10 @@ fn union(e: &Emitter, id: TypeId) -> Vec<Function> {
     let mut gets = get(e, *switch, value().field("_d"), 0);
     let (mut put_cases, mut get_cases) = (Vec::new(), Vec::new());
     let (mut put_rest, mut get_rest) = (Vec::new(), Vec::new());
-    // C knows an enum by position.
-    let label = |label: i128| match e.kind(*switch) {
-        Type::Enum(_, members) => members.iter().position(|m| m.1 == label).map_or(label, |p| p as i128),
-        _ => label,
-    };
     for branch in branches {
         let place = value().field("_u").field(word(&branch.field.name));
         let (put, get) = (put(e, branch.field.ty, place.clone(), 0), get(e, branch.field.ty, place, 0));
-        let labels: Vec<i128> = branch.labels.iter().map(|&l| label(l)).collect();
+        let labels = branch.labels.clone();
         if branch.is_default {
             (put_rest, get_rest) = (put.clone(), get.clone());
         }

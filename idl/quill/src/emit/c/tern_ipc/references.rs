@@ -49,20 +49,10 @@ fn is_owned(method: &Method) -> bool {
     away || method.reply.pages.is_some()
 }
 
-/// A name of the interface that none of its methods has.
-fn free_name(c: &Interface, operations: &[&Operation], stem: &str) -> String {
-    let mut free = stem.to_owned();
-    while operations.iter().any(|operation| operation.name == free) {
-        free.push('_');
-    }
-    c.function(&free)
-}
-
 /// The name of the function that calls.
 pub fn client_name(c: &Interface, operation: &Operation, method: &Method) -> String {
-    // No method is called like that.
-    let inner = || c.function(&format!("{}::called", operation.name));
-    if is_owned(method) { inner() } else { c.function(&operation.name) }
+    let inner = || c.function(&format!("{}_called", operation.name));
+    if is_owned(method) { inner() } else { c.operation(operation) }
 }
 
 /// The value of a reference that is handed over.
@@ -172,16 +162,16 @@ pub fn owner(
         body.push(Stmt::If(done, vec![release(name("_sent"))]));
     }
     body.push(Stmt::Return(Some(name("_status"))));
-    Some(Item::Function(inlined(status()), c.function(&operation.name), parameters, body))
+    Some(Item::Function(inlined(status()), c.operation(operation), parameters, body))
 }
 
 /// The function that asks an object whether it has the interface.
-pub fn narrow(c: &Interface, layout: &InterfaceLayout, operations: &[&Operation]) -> Item {
+pub fn narrow(c: &Interface, layout: &InterfaceLayout) -> Item {
     let reference = Ty::named(c.emitter.reference(Some(layout.interface)));
     let parameters = vec![(Ty::named("uint32_t"), "_number".to_owned()), (reference.to(), "_found".into())];
     let id = name(format!("{:#x}ull", interface_id(c.interface)));
     let fields = ["number", "view"].map(|field| name("_found").deref().field(field).address());
     let asked = call("quill_find", [name("_number"), id].into_iter().chain(fields));
     let body = vec![Stmt::Return(Some(asked))];
-    Item::Function(status(), free_name(c, operations, "narrow"), parameters, body)
+    Item::Function(status(), c.function("narrow"), parameters, body)
 }

@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::super::{Emitter, name};
-use crate::model::{Branch, Field, Type, TypeId};
+use crate::model::{Branch, Field, Type, TypeId, bits_of};
 
 impl Emitter<'_> {
     /// How values of a declared type are written and read.
@@ -82,9 +82,7 @@ impl Emitter<'_> {
     fn enumeration_wire(&self, from: &[String], path: &str, members: &[(String, i128)]) -> TokenStream {
         let rt = self.runtime(from);
         let ident = name(&self.place(path).1);
-        let names = members.iter().map(|m| name(&m.0));
-        // By position: a file may give two names one number, which Rust's enums cannot.
-        let numbers = (0..members.len()).map(Literal::usize_unsuffixed);
+        let (numbers, names) = Emitter::numbers(members);
         quote! {
             impl #rt::Wire for #ident {
                 fn put(&self, _out: &mut #rt::Out) {
@@ -104,7 +102,7 @@ impl Emitter<'_> {
         let rt = self.runtime(from);
         let ident = name(&self.place(path).1);
         let number = quote::format_ident!("__u{}", bits.to_string());
-        let all = Literal::u128_unsuffixed(Emitter::bits_of(members));
+        let all = Literal::u64_unsuffixed(bits_of(members));
         quote! {
             impl #rt::Wire for #ident {
                 fn put(&self, _out: &mut #rt::Out) {

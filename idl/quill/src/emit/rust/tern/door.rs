@@ -68,6 +68,10 @@ impl Way for Door {
         TokenStream::new()
     }
 
+    fn methods(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn server(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         let mut items = emitter.door_server(self, interface);
         items.extend(emitter.relay(interface));

@@ -41,6 +41,10 @@ impl Way for Ipc {
         }
     }
 
+    fn methods(&self) -> &'static [&'static str] {
+        &["caller", "other"]
+    }
+
     fn server(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         let mut items = Vec::new();
         if !interface.hands_pages() {
