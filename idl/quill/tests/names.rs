@@ -1,0 +1,288 @@
+//! Every word that could mean something to a compiler, as the name of everything that an interface file can give a name: the output compiles.
+//!
+//! Nobody has to know which words are dangerous. Taken are the keywords of both languages, every identifier of what stubs share and of stubs
+//! that are made of the sample files, and all that the standard headers of this host define. Each goes through each place of a
+//! name; in a full run with each kernel, otherwise with one of them.
+
+mod workshop;
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use quill::driver;
+use quill::kernel::{self, KernelPart};
+use quill::session::{Dialect, Options};
+use workshop::{Workshop, compilers};
+
+const KEYWORDS_OF_RUST: &str = "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod \
+     move mut pub ref return self Self static struct super trait true type unsafe use where while abstract become box do final \
+     gen macro override priv try typeof unsized virtual yield union raw safe macro_rules Ok Err Some None Option Result Vec \
+     String Box Sized Send Sync Copy Clone Debug Default Drop Eq Hash PartialEq Iterator From Into ToString AsRef Fn FnMut \
+     FnOnce u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 bool char str core std alloc S T W C R F E A B N e0 e1";
+
+const KEYWORDS_OF_C: &str = "auto break case char const continue default do double else enum extern float for goto if inline int long \
+     register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while alignas \
+     alignof bool constexpr false nullptr static_assert thread_local true typeof asm and and_eq bitand bitor catch class compl \
+     const_cast delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq operator or or_eq private \
+     protected public reinterpret_cast static_cast template this throw try typeid typename using virtual wchar_t xor xor_eq";
+
+/// Headers that every C compiler has, and those that come with sockets.
+const HEADERS: &str = "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic \
+     stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype sys/socket sys/types fcntl unistd";
+
+/// Words in one file.
+const WORDS_MAX: usize = 600;
+
+/// Places of a name, of which each scope has one for each word.
+const PLACES: usize = 11;
+
+fn includes() -> String {
+    HEADERS.split_whitespace().map(|header| format!("#include <{header}.h>\n")).collect()
+}
+
+/// The words of a text that can be names of an interface file.
+fn identifiers(text: &str) -> impl Iterator<Item = String> + '_ {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')).map(str::to_owned)
+}
+
+/// The source files in a directory and below.
+fn texts(dir: &Path, out: &mut String) {
+    let mut entries: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        match path.extension().and_then(|e| e.to_str()) {
+            _ if path.is_dir() => texts(&path, out),
+            Some("h" | "rs") => out.push_str(&code(&std::fs::read_to_string(&path).unwrap())),
+            _ => {}
+        }
+    }
+}
+
+/// A text without its comments of one line.
+fn code(text: &str) -> String {
+    let is_comment =
+        |line: &&str| !line.trim_start().starts_with("//") && !line.trim_start().starts_with("* ");
+    text.lines().filter(is_comment).fold(String::new(), |all, line| all + line + "\n")
+}
+
+/// What stubs consist of, whatever the interface: the keywords of both languages, and of the stubs in Rust and in C those that are wanted.
+fn words_of_stubs(wanted: impl Fn(String, String) -> String) -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/emit");
+    let read = |name: &str| code(&std::fs::read_to_string(root.join(name)).unwrap());
+    let headers =
+        ["any.h", "utf8.h", "linux_runtime.h", "tern_ipc_runtime.h", "tern_references.h", "l4_v4_runtime.h"];
+    let mut rust = read("rust/linux/runtime.rs");
+    let mut c: String = headers.into_iter().map(|name| read(&format!("c/{name}"))).collect();
+    for file in ["bank.idl", "parcel.idl", "property.idl", "depot.idl"] {
+        for kernel in kernel::ALL {
+            let mut out = driver::compile(&workshop::accepted(file), Options::default()).unwrap();
+            rust += &code(&out.rust(kernel));
+            c += &code(&out.c(kernel));
+        }
+    }
+    identifiers(&format!("{KEYWORDS_OF_RUST} {KEYWORDS_OF_C} {}", wanted(rust, c))).collect()
+}
+
+/// What the headers of this host define, and what Tern's libraries declare.
+fn words_of_headers(shop: &Workshop) -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut text = String::new();
+    for dir in ["../../user/stub/src", "../../user/c/include"] {
+        texts(&root.join(dir), &mut text);
+    }
+    let mut words: BTreeSet<String> = identifiers(&text).collect();
+    std::fs::write(shop.path("all.c"), includes()).unwrap();
+    for compiler in compilers() {
+        for options in [&["-std=gnu11"][..], &["-std=gnu11", "-D_GNU_SOURCE"]] {
+            let out =
+                Command::new(&compiler).args(options).args(["-dM", "-E"]).arg(shop.path("all.c")).output();
+            let text = String::from_utf8(out.unwrap().stdout).unwrap();
+            let defined = text.lines().filter_map(|line| line.strip_prefix("#define "));
+            words.extend(defined.filter_map(|line| identifiers(line).next()));
+        }
+    }
+    // Those belong to compilers.
+    words.retain(|word| !word.starts_with("__") && !word.starts_with('_'));
+    words
+}
+
+/// Words in groups of which none has two that differ in case only.
+fn groups(words: impl Iterator<Item = String>) -> Vec<Vec<String>> {
+    let mut groups: Vec<(Vec<String>, HashSet<String>)> = Vec::new();
+    for word in words {
+        let folded = word.to_lowercase();
+        let fits = |group: &&mut (Vec<String>, HashSet<String>)| {
+            group.0.len() < WORDS_MAX && !group.1.contains(&folded)
+        };
+        match groups.iter_mut().find(fits) {
+            Some((group, taken)) => {
+                taken.insert(folded);
+                group.push(word);
+            }
+            None => groups.push((vec![word], HashSet::from([folded]))),
+        }
+    }
+    groups.into_iter().map(|group| group.0).collect()
+}
+
+/// A declaration of which a word is the name. Whatever else it declares begins with `zz`.
+fn declaration(place: usize, number: usize, word: &str, in_interface: bool) -> String {
+    let z = format!("{}{number}", if in_interface { "zzi" } else { "zz" });
+    match place {
+        0 => format!("struct _{word} {{ long zza; }};"),
+        1 => format!("union _{word} switch (long) {{ case 1: long zza; default: short zzb; }};"),
+        2 => format!("enum _{word} {{ {z}a, {z}b }};"),
+        3 => format!("enum {z} {{ {z}a, _{word} }};"),
+        4 => format!("const long _{word} = {number};"),
+        5 => format!("bitmask _{word} {{ {z}a, {z}b }};"),
+        6 => format!("bitmask {z} {{ {z}a, _{word} }};"),
+        7 => format!("exception _{word} {{ long zza; }};"),
+        8 => format!("typedef long _{word};"),
+        _ if in_interface => format!("void _{word}();"),
+        9 => format!("interface _{word} {{ void zzf(in long zza); }};"),
+        _ => format!("module _{word} {{ const long zzc = 1; struct zzs {{ long zza; }}; }};"),
+    }
+}
+
+/// A file in which each word is the name of one declaration outside of everything and of one in an interface.
+fn declarations(words: &[String], turn: usize) -> String {
+    let mut text = String::new();
+    for (number, word) in words.iter().enumerate() {
+        writeln!(text, "{}", declaration((number + turn) % PLACES, number, word, false)).unwrap();
+    }
+    text += "interface zzscope {\n";
+    for (number, word) in words.iter().enumerate() {
+        writeln!(text, "  {}", declaration((number + turn + 5) % PLACES, number, word, true)).unwrap();
+    }
+    text += "};\n";
+    text
+}
+
+/// A file in which each word is the name of a field, a branch, a parameter, an operation and an attribute.
+fn members(words: &[String], turn: usize) -> String {
+    let mut text = String::from("struct zzrecord { long zzx; short zzy; };\n");
+    for (part, words) in words.chunks(40).enumerate() {
+        let each = |form: &dyn Fn(usize, &str) -> String| -> String {
+            words.iter().enumerate().map(|(number, word)| form(number, word)).collect()
+        };
+        let fields = each(&|_, word| format!(" long _{word};"));
+        let types = ["long", "string<5>", "boolean"];
+        let branches = each(&|n, word| format!(" case {n}: {} _{word};", types[n % 3]));
+        writeln!(text, "struct zzfields{part} {{{fields} }};\n@flat union zzflat{part} {{{fields} }};")
+            .unwrap();
+        writeln!(
+            text,
+            "union zzbranches{part} switch (long) {{{branches} }};\nexception zzraised{part} {{{fields} }};"
+        )
+        .unwrap();
+        let operations = each(&|n, word| match (n + turn) % 3 {
+            0 if n < 3 => format!(" long _{word}() raises (zzraised{part});"),
+            0 | 1 => format!(" void _{word}(in long zza);"),
+            _ => format!(" attribute long _{word};"),
+        });
+        writeln!(text, "interface zzoperations{part} {{{operations} }};").unwrap();
+        let mut parameters = String::new();
+        for (number, words) in words.chunks(5).enumerate() {
+            let forms = ["in long", "in string<8>", "inout short", "out long long", "in zzrecord"];
+            let list = words.iter().zip(forms).map(|(word, form)| format!("{form} _{word}"));
+            write!(parameters, " long f{number}({});", list.collect::<Vec<_>>().join(", ")).unwrap();
+        }
+        writeln!(text, "interface zzparameters{part} {{{parameters} }};").unwrap();
+    }
+    text
+}
+
+fn compile(idl: &str) -> driver::Compiled {
+    let options = Options { dialect: Some(Dialect::Corba), ..Options::default() };
+    let out = driver::compile_text(Path::new("names.idl"), idl.as_bytes(), options);
+    assert!(out.accepted(), "{}", out.messages());
+    out
+}
+
+fn is_full() -> bool {
+    std::env::var("TERN_FULL").is_ok_and(|value| value == "1")
+}
+
+/// Calls `check` with all files for the words, and the kernels that each is made for: in a full run all that there are.
+fn each_file(
+    words: BTreeSet<String>,
+    have: impl Fn(&dyn KernelPart) -> bool,
+    check: impl Fn(&str, &dyn KernelPart),
+) {
+    println!("{} words", words.len());
+    let kernels: Vec<&dyn KernelPart> = kernel::ALL.into_iter().filter(|kernel| have(*kernel)).collect();
+    for (number, words) in groups(words.into_iter()).iter().enumerate() {
+        for turn in 0..PLACES {
+            let idl = declarations(words, turn);
+            let is_wanted = |at: usize| is_full() || (number + turn) % kernels.len() == at;
+            kernels
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| is_wanted(*at))
+                .for_each(|(_, kernel)| check(&idl, *kernel));
+        }
+        for (turn, kernel) in kernels.iter().enumerate() {
+            check(&members(words, turn), *kernel);
+        }
+    }
+}
+
+/// Whether the crate that stubs share can be replaced by one of the host's; that for doors cannot.
+fn on_host(kernel: &dyn KernelPart) -> bool {
+    kernel.rust().is_some() && kernel.name() != kernel::TernDoor.name()
+}
+
+#[test]
+fn every_word_is_a_name_in_c() {
+    let shop = Workshop::new("names-c");
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    let words = words_of_stubs(|_, c| c).into_iter().chain(words_of_headers(&shop)).collect();
+    // Its one macro is an attribute's name, which other people's headers use.
+    let headers = includes().replace("#include <stdnoreturn.h>\n", "");
+    std::fs::write(shop.path("names.c"), headers + "#include \"names.h\"\n").unwrap();
+    let strict =
+        ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Werror", "-D_GNU_SOURCE"];
+    let options = [&strict[..], &["-I.", "-fsyntax-only", "names.c"]].concat();
+    let compilers = compilers();
+    each_file(
+        words,
+        |kernel| kernel.c().is_some(),
+        |idl, kernel| {
+            let mut out = compile(idl);
+            let header = out.c(kernel);
+            assert!(out.accepted(), "{}", out.messages());
+            std::fs::write(shop.path("names.h"), header).unwrap();
+            for compiler in &compilers {
+                let said = shop.try_tool(compiler, &options);
+                assert!(said.is_ok(), "{}: {}\n{idl}", kernel.name(), said.unwrap_err());
+            }
+        },
+    );
+}
+
+#[test]
+fn every_word_is_a_name_in_rust() {
+    let shop = Workshop::new("names-rust");
+    shop.bring("stub_on_host.rs", "stub.rs");
+    for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
+        shop.bring(&format!("../../../../user/stub/src/{part}"), part);
+    }
+    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
+    let mut words = words_of_stubs(|rust, _| rust);
+    if is_full() {
+        words.extend(words_of_headers(&shop));
+    }
+    let options = ["--edition", "2024", "-D", "warnings", "--crate-type", "rlib", "--emit", "metadata"];
+    let options = [&options[..], &["--extern", "stub=libstub.rlib", "names.rs"]].concat();
+    each_file(words, on_host, |idl, kernel| {
+        let mut out = compile(idl);
+        let text = out.rust(kernel);
+        assert!(out.accepted(), "{}", out.messages());
+        std::fs::write(shop.path("names.rs"), text).unwrap();
+        let said = shop.try_tool("rustc", &options);
+        assert!(said.is_ok(), "{}: {}\n{idl}", kernel.name(), said.unwrap_err());
+    });
+}
