@@ -89,8 +89,7 @@ fn others(directory: &Path) -> Vec<PathBuf> {
 fn selftest(source: &Path, kernel: &dyn KernelPart, out: &Path) -> PathBuf {
     let mut compiled =
         driver::compile(source, Options::default()).unwrap_or_else(|error| panic!("{}", error.0));
-    let layouts = compiled.layout(kernel);
-    let text = compiled.rust_selftest(&layouts, kernel);
+    let text = compiled.rust_selftest(kernel);
     assert!(compiled.accepted(), "{}", compiled.messages());
     for file in compiled.files() {
         println!("cargo::rerun-if-changed={}", file.display());

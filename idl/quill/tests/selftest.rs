@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use quill::driver;
-use quill::kernel::{L4V4, Linux, TernIpc};
+use quill::kernel::{Linux, TernIpc};
 use quill::session::Options;
 use workshop::{Workshop, accepted};
 

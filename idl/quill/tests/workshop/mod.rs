@@ -80,8 +80,7 @@ impl Workshop {
     /// The same if the kernel part can carry the interface; gives back the header.
     pub fn try_emit_c(&self, file: &str, kernel: &dyn KernelPart) -> Option<String> {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
-        let layouts = out.layout(kernel);
-        let header = out.c(&layouts, kernel);
+        let header = out.c(kernel);
         out.accepted().then(|| std::fs::write(self.path(file).with_extension("h"), &header).unwrap())?;
         Some(header)
     }

@@ -136,8 +136,8 @@ impl Warden {
                 let less = 1 + self.random.below(3) as u8;
                 sys::thread_set_priority(uid, pager::priority().saturating_sub(less), 0)
             }
-            ALERT => sys::alert(uid),
-            STEP => sys::thread_step(uid, true),
+            ALERT => sys::alert(uid).map(drop),
+            STEP => sys::thread_step(uid, true).map(drop),
             PAGER => {
                 let (pager, _) = self.ward();
                 let pager = if self.random.below(2) == 0 {
