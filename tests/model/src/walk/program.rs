@@ -399,7 +399,9 @@ pub fn operation(random: &mut Random) -> Op {
         },
         44..62 => Op::Ipc(ipc(random)),
         62..65 => Op::Flush { page: page(random), own: random.one_in(2) },
-        65..71 => Op::Spawn { task: who(random), priority: random.pick(&[1, 1, 2, 2, 3]), pager: who(random) },
+        65..71 => {
+            Op::Spawn { task: who(random), priority: random.pick(&[1, 1, 2, 2, 3]), pager: who(random) }
+        }
         71..74 => Op::Task {
             operation: random.pick(&[1, 2, 2, 3, 4, 5, 6, 9]),
             target: who(random),
