@@ -13,7 +13,10 @@ impl Checker<'_> {
             && self.s.map.file_index(first) == self.s.map.file_index(name.span)
         {
             // What is said again is no news.
-            return if self.is_same_constant(name, ty, &value) { () } else { self.twice(name, first) };
+            if !self.is_same_constant(name, ty, &value) {
+                self.twice(name, first);
+            }
+            return;
         }
         let imported = !self.in_main(name.span);
         self.model.consts.push(Const { name: self.owned(name.name), ty, value, imported });
