@@ -2,6 +2,7 @@
 
 use super::{Args, done, registers};
 use crate::kernel::Kernel;
+use crate::lend::Stake;
 use crate::mem::pool::Frame as PoolFrame;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
 use crate::object::{TaskRef, ThreadRef, door, interrupt};
@@ -324,7 +325,7 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
         }
     };
     args.give([
-        state | (thread.home.priority.get() as u64) << 8 | u64::from(works_for(thread)) << 16,
+        state | (thread.home.priority.get() as u64) << 8 | u64::from(works_for(k, thread)) << 16,
         thread.home.time_ns.get(),
         thread.user_ip(),
         thread.faults.get() as u64,
@@ -334,10 +335,11 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
 }
 
 /// Slot of the thread on whose time a thread works, because that has called it or somebody who did; 0 if it is its own.
-fn works_for(thread: ThreadRef) -> u32 {
+fn works_for(k: &Kernel, thread: ThreadRef) -> u32 {
     let reference = thread.hot.shuttle.get();
-    let owner = arch::tcb(reference.slot()).filter(|owner| owner.home.reference.get() == reference);
-    owner.filter(|&owner| owner != thread).map_or(0, |_| reference.slot())
+    // Who waits for anybody is on no shuttle, and its word is left from the last one.
+    let owner = k.owner(reference).filter(|&owner| owner != thread && thread.stake() != Stake::Nothing);
+    owner.map_or(0, |_| reference.slot())
 }
 
 fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
