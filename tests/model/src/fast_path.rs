@@ -397,10 +397,10 @@ impl Machine {
             let wait = thread.wait();
             all.extend([hot.uid.get(), hot.key.get(), hot.open_key.get(), hot.accept.get()]);
             all.extend([thread.special.get() as u64, thread.home.time_ns.get(), thread.home.left_ns.get()]);
-            // Who is about to get a message finds all its registers changed, and goes on on a shuttle of its own or its
-            // caller's.
+            // Who is about to get a message, or looks for a call, finds all its registers changed, and goes on on a shuttle of its own
+            // or its caller's.
             let takes = thread.state.get() == State::Taking && thread.errand.get() == Errand::Ipc
-                || matches!(thread.operation.get(), Operation::Taken { .. });
+                || matches!(thread.operation.get(), Operation::Taken { .. } | Operation::Serve);
             let registers = match wait {
                 Wait::No if takes => [5, thread.state.get() as u64, 0],
                 Wait::Open => [1, 0, 0],
