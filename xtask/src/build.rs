@@ -49,12 +49,12 @@ pub fn system() -> Result<System> {
 
 /// Builds the kernel and fills in its symbol table.
 pub fn kernel() -> Result<PathBuf> {
-    kernel_of(&paths::root(), &paths::target().join("kernel"), &paths::out()?)
+    kernel_of(&paths::root(), &paths::target().join("kernel"), &paths::out()?, &KERNEL_FLAGS)
 }
 
 /// The same of any checkout, into any directory; `out` is where the finished one goes.
-pub fn kernel_of(root: &Path, directory: &Path, out: &Path) -> Result<PathBuf> {
-    let mut builder = cargo_in(root, "build", directory, &KERNEL_FLAGS);
+pub fn kernel_of(root: &Path, directory: &Path, out: &Path, flags: &[&str]) -> Result<PathBuf> {
+    let mut builder = cargo_in(root, "build", directory, flags);
     run_builder(builder.args(["--package", "tern-kernel", "--bin", "tern-kernel"]), "the kernel")?;
     let mut image = paths::read(&directory.join(GUEST_TARGET).join("release/tern-kernel"))?;
     if let Filled::Functions(kept, total) = ksyms::fill(&mut image)?

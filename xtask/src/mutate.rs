@@ -72,10 +72,10 @@ pub fn perform(options: MutateOptions) -> Result<u8> {
     Ok(u8::from(outcome.open > 0))
 }
 
-/// All checks, as a part of the full test.
+/// All checks, as a part of the full test: what passes with all of them in their places is known.
 pub fn all_checks() -> Result<Outcome> {
     let checks = list::read(&paths::root())?;
-    let verdicts = run(&checks, None, true)?;
+    let verdicts = run(&checks, None, false)?;
     print!("{}", table(&checks, &verdicts));
     Ok(outcome(&checks, &verdicts))
 }

@@ -325,9 +325,15 @@ impl Pair {
     }
 
     fn fill(&self, thread: ThreadRef, seed: u64) {
-        let words: Vec<u64> =
-            (0..LEN / 8).map(|i| (i + 1).wrapping_mul(0x0101_0101_0101_0101).wrapping_add(seed)).collect();
-        self.write(thread, BASE, &words);
+        let word = |i: u64| (i + 1).wrapping_mul(0x0101_0101_0101_0101).wrapping_add(seed);
+        let task = thread.task();
+        arch::load_space(thread.hot.space.get());
+        for page in 0..PAGES {
+            let words: [u64; 512] = std::array::from_fn(|i| word(page * 512 + i as u64));
+            let place = (task, BASE + page * PAGE_SIZE);
+            arch::write_words(&self.world.k, task, place, words).expect("it has memory");
+        }
+        arch::load_space(self.world.root.hot.space.get());
     }
 
     /// How a call ended for a thread.

@@ -4,7 +4,7 @@ use super::tree::Tree;
 use crate::build::{self, System};
 use crate::guest::{End, Guest};
 use crate::machine::Machine;
-use crate::{Result, paths};
+use crate::{Error, Result, paths};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,21 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(400);
 
 /// Counts of what is random: small at first, since most is caught by less.
-const COUNTS: [&str; 2] = ["calls=100000,kills=2000", "calls=1000000,kills=10000"];
+const FEW: &str = "calls=100000,kills=2000";
+const MANY: &str = "calls=1000000,kills=10000";
+
+/// How the suite is booted, one after the other: the name for the table, counts, and options of the kernel.
+const BOOTS: [(&str, &str, &str); 6] = [
+    ("fastpath-on", FEW, "fastpath=on"),
+    ("fastpath-off", FEW, "fastpath=off"),
+    ("checked-on", FEW, "fastpath=on check=2"),
+    ("checked-off", FEW, "fastpath=off check=1"),
+    ("fastpath-on", MANY, "fastpath=on"),
+    ("fastpath-off", MANY, "fastpath=off"),
+];
+
+/// So many of them are for tests that are asked by name.
+const NAMED: usize = 3;
 
 /// What boots: the copy's kernel, with the programs of the checkout.
 pub struct Boots {
@@ -24,8 +38,10 @@ impl Boots {
     /// Builds the kernel of a copy.
     pub fn build(tree: &Tree, archive: PathBuf) -> Result<Boots> {
         let out = tree.target.join("tern");
-        fs::create_dir_all(&out).map_err(|error| crate::Error::new(error.to_string()))?;
-        let kernel = build::kernel_of(&tree.root, &tree.target.join("kernel"), &out)?;
+        fs::create_dir_all(&out).map_err(|error| Error::new(error.to_string()))?;
+        // What only the check has used is unused now.
+        let flags = [&build::KERNEL_FLAGS[..], &["-Awarnings"]].concat();
+        let kernel = build::kernel_of(&tree.root, &tree.target.join("kernel"), &out, &flags)?;
         Ok(Boots { system: System { kernel, archive } })
     }
 
@@ -36,14 +52,11 @@ impl Boots {
 
     /// Runs the tests whose names contain the text, or all. Says which one failed, or how the machine ended.
     pub fn run(&self, filter: Option<&str>) -> Result<Option<String>> {
-        let counts = if filter.is_some() { &COUNTS[..1] } else { &COUNTS };
-        for counts in counts {
-            for variant in ["on", "off"] {
-                let words = format!("untimed,{counts},{}", filter.unwrap_or(""));
-                let options = format!("init=suite args={words} fastpath={variant} exhaust=on");
-                if let Some(caught) = self.boot(&options)? {
-                    return Ok(Some(format!("fastpath-{variant}::{caught}")));
-                }
+        let boots = if filter.is_some() { &BOOTS[..NAMED] } else { &BOOTS };
+        for (name, counts, options) in boots {
+            let words = format!("untimed,{counts},{}", filter.unwrap_or(""));
+            if let Some(caught) = self.boot(&format!("init=suite args={words} {options} exhaust=on"))? {
+                return Ok(Some(format!("{name}::{caught}")));
             }
         }
         Ok(None)
@@ -62,7 +75,11 @@ impl Boots {
             // A line may come in parts.
             seen += text.rfind('\n').map_or(0, |end| end + 1);
         }
-        Ok(match guest.finish() {
+        let end = guest.finish();
+        if guest.text().contains("SUITE-END ran=0") {
+            return Err(Error::new(format!("no test of the guest's was asked: {options}")));
+        }
+        Ok(match end {
             End::Orderly(0) => None,
             End::Orderly(code) => Some(format!("the suite ended with {code}")),
             End::Stopped(reason) => Some(reason),

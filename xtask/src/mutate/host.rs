@@ -70,16 +70,21 @@ pub fn sees(tree: &Tree, file: &Path) -> Result<bool> {
 impl Tests {
     /// Runs those whose names contain the text, or all. Says which one failed.
     pub fn run(&self, filter: Option<&str>) -> Result<Option<String>> {
+        let mut asked = 0;
         for test in &self.0 {
-            if let Some(caught) = run(test, filter)? {
+            if let Some(caught) = run(test, filter, &mut asked)? {
                 return Ok(Some(caught));
             }
         }
-        Ok(None)
+        match asked {
+            0 => Err(Error::new(format!("no test on the host was asked: {}", filter.unwrap_or("")))),
+            _ => Ok(None),
+        }
     }
 }
 
-fn run(test: &Path, filter: Option<&str>) -> Result<Option<String>> {
+/// Runs the tests of one crate, and counts them.
+fn run(test: &Path, filter: Option<&str>, asked: &mut usize) -> Result<Option<String>> {
     let mut command = Command::new(test);
     command.args(filter).env(NO_SHORTENING.0, NO_SHORTENING.1);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -97,6 +102,7 @@ fn run(test: &Path, filter: Option<&str>) -> Result<Option<String>> {
                 if let Some(name) = failed(&line) {
                     break Some(name.to_string());
                 }
+                *asked += (line.starts_with("test ") && line.ends_with(" ... ok")) as usize;
             }
             Err(RecvTimeoutError::Disconnected) => break None,
             Err(RecvTimeoutError::Timeout) => break Some(format!("no result for {} s", LIMIT.as_secs())),

@@ -300,7 +300,7 @@ pub fn flags_do_not_turn_copies_round() -> Outcome {
 /// The same if a thread with such flags comes in between: a copy that lets interrupts in goes on after them.
 pub fn flags_of_others_do_not_turn_copies_round() -> Outcome {
     const SLICE_US: u64 = 100;
-    const ROUNDS: u64 = 100_000_000;
+    const ROUNDS: u64 = 200_000_000;
     unsafe extern "C" {
         fn suite_backwards();
     }
@@ -312,7 +312,7 @@ pub fn flags_of_others_do_not_turn_copies_round() -> Outcome {
         sys::thread_set_priority(agent.uid, agent.info()?.priority, SLICE_US)?;
     }
     neighbour.start_attempt(suite_backwards, ROUNDS, 0);
-    for round in 0..20 {
+    for round in 0..40 {
         prepare(round);
         describe(used, room, [(0, 0, BYTES as u32, BYTES as u32)]);
         sender.block(long_call(receiver.uid, used))?;
@@ -763,7 +763,7 @@ pub fn partner_ends_in_the_middle() -> Outcome {
 pub fn memory_revoked_in_between() -> Outcome {
     let (used, room) = (Dope::used(512, 1, 0), Dope::room(512, 1, 0));
     let (_near, mut sender, _far, mut receiver) = pair(room)?;
-    for round in 0..20 {
+    for round in 0..40 {
         prepare(round);
         describe(used, room, [(0, 0, 20_000, 20_000)]);
         sender.block(long_call(receiver.uid, used))?;
