@@ -144,7 +144,7 @@ fn proceed(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place) -
     k.set_busy(current);
     match halt {
         Halt::Again => Next::Same,
-        Halt::Mine(address) => my_fault(k, current, receiver, address),
+        Halt::Mine(address) => my_fault(k, current, receiver, at, address),
         Halt::Theirs(address, rights) => their_fault(k, current, receiver, at, (address, rights)),
         Halt::Failed(mine, theirs) => {
             break_off(k, current, receiver, mine, theirs);
@@ -411,11 +411,13 @@ pub(super) fn deliver(sender: ThreadRef, receiver: ThreadRef, kind: Kind, cut: b
 
 /// The current sender touched a page that it has not. The receiver waits for that no longer than it wants to.
 #[inline(never)]
-fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, address: u64) -> Next {
+fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place, address: u64) -> Next {
     if current.pager.get() == receiver.uid() || !awaits_faults(receiver) {
         break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
         return Next::Same;
     }
+    at.faulted = true;
+    current.operation.set(Operation::Transfer { to: receiver.uid(), at });
     fault::page_fault(k, current, address, Rights::R)
 }
 
@@ -439,6 +441,7 @@ fn their_fault(
         return Next::Same;
     }
     k.wheel.remove(receiver);
+    at.faulted = true;
     current.operation.set(Operation::Transfer { to: receiver.uid(), at });
     current.state.set(State::Stalled);
     current.partner.set(receiver.uid());
@@ -480,9 +483,9 @@ fn file_limit(k: &Kernel, thread: ThreadRef) -> bool {
 
 /// The patience of a thread is over that takes part in a transfer or takes an item.
 pub(super) fn out_of_patience(k: &Kernel, thread: ThreadRef) {
-    let partner = k.thread(thread.partner.get());
-    let faults =
-        thread.state.get() == State::Stalled || partner.is_some_and(|it| it.errand.get() != Errand::Ipc);
+    let sender = Some(thread).filter(|it| is_transferring(*it)).or(k.thread(thread.partner.get()));
+    let under_way = sender.map(|sender| sender.operation.get());
+    let faults = matches!(under_way, Some(Operation::Transfer { at: Place { faulted: true, .. }, .. }));
     let (own, other) =
         if faults { (Error::NoAccess, Error::NoAccess) } else { (Error::ReceiveTimeout, Error::SendTimeout) };
     if !interrupt(k, thread, own, other) {

@@ -146,9 +146,16 @@ impl Servers {
     /// The task is being ended: from now on all who wait, at most [`SERVERS_MAX`], do so where the fast path does not look.
     pub fn close(&self) {
         self.closed.set(true);
-        while let Some(thread) = thread_at(self.idle.get()) {
-            self.unlist(thread);
-            self.enlist(thread);
+        let mut place = &self.idle;
+        while let Some(thread) = thread_at(place.get()) {
+            thread.state.set(State::Idle);
+            thread.hot.accept.set(NEVER);
+            thread.frame.mode.set(Registers::SYSRET);
+            place = &thread.tcb().server.next;
+        }
+        // The list as it is goes in front of the other.
+        if thread_at(self.idle.get()).is_some() {
+            place.set(self.odd.replace(self.idle.replace(0)));
         }
         self.refold();
     }

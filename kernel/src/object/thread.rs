@@ -332,6 +332,8 @@ pub struct Place {
     pub moved: u64,
     /// Whether an item could be mapped only in part.
     pub cut: bool,
+    /// Whether a page of either side was not there.
+    pub faulted: bool,
     /// Whether the sender's patience has an end: it has waited for a fault of the receiver's.
     pub sender_limited: bool,
     /// Whether the receiver's patience has an end: the transfer takes more than a step.
