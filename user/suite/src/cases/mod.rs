@@ -26,7 +26,6 @@ pub mod sched;
 pub mod state;
 pub mod task;
 pub mod transcript;
-mod warden;
 
 use crate::kit::Outcome;
 
