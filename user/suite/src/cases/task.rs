@@ -231,7 +231,7 @@ static IS_LARGE: AtomicU64 = AtomicU64::new(0);
 /// Makes tasks until memory runs out, and from then on each in the place of another one.
 extern "C" fn grow(_: u64) -> u64 {
     loop {
-        let error = match sys::task_create(4, 0) {
+        let error = match sys::task_create(8, 0) {
             Ok(_) => continue,
             Err(Error::NoMemory) => {
                 IS_LARGE.store(1, Ordering::Relaxed);
