@@ -11,7 +11,7 @@
 use crate::random::{Random, amount, programs};
 use crate::world::World;
 use abi::call::{IPC_LONG, IPC_MAP, IPC_TAKE, thread_op, timeouts};
-use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, StringPart, Timeout, Uid};
+use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout, Uid};
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, Operation, State, Wait};
@@ -248,7 +248,7 @@ impl Pair {
         // The receiver also has something at the very beginning, where an item for no window would arrive.
         let all = [(sender, 0x100_0000, BASE), (receiver, 0x200_0000, BASE), (receiver, 0x300_0000, LEN)];
         for (thread, from, to) in all {
-            let plan = Plan { space: abi::Space::Memory, from, to, log2: LEN.ilog2(), rights: Rights::RW };
+            let plan = Plan { space: Space::Memory, from, to, log2: LEN.ilog2(), rights: Rights::RW };
             let mut progress = Progress::START;
             while space::map(&pair.world.k, plan, pair.world.sigma0, thread.task(), &mut progress, &mut 16)
                 .is_err()
@@ -451,8 +451,8 @@ pub fn is_flexpage(page: u64) -> bool {
     (least..=bits).contains(&log2) && first >> bits == 0 && first & ((1 << log2) - 1) == 0
 }
 
-/// Where an item arrives, if there is a place for it: in the window, by the description.
-fn arrival(item: &Item) -> Option<u64> {
+/// Where an item arrives, if there is a place for it: in the window, by the description. Then also where it begins at the sender's.
+fn arrival(item: &Item) -> Option<(u64, u64)> {
     let (page, window) = (item.page, item.window);
     let (space, log2, room) = (page >> 10 & 3, page >> 4 & 0x3f, window >> 4 & 0x3f);
     if window == 0 || window >> 10 & 3 != space {
@@ -462,16 +462,18 @@ fn arrival(item: &Item) -> Option<u64> {
     let small = log2.min(room);
     let shift = if space == 0 { 0 } else { 12 };
     let (first, base) = (page >> 12 << 12 >> shift, window >> 12 << 12 >> shift);
-    let to = match () {
+    // Where in the larger one.
+    let place = |large: u64| item.hot_spot >> small << small & ((1 << large) - 1);
+    let (from, to) = match () {
         () if space == 1 || space == 2 => {
             let inner = if log2 <= room { first } else { base };
             let outer = first >> log2.max(room) == base >> log2.max(room);
-            outer.then_some(inner)?
+            outer.then_some((inner, inner))?
         }
-        () if log2 <= room => base + (item.hot_spot >> small << small & ((1 << room) - 1)),
-        () => base,
+        () if log2 <= room => (first, base + place(room)),
+        () => (first + place(log2), base),
     };
-    Some(to << shift | space << 10 | small << 4 | page & Rights::RWX.0 as u64)
+    Some((to << shift | space << 10 | small << 4 | page & Rights::RWX.0 as u64, from))
 }
 
 impl Pair {
@@ -480,7 +482,8 @@ impl Pair {
         let (sender, receiver) = (self.sender, self.receiver);
         let valid = is_flexpage(item.page);
         let place = if valid && is_flexpage(item.window) { arrival(item) } else { None };
-        let place = place.filter(|_| item.has_room);
+        let arrival = place.filter(|_| item.has_room);
+        let place = arrival.map(|(place, _)| place);
         if item.in_block && place.is_some_and(|place| place >> 10 & 3 == 0 && place >> 12 << 12 <= BASE) {
             // It may come over the block that says where it is to come.
             return false;
@@ -519,11 +522,32 @@ impl Pair {
             let found =
                 if item.in_block { self.bytes(receiver).word(BASE) } else { Some(receiver.frame.w[6].get()) };
             assert_eq!(found, Some(place), "where it arrived");
+            self.check_pages(Fpage(place), arrival.expect("it has a place").1);
         }
         if receiver.wait() == Wait::Open {
             self.abort(receiver);
         }
         place.is_some()
+    }
+}
+
+impl Pair {
+    /// The receiver has the pages of an item that has arrived, with the rights that are both the sender's and the item's.
+    fn check_pages(&self, item: Fpage, from: u64) {
+        if item.space() != Space::Memory {
+            return;
+        }
+        let given = item.rights().and(Rights::RW);
+        let pages = (0..(1 << item.log2()) / PAGE_SIZE).take(2 * PAGES as usize).map(|i| i * PAGE_SIZE);
+        for (source, target) in pages.map(|page| (from + page, item.base() + page)) {
+            let is_there = (BASE..BASE + LEN).contains(&source) && target < USER_END;
+            if is_there && given != Rights::NONE {
+                let physical = 0x100_0000 + source - BASE;
+                let expected = Some((physical, given.or(Rights::R)));
+                let found = arch::walk(&self.world.k.pool, self.receiver.task(), target);
+                assert_eq!(found, expected, "what is at {target:x}, from {source:x}");
+            }
+        }
     }
 }
 
