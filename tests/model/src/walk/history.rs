@@ -54,7 +54,7 @@ impl Ends {
 pub struct History {
     /// What tasks have that are being ended.
     dying: BTreeMap<u64, Belongings>,
-    /// Servers that are stopped, and whom they serve.
+    /// Servers that are stopped, and whom they serve or will.
     stopped: BTreeMap<u64, u64>,
     /// Of threads whose last call was a general ipc.
     ends: BTreeMap<u64, Ends>,
@@ -162,15 +162,22 @@ impl History {
         }
     }
 
-    /// A server that is stopped is given no call.
+    /// A server that is stopped is given no call, but for one of which it has a part already.
     fn look_at_stopped(&mut self, k: &Kernel) {
         let before = std::mem::take(&mut self.stopped);
         let servers = k.tasks().flat_map(|task| task.state().doors.servers.each());
         for server in servers.filter(|server| server.is_stopped()) {
             let uid = server.uid();
             let caller = door::thread_at(server.server.caller.get());
-            let serves = caller.filter(|caller| caller.wait() == Wait::Return(uid));
-            let serves = serves.map_or(0, |caller| caller.uid().0);
+            let caller = caller.filter(|caller| caller.wait() == Wait::Return(uid));
+            // So it is if the block or item of a call is on its way to it.
+            let is_called = server.then_from.get().is_nil();
+            let serves = match (caller, server.operation.get()) {
+                (Some(caller), _) => caller.uid().0,
+                (None, Operation::Taken { from, .. }) if is_called => from.0,
+                (None, _) if server.state.get() == State::Taking && is_called => server.partner.get().0,
+                _ => 0,
+            };
             if let Some(&served) = before.get(&uid.0) {
                 assert!(serves == 0 || serves == served, "{server:?} is stopped and gets a call");
             }

@@ -18,7 +18,7 @@ use abi::{Call, Dope, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 use kernel::arch;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, Operation, State, WORDS, Wait};
-use kernel::object::{TaskRef, ThreadRef};
+use kernel::object::{TaskRef, ThreadRef, door};
 use std::iter::successors;
 
 /// More than anything takes.
@@ -141,12 +141,15 @@ impl Walk {
                 Operation::Taken { from, .. } => from == it.uid(),
                 _ => false,
             };
-            waits_for || goes_to || it == first
+            waits_for || goes_to
         };
         let is_busy = |it: ThreadRef| {
             it.operation.get() != Operation::None || !it.is_ready() && it.wait() != Wait::Open
         };
+        let sends = matches!(first.operation.get(), Operation::Map { .. } | Operation::Transfer { .. });
         let found = match whom {
+            // Who gets a message in steps is the one whom all of this is about.
+            _ if sends && number.is_multiple_of(2) => self.nth(number / 2, |it| mine(it) && is_partner(it)),
             Whom::Any => None,
             Whom::Self_ => Some(Uid::NIL),
             Whom::Controlled => self.nth(number, mine),
@@ -158,11 +161,20 @@ impl Walk {
     }
 
     fn task(&self, number: u64) -> TaskId {
-        if number.is_multiple_of(4) {
-            TaskId::NIL
-        } else {
-            self.tasks[(number >> 2) as usize % self.tasks.len()]
+        let any = self.tasks[(number >> 2) as usize % self.tasks.len()];
+        match number % 4 {
+            0 => TaskId::NIL,
+            1 => self.child(number >> 2).unwrap_or(any),
+            _ => any,
         }
+    }
+
+    /// One of those that the current thread's task made.
+    fn child(&self, number: u64) -> Option<TaskId> {
+        let (k, chief) = (&self.machine.world.k, self.machine.world.current().task());
+        let children = || k.tasks().filter(|task| chief.is_chief_of(*task));
+        let count = children().count().max(1);
+        children().nth(number as usize % count).map(|task| task.id.get())
     }
 
     fn call(&mut self, rax: u64, rdx: u64, w: [u64; WORDS]) {
@@ -492,6 +504,8 @@ impl Walk {
                 self.reply_item(from, Fpage::memory(address >> log2 << log2, log2, Rights::RWX).0, address);
             }
             Some(Kind::Exception) => self.reply(from, RESUME_AS_IS),
+            // It returns first to who called it through a door, and is on the shuttle of who called it by ipc.
+            Some(Kind::Request) if long >= 4 && self.serves() => self.return_at_length(long, from),
             Some(Kind::Request) if long == 0 => {
                 self.reply_item(from, Fpage::memory(BASE, 20, Rights::RWX).0, BASE)
             }
@@ -499,22 +513,41 @@ impl Walk {
             Some(Kind::Request) if self.was_diverted() => self.reply_shown(from, Uid(live.w[Frame::R15])),
             Some(Kind::Request) => self.reply(from, 0),
             Some(Kind::DoorCall | Kind::Unreferenced) => match long {
-                0 => self.door_item(DOOR_ITEM_RETURN, 9, Fpage::memory(BASE, 20, Rights::RWX).0),
-                1 => self.reply_block(DOOR_LONG_RETURN, from),
+                0 | 1 => self.return_at_length(long, from),
                 // It takes a call by ipc first.
-                2 => self.reply(Uid::NIL, 0),
+                2..4 => self.reply(Uid::NIL, 0),
                 _ => self.call(DOOR_RETURN as u64 | 8 << 32, 9, [4; WORDS]),
             },
             _ if number.is_multiple_of(4) => self.reply(Uid::NIL, 0),
             _ if number.is_multiple_of(3) => {
-                let rax = if long == 0 { DOOR_ITEM_CALL } else { DOOR_CALL };
-                self.door_item(rax, number % 6, Fpage::memory(BASE, 20, Rights::RWX).0)
+                let rax = if long < 3 { DOOR_ITEM_CALL } else { DOOR_CALL };
+                self.door_item(
+                    rax & !((number >> 8) as u32 & WORDS_ONLY),
+                    number % 6,
+                    Fpage::memory(BASE, 20, Rights::RWX).0,
+                )
             }
             _ => self.call(
                 (IPC_CALL & !(number as u32 & WORDS_ONLY)) as u64,
                 self.partner(number).0,
                 [7; WORDS],
             ),
+        }
+    }
+
+    /// Whether somebody waits for the current thread's return.
+    fn serves(&self) -> bool {
+        let me = self.machine.world.current();
+        let caller = door::thread_at(me.server.caller.get());
+        me.server.pool.get().is_some() && caller.is_some_and(|it| it.wait() == Wait::Return(me.uid()))
+    }
+
+    /// Returns with many pages, or a block.
+    fn return_at_length(&mut self, long: u64, from: Uid) {
+        if long.is_multiple_of(2) {
+            self.door_item(DOOR_ITEM_RETURN, 9, Fpage::memory(BASE, 20, Rights::RWX).0);
+        } else {
+            self.reply_block(DOOR_LONG_RETURN, from);
         }
     }
 

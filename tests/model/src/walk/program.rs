@@ -403,7 +403,7 @@ pub fn operation(random: &mut Random) -> Op {
             Op::Spawn { task: who(random), priority: random.pick(&[1, 1, 2, 2, 3]), pager: who(random) }
         }
         71..74 => Op::Task {
-            operation: random.pick(&[1, 2, 2, 3, 4, 5, 6, 9]),
+            operation: random.pick(&[2, 2, 3, 3, 3, 4, 5, 6, 9]),
             target: who(random),
             rsi: random.below(200),
         },
