@@ -4,7 +4,7 @@
 //! Sixteen tasks have two doors each, servers for them, and clients. A client calls any door that its task has; a server that is called
 //! calls a door of a later task, and so on, so that no ring of callers can wait for one another. All of them
 //! yield the processor at random: before a call, in the middle of one, before a return. The suite's main thread ends some of
-//! them, and whole tasks, alerts some, makes others, and tells each task's *steward* which identifiers to hand on, to release and to revoke. Only
+//! them, and whole tasks, stops and resumes some, makes some less urgent, alerts some, makes others, and tells each task's *steward* which identifiers to hand on, to release and to revoke. Only
 //! stewards change who has what, so it is known at any moment, and with it which doors have lost their last identifier how often.
 //!
 //! From time to time no new calls begin. Then every client has to come to its end, every server to wait, and each door's
@@ -38,6 +38,9 @@ const QUOTA: u64 = 44;
 const ROUND: u64 = 200;
 /// How often the others get the processor until they have to be at rest.
 const PATIENCE: u64 = 100_000;
+
+/// How many are stopped at a time, and how many less urgent.
+const HINDERED_MAX: usize = 8;
 
 /// What servers make of a caller's word.
 const SEAL: u64 = 0x5ea1_5ea1_5ea1_5ea1;
@@ -298,6 +301,7 @@ struct Counts {
     threads: u64,
     tasks: u64,
     aborts: u64,
+    stops: u64,
     alerts: u64,
     unreferenced: u64,
 }
@@ -312,6 +316,10 @@ struct Chaos {
     expected: [u64; DOORS],
     random: Random,
     counts: Counts,
+    /// Who is stopped.
+    stopped: Vec<Uid>,
+    /// Who is less urgent than the others.
+    slow: Vec<Uid>,
 }
 
 impl Chaos {
@@ -325,6 +333,8 @@ impl Chaos {
             expected: [0; DOORS],
             random: Random::new(seed),
             counts: Counts::default(),
+            stopped: Vec::new(),
+            slow: Vec::new(),
         };
         for index in 0..TASKS {
             chaos.tasks.push(Task { child: Child::with_quota(QUOTA)?, threads: [None; THREADS] });
@@ -469,6 +479,38 @@ impl Chaos {
         Ok(())
     }
 
+    /// Stops a thread, whatever it is in the middle of, or makes it less urgent than all others.
+    fn hinder(&mut self) -> Outcome {
+        let (task, thread) = (self.below(TASKS), 1 + self.below(THREADS - 1));
+        let Some(uid) = self.tasks[task].threads[thread] else { return Ok(()) };
+        let stops = !self.one_in(4);
+        let hindered = if stops {
+            sys::thread_stop(uid)
+        } else {
+            sys::thread_set_priority(uid, pager::priority() - 2, 0)
+        };
+        match hindered {
+            Ok(()) if stops => self.stopped.push(uid),
+            Ok(()) => self.slow.push(uid),
+            // It has ended itself.
+            Err(Error::NoSuch) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.counts.stops += 1;
+        Ok(())
+    }
+
+    /// Lets those go on that were hindered first, until so many are left.
+    fn release(&mut self, left: usize) {
+        for uid in self.stopped.drain(..self.stopped.len().saturating_sub(left)) {
+            // It may have ended.
+            let _ = sys::thread_resume(uid);
+        }
+        for uid in self.slow.drain(..self.slow.len().saturating_sub(left)) {
+            let _ = sys::thread_set_priority(uid, pager::priority() - 1, 0);
+        }
+    }
+
     fn alert(&mut self) -> Outcome {
         let (task, thread) = (self.below(TASKS), 1 + self.below(THREADS - 1));
         match self.tasks[task].threads[thread].map(sys::alert) {
@@ -529,6 +571,11 @@ impl Chaos {
         if self.one_in(2) {
             self.alert()?;
         }
+        if self.one_in(2) {
+            self.hinder()?;
+        }
+        let left = self.below(HINDERED_MAX);
+        self.release(left);
         for _ in 0..2 {
             let (task, thread) = (self.below(TASKS), 1 + self.below(THREADS - 1));
             if self.tasks[task].threads[thread].is_none() {
@@ -556,6 +603,7 @@ impl Chaos {
     /// No new calls; all that there are come to their end.
     fn rest(&mut self) -> Outcome {
         set(&RESTING, 1);
+        self.release(0);
         for round in 0.. {
             self.hire()?;
             let mut busy = self.threads().filter(|&(slot, uid)| is_busy(slot, uid));
@@ -652,11 +700,11 @@ pub fn chains_of_doors_and_sudden_ends() -> Outcome {
     run(2 * ROUND, 0)?;
     let before = sys::task_info(TaskId::NIL)?;
     let (kills, seed, since) = (crate::chaos_kills(), crate::random_seed(), sys::clock());
-    let Counts { threads, tasks, aborts, alerts, unreferenced } = run(kills, seed)?;
+    let Counts { threads, tasks, aborts, stops, alerts, unreferenced } = run(kills, seed)?;
     let [returned, none, died, aborted] = ENDED.each_ref().map(get);
     let deepest = get(&DEEPEST);
     println!(
-        "CHAOS seed={seed} kills={kills} ms={} ended: threads={threads} tasks={tasks} aborts={aborts} alerts={alerts} calls: returned={returned} \
+        "CHAOS seed={seed} kills={kills} ms={} ended: threads={threads} tasks={tasks} aborts={aborts} stops={stops} alerts={alerts} calls: returned={returned} \
          died={died} aborted={aborted} no_such={none} deepest={deepest} unreferenced={unreferenced}",
         (sys::clock() - since) / 1_000_000
     );
@@ -665,7 +713,7 @@ pub fn chains_of_doors_and_sudden_ends() -> Outcome {
     // It was no walk through an empty house.
     check!(returned > kills && died > kills / 100 && unreferenced > kills / 100);
     check!(
-        aborts > kills / 20 && alerts > kills / 20 && deepest + 1 >= TASKS as u64,
+        aborts > kills / 20 && stops > kills / 20 && alerts > kills / 20 && deepest + 1 >= TASKS as u64,
         "{deepest} calls in a chain"
     );
     Ok(())

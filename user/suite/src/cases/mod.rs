@@ -26,6 +26,7 @@ pub mod sched;
 pub mod state;
 pub mod task;
 pub mod transcript;
+mod warden;
 
 use crate::kit::Outcome;
 

@@ -16,6 +16,7 @@
 //! or received over that memory, apart from what [`ARENA`] is; registers are changed and single steps
 //! ordered only for [`Player::echoes`], which have no memory; and no thread starts at a made-up address.
 
+use super::warden::{self, Wards};
 use crate::kit::{Agent, Child, Frame, Outcome, Random, guarded, image, pager};
 use crate::{check, check_eq};
 use core::ptr::addr_of;
@@ -63,6 +64,11 @@ static DOORS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Attempts at ipc with a block, and at any other.
 static TRIED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static SEED: AtomicU64 = AtomicU64::new(1);
+
+/// Whom the warden stops, and worse.
+static WARDS: Wards = Wards { spared: &SPARED, others: &ECHOES, pager: &FICKLE };
+static SPARED: [&[AtomicU64]; 3] =
+    [KNOWN.split_at(PLAYERS).0, KNOWN.split_at(PLAYERS).0, core::slice::from_ref(&FICKLE)];
 // `suite_end` ends its own thread, `suite_echo` answers whoever sends.
 unsafe extern "C" {
     fn suite_end();
@@ -342,12 +348,14 @@ impl Player {
             1..20 => IPC_MAP,
             20..36 => IPC_LONG,
             36 => IPC_LONG | IPC_MAP,
-            37..41 => IPC_SHOWN,
-            41..45 => IPC_ABSOLUTE,
-            45..49 => IPC_ALERTABLE,
             _ => 0,
         };
-        let flags = flags | self.random.pick(&[0, IPC_TAKE]);
+        // Whatever it carries, it may be shown as somebody else's, end by an alert, or at a point in time.
+        let flags = flags
+            | self.random.pick(&[0, 0, 0, 0, 0, 0, 0, IPC_SHOWN])
+            | self.random.pick(&[0, 0, 0, IPC_ALERTABLE])
+            | self.random.pick(&[0, 0, 0, 0, 0, 0, 0, IPC_ABSOLUTE])
+            | self.random.pick(&[0, IPC_TAKE]);
         frame.rax = self.label() | (Call::Ipc as u32 | flags) as u64;
         let (to, other) = (self.partner(), self.known());
         (frame.rdx, frame.rbx, frame.r15) = match self.random.below(8) {
@@ -817,6 +825,7 @@ impl Clan {
 
 /// The fickle pager, its players and their tasks. What comes first ends first.
 struct Troupe {
+    _warden: Agent,
     players: [Agent; PLAYERS],
     clan: Clan,
     pager: Agent,
@@ -842,7 +851,8 @@ impl Troupe {
         (0..STANDS).for_each(|index| Troupe::answerer(&tasks, index));
         let clan = Clan::new()?;
         let players = [player(0)?, player(1)?, player(2)?, player(3)?, player(4)?, player(5)?];
-        Ok(Troupe { players, clan, pager, tasks, pager_task })
+        let _warden = warden::new(&WARDS, SEED.load(Ordering::Relaxed) ^ made())?;
+        Ok(Troupe { _warden, players, clan, pager, tasks, pager_task })
     }
 
     /// Makes somebody who answers, as far as the task can pay for that.
@@ -989,6 +999,7 @@ pub fn random_system_calls() -> Outcome {
     let before = sys::task_info(TaskId::NIL)?;
     let (calls, seed) = (crate::random_calls(), crate::random_seed());
     let since = sys::clock();
+    warden::forget();
     supervise(calls, seed)?;
     let [long, ipc, flush, thread, task, switch, _] =
         FINE.each_ref().map(|counter| counter.load(Ordering::Relaxed));
@@ -999,6 +1010,8 @@ pub fn random_system_calls() -> Outcome {
          thread_control={thread} task_control={task} thread_switch={switch} door={door}/{door_tried}",
         (sys::clock() - since) / 1_000_000
     );
+    let warded = warden::tell();
+    check!(warded > calls / 1000, "the warden did next to nothing: {warded}");
     let after = sys::task_info(TaskId::NIL)?;
     check_eq!((after.quota, after.threads), (before.quota, before.threads));
     // Pages of its own that this program touched for the first time may have cost something.
