@@ -223,6 +223,17 @@ Nothing comes back from a oneway operation: its result is void, its parameters a
 
 Flavour "E0408" "An interface is declared both with and without `local` or `abstract`."
 
+NotTemplate "E0409" "Something is given parameters that is no template module.
+
+    module Lists<typename T> { typedef sequence<T> List; };
+    module Longs<long> Wrong;      // Longs is nothing
+    module Lists<long> Right;"
+
+Parameter "E0410" "A template module is not given the parameters that it declares.
+
+There are as many as it declares, and each is of the kind that it declares: a type for `typename`, the name of a struct for `struct`, a
+constant for `const`."
+
 Attribute "E0501" "An attribute in brackets is not known.
 
 Unknown attributes are accepted, since many compilers have their own, and have no effect."

@@ -93,6 +93,8 @@ pub struct Diags {
     errors: usize,
     warnings: usize,
     fatal: bool,
+    /// The place of the instance of a template module that is being checked.
+    pub site: Option<Span>,
 }
 
 impl Diags {
@@ -111,6 +113,10 @@ impl Diags {
         };
         *count += 1;
         if *count <= max {
+            let diagnostic = match self.site {
+                Some(site) => diagnostic.note(site, "in the instance that is made here"),
+                None => diagnostic,
+            };
             self.list.push(diagnostic);
         }
     }

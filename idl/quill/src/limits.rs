@@ -18,6 +18,8 @@ pub const TOKENS_MAX: usize = 2_500_000;
 /// Tokens that macro expansion may produce in a run, those of arguments and of macros within macros counted each time.
 /// The largest real file seen needs 1.2 million.
 pub const EXPANDED_TOKENS_MAX: usize = 3_000_000;
+/// Tokens of the bodies of template modules, counted in each instance.
+pub const INSTANCE_TOKENS_MAX: usize = 200_000;
 /// Macro calls within arguments of macro calls.
 pub const MACRO_DEPTH_MAX: usize = 64;
 /// Conditionals within conditionals.

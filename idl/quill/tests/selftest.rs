@@ -34,9 +34,14 @@ fn stubs_with_numbers_of_their_own_pass() {
 
 #[test]
 fn stubs_pass() {
-    for (file, interfaces) in
-        [("bank.idl", 2), ("parcel.idl", 2), ("names.idl", 2), ("ledger.idl", 1), ("property.idl", 2)]
-    {
+    for (file, interfaces) in [
+        ("bank.idl", 2),
+        ("parcel.idl", 2),
+        ("names.idl", 2),
+        ("ledger.idl", 1),
+        ("property.idl", 2),
+        ("templates.idl", 5),
+    ] {
         let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
         println!("{text}");
         assert_eq!(code, Some(0), "{text}");

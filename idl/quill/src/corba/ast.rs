@@ -1,5 +1,7 @@
 //! What a CORBA file says, before anything is looked up.
 
+use std::rc::Rc;
+
 use crate::cursor::Ident;
 use crate::expr::{Expr, ScopedName};
 use crate::source::Span;
@@ -42,6 +44,10 @@ pub enum Flavour {
 pub enum DeclKind {
     /// `module`
     Module(Ident, Vec<Decl>),
+    /// `module X<…> {…}`
+    Template(Rc<Template>),
+    /// `module X<…> Y`, and `alias X<…> Y` in a template module
+    Instance(Instance),
     /// `interface X;`
     InterfaceForward(Ident, Flavour),
     /// `interface X {…}`
@@ -79,6 +85,71 @@ pub enum ForwardKind {
     Struct,
     /// `union X;`
     Union,
+}
+
+/// A module with parameters.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// Its name.
+    pub name: Ident,
+    /// Its parameters.
+    pub formals: Vec<Formal>,
+    /// What it contains.
+    pub body: Vec<Decl>,
+    /// Tokens of the body.
+    pub size: usize,
+}
+
+/// A parameter of a template module.
+#[derive(Clone, Debug)]
+pub struct Formal {
+    /// What may stand for it.
+    pub kind: FormalKind,
+    /// Its name.
+    pub name: Ident,
+}
+
+/// What may stand for a parameter of a template module.
+#[derive(Clone, Debug)]
+pub enum FormalKind {
+    /// `typename`: any type
+    Type,
+    /// `interface`
+    Interface,
+    /// `valuetype` or `eventtype`
+    Value,
+    /// `struct`
+    Struct,
+    /// `union`
+    Union,
+    /// `enum`
+    Enum,
+    /// `exception`
+    Exception,
+    /// `sequence`, or a particular one
+    Sequence(Option<Type>),
+    /// `const`, with its type
+    Const(Type),
+}
+
+/// A module that is made of a template module.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// The template.
+    pub template: ScopedName,
+    /// What stands for its parameters.
+    pub actuals: Vec<Actual>,
+    /// The name of the new module.
+    pub name: Ident,
+}
+
+/// What stands for a parameter of a template module.
+#[derive(Clone, Debug)]
+pub enum Actual {
+    /// A type, or the name of anything.
+    Type(Type),
+    /// A value.
+    Value(Expr),
 }
 
 /// An interface with a body.

@@ -7,6 +7,7 @@
 //! stands for [`Entry::Poison`] or a type for [`Type::Error`], and both keep silent.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use super::ast::{self, Base, Constructed, Decl, DeclKind, ForwardKind, TypeKind};
 use super::value;
@@ -29,17 +30,21 @@ mod constants;
 mod interfaces;
 mod names;
 mod pragma;
+mod templates;
 mod types;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Module(usize),
+    Template(usize),
     Type(TypeId, Option<usize>),
     Interface(InterfaceId, usize),
     Value(TypeId, usize),
     Exception(ExceptionId, usize),
     Const(usize),
+    /// A constant that an instance of a template module is given.
+    Argument(usize),
     Enumerator(TypeId, i128),
     /// A field, parameter or port.
     Instance,
@@ -100,6 +105,14 @@ struct Checker<'a> {
     /// Bases that were only declared when they were inherited: the interface, the base, the place.
     late_bases: Vec<(InterfaceId, InterfaceId, Span)>,
     basics: HashMap<(u8, u8), TypeId>,
+    /// Template modules, and the scopes that they are in.
+    templates: Vec<(Rc<ast::Template>, usize)>,
+    /// The template modules of which instances are being checked, one within another.
+    instances: Vec<usize>,
+    /// Constants that instances are given.
+    arguments: Vec<Value>,
+    /// Tokens of all instances.
+    instance_tokens: usize,
     error: TypeId,
     main: usize,
     defines: usize,
@@ -138,6 +151,10 @@ pub fn check(
         forward_interfaces: Vec::new(),
         late_bases: Vec::new(),
         basics: HashMap::new(),
+        templates: Vec::new(),
+        instances: Vec::new(),
+        arguments: Vec::new(),
+        instance_tokens: 0,
         error,
         main,
         defines: 0,
@@ -167,7 +184,8 @@ impl Checker<'_> {
     }
 
     fn imported(&self, span: Span) -> bool {
-        let site = self.s.map.call_site(span);
+        // An instance is where it is made, wherever its template is.
+        let site = self.s.map.call_site(self.s.diags.site.unwrap_or(span));
         self.s.map.file_index(site) != Some(self.main)
     }
 
@@ -193,6 +211,14 @@ impl Checker<'_> {
                 self.defines -= 1;
                 let scope = self.module(*name);
                 self.within(scope, |c| c.decls(decls));
+            }
+            DeclKind::Template(template) => {
+                self.defines -= 1;
+                self.template(template);
+            }
+            DeclKind::Instance(instance) => {
+                self.defines -= 1;
+                self.instance(instance);
             }
             DeclKind::InterfaceForward(name, flavour) => {
                 self.defines -= 1;

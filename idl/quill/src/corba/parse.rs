@@ -11,6 +11,7 @@ use crate::expr::{Expr, ScopedName, Style};
 use crate::lex::{Kind, Token};
 use crate::source::Span;
 
+mod templates;
 mod types;
 
 use types::*;
@@ -113,6 +114,8 @@ pub fn parse(c: &mut Cursor) -> Vec<Decl> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Module,
+    /// A template module.
+    Template,
     Interface,
     Value,
     Component,
@@ -138,7 +141,11 @@ fn declaration(c: &mut Cursor, inside: Inside, decls: &mut Vec<Decl>) {
 
 fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
     let kind = match (c.word(), c.word_at(1)) {
-        ("module", _) => module(c)?,
+        ("module", _) => module(c, inside)?,
+        ("alias", _) if inside == Inside::Template => {
+            c.bump();
+            templates::instance(c)?
+        }
         ("interface", _) => interface(c, Flavour::Plain)?,
         ("abstract" | "local" | "pseudo", "interface") => {
             let flavour = if c.is("abstract") { Flavour::Abstract } else { Flavour::Local };
@@ -197,7 +204,7 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
         }
         ("component" | "connector" | "home" | "porttype", _) if starts_name(c, 1) => assembly(c)?,
         ("@", _) => return annotation_type(c),
-        _ if inside != Inside::Module => return member_declaration(c, inside),
+        _ if !matches!(inside, Inside::Module | Inside::Template) => return member_declaration(c, inside),
         (word, _) => {
             let wanted = "a declaration";
             if TYPES.contains(&word) || matches!(word, "oneway" | "attribute" | "readonly") {
@@ -323,20 +330,31 @@ fn body(c: &mut Cursor, inside: Inside, state: &mut Vec<Member>) -> Parse<Vec<De
     Ok(decls)
 }
 
-fn module(c: &mut Cursor) -> Parse<DeclKind> {
+fn module(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
     c.bump();
+    let start = c.at;
+    if c.is("::") {
+        return templates::instance(c);
+    }
     let name = ident(c)?;
+    if c.is("<") && templates::is_template(c) {
+        return templates::template(c, name, inside);
+    }
     if c.is("<") {
-        let message = "template modules are not supported";
-        return c.fail(Diagnostic::error(Code::Unsupported, c.span(), message));
+        c.at = start;
+        return templates::instance(c);
     }
     // `module A::B {` is a spelling that several compilers accept.
     let mut inner = Vec::new();
     while c.eat("::") {
         inner.push(ident(c)?);
     }
+    if c.is("<") {
+        c.at = start;
+        return templates::instance(c);
+    }
     let span = name.span;
-    let mut decls = body(c, Inside::Module, &mut Vec::new())?;
+    let mut decls = body(c, inside, &mut Vec::new())?;
     for ident in inner.into_iter().rev() {
         decls = vec![Decl { annotations: Vec::new(), kind: DeclKind::Module(ident, decls), span }];
     }

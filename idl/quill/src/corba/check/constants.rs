@@ -4,6 +4,17 @@ use super::*;
 
 impl Checker<'_> {
     pub(super) fn constant(&mut self, ty: &ast::Type, name: Ident, expr: &Expr) {
+        let id = self.constant_type(ty);
+        let value = self.eval(expr, id);
+        let value = value::convert(&self.model, &mut self.s.diags, value, id, expr.span);
+        let index = self.model.consts.len();
+        let imported = self.imported(name.span);
+        self.model.consts.push(Const { name: self.path(name), ty: id, value, imported });
+        self.declare(name, Entry::Const(index));
+    }
+
+    /// The type of a constant, or [`Type::Error`].
+    pub(super) fn constant_type(&mut self, ty: &ast::Type) -> TypeId {
         let id = self.ty(ty);
         let resolved = self.model.resolved(id);
         let ok = matches!(
@@ -23,17 +34,9 @@ impl Checker<'_> {
         if !ok {
             let message = format!("a constant cannot have the type `{}`", self.model.show(id));
             self.error(Code::ConstType, ty.span, message);
+            return self.error;
         }
-        let value = self.eval(expr, id);
-        let value = if ok {
-            value::convert(&self.model, &mut self.s.diags, value, id, expr.span)
-        } else {
-            Value::Error
-        };
-        let index = self.model.consts.len();
-        let imported = self.imported(name.span);
-        self.model.consts.push(Const { name: self.path(name), ty: id, value, imported });
-        self.declare(name, Entry::Const(index));
+        id
     }
 
     pub(super) fn positive(&mut self, expr: &Expr, what: &str) -> Option<u64> {
@@ -102,6 +105,7 @@ impl Checker<'_> {
     pub(super) fn constant_named(&mut self, name: &ScopedName) -> Value {
         match self.resolve(name) {
             Entry::Const(index) => self.model.consts[index].value.clone(),
+            Entry::Argument(index) => self.arguments[index].clone(),
             Entry::Enumerator(ty, value) if matches!(self.model.ty(ty), Type::Bitmask(..)) => {
                 Value::Int(value)
             }

@@ -164,7 +164,75 @@ fn newer_idl() {
     check("@annotation A { long value default 3; }; @A(value = 4) struct S { long a; };", &[]);
     check("valuetype V { public long a; private short b; factory make(in long x); };", &[]);
     check("component C { provides I p; }; interface I {};", &["E0201@1"]);
-    check("module M<typename T> { typedef T U; };", &["E0701@1"]);
+}
+
+#[test]
+fn template_modules() {
+    let list = "module L<typename T, const unsigned long N> { typedef sequence<T, N> List; struct Pair { T a; T b[N]; }; };";
+    let with = |text: &str, expected: &[&str]| check(&format!("{list}\n{text}"), expected);
+    with("module L<long, 5> A; module L<string<4>, (1 << 3)> B; typedef A::List C; typedef B::Pair D;", &[]);
+    with(
+        "module O { const short N = 3; struct Pair { octet o; }; module ::L<Pair, N> A; typedef A::Pair P; };",
+        &[],
+    );
+    with("module L<sequence<sequence<long>>, 2> A; struct S { A::List a; L::List b; };", &["E0207@2"]);
+    with("module L<long> A;", &["E0410@2"]);
+    with("module L<5, 5> A;", &["E0410@2"]);
+    with("module L<long, long> A;", &["E0410@2"]);
+    with("module L<void, 1> A;", &["E0209@2"]);
+    with("module L<long, -1> A;", &["E0302@2"]);
+    with("module L<long, 0> A;", &["E0304@1", "E0304@1"]);
+    with("module L<long, 1> A; module L<short, 1>\nA;", &["E0202@3"]);
+    with("module L<long, 1> A; module A {\ntypedef long List; };", &["E0202@3"]);
+    with("typedef long M; module M<long, 1> A; typedef A::List T;", &["E0409@2"]);
+    with(
+        "module K<typename T> { alias L<T, 7> Own; struct S { Own::Pair p; }; }; module K<char> C; typedef C::Own::List T;",
+        &[],
+    );
+    with("alias L<long, 7> Own;", &["E0101@2"]);
+    with("module K<typename T> { module J<typename U> { typedef U V; }; };", &["E0101@2"]);
+    check("module M<typename T> { typedef T U; }; typedef M::U V;", &["E0207@1"]);
+    check(
+        "module M<typename T> { struct S { T a; }; module M<T> Inner; };\nmodule M<long> Made;",
+        &["E0210@1"],
+    );
+    check("module M<typename T> { struct T { long a; }; };\nmodule M<long> Made;", &["E0202@1"]);
+    check(
+        "module M<interface B, exception E> { interface I : B { void f() raises (E); }; }; interface X {}; exception Y {}; module M<X, Y> N;",
+        &[],
+    );
+    check(
+        "module M<interface B> { interface I : B {}; }; struct X { long a; };\nmodule M<X> N;",
+        &["E0410@2"],
+    );
+    check(
+        "module M<struct S, enum E, union U> { struct T { S x; E y; U z; }; }; struct A { long f; }; enum B { C }; union D switch (long) { case 1: A g; }; module M<A, B, D> N;\nmodule M<B, A, D> O;",
+        &["E0410@2", "E0410@2"],
+    );
+    check(
+        "module M<typename T, sequence<T> S> { struct P { S s; }; }; typedef sequence<long> Longs; module M<long, Longs> A;\nmodule M<short, Longs> B;",
+        &["E0410@2"],
+    );
+    check("enum E { X }; module M<const E V> { const E W = V; }; module M<X> A; const E B = A::W;", &[]);
+    check("module M<bogus T> { typedef T U; };", &["E0101@1"]);
+    check("module M<typename T { typedef T U; };", &["E0101@1"]);
+    check("module M<typename T> { typedef T\n };", &["E0101@2"]);
+    // What it is made of is around the template, what it is given is around the instance.
+    check(
+        "module A { typedef long X; module M<typename T> { struct S { X x; T t; }; }; }; module B { typedef string X; module A::M<X> N; };",
+        &[],
+    );
+}
+
+#[test]
+fn template_modules_have_an_end() {
+    // Each takes twice as much as the one before.
+    let mut text = String::from("module M0<typename T> { struct S { T a; }; };\n");
+    for i in 1..40 {
+        text += &format!("module M{i}<typename T> {{ module M{0}<T> A{i}; module M{0}<T> B{i}; }};\n", i - 1);
+    }
+    text += "module M39<long> Made;";
+    check(&text, &["E0001@2"]);
 }
 
 #[test]
