@@ -406,13 +406,13 @@ fn callers(header: &str) -> Vec<String> {
         let arguments: Vec<&str> = parameters
             .iter()
             .map(|parameter| match parameter {
-                _ if parameter.ends_with("*_result") => "&found",
+                _ if parameter.ends_with("*_result") => "&_found",
                 _ if is_own(parameter) => "&replies",
                 _ => parameter.split('[').next().and_then(|one| one.rsplit([' ', '*']).next()).unwrap_or(""),
             })
             .collect();
         let (head, call) = (format!("{ty} caller_{number}({})", given.join(", ")), arguments.join(", "));
-        let used = format!("if ({name}({call}) == QUILL_OK)\nkept = found;\n");
+        let used = format!("if ({name}({call}) == QUILL_OK)\n_kept = _found;\n");
         let body = match room {
             None => used,
             Some(interface) => format!(
@@ -420,7 +420,7 @@ fn callers(header: &str) -> Vec<String> {
                  if ({interface}_open(&replies, &before) == QUILL_OK) {{\n{used}quill_close(&before);\n}}\n"
             ),
         };
-        Some(format!("{head};\n{head}\n{{\n{ty} found;\nstatic {ty} kept;\n{body}return kept;\n}}\n"))
+        Some(format!("{head};\n{head}\n{{\n{ty} _found;\nstatic {ty} _kept;\n{body}return _kept;\n}}\n"))
     };
     functions(header).enumerate().filter_map(caller).collect()
 }
