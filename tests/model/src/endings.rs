@@ -1,10 +1,12 @@
 //! Tasks that are being ended gain nothing: whatever makes or gives anything is tried by and on each task of a family whose end
 //! is under way, at each of its steps, and nobody has more afterwards.
 
+use crate::fast_path::{Live, fast_path};
 use crate::world::World;
-use abi::call::{door_op, task_op, thread_op};
-use abi::{Call, Fpage, Rights, Space};
+use abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, door_op, task_op, thread_op};
+use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, Uid};
 use kernel::mem::space::{self, Progress};
+use kernel::object::thread::{WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef, door};
 
 /// Tasks below the first, each the chief of the next.
@@ -115,4 +117,72 @@ fn tasks_that_are_being_ended_gain_nothing() {
     assert!(steps > 2 * FAMILY as u64, "the family ended before anything was tried");
     assert_eq!((world.result().0, world.k.task(victim)), (0, None));
     world.check();
+}
+
+/// A thread of a task that is more urgent than the first one, and runs.
+fn urgent(world: &World, task: TaskId) -> ThreadRef {
+    let me = world.root.uid().0;
+    let uid = world.thread_control(thread_op::CREATE, [task.0, 30, me, me]).expect("there is memory")[0];
+    world.thread_control(thread_op::START, [uid, 0x1000, 0x8000, 0]).expect("it starts");
+    let thread = world.k.thread(Uid(uid)).expect("just made");
+    assert_eq!(world.current(), thread);
+    thread
+}
+
+/// The first task's two children: one with tasks of its own and a door, of which a server waits for a call with whatever it brings; and a
+/// client's, which knows that door by the number 1. Both wait.
+fn server_and_client(world: &World) -> (TaskId, ThreadRef, ThreadRef) {
+    world.thread_control(thread_op::SET_PRIORITY, [0; 4]).expect("a priority");
+    let (far, near) = (world.new_task(300), world.new_task(100));
+    let server = urgent(world, far);
+    world
+        .thread_control(thread_op::SET_WINDOW, [0, Fpage::doors(3, 0, Rights::RW).0, 0, 0])
+        .expect("a window");
+    let room = [0, PAGE.base(), Dope::room(8, 0, 0).0, u64::from(u32::MAX)];
+    world.thread_control(thread_op::SET_BLOCK, room).expect("a block");
+    world.call(Call::DoorControl, door_op::CREATE, [0, 0x2000, 7, 0]).expect("a door");
+    for _ in 0..FAMILY {
+        world.new_task(20);
+    }
+    world.call(Call::DoorControl, door_op::SERVE, [0; 4]).ok();
+    assert_eq!(server.wait(), Wait::Idle);
+    give(world, world.task(far), world.task(near), DOOR, 1);
+    let client = urgent(world, near);
+    world.wait();
+    assert_eq!(world.current(), world.root);
+    (far, server, client)
+}
+
+/// The registers of a call through the client's door, in one of the forms.
+fn call_by_door(form: u32) -> Live {
+    let mut w = [0; WORDS];
+    (w[1], w[6]) = (PAGE.base(), Fpage::doors(1, 0, Rights::RW).0);
+    Live { w, rdx: 1, rax: form.into(), rip: 0x1000, rsp: 0x8000 }
+}
+
+#[test]
+fn a_task_that_is_being_ended_is_called_on_neither_path() {
+    for form in [DOOR_CALL, DOOR_LONG_CALL, DOOR_ITEM_CALL] {
+        for ended in [false, true] {
+            let world = World::new(1024);
+            let (far, server, client) = server_and_client(&world);
+            if ended {
+                world.begin_call(Call::TaskControl, task_op::DESTROY, far.0);
+                assert!(world.is_busy(), "it takes several steps");
+            }
+            // The client is more urgent than who ends the task.
+            assert!(kernel::ipc::abort(&world.k, client));
+            world.advance(20_000_000);
+            assert_eq!((world.current(), server.wait()), (client, Wait::Idle));
+            let mut live = call_by_door(form);
+            assert_eq!(fast_path(&world.k, &mut live), !ended, "{form:x} by the fast path");
+            if ended {
+                let live = call_by_door(form);
+                world.system_call(live.rax, live.rdx, live.w);
+                assert_eq!((world.current(), client.frame.rax.get()), (client, Error::PartnerDied as u64));
+                assert_eq!(server.wait(), Wait::Idle);
+            }
+            world.check();
+        }
+    }
 }

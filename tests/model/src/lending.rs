@@ -174,6 +174,26 @@ fn a_detour_that_is_cut_off_twice() {
     let_time_pass(&world);
 }
 
+#[test]
+fn a_shuttle_that_was_lent_anew_stays_with_whom_it_was_lent_to() {
+    let world = world();
+    let [a, b, c] = waiters(&world);
+    run(&world, a);
+    call(&world, b, NEVER);
+    call(&world, c, NEVER);
+    assert_eq!((world.current(), c.hot.shuttle.get()), (c, a.home_ref()));
+    // A's call ends. It calls C by itself, before that has answered B.
+    run(&world, a);
+    run(&world, c);
+    world.wait();
+    run(&world, a);
+    call(&world, c, NEVER);
+    assert_eq!((world.current(), c.hot.shuttle.get()), (c, a.home_ref()));
+    answer(&world, b);
+    assert_eq!((c.hot.shuttle.get(), b.hot.shuttle.get()), (a.home_ref(), b.home_ref()));
+    let_time_pass(&world);
+}
+
 /// A message with a block from the current thread, which does not wait for it.
 fn send_block(world: &World, to: Uid) {
     let words = [Dope::used(8, 0, 0).0, PLACE, 0, 0, 0, 0, 0, 0];
