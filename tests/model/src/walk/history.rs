@@ -5,8 +5,9 @@ use abi::{Call, Timeout};
 use kernel::arch;
 use kernel::kernel::Kernel;
 use kernel::object::thread::{Errand, NEVER, Operation, State, Wait};
-use kernel::object::{ThreadRef, door};
+use kernel::object::{TaskRef, ThreadRef, door};
 use std::collections::BTreeMap;
+use std::iter::successors;
 
 /// How late a timeout may be: two grains of the wheel.
 const LATE_NS: u64 = 2048;
@@ -14,9 +15,32 @@ const LATE_NS: u64 = 2048;
 /// What a task had when it was last looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Belongings {
+    /// Whether its end had reached it, and not only a task above it.
+    is_dying: bool,
     used: u32,
     pages: u32,
     threads: u32,
+    quota: u32,
+    children: usize,
+}
+
+impl Belongings {
+    fn of(task: TaskRef) -> Belongings {
+        Belongings {
+            is_dying: task.is_dying(),
+            used: task.used.get(),
+            pages: task.pages.get(),
+            threads: task.thread_count.get(),
+            quota: task.quota.get(),
+            children: successors(task.child.get(), |child| child.sibling_next.get()).count(),
+        }
+    }
+
+    /// Whether there is more of anything than before. Pages and frames come to a task until its end reaches it.
+    fn is_more_than(self, had: Belongings) -> bool {
+        let made = self.threads > had.threads || self.quota > had.quota || self.children > had.children;
+        made || had.is_dying && (self.used > had.used || self.pages > had.pages)
+    }
 }
 
 /// A wait that has to end by itself.
@@ -52,7 +76,7 @@ impl Ends {
 /// What was seen of a walk so far.
 #[derive(Default)]
 pub struct History {
-    /// What tasks have that are being ended.
+    /// What tasks have that are being ended, or whose chief is.
     dying: BTreeMap<u64, Belongings>,
     /// Servers that are stopped, and whom they serve or will.
     stopped: BTreeMap<u64, u64>,
@@ -149,15 +173,10 @@ impl History {
 
     /// A task that is being ended gains nothing.
     fn look_at_dying(&mut self, k: &Kernel) {
-        for task in k.tasks().filter(|task| task.is_dying()) {
-            let has = Belongings {
-                used: task.used.get(),
-                pages: task.pages.get(),
-                threads: task.thread_count.get(),
-            };
+        for task in k.tasks().filter(|task| task.is_ending()) {
+            let has = Belongings::of(task);
             if let Some(had) = self.dying.insert(task.id.get().0, has) {
-                let gains = has.used > had.used || has.pages > had.pages || has.threads > had.threads;
-                assert!(!gains, "{task:?} is being ended and gains: {had:?}, then {has:?}");
+                assert!(!has.is_more_than(had), "{task:?} is being ended and gains: {had:?}, then {has:?}");
             }
         }
     }

@@ -169,6 +169,16 @@ impl Walk {
         }
     }
 
+    /// The identifier with a number; or, if the current thread has any, one of a door whose task is being ended.
+    fn door(&self, number: u64) -> u64 {
+        let (k, task) = (&self.machine.world.k, self.machine.world.current().task());
+        let is_ending = |number: &u64| {
+            door::find(k, task, *number)
+                .is_some_and(|it| it.door().task().is_ending() && it.door().task() != task)
+        };
+        (0..6).find(is_ending).filter(|_| number < 6).unwrap_or(number)
+    }
+
     /// One of those that the current thread's task made.
     fn child(&self, number: u64) -> Option<TaskId> {
         let (k, chief) = (&self.machine.world.k, self.machine.world.current().task());
@@ -390,10 +400,12 @@ impl Walk {
                 self.control(Call::ThreadControl, thread_op::SET_WINDOW, [0, window, 0, 0]);
             }
             Op::DoorCall { number, takes, item: 0 } => {
-                self.call((DOOR_CALL & !takes) as u64 | 7 << 32, number, [number; WORDS])
+                self.call((DOOR_CALL & !takes) as u64 | 7 << 32, self.door(number), [number; WORDS])
             }
             Op::DoorReturn { item: 0 } => self.call(DOOR_RETURN as u64 | 8 << 32, 9, [4; WORDS]),
-            Op::DoorCall { number, takes, item } => self.door_item(DOOR_ITEM_CALL & !takes, number, item),
+            Op::DoorCall { number, takes, item } => {
+                self.door_item(DOOR_ITEM_CALL & !takes, self.door(number), item)
+            }
             Op::DoorReturn { item } => self.door_item(DOOR_ITEM_RETURN, 9, item),
             Op::MakeDoor { number, datum } => {
                 self.control(Call::DoorControl, door_op::CREATE, [number, 0x2000, datum, 0]);
@@ -523,7 +535,7 @@ impl Walk {
                 let rax = if long < 3 { DOOR_ITEM_CALL } else { DOOR_CALL };
                 self.door_item(
                     rax & !((number >> 8) as u32 & WORDS_ONLY),
-                    number % 6,
+                    self.door(number % 6),
                     Fpage::memory(BASE, 20, Rights::RWX).0,
                 )
             }
@@ -595,14 +607,52 @@ impl Walk {
     fn converse(&mut self, number: u64) {
         let caller = self.current();
         let Some(dest) = self.nth(number, |it| it.uid().clan() != caller.clan()) else { return };
-        for _ in 0..3 {
+        for round in 0..3 {
             self.call(IPC_CALL as u64, dest.0, [8; WORDS]);
             if self.machine.in_user_mode() && self.was_diverted() && Uid(self.machine.live.rdx) == caller {
-                self.reply_shown(caller, Uid(self.machine.live.w[Frame::R15]));
+                let shown = Uid(self.machine.live.w[Frame::R15]);
+                if number.is_multiple_of(2) {
+                    self.reply_shown(caller, shown);
+                } else {
+                    self.delegate(caller, shown, round == 2);
+                }
             }
             if !self.machine.in_user_mode() || self.current() != caller {
                 return;
             }
+        }
+    }
+
+    /// The current thread, a chief's, calls another thread of its task, which answers the caller as the one who was meant. Then, unless that
+    /// is the `last` time, both wait again, and the caller goes on.
+    fn delegate(&mut self, caller: Uid, shown: Uid, last: bool) {
+        let chief = self.machine.world.current();
+        let waits = |it: ThreadRef| it != chief && it.task() == chief.task() && it.wait() == Wait::Open;
+        let chief = chief.uid();
+        let Some(mate) = self.nth(0, waits) else { return self.reply_shown(caller, shown) };
+        self.call(IPC_CALL as u64, mate.0, [8; WORDS]);
+        if self.current() != mate || !self.machine.in_user_mode() {
+            return;
+        }
+        if last {
+            return self.reply_shown(caller, shown);
+        }
+        let mut w = [9; WORDS];
+        (w[5], w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (shown.0, 0, 0, 0);
+        self.call((Call::Ipc as u32 | IPC_SHOWN).into(), caller.0, w);
+        for (who, to) in [(mate, chief), (chief, Uid::NIL)] {
+            self.switch_to(who);
+            if self.current() == who && self.machine.in_user_mode() {
+                self.reply(to, 0);
+            }
+        }
+        self.switch_to(caller);
+    }
+
+    /// Whoever runs lets another run, if that can.
+    fn switch_to(&mut self, to: Uid) {
+        if self.current() != to && self.machine.in_user_mode() {
+            self.control(Call::ThreadSwitch, 0, [to.0, 0, 0, 0]);
         }
     }
 

@@ -316,12 +316,14 @@ fn long_operation(random: &mut Random) -> Op {
 }
 
 /// What may be done to any thread in any state. Whoever stops others has to let them go on, too.
-const OFTEN: [u32; 12] = [
+const OFTEN: [u32; 14] = [
     thread_op::STOP,
     thread_op::STOP,
     thread_op::RESUME,
     thread_op::RESUME,
     thread_op::RESUME,
+    thread_op::ABORT,
+    thread_op::ABORT,
     thread_op::ABORT,
     thread_op::ABORT,
     thread_op::SET_PRIORITY,
@@ -383,10 +385,10 @@ pub fn operation(random: &mut Random) -> Op {
         0..5 => return long_operation(random),
         5..10 => return door_operation(random),
         10 | 11 => return Op::Thread(control(random)),
-        12 | 13 => return Op::Intrude((!random.one_in(8)).then(|| control(random))),
-        14 => return advance(random),
-        15 => return Op::AnswerShown(ipc(random)),
-        16..23 => return Op::React { number: who(random), long: random.below(8) },
+        12..15 => return Op::Intrude((!random.one_in(8)).then(|| control(random))),
+        15 => return advance(random),
+        16 => return Op::AnswerShown(ipc(random)),
+        17..24 => return Op::React { number: who(random), long: random.below(8) },
         _ => {}
     }
     match random.below(100) {
@@ -408,10 +410,10 @@ pub fn operation(random: &mut Random) -> Op {
             rsi: random.below(200),
         },
         74 => Op::Task { operation: task_op::DESTROY, target: who(random), rsi: 0 },
-        75 | 76 => {
+        75..78 => {
             Op::NewTask { quota: random.pick(&[0, 1, 2, 10, 40, 60]), priority: random.pick(&[3, 3, 63, 64]) }
         }
-        77..80 => Op::Switch { to: who(random) },
+        78 | 79 => Op::Switch { to: who(random) },
         80 => {
             Op::Garbage { rax: random.next() >> random.below(64), rdx: random.next(), words: random.next() }
         }
