@@ -478,6 +478,41 @@ fn kernel_and_model_of_clans_agree() {
     });
 }
 
+impl Trial {
+    /// A chief answers as somebody else, in the form that takes a way that is known. Says whether it has arrived.
+    fn answer_as(&self, chief: usize, to: usize, shown: usize) -> bool {
+        let sender = self.thread_ref(chief);
+        self.world.k.unqueue_thread(sender);
+        let mut w = [7; WORDS];
+        w[5] = self.threads[shown].uid.0;
+        (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, sender.standing.get().0);
+        w[Frame::R15] = timeouts(Timeout::ZERO, Timeout::NEVER);
+        self.call(sender, (Call::Ipc as u32 | IPC_SHOWN | IPC_TAKE) as u64, self.threads[to].uid.0, w);
+        self.thread_ref(to).wait() == Wait::No
+    }
+}
+
+#[test]
+fn a_known_way_is_for_who_was_called() {
+    let trial = Trial::new();
+    let [asks, chief, one, other] = [3, 2, 5, 6];
+    let ask = |whom: usize, diverted: bool| {
+        trial.rest_all();
+        assert_eq!(trial.begin_call(asks, whom), Some((chief, diverted)));
+    };
+    for _ in 0..2 {
+        ask(one, true);
+        assert!(trial.answer_as(chief, asks, one), "the second time by the way of the first");
+        trial.check_heard(asks, one, asks, false, true);
+    }
+    ask(other, true);
+    assert!(!trial.answer_as(chief, asks, one), "it waits for another");
+    ask(one, true);
+    assert!(trial.answer_as(chief, asks, one));
+    ask(chief, false);
+    assert!(!trial.answer_as(chief, asks, chief), "a chief does not show itself");
+}
+
 #[test]
 fn clans_are_nested_so_deeply_and_no_deeper() {
     let world = World::new(1 << 12);
