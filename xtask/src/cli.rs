@@ -100,9 +100,12 @@ pub struct MutateOptions {
     /// Only say what would be changed, without --checks
     #[arg(long, conflicts_with = "checks")]
     pub list: bool,
-    /// Renew the committed table of a complete run with --checks
+    /// Renew the rows of the committed table, with --checks
     #[arg(long, requires = "checks")]
     pub bless: bool,
+    /// Take out only those that have no row in the committed table, such as after a run that was interrupted
+    #[arg(long, requires = "checks")]
+    pub missing: bool,
     /// A file, a directory or a part of a function's name; with --checks a part of a check's name or file
     #[arg(value_name = "WHAT")]
     pub what: Option<String>,

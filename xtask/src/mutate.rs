@@ -9,6 +9,7 @@ pub mod guest;
 pub mod host;
 pub mod list;
 pub mod mutants;
+pub mod table;
 pub mod tree;
 
 use crate::cli::MutateOptions;
@@ -16,11 +17,9 @@ use crate::{Error, Result, build, paths};
 use guest::Boots;
 use host::Tests;
 use list::Check;
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 use tree::Tree;
@@ -28,12 +27,9 @@ use tree::Tree;
 /// Of a hundred checks, so many have to be caught.
 const CAUGHT_PERCENT: usize = 98;
 
-/// Where the table of the last complete run is, relative to the checkout.
-const TABLE: &str = "tests/caught.md";
-
 /// What came of taking out one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fate {
+pub enum Fate {
     /// A test on the host failed.
     Host(String),
     /// A test in the guest failed, or the machine ended.
@@ -44,8 +40,32 @@ enum Fate {
     Wrong(String),
 }
 
+/// Who caught a check, in the table.
+const HOST: &str = "host";
+const GUEST: &str = "guest";
+
+impl Fate {
+    /// Who caught it, or that nobody has.
+    fn by(&self) -> &'static str {
+        match self {
+            Fate::Host(_) => HOST,
+            Fate::Guest(_) => GUEST,
+            Fate::Survived => "lives",
+            Fate::Wrong(_) => "wrong",
+        }
+    }
+
+    /// Which test failed, or why none could.
+    fn test(&self) -> &str {
+        match self {
+            Fate::Host(test) | Fate::Guest(test) | Fate::Wrong(test) => test,
+            Fate::Survived => "",
+        }
+    }
+}
+
 /// A fate and the seconds that it took.
-type Verdict = (Fate, u64);
+pub type Verdict = (Fate, u64);
 
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,24 +82,31 @@ pub fn perform(options: MutateOptions) -> Result<u8> {
         return mutants::perform(&options);
     }
     let all = list::read(&paths::root())?;
-    let chosen = choose(&all, options.what.as_deref())?;
-    let verdicts = run(&chosen, options.jobs, options.baseline)?;
-    let table = table(&chosen, &verdicts);
-    print!("{table}");
-    if options.bless && chosen.len() == all.len() {
-        paths::write(&paths::root().join(TABLE), page(&table).as_bytes())?;
+    let mut chosen = choose(&all, options.what.as_deref())?;
+    if options.missing {
+        chosen = table::without_row(&paths::root(), chosen);
     }
+    let blessed = options.bless.then_some(&all[..]);
+    let verdicts = run(&chosen, options.jobs, options.baseline, blessed)?;
+    print!("{}", summary(&chosen, &verdicts));
     let outcome = outcome(&chosen, &verdicts);
     println!("{} checks accounted for, {} not", outcome.accounted, outcome.open);
     Ok(u8::from(outcome.open > 0))
 }
 
-/// All checks, as a part of the full test: what passes with all of them in their places is known.
+/// All checks, as a part of the full test: what passes with all of them in their places is known. The committed table has
+/// to say of each what has come out.
 pub fn all_checks() -> Result<Outcome> {
-    let checks = list::read(&paths::root())?;
-    let verdicts = run(&checks, None, false)?;
-    print!("{}", table(&checks, &verdicts));
-    Ok(outcome(&checks, &verdicts))
+    let root = paths::root();
+    let checks = list::read(&root)?;
+    let verdicts = run(&checks, None, false, None)?;
+    print!("{}", summary(&checks, &verdicts));
+    let mut outcome = outcome(&checks, &verdicts);
+    for line in table::differences(&root, &checks, &verdicts) {
+        println!("{line}");
+        outcome.open += 1;
+    }
+    Ok(outcome)
 }
 
 /// The checks whose name or file contains the text.
@@ -93,45 +120,85 @@ fn choose(all: &[Check], what: Option<&str>) -> Result<Vec<Check>> {
     }
 }
 
-/// Takes the checks out, several at a time.
-fn run(checks: &[Check], jobs: Option<usize>, baseline: bool) -> Result<Vec<Verdict>> {
-    let archive = build::system()?.archive;
-    let processors = thread::available_parallelism().map_or(1, |count| count.get());
-    let jobs = jobs.unwrap_or(processors).clamp(1, checks.len());
-    let next = AtomicUsize::new(0);
-    let verdicts: Mutex<BTreeMap<usize, Verdict>> = Mutex::default();
-    let work = |job: usize| -> Result<()> {
-        let tree = Tree::prepare(job)?;
-        let tests = host::build(&tree)?;
-        let plain = Boots::build(&tree, archive.clone())?;
-        if baseline && job == 0 {
-            eprintln!("tern: running the tests with every check in its place");
-            if let Some(failed) =
-                tests.run(None)?.map_or_else(|| plain.run(None), |failed| Ok(Some(failed)))?
-            {
-                return Err(Error::new(format!("a test fails with every check in its place: {failed}")));
+/// What is still to be done: a check's number, and whether all tests are to be asked.
+struct Queue<'a> {
+    checks: &'a [Check],
+    /// All checks of the table, if it is renewed.
+    blessed: Option<&'a [Check]>,
+    todo: Mutex<VecDeque<(usize, bool)>>,
+    verdicts: Mutex<BTreeMap<usize, Verdict>>,
+}
+
+impl Queue<'_> {
+    fn next(&self) -> Option<(usize, bool)> {
+        self.todo.lock().unwrap_or_else(|poison| poison.into_inner()).pop_front()
+    }
+
+    /// Notes a verdict, or that the tests that an entry names have noticed nothing: all are asked when no other is left.
+    fn note(&self, number: usize, fate: Option<Fate>, seconds: u64) -> Result<()> {
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(|poison| poison.into_inner());
+        let before = verdicts.get(&number).map_or(0, |(_, seconds)| *seconds);
+        let verdict = (fate.clone().unwrap_or(Fate::Survived), before + seconds);
+        let (check, count) = (&self.checks[number], self.checks.len());
+        if fate.is_none() {
+            eprintln!("tern: {}/{count} {} | all tests will be asked", number + 1, check.name);
+            self.todo.lock().unwrap_or_else(|poison| poison.into_inner()).push_back((number, true));
+        } else {
+            eprintln!("tern: {}/{count} {}", number + 1, line(check, &verdict));
+            if let Some(all) = self.blessed {
+                table::renew(&paths::root(), all, check, &verdict.0)?;
             }
         }
-        let plain = plain.kernel()?;
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(check) = checks.get(number) else { return Ok(()) };
-            let began = Instant::now();
-            let (archive, plain) = (&*archive, &*plain);
-            let mut kernel = Kernel { tree: &tree, archive, plain, tests: None, boots: None };
-            let fate = tree.without(check, || kernel.fate(check));
-            let fate = fate.unwrap_or_else(|error| Fate::Wrong(error.message));
-            let verdict = (fate, began.elapsed().as_secs());
-            eprintln!("tern: {}/{} {}", number + 1, checks.len(), line(check, &verdict));
-            verdicts.lock().unwrap_or_else(|poison| poison.into_inner()).insert(number, verdict);
-        }
-    };
+        verdicts.insert(number, verdict);
+        Ok(())
+    }
+}
+
+/// Takes the checks out, several at a time, and writes each verdict into the table of all that are blessed.
+fn run(
+    checks: &[Check],
+    jobs: Option<usize>,
+    baseline: bool,
+    blessed: Option<&[Check]>,
+) -> Result<Vec<Verdict>> {
+    let archive = table::keep(&build::system()?.archive)?;
+    let processors = thread::available_parallelism().map_or(1, |count| count.get());
+    let jobs = jobs.unwrap_or(processors).clamp(1, checks.len().max(1));
+    let todo = Mutex::new((0..checks.len()).map(|number| (number, false)).collect());
+    let queue = Queue { checks, blessed, todo, verdicts: Mutex::default() };
+    let work = |job| work(job, &queue, &archive, baseline && job == 0);
     thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = (0..jobs).map(|job| scope.spawn(move || work(job))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("a job does not panic"))
     })?;
-    Ok(verdicts.into_inner().unwrap_or_else(|poison| poison.into_inner()).into_values().collect())
+    let verdicts = queue.verdicts.into_inner().unwrap_or_else(|poison| poison.into_inner());
+    Ok(verdicts.into_values().collect())
+}
+
+/// Takes checks out of one copy until none is left.
+fn work(job: usize, queue: &Queue, archive: &Path, baseline: bool) -> Result<()> {
+    let tree = Tree::prepare(job)?;
+    let tests = host::build(&tree)?;
+    let plain = Boots::build(&tree, archive.to_path_buf())?;
+    if baseline {
+        eprintln!("tern: running the tests with every check in its place");
+        if let Some(failed) = tests.run(None)?.map_or_else(|| plain.run(None), |failed| Ok(Some(failed)))? {
+            return Err(Error::new(format!("a test fails with every check in its place: {failed}")));
+        }
+    }
+    let plain = plain.kernel()?;
+    while let Some((number, all)) = queue.next() {
+        let (check, began) = (&queue.checks[number], Instant::now());
+        let mut kernel = Kernel { tree: &tree, archive, plain: &plain, tests: None, boots: None };
+        let fate = tree.without(check, || match all {
+            true => kernel.asked_all(&check.file),
+            false => kernel.asked_named(check),
+        });
+        let fate = fate.unwrap_or_else(|error| Some(Fate::Wrong(error.message)));
+        queue.note(number, fate, began.elapsed().as_secs())?;
+    }
+    Ok(())
 }
 
 /// A copy in which a check is missing, and what was built from it so far.
@@ -169,75 +236,51 @@ impl Kernel<'_> {
         Ok(self.boots.insert(boots).run(filter)?.map(Fate::Guest))
     }
 
-    /// Who notices? Those who should are asked first, then all others.
-    fn fate(&mut self, check: &Check) -> Result<Fate> {
+    /// Do the tests notice that should? `None` if all have to be asked.
+    fn asked_named(&mut self, check: &Check) -> Result<Option<Fate>> {
         if let Some(filter) = &check.host
             && let Some(fate) = self.on_host(&check.file, Some(filter))?
         {
-            return Ok(fate);
+            return Ok(Some(fate));
         }
-        if let Some(filter) = &check.guest
-            && let Some(fate) = self.in_guest(Some(filter))?
-        {
-            return Ok(fate);
+        match &check.guest {
+            Some(filter) => self.in_guest(Some(filter)),
+            None => Ok(None),
         }
-        if let Some(fate) = self.on_host(&check.file, None)? {
-            return Ok(fate);
+    }
+
+    /// Does any test notice?
+    fn asked_all(&mut self, file: &Path) -> Result<Option<Fate>> {
+        if let Some(fate) = self.on_host(file, None)? {
+            return Ok(Some(fate));
         }
-        Ok(self.in_guest(None)?.unwrap_or(Fate::Survived))
+        Ok(Some(self.in_guest(None)?.unwrap_or(Fate::Survived)))
     }
 }
 
 fn line(check: &Check, (fate, seconds): &Verdict) -> String {
-    let fate = match fate {
-        Fate::Host(test) => format!("host   {test}"),
-        Fate::Guest(test) => format!("guest  {test}"),
-        Fate::Survived if check.survives.is_some() => "lives, for a reason".into(),
-        Fate::Survived => "LIVES".into(),
-        Fate::Wrong(why) => format!("WRONG {why}"),
-    };
-    format!("{} | {fate} | {seconds} s", check.name)
+    format!("{} | {} | {} | {seconds} s", check.name, fate.by(), fate.test())
 }
 
-/// A line for each check, then why some survive, then the counts.
-fn table(checks: &[Check], verdicts: &[Verdict]) -> String {
+/// Why some survive, then the counts.
+fn summary(checks: &[Check], verdicts: &[Verdict]) -> String {
     let mut out = String::new();
-    let mut sums = [0; 3];
-    for (check, verdict) in checks.iter().zip(verdicts) {
-        let _ = writeln!(out, "{}", line(check, verdict));
-        sums[match verdict.0 {
-            Fate::Host(_) => 0,
-            Fate::Guest(_) => 1,
-            Fate::Survived | Fate::Wrong(_) => 2,
-        }] += 1;
-    }
     for (check, (fate, _)) in checks.iter().zip(verdicts) {
-        match (&check.survives, fate) {
-            (Some(reason), Fate::Survived) => _ = writeln!(out, "{} lives: {reason}", check.name),
-            (Some(_), _) => _ = writeln!(out, "{} was caught, although the list has a reason", check.name),
-            (None, _) => {}
-        }
+        out += &match (&check.survives, fate) {
+            (Some(reason), Fate::Survived) => format!("{} lives: {reason}\n", check.name),
+            (Some(_), _) => format!("{} was caught, although the list has a reason\n", check.name),
+            (None, Fate::Survived) => format!("{} LIVES\n", check.name),
+            (None, Fate::Wrong(why)) => format!("{}: {why}\n", check.name),
+            (None, _) => continue,
+        };
     }
-    let [host, guest, lives] = sums;
+    let count = |by: &str| verdicts.iter().filter(|(fate, _)| fate.by() == by).count();
     let seconds: u64 = verdicts.iter().map(|(_, seconds)| seconds).sum();
-    let _ = writeln!(
-        out,
-        "{} checks: {host} caught on the host, {guest} in the guest, {lives} live; {} minutes of work",
-        checks.len(),
-        seconds.div_ceil(60)
-    );
-    out
-}
-
-/// The table as a page.
-fn page(table: &str) -> String {
-    let (rows, rest): (Vec<&str>, Vec<&str>) = table.lines().partition(|line| line.contains(" | "));
-    let rows: Vec<String> = rows.iter().map(|row| format!("| {row} |\n")).collect();
-    format!(
-        "# Who notices when a check is gone\n\nMade by `./tern mutate --checks --bless`; see [README.md](README.md).\n\n\
-         | check | caught by | time |\n|---|---|--:|\n{}\n{}\n",
-        rows.concat(),
-        rest.join("\n")
+    let [host, guest, minutes] = [count(HOST), count(GUEST), seconds.div_ceil(60) as usize];
+    let rest = checks.len() - host - guest;
+    out + &format!(
+        "{} checks: {host} caught on the host, {guest} in the guest, {rest} live; {minutes} minutes of work\n",
+        checks.len()
     )
 }
 
@@ -288,9 +331,17 @@ mod tests {
     }
 
     #[test]
-    fn a_table_becomes_a_page() {
-        let page = page(&table(&checks(2, Some("why")), &verdicts(2, 1)));
-        assert!(page.contains("| a | host   t | 1 s |"), "{page}");
-        assert!(page.contains("a lives: why"), "{page}");
+    fn who_is_not_noticed_by_some_is_shown_to_all() {
+        let todo = Mutex::new(VecDeque::from([(0, false), (1, false)]));
+        let checks = checks(2, None);
+        let queue = Queue { checks: &checks, blessed: None, todo, verdicts: Mutex::default() };
+        assert_eq!(queue.next(), Some((0, false)));
+        queue.note(0, None, 5).unwrap();
+        assert_eq!(queue.next(), Some((1, false)));
+        queue.note(1, Some(Fate::Guest("t".into())), 5).unwrap();
+        assert_eq!(queue.next(), Some((0, true)));
+        queue.note(0, Some(Fate::Survived), 5).unwrap();
+        assert_eq!(queue.verdicts.lock().unwrap()[&0], (Fate::Survived, 10));
+        assert_eq!(queue.next(), None);
     }
 }

@@ -16,7 +16,6 @@ pub struct Tree {
     pub root: PathBuf,
     /// What is built from it.
     pub target: PathBuf,
-    original: PathBuf,
 }
 
 impl Tree {
@@ -27,13 +26,13 @@ impl Tree {
         let mut kept = BTreeSet::new();
         copy(&original, &root, &mut kept)?;
         remove_others(&root, &kept)?;
-        Ok(Tree { root, target: directory.join("target"), original })
+        Ok(Tree { root, target: directory.join("target") })
     }
 
     /// Does something in the copy while the check is missing in it.
     pub fn without<R>(&self, check: &Check, act: impl FnOnce() -> Result<R>) -> Result<R> {
-        let source = paths::read(&self.original.join(&check.file))?;
         let place = self.root.join(&check.file);
+        let source = paths::read(&place)?;
         let changed = check.apply(&String::from_utf8_lossy(&source))?;
         paths::write(&place, changed.as_bytes())?;
         let result = act();
