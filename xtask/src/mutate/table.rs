@@ -80,7 +80,8 @@ fn page(all: &[Check], rows: &BTreeMap<String, Row>) -> String {
     format!(
         "# Who notices when a check is gone\n\nMade by `./tern mutate --checks --bless`; see [README.md](README.md). \
          A check is caught on the host or in the guest, by the test that failed first; or it lives, for the reason that is \
-         named.\n\n{} checks: {host} are caught on the host, {guest} in the guest, {} are not.\n\n\
+         named.\n\n{} checks: {host} are caught on the host, {guest} in the guest, {} are not, \
+         or not run yet.\n\n\
          | check | caught by | test or reason |\n|---|---|---|\n{}",
         all.len(),
         all.len() - host - guest,
