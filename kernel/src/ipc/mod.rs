@@ -21,7 +21,7 @@ pub use door::unreferenced;
 pub use fault::{USER_FLAGS, page_fault, port_fault, raise, system_call_exception};
 pub use item::continue_map;
 pub use known_way::call as call_by_known_way;
-pub use transfer::{continue_transfer, copy_interrupted};
+pub use transfer::{continue_transfer, copy_interrupted, is_taking};
 
 use crate::kernel::Kernel;
 use crate::lend::Passed;

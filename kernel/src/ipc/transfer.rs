@@ -18,7 +18,7 @@ use super::{
 };
 use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;
-use crate::mem::space::{self, Progress};
+use crate::mem::space::{self, Plan, Progress};
 use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
@@ -193,7 +193,7 @@ fn run(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, at: &mut Place) -> Re
             map_item(k, sender, receiver, (from, to), at)?;
             budget = 0;
         }
-        (at.part, at.done) = (at.part + 1, 0);
+        (at.part, at.done, at.begun) = (at.part + 1, 0, false);
     }
     Ok(())
 }
@@ -308,7 +308,7 @@ fn descriptor(
     Ok((words, room))
 }
 
-/// One string. The descriptors are read anew each time: what a user changes meanwhile is its own affair.
+/// One string. The descriptors are read anew, and all of their bounds checked, each time: what a user changes meanwhile is its own affair.
 fn string(
     k: &Kernel,
     sender: ThreadRef,
@@ -354,21 +354,30 @@ fn map_item(
     if door::Form::find(sender).is_some() && !door::may_hand(sender, receiver) {
         return Err(Halt::Failed(Error::Denied, Error::Denied));
     }
-    let ([page, hot_spot], [window, _]) = descriptor(k, sender, receiver, places)?;
-    let is_valid = |page: u64| Fpage(page).is_valid();
-    let plan = if is_valid(page) && is_valid(window) {
-        space::plan(Fpage(page), hot_spot, Fpage(window))
-    } else {
-        None
-    };
-    let Some(plan) = plan else {
-        return Err(Halt::Failed(Error::NoWindow, Error::NoAccess));
-    };
+    if !at.begun {
+        sender.item.set(read_item(k, sender, receiver, places)?);
+        at.begun = true;
+    }
+    let (plan, hot_spot) = sender.item.get();
     let (mut progress, mut budget) = (Progress::resumed(at.done, !at.cut), PREEMPTION_PAGES);
     let result = space::map(k, plan, sender.task(), receiver.task(), &mut progress, &mut budget);
     (at.done, at.cut) = (progress.noted(), !progress.whole);
     result.map_err(|space::Again| Halt::Again)?;
     write(k, sender, receiver, places.1, [item::place(plan).0, hot_spot])
+}
+
+/// What an item is, and its hot spot: as the descriptors say when it is begun. Both are in memory that users may write to at any
+/// time, so they are read once.
+fn read_item(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    places: (u64, u64),
+) -> Result<(Plan, u64), Halt> {
+    let ([page, hot_spot], [window, _]) = descriptor(k, sender, receiver, places)?;
+    let (page, window) = (Fpage(page), Fpage(window));
+    let plan = if page.is_valid() && window.is_valid() { space::plan(page, hot_spot, window) } else { None };
+    plan.map(|plan| (plan, hot_spot)).ok_or(Halt::Failed(Error::NoWindow, Error::NoAccess))
 }
 
 /// Everything is there: the message arrives, and the current sender goes on with its receive phase.
@@ -535,6 +544,11 @@ pub(super) fn interrupt(k: &Kernel, thread: ThreadRef, own: Error, other: Error)
 
 fn is_transferring(thread: ThreadRef) -> bool {
     matches!(thread.operation.get(), Operation::Transfer { .. })
+}
+
+/// Whether a message is on its way into a thread's block or window. Where that is stays what it was when the message was accepted.
+pub fn is_taking(thread: ThreadRef) -> bool {
+    thread.state.get() == State::Taking || matches!(thread.operation.get(), Operation::Taken { .. })
 }
 
 /// A thread that takes part in a transfer ends: the other gets an error.

@@ -32,6 +32,7 @@ use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
 use crate::lend::{Stake, Word};
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
+use crate::mem::space::Plan;
 use crate::util::list::{Link, List, Tag};
 use crate::util::timeout::Timeout;
 use abi::call::WORDS_ONLY;
@@ -332,6 +333,8 @@ pub struct Place {
     pub moved: u64,
     /// Whether an item could be mapped only in part.
     pub cut: bool,
+    /// Whether the item that this part is has been begun: [`Cold::item`] says what it is, whatever the descriptors say by now.
+    pub begun: bool,
     /// Whether a page of either side was not there.
     pub faulted: bool,
     /// Whether the sender's patience has an end: it has waited for a fault of the receiver's.
@@ -460,6 +463,8 @@ pub struct Cold {
     pub alerting: Cell<Uid>,
     /// The operation that the thread is in the middle of.
     pub operation: Cell<Operation>,
+    /// The item of a block that it is in the middle of mapping, and its hot spot; see [`Place::begun`].
+    pub item: Cell<(Plan, u64)>,
 }
 
 // SAFETY: cells; `None`, `State::Inactive`, `Errand::Ipc`, `Operation::None` and the like are zero. (The enums

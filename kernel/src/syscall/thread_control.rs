@@ -12,7 +12,6 @@ use abi::call::{
     ALERT_CLEAR, ALERT_POLL, ALERT_SET, FLAGS, PRIORITIES, TRACE_COUNTERS, TRACE_DOORS, thread_op as op,
 };
 use abi::{Dope, Error, Fpage, Rights, TaskId, Uid};
-use core::ops::Range;
 
 /// The table of sub-operations.
 pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
@@ -114,6 +113,9 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
 /// Registers a block and hands back what was registered before, so that whoever needs one for a while can undo it.
 fn set_block(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     let block = &thread.block;
+    if ipc::is_taking(thread) {
+        return Err(Error::BadState);
+    }
     let before = [args.rdi(), block.address.get(), block.room.get(), block.timeout.get().into()];
     block.set(k, thread.task(), args.rsi(), Dope(args.rdx()))?;
     block.timeout.set(args.r10() as u32);
@@ -447,13 +449,11 @@ pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
         return false;
     }
     let start = task.searched.get();
-    let end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
-    task.searched.set(end);
-    if start < end {
-        wake_waiters_for(k, start..end, |name| {
+    if start < k.thread_slots.high_water() {
+        task.searched.set(wake_waiters_for(k, start, |name| {
             let named = arch::tcb(name.slot()).filter(|thread| thread.name.get() == name);
             named.is_some_and(|thread| thread.cursor.get() == WITH_TASK && thread.task() == task)
-        });
+        }));
         return false;
     }
     for _ in 0..param::PREEMPTION_PAGES {
@@ -484,27 +484,38 @@ fn dismantle(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) {
 fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
     // Somebody who ends it alone does not wait for the search of its task.
     let start = if thread.cursor.get() == WITH_TASK { 0 } else { thread.cursor.get() };
-    let end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
     let name = thread.name.get();
-    wake_waiters_for(k, start..end, |from| from == name);
+    let end = wake_waiters_for(k, start, |from| from == name);
     thread.cursor.set(end);
-    end == k.thread_slots.high_water()
+    end >= k.thread_slots.high_water()
 }
 
-/// Those in some slots that wait for a thread that ends, alone, learn of it.
-fn wake_waiters_for(k: &Kernel, slots: Range<u32>, ends: impl Fn(Uid) -> bool) {
-    for waiter in slots.filter_map(arch::tcb) {
-        let waits = match waiter.wait() {
-            Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
-            Wait::Closed(from) => {
-                from.clan() != waiter.uid().clan() && ipc::way_to(k, waiter, from).is_some_and(&ends)
-            }
-            _ => false,
-        };
-        if waits {
-            ipc::fail_blocked(k, waiter, Error::PartnerDied);
+/// Those in the slots from `start` on that wait for a thread that ends, alone, learn of it. Returns the slot at which the step's budget was
+/// used up.
+fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
+    let (end, mut budget) = (k.thread_slots.high_water(), param::PREEMPTION_SCAN);
+    for slot in start..end {
+        if budget == 0 {
+            return slot;
         }
+        let mut cost = 1;
+        if let Some(waiter) = arch::tcb(slot) {
+            let waits = match waiter.wait() {
+                Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
+                Wait::Closed(from) if from.clan() != waiter.uid().clan() => {
+                    cost = param::SCAN_WAY;
+                    ipc::way_to(k, waiter, from).is_some_and(&ends)
+                }
+                _ => false,
+            };
+            if waits {
+                cost += param::SCAN_WAKE;
+                ipc::fail_blocked(k, waiter, Error::PartnerDied);
+            }
+        }
+        budget = budget.saturating_sub(cost);
     }
+    end
 }
 
 /// Takes the block itself apart. Nothing runs on its stack.

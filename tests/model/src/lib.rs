@@ -41,6 +41,8 @@ mod large;
 #[cfg(test)]
 mod lending;
 #[cfg(test)]
+mod meanwhile;
+#[cfg(test)]
 mod patience;
 #[cfg(test)]
 mod regressions;

@@ -29,7 +29,7 @@ use crate::layout::{WINDOW, WINDOW_SIZE};
 use crate::mem::pool::{Frame, Words};
 use crate::mem::table::{self, Found};
 use crate::object::TaskRef;
-use abi::{PAGE_SIZE, Rights};
+use abi::{PAGE_SIZE, Rights, USER_END};
 use core::cell::Cell;
 
 const USER: u64 = 1 << 2;
@@ -71,6 +71,7 @@ struct Window {
 
 impl Window {
     fn open(k: &Kernel, current: TaskRef, task: TaskRef, address: u64) -> Window {
+        debug_assert!(address < USER_END, "a window on the kernel, at {address:#x}");
         if current == task {
             return Window { slot: None, address };
         }

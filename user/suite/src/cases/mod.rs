@@ -19,6 +19,7 @@ pub mod large;
 pub mod local;
 pub mod long;
 pub mod map;
+pub mod meanwhile;
 pub mod pager;
 pub mod random;
 pub mod realtime;
@@ -84,6 +85,9 @@ cases! {
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused overlapping_buffers_hurt_their_owner_only patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
         memory_revoked_in_between a_dead_receivers_frames_are_not_written
+    }
+    meanwhile {
+        a_block_stays_where_the_message_was_accepted an_item_that_shrinks_stays_in_the_window many_wait_for_one_that_ends
     }
     kernel_half {
         blocks_come_from_nowhere_there queued_blocks_come_from_nowhere_there answers_come_from_nowhere_there
