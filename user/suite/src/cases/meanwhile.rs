@@ -5,9 +5,9 @@ use super::long::{from, from_block, open, pair, prepare, to};
 use super::map::WINDOW;
 use crate::check;
 use crate::kit::{Child, Frame, Outcome, fails, pager};
+use sys::abi::Call;
 use sys::abi::USER_END;
 use sys::abi::call::IPC_LONG;
-use sys::abi::Call;
 use sys::{Dope, Error, Fpage, Kind, Message, Rights, Timeout, Uid};
 
 /// Whoever controls a receiver cannot register another block for it while a message is on its way into the one that it has. At the end of the
