@@ -200,8 +200,8 @@ pub mod thread_op {
     pub const SET_WINDOW: u32 = 12;
     /// In: `rsi` address of a [block](crate::message) to receive into; `rdx` its room, a [`Dope`](crate::Dope) of which
     /// nothing is used, 0 for none; `r10` how long a transfer may wait for page faults on the partner's side, a
-    /// [`Timeout`](crate::Timeout). Takes effect at once. Out: in the same registers what was registered before, which can be
-    /// registered again.
+    /// [`Timeout`](crate::Timeout). Takes effect at once; while a message is on its way to the thread
+    /// it is [`BadState`](crate::Error::BadState). Out: in the same registers what was registered before, which can be registered again.
     pub const SET_BLOCK: u32 = 13;
     /// In: `rsi` a group of [`REGISTERS`](super::REGISTERS). Out: its four registers in `rdx r10 r8 r9`. The thread must
     /// stand still in user code: be stopped with no ipc under way, or wait for an answer to a fault or exception.

@@ -14,10 +14,10 @@ use abi::call::{
     IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN,
     IPC_TAKE, NOT_DIVERTED, NULL, RESUME_AS_IS, WORDS_ONLY, door_op, task_op, thread_op,
 };
-use abi::{Call, Dope, Fpage, Kind, Rights, TaskId, Timeout, Uid};
+use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, USER_END, Uid};
 use kernel::arch;
 use kernel::mem::space::{self, Progress};
-use kernel::object::thread::{Frame, Operation, State, WORDS, Wait};
+use kernel::object::thread::{Frame, Operation, Place, State, WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef, door};
 use std::iter::successors;
 
@@ -261,6 +261,16 @@ impl Walk {
             Op::GoOn | Op::React { .. } | Op::Call { .. } if self.machine.world.is_busy() => {
                 return self.machine.go_on();
             }
+            Op::Describe { words, .. } if self.machine.world.is_busy() => {
+                return self.describe_meanwhile(words);
+            }
+            Op::Ipc(Ipc { dest, .. }) if self.maps_an_item() => {
+                let page = match dest % 4 {
+                    0 => Fpage::ports(0, 8),
+                    size => Fpage::memory(BASE, 11 + 2 * size as u32, Rights::RW),
+                };
+                return self.describe_meanwhile([page.0, BASE + dest / 4 % 64 * 4096]);
+            }
             // Somebody does that while the current thread is in the middle of something.
             Op::Thread(ref control) if self.machine.world.is_busy() => return self.intrude(Some(control)),
             _ => {}
@@ -273,6 +283,35 @@ impl Walk {
             uid if uid == self.root => self.perform_as_first(op),
             uid if uid == self.driver => self.wait_for_line(),
             _ => self.perform_as_any(op),
+        }
+    }
+
+    /// Whether the current thread is in the middle of an item of a block.
+    fn maps_an_item(&self) -> bool {
+        let current = self.machine.world.current();
+        matches!(current.operation.get(), Operation::Transfer { at: Place { begun: true, .. }, .. })
+    }
+
+    /// Others of their tasks write to the blocks of a transfer, of which the current thread is in the middle: what is just under way becomes
+    /// something else.
+    fn describe_meanwhile(&self, words: [u64; 2]) {
+        let (k, sender) = (&self.machine.world.k, self.machine.world.current());
+        let Operation::Transfer { to, at } = sender.operation.get() else { return };
+        let (Some(receiver), Some(number)) = (k.thread(to), (at.part as u64).checked_sub(1)) else { return };
+        let used = Dope(sender.frame.w[0].get());
+        let place = |dope: Dope| match number.checked_sub(used.strings()) {
+            None => dope.strings_offset() + 16 * number,
+            Some(item) => dope.items_offset() + 16 * item,
+        };
+        let room = receiver.block.room().with_used(used);
+        // One of them or both.
+        let both = [
+            (sender, sender.frame.w[1].get() + place(used)),
+            (receiver, receiver.block.address.get() + place(room)),
+        ];
+        for (thread, address) in both.into_iter().skip((words[1] & 1) as usize) {
+            // Without memory there, nothing is written.
+            let _ = arch::write_words(k, sender.task(), (thread.task(), address), words);
         }
     }
 
@@ -565,7 +604,9 @@ impl Walk {
 
     fn reply_block(&mut self, form: u32, dest: Uid) {
         let mut w = [5; WORDS];
-        (w[0], w[1], w[Frame::R15]) = (Dope::used(600, 0, 0).0, BASE, 0);
+        let used = Dope::used(600, 0, dest.0 >> 4 & 1);
+        (w[0], w[1], w[Frame::R15]) = (used.0, BASE, 0);
+        self.describe(self.machine.world.current(), BASE, used, 2);
         self.call(form.into(), dest.0, w);
     }
 
@@ -716,6 +757,28 @@ impl Walk {
         Timeout(ipc.timeouts as u32).us().map_or(u64::MAX, |us| arch::now_ns() + us * 1000)
     }
 
+    /// Long strings, and items of many pages or ports, stand in a thread's block, if there is memory.
+    fn describe(&self, thread: ThreadRef, address: u64, dope: Dope, number: u64) {
+        let world = &self.machine.world;
+        let write = |offset: u64, words| {
+            let at = (thread.task(), address.wrapping_add(offset));
+            let is_there = at.1 < USER_END - 16;
+            let _ = is_there.then(|| arch::write_words(&world.k, world.current().task(), at, words));
+        };
+        let string = StringPart { address: BASE + 0x8000, len: 40_000, capacity: 40_000 };
+        for i in 0..dope.strings() {
+            write(dope.strings_offset() + 16 * i, [string.address, string.sizes()]);
+        }
+        let item = match number % 5 {
+            0 => Fpage::ports(0, 8),
+            1 => Fpage::memory(BASE, 20, Rights::RW),
+            _ => Fpage::memory(BASE, 18, Rights::RWX),
+        };
+        for i in 0..dope.items() {
+            write(dope.items_offset() + 16 * i, [item.0, 0]);
+        }
+    }
+
     fn door_item(&mut self, operation: u32, number: u64, item: u64) {
         let mut w = [3; WORDS];
         (w[6], w[7]) = (item, BASE + number * 4096);
@@ -729,6 +792,11 @@ impl Walk {
         w[Frame::R15] = 0;
         let dest = self.partner(ipc.dest);
         let takes = (ipc.shown as u32) & abi::call::WORDS_ONLY;
+        self.describe(self.machine.world.current(), address, Dope(dope), ipc.dest);
+        if let Some(receiver) = self.machine.world.k.thread(dest) {
+            let room = receiver.block.room().with_used(Dope(dope));
+            self.describe(receiver, receiver.block.address.get(), room, ipc.from);
+        }
         let (rax, to) = match form {
             0 => (IPC_LONG_CALL & !takes, dest),
             1 => (IPC_LONG_REPLY_WAIT, dest),

@@ -8,7 +8,7 @@ use abi::call::{
     ALERT_CLEAR, ALERT_POLL, ALERT_SET, DOORS_LOG2, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_SHOWN, RESUME,
     RESUME_AS_IS, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY, door_op, task_op, thread_op,
 };
-use abi::{Dope, Fpage, Rights, StringPart};
+use abi::{Dope, Fpage, Rights, StringPart, USER_END};
 
 /// Where pages and windows lie.
 pub const BASE: u64 = 0x4000_0000;
@@ -279,6 +279,9 @@ fn ipc(random: &mut Random) -> Ipc {
 
 /// An address among the pages that come and go, for a block or string.
 fn place(random: &mut Random) -> u64 {
+    if random.one_in(40) {
+        return USER_END - 4080;
+    }
     BASE + random.below(64) * 4096 + random.pick(&[0, 0, 8, 4088])
 }
 
@@ -386,7 +389,8 @@ pub fn operation(random: &mut Random) -> Op {
         5..10 => return door_operation(random),
         10 | 11 => return Op::Thread(control(random)),
         12..15 => return Op::Intrude((!random.one_in(8)).then(|| control(random))),
-        15 => return advance(random),
+        15 if random.one_in(2) => return advance(random),
+        15 => return Op::Describe { address: place(random), words: descriptor(random) },
         16 => return Op::AnswerShown(ipc(random)),
         17..24 => return Op::React { number: who(random), long: random.below(8) },
         _ => {}
