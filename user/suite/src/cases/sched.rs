@@ -357,6 +357,63 @@ pub fn copies_are_aborted() -> Outcome {
     Ok(())
 }
 
+/// State of a thread that a message is on its way to; see `thread_op::STATES`.
+const BUSY: u8 = 6;
+
+/// Stops a thread after so many microseconds.
+extern "C" fn stop_later(us: u64, _: u64) -> ! {
+    let _ = sys::sleep_us(us);
+    let _ = sys::thread_stop(Uid(COUNTS[1].load(Ordering::Relaxed)));
+    COUNTS[2].store(1, Ordering::Relaxed);
+    loop {
+        let _ = sys::receive(sys::myself(), Timeout::NEVER);
+    }
+}
+
+/// Whoever controls a sender stops it in the middle of a message. The receiver is held for as long as its patience says, and not until
+/// somebody lets the sender go on, which learns of it then.
+pub fn senders_that_are_stopped() -> Outcome {
+    const LEN: u32 = long::BYTES as u32 - 5;
+    const PATIENCE_US: u64 = 10_000;
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
+    let (_near, mut sender, _far, mut receiver) = long::pair(room)?;
+    let mut in_the_middle = 0;
+    // The first message, which nobody stops, brings the pages, and that takes long.
+    for us in [1_000_000].into_iter().chain((20..220).step_by(20)) {
+        progress();
+        let patience = if us == 1_000_000 { Timeout::NEVER } else { Timeout::from_us(PATIENCE_US) };
+        long::set_room(&receiver, room, patience)?;
+        long::describe(used, room, [(1, 0, LEN, LEN)]);
+        COUNTS[1].store(sender.uid.0, Ordering::Relaxed);
+        COUNTS[2].store(0, Ordering::Relaxed);
+        let _stopper = spawn(TaskId::NIL, pager::priority() + 1, stop_later, us)?;
+        sender.start(long::long_call(receiver.uid, used));
+        check!(eventually(|| counts()[2] == 1 || receiver.is_done())?, "nobody stops it");
+        let since = sys::clock();
+        if receiver.info()?.state == BUSY {
+            in_the_middle += 1;
+            let (got, held_us) = (receiver.wait()?, (sys::clock() - since) / 1000);
+            check_eq!(got.error(), Some(Error::ReceiveTimeout));
+            check!(held_us < 3 * PATIENCE_US, "the receiver was held for {held_us} us");
+            check!(!sender.is_done());
+            receiver.block(long::open())?;
+            sys::thread_resume(sender.uid)?;
+            check_eq!(sender.wait()?.error(), Some(Error::SendTimeout));
+        } else {
+            let _ = sys::thread_resume(sender.uid);
+            // On a slow machine it may have been long enough all the same.
+            let next = match receiver.wait()?.error() {
+                Some(Error::ReceiveTimeout) => long::open(),
+                _ => Frame::reply_wait(sender.uid, 0, WORDS),
+            };
+            receiver.block(next)?;
+            sender.wait()?;
+        }
+    }
+    check!(in_the_middle >= 3, "only {in_the_middle} senders were stopped in the middle");
+    Ok(())
+}
+
 /// A pager that answers every fault in the zone as if the page were there now, and gives none. Its clients fault for ever.
 struct Idle;
 
