@@ -4,7 +4,7 @@
 use crate::fast_path::{Live, fast_path};
 use crate::world::World;
 use abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, door_op, task_op, thread_op};
-use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, Uid};
+use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, Timeout, Uid};
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef, door};
@@ -62,6 +62,9 @@ fn make(world: &World, thread: ThreadRef, child: Option<TaskRef>, number: u64) {
         let _ = world.task_control(task_op::CREATE, [20, 1, 0, 0]);
         let _ = world.thread_control(thread_op::CREATE, [0, 1, 0, 0]);
         let _ = world.call(Call::DoorControl, door_op::CREATE, [number, 0x1000, 7, 0]);
+        // Tables on the way to it are there at once.
+        let block = [0, (number + 2) << 33, Dope::room(1, 0, 0).0, Timeout::NEVER.0 as u64];
+        let _ = world.thread_control(thread_op::SET_BLOCK, block);
         if let Some(child) = child {
             let id = child.id.get().0;
             let _ = world.thread_control(thread_op::CREATE, [id, 1, 0, 0]);

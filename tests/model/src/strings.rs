@@ -430,6 +430,8 @@ fn flexpage(random: &mut Random) -> u64 {
         4 => Fpage::WHOLE,
         5 => Fpage::memory((!0 << 47) + random.below(PAGES) * PAGE_SIZE, 12, rights),
         6 => Fpage::memory(1 << 47, 13, rights),
+        // Where there is a table, and nothing else.
+        7 | 8 => Fpage::memory(BASE + LEN + random.below(PAGES) * PAGE_SIZE, log2, rights),
         _ => Fpage::memory(BASE + random.below(PAGES) * PAGE_SIZE, log2, rights),
     };
     page.0 ^ if random.one_in(20) { 1 << random.below(64) } else { 0 }
@@ -531,16 +533,30 @@ impl Pair {
     }
 }
 
+/// From here on, a sender of items may only read its memory.
+const READ_ONLY: u64 = BASE + LEN / 2;
+
 impl Pair {
+    /// Of one who sends items: a part of its memory is for reading.
+    fn of_items() -> Pair {
+        let pair = Pair::new();
+        let (k, sigma0) = (&pair.world.k, pair.world.sigma0);
+        let part = Fpage::memory(0x100_0000 + READ_ONLY - BASE, (LEN / 2).ilog2(), Rights::W);
+        let (mut at, mut status) = (0, 0);
+        while space::flush(k, sigma0, part, false, &mut at, &mut status, &mut 16).is_err() {}
+        pair
+    }
+
     /// The receiver has the pages of an item that has arrived, with the rights that are both the sender's and the item's.
     fn check_pages(&self, item: Fpage, from: u64) {
         if item.space() != Space::Memory {
             return;
         }
-        let given = item.rights().and(Rights::RW);
         let pages = (0..(1 << item.log2()) / PAGE_SIZE).take(2 * PAGES as usize).map(|i| i * PAGE_SIZE);
         for (source, target) in pages.map(|page| (from + page, item.base() + page)) {
             let is_there = (BASE..BASE + LEN).contains(&source) && target < USER_END;
+            let had = if source < READ_ONLY { Rights::RW } else { Rights::R };
+            let given = item.rights().and(had);
             if is_there && given != Rights::NONE {
                 let physical = 0x100_0000 + source - BASE;
                 let expected = Some((physical, given.or(Rights::R)));
@@ -557,7 +573,7 @@ fn kernel_and_model_of_windows_agree() {
     programs("windows", amount(1500), 50, item, |program| {
         let mut pair = None;
         for item in program {
-            let there = pair.take().unwrap_or_else(Pair::new);
+            let there = pair.take().unwrap_or_else(Pair::of_items);
             let arrived = there.send_item(item);
             counts[arrived as usize] += 1;
             there.world.k.check();
