@@ -1,10 +1,14 @@
 //! Doors: calls through identifiers that lead to an entry point and a datum in another task (rows D1–D10, D18).
 
+use super::exception::denied;
 use crate::kit::{Agent, Child, Frame, Outcome, WORDS, door_entry};
 use crate::{check, check_eq};
 use alloc::vec::Vec;
 use sys::abi::Call;
-use sys::abi::call::{DOORS_LOG2, DOORS_MAX, FLUSH_SELF, SERVERS_MAX, door_op};
+use sys::abi::call::{
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_TAKING_CALL, DOORS_LOG2, DOORS_MAX, FLUSH_SELF,
+    SERVERS_MAX, door_op, vector,
+};
 use sys::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 
 /// What an object is called in the task that has it.
@@ -302,6 +306,19 @@ pub fn some_may_not_be_handed_on() -> Outcome {
     check_eq!(pair.client.control(Call::Flush as u32, [page.0, FLUSH_SELF, 0, 0, 0, 0])?.0, 0);
     hand(&mut pair.client, 9, Rights::RW, &mut other, 1)?;
     check_eq!(other.run(Frame::door_call(1, 0, WORDS))?.error(), Some(Error::NoSuch));
+    pair.exchange()
+}
+
+/// Threads to which native calls are denied make none through doors that are there, with a block or without.
+pub fn calls_that_are_denied() -> Outcome {
+    let mut pair = Pair::new()?;
+    for number in [DOOR_CALL, DOOR_TAKING_CALL, DOOR_LONG_CALL, DOOR_ITEM_CALL] {
+        let door = 9 << 32;
+        let mut agent = denied(&pair.near, door | number as u64, |_| Ok(()))?;
+        let caught = agent.attempted()?;
+        check_eq!(caught.vector(), Some(vector::SYSCALL));
+        check!(!pair.server.is_done(), "{number:x} reached the server");
+    }
     pair.exchange()
 }
 

@@ -363,7 +363,7 @@ pub fn unknown_system_calls() -> Outcome {
 }
 
 /// An agent that makes this call when native ones are denied to it. `prepare` comes before they are.
-fn denied(child: &Child, number: u32, prepare: impl FnOnce(&Agent) -> Outcome) -> Outcome<Agent> {
+pub(super) fn denied(child: &Child, number: u64, prepare: impl FnOnce(&Agent) -> Outcome) -> Outcome<Agent> {
     use core::sync::atomic::{AtomicU64, Ordering};
     static FLAG: AtomicU64 = AtomicU64::new(0);
     unsafe extern "C" {
@@ -372,7 +372,7 @@ fn denied(child: &Child, number: u32, prepare: impl FnOnce(&Agent) -> Outcome) -
     let mut agent = child.agent()?;
     agent.attempt(suite_nothing, 0, 0)?;
     FLAG.store(0, Ordering::Relaxed);
-    agent.start_attempt(suite_wait_then_call, &raw const FLAG as u64, number as u64);
+    agent.start_attempt(suite_wait_then_call, &raw const FLAG as u64, number);
     for _ in 0..10 {
         sys::thread_switch(agent.uid)?;
     }
@@ -389,7 +389,7 @@ pub fn native_calls_denied() -> Outcome {
     // These the kernel looks at before it knows that they are denied.
     let looked_at = [Call::Flush as u32, IPC_LONG_CALL, IPC_LONG_TAKING_CALL, DOOR_RETURN];
     for number in calls.into_iter().chain(looked_at) {
-        let mut agent = denied(&child, number, |_| Ok(()))?;
+        let mut agent = denied(&child, number.into(), |_| Ok(()))?;
         // The handler allows native calls again: the agent needs them.
         match agent.attempted()? {
             Attempted::Caught([vector, code, _, _, flags, ..]) => {
@@ -405,8 +405,9 @@ pub fn native_calls_denied() -> Outcome {
     let far = Child::new()?;
     let handler = far.agent()?;
     for number in looked_at {
-        let agent =
-            denied(&child, number, |agent| Ok(sys::thread_set_pager(agent.uid, pager::uid(), handler.uid)?))?;
+        let agent = denied(&child, number.into(), |agent| {
+            Ok(sys::thread_set_pager(agent.uid, pager::uid(), handler.uid)?)
+        })?;
         check!(agent.settle()?);
         for group in 0..4 {
             for register in sys::thread_registers(agent.uid, group)? {

@@ -7,7 +7,8 @@ use crate::{check, check_eq};
 use core::ptr::{addr_of, addr_of_mut};
 use sys::abi::PAGE_SIZE;
 use sys::abi::call::{
-    Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, ITEM_WHOLE, NO_BLOCK, PATIENCE_US,
+    Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_MAP, ITEM_WHOLE, NO_BLOCK,
+    PATIENCE_US,
 };
 use sys::{Dope, Error, Fpage, Kind, Registered, Rights, StringPart, Timeout, Uid};
 
@@ -240,6 +241,27 @@ pub fn a_block_for_a_while() -> Outcome {
     check_eq!(set(Registered { address: u64::MAX, ..none }), Err(Error::BadArgument));
     check_eq!(set(none)?, Registered { address: from_block(), ..first });
     check_eq!(set(none)?, none);
+    Ok(())
+}
+
+/// A thread that waits for a message in the place of one that has ended gets none that was meant for that.
+pub fn blocks_for_one_who_has_ended() -> Outcome {
+    let (used, room) = (Dope::used(9, 0, 0), Dope::room(512, 0, 0));
+    prepare(5);
+    let (near, mut sender, _far, receiver) = pair(room)?;
+    let mut old = receiver.uid;
+    drop(receiver);
+    for _ in 0..40 {
+        // The same slot will be used again sooner or later; the uid never.
+        let mut fresh = near.agent()?;
+        set_room(&fresh, room, NEVER)?;
+        fresh.block(open())?;
+        for form in [IPC_LONG_CALL, IPC_LONG_TAKING_CALL] {
+            check_eq!(sender.run(long(form, old, used, from_block()))?.error(), Some(Error::NoSuch));
+        }
+        check!(!fresh.is_done());
+        old = fresh.uid;
+    }
     Ok(())
 }
 

@@ -57,7 +57,7 @@ cases! {
     }
     door {
         words_and_label_come_and_go the_datum_names_the_object a_call_within_a_task a_call_in_a_call servers_that_are_special
-        callers_wait_in_order who_waits_learns_of_a_shortage identifiers_are_handed_on some_may_not_be_handed_on moved_identifiers_are_gone
+        callers_wait_in_order who_waits_learns_of_a_shortage identifiers_are_handed_on calls_that_are_denied some_may_not_be_handed_on moved_identifiers_are_gone
         revoked_doors a_running_call_survives_revocation unreferenced_comes_once unreferenced_waits_for_calls
         numbers_that_are_no_identifier returns_without_a_call the_called_ends the_caller_ends the_middle_ends
         a_stop_in_the_chain_stops_one aborted_calls servers_resign tasks_end_with_their_doors what_doors_cost too_many_servers
@@ -84,7 +84,7 @@ cases! {
         as_many_items_as_can_be bad_items_are_refused
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused overlapping_buffers_hurt_their_owner_only patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
-        memory_revoked_in_between a_dead_receivers_frames_are_not_written
+        memory_revoked_in_between a_dead_receivers_frames_are_not_written blocks_for_one_who_has_ended
     }
     meanwhile {
         a_block_stays_where_the_message_was_accepted an_item_that_shrinks_stays_in_the_window many_wait_for_one_that_ends

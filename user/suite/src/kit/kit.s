@@ -268,11 +268,15 @@ TRY syscall                                 # rdi: number
     mov rax, rdi
     syscall
     ret
-TRY wait_then_call                          # rdi: address of a flag, rsi: number
+TRY wait_then_call                          # rdi: address of a flag, rsi: number, above it destination or door
 1:  pause
     cmp dword ptr [rdi], 0
     je 1b
     mov eax, esi
+    mov rdx, rsi
+    shr rdx, 32
+    xor edi, edi
+    xor esi, esi
     syscall
     ret
 TRY divide
