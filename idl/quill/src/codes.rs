@@ -175,7 +175,14 @@ Whole numbers are not converted to floating point: write 14.0. Fixed-point numbe
 
 Range "E0302" "A value is out of range.
 
-Every whole-number type has a smallest and a largest value; the message shows them."
+Every whole-number type has a smallest and a largest value; the message shows them. A range or a pair of limits that no value
+can be within is an error, too.
+
+In DCE IDL a constant that does not fit keeps its lowest bits, as C does it, and gets a warning:
+
+    const short y = 40000;      // -25536
+
+Write the value that is meant."
 
 Arithmetic "E0303" "An expression cannot be computed.
 
@@ -234,11 +241,15 @@ Parameter "E0410" "A template module is not given the parameters that it declare
 There are as many as it declares, and each is of the kind that it declares: a type for `typename`, the name of a struct for `struct`, a
 constant for `const`."
 
-Attribute "E0501" "An attribute in brackets is not known.
+Attribute "E0501" "An attribute in brackets or an annotation is not known.
 
-Unknown attributes are accepted, since many compilers have their own, and have no effect."
+Unknown attributes and annotations are accepted, since many compilers have their own, and have no effect. An annotation that a file declares
+with `@annotation` is known."
 
-AttributeForm "E0502" "An attribute in brackets has the wrong form or place."
+AttributeForm "E0502" "An attribute in brackets or an annotation has the wrong form or place.
+
+It lacks a value or has one of the wrong kind, belongs to something else, or stands beside another one that says the same thing in another
+way, as max_is does beside size_is."
 
 SizeExpression "E0503" "An expression of size_is or the like names something that is not there.
 
@@ -254,7 +265,7 @@ AcfTarget "E0505" "The attribute file names something that the interface does no
 Foreign "E0601" "Understood, but nothing that stubs can carry.
 
 Value types, native types, pipes, context handles and the like are accepted in a file, so that it can be checked and
-included. Stubs for an operation that uses one cannot be generated, and are refused by name rather than wrong."
+included. So are members and parameters that may be absent (`@optional`). Stubs for an operation that uses one cannot be generated, and are refused by name rather than wrong."
 
 Unsupported "E0701" "The construct is understood but not supported.
 

@@ -80,6 +80,8 @@ pub enum Unary {
     Deref,
     /// `&`
     Address,
+    /// A conversion such as `(unsigned long)`, to a type that is not looked at.
+    Convert,
 }
 
 /// An expression.
@@ -307,7 +309,9 @@ impl Cursor<'_> {
             Kind::Punct if &*text == "(" => {
                 if style == Style::C && self.is_cast() {
                     self.group()?;
-                    return self.nested(|c| c.unary(style, items));
+                    self.nested(|c| c.unary(style, items))?;
+                    let span = token.span.to(self.last_span());
+                    return self.push_item(items, Item::Unary(Unary::Convert), span);
                 }
                 let open = self.bump().span;
                 let first = items.len();

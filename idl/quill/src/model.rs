@@ -490,7 +490,8 @@ impl fmt::Display for Show<'_> {
             Type::Fpage => f.write_str("fpage"),
             Type::Object(None) => f.write_str("Object"),
             Type::Object(Some(id)) => f.write_str(&model.interfaces[id.0 as usize].name),
-            Type::Foreign(what, name) => write!(f, "{what} {name}"),
+            Type::Foreign(what, name) if name.is_empty() => f.write_str(what.trim_start_matches("the ")),
+            Type::Foreign(_, name) => f.write_str(name),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What a run owns: options, files, names, messages, and how much it has used of its limits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::cursor::Ident;
 use crate::diag::Diags;
 use crate::intern::{Interner, Symbol};
 use crate::lex::Token;
@@ -53,6 +54,10 @@ pub struct Session {
     pub incomplete: bool,
     /// Tokens that macros produced.
     pub expanded_tokens: usize,
+    /// Annotations, wherever they stand.
+    pub annotations: Vec<Ident>,
+    /// Names of annotations that a file declares.
+    pub own_annotations: HashSet<Symbol>,
     /// Files given as text and not on disk, for tests and embedding: they are found before the disk is asked.
     pub virtual_files: HashMap<PathBuf, Vec<u8>>,
 }

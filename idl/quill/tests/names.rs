@@ -286,3 +286,96 @@ fn every_word_is_a_name_in_rust() {
         assert!(said.is_ok(), "{}: {}\n{idl}", kernel.name(), said.unwrap_err());
     });
 }
+
+/// Pairs of declarations whose paths differ and whose names in C would be one: `A_C` beside `A::C`, for each two kinds of declarations, either of
+/// which comes first; in a module and in an interface.
+fn flattened_alike(turned: bool) -> String {
+    let mut text = String::new();
+    let inner = (0..PLACES).map(|place| (place, false)).chain((0..PLACES - 1).map(|place| (place, true)));
+    for (pair, (outer, (inner, in_interface))) in
+        inner.flat_map(|inner| (0..PLACES).map(move |outer| (outer, inner))).enumerate()
+    {
+        let scope = if in_interface { "interface" } else { "module" };
+        let inner = declaration(inner, pair, "C", in_interface);
+        let first = format!("{scope} A{pair} {{ {inner} }};\n");
+        let second = declaration(outer, pair, &format!("A{pair}_C"), false) + "\n";
+        text += &if turned { second + &first } else { first + &second };
+    }
+    text
+}
+
+/// Compiles what is made of a file for the kernels that have C: in a full run for all, otherwise for one, by turns.
+fn compiles_in_c(shop: &Workshop, idl: &str, turn: usize) {
+    let kernels: Vec<_> = kernel::ALL.into_iter().filter(|kernel| kernel.c().is_some()).collect();
+    for (number, kernel) in kernels.iter().enumerate() {
+        if !is_full() && number != turn % kernels.len() {
+            continue;
+        }
+        let mut out = compile(idl);
+        let header = out.c(*kernel);
+        assert!(out.accepted(), "{}: {}", kernel.name(), out.messages());
+        std::fs::write(shop.path("pairs.h"), header).unwrap();
+        std::fs::write(shop.path("pairs.c"), "#include \"pairs.h\"\n").unwrap();
+        let strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "-fsyntax-only", "pairs.c"];
+        let said = shop.try_tool("gcc", &strict);
+        assert!(said.is_ok(), "{}: {}\n{idl}", kernel.name(), said.unwrap_err());
+    }
+}
+
+#[test]
+fn paths_that_flatten_to_one_name_stay_apart_in_c() {
+    let shop = Workshop::new("names-flat");
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    for turned in [false, true] {
+        (0..4).for_each(|turn| compiles_in_c(&shop, &flattened_alike(turned), turn));
+    }
+    // References to both, where a reference has a type of its interface's own.
+    let idl = "interface A_C; module A { interface C { void e(in A_C a, in C b); }; }; interface A_C { void d(in A::C c); };";
+    let mut out = compile(idl);
+    std::fs::write(shop.path("door.h"), out.c(&kernel::TernDoor)).unwrap();
+    shop.tool(
+        "gcc",
+        &[
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsyntax-only",
+            "-I.",
+            "-include",
+            "door.h",
+            "-xc",
+            "/dev/null",
+        ],
+    );
+}
+
+/// An interface has more names in C than in its file. Whatever they are, a declaration may have each of them.
+#[test]
+fn names_that_belong_to_an_interface_can_be_declared() {
+    let shop = Workshop::new("names-derived");
+    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    let interface = "exception zzlost { long zza; };\nstruct zzlarge { long zza[40]; };\ntypedef sequence<long, 100> zzlist;\n\
+         interface A { long f(in string<40> zzp, out long zzq) raises (zzlost); void g(in zzlarge zzp, out zzlarge zzq); \
+         void h(in zzlist zzp); oneway void i(in long zzp); attribute long j; };\n";
+    let mut words = BTreeSet::new();
+    for kernel in kernel::ALL.into_iter().filter(|kernel| kernel.c().is_some()) {
+        let mut out = compile(interface);
+        let header = out.c(kernel);
+        assert!(out.accepted(), "{}: {}", kernel.name(), out.messages());
+        words.extend(identifiers(&header).filter(|word| word.starts_with("A_")));
+    }
+    println!("{words:?}");
+    assert!(words.contains("A_server") && words.contains("A_f_raised"), "{words:?}");
+    for (turn, words) in
+        groups(words.into_iter()).iter().flat_map(|words| (0..PLACES).map(move |turn| (turn, words)))
+    {
+        let declared = |(number, word): (usize, &String)| {
+            declaration((number + turn) % PLACES, number, word, false) + "\n"
+        };
+        let declarations: String = words.iter().enumerate().map(declared).collect();
+        let is_before = turn % 3 == 0;
+        let all = if is_before { declarations + interface } else { interface.to_owned() + &declarations };
+        compiles_in_c(&shop, &all, turn);
+    }
+}

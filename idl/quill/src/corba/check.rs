@@ -26,6 +26,7 @@ use crate::pp::Pragma;
 use crate::session::Session;
 use crate::source::Span;
 
+mod annotations;
 mod constants;
 mod interfaces;
 mod names;
@@ -161,6 +162,7 @@ pub fn check(
     };
     checker.decls(decls);
     checker.undefined_forwards();
+    checker.unknown_annotations();
     checker.pragmas(pragmas);
     checker.model
 }
@@ -228,6 +230,7 @@ impl Checker<'_> {
             DeclKind::Const(ty, name, value) => self.constant(ty, *name, value),
             DeclKind::Typedef(ty, names) => {
                 let id = self.ty(ty);
+                self.limits(&decl.annotations, id);
                 for declarator in names {
                     let of = self.array(id, declarator);
                     let path = self.path(declarator.name);

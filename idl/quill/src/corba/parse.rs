@@ -268,6 +268,7 @@ fn annotations(c: &mut Cursor) -> Parse<Vec<Annotation>> {
             arguments = annotation_values(c, tokens);
         }
         let name = name.parts[name.parts.len() - 1];
+        c.s.annotations.push(name);
         all.push(Annotation { name, arguments, span: start.to(c.last_span()) });
     }
     Ok(all)
@@ -303,6 +304,7 @@ fn annotation_type(c: &mut Cursor) -> Parse<DeclKind> {
     c.bump();
     c.eat("struct");
     let name = ident(c)?;
+    c.s.own_annotations.insert(name.name);
     if !c.is("{") {
         return c.unexpected("`{`");
     }

@@ -170,6 +170,11 @@ pub(super) fn check_form(s: &mut Session, attr: &Attr) {
             if !whole && !named {
                 let message = "this is no uuid: it has 8, 4, 4, 4 and 12 hexadecimal digits";
                 s.diags.push(Diagnostic::error(Code::AttributeForm, attr.span, message));
+            } else if !whole {
+                let message = format!(
+                    "`{text}` is no uuid, and is taken for the name of one that is defined elsewhere"
+                );
+                s.diags.push(Diagnostic::warning(Code::AttributeForm, attr.span, message));
             }
         }
         "pointer_default" => {

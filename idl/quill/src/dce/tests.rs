@@ -241,3 +241,56 @@ fn constants_said_again() {
     check("typedef enum { A = 0xffffffff } e; typedef enum { B = -1, C = 0xffffffff } f;", &[]);
     check("typedef enum { A =\n0x100000000 } e;", &["E0302@1"]);
 }
+
+/// Each value that does not fit keeps its lowest bits, as in C, and is told; the numbers beside each edge of each type say so.
+#[test]
+fn constants_that_do_not_fit_are_told() {
+    for (ty, low, high) in [
+        ("boolean", 0, 1),
+        ("byte", 0, 255),
+        ("char", -128, 255),
+        ("unsigned char", 0, 255),
+        ("small", -128, 127),
+        ("short", -32768, 32767),
+        ("unsigned short", 0, 65535),
+        ("long", -2147483648, 2147483647),
+        ("unsigned long", 0, 4294967295),
+        ("hyper", i64::MIN.into(), i64::MAX.into()),
+        ("unsigned hyper", 0i128, u64::MAX.into()),
+    ] {
+        let text = |value: i128| format!("const {ty} X = {value};");
+        for (value, fits) in [(low, true), (high, true), (low - 1, false), (high + 1, false)] {
+            // There is no literal for some of these.
+            if value.unsigned_abs() > u64::MAX.into() {
+                continue;
+            }
+            check(&text(value), if fits { &[] } else { &["wE0302@1"] });
+        }
+    }
+    // Whoever converts by name means it.
+    check("const unsigned long X = (unsigned long)-1; const unsigned short Y = ((unsigned short)~0);", &[]);
+}
+
+#[test]
+fn attributes_that_contradict_themselves() {
+    let field = |attributes: &str, ty: &str| format!("struct s {{ long n;\n[{attributes}] {ty}; }};");
+    let parameter = |attributes: &str, ty: &str| {
+        format!("[{UUID}] interface I {{\nvoid f([in] long n, [in, {attributes}] {ty}); }}")
+    };
+    for make in [&field as &dyn Fn(&str, &str) -> String, &parameter] {
+        check(&make("range(1, 10)", "long a"), &[]);
+        check(&make("range(3, 3)", "long a"), &[]);
+        check(&make("range(10, 1)", "long a"), &["E0302@2"]);
+        check(&make("range(1)", "long a"), &["E0502@2"]);
+        check(&make("range", "long a"), &["E0502@2"]);
+        check(&make("size_is(n)", "long *a"), &[]);
+        check(&make("size_is(n), length_is(n)", "long *a"), &[]);
+        check(&make("size_is(1 / 0)", "long *a"), &["E0303@2"]);
+        check(&make("size_is(n / 0)", "long *a"), &["E0303@2"]);
+        check(&make("size_is(-1)", "long *a"), &["E0302@2"]);
+        check(&make("size_is(n), max_is(n)", "long *a"), &["E0502@2"]);
+        check(&make("length_is(n), last_is(n)", "long *a"), &["E0502@2"]);
+    }
+    check("[uuid(zzz)] interface I { void f(); }", &["wE0502@1"]);
+    check("[uuid(zzz-1)] interface I { void f(); }", &["E0502@1"]);
+}

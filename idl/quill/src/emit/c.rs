@@ -343,12 +343,19 @@ impl<'a> Emitter<'a> {
         self.names.methods.get(&operation.name).map_or("unnamed", String::as_str)
     }
 
-    /// The name of something that belongs to a type or interface of the output, and that the file does not declare.
+    /// The name of something that belongs to a type of the output, and that the file does not declare.
     pub fn beside(&self, of: &str, what: &str) -> String {
         let mut functions = self.functions.borrow_mut();
         let wanted = || unique(&mut self.taken.borrow_mut(), &format!("{of}_{what}"), |_| true);
         // No interface has a function that is called like that.
         functions.entry(names::belonging(of, what)).or_insert_with(wanted).clone()
+    }
+
+    /// The name of something that an interface has besides its operations. It is kept by the interface's path, since `A::B` and `A_B` are two.
+    pub fn of_interface(&self, interface: &str, what: &str) -> String {
+        let mut functions = self.functions.borrow_mut();
+        let wanted = || unique(&mut self.taken.borrow_mut(), &format!("{interface}::{what}"), |_| true);
+        functions.entry(names::belonging_to_interface(interface, what)).or_insert_with(wanted).clone()
     }
 
     /// The type of references to objects with an interface, or to any.

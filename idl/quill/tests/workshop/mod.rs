@@ -98,6 +98,14 @@ impl Workshop {
         std::fs::write(self.path(file).with_extension("h"), header).unwrap();
     }
 
+    /// Writes the Rust for an interface that is given as text.
+    pub fn emit_rust_of(&self, file: &str, text: &str, kernel: &dyn KernelPart) {
+        let mut out = driver::compile_text(Path::new(file), text.as_bytes(), Options::default());
+        let code = out.rust(kernel);
+        assert!(out.accepted(), "{}", out.messages());
+        std::fs::write(self.path(file).with_extension("rs"), code).unwrap();
+    }
+
     /// Writes the C for both presentations of an interface with an attribute file, as `plain.h` and `counted.h`.
     pub fn emit_c_both_ways(&self, file: &str, defines: &[&str], kernel: &dyn KernelPart) {
         let none = self.path("none.acf");

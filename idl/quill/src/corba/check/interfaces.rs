@@ -240,6 +240,8 @@ impl Checker<'_> {
                 c.declare(param.name, Entry::Instance);
                 let mut checked = Param::new(c.text(param.name.name), ty, direction);
                 c.hints(&param.annotations, &mut checked);
+                c.limits(&param.annotations, ty);
+                checked.ty = c.optional(&param.annotations, param.name, checked.ty);
                 params.push(checked);
             }
         });

@@ -262,3 +262,112 @@ fn pragmas() {
     check("#pragma version A 1.2.1\ntypedef long A;", &["E0106@1"]);
     check("#pragma unheard of\ntypedef long A;", &[]);
 }
+
+/// Annotations that would change what travels, contradict themselves, or are known to nobody.
+#[test]
+fn annotations_are_not_passed_over() {
+    let member = |annotations: &str| format!("struct S {{ long a;\n{annotations} long b; }};");
+    for fine in [
+        "@id(1)",
+        "@range(min=1, max=5)",
+        "@min(3) @max(3)",
+        "@range(1, 5)",
+        "@key",
+        "@Key",
+        "@unit(\"m\")",
+        "@optional(FALSE)",
+    ] {
+        check(&member(fine), &[]);
+    }
+    for wrong in [
+        "@range(min=5, max=1)",
+        "@min(5) @max(1)",
+        "@max(1) @min(5)",
+        "@max(2147483648)",
+        "@min(-2147483649)",
+    ] {
+        check(&member(wrong), &["E0302@2"]);
+    }
+    check(&member("@min(TRUE)"), &["E0301@2"]);
+    check(&member("@id(-1)"), &["E0502@2"]);
+    check("struct S { @range(min=1.5, max=0.5) double a; };", &["E0302@1"]);
+    check("struct S { @range(min='z', max='a') char a; };", &["E0302@1"]);
+    check("typedef long A;\nstruct S { @range(min=5, max=1) A a; };", &["E0302@2"]);
+    check("@range(min=5, max=1) typedef long A;", &["E0302@1"]);
+    check("interface I {\nvoid f(@range(min=5, max=1) in long a); };", &["E0302@2"]);
+    check("struct S { @id(1) long a;\n@id(1) long b; };", &["E0202@2"]);
+    check("struct S { @id(1) long a,\nb; };", &["E0202@2"]);
+    check("union U switch (long) { case 1: @id(1) long a;\ncase 2: @id(1) long b; };", &["E0202@2"]);
+    check("exception E { @id(1) long a;\n@id(1) long b; };", &["E0202@2"]);
+    // Whether or not it stands where quill has a use for annotations, and once for each name.
+    check(
+        "struct S { @nobodys(3) long a;\n@nobodys long b; @somebodys long c; };",
+        &["wE0501@1", "wE0501@2"],
+    );
+    for place in [
+        "@x struct S { long a; };",
+        "enum E { @x A };",
+        "union U switch (long) { @x case 1: long a; };",
+        "interface I { void f(@x in long a); };",
+        "interface I { @x void f(); };",
+        "@x module M { const long A = 1; };",
+        "bitset B { @x bitfield<3> a; };",
+    ] {
+        check(place, &["wE0501@1"]);
+    }
+    check("@annotation x { long value; };\n@x(1) struct S { long a; };", &[]);
+}
+
+/// A member that may be absent is refused by name where somebody asks for stubs, and not before.
+#[test]
+fn what_may_be_absent_is_refused_by_name() {
+    for text in [
+        "struct S { @optional long a; }; interface I { void f(in S p); };",
+        "struct S { @optional string a[2]; }; interface I { S f(); };",
+        "union U switch (long) { case 1: @optional long a; }; interface I { void f(in U p); };",
+        "exception S { @optional long a; }; interface I { void f() raises (S); };",
+        "interface I { void f(@optional in long a); };",
+    ] {
+        check(text, &[]);
+        for kernel in crate::kernel::ALL {
+            let options = Options { dialect: Some(Dialect::Corba), ..Options::default() };
+            let mut out = compile_text(Path::new("t.idl"), text.as_bytes(), options);
+            let _ = if kernel.rust().is_some() { out.rust(kernel) } else { out.c(kernel) };
+            let messages = out.messages();
+            assert!(!out.accepted() && messages.contains("the optional member `a`"), "{text}\n{messages}");
+        }
+    }
+}
+
+/// A type stands in a message as it stands in a file.
+#[test]
+fn types_are_shown_as_they_are_written() {
+    for ty in [
+        "map<long, string>",
+        "map<long, string<3>, 7>",
+        "sequence<map<long, string>, 2>",
+        "sequence<sequence<short, 3>>",
+        "fixed<5, 2>",
+        "wstring<4>",
+        "ValueBase",
+        "any",
+        "Object",
+        "unsigned long long",
+        "long double",
+    ] {
+        for (text, shown) in
+            [(ty.to_owned(), ty.to_owned()), (format!("sequence<{ty}, 2>"), format!("sequence<{ty}, 2>"))]
+        {
+            let file = format!("typedef {text} T; const T X = 1.5;");
+            let out = compile_text(
+                Path::new("t.idl"),
+                file.as_bytes(),
+                Options { dialect: Some(Dialect::Corba), ..Options::default() },
+            );
+            let model = &out.model;
+            let alias =
+                model.ids().find(|&id| matches!(model.ty(id), crate::model::Type::Alias(..))).unwrap();
+            assert_eq!(model.show(model.resolved(alias)), shown);
+        }
+    }
+}

@@ -174,13 +174,17 @@ impl Checker<'_> {
     }
 
     pub(super) fn members(&mut self, members: &[ast::Member], fields: &mut Vec<Field>) {
+        let mut numbers = HashMap::new();
         for member in members {
+            self.member_number(&member.annotations, &member.names, &mut numbers);
             // An external field is held by reference, so its type may still be open.
             let external = member.annotations.iter().any(|a| self.text(a.name.name) == "external");
             let ty =
                 if external { self.external(&member.ty) } else { self.value_type(&member.ty, "a field") };
+            self.limits(&member.annotations, ty);
             for declarator in &member.names {
                 let ty = self.array(ty, declarator);
+                let ty = self.optional(&member.annotations, declarator.name, ty);
                 if self.declare(declarator.name, Entry::Instance) {
                     fields.push(Field { name: self.text(declarator.name.name).to_owned(), ty });
                 }
@@ -343,6 +347,7 @@ impl Checker<'_> {
     pub(super) fn branches(&mut self, switch: TypeId, cases: &[ast::Case], branches: &mut Vec<Branch>) {
         let mut seen: HashMap<i128, Span> = HashMap::new();
         let mut default: Option<Span> = None;
+        let mut numbers = HashMap::new();
         let resolved = self.model.resolved(switch);
         let names: HashMap<Symbol, i128> = match self.model.ty(resolved) {
             Type::Enum(_, members) | Type::Bitmask(_, _, members) => {
@@ -375,12 +380,15 @@ impl Checker<'_> {
             }
             let member = &case.member;
             let ty = self.value_type(&member.ty, "a branch");
+            self.member_number(&member.annotations, &member.names, &mut numbers);
+            self.limits(&member.annotations, ty);
             for (i, declarator) in member.names.iter().enumerate() {
                 if i > 0 {
                     self.error(Code::Syntax, declarator.name.span, "a branch of a union has one field");
                     break;
                 }
                 let ty = self.array(ty, declarator);
+                let ty = self.optional(&member.annotations, declarator.name, ty);
                 self.declare(declarator.name, Entry::Instance);
                 branch.field = Field { name: self.text(declarator.name.name).to_owned(), ty };
             }
@@ -463,10 +471,9 @@ impl Checker<'_> {
                 // As in a sequence: there may be none, so a type that is not complete yet has an end.
                 let value_id = self.ty(value);
                 self.no_void(value_id, value.span, "a value");
-                let name = format!("map<{}, {}>", self.model.show(key_id), self.model.show(value_id));
-                if let Some(bound) = bound {
-                    self.positive(bound, "the bound of a map");
-                }
+                let bound = bound.as_ref().and_then(|bound| self.positive(bound, "the bound of a map"));
+                let bound = bound.map_or(String::new(), |bound| format!(", {bound}"));
+                let name = format!("map<{}, {}{bound}>", self.model.show(key_id), self.model.show(value_id));
                 self.model.add(Type::Foreign("the type", name))
             }
             TypeKind::Fixed(None) => self.model.add(Type::Fixed(0, 0)),

@@ -22,7 +22,11 @@ impl Checker<'_> {
             if attrs::SIZES.contains(&name.as_str()) && matches!(place, "a field" | "a parameter") {
                 self.size_expression(attr);
             }
+            if name == "range" && matches!(place, "a field" | "a parameter" | "a typedef") {
+                self.range(attr);
+            }
         }
+        self.rivals(attrs);
         let kinds: Vec<&Attr> =
             attrs.iter().filter(|a| matches!(self.text(a.name), "ref" | "unique" | "ptr")).collect();
         if let [first, second, ..] = kinds[..]
@@ -32,6 +36,57 @@ impl Checker<'_> {
                 format!("a pointer is either `{}` or `{}`", self.text(first.name), self.text(second.name));
             let diagnostic = Diagnostic::error(Code::AttributeForm, second.span, message);
             self.s.diags.push(diagnostic.note(first.span, "the other is here"));
+        }
+    }
+
+    /// Attributes that say the same thing in two ways.
+    fn rivals(&mut self, attrs: &[Attr]) {
+        for (one, other) in [("size_is", "max_is"), ("length_is", "last_is")] {
+            let (Some(first), Some(second)) = (find(self.s, attrs, one), find(self.s, attrs, other)) else {
+                continue;
+            };
+            let (first, second) = (first.span, second.span);
+            let message =
+                format!("`{one}` and `{other}` say the same thing in two ways; only one can stand here");
+            let diagnostic = self.severity()(Code::AttributeForm, second, message);
+            self.s.diags.push(diagnostic.note(first, "the other is here"));
+        }
+    }
+
+    /// Checks that values can be within `range(…)`.
+    fn range(&mut self, attr: &Attr) {
+        let (first, rest) = attrs::split_first(self.s, attr.arguments.as_deref().unwrap_or(&[]));
+        let Some((second, None)) = rest.map(|rest| attrs::split_first(self.s, rest)) else {
+            return self.error(Code::AttributeForm, attr.span, "`range` takes a least and a greatest value");
+        };
+        let [Ok(least), Ok(most)] = [first, second].map(|tokens| attrs::expression(self.s, tokens, attr))
+        else {
+            return;
+        };
+        if let (Value::Int(least), Value::Int(most)) = (self.eval(&least), self.eval(&most))
+            && least > most
+        {
+            let message = format!("no value can be within this range: {least} is greater than {most}");
+            self.error(Code::Range, attr.span, message);
+        }
+    }
+
+    /// Checks a size that has no names in it, and divisions by a literal zero in one that has.
+    fn size_value(&mut self, expr: &Expr, attr: &Attr) {
+        let by_zero = |pair: &[(Step, Span)]| {
+            matches!(pair, [(Step::Int(0), _), (Step::Binary("/" | "%"), _)]).then_some(pair[1].1)
+        };
+        if let Some(span) = expr.items.windows(2).find_map(by_zero) {
+            return self.error(Code::Arithmetic, span, "division by zero");
+        }
+        let has_names = |(step, _): &(Step, Span)| matches!(step, Step::Name(_) | Step::Grouped(_));
+        if expr.items.iter().any(has_names) {
+            return;
+        }
+        if let Value::Int(size @ ..0) = self.eval(expr)
+            && matches!(self.text(attr.name), "size_is" | "length_is")
+        {
+            self.error(Code::Range, attr.span, format!("`{}` is below zero: {size}", self.text(attr.name)));
         }
     }
 
@@ -50,6 +105,7 @@ impl Checker<'_> {
                 continue;
             }
             let Ok(expr) = attrs::expression(self.s, tokens, attr) else { continue };
+            self.size_value(&expr, attr);
             for (step, span) in &expr.items {
                 match step {
                     Step::Grouped(name) if self.is_type(name.parts[0].name) => {}

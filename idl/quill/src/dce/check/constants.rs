@@ -8,6 +8,7 @@ impl Checker<'_> {
         let ty = self.derive(ty, declarator, &[], false);
         let Some(name) = declarator.name else { return };
         let value = self.eval(expr);
+        let value = if self.is_converted(expr) { self.lowest_bits(value, ty) } else { value };
         let value = self.convert(value, ty, expr.span);
         if let Some(&(_, first, false)) = self.ordinary.get(&name.name)
             && self.s.map.file_index(first) == self.s.map.file_index(name.span)
@@ -32,6 +33,27 @@ impl Checker<'_> {
         alike && old.value == *value && *value != Value::Error
     }
 
+    /// Whether a conversion to a type is written in an expression, as in `(T)-1`.
+    fn is_converted(&self, expr: &Expr) -> bool {
+        let converts = |step: &Step| match step {
+            Step::Unary(Unary::Convert) => true,
+            Step::Grouped(name) => self.is_type(name.parts[0].name),
+            _ => false,
+        };
+        expr.items.iter().any(|(step, _)| converts(step))
+    }
+
+    /// A number as one of its type that has the same bits, if they are not too many: what is converted by name is meant so.
+    fn lowest_bits(&self, value: Value, ty: TypeId) -> Value {
+        match (self.model.ty(self.model.resolved(ty)), value) {
+            (Type::Int { bits, signed }, Value::Int(v)) if v.unsigned_abs() < 1 << bits => {
+                Value::Int(cut(v, *bits, *signed))
+            }
+            (Type::Octet, Value::Int(v)) if v.unsigned_abs() < 1 << 8 => Value::Int(cut(v, 8, false)),
+            (_, value) => value,
+        }
+    }
+
     /// A value as one of the type that a constant is declared with, as C converts it.
     pub(super) fn convert(&mut self, value: Value, ty: TypeId, span: Span) -> Value {
         let resolved = self.model.resolved(ty);
@@ -45,7 +67,13 @@ impl Checker<'_> {
             (Type::WideChar, Value::Int(v)) => {
                 Value::WideChar(self.wrapped(*v, (16, false), ty, span) as u32)
             }
-            (Type::Bool, Value::Int(v)) => Value::Bool(*v != 0),
+            (Type::Bool, Value::Int(v)) => {
+                if !(0..=1).contains(v) {
+                    let message = format!("{v} is out of range for `boolean` and becomes TRUE");
+                    self.s.diags.push(Diagnostic::warning(Code::Range, span, message));
+                }
+                Value::Bool(*v != 0)
+            }
             // What a program gets for a number of an enum that has some below zero.
             (Type::Enum(_, members), Value::Int(v)) if members.iter().any(|m| m.1 < 0) => {
                 Value::Int(i128::from(*v as u32 as i32))
@@ -69,15 +97,17 @@ impl Checker<'_> {
         }
     }
 
-    /// A number as one of so many bits. C converts silently between signed and unsigned; only a value with too many bits is a mistake.
+    /// A number as one of so many bits. C takes one that does not fit for its lowest bits, which is what a program gets, too, and may be meant:
+    /// so it is told, and no error. A `char` may have a sign or none.
     fn wrapped(&mut self, value: i128, (bits, signed): (u8, bool), ty: TypeId, span: Span) -> i128 {
-        let size = 1i128 << bits;
-        if !(-size..size).contains(&value) {
-            let message = format!("{value} is out of range for `{}`", self.model.show(ty));
+        let wrapped = cut(value, bits, signed);
+        let is_char = matches!(self.model.ty(self.model.resolved(ty)), Type::Char);
+        if wrapped != value && !(is_char && (-128..0).contains(&value)) {
+            let message =
+                format!("{value} is out of range for `{}` and becomes {wrapped}", self.model.show(ty));
             self.s.diags.push(Diagnostic::warning(Code::Range, span, message));
         }
-        let wrapped = value.rem_euclid(size);
-        if signed && wrapped >= size / 2 { wrapped - size } else { wrapped }
+        wrapped
     }
 
     pub(super) fn quiet_eval(&mut self, expr: &Expr) -> Value {
@@ -200,9 +230,16 @@ impl Checker<'_> {
     }
 }
 
+/// The number that has the lowest bits of another one.
+fn cut(value: i128, bits: u8, signed: bool) -> i128 {
+    let size = 1i128 << bits;
+    let rest = value.rem_euclid(size);
+    if signed && rest >= size / 2 { rest - size } else { rest }
+}
+
 pub(super) fn unary(operator: Unary, value: Value) -> Result<Value, &'static str> {
     Ok(match (operator, value) {
-        (Unary::Plus, v) => v,
+        (Unary::Plus | Unary::Convert, v) => v,
         (Unary::Minus, Value::Int(v)) => Value::Int(-v),
         (Unary::Minus, Value::Float(v)) => Value::Float(-v),
         (Unary::Complement, Value::Int(v)) => Value::Int(!v),

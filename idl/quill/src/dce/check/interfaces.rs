@@ -186,7 +186,9 @@ impl Checker<'_> {
         let base = self.spec(&param.spec, &param.attrs, header);
         let mut ty = self.derive(base, &param.declarator, &param.attrs, header);
         if unsized_array {
-            ty = self.model.add(Type::Foreign("the array of unknown size", self.model.show(ty)));
+            ty = self
+                .model
+                .add(Type::Foreign("the array of unknown size", format!("{}[]", self.model.show(ty))));
         }
         let span = param.declarator.name.map_or(param.spec.span, |n| n.span);
         self.pointer_attributes(&param.attrs, ty);

@@ -136,7 +136,7 @@ impl Interface<'_> {
 
     /// The name of something that this interface has besides its operations.
     pub fn function(&self, function: &str) -> String {
-        self.emitter.beside(&self.interface.replace("::", "_"), function)
+        self.emitter.of_interface(self.interface, function)
     }
 
     /// Names of the exceptions of an operation, made distinct.

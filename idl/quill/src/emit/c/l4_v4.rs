@@ -702,7 +702,7 @@ fn buffers(c: &Interface, methods: &[Method]) -> Vec<Item> {
             let room = Ty { dims: Vec::new(), ..Ty::named("quill_unbounded") };
             inner.push((room, "_unbounded".into()));
         }
-        fields.push((format!("{record}_{number}"), inner));
+        fields.push((c.function(&format!("buffers_{number}")), inner));
     }
     let mut items = Vec::new();
     for (union, inner) in &fields {

@@ -98,9 +98,14 @@ fn looks_local(text: &str) -> bool {
     begins && !text.ends_with('_')
 }
 
-/// The key for what belongs to a type or interface.
+/// The key for what belongs to a type, by its name in C.
 pub fn belonging(of: &str, what: &str) -> String {
     format!("{of}::({what})")
+}
+
+/// The key for what belongs to an interface, by its path in the file.
+pub fn belonging_to_interface(path: &str, what: &str) -> String {
+    format!("({path})::({what})")
 }
 
 /// The names that have been chosen.

@@ -293,6 +293,8 @@ fn union(e: &Emitter, id: TypeId) -> Vec<Function> {
     gets.push(Stmt::If(name("_in").deref().field("failed"), vec![Stmt::Return(None)]));
     let discriminator = || match e.kind(*switch) {
         Type::Bool => value().field("_d").cast(Ty::named("int")),
+        // Labels are 0 to 255, and a `char` may have a sign.
+        Type::Char => value().field("_d").cast(Ty::named("uint8_t")),
         _ => value().field("_d"),
     };
     puts.push(Stmt::Switch(discriminator(), put_cases, put_rest));
