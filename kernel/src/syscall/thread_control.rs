@@ -493,29 +493,26 @@ fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
 /// Those in the slots from `start` on that wait for a thread that ends, alone, learn of it. Returns the slot at which the step's budget was
 /// used up.
 fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
-    let (end, mut budget) = (k.thread_slots.high_water(), param::PREEMPTION_SCAN);
-    for slot in start..end {
-        if budget == 0 {
-            return slot;
-        }
-        let mut cost = 1;
+    let mut end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
+    let mut slot = start;
+    while slot < end {
         if let Some(waiter) = arch::tcb(slot) {
             let waits = match waiter.wait() {
                 Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
                 Wait::Closed(from) if from.clan() != waiter.uid().clan() => {
-                    cost = param::SCAN_WAY;
+                    end = end.saturating_sub(param::SCAN_WAY);
                     ipc::way_to(k, waiter, from).is_some_and(&ends)
                 }
                 _ => false,
             };
             if waits {
-                cost += param::SCAN_WAKE;
+                end = end.saturating_sub(param::SCAN_WAKE);
                 ipc::fail_blocked(k, waiter, Error::PartnerDied);
             }
         }
-        budget = budget.saturating_sub(cost);
+        slot += 1;
     }
-    end
+    slot
 }
 
 /// Takes the block itself apart. Nothing runs on its stack.
