@@ -9,7 +9,7 @@ use sys::abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_TAKING_CALL, DOORS_LOG2, DOORS_MAX, FLUSH_SELF,
     SERVERS_MAX, door_op, vector,
 };
-use sys::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
+use sys::{Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 
 /// What an object is called in the task that has it.
 pub(super) const DATUM: u64 = 0x1234_5678_9abc_def0;
@@ -312,6 +312,8 @@ pub fn some_may_not_be_handed_on() -> Outcome {
 /// Threads to which native calls are denied make none through doors that are there, with a block or without.
 pub fn calls_that_are_denied() -> Outcome {
     let mut pair = Pair::new()?;
+    // Nothing else stands in the way of a block.
+    sys::thread_set_block(pair.server.uid, super::long::to_block(), Dope::room(2, 0, 0), Timeout::NEVER)?;
     for number in [DOOR_CALL, DOOR_TAKING_CALL, DOOR_LONG_CALL, DOOR_ITEM_CALL] {
         let door = 9 << 32;
         let mut agent = denied(&pair.near, door | number as u64, |_| Ok(()))?;

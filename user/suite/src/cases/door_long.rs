@@ -633,6 +633,7 @@ pub fn words_cross_borders_and_nothing_else() -> Outcome {
     const THREAD_CREATE: u32 = Call::ThreadControl as u32 | thread_op::CREATE << 8;
     const THREAD_START: u32 = Call::ThreadControl as u32 | thread_op::START << 8;
     const SET_BLOCK: u32 = Call::ThreadControl as u32 | thread_op::SET_BLOCK << 8;
+    const SET_WINDOW: u32 = Call::ThreadControl as u32 | thread_op::SET_WINDOW << 8;
     let (inner, other) = (Child::with_quota(128)?, Child::new()?);
     let (mut chief, mut stranger) = (inner.agent()?, other.agent()?);
     let priority = pager::priority() as u64;
@@ -647,6 +648,9 @@ pub fn words_cross_borders_and_nothing_else() -> Outcome {
     hand(&mut chief, 7, Rights::RW, &mut stranger, 9)?;
     let (used, room) = (Dope::used(0, 0, 1), Dope::room(2, 0, 1));
     check_eq!(chief.control(SET_BLOCK, [hidden, to_block(), room.0, u64::MAX, 0, 0])?.0, 0);
+    // It would have a place for an identifier.
+    let place = Fpage::doors(3, 0, Rights::RW);
+    check_eq!(chief.control(SET_WINDOW, [hidden, place.0, 0, 0, 0, 0])?.0, 0);
     for _ in 0..2 {
         let got = stranger.run(Frame::door_call(9, 3, WORDS))?;
         check_eq!((got.kind(), got.words()), (Some(Kind::DoorReturn), WORDS));

@@ -355,6 +355,45 @@ pub fn call_chain() -> Outcome {
     Ok(())
 }
 
+/// A server's own call is ended while it serves; then it answers, and time is again whose it was: the client calls others, and is called, and
+/// the server is, too. The answer comes by each form.
+pub fn answers_after_a_call_that_was_ended() -> Outcome {
+    let mut pair = pair()?;
+    let Pair { client: a, server: b, near, .. } = &mut pair;
+    let (mut c, mut d) = (near.agent()?, near.agent()?);
+    let open = Frame::reply_wait(Uid::NIL, 0, [0; 11]);
+    for _ in 0..8 {
+        b.block(open)?;
+        c.block(open)?;
+        a.block(Frame::call(b.uid, 1, WORDS))?;
+        check_eq!(b.wait()?.sender(), a.uid);
+        b.block(Frame::call(c.uid, 2, OTHER))?;
+        check_eq!(c.wait()?.sender(), b.uid);
+        sys::thread_abort(b.uid)?;
+        check_eq!(b.wait()?.error(), Some(Error::ReceiveAborted));
+        b.block(Frame::reply_wait(a.uid, 4, OTHER))?;
+        let got = a.wait()?;
+        check_eq!((got.sender(), got.words(), got.received_label()), (b.uid, OTHER, 4));
+        // Who had the time of the first one in the end has not got it any more.
+        let spent = [&a, &b, &c].map(|agent| agent.info().map(|info| info.cpu_ns));
+        c.block(open)?;
+        for (caller, called) in [(&mut *a, &mut c), (&mut d, &mut *b)] {
+            caller.block(Frame::call(called.uid, 5, WORDS))?;
+            check_eq!(called.wait()?.sender(), caller.uid);
+            called.block(Frame::reply_wait(caller.uid, 6, OTHER))?;
+            check_eq!(caller.wait()?.received_label(), 6);
+        }
+        for (agent, before) in [&*a, &*b, &c].into_iter().zip(spent) {
+            check!(agent.info()?.cpu_ns >= before?);
+        }
+        for agent in [&mut *b, &mut c] {
+            sys::thread_abort(agent.uid)?;
+            agent.wait()?;
+        }
+    }
+    Ok(())
+}
+
 pub fn answers_out_of_order() -> Outcome {
     let mut pair = pair()?;
     let Pair { client: a, server, near, .. } = &mut pair;

@@ -46,7 +46,7 @@ cases! {
         words_and_label_between_tasks words_and_label_within_a_task words_and_label_in_the_own_task
         words_and_label_across_the_clan_border general_form_meets_short_form plain_send_is_no_request
         closed_receive_takes_only_its_partner send_timeouts receive_timeouts timeouts_at_their_limits points_in_time many_timeouts_end_in_order
-        senders_are_served_first_come_first_served reply_to_nobody_is_dropped call_chain answers_out_of_order
+        senders_are_served_first_come_first_served reply_to_nobody_is_dropped call_chain answers_after_a_call_that_was_ended answers_out_of_order
         abort_in_each_phase partner_ends_in_each_phase sender_ends_in_the_queue stale_uid_is_an_error
         forged_uids_reach_nobody odd_destinations foreign_interrupts_are_denied reserved_bits_are_refused
         flags_come_back_plain registers_leak_nothing many_round_trips reply_then_closed_receive_times_out
