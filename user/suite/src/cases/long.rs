@@ -77,6 +77,10 @@ pub(super) fn long_call(partner: Uid, dope: Dope) -> Frame {
     long(IPC_LONG_CALL, partner, dope, from_block())
 }
 
+pub(super) fn long_reply(partner: Uid, dope: Dope) -> Frame {
+    long(IPC_LONG_REPLY_WAIT, partner, dope, from_block())
+}
+
 /// The general form, sending only.
 fn long_send(partner: Uid, dope: Dope, block: u64, timeout: Timeout) -> Frame {
     let mut frame = Frame::send(partner, timeout);

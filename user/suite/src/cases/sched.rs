@@ -2,13 +2,15 @@
 
 use super::long;
 use crate::kit::{
-    Agent, Child, Client, Frame, Outcome, Stage, Thread, WORDS, in_time_enough, pager, progress, spawn,
+    Agent, Child, Client, Frame, Outcome, Stage, Thread, WORDS, guarded, in_time_enough, pager, progress,
+    spawn,
 };
 use crate::{check, check_eq};
 use core::sync::atomic::{AtomicU64, Ordering};
 use pagers::Pager;
 use rt::api::Reply;
 use rt::pager::Fault;
+use sys::abi::call::IPC_TAKING_CALL;
 use sys::{Dope, Error, Ipc, TaskId, Timeout, Uid};
 
 static COUNTS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
@@ -224,6 +226,58 @@ pub fn lent_time_is_the_callers() -> Outcome {
     let (mine, theirs) = (sys::thread_info(me)?.cpu_ns - mine, server.info()?.cpu_ns - theirs);
     check!(mine >= 19_000_000, "the caller was charged {mine} ns");
     check!(theirs < mine / 4, "the server was charged {theirs} ns");
+    Ok(())
+}
+
+/// Whom [`call_and_count`] calls.
+static CALLED: AtomicU64 = AtomicU64::new(0);
+
+/// Calls with words alone, or so that the answer may bring a block; then works for a while. Gets its mailbox, and above it which call.
+extern "C" fn call_and_count(mailbox: u64) -> u64 {
+    let mut frame = Frame::call(Uid(CALLED.load(Ordering::Relaxed)), 0, WORDS);
+    if mailbox >> 32 != 0 {
+        frame.rax = IPC_TAKING_CALL.into();
+    }
+    // SAFETY: this agent's own mailbox, and a call that takes nothing away.
+    let is_fine = unsafe { guarded(mailbox as u32 as usize, &mut frame) };
+    for _ in 0..10_000_000 {
+        core::hint::spin_loop();
+    }
+    is_fine as u64
+}
+
+/// A server has two calls, and answers the first while it is on the second one's shuttle. What the first then does is on its own time, and the
+/// second is still to be answered.
+pub fn who_is_answered_has_its_own_time() -> Outcome {
+    let (used, room) = (Dope::used(4, 0, 0), Dope::room(64, 0, 0));
+    for with_block in [false, true] {
+        let (_near, mut server, _far, mut first) = long::pair(room)?;
+        let other = Child::new()?;
+        let mut second = other.agent()?;
+        sys::thread_abort(first.uid)?;
+        first.wait()?;
+        CALLED.store(server.uid.0, Ordering::Relaxed);
+        server.block(long::open())?;
+        first.start_apply(call_and_count, first.mailbox_index() as u64 | (with_block as u64) << 32);
+        check_eq!(server.wait()?.sender(), first.uid);
+        server.block(long::open())?;
+        second.block(Frame::call(server.uid, 0, WORDS))?;
+        check_eq!(server.wait()?.sender(), second.uid);
+        let spent = |agent: &Agent| agent.info().map(|info| info.cpu_ns);
+        let before = [spent(&first)?, spent(&second)?];
+        let answer = match with_block {
+            false => Frame::reply_wait(first.uid, 0, WORDS),
+            true => long::long_reply(first.uid, used),
+        };
+        server.block(answer)?;
+        check_eq!(first.result()?, 1);
+        let (own, others) = (spent(&first)? - before[0], spent(&second)? - before[1]);
+        check!(own > 4 * others, "{own} ns of its own, and {others} ns of the other's");
+        sys::thread_abort(server.uid)?;
+        server.wait()?;
+        server.block(Frame::reply_wait(second.uid, 0, WORDS))?;
+        check_eq!(second.wait()?.error(), None);
+    }
     Ok(())
 }
 
