@@ -375,7 +375,7 @@ pub fn answers_after_a_call_that_was_ended() -> Outcome {
         let got = a.wait()?;
         check_eq!((got.sender(), got.words(), got.received_label()), (b.uid, OTHER, 4));
         // Who had the time of the first one in the end has not got it any more.
-        let spent = [&a, &b, &c].map(|agent| agent.info().map(|info| info.cpu_ns));
+        let spent = [&*a, &*b, &c].map(|agent| agent.info().map(|info| info.cpu_ns));
         c.block(open)?;
         for (caller, called) in [(&mut *a, &mut c), (&mut d, &mut *b)] {
             caller.block(Frame::call(called.uid, 5, WORDS))?;
