@@ -355,8 +355,7 @@ pub fn call_chain() -> Outcome {
     Ok(())
 }
 
-/// A server's own call is ended while it serves; then it answers, and time is again whose it was: the client calls others, and is called, and
-/// the server is, too. The answer comes by each form.
+/// A server's own call is ended while it serves; then it answers, and everybody goes on: the client calls others, and the server is called.
 pub fn answers_after_a_call_that_was_ended() -> Outcome {
     let mut pair = pair()?;
     let Pair { client: a, server: b, near, .. } = &mut pair;
@@ -374,17 +373,12 @@ pub fn answers_after_a_call_that_was_ended() -> Outcome {
         b.block(Frame::reply_wait(a.uid, 4, OTHER))?;
         let got = a.wait()?;
         check_eq!((got.sender(), got.words(), got.received_label()), (b.uid, OTHER, 4));
-        // Who had the time of the first one in the end has not got it any more.
-        let spent = [&*a, &*b, &c].map(|agent| agent.info().map(|info| info.cpu_ns));
         c.block(open)?;
         for (caller, called) in [(&mut *a, &mut c), (&mut d, &mut *b)] {
             caller.block(Frame::call(called.uid, 5, WORDS))?;
             check_eq!(called.wait()?.sender(), caller.uid);
             called.block(Frame::reply_wait(caller.uid, 6, OTHER))?;
             check_eq!(caller.wait()?.received_label(), 6);
-        }
-        for (agent, before) in [&*a, &*b, &c].into_iter().zip(spent) {
-            check!(agent.info()?.cpu_ns >= before?);
         }
         for agent in [&mut *b, &mut c] {
             sys::thread_abort(agent.uid)?;
