@@ -55,13 +55,13 @@ pub const TAG_SEARCH: u32 = 16;
 pub const FORGOTTEN_TOGETHER: usize = 8;
 
 /// Threads looked at in one step when a thread ends and those that wait for it are sought.
-pub const PREEMPTION_SCAN: u32 = 256;
+pub const PREEMPTION_SCAN: u32 = 192;
 
 /// As many of them as one is that waits for it and learns of its end: some 115 instructions.
-pub const SCAN_WAKE: u32 = 15;
+pub const SCAN_WAKE: u32 = 8;
 
 /// As many of them as one is of which it has to be found out whose clan's border its wait crosses: up to 32 chiefs are asked.
-pub const SCAN_WAY: u32 = 24;
+pub const SCAN_WAY: u32 = 12;
 
 /// Threads of a chain of calls that an alert reaches in one step. What each waits for may end with it.
 pub const PREEMPTION_ALERTS: usize = 4;

@@ -224,23 +224,22 @@ extern "C" fn spin(_: u64, _: u64) -> ! {
     }
 }
 
-/// What the last one to be refused a new task was told.
+/// What the last one to be refused a new task for good was told.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
+/// How often one was refused for want of memory.
 static IS_LARGE: AtomicU64 = AtomicU64::new(0);
 
 /// Makes tasks until memory runs out, and from then on each in the place of another one.
 extern "C" fn grow(_: u64) -> u64 {
-    // Its pages are there before its memory runs out: nobody could answer a page fault afterwards.
-    REFUSED.store(0, Ordering::Relaxed);
-    IS_LARGE.store(0, Ordering::Relaxed);
-    let _ = sys::task_create(8, 0).and_then(sys::task_destroy);
-    let _ = sys::task_next(TaskId::NIL);
-    let _ = sys::sleep_us(20);
+    let _ = sys::task_create(8, 0);
+    // The first one can never be paid for. So all pages of this loop are there before memory runs out: nobody could answer a page fault
+    // afterwards.
+    let mut quota = 1 << 30;
     loop {
-        let error = match sys::task_create(8, 0) {
+        let error = match sys::task_create(core::mem::replace(&mut quota, 8), 0) {
             Ok(_) => continue,
             Err(Error::NoMemory) => {
-                IS_LARGE.store(1, Ordering::Relaxed);
+                IS_LARGE.fetch_add(1, Ordering::Relaxed);
                 sys::task_next(TaskId::NIL).and_then(sys::task_destroy).err()
             }
             Err(error) => Some(error),
@@ -267,7 +266,7 @@ pub fn families_that_grow_end() -> Outcome {
         let mut agent = Agent::create(child.0, urgent)?;
         agent.start_apply(grow, 0);
         agent.begin()?;
-        while IS_LARGE.load(Ordering::Relaxed) == 0 {
+        while IS_LARGE.load(Ordering::Relaxed) < 2 {
             sys::sleep_us(1000)?;
         }
         sys::task_destroy(child.0)?;
