@@ -57,10 +57,10 @@ pub const FORGOTTEN_TOGETHER: usize = 8;
 /// Threads looked at in one step when a thread ends and those that wait for it are sought.
 pub const PREEMPTION_SCAN: u32 = 192;
 
-/// As many of them as one is that waits for it and learns of its end: some 115 instructions.
+/// Weight of a thread that waits for it and is woken, in threads looked at: some 115 instructions.
 pub const SCAN_WAKE: u32 = 8;
 
-/// As many of them as one is of which it has to be found out whose clan's border its wait crosses: up to 32 chiefs are asked.
+/// Weight of a thread whose wait crosses the border of a clan, in threads looked at: up to 32 chiefs are asked.
 pub const SCAN_WAY: u32 = 12;
 
 /// Threads of a chain of calls that an alert reaches in one step. What each waits for may end with it.

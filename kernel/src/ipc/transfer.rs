@@ -366,8 +366,8 @@ fn map_item(
     write(k, sender, receiver, places.1, [item::place(plan).0, hot_spot])
 }
 
-/// What an item is, and its hot spot: as the descriptors say when it is begun. Both are in memory that users may write to at any
-/// time, so they are read once.
+/// Reads an item and its hot spot from the descriptors, once, when it is begun: both blocks are memory that users may write to
+/// at any time.
 fn read_item(
     k: &Kernel,
     sender: ThreadRef,

@@ -342,10 +342,6 @@ fn module(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
     if c.is("<") && templates::is_template(c) {
         return templates::template(c, name, inside);
     }
-    if c.is("<") {
-        c.at = start;
-        return templates::instance(c);
-    }
     // `module A::B {` is a spelling that several compilers accept.
     let mut inner = Vec::new();
     while c.eat("::") {

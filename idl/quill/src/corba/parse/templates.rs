@@ -29,17 +29,23 @@ pub(super) fn template(c: &mut Cursor, name: Ident, inside: Inside) -> Parse<Dec
         let message = "a template module cannot be declared in another one";
         return c.fail(Diagnostic::error(Code::Syntax, name.span, message));
     }
-    let open = c.expect("<")?;
-    let mut formals = vec![formal(c)?];
-    while c.eat(",") {
-        formals.push(formal(c)?);
-    }
-    if !c.eat_close_angle() {
-        return c.close(">", open).map(|_| unreachable!("it is not there"));
-    }
+    let formals = angle_list(c, formal)?;
     let start = c.at;
     let body = body(c, Inside::Template, &mut Vec::new())?;
     Ok(DeclKind::Template(Rc::new(Template { name, formals, body, size: c.at - start })))
+}
+
+/// At least one parameter, between angle brackets.
+fn angle_list<T>(c: &mut Cursor, one: fn(&mut Cursor) -> Parse<T>) -> Parse<Vec<T>> {
+    let open = c.expect("<")?;
+    let mut all = vec![one(c)?];
+    while c.eat(",") {
+        all.push(one(c)?);
+    }
+    if !c.eat_close_angle() {
+        c.close(">", open)?;
+    }
+    Ok(all)
 }
 
 fn formal(c: &mut Cursor) -> Parse<Formal> {
@@ -83,14 +89,7 @@ fn formal(c: &mut Cursor) -> Parse<Formal> {
 /// `NAME<…> name`, which `module` or `alias` precedes.
 pub(super) fn instance(c: &mut Cursor) -> Parse<DeclKind> {
     let template = c.scoped_name()?;
-    let open = c.expect("<")?;
-    let mut actuals = vec![actual(c)?];
-    while c.eat(",") {
-        actuals.push(actual(c)?);
-    }
-    if !c.eat_close_angle() {
-        return c.close(">", open).map(|_| unreachable!("it is not there"));
-    }
+    let actuals = angle_list(c, actual)?;
     Ok(DeclKind::Instance(Instance { template, actuals, name: ident(c)? }))
 }
 
