@@ -7,7 +7,7 @@ use crate::random::{Random, amount, first_seed};
 use crate::world::World;
 use abi::call::{IPC_LONG, IPC_TAKE, thread_op, timeouts};
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout, USER_END, Uid};
-use kernel::mem::space::{self, Plan, Progress};
+use kernel::mem::space::Plan;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, Operation};
 use kernel::{arch, syscall};
@@ -26,12 +26,7 @@ struct Pair {
 impl Pair {
     fn new() -> Pair {
         let world = World::new(1 << 12);
-        let [sender, receiver] = [0, 1].map(|_| {
-            let task = world.new_task(300);
-            let thread = world.new_stand_in(task);
-            world.thread_control(thread_op::SET_PAGER, [thread.uid().0, 0, 0, 0]).expect("it exists");
-            thread
-        });
+        let [sender, receiver] = world.new_strangers(300);
         let pair = Pair { world, sender, receiver };
         pair.map(memory(0x100_0000, BASE, 18), sender);
         pair.map(memory(0x200_0000, BASE, 18), receiver);
@@ -116,16 +111,12 @@ impl Pair {
     }
 
     fn map(&self, plan: Plan, to: ThreadRef) {
-        let (k, sigma0) = (&self.world.k, self.world.sigma0);
-        let mut progress = Progress::START;
-        while space::map(k, plan, sigma0, to.task(), &mut progress, &mut 16).is_err() {}
+        self.world.give(plan, to.task());
     }
 
     /// Takes from everybody what the sender gave of a page.
     fn take_back(&self, page: Fpage) {
-        let (k, task) = (&self.world.k, self.sender.task());
-        let (mut at, mut status) = (0, 0);
-        while space::flush(k, task, page, false, &mut at, &mut status, &mut 32).is_err() {}
+        self.world.take_back(self.sender.task(), page);
     }
 
     /// Descriptors of the only item, at the beginning of both blocks.
@@ -163,7 +154,7 @@ fn an_item_that_shrinks_stays_in_the_window() {
 fn an_item_that_becomes_memory_is_aligned() {
     // Where the step ends depends on how many nodes the receiver's slab has left.
     for (filled, item, log2) in (0..64).map(|filled| (filled, BASE + 0x2_0000, 14)).chain(
-        // The same out of a large page.
+        // Out of a large page.
         (0..8).map(|filled| (filled, LARGE, 21)),
     ) {
         let pair = Pair::new_with(Dope::room(0, 0, 1));

@@ -12,7 +12,7 @@ use crate::random::{Random, amount, programs};
 use crate::world::World;
 use abi::call::{IPC_LONG, IPC_MAP, IPC_TAKE, thread_op, timeouts};
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout, Uid};
-use kernel::mem::space::{self, Plan, Progress};
+use kernel::mem::space::Plan;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, Operation, State, Wait};
 use kernel::{arch, syscall};
@@ -237,23 +237,13 @@ struct Pair {
 impl Pair {
     fn new() -> Pair {
         let world = World::new(1 << 11);
-        let [sender, receiver] = [0, 1].map(|_| {
-            let task = world.new_task(150);
-            let thread = world.new_stand_in(task);
-            // Nobody resolves its faults.
-            world.thread_control(thread_op::SET_PAGER, [thread.uid().0, 0, 0, 0]).expect("it exists");
-            thread
-        });
+        let [sender, receiver] = world.new_strangers(150);
         let pair = Pair { world, sender, receiver };
         // The receiver also has something at the very beginning, where an item for no window would arrive.
         let all = [(sender, 0x100_0000, BASE), (receiver, 0x200_0000, BASE), (receiver, 0x300_0000, LEN)];
         for (thread, from, to) in all {
             let plan = Plan { space: Space::Memory, from, to, log2: LEN.ilog2(), rights: Rights::RW };
-            let mut progress = Progress::START;
-            while space::map(&pair.world.k, plan, pair.world.sigma0, thread.task(), &mut progress, &mut 16)
-                .is_err()
-            {}
-            assert!(progress.whole);
+            assert!(pair.world.give(plan, thread.task()));
         }
         pair
     }
@@ -540,10 +530,8 @@ impl Pair {
     /// Of one who sends items: a part of its memory is for reading.
     fn of_items() -> Pair {
         let pair = Pair::new();
-        let (k, sigma0) = (&pair.world.k, pair.world.sigma0);
         let part = Fpage::memory(0x100_0000 + READ_ONLY - BASE, (LEN / 2).ilog2(), Rights::W);
-        let (mut at, mut status) = (0, 0);
-        while space::flush(k, sigma0, part, false, &mut at, &mut status, &mut 16).is_err() {}
+        pair.world.take_back(pair.world.sigma0, part);
         pair
     }
 

@@ -9,7 +9,7 @@ use abi::{Call, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::arch::{self, tlb};
 use kernel::kernel::Kernel;
 use kernel::mem::pool::Pool;
-use kernel::mem::space;
+use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::{Frame, Tcb, WORDS};
 use kernel::object::{TaskRef, ThreadRef, interrupt};
 use kernel::sched::Next;
@@ -295,6 +295,28 @@ impl World {
         let me = self.root.uid().0;
         let uid = self.thread_control(thread_op::CREATE, [task.0, 1, me, me]).expect("there is memory")[0];
         self.k.thread(Uid(uid)).expect("just made")
+    }
+
+    /// Stand-ins of two new tasks with so many frames each, whose faults nobody resolves.
+    pub fn new_strangers(&self, quota: u64) -> [ThreadRef; 2] {
+        [0, 1].map(|_| {
+            let thread = self.new_stand_in(self.new_task(quota));
+            self.thread_control(thread_op::SET_PAGER, [thread.uid().0, 0, 0, 0]).expect("it exists");
+            thread
+        })
+    }
+
+    /// A task gets something of the first one's. True if it got all of it.
+    pub fn give(&self, plan: Plan, to: TaskRef) -> bool {
+        let mut progress = Progress::START;
+        while space::map(&self.k, plan, self.sigma0, to, &mut progress, &mut 16).is_err() {}
+        progress.whole
+    }
+
+    /// Takes the rights of a page from all who got it from a task.
+    pub fn take_back(&self, from: TaskRef, page: Fpage) {
+        let (mut at, mut status) = (0, 0);
+        while space::flush(&self.k, from, page, false, &mut at, &mut status, &mut 16).is_err() {}
     }
 
     /// Does something as a thread, without a switch to it.
