@@ -3,6 +3,7 @@
 use crate::tools::{Tool, download_allowed, exit_code};
 use crate::{Context, Error, Result, paths};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// The pinned toolchain.
@@ -22,6 +23,7 @@ const MIRI_FLAGS: &str = "-Zmiri-ignore-leaks";
 
 /// Runs the kernel's host tests under Miri.
 pub fn miri(arguments: &[String]) -> Result<u8> {
+    check_miri(arguments)?;
     let toolchain = toolchain()?;
     need_component(&toolchain, "miri")?;
     need_component(&toolchain, "rust-src")?;
@@ -51,6 +53,7 @@ pub fn fuzz(arguments: &[String]) -> Result<u8> {
             targets.join(", ")
         )));
     }
+    check_fuzz(rest, &directory)?;
     let toolchain = toolchain()?;
     let front_end = CARGO_FUZZ.ensure(cargo(&toolchain))?;
     let mut command = Command::new(front_end);
@@ -61,6 +64,69 @@ pub fn fuzz(arguments: &[String]) -> Result<u8> {
     }
     command.arg(target).args(rest).current_dir(&directory).env("RUSTUP_TOOLCHAIN", &toolchain);
     exit_code(&mut command)
+}
+
+/// Options of Rust's test programs, without and with a value in the next word.
+const TEST_FLAGS: [&str; 9] = [
+    "--exact",
+    "--ignored",
+    "--include-ignored",
+    "--list",
+    "--nocapture",
+    "--no-capture",
+    "--quiet",
+    "-q",
+    "--show-output",
+];
+const TEST_OPTIONS: [&str; 4] = ["--skip", "--test-threads", "--color", "--format"];
+
+/// Options of `cargo fuzz run` that make sense here, likewise.
+const FUZZ_FLAGS: [&str; 6] = ["--dev", "--release", "--debug-assertions", "--verbose", "-v", "--careful"];
+const FUZZ_OPTIONS: [&str; 2] = ["--jobs", "-j"];
+
+/// Refuses what the test program would refuse: before it is built, and before a toolchain is installed for that.
+fn check_miri(arguments: &[String]) -> Result<()> {
+    words_behind_options(arguments, &TEST_FLAGS, &TEST_OPTIONS, "miri").map(drop)
+}
+
+/// Refuses what the fuzzer would refuse, before it is installed. Inputs are found in the folder in which it runs.
+fn check_fuzz(arguments: &[String], directory: &Path) -> Result<()> {
+    let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
+    let (own, engine) = arguments.split_at(end);
+    let mut inputs = words_behind_options(own, &FUZZ_FLAGS, &FUZZ_OPTIONS, "fuzz")?;
+    if let Some(missing) = inputs.find(|input| !directory.join(input).exists()) {
+        return Err(Error::usage(format!("there is no input {missing} in {}", directory.display())));
+    }
+    let is_engine_option = |word: &&String| word.starts_with('-') && word.contains('=');
+    match engine.iter().skip(1).find(|word| !is_engine_option(word)) {
+        Some(word) => Err(Error::usage(format!("{word} is no option of the fuzzer, which are -NAME=VALUE"))),
+        None => Ok(()),
+    }
+}
+
+/// The words that are neither options nor values of options.
+fn words_behind_options<'a>(
+    arguments: &'a [String],
+    flags: &[&str],
+    options: &[&str],
+    verb: &str,
+) -> Result<impl Iterator<Item = &'a str>> {
+    let mut words = Vec::new();
+    let mut rest = arguments.iter().map(String::as_str);
+    while let Some(word) = rest.next() {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        if !word.starts_with('-') {
+            words.push(word);
+        } else if options.contains(&name) {
+            if value.or_else(|| rest.next()).is_none() {
+                return Err(Error::usage(format!("{name} of ./tern {verb} needs a value")));
+            }
+        } else if !flags.contains(&word) {
+            let known = [flags, options].concat().join(" ");
+            return Err(Error::usage(format!("./tern {verb} has no option {word}; it has {known}")));
+        }
+    }
+    Ok(words.into_iter())
 }
 
 /// The names of the fuzz targets.
@@ -122,4 +188,41 @@ fn cargo(toolchain: &str) -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", toolchain, "cargo"]).env_remove("RUSTUP_TOOLCHAIN");
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(String::from).collect()
+    }
+
+    #[test]
+    fn arguments_for_other_tools_are_checked_first() {
+        let fuzz = paths::root().join("fuzz");
+        let miri = |line: &str| check_miri(&words(line));
+        let fuzzer = |line: &str| check_fuzz(&words(line), &fuzz);
+        for line in ["", "mem::", "mem:: --exact --skip slow", "--test-threads=1", "--nocapture"] {
+            assert!(miri(line).is_ok(), "{line}");
+        }
+        for line in ["", "-- -max_total_time=5 -seed=7", "--jobs 2 fuzz_targets", "--release -- -runs=9"] {
+            assert!(fuzzer(line).is_ok(), "{line}");
+        }
+        let wrong = [
+            (miri("--bogus"), "--bogus"),
+            (miri("mem:: --skip"), "--skip"),
+            (miri("-- mem::"), "--"),
+            (fuzzer("--bogus"), "--bogus"),
+            (fuzzer("nosuch"), "nosuch"),
+            (fuzzer("-max_total_time=5"), "-max_total_time=5"),
+            (fuzzer("-- max_total_time=5"), "max_total_time"),
+            (fuzzer("--jobs"), "--jobs"),
+        ];
+        for (result, word) in wrong {
+            let error = result.expect_err(word);
+            assert!(error.message.contains(word) && !error.message.contains('\n'), "{error}");
+            assert_eq!(error.exit_code, crate::error::USAGE);
+        }
+    }
 }

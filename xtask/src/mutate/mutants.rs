@@ -23,6 +23,8 @@ const RESULTS: [u8; 3] = [0, 2, 3];
 /// Runs it and prints the table.
 pub fn perform(options: &MutateOptions) -> Result<u8> {
     let root = paths::root();
+    // A wrong argument is told before anything is downloaded for it.
+    let chosen = chosen(&root, options)?;
     let tool = CARGO_MUTANTS.ensure(Command::new("cargo"))?;
     let output = paths::target().join("mutate");
     std::fs::create_dir_all(&output).context(|| format!("create {}", output.display()))?;
@@ -32,7 +34,7 @@ pub fn perform(options: &MutateOptions) -> Result<u8> {
     for package in PACKAGES {
         command.args(["--test-package", package]);
     }
-    for part in chosen(&root, options)? {
+    for part in chosen {
         command.args(part);
     }
     if options.list {
