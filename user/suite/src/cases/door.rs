@@ -598,6 +598,23 @@ pub fn aborted_calls() -> Outcome {
     answer(&mut second, &mut pair.client, 5)
 }
 
+/// A return to a caller on whose shuttle a third thread runs meanwhile: the caller has its shuttle back, and the third its own.
+pub fn returns_after_a_call_that_was_ended() -> Outcome {
+    let mut pair = Pair::new()?;
+    let mut last = pair.near.agent()?;
+    for _ in 0..8 {
+        pair.client.block(Frame::door_call(9, 3, WORDS))?;
+        arrived(&mut pair.server, 3, DATUM)?;
+        last.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
+        pair.server.block(Frame::call(last.uid, 2, WORDS))?;
+        check_eq!(last.wait()?.sender(), pair.server.uid);
+        sys::thread_abort(pair.server.uid)?;
+        check_eq!(pair.server.wait()?.error(), Some(Error::ReceiveAborted));
+        answer(&mut pair.server, &mut pair.client, 4)?;
+    }
+    Ok(())
+}
+
 pub fn servers_resign() -> Outcome {
     let mut pair = Pair::new()?;
     pair.exchange()?;

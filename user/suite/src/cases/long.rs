@@ -175,6 +175,28 @@ pub fn what_was_received_is_sent_on() -> Outcome {
     Ok(())
 }
 
+/// A block answers a call on whose shuttle a third thread runs meanwhile: the caller has its shuttle back, and the third its own.
+pub fn answers_after_a_call_that_was_ended() -> Outcome {
+    let (used, room) = (Dope::used(7, 0, 0), Dope::room(100, 0, 0));
+    let (near, mut caller, _far, mut middle) = pair(room)?;
+    sys::thread_set_block(caller.uid, from_block(), room, NEVER)?;
+    let mut last = near.agent()?;
+    for round in 0..8 {
+        prepare(round);
+        caller.block(Frame::call(middle.uid, 0x77, WORDS).taking())?;
+        check_eq!(middle.wait()?.sender(), caller.uid);
+        last.block(open())?;
+        middle.block(Frame::call(last.uid, 2, WORDS))?;
+        check_eq!(last.wait()?.sender(), middle.uid);
+        sys::thread_abort(middle.uid)?;
+        check_eq!(middle.wait()?.error(), Some(Error::ReceiveAborted));
+        middle.block(long(IPC_LONG_REPLY_WAIT, caller.uid, used, to_block()))?;
+        check_eq!(caller.wait()?.rax as u32, Kind::Reply as u32 & !NO_BLOCK);
+        check!(from().block[..7] == to().block[..7], "the answer differs");
+    }
+    Ok(())
+}
+
 /// No block comes to who did not say that it may, in whatever form it waits: memory that it has registered is its own meanwhile. Who takes
 /// one takes words, too.
 pub fn who_takes_no_block_gets_none() -> Outcome {

@@ -60,7 +60,7 @@ cases! {
         callers_wait_in_order who_waits_learns_of_a_shortage identifiers_are_handed_on calls_that_are_denied some_may_not_be_handed_on moved_identifiers_are_gone
         revoked_doors a_running_call_survives_revocation unreferenced_comes_once unreferenced_waits_for_calls
         numbers_that_are_no_identifier returns_without_a_call the_called_ends the_caller_ends the_middle_ends
-        a_stop_in_the_chain_stops_one aborted_calls servers_resign tasks_end_with_their_doors what_doors_cost too_many_servers
+        a_stop_in_the_chain_stops_one aborted_calls returns_after_a_call_that_was_ended servers_resign tasks_end_with_their_doors what_doors_cost too_many_servers
         a_task_full_of_doors
     }
     door_long {
@@ -78,7 +78,7 @@ cases! {
     }
     chaos { chains_of_doors_and_sudden_ends }
     long {
-        direct_words_of_all_sizes what_was_received_is_sent_on who_takes_no_block_gets_none a_block_for_a_while within_a_task strings_of_all_sizes
+        answers_after_a_call_that_was_ended direct_words_of_all_sizes what_was_received_is_sent_on who_takes_no_block_gets_none a_block_for_a_while within_a_task strings_of_all_sizes
         flags_do_not_turn_copies_round flags_of_others_do_not_turn_copies_round strings_from_and_to_large_pages a_string_as_long_as_can_be
         many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks items_in_a_block
         as_many_items_as_can_be bad_items_are_refused
