@@ -1,6 +1,6 @@
 //! Doors: calls through identifiers that lead to an entry point and a datum in another task (rows D1–D10, D18).
 
-use super::exception::denied;
+use super::exception::{denied, denied_flush};
 use crate::kit::{Agent, Child, Frame, Outcome, WORDS, door_entry};
 use crate::{check, check_eq};
 use alloc::vec::Vec;
@@ -309,7 +309,7 @@ pub fn some_may_not_be_handed_on() -> Outcome {
     pair.exchange()
 }
 
-/// Threads to which native calls are denied make none through doors that are there, with a block or without.
+/// Threads to which native calls are denied make none through doors that are there, with a block or without, and give none up.
 pub fn calls_that_are_denied() -> Outcome {
     let mut pair = Pair::new()?;
     // Nothing else stands in the way of a block.
@@ -321,6 +321,8 @@ pub fn calls_that_are_denied() -> Outcome {
         check_eq!(caught.vector(), Some(vector::SYSCALL));
         check!(!pair.server.is_done(), "{number:x} reached the server");
     }
+    let mut agent = denied_flush(&pair.near, Fpage::doors(9, 0, Rights::RW))?;
+    check_eq!(agent.attempted()?.vector(), Some(vector::SYSCALL));
     pair.exchange()
 }
 

@@ -362,17 +362,33 @@ pub fn unknown_system_calls() -> Outcome {
     Ok(())
 }
 
+unsafe extern "C" {
+    fn suite_wait_then_call();
+    fn suite_wait_then_flush();
+}
+
 /// An agent that makes this call when native ones are denied to it. `prepare` comes before they are.
 pub(super) fn denied(child: &Child, number: u64, prepare: impl FnOnce(&Agent) -> Outcome) -> Outcome<Agent> {
+    denied_to(suite_wait_then_call, child, number, prepare)
+}
+
+/// An agent that takes pages from itself when native calls are denied to it.
+pub(super) fn denied_flush(child: &Child, page: Fpage) -> Outcome<Agent> {
+    denied_to(suite_wait_then_flush, child, page.0, |_| Ok(()))
+}
+
+fn denied_to(
+    function: Attempt,
+    child: &Child,
+    argument: u64,
+    prepare: impl FnOnce(&Agent) -> Outcome,
+) -> Outcome<Agent> {
     use core::sync::atomic::{AtomicU64, Ordering};
     static FLAG: AtomicU64 = AtomicU64::new(0);
-    unsafe extern "C" {
-        fn suite_wait_then_call();
-    }
     let mut agent = child.agent()?;
     agent.attempt(suite_nothing, 0, 0)?;
     FLAG.store(0, Ordering::Relaxed);
-    agent.start_attempt(suite_wait_then_call, &raw const FLAG as u64, number);
+    agent.start_attempt(function, &raw const FLAG as u64, argument);
     for _ in 0..10 {
         sys::thread_switch(agent.uid)?;
     }

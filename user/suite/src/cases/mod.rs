@@ -27,6 +27,7 @@ pub mod sched;
 pub mod state;
 pub mod task;
 pub mod transcript;
+pub mod turns;
 mod warden;
 
 use crate::kit::Outcome;
@@ -71,6 +72,7 @@ cases! {
         items_travel_in_registers bad_items_in_registers_are_refused ends_while_pages_are_mapped
         words_cross_borders_and_nothing_else calls_for_words_take_nothing_else a_fault_before_the_second_call
     }
+    turns { an_answer_with_words an_answer_with_a_block a_return }
     door_items { identifiers_come_and_go }
     alert {
         set_told_and_cleared alerts_run_forward the_call_of_the_alerted_arrives_alerted the_caller_ends the_middle_ends

@@ -77,6 +77,16 @@ suite_door_nothing:
     syscall
     ud2
 
+# A door's entry: calls the function that is the door's datum, and returns.
+    .global suite_door_run
+suite_door_run:
+    and rsp, -16
+    call rdx
+    xor edx, edx
+    mov eax, 0xfffffff9
+    syscall
+    ud2
+
 # suite_server(): serves its task's doors, whatever becomes of that.
     .global suite_server
 suite_server:
@@ -277,6 +287,15 @@ TRY wait_then_call                          # rdi: address of a flag, rsi: numbe
     shr rdx, 32
     xor edi, edi
     xor esi, esi
+    syscall
+    ret
+TRY wait_then_flush                         # rdi: address of a flag, rsi: flexpage, taken from the caller itself
+1:  pause
+    cmp dword ptr [rdi], 0
+    je 1b
+    mov rdi, rsi
+    mov esi, 1
+    mov eax, 0x80000002
     syscall
     ret
 TRY divide

@@ -1,0 +1,135 @@
+//! Who runs next is a matter of priorities, however somebody was answered: also where the one who answers is not on the shuttle that it
+//! was lent, and has its own (row P9).
+
+use super::long;
+use crate::kit::{Outcome, Thread, pager, spawn};
+use crate::{check, check_eq};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use sys::{Block, Dope, TaskId, Timeout, Uid};
+
+/// Number of the door, far from those of the runtime.
+const DOOR: u32 = 1000;
+
+/// How the caller calls.
+const WITH_WORDS: u64 = 0;
+const WITH_BLOCK: u64 = 1;
+const BY_DOOR: u64 = 2;
+
+static TURNS: AtomicU64 = AtomicU64::new(0);
+/// Which turn was the middle thread's first, and which the caller's.
+static MIDDLE_TURN: AtomicU64 = AtomicU64::new(0);
+static CALLER_TURN: AtomicU64 = AtomicU64::new(0);
+static MAIN: AtomicU64 = AtomicU64::new(0);
+static SERVER: AtomicU64 = AtomicU64::new(0);
+static MIDDLE: AtomicU64 = AtomicU64::new(0);
+
+unsafe extern "C" {
+    fn suite_server();
+    fn suite_door_run();
+}
+
+fn uid(of: &AtomicU64) -> Uid {
+    Uid(of.load(Relaxed))
+}
+
+fn note(turn: &AtomicU64) {
+    turn.store(TURNS.fetch_add(1, Relaxed) + 1, Relaxed);
+}
+
+fn rest() -> ! {
+    loop {
+        let _ = sys::receive(Uid::ANY, Timeout::NEVER);
+    }
+}
+
+/// A thread between the other two in priority: notes when it is told to.
+extern "C" fn middle(_: u64, _: u64) -> ! {
+    let _ = sys::receive(Uid::ANY, Timeout::NEVER);
+    note(&MIDDLE_TURN);
+    rest()
+}
+
+/// The least urgent one: calls, and notes when it is answered.
+extern "C" fn caller(way: u64, _: u64) -> ! {
+    let to = uid(&SERVER);
+    match way {
+        WITH_WORDS => drop(sys::ipc_call(to, 1, [0; 8])),
+        WITH_BLOCK => drop(sys::ipc_call_taking(to, 1, [0; 8])),
+        _ => drop(sys::door_call(DOOR, 1, [0; 8])),
+    }
+    note(&CALLER_TURN);
+    let _ = sys::send(uid(&MAIN), 2, [0; 8], Timeout::NEVER);
+    rest()
+}
+
+/// The server has a call, and is on the caller's shuttle. It takes another call and answers that: now it is on its own. Then it makes
+/// the middle thread ready.
+extern "C" fn change_shuttles() {
+    let main = uid(&MAIN);
+    let _ = sys::send(main, 1, [0; 8], Timeout::NEVER);
+    let _ = sys::receive(main, Timeout::NEVER);
+    let _ = sys::send(main, 3, [0; 8], Timeout::ZERO);
+    let _ = sys::send(uid(&MIDDLE), 4, [0; 8], Timeout::ZERO);
+}
+
+/// The most urgent of the three.
+extern "C" fn server(way: u64, _: u64) -> ! {
+    let Ok(call) = sys::receive(Uid::ANY, Timeout::NEVER) else { rest() };
+    change_shuttles();
+    if way == WITH_BLOCK {
+        let block = Block { dope: Dope::used(7, 0, 0), address: long::from_block() };
+        let _ = sys::ipc_reply_wait_long(call.sender, 5, block, [0; 6]);
+    } else {
+        let _ = sys::ipc_reply_wait(call.sender, 5, [0; 8]);
+    }
+    rest()
+}
+
+/// The most urgent one, for doors.
+extern "C" fn door_server(_: u64, _: u64) -> ! {
+    // SAFETY: it serves, without end.
+    unsafe { suite_server() };
+    rest()
+}
+
+/// The server answers somebody less urgent than a thread that is ready.
+fn answer(way: u64) -> Outcome {
+    let own = pager::priority();
+    check!(own > 3, "the suite's priority, {own}, leaves too little room below it");
+    let start = |steps, function, store: &AtomicU64| -> Outcome<Thread> {
+        let thread = spawn(TaskId::NIL, own - steps, function, way)?;
+        store.store(thread.uid.0, Relaxed);
+        Ok(thread)
+    };
+    MAIN.store(sys::myself().0, Relaxed);
+    let _server = start(1, if way == BY_DOOR { door_server } else { server }, &SERVER)?;
+    let _middle = start(2, middle, &MIDDLE)?;
+    let caller = start(3, caller, &AtomicU64::new(0))?;
+    sys::thread_set_block(caller.uid, long::to_block(), Dope::room(100, 0, 0), Timeout::NEVER)?;
+    // Less urgent threads run while this one waits.
+    check_eq!(sys::receive(uid(&SERVER), Timeout::NEVER)?.label, 1);
+    check_eq!(sys::ipc_call(uid(&SERVER), 6, [0; 8])?.label, 3);
+    check_eq!(sys::receive(caller.uid, Timeout::NEVER)?.label, 2);
+    let (middle, caller) = (MIDDLE_TURN.load(Relaxed), CALLER_TURN.load(Relaxed));
+    check!(middle < caller, "the less urgent thread had turn {caller}, the more urgent one {middle}");
+    Ok(())
+}
+
+pub fn an_answer_with_words() -> Outcome {
+    answer(WITH_WORDS)
+}
+
+pub fn an_answer_with_a_block() -> Outcome {
+    long::prepare(1);
+    answer(WITH_BLOCK)
+}
+
+pub fn a_return() -> Outcome {
+    // SAFETY: the entry ends in door return, and calls a function that returns.
+    unsafe {
+        sys::door_create(DOOR, suite_door_run as *const () as u64, change_shuttles as *const () as u64)?
+    };
+    let answered = answer(BY_DOOR);
+    sys::door_revoke(DOOR)?;
+    answered
+}
