@@ -16,6 +16,9 @@ const NUMBERS: [u32; 6] = [2, 40, 41, 511, 512, 700];
 /// Doors of a third task; of the last nobody keeps an identifier for good.
 const DOORS: [u32; 3] = [1, 2, 3];
 
+/// Where the third task gets what the others hand on.
+const SPARE: u32 = 60;
+
 /// Where the client has those that are kept.
 const KEPT: u32 = 100;
 
@@ -154,7 +157,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Whether a task has at a number what it should.
+    /// Whether a task has at a number what it should, and may hand it on.
     fn look(&mut self, index: usize, of_client: bool) -> Outcome {
         let (agent, known) = if of_client {
             (&mut self.pair.client, self.client[index])
@@ -162,7 +165,18 @@ impl Scene {
             (&mut self.pair.maker, self.server[index])
         };
         match known {
-            Some((door, _)) => exchange(agent, NUMBERS[index], &mut self.end, door as u64),
+            Some((door, may)) => {
+                exchange(agent, NUMBERS[index], &mut self.end, door as u64)?;
+                // Handed on, it works if that was allowed.
+                hand(agent, NUMBERS[index], Rights::RW, &mut self.maker, SPARE)?;
+                if may {
+                    exchange(&mut self.maker, SPARE, &mut self.end, door as u64)?;
+                    return door::flush(&mut self.maker, SPARE, FLUSH_SELF);
+                }
+                let got = self.maker.run(Frame::door_call(SPARE, 0, WORDS))?;
+                check_eq!(got.error(), Some(Error::NoSuch));
+                Ok(())
+            }
             None => {
                 let got = agent.run(Frame::door_call(NUMBERS[index], 0, WORDS))?;
                 check_eq!(got.error(), Some(Error::NoSuch));

@@ -16,7 +16,7 @@ const WITH_BLOCK: u64 = 1;
 const BY_DOOR: u64 = 2;
 
 static TURNS: AtomicU64 = AtomicU64::new(0);
-/// Which turn was the middle thread's first, and which the caller's.
+/// Which turn was the middle thread's, and which the caller's; 0: none yet.
 static MIDDLE_TURN: AtomicU64 = AtomicU64::new(0);
 static CALLER_TURN: AtomicU64 = AtomicU64::new(0);
 static MAIN: AtomicU64 = AtomicU64::new(0);
@@ -49,7 +49,13 @@ extern "C" fn middle(_: u64, _: u64) -> ! {
     rest()
 }
 
-/// The least urgent one: calls, and notes when it is answered.
+/// The least urgent thread: runs when the server waits, on the caller's shuttle, for another call.
+extern "C" fn other_caller(_: u64, _: u64) -> ! {
+    let _ = sys::ipc_call(uid(&SERVER), 1, [0; 8]);
+    rest()
+}
+
+/// Less urgent than the middle thread: calls, and notes when it is answered.
 extern "C" fn caller(way: u64, _: u64) -> ! {
     let to = uid(&SERVER);
     match way {
@@ -65,14 +71,13 @@ extern "C" fn caller(way: u64, _: u64) -> ! {
 /// The server has a call, and is on the caller's shuttle. It takes another call and answers that: now it is on its own. Then it makes
 /// the middle thread ready.
 extern "C" fn change_shuttles() {
-    let main = uid(&MAIN);
-    let _ = sys::send(main, 1, [0; 8], Timeout::NEVER);
-    let _ = sys::receive(main, Timeout::NEVER);
-    let _ = sys::send(main, 3, [0; 8], Timeout::ZERO);
+    if let Ok(call) = sys::receive(Uid::ANY, Timeout::NEVER) {
+        let _ = sys::send(call.sender, 3, [0; 8], Timeout::ZERO);
+    }
     let _ = sys::send(uid(&MIDDLE), 4, [0; 8], Timeout::ZERO);
 }
 
-/// The most urgent of the three.
+/// The most urgent of the four.
 extern "C" fn server(way: u64, _: u64) -> ! {
     let Ok(call) = sys::receive(Uid::ANY, Timeout::NEVER) else { rest() };
     change_shuttles();
@@ -95,23 +100,24 @@ extern "C" fn door_server(_: u64, _: u64) -> ! {
 /// The server answers somebody less urgent than a thread that is ready.
 fn answer(way: u64) -> Outcome {
     let own = pager::priority();
-    check!(own > 3, "the suite's priority, {own}, leaves too little room below it");
+    check!(own > 4, "the suite's priority, {own}, leaves too little room below it");
     let start = |steps, function, store: &AtomicU64| -> Outcome<Thread> {
         let thread = spawn(TaskId::NIL, own - steps, function, way)?;
         store.store(thread.uid.0, Relaxed);
         Ok(thread)
     };
+    for turn in [&TURNS, &MIDDLE_TURN, &CALLER_TURN] {
+        turn.store(0, Relaxed);
+    }
     MAIN.store(sys::myself().0, Relaxed);
     let _server = start(1, if way == BY_DOOR { door_server } else { server }, &SERVER)?;
     let _middle = start(2, middle, &MIDDLE)?;
     let caller = start(3, caller, &AtomicU64::new(0))?;
     sys::thread_set_block(caller.uid, long::to_block(), Dope::room(100, 0, 0), Timeout::NEVER)?;
-    // Less urgent threads run while this one waits.
-    check_eq!(sys::receive(uid(&SERVER), Timeout::NEVER)?.label, 1);
-    check_eq!(sys::ipc_call(uid(&SERVER), 6, [0; 8])?.label, 3);
+    let _other = start(4, other_caller, &AtomicU64::new(0))?;
+    // All of them are less urgent than this thread, and run while it waits.
     check_eq!(sys::receive(caller.uid, Timeout::NEVER)?.label, 2);
-    let (middle, caller) = (MIDDLE_TURN.load(Relaxed), CALLER_TURN.load(Relaxed));
-    check!(middle < caller, "the less urgent thread had turn {caller}, the more urgent one {middle}");
+    check_eq!([&MIDDLE_TURN, &CALLER_TURN].map(|turn| turn.load(Relaxed)), [1, 2]);
     Ok(())
 }
 
