@@ -321,6 +321,10 @@ pub fn calls_that_are_denied() -> Outcome {
         check_eq!(caught.vector(), Some(vector::SYSCALL));
         check!(!pair.server.is_done(), "{number:x} reached the server");
     }
+    // It is not the only one, nor the last that was handed on.
+    for number in [8, 10] {
+        hand(&mut pair.maker, 7, Rights::RW, &mut pair.client, number)?;
+    }
     let mut agent = denied_flush(&pair.near, Fpage::doors(9, 0, Rights::RW))?;
     check_eq!(agent.attempted()?.vector(), Some(vector::SYSCALL));
     pair.exchange()
