@@ -21,7 +21,7 @@ use rt::device::Port;
 use rt::frames::{Supply, Upstream};
 use rt::{api, println};
 use sys::abi::call::PORT_FAULT;
-use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid};
+use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid, thread_state};
 
 mod idl;
 
@@ -206,8 +206,7 @@ impl Chief {
 
     /// Waits until a thread has done what comes before its first wait.
     fn settle(&self, thread: Uid) -> Result<()> {
-        const RECEIVING: u8 = 2;
-        while sys::thread_info(thread)?.state != RECEIVING {
+        while sys::thread_info(thread)?.state != thread_state::RECEIVING {
             let from = Uid::ANY;
             match (Ipc { from, receive_timeout: Timeout::from_us(100), ..Ipc::NONE }).run() {
                 Ok(Some(message)) if message.kind == Kind::Fault => {

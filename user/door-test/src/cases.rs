@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use rt::api;
 use rt::door::{self, Door};
 use rt::thread::{Handle, spawn};
-use sys::{Error, Rights};
+use sys::{Error, Rights, thread_state};
 
 type Outcome = Result<(), String>;
 type Case = (&'static str, fn() -> Outcome);
@@ -325,9 +325,6 @@ fn copies_made_at_once() -> Outcome {
     none_left_here(before + 1, numbers)
 }
 
-/// Number of a thread's state.
-const FAULTING: u8 = 4;
-
 /// Somebody aborts whatever a thread waits for while it makes and copies objects.
 fn copies_survive_aborts() -> Outcome {
     const ROUNDS: u64 = 200;
@@ -349,7 +346,7 @@ fn copies_survive_aborts() -> Outcome {
         && let Ok(info) = sys::thread_info(copier)
     {
         // To abort a page fault would be the end of the program.
-        let is_aborted = info.state != FAULTING && sys::thread_abort(copier).is_ok();
+        let is_aborted = info.state != thread_state::FAULTING && sys::thread_abort(copier).is_ok();
         aborts += u64::from(is_aborted);
         let _ = sys::sleep_us(50 + 37 * (aborts % 8));
     }

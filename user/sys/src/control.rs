@@ -241,10 +241,47 @@ pub fn trace_read(number: u64) -> Result<[u64; 4]> {
     Ok([a, b, c, d])
 }
 
+/// States of threads, by number: their places among the names in [`thread_op::STATES`].
+pub mod thread_state {
+    use super::thread_op::STATES;
+
+    /// It was never started.
+    pub const INACTIVE: u8 = number_of("inactive");
+    /// It runs, or could run.
+    pub const READY: u8 = number_of("ready");
+    /// It waits for a message.
+    pub const RECEIVING: u8 = number_of("receiving");
+    /// It waits until its partner takes its message.
+    pub const SENDING: u8 = number_of("sending");
+    /// It waits for the answer to a fault or an exception.
+    pub const FAULTING: u8 = number_of("faulting");
+    /// Somebody has stopped it.
+    pub const STOPPED: u8 = number_of("stopped");
+    /// A message is on its way to it or from it.
+    pub const BUSY: u8 = number_of("busy");
+
+    /// Compiled only: a name that is none does not compile.
+    const fn number_of(name: &str) -> u8 {
+        let mut number = 0;
+        while !is_same(STATES[number].as_bytes(), name.as_bytes()) {
+            number += 1;
+        }
+        number as u8
+    }
+
+    const fn is_same(one: &[u8], other: &[u8]) -> bool {
+        let mut at = 0;
+        while at < one.len() && at < other.len() && one[at] == other[at] {
+            at += 1;
+        }
+        at == one.len() && at == other.len()
+    }
+}
+
 /// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadInfo {
-    /// Index into [`thread_op::STATES`].
+    /// One of [`thread_state`]'s; an index into [`thread_op::STATES`].
     pub state: u8,
     /// Its own priority.
     pub priority: u8,

@@ -3,7 +3,7 @@
 use crate::kit::{Agent, Child, Frame, Outcome, fails, pager};
 use crate::{check, check_eq};
 use sys::abi::call::{Call, PRIORITIES, task_op, thread_op};
-use sys::{Error, TaskId, Uid};
+use sys::{Error, TaskId, Uid, thread_state};
 
 fn thread_call(op: u32) -> u32 {
     Call::ThreadControl as u32 | op << 8
@@ -64,7 +64,7 @@ pub fn siblings_and_chiefs_are_out_of_reach() -> Outcome {
     check_eq!(rax, Error::Denied as u64);
     let (rax, _) = agent.control(task_call(task_op::SET_QUOTA), [0, 1000, 0, 0, 0, 0])?;
     check!(rax == Error::Denied as u64 || rax == Error::NoSuch as u64, "{rax}");
-    check!(!sibling.info()?.state == !1, "the sibling was disturbed");
+    check_eq!(sibling.info()?.state, thread_state::READY);
     Ok(())
 }
 
@@ -189,7 +189,7 @@ pub fn states_forbid() -> Outcome {
     check_eq!(agent.apply(nothing, 3)?, 3);
     // A thread that never started.
     let idle = sys::thread_create(child.0, 0, pager::uid(), pager::uid())?;
-    check_eq!(sys::thread_info(idle)?.state, 0);
+    check_eq!(sys::thread_info(idle)?.state, thread_state::INACTIVE);
     let got = agent.run(Frame::send(idle, sys::Timeout::ZERO))?;
     check_eq!(got.error(), Some(Error::SendTimeout));
     sys::thread_destroy(idle)?;

@@ -21,6 +21,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use rt::println;
 use sys::abi::Call;
 use sys::abi::call::door_op;
+use sys::thread_state::{RECEIVING, SENDING};
 use sys::{Error, Fpage, Kind, Message, Rights, TaskId, Timeout, Uid};
 
 const TASKS: usize = 16;
@@ -472,7 +473,7 @@ impl Chaos {
         let Some(uid) = self.tasks[task].threads[thread] else { return Ok(()) };
         let Ok(info) = sys::thread_info(uid) else { return Ok(()) };
         let calls = get(&CALLING[task * THREADS + thread]) != 0;
-        if info.state == 2 || info.state == 3 && calls {
+        if info.state == RECEIVING || info.state == SENDING && calls {
             sys::thread_abort(uid)?;
             self.counts.aborts += 1;
         }
@@ -655,7 +656,7 @@ impl Chaos {
 /// Clients have to be gone, and all others to wait, in no call.
 fn is_busy(slot: usize, uid: Uid) -> bool {
     let Ok(info) = sys::thread_info(uid) else { return false };
-    CLIENTS.contains(&(slot % THREADS)) || info.state != 2 || get(&SERVING[slot]) != 0
+    CLIENTS.contains(&(slot % THREADS)) || info.state != RECEIVING || get(&SERVING[slot]) != 0
 }
 
 /// A server that is going to end may have been told that a door is unreferenced, and not have counted it yet.

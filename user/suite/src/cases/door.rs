@@ -9,7 +9,7 @@ use sys::abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_TAKING_CALL, DOORS_LOG2, DOORS_MAX, FLUSH_SELF,
     SERVERS_MAX, door_op, vector,
 };
-use sys::{Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
+use sys::{Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid, thread_state};
 
 /// What an object is called in the task that has it.
 pub(super) const DATUM: u64 = 0x1234_5678_9abc_def0;
@@ -718,7 +718,8 @@ pub fn too_many_servers() -> Outcome {
     for _ in 0..SERVERS_MAX {
         servers.push(bare_server(child.0)?);
     }
-    let waits = |thread: &Uid| sys::thread_info(*thread).is_ok_and(|info| info.state == 2);
+    let waits =
+        |thread: &Uid| sys::thread_info(*thread).is_ok_and(|info| info.state == thread_state::RECEIVING);
     while !servers.iter().all(waits) {
         sys::sleep_us(100)?;
     }

@@ -8,7 +8,7 @@ use sys::abi::call::{
     Call, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, FLUSH_SELF, ITEM_WHOLE,
     NO_BLOCK, NO_ITEM, TAKES_NO_BLOCK, TAKES_NO_ITEM, task_op, thread_op,
 };
-use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
+use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid, thread_state};
 
 const NEVER: Timeout = Timeout::NEVER;
 
@@ -169,7 +169,7 @@ pub fn identifiers_travel_in_calls_and_returns() -> Outcome {
     for number in [0, 3, COUNT as u32 - 1] {
         exchange(&mut pair.maker, 600 + number, &mut end, 100 + number as u64)?;
     }
-    check_eq!(pair.client.info()?.state, 2);
+    check_eq!(pair.client.info()?.state, thread_state::RECEIVING);
     // Two come back, into numbers that the caller has never had.
     let back = Dope::used(0, 0, 2);
     for (i, number) in [(0, 603), (1, 605)] {

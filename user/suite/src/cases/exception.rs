@@ -4,6 +4,7 @@ use crate::kit::{Agent, Attempt, Attempted, Child, Failure, Frame, Outcome, PLAI
 use crate::{check, check_eq};
 use sys::abi::call::{Call, DOOR_RETURN, IPC_CALL, IPC_LONG_CALL, IPC_LONG_TAKING_CALL, RESUME, vector};
 use sys::abi::{INFO_PAGE, USER_END};
+use sys::thread_state::{FAULTING, STOPPED};
 use sys::{Fpage, Kind, Rights, Uid};
 
 macro_rules! attempts {
@@ -191,7 +192,7 @@ pub fn handler_gives_up() -> Outcome {
         check!(thread.settle()?);
         check!(!thread.is_done(), "phase {phase}");
         let state = thread.info()?.state;
-        check!(state == 5 || state == 4, "phase {phase}: state {state}");
+        check!([STOPPED, FAULTING].contains(&state), "phase {phase}: state {state}");
     }
     Ok(())
 }

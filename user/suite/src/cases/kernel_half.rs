@@ -15,7 +15,7 @@ use sys::abi::call::{
     TAKES_NO_ITEM, vector,
 };
 use sys::abi::{INFO_PAGE, USER_END};
-use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
+use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid, thread_state};
 
 const POOL: u64 = 0xffff_8000_0000_0000;
 const WINDOW: u64 = 0xffff_8080_0000_0000;
@@ -429,11 +429,9 @@ pub fn handlers_resume_nobody_there() -> Outcome {
             check_eq!(handler.run(resume.label(sys::abi::call::RESUME))?.error(), None);
             // It is stopped, as after any answer that makes no sense.
             check!(thread.settle()?, "{place:#x}: it went on");
-            check_eq!(thread.info()?.state, STOPPED);
+            check_eq!(thread.info()?.state, thread_state::STOPPED);
             drop(core::mem::replace(&mut thread, far.agent()?));
         }
     }
     Ok(())
 }
-
-const STOPPED: u8 = 5;

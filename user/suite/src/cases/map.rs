@@ -4,7 +4,7 @@ use crate::kit::{Agent, Child, Frame, Outcome, WORDS, fails, image, note};
 use crate::{check, check_eq};
 use sys::abi::call::{Call, vector};
 use sys::abi::{INFO_PAGE, PAGE_SIZE, USER_END};
-use sys::{Error, Fpage, Kind, Rights, Timeout, Touched, Uid};
+use sys::{Error, Fpage, Kind, Rights, Timeout, Touched, Uid, thread_state};
 
 /// Where children get pages: an address that nothing else uses, at the start of a table of its own.
 pub const WINDOW: u64 = 0x80_0000_0000;
@@ -641,7 +641,7 @@ pub fn faults_name_the_access() -> Outcome {
         check_eq!(got.words()[0] & !7, WINDOW);
         check!(Rights(got.words()[0] as u8 & 7).has(rights), "access {:x}", got.words()[0] & 7);
         check_eq!(faulter.info()?.faults, before + 1);
-        check_eq!(faulter.info()?.state, 4);
+        check_eq!(faulter.info()?.state, thread_state::FAULTING);
         // Without the pager it is an exception.
         sys::thread_set_pager(faulter.uid, Uid::NIL, crate::kit::pager::uid())?;
         pager.block(Frame::reply_wait(faulter.uid, 0, [0; 11]))?;

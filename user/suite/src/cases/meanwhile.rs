@@ -8,7 +8,7 @@ use crate::kit::{Child, Frame, Outcome, fails, pager};
 use sys::abi::Call;
 use sys::abi::USER_END;
 use sys::abi::call::IPC_LONG;
-use sys::{Dope, Error, Fpage, Kind, Message, Rights, Timeout, Uid};
+use sys::{Dope, Error, Fpage, Kind, Message, Rights, Timeout, Uid, thread_state};
 
 /// Whoever controls a receiver cannot register another block for it while a message is on its way into the one that it has. At the end of the
 /// user half, the descriptors of the message would be in the kernel half.
@@ -39,9 +39,6 @@ pub fn a_block_stays_where_the_message_was_accepted() -> Outcome {
     }
     Ok(())
 }
-
-/// State of a thread that waits for a message; see `thread_op::STATES`.
-const RECEIVING: u8 = 2;
 
 /// The next fault of a thread whose pager this is, if one comes.
 fn fault_of(thread: Uid) -> Option<Message> {
@@ -130,7 +127,7 @@ pub fn many_wait_for_one_that_ends() -> Outcome {
         // SAFETY: it needs no stack.
         unsafe { sys::thread_start(uid, suite_waiter as *const () as u64, 0, victim.uid.0)? };
     }
-    let waits_for = |uid| Ok::<bool, sys::Error>(sys::thread_info(uid)?.state == RECEIVING);
+    let waits_for = |uid| Ok::<bool, sys::Error>(sys::thread_info(uid)?.state == thread_state::RECEIVING);
     let mut last = victim.uid;
     while let Some(next) = Some(sys::thread_next(child.0, last)?).filter(|next| !next.is_nil()) {
         while !waits_for(next)? {

@@ -30,6 +30,7 @@ use sys::abi::call::{
     door_op, task_op, thread_op, timeouts,
 };
 use sys::abi::{INFO_PAGE, USER_END};
+use sys::thread_state::{BUSY, READY, RECEIVING, SENDING};
 use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
 
 /// Threads that make random calls.
@@ -874,7 +875,7 @@ impl Troupe {
         for (index, echo) in ECHOES[..STANDS].iter().enumerate() {
             let uid = Uid(echo.load(Ordering::Relaxed));
             // Receiving, or on its way there.
-            if !matches!(sys::thread_info(uid).map(|info| info.state), Ok(1 | 2 | 6)) {
+            if !matches!(sys::thread_info(uid).map(|info| info.state), Ok(READY | RECEIVING | BUSY)) {
                 let _ = sys::thread_destroy(uid);
                 Troupe::answerer(&self.tasks, index);
             }
@@ -963,7 +964,7 @@ fn supervise(calls: u64, seed: u64) -> Outcome {
         for index in 0..PLAYERS {
             let now = MADE[index].load(Ordering::Relaxed);
             let state = sys::thread_info(troupe.players[index].uid).map(|info| info.state);
-            if now == before[index] && matches!(state, Ok(2 | 3)) {
+            if now == before[index] && matches!(state, Ok(RECEIVING | SENDING)) {
                 let _ = sys::thread_abort(troupe.players[index].uid);
             }
             before[index] = now;

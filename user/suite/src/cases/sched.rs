@@ -2,8 +2,8 @@
 
 use super::long;
 use crate::kit::{
-    Agent, Child, Client, Frame, Outcome, Stage, Thread, WORDS, guarded, in_time_enough, pager, progress,
-    spawn,
+    Agent, Child, Client, Frame, Outcome, Stage, Thread, WORDS, abort_later, guarded, in_time_enough, pager,
+    progress, spawn, stop_later,
 };
 use crate::{check, check_eq};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use pagers::Pager;
 use rt::api::Reply;
 use rt::pager::Fault;
 use sys::abi::call::IPC_TAKING_CALL;
-use sys::{Dope, Error, Ipc, TaskId, Timeout, Uid};
+use sys::{Dope, Error, Ipc, TaskId, Timeout, Uid, thread_state};
 
 static COUNTS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
@@ -117,7 +117,7 @@ pub fn stopped_threads_stand_still() -> Outcome {
     let stopped = counts()[0];
     sleep_ms(10)?;
     check_eq!(counts()[0], stopped);
-    check_eq!(thread.info()?.state, 5);
+    check_eq!(thread.info()?.state, thread_state::STOPPED);
     sys::thread_resume(thread.uid)?;
     check!(eventually(|| counts()[0] > stopped)?, "a resumed thread did not go on");
     Ok(())
@@ -366,16 +366,6 @@ pub fn copies_are_interrupted() -> Outcome {
     Ok(())
 }
 
-/// Aborts a thread after so many microseconds.
-extern "C" fn abort_later(us: u64, _: u64) -> ! {
-    let _ = sys::sleep_us(us);
-    let _ = sys::thread_abort(Uid(COUNTS[1].load(Ordering::Relaxed)));
-    COUNTS[2].store(1, Ordering::Relaxed);
-    loop {
-        let _ = sys::receive(sys::myself(), Timeout::NEVER);
-    }
-}
-
 /// What was copied until then is what the error says, to the byte.
 pub fn copies_are_aborted() -> Outcome {
     const LEN: u32 = long::BYTES as u32 - 5;
@@ -386,11 +376,9 @@ pub fn copies_are_aborted() -> Outcome {
         long::prepare(us);
         long::describe(used, room, [(1, 0, LEN, LEN)]);
         let (_near, mut sender, _far, mut receiver) = long::pair(room)?;
-        COUNTS[1].store(sender.uid.0, Ordering::Relaxed);
-        COUNTS[2].store(0, Ordering::Relaxed);
-        let _killer = spawn(TaskId::NIL, pager::priority() + 1, abort_later, us)?;
+        let killer = abort_later(sender.uid, us)?;
         sender.start(long::long_call(receiver.uid, used));
-        check!(eventually(|| counts()[2] == 1)?, "nobody aborts");
+        check!(eventually(|| killer.has_acted())?, "nobody aborts");
         // Too late it finds the sender waiting for the answer, too early not yet in its ipc.
         let ends = eventually(|| sender.is_done() || sys::thread_abort(sender.uid).is_ok())?;
         check!(ends, "the sender does not end");
@@ -411,19 +399,6 @@ pub fn copies_are_aborted() -> Outcome {
     Ok(())
 }
 
-/// State of a thread that a message is on its way to; see `thread_op::STATES`.
-const BUSY: u8 = 6;
-
-/// Stops a thread after so many microseconds.
-extern "C" fn stop_later(us: u64, _: u64) -> ! {
-    let _ = sys::sleep_us(us);
-    let _ = sys::thread_stop(Uid(COUNTS[1].load(Ordering::Relaxed)));
-    COUNTS[2].store(1, Ordering::Relaxed);
-    loop {
-        let _ = sys::receive(sys::myself(), Timeout::NEVER);
-    }
-}
-
 /// Whoever controls a sender stops it in the middle of a message. The receiver is held for as long as its patience says, and not until
 /// somebody lets the sender go on, which learns of it then.
 pub fn senders_that_are_stopped() -> Outcome {
@@ -438,13 +413,11 @@ pub fn senders_that_are_stopped() -> Outcome {
         let patience = if us == 1_000_000 { Timeout::NEVER } else { Timeout::from_us(PATIENCE_US) };
         long::set_room(&receiver, room, patience)?;
         long::describe(used, room, [(1, 0, LEN, LEN)]);
-        COUNTS[1].store(sender.uid.0, Ordering::Relaxed);
-        COUNTS[2].store(0, Ordering::Relaxed);
-        let _stopper = spawn(TaskId::NIL, pager::priority() + 1, stop_later, us)?;
+        let stopper = stop_later(sender.uid, us)?;
         sender.start(long::long_call(receiver.uid, used));
-        check!(eventually(|| counts()[2] == 1 || receiver.is_done())?, "nobody stops it");
+        check!(eventually(|| stopper.has_acted() || receiver.is_done())?, "nobody stops it");
         let since = sys::clock();
-        if receiver.info()?.state == BUSY {
+        if receiver.info()?.state == thread_state::BUSY {
             in_the_middle += 1;
             let (got, held_us) = (receiver.wait()?, (sys::clock() - since) / 1000);
             check_eq!(got.error(), Some(Error::ReceiveTimeout));
@@ -543,12 +516,12 @@ impl Met {
 /// that is longer and begins when the pager has been asked already. Which of the two ends first the kernel decides, not the machine.
 fn wait_for_the_end(sender: &Agent, receiver: &Agent, answers: u64, patience_us: u64) -> Outcome {
     const STEP_US: u64 = 5_000;
-    const READY: u8 = 1;
     let start = sys::clock();
     check!(eventually(|| counts()[0] > answers)?, "the pager is not asked");
     // They are ready once it is over, even if they have not run since.
-    let is_over =
-        || -> Outcome<bool> { Ok((sender.info()?.state, receiver.info()?.state) == (READY, READY)) };
+    let is_over = || -> Outcome<bool> {
+        Ok((sender.info()?.state, receiver.info()?.state) == (thread_state::READY, thread_state::READY))
+    };
     let mut slept_us = 0;
     while !is_over()? {
         check!(slept_us <= patience_us + STEP_US, "the transfer does not end");

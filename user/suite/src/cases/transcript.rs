@@ -7,7 +7,7 @@
 use crate::kit::{Agent, Child, Frame, Outcome, Random};
 use core::fmt::{self, Write};
 use rt::println;
-use sys::{Error, Kind, TaskId, Timeout, Uid};
+use sys::{Error, Kind, TaskId, Timeout, Uid, thread_state};
 
 const AGENTS: usize = 6;
 
@@ -84,9 +84,8 @@ impl Cast {
 
     /// Somebody to send to: as a rule one who waits to receive, so that something happens.
     fn receiver(&self, random: &mut Random) -> Uid {
-        const RECEIVING: u8 = 2;
         let first = random.below(AGENTS as u64) as usize;
-        let waits = |agent: &&Agent| agent.info().is_ok_and(|info| info.state == RECEIVING);
+        let waits = |agent: &&Agent| agent.info().is_ok_and(|info| info.state == thread_state::RECEIVING);
         let mut others = self.agents[first..].iter().chain(&self.agents[..first]);
         match random.below(16) {
             0 => random.pick(&[Uid::NIL, self.old, Uid(0x3_f000), Uid(self.agents[0].uid.0 ^ 1 << 33)]),

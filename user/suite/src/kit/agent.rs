@@ -8,6 +8,7 @@ use super::{Failure, Frame, Outcome, pager, seen};
 use core::cell::UnsafeCell;
 use core::ptr::addr_of;
 use core::sync::atomic::{AtomicU64, Ordering};
+use sys::thread_state::{BUSY, INACTIVE, READY, RECEIVING, SENDING};
 use sys::{Fpage, Kind, TaskId, ThreadInfo, Timeout, Uid};
 
 /// Most agents at a time.
@@ -375,8 +376,7 @@ impl Agent {
 
     /// Whether it waits, and not only until the suite's pager has dealt with a fault of it.
     fn is_blocked(&self) -> sys::Result<bool> {
-        const RUNNING: [u8; 3] = [0, 1, 6];
-        const RECEIVING: u8 = 2;
+        const RUNNING: [u8; 3] = [INACTIVE, READY, BUSY];
         let before = self.info()?;
         if RUNNING.contains(&before.state) || sys::thread_info(pager::uid())?.state != RECEIVING {
             return Ok(false);
@@ -387,7 +387,7 @@ impl Agent {
 
     /// Whether it sends or receives just now. Once that has ended it does not, even if it has not run since.
     pub fn waits(&self) -> sys::Result<bool> {
-        const WAITING: [u8; 2] = [2, 3];
+        const WAITING: [u8; 2] = [RECEIVING, SENDING];
         Ok(WAITING.contains(&self.info()?.state))
     }
 

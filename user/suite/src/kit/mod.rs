@@ -3,6 +3,7 @@
 mod agent;
 mod check;
 mod frame;
+mod later;
 pub mod pager;
 pub mod seen;
 pub mod source;
@@ -11,6 +12,7 @@ mod stage;
 pub use agent::{Agent, Attempt, Attempted, Thread, door_entry, guarded, spawn};
 pub use check::{Failure, Outcome};
 pub use frame::{Frame, PLAIN_FLAGS, WORDS};
+pub use later::{abort_later, stop_later};
 pub use pager::Child;
 pub use seen::{fails, note};
 pub use stage::{Client, Stage};
