@@ -15,7 +15,7 @@
 //! A guide that has one mark has them all, and those of [`GUIDES`] have them. One that has something to do gets a copy of the tree with what is
 //! built of it, so that only what the guide changes is built anew.
 
-use crate::world::{LIMIT, Scratch, Verdict, World, run_within};
+use crate::world::{LIMIT, Reply, Scratch, Verdict, World, run_within};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -121,14 +121,8 @@ impl Reader<'_> {
 
     /// Has a shell of the host do something in the copy.
     fn shell(&mut self, commands: &str, input: &str) -> Verdict {
-        let mut command = Command::new("/bin/sh");
         let tree = self.tree()?.to_path_buf();
-        command.args(["-e", "-c", commands]).current_dir(&tree);
-        command
-            .env("CARGO_MANIFEST_DIR", &tree)
-            .env_remove("CARGO_TARGET_DIR")
-            .env_remove(xtask::build::PREBUILT);
-        let reply = run_within(10 * LIMIT, command, input.as_bytes())?;
+        let reply = in_copy(&tree, commands, input)?;
         self.said = format!("{}{}", reply.out, reply.err).replace('\r', "");
         match reply.code {
             0 if reply.err.contains("warning: ") => Err(reply.failed("a compiler has something to say")),
@@ -149,9 +143,17 @@ impl Reader<'_> {
     }
 }
 
+/// Has a shell of the host do something in a copy.
+pub fn in_copy(tree: &Path, commands: &str, input: &str) -> Result<Reply> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-e", "-c", commands]).current_dir(tree);
+    command.env("CARGO_MANIFEST_DIR", tree).env_remove("CARGO_TARGET_DIR").env_remove(xtask::build::PREBUILT);
+    run_within(10 * LIMIT, command, input.as_bytes())
+}
+
 /// Copies the checkout and what is built for the machine. Cargo looks at the times of files, so they stay; it finds nothing to do in the copy, since
 /// it notes paths as they are within a checkout.
-fn copy_tree(world: &World) -> Result<Scratch> {
+pub fn copy_tree(world: &World) -> Result<Scratch> {
     let (scratch, root) = (Scratch::create()?, paths::root());
     let entries = fs::read_dir(&root).context(|| format!("read {}", root.display()))?;
     let sources = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {

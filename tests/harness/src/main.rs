@@ -19,6 +19,7 @@ mod guides;
 mod interactive;
 mod leaks;
 mod person;
+mod policies;
 mod realtime;
 mod screens;
 mod sdk;
@@ -63,6 +64,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(c_library::trials(world));
     trials.extend(sdk::trials(world));
     trials.extend(clusters::trials(world));
+    trials.extend(policies::trials(world));
     trials.extend(guides::trials(world)?);
     trials.extend(tables::trials(world)?);
     trials.extend(realtime::trials(world));

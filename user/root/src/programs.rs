@@ -19,7 +19,12 @@ impl Supervisor {
     /// Starts a boot server; a failure is told and survived.
     pub(crate) fn start_server(&mut self, policy: &'static Policy) {
         if let Err(status) = self.start(policy, policy.serves.join(" "), TaskId::NIL) {
-            println!("root: cannot start {}: {}", policy.program, status.describe());
+            let (program, place) = (policy.program, policy.place);
+            let file = Name::new(program).and_then(|name| self.file_of(&name, policy));
+            match file {
+                None => println!("root: {place}: {program}: there is no such program in the boot archive"),
+                Some(_) => println!("root: {place}: cannot start {program}: {}", status.describe()),
+            }
             self.give_up(policy);
         }
     }
@@ -32,6 +37,7 @@ impl Supervisor {
         parent: TaskId,
     ) -> Result<TaskId, Status> {
         let policy = policy::of(name.as_str());
+        self.file_of(name, policy).ok_or(Status::NotFound)?;
         // There is one of each server, and `root` has started it.
         if is_vital(policy) || name.as_str() == policy::MODULES_FILE {
             return Err(Status::Denied);
@@ -60,12 +66,11 @@ impl Supervisor {
         if self.programs.len() >= policy::PROGRAMS_MAX {
             return Err(Status::Exhausted);
         }
+        if policy.mistake().is_some() {
+            return Err(Status::Denied);
+        }
         let arguments = self.with_environment(arguments, policy, parent)?;
-        let archive = self.archive.bytes;
-        let file = policy.file.unwrap_or(name.as_str());
-        let file = sys::abi::archive::find(archive, file).ok_or(Status::NotFound)?;
-        let offset = file.data.as_ptr() as u64 - archive.as_ptr() as u64;
-        let file = File { offset, len: file.data.len() as u64 };
+        let file = self.file_of(name, policy).ok_or(Status::NotFound)?;
         let quota = (self.kernel_frames * policy.kernel_share / 256).max(policy::KERNEL_FRAMES_MIN);
         let task = sys::task_create(quota, policy.priority_max).map_err(status_of)?;
         let thread = match self.start_in(task, policy, file, arguments.len() as u64) {
@@ -90,6 +95,14 @@ impl Supervisor {
             blocks: Vec::new(),
         });
         Ok(task)
+    }
+
+    /// The file of a program in the boot archive.
+    fn file_of(&self, name: &Name, policy: &Policy) -> Option<File> {
+        let archive = self.archive.bytes;
+        let file = sys::abi::archive::find(archive, policy.file.unwrap_or(name.as_str()))?;
+        let offset = file.data.as_ptr() as u64 - archive.as_ptr() as u64;
+        Some(File { offset, len: file.data.len() as u64 })
     }
 
     /// Who is not given an environment has its parent's, or that of the boot options.
@@ -282,8 +295,11 @@ impl Supervisor {
             return;
         }
         if !self.may_restart(program.policy.program) {
-            let name = program.name;
-            println!("root: {name} crashes too often and stays down; \"restart {name}\" starts it again");
+            let (name, is_crash) = (program.name, matches!(end, End::Crashed(_)));
+            let (place, how) = (program.policy.place, if is_crash { "crashes" } else { "ends" });
+            println!(
+                "root: {name} ({place}) {how} too often and stays down; \"restart {name}\" starts it again"
+            );
             if is_manager(program.policy) {
                 output::end(1);
             }

@@ -4,7 +4,7 @@
 //! client thread, since a thread that asks again has given up its former request.
 
 use crate::options::Options;
-use crate::policy::{self, Policy};
+use crate::policy::{self, Place, Policy};
 use crate::{keeper, output};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -206,12 +206,20 @@ impl Supervisor {
     }
 }
 
-/// The console, the tasks that are made of modules, and the programs that serve names. What is wrong with the modules' file is told, and
-/// left out.
+/// The console, the tasks that are made of modules, and the programs that serve names. What is wrong with the modules' file or with the
+/// table of policies is told, and left out.
 fn servers(archive: &'static [u8]) -> Vec<&'static Policy> {
-    let mut servers = Vec::from([&policy::CONSOLE]);
-    servers.extend(modules(archive));
-    servers.extend(policy::servers());
+    let told = |policy: &Policy, mistake| println!("root: {}: {}: {mistake}", policy.place, policy.program);
+    for (policy, mistake) in policy::mistakes() {
+        told(policy, mistake);
+    }
+    let mut servers = Vec::new();
+    for policy in [&policy::CONSOLE].into_iter().chain(modules(archive)).chain(policy::servers()) {
+        match policy.mistake().or(policy.conflict(&servers)) {
+            Some(mistake) => told(policy, mistake),
+            None => servers.push(policy),
+        }
+    }
     servers
 }
 
@@ -229,7 +237,10 @@ fn modules(archive: &'static [u8]) -> Vec<&'static Policy> {
     };
     for (line, cluster) in clusters(text, known) {
         match cluster {
-            Ok(Cluster { name, modules }) => servers.push(policy::together(name, &modules)),
+            Ok(Cluster { name, modules }) => {
+                let place = Place { file: FILE, line: line as u32 };
+                servers.push(policy::together(place, name, &modules));
+            }
             Err(mistake) => println!("root: file '{FILE}', line {line}: {mistake}"),
         }
     }

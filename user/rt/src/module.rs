@@ -48,12 +48,14 @@ struct Own {
 
 /// Runs those of `known` that the program's arguments name. It comes back with the program's status if that cannot be.
 pub fn run(known: &[&'static Module]) -> i32 {
-    let modules: Option<Vec<_>> =
-        crate::arguments().iter().map(|name| known.iter().find(|module| module.name == name)).collect();
-    let Some(modules) = modules else {
-        println!("modules: the arguments are names of modules");
-        return 1;
-    };
+    let mut modules = Vec::new();
+    for name in crate::arguments().iter() {
+        let Some(module) = known.iter().find(|module| module.name == name) else {
+            println!("modules: {name}: this program has no such module");
+            return 1;
+        };
+        modules.push(module);
+    }
     *OWN.lock() = modules.iter().map(|module| Own { name: module.name, object: None }).collect();
     // All are made before anybody can call one.
     for module in &modules {

@@ -118,8 +118,12 @@ fn start(shell: &Shell, program: &str, arguments: &[&str]) -> Result<TaskId, i32
         None => Err(Failure::Refused(Status::NotFound)),
     };
     started.map_err(|failure| {
+        if failure == Failure::Refused(Status::NotFound) {
+            println!("run: there is no program {program}");
+            return STATUS_NOT_FOUND;
+        }
         println!("run: {program}: {failure}");
-        if failure == Failure::Refused(Status::NotFound) { STATUS_NOT_FOUND } else { STATUS_NOT_STARTED }
+        STATUS_NOT_STARTED
     })
 }
 
