@@ -7,6 +7,7 @@
 //! | `pti=on`, `pti=off` | whether page tables are isolated, which turns the fast path off; by default as the processor needs it |
 //! | `verw=on`, `verw=off` | whether the processor's buffers are cleared at each exit; by default as the processor needs it |
 //! | `ibrs=on`, `ibrs=off` | whether predictions of branches are kept apart, where that is offered; on by default |
+//! | `copy=window`, `copy=directmap` | how the slow path copies long messages into another task; by default through a window |
 //! | `check=SEED` | the kernel checks itself at each exit that is not the fast path's, and all of itself at intervals that follow from the number; for tests |
 //! | `exhaust=on`, `exhaust=off` | whether programs may order that kernel memory runs out, for tests; off by default |
 //! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |

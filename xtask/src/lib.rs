@@ -27,6 +27,8 @@ pub mod machine;
 pub mod terminal;
 
 pub mod bench;
+#[cfg(test)]
+mod book;
 pub mod check;
 pub mod doctor;
 pub mod health;

@@ -1,0 +1,183 @@
+//! Lists of the book, against the code and the directories.
+
+use super::{names, pages, text};
+use crate::paths;
+use std::collections::BTreeSet;
+
+/// Names in backquotes in the first column of the tables of a page, without a slash at their end.
+fn first_column(page: &str) -> BTreeSet<String> {
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let names = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names.map(|name| name.trim_end_matches('/').to_string()).collect()
+}
+
+/// Targets of the links of a page.
+fn links(page: &str) -> BTreeSet<String> {
+    page.split("](").skip(1).filter_map(|rest| Some(rest.split([')', '#']).next()?.to_string())).collect()
+}
+
+/// Fails with the names that only one side has.
+fn same(page: &str, listed: &BTreeSet<String>, there: &BTreeSet<String>) {
+    let missing: Vec<_> = there.difference(listed).collect();
+    let gone: Vec<_> = listed.difference(there).collect();
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "{page}: not in the list: {missing:?}; not there: {gone:?}"
+    );
+}
+
+/// Folders of the tree, by path from the root, hidden ones and what is built left out.
+fn folders(of: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(paths::root().join(of)).unwrap().map(Result::unwrap);
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let names = folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| !name.starts_with('.') && !["target", "out"].contains(&name.as_str())).collect()
+}
+
+#[test]
+fn the_map_shows_each_top_folder() {
+    let page = text("README.md");
+    let listed: BTreeSet<String> =
+        first_column(&page).into_iter().filter(|name| !name.contains(' ')).collect();
+    let there = folders("");
+    let listed = listed.into_iter().filter(|name| there.contains(name)).collect();
+    same("README.md, The map", &listed, &there);
+}
+
+/// Objects of the kernel that programs name: each has a module, and a page of the specification.
+#[test]
+fn the_kernels_objects_are_listed() {
+    // What belongs to an object of another module.
+    let parts = ["block", "breakpoint"];
+    let code = text("kernel/src/object/mod.rs");
+    let modules = code.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let objects: BTreeSet<&str> = modules.filter(|module| !parts.contains(module)).collect();
+    assert!(objects.len() > 4, "{objects:?}");
+    let spec = text("docs/spec/README.md");
+    let listed = spec.split("\n\n").find_map(|part| part.strip_prefix("Objects: ")).expect("Objects: …");
+    let listed = links(listed);
+    let there = objects.iter().map(|object| format!("{object}.md")).collect();
+    same("docs/spec/README.md, Objects", &listed, &there);
+    for (page, begin) in [("README.md", "The kernel knows "), ("kernel/README.md", "The microkernel: ")] {
+        let text = text(page).replace('\n', " ");
+        let sentence = text.split(begin).nth(1).expect(begin).split('.').next().unwrap();
+        for object in &objects {
+            assert!(sentence.contains(&format!("{object}s")), "{page}: {begin:?} does not name {object}s");
+        }
+    }
+}
+
+#[test]
+fn the_specification_lists_its_pages() {
+    let there = names("docs/spec", ".md").into_iter().filter(|name| name != "README");
+    let there: BTreeSet<String> = there.map(|name| format!("{name}.md")).collect();
+    let listed = links(&text("docs/spec/README.md"));
+    let listed = listed.into_iter().filter(|link| link.ends_with(".md") && !link.contains('/')).collect();
+    same("docs/spec/README.md", &listed, &there);
+}
+
+#[test]
+fn the_book_lists_its_pages_and_guides() {
+    let of = |folder: &str, before: &str| -> BTreeSet<String> {
+        names(folder, ".md").into_iter().map(|name| format!("{before}{name}.md")).collect()
+    };
+    let mut there = of("docs", "");
+    there.extend(of("docs/guide", "guide/"));
+    there.remove("README.md");
+    let listed = links(&text("docs/README.md"));
+    let own = |link: &String| link.ends_with(".md") && (!link.contains('/') || link.starts_with("guide/"));
+    same("docs/README.md", &listed.into_iter().filter(own).collect(), &there);
+}
+
+#[test]
+fn decisions_are_listed_with_their_titles() {
+    let index = text("docs/decisions/README.md");
+    let mut lines = BTreeSet::new();
+    for name in names("docs/decisions", ".md").into_iter().filter(|name| name != "README") {
+        let page = text(&format!("docs/decisions/{name}.md"));
+        let number = &name[..4];
+        let title = page.lines().next().unwrap().trim_start_matches("# ").trim_start_matches(number);
+        let title = title.trim_start_matches([' ', '.', ':', '—']);
+        lines.insert(format!("| [{number}]({name}.md) | {title} |"));
+    }
+    let listed = index.lines().filter(|line| line.starts_with("| [")).map(str::to_string).collect();
+    same("docs/decisions/README.md", &listed, &lines);
+}
+
+#[test]
+fn boot_options_are_listed() {
+    let code = text("kernel/src/options.rs");
+    let table = code.lines().filter_map(|line| line.strip_prefix("//! | `")?.split('=').next());
+    let body = code.split("match key {").nth(1).unwrap().split("_ =>").next().unwrap();
+    let read = body.lines().filter_map(|line| line.trim().strip_prefix('"')?.split('"').next());
+    same("kernel/src/options.rs", &table.map(str::to_string).collect(), &read.map(str::to_string).collect());
+}
+
+/// Each row says whether the technique is there; a row that is not wholly there says what is missing.
+#[test]
+fn techniques_say_whether_they_work() {
+    let page = text("docs/techniques.md");
+    let mut count = 0;
+    for line in page
+        .lines()
+        .filter(|line| line.starts_with("| C") || line.starts_with("| P") || line.starts_with("| D"))
+    {
+        let state = line.split(" | ").nth(2).unwrap_or("").trim();
+        let missing = state.strip_prefix("in part: ").or_else(|| state.strip_prefix("not built: "));
+        assert!(state == "works" || missing.is_some_and(|what| what.len() > 5), "{state:?} in {line}");
+        count += 1;
+    }
+    assert!(count > 60, "{count} rows");
+    let part = |row: &str| page.lines().any(|line| line.starts_with(&format!("| {row} |")));
+    let rows = (1..=24).map(|n| format!("C{n}")).chain((1..=23).map(|n| format!("P{n}")));
+    let missing: Vec<String> = rows.filter(|row| !part(row)).collect();
+    assert!(missing.is_empty(), "no rows for {missing:?}");
+}
+
+/// Pages that links lead to exist.
+#[test]
+fn links_lead_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let folder = paths::root().join(&page).parent().unwrap().to_path_buf();
+        // What stands in code is no link.
+        let whole = text(&page);
+        let prose: String = whole.split('`').step_by(2).collect();
+        for link in links(&prose) {
+            let is_path = link.ends_with(".md") || link.ends_with(".rs") || link.ends_with('/');
+            if is_path && !link.contains("://") && !folder.join(&link).exists() {
+                broken.push(format!("{page}: {link}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// Folders below one, and the READMEs on the way to them. A room is a folder of crates, and what it holds is looked at instead.
+fn programs(folder: &str, found: &mut BTreeSet<String>, readmes: &mut String) {
+    if paths::root().join(folder).join("README.md").exists() {
+        readmes.push_str(&text(&format!("{folder}/README.md")));
+    }
+    for name in folders(folder) {
+        let inside = format!("{folder}/{name}");
+        let is_crate = |folder: &str| paths::root().join(folder).join("Cargo.toml").exists();
+        if !is_crate(&inside) && folders(&inside).iter().any(|name| is_crate(&format!("{inside}/{name}"))) {
+            programs(&inside, found, readmes);
+        } else {
+            found.insert(name);
+        }
+    }
+}
+
+#[test]
+fn programs_and_libraries_are_listed() {
+    let (mut there, mut readmes) = (BTreeSet::new(), String::new());
+    programs("user", &mut there, &mut readmes);
+    assert!(there.len() > 10, "{there:?}");
+    // A table may name a room's folder before the program's: `apps/shell`.
+    let listed = first_column(&readmes).into_iter();
+    let listed: BTreeSet<String> =
+        listed.map(|name| name.rsplit('/').next().unwrap_or(&name).to_string()).collect();
+    let missing: Vec<_> = there.difference(&listed).collect();
+    assert!(missing.is_empty(), "the READMEs of user/ do not name {missing:?}");
+}
