@@ -85,6 +85,17 @@ impl Dope {
         self.strings_offset() + 16 * larger(self.strings(), self.room_as_used().strings())
     }
 
+    /// Bytes from the start of the block to the end of what is used of it.
+    pub const fn used_size(self) -> u64 {
+        if self.items() > 0 {
+            self.items_offset() + 16 * self.items()
+        } else if self.strings() > 0 {
+            self.strings_offset() + 16 * self.strings()
+        } else {
+            8 * self.words()
+        }
+    }
+
     /// Size of the block, in bytes.
     pub const fn size(self) -> u64 {
         self.items_offset() + 16 * larger(self.items(), self.room_as_used().items())
@@ -151,6 +162,10 @@ mod tests {
         let got = room.with_used(Dope::used(7, 1, 0));
         assert_eq!((got.words(), got.strings(), got.items()), (7, 1, 0));
         assert_eq!((got.strings_offset(), got.items_offset(), got.size()), (800, 848, 880));
+        // Room behind what is used does not count, room in front of it does.
+        assert_eq!((got.used_size(), room.used_size()), (816, 0));
+        assert_eq!(room.with_used(Dope::used(7, 0, 0)).used_size(), 56);
+        assert_eq!(room.with_used(Dope::used(0, 0, 1)).used_size(), 864);
         assert!(got.is_valid() && got.room_as_used() == Dope::used(100, 3, 2));
         assert!(!Dope(1 << 28).is_valid() && !Dope(1 << 63).is_valid());
     }

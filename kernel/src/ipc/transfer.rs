@@ -58,9 +58,10 @@ fn dope(sender: ThreadRef) -> Dope {
     Dope(sender.frame.w[0].get())
 }
 
-/// Whether dope and address in the thread's registers describe a block at all.
+/// Whether dope and address in the thread's registers describe a block at all: what is used of it lies in the user half. Room that a
+/// dope still says from when the block came does not count.
 pub(super) fn is_block(sender: ThreadRef) -> bool {
-    let end = sender.frame.w[1].get().checked_add(dope(sender).size());
+    let end = sender.frame.w[1].get().checked_add(dope(sender).used_size());
     dope(sender).0 & 0xf000_0000 == 0 && end.is_some_and(|end| end <= abi::USER_END)
 }
 

@@ -52,7 +52,17 @@ fn dope(words: u64, strings: u64, items: u64) -> u64 {
 
 fn place(random: &mut Random) -> u64 {
     match random.below(12) {
-        0 => random.pick(&[USER_END - 8, USER_END, 1 << 47, !0 << 47, (1 << 39) - 8, u64::MAX - 7, 0]),
+        0 => random.pick(&[
+            USER_END - 8,
+            USER_END - 64,
+            USER_END - 8000,
+            USER_END,
+            1 << 47,
+            !0 << 47,
+            (1 << 39) - 8,
+            u64::MAX - 7,
+            0,
+        ]),
         1 => random.next(),
         _ => BASE + random.below(PAGES) * PAGE_SIZE + random.pick(&[0, 0, 8, 1, 4088, 4095]),
     }
@@ -88,8 +98,10 @@ fn message(random: &mut Random) -> Message {
     let block = |random: &mut Random| if low { BASE } else { place(random) };
     // Items are sent one at a time, see below.
     let no_items = !(0xff << 20);
+    // A dope that came can be sent on: it says what room there was.
+    let came = if random.one_in(4) { dope(number(random, 4096), number(random, 256), 0) << 32 } else { 0 };
     Message {
-        dope: flip(random, used) & no_items,
+        dope: flip(random, used | came) & no_items,
         block: block(random),
         room: flip(random, room << 32),
         there: block(random),
@@ -160,7 +172,21 @@ fn transfer_parts(
     touched: &mut Vec<std::ops::Range<usize>>,
 ) -> End {
     let (used, block, there) = (Dope(message.dope), message.block, message.there);
-    let end = block.checked_add(used.size());
+    // What is used of the last part that there is; of the parts before it the room, if that is more.
+    let left = used.room_as_used();
+    let used_parts = [
+        (8, used.words(), left.words()),
+        (16, used.strings(), left.strings()),
+        (16, used.items(), left.items()),
+    ];
+    let (mut offset, mut len) = (0, 0);
+    for (size, used, left) in used_parts {
+        if used > 0 {
+            len = offset + size * used;
+        }
+        offset += size * used.max(left);
+    }
+    let end = block.checked_add(len);
     if message.dope & 0xf000_0000 != 0 || end.is_none_or(|end| end > USER_END) {
         return (Err(Error::BadArgument), None);
     }
