@@ -835,7 +835,7 @@ impl<'a> Emitter<'a> {
         let exceptions = operation.raises.iter().map(|id| self.model.exceptions[id.0 as usize].name.clone());
         exceptions
             .map(|path| {
-                let mut variant = camel(path.rsplit("::").next().unwrap_or(""));
+                let mut variant = names::escaped(&camel(path.rsplit("::").next().unwrap_or("")));
                 while !taken.insert(variant.clone()) {
                     variant.push('_');
                 }

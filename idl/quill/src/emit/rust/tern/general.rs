@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
+use super::super::names::escaped;
 use super::super::{Emitter, InterfaceParts, MethodParts, camel, fields_of, name, tuple};
 use super::Lies;
 use crate::layout::{Handed, Message, Method};
@@ -41,7 +42,7 @@ impl Emitter<'_> {
         }
         let mut taken = HashSet::new();
         let variants = methods.iter().map(|parts| {
-            let mut variant = camel(&parts.rust);
+            let mut variant = escaped(&camel(&parts.rust));
             while !taken.insert(variant.clone()) {
                 variant.push('_');
             }
