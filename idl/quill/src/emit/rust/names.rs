@@ -3,7 +3,7 @@
 //! Rust has one space for types and modules and one for values, and a constant is looked for in every pattern: a variable must not be called
 //! like one. What the file declares gives way where it cannot be told apart; keywords need nothing, since they are written raw.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::model::{Field, Model, Type, TypeId};
 
@@ -58,6 +58,11 @@ pub fn type_names(model: &Model) -> HashSet<String> {
 pub fn renamed(model: &Model) -> Model {
     let mut renamed = model.clone();
     let mut paths = Paths::new(model);
+    for interface in &mut renamed.interfaces {
+        if let Some(chosen) = paths.chosen.get(&(false, interface.name.clone())) {
+            interface.name = chosen.clone();
+        }
+    }
     for id in model.ids() {
         if let (Some(path), false) = (model.ty(id).name(), matches!(model.ty(id), Type::Alias(..))) {
             let is_value = matches!(model.ty(id), Type::Bitmask(..));
@@ -84,6 +89,40 @@ pub fn renamed(model: &Model) -> Model {
     }
     members(&mut renamed, &values);
     renamed
+}
+
+/// The paths around a path, the shortest first.
+fn prefixes(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices("::").map(|(end, _)| &path[..end])
+}
+
+/// What the modules become that cannot be called as they are, and those inside of them: neither like what is beside them.
+fn modules(model: &Model, type_names: &HashSet<String>) -> HashMap<String, String> {
+    let of_types = model.ids().filter_map(|id| model.ty(id).name());
+    let of_consts = model.consts.iter().map(|constant| constant.name.as_str());
+    let of_exceptions = model.exceptions.iter().map(|exception| exception.name.as_str());
+    let interfaces = model.interfaces.iter().map(|interface| interface.name.as_str());
+    let paths: Vec<&str> = of_types.chain(of_consts).chain(of_exceptions).chain(interfaces.clone()).collect();
+    let around = paths.iter().flat_map(|path| prefixes(path)).chain(interfaces);
+    let modules: BTreeSet<&str> = around.filter(|path| !type_names.contains(*path)).collect();
+    let mut beside: HashSet<String> = paths.iter().chain(&modules).map(|path| (*path).to_owned()).collect();
+    let mut now: HashMap<String, String> = HashMap::new();
+    // In this order a module comes before those inside of it.
+    for module in modules {
+        let (scope, own) = module.rsplit_once("::").unwrap_or(("", module));
+        let at = |scope: &str, own: &str| {
+            if scope.is_empty() { own.to_owned() } else { format!("{scope}::{own}") }
+        };
+        let mut chosen = escaped(own);
+        while chosen != own && !beside.insert(at(scope, &chosen)) {
+            chosen.push('_');
+        }
+        let path = at(now.get(scope).map_or(scope, String::as_str), &chosen);
+        if path != module {
+            now.insert(module.to_owned(), path);
+        }
+    }
+    now
 }
 
 /// Fields, parameters, and what stands in enums.
@@ -189,15 +228,17 @@ struct Paths {
 impl Paths {
     fn new(model: &Model) -> Paths {
         let type_names = type_names(model);
+        let modules = modules(model, &type_names);
         let mut taken = HashSet::new();
         let interfaces: HashSet<String> = model.interfaces.iter().map(|i| i.name.clone()).collect();
         // An interface is a module, and so is what is around it.
-        for path in &interfaces {
-            let ends = path.match_indices("::").map(|(end, _)| end).chain([path.len()]);
-            taken.extend(ends.map(|end| (false, path[..end].to_owned())));
+        for prefix in interfaces.iter().flat_map(|path| prefixes(path).chain([path.as_str()])) {
+            let now = modules.get(prefix).map_or(prefix, String::as_str);
+            taken.insert((false, now.to_owned()));
         }
+        let chosen = modules.into_iter().map(|(path, now)| ((false, path), now)).collect();
         let variables = VARIABLES.split_whitespace().collect();
-        Paths { type_names, interfaces, variables, taken, chosen: HashMap::new() }
+        Paths { type_names, interfaces, variables, taken, chosen }
     }
 
     fn choose(&mut self, path: &str, space: Space) -> String {
