@@ -272,7 +272,7 @@ fn every_word_is_a_name_in_rust() {
     }
     shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
     let mut words = words_of_stubs(|rust, _| rust);
-    // What cannot be raw gets an underscore, and so meets what has one.
+    // A word that cannot be raw gets an underscore, and so meets the word that has one.
     words.extend(["self", "self_", "super", "super_", "crate", "crate_"].map(String::from));
     if is_full() {
         words.extend(words_of_headers(&shop));

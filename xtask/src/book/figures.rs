@@ -135,7 +135,7 @@ fn count(pieces: &[Piece], at: usize) -> Option<u64> {
     (!unit).then_some(number)
 }
 
-/// What is between two sentences, or two thoughts of one.
+/// Whether a mark ends a sentence, or one thought of it.
 fn parts_sentences(piece: &Piece) -> bool {
     matches!(piece, Piece::Mark(';' | '.' | '?'))
 }

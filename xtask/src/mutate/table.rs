@@ -41,7 +41,7 @@ pub fn without_row(root: &Path, checks: Vec<Check>) -> Vec<Check> {
     checks.into_iter().filter(is_new).collect()
 }
 
-/// What the table says otherwise than a run, or does not say, a line for each.
+/// Checks of which the table says otherwise than a run, or nothing, a line for each.
 pub fn differences(root: &Path, checks: &[Check], verdicts: &[Verdict]) -> Vec<String> {
     let rows = read(root);
     let known = |check: &Check| rows.get(&check.name).map_or(NOT_RUN, |(by, _)| by.as_str());

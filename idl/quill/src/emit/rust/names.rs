@@ -96,7 +96,12 @@ fn prefixes(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices("::").map(|(end, _)| &path[..end])
 }
 
-/// What the modules become that cannot be called as they are, and those inside of them: neither like what is beside them.
+/// The path of a name in a scope, which is empty outside of everything.
+fn within(scope: &str, own: &str) -> String {
+    if scope.is_empty() { own.to_owned() } else { format!("{scope}::{own}") }
+}
+
+/// New paths of modules whose names Rust cannot write, and of all modules inside of them. None is called like something beside it.
 fn modules(model: &Model, type_names: &HashSet<String>) -> HashMap<String, String> {
     let of_types = model.ids().filter_map(|id| model.ty(id).name());
     let of_consts = model.consts.iter().map(|constant| constant.name.as_str());
@@ -110,14 +115,11 @@ fn modules(model: &Model, type_names: &HashSet<String>) -> HashMap<String, Strin
     // In this order a module comes before those inside of it.
     for module in modules {
         let (scope, own) = module.rsplit_once("::").unwrap_or(("", module));
-        let at = |scope: &str, own: &str| {
-            if scope.is_empty() { own.to_owned() } else { format!("{scope}::{own}") }
-        };
         let mut chosen = escaped(own);
-        while chosen != own && !beside.insert(at(scope, &chosen)) {
+        while chosen != own && !beside.insert(within(scope, &chosen)) {
             chosen.push('_');
         }
-        let path = at(now.get(scope).map_or(scope, String::as_str), &chosen);
+        let path = within(now.get(scope).map_or(scope, String::as_str), &chosen);
         if path != module {
             now.insert(module.to_owned(), path);
         }
@@ -251,7 +253,7 @@ impl Paths {
         let scope_now = self.chosen.get(&(false, scope.to_owned())).map_or(scope, String::as_str).to_owned();
         let mut item = escaped(own);
         loop {
-            let now = if scope_now.is_empty() { item.clone() } else { format!("{scope_now}::{item}") };
+            let now = within(&scope_now, &item);
             let places = self.places(&now, space);
             let is_free = places.iter().all(|place| !self.taken.contains(place));
             if is_free && !self.is_reserved(scope, &item, space) {
