@@ -1,4 +1,4 @@
-//! How a C program is compiled: against newlib and the runtime in `user/c`, by the host's compiler without the host's headers and
+//! How a C program is compiled: against newlib and the runtime in `user/lib/c`, by the host's compiler without the host's headers and
 //! libraries.
 
 use crate::build::run_builder;

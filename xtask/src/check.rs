@@ -76,7 +76,7 @@ fn lint_kernel() -> Command {
 
 fn lint_user(packages: &[Package]) -> Command {
     let mut command = build::cargo("clippy", &paths::target().join("user"), &USER_FLAGS);
-    for package in packages.iter().filter(|package| package.directory.starts_with("user")) {
+    for package in packages.iter().filter(|package| package.is_guest()) {
         command.arg("--package").arg(&package.name);
     }
     command.args(["--", "--deny", "warnings"]);

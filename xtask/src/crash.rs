@@ -1,6 +1,6 @@
 //! Tells where a program crashed: functions, files and lines, from what the guest reports and from the program's ELF file.
 //!
-//! A report is a few control sequences on the serial line, which terminals ignore (see `user/rt/src/crash.rs`, which writes
+//! A report is a few control sequences on the serial line, which terminals ignore (see `user/lib/rt/src/crash.rs`, which writes
 //! them): registers, a piece of the stack, an end. The stack is walked here, by the call frame information that the compilers
 //! write for debuggers, so programs carry none of it, need no frame pointers, and run the same instructions with or without.
 
@@ -300,8 +300,8 @@ mod tests {
     fn names_and_places_are_for_people() {
         assert_eq!(without_hash("a::b::h0123456789abcdef"), "a::b");
         assert_eq!(without_hash("a::help"), "a::help");
-        let inside = paths::root().join("user/crash/src/main.rs");
-        assert_eq!(shorter(inside.to_str().unwrap()), "user/crash/src/main.rs");
+        let inside = paths::root().join("tests/guest/crash/src/main.rs");
+        assert_eq!(shorter(inside.to_str().unwrap()), "tests/guest/crash/src/main.rs");
         assert_eq!(shorter("/rustc/0123/library/core/src/panicking.rs"), "library/core/src/panicking.rs");
         assert_eq!(shorter("/home/x/.cargo/registry/src/y/talc-5.1.0/src/lib.rs"), "talc-5.1.0/src/lib.rs");
     }

@@ -1,7 +1,7 @@
 //! The C library of C programs: newlib, built from the source that the Debian package `newlib-source` brings.
 //!
 //! Nothing of it is in this tree. It is built once, with newlib's own configure script, into the build directory, and again when
-//! the source, the options here or the compiler are others. What newlib asks of a system is in `user/c/lib`.
+//! the source, the options here or the compiler are others. What newlib asks of a system is in `user/lib/c/lib`.
 
 use crate::build::run_builder;
 use crate::{Context, Error, Result, paths};

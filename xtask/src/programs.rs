@@ -1,5 +1,5 @@
-//! Finds and builds the user programs: crates under `user/` with a binary, and directories of C files. The interface files that stand beside
-//! either become headers for programs in C; programs in Rust make stubs of them by `rt::interface!`.
+//! Finds and builds the user programs: crates with a binary in one of the [`ROOMS`], and folders of C files there. The interface files that
+//! stand beside either become headers for programs in C; programs in Rust make stubs of them by `rt::interface!`.
 //!
 //! A crate elsewhere takes part when its manifest says `[package.metadata.tern] program = true`.
 
@@ -15,8 +15,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The linker script and the runtime of C programs, relative to `user/`.
-const C_RUNTIME: &str = "c";
+/// Folders whose folders run on Tern, each of them a library or a program: the libraries, the system, what a person starts, guest tests, and
+/// what is measured. A folder in them with a `src` is a crate, one with C files at its top a program in C.
+pub const ROOMS: [&str; 5] = ["user/lib", "user/system", "user/apps", "tests/guest", "bench/guest"];
+
+/// The linker script and the runtime of C programs.
+const C_RUNTIME: &str = "user/lib/c";
+
+/// Files for the boot archive, packed as they are.
+const DATA: &str = "user/system/data";
 
 /// A crate of the workspace, as far as it matters here.
 #[derive(Clone, Debug)]
@@ -32,10 +39,15 @@ pub struct Package {
 }
 
 impl Package {
+    /// Whether it lies in one of the [`ROOMS`], so that it is compiled for Tern.
+    pub fn is_guest(&self) -> bool {
+        ROOMS.iter().any(|room| self.directory.starts_with(room))
+    }
+
     /// Whether its binaries run on Tern.
     pub fn is_program(&self) -> bool {
         let declared = self.settings["program"].as_bool();
-        !self.binaries.is_empty() && declared.unwrap_or(self.directory.starts_with("user"))
+        !self.binaries.is_empty() && declared.unwrap_or(self.is_guest())
     }
 
     /// Whether it is the harness that boots machines.
@@ -43,11 +55,9 @@ impl Package {
         self.directory.starts_with("tests/harness")
     }
 
-    /// Whether `cargo test` on the host makes sense: everything that is not a user's, and what says so.
+    /// Whether `cargo test` on the host makes sense: everything that is not compiled for Tern, and what says so.
     pub fn has_host_tests(&self) -> bool {
-        self.settings["host-tests"]
-            .as_bool()
-            .unwrap_or(!self.directory.starts_with("user") && !self.is_program())
+        self.settings["host-tests"].as_bool().unwrap_or(!self.is_guest() && !self.is_program())
     }
 }
 
@@ -123,16 +133,16 @@ fn build_rust(packages: &[Package], variable: Option<(&str, &Path)>) -> Result<V
         .collect()
 }
 
-/// Builds every directory of `user/` that holds C files and no manifest.
+/// Builds every folder of the [`ROOMS`] that holds C files and no manifest.
 fn build_c() -> Result<Vec<Entry>> {
-    let user = paths::root().join("user");
-    let runtime = user.join(C_RUNTIME);
+    let root = paths::root();
+    let runtime = root.join(C_RUNTIME);
     let made = paths::create(&paths::target().join("user/c"))?;
     let compiler = Compiler::new(&runtime, &stub_headers()?, &made)?;
     let mut entries = Vec::new();
-    for directory in list(&user)? {
+    for directory in folders(&root)? {
         let sources = files_with_extension(&directory, &["c", "S"])?;
-        if sources.is_empty() || directory == runtime || directory.join("Cargo.toml").exists() {
+        if sources.is_empty() || directory.join("Cargo.toml").exists() {
             continue;
         }
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -178,7 +188,7 @@ fn stub_headers() -> Result<PathBuf> {
 /// The interface files of the system, and those at the top of a program's folder.
 fn interfaces(root: &Path) -> Result<Vec<PathBuf>> {
     let mut all = files_with_extension(&root.join("idl/interfaces"), &["idl"])?;
-    for folder in list(&root.join("user"))? {
+    for folder in folders(root)? {
         all.extend(files_with_extension(&folder, &["idl"])?);
     }
     let mut by_name: BTreeMap<_, &PathBuf> = BTreeMap::new();
@@ -200,15 +210,21 @@ fn refusal(why: &str) -> String {
     lines.map(|line| format!("#error \"{}\"\n", line.replace(['\\', '"'], "'"))).collect()
 }
 
-/// Files for programs to read, packed as they are.
+/// Files for programs to read.
 fn data_files() -> Result<Vec<Entry>> {
-    let files = list(&paths::root().join("user/data"))?.into_iter().filter(|path| path.is_file());
+    let files = list(&paths::root().join(DATA))?.into_iter().filter(|path| path.is_file());
     files
         .map(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Ok(Entry { name, data: paths::read(&path)? })
         })
         .collect()
+}
+
+/// What is in the [`ROOMS`] of a checkout, room by room.
+fn folders(root: &Path) -> Result<Vec<PathBuf>> {
+    let rooms: Result<Vec<_>> = ROOMS.iter().map(|room| list(&root.join(room))).collect();
+    Ok(rooms?.concat())
 }
 
 /// What is in a directory, sorted; nothing if there is no such directory.
@@ -245,19 +261,39 @@ mod tests {
         };
         [
             "idl/interfaces/system.idl",
-            "user/clock/clock.idl",
-            "user/clock/src/private.idl",
-            "user/hello-c/hello.c",
+            "user/system/clock/clock.idl",
+            "user/system/clock/src/private.idl",
+            "user/apps/hello-c/hello.c",
+            "user/stray/stray.idl",
+            "tests/guest/door-c/bounded.idl",
         ]
         .into_iter()
         .for_each(create);
         let found = interfaces(&root).unwrap_or_default();
         let names: Vec<_> = found.iter().filter_map(|path| path.strip_prefix(&root).ok()?.to_str()).collect();
-        assert_eq!(names, ["idl/interfaces/system.idl", "user/clock/clock.idl"]);
-        create("user/hello-c/clock.idl");
+        let expected =
+            ["idl/interfaces/system.idl", "user/system/clock/clock.idl", "tests/guest/door-c/bounded.idl"];
+        assert_eq!(names, expected);
+        create("user/apps/hello-c/clock.idl");
         let why = interfaces(&root).err().map(|error| error.message).unwrap_or_default();
-        assert!(why.contains("user/clock/clock.idl and user/hello-c/clock.idl"), "{why}");
+        assert!(why.contains("user/system/clock/clock.idl and user/apps/hello-c/clock.idl"), "{why}");
         fs::remove_dir_all(root).unwrap_or_default();
+    }
+
+    #[test]
+    fn readmes_have_a_row_for_each_folder() {
+        for room in ROOMS {
+            let top = room.split('/').next().unwrap();
+            let readme = fs::read_to_string(paths::root().join(top).join("README.md")).unwrap();
+            for folder in list(&paths::root().join(room)).unwrap() {
+                let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+                let row = |line: &&str| line.starts_with('|') && line.contains(&format!("`{name}`"));
+                assert!(
+                    readme.lines().any(|line| row(&line)),
+                    "{top}/README.md has no row for {room}/{name}"
+                );
+            }
+        }
     }
 
     #[test]

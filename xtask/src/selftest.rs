@@ -1,6 +1,6 @@
 //! The verb `selftest`: tests the stubs of interface files in the booted system, between two tasks.
 //!
-//! quill writes clients and servers that test each other; `user/stub-test` takes them the place of its own.
+//! quill writes clients and servers that test each other; `tests/guest/stub-test` takes them the place of its own.
 
 use crate::build::{self, System};
 use crate::cli::SelftestOptions;

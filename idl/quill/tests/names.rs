@@ -90,7 +90,7 @@ fn words_of_stubs(wanted: impl Fn(String, String) -> String) -> BTreeSet<String>
 fn words_of_headers(shop: &Workshop) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut text = String::new();
-    for dir in ["../../user/stub/src", "../../user/c/include"] {
+    for dir in ["../../user/lib/stub/src", "../../user/lib/c/include"] {
         texts(&root.join(dir), &mut text);
     }
     let mut words: BTreeSet<String> = identifiers(&text).collect();
@@ -238,7 +238,7 @@ fn on_host(kernel: &dyn KernelPart) -> bool {
 #[test]
 fn every_word_is_a_name_in_c() {
     let shop = Workshop::new("names-c");
-    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
     let words = words_of_stubs(|_, c| c).into_iter().chain(words_of_headers(&shop)).collect();
     // Its one macro is an attribute's name, which other people's headers use.
     let headers = includes().replace("#include <stdnoreturn.h>\n", "");
@@ -268,7 +268,7 @@ fn every_word_is_a_name_in_rust() {
     let shop = Workshop::new("names-rust");
     shop.bring("stub_on_host.rs", "stub.rs");
     for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
-        shop.bring(&format!("../../../../user/stub/src/{part}"), part);
+        shop.bring(&format!("../../../../user/lib/stub/src/{part}"), part);
     }
     shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
     let mut words = words_of_stubs(|rust, _| rust);
@@ -327,7 +327,7 @@ fn compiles_in_c(shop: &Workshop, idl: &str, turn: usize) {
 #[test]
 fn paths_that_flatten_to_one_name_stay_apart_in_c() {
     let shop = Workshop::new("names-flat");
-    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
     for turned in [false, true] {
         (0..4).for_each(|turn| compiles_in_c(&shop, &flattened_alike(turned), turn));
     }
@@ -356,7 +356,7 @@ fn paths_that_flatten_to_one_name_stay_apart_in_c() {
 #[test]
 fn names_that_belong_to_an_interface_can_be_declared() {
     let shop = Workshop::new("names-derived");
-    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
     let interface = "exception zzlost { long zza; };\nstruct zzlarge { long zza[40]; };\ntypedef sequence<long, 100> zzlist;\n\
          interface A { long f(in string<40> zzp, out long zzq) raises (zzlost); void g(in zzlarge zzp, out zzlarge zzq); \
          void h(in zzlist zzp); oneway void i(in long zzp); attribute long j; };\n";

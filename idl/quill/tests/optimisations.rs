@@ -13,7 +13,7 @@ const IDL: &str = "interface I { long tiny(in long a); void text(in string s); }
 fn workshop(name: &str, program: &str) -> Workshop {
     let shop = Workshop::new(name);
     shop.emit_c_of("stubs.idl", IDL, &TernIpc);
-    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
     std::fs::write(shop.path("main.c"), program).unwrap();
     shop
 }
@@ -83,7 +83,7 @@ fn methods_are_part_of_their_server() {
     let idl = format!("interface Wide {{ long tiny(in long a); void swap({there}, {back}); }};");
     let shop = Workshop::new("o-served");
     shop.emit_c_of("stubs.idl", &idl, &TernIpc);
-    shop.bring("../../../../user/c/include/tern.h", "tern.h");
+    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
     std::fs::write(shop.path("main.c"), program).unwrap();
     let options = ["-O2", "-ffreestanding", "-fomit-frame-pointer", "-DQUILL_OMIT_FRAME_POINTER", "-S"];
     for compiler in compilers() {
@@ -166,7 +166,7 @@ fn counted_texts_lie_in_the_message() {
     for (kernel, program) in [(&Linux as &dyn KernelPart, linux), (&TernIpc, tern)] {
         let shop = Workshop::new(&format!("o-counted-{}", kernel.name()));
         shop.emit_c_both_ways("caption.idl", &["FEW"], kernel);
-        shop.bring("../../../../user/c/include/tern.h", "tern.h");
+        shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
         std::fs::write(shop.path("main.c"), program).unwrap();
         for compiler in compilers() {
             for level in ["-O0", "-O2"] {

@@ -20,7 +20,7 @@ fn calls_arrive_and_damaged_requests_do_not() {
 fn run_on_host(shop: &Workshop) {
     shop.bring("stub_on_host.rs", "stub.rs");
     for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
-        shop.bring(&format!("../../../../user/stub/src/{part}"), part);
+        shop.bring(&format!("../../../../user/lib/stub/src/{part}"), part);
     }
     shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
     shop.rustc(&["--extern", "stub=libstub.rlib", "main.rs"]);

@@ -57,7 +57,7 @@ fn what_is_typed_is_read(world: &'static World) -> Verdict {
 fn programs_end_as_they_say(world: &'static World) -> Verdict {
     let reply = world.script(b"run c-test assert\nrun c-test abort\nrun c-test exit\n")?;
     reply.check_code(7)?;
-    reply.check_contains("assertion \"argc == 1\" failed: file \"user/c-test/main.c\"")?;
+    reply.check_contains("assertion \"argc == 1\" failed: file \"tests/guest/c-test/main.c\"")?;
     reply.check_contains("goodbye")?;
     for how in ["assert", "abort"] {
         world.script(format!("run c-test {how}\n").as_bytes())?.check_code(ABORTED)?;

@@ -46,9 +46,9 @@ fn every_kind_says_where(world: &'static World) -> Verdict {
         let is_placed = |step: &&str| step.contains(".rs:") && step.contains(" (");
         // Where a stack is used up the beginning is too far away to be told.
         let ends = kind.starts_with("stack")
-            || steps.iter().any(|step| step.contains("by crash::main (user/crash/src/main.rs:"));
+            || steps.iter().any(|step| step.contains("by crash::main (tests/guest/crash/src/main.rs:"));
         let is_first = steps.first().is_some_and(|step| step.starts_with("    in "));
-        let is_misdeed = steps.iter().any(|step| step.contains("(user/crash/src/"));
+        let is_misdeed = steps.iter().any(|step| step.contains("(tests/guest/crash/src/"));
         if !is_first || !is_misdeed || !ends || !steps.iter().all(is_placed) {
             return Err(reply.failed(&format!("expected to learn where '{kind}' crashed")));
         }
@@ -64,7 +64,7 @@ fn used_up_stacks_and_memory_are_called_so(world: &'static World) -> Verdict {
         "ended by stack overflow of thread 1;",
         "crashed: stack overflow of thread 2,",
         "crashed: out of memory: limit 64 MiB,",
-        "by crash::misdeeds::recurse (user/crash/src/misdeeds.rs:",
+        "by crash::misdeeds::recurse (tests/guest/crash/src/misdeeds.rs:",
     ] {
         reply.check_contains(text)?;
     }
@@ -93,11 +93,11 @@ fn in_c_too(world: &'static World) -> Verdict {
     for text in [
         "no such thread or task",
         "crashed: division error",
-        "in divide (user/crash-c/crash.c:",
+        "in divide (tests/guest/crash-c/crash.c:",
         "crashed: unresolved page fault",
-        "in write_to (user/crash-c/crash.c:",
-        "by misbehave (user/crash-c/crash.c:",
-        "by main (user/crash-c/crash.c:",
+        "in write_to (tests/guest/crash-c/crash.c:",
+        "by misbehave (tests/guest/crash-c/crash.c:",
+        "by main (tests/guest/crash-c/crash.c:",
     ] {
         reply.check_contains(text)?;
     }

@@ -6,7 +6,7 @@ use libtest_mimic::Trial;
 use std::fs;
 
 /// The table, as `root` calls it.
-const TABLE: &str = "user/root/src/policy.rs";
+const TABLE: &str = "user/system/root/src/policy.rs";
 
 /// Entries with a mistake, and what is told of them behind their lines.
 const ENTRIES: [(&str, &str); 9] = [
@@ -36,7 +36,7 @@ const ENTRIES: [(&str, &str); 9] = [
     ),
     (
         r#"Policy { program: "second", serves: &["console"], ..usual() },"#,
-        r#"second: the name "console" is served by console, see user/root/src/policy.rs, line "#,
+        r#"second: the name "console" is served by console, see user/system/root/src/policy.rs, line "#,
     ),
     (
         r#"Policy { program: "missing", serves: &["missing"], ..usual() },"#,
@@ -44,7 +44,7 @@ const ENTRIES: [(&str, &str); 9] = [
     ),
     (
         r#"Policy { program: "hello-c", ..usual() },"#,
-        "hello-c: it has an entry already, which counts: user/root/src/policy.rs, line ",
+        "hello-c: it has an entry already, which counts: user/system/root/src/policy.rs, line ",
     ),
 ];
 
@@ -68,7 +68,7 @@ fn mistakes_are_told_with_their_lines(world: &'static World) -> Verdict {
     let text = behind(&text, "static SPECIAL: &[Policy] = &[\n", &entries)?;
     let text = behind(&text, "static MODULES: &[Policy] = &[\n", &format!("    {MODULE}\n"))?;
     fs::write(&table, &text)?;
-    fs::write(tree.0.join("user/data/clusters"), "services: clock calendar\nmore: weekday\n")?;
+    fs::write(tree.0.join("user/system/data/clusters"), "services: clock calendar\nmore: weekday\n")?;
 
     let reply = in_copy(&tree.0, "./tern run", SCRIPT)?;
     reply.check_code(0)?;

@@ -1,4 +1,4 @@
-//! The runtime's condition variables, locks for readers, and channels (`user/rt/src/sync`), as they are, over a simulated system: loom
+//! The runtime's condition variables, locks for readers, and channels (`user/lib/rt/src/sync`), as they are, over a simulated system: loom
 //! runs each test through all interleavings of its threads, up to a number of preemptions.
 //!
 //! [`system`] is what the runtime's own `system` is over the kernel: a mutex, and a sleep that an alert ends.
@@ -10,15 +10,15 @@ extern crate alloc;
 mod system;
 
 #[allow(dead_code)]
-#[path = "../../../user/rt/src/sync/channel.rs"]
+#[path = "../../../user/lib/rt/src/sync/channel.rs"]
 mod channel;
 #[allow(dead_code)]
-#[path = "../../../user/rt/src/sync/condvar.rs"]
+#[path = "../../../user/lib/rt/src/sync/condvar.rs"]
 mod condvar;
-#[path = "../../../user/rt/src/sync/line.rs"]
+#[path = "../../../user/lib/rt/src/sync/line.rs"]
 mod line;
 #[allow(dead_code)]
-#[path = "../../../user/rt/src/sync/rwlock.rs"]
+#[path = "../../../user/lib/rt/src/sync/rwlock.rs"]
 mod rwlock;
 
 mod tests;

@@ -1,0 +1,15 @@
+//! Makes stubs of the interfaces that are written in an interface definition language.
+
+use quill::build::Build;
+use quill::kernel::TernIpc;
+use std::path::Path;
+
+/// Files of `idl/interfaces`.
+const INTERFACES: [&str; 3] = ["calendar.idl", "clock.idl", "system.idl"];
+
+fn main() {
+    let build = Build::new().kernel(&TernIpc);
+    for file in INTERFACES {
+        build.rust(Path::new("../../../idl/interfaces").join(file));
+    }
+}
