@@ -12,7 +12,8 @@ use xtask::{Context, paths};
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 6] = [
+    let trials: [Named; 7] = [
+        ("a_program_in_no_room", a_program_in_no_room),
         ("help_names_the_verbs", help_names_the_verbs),
         ("help_needs_nothing", help_needs_nothing),
         ("missing_package_without_root", missing_package_without_root),
@@ -87,17 +88,31 @@ fn missing_rustup(_: &'static World) -> Verdict {
 
 /// A program in C whose files lie where cargo looks for crates is told before cargo stops for it.
 fn sources_in_c_in_a_crate_s_place(_: &'static World) -> Verdict {
+    for place in ["user/apps/tune/src", "tests/guest/tune/src", "bench/guest/tune/src"] {
+        refused_with(&format!("{place}/tune.c"), place)?;
+    }
+    Ok(())
+}
+
+/// A program beside the rooms of `user/`, which nothing would build, is told.
+fn a_program_in_no_room(_: &'static World) -> Verdict {
+    refused_with("user/tune/tune.c", "user/tune is in no room")?;
+    refused_with("user/tune/Cargo.toml", "user/tune is in no room")
+}
+
+/// Builds a checkout that has nothing but the front door and one file; that is refused with a line that contains the text.
+fn refused_with(file: &str, told: &str) -> Verdict {
     let checkout = Scratch::create()?;
-    let source = checkout.0.join("user/tune/src");
-    fs::create_dir_all(&source)?;
-    fs::write(source.join("tune.c"), "int main(void) { return 0; }\n")?;
+    let source = checkout.0.join(file);
+    fs::create_dir_all(source.parent().unwrap_or(&source))?;
+    fs::write(source, "")?;
     let door = checkout.0.join("tern");
     fs::copy(paths::root().join("tern"), &door)?;
     let mut command = Command::new("/bin/sh");
     command.arg(door).arg("build");
     let reply = run(command, b"")?;
     reply.check_refusal(&[1])?;
-    if reply.err.contains("user/tune/src") { Ok(()) } else { Err(reply.failed("expected the folder's name")) }
+    if reply.err.contains(told) { Ok(()) } else { Err(reply.failed(&format!("expected: {told}"))) }
 }
 
 /// The terminal's modes are the same before and after a run, however it ends: the tool's first line comes before
