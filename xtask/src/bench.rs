@@ -4,6 +4,8 @@
 //! instead of timing, and the plugin `ipcscope` notes what happens between markers. So the figures are facts:
 //! the same on every host and in every run, compared exactly with the committed table by [`difference`].
 
+mod limits;
+
 use crate::build::{self, System, run_builder};
 use crate::cli::BenchOptions;
 use crate::guest::{End, Guest};
@@ -107,6 +109,7 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
         return Err(Error::usage("--json prints one suite; name it"));
     }
     let system = build::system()?;
+    let mut over = Vec::new();
     for suite in chosen {
         let (table, text) = if suite == tlb::SUITE {
             let table = tlb::table(&system)?;
@@ -121,7 +124,8 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
         } else {
             print!("{text}");
         }
-        if options.bless {
+        let over_here = limits::over(&rows, &table, &committed(suite)?);
+        if options.bless && over_here.is_empty() {
             if suite == tlb::SUITE {
                 tlb::draw(&table)?;
             }
@@ -129,16 +133,24 @@ pub fn perform(options: BenchOptions) -> Result<u8> {
             paths::write(&committed_path(suite), for_git(&table).as_bytes())?;
             eprintln!("tern: renewed {}", committed_path(suite).display());
         }
+        over.extend(over_here);
     }
-    Ok(0)
+    match over.is_empty() {
+        true => Ok(0),
+        false => Err(Error::new(format!(
+            "rows are over their limits, and a table with such a row is not renewed:\n{}",
+            over.join("\n")
+        ))),
+    }
 }
 
-/// Measures every suite and says how it differs from the committed table; `None` if it does not.
+/// Measures every suite and says how it differs from the committed table, and which row is over its limit; `None` if all is well.
 pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
     let committed = committed(suite)?;
+    let rows = rows()?;
     let measured = match suite {
         tlb::SUITE => tlb::table(system)?,
-        _ => table(suite, &measure(system, &rows()?, suite)?),
+        _ => table(suite, &measure(system, &rows, suite)?),
     };
     if committed[COMPILER] != measured[COMPILER] {
         let (old, new) = (&committed[COMPILER], &measured[COMPILER]);
@@ -146,7 +158,9 @@ pub fn difference(system: &System, suite: &str) -> Result<Option<String>> {
             "tern: rows of the host in suite {suite} are not compared: counted with {old}, here is {new}"
         );
     }
-    Ok(compare(&committed, &measured))
+    let mut lines = limits::over(&rows, &measured, &committed);
+    lines.extend(compare(&committed, &measured));
+    Ok((!lines.is_empty()).then(|| lines.join("\n")))
 }
 
 /// The committed table of a suite.

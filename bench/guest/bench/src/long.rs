@@ -11,6 +11,11 @@ unsafe extern "C" {
     fn bench_client_w63();
     fn bench_client_w120();
     fn bench_long_server();
+    fn bench_client_block_64();
+    fn bench_client_block_256();
+    fn bench_client_block_1024();
+    fn bench_client_block_4096();
+    fn bench_string_server();
     fn bench_client_string_64();
     fn bench_client_string_256();
     fn bench_client_string_1024();
@@ -48,12 +53,12 @@ fn both_ways(chief: &Chief, near: TaskId, far: TaskId, client: Entry, words: u64
 fn one_way(
     chief: &Chief,
     (near, far): (TaskId, TaskId),
-    client: Entry,
+    (client, server): (Entry, Entry),
     used: Dope,
     piece: usize,
 ) -> Result<()> {
     let room = Dope::room(used.words(), used.strings(), 0);
-    let server = begin(chief, far, bench_server, room)?;
+    let server = begin(chief, far, server, room)?;
     describe(used.strings() as usize, piece);
     let report = run(chief, near, client, server, used, Dope::NONE)?;
     if report != Kind::Reply as u32 {
@@ -139,21 +144,25 @@ pub fn rows(chief: &Chief, near: TaskId, far: TaskId) -> Result<()> {
     both_ways(chief, near, far, bench_client_w120, 112)?;
     let tasks = (near, far);
     let direct: [(Entry, u64); 4] = [
-        (bench_client_string_64, 8),
-        (bench_client_string_256, 32),
-        (bench_client_string_1024, 128),
-        (bench_client_string_4096, 512),
+        (bench_client_block_64, 8),
+        (bench_client_block_256, 32),
+        (bench_client_block_1024, 128),
+        (bench_client_block_4096, 512),
     ];
     for (client, words) in direct {
-        one_way(chief, tasks, client, Dope::used(words, 0, 0), 0)?;
+        one_way(chief, tasks, (client, bench_server), Dope::used(words, 0, 0), 0)?;
     }
-    let strings: [(Entry, usize, usize); 3] = [
-        (bench_client_string_64k, 1, 64 << 10),
-        (bench_client_string_1m, 1, LONGEST),
-        (bench_client_string_scattered, PIECES, PIECE),
+    let strings: [(Entry, Entry, usize, usize); 7] = [
+        (bench_client_string_64k, bench_server, 1, 64 << 10),
+        (bench_client_string_1m, bench_server, 1, LONGEST),
+        (bench_client_string_scattered, bench_server, PIECES, PIECE),
+        (bench_client_string_64, bench_string_server, 1, 64),
+        (bench_client_string_256, bench_string_server, 1, 256),
+        (bench_client_string_1024, bench_string_server, 1, 1024),
+        (bench_client_string_4096, bench_string_server, 1, 4096),
     ];
-    for (client, pieces, len) in strings {
-        one_way(chief, tasks, client, Dope::used(0, pieces as u64, 0), len)?;
+    for (client, server, pieces, len) in strings {
+        one_way(chief, tasks, (client, server), Dope::used(0, pieces as u64, 0), len)?;
     }
     Ok(())
 }

@@ -85,8 +85,6 @@ unsafe extern "C" {
     fn bench_null(iterations: u64);
     fn bench_thread(iterations: u64, priority: u64) -> u64;
     fn bench_client_w0();
-    fn bench_client_w4();
-    fn bench_client_w8();
     fn bench_client_intra();
     fn bench_server();
     fn bench_map_client();
@@ -360,8 +358,6 @@ impl Chief {
         let near = sys::task_create(QUOTA, self.priority)?;
         let far = sys::task_create(QUOTA, self.priority)?;
         self.ping_pong(near, bench_client_w0, far)?;
-        self.ping_pong(near, bench_client_w4, far)?;
-        self.ping_pong(near, bench_client_w8, far)?;
         self.ping_pong(near, bench_client_intra, near)?;
 
         long::rows(self, near, far)?;

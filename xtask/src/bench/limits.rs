@@ -1,0 +1,49 @@
+//! The limits of rows: what `./tern bench` and the test of the tables fail above.
+
+use super::{COMPILER, Row, is_of_host, rows_of};
+use serde_json::Value;
+
+/// One line for each row of a table that is over its limit. Rows of the host have theirs with the committed table's compiler.
+pub(super) fn over(rows: &[Row], table: &Value, committed: &Value) -> Vec<String> {
+    let same_compiler = committed[COMPILER].is_null() || committed[COMPILER] == table[COMPILER];
+    let measured = rows_of(table).iter().filter(|row| same_compiler || !is_of_host(row));
+    let over = measured.filter_map(|measured| {
+        let row = rows.iter().find(|row| measured["name"] == *row.name)?;
+        let (limit, insns) = (row.limit?, measured["insns"].as_u64()?);
+        (insns > limit)
+            .then(|| format!("{}: {insns} instructions, its limit is {limit} (bench/rows.tsv)", row.name))
+    });
+    over.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{committed, read_row, rows, suite_names};
+    use serde_json::json;
+
+    #[test]
+    fn limits_are_kept() {
+        let rows: Vec<_> = ["s\ta\t0\t-\t5\t-\t", "s\tidl.l4v4.x\thost\t-\t5\t-\t", "s\tb\t0\t-\t-\t-\t"]
+            .iter()
+            .map(|line| read_row(line).unwrap())
+            .collect();
+        let table = |compiler: &str, insns: u64| {
+            let row = |name: &str| json!({"name": name, "insns": insns});
+            json!({"l4v4_compiler": compiler, "rows": [row("a"), row("idl.l4v4.x"), row("b")]})
+        };
+        let over = |compiler, insns| super::over(&rows, &table(compiler, insns), &table("one", 0));
+        assert_eq!(over("one", 5), [""; 0]);
+        let a = "a: 6 instructions, its limit is 5 (bench/rows.tsv)";
+        assert_eq!(over("one", 6), [a, "idl.l4v4.x: 6 instructions, its limit is 5 (bench/rows.tsv)"]);
+        assert_eq!(over("two", 6), [a]);
+    }
+
+    #[test]
+    fn committed_tables_keep_to_the_limits() {
+        let rows = rows().unwrap();
+        for suite in suite_names().unwrap() {
+            let table = committed(&suite).unwrap();
+            assert_eq!(super::over(&rows, &table, &table), [""; 0]);
+        }
+    }
+}
