@@ -1,8 +1,9 @@
 //! What generated stubs cost, beside stubs that were written by hand (`floor.s`).
 //!
 //! Each method is called in three ways: generated client and server together; the generated client with a server that
-//! answers in three instructions; and a client of four instructions with the generated server. The same three with the
-//! stubs of `floor.s`, and with generated stubs in C (`stubs.c`); and once more through doors (`doors.rs`).
+//! answers in three instructions; and a client of four instructions with the generated server. The stubs of `floor.s`, and
+//! generated stubs in C (`stubs.c`), are called in these three ways, too; and all once more through doors (`doors.rs`). What the
+//! methods do is in `body.rs`.
 
 use crate::{Arguments, Chief, Entry, Failure, ITERATIONS, QUOTA, Result, bench_chief, mark};
 use core::arch::asm;
@@ -11,6 +12,7 @@ use core::ptr::{addr_of, addr_of_mut};
 use stub::Callee;
 use sys::{Dope, TaskId, Timeout, Uid};
 
+mod body;
 mod doors;
 mod slope;
 
@@ -20,6 +22,7 @@ mod stubs {
     include!(concat!(env!("OUT_DIR"), "/bench.rs"));
 }
 
+use body::{Number, made, make_all, use_all, used_at, used_bytes};
 pub(crate) use doors::STUB_SMALL;
 use stubs::Bench::{Calls, Record};
 
@@ -99,63 +102,14 @@ unsafe extern "C" {
     fn floor_client_record();
 }
 
-/// A server whose methods do nothing.
+/// A server without data, whose methods use their arguments and make results.
 struct Nothing;
 
 type Nine = (i32, i32, i32, i32, i32, i32, i32, i32, i32);
 type Sixteen = (i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32);
 
 impl Calls::Server for Nothing {
-    fn tiny(&mut self, _: i32) -> core::result::Result<(), stub::Failure> {
-        Ok(())
-    }
-    fn small(&mut self, _: i32, _: i16, _: i16) -> core::result::Result<i32, stub::Failure> {
-        Ok(0)
-    }
-    fn large(
-        &mut self,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-    ) -> core::result::Result<Nine, stub::Failure> {
-        Ok(Default::default())
-    }
-    fn larger(
-        &mut self,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-    ) -> core::result::Result<Sixteen, stub::Failure> {
-        Ok((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
-    }
-    fn record(&mut self, _: &Record) -> core::result::Result<(), stub::Failure> {
-        Ok(())
-    }
-    fn str(&mut self, _: &str) -> core::result::Result<(i32, i32), stub::Failure> {
-        Ok((0, 0))
-    }
-    fn length(&mut self, _: &[u8], _: &[u8]) -> core::result::Result<(), stub::Failure> {
-        Ok(())
-    }
+    body::methods!(&mut self);
 }
 
 unsafe extern "C" fn server() {

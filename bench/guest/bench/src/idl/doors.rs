@@ -1,6 +1,7 @@
 //! The seven methods through doors: generated clients, which are those of the other rows with a door for a server, and an object;
 //! and both once more in C (`stubs.c`).
 
+use super::body::{self, Number, made, make_all, use_all, used_at, used_bytes};
 use super::{
     Found, Nine, Nothing, STACK_BYTES, STACKS, Sixteen, large, larger, length, record, report, small, str,
     tiny,
@@ -47,56 +48,7 @@ static mut BEHIND: Option<Behind<Calls::Object<Nothing>>> = None;
 static STACK: AtomicU64 = AtomicU64::new(0);
 
 impl Calls::Server for Nothing {
-    fn tiny(&self, _: i32) -> core::result::Result<(), stub::Failure> {
-        Ok(())
-    }
-    fn small(&self, _: i32, _: i16, _: i16) -> core::result::Result<i32, stub::Failure> {
-        Ok(0)
-    }
-    fn large(
-        &self,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-    ) -> core::result::Result<Nine, stub::Failure> {
-        Ok(Default::default())
-    }
-    fn larger(
-        &self,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-        _: i32,
-    ) -> core::result::Result<Sixteen, stub::Failure> {
-        Ok((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
-    }
-    fn record(&self, _: &Record) -> core::result::Result<(), stub::Failure> {
-        Ok(())
-    }
-    fn str(&self, _: &str) -> core::result::Result<(i32, i32), stub::Failure> {
-        Ok((0, 0))
-    }
-    fn length(&self, _: &[u8], _: &[u8]) -> core::result::Result<(), stub::Failure> {
-        Ok(())
-    }
+    body::methods!(&self);
 }
 
 /// The door never ends before its task.

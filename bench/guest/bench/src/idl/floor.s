@@ -1,12 +1,14 @@
-# The seven methods' stubs as one would write them by hand: the floor for what quill makes.
+# The seven methods' stubs as well as one can write them by hand: the floor for what quill makes.
 #
-# They keep the same promises. Client: it is part of its caller, who keeps in memory what is to outlive the call,
-# arguments included; nothing but the message may show, so words without a value are cleared; the result is checked.
-# Server: it checks what came, finds the method in a table and calls it as a function with the server's data; methods
-# keep rdx, rbx, rbp and r12 to r15, and take and leave their words where the message has them; whatever else they
-# leave is cleared. They do not keep the compiler's promise that rbx and rbp survive a client's call.
+# The messages are those of quill, word by word, and so are the promises. Client: it is part of its caller, who keeps in memory
+# what is to outlive the call, arguments included; nothing but the message may show, so words without a value are cleared; the
+# result is checked. Server: it checks what came, finds the method in a table, and has the methods' bodies in it, as a server in C
+# has. A body wants each argument in a register of its own, and has each result in one: 32 bits, with zeros above them. What is
+# passed by reference has its address in a register and lies in memory (the bodies of the other servers are in body.rs and stubs.c).
+# Bodies here are comments. What they leave in words without a value is the client's own. They do not keep the compiler's
+# promise that rbx and rbp survive a client's call.
 #
-# Labels are the methods' numbers. The bodies are empty: a method that has results makes them zero.
+# Labels are the methods' numbers with the bits reversed, so that one shift finds the place in the table.
 
 .section .text.bench_floor, "ax", @progbits
 .balign 4096
@@ -55,12 +57,12 @@ NULL_CLIENT c_null_client_large, 92, 0x40000000
 NULL_CLIENT c_null_client_larger, 93, 0xc0000000
 NULL_CLIENT c_null_client_record, 94, 0x20000000
 NULL_CLIENT plain_client_tiny, 70, 0
-NULL_CLIENT plain_client_small, 71, 1
-NULL_CLIENT plain_client_large, 72, 2
-NULL_CLIENT plain_client_larger, 73, 3
-NULL_CLIENT plain_client_record, 74, 4
+NULL_CLIENT plain_client_small, 71, 0x80000000
+NULL_CLIENT plain_client_large, 72, 0x40000000
+NULL_CLIENT plain_client_larger, 73, 0xc0000000
+NULL_CLIENT plain_client_record, 74, 0x20000000
 
-# The same with a part in memory; first, `words` fills the words that say so.
+# With a part in memory; first, `words` fills the words that say so.
 .macro NULL_LONG_CLIENT name, region, label, words, operation=LONG_CALL
 FUNCTION \name
     mov rdx, [rdi]
@@ -108,8 +110,8 @@ NULL_LONG_CLIENT null_client_length, 46, 0x60000000, FILL_LENGTH
 NULL_LONG_CLIENT c_null_client_str, 110, 0xa0000000, FILL_STR
 NULL_LONG_CLIENT c_counted_null_client_str, 97, 0xa0000000, FILL_STR
 NULL_LONG_CLIENT c_null_client_length, 111, 0x60000000, FILL_LENGTH
-NULL_LONG_CLIENT plain_client_str, 75, 5, FILL_STR
-NULL_LONG_CLIENT plain_client_length, 76, 6, FILL_LENGTH
+NULL_LONG_CLIENT plain_client_str, 75, 0xa0000000, FILL_STR
+NULL_LONG_CLIENT plain_client_length, 76, 0x60000000, FILL_LENGTH
 
 # --- clients: server at rsp, arguments at rsp + 16, results at rsp + 80 ----------------------------------
 
@@ -127,7 +129,7 @@ NULL_LONG_CLIENT plain_client_length, 76, 6, FILL_LENGTH
     jne 2b
 .endm
 
-# Where they lie, and how long they are: a text of 16 bytes, two lists of 1,000.
+# Where they lie, and how long they are: a text of 16 bytes, two lists of 1,000. This is what a descriptor of a string is, too.
 .macro LISTS
     lea rax, [floor_text]
     mov [rsp + 16], rax
@@ -178,9 +180,10 @@ FUNCTION \name
     movzx esi, word ptr [rsp + 20]
     movzx r8d, word ptr [rsp + 24]
     CLEAR r9d, r10d, r12d, r13d, r14d, ebx, ebp, r15d
-    GO 1                                                    # the result is in edi
+    GO 0x80000000                                                    # the result is in edi
 .endm
 
+# Nine longs that lie in a row: the last two share a word.
 .macro LARGE
     mov edi, [rsp + 16]
     mov esi, [rsp + 20]
@@ -189,10 +192,9 @@ FUNCTION \name
     mov r10d, [rsp + 32]
     mov r12d, [rsp + 36]
     mov r13d, [rsp + 40]
-    mov r14d, [rsp + 44]
-    mov ebx, [rsp + 48]
-    CLEAR ebp, r15d
-    GO 2
+    mov r14, [rsp + 44]
+    CLEAR ebx, ebp, r15d
+    GO 0x40000000
     mov [rsp + 80], edi
     mov [rsp + 84], esi
     mov [rsp + 88], r8d
@@ -200,8 +202,7 @@ FUNCTION \name
     mov [rsp + 96], r10d
     mov [rsp + 100], r12d
     mov [rsp + 104], r13d
-    mov [rsp + 108], r14d
-    mov [rsp + 112], ebx
+    mov [rsp + 108], r14
 .endm
 
 # Sixteen longs that lie in a row are eight words: one move each.
@@ -215,7 +216,7 @@ FUNCTION \name
     mov r13, [rsp + 64]
     mov r14, [rsp + 72]
     CLEAR ebx, ebp, r15d
-    GO 3
+    GO 0xc0000000
     mov [rsp + 80], rdi
     mov [rsp + 88], rsi
     mov [rsp + 96], r8
@@ -231,7 +232,7 @@ FUNCTION \name
     mov rsi, [rsp + 24]
     mov r8, [rsp + 32]
     CLEAR r9d, r10d, r12d, r13d, r14d, ebx, ebp, r15d
-    GO 4
+    GO 0x20000000
 .endm
 
 # The text goes from where it lies, in whole words, and its last eight bytes in a register, since no word may show what is
@@ -239,17 +240,18 @@ FUNCTION \name
 .macro STR
     mov rsi, [rsp + 16]
     mov r9, [rsp + 24]
-    cmp r9, TEXT_MAX
-    ja 9f
-    cmp r9, 8
-    jb 3f
+    lea rax, [r9 - 8]
+    cmp rax, TEXT_MAX - 8                                   # from 8 to the most
+    ja 3f
     mov r8, [rsi + r9 - 8]
 4:  mov edi, r9d
     shr edi, 3
     CLEAR r10d, r12d, r13d, r14d, ebx, ebp                  # the kernel clears the last word
-    GO 5, LONG_CALL
+    GO 0xa0000000, LONG_CALL
     .subsection 1
-3:  xor r8d, r8d                                            # fewer than eight: from the last to the first
+3:  cmp r9, TEXT_MAX
+    ja 9f
+    xor r8d, r8d                                            # fewer than eight: from the last to the first
     mov rcx, r9
 6:  dec rcx
     js 4b
@@ -260,24 +262,16 @@ FUNCTION \name
     .previous
 .endm
 
-# Two strings: the block says where each lies and how long it is.
+# Two strings: what says where the lists lie is what the kernel wants, once their lengths are no more than they may be.
 .macro LENGTH
-    mov rax, [rsp + 32]
-    mov rcx, [rsp + 40]
-    cmp rcx, BYTES_MAX
+    cmp qword ptr [rsp + 40], BYTES_MAX
     ja 9f
-    mov [rsp + 80], rax
-    mov [rsp + 88], rcx
-    mov rax, [rsp + 48]
-    mov rcx, [rsp + 56]
-    cmp rcx, BYTES_MAX
+    cmp qword ptr [rsp + 56], BYTES_MAX
     ja 9f
-    mov [rsp + 96], rax
-    mov [rsp + 104], rcx
     mov edi, 2 * STRING
-    lea rsi, [rsp + 80]
+    lea rsi, [rsp + 32]
     CLEAR r8d, r9d, r10d, r12d, r13d, r14d, ebx, ebp
-    GO 6, LONG_CALL
+    GO 0x60000000, LONG_CALL
 .endm
 
 FLOOR_CLIENT floor_client_tiny_rt, 50, TINY
@@ -297,11 +291,12 @@ FLOOR_CLIENT floor_client_length, 66, LENGTH, LISTS
 
 # --- server ----------------------------------------------------------------------------------------------
 
+# By the number's bits from the top down.
 .balign 64
 floor_table:
-    .quad floor_tiny, floor_small, floor_large, floor_larger, floor_record, floor_bad, floor_bad, floor_none
+    .quad floor_tiny, floor_record, floor_large, floor_bad, floor_small, floor_bad, floor_larger, floor_none
 floor_long_table:
-    .quad floor_bad, floor_bad, floor_bad, floor_bad, floor_bad, floor_str, floor_length, floor_none
+    .quad floor_bad, floor_bad, floor_bad, floor_length, floor_bad, floor_str, floor_bad, floor_none
 
 # From an answer to the next request's method.
 .macro ANSWER
@@ -313,37 +308,48 @@ floor_long_table:
 .macro DISPATCH
     cmp eax, CALL
     jne floor_odd
-    shr rax, 32
-    and eax, 7
+    shr rax, 61
     jmp [floor_table + rax * 8]
 .endm
 
-.macro METHOD name
-    mov ecx, offset floor_data
-    call \name
+# A word, of which the first result is the lower half, and a second result.
+.macro JOIN word, second
+    shl \second, 32
+    or \word, \second
 .endm
 
 FUNCTION floor_server
+    sub rsp, 32                                             # room for a record
     xor edx, edx
     ANSWER
 
 floor_tiny:
-    METHOD floor_body
-    CLEAR edi, esi, r8d, r9d, r10d
+    # a: edi
     ANSWER
 floor_small:
-    METHOD floor_body_1
-    CLEAR esi, r8d, r9d, r10d
+    # a: edi, b: si, c: r8w; the result: edi
     ANSWER
 floor_large:
-    METHOD floor_body_9
+    # a1 to a8: edi, esi, r8d, r9d, r10d, r12d, r13d, r14d
+    shr r14, 32
+    # a9: r14d; b1 to b9: edi, esi, r8d, r9d, r10d, r12d, r13d, r14d, eax
+    JOIN r14, rax
     ANSWER
 floor_larger:
-    METHOD floor_body_8
+    # a1, a3 … a15: edi, esi, r8d, r9d, r10d, r12d, r13d, r14d
+    .irp word, rdi, rsi, r8, r9, r10, r12, r13, r14
+    shr \word, 32
+    .endr
+    # a2, a4 … a16: likewise; of each two results the first is in the word's register, the second in eax
+    .irp word, rdi, rsi, r8, r9, r10, r12, r13, r14
+    JOIN \word, rax
+    .endr
     ANSWER
 floor_record:
-    METHOD floor_body
-    CLEAR edi, esi, r8d, r9d, r10d
+    mov [rsp], rdi
+    mov [rsp + 8], rsi
+    mov [rsp + 16], r8
+    # r: rsp
     ANSWER
 # rdi: dope; rsi: block; r8: the last eight bytes; r9: how many there are.
 floor_str:
@@ -351,21 +357,22 @@ floor_str:
     ja floor_bad
     mov eax, r9d
     shr eax, 3
+    jz 5f
     cmp edi, eax                                            # whole words, all there, and nothing else
     jne floor_bad
     mov rcx, 0x8080808080808080
-    test eax, eax
-    jz 5f
     mov [rsi + r9 - 8], r8                                  # the text is complete
 1:  or r8, [rsi + rax * 8 - 8]
     dec eax
     jnz 1b
 2:  test r8, rcx                                            # ASCII?
     jnz 4f
-3:  METHOD floor_body_2
-    CLEAR r8d, r9d, r10d
+3:  # s: rsi, r9; a: edi, b: esi. r8 is a mix of the client's text.
     ANSWER
-5:  mov [rsi], r8
+5:  test edi, edi
+    jnz floor_bad
+    mov rcx, 0x8080808080808080
+    mov [rsi], r8
     jmp 2b
 4:  push rdx
     push rsi
@@ -377,15 +384,20 @@ floor_str:
     pop rsi
     pop rdx
     test al, al
-    jnz 3b
-    jmp floor_bad
+    jz floor_bad
+    CLEAR edi, r8d, r10d                                    # which the function may have used
+    jmp 3b
 
 # rdi: dope; rsi: block. The lists and their lengths are where the room has them, and no longer than they may be.
 floor_length:
     cmp edi, 2 * STRING
     jne floor_bad
-    METHOD floor_body
-    CLEAR edi, esi, r8d, r9d, r10d
+    mov rax, [rsi]
+    mov ecx, [rsi + 8]
+    # x: rax, rcx
+    mov rax, [rsi + 16]
+    mov esi, [rsi + 24]                                     # a length is the client's, the address of the block is not
+    # y: rax, rsi
     ANSWER
 
 floor_bad:
@@ -401,29 +413,11 @@ floor_answer:
 floor_odd:
     cmp eax, LONG_CALL
     jne 1f
-    shr rax, 32
-    and eax, 7
+    shr rax, 61
     jmp [floor_long_table + rax * 8]
 1:  ud2
 
-floor_body:
-    ret
-floor_body_1:
-    xor edi, edi
-    ret
-floor_body_2:
-    CLEAR edi, esi
-    ret
-floor_body_9:
-    CLEAR edi, esi, r8d, r9d, r10d, r12d, r13d, r14d, ebx
-    ret
-floor_body_8:
-    CLEAR edi, esi, r8d, r9d, r10d, r12d, r13d, r14d
-    ret
-
 .section .data.bench_floor, "aw", @progbits
-floor_data:
-    .quad 0
 .balign 16
 floor_text:
     .ascii "sixteen letters."

@@ -1,5 +1,6 @@
 //! What a further number costs: a method with one, and one with 128.
 
+use super::body::Number;
 use super::stubs::Bench::Slope;
 use super::{Keep, Nothing, report};
 use crate::{Arguments, ITERATIONS, mark};
@@ -25,12 +26,14 @@ macro_rules! number {
 
 /// The server's methods and the clients; the places are those of all numbers.
 macro_rules! methods {
-    ($($place:literal)*) => {
+    ($($name:ident $place:literal)*) => {
         impl Slope::Server for Nothing {
-            fn one(&mut self, _: i32) -> Result<(), stub::Failure> {
+            fn one(&mut self, a: i32) -> Result<(), stub::Failure> {
+                a.used();
                 Ok(())
             }
-            fn all(&mut self, $(_: number!($place)),*) -> Result<(), stub::Failure> {
+            fn all(&mut self, $($name: number!($place)),*) -> Result<(), stub::Failure> {
+                $($name.used();)*
                 Ok(())
             }
         }
@@ -46,11 +49,16 @@ macro_rules! methods {
 }
 
 methods! {
-    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34
-    35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 65 66
-    67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84 85 86 87 88 89 90 91 92 93 94 95 96 97 98
-    99 100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115 116 117 118 119 120 121 122
-    123 124 125 126 127
+    a0 0 a1 1 a2 2 a3 3 a4 4 a5 5 a6 6 a7 7 a8 8 a9 9 a10 10 a11 11 a12 12 a13 13 a14 14 a15 15 a16 16
+    a17 17 a18 18 a19 19 a20 20 a21 21 a22 22 a23 23 a24 24 a25 25 a26 26 a27 27 a28 28 a29 29 a30 30 a31 31
+    a32 32 a33 33 a34 34 a35 35 a36 36 a37 37 a38 38 a39 39 a40 40 a41 41 a42 42 a43 43 a44 44 a45 45 a46 46
+    a47 47 a48 48 a49 49 a50 50 a51 51 a52 52 a53 53 a54 54 a55 55 a56 56 a57 57 a58 58 a59 59 a60 60 a61 61
+    a62 62 a63 63 a64 64 a65 65 a66 66 a67 67 a68 68 a69 69 a70 70 a71 71 a72 72 a73 73 a74 74 a75 75 a76 76
+    a77 77 a78 78 a79 79 a80 80 a81 81 a82 82 a83 83 a84 84 a85 85 a86 86 a87 87 a88 88 a89 89 a90 90 a91 91
+    a92 92 a93 93 a94 94 a95 95 a96 96 a97 97 a98 98 a99 99 a100 100 a101 101 a102 102 a103 103 a104 104
+    a105 105 a106 106 a107 107 a108 108 a109 109 a110 110 a111 111 a112 112 a113 113 a114 114 a115 115
+    a116 116 a117 117 a118 118 a119 119 a120 120 a121 121 a122 122 a123 123 a124 124 a125 125 a126 126
+    a127 127
 }
 
 #[inline(always)]
