@@ -3,6 +3,7 @@
 
 mod workshop;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use quill::diag::Diagnostic;
@@ -18,8 +19,9 @@ fn corpus() -> Option<(PathBuf, Vec<(String, String)>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
     let dir = root.join("../shared/idl-corpus");
     let Ok(table) = std::fs::read_to_string(dir.join("EXPECT.tsv")) else {
-        println!("\n*** {} IS ABSENT: nothing is checked here ***\n", dir.display());
-        eprintln!("\n*** {} IS ABSENT: nothing is checked here ***\n", dir.display());
+        // Past the test runner, which keeps what passing tests print to itself.
+        let warning = format!("\n*** SKIPPED: {} IS ABSENT, so nothing of it is checked ***\n\n", dir.display());
+        std::io::stderr().write_all(warning.as_bytes()).unwrap();
         return None;
     };
     let rows = table.lines().filter(|l| !l.starts_with('#')).filter_map(|line| {

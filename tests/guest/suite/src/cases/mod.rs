@@ -141,7 +141,8 @@ cases! {
     sched {
         urgent_threads_come_first equals_take_turns time_slices_differ stopped_threads_stand_still
         stopped_threads_go_on_receiving switch_to_a_thread servers_run_at_their_callers_priority
-        callers_get_their_shuttle_back who_is_answered_has_its_own_time lent_time_is_the_callers own_time_is_ones_own clock_and_sleep
+        callers_get_their_shuttle_back who_is_answered_has_its_own_time lent_time_is_the_callers own_time_is_ones_own clock_and_sleep timeouts_end_in_time
+        a_queued_call_is_taken_before_the_answered_continues
         copies_are_interrupted copies_are_aborted senders_that_are_stopped pagers_that_answer_with_nothing
     }
     state { floating_point_is_private vector_registers_survive_ipc new_threads_find_clean_registers fs_base_is_private }
