@@ -20,7 +20,8 @@ fn corpus() -> Option<(PathBuf, Vec<(String, String)>)> {
     let dir = root.join("../shared/idl-corpus");
     let Ok(table) = std::fs::read_to_string(dir.join("EXPECT.tsv")) else {
         // Past the test runner, which keeps what passing tests print to itself.
-        let warning = format!("\n*** SKIPPED: {} IS ABSENT, so nothing of it is checked ***\n\n", dir.display());
+        let warning =
+            format!("\n*** SKIPPED: {} IS ABSENT, so nothing of it is checked ***\n\n", dir.display());
         std::io::stderr().write_all(warning.as_bytes()).unwrap();
         return None;
     };

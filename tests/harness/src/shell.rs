@@ -97,13 +97,18 @@ fn a_monitor_hears_its_client(world: &'static World) -> Verdict {
 fn keys_are_delivered_to_the_demander_only(world: &'static World) -> Verdict {
     let reply = world.script(b"run keys\n")?;
     reply.check_code(0)?;
-    for word in ["got 20 pairs, 20 of them right", "and 0 worked", "of 40 pairs no pair was delivered twice"] {
+    for word in ["got 20 pairs, 20 of them right", "and 0 worked", "of 40 pairs no pair was delivered twice"]
+    {
         reply.check_contains(word)?;
     }
     // A single pair that comes twice is found.
     let reply = world.script(b"run keys careless\n")?;
     reply.check_contains("of 40 pairs 1 had been delivered before")?;
-    if reply.code == 0 { Err(reply.failed("expected that a pair that comes twice is an error")) } else { Ok(()) }
+    if reply.code == 0 {
+        Err(reply.failed("expected that a pair that comes twice is an error"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Each command of the list has a page.

@@ -199,7 +199,9 @@ extern "C" fn answer_when_another_queues(_: u64, _: u64) -> ! {
         let Ok(message) = sys::ipc_reply_wait(answer, 0, [0; 8]) else { continue };
         SERVED.fetch_add(1, Ordering::Relaxed);
         let other = Uid(QUEUED.load(Ordering::Relaxed));
-        while message.sender != other && sys::thread_info(other).is_ok_and(|info| info.state != thread_state::SENDING) {
+        while message.sender != other
+            && sys::thread_info(other).is_ok_and(|info| info.state != thread_state::SENDING)
+        {
             let _ = sys::sleep_us(1000);
         }
         answer = message.sender;
@@ -348,7 +350,8 @@ pub fn timeouts_end_in_time() -> Outcome {
         let send = Ipc { to: deaf.uid, send_timeout: limit, ..Ipc::NONE };
         let receive = Ipc { from: deaf.uid, receive_timeout: limit, ..Ipc::NONE };
         let call = Ipc { from: deaf.uid, receive_timeout: limit, ..send };
-        let kinds = [(send, Error::SendTimeout), (receive, Error::ReceiveTimeout), (call, Error::SendTimeout)];
+        let kinds =
+            [(send, Error::SendTimeout), (receive, Error::ReceiveTimeout), (call, Error::SendTimeout)];
         for (index, (ipc, error)) in kinds.into_iter().enumerate() {
             let start = sys::clock();
             check_eq!(ipc.run().map(drop), Err(error));
@@ -378,10 +381,7 @@ pub fn clock_and_sleep() -> Outcome {
         let start = sys::clock();
         sleep_ms(ms)?;
         let elapsed = sys::clock() - start;
-        check!(
-            (ms * 1_000_000..ms * 1_000_000 + LATE_NS).contains(&elapsed),
-            "{ms} ms took {elapsed} ns"
-        );
+        check!((ms * 1_000_000..ms * 1_000_000 + LATE_NS).contains(&elapsed), "{ms} ms took {elapsed} ns");
     }
     // The time stamp on the information page and the clock agree.
     let (before, page, after) = (sys::clock(), rt::time::now_ns(), sys::clock());
