@@ -699,9 +699,11 @@ fn run(kills: u64, seed: u64) -> Outcome<Counts> {
 pub fn chains_of_doors_and_sudden_ends() -> Outcome {
     // The first time this program's own pages come in, and are paid for.
     run(2 * ROUND, 0)?;
-    let before = sys::task_info(TaskId::NIL)?;
     let (kills, seed, since) = (crate::chaos_kills(), crate::random_seed(), sys::clock());
+    let before = sys::task_info(TaskId::NIL)?;
     let Counts { threads, tasks, aborts, stops, alerts, unreferenced } = run(kills, seed)?;
+    // Before anything else runs, whose pages may be new.
+    let after = sys::task_info(TaskId::NIL)?;
     let [returned, none, died, aborted] = ENDED.each_ref().map(get);
     let deepest = get(&DEEPEST);
     println!(
@@ -709,7 +711,6 @@ pub fn chains_of_doors_and_sudden_ends() -> Outcome {
          died={died} aborted={aborted} no_such={none} deepest={deepest} unreferenced={unreferenced}",
         (sys::clock() - since) / 1_000_000
     );
-    let after = sys::task_info(TaskId::NIL)?;
     check_eq!((after.quota, after.threads, after.used), (before.quota, before.threads, before.used));
     // It was no walk through an empty house.
     check!(returned > kills && died > kills / 100 && unreferenced > kills / 100);
