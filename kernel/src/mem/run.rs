@@ -123,7 +123,8 @@ impl Run {
 }
 
 /// Takes pages from everyone who got them from `task`, and if it is to lose them `OWN` too, starting at `at`: at most `most`
-/// pages, for half of `budget`; the other half is for what was derived from them more than once. Returns how many pages are done.
+/// pages, for half of `budget`; the other half is for what was derived from them more than once. Ends early where mappings lie
+/// in too many slabs. Returns how many pages are done.
 #[inline(never)]
 pub fn flush<const OWN: bool>(
     k: &Kernel,
@@ -138,11 +139,11 @@ pub fn flush<const OWN: bool>(
     let keeps_roots = task.is_sigma0.get();
     let (mut lost, mut lost_own) = (Losses::default(), Losses::default());
     let (mut entries, mut own_entries, mut left) = (0, 0, *budget - most);
-    let mut take_below = |node: &'static Node, below: &'static Node| {
+    let mut take_below = |lost: &mut Losses, node: &'static Node, below: &'static Node| {
         let next = node.cut_below(below);
         entries |= take(below);
         below.leave();
-        lost.add(&k.pool, below);
+        lost.add(below);
         next
     };
     let mut done = 0;
@@ -151,15 +152,17 @@ pub fn flush<const OWN: bool>(
         let mut next = node.next();
         if let Some(first) = next {
             match node.relation(first) {
-                Relation::Below => next = take_below(node, first),
-                Relation::Marker => break,
+                Relation::Below if lost.has_room_for(&k.pool, first) => {
+                    next = take_below(&mut lost, node, first)
+                }
                 Relation::Beside => next = None,
+                _ => break,
             }
             while let Some(other) = next {
                 match node.relation(other) {
-                    Relation::Below if left != 0 => {
+                    Relation::Below if left != 0 && lost.has_room_for(&k.pool, other) => {
                         left -= 1;
-                        next = take_below(node, other);
+                        next = take_below(&mut lost, node, other);
                     }
                     Relation::Beside => break,
                     _ => break 'pages,
@@ -167,17 +170,20 @@ pub fn flush<const OWN: bool>(
             }
         }
         if OWN && !(keeps_roots && node.depth() == 0) {
+            if !lost_own.has_room_for(&k.pool, node) {
+                break;
+            }
             own_entries |= take(node);
             node.unlink();
             slot.set(None);
-            lost_own.add(&k.pool, node);
+            lost_own.add(node);
         }
         done += 1;
     }
     lost.nodes.settle(&k.pool);
     lost_own.nodes.settle(&k.pool);
     *status |= pte::status(entries | own_entries);
-    *budget = left + most - done;
+    *budget = (left + most - done).saturating_sub(lost.settled + lost_own.settled);
     done as u64
 }
 
@@ -187,22 +193,35 @@ fn take(node: &'static Node) -> u64 {
     node.entry().expect("a page has an entry").replace(0)
 }
 
+/// Slabs that a step settles because the next mapping lies in another, for mappings that tasks got and for their own each.
+const SLABS_PER_STEP: usize = 8;
+
 /// Mappings that tasks lose, gathered as long as they lie in one slab: the slab and its task are told once.
 #[derive(Clone, Copy, Default)]
 struct Losses {
     nodes: Returned,
     forget: arch::Forget,
+    settled: usize,
 }
 
 impl Losses {
-    /// A node that is in no tree and at no place any more, and whose entry is absent already: what is forgotten must not come
-    /// back.
+    /// Gets ready for one more node. False if too many slabs were settled already, and it lies in another.
     #[inline(always)]
-    fn add(&mut self, pool: &Pool, node: &'static Node) {
+    fn has_room_for(&mut self, pool: &Pool, node: &'static Node) -> bool {
         if !self.nodes.is_of(node) {
+            if self.settled == SLABS_PER_STEP {
+                return false;
+            }
             // By value, so that all is in registers as long as the slab is the same.
             *self = self.begin(pool, node);
         }
+        true
+    }
+
+    /// A node that is in no tree and at no place any more, and whose entry is absent already: what is forgotten must not come
+    /// back.
+    #[inline(always)]
+    fn add(&mut self, node: &'static Node) {
         self.forget.page(node.address());
         self.nodes.add(node);
     }
@@ -210,6 +229,6 @@ impl Losses {
     #[inline(never)]
     fn begin(self, pool: &Pool, node: &'static Node) -> Losses {
         self.nodes.settle(pool);
-        Losses { nodes: Returned::of(node), forget: arch::Forget::of(node.task()) }
+        Losses { nodes: Returned::of(node), forget: arch::Forget::of(node.task()), settled: self.settled + 1 }
     }
 }

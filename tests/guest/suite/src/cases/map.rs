@@ -238,6 +238,55 @@ pub fn flush_reaches_grandchildren() -> Outcome {
     Ok(())
 }
 
+/// Neighbours whose nodes lie in a slab each, full or alone in it, at the task that flushes and at two that have the pages from it: one
+/// flush has to settle a slab for each node. The harness watches how long a step of it has interrupts off.
+pub fn flush_of_a_slab_for_each_page() -> Outcome {
+    const NEIGHBOURS: usize = 32;
+    // As many others as fill a slab, mapped between each two neighbours: first page and size of each item.
+    const OTHERS: [(usize, u32); 5] = [(64, 17), (96, 16), (112, 15), (120, 14), (124, 13)];
+    let place = |index: usize| WINDOW + index as u64 * PAGE_SIZE;
+    let far = |index: usize| WINDOW + (1 << 30) + ((index as u64) << 21);
+    fill_all((0..NEIGHBOURS).chain(64..126), 7);
+    for (alone, own) in [(false, 0), (true, 0), (true, sys::abi::call::FLUSH_SELF)] {
+        let children = [Child::with_quota(256)?, Child::with_quota(256)?, Child::with_quota(256)?];
+        let mut middle = children[0].agent()?;
+        let mut takers = [children[1].agent()?, children[2].agent()?];
+        for index in 0..NEIGHBOURS {
+            middle.take((one(index, Rights::RW), place(index)), Fpage::WHOLE)?;
+            for (first, log2) in OTHERS {
+                let to = far(index) + (first - 64) as u64 * PAGE_SIZE;
+                middle.take((Fpage::memory(page(first), log2, Rights::RW), to), Fpage::WHOLE)?;
+            }
+            for taker in &mut takers {
+                let mut hand_on = |to: u64, log2| -> Outcome {
+                    taker.block(Frame::receive(middle.uid, Timeout::NEVER).window(Fpage::WHOLE))?;
+                    let item = Fpage::memory(to, log2, Rights::RW);
+                    check_eq!(middle.run(Frame::send(taker.uid, Timeout::ZERO).item(item, to))?.rax, 0);
+                    taker.wait()?;
+                    Ok(())
+                };
+                hand_on(place(index), 12)?;
+                for (first, log2) in OTHERS {
+                    hand_on(far(index) + (first - 64) as u64 * PAGE_SIZE, log2)?;
+                }
+            }
+        }
+        if alone {
+            sys::flush(Fpage::memory(page(64), 18, Rights::RWX))?;
+        }
+        let all = Fpage::memory(WINDOW, 12 + NEIGHBOURS.ilog2(), Rights::RWX);
+        check_eq!(middle.control(Call::Flush as u32, [all.0, own, 0, 0, 0, 0])?.0, 0);
+        for index in [0, 1, NEIGHBOURS / 2, NEIGHBOURS - 1] {
+            for taker in &mut takers {
+                check_eq!(taker.peek(place(index))?, None);
+            }
+            check_eq!(middle.peek(place(index))?.is_some(), own == 0);
+        }
+        flush_all()?;
+    }
+    Ok(())
+}
+
 pub fn flush_of_one_right() -> Outcome {
     let child = Child::new()?;
     let mut agent = child.agent()?;

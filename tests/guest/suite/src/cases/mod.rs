@@ -104,7 +104,7 @@ cases! {
     map {
         mapped_page_is_shared received_item_is_announced rights_only_shrink code_is_nobodys_to_write executable_pages_execute
         hot_spot_in_a_larger_window hot_spot_in_a_larger_flexpage equal_sizes_need_no_hot_spot no_window_no_item
-        flush_reaches_grandchildren flush_of_one_right flush_of_mixed_sizes flush_of_oneself flush_reports_access grant_hands_over
+        flush_reaches_grandchildren flush_of_a_slab_for_each_page flush_of_one_right flush_of_mixed_sizes flush_of_oneself flush_reports_access grant_hands_over
         grant_keeps_the_tree long_trees_lose_a_right mapping_over_a_page bad_flexpages_are_refused large_ranges
         receiver_without_quota_gets_a_part nothing_comes_from_nothing pager_chain faults_name_the_access
         pager_ends children_start_with_nothing item_in_a_reply
