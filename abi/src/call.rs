@@ -21,21 +21,21 @@
 //! then waits for anybody. A reply never blocks: if the destination does not wait, the message is dropped.
 //! *Call* waits forever in both phases. Neither can carry a map item; *reply and wait* accepts one
 //! in the thread's standing window ([`thread_op::SET_WINDOW`]), and so does *call* if its answer may bring one
-//! ([`TAKES_NO_ITEM`]). w8 … w10 arrive if the sender used
+//! ([`op::TAKES_ITEM`]). w8 … w10 arrive if the sender used
 //! a short form, whatever form the receiver used; otherwise the receiver finds 0 there. After an error all message
 //! registers are 0.
 //!
-//! With [`IPC_MAP`] the general form also sends a map item: w6 is the flexpage with the rights to give (and
+//! With [`op::ITEM`] the general form also sends a map item: w6 is the flexpage with the rights to give (and
 //! [`Rights::GRANT`](crate::Rights)), w7 the hot spot, which selects the place in the larger of flexpage and
 //! window. The receiver gets in w6 the flexpage where the item arrived, in its own addresses, and w7 as it was sent.
 //!
 //! ## Messages with a part in memory
 //!
 //! [`IPC_LONG_CALL`] and [`IPC_LONG_REPLY_WAIT`] are the short forms for a message that has a
-//! [block](crate::message); so is [`Call::Ipc`] with [`IPC_LONG`]. Then w0 is its [`Dope`](crate::Dope) and w1 its address;
+//! [block](crate::message); so is [`Call::Ipc`] with [`op::BLOCK`]. Then w0 is its [`Dope`](crate::Dope) and w1 its address;
 //! w2 … w9 (with [`Call::Ipc`]: w2 … w7) are words as always, and w10 is lost. The receiver must have registered a block
-//! to receive into ([`thread_op::SET_BLOCK`]), and take one just now: in *reply and wait*, in a call without [`TAKES_NO_BLOCK`], in the
-//! general form with [`IPC_TAKE`]. It finds its dope in w0, with what came as used, and its address in w1;
+//! to receive into ([`thread_op::SET_BLOCK`]), and take one just now: in *reply and wait*, in a call without [`op::TAKES_BLOCK`], in the
+//! general form with [`op::TAKES_BLOCK`]. It finds its dope in w0, with what came as used, and its address in w1;
 //! [`NO_BLOCK`] is clear in `eax`. Its other words are the sender's.
 //!
 //! ## All other calls
@@ -44,54 +44,44 @@
 //! returns 0 or an [`Error`](crate::Error), results come in the same six registers; all registers that carry no
 //! result are preserved.
 
+use crate::op::{self, Op};
+
 /// `eax` of *call*: send to `rdx`, wait for its answer; no timeouts. The fast path (row P1).
-pub const IPC_CALL: u32 = 0xffff_fffe;
+pub const IPC_CALL: u32 = Op::CALL.0;
 /// `eax` of *reply and wait*: send to `rdx` without blocking, then wait for anybody. The fast path (row P1).
-pub const IPC_REPLY_WAIT: u32 = 0xffff_ffff;
+pub const IPC_REPLY_WAIT: u32 = Op::REPLY_WAIT.0;
 /// `eax` of [`IPC_CALL`] with a block.
-pub const IPC_LONG_CALL: u32 = IPC_CALL & !NO_BLOCK;
+pub const IPC_LONG_CALL: u32 = Op::CALL.with(op::BLOCK).0;
 /// `eax` of [`IPC_REPLY_WAIT`] with a block. If the receiver has no room for it, only the receiver gets an error.
-pub const IPC_LONG_REPLY_WAIT: u32 = IPC_REPLY_WAIT & !NO_BLOCK;
-/// Bit of the `eax` of a call, by ipc or through a door, that is *clear* when its answer may bring a block. Otherwise the caller's
-/// block is closed to whom it calls: memory that a program has lent the kernel is the program's own again while it looks at what
-/// has come, and calls others meanwhile.
-pub const TAKES_NO_BLOCK: u32 = 1 << 9;
-/// The same of an item, and the caller's standing window.
-pub const TAKES_NO_ITEM: u32 = 1 << 11;
-/// Both: the answer brings words.
-pub const WORDS_ONLY: u32 = TAKES_NO_BLOCK | TAKES_NO_ITEM;
+pub const IPC_LONG_REPLY_WAIT: u32 = Op::REPLY_WAIT.with(op::BLOCK).0;
 /// `eax` of [`IPC_CALL`] whose answer may bring a block.
-pub const IPC_TAKING_CALL: u32 = IPC_CALL & !TAKES_NO_BLOCK;
+pub const IPC_TAKING_CALL: u32 = Op::CALL.with(op::TAKES_BLOCK).0;
 /// `eax` of [`IPC_CALL`] whose answer may bring an item.
-pub const IPC_ITEM_TAKING_CALL: u32 = IPC_CALL & !TAKES_NO_ITEM;
+pub const IPC_ITEM_TAKING_CALL: u32 = Op::CALL.with(op::TAKES_ITEM).0;
 /// `eax` of [`IPC_LONG_CALL`] whose answer may bring a block.
-pub const IPC_LONG_TAKING_CALL: u32 = IPC_LONG_CALL & !TAKES_NO_BLOCK;
+pub const IPC_LONG_TAKING_CALL: u32 = Op::CALL.with(op::BLOCK | op::TAKES_BLOCK).0;
 /// `eax` of *door call*: `rdx` is a door identifier of the caller's task, its low 32 bits count. The words, eleven as in the
 /// other short forms, arrive with a server thread of the task that made the door, at the door's entry, with the door's datum
 /// in `rdx`. The caller waits for the return. No timeouts. The fast path (rows D1, D11).
 ///
 /// If there is no such identifier the error is [`NoSuch`](crate::Error::NoSuch), and all registers but `rax` are as they were.
-pub const DOOR_CALL: u32 = 0xffff_fff8;
+pub const DOOR_CALL: u32 = Op::DOOR_CALL.0;
 /// `eax` of *door return*: the words arrive with the caller that the kernel recorded, with 0 in `rdx`, if it still waits. The
 /// thread itself waits for its next call, which begins anew with the stack that it had at [`door_op::SERVE`]. The fast
 /// path (row D3).
-pub const DOOR_RETURN: u32 = 0xffff_fff9;
+pub const DOOR_RETURN: u32 = Op::DOOR_RETURN.0;
 /// `eax` of [`DOOR_CALL`] with a block, as of [`IPC_LONG_CALL`] (rows D12, D13). It arrives in the block of the server that takes the
 /// call, which the server has registered like any thread.
-pub const DOOR_LONG_CALL: u32 = DOOR_CALL & !NO_BLOCK;
+pub const DOOR_LONG_CALL: u32 = Op::DOOR_CALL.with(op::BLOCK).0;
 /// `eax` of [`DOOR_RETURN`] with a block. If the caller has no room for it, the caller gets an error.
-pub const DOOR_LONG_RETURN: u32 = DOOR_RETURN & !NO_BLOCK;
-/// `eax` of [`DOOR_CALL`] with a map item in w6 and w7, as of [`IPC_MAP`]: eight words, and the item arrives in the standing window
+pub const DOOR_LONG_RETURN: u32 = Op::DOOR_RETURN.with(op::BLOCK).0;
+/// `eax` of [`DOOR_CALL`] with a map item in w6 and w7, as of [`op::ITEM`]: eight words, and the item arrives in the standing window
 /// of the server that takes the call.
-pub const DOOR_ITEM_CALL: u32 = DOOR_CALL & !NO_ITEM;
+pub const DOOR_ITEM_CALL: u32 = Op::DOOR_CALL.with(op::ITEM).0;
 /// `eax` of [`DOOR_RETURN`] with a map item, into the standing window of the caller.
-pub const DOOR_ITEM_RETURN: u32 = DOOR_RETURN & !NO_ITEM;
+pub const DOOR_ITEM_RETURN: u32 = Op::DOOR_RETURN.with(op::ITEM).0;
 /// `eax` of [`DOOR_CALL`] whose return may bring a block. The other forms have such a form, too, and all have one for an item.
-pub const DOOR_TAKING_CALL: u32 = DOOR_CALL & !TAKES_NO_BLOCK;
-/// Bit of the `eax` of a call through a door, of each form, that is *clear* when an alert ends the call (row D9): with
-/// [`SendAborted`](crate::Error::SendAborted) before a server has it, also if the caller was alerted already; with
-/// [`ReceiveAborted`](crate::Error::ReceiveAborted) afterwards, when it goes on and returns to nobody.
-pub const NOT_ALERTABLE: u32 = 1 << 12;
+pub const DOOR_TAKING_CALL: u32 = Op::DOOR_CALL.with(op::TAKES_BLOCK).0;
 /// Log2 of [`DOORS_MAX`].
 pub const DOORS_LOG2: u32 = 18;
 /// Door identifiers that a task can have: numbers from 0 on.
@@ -101,27 +91,8 @@ pub const SERVERS_MAX: u32 = 128;
 /// `eax` of the null call: enters and leaves the kernel, for measurements. It is never denied.
 pub const NULL: u32 = 0xffff_fffd;
 
-/// Flag of [`Call::Ipc`]: w6 and w7 are a map item.
-pub const IPC_MAP: u32 = 1 << 8;
-/// Flag of [`Call::Ipc`]: w0 and w1 are dope and address of a block. Not together with [`IPC_MAP`]: a block has items
-/// of its own.
-pub const IPC_LONG: u32 = 1 << 9;
-/// Flag of [`Call::Ipc`]: w5 is the thread that the message is shown to come from (row C9). Only for a chief, and only
-/// between somebody of its clan and somebody outside. The receiver finds 0 in w5.
-pub const IPC_SHOWN: u32 = 1 << 10;
-/// Flag of [`Call::Ipc`]: an alert ends it, in either phase, as [`thread_op::ABORT`] would; and it does not begin if the thread is
-/// alerted already (row D9).
-pub const IPC_ALERTABLE: u32 = 1 << 11;
-/// Flag of [`Call::Ipc`]: what it receives may have a part in memory. Items depend on its window alone.
-pub const IPC_TAKE: u32 = 1 << 12;
-/// Flag of [`Call::Ipc`]: `r15` is one point in time, in nanoseconds on the kernel's clock, and both phases end with their
-/// timeout's error when it comes (row P8). A point from [`ABSOLUTE_END`] on never comes.
-pub const IPC_ABSOLUTE: u32 = 1 << 15;
-/// Points in time from this one on, 146 years after boot, never come.
+/// Points in time from this one on, 146 years after boot, never come; see [`op::ABSOLUTE`].
 pub const ABSOLUTE_END: u64 = 1 << 62;
-/// Flags of [`Call::Ipc`] that have a meaning today. The others are kept for doors, propagation and other
-/// stations, and must be zero.
-pub const IPC_FLAGS: u32 = IPC_MAP | IPC_LONG | IPC_SHOWN | IPC_ALERTABLE | IPC_TAKE | IPC_ABSOLUTE;
 
 /// RFLAGS after an ipc: interrupts on, everything else clear.
 pub const FLAGS: u64 = 0x202;
@@ -366,13 +337,13 @@ impl Kind {
 
 const KIND_MASK: u32 = 0xff | 1 << 31;
 /// Bit of a received `eax` that is *clear* when a map item arrived.
-pub const NO_ITEM: u32 = 1 << 8;
+pub const NO_ITEM: u32 = op::ITEM;
 /// Bit of a received `eax` that is *clear* when a map item arrived only in part, for want of kernel memory: the receiver's,
 /// or σ0's, if it is the one who gives.
 pub const ITEM_WHOLE: u32 = 1 << 9;
 
 /// Bit of a received `eax` that is *clear* when the message had a block.
-pub const NO_BLOCK: u32 = 1 << 10;
+pub const NO_BLOCK: u32 = op::BLOCK;
 
 /// Bit of a received `eax` that is *clear* when the message was diverted: it crosses the border of a clan, and this thread
 /// is the chief's (row C9). w10 is the thread that it was meant for; w10 of the sender is lost.

@@ -11,16 +11,18 @@ pub mod call;
 pub mod error;
 pub mod fpage;
 pub mod message;
+pub mod op;
 pub mod uid;
 
 pub use call::{Call, Kind, Timeout};
 pub use error::Error;
 pub use fpage::{Fpage, Rights, Space};
 pub use message::{Dope, StringPart};
+pub use op::Op;
 pub use uid::{TaskId, Uid};
 
 /// Version of this interface; raised whenever anything in this crate changes its meaning.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Size of the smallest page, in bytes.
 pub const PAGE_SIZE: u64 = 4096;

@@ -17,10 +17,8 @@ use crate::object::thread::{Frame, Operation, special};
 use crate::object::{ThreadRef, door};
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
-use abi::call::{
-    DOOR_CALL, DOOR_ITEM_RETURN, DOOR_LONG_RETURN, DOOR_RETURN, DOOR_TAKING_CALL, DOORS_MAX, FLAGS,
-    FLUSH_SELF, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, NULL, WORDS_ONLY,
-};
+use abi::call::{DOORS_MAX, FLAGS, FLUSH_SELF, NULL};
+use abi::op::{self, Form, Op};
 use abi::{Call, Error, Fpage, Rights, Uid};
 
 const IPC: u32 = Call::Ipc as u32;
@@ -48,13 +46,13 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
 /// The short forms that the fast path leaves to Rust with all other calls, and any number with bits outside those of number and
 /// sub-operation. Bits that mean nothing yet make another number of a known one.
 fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
-    match eax {
-        _ if ipc::door::is_call(eax) => ipc::door::call(k, current),
-        DOOR_RETURN | DOOR_LONG_RETURN | DOOR_ITEM_RETURN => ipc::door::give_back(k, current),
-        IPC_LONG_REPLY_WAIT => ipc::other(k, current),
-        _ if matches!(eax | WORDS_ONLY, IPC_CALL | IPC_LONG_CALL) => ipc::other(k, current),
-        NULL => Next::Same,
-        _ if eax & NUMBER == IPC => ipc::malformed(current),
+    let op = Op(eax);
+    match op.form() {
+        Some(Form::DoorCall) => ipc::door::call(k, current),
+        Some(Form::DoorReturn) => ipc::door::give_back(k, current),
+        Some(Form::Call | Form::ReplyWait) => ipc::other(k, current),
+        _ if eax == NULL => Next::Same,
+        _ if op.is_general() => ipc::malformed(current),
         _ => ipc::system_call_exception(k, current),
     }
 }
@@ -137,7 +135,8 @@ fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
 #[cold]
 fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     // The fast path finds that there is no such door before it looks at who calls: for it, this was no system call.
-    if matches!(eax, DOOR_CALL | DOOR_TAKING_CALL) && !ipc::door::exists(k, current) {
+    let is_fast = Op(eax).without(op::TAKES_BLOCK) == Op::DOOR_CALL;
+    if is_fast && !ipc::door::exists(k, current) {
         let next = ipc::door::call(k, current);
         leave_debugged(current);
         return next;
@@ -147,7 +146,7 @@ fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let next = match eax {
         NULL => Next::Same,
         // The fast path finds that there is no such door before it finds that the thread is denied the call.
-        _ if ipc::door::is_call(eax) && !ipc::door::exists(k, current) => ipc::door::call(k, current),
+        _ if Op(eax).is_door_call() && !ipc::door::exists(k, current) => ipc::door::call(k, current),
         _ if denied => ipc::system_call_exception(k, current),
         _ if eax & RESERVED != 0 => short_number(k, current, eax),
         _ => ordinary_call(k, current, eax),

@@ -8,12 +8,12 @@
 //! insertion into or removal from a ready queue.
 
 use crate::arch;
-use crate::ipc::door::Form;
 use crate::kernel::Kernel;
 use crate::object::thread::{Errand, Frame, State, special};
 use crate::object::{TaskRef, ThreadRef};
-use abi::call::{DOOR_ROWS, DOOR_SIZES, IPC_CALL, IPC_LONG, IPC_MAP, NO_BLOCK, TRACE_EVENTS, WORDS_ONLY};
-use abi::{Call, Kind, Uid};
+use abi::call::{DOOR_ROWS, DOOR_SIZES, TRACE_EVENTS};
+use abi::op::{Carries, Form};
+use abi::{Kind, Uid};
 use core::cell::Cell;
 
 /// Records that are kept.
@@ -139,36 +139,40 @@ pub fn doors(k: &Kernel, task: Option<TaskRef>, row: u64) -> Option<[u64; DOOR_S
 
 /// A call or return of a traced thread has arrived; so many bytes were copied in memory.
 #[cold]
-pub fn door(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, (form, is_call): (Form, bool), bytes: u64) {
+pub fn door(
+    k: &Kernel,
+    sender: ThreadRef,
+    receiver: ThreadRef,
+    (carries, is_call): (Carries, bool),
+    bytes: u64,
+) {
     // Stubs clear the words that they do not need.
-    let words = match form {
-        Form::Words => &receiver.frame.w[..],
+    let words = match carries {
+        Carries::Words => &receiver.frame.w[..],
         // The others say where the rest is.
-        Form::Block => &receiver.frame.w[2..],
-        Form::Item => &receiver.frame.w[..6],
+        Carries::Block => &receiver.frame.w[2..],
+        Carries::Item => &receiver.frame.w[..6],
     };
     let bytes =
         bytes + words.iter().rposition(|word| word.get() != 0).map_or(0, |last| 8 * (last as u64 + 1));
     let size = DOOR_SIZES.iter().position(|&most| bytes <= most).unwrap_or(DOOR_SIZES.len());
-    let row = form as usize + if is_call { 0 } else { DOOR_ROWS.len() / 2 };
+    let row = carries as usize + if is_call { 0 } else { DOOR_ROWS.len() / 2 };
     k.trace.doors.count(row, size);
     sender.task().state().doors.counts.count(row, size);
-    k.trace.long.set(k.trace.long.get() + (form == Form::Block) as u64);
+    k.trace.long.set(k.trace.long.get() + (carries == Carries::Block) as u64);
     k.trace.record(Event::Door, sender, receiver.name.get().0);
 }
 
 /// A traced thread makes a system call.
 #[cold]
 pub fn call(k: &Kernel, current: ThreadRef) {
-    let (eax, to) = (current.frame.rax.get() as u32, Uid(current.frame.rdx.get()));
-    let short = eax | WORDS_ONLY | NO_BLOCK >= IPC_CALL;
-    let general = !short && eax & (1 << 31 | 0xff) == Call::Ipc as u32;
-    if (short || general) && !to.is_nil() {
-        let long = if short { eax & NO_BLOCK == 0 } else { eax & IPC_LONG != 0 };
-        k.trace.long.set(k.trace.long.get() + long as u64);
+    let (op, to) = (current.frame.op(), Uid(current.frame.rdx.get()));
+    let is_ipc = matches!(op.number(), Some(Form::Call | Form::ReplyWait | Form::General));
+    if is_ipc && !to.is_nil() {
+        k.trace.long.set(k.trace.long.get() + op.is_long() as u64);
         k.trace.record(Event::Ipc, current, to.0);
     }
-    if general && eax & IPC_MAP != 0 {
+    if op.is_item() {
         k.trace.record(Event::Map, current, current.frame.w[6].get());
     }
 }

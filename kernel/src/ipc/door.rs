@@ -14,100 +14,75 @@ use crate::object::thread::{Errand, Frame, Operation, State, Wait, special, take
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::trace;
-use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, FLAGS, NO_BLOCK, NO_ITEM, NOT_ALERTABLE,
-    WORDS_ONLY,
-};
+use abi::call::FLAGS;
+use abi::op::{self, Carries, Form, Op};
 use abi::{Error, Kind, Uid};
 
 /// The current thread calls through a door.
 pub fn call(k: &Kernel, current: ThreadRef) -> Next {
     current.crossing.set(0);
-    current.takes.set(taken_by(current.frame.rax.get() as u32));
+    let flags = current.frame.op().short_flags();
+    current.takes.set(taken_by(flags));
     let number = current.frame.rdx.get() as u32;
     let Some(door) = arch::shown_door(k, current.task(), number) else { return no_such_door(current) };
     let task = door.task();
     if task.is_dying() {
         return fail(current, Error::PartnerDied);
     }
-    if current.frame.rax.get() as u32 & NOT_ALERTABLE == 0 && !alert::begin(current) {
+    if flags.has(op::ALERTABLE) && !alert::begin(current) {
         return fail(current, Error::SendAborted);
     }
     let Some(server) = task.doors.servers.take() else { return queue(k, current, task) };
-    let form = Form::of(current);
-    if form == Form::Words {
+    let carries = flags.carries();
+    if carries == Carries::Words {
         begin_call(k, server, current, door);
         return Next::To(server);
     }
     server.server.door.set(Some(door));
-    form.go(k, current, server, Uid::NIL).unwrap_or_else(|error| {
+    go(k, current, server, carries, Uid::NIL).unwrap_or_else(|error| {
         task.doors.servers.enlist(server);
         fail(current, error)
     })
 }
 
-/// Whether a number is that of a call, alertable or not, whatever it takes in answer.
-pub fn is_call(eax: u32) -> bool {
-    matches!(eax | NOT_ALERTABLE | WORDS_ONLY, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL)
+/// What the call (true) or return (false) in a thread's registers carries, if they hold one.
+pub(super) fn carried(thread: ThreadRef) -> Option<(Carries, bool)> {
+    let op = thread.frame.op();
+    let is_call = match op.number() {
+        Some(Form::DoorCall) => true,
+        Some(Form::DoorReturn) => false,
+        _ => return None,
+    };
+    Some((op.short_flags().carries(), is_call))
 }
 
-/// What a call or return carries beside its words.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
-    /// Nothing.
-    Words,
-    /// A part in memory.
-    Block,
-    /// A map item.
-    Item,
+/// Why a call or return cannot be sent to a thread that waits for it, if it cannot. A server takes whatever a call brings.
+fn refused(carries: Carries, sender: ThreadRef, receiver: ThreadRef, is_call: bool) -> Option<Error> {
+    match carries {
+        Carries::Words => None,
+        Carries::Block if !transfer::is_block(sender) => Some(Error::BadArgument),
+        Carries::Block => {
+            let has_room = receiver.takes_block() || is_call && receiver.block.room.get() != 0;
+            (!has_room).then_some(Error::NoWindow)
+        }
+        Carries::Item => item::plan_by_door(sender, receiver, is_call).err(),
+    }
 }
 
-impl Form {
-    /// That of the call (true) or return (false) in a thread's registers, if they hold one.
-    pub(super) fn find(thread: ThreadRef) -> Option<(Form, bool)> {
-        const CALL: u8 = DOOR_CALL as u8;
-        const RETURN: u8 = DOOR_RETURN as u8;
-        let eax = thread.frame.rax.get() as u32;
-        let is_call = match eax as u8 {
-            CALL => true,
-            RETURN => false,
-            _ => return None,
-        };
-        let form = match (eax & NO_BLOCK, eax & NO_ITEM) {
-            (0, _) => Form::Block,
-            (_, 0) => Form::Item,
-            _ => Form::Words,
-        };
-        Some((form, is_call))
+/// The current thread sends a call or return that carries something. `from`: nil for a call.
+fn go(
+    k: &Kernel,
+    current: ThreadRef,
+    receiver: ThreadRef,
+    carries: Carries,
+    from: Uid,
+) -> Result<Next, Error> {
+    if carries == Carries::Item {
+        return item::go(k, current, receiver, from.is_nil());
     }
-
-    /// The same of registers that hold one.
-    fn of(thread: ThreadRef) -> Form {
-        Form::find(thread).map_or(Form::Words, |(form, _)| form)
-    }
-
-    /// Why it cannot be sent to a thread that waits for it, if it cannot. A server takes whatever a call brings.
-    fn error(self, sender: ThreadRef, receiver: ThreadRef, is_call: bool) -> Option<Error> {
-        match self {
-            Form::Words => None,
-            Form::Block if !transfer::is_block(sender) => Some(Error::BadArgument),
-            Form::Block => {
-                let has_room = receiver.takes_block() || is_call && receiver.block.room.get() != 0;
-                (!has_room).then_some(Error::NoWindow)
-            }
-            Form::Item => item::plan_by_door(sender, receiver, is_call).err(),
-        }
-    }
-
-    /// The current thread sends it. `from`: nil for a call.
-    fn go(self, k: &Kernel, current: ThreadRef, receiver: ThreadRef, from: Uid) -> Result<Next, Error> {
-        if self == Form::Item {
-            return item::go(k, current, receiver, from.is_nil());
-        }
-        match self.error(current, receiver, from.is_nil()) {
-            Some(error) => Err(error),
-            None => Ok(transfer::go(k, current, receiver, from)),
-        }
+    match refused(carries, current, receiver, from.is_nil()) {
+        Some(error) => Err(error),
+        None => Ok(transfer::go(k, current, receiver, from)),
     }
 }
 
@@ -123,7 +98,7 @@ pub(super) fn arrive(
     k: &Kernel,
     current: ThreadRef,
     receiver: ThreadRef,
-    (form, is_call): (Form, bool),
+    (carries, is_call): (Carries, bool),
     bytes: u64,
     deliver: impl FnOnce(Kind),
 ) -> Next {
@@ -133,7 +108,7 @@ pub(super) fn arrive(
         return fail(current, Error::NoSuch);
     }
     deliver(if is_call { Kind::DoorCall } else { Kind::DoorReturn });
-    count(k, current, receiver, (form, is_call), bytes);
+    count(k, current, receiver, (carries, is_call), bytes);
     if !is_call {
         return end_call(k, current, receiver);
     }
@@ -145,16 +120,16 @@ pub(super) fn arrive(
 
 /// For the statistics of threads that are traced (row D17).
 #[inline(always)]
-fn count(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, form: (Form, bool), bytes: u64) {
+fn count(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, carries: (Carries, bool), bytes: u64) {
     if sender.special.get() & special::TRACED != 0 {
-        trace::door(k, sender, receiver, form, bytes);
+        trace::door(k, sender, receiver, carries, bytes);
     }
 }
 
 /// A sender whose message does not arrive goes on with an error. If it is a server that returns, the call is over, and it is on its own
 /// shuttle again.
 pub(super) fn stays(k: &Kernel, sender: ThreadRef) {
-    if let Some((_, false)) = Form::find(sender) {
+    if let Some((_, false)) = carried(sender) {
         k.leave_shuttle(sender);
     }
 }
@@ -210,7 +185,7 @@ fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
 /// A server begins the call of a caller that runs or waits for it. The server is ready afterwards, and in no queue.
 fn begin_call(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
     copy_words(caller, server, Kind::DoorCall);
-    count(k, caller, server, (Form::Words, true), 0);
+    count(k, caller, server, (Carries::Words, true), 0);
     enter(k, server, caller, door);
 }
 
@@ -251,19 +226,19 @@ pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
         thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
     let Some(caller) = caller else {
         k.go_home(current);
-        if current.frame.rax.get() as u32 != DOOR_RETURN {
+        if current.frame.op() != Op::DOOR_RETURN {
             // What it was to hand over, the server has still.
             return fail(current, Error::PartnerDied);
         }
         return if become_idle(k, current) { Next::Same } else { Next::Any };
     };
-    let form = Form::of(current);
-    if form == Form::Words {
+    let carries = current.frame.op().short_flags().carries();
+    if carries == Carries::Words {
         copy_words(current, caller, Kind::DoorReturn);
-        count(k, current, caller, (Form::Words, false), 0);
+        count(k, current, caller, (Carries::Words, false), 0);
         return end_call(k, current, caller);
     }
-    match form.go(k, current, caller, current.uid()) {
+    match go(k, current, caller, carries, current.uid()) {
         Ok(next) => next,
         // Nothing that the server could do better, but it has still what did not arrive.
         Err(error @ (Error::NoWindow | Error::Denied)) => {
@@ -320,8 +295,8 @@ fn find_work(k: &Kernel, server: ThreadRef) -> bool {
     if let Some(caller) = servers.callers.first() {
         leave_queue(caller);
         let door = target(k, caller).filter(|door| door.task() == server.task());
-        let form = Form::of(caller);
-        let error = if door.is_none() { Some(Error::NoSuch) } else { form.error(caller, server, true) };
+        let carries = caller.frame.op().short_flags().carries();
+        let error = if door.is_none() { Some(Error::NoSuch) } else { refused(carries, caller, server, true) };
         let (Some(door), None) = (door, error) else {
             // The identifier has gone while it waited, or what it sends finds no room.
             match error {
@@ -333,14 +308,14 @@ fn find_work(k: &Kernel, server: ThreadRef) -> bool {
             return true;
         };
         server.server.door.set(Some(door));
-        match form {
-            Form::Words => begin_call(k, server, caller, door),
+        match carries {
+            Carries::Words => begin_call(k, server, caller, door),
             // The caller does the work; the server waits for that.
-            Form::Block => {
+            Carries::Block => {
                 transfer::start_from(k, caller, server, Uid::NIL);
                 k.wake(caller);
             }
-            Form::Item => item::begin_by_door(k, caller, server),
+            Carries::Item => item::begin_by_door(k, caller, server),
         }
         return server.is_ready();
     }

@@ -9,7 +9,8 @@ use crate::lend::Passed;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, Wait, special};
 use crate::sched::Next;
-use abi::call::{FLAGS, IPC_LONG_TAKING_CALL, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
+use abi::call::{FLAGS, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
+use abi::op::{self, Op};
 use abi::{Call, Fpage, Kind, Rights, Uid};
 
 /// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, resume, alignment check,
@@ -258,8 +259,8 @@ pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
     frame.mode.set(Frame::TRAP | 0xff);
     // The fast path, if it looked at one of its forms first, has lost the flags: no form but flush has a lower number. What it has left
     // there is nothing that a user may have in them.
-    let eax = frame.rax.get() as u32;
-    let has_flags = eax < IPC_LONG_TAKING_CALL && eax != Call::Flush as u32;
+    let op = frame.op();
+    let has_flags = op.0 < Op::CALL.with(op::BLOCK | op::TAKES_BLOCK).0 && op.0 != Call::Flush as u32;
     frame.r11.set(if has_flags { frame.r11.get() & USER_FLAGS | FLAGS } else { FLAGS });
     frame.error.set(frame.rax.get());
     frame.rip.set(current.hot.rip.get());

@@ -15,6 +15,7 @@ use crate::object::{ThreadRef, door as door_space};
 use crate::param::{PREEMPTION_PAGES, TAKEN_PAGES};
 use crate::sched::Next;
 use abi::call::{ITEM_WHOLE, NO_ITEM};
+use abi::op::Carries;
 use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space, Uid};
 
 /// Where the receiver takes items.
@@ -168,7 +169,7 @@ fn finish_by_door(
     is_call: bool,
     whole: bool,
 ) -> Next {
-    door::arrive(k, current, receiver, (door::Form::Item, is_call), 0, |kind| {
+    door::arrive(k, current, receiver, (Carries::Item, is_call), 0, |kind| {
         deliver_as(kind, place, current, receiver, whole)
     })
 }
@@ -239,7 +240,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: 
     }
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
-    if let Some((_, is_call)) = door::Form::find(current) {
+    if let Some((_, is_call)) = door::carried(current) {
         return finish_by_door(k, place(plan), (current, receiver), is_call, progress.whole);
     }
     let request = Request::resumed(current);

@@ -12,8 +12,9 @@ use crate::kernel::Kernel;
 use crate::lend;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, State, TAKING, Wait, Way};
-use abi::call::{self, IPC_SHOWN, IPC_TAKE, NOT_DIVERTED};
-use abi::{Call, Fpage, Kind, Timeout, Uid};
+use abi::call::{self, NOT_DIVERTED};
+use abi::op::{self, Op};
+use abi::{Fpage, Kind, Timeout, Uid};
 
 /// The current thread's message to `to`, as its own or as that of the one whom it shows, goes to `hop`.
 pub(super) fn note(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid, hop: Uid) {
@@ -59,12 +60,12 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
 /// A general form that is a reply and wait, shown as somebody else's, if it gives back the shuttle that was lent.
 #[inline(always)]
 pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
-    const FORM: u32 = Call::Ipc as u32 | IPC_SHOWN | IPC_TAKE;
+    const FORM: Op = Op::GENERAL.with(op::SHOWN | op::TAKES_BLOCK);
     const TIMEOUTS: u64 = call::timeouts(Timeout::ZERO, Timeout::NEVER);
     let frame = &current.frame;
     let (to, shown) = (Uid(frame.rdx.get()), Uid(frame.w[5].get()));
     let window = Fpage(frame.w[Frame::RBP].get());
-    let plain = frame.rax.get() as u32 == FORM
+    let plain = frame.op() == FORM
         && frame.w[Frame::RBX].get() == Uid::ANY.0
         && frame.w[Frame::R15].get() == TIMEOUTS
         && window == current.standing.get()

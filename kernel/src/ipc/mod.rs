@@ -30,11 +30,9 @@ use crate::object::interrupt;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State, TAKES_ITEM, TAKING, Wait, taken_by};
 use crate::param;
 use crate::sched::Next;
-use abi::call::{
-    self, ABSOLUTE_END, FLAGS, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_FLAGS, IPC_LONG,
-    IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_SHOWN, IPC_TAKE, ITEM_WHOLE, NO_BLOCK, NO_ITEM, WORDS_ONLY,
-};
-use abi::{Call, Error, Fpage, Kind, Timeout, Uid};
+use abi::call::{self, ABSOLUTE_END, FLAGS, ITEM_WHOLE, NO_ITEM};
+use abi::op::{self, Op};
+use abi::{Error, Fpage, Kind, Timeout, Uid};
 
 /// An ipc operation, decoded.
 #[derive(Clone, Copy, Debug)]
@@ -60,16 +58,17 @@ impl Request {
     /// now on, as for all forms.
     #[inline(always)]
     fn short(thread: ThreadRef) -> Request {
-        let is_call = thread.frame.rax.get() as u32 == IPC_CALL;
+        let is_call = thread.frame.op() == Op::CALL;
         Request::of_form(thread, is_call, if is_call { 0 } else { TAKING })
     }
 
     /// One of the other short forms: with a block, or a call that takes more than words in answer.
     fn other(thread: ThreadRef) -> Request {
-        let eax = thread.frame.rax.get() as u32;
-        let replies = eax == IPC_LONG_REPLY_WAIT;
-        let long = eax & NO_BLOCK == 0;
-        let takes = if replies { TAKING } else { taken_by(eax) };
+        let op = thread.frame.op();
+        let replies = op == Op::REPLY_WAIT.with(op::BLOCK);
+        let flags = op.short_flags();
+        let long = flags.has(op::BLOCK);
+        let takes = if replies { TAKING } else { taken_by(flags) };
         Request { long, short: !long, ..Request::of_form(thread, !replies, takes) }
     }
 
@@ -95,21 +94,22 @@ impl Request {
     #[inline(always)]
     fn general(thread: ThreadRef) -> Result<Request, Error> {
         let frame = &thread.frame;
-        let eax = frame.rax.get() as u32;
+        let op = frame.op();
+        let flags = op.general_flags();
         let dest = Uid(frame.rdx.get());
         let window = Fpage(frame.w[Frame::RBP].get());
         let mut timeouts = frame.w[Frame::R15].get();
-        if eax & IPC_ABSOLUTE != 0 {
+        if flags.has(op::ABSOLUTE) {
             timeouts = absolute(timeouts);
         }
-        let item = eax & IPC_MAP != 0;
+        let item = flags.has(op::ITEM);
         let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
         // The standing window was checked when it was set.
         let window_valid = window.is_nil() || window == thread.standing.get() || window.is_valid();
-        if eax & !(Call::Ipc as u32 | IPC_FLAGS) != 0 || !window_valid || !item_valid {
+        if op.has_unknown() || !window_valid || !item_valid {
             return Err(Error::BadArgument);
         }
-        thread.takes.set(if eax & IPC_TAKE != 0 { TAKING } else { 0 });
+        thread.takes.set(if flags.has(op::TAKES_BLOCK) { TAKING } else { 0 });
         Ok(Request {
             dest,
             from: Uid(frame.w[Frame::RBX].get()),
@@ -126,13 +126,13 @@ impl Request {
 
     /// Reads the general form with its rare flags.
     fn rare(thread: ThreadRef) -> Result<Request, Error> {
-        let eax = thread.frame.rax.get() as u32;
+        let flags = thread.frame.op().general_flags();
         let request = Request::general(thread)?;
-        if eax & (IPC_MAP | IPC_LONG) == IPC_MAP | IPC_LONG {
+        if flags.has(op::ITEM) && flags.has(op::BLOCK) {
             return Err(Error::BadArgument);
         }
         let sends = !request.dest.is_nil();
-        Ok(Request { long: sends && eax & IPC_LONG != 0, show: sends && eax & IPC_SHOWN != 0, ..request })
+        Ok(Request { long: sends && flags.has(op::BLOCK), show: sends && flags.has(op::SHOWN), ..request })
     }
 
     /// Leaves with a thread what its receive phase will need when the send phase, which takes long, is over.
@@ -191,8 +191,8 @@ pub fn short(k: &Kernel, current: ThreadRef) -> Next {
 /// Its general form.
 #[inline(always)]
 pub fn general(k: &Kernel, current: ThreadRef) -> Next {
-    const COMMON: u32 = Call::Ipc as u32 | IPC_MAP | IPC_TAKE | IPC_ABSOLUTE;
-    if current.frame.rax.get() as u32 & !COMMON != 0 {
+    const COMMON: u32 = op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE;
+    if current.frame.op().without(COMMON) != Op::GENERAL {
         return rare(k, current);
     }
     match Request::general(current) {
@@ -210,7 +210,7 @@ fn rare(k: &Kernel, current: ThreadRef) -> Next {
         Ok(request) => request,
         Err(error) => return fail(current, error),
     };
-    if current.frame.rax.get() as u32 & IPC_ALERTABLE != 0 && !alert::begin(current) {
+    if current.frame.op().general_flags().has(op::ALERTABLE) && !alert::begin(current) {
         let receives = request.dest.is_nil();
         return fail(current, if receives { Error::ReceiveAborted } else { Error::SendAborted });
     }
@@ -347,8 +347,7 @@ fn file_deadline(k: &Kernel, thread: ThreadRef, deadline_ns: u64) {
 
 #[cold]
 fn is_absolute(thread: ThreadRef) -> bool {
-    const OPERATION: u32 = 1 << 31 | 0xff;
-    thread.frame.rax.get() as u32 & (OPERATION | IPC_ABSOLUTE) == Call::Ipc as u32 | IPC_ABSOLUTE
+    thread.frame.op().is_absolute()
 }
 
 /// The current thread's message goes to a partner that waits for it.
@@ -584,23 +583,17 @@ fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
 }
 
 fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
-    if sender.frame.rax.get() as u32 & (1 << 31 | 0xff | IPC_MAP) == Call::Ipc as u32 | IPC_MAP {
+    if sender.frame.op().is_item() {
         return item::take_item(k, thread, sender);
     }
     let is_call = sender.is_calling();
-    if transfer::is_long(sender) {
+    if sender.frame.op().is_long() {
         return if transfer::take(k, thread, sender) { Taken::Mapping } else { Taken::Refused };
     }
-    let short = is_short(sender);
+    let short = sender.frame.op().is_short();
     transfer(sender, thread, if is_call { Kind::Request } else { Kind::Reply } as u32, short);
     after_taken(k, thread, sender, is_call);
     Taken::Message
-}
-
-/// Whether all eleven words in a thread's registers are the message.
-#[inline(always)]
-fn is_short(sender: ThreadRef) -> bool {
-    sender.frame.rax.get() as u32 | WORDS_ONLY >= IPC_CALL
 }
 
 /// What the sender of a message that was taken from the queue does next: it is not current.
@@ -745,4 +738,4 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
     }
 }
 
-const _: () = assert!(NO_ITEM & ITEM_WHOLE == 0 && call::NULL < IPC_CALL);
+const _: () = assert!(NO_ITEM & ITEM_WHOLE == 0 && call::NULL < Op::CALL.0);

@@ -23,10 +23,9 @@ use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
 use crate::sched::Next;
-use abi::call::{
-    IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, ITEM_WHOLE, NO_BLOCK, NO_ITEM, PATIENCE_US, WORDS_ONLY,
-};
-use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
+use abi::call::{ITEM_WHOLE, NO_BLOCK, NO_ITEM, PATIENCE_US};
+use abi::op::{self, Op};
+use abi::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid};
 
 /// What the descriptors of a string cost of a step's budget: as long as reading and writing them takes, so much could be
 /// copied. An item is a step of its own.
@@ -45,13 +44,6 @@ enum Halt {
     Theirs(u64, Rights),
     /// It ends here. The errors are the sender's and the receiver's.
     Failed(Error, Error),
-}
-
-/// Whether the message in a thread's registers has a block.
-pub(super) fn is_long(sender: ThreadRef) -> bool {
-    let eax = sender.frame.rax.get() as u32;
-    matches!(eax | WORDS_ONLY, IPC_LONG_CALL | IPC_LONG_REPLY_WAIT)
-        || eax & (1 << 31 | 0xff | IPC_LONG) == Call::Ipc as u32 | IPC_LONG
 }
 
 fn dope(sender: ThreadRef) -> Dope {
@@ -352,7 +344,7 @@ fn map_item(
     places: (u64, u64),
     at: &mut Place,
 ) -> Result<(), Halt> {
-    if door::Form::find(sender).is_some() && !door::may_hand(sender, receiver) {
+    if door::carried(sender).is_some() && !door::may_hand(sender, receiver) {
         return Err(Halt::Failed(Error::Denied, Error::Denied));
     }
     if !at.begun {
@@ -386,9 +378,9 @@ fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Nex
     k.wheel.remove(receiver);
     current.operation.set(Operation::None);
     current.frame.mode.set(Frame::SYSRET);
-    if let Some(form) = door::Form::find(current) {
+    if let Some(carries) = door::carried(current) {
         let deliver = |kind| deliver(current, receiver, kind, at.cut);
-        return door::arrive(k, current, receiver, form, at.moved, deliver);
+        return door::arrive(k, current, receiver, carries, at.moved, deliver);
     }
     let request = Request::resumed(current);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
@@ -401,7 +393,7 @@ fn finish(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Nex
 /// The words in registers: those of a block's message begin with its dope and address.
 pub(super) fn deliver(sender: ThreadRef, receiver: ThreadRef, kind: Kind, cut: bool) {
     let (from, to) = (&sender.frame, &receiver.frame);
-    let words = if from.rax.get() as u32 & 0xff == Call::Ipc as u32 & 0xff { 8 } else { 10 };
+    let words = if from.op().is_general() { 8 } else { 10 };
     let used = dope(sender);
     to.w[0].set(receiver.block.room().with_used(used).0);
     to.w[1].set(receiver.block.address.get());
@@ -608,7 +600,7 @@ fn stop_waiting(k: &Kernel, thread: ThreadRef) {
 
 /// A server whose message did not arrive goes on with what comes after it. False if the sender is none.
 fn goes_on(k: &Kernel, sender: ThreadRef) -> bool {
-    let replies = sender.frame.rax.get() as u32 == IPC_LONG_REPLY_WAIT;
+    let replies = sender.frame.op() == Op::REPLY_WAIT.with(op::BLOCK);
     if replies {
         sender.operation.set(Operation::Receive);
         sender.frame.mode.set(Frame::SYSRET);

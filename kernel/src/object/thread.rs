@@ -35,7 +35,7 @@ use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::mem::space::Plan;
 use crate::util::list::{Link, List, Tag};
 use crate::util::timeout::Timeout;
-use abi::call::WORDS_ONLY;
+use abi::op::{self, Op};
 use abi::uid::{CLAN_SHIFT, STATION_SHIFT};
 use abi::{Fpage, Rights, TaskId, Uid};
 use core::cell::Cell;
@@ -64,13 +64,13 @@ pub const TAKES_ITEM: u64 = 8;
 /// Both.
 pub const TAKING: u64 = TAKES_BLOCK | TAKES_ITEM;
 
-/// What a call takes, by its number.
+/// What a call takes, by its flags.
 #[inline(always)]
-pub fn taken_by(eax: u32) -> u64 {
-    (!eax >> 8) as u64 & TAKING
+pub fn taken_by(flags: op::Flags) -> u64 {
+    (flags.takes() >> 8) as u64
 }
 
-const _: () = assert!((WORDS_ONLY >> 8) as u64 == TAKING);
+const _: () = assert!((op::TAKES >> 8) as u64 == TAKING);
 
 /// `accept` of a server that waits for a call through a door, and that the fast path may take.
 pub const IDLE: u64 = CPU << STATION_SHIFT | 0xd;
@@ -129,6 +129,12 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// The operation that its thread asked for, as long as nothing was answered.
+    #[inline(always)]
+    pub fn op(&self) -> Op {
+        Op::of(self.rax.get())
+    }
+
     /// Leave by `sysret`: `rcx` and `r11` are dead.
     pub const SYSRET: u64 = 0;
     /// Flag: do not leave yet; look for interrupts, then continue the thread's operation.

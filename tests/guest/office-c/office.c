@@ -448,7 +448,7 @@ static uint32_t hand_over(tern_uid peer, uint32_t number)
 {
     struct tern_message message = { .partner = peer, .words[6] = TERN_FPAGE_DOORS(number, 0, TERN_R | TERN_W) };
     uint32_t place = tern_number_take(&tern_arrivals);
-    int error = tern_ipc(&message, TERN_IPC_MAP, peer, quill_window_at(place), TERN_TIMEOUTS(TERN_NEVER, TERN_NEVER));
+    int error = tern_ipc(&message, TERN_ITEM, peer, quill_window_at(place), TERN_TIMEOUTS(TERN_NEVER, TERN_NEVER));
 
     check(error == TERN_OK && (message.kind & TERN_NO_ITEM) == 0, "something is handed over both ways");
     return place;

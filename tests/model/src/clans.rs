@@ -14,9 +14,9 @@ use crate::random::{Random, amount, programs};
 use crate::world::World;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, IPC_CALL,
-    IPC_REPLY_WAIT, IPC_SHOWN, IPC_TAKE, NOT_DIVERTED, TAKES_NO_BLOCK, TAKES_NO_ITEM, door_op, task_op,
-    thread_op, timeouts,
+    IPC_REPLY_WAIT, NOT_DIVERTED, door_op, task_op, thread_op, timeouts,
 };
+use abi::op;
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::{Frame, NEVER, Operation, State, WORDS, Wait};
@@ -168,7 +168,7 @@ impl Trial {
         self.world.k.shuttle_of(thread);
         let mut w = [0; WORDS];
         (w[Frame::RBX], w[Frame::R15]) = (Uid::ANY.0, timeouts(Timeout::NEVER, Timeout::NEVER));
-        self.call(thread, (Call::Ipc as u32 | IPC_TAKE) as u64, 0, w);
+        self.call(thread, (Call::Ipc as u32 | op::TAKES_BLOCK) as u64, 0, w);
         assert_eq!(thread.wait(), Wait::Open);
     }
 
@@ -289,7 +289,7 @@ impl Trial {
         let flag = match shown {
             Some(shown) => {
                 w[5] = self.threads[shown].uid.0;
-                IPC_SHOWN
+                op::SHOWN
             }
             None => 0,
         };
@@ -454,7 +454,7 @@ impl Trial {
         w[5] = self.threads[shown].uid.0;
         (w[Frame::RBX], w[Frame::RBP]) = (self.threads[to].uid.0, 0);
         w[Frame::R15] = timeouts(Timeout::ZERO, Timeout::NEVER);
-        self.call(sender, (Call::Ipc as u32 | IPC_SHOWN) as u64, self.threads[to].uid.0, w);
+        self.call(sender, (Call::Ipc as u32 | op::SHOWN) as u64, self.threads[to].uid.0, w);
     }
 
     fn send_shown(&self, chief: usize, to: usize, shown: usize) -> u64 {
@@ -462,7 +462,7 @@ impl Trial {
         let mut w = [9; WORDS];
         w[5] = self.threads[shown].uid.0;
         (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (0, 0, timeouts(Timeout::ZERO, Timeout::ZERO));
-        self.call(sender, (Call::Ipc as u32 | IPC_SHOWN) as u64, self.threads[to].uid.0, w);
+        self.call(sender, (Call::Ipc as u32 | op::SHOWN) as u64, self.threads[to].uid.0, w);
         sender.frame.rax.get()
     }
 }
@@ -487,7 +487,7 @@ impl Trial {
         w[5] = self.threads[shown].uid.0;
         (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, sender.standing.get().0);
         w[Frame::R15] = timeouts(Timeout::ZERO, Timeout::NEVER);
-        self.call(sender, (Call::Ipc as u32 | IPC_SHOWN | IPC_TAKE) as u64, self.threads[to].uid.0, w);
+        self.call(sender, (Call::Ipc as u32 | op::SHOWN | op::TAKES_BLOCK) as u64, self.threads[to].uid.0, w);
         self.thread_ref(to).wait() == Wait::No
     }
 }
@@ -643,7 +643,7 @@ fn nothing_is_handed_past_a_chief_through_a_door() {
             // The way back, to somebody who takes everything.
             trial.rouse(calling);
             trial.serve(serving);
-            let form = DOOR_CALL & !TAKES_NO_BLOCK & !TAKES_NO_ITEM;
+            let form = DOOR_CALL & !op::TAKES_BLOCK & !op::TAKES_ITEM;
             trial.call(calling, form as u64, 6, [0; WORDS]);
             assert!(matches!(calling.wait(), Wait::Return(_)));
             let mine = (serving.task(), 7);

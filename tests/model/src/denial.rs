@@ -6,7 +6,8 @@
 //! does the same with quotas, which run out for one task and for good.)
 
 use crate::world::World;
-use abi::call::{FLUSH_SELF, IPC_LONG_CALL, IPC_MAP, ITEM_WHOLE, RESUME_AS_IS, task_op, thread_op, vector};
+use abi::call::{FLUSH_SELF, IPC_LONG_CALL, ITEM_WHOLE, RESUME_AS_IS, task_op, thread_op, vector};
+use abi::op;
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
 use kernel::arch;
 use kernel::mem::{space, table};
@@ -224,7 +225,7 @@ fn send_item(world: &World, receiver: ThreadRef, item: Fpage, window: Fpage) -> 
     let sender = world.current();
     let mut words = [0; 8];
     (words[6], words[7]) = (item.0, 0x1_0000_0000);
-    world.ipc(receiver.uid(), Uid::NIL, ALWAYS, Fpage::NIL, IPC_MAP, words);
+    world.ipc(receiver.uid(), Uid::NIL, ALWAYS, Fpage::NIL, op::ITEM, words);
     assert_eq!(sender.frame.rax.get(), 0, "a sender is not concerned");
     assert_eq!(world.current(), receiver);
     let result = receiver.frame.rax.get() as u32;
@@ -372,7 +373,7 @@ fn an_item_that_waited_in_a_queue() {
     let attempt = |world: &World, (sender, receiver): &(ThreadRef, ThreadRef)| {
         let mut words = [0; 8];
         words[6] = memory(1 << 30, 18, Rights::RWX).0;
-        world.ipc(receiver.uid(), Uid::NIL, ALWAYS, Fpage::NIL, IPC_MAP, words);
+        world.ipc(receiver.uid(), Uid::NIL, ALWAYS, Fpage::NIL, op::ITEM, words);
         // The first thread and the receiver are as urgent as each other.
         if world.current() == world.root {
             world.begin_call(Call::ThreadSwitch, 0, 0);
@@ -407,7 +408,7 @@ fn answer_fault(world: &World, client: ThreadRef, item: Fpage, hot_spot: u64, ex
     };
     assert_eq!(world.current(), world.root);
     assert_eq!(Kind::from_eax(world.root.frame.rax.get() as u32), Some(Kind::Fault));
-    answer(0, IPC_MAP);
+    answer(0, op::ITEM);
     if world.current() == client {
         return Said::Done;
     }
@@ -478,7 +479,7 @@ fn long_message(world: &World) -> [ThreadRef; 2] {
     let item = memory(SEND_ITEM, ITEM_LOG2, Rights::RWX);
     let mut words = [0; 8];
     (words[6], words[7]) = (item.0, SEND_ITEM);
-    world.ipc(sender.uid(), Uid::NIL, ALWAYS, Fpage::NIL, IPC_MAP, words);
+    world.ipc(sender.uid(), Uid::NIL, ALWAYS, Fpage::NIL, op::ITEM, words);
     assert_eq!(world.current(), sender);
     [sender, receiver]
 }
@@ -496,7 +497,7 @@ fn serve_faults(world: &World) {
         let mut words = [0; 8];
         (words[6], words[7]) = (memory(page, 12, Rights::RWX).0, page);
         let from = Uid(frame.rdx.get());
-        world.ipc(from, Uid::NIL, (Timeout::ZERO, Timeout::NEVER), Fpage::NIL, IPC_MAP, words);
+        world.ipc(from, Uid::NIL, (Timeout::ZERO, Timeout::NEVER), Fpage::NIL, op::ITEM, words);
     }
 }
 

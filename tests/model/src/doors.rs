@@ -17,9 +17,9 @@ use crate::fast_path::{Live, Machine};
 use crate::random::{Random, amount, programs};
 use crate::world::Caches;
 use abi::call::{
-    ALERT_CLEAR, ALERT_SET, DOOR_CALL, DOOR_RETURN, DOORS_MAX, FLUSH_SELF, IPC_MAP, NOT_ALERTABLE, door_op,
-    task_op, thread_op,
+    ALERT_CLEAR, ALERT_SET, DOOR_CALL, DOOR_RETURN, DOORS_MAX, FLUSH_SELF, door_op, task_op, thread_op,
 };
+use abi::op;
 use abi::{Call, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 use kernel::object::thread::{Frame, Operation, State, WORDS, Wait, special};
 use kernel::object::{ThreadRef, door};
@@ -275,7 +275,7 @@ impl Model {
         while let Some(uid) = next {
             let thread = self.thread(uid);
             thread.is_alerted = true;
-            let (doing, is_alertable) = (thread.doing, thread.sent.rax as u32 & NOT_ALERTABLE == 0);
+            let (doing, is_alertable) = (thread.doing, thread.sent.rax as u32 & op::ALERTABLE == 0);
             next = match doing {
                 Doing::Calls(server) => Some(server),
                 _ => None,
@@ -426,7 +426,7 @@ impl Model {
         let Some(identifier) = self.identifiers.get(&place) else { return self.no_such(who) };
         let task = self.doors[&identifier.door].0;
         let thread = &self.threads[&who];
-        if thread.is_alerted && thread.sent.rax as u32 & NOT_ALERTABLE == 0 {
+        if thread.is_alerted && thread.sent.rax as u32 & op::ALERTABLE == 0 {
             return self.fails(who, Error::SendAborted);
         }
         self.thread(who).doing = Doing::Queues(task);
@@ -764,7 +764,7 @@ impl Both {
                 let (number, who) = (self.likely(who, number)?, self.any_actor(who)?);
                 let name = self.name();
                 let rdx = (name << 32) | number as u64;
-                let form = if alertable { DOOR_CALL & !NOT_ALERTABLE } else { DOOR_CALL };
+                let form = if alertable { DOOR_CALL & !op::ALERTABLE } else { DOOR_CALL };
                 self.act(who, form as u64 | name << 32, rdx, [name; WORDS]);
                 self.model.call(who);
             }
@@ -854,7 +854,7 @@ impl Both {
         let (rdx, w) = ipc(Uid::NIL, from, window, Fpage::NIL, forever);
         self.act(to, Call::Ipc as u64, rdx, w);
         let (rdx, w) = ipc(to, Uid::NIL, Fpage::NIL, item, at_once);
-        self.act(from, (Call::Ipc as u32 | IPC_MAP) as u64, rdx, w);
+        self.act(from, (Call::Ipc as u32 | op::ITEM) as u64, rdx, w);
     }
 
     /// Lets whoever is in the middle of something come to its end. Returns what everybody found who waits no more.

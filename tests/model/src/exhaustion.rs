@@ -3,7 +3,8 @@
 //! everything is ended every frame is back.
 
 use crate::world::World;
-use abi::call::{IPC_MAP, task_op, thread_op};
+use abi::call::{task_op, thread_op};
+use abi::op;
 use abi::{Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 
 /// Frames that a task has from the beginning.
@@ -76,7 +77,7 @@ fn map_item(item: Fpage, window: Fpage, most: u64) {
         world.thread_control(thread_op::SET_PRIORITY, [0, 63, 0, 0]).expect("a priority");
         let mut words = [0; 8];
         (words[6], words[7]) = (item.0, 0);
-        world.ipc(receiver.uid(), Uid::NIL, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, IPC_MAP, words);
+        world.ipc(receiver.uid(), Uid::NIL, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, op::ITEM, words);
         world.check();
         let result = receiver.frame.rax.get() as u32;
         if world.current() == receiver {

@@ -9,8 +9,9 @@ use crate::world::{Caches, World};
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
     IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_REPLY_WAIT,
-    IPC_TAKING_CALL, NULL, WORDS_ONLY,
+    IPC_TAKING_CALL, NULL,
 };
+use abi::op::{self, Op};
 use abi::{Call, Error, Fpage, Rights, Uid};
 use kernel::kernel::Kernel;
 use kernel::mem::pool::{Frame, Words};
@@ -57,7 +58,7 @@ const FLUSH: u32 = Call::Flush as u32;
 /// The fast path, instruction by instruction. True if it accepted; then another thread is in user mode.
 pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     let me = arch::current();
-    let mark = taken_by(live.rax as u32);
+    let mark = taken_by(Op::of(live.rax).short_flags());
     let (is_call, is_long) = match live.rax as u32 {
         IPC_CALL | IPC_TAKING_CALL | IPC_ITEM_TAKING_CALL => (true, false),
         IPC_REPLY_WAIT => (false, false),
@@ -92,7 +93,7 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         return false;
     }
     me.hot.accept.set(if is_call { partner.hot.key.get() | mark } else { me.hot.open_key.get() });
-    live.rax |= if is_call { u64::from(WORDS_ONLY) } else { 0 };
+    live.rax |= if is_call { u64::from(op::TAKES) } else { 0 };
     partner.hot.accept.set(NEVER);
     if is_call {
         lend::fast_call(&me.hot, &partner.hot);
@@ -116,7 +117,7 @@ fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef, mark: u64) -> bool {
     let Some(server) = first_idle(me, identifier) else { return false };
     enter_door(live, me, server, identifier);
     me.hot.accept.set(me.hot.accept.get() | mark);
-    live.rax |= u64::from(WORDS_ONLY);
+    live.rax |= u64::from(op::TAKES);
     true
 }
 

@@ -5,10 +5,8 @@
 //! yet.
 
 use crate::world::World;
-use abi::call::{
-    DOOR_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, IPC_LONG, IPC_MAP, IPC_SHOWN, IPC_TAKE, RESUME,
-    TAKES_NO_ITEM, door_op, task_op, thread_op,
-};
+use abi::call::{DOOR_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, RESUME, door_op, task_op, thread_op};
+use abi::op;
 use abi::{Call, Dope, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::arch;
 use kernel::object::ThreadRef;
@@ -68,7 +66,7 @@ fn run(world: &World, thread: ThreadRef) {
 
 /// What the current thread says to a thread, and then waits for this thread alone.
 fn call(world: &World, to: ThreadRef, timeouts: (Timeout, Timeout)) {
-    world.ipc(to.uid(), to.uid(), timeouts, Fpage::NIL, IPC_TAKE, [0; 8]);
+    world.ipc(to.uid(), to.uid(), timeouts, Fpage::NIL, op::TAKES_BLOCK, [0; 8]);
     world.check();
 }
 
@@ -81,7 +79,7 @@ fn answer(world: &World, to: ThreadRef) {
 /// Answers as somebody else.
 fn answer_shown(world: &World, to: ThreadRef, shown: ThreadRef) {
     let words = [0, 0, 0, 0, 0, shown.uid().0, 0, 0];
-    world.ipc(to.uid(), Uid::NIL, AT_ONCE, Fpage::NIL, IPC_SHOWN, words);
+    world.ipc(to.uid(), Uid::NIL, AT_ONCE, Fpage::NIL, op::SHOWN, words);
     world.check();
 }
 
@@ -197,7 +195,7 @@ fn a_shuttle_that_was_lent_anew_stays_with_whom_it_was_lent_to() {
 /// A message with a block from the current thread, which does not wait for it.
 fn send_block(world: &World, to: Uid) {
     let words = [Dope::used(8, 0, 0).0, PLACE, 0, 0, 0, 0, 0, 0];
-    world.ipc(to, Uid::NIL, NEVER, Fpage::NIL, IPC_LONG, words);
+    world.ipc(to, Uid::NIL, NEVER, Fpage::NIL, op::BLOCK, words);
     world.check();
 }
 
@@ -211,7 +209,7 @@ fn set_block(world: &World) {
 fn give_page(world: &World, to: ThreadRef) {
     let item = Fpage::memory(PLACE, 12, Rights::RWX).0;
     let words = [0, 0, 0, 0, 0, 0, item, PLACE];
-    world.ipc(to.uid(), Uid::NIL, AT_ONCE, Fpage::NIL, IPC_MAP, words);
+    world.ipc(to.uid(), Uid::NIL, AT_ONCE, Fpage::NIL, op::ITEM, words);
     world.check();
 }
 
@@ -292,7 +290,7 @@ fn a_queued_message_is_found_under_the_name_that_it_shows() {
     }
     let receive = |from: ThreadRef| {
         let none = (Timeout::ZERO, Timeout::ZERO);
-        world.ipc(Uid::NIL, from.uid(), none, Fpage::NIL, IPC_TAKE, [0; 8]);
+        world.ipc(Uid::NIL, from.uid(), none, Fpage::NIL, op::TAKES_BLOCK, [0; 8]);
         world.check();
         (c.frame.rax.get() as u32 & 0xff, c.frame.rdx.get())
     };
@@ -308,7 +306,7 @@ fn reply_shown(world: &World, to: ThreadRef, shown: ThreadRef) {
     let mut words = [0; WORDS];
     (words[5], words[Frame::RBX]) = (shown.uid().0, Uid::ANY.0);
     words[Frame::R15] = abi::call::timeouts(Timeout::ZERO, Timeout::NEVER);
-    world.system_call((Call::Ipc as u32 | IPC_SHOWN | IPC_TAKE).into(), to.uid().0, words);
+    world.system_call((Call::Ipc as u32 | op::SHOWN | op::TAKES_BLOCK).into(), to.uid().0, words);
     world.check();
 }
 
@@ -416,7 +414,7 @@ fn a_server_that_is_on_the_shuttle_of_another_caller() {
         let s = server(&world, Fpage::NIL);
         let [t, other] = waiters(&world);
         let x = client(&world, world.root);
-        let taking = DOOR_CALL & !TAKES_NO_ITEM;
+        let taking = DOOR_CALL & !op::TAKES_ITEM;
         world.system_call(taking.into(), 1, [0; WORDS]);
         assert_eq!((world.current(), x.wait()), (s, Wait::Return(s.uid())));
         // It takes a call by ipc, and is on that caller's shuttle.

@@ -5,7 +5,8 @@
 
 use crate::random::{Random, amount, first_seed};
 use crate::world::World;
-use abi::call::{IPC_LONG, IPC_TAKE, thread_op, timeouts};
+use abi::call::{thread_op, timeouts};
+use abi::op;
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout, USER_END, Uid};
 use kernel::mem::space::Plan;
 use kernel::object::ThreadRef;
@@ -64,10 +65,10 @@ impl Pair {
     fn send_in_steps(&self, dope: Dope, block: u64, mut meanwhile: impl FnMut(u64)) {
         let mut w = [0; 11];
         (w[Frame::RBX], w[Frame::R15]) = (Uid::ANY.0, timeouts(Timeout::NEVER, Timeout::NEVER));
-        self.begin(self.receiver, (Call::Ipc as u32 | IPC_TAKE) as u64, 0, w);
+        self.begin(self.receiver, (Call::Ipc as u32 | op::TAKES_BLOCK) as u64, 0, w);
         let mut w = [0; 11];
         (w[0], w[1]) = (dope.0, block);
-        self.begin(self.sender, (Call::Ipc as u32 | IPC_LONG) as u64, self.receiver.uid().0, w);
+        self.begin(self.sender, (Call::Ipc as u32 | op::BLOCK) as u64, self.receiver.uid().0, w);
         while self.sender.operation.get() != Operation::None {
             let done = match self.sender.operation.get() {
                 Operation::Transfer { at, .. } => at.done,

@@ -1,7 +1,8 @@
 //! Patience: nobody is held in a transfer, or in the mapping of an item, by a partner that does not go on.
 
 use crate::world::World;
-use abi::call::{IPC_LONG_CALL, IPC_MAP, IPC_TAKE, PATIENCE_US, thread_op};
+use abi::call::{IPC_LONG_CALL, PATIENCE_US, thread_op};
+use abi::op;
 use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, State, WORDS, special};
@@ -46,13 +47,13 @@ fn a_stopped_sender_of_an_item_holds_its_receiver_no_longer_than_its_patience() 
     world.leave(kernel::sched::Next::Same);
     assert_eq!(world.current(), receiver);
     let window = Fpage::memory(1 << 40, 30, Rights::RWX);
-    world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), window, IPC_TAKE, [0; 8]);
+    world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), window, op::TAKES_BLOCK, [0; 8]);
     let sender = world.current();
     let frame = &sender.frame;
     frame.w.iter().for_each(|word| word.set(0));
     frame.w[6].set(Fpage::memory(1 << 30, 24, Rights::RWX).0);
     frame.w[Frame::R15].set(abi::call::timeouts(Timeout::NEVER, Timeout::NEVER));
-    frame.rax.set((Call::Ipc as u32 | IPC_MAP | IPC_TAKE).into());
+    frame.rax.set((Call::Ipc as u32 | op::ITEM | op::TAKES_BLOCK).into());
     frame.rdx.set(receiver.uid().0);
     assert!(!world.enter(), "it takes several steps");
     sender.set_special(special::STOPPED, 0);
@@ -80,7 +81,7 @@ fn is_stopped_in_the_queue(patience: Timeout, patience_us: u64) {
     world.system_call(IPC_LONG_CALL.into(), receiver.uid().0, words);
     assert_eq!((sender.state.get(), world.current()), (State::Sending, receiver));
     sender.set_special(special::STOPPED, 0);
-    world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, IPC_TAKE, [0; 8]);
+    world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, op::TAKES_BLOCK, [0; 8]);
     world.check();
     gives_up(&world, receiver, patience_us);
     assert_eq!(sender.frame.rax.get(), Error::SendTimeout as u64);

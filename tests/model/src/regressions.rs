@@ -1,7 +1,8 @@
 //! One test for each bug that the random tests reach seldom or never.
 
 use crate::world::World;
-use abi::call::{IPC_LONG_CALL, IPC_MAP, task_op, thread_op};
+use abi::call::{IPC_LONG_CALL, task_op, thread_op};
+use abi::op;
 use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::mem::space::Progress;
 use kernel::object::ThreadRef;
@@ -116,7 +117,7 @@ fn begin_answer(world: &World, from: ThreadRef) {
     world.wait();
     let frame = &world.current().frame;
     assert_eq!(Uid(frame.rdx.get()), from.uid());
-    frame.rax.set(u64::from(Call::Ipc as u32 | IPC_MAP));
+    frame.rax.set(u64::from(Call::Ipc as u32 | op::ITEM));
     frame.w[6].set(Fpage::memory(BLOCK, 20, Rights::RWX).0);
     frame.w[7].set(BLOCK);
     frame.w[Frame::RBX].set(0);
@@ -191,7 +192,7 @@ fn a_thread_in_the_middle_of_a_call_is_not_started_anew() {
     world.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::WHOLE, 0, [0; 8]);
     let sender = in_the_middle(&world, || {
         let frame = &world.current().frame;
-        frame.rax.set(u64::from(Call::Ipc as u32 | IPC_MAP));
+        frame.rax.set(u64::from(Call::Ipc as u32 | op::ITEM));
         frame.rdx.set(receiver.uid().0);
         frame.w[6].set(Fpage::memory(1 << 30, 20, Rights::RWX).0);
         frame.w[Frame::RBX].set(0);

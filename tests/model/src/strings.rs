@@ -10,7 +10,8 @@
 
 use crate::random::{Random, amount, programs};
 use crate::world::World;
-use abi::call::{IPC_LONG, IPC_MAP, IPC_TAKE, thread_op, timeouts};
+use abi::call::{thread_op, timeouts};
+use abi::op;
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout, Uid};
 use kernel::mem::space::Plan;
 use kernel::object::ThreadRef;
@@ -307,7 +308,7 @@ impl Pair {
         let mut w = [0; 11];
         (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, window);
         w[Frame::R15] = timeouts(Timeout::NEVER, Timeout::NEVER);
-        let take = if takes { IPC_TAKE } else { 0 };
+        let take = if takes { op::TAKES_BLOCK } else { 0 };
         self.call(self.receiver, (Call::Ipc as u32 | take) as u64, 0, w);
     }
 
@@ -391,7 +392,7 @@ impl Pair {
         self.wait(0, message.takes);
         let mut w = [0; 11];
         (w[0], w[1], w[Frame::R15]) = (message.dope, message.block, 0);
-        self.call(sender, (Call::Ipc as u32 | IPC_LONG) as u64, receiver.uid().0, w);
+        self.call(sender, (Call::Ipc as u32 | op::BLOCK) as u64, receiver.uid().0, w);
         let waits = receiver.wait() == Wait::Open;
         let found = (Pair::end(sender), (!waits).then(|| Pair::end(receiver)));
         assert_eq!(found, copied.end, "how it ends");
@@ -515,11 +516,11 @@ impl Pair {
             self.write(receiver, BASE, &[item.window, 0]);
             self.wait(0, true);
             (w[0], w[1]) = (Dope::used(0, 0, 1).0, BASE);
-            IPC_LONG
+            op::BLOCK
         } else {
             self.wait(item.window, true);
             (w[6], w[7]) = (item.page, item.hot_spot);
-            IPC_MAP
+            op::ITEM
         };
         let waits = receiver.wait() == Wait::Open;
         let accepts = item.in_block || item.window == 0 || is_flexpage(item.window);

@@ -11,7 +11,8 @@
 use crate::fast_path::{Live, copy_block};
 use crate::random::{Random, amount, first_seed, programs};
 use crate::world::{Caches, World};
-use abi::call::{IPC_LONG, task_op, thread_op};
+use abi::call::{task_op, thread_op};
+use abi::op;
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout};
 use kernel::arch::tlb::{self, Defect};
 use kernel::arch::{self, CopyFault};
@@ -478,7 +479,7 @@ fn a_receiver_that_ends_in_mid_transfer_leaves_no_way_to_its_pages() {
         }
         audit();
         let frame = &sender.frame;
-        frame.rax.set((Call::Ipc as u32 | IPC_LONG).into());
+        frame.rax.set((Call::Ipc as u32 | op::BLOCK).into());
         frame.rdx.set(receiver.uid().0);
         let timeouts = abi::call::timeouts(Timeout::NEVER, Timeout::ZERO);
         for (at, word) in [(0, Dope::used(0, 1, 0).0), (1, block), (Frame::RBX, 0), (Frame::RBP, 0)] {

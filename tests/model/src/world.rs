@@ -4,7 +4,8 @@
 //! in its frame. [`World::system_call`] and its sisters then do what the entry code of a real machine does, and go
 //! on until the processor is back in user mode or idle.
 
-use abi::call::{FLAGS, IPC_TAKE, task_op, thread_op};
+use abi::call::{FLAGS, task_op, thread_op};
+use abi::op;
 use abi::{Call, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::arch::{self, tlb};
 use kernel::kernel::Kernel;
@@ -392,7 +393,7 @@ impl World {
 
     /// The current thread waits for anybody, forever, and takes what comes.
     pub fn wait(&self) {
-        self.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, IPC_TAKE, [0; 8]);
+        self.ipc(Uid::NIL, Uid::ANY, (Timeout::NEVER, Timeout::NEVER), Fpage::NIL, op::TAKES_BLOCK, [0; 8]);
     }
 
     /// Asserts every invariant of the kernel, and that each of its frames is somebody's.

@@ -197,7 +197,7 @@ FUNCTION bench_forwarder
     mov rbx, -1
     xor ebp, ebp
     mov r15, 0xffffffff00000000
-    mov eax, 0x80001401
+    mov eax, 0x80002201
     dec dword ptr [bench_forwards]
     js 2f
     syscall
@@ -437,7 +437,7 @@ FUNCTION bench_fpu_server
 # --- map a page: the client says where (w0), the server maps a fresh page there -------------------------
 
 .set TAKING_CALL, 0xfffff7fe                # an item may come in answer
-.set TAKING_IPC_MAP, 0x80001101             # the general form with an item, then whatever comes
+.set TAKING_IPC_MAP, 0x80000301             # the general form with an item, then whatever comes
 .set MAP_WINDOW, 0x40000000
 .set FAULT_WINDOW, 0x40100000
 .set PAGES, 160                             # as in main.rs

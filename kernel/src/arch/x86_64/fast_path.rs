@@ -45,8 +45,8 @@ use crate::param::FAST_WORDS_MAX;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
     IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL,
-    WORDS_ONLY,
 };
+use abi::op;
 use abi::uid::SLOT_MASK;
 use abi::{Call, Fpage, Rights};
 use core::arch::global_asm;
@@ -985,7 +985,7 @@ ACCESSES_END:
     taking = const TAKING,
     not_taking = const !TAKING as i64,
     takes_block = const TAKES_BLOCK,
-    words_only = const WORDS_ONLY,
+    words_only = const op::TAKES,
     fast_below = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_below) as i64,
     block = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, address) as i64,
     room = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, room) as i64,

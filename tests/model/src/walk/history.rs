@@ -1,6 +1,7 @@
 //! What holds because of what was before: the kernel's own check sees one moment only.
 
-use abi::call::{IPC_ABSOLUTE, thread_op};
+use abi::call::thread_op;
+use abi::op;
 use abi::{Call, Timeout};
 use kernel::arch;
 use kernel::kernel::Kernel;
@@ -158,7 +159,7 @@ impl History {
         self.ends.remove(&uid);
         let eax = rax as u32;
         if eax & (1 << 31 | 0xff) == Call::Ipc as u32 {
-            let ends = if eax & IPC_ABSOLUTE != 0 { Ends::At(until) } else { Ends::After(until) };
+            let ends = if eax & op::ABSOLUTE != 0 { Ends::At(until) } else { Ends::After(until) };
             self.ends.insert(uid, ends);
         }
     }

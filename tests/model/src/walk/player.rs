@@ -11,9 +11,10 @@ use crate::fast_path::Machine;
 use crate::world::Caches;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, FLUSH_SELF,
-    IPC_ABSOLUTE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN,
-    IPC_TAKE, NOT_DIVERTED, NULL, RESUME_AS_IS, WORDS_ONLY, door_op, task_op, thread_op,
+    IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NOT_DIVERTED, NULL, RESUME_AS_IS, door_op,
+    task_op, thread_op,
 };
+use abi::op;
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, USER_END, Uid};
 use kernel::arch;
 use kernel::mem::space::{self, Progress};
@@ -345,7 +346,7 @@ impl Walk {
             dest: ipc.dest | 1,
             from: 0,
             timeouts: 0,
-            flags: ipc.flags & !IPC_ABSOLUTE,
+            flags: ipc.flags & !op::ABSOLUTE,
             window: 0,
             ..ipc.clone()
         }
@@ -573,13 +574,13 @@ impl Walk {
             _ if number.is_multiple_of(3) => {
                 let rax = if long < 3 { DOOR_ITEM_CALL } else { DOOR_CALL };
                 self.door_item(
-                    rax & !((number >> 8) as u32 & WORDS_ONLY),
+                    rax & !((number >> 8) as u32 & op::TAKES),
                     self.door(number % 6),
                     Fpage::memory(BASE, 20, Rights::RWX).0,
                 )
             }
             _ => self.call(
-                (IPC_CALL & !(number as u32 & WORDS_ONLY)) as u64,
+                (IPC_CALL & !(number as u32 & op::TAKES)) as u64,
                 self.partner(number).0,
                 [7; WORDS],
             ),
@@ -636,7 +637,7 @@ impl Walk {
         (w[6], w[7]) = (item, hot_spot);
         (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, 0);
         w[Frame::R15] = timeouts_of(Timeout::ZERO, Timeout::NEVER);
-        self.call((Call::Ipc as u32 | IPC_MAP | IPC_TAKE) as u64, dest.0, w);
+        self.call((Call::Ipc as u32 | op::ITEM | op::TAKES_BLOCK) as u64, dest.0, w);
     }
 
     /// Whether the current thread has in its registers a request that it got as a chief.
@@ -680,7 +681,7 @@ impl Walk {
         }
         let mut w = [9; WORDS];
         (w[5], w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (shown.0, 0, 0, 0);
-        self.call((Call::Ipc as u32 | IPC_SHOWN).into(), caller.0, w);
+        self.call((Call::Ipc as u32 | op::SHOWN).into(), caller.0, w);
         for (who, to) in [(mate, chief), (chief, Uid::NIL)] {
             self.switch_to(who);
             if self.current() == who && self.machine.in_user_mode() {
@@ -703,7 +704,7 @@ impl Walk {
         w[5] = shown.0;
         (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, 0);
         w[Frame::R15] = timeouts_of(Timeout::ZERO, Timeout::NEVER);
-        self.call((Call::Ipc as u32 | IPC_SHOWN | IPC_TAKE) as u64, dest.0, w);
+        self.call((Call::Ipc as u32 | op::SHOWN | op::TAKES_BLOCK) as u64, dest.0, w);
     }
 
     /// A chief's thread answers somebody who waits for one on the other side of the border, whoever got the message.
@@ -721,7 +722,7 @@ impl Walk {
         };
         let Some(dest) = self.nth(ipc.dest, may) else { return self.answer(0, 0) };
         let shown = k.thread(dest).and_then(waits_for).expect("just found").uid();
-        let flags = ipc.flags | IPC_SHOWN;
+        let flags = ipc.flags | op::SHOWN;
         self.general(dest, self.from(ipc.from, dest), shown, &Ipc { flags, ..ipc.clone() });
     }
 
@@ -745,13 +746,13 @@ impl Walk {
         w[5] = shown.0;
         (w[6], w[7]) = ipc.item.unwrap_or((0, 0));
         (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, ipc.window, self.until(ipc));
-        let flag = if ipc.item.is_some() { IPC_MAP } else { 0 };
+        let flag = if ipc.item.is_some() { op::ITEM } else { 0 };
         self.call((Call::Ipc as u32 | flag | ipc.flags) as u64, dest.0, w);
     }
 
     /// The timeouts, or the point in time.
     fn until(&self, ipc: &Ipc) -> u64 {
-        if ipc.flags & IPC_ABSOLUTE == 0 {
+        if ipc.flags & op::ABSOLUTE == 0 {
             return ipc.timeouts;
         }
         Timeout(ipc.timeouts as u32).us().map_or(u64::MAX, |us| arch::now_ns() + us * 1000)
@@ -791,7 +792,7 @@ impl Walk {
         // The short forms lose it, on the fast path earlier than on the slow one.
         w[Frame::R15] = 0;
         let dest = self.partner(ipc.dest);
-        let takes = (ipc.shown as u32) & abi::call::WORDS_ONLY;
+        let takes = (ipc.shown as u32) & op::TAKES;
         self.describe(self.machine.world.current(), address, Dope(dope), ipc.dest);
         if let Some(receiver) = self.machine.world.k.thread(dest) {
             let room = receiver.block.room().with_used(Dope(dope));
@@ -806,7 +807,7 @@ impl Walk {
                 let from = self.from(ipc.from, dest);
                 w[5] = self.thread(ipc.shown).0;
                 (w[Frame::RBX], w[Frame::RBP], w[Frame::R15]) = (from.0, ipc.window, self.until(ipc));
-                (Call::Ipc as u32 | IPC_LONG | ipc.flags, dest)
+                (Call::Ipc as u32 | op::BLOCK | ipc.flags, dest)
             }
         };
         self.call(rax as u64 | 7 << 32, to.0, w);

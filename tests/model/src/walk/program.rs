@@ -5,9 +5,9 @@
 
 use crate::random::Random;
 use abi::call::{
-    ALERT_CLEAR, ALERT_POLL, ALERT_SET, DOORS_LOG2, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_SHOWN, RESUME,
-    RESUME_AS_IS, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY, door_op, task_op, thread_op,
+    ALERT_CLEAR, ALERT_POLL, ALERT_SET, DOORS_LOG2, RESUME, RESUME_AS_IS, door_op, task_op, thread_op,
 };
+use abi::op;
 use abi::{Dope, Fpage, Rights, StringPart, USER_END};
 
 /// Where pages and windows lie.
@@ -229,7 +229,7 @@ fn door_operation(random: &mut Random) -> Op {
         10 => Op::Window { window: if random.one_in(3) { page(random) } else { doors(random, Rights::RW) } },
         11 | 12 => Op::Flush { page: doors(random, Rights::RW), own: true },
         0..5 => {
-            let takes = takes(random) | if random.one_in(4) { abi::call::NOT_ALERTABLE } else { 0 };
+            let takes = takes(random) | if random.one_in(4) { op::ALERTABLE } else { 0 };
             Op::DoorCall { number: door_number(random), takes, item: door_item(random) }
         }
         5..8 => Op::DoorReturn { item: door_item(random) },
@@ -245,7 +245,7 @@ fn door_operation(random: &mut Random) -> Op {
 
 /// What an answer may bring beside words.
 fn takes(random: &mut Random) -> u32 {
-    random.pick(&[0, 0, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY])
+    random.pick(&[0, 0, op::TAKES_BLOCK, op::TAKES_ITEM, op::TAKES])
 }
 
 fn timeouts(random: &mut Random) -> u64 {
@@ -256,15 +256,15 @@ fn timeouts(random: &mut Random) -> u64 {
 }
 
 fn ipc(random: &mut Random) -> Ipc {
-    let mut flags = random.pick(&[0, 0, IPC_SHOWN]);
+    let mut flags = random.pick(&[0, 0, op::SHOWN]);
     if random.one_in(5) {
-        flags |= IPC_ALERTABLE;
+        flags |= op::ALERTABLE;
     }
     if random.one_in(8) {
-        flags |= IPC_ABSOLUTE;
+        flags |= op::ABSOLUTE;
     }
     if random.one_in(2) {
-        flags |= abi::call::IPC_TAKE;
+        flags |= op::TAKES_BLOCK;
     }
     Ipc {
         dest: if random.one_in(3) { 0 } else { who(random) },

@@ -5,6 +5,7 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 use sys::abi::call::{self, Kind, vector};
+use sys::abi::op;
 use sys::{Error, Fpage, Rights, Uid, abi};
 
 const HEADER: &str = include_str!("../../c/include/tern.h");
@@ -52,13 +53,13 @@ fn constants_are_the_kernels() {
         ("TERN_NULL", call::NULL as u64),
         ("TERN_DOOR_CALL", call::DOOR_CALL as u64),
         ("TERN_DOOR_RETURN", call::DOOR_RETURN as u64),
-        ("TERN_IPC_MAP", call::IPC_MAP as u64),
-        ("TERN_IPC_ALERTABLE", call::IPC_ALERTABLE as u64),
-        ("TERN_TAKES_NO_BLOCK", call::TAKES_NO_BLOCK as u64),
-        ("TERN_TAKES_NO_ITEM", call::TAKES_NO_ITEM as u64),
-        ("TERN_NOT_ALERTABLE", call::NOT_ALERTABLE as u64),
-        ("TERN_IPC_TAKE", call::IPC_TAKE as u64),
-        ("TERN_IPC_ABSOLUTE", call::IPC_ABSOLUTE as u64),
+        ("TERN_ITEM", op::ITEM as u64),
+        ("TERN_TAKES_BLOCK", op::TAKES_BLOCK as u64),
+        ("TERN_BLOCK", op::BLOCK as u64),
+        ("TERN_TAKES_ITEM", op::TAKES_ITEM as u64),
+        ("TERN_ALERTABLE", op::ALERTABLE as u64),
+        ("TERN_SHOWN", op::SHOWN as u64),
+        ("TERN_ABSOLUTE", op::ABSOLUTE as u64),
         ("TERN_FLUSH_SELF", call::FLUSH_SELF),
         ("TERN_KIND_REPLY", Kind::Reply as u64),
         ("TERN_KIND_REQUEST", Kind::Request as u64),

@@ -11,7 +11,7 @@
 
 /* ---- constants of the kernel ---- */
 
-#define TERN_ABI_VERSION 1
+#define TERN_ABI_VERSION 2
 #define TERN_PAGE_SIZE 4096ul
 #define TERN_USER_END 0x00007ffffffff000ul
 #define TERN_INFO_PAGE 0xffffff0000000000ul
@@ -30,9 +30,6 @@ typedef uint64_t tern_fpage; /* a flexpage */
 /* eax of a call through a door, and of the return */
 #define TERN_DOOR_CALL 0xfffffff8u
 #define TERN_DOOR_RETURN 0xfffffff9u
-#define TERN_TAKES_NO_BLOCK (1u << 9)  /* clear in a call, by ipc or through a door, whose answer may bring a block */
-#define TERN_TAKES_NO_ITEM (1u << 11)  /* the same of an item into the standing window */
-#define TERN_NOT_ALERTABLE (1u << 12) /* clear in a call through a door that an alert ends */
 
 /* system calls */
 #define TERN_IPC 0x80000001u
@@ -43,11 +40,15 @@ typedef uint64_t tern_fpage; /* a flexpage */
 #define TERN_CLOCK 0x80000006u
 #define TERN_DOOR_CONTROL 0x80000007u
 
-#define TERN_IPC_MAP (1u << 8) /* flag of TERN_IPC: w6 and w7 are a map item */
-#define TERN_IPC_LONG (1u << 9) /* flag of TERN_IPC: w0 and w1 are dope and address of a block */
-#define TERN_IPC_ALERTABLE (1u << 11) /* flag of TERN_IPC: an alert ends it */
-#define TERN_IPC_TAKE (1u << 12) /* flag of TERN_IPC: what it receives may have a part in memory */
-#define TERN_IPC_ABSOLUTE (1u << 15) /* flag of TERN_IPC: r15 is a point in time, in ns */
+/* flags of ipc: set in TERN_IPC, clear in the short forms and in calls through doors */
+#define TERN_ITEM (1u << 8)         /* w6 and w7 are a map item */
+#define TERN_TAKES_BLOCK (1u << 9)  /* what is received may bring a block */
+#define TERN_BLOCK (1u << 10)       /* w0 and w1 are dope and address of a block */
+#define TERN_TAKES_ITEM (1u << 11)  /* what is received may bring an item into the standing window */
+#define TERN_ALERTABLE (1u << 12)   /* an alert ends it */
+#define TERN_SHOWN (1u << 13)       /* w5 is the thread that the message is shown to come from */
+#define TERN_ABSOLUTE (1u << 15)    /* r15 is a point in time, in ns */
+
 #define TERN_FLUSH_SELF 1ul
 
 /* sub-operations of TERN_THREAD_CONTROL */
@@ -249,7 +250,7 @@ static inline int tern_door_call(uint32_t identifier, struct tern_message *messa
 static inline int tern_door_call_alertable(uint32_t identifier, struct tern_message *message)
 {
     message->partner = identifier;
-    return tern_ipc_raw(TERN_DOOR_CALL & ~TERN_NOT_ALERTABLE, message, 0, 0, 0);
+    return tern_ipc_raw(TERN_DOOR_CALL & ~TERN_ALERTABLE, message, 0, 0, 0);
 }
 
 /* Does `what` (TERN_ALERT_SET and its like) about a thread's alert (row D9); 0 is the calling thread. *was_alerted is what was before. */

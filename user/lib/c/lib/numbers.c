@@ -100,7 +100,7 @@ int tern_door_duplicate(uint32_t identifier, uint32_t *copy)
     if (to == TERN_NIL)
         return TERN_NO_SUCH;
     message.words[6] = TERN_FPAGE_DOORS(identifier, 0, TERN_R | TERN_W);
-    error = tern_ipc(&message, TERN_IPC_MAP, to, 0, TERN_TIMEOUTS(TERN_NEVER, TERN_NEVER));
+    error = tern_ipc(&message, TERN_ITEM, to, 0, TERN_TIMEOUTS(TERN_NEVER, TERN_NEVER));
     if (error != TERN_OK)
         /* Without a number the porter has no window. */
         return error == TERN_NO_WINDOW ? TERN_LIMIT : error;

@@ -17,7 +17,7 @@ static int sleep_alertably(uint32_t flags, uint64_t timeouts)
 void tern_sleep_until(uint64_t until_ns)
 {
     while (tern_clock() < until_ns)
-        sleep_alertably(TERN_IPC_ABSOLUTE, until_ns);
+        sleep_alertably(TERN_ABSOLUTE, until_ns);
 }
 
 void tern_queue_guard(struct __tern_queue *queue)
@@ -69,9 +69,9 @@ int tern_queue_wait(struct __tern_queue *queue, struct tern_waiter *waiter, uint
     for (;;) {
         int is_late = until_ns != TERN_FOREVER && tern_clock() >= until_ns;
         if (!is_late && until_ns == TERN_FOREVER)
-            sleep_alertably(TERN_IPC_ALERTABLE, TERN_TIMEOUTS(0, TERN_NEVER));
+            sleep_alertably(TERN_ALERTABLE, TERN_TIMEOUTS(0, TERN_NEVER));
         else if (!is_late)
-            sleep_alertably(TERN_IPC_ALERTABLE | TERN_IPC_ABSOLUTE, until_ns);
+            sleep_alertably(TERN_ALERTABLE | TERN_ABSOLUTE, until_ns);
         tern_queue_guard(queue);
         tern_alert(TERN_NIL, TERN_ALERT_CLEAR, &is_alerted);
         if (waiter->is_woken || is_late)

@@ -28,8 +28,8 @@ use core::ptr::NonNull;
 use core::slice;
 use sys::abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, Kind, NO_BLOCK, NO_ITEM,
-    TAKES_NO_BLOCK, TAKES_NO_ITEM,
 };
+use sys::abi::op::{self, Op};
 use sys::{Dope, Error, Fpage, Uid};
 
 /// The object behind a door of which the caller's task has this identifier.
@@ -49,7 +49,11 @@ impl Callee for Door {
     fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words) {
         match TAKES {
             false => invoke::<IN, DOOR_LONG_CALL>(self.0.into(), label, words),
-            true => invoke::<IN, { DOOR_LONG_CALL & !TAKES_NO_BLOCK }>(self.0.into(), label, words),
+            true => invoke::<IN, { Op::DOOR_CALL.with(op::BLOCK | op::TAKES_BLOCK).0 }>(
+                self.0.into(),
+                label,
+                words,
+            ),
         }
     }
     /// What comes back arrives in `pages`' window, which is the thread's standing one for so long.
@@ -61,19 +65,21 @@ impl Callee for Door {
                 Err(error) => return (error as u64, [0; WORDS]),
             },
         };
-        let mut form = DOOR_CALL;
+        let mut form = Op::DOOR_CALL;
         if pages.takes {
-            form &= !TAKES_NO_BLOCK;
+            form = form.with(op::TAKES_BLOCK);
         }
         if window.is_some() {
-            form &= !TAKES_NO_ITEM;
+            form = form.with(op::TAKES_ITEM);
         }
         let reply = match pages.given {
-            None if pages.long => invoke_form::<10, true>(self.0.into(), form & !NO_BLOCK, label, words),
-            None => invoke_form::<8, false>(self.0.into(), form, label, words),
+            None if pages.long => {
+                invoke_form::<10, true>(self.0.into(), form.with(op::BLOCK).0, label, words)
+            }
+            None => invoke_form::<8, false>(self.0.into(), form.0, label, words),
             Some((given, hot_spot)) => {
                 (words[6], words[7]) = (given.0, hot_spot);
-                invoke_form::<8, false>(self.0.into(), form & !NO_ITEM, label, words)
+                invoke_form::<8, false>(self.0.into(), form.with(op::ITEM).0, label, words)
             }
         };
         if let Some(before) = window {

@@ -7,7 +7,8 @@ use crate::control::control;
 use crate::ipc::registers;
 use crate::{Fpage, Result, Rights, error, flush, flush_self};
 use abi::Error;
-use abi::call::{Call, DOOR_CALL, NOT_ALERTABLE, door_op};
+use abi::call::{Call, DOOR_CALL, door_op};
+use abi::op::{self, Op};
 use core::arch::global_asm;
 use core::sync::atomic::AtomicU64;
 
@@ -107,7 +108,7 @@ pub fn door_call(identifier: u32, label: u32, words: [u64; 8]) -> Result<(u32, [
 /// The same, ended by an alert of the calling thread (row D9): with [`Error::SendAborted`] before a server has the call, also if the
 /// thread was alerted already, with [`Error::ReceiveAborted`] after that. Then it goes on, alerted, and returns to nobody.
 pub fn door_call_alertable(identifier: u32, label: u32, words: [u64; 8]) -> Result<(u32, [u64; 8])> {
-    call_as(DOOR_CALL & !NOT_ALERTABLE, identifier, label, words)
+    call_as(Op::DOOR_CALL.with(op::ALERTABLE).0, identifier, label, words)
 }
 
 #[inline(always)]

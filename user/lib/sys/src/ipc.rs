@@ -3,10 +3,10 @@
 use crate::message_asm;
 use crate::{Dope, Error, Fpage, Kind, Result, Timeout, Uid, error};
 use abi::call::{
-    Call, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT,
-    IPC_LONG_TAKING_CALL, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, IPC_TAKE, IPC_TAKING_CALL, ITEM_WHOLE,
-    NO_BLOCK, NO_ITEM, NOT_DIVERTED, timeouts,
+    IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_REPLY_WAIT, IPC_TAKING_CALL,
+    ITEM_WHOLE, NO_BLOCK, NO_ITEM, NOT_DIVERTED, timeouts,
 };
+use abi::op::{self, Op};
 
 /// A received message.
 #[derive(Clone, Copy, Debug)]
@@ -246,26 +246,26 @@ impl Ipc {
     #[inline]
     pub fn run(&self) -> Result<Option<Message>> {
         let [mut w0, mut w1, mut w2, mut w3, mut w4, mut w5, mut w6, mut w7] = self.words;
-        let mut operation = Call::Ipc as u32;
+        let mut op = Op::GENERAL;
         if let Some(block) = self.block {
-            operation |= IPC_LONG;
+            op = op.with(op::BLOCK);
             (w0, w1) = (block.dope.0, block.address);
         } else if let Some((fpage, hot_spot)) = self.item {
-            operation |= IPC_MAP;
+            op = op.with(op::ITEM);
             (w6, w7) = (fpage.0, hot_spot);
         }
         if self.takes_block {
-            operation |= IPC_TAKE;
+            op = op.with(op::TAKES_BLOCK);
         }
         if self.alertable {
-            operation |= IPC_ALERTABLE;
+            op = op.with(op::ALERTABLE);
         }
         let mut times = timeouts(self.send_timeout, self.receive_timeout);
         if let Some(until) = self.until_ns {
-            operation |= IPC_ABSOLUTE;
+            op = op.with(op::ABSOLUTE);
             times = until;
         }
-        let mut rax = (self.label as u64) << 32 | operation as u64;
+        let mut rax = (self.label as u64) << 32 | op.0 as u64;
         let mut rdx = self.to.0;
         // The two registers that the compiler will not give away travel in rcx and r11, which are lost anyway.
         // SAFETY: as in `short`. A map item changes mappings only inside the caller's window.
@@ -338,11 +338,11 @@ pub fn reply_item_wait(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64))
 /// What a chief does all day: answers `to` (nil: nobody) with w0 … w4, shown as `shown` (nil: as the caller itself), then waits
 /// for anybody, and takes what comes. Beside the message it learns for whom it was meant; nil if for the caller itself.
 pub fn supervise(to: Uid, shown: Uid, label: u32, words: [u64; 5]) -> Result<(Message, Uid)> {
-    let mut operation = Call::Ipc as u32 | IPC_TAKE;
+    let mut op = Op::GENERAL.with(op::TAKES_BLOCK);
     if !shown.is_nil() {
-        operation |= IPC_SHOWN;
+        op = op.with(op::SHOWN);
     }
-    let mut rax = (label as u64) << 32 | operation as u64;
+    let mut rax = (label as u64) << 32 | op.0 as u64;
     let mut rdx = to.0;
     let mut meant_for = timeouts(Timeout::ZERO, Timeout::NEVER);
     let [mut w0, mut w1, mut w2, mut w3, mut w4] = words;

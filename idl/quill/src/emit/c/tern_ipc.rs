@@ -938,9 +938,9 @@ fn client(
     let takes = match (takes_block, takes_reference) {
         _ if !way.begins => None,
         (false, false) => None,
-        (true, false) => Some(name("TERN_TAKES_NO_BLOCK")),
-        (false, true) => Some(name("TERN_TAKES_NO_ITEM")),
-        (true, true) => Some(name("TERN_TAKES_NO_BLOCK").with("|", name("TERN_TAKES_NO_ITEM"))),
+        (true, false) => Some(name("TERN_TAKES_BLOCK")),
+        (false, true) => Some(name("TERN_TAKES_ITEM")),
+        (true, true) => Some(name("TERN_TAKES_BLOCK").with("|", name("TERN_TAKES_ITEM"))),
     };
     if let (Some(handed), "_item") = (&method.request.pages, kind) {
         let words = [6, 7].map(|word| words().index(Expr::Int(word)));

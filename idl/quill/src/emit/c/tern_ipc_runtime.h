@@ -105,14 +105,14 @@ QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint6
 QUILL_INLINE uint64_t quill_ipc_call_taking(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                             unsigned back)
 {
-    return quill_ipc((uint64_t)label << 32 | (TERN_IPC_CALL & ~TERN_TAKES_NO_BLOCK), &server, words, there, back);
+    return quill_ipc((uint64_t)label << 32 | (TERN_IPC_CALL & ~TERN_TAKES_BLOCK), &server, words, there, back);
 }
 
 QUILL_INLINE uint64_t quill_ipc_call_long_taking(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                                  unsigned back)
 {
     __asm__ volatile("" : "=r"(words[10]));
-    return quill_ipc((uint64_t)label << 32 | (QUILL_IPC_LONG_CALL & ~TERN_TAKES_NO_BLOCK), &server, words, there, back);
+    return quill_ipc((uint64_t)label << 32 | (QUILL_IPC_LONG_CALL & ~TERN_TAKES_BLOCK), &server, words, there, back);
 }
 
 /* Sends, waits until the server takes it, and receives nothing. */
@@ -134,7 +134,7 @@ static inline quill_status quill_ipc_send(tern_uid server, uint32_t label, const
 
 static inline quill_status quill_ipc_send_long(tern_uid server, uint32_t label, const uint64_t *words)
 {
-    return quill_send(server, label, words, TERN_IPC_LONG);
+    return quill_send(server, label, words, TERN_BLOCK);
 }
 
 /* The general form, for calls that hand pages over: those of the request, or 0, and where those of the reply may go. */
@@ -149,7 +149,7 @@ static inline uint64_t quill_ipc_pages(uint32_t flags, tern_uid server, uint32_t
         message.words[6] = item;
         message.words[7] = 0;
     }
-    flags |= item ? TERN_IPC_MAP : 0;
+    flags |= item ? TERN_ITEM : 0;
     error = tern_ipc(&message, flags, server, window, TERN_TIMEOUTS(TERN_NEVER, TERN_NEVER));
     if (error != TERN_OK)
         return (uint64_t)error;
@@ -166,14 +166,14 @@ static inline uint64_t quill_ipc_call_pages(tern_uid server, uint32_t label, uin
 static inline uint64_t quill_ipc_call_pages_taking(tern_uid server, uint32_t label, uint64_t *words, tern_fpage item,
                                                    tern_fpage window)
 {
-    return quill_ipc_pages(TERN_IPC_TAKE, server, label, words, item, window);
+    return quill_ipc_pages(TERN_TAKES_BLOCK, server, label, words, item, window);
 }
 
 static inline quill_status quill_ipc_send_pages(tern_uid server, uint32_t label, uint64_t *words, tern_fpage item)
 {
     words[6] = item;
     words[7] = 0;
-    return quill_send(server, label, words, TERN_IPC_MAP);
+    return quill_send(server, label, words, TERN_ITEM);
 }
 
 #endif
@@ -203,8 +203,8 @@ QUILL_INLINE uint64_t quill_door_call_long(uint32_t door, uint32_t label, uint64
     return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~QUILL_NO_BLOCK), &partner, words, there, back);
 }
 
-/* The same two where the reply may have a part in memory, or hand something over: `takes` says which, of TERN_TAKES_NO_BLOCK and
- * TERN_TAKES_NO_ITEM. */
+/* The same two where the reply may have a part in memory, or hand something over: `takes` says which, of TERN_TAKES_BLOCK and
+ * TERN_TAKES_ITEM. */
 QUILL_INLINE uint64_t quill_door_call_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
                                              unsigned back, uint32_t takes)
 {
@@ -904,7 +904,7 @@ static inline quill_status quill_serve_pages(quill_pages_dispatch dispatch, cons
 
     for (;;) {
         bool answers = message.partner != TERN_NIL;
-        uint32_t flags = pages != 0 ? TERN_IPC_MAP : 0;
+        uint32_t flags = pages != 0 ? TERN_ITEM : 0;
         int error;
 
         if (pages != 0) {

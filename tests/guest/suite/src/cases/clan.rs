@@ -4,7 +4,8 @@ use crate::kit::{Agent, Child, Frame, Outcome, WORDS, note, pager};
 use crate::{check, check_eq};
 use core::ptr::addr_of;
 use core::sync::atomic::{AtomicU64, Ordering};
-use sys::abi::call::{Call, IPC_LONG_CALL, IPC_SHOWN, NO_BLOCK, NOT_DIVERTED, task_op, thread_op};
+use sys::abi::call::{Call, IPC_LONG_CALL, NO_BLOCK, NOT_DIVERTED, task_op, thread_op};
+use sys::abi::op;
 use sys::{Dope, Error, Kind, TaskId, Timeout, Uid};
 
 const TASK_CREATE: u32 = Call::TaskControl as u32 | task_op::CREATE << 8;
@@ -45,7 +46,7 @@ fn open() -> Frame {
 /// A reply that is shown to come from somebody else.
 fn reply_as(to: Uid, shown: Uid) -> Frame {
     let mut frame = Frame::send(to, Timeout::ZERO);
-    frame.rax |= IPC_SHOWN as u64;
+    frame.rax |= op::SHOWN as u64;
     frame.r12 = shown.0;
     frame
 }
@@ -150,7 +151,7 @@ pub fn borders_are_crossed_one_after_the_other() -> Outcome {
     };
     diverted(&inner.run(open())?, Uid(lowest), outsider())?;
     let mut on = Frame::ipc(outsider(), Uid::ANY, Timeout::ZERO, Timeout::NEVER);
-    on.rax |= IPC_SHOWN as u64;
+    on.rax |= op::SHOWN as u64;
     on.r12 = lowest;
     inner.block(on)?;
     diverted(&clan.chief.wait()?, Uid(lowest), outsider())?;
@@ -177,7 +178,7 @@ pub fn ways_that_are_known() -> Outcome {
     let (_, [task, ..]) = chief.control(TASK_CREATE, [32, priority, 0, 0, 0, 0])?;
     let (_, [hidden, ..]) = chief.control(THREAD_CREATE, [task, priority, pager::uid().0, 0, 0, 0])?;
     let mut answer = Frame::ipc(stranger.uid, Uid::ANY, Timeout::ZERO, Timeout::NEVER).label(6);
-    answer.rax |= IPC_SHOWN as u64;
+    answer.rax |= op::SHOWN as u64;
     answer.r12 = hidden;
     chief.block(open())?;
     for round in 0..5 {

@@ -6,8 +6,9 @@ use crate::kit::{Agent, Child, Frame, Outcome, WORDS, in_time_enough, pager};
 use crate::{check, check_eq};
 use sys::abi::call::{
     Call, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, FLUSH_SELF, ITEM_WHOLE,
-    NO_BLOCK, NO_ITEM, TAKES_NO_BLOCK, TAKES_NO_ITEM, task_op, thread_op,
+    NO_BLOCK, NO_ITEM, task_op, thread_op,
 };
+use sys::abi::op;
 use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid, thread_state};
 
 const NEVER: Timeout = Timeout::NEVER;
@@ -465,8 +466,8 @@ pub fn calls_for_words_take_nothing_else() -> Outcome {
             check_eq!(pair.client.run(Frame::door_call(700, 0, WORDS))?.error(), Some(Error::NoSuch));
             rest(&mut pair.server)?;
         }
-        let with_block = form.taking_not(TAKES_NO_ITEM);
-        let with_item = form.taking_not(TAKES_NO_BLOCK);
+        let with_block = form.taking_not(op::TAKES_ITEM);
+        let with_item = form.taking_not(op::TAKES_BLOCK);
         for form in [form, with_block, with_item, form.taking()] {
             pair.client.block(form)?;
             pair.server.wait()?;

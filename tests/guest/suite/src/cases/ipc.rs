@@ -3,7 +3,8 @@
 use crate::kit::{Agent, Child, Frame, Outcome, PLAIN_FLAGS, Random, WORDS, fails, in_time_enough};
 use crate::{check, check_eq};
 use sys::abi::Call;
-use sys::abi::call::{ABSOLUTE_END, IPC_CALL, IPC_FLAGS, IPC_REPLY_WAIT, NULL};
+use sys::abi::call::{ABSOLUTE_END, IPC_CALL, IPC_REPLY_WAIT, NULL};
+use sys::abi::op;
 use sys::{Error, Ipc, Kind, TaskId, Timeout, Uid};
 
 /// Longer than the suite waits for any test.
@@ -634,7 +635,7 @@ pub fn reserved_bits_are_refused() -> Outcome {
     let mut pair = pair()?;
     let Pair { client, server, .. } = &mut pair;
     server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
-    for bit in (11..31).filter(|&bit| IPC_FLAGS & 1 << bit == 0) {
+    for bit in (8..31).filter(|&bit| op::GENERAL_FLAGS & 1 << bit == 0) {
         let mut frame = Frame::send(server.uid, Timeout::ZERO);
         frame.rax |= 1 << bit;
         let got = client.run(frame)?;

@@ -11,9 +11,9 @@ use crate::{check, check_eq};
 use alloc::vec::Vec;
 use sys::abi::call::{
     BREAK_ACCESS, BREAK_EXECUTE, BREAK_WRITE, Call, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL,
-    DOOR_LONG_RETURN, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, TAKES_NO_BLOCK,
-    TAKES_NO_ITEM, vector,
+    DOOR_LONG_RETURN, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, vector,
 };
+use sys::abi::op;
 use sys::abi::{INFO_PAGE, USER_END};
 use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid, thread_state};
 
@@ -123,7 +123,7 @@ pub fn blocks_come_from_nowhere_there() -> Outcome {
             }
             for place in places(&[&sender, &receiver]) {
                 let frame = Frame::send(receiver.uid, Timeout::ZERO);
-                let frame = with_block(frame, Call::Ipc as u32 | IPC_LONG, words, place);
+                let frame = with_block(frame, Call::Ipc as u32 | op::BLOCK, words, place);
                 refused(&mut sender, frame, Error::BadArgument, &receiver, "send", place)?;
             }
         }
@@ -157,7 +157,7 @@ pub fn answers_come_from_nowhere_there() -> Outcome {
         client.wait()?;
         server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
         // The second takes a block alone: its answer may go by the fast path.
-        let calls = [Frame::taking, |frame: Frame| frame.taking_not(TAKES_NO_ITEM)];
+        let calls = [Frame::taking, |frame: Frame| frame.taking_not(op::TAKES_ITEM)];
         for (words, takes) in SIZES.into_iter().flat_map(|words| calls.map(|call| (words, call))) {
             let call = takes(Frame::call(server.uid, 0, WORDS));
             let answer = Frame::reply_wait(client.uid, 0, WORDS);
@@ -199,7 +199,7 @@ pub fn blocks_through_doors_come_from_nowhere_there() -> Outcome {
         let Pair { client, server, .. } = &mut pair;
         let client = other.as_mut().unwrap_or(client);
         for (words, operation) in
-            [(1, DOOR_LONG_CALL), (8, DOOR_LONG_CALL), (8, DOOR_LONG_CALL & !TAKES_NO_BLOCK)]
+            [(1, DOOR_LONG_CALL), (8, DOOR_LONG_CALL), (8, DOOR_LONG_CALL & !op::TAKES_BLOCK)]
         {
             let call = |place| with_block(Frame::door_call(9, 0, WORDS), operation, words, place);
             client.block(call(from_block()))?;
@@ -331,7 +331,7 @@ pub fn pages_through_doors_are_not_given_there() -> Outcome {
     for place in places(&[&pair.client, &pair.server]) {
         let page = Fpage(place & !0xfff | 12 << 4 | u64::from(Rights::RWX.0));
         let Pair { client, server, .. } = &mut pair;
-        for operation in [DOOR_ITEM_CALL, DOOR_ITEM_CALL & !TAKES_NO_BLOCK] {
+        for operation in [DOOR_ITEM_CALL, DOOR_ITEM_CALL & !op::TAKES_BLOCK] {
             let call = with_item(Frame::door_call(9, 0, WORDS), operation, page);
             refused(client, call, Error::BadArgument, server, "item in a call through a door", place)?;
         }

@@ -7,9 +7,9 @@ use crate::{check, check_eq};
 use core::ptr::{addr_of, addr_of_mut};
 use sys::abi::PAGE_SIZE;
 use sys::abi::call::{
-    Call, IPC_LONG, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_MAP, ITEM_WHOLE, NO_BLOCK,
-    PATIENCE_US,
+    Call, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, ITEM_WHOLE, NO_BLOCK, PATIENCE_US,
 };
+use sys::abi::op;
 use sys::{Dope, Error, Fpage, Kind, Registered, Rights, StringPart, Timeout, Uid};
 
 const WORDS_MAX: usize = Dope::WORDS_MAX as usize;
@@ -84,7 +84,7 @@ pub(super) fn long_reply(partner: Uid, dope: Dope) -> Frame {
 /// The general form, sending only.
 fn long_send(partner: Uid, dope: Dope, block: u64, timeout: Timeout) -> Frame {
     let mut frame = Frame::send(partner, timeout);
-    frame.rax |= IPC_LONG as u64;
+    frame.rax |= op::BLOCK as u64;
     (frame.rdi, frame.rsi) = (dope.0, block);
     frame
 }
@@ -649,7 +649,7 @@ pub fn bad_blocks_are_refused() -> Outcome {
         check_eq!(sender.run(long_send(receiver.uid, dope, block, Timeout::ZERO))?.error(), bad);
     }
     let mut both = long_send(receiver.uid, one, from_block(), Timeout::ZERO);
-    both.rax |= IPC_MAP as u64;
+    both.rax |= op::ITEM as u64;
     check_eq!(sender.run(both)?.error(), bad);
     check!(!receiver.is_done(), "a bad block reached the receiver");
     let control =

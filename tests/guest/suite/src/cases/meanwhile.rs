@@ -7,7 +7,7 @@ use crate::check;
 use crate::kit::{Child, Frame, Outcome, fails, pager};
 use sys::abi::Call;
 use sys::abi::USER_END;
-use sys::abi::call::IPC_LONG;
+use sys::abi::op;
 use sys::{Dope, Error, Fpage, Kind, Message, Rights, Timeout, Uid, thread_state};
 
 /// Whoever controls a receiver cannot register another block for it while a message is on its way into the one that it has. At the end of the
@@ -21,7 +21,7 @@ pub fn a_block_stays_where_the_message_was_accepted() -> Outcome {
         let hook = from_block() + 0x8000;
         sys::thread_set_pager(sender.uid, sys::myself(), pager::uid())?;
         let mut frame = Frame::send(receiver.uid, Timeout::NEVER);
-        frame.rax |= IPC_LONG as u64;
+        frame.rax |= op::BLOCK as u64;
         (frame.rdi, frame.rsi) = (used.0, hook - 8 * words);
         sender.start(frame);
         let mut tried = false;
@@ -79,7 +79,7 @@ pub fn an_item_that_shrinks_stays_in_the_window() -> Outcome {
     to().block[..2].copy_from_slice(&[Fpage::memory(WINDOW, 17, Rights::RWX).0, 0]);
     sys::thread_set_pager(receiver.uid, sys::myself(), pager::uid())?;
     let mut frame = Frame::send(receiver.uid, Timeout::NEVER);
-    frame.rax |= IPC_LONG as u64;
+    frame.rax |= op::BLOCK as u64;
     (frame.rdi, frame.rsi) = (used.0, from_block());
     sender.start(frame);
     while let Some(fault) = fault_of(receiver.uid) {

@@ -24,11 +24,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use rt::println;
 use sys::abi::call::{
     ABSOLUTE_END, Call, DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN,
-    DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_LONG,
-    IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_MAP, IPC_REPLY_WAIT, IPC_SHOWN, IPC_TAKE, NO_BLOCK,
-    NOT_ALERTABLE, NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY,
-    door_op, task_op, thread_op, timeouts,
+    DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NO_BLOCK,
+    NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
 };
+use sys::abi::op::{self, Form, Op};
 use sys::abi::{INFO_PAGE, USER_END};
 use sys::thread_state::{BUSY, READY, RECEIVING, SENDING};
 use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
@@ -288,11 +287,11 @@ impl Player {
                 return self.control(Call::DoorControl as u32, [number, entry, datum, 0, 0, 0]);
             }
         };
-        let is_call = matches!(operation, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL);
-        let alertable = if is_call && self.random.below(4) == 0 { NOT_ALERTABLE } else { 0 };
+        let is_call = Op(operation).is_door_call();
+        let alertable = if is_call && self.random.below(4) == 0 { op::ALERTABLE } else { 0 };
         let taking =
-            if is_call { self.random.pick(&[0, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY]) } else { 0 };
-        frame.rax = (operation & !(alertable | taking)) as u64 | self.random.next() << 32;
+            if is_call { self.random.pick(&[0, op::TAKES_BLOCK, op::TAKES_ITEM, op::TAKES]) } else { 0 };
+        frame.rax = Op(operation).with(alertable | taking).0 as u64 | self.random.next() << 32;
         frame
     }
 
@@ -346,17 +345,17 @@ impl Player {
         let mut frame = self.noise();
         let flags = match self.random.below(64) {
             0 => self.random.next() as u32 & 0x7fff_ff00,
-            1..20 => IPC_MAP,
-            20..36 => IPC_LONG,
-            36 => IPC_LONG | IPC_MAP,
+            1..20 => op::ITEM,
+            20..36 => op::BLOCK,
+            36 => op::BLOCK | op::ITEM,
             _ => 0,
         };
         // Whatever it carries, it may be shown as somebody else's, end by an alert, or at a point in time.
         let flags = flags
-            | self.random.pick(&[0, 0, 0, 0, 0, 0, 0, IPC_SHOWN])
-            | self.random.pick(&[0, 0, 0, IPC_ALERTABLE])
-            | self.random.pick(&[0, 0, 0, 0, 0, 0, 0, IPC_ABSOLUTE])
-            | self.random.pick(&[0, IPC_TAKE]);
+            | self.random.pick(&[0, 0, 0, 0, 0, 0, 0, op::SHOWN])
+            | self.random.pick(&[0, 0, 0, op::ALERTABLE])
+            | self.random.pick(&[0, 0, 0, 0, 0, 0, 0, op::ABSOLUTE])
+            | self.random.pick(&[0, op::TAKES_BLOCK]);
         frame.rax = self.label() | (Call::Ipc as u32 | flags) as u64;
         let (to, other) = (self.partner(), self.known());
         (frame.rdx, frame.rbx, frame.r15) = match self.random.below(8) {
@@ -366,16 +365,16 @@ impl Player {
             _ => (to, other, timeouts(self.timeout(), self.timeout())),
         };
         frame.rbp = self.window().0;
-        if flags & IPC_MAP != 0 {
+        if flags & op::ITEM != 0 {
             (frame.r13, frame.r14) = (self.item().0, self.place());
         }
-        if flags & IPC_LONG != 0 {
+        if flags & op::BLOCK != 0 {
             (frame.rdi, frame.rsi) = self.block();
         }
-        if flags & IPC_SHOWN != 0 {
+        if flags & op::SHOWN != 0 {
             frame.r12 = self.known();
         }
-        if flags & IPC_ABSOLUTE != 0 {
+        if flags & op::ABSOLUTE != 0 {
             frame.r15 = self.point();
         }
         frame
@@ -387,10 +386,10 @@ impl Player {
         let to = if self.random.below(16) == 0 { self.random.next() } else { self.partner() };
         let waits = self.random.below(256) == 0;
         let is_long = self.random.below(2) == 0;
-        let taking = self.random.pick(&[0, TAKES_NO_BLOCK, TAKES_NO_ITEM, WORDS_ONLY]);
+        let taking = self.random.pick(&[0, op::TAKES_BLOCK, op::TAKES_ITEM, op::TAKES]);
         let operation = match (waits, is_long) {
-            (false, false) => IPC_CALL & !taking,
-            (false, true) => IPC_LONG_CALL & !taking,
+            (false, false) => Op::CALL.with(taking).0,
+            (false, true) => Op::CALL.with(op::BLOCK | taking).0,
             (true, false) => IPC_REPLY_WAIT,
             (true, true) => IPC_LONG_REPLY_WAIT,
         };
@@ -652,14 +651,12 @@ impl Player {
 
 /// 0 for ipc with a block, 1 for any other, nothing for all other calls.
 fn ipc_form(eax: u32) -> Option<usize> {
-    let is_short = eax | NO_BLOCK | WORDS_ONLY >= IPC_CALL;
-    let is_ipc = is_short || eax & 0x8000_00ff == Call::Ipc as u32;
-    let is_long = if is_short { eax & NO_BLOCK == 0 } else { eax & IPC_LONG != 0 };
-    is_ipc.then_some(usize::from(!is_long))
+    let is_ipc = matches!(Op(eax).number(), Some(Form::Call | Form::ReplyWait | Form::General));
+    is_ipc.then_some(usize::from(!Op(eax).is_long()))
 }
 
 fn count_attempt(eax: u32) {
-    if matches!(eax | NOT_ALERTABLE | WORDS_ONLY, DOOR_CALL | DOOR_LONG_CALL | DOOR_ITEM_CALL) {
+    if Op(eax).is_door_call() {
         DOORS[1].fetch_add(1, Ordering::Relaxed);
     }
     if let Some(form) = ipc_form(eax) {
@@ -723,8 +720,8 @@ extern "C" fn preside(mailbox: u64) -> u64 {
 fn pass(got: &Frame) -> Frame {
     let to = Uid(got.r15);
     let mut frame = Frame::ipc(to, Uid::ANY, Timeout::ZERO, Timeout::NEVER).label(got.received_label());
-    let long = if got.rax as u32 & NO_BLOCK == 0 { IPC_LONG } else { 0 };
-    frame.rax |= (IPC_SHOWN | IPC_TAKE | long) as u64;
+    let long = if got.rax as u32 & NO_BLOCK == 0 { op::BLOCK } else { 0 };
+    frame.rax |= (op::SHOWN | op::TAKES_BLOCK | long) as u64;
     (frame.rdi, frame.rsi, frame.r8, frame.r9, frame.r10) = (got.rdi, got.rsi, got.r8, got.r9, got.r10);
     frame.r12 = got.sender().0;
     frame

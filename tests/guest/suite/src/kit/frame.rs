@@ -1,9 +1,7 @@
 //! A system call as the processor sees it: all registers in, all registers out.
 
-use sys::abi::call::{
-    Call, DOOR_CALL, DOOR_RETURN, IPC_ABSOLUTE, IPC_ALERTABLE, IPC_CALL, IPC_MAP, IPC_REPLY_WAIT, IPC_TAKE,
-    NOT_ALERTABLE, WORDS_ONLY, timeouts,
-};
+use sys::abi::call::{Call, DOOR_CALL, DOOR_RETURN, IPC_CALL, IPC_REPLY_WAIT, timeouts};
+use sys::abi::op::{self, Op};
 use sys::{Error, Fpage, Kind, Timeout, Uid};
 
 /// All user registers but `rsp` and `rip`, in the order that `kit.s` knows.
@@ -96,37 +94,46 @@ impl Frame {
 
     /// The same with a map item.
     pub fn item(mut self, fpage: Fpage, hot_spot: u64) -> Frame {
-        self.rax |= IPC_MAP as u64;
+        self = self.flags(op::ITEM);
         (self.r13, self.r14) = (fpage.0, hot_spot);
         self
     }
 
     /// The same with a point in time in the place of both timeouts.
     pub fn until(mut self, ns: u64) -> Frame {
-        self.rax |= IPC_ABSOLUTE as u64;
+        self = self.flags(op::ABSOLUTE);
         self.r15 = ns;
         self
     }
 
     /// The same ended by an alert.
-    pub fn alertable(mut self) -> Frame {
-        let is_general = self.rax as u32 & 0xff == Call::Ipc as u32 & 0xff;
-        let alertable = IPC_ALERTABLE as u64;
-        self.rax = if is_general { self.rax | alertable } else { self.rax & !(NOT_ALERTABLE as u64) };
-        self
+    pub fn alertable(self) -> Frame {
+        self.flags(op::ALERTABLE)
     }
 
     /// The same with whatever comes in answer: a block, and for short forms an item into the standing window.
-    pub fn taking(mut self) -> Frame {
-        let is_general = self.rax as u32 & 0xff == Call::Ipc as u32 & 0xff;
-        self.rax = if is_general { self.rax | IPC_TAKE as u64 } else { self.rax & !(WORDS_ONLY as u64) };
-        self
+    pub fn taking(self) -> Frame {
+        self.flags(if self.op().is_general() { op::TAKES_BLOCK } else { op::TAKES })
     }
 
-    /// A call with whatever comes in answer but this: [`TAKES_NO_BLOCK`](sys::abi::call::TAKES_NO_BLOCK) or its like.
+    /// A call with whatever comes in answer but this: [`op::TAKES_BLOCK`] or its like.
     pub fn taking_not(self, what: u32) -> Frame {
-        let taking = self.taking();
-        Frame { rax: taking.rax | what as u64, ..taking }
+        self.taking().operation(|op| op.without(what))
+    }
+
+    /// The operation.
+    pub fn op(&self) -> Op {
+        Op::of(self.rax)
+    }
+
+    /// The same with flags of [`op`].
+    pub fn flags(self, flags: u32) -> Frame {
+        self.operation(|op| op.with(flags))
+    }
+
+    fn operation(mut self, change: impl FnOnce(Op) -> Op) -> Frame {
+        self.rax = self.rax >> 32 << 32 | change(self.op()).0 as u64;
+        self
     }
 
     /// The same with a window.

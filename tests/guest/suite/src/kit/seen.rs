@@ -4,8 +4,8 @@ use super::Failure;
 use crate::kit::Outcome;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU32, Ordering};
-use sys::abi::call::{DOOR_CALL, DOOR_RETURN, IPC_CALL, NO_BLOCK, NO_ITEM, WORDS_ONLY};
 use sys::abi::error::POSSIBLE;
+use sys::abi::op::{Form, Op};
 use sys::{Error, abi::Call};
 
 /// One bit for each error, one word for each call.
@@ -21,11 +21,10 @@ pub fn note<T>(call: Call, result: sys::Result<T>) -> sys::Result<T> {
 
 /// Notes the result of a raw call by the number it was made with.
 pub fn note_raw(eax: u32, rax: u64) {
-    let short_form = eax | NO_BLOCK | WORDS_ONLY >= IPC_CALL;
     let call = Call::ALL.iter().find(|(call, _)| *call as u32 == eax & 0x8000_00ff);
-    let call = match eax | NO_BLOCK | NO_ITEM | WORDS_ONLY {
-        DOOR_CALL | DOOR_RETURN => Some(Call::DoorControl),
-        _ if short_form => Some(Call::Ipc),
+    let call = match Op(eax).form() {
+        Some(Form::DoorCall | Form::DoorReturn) => Some(Call::DoorControl),
+        Some(Form::Call | Form::ReplyWait) => Some(Call::Ipc),
         _ => call.map(|(call, _)| *call),
     };
     if let (Some(call), Some(error)) = (call, Error::from_code(rax as u32)) {
