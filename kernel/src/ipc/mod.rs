@@ -5,7 +5,7 @@
 //! on on which shuttle, [`receive`] is the second phase. Page faults, exceptions and interrupts are messages
 //! that the kernel writes; they take the same way.
 //!
-//! The property that ties this file to the fast path (`arch/x86_64/fast_path.rs`): *if the fast path accepts, this file
+//! The property that ties this file to the fast path (`arch/x86_64/fast_path/`): *if the fast path accepts, this file
 //! would have done the same.* The guest tests run the same random program both ways and compare.
 
 pub mod alert;

@@ -1,4 +1,4 @@
-//! The fast path of ipc, written down a second time: what `arch/x86_64/fast_path.rs` does in assembly, on the same words.
+//! The fast path of ipc, written down a second time: what `arch/x86_64/fast_path/` does in assembly, on the same words.
 //!
 //! [`Machine`] is a world whose current thread has its registers in the processor, as on the real machine, and not in its
 //! control block: the fast path leaves frames as they are, with whatever an earlier trap wrote there. With `fast` set,

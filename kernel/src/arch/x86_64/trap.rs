@@ -1,6 +1,6 @@
 //! From the entry code to the kernel proper and back: system calls, exceptions, interrupts.
 //!
-//! Each function here is entered from the assembly of `fast_path.rs` with interrupts off, on the current thread's stack, and
+//! Each function here is entered from the assembly of `fast_path/` with interrupts off, on the current thread's stack, and
 //! does not return: it leaves the kernel with the thread that is to run. Nothing on that stack survives, so there are
 //! no registers of a caller to be restored; the handlers of what comes often are inlined for the same reason.
 
