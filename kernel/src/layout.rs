@@ -3,7 +3,6 @@
 //! ```text
 //! ffff_8000_0000_0000  pool       the kernel's own memory: tables, tasks, mapping nodes (writable, not executable)
 //! ffff_8080_0000_0000  window     another task's memory, while a message is copied to it (one top-level slot)
-//! ffff_8180_0000_0000  direct     all memory (writable, not executable); only with the boot option `copy=directmap`
 //! ffff_8200_0000_0000  doors      the running task's door identifiers, one word each; most are one shared page (one top-level slot)
 //! ffff_ff00_0000_0000  info       one page that users may read: version, clock
 //! ffff_ffff_8000_0000  image      the kernel's program: physical address + this; text, constants, data apart
@@ -14,7 +13,7 @@
 //! ```
 //!
 //! All of it but the window and the doors is the same in every task: a task's top-level table copies the kernel half once,
-//! and no other entry of it changes after boot. User memory has no other address in the kernel half than window and direct map.
+//! and no other entry of it changes after boot. User memory has no other address in the kernel half than the window.
 //! Under page-table isolation users run on other tables, which show of all this the image's text, devices to port bitmap, and info.
 
 /// The kernel's memory pool; physical address minus [`pool start`](crate::mem) plus this.
@@ -45,12 +44,6 @@ pub const WINDOW_SIZE: u64 = 1 << 39;
 /// The running task's door identifiers: for each 32-bit number the address of what the door is, or
 /// [`NO_DOOR`](crate::object::door::NO_DOOR). Numbers that a task cannot have are there too, so that no number needs a check.
 pub const DOORS: u64 = 0xffff_8200_0000_0000;
-
-/// Where all memory is mapped if messages are copied through a direct map: physical address plus this.
-pub const DIRECT: u64 = 0xffff_8180_0000_0000;
-
-/// Most memory that the direct map shows: one top-level entry.
-pub const DIRECT_SIZE: u64 = 1 << 39;
 
 /// The array of thread control blocks; it reaches to the end of the address space.
 pub const TCBS: u64 = 0xffff_ffff_c000_0000;

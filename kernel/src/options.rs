@@ -7,7 +7,6 @@
 //! | `pti=on`, `pti=off` | whether page tables are isolated, which turns the fast path off; by default as the processor needs it |
 //! | `verw=on`, `verw=off` | whether the processor's buffers are cleared at each exit; by default as the processor needs it |
 //! | `ibrs=on`, `ibrs=off` | whether predictions of branches are kept apart, where that is offered; on by default |
-//! | `copy=window`, `copy=directmap` | how the slow path copies long messages into another task; by default through a window |
 //! | `check=SEED` | the kernel checks itself at each exit that is not the fast path's, and all of itself at intervals that follow from the number; for tests |
 //! | `exhaust=on`, `exhaust=off` | whether programs may order that kernel memory runs out, for tests; off by default |
 //! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |
@@ -35,8 +34,6 @@ pub struct Options<'a> {
     pub verw: Option<bool>,
     /// Whether predictions of branches are kept apart; `None`: where the processor offers it.
     pub ibrs: Option<bool>,
-    /// How the bytes of long messages get to another task.
-    pub copy: Copying,
     /// The kernel checks itself; what the intervals between the large checks follow from.
     pub check: Option<u64>,
     /// Programs may make allocations of the kernel fail.
@@ -61,7 +58,6 @@ impl Default for Options<'_> {
             pti: None,
             verw: None,
             ibrs: None,
-            copy: crate::param::COPYING,
             check: None,
             exhaust: false,
             pool_bytes: None,
@@ -82,16 +78,6 @@ pub enum Fpu {
     Lazy,
     /// At each switch from or to a thread that has used them.
     Eager,
-}
-
-/// How the bytes of long messages get to another task (row P3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Copying {
-    /// Through a window on the receiver's tables, which the processor walks.
-    Window,
-    /// Through a map of all memory in the kernel half; the kernel walks the receiver's tables. The fast path, which knows
-    /// the window only, is not changed by it.
-    DirectMap,
 }
 
 /// A word that is no option.
@@ -124,7 +110,6 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
             "pti" => options.pti = Some(switch(value).ok_or(bad)?),
             "verw" => options.verw = Some(switch(value).ok_or(bad)?),
             "ibrs" => options.ibrs = Some(switch(value).ok_or(bad)?),
-            "copy" => options.copy = copying(value).ok_or(bad)?,
             "check" => options.check = Some(number(value).ok_or(bad)?),
             "exhaust" => options.exhaust = switch(value).ok_or(bad)?,
             "kmem" => options.pool_bytes = Some(size(value).ok_or(bad)?),
@@ -156,14 +141,6 @@ fn fpu(value: &str) -> Option<Fpu> {
     }
 }
 
-fn copying(value: &str) -> Option<Copying> {
-    match value {
-        "window" => Some(Copying::Window),
-        "directmap" => Some(Copying::DirectMap),
-        _ => None,
-    }
-}
-
 /// Decimal digits only: `parse` alone would also take a sign.
 fn number(value: &str) -> Option<u64> {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.parse().ok() } else { None }
@@ -191,7 +168,7 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager pti=off verw=on ibrs=off copy=directmap check=5 exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c env=A=b seed=18446744073709551615\n")
+            parse(" fastpath=off  fpu=eager pti=off verw=on ibrs=off check=5 exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c env=A=b seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,
@@ -199,7 +176,6 @@ mod tests {
             pti: Some(false),
             verw: Some(true),
             ibrs: Some(false),
-            copy: Copying::DirectMap,
             check: Some(5),
             exhaust: true,
             pool_bytes: Some(16 << 20),

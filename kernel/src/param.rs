@@ -2,8 +2,6 @@
 //!
 //! Both arms of a choice are always compiled. Relations between constants are asserted below.
 
-use crate::options::Copying;
-
 /// Log2 of the size of a thread control block, kernel stack included (row P4). One page: a block costs memory
 /// only if it exists, and a slot number becomes an address without a multiplication.
 pub const TCB_SHIFT: u32 = abi::uid::SLOT_SHIFT;
@@ -37,9 +35,6 @@ pub const TAKEN_PAGES: usize = 4;
 /// 3,584 repetitions of the copy instruction, which leaves room for what else is done in a step of 5,000.
 pub const PREEMPTION_BYTES: u64 = 28 << 10;
 
-/// How bytes get from one task to another where the boot option `copy=` says nothing (decision 0023).
-pub const COPYING: Copying = Copying::Window;
-
 /// Most direct words that the fast path copies: a page, so that they touch two pages at most.
 pub const FAST_WORDS_MAX: u64 = 512;
 
@@ -66,9 +61,7 @@ pub const SCAN_WAY: u32 = 12;
 /// Threads of a chain of calls that an alert reaches in one step. What each waits for may end with it.
 pub const PREEMPTION_ALERTS: usize = 4;
 
-/// Where pending timeouts are kept: this, or the wakeup lists of the 1993 paper
-/// ([`Lists`](crate::util::wakeup::Lists)). Filing costs nearly the same; with many pending timeouts the lists pay at
-/// each tick (decision 0012).
+/// Where pending timeouts are kept (decision 0012).
 pub type Timeouts = crate::util::wheel::Wheel;
 
 /// Pending timeouts that one clock interrupt handles, expired or filed anew, so that it stays short (2,000 instructions

@@ -14,7 +14,7 @@ use crate::mem::space::{self, SIGMA0_PROGRAM};
 use crate::mem::table;
 use crate::object::thread::Frame;
 use crate::object::{TaskRef, ThreadRef};
-use crate::options::{Copying, Options};
+use crate::options::Options;
 use crate::sched::Next;
 use crate::syscall::{boot_task, boot_thread, start_thread};
 use abi::boot::{BootInfo, memory_kind};
@@ -64,7 +64,6 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     arch::cpu::guard(options);
     kprintln!("tern: fpu       switched {}", arch::fpu::choose(options.fpu));
     kprintln!("tern: ipc       fast path {}", if is_fast { "on" } else { "off" });
-    kprintln!("tern: copy      {}", copying(options.copy));
     kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
     if options.exhaust {
         k.may_exhaust.set(true);
@@ -78,13 +77,6 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     let next = k.dispatch(Next::Any);
     // SAFETY: the thread was just started, and its registers are in its frame.
     unsafe { fast_path::leave_kernel(&raw const next.tcb().hot) }
-}
-
-fn copying(copying: Copying) -> &'static str {
-    match copying {
-        Copying::Window => "through a window",
-        Copying::DirectMap => "through a direct map where the fast path does not",
-    }
 }
 
 fn refuse(why: &str) -> ! {

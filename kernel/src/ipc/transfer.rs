@@ -266,7 +266,7 @@ fn copy_openly(
     if !core::mem::replace(&mut at.receiver_limited, true) {
         limit(k, receiver);
     }
-    let now = arch::copy_at_once(source.0, target, len);
+    let now = arch::copy_at_once(target.1, len);
     at.advance(now as i64);
     sender.operation.set(Operation::Transfer { to: receiver.uid(), at: *at });
     k.set_busy(sender);

@@ -4,5 +4,4 @@ pub mod list;
 pub mod slots;
 pub mod tags;
 pub mod timeout;
-pub mod wakeup;
 pub mod wheel;

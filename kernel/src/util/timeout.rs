@@ -1,4 +1,4 @@
-//! What both structures of pending timeouts share: a thread's entry, and how its time is counted.
+//! A thread's pending timeout: its entry in the [wheel](super::wheel), and how its time is counted.
 
 use super::list::{Link, Tag};
 use crate::object::ThreadRef;
@@ -53,7 +53,7 @@ impl Timeout {
 mod tests {
     use super::*;
     use crate::object::thread::Tcb;
-    use crate::util::{wakeup, wheel};
+    use crate::util::wheel;
 
     /// A few thousand random insertions, removals and advances against a plain list. `grain_ns` is how late a
     /// structure may be.
@@ -120,5 +120,4 @@ mod tests {
     }
 
     behaves_like_a_plain_list!(wheel, wheel::Wheel::new(), 1 << GRAIN_SHIFT, 20);
-    behaves_like_a_plain_list!(wakeup_lists, wakeup::Lists::new(), wakeup::TICK_NS, 16);
 }

@@ -9,8 +9,7 @@
 //! and a deadline later than the one it is filed under leaves it where it is. So a client that calls with the
 //! same timeout again and again touches no list.
 //!
-//! The paper's own structure is the other arm of [`param::Timeouts`](crate::param::Timeouts), in
-//! [`wakeup`](super::wakeup); decision 0012 compares them.
+//! Decision 0012 compares it with the paper's own structure.
 
 use super::list::List;
 use super::timeout::{Deadlines, GRAIN_SHIFT, NEVER, grain_of};

@@ -71,7 +71,6 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(suite::transcripts(world));
     trials.push(suite::eager_registers(world));
     trials.extend(leaks::trials(world));
-    trials.push(suite::direct_map(world));
     trials.push(suite::much_memory(world));
     if !arguments.list {
         trials.extend(suite::trials(world, arguments.filter.as_deref().unwrap_or("")));

@@ -105,19 +105,6 @@ pub fn eager_registers(world: &'static World) -> Trial {
     })
 }
 
-/// Long messages, copied through a map of all memory instead of a window.
-pub fn direct_map(world: &'static World) -> Trial {
-    world.trial("guest", "long::copied_through_a_direct_map", |world| {
-        let machine = world.machine().with("init=suite args=long.,kernel_half. fastpath=off copy=directmap");
-        let (end, text) = boot(&machine, SUITE_LIMITS[0])?;
-        let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 20 && bad == 0);
-        if end == End::Orderly(0) && all_fine && text.contains("through a direct map") {
-            return Ok(());
-        }
-        Err(failed("expected that all tests of the kind pass", &end, &text))
-    })
-}
-
 /// Large pages, where memory is large enough for a gibibyte of them.
 pub fn much_memory(world: &'static World) -> Trial {
     world.trial("guest", "large::a_gibibyte_where_there_is_one", |world| {

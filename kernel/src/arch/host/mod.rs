@@ -54,16 +54,6 @@ mod paging {
     pub fn nowhere() -> [u64; 3] {
         [0; 3]
     }
-
-    /// Whether there is a direct map.
-    pub fn has_direct_map() -> bool {
-        false
-    }
-
-    /// Where the direct map shows a frame of memory.
-    pub fn direct(_frame: u64) -> Option<u64> {
-        None
-    }
 }
 
 use crate::kernel::Kernel;

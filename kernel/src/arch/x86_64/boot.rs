@@ -9,7 +9,7 @@
 use super::{acpi, apic, cpu, paging, power, serial, smp, tables, timer, window};
 use crate::boot::loader::{self, Loaded, Rsdp};
 use crate::boot::{self, Boot, Pool, Range, Refusal};
-use crate::options::{self, Copying};
+use crate::options;
 use crate::{kprintln, layout};
 use abi::boot::{InfoPage, feature, memory_kind};
 use core::arch::global_asm;
@@ -235,7 +235,7 @@ fn refuse(why: core::fmt::Arguments) -> ! {
 /// Everything in order; each step may use what those before it made.
 fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
     cpu::detect()?;
-    let (mut memory, low_page, wanted_pool, fast_path, direct) = {
+    let (mut memory, low_page, wanted_pool, fast_path) = {
         let loaded = loaded(magic, info)?;
         boot.screen = loaded.screen;
         boot.set_command_line(loaded.command_line)?;
@@ -244,19 +244,18 @@ fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
         cpu::choose_isolation(&options);
         let fast_path = options.fast_path && !cpu::features().isolates;
         let wanted_pool = options.pool_bytes;
-        let direct = options.copy == Copying::DirectMap;
         boot.archive = boot::check_archive(loaded.archive, image())?;
         let memory = boot::regions::memory(loaded.map, image(), boot.archive);
         let low_page = smp::low_page(&memory.regions);
         boot.rsdp = find_rsdp(loaded.rsdp, low_page);
-        (memory, low_page, wanted_pool, fast_path, direct)
+        (memory, low_page, wanted_pool, fast_path)
     };
     boot.pool = boot::take_pool(&mut memory, wanted_pool)?;
     boot.memory = memory.regions;
 
     // From here on the loader's memory may be overwritten, and soon is unreachable.
     cpu::enable();
-    paging::init(boot, direct);
+    paging::init(boot);
     tables::init();
     cpu::enable_late();
     describe(boot);

@@ -15,21 +15,16 @@
 //!
 //! The paper's window holds two directory entries; here one is enough, since a copy that crosses into the next 512 GiB is
 //! done in two steps.
-//!
-//! The other arm ([`Copying::DirectMap`](crate::options::Copying)) writes through a map of all memory. It needs no rules
-//! about forgetting, but walks the receiver's tables in software, page by page. Descriptors, which are a few words, go
-//! through the window in both arms.
 
 use super::instructions::write_cr3;
 use super::user_copy::{CLOSED, OPEN, Routine, copy_bytes, load_words, store_words};
-use super::{paging, pte, space};
+use super::{pte, space};
 use crate::arch::CopyFault;
 use crate::kernel::Kernel;
 use crate::layout::{WINDOW, WINDOW_SIZE};
 use crate::mem::pool::{Frame, Words};
-use crate::mem::table::{self, Found};
 use crate::object::TaskRef;
-use abi::{PAGE_SIZE, Rights, USER_END};
+use abi::USER_END;
 use core::cell::Cell;
 
 const USER: u64 = 1 << 2;
@@ -91,54 +86,9 @@ impl Window {
     }
 }
 
-/// What the direct map shows of a byte of a task that is about to be written.
-enum Shown {
-    At(u64),
-    /// There is no page, or it may not be written.
-    Fault,
-    /// It is not ordinary memory, or there is no direct map: the window can show it.
-    Otherwise,
-}
-
-fn show(k: &Kernel, task: TaskRef, address: u64) -> Shown {
-    let (cell, offset) = match table::find(&k.pool, task, address) {
-        Found::Leaf(leaf) | Found::Part { leaf, .. } => (leaf.entry, address % PAGE_SIZE),
-        Found::Large { entry, level, .. } => (entry, address & ((PAGE_SIZE << (9 * level)) - 1)),
-        Found::Nothing { .. } => return Shown::Fault,
-    };
-    let entry = cell.get();
-    if !pte::is_writable_memory(entry) {
-        return if pte::rights(entry).has(Rights::W) { Shown::Otherwise } else { Shown::Fault };
-    }
-    let Some(at) = paging::direct(pte::address(entry) + offset) else { return Shown::Otherwise };
-    cell.set(pte::touched(entry, true));
-    Shown::At(at)
-}
-
-/// Copies what is left of the page at the target. `None` if the window has to do it.
-fn copy_directly(
-    k: &Kernel,
-    source: u64,
-    to: (TaskRef, u64),
-    len: u64,
-    routine: Routine,
-) -> Option<Result<u64, CopyFault>> {
-    let shown = match show(k, to.0, to.1) {
-        Shown::At(shown) => shown,
-        Shown::Fault => return Some(Err(CopyFault { done: 0, address: to.1, at_target: true })),
-        Shown::Otherwise => return None,
-    };
-    let now = len.min(PAGE_SIZE - to.1 % PAGE_SIZE);
-    // SAFETY: the target is a page that belongs to a user, who may write it.
-    let (left, address, _) = unsafe { copy_bytes(shown, source, now, routine) };
-    let fault = CopyFault { done: now - left, address, at_target: false };
-    Some(if left == 0 { Ok(now) } else { Err(fault) })
-}
-
-/// How many of `len` bytes [`copy`] takes at once: what one window shows, or one page of the direct map.
-pub fn copy_at_once(from: TaskRef, (to, address): (TaskRef, u64), len: u64) -> u64 {
-    let unit = if paging::has_direct_map() && from != to { PAGE_SIZE } else { WINDOW_SIZE };
-    len.min(unit - address % unit)
+/// How many of `len` bytes [`copy`] takes at once: what one window shows.
+pub fn copy_at_once(address: u64, len: u64) -> u64 {
+    len.min(WINDOW_SIZE - address % WINDOW_SIZE)
 }
 
 /// Copies from the current task to another one, or within the current one, at most [`copy_at_once`] bytes, with interrupts let in.
@@ -168,13 +118,7 @@ fn copy_once(
     len: u64,
     routine: Routine,
 ) -> Result<u64, CopyFault> {
-    if paging::has_direct_map()
-        && from.0 != to.0
-        && let Some(result) = copy_directly(k, from.1, to, len, routine)
-    {
-        return result;
-    }
-    let now = len.min(WINDOW_SIZE - to.1 % WINDOW_SIZE);
+    let now = copy_at_once(to.1, len);
     let window = Window::open(k, from.0, to.0, to.1);
     let (shown, is_window) = (window.address, window.slot.is_some());
     // SAFETY: the target is a window or the task's own memory: the caller checked that it is in the user half.

@@ -59,8 +59,6 @@ static SHOWN: AtomicU64 = AtomicU64::new(0);
 
 static POOL_START: AtomicU64 = AtomicU64::new(0);
 static POOL_LEN: AtomicU64 = AtomicU64::new(0);
-/// End of the memory that the direct map shows, 0 if there is none.
-static DIRECT_END: AtomicU64 = AtomicU64::new(0);
 /// Physical addresses: the kernel's own top-level table; the third-level table of the image's GiB; the table
 /// that holds devices, per-CPU page and port bitmap.
 static TOP: AtomicU64 = AtomicU64::new(0);
@@ -100,16 +98,6 @@ pub fn shown_top() -> &'static [u64; 256] {
     top.last_chunk().expect("a table has 512 entries")
 }
 
-/// Whether there is a direct map.
-pub fn has_direct_map() -> bool {
-    DIRECT_END.load(Relaxed) != 0
-}
-
-/// Where the direct map shows a frame of memory.
-pub fn direct(frame: u64) -> Option<u64> {
-    (frame < DIRECT_END.load(Relaxed)).then_some(layout::DIRECT + frame)
-}
-
 /// Where a frame of the pool can be written.
 fn table(frame: u64) -> *mut Table {
     debug_assert!(in_pool(frame));
@@ -136,17 +124,13 @@ fn write(entry: *mut u64, value: u64) {
     unsafe { entry.write_volatile(value) }
 }
 
-/// Builds the final tables and switches to them. With `direct` all memory is mapped at [`layout::DIRECT`] too.
-pub fn init(boot: &mut Boot, direct: bool) {
+/// Builds the final tables and switches to them.
+pub fn init(boot: &mut Boot) {
     POOL_START.store(boot.pool.range.start, Relaxed);
     POOL_LEN.store(boot.pool.range.len, Relaxed);
     map_pool_start(boot.pool.range);
 
-    let memory_end = boot.memory.ranges(memory_kind::FREE).map(Range::end).max().unwrap_or(0);
     let mut builder = Builder::new(&mut boot.pool);
-    if direct {
-        builder.map_direct(memory_end.min(layout::DIRECT_SIZE));
-    }
     builder.map_image();
     builder.map_pool();
     boot.info_page = builder.map_info();
@@ -262,15 +246,6 @@ impl Builder<'_> {
             let directory = self.directory(layout::POOL + offset);
             write(entry(directory, index(layout::POOL + offset, 2)), (start + offset) | DATA | LARGE);
         }
-    }
-
-    /// Memory up to `end`, with whatever devices lie between: nobody looks at those there.
-    fn map_direct(&mut self, end: u64) {
-        for page in (0..end).step_by(LARGE_SIZE as usize) {
-            let directory = self.directory(layout::DIRECT + page);
-            write(entry(directory, index(layout::DIRECT + page, 2)), page | DATA | LARGE);
-        }
-        DIRECT_END.store(end, Relaxed);
     }
 
     fn map_info(&mut self) -> *mut InfoPage {

@@ -203,11 +203,6 @@ pub const fn part(entry: u64, index: u64, part_size: u64, last: bool) -> u64 {
     (entry & !(if last { LARGE } else { 0 })) + index * part_size
 }
 
-/// Whether the page is cached memory that may be written.
-pub const fn is_writable_memory(entry: u64) -> bool {
-    entry & (PRESENT | WRITE | CACHE_DISABLE) == PRESENT | WRITE
-}
-
 /// Marks a page as used, as the processor's page walk would.
 pub const fn touched(entry: u64, write: bool) -> u64 {
     entry | ACCESSED | if write { DIRTY } else { 0 }
