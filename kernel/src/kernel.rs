@@ -20,6 +20,7 @@ const TASKS_PER_PAGE: usize = 512;
 #[repr(C, align(4096))]
 struct TaskPage([Cell<u64>; TASKS_PER_PAGE]);
 
+#[allow(unsafe_code)]
 // SAFETY: integers in cells.
 unsafe impl Zeroable for TaskPage {}
 

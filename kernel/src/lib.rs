@@ -4,14 +4,17 @@
 //! [`syscall`] (every way in), [`ipc`] (the heart), [`mem`] (spaces), [`sched`] (who runs), [`kernel`] (where it all
 //! hangs together), and last [`arch`]: entry, fast path and hardware.
 //!
-//! Everything above `arch` is safe, hardware-free Rust over cells, with two exceptions: [`mem::pool`], which turns
-//! frames into objects, and the `unsafe impl Zeroable` lines that say which objects may live in a frame.
+//! Everything above `arch` is safe, hardware-free Rust over cells: unsafe code is an error in this crate but where an `allow` says otherwise.
+//! These are [`arch`] and [`start`], which are the machine's; [`mem::pool`], which turns frames into objects; six lines that say which
+//! objects may live in a frame (`Zeroable`); and the names of functions that the build puts behind the kernel for [`panic`].
 //!
 //! **Invariants.** No Rust frame survives a block or a preemption. Interrupts are off in the kernel, but for one
 //! instruction between the steps of a long operation. Nothing allocates but the making of an object or a mapping, and that is
 //! charged to a task. After the first task is loaded the kernel parses no file format.
 #![cfg_attr(target_os = "none", no_std)]
+#![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
 pub mod arch;
 pub mod boot;
 pub mod check;
@@ -23,11 +26,13 @@ pub mod lend;
 pub mod mem;
 pub mod object;
 pub mod options;
+#[allow(unsafe_code)]
 pub mod panic;
 pub mod param;
 pub mod print;
 pub mod sched;
 #[cfg(target_os = "none")]
+#[allow(unsafe_code)]
 pub mod start;
 pub mod syscall;
 pub mod trace;
@@ -35,6 +40,7 @@ pub mod util;
 
 /// The parser of the machine's tables, and the choice of measures against leaks, are pure, so they are tested here too.
 #[cfg(test)]
+#[allow(unsafe_code)]
 #[path = "arch/x86_64/acpi.rs"]
 mod acpi;
 #[cfg(test)]

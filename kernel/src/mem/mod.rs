@@ -1,6 +1,7 @@
 //! Memory: the kernel's own frames, page tables, and the operations map, grant and flush.
 
 mod large;
+#[allow(unsafe_code)]
 pub mod pool;
 mod run;
 pub mod space;

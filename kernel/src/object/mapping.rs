@@ -25,6 +25,7 @@ pub type NodeSlot = Cell<Option<&'static Node>>;
 #[repr(C, align(4096))]
 pub struct NodeTable(pub [NodeSlot; 512]);
 
+#[allow(unsafe_code)]
 // SAFETY: cells of optional references, for which zero is `None`.
 unsafe impl Zeroable for NodeTable {}
 
@@ -82,6 +83,7 @@ struct SlabFrame {
     nodes: [Node; NODES],
 }
 
+#[allow(unsafe_code)]
 // SAFETY: cells of integers and optional references.
 unsafe impl Zeroable for SlabFrame {}
 

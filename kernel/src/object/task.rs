@@ -79,6 +79,7 @@ pub struct Task {
     pub closed_slabs: Slabs,
 }
 
+#[allow(unsafe_code)]
 // SAFETY: cells; zero means nil, none, empty, false.
 unsafe impl Zeroable for Task {}
 

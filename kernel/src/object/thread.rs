@@ -473,6 +473,7 @@ pub struct Cold {
     pub item: Cell<(Plan, u64)>,
 }
 
+#[allow(unsafe_code)]
 // SAFETY: cells; `None`, `State::Inactive`, `Errand::Ipc`, `Operation::None` and the like are zero. (The enums
 // are listed with explicit zero variants or, for `Operation`, written before use by `Tcb::init`.)
 unsafe impl Zeroable for Tcb {}

@@ -22,6 +22,7 @@ struct Entry {
 #[repr(C)]
 struct Page([Entry; PER_FRAME]);
 
+#[allow(unsafe_code)]
 // SAFETY: integers in cells; zero is a valid value.
 unsafe impl Zeroable for Page {}
 
