@@ -16,6 +16,7 @@
 
 #[allow(unsafe_code)]
 pub mod arch;
+pub mod args;
 pub mod boot;
 pub mod check;
 pub mod checked;
@@ -23,6 +24,7 @@ pub mod ipc;
 pub mod kernel;
 pub mod layout;
 pub mod lend;
+pub mod life;
 pub mod mem;
 pub mod object;
 pub mod options;

@@ -1043,8 +1043,8 @@ mod tests {
     fn a_page_goes_on_and_comes_back() {
         arch::reset();
         let k = Kernel::new(Pool::for_tests(160));
-        let [sigma0, first, second] = core::array::from_fn(|_| crate::syscall::boot_task(&k));
-        arch::set_current(crate::syscall::boot_thread(&k, sigma0, 1));
+        let [sigma0, first, second] = core::array::from_fn(|_| crate::life::boot_task(&k));
+        arch::set_current(crate::life::boot_thread(&k, sigma0, 1));
         sigma0.is_sigma0.set(true);
         arch::map_all_memory(&k, sigma0, 1);
         let send = |from: TaskRef, to: TaskRef, source, target, rights| {

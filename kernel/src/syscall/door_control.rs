@@ -1,6 +1,6 @@
 //! `door_control`: make doors, serve them, learn that servers are short.
 
-use super::{Args, done};
+use crate::args::{Args, done};
 use crate::ipc;
 use crate::kernel::Kernel;
 use crate::mem::space::Stop;

@@ -4,7 +4,7 @@
 //! ipc under way, or it waits for an answer to a fault or an exception. In between a part of them is in a message, or
 //! will be overwritten by one; then the call says `BadState`, and the debugger lets the ipc end or aborts it.
 
-use super::Args;
+use crate::args::Args;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, State, special};
 use crate::{arch, ipc};

@@ -21,7 +21,7 @@ use abi::{Call, Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::{Frame, NEVER, Operation, State, WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef, door};
-use kernel::{arch, ipc, syscall};
+use kernel::{arch, ipc, life, syscall};
 
 /// How deeply tasks may be nested.
 const DEPTH_MAX: usize = 32;
@@ -531,7 +531,7 @@ fn clans_are_nested_so_deeply_and_no_deeper() {
             break;
         }
         let task = world.task(TaskId(above.frame.w[Frame::RDI].get()));
-        above = syscall::boot_thread(&world.k, task, 1);
+        above = life::boot_thread(&world.k, task, 1);
     }
     world.k.check();
 }

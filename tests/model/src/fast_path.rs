@@ -22,7 +22,7 @@ use kernel::object::thread::{
     Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS, Wait, taken_by,
 };
 use kernel::sched::Next;
-use kernel::{arch, ipc, layout, lend, syscall};
+use kernel::{arch, ipc, layout, lend, life};
 
 /// The registers of the processor in user mode.
 #[derive(Clone, Copy, Default, Debug)]
@@ -349,7 +349,7 @@ impl Machine {
             frame.rflags.set(FLAGS);
             arch::set_user_segments(frame);
         }
-        syscall::bury(&self.world.k);
+        life::bury(&self.world.k);
     }
 
     /// The current thread, in user mode, touches a page.

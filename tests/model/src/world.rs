@@ -14,7 +14,7 @@ use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::{Frame, Tcb, WORDS};
 use kernel::object::{TaskRef, ThreadRef, interrupt};
 use kernel::sched::Next;
-use kernel::{ipc, syscall};
+use kernel::{ipc, life, syscall};
 use std::cell::RefCell;
 
 thread_local! {
@@ -115,12 +115,12 @@ impl World {
         idle.canary.set(Tcb::CANARY);
         idle.frame.mode.set(Frame::IDLE);
         k.set_idle(idle);
-        let sigma0 = syscall::boot_task(&k);
+        let sigma0 = life::boot_task(&k);
         sigma0.is_sigma0.set(true);
         space::ensure_bitmap(&k.pool, sigma0).expect("the first task has memory");
         arch::map_all_memory(&k, sigma0, 2);
-        let root = syscall::boot_thread(&k, sigma0, PRIORITY);
-        syscall::start_thread(&k, root, 0x7000_0000_0000, 0x7000_0001_0000, 0);
+        let root = life::boot_thread(&k, sigma0, PRIORITY);
+        life::start_thread(&k, root, 0x7000_0000_0000, 0x7000_0001_0000, 0);
         arch::set_current(idle);
         let world = World { k, sigma0, root, overhead, reserve, memory: (start, frames) };
         world.leave(Next::Any);
@@ -149,7 +149,7 @@ impl World {
 
     /// Goes on with the busy current thread, as the entry code does after it has looked at the interrupts.
     pub fn go_on_once(&self) -> bool {
-        syscall::bury(&self.k);
+        life::bury(&self.k);
         self.leave_once(syscall::continue_operation(&self.k, self.current()))
     }
 
@@ -220,7 +220,7 @@ impl World {
             frame.mode.set(Frame::TRAP | vector);
             arch::set_user_segments(frame);
         }
-        syscall::bury(&self.k);
+        life::bury(&self.k);
     }
 
     /// The current thread touches a page that it has not.

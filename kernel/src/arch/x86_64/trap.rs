@@ -68,7 +68,7 @@ pub extern "C" fn on_system_call() -> ! {
 /// A busy thread goes on; interrupts have had their moment.
 pub extern "C" fn on_continue() -> ! {
     let k = kernel();
-    syscall::bury(k);
+    life::bury(k);
     leave_with(k, syscall::continue_operation(k, arch::current()))
 }
 
@@ -125,7 +125,7 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
 /// An interrupt. If it came in the kernel, that was idle, or let it in between two steps of a long operation or during a copy.
 pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     let k = kernel();
-    syscall::bury(k);
+    life::bury(k);
     if !is_user(frame) {
         leave_copy(k, frame);
     }

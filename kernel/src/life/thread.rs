@@ -1,0 +1,278 @@
+//! How threads are made, begin, and end.
+//!
+//! An end takes steps: first no uid leads to the thread any more; then those in its queue learn of it, and those who wait for it alone;
+//! then it is taken apart. Who ends itself is freed by whoever runs next.
+
+use crate::args::done;
+use crate::kernel::Kernel;
+use crate::mem::pool::Frame as PoolFrame;
+use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
+use crate::object::{TaskRef, ThreadRef, door, interrupt};
+use crate::sched::Next;
+use crate::{arch, ipc, lend, param};
+use abi::call::FLAGS;
+use abi::{Error, Fpage, Rights, Uid};
+
+/// Makes a thread that never ran.
+pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Error> {
+    if task.is_ending() {
+        return Err(Error::NoSuch);
+    }
+    let frame = task.take_frame(&k.pool).ok_or(Error::NoMemory)?;
+    let give_back = |error| {
+        task.give_back_frame(&k.pool, frame);
+        Err(error)
+    };
+    let Some((slot, generation)) = k.thread_slots.take(&k.pool, || k.take_reserved()) else {
+        return give_back(Error::NoMemory);
+    };
+    let Some(thread) = arch::map_tcb(k, slot, frame) else {
+        k.thread_slots.give_back(slot);
+        return give_back(Error::NoMemory);
+    };
+    let uid = Uid::thread(slot, generation, task.clan());
+    thread.init(uid, frame);
+    thread.block.init(k, task);
+    thread.task.set(Some(task));
+    thread.home.priority.set(priority);
+    thread.home.slice_ns.set(param::TIME_SLICE_NS);
+    thread.hot.space.set(task.space.get());
+    lend::begin(thread, uid);
+    thread.hot.uid.set(uid.0);
+    thread.refold();
+    task.threads.push_back(thread);
+    task.thread_count.set(task.thread_count.get() + 1);
+    Ok(thread)
+}
+
+/// Makes a thread for boot.
+pub fn boot_thread(k: &Kernel, task: TaskRef, priority: u8) -> ThreadRef {
+    new_thread(k, task, priority).expect("boot has memory for its threads")
+}
+
+/// Lets a thread begin at `ip`.
+pub fn start_thread(k: &Kernel, thread: ThreadRef, ip: u64, sp: u64, argument: u64) {
+    let frame = &thread.frame;
+    frame.w.iter().for_each(|word| word.set(0));
+    frame.w[Frame::RDI].set(argument);
+    frame.w[Frame::RSI].set(thread.uid().0);
+    frame.rdx.set(thread.task().id.get().0);
+    frame.rax.set(0);
+    frame.rcx.set(0);
+    frame.r11.set(0);
+    frame.mode.set(Frame::TRAP | 0xff);
+    frame.rip.set(ip);
+    frame.rsp.set(sp);
+    frame.rflags.set(FLAGS);
+    arch::set_user_segments(frame);
+    thread.operation.set(Operation::None);
+    thread.errand.set(Errand::Ipc);
+    thread.set_special(0, special::STOPPED);
+    thread.set_ready();
+    k.wake(thread);
+}
+
+/// First step of a thread's end: from here on no uid leads to it, and it neither runs nor waits.
+pub fn begin_end(k: &Kernel, thread: ThreadRef) {
+    ipc::alert::start_at_end(k, thread);
+    ipc::leave(k, thread);
+    k.wheel.unlink(thread);
+    interrupt::detach(k, thread);
+    k.end_shuttle(thread);
+    thread.hot.uid.set(0);
+    thread.hot.accept.set(crate::object::thread::NEVER);
+    thread.queueing_at.set(None);
+    // A thread that ends itself must come back to it if it is interrupted.
+    thread.state.set(if thread == arch::current() { State::Ready } else { State::Inactive });
+    thread.cursor.set(0);
+    if k.fpu_owner.get() == Some(thread) {
+        k.fpu_owner.set(None);
+    }
+}
+
+/// Goes on with a thread's end. The current thread is busy until it is over, or is the victim itself.
+pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
+    let name = |thread: &ThreadRef| thread.name.get() == victim;
+    let (over, its_own) = match arch::tcb(victim.slot()).filter(name) {
+        Some(thread) => {
+            let its_own = thread.operation.get();
+            (end_thread_step(k, thread, Some(current)), its_own)
+        }
+        None => (true, Operation::None),
+    };
+    let next = match its_own {
+        _ if !over => Some(victim),
+        // Whom it was ending itself nobody else will end.
+        Operation::EndThread { victim: other } if other != victim => Some(other),
+        _ => None,
+    };
+    if let Some(victim) = next {
+        current.operation.set(Operation::EndThread { victim });
+        k.set_busy(current);
+        return Next::Same;
+    }
+    current.operation.set(Operation::None);
+    if current.name.get() == victim {
+        current.state.set(State::Inactive);
+        return Next::Any;
+    }
+    done(current, Ok(()))
+}
+
+/// One budget of work on a thread's end. True when nothing of it is left.
+pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) -> bool {
+    if !close_queue(k, thread) || !wake_waiters(k, thread) {
+        return false;
+    }
+    dismantle(k, thread, current);
+    true
+}
+
+/// The thread takes no message any more, and whom it called is alerted. True when nobody is left in its queue.
+fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
+    if thread.hot.uid.get() != 0 {
+        begin_end(k, thread);
+    }
+    if !ipc::alert::go_on(k, thread) {
+        return false;
+    }
+    for _ in 0..param::PREEMPTION_PAGES {
+        let Some(sender) = thread.senders.first() else { break };
+        thread.senders.remove(sender);
+        sender.state.set(State::Ready);
+        ipc::partner_died(k, sender);
+    }
+    thread.refold();
+    thread.senders.is_empty()
+}
+
+/// In [`Cold::cursor`](crate::object::thread::Cold::cursor): who waits for the thread is sought for its whole task at once.
+const WITH_TASK: u32 = u32::MAX;
+
+/// One budget of work on the end of all threads of a task: first none of them takes a message any more, then one search
+/// finds all who wait for any of them, then they go. (A search for each would take the square of their number.) True
+/// when none is left.
+pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
+    let Some(thread) = task.threads.first() else { return true };
+    if thread.cursor.get() != WITH_TASK {
+        // Those that are done go to the end of the list, so that the first is done when all are.
+        if close_queue(k, thread) {
+            thread.cursor.set(WITH_TASK);
+            task.threads.remove(thread);
+            task.threads.push_back(thread);
+        }
+        return false;
+    }
+    let start = task.searched.get();
+    if start < k.thread_slots.high_water() {
+        task.searched.set(wake_waiters_for(k, start, |name| {
+            let named = arch::tcb(name.slot()).filter(|thread| thread.name.get() == name);
+            named.is_some_and(|thread| thread.cursor.get() == WITH_TASK && thread.task() == task)
+        }));
+        return false;
+    }
+    for _ in 0..param::PREEMPTION_PAGES {
+        let Some(thread) = task.threads.first() else { return true };
+        dismantle(k, thread, None);
+    }
+    false
+}
+
+/// Takes a thread apart for which nobody waits.
+fn dismantle(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) {
+    // It waits to go on with its own end, which somebody else has just finished.
+    k.unqueue(thread);
+    let task = thread.task();
+    task.threads.remove(thread);
+    task.thread_count.set(task.thread_count.get() - 1);
+    if thread.fpu.get() != 0 {
+        task.give_back_frame(&k.pool, PoolFrame(thread.fpu.replace(0)));
+    }
+    if current == Some(thread) {
+        k.zombie.set(Some(thread));
+    } else {
+        free(k, thread);
+    }
+}
+
+/// Looks through all threads, some in each step, for those that wait for `thread` alone. True when all were seen.
+fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
+    // Somebody who ends it alone does not wait for the search of its task.
+    let start = if thread.cursor.get() == WITH_TASK { 0 } else { thread.cursor.get() };
+    let name = thread.name.get();
+    let end = wake_waiters_for(k, start, |from| from == name);
+    thread.cursor.set(end);
+    end >= k.thread_slots.high_water()
+}
+
+/// Those in the slots from `start` on that wait for a thread that ends, alone, learn of it. Returns the slot at which the step's budget was
+/// used up.
+fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
+    let mut end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
+    let mut slot = start;
+    while slot < end {
+        if let Some(waiter) = arch::tcb(slot) {
+            let waits = match waiter.wait() {
+                Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
+                Wait::Closed(from) if from.clan() != waiter.uid().clan() => {
+                    end = end.saturating_sub(param::SCAN_WAY);
+                    ipc::way_to(k, waiter, from).is_some_and(&ends)
+                }
+                _ => false,
+            };
+            if waits {
+                end = end.saturating_sub(param::SCAN_WAKE);
+                ipc::fail_blocked(k, waiter, Error::PartnerDied);
+            }
+        }
+        slot += 1;
+    }
+    slot
+}
+
+/// Takes the block itself apart. Nothing runs on its stack.
+fn free(k: &Kernel, thread: ThreadRef) {
+    let (task, slot) = (thread.task(), thread.name.get().slot());
+    let frame = thread.own_frame();
+    debug_assert!(!thread.timeout.is_filed());
+    thread.name.set(Uid::NIL);
+    thread.bookmark.remove();
+    arch::unmap_tcb(slot);
+    k.thread_slots.give_back(slot);
+    task.give_back_frame(&k.pool, frame);
+}
+
+/// Frees the block of a thread that ended itself, now that another thread's stack is in use: who runs next is busy with this, or it is the
+/// first interrupt after nobody ran.
+#[inline(always)]
+pub fn bury(k: &Kernel) {
+    if k.zombie.get().is_none() {
+        return;
+    }
+    if let Some(zombie) = k.zombie.take() {
+        free(k, zombie);
+    }
+}
+
+impl Tcb {
+    /// Fills in the cold part of a new block and marks it as one.
+    fn init(&self, uid: Uid, frame: PoolFrame) {
+        self.name.set(uid);
+        self.special.set(0);
+        self.state.set(State::Inactive);
+        self.errand.set(Errand::Ipc);
+        self.partner.set(Uid::NIL);
+        self.alerting.set(Uid::NIL);
+        self.window.set(Fpage::NIL);
+        self.fault_rights.set(Rights::NONE);
+        self.operation.set(Operation::None);
+        self.bookmark.init();
+        self.canary.set(Tcb::CANARY);
+        self.frame.mode.set(Frame::SYSRET);
+        self.hot.accept.set(crate::object::thread::NEVER);
+        self.hot.rip.set(0);
+        self.hot.rsp.set(0);
+        self.server.caller.set(door::NOBODY);
+        self.frame_address.set(frame.0);
+    }
+}

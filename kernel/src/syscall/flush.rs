@@ -1,0 +1,66 @@
+//! `flush`: takes what was mapped back, in steps.
+
+use crate::args::{Args, done};
+use crate::kernel::Kernel;
+use crate::mem::space::{self, Stop};
+use crate::object::thread::Operation;
+use crate::object::{ThreadRef, door};
+use crate::param;
+use crate::sched::Next;
+use abi::call::{DOORS_MAX, FLUSH_SELF};
+use abi::{Error, Fpage, Rights};
+
+/// A flexpage of one identifier with the right to call, whatever its number.
+const ONE_IDENTIFIER: u64 = Fpage::doors(0, 0, Rights::R).0;
+
+const ONE_IDENTIFIER_MASK: u64 = Fpage::SPACE_AND_SIZE | Rights::R.0 as u64;
+
+/// What one step of a flush does. Two for each page: one to find it, one to take it from its only other owner.
+const FLUSH_BUDGET: usize = 2 * param::PREEMPTION_PAGES;
+
+pub fn flush(k: &Kernel, current: ThreadRef) -> Next {
+    let args = Args(&current.frame);
+    let is_one = args.rdi() & ONE_IDENTIFIER_MASK == ONE_IDENTIFIER && args.rsi() == FLUSH_SELF;
+    if is_one && args.rdi() >> 12 < DOORS_MAX as u64 {
+        let (at, mut budget) = (args.rdi() >> 12, FLUSH_BUDGET);
+        return match door::flush_single(k, current.task(), at, &mut budget) {
+            Ok(()) => flushed(current, 0),
+            Err(stop) => stop_flush(k, current, stop, Operation::Flush { at, status: 0 }),
+        };
+    }
+    if !Fpage(args.rdi()).is_valid() || args.rsi() & !FLUSH_SELF != 0 {
+        return done(current, Err(Error::BadArgument));
+    }
+    continue_flush(k, current, 0, 0)
+}
+
+pub fn continue_flush(k: &Kernel, current: ThreadRef, mut at: u64, mut status: u64) -> Next {
+    let args = Args(&current.frame);
+    let page = Fpage(args.rdi());
+    let page = page.with_rights(page.rights().and(Rights::RWX));
+    let own = args.rsi() & FLUSH_SELF != 0;
+    let mut budget = FLUSH_BUDGET;
+    let result = space::flush(k, current.task(), page, own, &mut at, &mut status, &mut budget);
+    if let Err(stop) = result {
+        return stop_flush(k, current, stop, Operation::Flush { at, status });
+    }
+    current.operation.set(Operation::None);
+    flushed(current, status)
+}
+
+#[inline(always)]
+fn flushed(current: ThreadRef, status: u64) -> Next {
+    Args(&current.frame).give([status]);
+    done(current, Ok(()))
+}
+
+#[cold]
+fn stop_flush(k: &Kernel, current: ThreadRef, why: Stop, rest: Operation) -> Next {
+    if why == Stop::NoMemory {
+        current.operation.set(Operation::None);
+        return done(current, Err(Error::NoMemory));
+    }
+    current.operation.set(rest);
+    k.set_busy(current);
+    Next::Same
+}

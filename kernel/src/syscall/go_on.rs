@@ -1,0 +1,34 @@
+//! A thread that is busy goes on with a long operation, one step at a time.
+
+use super::unusual::{DEBUGGED, leave_debugged, pause_breakpoints};
+use super::{door_control, flush, thread_control};
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::{Frame, Operation};
+use crate::sched::Next;
+use crate::{ipc, life};
+
+/// A busy thread goes on with its operation, after the kernel has looked at the interrupts.
+pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
+    current.frame.mode.set(current.frame.mode.get() & !Frame::BUSY);
+    pause_breakpoints(current);
+    let next = match current.operation.get() {
+        Operation::None => Next::Same,
+        Operation::Receive => ipc::continue_receive(k, current),
+        Operation::Map { to, noted, whole } => ipc::continue_map(k, current, to, noted, whole),
+        Operation::Transfer { to, at } => ipc::continue_transfer(k, current, to, at),
+        Operation::Taken { .. } => unreachable!("its receiver does not run"),
+        Operation::Flush { at, status } => flush::continue_flush(k, current, at, status),
+        Operation::EndThread { victim } => life::end_thread(k, current, victim),
+        Operation::EndTask { victim, at } => life::end_task(k, current, victim, at),
+        Operation::Serve => ipc::door::continue_serve(k, current),
+        Operation::Alert => thread_control::continue_alert(k, current),
+        Operation::CreateDoor => door_control::create(k, current),
+    };
+    if current.operation.get() != Operation::None && current.is_ready() {
+        k.set_busy(current);
+    } else if current.special.get() & DEBUGGED != 0 {
+        leave_debugged(current);
+    }
+    next
+}

@@ -1,0 +1,79 @@
+//! Calls of threads that are traced or debugged, that an alert may end, or to which native calls are denied.
+
+use super::{RESERVED, ordinary_call, short_number};
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::special;
+use crate::sched::Next;
+use crate::{arch, ipc, trace};
+use abi::call::NULL;
+use abi::op::{self, Op};
+
+/// Threads whose calls need more than the table.
+pub const UNUSUAL: u32 = special::DENY_NATIVE | special::TRACED | special::ALERTABLE | DEBUGGED;
+
+/// Threads that a debugger follows, but only outside the kernel.
+pub const DEBUGGED: u32 = special::STEPPED | special::BREAKPOINTS;
+
+fn enter_unusual(k: &Kernel, current: ThreadRef) {
+    if current.special.get() & special::TRACED != 0 {
+        trace::call(k, current);
+    }
+    if current.special.get() & special::ALERTABLE != 0 {
+        current.set_special(0, special::ALERTABLE);
+    }
+    pause_breakpoints(current);
+}
+
+/// What the kernel does with watched memory is no event: a debugger would learn nothing from it, and a copy that ends in an
+/// exception at each of its strings would take long.
+pub fn pause_breakpoints(current: ThreadRef) {
+    if current.special.get() & special::BREAKPOINTS != 0 {
+        arch::breakpoints_off();
+    }
+}
+
+/// The thread is to leave the kernel, now or when it runs next: its debugger sees what it does.
+pub fn leave_debugged(current: ThreadRef) {
+    if current.special.get() & special::STEPPED != 0 {
+        current.set_trap_flag();
+    }
+    if current.special.get() & special::BREAKPOINTS != 0 {
+        arch::load_breakpoints(&current.breakpoints);
+    }
+}
+
+#[cold]
+pub fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
+    enter_unusual(k, current);
+    if current.special.get() & special::DENY_NATIVE != 0 {
+        return ipc::system_call_exception(k, current);
+    }
+    let next = ipc::short(k, current);
+    leave_debugged(current);
+    next
+}
+
+/// Any number of a thread that is debugged or traced, or to which native calls are denied.
+#[cold]
+pub fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
+    // The fast path finds that there is no such door before it looks at who calls: for it, this was no system call.
+    let is_fast = Op(eax).without(op::TAKES_BLOCK) == Op::DOOR_CALL;
+    if is_fast && !ipc::door::exists(k, current) {
+        let next = ipc::door::call(k, current);
+        leave_debugged(current);
+        return next;
+    }
+    enter_unusual(k, current);
+    let denied = current.special.get() & special::DENY_NATIVE != 0;
+    let next = match eax {
+        NULL => Next::Same,
+        // The fast path finds that there is no such door before it finds that the thread is denied the call.
+        _ if Op(eax).is_door_call() && !ipc::door::exists(k, current) => ipc::door::call(k, current),
+        _ if denied => ipc::system_call_exception(k, current),
+        _ if eax & RESERVED != 0 => short_number(k, current, eax),
+        _ => ordinary_call(k, current, eax),
+    };
+    leave_debugged(current);
+    next
+}
