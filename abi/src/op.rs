@@ -164,7 +164,7 @@ impl Op {
     /// Whether the general form has flags that it does not know, or bits that nothing has.
     #[inline(always)]
     pub const fn has_unknown(self) -> bool {
-        self.0 & !(NUMBER | GENERAL_FLAGS) != 0
+        !self.has_only(GENERAL_FLAGS)
     }
 
     /// Which form its number says, whatever its flags.
@@ -191,6 +191,24 @@ impl Op {
         if reserved == 0 && flags & FLAGS & !form.flags() == 0 && !both { Some(form) } else { None }
     }
 
+    /// Whether a word that is known to be the general form has no bits but those of some of these flags.
+    #[inline(always)]
+    pub const fn has_only(self, flags: u32) -> bool {
+        self.0 & !(Op::GENERAL.0 | flags) == 0
+    }
+
+    /// Whether its number is a door's, whatever its flags: a call (true) or a return (false).
+    #[inline(always)]
+    pub const fn is_door(self) -> Option<bool> {
+        const CALL: u8 = Op::DOOR_CALL.0 as u8;
+        const RETURN: u8 = Op::DOOR_RETURN.0 as u8;
+        match self.0 as u8 {
+            CALL => Some(true),
+            RETURN => Some(false),
+            _ => None,
+        }
+    }
+
     /// Whether it is a call through a door, of whatever kind.
     #[inline(always)]
     pub const fn is_door_call(self) -> bool {
@@ -205,6 +223,16 @@ impl Op {
         op == Op::DOOR_RETURN.0 || op == Op::DOOR_RETURN.with(BLOCK).0 || op == Op::DOOR_RETURN.with(ITEM).0
     }
 
+    /// Whether it is a call, or a reply and wait, of whatever kind.
+    #[inline(always)]
+    pub const fn is_ordinary(self) -> bool {
+        let op = self.0 | TAKES;
+        op == Op::CALL.0
+            || op == Op::CALL.with(BLOCK).0
+            || self.0 == Op::REPLY_WAIT.0
+            || self.0 == Op::REPLY_WAIT.with(BLOCK).0
+    }
+
     /// Whether it is a call, or a reply and wait, whose message is eleven words.
     #[inline(always)]
     pub const fn is_short(self) -> bool {
@@ -217,7 +245,7 @@ impl Op {
         let op = self.0 | TAKES;
         op == Op::CALL.with(BLOCK).0
             || op == Op::REPLY_WAIT.with(BLOCK).0
-            || self.is_general() && self.general_flags().has(BLOCK)
+            || self.0 & (NUMBER | BLOCK) == Op::GENERAL.0 | BLOCK
     }
 
     /// Whether it is the general form with an item.
@@ -303,6 +331,16 @@ mod tests {
             assert_eq!(op.is_absolute(), is_general && op.flags().has(ABSOLUTE));
         }
         for op in words() {
+            let is_door = match op.number() {
+                Some(Form::DoorCall) => Some(true),
+                Some(Form::DoorReturn) => Some(false),
+                _ => None,
+            };
+            assert_eq!(op.is_door(), is_door);
+            let is_plain =
+                op.form() == Some(Form::General) && !op.flags().has(GENERAL_FLAGS & !(ITEM | ABSOLUTE));
+            assert_eq!(op.is_general() && op.has_only(ITEM | ABSOLUTE), is_plain);
+            assert_eq!(op.is_ordinary(), matches!(op.form(), Some(Form::Call | Form::ReplyWait)));
             assert_eq!(op.is_door_call(), op.form() == Some(Form::DoorCall));
             assert_eq!(op.is_door_return(), op.form() == Some(Form::DoorReturn));
         }

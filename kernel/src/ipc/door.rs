@@ -15,7 +15,7 @@ use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::trace;
 use abi::call::FLAGS;
-use abi::op::{self, Carries, Form, Op};
+use abi::op::{self, Carries, Op};
 use abi::{Error, Kind, Uid};
 
 /// The current thread calls through a door.
@@ -48,12 +48,7 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Next {
 /// What the call (true) or return (false) in a thread's registers carries, if they hold one.
 pub(super) fn carried(thread: ThreadRef) -> Option<(Carries, bool)> {
     let op = thread.frame.op();
-    let is_call = match op.number() {
-        Some(Form::DoorCall) => true,
-        Some(Form::DoorReturn) => false,
-        _ => return None,
-    };
-    Some((op.short_flags().carries(), is_call))
+    op.is_door().map(|is_call| (op.short_flags().carries(), is_call))
 }
 
 /// Why a call or return cannot be sent to a thread that waits for it, if it cannot. A server takes whatever a call brings.

@@ -39,19 +39,20 @@ use abi::{Error, Fpage, Kind, Timeout, Uid};
 struct Request {
     dest: Uid,
     from: Uid,
-    send_timeout: Timeout,
-    receive_timeout: Timeout,
+    /// Of sending, and in the upper half of receiving, as in `r15` of the general form.
+    timeouts: u64,
     window: Fpage,
-    item: bool,
-    /// w0 and w1 describe a block.
-    long: bool,
-    /// w5 is whom the message is shown to come from.
-    show: bool,
-    /// Reply and wait: a destination that does not wait is no error.
-    lenient: bool,
-    /// All eleven words are the message.
-    short: bool,
+    /// [`op::ITEM`], [`op::BLOCK`] and [`op::SHOWN`] of what it sends, if it sends; [`LENIENT`] and [`SHORT`].
+    what: u32,
 }
+
+/// Of a [`Request`]: reply and wait, where a destination that does not wait is no error.
+const LENIENT: u32 = 1;
+
+/// Of a [`Request`]: all eleven words are the message.
+const SHORT: u32 = 2;
+
+const _: () = assert!((op::ITEM | op::BLOCK | op::SHOWN) & (LENIENT | SHORT) == 0);
 
 impl Request {
     /// Reads a short form from the thread's registers: call, or reply and wait. What may come in its receive stands with the thread from
@@ -69,7 +70,8 @@ impl Request {
         let flags = op.short_flags();
         let long = flags.has(op::BLOCK);
         let takes = if replies { TAKING } else { taken_by(flags) };
-        Request { long, short: !long, ..Request::of_form(thread, !replies, takes) }
+        let request = Request::of_form(thread, !replies, takes);
+        Request { what: if long { request.what & !SHORT | op::BLOCK } else { request.what }, ..request }
     }
 
     #[inline(always)]
@@ -79,14 +81,9 @@ impl Request {
         Request {
             dest,
             from: if is_call { dest } else { Uid::ANY },
-            send_timeout: if is_call { Timeout::NEVER } else { Timeout::ZERO },
-            receive_timeout: Timeout::NEVER,
+            timeouts: call::timeouts(if is_call { Timeout::NEVER } else { Timeout::ZERO }, Timeout::NEVER),
             window: if takes & TAKES_ITEM != 0 { thread.standing.get() } else { Fpage::NIL },
-            item: false,
-            long: false,
-            show: false,
-            lenient: !is_call,
-            short: true,
+            what: if is_call { SHORT } else { SHORT | LENIENT },
         }
     }
 
@@ -113,14 +110,9 @@ impl Request {
         Ok(Request {
             dest,
             from: Uid(frame.w[Frame::RBX].get()),
-            send_timeout: Timeout(timeouts as u32),
-            receive_timeout: Timeout((timeouts >> 32) as u32),
+            timeouts,
             window,
-            item: item && !dest.is_nil(),
-            long: false,
-            show: false,
-            lenient: false,
-            short: false,
+            what: if dest.is_nil() { 0 } else { op.0 & op::ITEM },
         })
     }
 
@@ -131,14 +123,16 @@ impl Request {
         if flags.has(op::ITEM) && flags.has(op::BLOCK) {
             return Err(Error::BadArgument);
         }
-        let sends = !request.dest.is_nil();
-        Ok(Request { long: sends && flags.has(op::BLOCK), show: sends && flags.has(op::SHOWN), ..request })
+        if request.dest.is_nil() {
+            return Ok(request);
+        }
+        Ok(Request { what: thread.frame.op().0 & (op::ITEM | op::BLOCK | op::SHOWN), ..request })
     }
 
     /// Leaves with a thread what its receive phase will need when the send phase, which takes long, is over.
     fn suspend(&self, thread: ThreadRef) {
         thread.then_from.set(self.from);
-        thread.then_timeout.set(self.receive_timeout.0);
+        thread.then_timeout.set(self.receive_timeout().0);
         thread.window.set(self.window);
     }
 
@@ -147,19 +141,29 @@ impl Request {
         Request {
             dest: Uid(thread.frame.rdx.get()),
             from: thread.then_from.get(),
-            send_timeout: Timeout::NEVER,
-            receive_timeout: Timeout(thread.then_timeout.get()),
+            timeouts: call::timeouts(Timeout::NEVER, Timeout(thread.then_timeout.get())),
             window: thread.window.get(),
-            item: false,
-            long: false,
-            show: false,
-            lenient: false,
-            short: false,
+            what: 0,
         }
+    }
+
+    #[inline(always)]
+    fn send_timeout(&self) -> Timeout {
+        Timeout(self.timeouts as u32)
+    }
+
+    #[inline(always)]
+    fn receive_timeout(&self) -> Timeout {
+        Timeout((self.timeouts >> 32) as u32)
     }
 
     fn is_call(&self) -> bool {
         self.from == self.dest
+    }
+
+    #[inline(always)]
+    fn has(&self, what: u32) -> bool {
+        self.what & what != 0
     }
 }
 
@@ -192,7 +196,7 @@ pub fn short(k: &Kernel, current: ThreadRef) -> Next {
 #[inline(always)]
 pub fn general(k: &Kernel, current: ThreadRef) -> Next {
     const COMMON: u32 = op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE;
-    if current.frame.op().without(COMMON) != Op::GENERAL {
+    if !current.frame.op().has_only(COMMON) {
         return rare(k, current);
     }
     match Request::general(current) {
@@ -245,10 +249,10 @@ fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
         Ok(partner) if accepts(partner, shown(current, request)) => {
             return send_to(k, current, partner, request);
         }
-        Ok(_) if request.send_timeout == Timeout::ZERO => Error::SendTimeout,
+        Ok(_) if request.send_timeout() == Timeout::ZERO => Error::SendTimeout,
         Ok(partner) => return queue(k, current, partner, *request),
     };
-    if request.lenient { receive_and_run(k, current, request, None) } else { fail(current, error) }
+    if request.has(LENIENT) { receive_and_run(k, current, request, None) } else { fail(current, error) }
 }
 
 /// Who gets the message: its destination, or a chief on the way there.
@@ -257,8 +261,8 @@ fn find(k: &Kernel, current: ThreadRef, request: &Request) -> Result<ThreadRef, 
     match k.thread(request.dest) {
         None => Err(Error::NoSuch),
         Some(partner) if partner == current => Err(Error::BadArgument),
-        Some(partner) if request.show || partner.uid().clan() != current.uid().clan() => {
-            clan::across(k, current, partner, request.show)
+        Some(partner) if request.has(op::SHOWN) || partner.uid().clan() != current.uid().clan() => {
+            clan::across(k, current, partner, request.has(op::SHOWN))
         }
         Some(partner) => Ok(partner),
     }
@@ -267,7 +271,7 @@ fn find(k: &Kernel, current: ThreadRef, request: &Request) -> Result<ThreadRef, 
 /// Whom the current thread's message is shown to come from.
 #[inline(always)]
 fn shown(current: ThreadRef, request: &Request) -> Uid {
-    if request.show { current.shown.get() } else { current.uid() }
+    if request.has(op::SHOWN) { current.shown.get() } else { current.uid() }
 }
 
 /// Whether `partner` would take a message from `sender` now.
@@ -285,7 +289,7 @@ fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -
     request.suspend(current);
     current.errand.set(Errand::Ipc);
     enqueue_sender(current, partner);
-    set_timeout(k, current, request.send_timeout);
+    set_timeout(k, current, request.send_timeout());
     Next::Any
 }
 
@@ -353,21 +357,21 @@ fn is_absolute(thread: ThreadRef) -> bool {
 /// The current thread's message goes to a partner that waits for it.
 #[inline(always)]
 fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
-    if request.item {
+    if request.has(op::ITEM) {
         return item::send_item(k, current, partner, request);
     }
     let answered = partner.wait();
     if let Wait::Answer(_) = answered {
         return fault::answer(k, current, partner, request);
     }
-    if request.long {
+    if request.has(op::BLOCK) {
         return transfer::send(k, current, partner, *request);
     }
     // Only who waits has a timeout: one that were left would end the next wait, if that began on the fast path.
     k.wheel.remove(partner);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
     let passed = k.pass_in(current, partner, answered, request.is_call());
-    transfer(current, partner, kind as u32, request.short);
+    transfer(current, partner, kind as u32, request.has(SHORT));
     let sent = hand_over(k, current, partner, passed);
     receive_and_run(k, current, request, Some(sent))
 }
@@ -385,12 +389,12 @@ struct Sent {
 
 /// The second half of a call whose first half just succeeded: the partner exists and sends nothing yet.
 fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request, lent_to: Uid) -> bool {
-    let error = if request.receive_timeout == Timeout::ZERO {
+    let error = if request.receive_timeout() == Timeout::ZERO {
         Error::ReceiveTimeout
     } else if has_ended(k, current, request.from) {
         Error::PartnerDied
     } else {
-        wait(k, current, request.from, request.receive_timeout, request.window, lent_to);
+        wait(k, current, request.from, request.receive_timeout(), request.window, lent_to);
         return false;
     };
     set_error(current, error);
@@ -459,7 +463,7 @@ fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, sent: Opti
         }
         _ => {
             let alone = request.dest.is_nil();
-            receive(k, current, request.from, request.receive_timeout, request.window, alone)
+            receive(k, current, request.from, request.receive_timeout(), request.window, alone)
         }
     };
     match sent.and_then(|sent| sent.first) {
@@ -587,7 +591,7 @@ fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
         return item::take_item(k, thread, sender);
     }
     let is_call = sender.is_calling();
-    if sender.frame.op().is_long() {
+    if transfer::is_long(sender) {
         return if transfer::take(k, thread, sender) { Taken::Mapping } else { Taken::Refused };
     }
     let short = sender.frame.op().is_short();

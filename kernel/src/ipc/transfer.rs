@@ -13,8 +13,8 @@
 
 use super::item::{self, begin};
 use super::{
-    Request, clan, door, fail_blocked, fault, file_deadline, hand_over, leave_queue, receive_and_run,
-    set_error, set_result,
+    LENIENT, Request, clan, door, fail_blocked, fault, file_deadline, hand_over, leave_queue,
+    receive_and_run, set_error, set_result,
 };
 use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;
@@ -46,6 +46,11 @@ enum Halt {
     Failed(Error, Error),
 }
 
+/// Whether the message in a thread's registers has a block.
+pub(super) fn is_long(sender: ThreadRef) -> bool {
+    sender.frame.op().is_long()
+}
+
 fn dope(sender: ThreadRef) -> Dope {
     Dope(sender.frame.w[0].get())
 }
@@ -69,7 +74,7 @@ pub(super) fn send(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: 
             return proceed(k, current, partner, Place::default());
         }
     };
-    if request.lenient && error == Error::NoWindow {
+    if request.has(LENIENT) && error == Error::NoWindow {
         // Who waits for this thread alone, and was meant, has got its answer, if one that it did not want.
         if partner.wait() != Wait::Open && partner.uid() == request.dest {
             fail_blocked(k, partner, error);

@@ -15,7 +15,7 @@ use crate::boot::{Boot, POOL_UNIT, Pool, Range};
 use crate::layout;
 use crate::object::door::NO_DOOR;
 use abi::PAGE_SIZE;
-use abi::boot::{InfoPage, memory_kind};
+use abi::boot::InfoPage;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The entry means something.

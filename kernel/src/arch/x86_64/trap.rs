@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::object::thread::{Frame, Tcb, special};
 use crate::object::{ThreadRef, interrupt};
 use crate::sched::Next;
-use crate::{arch, syscall};
+use crate::{arch, life, syscall};
 use abi::Rights;
 use core::ptr;
 
