@@ -5,6 +5,7 @@
 //! a thread that is being ended, so that half-ended threads are covered too.
 
 mod queues;
+mod states;
 
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
@@ -133,6 +134,7 @@ impl Kernel {
             assert_eq!(sender.state.get(), State::Sending, "in a queue without sending");
             assert_eq!(sender.partner.get(), thread.name.get(), "in somebody else's queue");
         }
+        states::check(thread);
         self.check_wait(thread, current);
         let pending = thread.timeout.is_pending();
         let waits = matches!(thread.state.get(), State::Sending | State::Receiving)

@@ -332,7 +332,7 @@ impl Kernel {
         let now = arch::now_ns();
         self.sched.armed_ns.set(u64::MAX);
         let _ = self.charge(now);
-        let more = self.wheel.expire(now, param::EXPIRIES, |thread| crate::ipc::expired(self, thread));
+        let more = self.wheel.expire(now, param::EXPIRIES, |thread| crate::ipc::end::expired(self, thread));
         let current = arch::current();
         let mut slice_end = u64::MAX;
         let mut next = Next::Any;

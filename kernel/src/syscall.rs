@@ -52,23 +52,23 @@ fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let op = Op(eax);
     // Doors are asked for first: what they need is the fewest compares.
     if op.is_door_call() {
-        return ipc::door::call(k, current);
+        return ipc::carry::call_door(k, current);
     }
     if op.is_door_return() {
-        return ipc::door::give_back(k, current);
+        return ipc::carry::return_from_door(k, current);
     }
     match op {
-        _ if op.is_ordinary() => ipc::other(k, current),
+        _ if op.is_ordinary() => ipc::send::other(k, current),
         _ if eax == NULL => Next::Same,
-        _ if op.is_general() => ipc::malformed(current),
-        _ => ipc::system_call_exception(k, current),
+        _ if op.is_general() => ipc::send::malformed(current),
+        _ => ipc::fault::system_call_exception(k, current),
     }
 }
 
 #[inline(always)]
 fn ordinary_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     // By far the most frequent one is told without the table.
-    if eax & NUMBER == IPC { ipc::general(k, current) } else { other_call(k, current, eax) }
+    if eax & NUMBER == IPC { ipc::send::general(k, current) } else { other_call(k, current, eax) }
 }
 
 #[inline(always)]
@@ -81,7 +81,7 @@ fn other_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
         THREAD_SWITCH if operation & 0xff == 0 => processor::thread_switch(k, current),
         DOOR_CONTROL => door_control::door_control(k, current, operation & 0xff),
         CLOCK if operation & 0xff == 0 => processor::clock(current),
-        _ => ipc::system_call_exception(k, current),
+        _ => ipc::fault::system_call_exception(k, current),
     }
 }
 
@@ -91,5 +91,5 @@ pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
     if current.special.get() & UNUSUAL != 0 {
         return unusual_short(k, current);
     }
-    ipc::short(k, current)
+    ipc::send::short(k, current)
 }

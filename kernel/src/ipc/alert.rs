@@ -8,21 +8,12 @@
 //! An ipc or call through a door that was begun as *alertable* ends as if it were aborted. A chain may be long: the
 //! thread that gave the alert walks along it in steps.
 
-use super::{abort, item, set_error};
+use super::{end, outcome};
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Operation, Wait, special};
 use crate::param;
 use abi::{Error, Uid};
-
-/// The current thread begins with what an alert is to end. False if it is alerted already.
-pub(super) fn begin(current: ThreadRef) -> bool {
-    if current.special.get() & special::ALERTED != 0 {
-        return false;
-    }
-    current.set_special(special::ALERTABLE, 0);
-    true
-}
 
 /// An alert begins with a thread; `by` is to go on with it.
 pub fn start(by: ThreadRef, thread: ThreadRef) {
@@ -73,11 +64,11 @@ fn end_wait(k: &Kernel, thread: ThreadRef) {
         // Its message has arrived, and it is going to wait for the next.
         Operation::Receive => {
             thread.operation.set(Operation::None);
-            set_error(thread, Error::ReceiveAborted);
+            outcome::set_error(thread, Error::ReceiveAborted);
         }
-        Operation::Map { to, .. } => item::abandon_sending(k, thread, to),
-        Operation::Transfer { .. } | Operation::Taken { .. } => _ = abort(k, thread),
-        _ if thread.errand.get() == Errand::Ipc => _ = abort(k, thread),
+        Operation::Map { to, .. } => end::abandon_sending(k, thread, to),
+        Operation::Transfer { .. } | Operation::Taken { .. } => _ = end::abort(k, thread),
+        _ if thread.errand.get() == Errand::Ipc => _ = end::abort(k, thread),
         _ => {}
     }
 }

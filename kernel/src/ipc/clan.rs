@@ -8,15 +8,15 @@
 //! The fast path has the border in its keys, so in the unsupervised case this file costs nothing; here it is one comparison. Page
 //! faults, exceptions, interrupts and answers to them are the kernel's and cross every border.
 
-use super::known_way;
 use crate::kernel::Kernel;
-use crate::object::thread::{Errand, Wait};
+use crate::object::thread::{Errand, Wait, Way};
 use crate::object::{TaskRef, ThreadRef};
 use abi::call::NOT_DIVERTED;
 use abi::{Error, Uid};
 
 /// Bits of a thread's `crossing`, from the beginning of its send to that of its receive: the message goes to somebody else than its destination.
 const DIVERTED: u8 = 1 << 0;
+
 /// The message is shown to come from somebody else.
 const SHOWN: u8 = 1 << 1;
 
@@ -68,6 +68,12 @@ fn may_show(chief: TaskRef, shown: TaskRef, to: TaskRef) -> bool {
     shown != chief && to != chief && is_inside(shown, chief) != is_inside(to, chief)
 }
 
+/// Whether what a call or return hands over may go from one thread to the other: not across the border of a clan, where a
+/// chief has to see it. By ipc it goes to him.
+pub(super) fn may_hand(sender: ThreadRef, receiver: ThreadRef) -> bool {
+    sender.uid().clan() == receiver.uid().clan() || hop(sender.task(), receiver.task()).is_none()
+}
+
 /// The current thread sends to somebody outside of its clan, or as somebody else. Returns who gets the message.
 #[cold]
 #[inline(never)]
@@ -89,10 +95,17 @@ pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) 
             partner = k.thread(chief).ok_or(Error::NoSuch)?;
             crossing |= DIVERTED;
         }
-        known_way::note(k, current, to.uid(), shown, partner.uid());
+        note(k, current, to.uid(), shown, partner.uid());
     }
     current.crossing.set(crossing);
     Ok(partner)
+}
+
+/// The current thread's message to `to`, as its own or as that of the one whom it shows, goes to `hop`.
+fn note(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid, hop: Uid) {
+    if k.notes_ways.get() {
+        current.way.set(Way { to, shown, hop });
+    }
 }
 
 /// Whom the message of a thread in a queue is shown to come from.

@@ -1,66 +1,90 @@
 //! Calls through doors: what the fast path leaves to it (rows D1–D8, D10).
 //!
 //! A call through a door is a call whose partner the kernel chooses: a server of the door's task that waits for one, or the next
-//! that will. The server runs on the caller's shuttle and begins at the door's entry, on its own stack; a return
-//! gives the shuttle back, and nothing of the call is left. What a caller waits for is the return of this very server, as
-//! [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
+//! that will ([`super::serve`]). The server runs on the caller's shuttle and begins at the door's entry, on its own stack; a
+//! return gives the shuttle back, and nothing of the call is left. What a caller waits for is the return of this very server,
+//! as [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
 
-use super::{alert, clan, fail, item, set_error, set_result, transfer};
+use super::{item, outcome, request, serve, taking};
 use crate::arch;
 use crate::kernel::Kernel;
-use crate::object::door::{self, thread_at};
-use crate::object::mapping::Node;
-use crate::object::thread::{Errand, Frame, Operation, State, Wait, special, taken_by};
-use crate::object::{TaskRef, ThreadRef};
+use crate::mem::space::Progress;
+use crate::object::ThreadRef;
+use crate::object::door::thread_at;
+use crate::object::thread::{Wait, taken_by};
+use crate::param::PREEMPTION_PAGES;
 use crate::sched::Next;
-use crate::trace;
-use abi::call::FLAGS;
 use abi::op::{self, Carries, Op};
-use abi::{Error, Kind, Uid};
+use abi::{Error, Fpage, Kind, Uid};
+
+/// What is left to do of a call or return.
+pub(super) enum Step {
+    /// Nothing, but to let this thread run.
+    Run(Next),
+    /// The current thread is busy with a block for this receiver, which waits for it.
+    Transfer(ThreadRef),
+}
 
 /// The current thread calls through a door.
-pub fn call(k: &Kernel, current: ThreadRef) -> Next {
+pub(super) fn call(k: &Kernel, current: ThreadRef) -> Step {
     current.crossing.set(0);
     let flags = current.frame.op().short_flags();
     current.takes.set(taken_by(flags));
     let number = current.frame.rdx.get() as u32;
-    let Some(door) = arch::shown_door(k, current.task(), number) else { return no_such_door(current) };
+    let Some(door) = arch::shown_door(k, current.task(), number) else {
+        return Step::Run(serve::no_such_door(current));
+    };
     let task = door.task();
     if task.is_dying() {
-        return fail(current, Error::PartnerDied);
+        return Step::Run(outcome::fail(current, Error::PartnerDied));
     }
-    if flags.has(op::ALERTABLE) && !alert::begin(current) {
-        return fail(current, Error::SendAborted);
+    if flags.has(op::ALERTABLE) && !request::begin_alertable(current) {
+        return Step::Run(outcome::fail(current, Error::SendAborted));
     }
-    let Some(server) = task.doors.servers.take() else { return queue(k, current, task) };
+    let Some(server) = task.doors.servers.take() else { return Step::Run(serve::queue(k, current, task)) };
     let carries = flags.carries();
     if carries == Carries::Words {
-        begin_call(k, server, current, door);
-        return Next::To(server);
+        serve::begin_call(k, server, current, door);
+        return Step::Run(Next::To(server));
     }
     server.server.door.set(Some(door));
     go(k, current, server, carries, Uid::NIL).unwrap_or_else(|error| {
         task.doors.servers.enlist(server);
-        fail(current, error)
+        Step::Run(outcome::fail(current, error))
     })
 }
 
-/// What the call (true) or return (false) in a thread's registers carries, if they hold one.
-pub(super) fn carried(thread: ThreadRef) -> Option<(Carries, bool)> {
-    let op = thread.frame.op();
-    op.is_door().map(|is_call| (op.short_flags().carries(), is_call))
-}
-
-/// Why a call or return cannot be sent to a thread that waits for it, if it cannot. A server takes whatever a call brings.
-fn refused(carries: Carries, sender: ThreadRef, receiver: ThreadRef, is_call: bool) -> Option<Error> {
-    match carries {
-        Carries::Words => None,
-        Carries::Block if !transfer::is_block(sender) => Some(Error::BadArgument),
-        Carries::Block => {
-            let has_room = receiver.takes_block() || is_call && receiver.block.room.get() != 0;
-            (!has_room).then_some(Error::NoWindow)
+/// The current thread returns from the call that it serves, and waits for its next.
+pub(super) fn give_back(k: &Kernel, current: ThreadRef) -> Step {
+    if current.server.pool.get().is_none() {
+        return Step::Run(outcome::fail(current, Error::BadState));
+    }
+    current.crossing.set(0);
+    let caller =
+        thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
+    let Some(caller) = caller else {
+        k.go_home(current);
+        if current.frame.op() != Op::DOOR_RETURN {
+            // What it was to hand over, the server has still.
+            return Step::Run(outcome::fail(current, Error::PartnerDied));
         }
-        Carries::Item => item::plan_by_door(sender, receiver, is_call).err(),
+        return Step::Run(if serve::become_idle(k, current) { Next::Same } else { Next::Any });
+    };
+    let carries = current.frame.op().short_flags().carries();
+    if carries == Carries::Words {
+        outcome::copy_words(current, caller, Kind::DoorReturn);
+        serve::count(k, current, caller, (Carries::Words, false), 0);
+        return Step::Run(end_call(k, current, caller));
+    }
+    match go(k, current, caller, carries, current.uid()) {
+        Ok(step) => step,
+        // Nothing that the server could do better, but it has still what did not arrive.
+        Err(error @ (Error::NoWindow | Error::Denied)) => {
+            outcome::set_error(caller, error);
+            outcome::set_error(current, error);
+            Step::Run(let_go(k, current, caller, true))
+        }
+        Err(error) => Step::Run(outcome::fail(current, error)),
     }
 }
 
@@ -71,20 +95,15 @@ fn go(
     receiver: ThreadRef,
     carries: Carries,
     from: Uid,
-) -> Result<Next, Error> {
+) -> Result<Step, Error> {
     if carries == Carries::Item {
-        return item::go(k, current, receiver, from.is_nil());
+        return go_with_item(k, current, receiver, from.is_nil()).map(Step::Run);
     }
-    match refused(carries, current, receiver, from.is_nil()) {
-        Some(error) => Err(error),
-        None => Ok(transfer::go(k, current, receiver, from)),
+    if let Some(error) = serve::refused(carries, current, receiver, from.is_nil()) {
+        return Err(error);
     }
-}
-
-/// Whether what a call or return hands over may go from one thread to the other: not across the border of a clan, where a
-/// chief has to see it. By ipc it goes to him.
-pub(super) fn may_hand(sender: ThreadRef, receiver: ThreadRef) -> bool {
-    sender.uid().clan() == receiver.uid().clan() || clan::hop(sender.task(), receiver.task()).is_none()
+    taking::begin_transfer_from(k, current, receiver, from);
+    Ok(Step::Transfer(receiver))
 }
 
 /// What the current thread sent beside words is with the receiver. A call or return is over, unless the door has gone meanwhile:
@@ -99,150 +118,48 @@ pub(super) fn arrive(
 ) -> Next {
     k.wheel.remove(receiver);
     if is_call && receiver.server.door.get().is_none() {
-        not_called(k, receiver);
-        return fail(current, Error::NoSuch);
+        serve::not_called(k, receiver);
+        return outcome::fail(current, Error::NoSuch);
     }
     deliver(if is_call { Kind::DoorCall } else { Kind::DoorReturn });
-    count(k, current, receiver, (carries, is_call), bytes);
+    serve::count(k, current, receiver, (carries, is_call), bytes);
     if !is_call {
         return end_call(k, current, receiver);
     }
     let door = receiver.server.door.get().expect("it was there a moment ago");
-    enter(k, receiver, current, door);
+    serve::enter(k, receiver, current, door);
     // Who was stopped meanwhile has the call, and begins with it when it is resumed.
     if receiver.is_stopped() { Next::Any } else { Next::To(receiver) }
 }
 
-/// For the statistics of threads that are traced (row D17).
-#[inline(always)]
-fn count(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, carries: (Carries, bool), bytes: u64) {
-    if sender.special.get() & special::TRACED != 0 {
-        trace::door(k, sender, receiver, carries, bytes);
+/// The item is mapped: the call or return arrives.
+pub(super) fn finish_item(
+    k: &Kernel,
+    place: Fpage,
+    (current, receiver): (ThreadRef, ThreadRef),
+    is_call: bool,
+    whole: bool,
+) -> Next {
+    arrive(k, current, receiver, (Carries::Item, is_call), 0, |kind| {
+        item::deliver_as(kind, place, current, receiver, whole)
+    })
+}
+
+/// The current thread sends the item of a call or return.
+fn go_with_item(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Next, Error> {
+    if (is_call || receiver.takes_item())
+        && let Some(place) = item::hand_identifier(k, current, receiver)
+    {
+        return Ok(finish_item(k, place, (current, receiver), is_call, true));
     }
-}
-
-/// A sender whose message does not arrive goes on with an error. If it is a server that returns, the call is over, and it is on its own
-/// shuttle again.
-pub(super) fn stays(k: &Kernel, sender: ThreadRef) {
-    if let Some((_, false)) = carried(sender) {
-        k.leave_shuttle(sender);
+    let plan = item::plan_by_door(current, receiver, is_call)?;
+    let mut progress = Progress::START;
+    if item::step(k, plan, current, receiver, &mut progress, PREEMPTION_PAGES) {
+        return Ok(finish_item(k, item::place(plan), (current, receiver), is_call, progress.whole));
     }
-}
-
-/// Whether the receiver of something that takes long is a server that waited for a call.
-pub(super) fn was_to_be_called(receiver: ThreadRef) -> bool {
-    receiver.then_from.get().is_nil()
-}
-
-/// What was to become the call of a server has failed: it waits for its next.
-pub(super) fn not_called(k: &Kernel, server: ThreadRef) {
-    server.set_ready();
-    k.go_home(server);
-    if become_idle(k, server) {
-        k.wake(server);
-    }
-}
-
-/// Whether the identifier in the current thread's registers is one.
-pub fn exists(k: &Kernel, current: ThreadRef) -> bool {
-    target(k, current).is_some()
-}
-
-/// The door of the identifier in a caller's registers.
-fn target(k: &Kernel, caller: ThreadRef) -> Option<&'static Node> {
-    let number = caller.frame.rdx.get() as u32;
-    door::find(k, caller.task(), number as u64).map(Node::door)
-}
-
-/// The identifier is none. As on the fast path, only `rax` changes.
-fn no_such_door(caller: ThreadRef) -> Next {
-    caller.frame.rdx.set(caller.frame.rdx.get() as u32 as u64);
-    caller.frame.rax.set(Error::NoSuch as u64);
-    caller.frame.r11.set(FLAGS);
-    caller.frame.mode.set(Frame::SYSRET);
-    Next::Same
-}
-
-/// No server is free: the caller waits for one, and who watches for a shortage learns of it.
-fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
-    caller.errand.set(Errand::Ipc);
-    caller.state.set(State::Queueing);
-    caller.queueing_at.set(Some(task));
-    task.doors.servers.callers.push_back(caller);
-    task.doors.servers.refold();
-    if let Some(watcher) = task.doors.servers.watcher.take() {
-        report(watcher);
-        k.wake(watcher);
-    }
-    Next::Any
-}
-
-/// A server begins the call of a caller that runs or waits for it. The server is ready afterwards, and in no queue.
-fn begin_call(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
-    copy_words(caller, server, Kind::DoorCall);
-    count(k, caller, server, (Carries::Words, true), 0);
-    enter(k, server, caller, door);
-}
-
-fn copy_words(sender: ThreadRef, receiver: ThreadRef, kind: Kind) {
-    for (to, from) in receiver.frame.w.iter().zip(&sender.frame.w) {
-        to.set(from.get());
-    }
-    let label = sender.frame.rax.get() >> 32 << 32;
-    set_result(receiver, label | kind as u64, Uid::NIL);
-}
-
-/// The server of a call, whose words it has, goes to the door's entry on the caller's shuttle; the caller waits.
-fn enter(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
-    go_to_entry(server, door);
-    server.server.caller.set(door::hot_address(caller));
-    k.lend(caller, server);
-    caller.errand.set(Errand::Ipc);
-    caller.set_call(server);
-}
-
-/// A server goes to a door's entry. It is ready afterwards.
-fn go_to_entry(server: ThreadRef, door: &'static Node) {
-    let (entry, datum) = door.door_target();
-    server.frame.rdx.set(datum);
-    server.hot.rip.set(entry);
-    server.hot.rsp.set(server.server.stack.get());
-    server.server.door.set(Some(door));
-    server.set_ready();
-}
-
-/// The current thread returns from the call that it serves, and waits for its next.
-pub fn give_back(k: &Kernel, current: ThreadRef) -> Next {
-    if current.server.pool.get().is_none() {
-        return fail(current, Error::BadState);
-    }
-    current.crossing.set(0);
-    let caller =
-        thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
-    let Some(caller) = caller else {
-        k.go_home(current);
-        if current.frame.op() != Op::DOOR_RETURN {
-            // What it was to hand over, the server has still.
-            return fail(current, Error::PartnerDied);
-        }
-        return if become_idle(k, current) { Next::Same } else { Next::Any };
-    };
-    let carries = current.frame.op().short_flags().carries();
-    if carries == Carries::Words {
-        copy_words(current, caller, Kind::DoorReturn);
-        count(k, current, caller, (Carries::Words, false), 0);
-        return end_call(k, current, caller);
-    }
-    match go(k, current, caller, carries, current.uid()) {
-        Ok(next) => next,
-        // Nothing that the server could do better, but it has still what did not arrive.
-        Err(error @ (Error::NoWindow | Error::Denied)) => {
-            set_error(caller, error);
-            set_error(current, error);
-            let_go(k, current, caller, true)
-        }
-        Err(error) => fail(current, error),
-    }
+    receiver.then_from.set(if is_call { Uid::NIL } else { current.uid() });
+    taking::begin_map(k, current, receiver, progress);
+    Ok(Next::Same)
 }
 
 /// The caller of the current thread has what it waited for, and goes on; the current thread waits for its next call.
@@ -257,256 +174,9 @@ fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, has_failed: bool) -
     k.regain(caller, Some(current));
     caller.set_ready();
     k.go_home(current);
-    let goes_on = has_failed || become_idle(k, current);
+    let goes_on = has_failed || serve::become_idle(k, current);
     if goes_on {
         k.wake(current);
     }
     if caller.is_stopped() { Next::Any } else { Next::To(caller) }
-}
-
-/// A server that is ready has nothing to do: it begins a call that waits for a server, or tells that a door is unreferenced, or
-/// waits. True if it goes on now.
-fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
-    let last = server.server.door.take().filter(|_| server.special.get() & special::LAST_CALL != 0);
-    const ENDS: u32 = special::LAST_CALL | special::ALERTED | special::ALERTABLE;
-    if server.special.get() & ENDS != 0 {
-        server.set_special(0, ENDS);
-    }
-    if let Some(door) = last.filter(|door| door.is_unreferenced()) {
-        note(door);
-    }
-    find_work(k, server)
-}
-
-/// A server, which is ready and in no list, begins with what waits for one, if anything does; otherwise it waits. True if it
-/// goes on now.
-fn find_work(k: &Kernel, server: ThreadRef) -> bool {
-    let servers = &server.task().state().doors.servers;
-    if server.is_stopped() {
-        // Whatever waits is for another; this one looks when it is resumed.
-        servers.enlist(server);
-        return false;
-    }
-    if let Some(caller) = servers.callers.first() {
-        leave_queue(caller);
-        let door = target(k, caller).filter(|door| door.task() == server.task());
-        let carries = caller.frame.op().short_flags().carries();
-        let error = if door.is_none() { Some(Error::NoSuch) } else { refused(carries, caller, server, true) };
-        let (Some(door), None) = (door, error) else {
-            // The identifier has gone while it waited, or what it sends finds no room.
-            match error {
-                Some(Error::NoSuch) | None => drop(no_such_door(caller)),
-                Some(error) => set_error(caller, error),
-            }
-            k.wake(caller);
-            look_again(k, server);
-            return true;
-        };
-        server.server.door.set(Some(door));
-        match carries {
-            Carries::Words => begin_call(k, server, caller, door),
-            // The caller does the work; the server waits for that.
-            Carries::Block => {
-                transfer::start_from(k, caller, server, Uid::NIL);
-                k.wake(caller);
-            }
-            Carries::Item => item::begin_by_door(k, caller, server),
-        }
-        return server.is_ready();
-    }
-    if let Some(door) = servers.unreferenced.get() {
-        door.unlink_unreferenced(&servers.unreferenced);
-        servers.refold();
-        if door.is_unreferenced() && !is_busy(server.task(), door) {
-            server.frame.w.iter().for_each(|word| word.set(0));
-            server.server.caller.set(door::NOBODY);
-            set_result(server, Kind::Unreferenced as u64, Uid::NIL);
-            go_to_entry(server, door);
-        } else {
-            look_again(k, server);
-        }
-        return true;
-    }
-    servers.enlist(server);
-    false
-}
-
-/// What waited for the server was nothing: it looks for more, after a look at the interrupts.
-fn look_again(k: &Kernel, server: ThreadRef) {
-    server.operation.set(Operation::Serve);
-    server.frame.mode.set(Frame::SYSRET);
-    k.set_busy(server);
-}
-
-/// The current thread, a server, goes on to look for something to do.
-pub fn continue_serve(k: &Kernel, current: ThreadRef) -> Next {
-    current.operation.set(Operation::None);
-    k.go_home(current);
-    if become_idle(k, current) { Next::Same } else { Next::Any }
-}
-
-/// Whether somebody serves a call of a door. If so he will look, when he returns, whether it was the last.
-fn is_busy(task: TaskRef, door: &'static Node) -> bool {
-    let busy = task.doors.servers.busy_with(door);
-    if let Some(server) = busy {
-        server.set_special(special::LAST_CALL, 0);
-    }
-    busy.is_some()
-}
-
-/// The door is one that nobody refers to, for the next server to say so.
-fn note(door: &'static Node) {
-    let task = door.task();
-    let unreferenced = &task.doors.servers.unreferenced;
-    if door.link_unreferenced(unreferenced.get()) {
-        unreferenced.set(Some(door));
-        task.doors.servers.refold();
-    }
-}
-
-/// The last identifier of a door but its maker's has gone.
-pub fn unreferenced(k: &Kernel, door: &'static Node) {
-    let task = door.task();
-    if task.is_dying() {
-        return;
-    }
-    note(door);
-    rouse(k, task);
-}
-
-/// If a server waits, and something waits for a server, they come together.
-fn rouse(k: &Kernel, task: TaskRef) {
-    let Some(server) = task.doors.servers.take() else { return };
-    server.set_ready();
-    // The fast path leaves there which door it served last.
-    server.server.door.set(None);
-    k.go_home(server);
-    if find_work(k, server) {
-        k.wake(server);
-    }
-}
-
-/// A thread that may be a server was stopped, and is so no more.
-pub fn resumed(k: &Kernel, thread: ThreadRef) {
-    if thread.wait() == Wait::Idle {
-        rouse(k, thread.task());
-    }
-}
-
-/// The current thread becomes a server.
-pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
-    if current.server.pool.get().is_some() {
-        return Err(Error::BadState);
-    }
-    current.task().state().doors.servers.add(current).ok_or(Error::Limit)?;
-    current.server.stack.set(current.hot.rsp.get());
-    current.server.resume.set(current.hot.rip.get());
-    k.go_home(current);
-    Ok(if become_idle(k, current) { Next::Same } else { Next::Any })
-}
-
-/// The current thread waits until a caller has to wait for a server of its task.
-pub fn shortage(current: ThreadRef) -> Result<Next, Error> {
-    let task = current.task();
-    let servers = &task.doors.servers;
-    if servers.watcher.get().is_some() {
-        return Err(Error::BadState);
-    }
-    if servers.callers.is_empty() {
-        current.state.set(State::Watching);
-        servers.watcher.set(Some(current));
-        return Ok(Next::Any);
-    }
-    report(current);
-    Ok(Next::Same)
-}
-
-/// There is a shortage.
-fn report(watcher: ThreadRef) {
-    let count = watcher.task().doors.servers.count.get();
-    watcher.frame.w[Frame::RDI].set(count as u64);
-    watcher.frame.rax.set(0);
-    watcher.frame.r11.set(FLAGS);
-    watcher.set_ready();
-}
-
-/// Takes a caller that waits for a server out of the queue. It is ready afterwards.
-fn leave_queue(caller: ThreadRef) {
-    let task = caller.queueing_at.take().expect("it waits somewhere");
-    task.doors.servers.callers.remove(caller);
-    task.doors.servers.refold();
-    caller.set_ready();
-}
-
-/// Somebody ends whatever a thread waits for that has to do with doors, except a return. False if it waits for no such thing.
-pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
-    match (thread.wait(), thread.state.get()) {
-        (Wait::Idle, _) => {
-            resign(k, thread);
-            thread.hot.rip.set(thread.server.resume.get());
-            thread.hot.rsp.set(thread.server.stack.get());
-            set_error(thread, Error::ReceiveAborted);
-            end_control(k, thread);
-        }
-        (Wait::No, State::Queueing) => {
-            leave_queue(thread);
-            set_error(thread, Error::SendAborted);
-            k.wake(thread);
-        }
-        (Wait::No, State::Watching) => {
-            thread.task().doors.servers.watcher.set(None);
-            end_control(k, thread);
-        }
-        _ => return false,
-    }
-    true
-}
-
-/// A call of `door_control` ends with an error.
-fn end_control(k: &Kernel, thread: ThreadRef) {
-    thread.frame.rax.set(Error::ReceiveAborted as u64);
-    thread.frame.r11.set(FLAGS);
-    thread.set_ready();
-    k.wake(thread);
-}
-
-/// A thread is no server any more.
-fn resign(k: &Kernel, thread: ThreadRef) {
-    let servers = &thread.task().state().doors.servers;
-    if thread.wait() == Wait::Idle {
-        servers.unlist(thread);
-        thread.set_ready();
-        k.go_home(thread);
-    }
-    servers.remove(thread);
-}
-
-/// A thread is going to end: nobody who has to do with doors keeps a link to it.
-pub fn leave(k: &Kernel, thread: ThreadRef) {
-    if thread.wait() == Wait::No {
-        match thread.state.get() {
-            State::Queueing => leave_queue(thread),
-            State::Watching => thread.task().doors.servers.watcher.set(None),
-            _ => {}
-        }
-    }
-    if thread.server.pool.get().is_some() {
-        let is_last = thread.special.get() & special::LAST_CALL != 0;
-        let door = thread.server.door.get().filter(|door| is_last && door.is_unreferenced());
-        resign(k, thread);
-        if let Some(door) = door {
-            unreferenced(k, door);
-        }
-    }
-}
-
-/// The doors of a task that ends: its callers learn of it, some in each step. True when none is left.
-pub fn close(k: &Kernel, task: TaskRef, callers: usize) -> bool {
-    for _ in 0..callers {
-        let Some(caller) = task.doors.servers.callers.first() else { return true };
-        leave_queue(caller);
-        set_error(caller, Error::PartnerDied);
-        k.wake(caller);
-    }
-    false
 }

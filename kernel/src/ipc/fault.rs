@@ -3,7 +3,8 @@
 //! The thread waits for the answer with its registers untouched in its frame; it is a call like any other, so the
 //! pager or handler runs on the thread's shuttle.
 
-use super::{Request, enqueue_sender, hand_over, receive_and_run, set_result, transfer};
+use super::wait::{Sent, enqueue_sender, hand_over};
+use super::{broken, outcome, taking};
 use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::object::ThreadRef;
@@ -47,7 +48,7 @@ fn call_pager(k: &Kernel, current: ThreadRef, otherwise: u64) -> Next {
 
 #[cold]
 fn raise_unresolved(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
-    if transfer::broken(k, current) {
+    if broken::broken(k, current) {
         return Next::Same;
     }
     raise(k, current, vector)
@@ -151,23 +152,26 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
     for (cell, word) in receiver.frame.w.iter().zip(words.into_iter().chain([0; 3])) {
         cell.set(word);
     }
-    set_result(receiver, kind as u64, thread.uid());
+    outcome::set_result(receiver, kind as u64, thread.uid());
     receiver.set_ready();
     // A fault that was a call back to the thread whose shuttle it was on has lent nothing.
     thread.set_faulting(receiver.uid(), passed == Passed::Lent);
 }
 
-/// The current thread answers a fault or exception without a map item.
+/// The current thread answers a fault or exception without a map item, by a call or not. Returns what is left of its send phase.
 #[inline(always)]
-pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request) -> Next {
+pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call: bool) -> Option<Sent> {
     let label = (current.frame.rax.get() >> 32) as u32;
     let words: [u64; 4] = core::array::from_fn(|i| current.frame.w[2 + i].get());
     let goes_on = match thread.errand.get() {
         Errand::Exception => label == RESUME_AS_IS || label == RESUME && resume(thread, words),
-        _ if label == REFUSE => return refuse(k, current, thread, *request),
+        _ if label == REFUSE => {
+            refuse(k, current, thread);
+            return None;
+        }
         _ => true,
     };
-    finish(k, current, thread, request, goes_on)
+    finish(k, current, thread, is_call, goes_on)
 }
 
 /// The answer to a fault came with an item, which is mapped.
@@ -176,58 +180,51 @@ pub(super) fn answer_mapped(
     k: &Kernel,
     current: ThreadRef,
     thread: ThreadRef,
-    request: &Request,
+    is_call: bool,
     whole: bool,
-) -> Next {
+) -> Option<Sent> {
     if whole && thread.errand.get() == Errand::Fault {
-        return finish(k, current, thread, request, true);
+        return finish(k, current, thread, is_call, true);
     }
-    refuse(k, current, thread, *request)
+    refuse(k, current, thread);
+    None
 }
 
-/// The thread goes on on the shuttle that it lent, or stops; the answering thread goes on with its receive phase.
+/// The thread goes on on the shuttle that it lent, or stops.
 #[inline(always)]
-fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: &Request, goes_on: bool) -> Next {
+fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call: bool, goes_on: bool) -> Option<Sent> {
     if let Operation::Taken { from, returned } = thread.operation.get() {
-        return resume_taking(k, current, thread, (from, returned), *request);
+        resume_taking(k, current, thread, (from, returned));
+        return None;
     }
-    let passed = k.pass_in(current, thread, Wait::Answer(current.uid()), request.is_call());
+    let passed = k.pass_in(current, thread, Wait::Answer(current.uid()), is_call);
     thread.errand.set(Errand::Ipc);
     thread.set_ready();
     if !goes_on {
         stop(thread);
     }
-    let sent = hand_over(k, current, thread, passed);
-    receive_and_run(k, current, request, Some(sent))
+    Some(hand_over(k, current, thread, passed))
 }
 
 /// The fault came in the middle of a long message that the thread receives.
 #[cold]
-fn resume_taking(
-    k: &Kernel,
-    current: ThreadRef,
-    thread: ThreadRef,
-    (from, returned): (Uid, bool),
-    request: Request,
-) -> Next {
+fn resume_taking(k: &Kernel, current: ThreadRef, thread: ThreadRef, (from, returned): (Uid, bool)) {
     k.regain(thread, Some(current));
-    transfer::resume(k, thread, from, returned);
-    receive_and_run(k, current, &request, None)
+    taking::resume(k, thread, from, returned);
 }
 
 /// The pager refuses the fault: it becomes an exception.
 #[inline(never)]
-fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef, request: Request) -> Next {
+fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef) {
     k.regain(thread, Some(current));
     unanswered(k, thread);
-    receive_and_run(k, current, &request, None)
 }
 
 /// A thread that is not running gets no answer to its fault or exception: a fault becomes an exception, an exception
 /// stops it. Its shuttle is its own again.
 pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
     thread.set_ready();
-    if transfer::broken(k, thread) {
+    if broken::broken(k, thread) {
         return;
     }
     let handler = k.thread(thread.handler.get()).filter(|&handler| handler != thread);

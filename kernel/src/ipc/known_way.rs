@@ -1,27 +1,21 @@
 //! What the fast path is among clan-mates, this file is across a border: a call, and a reply shown as somebody else's, that
 //! take the same way as the sender's last one (row C9).
 //!
-//! Which way that is [`clan::across`](super::clan::across) found out and noted in the sender's [`Way`]. The tree of tasks above a
-//! thread never changes while it lives, so the note is true for as long as its uids lead to threads, and need not be undone.
+//! Which way that is [`clan::across`](super::clan::across) found out and noted in the sender's [`Way`](crate::object::thread::Way).
+//! The tree of tasks above a thread never changes while it lives, so the note is true for as long as its uids lead to threads,
+//! and need not be undone.
 //!
 //! Like the fast path, this takes the plain case only, touches nothing before it is sure, and leaves all else to the
 //! general path, which would have done the same. With the fast path off nothing is ever noted.
 
-use super::set_result;
+use super::outcome;
 use crate::kernel::Kernel;
 use crate::lend;
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, Frame, NEVER, State, TAKING, Wait, Way};
+use crate::object::thread::{Errand, Frame, NEVER, State, TAKING, Wait};
 use abi::call::{self, NOT_DIVERTED};
 use abi::op::{self, Op};
 use abi::{Fpage, Kind, Timeout, Uid};
-
-/// The current thread's message to `to`, as its own or as that of the one whom it shows, goes to `hop`.
-pub(super) fn note(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid, hop: Uid) {
-    if k.notes_ways.get() {
-        current.way.set(Way { to, shown, hop });
-    }
-}
 
 /// Who gets the current thread's message to `to` by the way that is noted, and whether that is a chief.
 #[inline(always)]
@@ -105,7 +99,7 @@ fn arrive(current: ThreadRef, partner: ThreadRef, kind: Kind, sender: Uid, diver
         partner.frame.w[Frame::R15].set(current.frame.rdx.get());
         kind &= !NOT_DIVERTED;
     }
-    set_result(partner, current.frame.rax.get() >> 32 << 32 | kind as u64, sender);
+    outcome::set_result(partner, current.frame.rax.get() >> 32 << 32 | kind as u64, sender);
 }
 
 /// The current thread waits, without a timeout, for whom it called or for anybody.

@@ -85,7 +85,7 @@ fn take_apart(k: &Kernel, task: TaskRef) -> bool {
     if !end_threads_step(k, task) {
         return false;
     }
-    if !ipc::door::close(k, task, param::PREEMPTION_PAGES) {
+    if !ipc::serve::close(k, task, param::PREEMPTION_PAGES) {
         return false;
     }
     if task.cursor.get() < EVERYTHING_END {

@@ -75,7 +75,7 @@ pub fn start_thread(k: &Kernel, thread: ThreadRef, ip: u64, sp: u64, argument: u
 /// First step of a thread's end: from here on no uid leads to it, and it neither runs nor waits.
 pub fn begin_end(k: &Kernel, thread: ThreadRef) {
     ipc::alert::start_at_end(k, thread);
-    ipc::leave(k, thread);
+    ipc::end::leave(k, thread);
     k.wheel.unlink(thread);
     interrupt::detach(k, thread);
     k.end_shuttle(thread);
@@ -140,7 +140,7 @@ fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
         let Some(sender) = thread.senders.first() else { break };
         thread.senders.remove(sender);
         sender.state.set(State::Ready);
-        ipc::partner_died(k, sender);
+        ipc::end::partner_died(k, sender);
     }
     thread.refold();
     thread.senders.is_empty()
@@ -216,13 +216,13 @@ fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
                 Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
                 Wait::Closed(from) if from.clan() != waiter.uid().clan() => {
                     end = end.saturating_sub(param::SCAN_WAY);
-                    ipc::way_to(k, waiter, from).is_some_and(&ends)
+                    ipc::clan::way_to(k, waiter, from).is_some_and(&ends)
                 }
                 _ => false,
             };
             if waits {
                 end = end.saturating_sub(param::SCAN_WAKE);
-                ipc::fail_blocked(k, waiter, Error::PartnerDied);
+                ipc::end::fail_blocked(k, waiter, Error::PartnerDied);
             }
         }
         slot += 1;

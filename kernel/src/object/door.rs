@@ -512,7 +512,7 @@ fn release(k: &Kernel, node: &'static Node, place: Place, tell: bool) {
     place.word.set(NO_DOOR);
     node.erase(&k.pool);
     if tell && door.is_unreferenced() {
-        crate::ipc::unreferenced(k, door);
+        crate::ipc::serve::unreferenced(k, door);
     }
 }
 

@@ -84,7 +84,7 @@ pub fn revoked(k: &Kernel, task: TaskRef, number: u8) {
     let Some(thread) = line.thread.get().filter(|thread| thread.task() == task) else { return };
     detach(k, thread);
     if thread.wait() == Wait::Closed(Uid::interrupt(number)) {
-        ipc::fail_blocked(k, thread, Error::PartnerDied);
+        ipc::end::fail_blocked(k, thread, Error::PartnerDied);
     }
 }
 
@@ -131,7 +131,7 @@ pub fn fired(k: &Kernel, number: u8) -> Option<ThreadRef> {
     };
     let count = line.pending.replace(0);
     k.wheel.remove(thread);
-    ipc::deliver_interrupt(thread, number, count);
+    ipc::outcome::deliver_interrupt(thread, number, count);
     if line.masked.get() {
         thread.set_special(special::INTERRUPT, 0);
     }

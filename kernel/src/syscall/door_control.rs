@@ -15,8 +15,8 @@ use abi::call::door_op as op;
 pub fn door_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
     let result = match operation {
         op::CREATE => return create(k, current),
-        op::SERVE => ipc::door::serve(k, current),
-        op::SHORTAGE => ipc::door::shortage(current),
+        op::SERVE => ipc::serve::serve(k, current),
+        op::SHORTAGE => ipc::serve::shortage(current),
         _ => Err(Error::BadArgument),
     };
     result.unwrap_or_else(|error| done(current, Err(error)))

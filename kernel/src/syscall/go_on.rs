@@ -14,14 +14,14 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
     pause_breakpoints(current);
     let next = match current.operation.get() {
         Operation::None => Next::Same,
-        Operation::Receive => ipc::continue_receive(k, current),
-        Operation::Map { to, noted, whole } => ipc::continue_map(k, current, to, noted, whole),
-        Operation::Transfer { to, at } => ipc::continue_transfer(k, current, to, at),
+        Operation::Receive => ipc::receive::continue_receive(k, current),
+        Operation::Map { to, noted, whole } => ipc::carry::continue_map(k, current, to, noted, whole),
+        Operation::Transfer { to, at } => ipc::carry::continue_transfer(k, current, to, at),
         Operation::Taken { .. } => unreachable!("its receiver does not run"),
         Operation::Flush { at, status } => flush::continue_flush(k, current, at, status),
         Operation::EndThread { victim } => life::end_thread(k, current, victim),
         Operation::EndTask { victim, at } => life::end_task(k, current, victim, at),
-        Operation::Serve => ipc::door::continue_serve(k, current),
+        Operation::Serve => ipc::serve::continue_serve(k, current),
         Operation::Alert => thread_control::continue_alert(k, current),
         Operation::CreateDoor => door_control::create(k, current),
     };

@@ -29,7 +29,7 @@ fn complete(thread: ThreadRef) {
     }
     frame.rip.set(thread.hot.rip.get());
     frame.rsp.set(thread.hot.rsp.get());
-    frame.rflags.set(frame.r11.get() & ipc::USER_FLAGS | FLAGS);
+    frame.rflags.set(frame.r11.get() & ipc::fault::USER_FLAGS | FLAGS);
     frame.rcx.set(thread.hot.rip.get());
     frame.mode.set(Frame::TRAP | 0xff);
     arch::set_user_segments(frame);
@@ -75,7 +75,7 @@ pub fn set(thread: ThreadRef, args: &Args) -> Result<(), Error> {
         if a >= abi::USER_END || b >> 47 != 0 {
             return Err(Error::BadArgument);
         }
-        c = c & ipc::USER_FLAGS | FLAGS;
+        c = c & ipc::fault::USER_FLAGS | FLAGS;
     }
     let len = if args.rsi() == 4 { 2 } else { 4 };
     for (cell, value) in cells.iter().zip([a, b, c, d]).take(len) {

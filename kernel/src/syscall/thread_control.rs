@@ -74,7 +74,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
             resume(k, current, thread);
             Ok(())
         }
-        op::ABORT if ipc::abort(k, thread) => Ok(()),
+        op::ABORT if ipc::end::abort(k, thread) => Ok(()),
         op::ABORT => Err(Error::BadState),
         op::SET_FS => set_fs(thread, thread == current, args.rsi()),
         op::DENY_NATIVE => {
@@ -114,7 +114,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
 /// Registers a block and hands back what was registered before, so that whoever needs one for a while can undo it.
 fn set_block(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     let block = &thread.block;
-    if ipc::is_taking(thread) {
+    if ipc::taking::is_taking(thread) {
         return Err(Error::BadState);
     }
     let before = [args.rdi(), block.address.get(), block.room.get(), block.timeout.get().into()];
@@ -203,7 +203,7 @@ fn resume(k: &Kernel, current: ThreadRef, thread: ThreadRef) {
         return;
     }
     thread.set_special(0, special::STOPPED);
-    ipc::door::resumed(k, thread);
+    ipc::serve::resumed(k, thread);
     if thread.is_ready() && thread != current {
         k.wake(thread);
     }

@@ -47,9 +47,9 @@ pub fn leave_debugged(current: ThreadRef) {
 pub fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
     enter_unusual(k, current);
     if current.special.get() & special::DENY_NATIVE != 0 {
-        return ipc::system_call_exception(k, current);
+        return ipc::fault::system_call_exception(k, current);
     }
-    let next = ipc::short(k, current);
+    let next = ipc::send::short(k, current);
     leave_debugged(current);
     next
 }
@@ -59,8 +59,8 @@ pub fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
 pub fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     // The fast path finds that there is no such door before it looks at who calls: for it, this was no system call.
     let is_fast = Op(eax).without(op::TAKES_BLOCK) == Op::DOOR_CALL;
-    if is_fast && !ipc::door::exists(k, current) {
-        let next = ipc::door::call(k, current);
+    if is_fast && !ipc::serve::exists(k, current) {
+        let next = ipc::carry::call_door(k, current);
         leave_debugged(current);
         return next;
     }
@@ -69,8 +69,8 @@ pub fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     let next = match eax {
         NULL => Next::Same,
         // The fast path finds that there is no such door before it finds that the thread is denied the call.
-        _ if Op(eax).is_door_call() && !ipc::door::exists(k, current) => ipc::door::call(k, current),
-        _ if denied => ipc::system_call_exception(k, current),
+        _ if Op(eax).is_door_call() && !ipc::serve::exists(k, current) => ipc::carry::call_door(k, current),
+        _ if denied => ipc::fault::system_call_exception(k, current),
         _ if eax & RESERVED != 0 => short_number(k, current, eax),
         _ => ordinary_call(k, current, eax),
     };

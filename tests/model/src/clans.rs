@@ -129,7 +129,7 @@ impl Trial {
         self.world.acting(thread, || {
             arch::load_space(thread.hot.space.get());
             let k = &self.world.k;
-            if rax as u32 != IPC_CALL || ipc::call_by_known_way(k, thread).is_none() {
+            if rax as u32 != IPC_CALL || ipc::known_way::call(k, thread).is_none() {
                 let _ = crate::world::system_call(k, thread);
             }
             let mut steps = 0;
@@ -154,7 +154,7 @@ impl Trial {
     /// The thread begins to do something, whatever it waited for.
     fn rouse(&self, thread: ThreadRef) {
         if thread.wait() != Wait::No {
-            ipc::fail_blocked(&self.world.k, thread, Error::ReceiveAborted);
+            ipc::end::fail_blocked(&self.world.k, thread, Error::ReceiveAborted);
         }
         self.world.k.unqueue_thread(thread);
     }

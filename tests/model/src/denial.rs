@@ -131,7 +131,7 @@ fn at_every_allocation<S>(
 fn end(world: &World, base: u32) {
     while world.current() != world.root {
         if world.is_idle() {
-            assert!(kernel::ipc::abort(&world.k, world.root));
+            assert!(kernel::ipc::end::abort(&world.k, world.root));
             world.leave(Next::Any);
         } else {
             world.thread_control(thread_op::STOP, [0; 4]).expect("it may stop itself");

@@ -174,7 +174,7 @@ fn a_task_that_is_being_ended_is_called_on_neither_path() {
                 assert!(world.is_busy(), "it takes several steps");
             }
             // The client is more urgent than who ends the task.
-            assert!(kernel::ipc::abort(&world.k, client));
+            assert!(kernel::ipc::end::abort(&world.k, client));
             world.advance(20_000_000);
             assert_eq!((world.current(), server.wait()), (client, Wait::Idle));
             let mut live = call_by_door(form);

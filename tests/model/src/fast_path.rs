@@ -317,7 +317,7 @@ impl Machine {
         current.hot.rsp.set(self.live.rsp);
         self.save(TrapFrame::SYSRET);
         let known = if self.live.rax as u32 == IPC_CALL {
-            ipc::call_by_known_way(&self.world.k, current)
+            ipc::known_way::call(&self.world.k, current)
         } else {
             None
         };
@@ -354,12 +354,12 @@ impl Machine {
 
     /// The current thread, in user mode, touches a page.
     pub fn page_fault(&mut self, address: u64, rights: Rights) {
-        self.trap(14, |world, current| ipc::page_fault(&world.k, current, address, rights));
+        self.trap(14, |world, current| ipc::fault::page_fault(&world.k, current, address, rights));
     }
 
     /// The current thread, in user mode, causes an exception.
     pub fn exception(&mut self, vector: u64) {
-        self.trap(vector, |world, current| ipc::raise(&world.k, current, vector));
+        self.trap(vector, |world, current| ipc::fault::raise(&world.k, current, vector));
     }
 
     /// A line fires, if it is open.

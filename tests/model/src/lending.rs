@@ -54,7 +54,10 @@ fn waiters<const N: usize>(world: &World) -> [ThreadRef; N] {
 fn run(world: &World, thread: ThreadRef) {
     if thread.wait() != Wait::No {
         // Whoever is on its shuttle may lose the processor by this.
-        assert!(kernel::ipc::abort(&world.k, thread), "{thread:?} waits for nothing that can be aborted");
+        assert!(
+            kernel::ipc::end::abort(&world.k, thread),
+            "{thread:?} waits for nothing that can be aborted"
+        );
         world.leave(Next::Same);
     }
     if world.current() != thread {
@@ -430,7 +433,7 @@ fn a_server_that_is_on_the_shuttle_of_another_caller() {
         assert!(!world.enter(), "it takes several steps");
         world.check();
         // Its slice ends between two of them.
-        assert!(kernel::ipc::abort(&world.k, other));
+        assert!(kernel::ipc::end::abort(&world.k, other));
         world.advance(20_000_000);
         assert_eq!(world.current(), other);
         world.check();
@@ -479,7 +482,7 @@ fn a_stopped_server_is_given_no_call() {
     world.check();
     world.thread_control(thread_op::STOP, [s.uid().0, 0, 0, 0]).expect("it may");
     // The call that the server was to get comes to nothing.
-    assert!(kernel::ipc::abort(&world.k, x));
+    assert!(kernel::ipc::end::abort(&world.k, x));
     world.leave(Next::Same);
     world.check();
     assert_eq!(y.state.get(), State::Queueing, "it waits for a server that is not stopped");

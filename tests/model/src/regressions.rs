@@ -34,7 +34,7 @@ fn a_sender_may_leave_while_its_partner_is_ending() {
     world.begin_call(abi::Call::ThreadControl, thread_op::DESTROY, victim.0);
     assert!(world.is_busy() || world.current() != world.root, "it takes several steps");
     let last = world.k.thread(*senders.last().expect("a crowd")).expect("it waits");
-    kernel::ipc::abort(&world.k, last);
+    kernel::ipc::end::abort(&world.k, last);
     world.check();
     world.settle();
     world.check();
@@ -152,10 +152,10 @@ fn a_transfer_that_ends_while_a_fault_in_it_is_answered() {
         begin_answer(&world, receiver);
         let pager = world.current();
         match ended {
-            0 => assert!(kernel::ipc::abort(&world.k, sender)),
-            1 => assert!(kernel::ipc::abort(&world.k, receiver)),
+            0 => assert!(kernel::ipc::end::abort(&world.k, sender)),
+            1 => assert!(kernel::ipc::end::abort(&world.k, receiver)),
             // The sender's patience with the receiver's pager.
-            _ => kernel::ipc::expired(&world.k, sender),
+            _ => kernel::ipc::end::expired(&world.k, sender),
         }
         world.check();
         assert_eq!(pager.frame.rax.get(), Error::SendAborted as u64);

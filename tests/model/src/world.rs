@@ -225,17 +225,17 @@ impl World {
 
     /// The current thread touches a page that it has not.
     pub fn page_fault(&self, address: u64, rights: Rights) -> bool {
-        self.trap(14, 6, |k, current| ipc::page_fault(k, current, address, rights))
+        self.trap(14, 6, |k, current| ipc::fault::page_fault(k, current, address, rights))
     }
 
     /// The current thread wants to use ports that it has not.
     pub fn port_fault(&self, ports: Fpage) -> bool {
-        self.trap(13, 0, |k, current| ipc::port_fault(k, current, ports))
+        self.trap(13, 0, |k, current| ipc::fault::port_fault(k, current, ports))
     }
 
     /// The current thread causes an exception.
     pub fn exception(&self, vector: u64) -> bool {
-        self.trap(vector, 0, |k, current| ipc::raise(k, current, vector))
+        self.trap(vector, 0, |k, current| ipc::fault::raise(k, current, vector))
     }
 
     /// An interrupt line fires.

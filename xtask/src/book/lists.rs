@@ -181,3 +181,47 @@ fn programs_and_libraries_are_listed() {
     let missing: Vec<_> = there.difference(&listed).collect();
     assert!(missing.is_empty(), "the READMEs of user/ do not name {missing:?}");
 }
+
+/// A row of the states of threads: state, errand, and the operations in alphabetical order.
+fn state(state: &str, errand: &str, operations: Vec<&str>) -> String {
+    let mut operations = operations;
+    operations.sort_unstable();
+    format!("{state}, {errand}: {}", operations.join(" "))
+}
+
+#[test]
+fn the_states_of_threads_are_those_that_the_kernel_asserts() {
+    const PAGE: &str = "docs/spec/thread.md";
+    let page = text(PAGE);
+    let quoted = |cell: &'static str| cell.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+    let page: &'static str = page.leak();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")).map(|rest| {
+        let cells: Vec<&'static str> = rest.split(" | ").collect();
+        let operations = match quoted(cells[2]) {
+            all if cells[2].starts_with("any but") => {
+                all.into_iter().map(|it| it.trim()).chain(["but"]).collect()
+            }
+            none if none.is_empty() => vec!["any"],
+            some => some,
+        };
+        state(cells[0].trim_end_matches('`'), cells[1].trim_matches('`'), operations)
+    });
+    let listed: BTreeSet<String> = rows.collect();
+    let code = text("kernel/src/check/states.rs");
+    let arms = code.lines().filter_map(|line| line.trim().strip_prefix("(State::")?.strip_suffix(','));
+    let there = arms.map(|arm| {
+        let (pair, fits) = arm.split_once(") => ").unwrap();
+        let (name, errand) = pair.split_once(", ").unwrap();
+        let mut operations: Vec<&str> = match fits.split_once("(operation, ") {
+            None => vec!["any"],
+            Some((_, names)) => {
+                names.split(" | ").map(|name| name.split([' ', ')']).next().unwrap()).collect()
+            }
+        };
+        if fits.starts_with('!') {
+            operations.push("but");
+        }
+        state(name, errand.strip_prefix("Errand::").unwrap_or("any"), operations)
+    });
+    same(PAGE, &listed, &there.collect());
+}

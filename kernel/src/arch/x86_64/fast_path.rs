@@ -16,7 +16,7 @@
 //! **Memory.** Two lines of code each way, the hot line of each partner, and the per-CPU line of the
 //! current pointer, which is also TSS.RSP0. No lock, no MSR, no swapgs. Intel SDM volume 2: SYSCALL, SYSRET.
 //!
-//! *If this path accepts, `ipc::short` would have done the same*: the guest tests compare them on random programs.
+//! *If this path accepts, `ipc::send::short` would have done the same*: the guest tests compare them on random programs.
 //!
 //! **Where it is.** One assembly file for each mechanism, in `fast_path/`; here are the offsets that they use, and what becomes of a fault
 //! in one of their copies. Each form is there for users that a row of `./tern bench` stands for:

@@ -44,7 +44,7 @@ fn leave_as(thread: ThreadRef) -> ! {
 pub extern "C" fn on_short_call() -> ! {
     let k = kernel();
     let current = arch::current();
-    match ipc::call_by_known_way(k, current) {
+    match ipc::known_way::call(k, current) {
         Some(partner) => {
             arch::switch_space(current, partner);
             leave_as(partner)
@@ -86,7 +86,7 @@ pub extern "C" fn on_exception(frame: &Frame) {
     if !is_user(frame) || UNUSUAL >> number & 1 != 0 {
         return on_unusual(k, frame, number);
     }
-    leave_with(k, ipc::raise(k, arch::current(), number as u64))
+    leave_with(k, ipc::fault::raise(k, arch::current(), number as u64))
 }
 
 #[cold]
@@ -115,9 +115,9 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
             if current.frame.error.get() == 0
                 && let Some(ports) = port_access::denied(k, current) =>
         {
-            ipc::port_fault(k, current, ports)
+            ipc::fault::port_fault(k, current, ports)
         }
-        _ => ipc::raise(k, current, number as u64),
+        _ => ipc::fault::raise(k, current, number as u64),
     };
     leave_with(k, next)
 }
@@ -149,7 +149,7 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
 #[cold]
 fn leave_copy(k: &Kernel, frame: &Frame) {
     if let Some(left) = user_copy::interrupted(k, frame) {
-        ipc::copy_interrupted(arch::current(), left);
+        ipc::block::copy_interrupted(arch::current(), left);
     }
 }
 
@@ -176,14 +176,14 @@ pub extern "C" fn on_page_fault(frame: &Frame) {
     let error = frame.error.get();
     if error & USER == 0 {
         // The processor's own access to what only the kernel may see: no pager can help.
-        leave_with(k, ipc::raise(k, arch::current(), vector::PAGE_FAULT.into()));
+        leave_with(k, ipc::fault::raise(k, arch::current(), vector::PAGE_FAULT.into()));
     }
     let rights = match error {
         error if error & FETCH != 0 => Rights::X,
         error if error & WRITE != 0 => Rights::W,
         _ => Rights::R,
     };
-    leave_with(k, ipc::page_fault(k, arch::current(), address, rights))
+    leave_with(k, ipc::fault::page_fault(k, arch::current(), address, rights))
 }
 
 fn is_user(frame: &Frame) -> bool {

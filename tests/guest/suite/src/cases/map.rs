@@ -248,7 +248,7 @@ pub fn flush_of_a_slab_for_each_page() -> Outcome {
     let far = |index: usize| WINDOW + (1 << 30) + ((index as u64) << 21);
     fill_all((0..NEIGHBOURS).chain(64..126), 7);
     for (alone, own) in [(false, 0), (true, 0), (true, sys::abi::call::FLUSH_SELF)] {
-        let children = [Child::with_quota(256)?, Child::with_quota(256)?, Child::with_quota(256)?];
+        let children = [Child::with_quota(80)?, Child::with_quota(80)?, Child::with_quota(80)?];
         let mut middle = children[0].agent()?;
         let mut takers = [children[1].agent()?, children[2].agent()?];
         for index in 0..NEIGHBOURS {

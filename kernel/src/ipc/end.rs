@@ -1,0 +1,142 @@
+//! Waits that end without a message: timeouts, aborts, and partners that end.
+
+use super::{broken, fault, outcome, serve, taking, wait};
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, NEVER, Operation, Place, State, Wait};
+use abi::{Error, Uid};
+
+/// A timeout fired. The entry may be left from a wait that is over.
+pub fn expired(k: &Kernel, thread: ThreadRef) {
+    if thread.hot.accept.get() != NEVER {
+        return;
+    }
+    match thread.state.get() {
+        State::Stalled | State::Taking => out_of_patience(k, thread),
+        State::Sending => fail_blocked(k, thread, Error::SendTimeout),
+        State::Receiving => fail_blocked(k, thread, Error::ReceiveTimeout),
+        _ => {}
+    }
+}
+
+/// The patience of a thread is over that takes part in a transfer or takes an item.
+fn out_of_patience(k: &Kernel, thread: ThreadRef) {
+    let sender = Some(thread).filter(|it| taking::is_transferring(*it)).or(k.thread(thread.partner.get()));
+    let under_way = sender.map(|sender| sender.operation.get());
+    let faults = matches!(under_way, Some(Operation::Transfer { at: Place { faulted: true, .. }, .. }));
+    let (own, other) =
+        if faults { (Error::NoAccess, Error::NoAccess) } else { (Error::ReceiveTimeout, Error::SendTimeout) };
+    if !broken::interrupt(k, thread, own, other) {
+        abandon(k, thread, own, other);
+    }
+}
+
+/// Ends the wait of a thread that is not running with an error, wherever it waits. A thread that waits for an answer
+/// to a fault gets an exception instead, and one that waits for an answer to an exception stops.
+pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
+    let waits = thread.wait();
+    if thread.state.get() == State::Sending && waits == Wait::No {
+        wait::leave_queue(thread);
+        if thread.errand.get() != Errand::Ipc {
+            return fault::unanswered(k, thread);
+        }
+    }
+    k.wheel.remove(thread);
+    k.regain(thread, None);
+    if let Wait::Answer(_) = waits {
+        return fault::unanswered(k, thread);
+    }
+    thread.operation.set(Operation::None);
+    outcome::set_error(thread, error);
+    thread.set_ready();
+    k.wake(thread);
+}
+
+/// A thread in the queue of one that ends, out of the queue already.
+pub fn partner_died(k: &Kernel, sender: ThreadRef) {
+    k.wheel.remove(sender);
+    if sender.errand.get() != Errand::Ipc {
+        return fault::unanswered(k, sender);
+    }
+    outcome::set_error(sender, Error::PartnerDied);
+    sender.set_ready();
+    k.wake(sender);
+}
+
+/// `thread_control` aborts whatever ipc the thread waits in. False if it waits in none.
+pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
+    let (own, other) = match thread.operation.get() {
+        Operation::Transfer { .. } => (Error::SendAborted, Error::ReceiveAborted),
+        _ => (Error::ReceiveAborted, Error::SendAborted),
+    };
+    if thread.state.get() != State::Ready && broken::interrupt(k, thread, own, other) {
+        return true;
+    }
+    if serve::abort(k, thread) {
+        return true;
+    }
+    let error = match (thread.wait(), thread.state.get()) {
+        (Wait::Open | Wait::Closed(_) | Wait::Return(_), _) => Error::ReceiveAborted,
+        (Wait::No, State::Sending) => Error::SendAborted,
+        (Wait::No, State::Taking) => Error::ReceiveAborted,
+        (Wait::Answer(_), _) => {
+            fail_blocked(k, thread, Error::ReceiveAborted);
+            return true;
+        }
+        _ => return false,
+    };
+    if thread.state.get() == State::Taking && thread.wait() == Wait::No {
+        abandon(k, thread, error, Error::SendAborted);
+        return true;
+    }
+    fail_blocked(k, thread, error);
+    true
+}
+
+/// Ends the ipc of a thread that is going to end: nobody keeps a link to it.
+pub fn leave(k: &Kernel, thread: ThreadRef) {
+    serve::leave(k, thread);
+    if thread.wait() == Wait::No && thread.state.get() == State::Sending {
+        wait::leave_queue(thread);
+    }
+    if let Operation::Map { to, .. } = thread.operation.get()
+        && let Some(receiver) = k.thread(to)
+    {
+        release_receiver(k, receiver, Error::PartnerDied);
+    }
+    broken::leave(k, thread);
+    k.wheel.remove(thread);
+    // Somebody goes on with the end of a thread, see `end_thread`.
+    if !matches!(thread.operation.get(), Operation::EndThread { .. }) {
+        thread.operation.set(Operation::None);
+    }
+}
+
+/// The receiver of a mapping in progress is aborted, or its patience is over: both sides get an error.
+fn abandon(k: &Kernel, receiver: ThreadRef, error: Error, senders: Error) {
+    broken::leave_mapping(k, receiver, senders);
+    release_receiver(k, receiver, error);
+}
+
+/// The sender of a mapping in progress is aborted: both sides get an error.
+pub(super) fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
+    if let Some(receiver) = k.thread(to) {
+        release_receiver(k, receiver, Error::ReceiveAborted);
+    }
+    broken::end_mapping(k, sender, Error::SendAborted);
+}
+
+/// The sender of a mapping in progress is gone: the receiver gets an error.
+fn release_receiver(k: &Kernel, receiver: ThreadRef, error: Error) {
+    k.wheel.remove(receiver);
+    k.regain(receiver, None);
+    if receiver.errand.get() != Errand::Ipc {
+        return fault::unanswered(k, receiver);
+    }
+    if serve::was_to_be_called(receiver) {
+        return serve::not_called(k, receiver);
+    }
+    outcome::set_error(receiver, error);
+    receiver.set_ready();
+    k.wake(receiver);
+}

@@ -1,0 +1,166 @@
+//! An ipc operation as the thread's registers say it, decoded once.
+
+use crate::object::ThreadRef;
+use crate::object::thread::{Frame, TAKES_ITEM, TAKING, special, taken_by};
+use abi::call::{self, ABSOLUTE_END};
+use abi::op::{self, Carries, Op};
+use abi::{Error, Fpage, Timeout, Uid};
+
+/// An ipc operation, decoded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) dest: Uid,
+    pub(super) from: Uid,
+    /// Of sending, and in the upper half of receiving, as in `r15` of the general form.
+    pub(super) timeouts: u64,
+    pub(super) window: Fpage,
+    /// [`op::ITEM`], [`op::BLOCK`] and [`op::SHOWN`] of what it sends, if it sends; [`LENIENT`] and [`SHORT`].
+    pub(super) what: u32,
+}
+
+/// Of a [`Request`]: reply and wait, where a destination that does not wait is no error.
+pub(super) const LENIENT: u32 = 1;
+
+/// Of a [`Request`]: all eleven words are the message.
+pub(super) const SHORT: u32 = 2;
+
+const _: () = assert!((op::ITEM | op::BLOCK | op::SHOWN) & (LENIENT | SHORT) == 0);
+
+impl Request {
+    /// Reads a short form from the thread's registers: call, or reply and wait. What may come in its receive stands with the thread from
+    /// now on, as for all forms.
+    #[inline(always)]
+    pub(super) fn short(thread: ThreadRef) -> Request {
+        let is_call = thread.frame.op() == Op::CALL;
+        Request::of_form(thread, is_call, if is_call { 0 } else { TAKING })
+    }
+
+    /// One of the other short forms: with a block, or a call that takes more than words in answer.
+    pub(super) fn other(thread: ThreadRef) -> Request {
+        let op = thread.frame.op();
+        let replies = op == Op::REPLY_WAIT.with(op::BLOCK);
+        let flags = op.short_flags();
+        let long = flags.has(op::BLOCK);
+        let takes = if replies { TAKING } else { taken_by(flags) };
+        let request = Request::of_form(thread, !replies, takes);
+        Request { what: if long { request.what & !SHORT | op::BLOCK } else { request.what }, ..request }
+    }
+
+    #[inline(always)]
+    fn of_form(thread: ThreadRef, is_call: bool, takes: u64) -> Request {
+        let dest = Uid(thread.frame.rdx.get());
+        thread.takes.set(takes);
+        Request {
+            dest,
+            from: if is_call { dest } else { Uid::ANY },
+            timeouts: call::timeouts(if is_call { Timeout::NEVER } else { Timeout::ZERO }, Timeout::NEVER),
+            window: if takes & TAKES_ITEM != 0 { thread.standing.get() } else { Fpage::NIL },
+            what: if is_call { SHORT } else { SHORT | LENIENT },
+        }
+    }
+
+    /// Reads the general form. Its rare flags are [`Request::rare`]'s.
+    #[inline(always)]
+    pub(super) fn general(thread: ThreadRef) -> Result<Request, Error> {
+        let frame = &thread.frame;
+        let op = frame.op();
+        let flags = op.general_flags();
+        let dest = Uid(frame.rdx.get());
+        let window = Fpage(frame.w[Frame::RBP].get());
+        let mut timeouts = frame.w[Frame::R15].get();
+        if flags.has(op::ABSOLUTE) {
+            timeouts = absolute(timeouts);
+        }
+        let item = flags.has(op::ITEM);
+        let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
+        // The standing window was checked when it was set.
+        let window_valid = window.is_nil() || window == thread.standing.get() || window.is_valid();
+        if op.has_unknown() || !window_valid || !item_valid {
+            return Err(Error::BadArgument);
+        }
+        thread.takes.set(if flags.has(op::TAKES_BLOCK) { TAKING } else { 0 });
+        Ok(Request {
+            dest,
+            from: Uid(frame.w[Frame::RBX].get()),
+            timeouts,
+            window,
+            what: if dest.is_nil() { 0 } else { op.0 & op::ITEM },
+        })
+    }
+
+    /// Reads the general form with its rare flags.
+    pub(super) fn rare(thread: ThreadRef) -> Result<Request, Error> {
+        let flags = thread.frame.op().general_flags();
+        let request = Request::general(thread)?;
+        if flags.has(op::ITEM) && flags.has(op::BLOCK) {
+            return Err(Error::BadArgument);
+        }
+        if request.dest.is_nil() {
+            return Ok(request);
+        }
+        Ok(Request { what: thread.frame.op().0 & (op::ITEM | op::BLOCK | op::SHOWN), ..request })
+    }
+
+    /// Leaves with a thread what its receive phase will need when the send phase, which takes long, is over.
+    pub(super) fn suspend(&self, thread: ThreadRef) {
+        thread.then_from.set(self.from);
+        thread.then_timeout.set(self.receive_timeout().0);
+        thread.window.set(self.window);
+    }
+
+    /// What is left to do of a suspended operation. Its registers still name the destination.
+    pub(super) fn resumed(thread: ThreadRef) -> Request {
+        Request {
+            dest: Uid(thread.frame.rdx.get()),
+            from: thread.then_from.get(),
+            timeouts: call::timeouts(Timeout::NEVER, Timeout(thread.then_timeout.get())),
+            window: thread.window.get(),
+            what: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn send_timeout(&self) -> Timeout {
+        Timeout(self.timeouts as u32)
+    }
+
+    #[inline(always)]
+    pub(super) fn receive_timeout(&self) -> Timeout {
+        Timeout((self.timeouts >> 32) as u32)
+    }
+
+    pub(super) fn is_call(&self) -> bool {
+        self.from == self.dest
+    }
+
+    #[inline(always)]
+    pub(super) fn has(&self, what: u32) -> bool {
+        self.what & what != 0
+    }
+}
+
+/// Stands for a point in time while an ipc is under way. The point itself stays in `r15` of the frame until the ipc is
+/// over, and `eax` says so: as a number of microseconds this is an ordinary timeout.
+pub(super) const ABSOLUTE: Timeout = Timeout(0x7fff_ffff);
+
+/// What stands for a point in time in both halves of `r15`.
+#[cold]
+fn absolute(until: u64) -> u64 {
+    let timeout = if until < ABSOLUTE_END { ABSOLUTE } else { Timeout::NEVER };
+    call::timeouts(timeout, timeout)
+}
+
+/// What the call (true) or return (false) in a thread's registers carries, if they hold one.
+pub(super) fn carried(thread: ThreadRef) -> Option<(Carries, bool)> {
+    let op = thread.frame.op();
+    op.is_door().map(|is_call| (op.short_flags().carries(), is_call))
+}
+
+/// The current thread begins with what an alert is to end. False if it is alerted already.
+pub(super) fn begin_alertable(current: ThreadRef) -> bool {
+    if current.special.get() & special::ALERTED != 0 {
+        return false;
+    }
+    current.set_special(special::ALERTABLE, 0);
+    true
+}

@@ -1,0 +1,138 @@
+//! The send phase: everything that the fast path leaves to it, which is everything (rows P1, P8–P12, C6).
+//!
+//! A message goes from a sender to a receiver, both blocked or current, in one step that cannot fail half-way: [`send`] finds
+//! out whether the partner takes it, [`outcome::deliver_words`] moves the words, [`hand_over`] decides which thread goes on on which
+//! shuttle, [`receive_and_run`] is the second phase. What carries more than words goes to [`carry`], answers to faults to
+//! [`fault`].
+
+use super::outcome::fail;
+use super::receive::{receive_after_answer, receive_and_run};
+use super::request::{self, LENIENT, Request, SHORT};
+use super::wait::{accepts, enqueue_sender, hand_over, set_timeout};
+use super::{carry, clan, fault, known_way, outcome};
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, Wait};
+use crate::sched::Next;
+use abi::op;
+use abi::{Error, Kind, Timeout, Uid};
+
+/// The short forms of the system call.
+#[inline(always)]
+pub fn short(k: &Kernel, current: ThreadRef) -> Next {
+    perform(k, current, &Request::short(current))
+}
+
+/// Its general form.
+#[inline(always)]
+pub fn general(k: &Kernel, current: ThreadRef) -> Next {
+    const COMMON: u32 = op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE;
+    if !current.frame.op().has_only(COMMON) {
+        return rare(k, current);
+    }
+    match Request::general(current) {
+        Ok(request) => perform(k, current, &request),
+        Err(error) => fail(current, error),
+    }
+}
+
+#[inline(never)]
+fn rare(k: &Kernel, current: ThreadRef) -> Next {
+    if let Some(partner) = known_way::reply(k, current) {
+        return Next::To(partner);
+    }
+    let request = match Request::rare(current) {
+        Ok(request) => request,
+        Err(error) => return fail(current, error),
+    };
+    if current.frame.op().general_flags().has(op::ALERTABLE) && !request::begin_alertable(current) {
+        let receives = request.dest.is_nil();
+        return fail(current, if receives { Error::ReceiveAborted } else { Error::SendAborted });
+    }
+    perform(k, current, &request)
+}
+
+/// The other short forms, of which the fast path does what it can.
+pub fn other(k: &Kernel, current: ThreadRef) -> Next {
+    perform(k, current, &Request::other(current))
+}
+
+/// A general form with bits that mean nothing.
+pub fn malformed(current: ThreadRef) -> Next {
+    fail(current, Error::BadArgument)
+}
+
+#[inline(always)]
+fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
+    // How this message crosses a border, if it is one, is found out anew.
+    current.crossing.set(0);
+    if request.dest.is_nil() {
+        return receive_and_run(k, current, request, None);
+    }
+    send(k, current, request)
+}
+
+/// The send phase of the current thread.
+#[inline(always)]
+fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
+    let error = match find(k, current, request) {
+        Err(error) => error,
+        Ok(partner) if accepts(partner, shown(current, request)) => {
+            return send_to(k, current, partner, request);
+        }
+        Ok(_) if request.send_timeout() == Timeout::ZERO => Error::SendTimeout,
+        Ok(partner) => return queue(k, current, partner, *request),
+    };
+    if request.has(LENIENT) { receive_and_run(k, current, request, None) } else { fail(current, error) }
+}
+
+/// Who gets the message: its destination, or a chief on the way there.
+#[inline(always)]
+fn find(k: &Kernel, current: ThreadRef, request: &Request) -> Result<ThreadRef, Error> {
+    match k.thread(request.dest) {
+        None => Err(Error::NoSuch),
+        Some(partner) if partner == current => Err(Error::BadArgument),
+        Some(partner) if request.has(op::SHOWN) || partner.uid().clan() != current.uid().clan() => {
+            clan::across(k, current, partner, request.has(op::SHOWN))
+        }
+        Some(partner) => Ok(partner),
+    }
+}
+
+/// Whom the current thread's message is shown to come from.
+#[inline(always)]
+fn shown(current: ThreadRef, request: &Request) -> Uid {
+    if request.has(op::SHOWN) { current.shown.get() } else { current.uid() }
+}
+
+/// Blocks the current thread in the partner's queue, first come first served.
+fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
+    request.suspend(current);
+    current.errand.set(Errand::Ipc);
+    enqueue_sender(current, partner);
+    set_timeout(k, current, request.send_timeout());
+    Next::Any
+}
+
+/// The current thread's message goes to a partner that waits for it.
+#[inline(always)]
+fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
+    if request.has(op::ITEM) {
+        return carry::send_item(k, current, partner, request);
+    }
+    let answered = partner.wait();
+    if let Wait::Answer(_) = answered {
+        let sent = fault::answer(k, current, partner, request.is_call());
+        return receive_after_answer(k, current, request, sent);
+    }
+    if request.has(op::BLOCK) {
+        return carry::send_block(k, current, partner, *request);
+    }
+    // Only who waits has a timeout: one that were left would end the next wait, if that began on the fast path.
+    k.wheel.remove(partner);
+    let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
+    let passed = k.pass_in(current, partner, answered, request.is_call());
+    outcome::deliver_words(current, partner, kind as u32, request.has(SHORT));
+    let sent = hand_over(k, current, partner, passed);
+    receive_and_run(k, current, request, Some(sent))
+}
