@@ -10,11 +10,11 @@ mod states;
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
-use crate::mem::{space, table};
+use crate::mem::{doors, space, table};
 use crate::object::door::thread_at;
 use crate::object::mapping::{Node, NodeTable};
 use crate::object::thread::{Frame as Registers, NEVER, Operation, State, Wait, special};
-use crate::object::{TaskRef, ThreadRef, door};
+use crate::object::{TaskRef, ThreadRef};
 use abi::Uid;
 use abi::call::PRIORITIES;
 
@@ -370,7 +370,7 @@ impl Kernel {
 
     /// The space of doors, and who serves those that are the task's own.
     fn check_doors(&self, task: TaskRef, counts: &mut Counts) {
-        counts.frames += door::check(self, task, |node, slot, door| {
+        counts.frames += doors::check(self, task, |node, slot, door| {
             node.check(task, slot, None);
             counts.add(node);
             if let Some(door) = door {

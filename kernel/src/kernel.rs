@@ -5,9 +5,10 @@
 
 use crate::mem::pool::{Frame, Pool, Zeroable};
 use crate::object::interrupt::Lines;
+use crate::object::mapping::Node;
 use crate::object::{TaskRef, ThreadRef};
-use crate::sched::Scheduler;
-use crate::trace::Trace;
+use crate::sched::queues::Scheduler;
+use crate::trace::ring::Trace;
 use crate::util::slots::Slots;
 use crate::util::tags::Tags;
 use crate::{arch, param};
@@ -23,6 +24,14 @@ struct TaskPage([Cell<u64>; TASKS_PER_PAGE]);
 #[allow(unsafe_code)]
 // SAFETY: integers in cells.
 unsafe impl Zeroable for TaskPage {}
+
+/// What the spaces tell ipc, which stands above them. [`crate::ipc::UPCALLS`] is the one that there is.
+pub struct Upcalls {
+    /// The last identifier of a door but its maker's has gone.
+    pub unreferenced: fn(&Kernel, &'static Node),
+    /// A task has lost an interrupt line.
+    pub line_lost: fn(&Kernel, TaskRef, u8),
+}
 
 /// Everything the kernel knows.
 pub struct Kernel {
@@ -51,6 +60,8 @@ pub struct Kernel {
     pub may_exhaust: Cell<bool>,
     /// Frames kept for tables that belong to nobody (slots, task numbers, the array of control blocks).
     reserve: Cell<usize>,
+    /// Who hears of what happens in the spaces.
+    upcalls: &'static Upcalls,
     idle: Cell<Option<ThreadRef>>,
     /// The kernel's memory. Last: messages do not touch it, and its size moves nothing that they touch.
     pub pool: Pool,
@@ -58,7 +69,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// A kernel over a pool, without any object yet.
-    pub fn new(pool: Pool) -> Kernel {
+    pub fn new(pool: Pool, upcalls: &'static Upcalls) -> Kernel {
         // One slot table and one page table for each 512 threads that the pool can hold, and the task tables.
         let reserve = pool.frames() / 256 + pool.frames() / 256 + 16;
         Kernel {
@@ -76,6 +87,7 @@ impl Kernel {
             zombie: Cell::new(None),
             may_exhaust: Cell::new(false),
             reserve: Cell::new(reserve),
+            upcalls,
             idle: Cell::new(None),
         }
     }
@@ -97,6 +109,18 @@ impl Kernel {
         }
         self.reserve.set(self.reserve.get().checked_sub(1)?);
         self.pool.take_zeroed()
+    }
+
+    /// Tells ipc that the last identifier of a door but its maker's has gone.
+    pub fn unreferenced(&self, door: &'static Node) {
+        (self.upcalls.unreferenced)(self, door);
+    }
+
+    /// Tells ipc that a task has lost an interrupt line.
+    #[cold]
+    #[inline(never)]
+    pub fn line_lost(&self, task: TaskRef, line: u8) {
+        (self.upcalls.line_lost)(self, task, line);
     }
 
     /// The thread that runs when no other can.

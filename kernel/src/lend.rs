@@ -1,6 +1,6 @@
 //! Lending: how shuttles pass from thread to thread (row D6, decisions 0003 and 0056).
 //!
-//! Each thread has one word about a shuttle, [`Word`]. Its meaning follows from the thread's state ([`Stake`]):
+//! Each thread has one word about a shuttle, [`Word`](word::Word). Its meaning follows from the thread's state ([`Stake`]):
 //!
 //! | stake | threads | the word |
 //! |---|---|---|
@@ -31,41 +31,15 @@
 //! The fast path knows two of these moves, and of these the plain ones: [`fast_call`] and [`fast_return`] say in Rust what its instructions
 //! do. They copy and compare words; since the one thread stops to wait in the step in which the other begins to, each is a move.
 
+pub mod word;
+
 use crate::arch;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Hot, Wait};
 use abi::Uid;
-use core::cell::Cell;
-
-/// A reference to a shuttle that only this module changes.
-#[repr(transparent)]
-pub struct Word(Cell<ShuttleRef>);
-
-impl Word {
-    /// The reference.
-    #[inline(always)]
-    pub fn get(&self) -> ShuttleRef {
-        self.0.get()
-    }
-
-    #[inline(always)]
-    fn set(&self, reference: ShuttleRef) {
-        self.0.set(reference);
-    }
-}
-
-/// What a thread's word about a shuttle means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stake {
-    /// The thread is on the shuttle.
-    Holds,
-    /// The thread has lent the shuttle to another, whose answer brings it back.
-    Claims(Uid),
-    /// The thread is on no shuttle.
-    Nothing,
-}
+use word::Stake;
 
 /// What a message that ended somebody's wait did with the sender's shuttle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

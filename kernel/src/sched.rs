@@ -7,14 +7,15 @@
 //!
 //! Time is charged in the same way: to a shuttle, when the processor leaves it.
 
+pub mod queues;
+pub mod timer;
+
+use crate::arch;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
-use crate::object::shuttle::{Ready, ShuttleRef};
+use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Frame, special};
-use crate::util::list::List;
-use crate::{arch, param};
-use abi::call::PRIORITIES;
-use core::cell::Cell;
+use queues::Scheduler;
 
 /// What a handler wants to happen after it.
 #[must_use]
@@ -28,74 +29,6 @@ pub enum Next {
     Any,
 }
 
-/// One CPU's queues and clock.
-pub struct Scheduler {
-    pub(crate) queues: [List<Ready>; PRIORITIES],
-    pub(crate) occupied: Cell<u64>,
-    /// The shuttle that the processor is on since `since_ns`.
-    pub(crate) running: Cell<ShuttleRef>,
-    /// No shuttle above its priority is ready as long as `occupied` is not more than this.
-    running_limit: Cell<u64>,
-    since_ns: Cell<u64>,
-    /// When the timer fires; `u64::MAX` if it does not.
-    armed_ns: Cell<u64>,
-    /// Insertions into and removals from the queues, for the ratio that the paper shows.
-    pub queue_updates: Cell<u64>,
-}
-
-impl Default for Scheduler {
-    fn default() -> Self {
-        Scheduler::new()
-    }
-}
-
-impl Scheduler {
-    /// Empty queues.
-    pub const fn new() -> Scheduler {
-        Scheduler {
-            queues: [const { List::new() }; PRIORITIES],
-            occupied: Cell::new(0),
-            running: Cell::new(ShuttleRef(0)),
-            running_limit: Cell::new(0),
-            since_ns: Cell::new(0),
-            armed_ns: Cell::new(u64::MAX),
-            queue_updates: Cell::new(0),
-        }
-    }
-
-    fn count(&self) {
-        self.queue_updates.set(self.queue_updates.get() + 1);
-    }
-
-    /// Whether a shuttle above `priority` is ready.
-    fn has_above(&self, priority: u8) -> bool {
-        self.occupied.get() > Scheduler::limit(priority)
-    }
-
-    /// The bits of `priority` and those below it.
-    fn limit(priority: u8) -> u64 {
-        u64::MAX >> (63 - priority)
-    }
-
-    fn set_occupied(&self, priority: usize) {
-        self.occupied.set(self.occupied.get() | 1 << priority);
-    }
-
-    fn take_best(&self) -> Option<ThreadRef> {
-        let best = 63u32.checked_sub(self.occupied.get().leading_zeros())? as usize;
-        let owner = self.queues[best].pop_front()?;
-        self.removed(best);
-        owner.home.carrier.get()
-    }
-
-    fn removed(&self, priority: usize) {
-        self.count();
-        if self.queues[priority].is_empty() {
-            self.occupied.set(self.occupied.get() & !(1 << priority));
-        }
-    }
-}
-
 impl Kernel {
     /// The priority that `thread` has now.
     #[inline]
@@ -104,7 +37,7 @@ impl Kernel {
     }
 
     #[inline(never)]
-    fn enqueue(&self, thread: ThreadRef, front: bool) {
+    pub(crate) fn enqueue(&self, thread: ThreadRef, front: bool) {
         if thread.is_stopped() || thread == self.idle() {
             return;
         }
@@ -320,40 +253,11 @@ impl Kernel {
     }
 
     #[inline]
-    fn arm_at(&self, deadline: u64) {
+    pub(crate) fn arm_at(&self, deadline: u64) {
         if deadline < self.sched.armed_ns.get() {
             self.sched.armed_ns.set(deadline);
             arch::arm_timer(deadline);
         }
-    }
-
-    /// The timer fired: ends timeouts that are due and slices that are used up.
-    pub fn on_timer(&self) -> Next {
-        let now = arch::now_ns();
-        self.sched.armed_ns.set(u64::MAX);
-        let _ = self.charge(now);
-        let more = self.wheel.expire(now, param::EXPIRIES, |thread| crate::ipc::end::expired(self, thread));
-        let current = arch::current();
-        let mut slice_end = u64::MAX;
-        let mut next = Next::Any;
-        if current != self.idle() && current.is_ready() {
-            next = Next::Same;
-            let owner = self.shuttle_of(current);
-            if owner.home.left_ns.get() == 0 {
-                owner.home.left_ns.set(owner.home.slice_ns.get());
-                arch::renew_tag(self, current.task());
-                self.enqueue(current, false);
-                next = Next::Any;
-            }
-            slice_end = now + owner.home.left_ns.get();
-        }
-        // Whoever runs has its share even if many timeouts end at once.
-        if more {
-            self.arm_at(slice_end.min(arch::now_ns() + param::EXPIRY_PAUSE_NS));
-        } else {
-            self.arm(slice_end);
-        }
-        next
     }
 
     /// Puts the current thread behind the others of its priority, with a new slice.

@@ -36,7 +36,7 @@ pub fn start(boot: &'static Boot, options: &Options) -> ! {
     let frames = (pool.range.len / PAGE_SIZE) as usize;
     // SAFETY: boot mapped the pool at this address, for the kernel alone, and used only its start.
     let pool = unsafe { Pool::new(layout::POOL as *mut u8, pool.range.start, frames, pool.used) };
-    let k = arch::install(Kernel::new(pool));
+    let k = arch::install(Kernel::new(pool, &crate::ipc::UPCALLS));
     k.tags.limit(options.tags);
     let idle = make_idle(k);
     let sigma0 = boot_task(k);

@@ -7,110 +7,15 @@
 //! With all threads traced the counters give the figure that the 1993 paper shows of lazy scheduling: messages for each
 //! insertion into or removal from a ready queue.
 
-use crate::arch;
+pub mod ring;
+
 use crate::kernel::Kernel;
 use crate::object::thread::{Errand, Frame, State, special};
 use crate::object::{TaskRef, ThreadRef};
-use abi::call::{DOOR_ROWS, DOOR_SIZES, TRACE_EVENTS};
+use abi::call::{DOOR_ROWS, DOOR_SIZES};
 use abi::op::{Carries, Form};
 use abi::{Kind, Uid};
-use core::cell::Cell;
-
-/// Records that are kept.
-const LEN: usize = 256;
-
-/// Kinds of events: index in [`TRACE_EVENTS`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Event {
-    Ipc,
-    Switch,
-    Fault,
-    Interrupt,
-    Map,
-    Door,
-}
-
-const _: () = assert!(Event::Door as usize + 1 == TRACE_EVENTS.len());
-
-/// Time, kind, thread, argument.
-type Record = [Cell<u64>; 4];
-
-/// The ring and its counters.
-pub struct Trace {
-    records: [Record; LEN],
-    /// Records made so far.
-    made: Cell<u64>,
-    /// Messages of traced threads since tracing began: their own, and those that the kernel sends for them or to them.
-    messages: Cell<u64>,
-    /// Those of them that had a block in memory.
-    long: Cell<u64>,
-    /// Updates of the ready queues before tracing began.
-    updates_before: Cell<u64>,
-    /// Calls and returns through doors since tracing began.
-    doors: DoorCounts,
-}
-
-/// Calls and returns through doors, by what they carry, and by their size (row D17).
-pub struct DoorCounts([[Cell<u32>; DOOR_SIZES.len() + 1]; DOOR_ROWS.len()]);
-
-impl DoorCounts {
-    /// None.
-    const fn new() -> DoorCounts {
-        DoorCounts([const { [const { Cell::new(0) }; DOOR_SIZES.len() + 1] }; DOOR_ROWS.len()])
-    }
-
-    fn count(&self, row: usize, size: usize) {
-        let counter = &self.0[row][size];
-        counter.set(counter.get().wrapping_add(1));
-    }
-
-    fn restart(&self) {
-        self.0.iter().flatten().for_each(|counter| counter.set(0));
-    }
-
-    /// Those of a row of [`DOOR_ROWS`], if there is such a one.
-    pub fn row(&self, row: u64) -> Option<[u64; DOOR_SIZES.len() + 1]> {
-        Some(self.0.get(row as usize)?.each_ref().map(|counter| counter.get().into()))
-    }
-}
-
-impl Default for Trace {
-    fn default() -> Self {
-        Trace::new()
-    }
-}
-
-impl Trace {
-    /// An empty ring.
-    pub const fn new() -> Trace {
-        Trace {
-            records: [const { [const { Cell::new(0) }; 4] }; LEN],
-            made: Cell::new(0),
-            messages: Cell::new(0),
-            long: Cell::new(0),
-            updates_before: Cell::new(0),
-            doors: DoorCounts::new(),
-        }
-    }
-
-    fn record(&self, event: Event, thread: ThreadRef, argument: u64) {
-        if matches!(event, Event::Ipc | Event::Fault | Event::Interrupt | Event::Door) {
-            self.messages.set(self.messages.get() + 1);
-        }
-        let record = &self.records[self.made.get() as usize % LEN];
-        for (cell, word) in record.iter().zip([arch::now_ns(), event as u64, thread.name.get().0, argument]) {
-            cell.set(word);
-        }
-        self.made.set(self.made.get() + 1);
-    }
-
-    /// The record with this number, if it was made and is still there.
-    pub fn read(&self, number: u64) -> Option<[u64; 4]> {
-        let made = self.made.get();
-        let kept = (made.saturating_sub(LEN as u64)..made).contains(&number);
-        kept.then(|| self.records[number as usize % LEN].each_ref().map(Cell::get))
-    }
-}
+use ring::Event;
 
 /// Turns tracing of a thread on or off.
 pub fn set(thread: ThreadRef, on: bool) {
@@ -160,7 +65,7 @@ pub fn door(
     k.trace.doors.count(row, size);
     sender.task().state().doors.counts.count(row, size);
     k.trace.long.set(k.trace.long.get() + (carries == Carries::Block) as u64);
-    k.trace.record(Event::Door, sender, receiver.name.get().0);
+    k.trace.record(Event::Door, sender.name.get(), receiver.name.get().0);
 }
 
 /// A traced thread makes a system call.
@@ -170,10 +75,10 @@ pub fn call(k: &Kernel, current: ThreadRef) {
     let is_ipc = matches!(op.number(), Some(Form::Call | Form::ReplyWait | Form::General));
     if is_ipc && !to.is_nil() {
         k.trace.long.set(k.trace.long.get() + op.is_long() as u64);
-        k.trace.record(Event::Ipc, current, to.0);
+        k.trace.record(Event::Ipc, current.name.get(), to.0);
     }
     if op.is_item() {
-        k.trace.record(Event::Map, current, current.frame.w[6].get());
+        k.trace.record(Event::Map, current.name.get(), current.frame.w[6].get());
     }
 }
 
@@ -184,14 +89,14 @@ pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
     match from.errand.get() {
         Errand::Fault if asks => {
             let access = from.fault_address.get() & !7 | from.fault_rights.get().0 as u64;
-            k.trace.record(Event::Fault, from, access);
+            k.trace.record(Event::Fault, from.name.get(), access);
         }
-        Errand::Exception if asks => k.trace.record(Event::Fault, from, from.exception.get()),
+        Errand::Exception if asks => k.trace.record(Event::Fault, from.name.get(), from.exception.get()),
         _ => {}
     }
     // Who has just been given an interrupt's message is still where it waited for it.
     if to.frame.mode.get() == Frame::SYSRET && to.frame.rax.get() as u32 == Kind::Interrupt as u32 {
-        k.trace.record(Event::Interrupt, to, to.frame.rdx.get());
+        k.trace.record(Event::Interrupt, to.name.get(), to.frame.rdx.get());
     }
-    k.trace.record(Event::Switch, from, to.name.get().0);
+    k.trace.record(Event::Switch, from.name.get(), to.name.get().0);
 }

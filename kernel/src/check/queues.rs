@@ -6,7 +6,7 @@
 use super::{members, present};
 use crate::arch;
 use crate::kernel::Kernel;
-use crate::lend::Stake;
+use crate::lend::word::Stake;
 use crate::object::ThreadRef;
 use crate::object::door::{hot_address, thread_at};
 use crate::object::shuttle::ShuttleRef;

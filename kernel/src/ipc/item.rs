@@ -2,9 +2,10 @@
 
 use super::{clan, outcome};
 use crate::kernel::Kernel;
+use crate::mem::doors;
 use crate::mem::space::{self, Plan, Progress};
+use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER};
-use crate::object::{ThreadRef, door as door_space};
 use abi::call::{ITEM_WHOLE, NO_ITEM};
 use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space};
 
@@ -73,7 +74,7 @@ pub(super) fn hand_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef
         return None;
     }
     let (number, target) = (item.0 >> 12, window.0 >> 12);
-    let done = door_space::map_single(k, (sender.task(), number), (receiver.task(), target), item.rights());
+    let done = doors::map_single(k, (sender.task(), number), (receiver.task(), target), item.rights());
     done.then_some(window.with_rights(item.rights().and(Rights::RWX)))
 }
 

@@ -10,7 +10,7 @@
 //! | parts of a message beside words, and the threads that work on them and wait for them | [`taking`], [`item`], [`block`] |
 //! | servers of doors; transfers that fail | [`serve`], [`broken`] |
 //! | messages that the kernel sends; calls through doors | [`fault`], [`door`] |
-//! | waits that end without a message | [`end`] |
+//! | waits that end without a message; messages of interrupts | [`end`], [`interrupt`] |
 //! | the phases of an ipc | [`receive`], [`carry`], [`send`] |
 //! | alerts along a chain of calls | [`alert`] |
 //!
@@ -25,6 +25,7 @@ pub mod clan;
 mod door;
 pub mod end;
 pub mod fault;
+pub mod interrupt;
 mod item;
 pub mod known_way;
 pub mod outcome;
@@ -34,3 +35,12 @@ pub mod send;
 pub mod serve;
 pub mod taking;
 mod wait;
+
+use crate::arch::known;
+use crate::kernel::Upcalls;
+
+/// What ipc does about what happens in the spaces.
+pub const UPCALLS: Upcalls = Upcalls {
+    unreferenced: |k, door| serve::unreferenced(known(k), door),
+    line_lost: |k, task, line| interrupt::revoked(known(k), task, line),
+};

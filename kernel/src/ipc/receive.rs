@@ -2,12 +2,11 @@
 
 use super::outcome::set_error;
 use super::wait::{Sent, dequeue_sender, has_ended, wait, wait_for_answer};
-use super::{block, clan, fault, item, outcome, request::Request, taking};
+use super::{block, clan, fault, interrupt, item, outcome, request::Request, taking};
 use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::mem::space::Progress;
 use crate::object::ThreadRef;
-use crate::object::interrupt;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State};
 use crate::param::{self, TAKEN_PAGES};
 use crate::sched::Next;

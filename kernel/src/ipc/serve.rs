@@ -5,6 +5,7 @@
 
 use super::{block, item, outcome, request, taking};
 use crate::kernel::Kernel;
+use crate::mem::doors;
 use crate::object::door;
 use crate::object::mapping::Node;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
@@ -177,7 +178,7 @@ fn leave_queue(caller: ThreadRef) {
 /// The door of the identifier in a caller's registers.
 fn target(k: &Kernel, caller: ThreadRef) -> Option<&'static Node> {
     let number = caller.frame.rdx.get() as u32;
-    door::find(k, caller.task(), number as u64).map(Node::door)
+    doors::find(k, caller.task(), number as u64).map(Node::door)
 }
 
 /// Whether the identifier in the current thread's registers is one.

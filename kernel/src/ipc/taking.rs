@@ -8,7 +8,7 @@
 use super::wait;
 use crate::arch;
 use crate::kernel::Kernel;
-use crate::lend::Stake;
+use crate::lend::word::Stake;
 use crate::mem::space::Progress;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, Place, State};

@@ -6,10 +6,10 @@ use super::thread::end_threads_step;
 use crate::args::done;
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
-use crate::mem::{space, table};
+use crate::mem::{doors, space, table};
 use crate::object::task::Task;
 use crate::object::thread::Operation;
-use crate::object::{TaskRef, ThreadRef, door};
+use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::{arch, ipc, param};
 use abi::call::{DOORS_LOG2, DOORS_MAX, PRIORITIES};
@@ -92,7 +92,7 @@ fn take_apart(k: &Kernel, task: TaskRef) -> bool {
         empty(k, task);
         return false;
     }
-    if door::release_tables(k, task, param::PREEMPTION_PAGES as u32 / 4) {
+    if doors::release_tables(k, task, param::PREEMPTION_PAGES as u32 / 4) {
         return false;
     }
     // Small tables are a step of their own. The others come with their shadows, so half as many as pages.
@@ -123,7 +123,7 @@ fn empty(k: &Kernel, task: TaskRef) {
     let rest = space::flush(k, task, page, true, &mut at, &mut status, &mut budget);
     task.flushing.set(if rest.is_ok() { 0 } else { status });
     // What there is no table for is empty, and a step for each would cost more than the look.
-    let is_last = end == PORTS_AT && !space::has_small(task) && !door::has_tables(task);
+    let is_last = end == PORTS_AT && !space::has_small(task) && !doors::has_tables(task);
     task.cursor.set(match rest {
         Ok(()) if is_last => EVERYTHING_END,
         Ok(()) => end,

@@ -7,7 +7,7 @@ use crate::args::done;
 use crate::kernel::Kernel;
 use crate::mem::pool::Frame as PoolFrame;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
-use crate::object::{TaskRef, ThreadRef, door, interrupt};
+use crate::object::{TaskRef, ThreadRef, door};
 use crate::sched::Next;
 use crate::{arch, ipc, lend, param};
 use abi::call::FLAGS;
@@ -77,7 +77,7 @@ pub fn begin_end(k: &Kernel, thread: ThreadRef) {
     ipc::alert::start_at_end(k, thread);
     ipc::end::leave(k, thread);
     k.wheel.unlink(thread);
-    interrupt::detach(k, thread);
+    ipc::interrupt::detach(k, thread);
     k.end_shuttle(thread);
     thread.hot.uid.set(0);
     thread.hot.accept.set(crate::object::thread::NEVER);

@@ -339,6 +339,7 @@ impl Walk {
     }
 
     /// A large page, as a step of its own. True if it is gone.
+    #[inline(always)]
     fn restrict_large(
         self,
         k: &Kernel,

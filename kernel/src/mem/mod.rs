@@ -1,5 +1,7 @@
 //! Memory: the kernel's own frames, page tables, and the operations map, grant and flush.
 
+mod block;
+pub mod doors;
 mod large;
 #[allow(unsafe_code)]
 pub mod pool;

@@ -10,14 +10,14 @@
 //! Every loop has a budget, counted in pages and nodes touched; when it is used up the caller looks for interrupts
 //! and calls again. Nothing is lost or done twice.
 
-use super::large;
 use super::pool::{Frame, Pool, Words};
 use super::run;
 use super::table::{self, Found, Leaf};
+use super::{doors, large};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;
+use crate::object::TaskRef;
 use crate::object::mapping::{Mark, Node, NodeSlot, NodeTable};
-use crate::object::{TaskRef, door, interrupt};
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use core::cell::Cell;
 use core::num::NonZero;
@@ -245,7 +245,7 @@ pub fn restrict(k: &Kernel, node: &'static Node, remove: Rights) -> u64 {
         let lost_line = node.is_interrupt();
         node.erase(&k.pool);
         if lost_line {
-            interrupt::revoked(k, task, number as u8);
+            k.line_lost(task, number as u8);
         }
         return 0;
     };
@@ -577,7 +577,7 @@ pub fn grant(k: &Kernel, node: &'static Node, child: &'static Node) {
     let line = node.is_interrupt();
     node.discard(&k.pool);
     if line {
-        interrupt::revoked(k, owner, address as u8);
+        k.line_lost(owner, address as u8);
     }
 }
 
@@ -699,7 +699,7 @@ fn map_each(
             )
         } else if plan.space == Space::Door {
             let (giver, taker) = ((from, number), (to, plan.to + progress.done));
-            door::map(k, giver, taker, plan.rights, budget).map(|done| done.min(size - progress.done))
+            doors::map(k, giver, taker, plan.rights, budget).map(|done| done.min(size - progress.done))
         } else {
             map_small(k, plan.space, number, (from, to), plan.rights, fresh, budget).map(|()| 1)
         };
@@ -811,7 +811,7 @@ pub fn flush(
     match page.space() {
         Space::Memory if page.log2() == 12 => flush_page(k, task, page, own, at, status, budget),
         Space::Memory => flush_memory(k, task, page, own, at, status, budget),
-        Space::Door => door::flush(k, task, page, own, at, budget),
+        Space::Door => doors::flush(k, task, page, own, at, budget),
         space => flush_small(k, task, space, page, own, at, budget),
     }
 }
@@ -1042,7 +1042,7 @@ mod tests {
     #[test]
     fn a_page_goes_on_and_comes_back() {
         arch::reset();
-        let k = Kernel::new(Pool::for_tests(160));
+        let k = Kernel::new(Pool::for_tests(160), &crate::ipc::UPCALLS);
         let [sigma0, first, second] = core::array::from_fn(|_| crate::life::boot_task(&k));
         arch::set_current(crate::life::boot_thread(&k, sigma0, 1));
         sigma0.is_sigma0.set(true);

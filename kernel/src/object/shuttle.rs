@@ -10,7 +10,7 @@
 //! therefore a constant amount of work, however long the chain is, and allocates nothing.
 
 use super::ThreadRef;
-use crate::lend::Word;
+use crate::lend::word::Word;
 use crate::util::list::{Link, Tag};
 use abi::Uid;
 use abi::uid::{GENERATION_BITS, SLOT_BITS};

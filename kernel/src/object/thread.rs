@@ -30,7 +30,7 @@ use super::breakpoint::Breakpoints;
 use super::mapping::{Bookmark, Node};
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
-use crate::lend::{Stake, Word};
+use crate::lend::word::{Stake, Word};
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::mem::space::Plan;
 use crate::util::list::{Link, List, Tag};

@@ -3,9 +3,9 @@
 use crate::args::{Args, done};
 use crate::ipc;
 use crate::kernel::Kernel;
+use crate::mem::doors;
 use crate::mem::space::Stop;
 use crate::object::ThreadRef;
-use crate::object::door;
 use crate::object::thread::Operation;
 use crate::sched::Next;
 use abi::Error;
@@ -26,7 +26,7 @@ pub fn door_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
 pub fn create(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
     let args = Args(&current.frame);
-    match door::create(k, current.task(), args.rdi(), (args.rsi(), args.rdx())) {
+    match doors::create(k, current.task(), args.rdi(), (args.rsi(), args.rdx())) {
         Ok(result) => done(current, result),
         Err(Stop::NoMemory) => done(current, Err(Error::NoMemory)),
         Err(Stop::Again) => {

@@ -2,9 +2,10 @@
 
 use crate::args::{Args, done};
 use crate::kernel::Kernel;
+use crate::mem::doors;
 use crate::mem::space::{self, Stop};
+use crate::object::ThreadRef;
 use crate::object::thread::Operation;
-use crate::object::{ThreadRef, door};
 use crate::param;
 use crate::sched::Next;
 use abi::call::{DOORS_MAX, FLUSH_SELF};
@@ -23,7 +24,7 @@ pub fn flush(k: &Kernel, current: ThreadRef) -> Next {
     let is_one = args.rdi() & ONE_IDENTIFIER_MASK == ONE_IDENTIFIER && args.rsi() == FLUSH_SELF;
     if is_one && args.rdi() >> 12 < DOORS_MAX as u64 {
         let (at, mut budget) = (args.rdi() >> 12, FLUSH_BUDGET);
-        return match door::flush_single(k, current.task(), at, &mut budget) {
+        return match doors::flush_single(k, current.task(), at, &mut budget) {
             Ok(()) => flushed(current, 0),
             Err(stop) => stop_flush(k, current, stop, Operation::Flush { at, status: 0 }),
         };

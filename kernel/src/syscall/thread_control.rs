@@ -3,7 +3,7 @@
 use super::registers;
 use crate::args::{Args, done};
 use crate::kernel::Kernel;
-use crate::lend::Stake;
+use crate::lend::word::Stake;
 use crate::life::thread::{begin_end, end_thread, new_thread, start_thread};
 use crate::object::thread::{Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};

@@ -20,7 +20,7 @@ use abi::op;
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::{Frame, NEVER, Operation, State, WORDS, Wait};
-use kernel::object::{TaskRef, ThreadRef, door};
+use kernel::object::{TaskRef, ThreadRef};
 use kernel::{arch, ipc, life, syscall};
 
 /// How deeply tasks may be nested.
@@ -627,7 +627,7 @@ fn nothing_is_handed_past_a_chief_through_a_door() {
             }
             for (number, target) in [(4, 6), (5, 7)] {
                 let to = (calling.task(), target);
-                while door::map(k, (server_task, number), to, Rights::RW, &mut 16).is_err() {}
+                while kernel::mem::doors::map(k, (server_task, number), to, Rights::RW, &mut 16).is_err() {}
             }
             let (there, back) = (
                 trial.chief_on_the_way(client, server).is_some(),
@@ -647,7 +647,7 @@ fn nothing_is_handed_past_a_chief_through_a_door() {
             trial.call(calling, form as u64, 6, [0; WORDS]);
             assert!(matches!(calling.wait(), Wait::Return(_)));
             let mine = (serving.task(), 7);
-            while door::map(k, (server_task, 5), mine, Rights::RW, &mut 16).is_err() {}
+            while kernel::mem::doors::map(k, (server_task, 5), mine, Rights::RW, &mut 16).is_err() {}
             let ends = trial.hand(serving, calling, what, [DOOR_ITEM_RETURN, DOOR_LONG_RETURN]);
             let got_denied = ends.contains(&denied);
             assert_eq!(got_denied, back, "{server} returns to {client} with {what:?}: {ends:?}");

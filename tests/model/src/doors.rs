@@ -21,8 +21,8 @@ use abi::call::{
 };
 use abi::op;
 use abi::{Call, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
+use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, Operation, State, WORDS, Wait, special};
-use kernel::object::{ThreadRef, door};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Tasks, and threads in each, that there are at most.
@@ -934,7 +934,7 @@ impl Both {
         let k = &self.machine.world.k;
         for &task in self.model.tasks.keys() {
             for number in NUMBERS {
-                let node = door::find(k, self.machine.world.task(task), number as u64);
+                let node = kernel::mem::doors::find(k, self.machine.world.task(task), number as u64);
                 let kernels =
                     node.map(|it| Identifier { door: it.door().door_target().1, may_pass: it.may_pass() });
                 let models = self.model.identifiers.get(&(task, number)).copied();

@@ -7,7 +7,7 @@ use abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, door_op, task_op, thr
 use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, Timeout, Uid};
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{WORDS, Wait};
-use kernel::object::{TaskRef, ThreadRef, door};
+use kernel::object::{TaskRef, ThreadRef};
 
 /// Tasks below the first, each the chief of the next.
 const FAMILY: usize = 4;
@@ -15,7 +15,8 @@ const FAMILY: usize = 4;
 /// What a task has and could get more of: frames, pages, threads, quota, children, identifiers.
 fn belongings(world: &World, task: TaskRef) -> [u64; 6] {
     let children = std::iter::successors(task.child.get(), |child| child.sibling_next.get()).count();
-    let identifiers = (0..16).filter(|&number| door::find(&world.k, task, number).is_some()).count();
+    let identifiers =
+        (0..16).filter(|&number| kernel::mem::doors::find(&world.k, task, number).is_some()).count();
     let [used, pages, threads, quota] =
         [&task.used, &task.pages, &task.thread_count, &task.quota].map(|count| u64::from(count.get()));
     [used, pages, threads, quota, children as u64, identifiers as u64]

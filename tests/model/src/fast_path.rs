@@ -108,7 +108,7 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
 /// A call through a door.
 fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef, mark: u64) -> bool {
     live.rdx = live.rdx as u32 as u64;
-    let Some(identifier) = door::find(k, me.task(), live.rdx) else {
+    let Some(identifier) = kernel::mem::doors::find(k, me.task(), live.rdx) else {
         live.rax = Error::NoSuch as u64;
         return true;
     };
@@ -127,7 +127,7 @@ fn door_long_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     me.hot.rsp.set(live.rsp);
     live.rdx = live.rdx as u32 as u64;
     live.w[TrapFrame::R15] = 0;
-    let Some(identifier) = door::find(k, me.task(), live.rdx) else { return false };
+    let Some(identifier) = kernel::mem::doors::find(k, me.task(), live.rdx) else { return false };
     let Some(server) = first_idle(me, identifier) else { return false };
     server.server.door.set(Some(identifier.door()));
     if !copy_block(k, live, me, server) {
@@ -139,7 +139,7 @@ fn door_long_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
 
 /// Whether this is one of the first identifiers.
 fn is_near(page: Fpage) -> bool {
-    page.is_identifier() && page.0 >> 12 < door::NEAR
+    page.is_identifier() && page.0 >> 12 < kernel::mem::doors::NEAR
 }
 
 /// The same with an identifier. The kernel refuses also what would take the last node of a slab.
@@ -152,13 +152,14 @@ fn door_item_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     me.hot.rip.set(live.rip);
     me.hot.rsp.set(live.rsp);
     live.rdx = live.rdx as u32 as u64;
-    let Some(identifier) = door::find(k, me.task(), live.rdx) else { return false };
+    let Some(identifier) = kernel::mem::doors::find(k, me.task(), live.rdx) else { return false };
     let Some(server) = first_idle(me, identifier) else { return false };
     let window = server.standing.get();
     if server.hot.open_key.get() != me.hot.open_key.get() || !is_near(window) {
         return false;
     }
-    if !door::map_single(k, (me.task(), item.0 >> 12), (server.task(), window.0 >> 12), rights) {
+    if !kernel::mem::doors::map_single(k, (me.task(), item.0 >> 12), (server.task(), window.0 >> 12), rights)
+    {
         return false;
     }
     live.w[6] = window.with_rights(rights.and(Rights::RWX)).0;
@@ -177,12 +178,12 @@ fn release(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     }
     me.hot.rip.set(live.rip);
     me.hot.rsp.set(live.rsp);
-    let Some(node) = door::find(k, me.task(), page.0 >> 12) else { return false };
+    let Some(node) = kernel::mem::doors::find(k, me.task(), page.0 >> 12) else { return false };
     let Some(before) = node.before() else { return false };
     if node.next().is_none() && before.before().is_none() || me.task().is_dying() {
         return false;
     }
-    door::flush_single(k, me.task(), page.0 >> 12, &mut 1).expect("one step is enough");
+    kernel::mem::doors::flush_single(k, me.task(), page.0 >> 12, &mut 1).expect("one step is enough");
     live.w[TrapFrame::RDI] = 0;
     live.rax = 0;
     true
@@ -374,7 +375,7 @@ impl Machine {
     /// Time passes.
     pub fn advance(&mut self, ns: u64) {
         if arch::advance(ns) {
-            self.trap(48, |world, _| world.k.on_timer());
+            self.trap(48, |world, _| kernel::sched::timer::fired(&world.k));
         }
     }
 

@@ -12,7 +12,7 @@ use kernel::kernel::Kernel;
 use kernel::mem::pool::Pool;
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::{Frame, Tcb, WORDS};
-use kernel::object::{TaskRef, ThreadRef, interrupt};
+use kernel::object::{TaskRef, ThreadRef};
 use kernel::sched::Next;
 use kernel::{ipc, life, syscall};
 use std::cell::RefCell;
@@ -104,7 +104,7 @@ impl World {
         // SAFETY: the memory is this world's until it is dropped, and nobody keeps references into it longer.
         let pool = unsafe { Pool::new(start, POOL_START, frames, 0) };
         let overhead = frames - pool.free_frames();
-        let k = Box::new(Kernel::new(pool));
+        let k = Box::new(Kernel::new(pool, &kernel::ipc::UPCALLS));
         if caches == Caches::FewTags {
             k.tags.limit(3);
         }
@@ -246,7 +246,7 @@ impl World {
 
     /// The same, with the registers saved already.
     pub fn interrupt_saved(&self, line: u8) -> bool {
-        match interrupt::fired(&self.k, line) {
+        match kernel::ipc::interrupt::fired(&self.k, line) {
             Some(driver) => self.leave_as(self.k.preempt(driver)),
             None => self.leave_once(Next::Same),
         }
@@ -254,7 +254,7 @@ impl World {
 
     /// Time passes, and if the timer fires meanwhile, the kernel hears of it.
     pub fn advance(&self, ns: u64) -> bool {
-        if arch::advance(ns) { self.trap(48, 0, |k, _| k.on_timer()) } else { true }
+        if arch::advance(ns) { self.trap(48, 0, |k, _| kernel::sched::timer::fired(k)) } else { true }
     }
 
     /// Result of the current thread's last call but ipc: the error, and the argument registers.

@@ -62,7 +62,7 @@ use crate::mem::table::{self, Found};
 use crate::object::breakpoint::Breakpoints;
 use crate::object::mapping::Node;
 use crate::object::thread::{Frame, Tcb, special};
-use crate::object::{self, TaskRef, ThreadRef};
+use crate::object::{TaskRef, ThreadRef};
 use abi::{PAGE_SIZE, Rights};
 pub use copy::{
     close_window, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
@@ -108,6 +108,11 @@ pub fn reset() {
     tlb::reset();
 }
 
+/// The kernel that a function behind a pointer was given.
+pub fn known(k: &Kernel) -> &Kernel {
+    k
+}
+
 /// The control block in a slot.
 pub fn tcb(slot: u32) -> Option<ThreadRef> {
     MACHINE.with(|machine| machine.borrow().blocks.get(&slot).map(|tcb| ThreadRef::new(tcb)))
@@ -115,7 +120,7 @@ pub fn tcb(slot: u32) -> Option<ThreadRef> {
 
 /// What an identifier of a task leads to, if it is one.
 pub fn shown_door(k: &Kernel, task: TaskRef, number: u32) -> Option<&'static Node> {
-    object::door::find(k, task, number.into()).map(Node::door)
+    crate::mem::doors::find(k, task, number.into()).map(Node::door)
 }
 
 /// Puts a block into a slot. `None` if there is no memory for a table of the array.

@@ -9,8 +9,8 @@ use super::instructions::read_cr2;
 use super::{apic, debug, fpu, kernel, port_access, tables, user_copy};
 use crate::ipc;
 use crate::kernel::Kernel;
+use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Tcb, special};
-use crate::object::{ThreadRef, interrupt};
 use crate::sched::Next;
 use crate::{arch, life, syscall};
 use abi::Rights;
@@ -131,14 +131,14 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     }
     let next = match frame.mode.get() as u8 {
         number @ tables::LINE_VECTOR..tables::LEGACY_VECTOR => {
-            match interrupt::fired(k, number - tables::LINE_VECTOR) {
+            match ipc::interrupt::fired(k, number - tables::LINE_VECTOR) {
                 Some(driver) => leave_as(k.preempt(driver)),
                 None => Next::Same,
             }
         }
         tables::TIMER_VECTOR => {
             apic::irq_acknowledge();
-            k.on_timer()
+            crate::sched::timer::fired(k)
         }
         // What the old controllers could not take back, and spurious interrupts, are not acknowledged.
         _ => Next::Same,

@@ -174,7 +174,7 @@ impl Walk {
     fn door(&self, number: u64) -> u64 {
         let (k, task) = (&self.machine.world.k, self.machine.world.current().task());
         let is_ending = |number: &u64| {
-            door::find(k, task, *number)
+            kernel::mem::doors::find(k, task, *number)
                 .is_some_and(|it| it.door().task().is_ending() && it.door().task() != task)
         };
         (0..6).find(is_ending).filter(|_| number < 6).unwrap_or(number)

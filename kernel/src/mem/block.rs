@@ -1,0 +1,45 @@
+//! Registers the blocks into which threads receive ([`Block`]), and finds out how a sender's window shows one.
+
+use super::table;
+use crate::arch;
+use crate::kernel::Kernel;
+use crate::layout::WINDOW_SIZE;
+use crate::object::TaskRef;
+use crate::object::block::Block;
+use crate::param::FAST_WORDS_MAX;
+use abi::call::PATIENCE_US;
+use abi::{Dope, Error, Timeout};
+
+impl Block {
+    /// What a new thread has.
+    pub fn init(&self, k: &Kernel, task: TaskRef) {
+        self.slot.set(arch::window_slot(k, task));
+        self.timeout.set(Timeout::from_us(PATIENCE_US).0);
+    }
+
+    /// Registers a block, or none.
+    pub fn set(&self, k: &Kernel, task: TaskRef, address: u64, room: Dope) -> Result<(), Error> {
+        let end = address.checked_add(room.size()).ok_or(Error::BadArgument)?;
+        let crosses = room != Dope::NONE && address / WINDOW_SIZE != (end - 1) / WINDOW_SIZE;
+        if crosses || !room.is_valid() || room.with_used(Dope::NONE) != room || end > abi::USER_END {
+            return Err(Error::BadArgument);
+        }
+        self.address.set(address);
+        self.room.set(room.0);
+        self.fast_below.set(0);
+        let words = room.room_as_used().words().min(FAST_WORDS_MAX);
+        // With its tables there, the entry that the window needs never changes.
+        if words != 0 && table::ensure_way(&k.pool, task, address).is_some() {
+            self.set_fast(k, task, address, words);
+        }
+        Ok(())
+    }
+
+    fn set_fast(&self, k: &Kernel, task: TaskRef, address: u64, words: u64) {
+        if let Some((entry, window)) = arch::window_view(k, task, address, 8 * words) {
+            self.entry.set(entry);
+            self.window.set(window);
+            self.fast_below.set(words + 1);
+        }
+    }
+}
