@@ -1,7 +1,7 @@
 /* Doors from C: objects in this task that its own server thread serves, called through the maker's number. One has its entry by
  * hand (TERN_DOOR_ENTRY), the other one that of an interface (bounded.idl). */
 
-#include <tern.h>
+#include "door.h"
 
 #include <door/bounded.h>
 
@@ -86,8 +86,7 @@ static void serve(void)
     tern_control(TERN_THREAD_CONTROL, TERN_THREAD_DESTROY, words);
 }
 
-/* Starts the server, with this thread's pager and handler and its priority. */
-static tern_uid start_server(void)
+tern_uid start_server(void (*serve)(void))
 {
     static char stack[16384] __attribute__((aligned(16)));
     uint64_t self[6] = { 0 }, info[6] = { 0 };
@@ -158,10 +157,17 @@ static void call_by_stubs(tern_uid server)
 /* Thread-local data that are to lie at a multiple of more than the thread's control block does. */
 static _Thread_local _Alignas(256) char wide[3] = "wi";
 
-int main(void)
+/* `door-c counted` and `door-c await` are the two halves of a test from outside. */
+int main(int argc, char **argv)
 {
     static struct counter counter;
-    tern_uid server = start_server();
+
+    if (argc == 2 && strcmp(argv[1], "counted") == 0)
+        return make_counted_calls();
+    if (argc == 2 && strcmp(argv[1], "await") == 0)
+        return await_counted_calls();
+
+    tern_uid server = start_server(serve);
 
     check(server != TERN_NIL, "a server starts");
     check((uintptr_t)wide % 256 == 0 && strcmp(wide, "wi") == 0, "thread-local data are where they should be");

@@ -58,20 +58,33 @@ fn trace_shows_what_happened(world: &'static World) -> Verdict {
     if has_figures { Err(reply.failed("expected no figures of nothing")) } else { Ok(()) }
 }
 
-/// Calls through doors are counted, by size and by task, while what makes them is traced.
+/// Calls through doors are counted, by what they carry, by size and by task, while what makes them is traced. The numbers are those of
+/// the calls that `tests/guest/door-c/counted.c` makes; nobody else is traced who calls a door.
 fn doors_are_counted(world: &'static World) -> Verdict {
-    let reply = world.script(b"doors\ntrace on\nrun door-test\ntrace off\ndoors\n")?;
+    let script = "doors\ntrace on\nrun door-c counted &\nrun door-c await\ntrace off\ndoors\n";
+    let reply = world.script(script.as_bytes())?;
     reply.check_code(0)?;
     reply.check_contains("no call is counted")?;
-    let row = |name: &str| -> Vec<u64> {
-        let line = reply.out.lines().find_map(|line| line.strip_prefix(name));
-        line.map_or(vec![], |cells| cells.split_whitespace().filter_map(|cell| cell.parse().ok()).collect())
-    };
-    let (calls, returns) = (row("call: words"), row("return: words"));
-    // Each call that arrived had a return, but for those that ended with somebody.
-    let sums: [u64; 2] = [calls.iter().sum(), returns.iter().sum()];
-    if calls.len() != 6 || sums[0] < 50 || sums[1] < 50 {
-        return Err(reply.failed("expected many calls through doors"));
+    // Up to 16, 64, 256, 1,024 and 5,120 bytes, and more.
+    let kinds = [
+        ("call: words", [2, 3 + 4, 5, 0, 0, 0]),
+        ("call: block", [1, 2, 3, 4, 5, 6]),
+        ("call: item", [2, 3, 0, 0, 0, 0]),
+        ("return: words", [21 + 5, 14, 0, 0, 0, 0]),
+        ("return: block", [0; 6]),
+        ("return: item", [0; 6]),
+    ];
+    // All calls of the program, in the order of the kinds.
+    let task = ("door-c", kinds.map(|(_, sizes)| sizes.iter().sum::<u64>()));
+    for (name, expected) in kinds.into_iter().chain([task]) {
+        let numbers = |line: &str| -> Option<Vec<u64>> {
+            let cells = line.split_once(name)?.1.split_whitespace();
+            cells.map(|cell| cell.parse().ok()).collect()
+        };
+        let found: Vec<_> = reply.out.lines().filter_map(numbers).filter(|row| !row.is_empty()).collect();
+        if found != [expected.to_vec()] {
+            return Err(reply.failed(&format!("{name}: {found:?} instead of {expected:?}")));
+        }
     }
     Ok(())
 }
