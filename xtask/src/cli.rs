@@ -22,7 +22,7 @@ struct Cli {
     verb: Verb,
 }
 
-/// What can be asked for.
+/// Verb of the command line.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Boot the system and sit at its shell
@@ -78,7 +78,7 @@ pub struct RunOptions {
 /// Options of `test`.
 #[derive(Args, Debug)]
 pub struct TestOptions {
-    /// The same tests with the large counts
+    /// Run the tests with the large counts
     #[arg(long)]
     pub full: bool,
     /// Run only tests whose name contains this
@@ -92,7 +92,7 @@ pub struct MutateOptions {
     #[arg(long)]
     pub checks: bool,
     /// How many at a time [default: one for each processor with --checks, otherwise 1]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub jobs: Option<usize>,
     /// Whether the tests are run with nothing taken out first
     #[arg(long, value_name = "RUN", default_value = "run", value_parser = baseline, action = clap::ArgAction::Set)]
@@ -109,6 +109,10 @@ pub struct MutateOptions {
     /// A file, a directory or a part of a function's name; with --checks a part of a check's name or file
     #[arg(value_name = "WHAT")]
     pub what: Option<String>,
+}
+
+fn jobs(text: &str) -> std::result::Result<usize, String> {
+    text.parse().ok().filter(|&jobs| jobs > 0).ok_or("it is a number from 1 on".into())
 }
 
 fn baseline(text: &str) -> std::result::Result<bool, String> {

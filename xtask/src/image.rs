@@ -14,15 +14,31 @@ const GRUB_MODULES: &str = "normal multiboot2 iso9660 part_msdos part_gpt fat se
 
 /// Builds the system and makes an image of it.
 pub fn perform(options: ImageOptions) -> Result<u8> {
-    let system = build::system()?;
     let output = match options.output {
         Some(path) => path,
         None => paths::out()?.join("tern.iso"),
     };
+    writable(&output)?;
+    let system = build::system()?;
     make(&system, &options.boot, &output)?;
     let size_kib = fs::metadata(&output).context(|| format!("read {}", output.display()))?.len() / 1024;
     println!("disc image  {} ({size_kib} KiB)", output.display());
     Ok(0)
+}
+
+/// Refuses a place where no file can be, before anything is built.
+fn writable(output: &Path) -> Result<()> {
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(Error::new(format!("there is no folder {} for the disc image", folder.display())));
+    }
+    match output.is_dir() {
+        true => Err(Error::new(format!("{} is a folder, and the disc image a file", output.display()))),
+        false => Ok(()),
+    }
 }
 
 /// Makes an image whose system boots with these options.

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Longest time from switching on to the shell, when nobody is there to lose patience.
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
 
-/// What ends the input of a guest.
+/// Byte that ends the input of a guest.
 const END_OF_INPUT: u8 = 4;
 
 const CTRL_A: u8 = 1;
@@ -27,12 +27,16 @@ const SIGINT: i32 = 2;
 /// Builds the system and runs it. The exit code is the guest's.
 pub fn perform(options: RunOptions) -> Result<u8> {
     let script = options.script.as_deref().map(open_script).transpose()?;
+    let boot = options.boot.join(" ");
+    if boot.split_whitespace().any(|word| word == "init=") {
+        return Err(Error::usage("--boot: init= wants the name of a program"));
+    }
     let system = build::system()?;
     let mut machine = Machine::new(&system);
     if script.is_some() {
         machine = machine.with("init=shell args=script");
     }
-    machine = machine.with(&options.boot.join(" "));
+    machine = machine.with(&boot);
     machine.kind = options.machine;
     machine.memory_mib = options.memory;
     machine.cpus = options.smp;
@@ -110,7 +114,7 @@ fn feed(mut script: impl Read, mut input: ChildStdin) {
     thread::park();
 }
 
-/// What follows the last byte of an input: the end of the line, if that is missing, and of the input.
+/// Bytes that follow the last byte of an input: the end of the line, if that is missing, and of the input.
 fn end_of_input(last: u8) -> &'static [u8] {
     if last == b'\n' { &[END_OF_INPUT] } else { &[b'\n', END_OF_INPUT] }
 }

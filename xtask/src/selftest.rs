@@ -25,6 +25,10 @@ pub fn perform(options: SelftestOptions) -> Result<u8> {
     if ![TernIpc.name(), TernDoor.name()].contains(&options.kernel.as_str()) {
         return Err(Error::usage("--kernel is tern-ipc or tern-door"));
     }
+    for file in &options.files {
+        let opened = fs::File::open(file);
+        opened.map_err(|error| Error::usage(format!("read {}: {error}", file.display())))?;
+    }
     let all = paths::out()?.join("selftest");
     let _ = fs::remove_dir_all(&all);
     let directory = all.join(&options.kernel);

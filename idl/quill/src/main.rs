@@ -129,6 +129,10 @@ fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("error: there is no C output for `{}`; it has layouts and costs", kernel.name());
         return ExitCode::from(USAGE);
     }
+    if arguments.output.is_some() && !matches!(arguments.emit, Some(Emit::Rust | Emit::C)) {
+        eprintln!("error: -o says where code goes, which only --emit=rust and --emit=c write");
+        return ExitCode::from(USAGE);
+    }
     let mut compiled = match read_and_compile(&arguments.file, options) {
         Ok(compiled) => compiled,
         Err(why) => {

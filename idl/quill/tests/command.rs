@@ -172,6 +172,9 @@ fn output_is_whole_or_absent() {
     scratch.file("i.rs", b"what was there before");
     let broken = scratch.file("i.idl", b"interface I { lnog f(); };");
     check(&["--emit", "rust", "-o", dir, &broken], None, 1, "did you mean `long`?");
+    for emit in [&[][..], &["--emit", "layout"], &["--emit", "deps"]] {
+        check(&[emit, &["-o", dir, &file]].concat(), None, 2, "-o says where code goes");
+    }
     assert_eq!(std::fs::read(scratch.0.join("i.rs")).unwrap(), b"what was there before");
     let names = std::fs::read_dir(&scratch.0).unwrap().map(|e| e.unwrap().file_name());
     let mut names: Vec<_> = names.map(|n| n.into_string().unwrap()).collect();

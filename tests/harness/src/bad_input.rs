@@ -14,7 +14,7 @@ use xtask::machine::Boot;
 use xtask::{Context, interrupt, paths};
 
 /// Wrong command lines.
-const COMMAND_LINES: [(&str, &[&str]); 9] = [
+const COMMAND_LINES: [(&str, &[&str]); 12] = [
     ("no_verb", &[]),
     ("unknown_verb", &["fly"]),
     ("unknown_option", &["run", "--fast"]),
@@ -24,13 +24,17 @@ const COMMAND_LINES: [(&str, &[&str]); 9] = [
     ("processors_in_words", &["run", "--smp", "two"]),
     ("no_memory", &["run", "--memory", "0"]),
     ("surplus_argument", &["bench", "ipc", "more"]),
+    ("no_first_program", &["run", "--boot", "init="]),
+    ("no_jobs", &["mutate", "--jobs", "0"]),
+    ("missing_interface", &["selftest", "/nosuch.idl"]),
 ];
 
 /// Scripts whose last command fails, and a word that the complaint must contain.
-const SCRIPTS: [(&str, &[u8], &str); 8] = [
+const SCRIPTS: [(&str, &[u8], &str); 9] = [
     ("unknown_command", b"frobnicate\n", "frobnicate"),
     ("line_not_utf8", b"ps \xff\xfe\n", ""),
     ("missing_program", b"run nosuch\n", "nosuch"),
+    ("program_of_the_system", b"run console\n", "console is a server of the system"),
     ("kill_sigma0", b"kill sigma0\n", "sigma0"),
     ("help_about_nothing", b"help nosuch\n", "nosuch"),
     ("restart_of_no_server", b"restart hello-rust\n", "no such server"),
@@ -53,9 +57,11 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
             }),
         );
     }
-    let others: [Named; 16] = [
+    let others: [Named; 18] = [
         ("overlong_line", overlong_line),
         ("missing_script", missing_script),
+        ("image_in_no_folder", |world| refused_image(world, "/nosuch/x")),
+        ("image_in_place_of_a_folder", |world| refused_image(world, "/")),
         ("no_emulator", no_emulator),
         ("little_memory", little_memory),
         ("unknown_boot_option", |world| refused_options(world, "colour=blue")),
@@ -84,7 +90,7 @@ fn failing_script(world: &World, script: &[u8], word: &str) -> Verdict {
         return Err(reply.failed("expected a complaint and the exit code of a failed command"));
     }
     reply.check_contains(word)?;
-    // The same with something after it: the shell has survived.
+    // That script with something after it: the shell has survived.
     let reply = world.script(&[script, b"exit 0\n"].concat())?;
     reply.check_code(0)
 }
@@ -96,6 +102,17 @@ fn overlong_line(world: &'static World) -> Verdict {
 
 fn missing_script(world: &'static World) -> Verdict {
     world.tern(&["run", "--script", "/nosuch/script"], b"")?.check_refusal(&[1])
+}
+
+/// Refused before anything is made.
+fn refused_image(world: &World, output: &str) -> Verdict {
+    let reply = world.tern(&["image", "-o", output], b"")?;
+    reply.check_refusal(&[1])?;
+    if reply.err.contains("disc image") && reply.err.contains("folder") {
+        Ok(())
+    } else {
+        Err(reply.failed("expected to hear of the folder"))
+    }
 }
 
 fn no_emulator(world: &'static World) -> Verdict {

@@ -118,11 +118,16 @@ fn start(shell: &Shell, program: &str, arguments: &[&str]) -> Result<TaskId, i32
         None => Err(Failure::Refused(Status::NotFound)),
     };
     started.map_err(|failure| {
-        if failure == Failure::Refused(Status::NotFound) {
-            println!("run: there is no program {program}");
-            return STATUS_NOT_FOUND;
+        match failure {
+            Failure::Refused(Status::NotFound) => {
+                println!("run: there is no program {program}");
+                return STATUS_NOT_FOUND;
+            }
+            Failure::Refused(Status::Taken) => {
+                println!("run: {program} is a server of the system, which starts it itself");
+            }
+            failure => println!("run: {program}: {failure}"),
         }
-        println!("run: {program}: {failure}");
         STATUS_NOT_STARTED
     })
 }

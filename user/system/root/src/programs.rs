@@ -40,7 +40,7 @@ impl Supervisor {
         self.file_of(name, policy).ok_or(Status::NotFound)?;
         // There is one of each server, and `root` has started it.
         if is_vital(policy) || name.as_str() == policy::MODULES_FILE {
-            return Err(Status::Denied);
+            return Err(Status::Taken);
         }
         self.start_file(name, policy, arguments, parent)
     }
@@ -206,7 +206,7 @@ impl Supervisor {
         }
     }
 
-    /// What a person's tools need to say where a program crashed; `None` if it does not hold still.
+    /// Report from which a person's tools say where a program crashed; `None` if it does not hold still.
     fn report_of(&self, index: usize, thread: Uid, ip: u64, sp: u64) -> Option<Report> {
         let Program { task, policy, .. } = self.programs[index];
         let group = |number| sys::thread_registers(thread, number);
@@ -365,7 +365,7 @@ fn take_blocks(program: &mut Program) {
     }
 }
 
-/// What a task used, counted just before its end.
+/// Time and faults of a task, counted just before its end.
 fn usage(task: TaskId, end: End) -> Outcome {
     let mut outcome = Outcome { end, cpu_ns: 0, faults: sys::task_info(task).map_or(0, |info| info.faults) };
     let mut thread = Uid::NIL;
