@@ -53,9 +53,9 @@ pub struct Screen {
     pub bytes: u8,
     /// Of a pixel: the lowest bit of its red, of eight.
     pub red: u8,
-    /// The same of green.
+    /// Lowest bit of a pixel's green, of eight.
     pub green: u8,
-    /// The same of blue.
+    /// Lowest bit of a pixel's blue, of eight.
     pub blue: u8,
 }
 

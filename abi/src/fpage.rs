@@ -141,7 +141,7 @@ impl Fpage {
         Rights((self.0 & 0xf) as u8)
     }
 
-    /// The same region with other rights.
+    /// This region with other rights.
     pub const fn with_rights(self, rights: Rights) -> Fpage {
         Fpage(self.0 & !0xf | rights.0 as u64)
     }

@@ -239,7 +239,7 @@ fn measure(system: &System, rows: &[Row], suite: &str) -> Result<Measurement> {
     Ok(Measurement { rows: measured, compiler: counted.map(|counted| counted.compiler) })
 }
 
-/// What the host counts, or nothing and a message if it cannot.
+/// Figures that the host counts; nothing and a message if it cannot.
 fn counted() -> Result<Option<Counted>> {
     match l4v4::count()? {
         Ok(counted) => Ok(Some(counted)),
@@ -420,7 +420,7 @@ fn with_rows_of_other_hosts(mut table: Value, committed: &Value) -> Value {
     table
 }
 
-/// The same with a row on each line, so that a difference in git is a row.
+/// The table with a row on each line, so that a difference in git is a row.
 fn for_git(table: &Value) -> String {
     let lines: Vec<String> = rows_of(table).iter().map(Value::to_string).collect();
     let compiler = match &table[COMPILER] {

@@ -18,7 +18,7 @@ pub const KERNEL_FLAGS: [&str; 3] =
 /// of 32-bit addresses; the files are not.
 pub const USER_FLAGS: [&str; 2] = ["-Crelocation-model=pic", "-Clink-arg=--no-pie"];
 
-/// What a machine boots.
+/// System that a machine boots.
 #[derive(Clone, Debug)]
 pub struct System {
     /// The kernel, an ELF file.
@@ -52,7 +52,7 @@ pub fn kernel() -> Result<PathBuf> {
     kernel_of(&paths::root(), &paths::target().join("kernel"), &paths::out()?, &KERNEL_FLAGS)
 }
 
-/// The same of any checkout, into any directory; `out` is where the finished one goes.
+/// Builds the kernel of any checkout, into any directory; `out` is where the finished one goes.
 pub fn kernel_of(root: &Path, directory: &Path, out: &Path, flags: &[&str]) -> Result<PathBuf> {
     let mut builder = cargo_in(root, "build", directory, flags);
     run_builder(builder.args(["--package", "tern-kernel", "--bin", "tern-kernel"]), "the kernel")?;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What programs and their runtime are compiled with, beside [`TARGET_FLAGS`].
+/// Options of the compiler for programs and their runtime, beside [`TARGET_FLAGS`].
 const FLAGS: [&str; 9] = [
     "-std=gnu11",
     "-O2",
@@ -22,7 +22,7 @@ const FLAGS: [&str; 9] = [
     "-D_POSIX_MONOTONIC_CLOCK=200112L",
 ];
 
-/// What they are linked with.
+/// Options of the linker for them.
 const LINK_FLAGS: [&str; 6] = [
     "-static",
     "-nostdlib",
@@ -32,7 +32,7 @@ const LINK_FLAGS: [&str; 6] = [
     "-Wl,-z,max-page-size=4096",
 ];
 
-/// What every C program is made with.
+/// Compiler of C programs: newlib, runtime, headers.
 #[derive(Debug)]
 pub struct Compiler {
     newlib: Newlib,

@@ -48,7 +48,7 @@ impl Filter {
         events
     }
 
-    /// What was held back when the stream ended.
+    /// Bytes that were held back when the stream ended.
     pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }

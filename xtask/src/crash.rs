@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 32;
 const REGISTERS: [Register; 8] =
     [X86_64::RA, X86_64::RSP, X86_64::RBP, X86_64::RBX, X86_64::R12, X86_64::R13, X86_64::R14, X86_64::R15];
 
-/// What a guest has told about a program that crashed.
+/// Report of a guest about a program that crashed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Report {
     program: String,
@@ -110,7 +110,7 @@ fn stack_line<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Vec<(u64, 
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// What an ELF file says about a program's code.
+/// Code of a program, as its ELF file describes it.
 struct Program<'a> {
     lines: Context<Slice<'a>>,
     debug_frame: DebugFrame<Slice<'a>>,
@@ -194,7 +194,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// What the call frame information says about an address.
+/// Call frame information for an address.
 fn unwind_row<'a, S: UnwindSection<Slice<'a>>>(
     section: &S,
     bases: &BaseAddresses,

@@ -1,4 +1,4 @@
-//! What can go wrong in a tool: one sentence for a person and an exit code for a program.
+//! Errors of the tools: one sentence for a person and an exit code for a program.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub const MACHINE_FAILED: u8 = 125;
 /// A failure: one sentence, and the exit code it leads to.
 #[derive(Debug)]
 pub struct Error {
-    /// What went wrong, without a trailing newline.
+    /// Message, without a trailing newline.
     pub message: String,
     /// The exit code of the command.
     pub exit_code: u8,

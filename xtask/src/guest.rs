@@ -55,7 +55,7 @@ pub struct Guest {
     timed_out: bool,
     /// The exit code that the guest announced.
     exit_code: Option<u8>,
-    /// What the guest has printed so far (its beginning, if it is much).
+    /// Output of the guest so far (its beginning, if it is much).
     pub transcript: Vec<u8>,
 }
 

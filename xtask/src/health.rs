@@ -26,7 +26,7 @@ const FOREIGN: [&str; 4] = ["target", "out", ".git", "corpus"];
 /// Functions with more lines are listed.
 const LONG_FUNCTION: usize = 70;
 
-/// What was found.
+/// Figures that were found.
 #[derive(Debug, Default)]
 pub struct Health {
     crates: BTreeMap<PathBuf, Figures>,

@@ -16,7 +16,7 @@ const IMAGE_BASE: u64 = 0xffff_ffff_8000_0000;
 /// Longest name that is kept, in bytes.
 const NAME_LEN_MAX: usize = 60;
 
-/// What became of the table.
+/// Outcome for the table.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Filled {
     /// The kernel has no room reserved.

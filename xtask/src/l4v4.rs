@@ -30,7 +30,7 @@ const OPTIONS: [&str; 10] = [
 /// In this order, since what is counted lies between the first and the last but one.
 const SOURCES: [&str; 5] = ["begin.s", "stubs.c", "floor.s", "end.s", "machine.c"];
 
-/// What was counted, by the end of a row's name.
+/// Figures, by the end of a row's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The compiler's name and version.

@@ -25,7 +25,7 @@ pub enum Kind {
     Microvm,
 }
 
-/// What the machine starts from.
+/// Medium that a machine starts from.
 #[derive(Clone, Debug)]
 pub enum Boot {
     /// Kernel and archive directly.
@@ -49,7 +49,7 @@ pub enum Boot {
 /// An emulated computer.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// What it starts from.
+    /// Medium that it starts from.
     pub boot: Boot,
     /// Boot options, `key=value` words. Discs carry their own.
     pub options: Vec<String>,

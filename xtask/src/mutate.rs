@@ -27,7 +27,7 @@ use tree::Tree;
 /// Of a hundred checks, so many have to be caught.
 const CAUGHT_PERCENT: usize = 98;
 
-/// What came of taking out one check.
+/// Outcome of taking out one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// A test on the host failed.
@@ -40,12 +40,12 @@ pub enum Fate {
     Wrong(String),
 }
 
-/// Who caught a check, in the table.
+/// Test that caught a check, in the table.
 const HOST: &str = "host";
 const GUEST: &str = "guest";
 
 impl Fate {
-    /// Who caught it, or that nobody has.
+    /// Test that caught it, or none.
     fn by(&self) -> &'static str {
         match self {
             Fate::Host(_) => HOST,
@@ -120,7 +120,7 @@ fn choose(all: &[Check], what: Option<&str>) -> Result<Vec<Check>> {
     }
 }
 
-/// What is still to be done: a check's number, and whether all tests are to be asked.
+/// Work that is still to be done: a check's number, and whether all tests are to be asked.
 struct Queue<'a> {
     checks: &'a [Check],
     /// All checks of the table, if it is renewed.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the Debian package installs.
+/// Source archive that the Debian package installs.
 pub const SOURCE: &str = "/usr/src/newlib/newlib-3.3.0.tar.xz";
 
 /// The package.
@@ -33,10 +33,10 @@ const OPTIONS: [&str; 10] = [
     "--silent",
 ];
 
-/// What the library alone is compiled with. The functions that it wants of a system are those with a thread's data as their first argument.
+/// Options of the compiler for the library alone. The functions that it wants of a system are those with a thread's data as their first argument.
 const LIBRARY_FLAGS: [&str; 3] = ["-O2", "-DREENTRANT_SYSCALLS_PROVIDED", "-UMISSING_SYSCALL_NAMES"];
 
-/// What code for Tern is compiled with, the library as well as programs. The compiler is the host's: what makes it think of Linux
+/// Options of the compiler for all C code on Tern, the library as well as programs. The compiler is the host's: what makes it think of Linux
 /// is taken away. The last makes `errno` and its like a thread's own.
 pub const TARGET_FLAGS: [&str; 11] = [
     "-fno-pie",

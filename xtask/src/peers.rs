@@ -51,7 +51,7 @@ const PEERS: [Peer; 3] = [
     },
 ];
 
-/// What was measured of a peer: nanoseconds of each method, by round.
+/// Times of a peer: nanoseconds of each method, by round.
 type Times = Vec<(String, [u64; ROUNDS])>;
 
 /// Measures and prints.

@@ -96,7 +96,7 @@ pub fn build_all() -> Result<Vec<Entry>> {
     build_all_with(None)
 }
 
-/// The same with an environment variable for the build scripts.
+/// As [`build_all`], with an environment variable for the build scripts.
 pub fn build_all_with(variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
     let mut entries = build_rust(&packages()?, variable)?;
     entries.extend(build_c()?);
@@ -221,13 +221,13 @@ fn data_files() -> Result<Vec<Entry>> {
         .collect()
 }
 
-/// What is in the [`ROOMS`] of a checkout, room by room.
+/// Folders and files in the [`ROOMS`] of a checkout, room by room.
 fn folders(root: &Path) -> Result<Vec<PathBuf>> {
     let rooms: Result<Vec<_>> = ROOMS.iter().map(|room| list(&root.join(room))).collect();
     Ok(rooms?.concat())
 }
 
-/// What is in a directory, sorted; nothing if there is no such directory.
+/// Entries of a directory, sorted; nothing if there is no such directory.
 fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     if !directory.is_dir() {
         return Ok(Vec::new());

@@ -25,7 +25,7 @@ const PAGES: [u64; 7] = [2, 4, 8, 16, 32, 48, 64];
 /// First region of the loops with the call, and of those without.
 const REGIONS: [usize; 2] = [64, 80];
 
-/// What a load of CR3 drops: name in the table, the word of ipcscope's model, and what to call it.
+/// Entries that a load of CR3 drops: name in the table, the word of ipcscope's model, and what to call it.
 const SWITCHES: [(&str, &str, &str); 3] =
     [("all", "all", "everything"), ("users", "user", "users' pages"), ("tagged", "none", "nothing (tags)")];
 

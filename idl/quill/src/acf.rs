@@ -50,7 +50,7 @@ pub fn load(s: &mut Session, main: usize) -> Option<Preprocessed> {
     }
 }
 
-/// The same for a model that knows all names itself.
+/// Applies the attribute file of a main file, if there is one, to a model that knows all names itself.
 pub fn present(s: &mut Session, main: usize, model: &mut Model) {
     let Some(source) = load(s, main) else { return };
     let operations = |interface: &str| {

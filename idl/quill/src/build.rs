@@ -79,11 +79,11 @@ impl Build {
         Build::told(self.rust_in(file, Build::out_dir()))
     }
 
-    /// The same in C: a header.
+    /// Writes C for an interface file into cargo's `OUT_DIR`: a header. Tells cargo which files it was made from.
     ///
     /// # Panics
     ///
-    /// The same.
+    /// As [`Build::rust`] does.
     pub fn c(&self, file: impl AsRef<Path>) -> PathBuf {
         Build::told(self.c_in(file, Build::out_dir()))
     }

@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
         Cursor { s, tokens, at: 0, poisoned: HashSet::new(), depth: 0, escapes: false, angles: false }
     }
 
-    /// The same, for a dialect in which `_name` is `name` kept from being a keyword.
+    /// This cursor for a dialect in which `_name` is `name` kept from being a keyword.
     pub fn with_escapes(self) -> Cursor<'a> {
         Cursor { escapes: true, ..self }
     }

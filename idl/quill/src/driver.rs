@@ -70,7 +70,7 @@ impl Compiled {
         self.rust_for(kernel, emit::rust::Purpose::Stubs)
     }
 
-    /// The same with a self-test of all interfaces.
+    /// The Rust text over a kernel, with a self-test of all interfaces.
     pub fn rust_selftest(&mut self, kernel: &dyn KernelPart) -> String {
         self.rust_for(kernel, emit::rust::Purpose::SelfTest)
     }
@@ -90,7 +90,7 @@ impl Compiled {
         })
     }
 
-    /// The same over L4's V4 API with a self-test of all interfaces.
+    /// The C text over L4's V4 API, with a self-test of all interfaces.
     pub fn c_selftest(&mut self) -> String {
         emit::c::emit_selftest(&self.model).unwrap_or_else(|refused| {
             refused.into_iter().for_each(|d| self.session.diags.push(d));
@@ -195,7 +195,7 @@ pub fn exercise(text: &[u8], dialect: Dialect) -> bool {
     verdict(&compiled)
 }
 
-/// The same up to the checked model: a hundred times as fast, since no code is made.
+/// Compiles up to the checked model: a hundred times as fast as `exercise`, since no code is made.
 pub fn exercise_front_end(text: &[u8], dialect: Dialect) -> bool {
     read(text, dialect).is_some_and(|compiled| verdict(&compiled))
 }

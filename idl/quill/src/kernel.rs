@@ -79,9 +79,9 @@ pub struct Block {
     pub first_register: u32,
     /// The registers from this one on have no value.
     pub registers: u32,
-    /// The same, if only those shall be used that a compiler can use like any other.
+    /// As `registers`, if only those shall be used that a compiler can use like any other.
     pub easy_registers: u32,
-    /// The same, for a request to which nothing comes back.
+    /// As `registers`, for a request to which nothing comes back.
     pub oneway_registers: u32,
     /// Most bytes of words.
     pub words_bytes_max: u64,

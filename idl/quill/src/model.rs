@@ -102,7 +102,7 @@ pub enum Shown {
     Terminated,
     /// With its length beside it, and where lists lie in their values, there.
     Counted,
-    /// The same, but always where it lies: an argument that goes to the server and not back.
+    /// Counted, but always where it lies: an argument that goes to the server and not back.
     Lent,
 }
 

@@ -248,7 +248,7 @@ fn a_server_answers_whatever_comes() {
     at_every_level(&shop, "loop", &options);
 }
 
-/// The same through a door: two implementations, one of which is replaced; and what comes that is no call.
+/// Objects behind a door: two implementations, one of which is replaced; and what comes that is no call.
 #[test]
 fn objects_answer_whatever_comes() {
     let shop = Workshop::new("c-object");

@@ -27,7 +27,7 @@ fn run_on_host(shop: &Workshop) {
     shop.run("main");
 }
 
-/// The same over registers, and with a part in memory.
+/// Stubs for Tern over registers, and with a part in memory.
 #[test]
 fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     for name in ["parcel", "letter", "archive", "catalog", "ledger", "property"] {

@@ -82,7 +82,7 @@ impl World {
         self.tern(&["run", "--script", "-"], script)
     }
 
-    /// The same with these files for a boot archive.
+    /// Feeds a script to the shell of a system whose boot archive has these files.
     pub fn script_in(&self, entries: &[Entry], script: &[u8]) -> xtask::Result<Reply> {
         let scratch = Scratch::create()?;
         paths::write(&scratch.0.join("boot.cpio"), &pack(entries))?;
@@ -146,7 +146,7 @@ pub fn run(command: Command, input: &[u8]) -> xtask::Result<Reply> {
     run_within(LIMIT, command, input)
 }
 
-/// The same with another limit.
+/// Runs a command to its end, or to another limit.
 pub fn run_within(limit: Duration, command: Command, input: &[u8]) -> xtask::Result<Reply> {
     let mut command = limited(limit, &command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -160,7 +160,7 @@ pub fn run_within(limit: Duration, command: Command, input: &[u8]) -> xtask::Res
     Ok(reply(&output))
 }
 
-/// The same command under a time limit. The path is absolute because a trial may have its own PATH.
+/// A command under a time limit. The path is absolute because a trial may have its own PATH.
 fn limited(limit: Duration, command: &Command) -> Command {
     let mut limited = Command::new("/usr/bin/timeout");
     limited.arg("--kill-after=10").arg(limit.as_secs().to_string());

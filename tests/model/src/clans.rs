@@ -193,7 +193,7 @@ impl Trial {
         all[number as usize % all.len()]
     }
 
-    /// The same, but at times one who has ended.
+    /// One who may send and receive, and at times one who has ended.
     fn any_that_was(&self, number: u64) -> usize {
         let ended: Vec<usize> = (0..self.threads.len()).filter(|&i| !self.threads[i].lives).collect();
         if number.is_multiple_of(16) && !ended.is_empty() {

@@ -651,7 +651,7 @@ impl Both {
         assert_eq!(self.machine.world.current().uid(), uid, "it does not run");
     }
 
-    /// The same, and from now on it is of interest what it finds. Returns its registers.
+    /// Brings a thread to the processor, and from now on it is of interest what it finds. Returns its registers.
     fn take_turn(&mut self, uid: Uid) -> Live {
         self.switch_to(uid);
         self.found.remove(&uid);
@@ -728,7 +728,7 @@ impl Both {
         Some(if who.is_multiple_of(5) { number } else { nth(has, who / 5).unwrap_or(number) })
     }
 
-    /// The same for a page.
+    /// A page of such identifiers.
     fn likely_page(&self, who: u64, page: Fpage) -> Option<Fpage> {
         let first = self.likely(who, (page.base() >> 12) as u32)? >> page.log2() << page.log2();
         Some(Fpage::doors(first, page.log2(), page.rights()))

@@ -121,7 +121,7 @@ fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef, mark: u64) -> bool {
     true
 }
 
-/// The same with a block.
+/// A call through a door with a block.
 fn door_long_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     me.hot.rip.set(live.rip);
     me.hot.rsp.set(live.rsp);
@@ -142,7 +142,7 @@ fn is_near(page: Fpage) -> bool {
     page.is_identifier() && page.0 >> 12 < kernel::mem::doors::NEAR
 }
 
-/// The same with an identifier. The kernel refuses also what would take the last node of a slab.
+/// A call through a door with an identifier. The kernel refuses also what would take the last node of a slab.
 fn door_item_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     let item = Fpage(live.w[6]);
     let rights = item.rights();

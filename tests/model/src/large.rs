@@ -348,7 +348,7 @@ fn a_gibibyte_is_granted_and_replaced() {
     assert!(stage.map((stage.near, PLACE), (stage.far, 2 * PLACE), FUSED_LOG2, grant));
     assert!(stage.is_fused(stage.far, 2 * PLACE) && stage.near.pages.get() == 0);
     assert_eq!(stage.shows(stage.near, PLACE), None);
-    // The same again, over it: with one right less.
+    // Once more, over it: with one right less.
     assert!(stage.map((stage.sigma0, 0), (stage.far, 2 * PLACE), FUSED_LOG2, Rights::R));
     assert!(stage.is_fused(stage.far, 2 * PLACE));
     assert_eq!(stage.shows(stage.far, 2 * PLACE + SIZE), Some((SIZE, Rights::R)));

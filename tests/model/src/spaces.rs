@@ -442,7 +442,7 @@ impl Both {
         assert_eq!(status, expected, "status bits of {pages:?}");
     }
 
-    /// The same in the model. Returns the status bits.
+    /// Flushes in the model. Returns the status bits.
     fn model_flush(&mut self, task: usize, page: Fpage, own: bool) -> u64 {
         let space = page.space() as u8;
         let shift = if space == 0 { 0 } else { 12 };

@@ -1,7 +1,7 @@
 //! A random walk: threads of several tasks make system calls with good and bad arguments, fault, are interrupted, stopped, resumed,
 //! aborted and ended in every state, and after each step all of the kernel's invariants hold.
 //!
-//! The same program runs with the fast path (see [`crate::fast_path`]) on and off, and every step must look the same
+//! A program runs with the fast path (see [`crate::fast_path`]) on and off, and every step must look the same
 //! to every user. At the end everything is ended, and all frames must be back.
 //!
 //! [`program`] is what a walk is made of, [`player`] performs it, [`history`] holds what one moment does not show.

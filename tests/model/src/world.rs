@@ -244,7 +244,7 @@ impl World {
         self.interrupt_saved(line)
     }
 
-    /// The same, with the registers saved already.
+    /// An interrupt line fires, with the registers saved already.
     pub fn interrupt_saved(&self, line: u8) -> bool {
         match kernel::ipc::interrupt::fired(&self.k, line) {
             Some(driver) => self.leave_as(self.k.preempt(driver)),

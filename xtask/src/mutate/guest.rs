@@ -29,7 +29,7 @@ const BOOTS: [(&str, &str, &str); 6] = [
 /// So many of them are for tests that are asked by name.
 const NAMED: usize = 3;
 
-/// What boots: the copy's kernel, with the programs of the checkout.
+/// System that boots: the copy's kernel, with the programs of the checkout.
 pub struct Boots {
     system: System,
 }

@@ -20,16 +20,16 @@ pub struct Check {
     pub name: String,
     /// The file, relative to the checkout.
     pub file: PathBuf,
-    /// What is taken out, as it stands in the file.
+    /// Text that is taken out, as it stands in the file.
     pub take: String,
-    /// What stands in its place.
+    /// Text in its place.
     #[serde(default)]
     pub put: String,
-    /// What could be done without it, in half a sentence.
+    /// Harm that could be done without it, in half a sentence.
     pub protects: String,
     /// Part of the names of the guest's tests that should catch it, which are tried first.
     pub guest: Option<String>,
-    /// The same of tests on the host.
+    /// Part of the names of the tests on the host that should catch it.
     pub host: Option<String>,
     /// Why no test can catch it.
     pub survives: Option<String>,

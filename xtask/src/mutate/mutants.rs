@@ -11,7 +11,7 @@ use std::process::Command;
 /// The tool.
 pub const CARGO_MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.1.0" };
 
-/// What is changed unless something narrower is asked for.
+/// Files that are changed unless something narrower is asked for.
 const PARTS: [&str; 4] = ["ipc", "object", "syscall", "mem"];
 
 /// A changed kernel that takes longer than its tests do otherwise by this factor will not come to an end.

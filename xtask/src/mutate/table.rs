@@ -16,7 +16,7 @@ pub const TABLE: &str = "tests/caught.md";
 /// In a row: never run.
 const NOT_RUN: &str = "not run";
 
-/// Who caught a check, and which test or reason is named.
+/// Kind of test that caught a check, and which test or reason is named.
 type Row = (String, String);
 
 /// Keeps the programs that are booted, whatever is built in the checkout meanwhile. Says where.

@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is not copied: what is built, and the history.
+/// Folders that are not copied: those that are built, and the history.
 const LEFT_OUT: [&str; 2] = ["target", ".git"];
 
 /// A copy.
 pub struct Tree {
     /// Its top directory.
     pub root: PathBuf,
-    /// What is built from it.
+    /// Folder for everything that is built from it.
     pub target: PathBuf,
 }
 

@@ -83,7 +83,7 @@ pub fn emit(model: &Model, kernel: &dyn KernelPart) -> Result<String, Vec<Diagno
     emit_with(model, kernel, "", |_, _| String::new())
 }
 
-/// The same for L4 with programs behind it that test the interfaces; see `quill test`.
+/// The C text over L4's V4 API, with programs behind it that test the interfaces; see `quill test`.
 pub fn emit_selftest(model: &Model) -> Result<String, Vec<Diagnostic>> {
     emit_with(model, &crate::kernel::L4V4, &selftest::TEXTS.concat(), selftest::programs)
 }

@@ -318,7 +318,7 @@ pub struct Emitter<'a> {
     type_names: HashSet<String>,
     /// All names that the file declares, with the modules around them.
     declared: HashSet<String>,
-    /// The same, each part on its own.
+    /// Each part of these names on its own.
     words: HashSet<String>,
     /// What the runtime's module is called.
     runtime_name: String,
@@ -888,7 +888,7 @@ impl<'a> Emitter<'a> {
         self.signature_with(needs, from, (operation, method), rust, error, side)
     }
 
-    /// The same with other generic parameters, and another receiver.
+    /// A method's signature with other generic parameters, and another receiver.
     fn signature_with(
         &self,
         (generics, receiver): (TokenStream, TokenStream),

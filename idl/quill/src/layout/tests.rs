@@ -189,7 +189,7 @@ fn members_of_flat_unions_that_would_need_a_look_are_refused_by_name() {
     assert!(message.contains("at most 4096 bytes"), "{message}");
 }
 
-/// The same value in both dialects, and in C what [`crate::any`] says.
+/// One value in both dialects, and in C what [`crate::any`] says.
 #[test]
 fn values_of_any_type_are_three_values() {
     let expected = "interface I over tern-ipc (label in the upper half of rax)
@@ -646,7 +646,7 @@ fn an_attribute_file_changes_nothing_that_travels() {
     assert_eq!(compile(true), compile(false));
 }
 
-/// The same in the other dialect, and with what has an effect in C.
+/// Counted texts in the other dialect, and with what has an effect in C.
 #[test]
 fn counted_texts_travel_like_others() {
     let idl = "module M { typedef string<12> Tag; struct S { Tag tag; long n; }; exception E { Tag why; };

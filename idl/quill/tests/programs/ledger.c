@@ -97,7 +97,7 @@ static void values(void)
         EXPECT(Ledger_Book_add(PEER, i % 3, &given, &tag, &found, &raised) == QUILL_OK);
         EXPECT(equal(&given, &found, sizeof given) && tag.number == (int16_t)(i * 1000 ^ 0x55));
     }
-    /* The same bytes in another shape. */
+    /* Another shape of these bytes. */
     given._bits[1] = 0;
     given.real = 1.5;
     EXPECT(Ledger_Book_add(PEER, Ledger_REAL, &given, &tag, &found, &raised) == QUILL_OK);

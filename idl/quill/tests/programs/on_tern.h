@@ -95,7 +95,7 @@ static __attribute__((unused)) uint64_t through_door(void (*entry)(void), const 
     return registers[0];
 }
 
-/* The same for a request, as quill_answer has it. */
+/* A request by a door, answered as quill_answer does. */
 static __attribute__((unused)) uint32_t answer_by_door(void (*entry)(void), const void *object, uint32_t label, uint64_t *words, void *room,
                                    bool *in_memory)
 {

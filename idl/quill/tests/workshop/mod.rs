@@ -77,7 +77,7 @@ impl Workshop {
         self.emit_c_with(file, &[], kernel);
     }
 
-    /// The same if the kernel part can carry the interface; gives back the header.
+    /// Writes the C for an interface if the kernel part can carry it; gives back the header.
     pub fn try_emit_c(&self, file: &str, kernel: &dyn KernelPart) -> Option<String> {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
         let header = out.c(kernel);
@@ -85,7 +85,7 @@ impl Workshop {
         Some(header)
     }
 
-    /// The same with macros.
+    /// Writes the C for an interface, with macros.
     pub fn emit_c_with(&self, file: &str, defines: &[&str], kernel: &dyn KernelPart) {
         self.write(file, "h", defines, |out| out.c(kernel));
     }

@@ -51,7 +51,7 @@ mod house {
     include!(concat!(env!("OUT_DIR"), "/lift.rs"));
 }
 
-/// The same as `purse_door`, as a thread serves it.
+/// The interfaces of `purse_door`, as a thread serves them.
 #[allow(missing_docs)]
 mod purse_ipc {
     include!(concat!(env!("OUT_DIR"), "/tern-ipc/purse.rs"));
@@ -121,7 +121,7 @@ macro_rules! found {
 
 /// Tests a server, and one that answers with nonsense; seed and rounds.
 type TestByIpc = dyn Fn(Uid, Uid, u64, u64) -> Found;
-/// The same for doors.
+/// As [`TestByIpc`], for doors.
 type TestByDoor = dyn Fn(&Door, &Door, u64, u64) -> Found;
 
 /// An interface that is tested by ipc: its name, its server, one that answers with nonsense, and what tests it.
@@ -321,7 +321,7 @@ fn test(rounds: u64, seed: u64) -> i32 {
     tested.sum()
 }
 
-/// The same through doors, and through those of who stands in between.
+/// Tests all interfaces through doors, and through those of who stands in between; says how many failed.
 fn test_doors(rounds: u64, seed: u64) -> i32 {
     let tested = all_by_door().into_iter().enumerate().map(|(number, ByDoor { name, test, .. })| {
         let one = |way: &str, first: u32| {

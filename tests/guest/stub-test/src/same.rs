@@ -47,7 +47,7 @@ impl Server for Own {
     }
 }
 
-/// The same as a thread serves it.
+/// This server as a thread serves it.
 impl purse_ipc::Bank::Purse::Server for Own {
     fn put(&mut self, amount: i32) -> Result<(), Failure> {
         Server::put(self, amount)

@@ -29,16 +29,16 @@ const OWN_PAGES: usize = 5;
 /// Kernel memory of a ward, in frames.
 const QUOTA: u64 = 24;
 
-/// What a ward is told.
+/// Orders to a ward.
 pub type Arguments = [u64; 4];
 
 /// A ward's program.
 pub type Code = extern "C" fn(&mut Own) -> !;
 
-/// What a ward finds at [`OWN`].
+/// Memory of a ward at [`OWN`].
 #[repr(C)]
 pub struct Own {
-    /// What it was told.
+    /// Its orders.
     pub arguments: Arguments,
     /// Its variables, all zero.
     pub words: [u64; 508],

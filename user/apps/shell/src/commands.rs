@@ -12,7 +12,7 @@ pub struct Command {
     pub name: &'static str,
     usage: &'static str,
     purpose: &'static str,
-    /// What `help` says besides when it is asked about this command alone.
+    /// Further text of `help` about this command alone.
     details: &'static str,
     /// Carries it out with the other words; returns the status.
     pub run: fn(&mut Shell, &[&str]) -> i32,

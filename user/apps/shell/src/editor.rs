@@ -23,7 +23,7 @@ pub struct Editor {
     has_asked: bool,
 }
 
-/// What a key means.
+/// Meaning of a key.
 enum Key {
     Character(char),
     Enter,

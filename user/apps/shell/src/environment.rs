@@ -18,7 +18,7 @@ impl Environment {
         environment
     }
 
-    /// What a program gets that is started with these arguments.
+    /// Text for a program that is started with these arguments.
     pub fn behind(&self, arguments: &str) -> String {
         let mut text = String::from(arguments);
         // Without any variable the text still says so, or it would get those with which the shell began.

@@ -8,7 +8,7 @@ pub const END: u8 = 4;
 /// Longest line, in bytes.
 pub const LINE_LEN_MAX: usize = 1024;
 
-/// What a source of lines came up with.
+/// Result of a source of lines.
 pub enum Line {
     /// A line without its end.
     Text(alloc::string::String),

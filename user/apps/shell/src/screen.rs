@@ -1,4 +1,4 @@
-//! What a line looks like on the terminal: prompt and text, wrapped at its width, and where the cursor stands.
+//! Picture of a line on the terminal: prompt and text, wrapped at its width, and where the cursor stands.
 //!
 //! The terminal is asked for its width; one that does not answer has 80 columns. Every character counts as one column.
 
@@ -92,7 +92,7 @@ impl Screen {
     }
 }
 
-/// What moves the cursor up.
+/// Sequence that moves the cursor up.
 fn up(rows: usize) -> String {
     if rows == 0 { String::new() } else { format!("\x1b[{rows}A") }
 }

@@ -23,7 +23,7 @@ pub struct Shell {
     pub is_interactive: bool,
     /// Programs in the background whose end has not been told.
     pub background: Vec<Background>,
-    /// What programs find that it starts.
+    /// Variables of programs that it starts.
     pub environment: Environment,
     /// Set by `exit`.
     pub is_over: bool,

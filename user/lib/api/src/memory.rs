@@ -82,7 +82,7 @@ pub fn block_log2(log2: u8) -> core::result::Result<u32, Status> {
     if (12..=30).contains(&log2) { Ok(log2.into()) } else { Err(Status::BadRequest) }
 }
 
-/// What a [`Request::Resource`] wants: a flexpage, without rights beyond read and write.
+/// Resource that a [`Request::Resource`] wants: a flexpage, without rights beyond read and write.
 pub fn wanted(fpage: u64) -> core::result::Result<Fpage, Status> {
     let wanted = Fpage(fpage).with_rights(Rights::RW);
     if wanted.is_valid() { Ok(wanted) } else { Err(Status::BadRequest) }

@@ -72,10 +72,10 @@ pub enum End {
     Killed,
 }
 
-/// What a program did that ended it, and where.
+/// Crash of a program: its cause and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crash {
-    /// What.
+    /// Cause.
     pub cause: Cause,
     /// Instruction pointer.
     pub ip: u64,
@@ -83,7 +83,7 @@ pub struct Crash {
     pub address: u64,
 }
 
-/// What ends a program without its doing.
+/// Cause of a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// An exception: processor vector, or one of [`sys::abi::call::vector`].
@@ -94,10 +94,10 @@ pub enum Cause {
     OutOfMemory(Shortage),
 }
 
-/// What memory is used up.
+/// Memory that is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shortage {
-    /// What the program may have, in bytes.
+    /// The program's own limit, in bytes.
     Limit(u64),
     /// The machine's.
     Machine,
@@ -161,7 +161,7 @@ impl core::fmt::Display for Crash {
     }
 }
 
-/// What an exception vector means, in a few words.
+/// Meaning of an exception vector, in a few words.
 pub fn vector_name(vector: u64) -> &'static str {
     match vector {
         0 => "division error",
@@ -329,7 +329,7 @@ pub fn arguments_len(len: usize) -> core::result::Result<usize, Status> {
     if len <= ARGUMENTS_LEN_MAX { Ok(len) } else { Err(Status::BadRequest) }
 }
 
-/// What the kernel's answer to a failed look-up means to a client.
+/// Status for a client when a look-up failed with this error of the kernel.
 pub fn status_of(error: Error) -> Status {
     match error {
         Error::NoMemory | Error::Limit => Status::Exhausted,

@@ -1,4 +1,4 @@
-//! What only σ0 can do: switch the machine off, and tell about itself. For `root` alone, which passes on to
+//! Requests that only σ0 can carry out: switch the machine off, and tell about itself. For `root` alone, which passes on to
 //! the console what it is about the screen.
 //!
 //! σ0 also serves [`memory`](crate::memory) and the writing half of [`console`](crate::console).
@@ -27,7 +27,7 @@ pub fn thread(server: Uid) -> Result<ThreadEntry> {
     Ok(Client { server }.thread()?)
 }
 
-/// What a person sees of the machine. For `root`, and for the console server, which asks `root`.
+/// Screen of the machine. For `root`, and for the console server, which asks `root`.
 pub fn screen(server: Uid) -> Result<Screen> {
     Ok(Client { server }.display()?)
 }

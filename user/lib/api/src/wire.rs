@@ -1,4 +1,4 @@
-//! What all interfaces have in common: statuses, failures, names, short texts.
+//! Parts that all interfaces have in common: statuses, failures, names, short texts.
 
 use stub::{Blank, List, Reply};
 use sys::Error;
@@ -44,7 +44,7 @@ impl Status {
     }
 }
 
-/// What is wrong with a message that is no request.
+/// Fault of a message that is no request.
 impl From<stub::Failure> for Status {
     fn from(_: stub::Failure) -> Status {
         Status::BadRequest
@@ -67,7 +67,7 @@ pub enum Failure {
     Kernel(Error),
     /// The server said no.
     Refused(Status),
-    /// What came back is no answer.
+    /// The message that came back is no answer.
     Garbled,
 }
 
@@ -103,7 +103,7 @@ impl core::fmt::Display for Failure {
     }
 }
 
-/// What a client function returns.
+/// Result of a client function.
 pub type Result<T> = core::result::Result<T, Failure>;
 
 /// A short name: 1 to 16 printable ASCII characters without spaces.
@@ -114,7 +114,7 @@ impl Name {
     /// Longest name, in bytes.
     pub const LEN_MAX: usize = 16;
 
-    /// What stands where a name should be and is none.
+    /// Bytes that stand where a name should be and are none.
     pub const UNKNOWN: Name = Name(*b"?\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
 
     /// Checks a name.

@@ -17,7 +17,7 @@ void __libc_init_array(void);
 extern char tern_thread_pointer[];
 _Static_assert(sizeof(struct __tern_thread) <= 512, "the linker script has room for it");
 
-/* What newlib calls before all constructors and after all destructors. */
+/* Functions that newlib calls before all constructors and after all destructors. */
 void _init(void)
 {
 }

@@ -246,7 +246,7 @@ static inline int tern_door_call(uint32_t identifier, struct tern_message *messa
     return tern_ipc_raw(TERN_DOOR_CALL, message, 0, 0, 0);
 }
 
-/* The same, ended by an alert with TERN_SEND_ABORTED or, when a server has it, TERN_RECEIVE_ABORTED. */
+/* A call through a door, ended by an alert with TERN_SEND_ABORTED or, when a server has it, TERN_RECEIVE_ABORTED. */
 static inline int tern_door_call_alertable(uint32_t identifier, struct tern_message *message)
 {
     message->partner = identifier;
@@ -331,7 +331,7 @@ void tern_release(uint32_t number);
  * the program has to be its porter, or this is TERN_NO_SUCH: the kernel maps from one thread to another. */
 int tern_door_duplicate(uint32_t identifier, uint32_t *copy);
 
-/* What that thread does, forever. */
+/* The porter's work, forever. */
 void tern_porter(void) __attribute__((noreturn));
 
 /* Sets a thread's FS base, for thread-local storage. */
@@ -349,7 +349,7 @@ static inline uint64_t tern_clock(void)
     return words[0];
 }
 
-/* Who started this program: its registry of names and where it ends. */
+/* The thread that started this program: its registry of names and where it ends. */
 static inline tern_uid tern_home(void)
 {
     uint64_t words[6] = { 0 };
@@ -359,10 +359,10 @@ static inline tern_uid tern_home(void)
 
 /* ---- errors in words (lib/errors.c) ---- */
 
-/* What a system call of this header returned, or a stub that got no answer. */
+/* Text for the result of a system call of this header, or of a stub that got no answer. */
 const char *tern_error_text(uint32_t error);
 
-/* What a stub of one of the system's own interfaces (system.h) returned: why the server refuses, or why there is no answer. */
+/* Text for the result of a stub of one of the system's own interfaces (system.h): why the server refuses, or why there is no answer. */
 const char *tern_refusal_text(uint32_t refusal);
 
 /* ---- servers (lib/servers.c) ---- */

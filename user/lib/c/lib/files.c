@@ -1,4 +1,4 @@
-/* What POSIX calls the functions of newlib.c. */
+/* POSIX names of the functions of newlib.c. */
 
 #include "thread.h"
 

@@ -1,4 +1,4 @@
-/* What newlib 3.3 lacks of the heap: `calloc` that notices when the product is too large, and `posix_memalign`, which its own
+/* Parts of the heap that newlib 3.3 lacks: `calloc` that notices when the product is too large, and `posix_memalign`, which its own
  * `aligned_alloc` is made of. */
 
 #include <errno.h>

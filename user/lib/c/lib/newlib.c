@@ -1,4 +1,4 @@
-/* What newlib asks of a system: bytes out and in, memory, time, the end, locks. There are no files. What POSIX has besides is in files of
+/* Functions that newlib asks of a system: bytes out and in, memory, time, the end, locks. There are no files. The rest of POSIX is in files of
  * its own, so that a program may use those names for itself. */
 
 #include "terminal.h"

@@ -1,4 +1,4 @@
-/* What programs ask servers for, by stubs: the C half of what the crate `api` does for Rust. */
+/* Requests of programs to servers, by stubs: the twin in C of the crate `api`. */
 
 #include <system.h>
 #include <tern.h>

@@ -8,7 +8,7 @@
 
 enum { END = 4, BACKSPACE = 8, DELETE = 127 };
 
-/* What came and is not part of a line yet. */
+/* Input that is not part of a line yet. */
 static char typed[64];
 static long typed_len, typed_at;
 

@@ -1,4 +1,4 @@
-/* What the parts of the C library's system side share: the control block of a thread, and how threads wait for each other.
+/* Declarations that the parts of the C library's system side share: the control block of a thread, and how threads wait for each other.
  *
  * A thread that waits sleeps in an ipc that an alert ends, and whoever wakes it alerts it while it is still in the queue. So no alert
  * is lost, and none arrives after the wait. The twin in Rust is user/lib/rt/src/sync/queue.rs. */

@@ -129,7 +129,7 @@ static void begin(struct __tern_thread *own)
     thrd_exit(own->function(own->argument));
 }
 
-/* What the kernel starts: `begin`, with the stack as a function expects it. In: rdi. */
+/* First instructions of a thread: `begin`, with the stack as a function expects it. In: rdi. */
 void tern_thread_entry(void);
 __asm__(".pushsection .text\ntern_thread_entry:\n\t"
         "xor %ebp, %ebp\n\t"

@@ -43,10 +43,10 @@ pub const THREADS: usize = 64;
 /// it; only right before the sleep begins that fails.
 const PAUSE_US: u64 = 100;
 
-/// What `path.s` knows of a thread: one cache line. All fields change there, but for the uid.
+/// Thread as `path.s` knows it: one cache line. All fields change there, but for the uid.
 #[repr(C, align(64))]
 struct Block {
-    /// Whose it is; 0: nobody's.
+    /// Uid of its thread; 0: none.
     uid: AtomicU64,
     /// Its stack while it waits. On top lies where it goes on.
     stack: AtomicU64,

@@ -42,7 +42,7 @@ pub struct Copies<S> {
     pages: BTreeMap<TaskId, Pages>,
     /// The tasks of threads that have faulted: the kernel says so then, and at no other time.
     tasks: BTreeMap<Uid, TaskId>,
-    /// What one task has offered another.
+    /// Offer of one task to another.
     offers: BTreeMap<(TaskId, TaskId), Offer>,
 }
 

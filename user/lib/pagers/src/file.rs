@@ -21,7 +21,7 @@ pub struct File<S> {
     pool: Pool<S>,
     /// Where it lies in the tasks that it pages. As long as the file.
     zone: Zone,
-    /// What its users may do with its pages.
+    /// Rights of its users to its pages.
     rights: Rights,
     fill: Fill,
     pages: BTreeMap<u64, Shared>,

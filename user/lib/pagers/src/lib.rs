@@ -42,7 +42,7 @@ use rt::pager::Fault;
 use rt::sys::abi::PAGE_SIZE;
 use rt::sys::{Fpage, Kind, Message, Rights};
 
-/// What a pager does.
+/// Work of a pager.
 pub trait Pager {
     /// The answer to a page fault: [`show`] a page, or [`rt::pager::REFUSAL`].
     fn fault(&mut self, fault: Fault) -> Reply;

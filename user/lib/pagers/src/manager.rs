@@ -24,7 +24,7 @@ pub struct Manager<S> {
     blocks: BTreeMap<Uid, Vec<(Lent, u32)>>,
 }
 
-/// What one client may have.
+/// Limits of one client.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// A task, in pages.

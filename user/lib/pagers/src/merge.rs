@@ -15,7 +15,7 @@ use rt::sys::{Rights, Uid};
 /// A part of the merged file.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Who has it.
+    /// Pager of the part.
     pub server: Uid,
     /// How long it is.
     pub pages: u64,
@@ -37,7 +37,7 @@ impl Merge {
         Some(Merge { zone, parts, rights, transit: View::new()? })
     }
 
-    /// Whose page that is, and which of theirs.
+    /// Pager of a page, and the number that the page has there.
     fn part(&self, mut page: u64) -> Option<(Uid, u64)> {
         for part in &self.parts {
             if page < part.pages {

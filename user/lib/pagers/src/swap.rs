@@ -2,7 +2,7 @@
 //!
 //! The pager has a fixed number of frames for all pages of its zone. When they are used up, its user's [`Policy`]
 //! chooses a page; if that was written since it came, it is copied to the store, and its frame gets the page that is wanted.
-//! What the clients did with a page is known from the flush that takes it away: the bits of the page tables come with
+//! Accesses of the clients to a page are known from the flush that takes it away: the bits of the page tables come with
 //! it, so no fault is needed to learn of the first write.
 //!
 //! All tasks that it pages see the same pages. The store is any [`rt::api::file`] that can be written.

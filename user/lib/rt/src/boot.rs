@@ -1,4 +1,4 @@
-//! What σ0 finds when it starts: boot information and all free memory. And the archive, as σ0 and others see it.
+//! Things that σ0 finds when it starts: boot information and all free memory. And the archive, as σ0 and others see it.
 #![allow(unsafe_code)]
 
 use crate::frames::{Block, Supply};

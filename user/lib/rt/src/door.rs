@@ -33,7 +33,7 @@ use core::ptr::with_exposed_provenance_mut;
 use sys::abi::call::{DOOR_RETURN, NO_ITEM};
 use sys::{Error, Fpage, Kind, Result, Rights};
 
-/// What can be behind a door. Calls come from several threads at once.
+/// Object behind a door. Calls come from several threads at once.
 pub trait Object: Send + Sync + 'static {
     /// A call, with what the caller sent; what is returned goes to the caller. When the object is dropped nobody can call
     /// it any more.
@@ -57,7 +57,7 @@ impl Door {
         stub::Door(self.place.number)
     }
 
-    /// What to send as a map item to hand the reference on. `rights`: [`Rights::R`] to call, with [`Rights::W`] also to hand on
+    /// Map item that hands the reference on. `rights`: [`Rights::R`] to call, with [`Rights::W`] also to hand on
     /// further. With [`Rights::GRANT`] it is moved: calls of this one fail afterwards, and it is there to be dropped.
     pub fn item(&self, rights: Rights) -> (Fpage, u64) {
         (Fpage::doors(self.place.number, 0, rights), 0)
@@ -150,13 +150,13 @@ impl Revoker {
     }
 }
 
-/// What the datum of an object that looks at words itself points to.
+/// Memory behind the datum of an object that looks at words itself.
 struct Held {
     maker: Maker,
     object: Box<dyn Object>,
 }
 
-/// The same of an object with an interface.
+/// Memory behind the datum of an object with an interface.
 #[repr(C)]
 struct HeldServed<O: Served> {
     behind: Behind<O>,
@@ -168,7 +168,7 @@ pub fn export(object: impl Object) -> Result<Door> {
     export_revocable(object).map(|(door, _)| door)
 }
 
-/// The same for an object that is to be taken back.
+/// As [`export`], for an object that is to be taken back.
 pub fn export_revocable(object: impl Object) -> Result<(Door, Revoker)> {
     pool::open(None, 0)?;
     let hold = |maker| Held { maker, object: Box::new(object) };
@@ -183,7 +183,7 @@ pub fn serve<O: Served>(object: O) -> Result<Door> {
     serve_revocable(object).map(|(door, _)| door)
 }
 
-/// The same for an object that is to be taken back.
+/// As [`serve`], for an object that is to be taken back.
 pub fn serve_revocable<O: Served>(object: O) -> Result<(Door, Revoker)> {
     pool::open(O::ROOM, O::WINDOWS)?;
     // SAFETY: it is called once, when no call runs any more, with the address of a `HeldServed`, which begins with what is behind

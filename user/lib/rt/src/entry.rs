@@ -15,7 +15,7 @@ core::arch::global_asm!(
 );
 
 unsafe extern "Rust" {
-    /// What [`entry!`](macro@crate::entry) defines.
+    /// Function that [`entry!`](macro@crate::entry) defines.
     safe fn tern_main() -> i32;
 }
 

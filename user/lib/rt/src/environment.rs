@@ -34,7 +34,7 @@ fn find<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     pairs(text).find(|pair| pair.0 == name).map(|(_, value)| value)
 }
 
-/// What is no pair is nothing.
+/// Texts that are no pairs are left out.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split('\0').filter_map(|pair| pair.split_once('='))
 }

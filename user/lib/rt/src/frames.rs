@@ -198,7 +198,7 @@ impl Shared {
         Fpage::memory(self.0.address, FRAME_LOG2, rights)
     }
 
-    /// What others did with it since this was asked last; [`Shared::take_back`] counts as asking.
+    /// Accesses of others since this was asked last; [`Shared::take_back`] counts as asking.
     pub fn touched(&self) -> Touched {
         flush(self.fpage(Rights::NONE))
     }
@@ -335,7 +335,7 @@ pub struct Pool<S> {
 /// Of so many bytes that a memory manager hands out, it uses one for its books at most: 128 bytes for a page.
 const BOOKS_SHARE: u64 = 32;
 
-/// What a memory manager uses besides: its program and its stacks, in bytes.
+/// Memory that a memory manager uses besides: its program and its stacks, in bytes.
 const BOOKS_MIN: u64 = 256 << 10;
 
 impl<S: Supply> Pool<S> {

@@ -41,14 +41,14 @@ impl Segment {
     }
 }
 
-/// What a page of a program holds at first.
+/// Content of a page of a program at first.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// Bytes from the file.
     pub bytes: &'static [u8],
     /// Where in the page they begin; everything else is zero.
     pub at: usize,
-    /// What the program may do with the page.
+    /// Rights of the program to the page.
     pub rights: Rights,
 }
 
@@ -103,7 +103,7 @@ impl Image {
         self.entry
     }
 
-    /// What belongs on the page at this address, if the program has one there.
+    /// Content of the page at this address, if the program has one there.
     pub fn page(&self, address: u64) -> Option<Page> {
         let start = address & !(PAGE_SIZE - 1);
         let segment = self.segments.iter().find(|segment| segment.pages().contains(&(start / PAGE_SIZE)))?;

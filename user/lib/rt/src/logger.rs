@@ -1,6 +1,6 @@
 //! The back end of the `log` crate: one line per record, on the console, with the program's name in front.
 //!
-//! What is printed is said from outside, by the variable [`LOG`](VARIABLE) of the [environment](crate::environment). It is
+//! Levels that are printed are chosen from outside, by the variable [`LOG`](VARIABLE) of the [environment](crate::environment). It is
 //! read when the program logs for the first time, so a program that does not log pays nothing.
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use log::{LevelFilter, Log, Metadata, Record};
 /// for programs or modules by name: `warn,console=debug,shell::editor=trace`. The last that fits counts.
 pub const VARIABLE: &str = "LOG";
 
-/// What is printed if nothing is said.
+/// Level without a choice from outside.
 const USUAL: LevelFilter = LevelFilter::Info;
 
 struct Logger;

@@ -157,7 +157,7 @@ impl Desk {
     }
 }
 
-/// What a generated `dispatch` says to a call.
+/// Answer of a generated `dispatch` to a call.
 pub fn answer(
     label: u32,
     words: [u64; 8],

@@ -25,11 +25,11 @@ use sys::{Fpage, Kind, Message, Rights, TaskId, Uid};
 pub struct Fault {
     /// Where.
     pub address: u64,
-    /// What the thread wanted to do.
+    /// Access that the thread wanted.
     pub access: Rights,
     /// In which task.
     pub task: TaskId,
-    /// Whose.
+    /// Thread that faulted.
     pub thread: Uid,
 }
 
@@ -82,7 +82,7 @@ impl Archive {
     }
 }
 
-/// What a pager knows of a task.
+/// Task as its pager knows it.
 #[derive(Debug)]
 pub struct Space {
     image: Image,
@@ -113,7 +113,7 @@ impl Space {
         self.archive = Some(archive);
     }
 
-    /// What to answer to a fault.
+    /// Answer to a fault.
     pub fn resolve<S: Supply>(&mut self, fault: Fault, pool: &mut Pool<S>) -> Reply {
         match self.find(fault, pool) {
             Ok((pages, hot_spot)) => Reply::item(pages, hot_spot),
@@ -158,7 +158,7 @@ impl Space {
         Ok((page.fpage(rights), address))
     }
 
-    /// What is in memory from an address on, to the end of its page; nothing if the pager has put nothing there.
+    /// Bytes in memory from an address on, to the end of its page; nothing if the pager has put nothing there.
     pub fn look(&self, address: u64) -> Text {
         let (page, at) = (address & !(PAGE_SIZE - 1), (address % PAGE_SIZE) as usize);
         let mut bytes = [0; TEXT_LEN_MAX];
@@ -175,7 +175,7 @@ impl Space {
 /// A memory server.
 #[derive(Debug)]
 pub struct Manager<S> {
-    /// Who may register tasks.
+    /// Thread that may register tasks.
     authority: Uid,
     /// Whether its clients are memory managers, who get blocks and the archive.
     is_stacked: bool,

@@ -1,4 +1,4 @@
-//! What a program knows when it begins, `main`, and the end. The first instructions are in `entry`.
+//! Beginning of a program, `main`, and the end. The first instructions are in `entry`.
 //!
 //! Nothing is passed in memory: a program finds a number in `rdi` (for most programs the length of its argument
 //! text), asks the kernel who it is, and asks whoever started it, its *home*, for the rest. Home is the first
@@ -58,17 +58,17 @@ pub fn name() -> &'static str {
     *NAME.lock()
 }
 
-/// What the first thread found in `rdi`.
+/// Word that the first thread found in `rdi`.
 pub fn argument() -> u64 {
     ARGUMENT.load(Ordering::Relaxed)
 }
 
-/// Who started this program: its registry of names and where it ends.
+/// Thread that started this program: its registry of names and where it ends.
 pub fn home() -> Uid {
     Uid(HOME.load(Ordering::Relaxed))
 }
 
-/// Who pages this program.
+/// Pager of this program.
 pub fn own_pager() -> Uid {
     Uid(PAGER.load(Ordering::Relaxed))
 }

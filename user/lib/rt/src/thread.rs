@@ -88,18 +88,18 @@ pub fn spawn<T: Send + 'static>(
     Ok(Handle { uid, slot, packet })
 }
 
-/// What a program's first thread is started with.
+/// Beginning of a program's first thread.
 #[derive(Clone, Copy, Debug)]
 pub struct First {
     /// Its priority.
     pub priority: u8,
-    /// Who gets its page faults.
+    /// Thread that gets its page faults.
     pub pager: Uid,
-    /// Who gets its exceptions: the program's home.
+    /// Thread that gets its exceptions: the program's home.
     pub handler: Uid,
     /// Where it starts.
     pub entry: u64,
-    /// What it finds in `rdi`.
+    /// Word that it finds in `rdi`.
     pub argument: u64,
 }
 

@@ -59,31 +59,31 @@ impl core::fmt::Display for Failure {
     }
 }
 
-/// Who is called, and how: a thread by ipc, or an object [behind a door](crate::door).
+/// Callee of a call: a thread by ipc, or an object [behind a door](crate::door).
 pub trait Callee: Copy {
     /// The kind of a plain reply.
     const REPLY: Kind;
-    /// What `rax` holds when a call has succeeded: the label of success, and the kind of a plain reply below it.
+    /// Value of `rax` when a call has succeeded: the label of success, and the kind of a plain reply below it.
     const DONE: u64 = done(Self::REPLY as u32);
-    /// The same for a reply with a part in memory.
+    /// Value of `rax` for a reply with a part in memory.
     const LONG_DONE: u64 = Self::DONE & !(NO_BLOCK as u64);
-    /// The same for a reply that hands pages over, all of which have arrived.
+    /// Value of `rax` for a reply that hands pages over, all of which have arrived.
     const PAGES_DONE: u64 = Self::DONE & !(NO_ITEM as u64);
 
     /// Sends a request of up to `IN` words and waits for the reply: `rax`, and the words. [`DONE`](Callee::DONE) in `rax` is
     /// success. Unless it `TAKES` more, the reply is nothing but words, whatever the server sends: so what has arrived in an
     /// [`Inbox`](crate::Inbox) before stays as it is while somebody looks at it.
     fn call<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words);
-    /// The same with a part in memory, of which the first two words say what it is and where. The last word is lost.
+    /// [`call`](Callee::call) with a part in memory, of which the first two words say what it is and where. The last word is lost.
     fn call_long<const IN: usize, const TAKES: bool>(self, label: u32, words: Words) -> (u64, Words);
-    /// The same where the request or the reply hands pages over. [`PAGES_DONE`](Callee::PAGES_DONE) in `rax` is success with
+    /// [`call`](Callee::call) where the request or the reply hands pages over. [`PAGES_DONE`](Callee::PAGES_DONE) in `rax` is success with
     /// pages, which w6 then names.
     fn call_pages(self, label: u32, words: Words, pages: Pages) -> (u64, Words);
     /// Sends a request to which nothing comes back; waits until the server takes it.
     fn send(self, label: u32, words: Words) -> Result<(), Failure>;
-    /// The same with a part in memory, of which the first two words say what it is and where.
+    /// [`send`](Callee::send) with a part in memory, of which the first two words say what it is and where.
     fn send_long(self, label: u32, words: Words) -> Result<(), Failure>;
-    /// The same with pages.
+    /// [`send`](Callee::send) with pages.
     fn send_pages(self, label: u32, words: Words, pages: Pages) -> Result<(), Failure>;
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn invoke<const IN: usize, const OPERATION: u32>(
     }
 }
 
-/// The same where the form is known only when the program runs, but for whether it has a part in memory.
+/// [`invoke`] where the form is known only when the program runs, but for whether it has a part in memory.
 #[inline(always)]
 pub(crate) fn invoke_form<const IN: usize, const LONG: bool>(
     to: u64,
@@ -326,7 +326,7 @@ pub fn came_short<C: Callee>(rax: u64) -> bool {
     rax | ITEM_WHOLE as u64 == C::PAGES_DONE
 }
 
-/// What a reply without success means when the method raises no exceptions.
+/// Failure that a reply without success means when the method raises no exceptions.
 #[cold]
 pub fn failure<C: Callee>(rax: u64) -> Failure {
     match label_of::<C>(rax) {

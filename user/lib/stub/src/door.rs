@@ -56,7 +56,7 @@ impl Callee for Door {
             ),
         }
     }
-    /// What comes back arrives in `pages`' window, which is the thread's standing one for so long.
+    /// Pages that come back arrive in the window of `pages`, which is the thread's standing one for so long.
     fn call_pages(self, label: u32, mut words: Words, pages: Pages) -> (u64, Words) {
         let window = match pages.window {
             Fpage::NIL => None,
@@ -109,7 +109,7 @@ fn sent(rax: u64) -> Result<(), Failure> {
     Err(Failure::Kernel(Error::from_code(eax).unwrap_or(Error::BadArgument)))
 }
 
-/// What nobody leaves below the stack pointer that a call has begun with: neither a return address nor a datum.
+/// Mark that nobody leaves below the stack pointer that a call has begun with: neither a return address nor a datum.
 pub const IDLE: u64 = 1;
 
 /// Words of a block: as many as a message may have that does not leave the kernel's fast path.
@@ -225,7 +225,7 @@ impl<R> DerefMut for Place<R> {
 }
 
 impl<S> Place<Room<S>> {
-    /// What was handed over with the request that has this dope.
+    /// Items that were handed over with the request that has this dope.
     #[inline]
     pub fn items(&mut self, dope: u64) -> Items {
         Items::of(&mut self.block, dope)
@@ -279,7 +279,7 @@ pub trait Object: Send + Sync + Sized + 'static {
     const ROOM: Option<&'static [u32]>;
     /// Whether there are methods whose requests hand something over. They have another part of the table, behind those.
     const ITEMS: bool = false;
-    /// The same for requests that have a part in memory besides: behind all others.
+    /// Whether there are methods whose requests hand something over and have a part in memory: behind all others.
     const LONG_ITEMS: bool = false;
     /// How many things a request hands over at most, if there are some with a part in memory.
     const WINDOWS: usize = 1;
@@ -287,7 +287,7 @@ pub trait Object: Send + Sync + Sized + 'static {
     const VIEWS: &'static [(u64, u32)] = &[];
 }
 
-/// What a door's datum leads to.
+/// Memory behind a door's datum.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Behind<O: Object> {
@@ -316,7 +316,7 @@ pub struct Turn {
     thread: PhantomData<*const ()>,
 }
 
-/// What a handler keeps on the stack beside its own: words from w4 on of the request, if the method has so many; then those of the reply.
+/// Frame of a handler on the stack, beside its own: words from w4 on of the request, if the method has so many; then those of the reply.
 #[derive(Debug)]
 #[repr(C, align(16))]
 pub struct Frame<R, T> {
@@ -324,7 +324,7 @@ pub struct Frame<R, T> {
     pub words: Words,
     /// Where the request has arrived, if it has a part in memory.
     pub room: R,
-    /// What the reply has in memory, as far as it lies nowhere else: it is sent when the handler has returned.
+    /// Part of the reply in memory, as far as it lies nowhere else: it is sent when the handler has returned.
     pub outgoing: T,
     /// The call.
     pub turn: Turn,
@@ -334,7 +334,7 @@ pub struct Frame<R, T> {
 #[derive(Debug)]
 pub struct NoFrame;
 
-/// What a handler may have on the stack.
+/// Frame that a handler may have on the stack.
 pub trait Kept {
     /// How many bytes.
     const BYTES: usize;
@@ -369,7 +369,7 @@ impl<R, T> Kept for Frame<R, T> {
     }
 }
 
-/// What a handler answers; the other words of the reply are in the frame.
+/// Answer of a handler; the other words of the reply are in the frame.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Answer {
@@ -394,13 +394,13 @@ impl Answer {
         Answer { rax: (label as u64) << 32 | DOOR_RETURN as u64, w0: words[0] }
     }
 
-    /// The same with a part in memory, of which the first two words say what it is and where.
+    /// This answer with a part in memory, of which the first two words say what it is and where.
     #[inline(always)]
     pub const fn with_memory(self) -> Answer {
         Answer { rax: self.rax & !(NO_BLOCK as u64), ..self }
     }
 
-    /// The same with an item, which w6 and w7 say.
+    /// This answer with an item, which w6 and w7 say.
     #[inline(always)]
     pub const fn with_item(self) -> Answer {
         Answer { rax: self.rax & !(NO_ITEM as u64), ..self }
@@ -439,10 +439,10 @@ pub trait Handler {
     ) -> Answer;
 }
 
-/// What stands where the table has no method.
+/// Handler where the table has no method.
 pub type NoMethod<O> = Refusal<O, NO_METHOD>;
 
-/// What stands where the table has a method whose requests are of the other kind: all in registers, or not.
+/// Handler where the table has a method whose requests are of the other kind: all in registers, or not.
 pub type Mismatch<O> = Refusal<O, MALFORMED>;
 
 /// Answers with a label, and does nothing.
@@ -459,10 +459,10 @@ impl<O: Object, const LABEL: u32> Handler for Refusal<O, LABEL> {
     }
 }
 
-/// The same for what stands in the part of a table that is for requests which hand something over: nobody has that any more.
+/// [`NoMethod`] in the part of a table that is for requests which hand something over: nobody has that any more.
 pub type NoMethodForItem<O> = RefusalOfItem<O, NO_METHOD>;
 
-/// The same.
+/// [`Mismatch`] in that part of a table.
 pub type MismatchOfItem<O> = RefusalOfItem<O, MALFORMED>;
 
 /// Lets go of what has arrived, and answers with a label.
@@ -487,10 +487,10 @@ impl<O: Object, const LABEL: u32> Handler for RefusalOfItem<O, LABEL> {
     }
 }
 
-/// The same for requests with a part in memory.
+/// [`NoMethod`] for requests that hand something over and have a part in memory.
 pub type NoMethodForLongItem<O> = RefusalOfLongItem<O, NO_METHOD>;
 
-/// The same.
+/// [`Mismatch`] for those requests.
 pub type MismatchOfLongItem<O> = RefusalOfLongItem<O, MALFORMED>;
 
 /// Lets go of what has arrived in the thread's block, and answers with a label.
@@ -644,7 +644,7 @@ pub extern "sysv64" fn let_go(item: u64) {
     let _ = sys::door_release((Fpage(item).base() >> 12) as u32);
 }
 
-/// The same for what has come with a block.
+/// Lets go of all that has come with a block.
 extern "sysv64" fn let_go_of_item(dope: u64, block: &mut Block) {
     Items::of(block, dope).let_go();
 }

@@ -1,4 +1,4 @@
-//! What servers share that look at each message themselves: several interfaces on one thread, answers that come later,
+//! Tools of servers that look at each message themselves: several interfaces on one thread, answers that come later,
 //! pages that are handed over.
 
 use crate::{Failure, MALFORMED, Malformed, WORDS, Words};
@@ -24,7 +24,7 @@ impl Reply {
         Reply { label, words: [0; 8], item: None }
     }
 
-    /// What a pager answers to a fault: pages, and where they go.
+    /// Answer of a pager to a fault: pages, and where they go.
     pub const fn item(pages: Fpage, hot_spot: u64) -> Reply {
         Reply { item: Some((pages, hot_spot)), ..Reply::label(0) }
     }
@@ -35,7 +35,7 @@ impl Reply {
         Reply { label, words: [w0, w1, w2, w3, w4, w5, w6, w7], item: None }
     }
 
-    /// The same with pages.
+    /// This reply with pages.
     pub fn with_pages(self, pages: Fpage) -> Reply {
         Reply { item: Some((pages, 0)), ..self }
     }
@@ -57,7 +57,7 @@ pub const fn granted(pages: Fpage) -> Fpage {
     pages.with_rights(Rights(pages.rights().0 | Rights::GRANT.0))
 }
 
-/// What a server does by default with a message that is no plain request: one with a map item is refused, everything
+/// Treatment, by default, of a message that is no plain request: one with a map item is refused, everything
 /// else is dropped.
 pub fn decline(message: &Message) -> Option<Reply> {
     (message.kind == Kind::Request).then_some(Reply::label(MALFORMED))

@@ -22,7 +22,7 @@ pub trait Memory {
 /// Finds the memory of the calling thread. What was kept there in calls before is gone.
 pub type OfThread<'a> = fn(&'a mut Turn) -> Option<&'a dyn Memory>;
 
-/// What can be [kept](Hold::keep): a text, a list, or a value, of types that need not be dropped. Of a `String` or a `Vec` keep what is in
+/// Value that can be [kept](Hold::keep): a text, a list, or a value, of types that need not be dropped. Of a `String` or a `Vec` keep what is in
 /// it, `text.as_str()` or `list.as_slice()`.
 pub trait Keep {
     /// A copy in that memory.
@@ -50,7 +50,7 @@ impl<T: Clone> Keep for T {
 /// Where a method keeps what it gives back, until that has left.
 pub struct Hold<'a, R> {
     memory: OfThread<'a>,
-    /// What the memory is found with; nothing once it is found.
+    /// Function that finds the memory; none once it is found.
     turn: Cell<Option<&'a mut Turn>>,
     found: Cell<Option<&'a dyn Memory>>,
     inbox: Option<Inbox<'a, R>>,

@@ -4,7 +4,7 @@
 //! that was given it runs; then it is again what it was before. So a server can be a client while it answers, one inbox can be
 //! opened inside of another, and a program that calls in a loop opens one around the loop and pays for it once.
 //!
-//! What has come stays in the inbox, and whoever looks at it keeps the inbox from receiving anything else: calls that were not given one
+//! A reply's part in memory stays in the inbox, and whoever looks at it keeps the inbox from receiving anything else: calls that were not given one
 //! take no reply in memory, whatever the server sends.
 
 use crate::{Failure, Receive};
@@ -49,7 +49,7 @@ impl<R: Receive> Inbox<'_, R> {
         Ok(with(&mut Inbox { room, thread: PhantomData }))
     }
 
-    /// What has come, if the kernel says that it has come here.
+    /// Part in memory of a reply, if the kernel says that it has come here.
     #[inline(always)]
     pub fn arrived(&mut self, address: u64) -> Result<&mut R, Failure> {
         if address == self.room.address() { Ok(self.room) } else { Err(Failure::OtherInbox) }

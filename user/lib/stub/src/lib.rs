@@ -1,4 +1,4 @@
-//! What generated stubs share: a call, the loop of a server, and how values get into registers and out again.
+//! Runtime that generated stubs share: a call, the loop of a server, and how values get into registers and out again.
 //!
 //! Nobody writes against this crate by hand; quill's Rust for `tern-ipc` and `tern-door` does. It begins with [`call`](mod@call), the
 //! whole of a client; then [`serve`](mod@serve), the loop of a server and its dispatch; [`door`], the same for objects;

@@ -68,7 +68,7 @@ impl<const N: usize> Blank for Text<N> {
 }
 
 impl<const N: usize> Text<N> {
-    /// The same text; `None` if it is too long.
+    /// A text of this content; `None` if it is too long.
     pub fn new(text: &str) -> Option<Text<N>> {
         List::new(text.as_bytes()).map(Text)
     }

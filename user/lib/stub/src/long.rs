@@ -4,7 +4,7 @@
 //! words, since a word that is half of something else would show that. What is left of it, its **tail**, is a register: the
 //! list's last eight bytes, which the receiver puts behind the words that are there. Several lists are a string each.
 //!
-//! What has come is used where it is. The kernel says in the dope how much that is, and in each string's descriptor how long
+//! A part in memory that has come is used where it is. The kernel says in the dope how much that is, and in each string's descriptor how long
 //! it is; both are compared with what the message must have before anything is looked at.
 //!
 //! **Unsafe code** reads lists as bytes and bytes as lists; [`Flat`] says which types allow that.
@@ -63,7 +63,7 @@ pub(crate) fn bytes<T: Flat>(list: &[T]) -> &[u8] {
     unsafe { slice::from_raw_parts(list.as_ptr().cast(), size_of_val(list)) }
 }
 
-/// The same, to be written.
+/// The bytes of a list, to be written.
 #[inline(always)]
 pub(crate) fn bytes_mut<T: Flat>(list: &mut [T]) -> &mut [u8] {
     // SAFETY: they are all there, and any bytes are values.
@@ -444,14 +444,14 @@ fn complete(first: *mut u8, len: usize, tail: u64) {
     unsafe { first.add(begin).cast::<u64>().write_unaligned(tail) };
 }
 
-/// The same for less than eight bytes; says what they are.
+/// [`complete`] for less than eight bytes; says what they are.
 #[inline(always)]
 fn complete_few(first: *mut u8, len: usize, tail: u64) -> u64 {
     complete(first, len, tail);
     tail
 }
 
-/// The same for eight bytes or more, and the bits that are set in some word.
+/// [`complete`] for eight bytes or more; says which bits are set in some word.
 ///
 /// In assembly because a compiler makes eight loops of one, and most texts are done before it has decided which to take.
 #[inline(always)]

@@ -17,7 +17,7 @@ pub const NARROW: u32 = u32::MAX;
 
 /// Something that objects can have: generated for the clients of each interface.
 pub trait Interface: Sized {
-    /// What it is called in all tasks: made of its name with its modules'.
+    /// Name of the interface in all tasks: made of its name with its modules'.
     const ID: u64;
     /// The client of an object that has it.
     fn at(view: View) -> Self;
@@ -30,7 +30,7 @@ pub trait Interface: Sized {
 pub struct View {
     /// The identifier.
     pub door: Door,
-    /// What labels of this interface's methods have more than those of the interface by itself.
+    /// Difference between labels of this interface's methods here and in the interface by itself.
     pub first: u32,
 }
 
@@ -95,7 +95,7 @@ pub fn find<I: Interface>(door: Door) -> Result<I, Failure> {
     Err(Failure::Refused(label_of::<Door>(rax)?))
 }
 
-/// What answers that: in the last place of an object's table.
+/// Handler that answers that question: in the last place of an object's table.
 #[derive(Debug)]
 pub struct Narrow<O>(PhantomData<O>);
 

@@ -19,7 +19,7 @@ use core::mem::offset_of;
 use sys::abi::call::{IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, Kind, NO_BLOCK};
 use sys::{Dope, Error, Flags, Ipc, Message, Registered, Timeout, Uid};
 
-/// What a server keeps at its stack pointer.
+/// Frame that a server keeps at its stack pointer.
 ///
 /// The table lies here, and not where the compiler put it, because what is at the stack pointer is found without a
 /// register. It also means that a server can replace a method while it runs.
@@ -34,17 +34,17 @@ pub struct Frame<'a, L: Loop> {
     pub table: L::Table,
     /// Where such requests arrive.
     pub room: &'a mut L::Room,
-    /// What replies have in memory, as far as it lies nowhere else: it is sent when the handler has returned.
+    /// Part of a reply in memory, as far as it lies nowhere else: it is sent when the handler has returned.
     pub outgoing: L::Outgoing,
 }
 
-/// What a handler answers.
+/// Answer of a handler.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Answer {
     /// A label with the operation *reply and wait*.
     pub rax: u64,
-    /// Whom to answer; 0: nobody.
+    /// Thread to answer; 0: nobody.
     pub to: u64,
 }
 
@@ -61,7 +61,7 @@ impl Answer {
         Answer { rax: (label as u64) << 32 | IPC_REPLY_WAIT as u64, to }
     }
 
-    /// The same with a part in memory, of which the first two words say what it is and where.
+    /// This answer with a part in memory, of which the first two words say what it is and where.
     #[inline(always)]
     pub const fn with_memory(self) -> Answer {
         Answer { rax: self.rax & !(NO_BLOCK as u64), to: self.to }
@@ -73,7 +73,7 @@ impl Answer {
 #[repr(transparent)]
 pub struct Entry(unsafe extern "C" fn());
 
-/// What all methods of an interface have in common.
+/// Loop of a server: the part that all methods of an interface have in common.
 pub trait Loop {
     /// The server's own data.
     type Server;
@@ -88,7 +88,7 @@ pub trait Loop {
     type Outgoing: AsMut<[u64]>;
     /// Zeros.
     const OUTGOING: Self::Outgoing;
-    /// What happens to a message that is no plain request.
+    /// Treatment of a message that is no plain request.
     fn other(server: &mut Self::Server, message: &Message) -> Option<Reply>;
 }
 
@@ -169,10 +169,10 @@ pub fn fail<L: Loop>(frame: &mut Frame<L>, to: u64, failure: Failure) -> Answer 
     Answer::label(to, failure.label())
 }
 
-/// What stands where the table has no method.
+/// Handler where the table has no method.
 pub type NoMethod<L> = Refusal<L, NO_METHOD>;
 
-/// What stands where the table has a method whose requests are of the other kind: all in registers, or not.
+/// Handler where the table has a method whose requests are of the other kind: all in registers, or not.
 pub type Mismatch<L> = Refusal<L, MALFORMED>;
 
 /// Answers with a label, and does nothing.
@@ -201,7 +201,7 @@ pub fn serve<L: Loop<Room = NoRoom>>(server: &mut L::Server, table: &L::Table) -
     run::<L>(server, &mut NoRoom, table)
 }
 
-/// The same, for an interface with requests that have a part in memory. Comes back only if it cannot begin, because the kernel
+/// Serves an interface with requests that have a part in memory. Comes back only if it cannot begin, because the kernel
 /// does not accept `room`.
 pub fn serve_in<L: Loop>(server: &mut L::Server, room: &mut L::Room, table: &L::Table) -> Failure {
     match room.register() {

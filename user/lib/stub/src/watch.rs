@@ -20,9 +20,9 @@ pub struct Called {
 /// A method's parameter in the interface file, or `result`, and what it is in this call.
 pub type Argument<'a> = (&'static str, &'a dyn Debug);
 
-/// Who hears of calls. They come from several threads at once.
+/// Watcher of calls. They come from several threads at once.
 pub trait Watch {
-    /// What is kept from a call's beginning to its end: when it began, say.
+    /// Note that is kept from a call's beginning to its end: when it began, say.
     type Note;
 
     /// A call begins. With a failure it ends at once, and the object does not hear of it.

@@ -1,4 +1,4 @@
-//! What is neither ipc nor doors: threads, tasks, flush, clock.
+//! System calls that are neither ipc nor doors: threads, tasks, flush, clock.
 
 use crate::{Dope, Fpage, Result, TaskId, Timeout, Uid, error};
 use abi::call::{
@@ -76,7 +76,7 @@ pub fn thread_switch(to: Uid) -> Result<()> {
     control(Call::ThreadSwitch as u32, [to.0, 0, 0, 0, 0, 0]).map(drop)
 }
 
-/// What happened to flushed pages since the last flush.
+/// Accesses to flushed pages since the last flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Touched {
     /// Some page was accessed.
@@ -293,7 +293,7 @@ pub struct ThreadInfo {
     pub ip: u64,
     /// Page faults so far.
     pub faults: u64,
-    /// Who gets its page faults.
+    /// Thread that gets its page faults.
     pub pager: Uid,
     /// Its task.
     pub task: TaskId,
@@ -364,20 +364,20 @@ pub fn task_next(previous: TaskId) -> Result<TaskId> {
     task(task_op::NEXT, [previous.0, 0, 0, 0, 0, 0]).map(|[id, ..]| TaskId(id))
 }
 
-/// Who a thread is, to itself.
+/// Identity of a thread, for itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Its uid.
     pub uid: Uid,
     /// Its task.
     pub task: TaskId,
-    /// Who gets its page faults.
+    /// Thread that gets its page faults.
     pub pager: Uid,
-    /// Who gets its exceptions.
+    /// Thread that gets its exceptions.
     pub handler: Uid,
 }
 
-/// Who the caller is.
+/// Identity of the caller.
 pub fn identity() -> Identity {
     match task(task_op::SELF, [0; 6]) {
         Ok([uid, of, pager, handler, ..]) => {

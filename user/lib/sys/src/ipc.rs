@@ -77,7 +77,7 @@ pub fn ipc_call(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
     short(IPC_CALL, to, label, words)
 }
 
-/// The same where the answer may bring a part in memory.
+/// As [`ipc_call`], where the answer may bring a part in memory.
 #[inline(always)]
 pub fn ipc_call_taking(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
     short(IPC_TAKING_CALL, to, label, words)
@@ -153,7 +153,7 @@ pub fn ipc_call_long(
     long(IPC_LONG_CALL, to, label, block, words)
 }
 
-/// The same where the answer may bring one, too.
+/// As [`ipc_call_long`], where the answer may bring one, too.
 #[inline(always)]
 pub fn ipc_call_long_taking(
     to: Uid,

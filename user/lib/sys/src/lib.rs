@@ -21,7 +21,7 @@ pub use control::*;
 pub use door::*;
 pub use ipc::*;
 
-/// What a system call returns.
+/// Result of a system call.
 pub type Result<T> = core::result::Result<T, Error>;
 
 /// The error in a nonzero `rax`. A number that no kernel of this version returns becomes `BadArgument`.

@@ -14,7 +14,7 @@ use rt::module::{Module, Service, answer};
 /// The module.
 pub static MODULE: Module = Module { name: calendar::NAME, make };
 
-/// What it knows: where to ask.
+/// State of the calendar: where it asks for the time.
 struct Calendar {
     clock: Service,
 }

@@ -31,7 +31,7 @@ const LINE_PATIENCE_NS: u64 = 50_000_000;
 /// With output waiting, the device is looked at this often even if it does not interrupt.
 const POLL_US: u64 = 20_000;
 
-/// What a person learns who sits at the screen: there is no driver for its keyboard.
+/// Note for a person at the screen: there is no driver for its keyboard.
 const ON_SCREEN: &str = "The console is the first serial port (COM1, 115200 baud, 8N1): type there.\r\n\
                          This screen shows what it prints.\r\n\r\n";
 const ON_SCREEN_ALONE: &str = "The console would be the first serial port, which this machine does not have:\r\n\
@@ -47,9 +47,9 @@ pub struct Console {
     writers: VecDeque<Writer>,
     readers: VecDeque<Reader>,
     drainers: Vec<Uid>,
-    /// Who watches for Ctrl-C: the last who asked.
+    /// Watcher for Ctrl-C: the last who asked.
     watcher: Option<Uid>,
-    /// Who is in the middle of a line, and until when that counts.
+    /// Thread in the middle of a line, and until when that counts.
     line: Option<(Uid, u64)>,
 }
 

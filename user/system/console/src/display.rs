@@ -1,4 +1,4 @@
-//! What a screen is made of: cells of a VGA adapter in text mode, or pixels that the firmware's framebuffer shows.
+//! Parts of a screen: cells of a VGA adapter in text mode, or pixels that the firmware's framebuffer shows.
 
 use crate::screen::INVERSE;
 use alloc::vec::Vec;

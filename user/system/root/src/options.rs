@@ -5,7 +5,7 @@ use alloc::string::String;
 /// The first program, unless `init=` names another.
 const DEFAULT: &str = "shell";
 
-/// What to start.
+/// Programs to start.
 #[derive(Debug)]
 pub struct Options {
     /// Program of `init=`.

@@ -1,4 +1,4 @@
-//! What programs ask `root` for: names, programs, devices, contiguous memory.
+//! Requests of programs to `root`: names, programs, devices, contiguous memory.
 
 use crate::output;
 use crate::policy::{self, Policy};
@@ -14,7 +14,7 @@ use rt::sys::abi::Space;
 use rt::sys::{self, Fpage, Kind, Message, TaskId, Uid};
 use rt::time;
 
-/// What the loop does with a request.
+/// Decision of the loop about a request.
 type Decision = Result<Option<Reply>, Status>;
 
 fn now(reply: impl Into<Reply>) -> Decision {

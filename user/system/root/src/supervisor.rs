@@ -92,7 +92,7 @@ pub(crate) struct Pending {
     pub awaits: Awaits,
 }
 
-/// What a request waits for.
+/// Event that a request waits for.
 #[derive(Debug)]
 pub(crate) enum Awaits {
     /// A server of this name.

@@ -20,7 +20,7 @@ use rt::time;
 /// The module.
 pub static MODULE: Module = Module { name: clock::NAME, make };
 
-/// What it knows.
+/// State of the clock.
 struct Clock {
     /// The wall clock at the kernel's time 0.
     zero: u64,

@@ -43,7 +43,7 @@ fn write_byte(byte: u8) {
     }
 }
 
-/// What the emulator's exit port is told.
+/// Value for the emulator's exit port.
 const EXIT_ORDERLY: u32 = 0x10;
 const EXIT_STOPPED: u32 = 0x11;
 

@@ -1,4 +1,4 @@
-//! What σ0 does for `root`: its pages, memory, devices, early output, the end.
+//! Requests of `root` to σ0: its pages, memory, devices, early output, the end.
 
 use crate::machine;
 use alloc::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl Server {
         Screen { address, pitch, width, height, kind, bytes, red, green, blue }
     }
 
-    /// What `root` may have of a device: ports and lines as they are, memory only where none is installed, and
+    /// Part of a device that `root` may have: ports and lines as they are, memory only where none is installed, and
     /// firmware tables to read.
     fn device(&self, wanted: Fpage) -> Option<Fpage> {
         if wanted.space() != sys::abi::Space::Memory {

@@ -23,7 +23,7 @@ pub struct Interface<'a> {
 /// A value of a message: its name in the interface, its type, and the expression for it.
 pub type Spot<'a> = (&'a str, TypeId, Expr);
 
-/// The same, with a name of its own.
+/// A [`Spot`] with a name of its own.
 pub type OwnSpot = (String, TypeId, Expr);
 
 /// As they are passed on.
@@ -93,7 +93,7 @@ impl Interface<'_> {
         body
     }
 
-    /// The same values as [`Interface::variables`] has them.
+    /// Values of a message as the variables that [`Interface::variables`] declares.
     pub fn local(&self, spots: Vec<Spot>) -> Vec<OwnSpot> {
         let of = |n: &str| if n == RESULT { name(RESULT) } else { name(word(n)) };
         spots.into_iter().map(|(n, ty, _)| (n.to_owned(), ty, of(n))).collect()

@@ -123,7 +123,7 @@ fn bytes_max(e: &Emitter, chunk: &Chunk) -> Option<u64> {
     Some(bytes + u64::from(matches!(e.kind(chunk.ty), Type::Str { .. })))
 }
 
-/// The same as an expression; without a bound it is what servers have room for.
+/// [`bytes_max`] as an expression; without a bound it is what servers have room for.
 fn room(e: &Emitter, chunk: &Chunk) -> Expr {
     bytes_max(e, chunk).map_or_else(|| name("QUILL_UNBOUNDED_BYTES"), |bytes| Expr::Int(bytes.into()))
 }

@@ -134,7 +134,7 @@ QUILL_INLINE quill_word quill_ipc(char *utcb, quill_thread *partner, quill_threa
     return tag;
 }
 
-/* The same where at most one word comes back. */
+/* As quill_ipc, where at most one word comes back. */
 QUILL_INLINE quill_word quill_ipc_short(char *utcb, quill_thread *partner, quill_thread from, quill_word timeouts,
                                         quill_word tag, uint32_t *w0)
 {
@@ -288,7 +288,7 @@ static inline quill_status quill_why(char *utcb, quill_word tag)
     return label;
 }
 
-/* The same; the compiler may know that it is never QUILL_OK, and that what comes back has a value otherwise. */
+/* As quill_why; the compiler may know that it is never QUILL_OK, and that what comes back has a value otherwise. */
 QUILL_INLINE quill_status quill_failed(char *utcb, quill_word tag)
 {
     quill_status why = quill_why(utcb, tag);
@@ -413,7 +413,7 @@ static inline size_t quill_length(const char *text)
     return bytes;
 }
 
-/* The same for a text of at most so many characters; UINT32_MAX if it is none. */
+/* Bytes of a text of at most so many characters; UINT32_MAX if it is none. */
 static inline uint32_t quill_text_bytes(const char *text, size_t bound)
 {
     size_t bytes = 0;
@@ -512,7 +512,7 @@ QUILL_INLINE quill_word quill_put_tail(char *utcb, uint32_t label, size_t at, co
     return QUILL_TAG(label, at, 1);
 }
 
-/* The same for a reply, whose text may lie in the request that it replaces. */
+/* As quill_put_tail for a reply, whose text may lie in the request that it replaces. */
 QUILL_INLINE quill_word quill_put_reply_tail(char *utcb, uint32_t label, size_t at, const char *text, uint64_t bound)
 {
     char *to = quill_at(utcb, at), *from = (char *)(uintptr_t)text;

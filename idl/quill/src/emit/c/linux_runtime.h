@@ -257,7 +257,7 @@ static inline void quill_check_text(quill_out *out, const char *text, uint64_t b
         quill_fail(out, QUILL_TOO_LONG);
 }
 
-/* The same of a counted text. What is longer than it may be is not looked at. */
+/* Refuses counted text of that kind. What is longer than it may be is not looked at. */
 static inline void quill_check_counted(quill_out *out, const char *text, size_t bytes, uint64_t bound)
 {
     if (bytes > QUILL_BODY_BYTES_MAX || bytes / 4 > bound)
@@ -293,7 +293,7 @@ static inline char *quill_get_text(quill_in *in, uint32_t bytes, uint64_t bound)
     return text;
 }
 
-/* The same where it has arrived, without a zero behind it. One within it is a character like any other. */
+/* Counted text where it has arrived, without a zero behind it. A zero within it is a character like any other. */
 static inline char *quill_get_counted_text(quill_in *in, uint32_t bytes, uint64_t bound)
 {
     const uint8_t *from = quill_take(in, bytes);

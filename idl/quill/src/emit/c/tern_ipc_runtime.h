@@ -91,7 +91,7 @@ QUILL_INLINE uint64_t quill_ipc_call(tern_uid server, uint32_t label, uint64_t *
     return quill_ipc((uint64_t)label << 32 | TERN_IPC_CALL, &server, words, there, back);
 }
 
-/* The same with a part in memory, of which the first two words say what it is and where. The last word is lost, whatever it
+/* A call with a part in memory, of which the first two words say what it is and where. The last word is lost, whatever it
  * is. */
 QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                           unsigned back)
@@ -100,7 +100,7 @@ QUILL_INLINE uint64_t quill_ipc_call_long(tern_uid server, uint32_t label, uint6
     return quill_ipc((uint64_t)label << 32 | QUILL_IPC_LONG_CALL, &server, words, there, back);
 }
 
-/* The same two where the reply may have a part in memory. To others no block is open, whatever the server sends: so what has
+/* Both calls where the reply may have a part in memory. To others no block is open, whatever the server sends: so what has
  * arrived in an inbox before stays as it is while somebody looks at it. */
 QUILL_INLINE uint64_t quill_ipc_call_taking(tern_uid server, uint32_t label, uint64_t *words, unsigned there,
                                             unsigned back)
@@ -203,7 +203,7 @@ QUILL_INLINE uint64_t quill_door_call_long(uint32_t door, uint32_t label, uint64
     return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~QUILL_NO_BLOCK), &partner, words, there, back);
 }
 
-/* The same two where the reply may have a part in memory, or hand something over: `takes` says which, of TERN_TAKES_BLOCK and
+/* Both calls where the reply may have a part in memory, or hand something over: `takes` says which, of TERN_TAKES_BLOCK and
  * TERN_TAKES_ITEM. */
 QUILL_INLINE uint64_t quill_door_call_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
                                              unsigned back, uint32_t takes)
@@ -269,7 +269,7 @@ static __attribute__((noinline, cold, unused)) quill_status quill_label(uint64_t
     return eax == TERN_KIND_REPLY && label != 0 && label != UINT32_MAX ? label : QUILL_MALFORMED;
 }
 
-/* The same; and the compiler knows that it is no success, so that whoever is told of one has all results. */
+/* As quill_label; and the compiler knows that it is no success, so that whoever is told of one has all results. */
 QUILL_INLINE quill_status quill_failure(uint64_t rax)
 {
     quill_status status = quill_label(rax);
@@ -279,7 +279,7 @@ QUILL_INLINE quill_status quill_failure(uint64_t rax)
     return status;
 }
 
-/* The same for a reply that may have a part in memory. */
+/* As quill_failure, for a reply that may have a part in memory. */
 QUILL_INLINE quill_status quill_failure_in(uint64_t rax, bool *in_memory)
 {
     bool is_message = (uint32_t)rax >> 31 != 0;
@@ -343,7 +343,7 @@ static inline bool quill_get_text(char *to, const char *from, uint32_t bytes, si
     return true;
 }
 
-/* The same of a counted text: its own length, if it is one of at most so many characters. A zero within it is one. */
+/* Bytes of a counted text: its own length, if it is one of at most so many characters. A zero within it is one. */
 static inline uint32_t quill_counted_bytes(const char *text, uint32_t bytes, size_t bound)
 {
     return bytes <= 4 * bound && quill_characters_and(true, text, bytes) <= bound ? bytes : UINT32_MAX;
@@ -367,7 +367,7 @@ static inline uint64_t quill_address(const void *pointer)
 #define QUILL_ONES UINT64_C(0x0101010101010101)
 #define QUILL_HIGHS UINT64_C(0x8080808080808080)
 
-/* The same address, of which the compiler does not know what is there: it would warn of what is never reached. And it has it
+/* An address of which the compiler does not know what is there: it would warn of what is never reached. And it has it
  * in a register from here on, instead of loading or computing it for each use. */
 QUILL_INLINE const char *quill_unknown(const void *pointer)
 {
@@ -470,7 +470,7 @@ static __attribute__((noinline, unused)) uint64_t quill_other_text_size(const ch
     return (checked || bytes > characters_max) && quill_characters(text, bytes) > characters_max ? UINT64_MAX : bytes;
 }
 
-/* The same; `same` is the same address. The server sees whether a text is UTF-8; so a client looks only if no answer will
+/* As quill_other_text_size; `same` is the address of `text`. A server sees whether a text is UTF-8; so a client looks only if no answer will
  * say so. */
 QUILL_INLINE uint64_t quill_text_size(const char *text, const char *same, uint64_t bytes_max, uint64_t characters_max,
                                       bool checked)
@@ -492,7 +492,7 @@ static __attribute__((noinline, unused)) uint64_t quill_other_counted_size(const
     return bytes <= bytes_max && quill_characters_and(true, text, bytes) <= characters_max ? bytes : UINT64_MAX;
 }
 
-/* The same of a counted text, of which nobody has to look at a byte as long as there are not too many. */
+/* Bytes of a counted text, of which nobody has to look at a byte as long as there are not too many. */
 QUILL_INLINE uint64_t quill_counted_size(const char *text, uint64_t bytes, uint64_t bytes_max, uint64_t characters_max,
                                          bool checked)
 {
@@ -559,7 +559,7 @@ QUILL_INLINE bool quill_end_text(char *text, uint64_t bytes, uint64_t last, uint
     return __builtin_expect(!quill_has_highs(odd) && bytes <= characters_max, 1);
 }
 
-/* The same at one look: a client's. */
+/* As quill_end_text, at one look: a client's. */
 QUILL_INLINE bool quill_end_any_text(char *text, uint64_t bytes, uint64_t last, uint64_t characters_max)
 {
     return quill_end_text(text, bytes, last, characters_max, false) || quill_is_other_text(text, bytes, characters_max);
@@ -571,7 +571,7 @@ static __attribute__((noinline, cold, unused)) bool quill_is_other_counted_text(
     return quill_characters_and(true, text, bytes) <= characters_max;
 }
 
-/* The same of a counted text: nothing is put behind it, and a zero within it is a character like any other. */
+/* Whether that is a counted text: nothing is put behind it, and a zero within it is a character like any other. */
 QUILL_INLINE bool quill_is_counted_text(const char *text, uint64_t bytes, uint64_t last, uint64_t characters_max, bool again)
 {
     uint64_t odd = last, left = bytes / 8;
@@ -826,7 +826,7 @@ static inline void quill_get_counted_inside(quill_in *in, char *to, uint32_t *by
         __builtin_memcpy(to, text, *bytes);
 }
 
-/* The same, copied to where there is room for as much as the bound says. */
+/* Copies a text to where there is room for as much as the bound says. */
 static inline void quill_get_inside(quill_in *in, char *to, uint64_t bound)
 {
     const char *text = quill_get_string(in, bound);
@@ -1237,7 +1237,7 @@ static __attribute__((naked, unused)) void quill_door_mismatch(void)
                      : : "i"((uint64_t)QUILL_MALFORMED << 32 | TERN_DOOR_RETURN));
 }
 
-/* The same for requests that hand something over, in registers and in memory: nobody has that any more. */
+/* Refusals of requests that hand something over, in registers and in memory: nobody has that any more. */
 #define QUILL_REFUSE_ITEM(function, prepare, let_go, status)                                    \
     static __attribute__((naked, unused)) void function(void)                                    \
     {                                                                                            \

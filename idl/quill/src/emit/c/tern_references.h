@@ -41,7 +41,7 @@ QUILL_INLINE uint64_t quill_door_call_item(uint32_t door, uint32_t label, uint64
     return quill_ipc((uint64_t)label << 32 | (TERN_DOOR_CALL & ~TERN_NO_ITEM), &partner, words, there, back);
 }
 
-/* The same where the reply may have a part in memory, or hand something over. */
+/* As quill_door_call_item, where the reply may have a part in memory, or hand something over. */
 QUILL_INLINE uint64_t quill_door_call_item_taking(uint32_t door, uint32_t label, uint64_t *words, unsigned there,
                                                   unsigned back, uint32_t takes)
 {
@@ -130,7 +130,7 @@ QUILL_INLINE tern_fpage quill_leaves(quill_item *item, quill_status status, uint
 
 #ifndef QUILL_OWN_IPC
 
-/* The same as quill_receive, and references arrive, too. A thread whose interfaces have no requests in memory has no room: NULL. */
+/* As quill_receive, and references arrive, too. A thread whose interfaces have no requests in memory has no room: NULL. */
 static inline __attribute__((unused)) quill_status quill_receive_references(quill_door_room *room, unsigned strings,
                                                                             uint32_t bytes, char *buffers)
 {

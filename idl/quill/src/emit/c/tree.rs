@@ -30,7 +30,7 @@ impl Ty {
         self
     }
 
-    /// The same, but constant.
+    /// This type, but constant.
     pub fn constant(mut self) -> Ty {
         self.constant = true;
         self

@@ -52,7 +52,7 @@ static inline size_t quill_characters_and(bool zeros, const char *text, size_t b
     return count;
 }
 
-/* The same of a text that ends with a zero, and so has none. */
+/* Characters of a text that ends with a zero, and so has none. */
 static inline size_t quill_characters(const char *text, size_t bytes)
 {
     return quill_characters_and(false, text, bytes);

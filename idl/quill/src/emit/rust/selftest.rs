@@ -351,7 +351,7 @@ impl Emitter<'_> {
         tuple(&results)
     }
 
-    /// The same in a server, which keeps what it gives references to.
+    /// Random results of a server, which keeps what it gives references to.
     fn kept_results(&self, test: &dyn SelfTest, parts: &MethodParts) -> TokenStream {
         let all = self.results(parts.operation);
         let borrows = |result: &str| test.borrows(parts.method, result, Side::Server);
@@ -584,7 +584,7 @@ fn tern_needs(method: &Method) -> TokenStream {
     inbox_needs(method)
 }
 
-/// The same, if no pages come back.
+/// What such a call needs if no pages come back: an inbox, or nothing.
 fn inbox_needs(method: &Method) -> TokenStream {
     match method.replies().find(|reply| reply.long) {
         Some(_) => quote! { &mut *_inbox, },

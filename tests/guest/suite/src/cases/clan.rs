@@ -170,7 +170,7 @@ pub fn borders_are_crossed_one_after_the_other() -> Outcome {
     Ok(())
 }
 
-/// The same way again and again, which need not be looked for; until it ends.
+/// One way again and again, which need not be looked for; until it ends.
 pub fn ways_that_are_known() -> Outcome {
     let (inner, other) = (Child::with_quota(128)?, Child::new()?);
     let (mut chief, mut mate, mut stranger) = (inner.agent()?, inner.agent()?, other.agent()?);

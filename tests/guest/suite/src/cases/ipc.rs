@@ -136,7 +136,7 @@ pub fn closed_receive_takes_only_its_partner() -> Outcome {
     check_eq!(got.sender(), other.uid);
     check_eq!(other.wait()?.rax, 0);
 
-    // The same through the short forms: a client that waits for its answer takes it from nobody else.
+    // Through the short forms, too: a client that waits for its answer takes it from nobody else.
     server.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
     client.block(Frame::call(server.uid, 0, WORDS))?;
     server.wait()?;
@@ -517,7 +517,7 @@ pub fn stale_uid_is_an_error() -> Outcome {
     let Pair { client, near, .. } = &mut pair;
     let mut old = near.agent()?.uid;
     for _ in 0..40 {
-        // The same slot will be used again sooner or later; the uid never.
+        // A slot will be used again sooner or later; the uid never.
         let mut fresh = near.agent()?;
         check!(fresh.uid != old, "a uid was used twice");
         fresh.block(Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
@@ -785,7 +785,7 @@ pub fn reply_then_closed_receive_times_out() -> Outcome {
     let got = server.run(Frame::ipc(client.uid, other.uid, Timeout::ZERO, Timeout::from_us(100)))?;
     check_eq!(got.error(), Some(Error::ReceiveTimeout));
     check_eq!(client.wait()?.sender(), server.uid);
-    // The same with the stub.
+    // So with the stub.
     let none = Ipc { from: Uid::ANY, receive_timeout: Timeout::ZERO, ..Ipc::NONE };
     fails(Call::Ipc, none.run(), Error::ReceiveTimeout)
 }

@@ -131,7 +131,7 @@ pub fn blocks_come_from_nowhere_there() -> Outcome {
     Ok(())
 }
 
-/// The same from somebody who has to wait, and whose block is looked at when its turn comes.
+/// Blocks of somebody who has to wait are looked at when its turn comes, and refused then.
 pub fn queued_blocks_come_from_nowhere_there() -> Outcome {
     let (_tasks, mut sender, mut receiver) = partners(false)?;
     exchange_block(&mut sender, &mut receiver, IPC_LONG_CALL, 8)?;
@@ -316,7 +316,7 @@ pub fn pages_are_neither_given_nor_taken_there() -> Outcome {
     Ok(())
 }
 
-/// The same in calls through doors and returns from them, with the partner's standing window open.
+/// Calls through doors and returns from them are refused, too, with the partner's standing window open.
 pub fn pages_through_doors_are_not_given_there() -> Outcome {
     let (mut pair, _) = door_pair(false)?;
     let good = Fpage::memory(from_block(), 12, Rights::RW);

@@ -11,7 +11,7 @@ use sys::{Error, Kind, TaskId, Timeout, Uid};
 const END: u32 = 0;
 /// Answers at once: whether it is carried, and who it seems to be.
 const TELL: u32 = 1;
-/// The same when it has taken its own kernel thread.
+/// Answers likewise when it has taken its own kernel thread.
 const OWN: u32 = 2;
 /// Calls w0 with label w1 and w2 as w0, and passes on what that one says; in w3 who it says has called.
 const PASS: u32 = 3;
@@ -355,7 +355,7 @@ extern "C" fn call_around(tag: u64) -> u64 {
     right
 }
 
-/// The same from another task, by the kernel.
+/// Calls from another task, by the kernel; says how many were right.
 extern "C" fn call_from_afar(tag: u64) -> u64 {
     let me = sys::myself();
     let mut right = 0;

@@ -278,7 +278,7 @@ pub fn blocks_for_one_who_has_ended() -> Outcome {
     let mut old = receiver.uid;
     drop(receiver);
     for _ in 0..40 {
-        // The same slot will be used again sooner or later; the uid never.
+        // A slot will be used again sooner or later; the uid never.
         let mut fresh = near.agent()?;
         set_room(&fresh, room, NEVER)?;
         fresh.block(open())?;
@@ -345,7 +345,7 @@ pub fn flags_do_not_turn_copies_round() -> Outcome {
     Ok(())
 }
 
-/// The same if a thread with such flags comes in between: a copy that lets interrupts in goes on after them.
+/// A thread with such flags comes in between: a copy that lets interrupts in goes on after them.
 pub fn flags_of_others_do_not_turn_copies_round() -> Outcome {
     const SLICE_US: u64 = 100;
     const ROUNDS: u64 = 200_000_000;
@@ -616,7 +616,7 @@ pub fn no_room_is_the_senders_error_alone() -> Outcome {
     check_eq!(sender.wait()?.error(), Some(Error::NoWindow));
     sys::thread_abort(receiver.uid)?;
     receiver.wait()?;
-    // The same for a sender that had to wait.
+    // So it is for a sender that had to wait.
     sender.block(long_call(receiver.uid, used))?;
     receiver.block(open())?;
     check_eq!(sender.wait()?.error(), Some(Error::NoWindow));

@@ -201,7 +201,7 @@ pub fn no_window_no_item() -> Outcome {
         sys::send(agent.uid, 9, [0; 8], Timeout::ZERO)?;
         check_eq!(agent.wait()?.received_label(), 9);
     }
-    // The same when the sender comes first.
+    // So it is when the sender comes first.
     agent.block(Frame::send(sys::myself(), Timeout::NEVER).item(one(0, Rights::R), WINDOW))?;
     fails(Call::Ipc, sys::receive(agent.uid, Timeout::from_us(1000)), Error::ReceiveTimeout)?;
     check_eq!(agent.wait()?.error(), Some(Error::NoWindow));
@@ -335,7 +335,7 @@ pub fn flush_of_mixed_sizes() -> Outcome {
         check_eq!(other.poke(place(index) + 8, 1)?, index >= 32);
         check!(agent.poke(place(index) + 8, 2)?);
     }
-    // The same from oneself and others, in all: everybody can still read.
+    // That right from oneself and others, in all: everybody can still read.
     flush(&mut agent, Fpage::memory(WINDOW, 30, Rights::W), own)?;
     for index in picks {
         check_eq!(other.peek(place(index) + 8)?, Some(2));
@@ -497,7 +497,7 @@ pub fn mapping_over_a_page() -> Outcome {
     check_eq!(agent.peek(WINDOW)?, Some(2));
     sys::flush(one(0, Rights::RWX))?;
     check_eq!(agent.peek(WINDOW)?, Some(2));
-    // The same page again, with more rights and with fewer.
+    // This page again, with more rights and with fewer.
     agent.take((one(1, Rights::R), WINDOW), Fpage::WHOLE)?;
     check_eq!(agent.peek(WINDOW)?, Some(2));
     agent.take((one(1, Rights::RW), WINDOW), Fpage::WHOLE)?;

@@ -198,7 +198,7 @@ pub fn figure_1() -> Outcome {
     Ok(())
 }
 
-/// The same file, mapped by its own pager: what one client reads is what all read.
+/// A file, mapped by its own pager: what one client reads is what all read.
 pub fn mapped_files_are_shared() -> Outcome {
     let file = file(F1_PAGES, f1)?;
     let (mut one, mut other) = (file.client()?, file.client()?);

@@ -230,7 +230,7 @@ impl Player {
         address & align
     }
 
-    /// The same, or an address of the program's, which is only looked at.
+    /// An address of a place, or one of the program's, which is only looked at.
     fn address(&mut self) -> u64 {
         let (start, end) = image();
         if self.random.below(4) == 0 { start + self.random.below(end - start) } else { self.place() }
@@ -716,7 +716,7 @@ extern "C" fn preside(mailbox: u64) -> u64 {
     }
 }
 
-/// The same message, to whom it was meant for; then the next one is taken.
+/// Passes a message on to whom it was meant for; then the next one is taken.
 fn pass(got: &Frame) -> Frame {
     let to = Uid(got.r15);
     let mut frame = Frame::ipc(to, Uid::ANY, Timeout::ZERO, Timeout::NEVER).label(got.received_label());

@@ -1,6 +1,6 @@
 //! A random program of ipcs among a few threads, told step by step.
 //!
-//! The same seed gives the same steps; what happens in them must not depend on time, on addresses, or on which
+//! Equal seeds give equal steps; what happens in them must not depend on time, on addresses, or on which
 //! of the kernel's two paths a message took. `init=suite args=transcript,seed=N` prints a hash of the story and
 //! counts; with `verbose`, the story.
 

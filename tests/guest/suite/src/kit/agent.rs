@@ -282,14 +282,14 @@ impl Agent {
         Ok(agent)
     }
 
-    /// The same with a priority of its own.
+    /// An agent with a priority of its own.
     pub fn with_priority(task: TaskId, priority: u8) -> Outcome<Agent> {
         let agent = Agent::create(task, priority)?;
         agent.begin()?;
         Ok(agent)
     }
 
-    /// The same, not yet started.
+    /// An agent with a priority of its own, not yet started.
     pub fn create(task: TaskId, priority: u8) -> Outcome<Agent> {
         let pager = if task == TaskId::NIL { sys::identity().pager } else { pager::uid() };
         let uid = sys::thread_create(task, priority, pager, pager::uid())?;
@@ -503,7 +503,7 @@ impl Agent {
         Ok(caught.map_or(Attempted::Returned(value), Attempted::Caught))
     }
 
-    /// The same without a pager: a fault on any page that the agent does not have is caught.
+    /// Attempts something without a pager: a fault on any page that the agent does not have is caught.
     #[track_caller]
     pub fn probe(&mut self, function: Attempt, first: u64, second: u64) -> Outcome<Attempted> {
         unsafe extern "C" {

@@ -92,26 +92,26 @@ impl Frame {
         Frame::ipc(Uid::NIL, from, Timeout::NEVER, timeout)
     }
 
-    /// The same with a map item.
+    /// This frame with a map item.
     pub fn item(mut self, fpage: Fpage, hot_spot: u64) -> Frame {
         self = self.flags(op::ITEM);
         (self.r13, self.r14) = (fpage.0, hot_spot);
         self
     }
 
-    /// The same with a point in time in the place of both timeouts.
+    /// This frame with a point in time in the place of both timeouts.
     pub fn until(mut self, ns: u64) -> Frame {
         self = self.flags(op::ABSOLUTE);
         self.r15 = ns;
         self
     }
 
-    /// The same ended by an alert.
+    /// This frame, ended by an alert.
     pub fn alertable(self) -> Frame {
         self.flags(op::ALERTABLE)
     }
 
-    /// The same with whatever comes in answer: a block, and for short forms an item into the standing window.
+    /// This frame with whatever comes in answer: a block, and for short forms an item into the standing window.
     pub fn taking(self) -> Frame {
         self.flags(if self.op().is_general() { op::TAKES_BLOCK } else { op::TAKES })
     }
@@ -126,7 +126,7 @@ impl Frame {
         Op::of(self.rax)
     }
 
-    /// The same with flags of [`op`].
+    /// This frame with flags of [`op`].
     pub fn flags(self, flags: u32) -> Frame {
         self.operation(|op| op.with(flags))
     }
@@ -136,13 +136,13 @@ impl Frame {
         self
     }
 
-    /// The same with a window.
+    /// This frame with a window.
     pub fn window(mut self, window: Fpage) -> Frame {
         self.rbp = window.0;
         self
     }
 
-    /// The same with another label.
+    /// This frame with another label.
     pub fn label(mut self, label: u32) -> Frame {
         self.rax = self.rax & 0xffff_ffff | (label as u64) << 32;
         self

@@ -157,7 +157,7 @@ impl Child {
         Child::with_quota(Child::QUOTA)
     }
 
-    /// The same with another quota.
+    /// Makes a child with another quota.
     #[track_caller]
     pub fn with_quota(frames: u64) -> Outcome<Child> {
         Ok(Child(sys::task_create(frames, priority())?))

@@ -78,7 +78,7 @@ fn decide(servers: &mut [Server], message: &Message, meant_for: Uid) -> api::Rep
     }
 }
 
-/// What the client found.
+/// Findings of the client.
 fn conclude([answered, refused, sender_was_right, _, ..]: [u64; 8]) -> api::Result<()> {
     println!(
         "monitor: the client got {answered} answers and {refused} refusals, each from whom it had called"

@@ -44,7 +44,7 @@ typedef struct {
 
 __BEGIN_DECLS
 int timespec_get(struct timespec *, int);
-/* What the kernel calls a thread. */
+/* The kernel's name of a thread. */
 uint64_t tern_thread_uid(thrd_t);
 __END_DECLS
 

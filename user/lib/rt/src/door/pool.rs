@@ -25,7 +25,7 @@ use sys::{Dope, Error, Fpage, Result, Timeout, Uid};
 /// Most servers, unless [`set_limit`] says something else. Each has a stack's slot, of which a program has 64.
 const LIMIT: usize = 16;
 
-/// Who does nothing for so long is too many, in nanoseconds. Long against a call, short against what a person notices.
+/// Idle time after which a server is one too many, in nanoseconds. Long against a call, short against what a person notices.
 pub const IDLE_NS: u64 = 250_000_000;
 
 /// How long the keeper waits for a new server to begin, in µs.
@@ -41,13 +41,13 @@ static POOL: Mutex<Pool> = Mutex::new(Pool { servers: Vec::new(), limit: LIMIT, 
 struct Pool {
     servers: Vec<Server>,
     limit: usize,
-    /// What servers have room for, if they have any.
+    /// Room that servers have, if they have any.
     room: Option<Wanted>,
     /// The keeper has begun.
     is_kept: bool,
 }
 
-/// What servers have room for: strings of so many bytes, and so many references at once.
+/// Room of a server: strings of so many bytes, and so many references at once.
 #[derive(Clone, Default)]
 struct Wanted {
     strings: Vec<u32>,
@@ -138,7 +138,7 @@ impl Drop for Memory {
     }
 }
 
-/// What a server and those who look after it share.
+/// State that a server shares with those who look after it.
 struct Record {
     /// The stack pointer with which its calls begin, as soon as it serves.
     stack: AtomicU64,

@@ -12,7 +12,7 @@ use sys::{Error, Fpage, Ipc, Message, Result, Rights, Uid};
 
 /// A request's label: here is an identifier, make it two.
 const COPY: u32 = 1;
-/// What became of my last [`COPY`]?
+/// Question: did my last [`COPY`] succeed?
 const CLAIM: u32 = 2;
 /// There are more servers than before.
 const GROWN: u32 = 3;
@@ -60,7 +60,7 @@ pub fn tell_of_growth() {
     }
 }
 
-/// What the porter does all day.
+/// Loop of the porter.
 fn carry() -> ! {
     let own = sys::identity().task;
     let mut kept: Vec<(Uid, Room)> = Vec::new();

@@ -26,7 +26,7 @@ impl<C: Interface> Reference<C> {
         porter::copy(self.place.number).map(|room| room.into_reference(self.client.view().first.into()))
     }
 
-    /// The same object as another interface: one that this inherits from, or that the object's own does. The object is asked. If it does
+    /// This object as another interface: one that this inherits from, or that the object's own does. The object is asked. If it does
     /// not say that it has it, the reference comes back.
     pub fn narrow<D: Interface>(self) -> core::result::Result<Reference<D>, Reference<C>> {
         match find::<D>(self.client.view().door) {
@@ -35,7 +35,7 @@ impl<C: Interface> Reference<C> {
         }
     }
 
-    /// What to send as a map item, to hand the reference on or (if it is `granted`) away.
+    /// Map item that hands the reference on or (if it is `granted`) away.
     pub fn item(&self, granted: bool) -> (Fpage, u64) {
         let rights = if granted { Rights::RW.or(Rights::GRANT) } else { Rights::RW };
         (Fpage::doors(self.place.number, 0, rights), self.client.view().first.into())
@@ -103,7 +103,7 @@ pub fn take<C: Interface>(place: u64, first: u64) -> Option<Reference<C>> {
     Some(room.into_reference(first))
 }
 
-/// The same of one that arrived there in the server's block, which has a window again.
+/// The reference that arrived there in the server's block, which has a window again.
 pub fn take_from<C: Interface>(items: &mut Items, number: usize) -> Option<Reference<C>> {
     let item = items.get_mut(number)?;
     let [place, first] = *item;

@@ -17,7 +17,7 @@ pub struct Cluster<'a> {
     pub modules: Vec<&'a str>,
 }
 
-/// What is wrong with a line.
+/// Mistake in a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake<'a> {
     /// There is no name before a colon.
@@ -34,7 +34,7 @@ pub enum Mistake<'a> {
     Unknown(&'a str),
 }
 
-/// What else there is.
+/// Modules and names that there are besides.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// Whether the boot archive has a file of this name.

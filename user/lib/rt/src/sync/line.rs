@@ -11,7 +11,7 @@ use super::system::{Mutex, alert, clear_alert, myself, now_ns, sleep};
 use alloc::collections::VecDeque;
 use sys::Uid;
 
-/// Who waits, first come first.
+/// Queue of those who wait, first come first.
 #[derive(Debug)]
 pub struct Line {
     waiting: VecDeque<Place>,

@@ -1,4 +1,4 @@
-//! What waiting needs of the system.
+//! Calls of the system that waiting needs.
 
 use sys::{Ipc, Timeout, Uid};
 

@@ -54,7 +54,7 @@ impl Random {
         if value.is_finite() { value } else { -0.5 }
     }
 
-    /// The same with 64 bits.
+    /// A finite number of 64 bits.
     pub fn double(&mut self) -> f64 {
         let value = f64::from_bits(self.next());
         if value.is_finite() { value } else { -0.5 }

@@ -14,7 +14,7 @@ impl Pages {
         ::stub::Fpage::memory(address, 13, ::sys::Rights::RW)
     }
 
-    /// The same, with something in each, so that there is one.
+    /// All of the pages, with something in each, so that there is one.
     fn hold(&self, number: u64) -> ::stub::Fpage {
         let order = ::core::sync::atomic::Ordering::SeqCst;
         self.0[0].store(number, order);
@@ -27,7 +27,7 @@ impl Pages {
         page == self.page()
     }
 
-    /// The same, and what they hold.
+    /// Whether these are the pages, and what they hold is this.
     fn holds(&self, page: ::stub::Fpage, number: u64) -> bool {
         let order = ::core::sync::atomic::Ordering::SeqCst;
         self.is(page) && self.0[0].load(order) == number && self.0[1023].load(order) == !number
