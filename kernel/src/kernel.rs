@@ -9,6 +9,7 @@ use crate::object::mapping::Node;
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::queues::Scheduler;
 use crate::trace::ring::Trace;
+use crate::util::discipline::{Home, Locked, Shared};
 use crate::util::slots::Slots;
 use crate::util::tags::Tags;
 use crate::{arch, param};
@@ -33,38 +34,37 @@ pub struct Upcalls {
     pub line_lost: fn(&Kernel, TaskRef, u8),
 }
 
-/// Everything the kernel knows.
+/// Everything the kernel knows, by who may touch it.
 pub struct Kernel {
     /// Slots of thread uids.
-    pub thread_slots: Slots,
+    pub thread_slots: Shared<Slots>,
     /// Numbers of tasks.
-    pub task_slots: Slots,
-    task_pages: [Cell<Option<&'static TaskPage>>; param::TASK_MAX / TASKS_PER_PAGE],
+    pub task_slots: Shared<Slots>,
+    task_pages: Shared<[Cell<Option<&'static TaskPage>>; param::TASK_MAX / TASKS_PER_PAGE]>,
     /// Tags of address spaces, for a processor that has them.
-    pub tags: Tags,
+    pub tags: Home<Tags>,
     /// Ready queues and accounting.
-    pub sched: Scheduler,
-    /// Pending timeouts, in the structure that the parameters choose.
-    pub wheel: param::Timeouts,
+    pub sched: Home<Scheduler>,
+    /// Pending timeouts.
+    pub wheel: Home<param::Timeouts>,
     /// What traced threads did.
-    pub trace: Trace,
+    pub trace: Home<Trace>,
     /// Interrupt lines.
-    pub lines: Lines,
+    pub lines: Shared<Lines>,
     /// Whether ways across borders are noted, which are what the fast path is there.
-    pub notes_ways: Cell<bool>,
+    pub notes_ways: Shared<Cell<bool>>,
     /// Whose state is in the FPU.
-    pub fpu_owner: Cell<Option<ThreadRef>>,
+    pub fpu_owner: Home<Cell<Option<ThreadRef>>>,
     /// A thread that ended itself; its block goes when another thread's stack is in use.
-    pub zombie: Cell<Option<ThreadRef>>,
+    pub zombie: Home<Cell<Option<ThreadRef>>>,
     /// Whether allocations may be made to fail, as the boot option `exhaust=` says.
-    pub may_exhaust: Cell<bool>,
+    pub may_exhaust: Shared<Cell<bool>>,
     /// Frames kept for tables that belong to nobody (slots, task numbers, the array of control blocks).
-    reserve: Cell<usize>,
-    /// Who hears of what happens in the spaces.
-    upcalls: &'static Upcalls,
-    idle: Cell<Option<ThreadRef>>,
+    reserve: Locked<Cell<usize>>,
+    upcalls: Shared<&'static Upcalls>,
+    idle: Home<Cell<Option<ThreadRef>>>,
     /// The kernel's memory. Last: messages do not touch it, and its size moves nothing that they touch.
-    pub pool: Pool,
+    pub pool: Locked<Pool>,
 }
 
 impl Kernel {
@@ -73,22 +73,25 @@ impl Kernel {
         // One slot table and one page table for each 512 threads that the pool can hold, and the task tables.
         let reserve = pool.frames() / 256 + pool.frames() / 256 + 16;
         Kernel {
-            pool,
-            thread_slots: Slots::new(param::TCB_MAX as u32, (1 << abi::uid::GENERATION_BITS) - 1),
-            task_slots: Slots::new(param::TASK_MAX as u32, u32::MAX),
-            task_pages: [const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE],
-            tags: Tags::new(),
-            sched: Scheduler::new(),
-            wheel: param::Timeouts::new(),
-            trace: Trace::new(),
-            lines: Lines::new(),
-            notes_ways: Cell::new(false),
-            fpu_owner: Cell::new(None),
-            zombie: Cell::new(None),
-            may_exhaust: Cell::new(false),
-            reserve: Cell::new(reserve),
-            upcalls,
-            idle: Cell::new(None),
+            pool: Locked::new(pool),
+            thread_slots: Shared::new(Slots::new(
+                param::TCB_MAX as u32,
+                (1 << abi::uid::GENERATION_BITS) - 1,
+            )),
+            task_slots: Shared::new(Slots::new(param::TASK_MAX as u32, u32::MAX)),
+            task_pages: Shared::new([const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE]),
+            tags: Home::new(Tags::new()),
+            sched: Home::new(Scheduler::new()),
+            wheel: Home::new(param::Timeouts::new()),
+            trace: Home::new(Trace::new()),
+            lines: Shared::new(Lines::new()),
+            notes_ways: Shared::new(Cell::new(false)),
+            fpu_owner: Home::new(Cell::new(None)),
+            zombie: Home::new(Cell::new(None)),
+            may_exhaust: Shared::new(Cell::new(false)),
+            reserve: Locked::new(Cell::new(reserve)),
+            upcalls: Shared::new(upcalls),
+            idle: Home::new(Cell::new(None)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Containers without allocation: intrusive lists, slot tables, tags, pending timeouts.
 
+pub mod discipline;
 pub mod list;
 pub mod slots;
 pub mod tags;
