@@ -17,13 +17,13 @@ fn main() {
     build.rust(interface);
     let header = build.c(interface);
     let directory = header.parent().expect("it lies in OUT_DIR");
-    // The same through doors.
+    // Their twins through doors.
     let doors = directory.join("doors");
     std::fs::create_dir_all(&doors).expect("OUT_DIR can be written to");
     let by_door = Build::new().kernel(&TernDoor);
     by_door.rust_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
     by_door.c_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
-    // The same with counted texts.
+    // Their twins with counted texts.
     let acf = "src/idl/counted.acf";
     println!("cargo:rerun-if-changed={acf}");
     let counted = directory.join("counted");
