@@ -26,7 +26,8 @@ struct TaskPage([Cell<u64>; TASKS_PER_PAGE]);
 // SAFETY: integers in cells.
 unsafe impl Zeroable for TaskPage {}
 
-/// What the spaces tell ipc, which stands above them. [`crate::ipc::UPCALLS`] is the one that there is.
+/// Calls from `mem` up into `ipc`, as pointers, so that `mem` does not import `ipc`. There is one value:
+/// [`crate::ipc::UPCALLS`].
 pub struct Upcalls {
     /// The last identifier of a door but its maker's has gone.
     pub unreferenced: fn(&Kernel, &'static Node),
@@ -34,13 +35,13 @@ pub struct Upcalls {
     pub line_lost: fn(&Kernel, TaskRef, u8),
 }
 
-/// Everything the kernel knows, by who may touch it.
+/// Everything the kernel knows. The type of each field says which processor may touch it.
 pub struct Kernel {
     /// Slots of thread uids.
-    pub thread_slots: Shared<Slots>,
+    pub thread_slots: Locked<Slots>,
     /// Numbers of tasks.
-    pub task_slots: Shared<Slots>,
-    task_pages: Shared<[Cell<Option<&'static TaskPage>>; param::TASK_MAX / TASKS_PER_PAGE]>,
+    pub task_slots: Locked<Slots>,
+    task_pages: Locked<[Cell<Option<&'static TaskPage>>; param::TASK_MAX / TASKS_PER_PAGE]>,
     /// Tags of address spaces, for a processor that has them.
     pub tags: Home<Tags>,
     /// Ready queues and accounting.
@@ -50,7 +51,7 @@ pub struct Kernel {
     /// What traced threads did.
     pub trace: Home<Trace>,
     /// Interrupt lines.
-    pub lines: Shared<Lines>,
+    pub lines: Home<Lines>,
     /// Whether ways across borders are noted, which are what the fast path is there.
     pub notes_ways: Shared<Cell<bool>>,
     /// Whose state is in the FPU.
@@ -74,17 +75,17 @@ impl Kernel {
         let reserve = pool.frames() / 256 + pool.frames() / 256 + 16;
         Kernel {
             pool: Locked::new(pool),
-            thread_slots: Shared::new(Slots::new(
+            thread_slots: Locked::new(Slots::new(
                 param::TCB_MAX as u32,
                 (1 << abi::uid::GENERATION_BITS) - 1,
             )),
-            task_slots: Shared::new(Slots::new(param::TASK_MAX as u32, u32::MAX)),
-            task_pages: Shared::new([const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE]),
+            task_slots: Locked::new(Slots::new(param::TASK_MAX as u32, u32::MAX)),
+            task_pages: Locked::new([const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE]),
             tags: Home::new(Tags::new()),
             sched: Home::new(Scheduler::new()),
             wheel: Home::new(param::Timeouts::new()),
             trace: Home::new(Trace::new()),
-            lines: Shared::new(Lines::new()),
+            lines: Home::new(Lines::new()),
             notes_ways: Shared::new(Cell::new(false)),
             fpu_owner: Home::new(Cell::new(None)),
             zombie: Home::new(Cell::new(None)),

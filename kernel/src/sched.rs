@@ -37,7 +37,7 @@ impl Kernel {
     }
 
     #[inline(never)]
-    pub(crate) fn enqueue(&self, thread: ThreadRef, front: bool) {
+    fn enqueue(&self, thread: ThreadRef, front: bool) {
         if thread.is_stopped() || thread == self.idle() {
             return;
         }
@@ -253,7 +253,7 @@ impl Kernel {
     }
 
     #[inline]
-    pub(crate) fn arm_at(&self, deadline: u64) {
+    fn arm_at(&self, deadline: u64) {
         if deadline < self.sched.armed_ns.get() {
             self.sched.armed_ns.set(deadline);
             arch::arm_timer(deadline);

@@ -3,12 +3,13 @@
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER, Operation, State};
 
-/// Checks a thread against the table. A thread whose `accept` says that it waits has no other state.
+/// Checks a thread against the table. While `accept` says that the thread waits, the others have the values that they have while it runs: the fast
+/// path ends that wait by a change of `accept` alone.
 pub(super) fn check(thread: ThreadRef) {
     let (state, errand, operation) = (thread.state.get(), thread.errand.get(), thread.operation.get());
     let fits = match thread.hot.accept.get() {
         NEVER => fits(state, errand, operation),
-        _ => errand == Errand::Ipc && operation == Operation::None,
+        _ => (state, errand, operation) == (State::Ready, Errand::Ipc, Operation::None),
     };
     let accept = thread.hot.accept.get();
     assert!(fits, "{thread:?} is in no state: {state:?}, {errand:?}, {operation:?}, accepts {accept:#x}");
@@ -18,7 +19,7 @@ pub(super) fn check(thread: ThreadRef) {
 fn fits(state: State, errand: Errand, operation: Operation) -> bool {
     use Operation::{None, Taken, Transfer};
     match (state, errand) {
-        // One that never began, or ends: nothing looks at its errand any more.
+        // A thread that never began, or ends, is never looked at by what acts on the other two.
         (State::Inactive, _) => true,
         (State::Ready, Errand::Ipc) => !matches!(operation, Taken { .. }),
         (State::Receiving, Errand::Ipc) => matches!(operation, None),

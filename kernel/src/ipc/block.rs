@@ -1,6 +1,6 @@
 //! Blocks: the part of a message that lies in memory, copied once from block to block (rows P2, P3).
 //!
-//! This file copies, for one budget at a time, and says why it does not go on ([`Halt`]); [`super::carry`] does what has to be
+//! Where a thread receives one is [`crate::object::block`], and [`crate::mem`] registers it. This file copies, for one budget at a time, and says why it does not go on ([`Halt`]); [`super::carry`] does what has to be
 //! done about it.
 //!
 //! **What the receiver may rely on.** It runs again only when everything is there, or with an error. Its block and buffers

@@ -1,4 +1,5 @@
-//! Transfers and mappings that end before their message arrives: both sides get an error, or go on with what comes after it.
+//! Ends transfers and mappings whose message does not arrive. Both sides get an error, but for two: a server whose reply is lost goes on to
+//! its next receive, and a server that was to be called waits for its next call.
 
 use super::{outcome, serve, taking, wait};
 use crate::arch;

@@ -1,8 +1,10 @@
 //! Messages that carry an item or a block, step by step: the sender does the work, in its own space.
 //!
 //! A page fault on the sender's side of a block is the sender's, in the middle of its ipc. One on the receiver's side is sent to the
-//! receiver's pager as the receiver's ([`Operation::Taken`]), and the sender waits for it ([`State::Stalled`]). If either of them ends
-//! or is aborted, the other gets an error; what was mapped until then stays mapped.
+//! receiver's pager as the receiver's ([`Operation::Taken`]), and the sender waits for it ([`State::Stalled`]). If sender or receiver
+//! ends or is aborted, the other gets an error; what was mapped until then stays mapped.
+//!
+//! Calls and returns through doors enter here too, since they may carry a block.
 
 use super::block::{self, Halt};
 use super::door::{self, Step};

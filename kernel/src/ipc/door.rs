@@ -19,9 +19,9 @@ use abi::{Error, Fpage, Kind, Uid};
 
 /// What is left to do of a call or return.
 pub(super) enum Step {
-    /// Nothing, but to let this thread run.
+    /// Nothing: this is what the handler returns.
     Run(Next),
-    /// The current thread is busy with a block for this receiver, which waits for it.
+    /// To copy the block of the current thread to this receiver, which waits for it.
     Transfer(ThreadRef),
 }
 

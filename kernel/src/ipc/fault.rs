@@ -158,7 +158,8 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
     thread.set_faulting(receiver.uid(), passed == Passed::Lent);
 }
 
-/// The current thread answers a fault or exception without a map item, by a call or not. Returns what is left of its send phase.
+/// The current thread answers a fault or exception without a map item, by a call or not. Returns what is left of its send phase;
+/// `None` if there is no receiver to hand over to.
 #[inline(always)]
 pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call: bool) -> Option<Sent> {
     let label = (current.frame.rax.get() >> 32) as u32;
@@ -174,7 +175,7 @@ pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call:
     finish(k, current, thread, is_call, goes_on)
 }
 
-/// The answer to a fault came with an item, which is mapped.
+/// The answer to a fault came with an item, which is mapped. Returns as [`answer`] does.
 #[inline(always)]
 pub(super) fn answer_mapped(
     k: &Kernel,

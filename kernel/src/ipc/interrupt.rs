@@ -10,7 +10,7 @@ use crate::object::{TaskRef, ThreadRef};
 use abi::{Error, Uid};
 
 /// Attaches `thread` to a line, if its task holds it.
-pub fn attach(k: &Kernel, thread: ThreadRef, number: u8) -> Result<(), Error> {
+pub(super) fn attach(k: &Kernel, thread: ThreadRef, number: u8) -> Result<(), Error> {
     let line = k.lines.line(number).ok_or(Error::Denied)?;
     if !space::holds_interrupt(k, thread.task(), number) {
         return Err(Error::Denied);
@@ -42,7 +42,7 @@ pub fn detach(k: &Kernel, thread: ThreadRef) {
 }
 
 /// `task` lost a line by flush.
-pub fn revoked(k: &Kernel, task: TaskRef, number: u8) {
+pub(super) fn revoked(k: &Kernel, task: TaskRef, number: u8) {
     let Some(line) = k.lines.line(number) else { return };
     let Some(thread) = line.thread.get().filter(|thread| thread.task() == task) else { return };
     detach(k, thread);
@@ -52,7 +52,7 @@ pub fn revoked(k: &Kernel, task: TaskRef, number: u8) {
 }
 
 /// How many interrupts wait for `thread` if it waits for `from`; they are taken.
-pub fn take_pending(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<(u8, u64)> {
+pub(super) fn take_pending(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<(u8, u64)> {
     let number = thread.line.get().checked_sub(1)? as u8;
     if from != Uid::ANY && from != Uid::interrupt(number) {
         return None;
@@ -62,7 +62,7 @@ pub fn take_pending(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<(u8, u64
 }
 
 /// `thread` is about to wait for `from`: releases its line if that is included.
-pub fn release(k: &Kernel, thread: ThreadRef, from: Uid) {
+pub(super) fn release(k: &Kernel, thread: ThreadRef, from: Uid) {
     let Some(number) = thread.line.get().checked_sub(1) else { return };
     if from != Uid::ANY && from != Uid::interrupt(number as u8) {
         return;

@@ -53,7 +53,7 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
 
 /// A general form that is a reply and wait, shown as somebody else's, if it gives back the shuttle that was lent.
 #[inline(always)]
-pub fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
+pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     const FORM: Op = Op::GENERAL.with(op::SHOWN | op::TAKES_BLOCK);
     const TIMEOUTS: u64 = call::timeouts(Timeout::ZERO, Timeout::NEVER);
     let frame = &current.frame;

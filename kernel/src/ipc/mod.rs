@@ -1,7 +1,7 @@
 //! Ipc: everything that the fast path leaves to it, which is everything (rows P1, P8–P12, C6, C7).
 //!
-//! The rooms, from the ground up. Each imports only rooms that come before it in this table, and returns to who called it what is
-//! left to do.
+//! The rooms, from the ground up. Each imports only rooms that come before it in this table. A room never calls one above it: it
+//! returns a value that says what is left to do, and its caller does that.
 //!
 //! | floor | rooms |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | the phases of an ipc | [`receive`], [`carry`], [`send`] |
 //! | alerts along a chain of calls | [`alert`] |
 //!
-//! The property that ties this folder to the fast path (`arch/x86_64/fast_path/`): *if the fast path accepts, [`send`]
-//! would have done the same.* The guest tests run the same random program both ways and compare.
+//! The property that ties this folder to the fast path (`arch/x86_64/fast_path/`): *if the fast path accepts, [`send`], or
+//! [`carry`] for doors, would have done the same.* The guest tests run the same random program both ways and compare.
 
 pub mod alert;
 pub mod block;
@@ -28,7 +28,7 @@ pub mod fault;
 pub mod interrupt;
 mod item;
 pub mod known_way;
-pub mod outcome;
+mod outcome;
 pub mod receive;
 mod request;
 pub mod send;
@@ -39,7 +39,7 @@ mod wait;
 use crate::arch::known;
 use crate::kernel::Upcalls;
 
-/// What ipc does about what happens in the spaces.
+/// Functions of ipc that `mem` calls through the kernel, since it may not import ipc.
 pub const UPCALLS: Upcalls = Upcalls {
     unreferenced: |k, door| serve::unreferenced(known(k), door),
     line_lost: |k, task, line| interrupt::revoked(known(k), task, line),

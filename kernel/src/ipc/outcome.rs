@@ -54,7 +54,7 @@ pub(super) fn copy_words(sender: ThreadRef, receiver: ThreadRef, kind: Kind) {
 }
 
 /// An interrupt's message. The thread is ready afterwards.
-pub fn deliver_interrupt(thread: ThreadRef, line: u8, count: u64) {
+pub(super) fn deliver_interrupt(thread: ThreadRef, line: u8, count: u64) {
     thread.frame.w.iter().for_each(|word| word.set(0));
     thread.frame.w[0].set(count);
     set_result(thread, Kind::Interrupt as u64, Uid::interrupt(line));

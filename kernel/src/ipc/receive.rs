@@ -1,4 +1,4 @@
-//! The receive phase: the message of a thread that waits to send, an interrupt, or the wait for one of these.
+//! The receive phase: takes the message of a thread in the queue, or an interrupt; if there is neither, the thread waits.
 
 use super::outcome::set_error;
 use super::wait::{Sent, dequeue_sender, has_ended, wait, wait_for_answer};
@@ -33,8 +33,8 @@ pub(super) fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request,
     }
 }
 
-/// [`receive_and_run`] after the answer to a fault, of which nothing is left to hand over if it was refused, or came in the middle of a
-/// long message.
+/// Goes on after an answer to a fault. `None`: the answer made nobody ready to run at once, since it refused the fault, or the fault came in
+/// the middle of a long message.
 #[inline(always)]
 pub(super) fn receive_after_answer(
     k: &Kernel,

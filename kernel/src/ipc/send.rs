@@ -1,4 +1,4 @@
-//! The send phase: everything that the fast path leaves to it, which is everything (rows P1, P8–P12, C6).
+//! The send phase of an ipc. It can do all that the fast path does, and the rest (rows P1, P8–P12, C6).
 //!
 //! A message goes from a sender to a receiver, both blocked or current, in one step that cannot fail half-way: [`send`] finds
 //! out whether the partner takes it, [`outcome::deliver_words`] moves the words, [`hand_over`] decides which thread goes on on which

@@ -1,4 +1,4 @@
-//! How a thread begins to wait for another, for how long, and who goes on when a message arrives.
+//! How a thread begins to wait for another, for how long, the queue of those that wait to send, and who goes on when a message arrives.
 
 use super::request::{ABSOLUTE, Request};
 use super::{clan, outcome};

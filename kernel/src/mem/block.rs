@@ -1,4 +1,5 @@
-//! Registers the blocks into which threads receive ([`Block`]), and finds out how a sender's window shows one.
+//! Registers the blocks into which threads receive ([`Block`]), and prepares the page-table entry by which the fast path shows a block to a
+//! sender. The copying is in [`crate::ipc::block`].
 
 use super::table;
 use crate::arch;

@@ -360,7 +360,7 @@ pub fn check(
         let mut next = list.get();
         while let Some(thread) = thread_at(next) {
             assert!(thread.wait() == Wait::Idle && !thread.is_stopped(), "{thread:?} is no idle server");
-            let plain = thread.special.get() == 0 && !servers.closed.get();
+            let plain = thread.special.get() == 0 && !servers.is_closed();
             assert_eq!((plain, thread.task()), (is_plain, task), "in the wrong list");
             lists += 1;
             next = thread.server.next.get();

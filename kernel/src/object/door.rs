@@ -76,7 +76,7 @@ pub struct Servers {
     /// The first door that nobody refers to, of which no server knows yet.
     pub unreferenced: Cell<Option<&'static Node>>,
     /// Whether the task is being ended. Then the fast path finds nobody who waits for a call.
-    pub(crate) closed: Cell<bool>,
+    closed: Cell<bool>,
 }
 
 /// The list of a task's servers.
@@ -105,6 +105,11 @@ pub fn thread_at(hot: u64) -> Option<ThreadRef> {
 }
 
 impl Servers {
+    /// Whether the task is being ended.
+    pub fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
     fn list(&self, thread: ThreadRef) -> Option<&Cell<u64>> {
         if thread.hot.accept.get() == IDLE {
             return Some(&self.idle);

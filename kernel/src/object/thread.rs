@@ -190,7 +190,8 @@ pub enum State {
     Watching = 10,
 }
 
-/// What the message is that a thread in [`State::Sending`] sends, and what it waits for in [`State::Faulting`].
+/// The message that a thread in [`State::Sending`] sends, and the answer that it waits for in [`State::Faulting`] and
+/// [`State::Taking`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Errand {
@@ -409,7 +410,7 @@ pub struct Cold {
     pub errand: Cell<Errand>,
     /// See [`special`].
     pub special: Cell<u32>,
-    /// Whom it waits for in `Receiving`, `Sending`, `Faulting`, `Taking`.
+    /// The thread that it waits for in `Receiving`, `Sending`, `Faulting`, `Taking`, `Stalled`, `Calling`.
     pub partner: Cell<Uid>,
     /// While sending: whom to receive from afterwards.
     pub then_from: Cell<Uid>,

@@ -30,13 +30,12 @@ macro_rules! discipline {
 }
 
 discipline! {
-    /// Only one processor touches it: the one whose it is, or the home of the thread whose it is. Others send that processor a message.
+    /// Belongs to one processor: that of the queue or line, or the home of the thread. Others send that processor a message.
     Home;
 
-    /// It is read and changed under a lock: that of the tree of mappings which it belongs to, or that of the pool. A tree's lock is taken
-    /// before the pool's.
+    /// Is changed under a lock: that of a tree of mappings, of a task, of the table of names, or of the pool. The pool's is taken last.
     Locked;
 
-    /// Each processor may read it at any time. It is set by boot, or changed so rarely that a change may wait for all processors.
+    /// May be read by each processor at any time. It is set by boot, or changed so rarely that a change may wait for all processors.
     Shared;
 }

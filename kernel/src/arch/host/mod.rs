@@ -108,7 +108,7 @@ pub fn reset() {
     tlb::reset();
 }
 
-/// The kernel that a function behind a pointer was given.
+/// The kernel that a function was given which is called through a pointer. On a machine it is a constant.
 pub fn known(k: &Kernel) -> &Kernel {
     k
 }

@@ -71,8 +71,8 @@ pub fn kernel() -> &'static Kernel {
     unsafe { (*KERNEL.0.get()).assume_init_ref() }
 }
 
-/// The kernel that a function behind a pointer was given. There is one, so the compiler knows its address again, and needs no
-/// register for it in all that the function calls.
+/// The one kernel. A function that is called through a pointer gets `k` as an address unknown to the compiler, which then passes it in a
+/// register through all that the function calls; this replaces it by the constant one.
 #[inline(always)]
 pub fn known(_: &Kernel) -> &'static Kernel {
     kernel()
