@@ -17,13 +17,13 @@ fn main() {
     build.rust(interface);
     let header = build.c(interface);
     let directory = header.parent().expect("it lies in OUT_DIR");
-    // Their twins through doors.
+    // Stubs for calls through doors.
     let doors = directory.join("doors");
     std::fs::create_dir_all(&doors).expect("OUT_DIR can be written to");
     let by_door = Build::new().kernel(&TernDoor);
     by_door.rust_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
     by_door.c_in(interface, &doors).unwrap_or_else(|why| panic!("\n{why}"));
-    // Their twins with counted texts.
+    // Stubs whose texts have their length beside them.
     let acf = "src/idl/counted.acf";
     println!("cargo:rerun-if-changed={acf}");
     let counted = directory.join("counted");
@@ -41,6 +41,7 @@ fn compile_c(headers: &Path, directory: &Path, object: &str, more: &[&str]) {
     let source = "src/idl/stubs.c";
     let include = "../../../user/lib/c/include";
     println!("cargo:rerun-if-changed={source}");
+    println!("cargo:rerun-if-changed=src/idl/measured.h");
     println!("cargo:rerun-if-changed={include}/tern.h");
     let object = directory.join(object);
     let options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fPIE", "-mno-sse"];

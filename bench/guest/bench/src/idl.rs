@@ -3,12 +3,14 @@
 //! Each method is called in three ways: generated client and server together; the generated client with a server that
 //! answers in three instructions; and a client of four instructions with the generated server. The stubs of `floor.s`, and
 //! generated stubs in C (`stubs.c`), are called in these three ways, too; and all once more through doors (`doors.rs`). What the
-//! methods do is in `body.rs`.
+//! methods do is in `body.rs`, and for C in `measured.h`. Two programs in C that root starts come last.
 
 use crate::{Arguments, Chief, Entry, Failure, ITERATIONS, QUOTA, Result, bench_chief, mark};
 use core::arch::asm;
 use core::hint::black_box;
 use core::ptr::{addr_of, addr_of_mut};
+use rt::api::process::{self, End};
+use rt::api::{self, Name};
 use stub::Callee;
 use sys::{Dope, TaskId, Timeout, Uid};
 
@@ -231,6 +233,20 @@ client!(record, |client, _n, record, _s, _b| client.record(&record));
 client!(str, |client, _n, _r, text, _b| client.str(text()));
 client!(length, |client, _n, _r, _s, bytes| client.length(bytes(0), bytes(1)));
 
+/// The program in C (`bench/guest/bench-c`) as a server, and once more as its client.
+fn programs_in_c() -> Result<()> {
+    let program = Name::new("bench-c").ok_or(Failure::Program(api::Failure::Garbled))?;
+    let start = |part| process::start(rt::home(), &program, part).map_err(Failure::Program);
+    let server = start("serve")?;
+    let client = start("call")?;
+    let outcome = process::wait(rt::home(), client, u64::MAX).map_err(Failure::Program)?;
+    process::kill(rt::home(), server).map_err(Failure::Program)?;
+    match outcome.map(|outcome| outcome.end) {
+        Some(End::Exited(0)) => Ok(()),
+        end => Err(Failure::Ended(end)),
+    }
+}
+
 /// A client, and the server that it calls.
 struct Pair(Entry, Entry);
 
@@ -317,7 +333,7 @@ impl Chief {
         self.all_by_door()?;
         sys::task_destroy(near)?;
         sys::task_destroy(far)?;
-        Ok(())
+        programs_in_c()
     }
 
     /// Runs a client against a server, each in a task of its own, to its end, which must report 0.

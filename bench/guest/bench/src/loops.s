@@ -153,7 +153,7 @@ FUNCTION bench_local_server
     call local_reply_wait
     jmp 1b
 
-# As above, but each time it takes its own kernel thread.
+# A server in local ipc that takes its own kernel thread each time.
 FUNCTION bench_local_own_server
     xor edx, edx
 1:  mov rcx, [bench_local_block]

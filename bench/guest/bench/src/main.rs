@@ -128,6 +128,10 @@ enum Failure {
     Report(u64, u64),
     /// The clock, which makes interrupts, was not to be had.
     Device(api::Failure),
+    /// A program in C could not be started, waited for or ended.
+    Program(api::Failure),
+    /// A program in C ended otherwise than with status 0.
+    Ended(Option<api::process::End>),
 }
 
 impl fmt::Display for Failure {
@@ -136,6 +140,8 @@ impl fmt::Display for Failure {
             Failure::Call(error) => write!(f, "{error}"),
             Failure::Unexpected(message) => write!(f, "a thread did what its loop does not do: {message:x?}"),
             Failure::Device(failure) => write!(f, "no interrupts: {failure}"),
+            Failure::Program(failure) => write!(f, "bench-c: {failure}"),
+            Failure::Ended(end) => write!(f, "the client in bench-c ended with {end:?}"),
             Failure::Report(rax, rdx) => write!(f, "a client ended with rax = {rax:#x}, rdx = {rdx:#x}"),
         }
     }

@@ -1,4 +1,4 @@
-//! What `root` allows whom: priorities, memory, devices, authority. One table, in which each entry knows its line, so that a
+//! Rights of programs, as `root` grants them: priorities, memory, devices, authority. One table, in which each entry knows its line, so that a
 //! mistake in it ([`Policy::mistake`]) is told with the place where it is mended.
 //!
 //! Priorities: 63 σ0, 62 `root` (its keeper thread 61), then what others wait for, then programs. A server runs
@@ -29,7 +29,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a program may do.
+/// Rights and limits of a program.
 #[derive(Debug)]
 pub struct Policy {
     /// Where this stands: the last line of the entry.
@@ -92,7 +92,7 @@ pub static CONSOLE: Policy = Policy {
 /// The file of tasks that are made of modules.
 pub const MODULES_FILE: &str = "modules";
 
-/// What each module may do, wherever it is.
+/// Rights of each module, wherever it is.
 static MODULES: &[Policy] = &[
     Policy { program: clock::NAME, serves: &[clock::NAME], resources: &[CLOCK_PORTS], ..usual_module() },
     Policy { program: calendar::NAME, serves: &[calendar::NAME], ..usual_module() },
@@ -116,7 +116,7 @@ pub fn module(name: &str) -> Option<&'static Policy> {
     MODULES.iter().find(|policy| policy.program == name)
 }
 
-/// What a task may do that is made of these modules, as a file says at this place. It lives as long as `root`, like all policies.
+/// Rights of a task that is made of these modules, as a file says at this place. It lives as long as `root`, like all policies.
 pub fn together(place: Place, name: &str, modules: &[&str]) -> &'static Policy {
     let modules: Vec<_> = modules.iter().filter_map(|name| module(name)).collect();
     let most = |of: fn(&Policy) -> u8| modules.iter().map(|module| of(module)).max().unwrap_or(0);
@@ -171,6 +171,8 @@ static SPECIAL: &[Policy] = &[
         pages_max: 64 * MIB,
         resources: &[CLOCK_PORTS, CLOCK_INTERRUPT],
         blocks_max: 2 << 20,
+        // It starts the programs in C that are measured.
+        is_operator: true,
         ..usual()
     },
 ];
@@ -200,7 +202,7 @@ const PRIORITY_MAX: u8 = 60;
 /// All kernel memory; see [`Policy::kernel_share`].
 const KERNEL_SHARES: u64 = 256;
 
-/// What is wrong with a policy.
+/// Mistake in a policy.
 #[derive(Clone, Copy, Debug)]
 pub enum Mistake {
     /// This is no name: empty, too long, or not printable ASCII.
@@ -244,7 +246,7 @@ impl fmt::Display for Mistake {
 }
 
 impl Policy {
-    /// What is wrong with its values, if anything is.
+    /// The first mistake in its values, if there is one.
     pub fn mistake(&self) -> Option<Mistake> {
         // The usual policy is for all names.
         let program = (!self.program.is_empty()).then_some(self.program);
@@ -290,7 +292,7 @@ pub fn servers() -> impl Iterator<Item = &'static Policy> {
     SPECIAL.iter().filter(|policy| !policy.serves.is_empty())
 }
 
-/// What holds for a program that is not made of modules.
+/// Policy of a program that is not made of modules.
 pub fn of(program: &str) -> &'static Policy {
     let mut all = SPECIAL.iter().chain([&CONSOLE, &MEMORY_MANAGER]);
     all.find(|policy| policy.program == program).unwrap_or(&USUAL)
@@ -298,7 +300,7 @@ pub fn of(program: &str) -> &'static Policy {
 
 static USUAL: Policy = usual();
 
-/// What is wrong with the entries of the table that are no servers: the servers are looked at when they are to start.
+/// Mistakes in the entries of the table that are no servers: the servers are looked at when they are to start.
 pub fn mistakes() -> impl Iterator<Item = (&'static Policy, Mistake)> {
     let named = [&CONSOLE, &MEMORY_MANAGER].into_iter().chain(SPECIAL);
     let twice = SPECIAL.iter().filter_map(move |policy| {

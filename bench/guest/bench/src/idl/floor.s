@@ -93,7 +93,7 @@ FUNCTION \name
     lea rsi, [floor_lists]
 .endm
 
-# As above, for 112 of 128 numbers in memory, and for a call with one.
+# And for 112 of 128 numbers in memory, and for a call with one.
 .macro FILL_ALL
     mov edi, 56
     lea rsi, [floor_bytes]
