@@ -406,6 +406,8 @@ fn method(
     let mut place = |label| {
         let parts = parts.next().unwrap_or_default();
         let shape = Shape { registers: end(&parts), ..shape };
+        // An exception shares no place with the request, and has values in registers of their own only if it fits so itself.
+        let roomy = roomy && parts.spread_words(&shape) <= shape.registers.saturating_sub(parts.first);
         message(kernel, shape, label, parts, roomy)
     };
     let request = place(label)?;

@@ -50,6 +50,28 @@ fn values_share_registers_before_they_use_the_hard_ones() {
     assert_eq!([23, 128].map(words), [(10, 32), (10, 448)]);
 }
 
+/// Whatever a request, a reply and an exception consist of, each is as large as it is, beside others that are small.
+#[test]
+fn messages_of_all_sizes_have_places() {
+    for kernel in [&TernIpc as &dyn KernelPart, &TernDoor] {
+        for (ty, count) in
+            ["char", "short", "long", "long long"].into_iter().flat_map(|ty| (1..48).map(move |n| (ty, n)))
+        {
+            let list = |start: &str, end: &str| -> String {
+                (0..count).map(|i| format!("{start}{ty} a{i}{end}")).collect()
+            };
+            let fields = list("", "; ");
+            let (ins, outs) = (list("in ", ", "), list("out ", ", "));
+            let idl = format!(
+                "struct S {{ {fields} }}; exception E {{ {fields} }};
+                 interface I {{ long e() raises (E); S r(); void p({ins} in long z); void o({outs} in long z); }};"
+            );
+            let (_, layouts) = lay_out(&idl, kernel);
+            assert!(layouts.is_ok(), "{count} of {ty} over {}: {layouts:?}", kernel.name());
+        }
+    }
+}
+
 #[test]
 fn a_single_list_is_the_words_of_its_message() {
     check(
