@@ -7,7 +7,7 @@
 mod queues;
 mod states;
 
-use crate::arch::{self, pte};
+use crate::arch::pte;
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
 use crate::mem::{doors, space, table};
@@ -15,6 +15,7 @@ use crate::object::door::thread_at;
 use crate::object::mapping::{Node, NodeTable};
 use crate::object::thread::{Frame as Registers, NEVER, Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
+use crate::processor;
 use abi::Uid;
 use abi::call::PRIORITIES;
 
@@ -81,7 +82,7 @@ impl Kernel {
 
     /// A tag has one owner, and all threads of a task know the one that it has.
     fn check_tag(&self, task: TaskRef, owned: &mut [u64; 64]) {
-        if let Some(tag) = arch::tag_of(task) {
+        if let Some(tag) = processor::space::tag_of(task) {
             let (word, bit) = (&mut owned[tag as usize / 64], 1 << (tag % 64));
             assert!(!self.tags.is_free(tag) && *word & bit == 0, "{task:?} has somebody else's tag");
             *word |= bit;
@@ -120,7 +121,7 @@ impl Kernel {
 
     /// A thread by its name, also while it is being ended.
     pub(crate) fn named(&self, name: Uid) -> Option<ThreadRef> {
-        arch::tcb(name.slot()).filter(|thread| thread.name.get() == name && !name.is_nil())
+        processor::tcb(name.slot()).filter(|thread| thread.name.get() == name && !name.is_nil())
     }
 
     fn check_thread(&self, thread: ThreadRef, slot: u32) {
@@ -129,7 +130,7 @@ impl Kernel {
         assert_eq!(thread.name.get().slot(), slot, "a control block in the wrong place");
         let ending = thread.hot.uid.get() == 0;
         assert!(ending || thread.uid() == thread.name.get(), "a thread with two names");
-        let current = arch::current() == thread;
+        let current = processor::current() == thread;
         for sender in members(thread.senders.first(), |sender| thread.senders.after(sender)) {
             assert_eq!(sender.state.get(), State::Sending, "in a queue without sending");
             assert_eq!(sender.partner.get(), thread.name.get(), "in somebody else's queue");
@@ -229,14 +230,14 @@ impl Kernel {
             let carrier = owner.home.carrier.get().expect("a queued shuttle has a carrier");
             assert!(carrier.is_ready(), "the carrier {carrier:?} of a queued shuttle waits");
             assert_eq!(carrier.special.get() & special::STOPPED, 0, "{carrier:?} is stopped and queued");
-            assert_ne!(carrier, arch::current(), "the running shuttle is in a queue");
+            assert_ne!(carrier, processor::current(), "the running shuttle is in a queue");
             let holds = self.owner(carrier.hot.shuttle.get()).unwrap_or(carrier);
             assert_eq!(holds, owner, "the carrier {carrier:?} is on another shuttle");
         }
     }
 
     fn check_task(&self, task: TaskRef) -> Counts {
-        let mut counts = Counts { frames: 1 + arch::space_frames(), ..Counts::default() };
+        let mut counts = Counts { frames: 1 + processor::space::space_frames(), ..Counts::default() };
         for entry in &self.pool.at::<Words>(Frame(task.top.get())).0[..256] {
             self.check_table(task, entry.get(), 2, &mut counts);
         }
@@ -440,7 +441,7 @@ impl Kernel {
 
 /// The thread of a slot, if there is one. A slot without shows zeroes on some machines.
 pub(crate) fn present(slot: u32) -> Option<ThreadRef> {
-    arch::tcb(slot).filter(|thread| !thread.name.get().is_nil())
+    processor::tcb(slot).filter(|thread| !thread.name.get().is_nil())
 }
 
 /// Walks a list, which is no longer than there can be threads.

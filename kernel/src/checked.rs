@@ -10,7 +10,7 @@
 //! it does not take.
 //!
 //! This file decides what is checked when, and is the same on all machines; how it comes to be called, at no cost where it is not, is a
-//! matter of `arch/x86_64/checked.rs`.
+//! matter of `entry/x86_64/checked.rs`.
 
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;

@@ -12,7 +12,7 @@ use crate::trace::ring::Trace;
 use crate::util::discipline::{Home, Locked, Shared};
 use crate::util::slots::Slots;
 use crate::util::tags::Tags;
-use crate::{arch, param};
+use crate::{param, processor};
 use abi::{TaskId, Uid};
 use core::cell::Cell;
 
@@ -139,7 +139,7 @@ impl Kernel {
 
     /// The thread with this uid.
     pub fn thread(&self, uid: Uid) -> Option<ThreadRef> {
-        let thread = arch::tcb(uid.slot())?;
+        let thread = processor::tcb(uid.slot())?;
         (thread.hot.uid.get() == uid.0 && !uid.is_nil()).then_some(thread)
     }
 

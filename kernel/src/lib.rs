@@ -2,10 +2,10 @@
 //!
 //! Read in this order: [`param`] and [`layout`] (every choice and every address), [`object`] (what there is),
 //! [`syscall`] (every way in), [`ipc`] (the heart), [`mem`] (spaces), [`sched`] (who runs), [`kernel`] (where it all
-//! hangs together), and last [`arch`]: entry, fast path and hardware.
+//! hangs together), [`processor`] and [`arch`] (the machine, and what it is in terms of objects), and last `entry`: boot, fast path, exceptions.
 //!
-//! Everything above `arch` is safe, hardware-free Rust over cells: unsafe code is an error in this crate but where an `allow` says otherwise.
-//! These are [`arch`] and [`start`], which are the machine's; [`mem::pool`], which turns frames into objects; six lines that say which
+//! Between `entry` and `arch` is safe, hardware-free Rust over cells: unsafe code is an error in this crate but where an `allow` says otherwise.
+//! These are the two; [`processor`], which turns addresses that the machine keeps into objects; [`start`]; [`mem::pool`], which turns frames into objects; six lines that say which
 //! objects may live in a frame (`Zeroable`); and the names of functions that the build puts behind the kernel for [`panic`].
 //!
 //! **Invariants.** No Rust frame survives a block or a preemption. Interrupts are off in the kernel, but for one
@@ -20,6 +20,11 @@ pub mod args;
 pub mod boot;
 pub mod check;
 pub mod checked;
+#[cfg(target_os = "none")]
+#[allow(unsafe_code)]
+pub mod entry;
+#[allow(unsafe_code)]
+pub mod global;
 pub mod ipc;
 pub mod kernel;
 pub mod layout;
@@ -31,8 +36,12 @@ pub mod options;
 #[allow(unsafe_code)]
 pub mod panic;
 pub mod param;
-pub mod print;
+#[allow(unsafe_code)]
+pub mod processor;
 pub mod sched;
+#[cfg(not(target_os = "none"))]
+#[allow(unsafe_code)]
+pub mod sim;
 #[cfg(target_os = "none")]
 #[allow(unsafe_code)]
 pub mod start;

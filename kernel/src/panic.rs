@@ -56,8 +56,7 @@ pub use machine::fatal;
 #[cfg(target_os = "none")]
 mod machine {
     use super::{SYMBOLS_SIZE, Symbols};
-    use crate::arch::instructions::{read_cr2, read_cr3};
-    use crate::arch::{frame_pointer, paging, per_cpu, power};
+    use crate::arch::{end_of_machine, frame_pointer, read_mapped, registers_at_panic};
     use crate::{kprint, kprintln};
     use core::fmt::Arguments;
     use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -91,12 +90,12 @@ mod machine {
             1 => kprintln!("\nKERNEL PANIC during a panic: {message}"),
             _ => {}
         }
-        power::exit(power::FAILURE)
+        end_of_machine()
     }
 
     fn report(registers: &[(&str, u64)], instruction: Option<u64>, frame: u64, message: Arguments) {
         kprintln!("\nKERNEL PANIC: {message}");
-        let machine = [("cr2", read_cr2()), ("cr3", read_cr3()), ("current", per_cpu::current())];
+        let machine = registers_at_panic();
         for (index, (name, value)) in registers.iter().chain(&machine).enumerate() {
             kprint!("{}{name:>8} {value:016x}", if index % 3 == 0 && index > 0 { "\n" } else { "" });
         }
@@ -110,8 +109,8 @@ mod machine {
     /// Follows the chain of frame pointers: each points to the caller's, with the return address above.
     fn walk(mut frame: u64) {
         for _ in 0..DEPTH_MAX {
-            let caller = paging::read_mapped(frame);
-            let Some(address) = paging::read_mapped(frame.wrapping_add(8)) else { return };
+            let caller = read_mapped(frame);
+            let Some(address) = read_mapped(frame.wrapping_add(8)) else { return };
             if address == 0 {
                 return;
             }

@@ -15,6 +15,7 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Frame, special};
+use crate::processor;
 use queues::Scheduler;
 
 /// What a handler wants to happen after it.
@@ -102,7 +103,7 @@ impl Kernel {
     /// nothing done, anywhere else. Part of each way out of the kernel, and a leaf, so that it costs them no registers.
     #[inline(always)]
     fn dispatch_plainly(&self, next: Next) -> Option<ThreadRef> {
-        let current = arch::current();
+        let current = processor::current();
         let thread = match next {
             Next::Same => current,
             Next::To(thread) => thread,
@@ -116,7 +117,7 @@ impl Kernel {
             if current.is_ready() || (current.special.get() | thread.special.get()) & special::SWITCHED != 0 {
                 return None;
             }
-            arch::switch_space(current, thread);
+            processor::switch_space(current, thread);
         }
         Some(thread)
     }
@@ -144,7 +145,7 @@ impl Kernel {
     #[cold]
     #[inline(never)]
     fn dispatch_anew(&self, next: Next) -> ThreadRef {
-        let current = arch::current();
+        let current = processor::current();
         let thread = match next {
             Next::Same if !self.sched.has_above(self.priority(current)) => current,
             Next::Same => {
@@ -168,7 +169,7 @@ impl Kernel {
             self.change_shuttle(thread);
         }
         if thread != current {
-            arch::switch(self, current, thread);
+            processor::switch(self, current, thread);
         }
         thread
     }
@@ -177,7 +178,7 @@ impl Kernel {
     /// current one, the shuttle that runs goes to the front of its queue.
     #[inline(always)]
     pub fn preempt(&self, thread: ThreadRef) -> ThreadRef {
-        let current = arch::current();
+        let current = processor::current();
         let owner = self.shuttle_of(thread);
         let priority = owner.home.priority.get();
         let limit = Scheduler::limit(priority);
@@ -195,7 +196,7 @@ impl Kernel {
             self.insert(left, true);
         }
         self.start_slice(thread, owner, now);
-        arch::switch(self, current, thread);
+        processor::switch(self, current, thread);
         thread
     }
 
@@ -232,7 +233,7 @@ impl Kernel {
     pub fn charge(&self, now: u64) -> Option<ThreadRef> {
         let used = now - self.sched.since_ns.replace(now);
         let running = self.sched.running.get();
-        let owner = arch::tcb(running.slot())
+        let owner = processor::tcb(running.slot())
             .filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running))?;
         owner.home.time_ns.set(owner.home.time_ns.get() + used);
         owner.home.left_ns.set(owner.home.left_ns.get().saturating_sub(used));

@@ -4,19 +4,16 @@
 //! [`SIGMA0_PROGRAM`] lies its program, loaded from the boot archive's file `sigma0`, then its stack and the
 //! [`BootInfo`]. This is the only file that the kernel ever reads.
 
-use crate::arch::{self, fast_path, paging, per_cpu, power, pte, window};
+use crate::arch::{self, pte, window};
 use crate::boot::{Boot, Range, Regions};
 use crate::kernel::Kernel;
-use crate::kprintln;
 use crate::layout;
 use crate::life::{boot_task, boot_thread, start_thread};
-use crate::mem::pool::Pool;
 use crate::mem::space::{self, SIGMA0_PROGRAM};
 use crate::mem::table;
-use crate::object::thread::Frame;
-use crate::object::{TaskRef, ThreadRef};
-use crate::options::Options;
-use crate::sched::Next;
+use crate::object::TaskRef;
+use crate::object::thread::{Frame, Tcb};
+use crate::processor;
 use abi::boot::{BootInfo, memory_kind};
 use abi::call::PRIORITIES;
 use abi::{INFO_PAGE, PAGE_SIZE, Rights, archive};
@@ -30,78 +27,39 @@ const STACK: u64 = 64 << 10;
 /// Physical addresses below this are mapped for σ0 even where there is no memory: devices.
 const DEVICE_SPACE: u64 = 512 * GIB;
 
-/// Makes the kernel's first objects and runs them.
-pub fn start(boot: &'static Boot, options: &Options) -> ! {
-    let pool = boot.pool;
-    let frames = (pool.range.len / PAGE_SIZE) as usize;
-    // SAFETY: boot mapped the pool at this address, for the kernel alone, and used only its start.
-    let pool = unsafe { Pool::new(layout::POOL as *mut u8, pool.range.start, frames, pool.used) };
-    let k = arch::install(Kernel::new(pool, &crate::ipc::UPCALLS));
-    k.tags.limit(options.tags);
-    let idle = make_idle(k);
+/// Makes the kernel's first objects: the thread that idles, σ0, and its first thread, which is ready. The error says in a line why σ0
+/// cannot be started.
+pub fn start(k: &Kernel, boot: &Boot) -> Result<TaskRef, &'static str> {
+    make_idle(k);
     let sigma0 = boot_task(k);
     sigma0.is_sigma0.set(true);
     space::ensure_bitmap(&k.pool, sigma0).expect("σ0 has memory for its port bitmap");
     let mut memory = boot.memory.clone();
-    let program = match Program::find(boot, &mut memory) {
-        Ok(program) => program,
-        Err(why) => refuse(why),
-    };
+    let program = Program::find(boot, &mut memory)?;
     map_memory(k, sigma0, &memory);
     let argument = program.load(k, sigma0, &boot_info(boot, &memory));
     let thread = boot_thread(k, sigma0, PRIORITIES as u8 - 1);
     start_thread(k, thread, program.entry, program.stack_top(), argument);
-    // SAFETY: a byte of the per-CPU page that boot leaves to the kernel.
-    unsafe { (fast_path::TAGGED as *mut u8).write(arch::space::tagged() as u8) };
-    let is_fast = options.fast_path && !arch::cpu::features().isolates;
-    let entry = match is_fast {
-        true => fast_path::system_call_entry,
-        false if arch::cpu::features().isolates => fast_path::system_call_entry_isolated,
-        false => fast_path::system_call_entry_slow,
-    };
-    k.notes_ways.set(is_fast);
-    per_cpu::set_syscall_entry(entry as *const () as u64);
-    arch::cpu::guard(options);
-    kprintln!("tern: fpu       switched {}", arch::fpu::choose(options.fpu));
-    kprintln!("tern: ipc       fast path {}", if is_fast { "on" } else { "off" });
-    kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
-    if options.exhaust {
-        k.may_exhaust.set(true);
-        kprintln!("tern: exhaust   programs may order that kernel memory runs out");
-    }
-    if let Some(seed) = options.check {
-        arch::checked::start(seed);
-        kprintln!("tern: check     the kernel checks itself at each exit, seed {seed}");
-    }
-    arch::set_current(idle);
-    let next = k.dispatch(Next::Any);
-    // SAFETY: the thread was just started, and its registers are in its frame.
-    unsafe { fast_path::leave_kernel(&raw const next.tcb().hot) }
-}
-
-fn refuse(why: &str) -> ! {
-    kprintln!("tern: {why}");
-    power::exit(power::FAILURE)
+    Ok(sigma0)
 }
 
 /// The thread that waits for interrupts when nothing else can run. It has slot 0, which no uid leads to.
-fn make_idle(k: &Kernel) -> ThreadRef {
+fn make_idle(k: &Kernel) {
     let frame = k.take_reserved().expect("the pool is not empty");
-    let idle = arch::map_tcb(k, 0, frame).expect("the pool is not empty");
+    let idle = processor::map_tcb(k, 0, frame).expect("the pool is not empty");
     idle.set_ready();
-    idle.canary.set(crate::object::thread::Tcb::CANARY);
+    idle.canary.set(Tcb::CANARY);
     idle.frame.mode.set(Frame::IDLE);
-    idle.hot.space.set(paging::kernel_cr3());
+    idle.hot.space.set(arch::kernel_space());
     k.set_idle(idle);
-    idle
 }
 
 /// Maps all of the physical address space for σ0, in the largest pages that have one kind of memory.
 fn map_memory(k: &Kernel, task: TaskRef, memory: &Regions) {
-    let largest = if arch::cpu::features().gib_pages { GIB } else { MIB2 };
+    let largest = if arch::has_gib_pages() { GIB } else { MIB2 };
     let memory_end = memory.as_slice().last().map_or(0, |region| region.base + region.len);
     let end = if largest == GIB { DEVICE_SPACE } else { 4 * GIB }.max(memory_end.next_multiple_of(GIB));
-    let end = end.min(1 << arch::cpu::features().physical_bits.min(46));
+    let end = end.min(1 << arch::physical_bits().min(46));
     let mut at = 0;
     while at < end {
         let mut size = largest;
@@ -206,8 +164,7 @@ impl Program {
         let half = |at: u64| Some(u32::from_le_bytes(bytes(at, 4)?.try_into().ok()?));
         let short = |at: u64| Some(u16::from_le_bytes(bytes(at, 2)?.try_into().ok()?));
         const EXECUTABLE: u16 = 2;
-        const X86_64: u16 = 62;
-        if bytes(0, 6)? != b"\x7fELF\x02\x01" || short(16)? != EXECUTABLE || short(18)? != X86_64 {
+        if bytes(0, 6)? != b"\x7fELF\x02\x01" || short(16)? != EXECUTABLE || short(18)? != arch::ELF_MACHINE {
             return None;
         }
         let (entry, table, size, count) = (word(24)?, word(32)?, short(54)? as u64, short(56)? as u64);

@@ -31,25 +31,25 @@ const THREAD_SWITCH: u32 = Call::ThreadSwitch as u32;
 const CLOCK: u32 = Call::Clock as u32;
 const DOOR_CONTROL: u32 = Call::DoorControl as u32;
 
-/// Where the number lies in `eax`; the sub-operation lies in bits 8–15, and of all calls but ipc the rest is reserved.
+/// Where the number lies in `word`; the sub-operation lies in bits 8–15, and of all calls but ipc the rest is reserved.
 const NUMBER: u32 = 1 << 31 | 0xff;
 const RESERVED: u32 = 0x7fff_0000;
 
 /// The table: number to handler. The short forms of ipc have numbers of their own, see [`short_ipc`].
 #[inline(always)]
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
-    let eax = current.frame.rax.get() as u32;
+    let word = current.frame.head() as u32;
     if current.special.get() & UNUSUAL != 0 {
-        return unusual_call(k, current, eax);
+        return unusual_call(k, current, word);
     }
-    if eax & RESERVED != 0 { short_number(k, current, eax) } else { ordinary_call(k, current, eax) }
+    if word & RESERVED != 0 { short_number(k, current, word) } else { ordinary_call(k, current, word) }
 }
 
 /// The short forms that the fast path leaves to Rust with all other calls, and any number with bits outside those of number and
 /// sub-operation. Bits that mean nothing yet make another number of a known one.
 #[inline(never)]
-fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
-    let op = Op(eax);
+fn short_number(k: &Kernel, current: ThreadRef, word: u32) -> Next {
+    let op = Op(word);
     // Doors are asked for first: what they need is the fewest compares.
     if op.is_door_call() {
         return ipc::carry::call_door(k, current);
@@ -59,22 +59,22 @@ fn short_number(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     }
     match op {
         _ if op.is_ordinary() => ipc::send::other(k, current),
-        _ if eax == NULL => Next::Same,
+        _ if word == NULL => Next::Same,
         _ if op.is_general() => ipc::send::malformed(current),
         _ => ipc::fault::system_call_exception(k, current),
     }
 }
 
 #[inline(always)]
-fn ordinary_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
+fn ordinary_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
     // By far the most frequent one is told without the table.
-    if eax & NUMBER == IPC { ipc::send::general(k, current) } else { other_call(k, current, eax) }
+    if word & NUMBER == IPC { ipc::send::general(k, current) } else { other_call(k, current, word) }
 }
 
 #[inline(always)]
-fn other_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
-    let operation = eax >> 8;
-    match eax & NUMBER {
+fn other_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
+    let operation = word >> 8;
+    match word & NUMBER {
         FLUSH if operation & 0xff == 0 => flush::flush(k, current),
         THREAD_CONTROL => thread_control::thread_control(k, current, operation & 0xff),
         TASK_CONTROL => task_control::task_control(k, current, operation & 0xff),

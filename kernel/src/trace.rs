@@ -71,7 +71,7 @@ pub fn door(
 /// A traced thread makes a system call.
 #[cold]
 pub fn call(k: &Kernel, current: ThreadRef) {
-    let (op, to) = (current.frame.op(), Uid(current.frame.rdx.get()));
+    let (op, to) = (current.frame.op(), Uid(current.frame.partner()));
     let is_ipc = matches!(op.number(), Some(Form::Call | Form::ReplyWait | Form::General));
     if is_ipc && !to.is_nil() {
         k.trace.long.set(k.trace.long.get() + op.is_long() as u64);
@@ -95,8 +95,8 @@ pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
         _ => {}
     }
     // Who has just been given an interrupt's message is still where it waited for it.
-    if to.frame.mode.get() == Frame::SYSRET && to.frame.rax.get() as u32 == Kind::Interrupt as u32 {
-        k.trace.record(Event::Interrupt, to.name.get(), to.frame.rdx.get());
+    if to.frame.mode.get() == Frame::SYSRET && to.frame.head() as u32 == Kind::Interrupt as u32 {
+        k.trace.record(Event::Interrupt, to.name.get(), to.frame.partner());
     }
     k.trace.record(Event::Switch, from.name.get(), to.name.get().0);
 }

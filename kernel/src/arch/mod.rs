@@ -1,15 +1,80 @@
-//! The border between the kernel and the machine: the same names in every `arch/<isa>`.
+//! The machine: mechanisms of the processor, and of what is around it. This is the floor: nothing here knows an object of the kernel's, and
+//! of the crate it imports [`layout`](crate::layout) and [`param`](crate::param) alone. What it is given are words, tables and pointers.
 //!
-//! `x86_64` is the real machine; `host` is a simulated one, on which the whole kernel above this line runs as
-//! an ordinary library under unit tests, property tests and Miri.
+//! `x86_64` is the real machine; `host` is a simulated one, on which the whole kernel above runs as an ordinary library under unit tests,
+//! property tests and Miri. Both have the same names. [`four_level`] and [`frame`] are what the two share. Boot, entries and exits are no
+//! mechanisms: they call up, and live in `entry`.
+//!
+//! # What the kernel uses
+//!
+//! Every name that is used from above, and what it promises. Entries and boot are the machine's own, and use more of it; so do tests of the
+//! simulated machine (`sim.rs`).
+//!
+//! **Thread**
+//! * [`frame`]: a thread's registers, by what they mean.
+//! * [`current_line`]: where the hot line of the current thread is; null before there is one. One load.
+//! * [`set_current_line`]: makes a thread the current one; the entries find its block by it.
+//! * [`slot_block`]: the control block in a slot of the array; a slot without one shows zeroes, or nothing.
+//! * [`map_slot`]: puts a frame behind a slot, and asks for at most one frame for a table.
+//! * [`unmap_slot`]: takes it out.
+//! * [`load_fs`]: the user's thread pointer is this address from now on.
+//! * [`ports_on`]: user mode may use the ports of a bitmap in these two frames.
+//! * [`ports_off`]: user mode may use no port.
+//! * [`fpu`]: switches the FPU on and off, saves and loads its state.
+//!
+//! **Space**
+//! * [`space`]: the word that selects a space, with its tag; loads one, and forgets translations.
+//! * [`doors`]: tables that show a task's identifiers to the fast path.
+//! * [`SHOWS_DOORS`]: whether [`shown_word`] can be used.
+//! * [`shown_word`]: the word that the running task's tables show for an identifier.
+//!
+//! **Copy**
+//! * [`copy`]: copies from the loaded space to another one, through a window; a fault ends it, and says where.
+//! * [`CopyFault`]: how a copy ended early.
+//! * [`COPIES_OPENLY`]: whether a copy can let interrupts in.
+//! * [`copy_at_once`]: how many bytes a copy does that lets them in.
+//!
+//! **Interrupts**
+//! * [`irq_mask`]: keeps a line from interrupting.
+//! * [`irq_unmask`]: lets it.
+//! * [`irq_is_level`]: whether a line stays asserted until its device is served.
+//! * [`irq_acknowledge`]: the interrupt being served was taken; once for each.
+//!
+//! **Time**
+//! * [`now_ns`]: nanoseconds since the kernel started; never goes back.
+//! * [`arm_timer`]: an interrupt at a point of that time, or at once if it has passed; one is armed, a new one replaces it.
+//!
+//! **Debug**
+//! * [`debug`]: breakpoints of the current thread, on and off.
+//! * [`print`]: the kernel's own output.
+//! * [`frame_pointer`]: where a backtrace of the caller starts.
+//! * [`read_mapped`]: a word of kernel memory, if it is mapped.
+//! * [`registers_at_panic`]: what else to print.
+//! * [`end_of_machine`]: ends it, as a failure.
+//!
+//! **Start**
+//! * [`window`]: temporary views of physical memory, gone before the first user runs.
+//! * [`kernel_space`]: the word of a space that maps nothing for users, for idling.
+//! * [`physical_bits`]: width of a physical address.
+//! * [`ELF_MACHINE`]: which programs run here.
+//!
+//! **Page tables**
+//! * [`pte`]: the form of an entry, as functions on words.
+//! * [`Table`]: a table of any level, 512 cells.
+//! * [`has_gib_pages`]: whether there are pages of 1 GiB.
 
+pub mod four_level;
+pub mod frame;
 #[cfg(target_os = "none")]
 #[path = "x86_64/mod.rs"]
 mod isa;
 #[cfg(not(target_os = "none"))]
 #[path = "host/mod.rs"]
 mod isa;
+pub mod print;
 
+pub use four_level::window::{self as copy, copy_at_once};
+pub use four_level::{Table, doors, pte, space};
 pub use isa::*;
 
 /// What ended a copy between two tasks early.
@@ -22,3 +87,11 @@ pub struct CopyFault {
     /// Whether that is where the copy goes, and not where it comes from.
     pub at_target: bool,
 }
+
+// For `mem`, until it names them where they are.
+pub use crate::processor::current;
+#[cfg(not(target_os = "none"))]
+pub use crate::processor::set_current;
+pub use crate::processor::space::{Forget, flush_space, invalidate, show};
+#[cfg(not(target_os = "none"))]
+pub use crate::sim::{map_all_memory, touch, walk};

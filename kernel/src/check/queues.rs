@@ -4,13 +4,13 @@
 //! takes one walk of each. A list is walked no further than there are control blocks, so a ring is an assertion and no hang.
 
 use super::{members, present};
-use crate::arch;
 use crate::kernel::Kernel;
 use crate::lend::word::Stake;
 use crate::object::ThreadRef;
 use crate::object::door::{hot_address, thread_at};
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{NEVER, State, Wait};
+use crate::processor;
 
 /// How many threads say of themselves that they are in some list of each kind.
 #[derive(Default, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ impl Kernel {
 
     /// The current thread is one that may run, on the shuttle that the processor is on, which is in no queue.
     fn check_running(&self) {
-        let current = arch::current();
+        let current = processor::current();
         if current == self.idle() {
             return;
         }

@@ -14,6 +14,7 @@ use crate::mem::space::{self, Plan, Progress};
 use crate::object::thread::{Operation, Place};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
+use crate::processor;
 use abi::call::{ITEM_WHOLE, NO_BLOCK, NO_ITEM};
 use abi::{Dope, Error, Fpage, Kind, Rights, StringPart};
 
@@ -124,7 +125,7 @@ fn copy_closed(
     budget: &mut u64,
 ) -> Result<(), Halt> {
     *budget -= len;
-    let result = arch::copy(k, source, target, len);
+    let result = processor::copy::copy(k, source, target, len);
     at.advance(result.err().map_or(len, |fault| fault.done) as i64);
     result.map_err(halt)
 }
@@ -176,7 +177,7 @@ fn copy_openly(
     at.advance(now as i64);
     sender.operation.set(Operation::Transfer { to: receiver.uid(), at: *at });
     k.set_busy(sender);
-    let result = arch::copy_openly(k, source, target, now);
+    let result = processor::copy::copy_openly(k, source, target, now);
     if let Err(fault) = result {
         at.advance(fault.done as i64 - now as i64);
     }
@@ -201,8 +202,8 @@ fn descriptor(
     (from, to): (u64, u64),
 ) -> Result<([u64; 2], [u64; 2]), Halt> {
     let mine = sender.task();
-    let words = arch::read_words(k, mine, (mine, from)).map_err(Halt::Mine)?;
-    let room = arch::read_words(k, mine, (receiver.task(), to))
+    let words = processor::copy::read_words(k, mine, (mine, from)).map_err(Halt::Mine)?;
+    let room = processor::copy::read_words(k, mine, (receiver.task(), to))
         .map_err(|address| Halt::Theirs(address, Rights::R))?;
     Ok((words, room))
 }
@@ -237,7 +238,7 @@ fn write(
     place: u64,
     words: [u64; 2],
 ) -> Result<(), Halt> {
-    arch::write_words(k, sender.task(), (receiver.task(), place), words)
+    processor::copy::write_words(k, sender.task(), (receiver.task(), place), words)
         .map_err(|address| Halt::Theirs(address, Rights::W))
 }
 
@@ -292,7 +293,7 @@ pub(super) fn deliver(sender: ThreadRef, receiver: ThreadRef, kind: Kind, cut: b
     let items = if used.items() == 0 { 0 } else { NO_ITEM };
     let flags = NO_BLOCK | items | if cut { ITEM_WHOLE } else { 0 };
     let kind = kind as u32 & !flags;
-    let label = from.rax.get() >> 32 << 32;
+    let label = from.label();
     outcome::set_result(receiver, label | kind as u64, sender.uid());
     if sender.crossing.get() != 0 {
         clan::mark(sender, receiver);

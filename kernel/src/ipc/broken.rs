@@ -2,10 +2,10 @@
 //! its next receive, and a server that was to be called waits for its next call.
 
 use super::{outcome, serve, taking, wait};
-use crate::arch;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, State, Wait};
+use crate::processor;
 use abi::Error;
 use abi::op::{self, Op};
 
@@ -102,7 +102,7 @@ pub(super) fn end_transfer(k: &Kernel, sender: ThreadRef, error: Error, moved: u
         outcome::set_error(sender, error);
         sender.frame.w[0].set(moved);
     }
-    if sender != arch::current() {
+    if sender != processor::current() {
         k.wake(sender);
     }
 }

@@ -120,11 +120,11 @@ pub(super) fn shown_as(sender: ThreadRef) -> Uid {
 pub(super) fn mark(sender: ThreadRef, receiver: ThreadRef) {
     let crossing = sender.crossing.get();
     if crossing & SHOWN != 0 {
-        receiver.frame.rdx.set(sender.shown.get().0);
+        receiver.frame.set_partner(sender.shown.get().0);
         receiver.frame.w[5].set(0);
     }
     if crossing & DIVERTED != 0 {
-        receiver.frame.w[10].set(sender.frame.rdx.get());
-        receiver.frame.rax.set(receiver.frame.rax.get() & !(NOT_DIVERTED as u64));
+        receiver.frame.w[10].set(sender.frame.partner());
+        receiver.frame.set_head(receiver.frame.head() & !(NOT_DIVERTED as u64));
     }
 }

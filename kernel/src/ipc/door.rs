@@ -6,13 +6,13 @@
 //! as [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
 
 use super::{item, outcome, request, serve, taking};
-use crate::arch;
 use crate::kernel::Kernel;
 use crate::mem::space::Progress;
 use crate::object::ThreadRef;
 use crate::object::door::thread_at;
 use crate::object::thread::{Wait, taken_by};
 use crate::param::PREEMPTION_PAGES;
+use crate::processor;
 use crate::sched::Next;
 use abi::op::{self, Carries, Op};
 use abi::{Error, Fpage, Kind, Uid};
@@ -30,8 +30,8 @@ pub(super) fn call(k: &Kernel, current: ThreadRef) -> Step {
     current.crossing.set(0);
     let flags = current.frame.op().short_flags();
     current.takes.set(taken_by(flags));
-    let number = current.frame.rdx.get() as u32;
-    let Some(door) = arch::shown_door(k, current.task(), number) else {
+    let number = current.frame.partner() as u32;
+    let Some(door) = processor::shown_door(k, current.task(), number) else {
         return Step::Run(serve::no_such_door(current));
     };
     let task = door.task();
@@ -170,7 +170,7 @@ fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
 /// The same; but the current thread goes on if its return `has_failed`.
 #[inline(always)]
 fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, has_failed: bool) -> Next {
-    caller.frame.rdx.set(0);
+    caller.frame.set_partner(0);
     k.regain(caller, Some(current));
     caller.set_ready();
     k.go_home(current);

@@ -10,13 +10,9 @@ use crate::lend::Passed;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, Wait, special};
 use crate::sched::Next;
-use abi::call::{FLAGS, PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
+use abi::call::{PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
 use abi::op::{self, Op};
 use abi::{Call, Fpage, Kind, Rights, Uid};
-
-/// RFLAGS bits that an exception handler may set: arithmetic flags, direction, trap, resume, alignment check,
-/// identification.
-pub const USER_FLAGS: u64 = 0x0025_0dd5;
 
 /// The current thread touched a page that its task has not, or not in this way.
 #[inline(always)]
@@ -137,13 +133,14 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
         let access = thread.fault_address.get() & !7 | thread.fault_rights.get().0 as u64;
         (Kind::Fault, [access, thread.user_ip(), thread.task().id.get().0, 0, 0, 0, 0, 0])
     } else {
+        let [ip, sp, flags, head] = frame.at_trap();
         let words = [
             thread.exception.get(),
             frame.error.get(),
-            frame.rip.get(),
-            frame.rsp.get(),
-            frame.rflags.get(),
-            frame.rax.get(),
+            ip,
+            sp,
+            flags,
+            head,
             thread.task().id.get().0,
             thread.fault_address.get(),
         ];
@@ -162,7 +159,7 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
 /// `None` if there is no receiver to hand over to.
 #[inline(always)]
 pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call: bool) -> Option<Sent> {
-    let label = (current.frame.rax.get() >> 32) as u32;
+    let label = (current.frame.head() >> 32) as u32;
     let words: [u64; 4] = core::array::from_fn(|i| current.frame.w[2 + i].get());
     let goes_on = match thread.errand.get() {
         Errand::Exception => label == RESUME_AS_IS || label == RESUME && resume(thread, words),
@@ -239,31 +236,21 @@ pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
 }
 
 /// Loads what the handler wants the thread to continue with. False if it is not fit for user mode.
-fn resume(thread: ThreadRef, [ip, sp, flags, rax]: [u64; 4]) -> bool {
+fn resume(thread: ThreadRef, [ip, sp, flags, head]: [u64; 4]) -> bool {
     if ip >= abi::USER_END || sp >> 47 != 0 {
         return false;
     }
-    thread.frame.rip.set(ip);
-    thread.frame.rsp.set(sp);
-    thread.frame.rflags.set(flags & USER_FLAGS | FLAGS);
-    thread.frame.rax.set(rax);
+    thread.frame.set_at_trap([ip, sp, Frame::user_flags(flags), head]);
     true
 }
 
 /// Turns the current thread's system call into an exception: its frame is completed as a trap's.
 #[cold]
 pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
-    let frame = &current.frame;
-    frame.mode.set(Frame::TRAP | 0xff);
     // The fast path, if it looked at one of its forms first, has lost the flags: no form but flush has a lower number. What it has left
     // there is nothing that a user may have in them.
-    let op = frame.op();
+    let op = current.frame.op();
     let has_flags = op.0 < Op::CALL.with(op::BLOCK | op::TAKES_BLOCK).0 && op.0 != Call::Flush as u32;
-    frame.r11.set(if has_flags { frame.r11.get() & USER_FLAGS | FLAGS } else { FLAGS });
-    frame.error.set(frame.rax.get());
-    frame.rip.set(current.hot.rip.get());
-    frame.rsp.set(current.hot.rsp.get());
-    frame.rflags.set(frame.r11.get());
-    crate::arch::set_user_segments(frame);
+    current.frame.complete_refused(current.hot.ip.get(), current.hot.sp.get(), has_flags);
     raise(k, current, vector::SYSCALL)
 }

@@ -12,7 +12,7 @@ use super::outcome;
 use crate::kernel::Kernel;
 use crate::lend;
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, Frame, NEVER, State, TAKING, Wait};
+use crate::object::thread::{Errand, NEVER, State, TAKING, WORDS, Wait};
 use abi::call::{self, NOT_DIVERTED};
 use abi::op::{self, Op};
 use abi::{Fpage, Kind, Timeout, Uid};
@@ -33,7 +33,7 @@ fn find(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid) -> Option<(ThreadRe
 /// A short call, if the one who gets it waits openly. It then runs on the caller's shuttle.
 #[inline(always)]
 pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
-    let to = Uid(current.frame.rdx.get());
+    let to = Uid(current.frame.partner());
     let (partner, diverted) = find(k, current, to, Uid::NIL)?;
     if partner.hot.accept.get() != partner.hot.open_key.get() {
         return None;
@@ -57,11 +57,11 @@ pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     const FORM: Op = Op::GENERAL.with(op::SHOWN | op::TAKES_BLOCK);
     const TIMEOUTS: u64 = call::timeouts(Timeout::ZERO, Timeout::NEVER);
     let frame = &current.frame;
-    let (to, shown) = (Uid(frame.rdx.get()), Uid(frame.w[5].get()));
-    let window = Fpage(frame.w[Frame::RBP].get());
+    let (to, shown) = (Uid(frame.partner()), Uid(frame.w[5].get()));
+    let window = Fpage(frame.window());
     let plain = frame.op() == FORM
-        && frame.w[Frame::RBX].get() == Uid::ANY.0
-        && frame.w[Frame::R15].get() == TIMEOUTS
+        && frame.then_from() == Uid::ANY.0
+        && frame.timeouts() == TIMEOUTS
         && window == current.standing.get()
         && current.senders.is_empty()
         && current.line.get() == 0;
@@ -96,10 +96,10 @@ pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
 fn arrive(current: ThreadRef, partner: ThreadRef, kind: Kind, sender: Uid, diverted: bool) {
     let mut kind = kind as u32;
     if diverted {
-        partner.frame.w[Frame::R15].set(current.frame.rdx.get());
+        partner.frame.w[WORDS - 1].set(current.frame.partner());
         kind &= !NOT_DIVERTED;
     }
-    outcome::set_result(partner, current.frame.rax.get() >> 32 << 32 | kind as u64, sender);
+    outcome::set_result(partner, current.frame.label() | kind as u64, sender);
 }
 
 /// The current thread waits, without a timeout, for whom it called or for anybody.

@@ -14,7 +14,7 @@
 //! | the phases of an ipc | [`receive`], [`carry`], [`send`] |
 //! | alerts along a chain of calls | [`alert`] |
 //!
-//! The property that ties this folder to the fast path (`arch/x86_64/fast_path/`): *if the fast path accepts, [`send`], or
+//! The property that ties this folder to the fast path (`entry/x86_64/fast_path/`): *if the fast path accepts, [`send`], or
 //! [`carry`] for doors, would have done the same.* The guest tests run the same random program both ways and compare.
 
 pub mod alert;
@@ -36,7 +36,7 @@ pub mod serve;
 pub mod taking;
 mod wait;
 
-use crate::arch::known;
+use crate::global::known;
 use crate::kernel::Upcalls;
 
 /// Functions of ipc that `mem` calls through the kernel, since it may not import ipc.

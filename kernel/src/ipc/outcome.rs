@@ -4,15 +4,14 @@ use super::clan;
 use crate::object::ThreadRef;
 use crate::object::thread::Frame;
 use crate::sched::Next;
-use abi::call::{self, FLAGS, ITEM_WHOLE, NO_ITEM};
+use abi::call::{self, ITEM_WHOLE, NO_ITEM};
 use abi::op::Op;
 use abi::{Error, Kind, Uid};
 
 /// Fills the registers in which a thread finds the result of its ipc, all of them.
-pub(super) fn set_result(thread: ThreadRef, rax: u64, sender: Uid) {
-    thread.frame.rax.set(rax);
-    thread.frame.rdx.set(sender.0);
-    thread.frame.r11.set(FLAGS);
+pub(super) fn set_result(thread: ThreadRef, head: u64, sender: Uid) {
+    thread.frame.finish(head);
+    thread.frame.set_partner(sender.0);
     thread.frame.mode.set(Frame::SYSRET);
 }
 
@@ -37,7 +36,7 @@ pub(super) fn deliver_words(sender: ThreadRef, receiver: ThreadRef, kind: u32, s
     for i in 8..11 {
         to.w[i].set(if short { from.w[i].get() } else { 0 });
     }
-    let label = from.rax.get() >> 32 << 32;
+    let label = from.label();
     set_result(receiver, label | kind as u64, sender.uid());
     if sender.crossing.get() != 0 {
         clan::mark(sender, receiver);
@@ -49,7 +48,7 @@ pub(super) fn copy_words(sender: ThreadRef, receiver: ThreadRef, kind: Kind) {
     for (to, from) in receiver.frame.w.iter().zip(&sender.frame.w) {
         to.set(from.get());
     }
-    let label = sender.frame.rax.get() >> 32 << 32;
+    let label = sender.frame.label();
     set_result(receiver, label | kind as u64, Uid::NIL);
 }
 

@@ -10,7 +10,6 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, State};
 use crate::param::{self, TAKEN_PAGES};
 use crate::sched::Next;
-use abi::call::FLAGS;
 use abi::{Error, Fpage, Kind, Timeout, Uid};
 
 /// The receive phase of the current thread, and the choice of who runs. `sent` is its send phase, if it had one and the message arrived.
@@ -77,8 +76,7 @@ fn receive_looking(
 ) -> bool {
     if from.is_nil() {
         let error = if alone { Error::NoSuch as u64 } else { 0 };
-        thread.frame.rax.set(error);
-        thread.frame.r11.set(FLAGS);
+        thread.frame.finish(error);
         thread.frame.mode.set(Frame::SYSRET);
         return true;
     }
@@ -237,8 +235,7 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
         return;
     }
     if sender.then_from.get().is_nil() {
-        sender.frame.rax.set(0);
-        sender.frame.r11.set(FLAGS);
+        sender.frame.finish(0);
         sender.frame.mode.set(Frame::SYSRET);
     } else {
         // Its receive phase may find a message of its own; it looks when it runs, so that this does not recurse.

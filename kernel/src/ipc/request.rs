@@ -1,7 +1,7 @@
 //! An ipc operation as the thread's registers say it, decoded once.
 
 use crate::object::ThreadRef;
-use crate::object::thread::{Frame, TAKES_ITEM, TAKING, special, taken_by};
+use crate::object::thread::{TAKES_ITEM, TAKING, special, taken_by};
 use abi::call::{self, ABSOLUTE_END};
 use abi::op::{self, Carries, Op};
 use abi::{Error, Fpage, Timeout, Uid};
@@ -48,7 +48,7 @@ impl Request {
 
     #[inline(always)]
     fn of_form(thread: ThreadRef, is_call: bool, takes: u64) -> Request {
-        let dest = Uid(thread.frame.rdx.get());
+        let dest = Uid(thread.frame.partner());
         thread.takes.set(takes);
         Request {
             dest,
@@ -65,9 +65,9 @@ impl Request {
         let frame = &thread.frame;
         let op = frame.op();
         let flags = op.general_flags();
-        let dest = Uid(frame.rdx.get());
-        let window = Fpage(frame.w[Frame::RBP].get());
-        let mut timeouts = frame.w[Frame::R15].get();
+        let dest = Uid(frame.partner());
+        let window = Fpage(frame.window());
+        let mut timeouts = frame.timeouts();
         if flags.has(op::ABSOLUTE) {
             timeouts = absolute(timeouts);
         }
@@ -81,7 +81,7 @@ impl Request {
         thread.takes.set(if flags.has(op::TAKES_BLOCK) { TAKING } else { 0 });
         Ok(Request {
             dest,
-            from: Uid(frame.w[Frame::RBX].get()),
+            from: Uid(frame.then_from()),
             timeouts,
             window,
             what: if dest.is_nil() { 0 } else { op.0 & op::ITEM },
@@ -111,7 +111,7 @@ impl Request {
     /// What is left to do of a suspended operation. Its registers still name the destination.
     pub(super) fn resumed(thread: ThreadRef) -> Request {
         Request {
-            dest: Uid(thread.frame.rdx.get()),
+            dest: Uid(thread.frame.partner()),
             from: thread.then_from.get(),
             timeouts: call::timeouts(Timeout::NEVER, Timeout(thread.then_timeout.get())),
             window: thread.window.get(),

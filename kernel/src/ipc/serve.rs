@@ -12,7 +12,6 @@ use crate::object::thread::{Errand, Frame, Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
 use crate::trace;
-use abi::call::FLAGS;
 use abi::op::Carries;
 use abi::{Error, Kind, Uid};
 
@@ -22,8 +21,8 @@ pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
         return Err(Error::BadState);
     }
     current.task().state().doors.servers.add(current).ok_or(Error::Limit)?;
-    current.server.stack.set(current.hot.rsp.get());
-    current.server.resume.set(current.hot.rip.get());
+    current.server.stack.set(current.hot.sp.get());
+    current.server.resume.set(current.hot.ip.get());
     k.go_home(current);
     Ok(if become_idle(k, current) { Next::Same } else { Next::Any })
 }
@@ -146,9 +145,9 @@ pub(super) fn enter(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'st
 /// A server goes to a door's entry. It is ready afterwards.
 fn go_to_entry(server: ThreadRef, door: &'static Node) {
     let (entry, datum) = door.door_target();
-    server.frame.rdx.set(datum);
-    server.hot.rip.set(entry);
-    server.hot.rsp.set(server.server.stack.get());
+    server.frame.set_partner(datum);
+    server.hot.ip.set(entry);
+    server.hot.sp.set(server.server.stack.get());
     server.server.door.set(Some(door));
     server.set_ready();
 }
@@ -177,7 +176,7 @@ fn leave_queue(caller: ThreadRef) {
 
 /// The door of the identifier in a caller's registers.
 fn target(k: &Kernel, caller: ThreadRef) -> Option<&'static Node> {
-    let number = caller.frame.rdx.get() as u32;
+    let number = caller.frame.partner() as u32;
     doors::find(k, caller.task(), number as u64).map(Node::door)
 }
 
@@ -188,9 +187,8 @@ pub fn exists(k: &Kernel, current: ThreadRef) -> bool {
 
 /// The identifier is none. As on the fast path, only `rax` changes.
 pub(super) fn no_such_door(caller: ThreadRef) -> Next {
-    caller.frame.rdx.set(caller.frame.rdx.get() as u32 as u64);
-    caller.frame.rax.set(Error::NoSuch as u64);
-    caller.frame.r11.set(FLAGS);
+    caller.frame.set_partner(caller.frame.partner() as u32 as u64);
+    caller.frame.finish(Error::NoSuch as u64);
     caller.frame.mode.set(Frame::SYSRET);
     Next::Same
 }
@@ -298,9 +296,8 @@ pub fn shortage(current: ThreadRef) -> Result<Next, Error> {
 /// There is a shortage.
 fn report(watcher: ThreadRef) {
     let count = watcher.task().doors.servers.count.get();
-    watcher.frame.w[Frame::RDI].set(count as u64);
-    watcher.frame.rax.set(0);
-    watcher.frame.r11.set(FLAGS);
+    watcher.frame.w[0].set(count as u64);
+    watcher.frame.finish(0);
     watcher.set_ready();
 }
 
@@ -309,8 +306,8 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
     match (thread.wait(), thread.state.get()) {
         (Wait::Idle, _) => {
             resign(k, thread);
-            thread.hot.rip.set(thread.server.resume.get());
-            thread.hot.rsp.set(thread.server.stack.get());
+            thread.hot.ip.set(thread.server.resume.get());
+            thread.hot.sp.set(thread.server.stack.get());
             outcome::set_error(thread, Error::ReceiveAborted);
             end_control(k, thread);
         }
@@ -330,8 +327,7 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
 
 /// A call of `door_control` ends with an error.
 fn end_control(k: &Kernel, thread: ThreadRef) {
-    thread.frame.rax.set(Error::ReceiveAborted as u64);
-    thread.frame.r11.set(FLAGS);
+    thread.frame.finish(Error::ReceiveAborted as u64);
     thread.set_ready();
     k.wake(thread);
 }

@@ -12,6 +12,7 @@ use crate::lend::word::Stake;
 use crate::mem::space::Progress;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, NEVER, Operation, Place, State};
+use crate::processor;
 use abi::call::PATIENCE_US;
 use abi::{Timeout, Uid};
 
@@ -60,7 +61,7 @@ pub(super) fn begin_transfer(k: &Kernel, sender: ThreadRef, receiver: ThreadRef)
 /// `from` is nil for a server that waited for a call through a door, and the sender for any other receiver.
 pub(super) fn begin_transfer_from(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, from: Uid) {
     // A sender that does not run now may be stopped, or never come to run.
-    let limited = sender != arch::current();
+    let limited = sender != processor::current();
     let at = Place { receiver_limited: limited, ..Place::default() };
     begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at });
     receiver.then_from.set(from);

@@ -5,7 +5,7 @@ use super::{clan, outcome};
 use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, Frame, State, Wait};
+use crate::object::thread::{Errand, State, Wait};
 use abi::{Error, Fpage, Timeout, Uid};
 
 /// Whether `partner` would take a message from `sender` now.
@@ -33,7 +33,7 @@ pub(super) fn dequeue_sender(sender: ThreadRef, partner: ThreadRef) {
 /// Takes a thread that waits to send out of the queue. The partner may be ending, so that no uid leads to it any more.
 pub(super) fn leave_queue(sender: ThreadRef) {
     let name = sender.partner.get();
-    let partner = crate::arch::tcb(name.slot()).filter(|partner| partner.name.get() == name);
+    let partner = crate::processor::tcb(name.slot()).filter(|partner| partner.name.get() == name);
     dequeue_sender(sender, partner.expect("a queue ends before its thread does"));
 }
 
@@ -51,7 +51,7 @@ fn file_timeout(k: &Kernel, thread: ThreadRef, us: u64) {
     let now = crate::arch::now_ns();
     let mut deadline = now + us * 1000;
     if us == ABSOLUTE.0 as u64 && is_absolute(thread) {
-        deadline = thread.frame.w[Frame::R15].get().max(now);
+        deadline = thread.frame.timeouts().max(now);
     }
     file_deadline(k, thread, deadline);
 }

@@ -5,19 +5,19 @@
 use super::thread::end_threads_step;
 use crate::args::done;
 use crate::kernel::Kernel;
-use crate::mem::pool::{Frame, Words};
+use crate::mem::pool::Frame;
 use crate::mem::{doors, space, table};
 use crate::object::task::Task;
 use crate::object::thread::Operation;
 use crate::object::{TaskRef, ThreadRef};
 use crate::sched::Next;
-use crate::{arch, ipc, param};
+use crate::{ipc, param, processor};
 use abi::call::{DOORS_LOG2, DOORS_MAX, PRIORITIES};
 use abi::{Fpage, Rights, TaskId};
 
 /// Frames that a task needs for itself: its own, and its top-level tables.
 pub fn task_frames() -> u32 {
-    1 + arch::space_frames()
+    1 + processor::space::space_frames()
 }
 
 /// Makes a task with nothing in it. `chief`: none for the first one.
@@ -36,11 +36,11 @@ pub fn new_task(k: &Kernel, chief: Option<TaskRef>, quota: u32, priority_max: u8
     task.used.set(1);
     let top = task.take_zeroed_frame(&k.pool).expect("the quota is large enough");
     task.top.set(top.0);
-    if arch::space_frames() > 1 {
+    if processor::space::space_frames() > 1 {
         let users = task.take_zeroed_frame(&k.pool).expect("the quota is large enough");
         task.user_space.set(users.0);
     }
-    arch::init_space(k, task);
+    processor::space::init_space(k, task);
     if let Some(chief) = chief {
         task.depth.set(chief.depth.get() + 1);
         chief.used.set(chief.used.get() + quota);
@@ -136,11 +136,9 @@ fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
     task.disown();
     task.closed_slabs.release_last(&k.pool);
     let top = Frame(task.top.get());
-    k.pool.at::<Words>(top).0[256..].iter().for_each(|entry| entry.set(0));
-    arch::end_space(k, task);
+    processor::space::end_space(k, task);
     if task.user_space.get() != 0 {
         let users = Frame(task.user_space.get());
-        k.pool.at::<Words>(users).0[256..].iter().for_each(|entry| entry.set(0));
         task.give_back_zeroed_frame(&k.pool, users);
     }
     task.give_back_zeroed_frame(&k.pool, top);

@@ -9,8 +9,7 @@ use crate::mem::pool::Frame as PoolFrame;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
 use crate::object::{TaskRef, ThreadRef, door};
 use crate::sched::Next;
-use crate::{arch, ipc, lend, param};
-use abi::call::FLAGS;
+use crate::{ipc, lend, param, processor};
 use abi::{Error, Fpage, Rights, Uid};
 
 /// Makes a thread that never ran.
@@ -26,7 +25,7 @@ pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, 
     let Some((slot, generation)) = k.thread_slots.take(&k.pool, || k.take_reserved()) else {
         return give_back(Error::NoMemory);
     };
-    let Some(thread) = arch::map_tcb(k, slot, frame) else {
+    let Some(thread) = processor::map_tcb(k, slot, frame) else {
         k.thread_slots.give_back(slot);
         return give_back(Error::NoMemory);
     };
@@ -52,19 +51,7 @@ pub fn boot_thread(k: &Kernel, task: TaskRef, priority: u8) -> ThreadRef {
 
 /// Lets a thread begin at `ip`.
 pub fn start_thread(k: &Kernel, thread: ThreadRef, ip: u64, sp: u64, argument: u64) {
-    let frame = &thread.frame;
-    frame.w.iter().for_each(|word| word.set(0));
-    frame.w[Frame::RDI].set(argument);
-    frame.w[Frame::RSI].set(thread.uid().0);
-    frame.rdx.set(thread.task().id.get().0);
-    frame.rax.set(0);
-    frame.rcx.set(0);
-    frame.r11.set(0);
-    frame.mode.set(Frame::TRAP | 0xff);
-    frame.rip.set(ip);
-    frame.rsp.set(sp);
-    frame.rflags.set(FLAGS);
-    arch::set_user_segments(frame);
+    thread.frame.begin(ip, sp, [argument, thread.uid().0, thread.task().id.get().0]);
     thread.operation.set(Operation::None);
     thread.errand.set(Errand::Ipc);
     thread.set_special(0, special::STOPPED);
@@ -83,7 +70,7 @@ pub fn begin_end(k: &Kernel, thread: ThreadRef) {
     thread.hot.accept.set(crate::object::thread::NEVER);
     thread.queueing_at.set(None);
     // A thread that ends itself must come back to it if it is interrupted.
-    thread.state.set(if thread == arch::current() { State::Ready } else { State::Inactive });
+    thread.state.set(if thread == processor::current() { State::Ready } else { State::Inactive });
     thread.cursor.set(0);
     if k.fpu_owner.get() == Some(thread) {
         k.fpu_owner.set(None);
@@ -93,7 +80,7 @@ pub fn begin_end(k: &Kernel, thread: ThreadRef) {
 /// Goes on with a thread's end. The current thread is busy until it is over, or is the victim itself.
 pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
     let name = |thread: &ThreadRef| thread.name.get() == victim;
-    let (over, its_own) = match arch::tcb(victim.slot()).filter(name) {
+    let (over, its_own) = match processor::tcb(victim.slot()).filter(name) {
         Some(thread) => {
             let its_own = thread.operation.get();
             (end_thread_step(k, thread, Some(current)), its_own)
@@ -166,7 +153,7 @@ pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
     let start = task.searched.get();
     if start < k.thread_slots.high_water() {
         task.searched.set(wake_waiters_for(k, start, |name| {
-            let named = arch::tcb(name.slot()).filter(|thread| thread.name.get() == name);
+            let named = processor::tcb(name.slot()).filter(|thread| thread.name.get() == name);
             named.is_some_and(|thread| thread.cursor.get() == WITH_TASK && thread.task() == task)
         }));
         return false;
@@ -211,7 +198,7 @@ fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
     let mut end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
     let mut slot = start;
     while slot < end {
-        if let Some(waiter) = arch::tcb(slot) {
+        if let Some(waiter) = processor::tcb(slot) {
             let waits = match waiter.wait() {
                 Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
                 Wait::Closed(from) if from.clan() != waiter.uid().clan() => {
@@ -237,7 +224,7 @@ fn free(k: &Kernel, thread: ThreadRef) {
     debug_assert!(!thread.timeout.is_filed());
     thread.name.set(Uid::NIL);
     thread.bookmark.remove();
-    arch::unmap_tcb(slot);
+    processor::unmap_tcb(slot);
     k.thread_slots.give_back(slot);
     task.give_back_frame(&k.pool, frame);
 }
@@ -270,8 +257,8 @@ impl Tcb {
         self.canary.set(Tcb::CANARY);
         self.frame.mode.set(Frame::SYSRET);
         self.hot.accept.set(crate::object::thread::NEVER);
-        self.hot.rip.set(0);
-        self.hot.rsp.set(0);
+        self.hot.ip.set(0);
+        self.hot.sp.set(0);
         self.server.caller.set(door::NOBODY);
         self.frame_address.set(frame.0);
     }

@@ -8,13 +8,14 @@ use crate::layout::WINDOW_SIZE;
 use crate::object::TaskRef;
 use crate::object::block::Block;
 use crate::param::FAST_WORDS_MAX;
+use crate::processor::copy::top;
 use abi::call::PATIENCE_US;
 use abi::{Dope, Error, Timeout};
 
 impl Block {
     /// What a new thread has.
     pub fn init(&self, k: &Kernel, task: TaskRef) {
-        self.slot.set(arch::window_slot(k, task));
+        self.slot.set(core::ptr::from_ref(arch::copy::window_slot(top(k, task))) as u64);
         self.timeout.set(Timeout::from_us(PATIENCE_US).0);
     }
 
@@ -37,7 +38,7 @@ impl Block {
     }
 
     fn set_fast(&self, k: &Kernel, task: TaskRef, address: u64, words: u64) {
-        if let Some((entry, window)) = arch::window_view(k, task, address, 8 * words) {
+        if let Some((entry, window)) = arch::copy::window_view(top(k, task), address, 8 * words) {
             self.entry.set(entry);
             self.window.set(window);
             self.fast_below.set(words + 1);

@@ -5,14 +5,15 @@
 
 use super::pool::{Frame, Words};
 use super::space::{Stop, again};
-use crate::arch;
+use crate::arch::{Table, doors};
 use crate::kernel::Kernel;
 use crate::object::TaskRef;
 use crate::object::door::{NO_DOOR, thread_at};
 use crate::object::mapping::{Node, NodeSlot, NodeTable};
 use crate::object::thread::Wait;
+use crate::{layout, processor};
 use abi::call::DOORS_MAX;
-use abi::{Error, Fpage, Rights};
+use abi::{Error, Fpage, PAGE_SIZE, Rights};
 use core::cell::Cell;
 
 /// Where an identifier is, or could be.
@@ -52,13 +53,22 @@ fn place(k: &Kernel, task: TaskRef, number: u64) -> Option<Place> {
     near_place(task, number).or_else(|| far_place(k, task, number))
 }
 
+fn table(k: &Kernel, frame: Frame) -> &'static Table {
+    &k.pool.at::<Words>(frame).0
+}
+
+/// The page of words that a task's last table shows at an index.
+fn page(k: &Kernel, first: Frame, index: usize) -> Option<Frame> {
+    doors::page(table(k, first), index).map(Frame)
+}
+
 #[inline(never)]
 fn far_place(k: &Kernel, task: TaskRef, number: u64) -> Option<Place> {
     let first = task.doors.tables[2].get();
     if first == 0 || number >= DOORS_MAX as u64 {
         return None;
     }
-    let words = arch::door_page(k, Frame(first), (number / PER_PAGE) as usize)?;
+    let words = page(k, Frame(first), (number / PER_PAGE) as usize)?;
     let nodes = Frame(k.pool.note(words));
     let index = (number % PER_PAGE) as usize;
     Some(Place { word: &k.pool.at::<Words>(words).0[index], slot: &k.pool.at::<NodeTable>(nodes).0[index] })
@@ -88,7 +98,9 @@ fn make_tables(k: &Kernel, task: TaskRef) -> Option<()> {
             }
         }
     }
-    arch::show_doors(k, task, tables.each_ref().map(|table| Frame(table.get())));
+    let placed = tables.each_ref().map(|frame| (frame.get(), table(k, Frame(frame.get()))));
+    doors::show(table(k, Frame(task.top.get())), placed);
+    processor::space::flush_space(task);
     Some(())
 }
 
@@ -100,7 +112,9 @@ fn make_page(k: &Kernel, task: TaskRef, number: u64) -> Option<()> {
     };
     k.pool.at::<Words>(words).0.iter().for_each(|word| word.set(NO_DOOR));
     k.pool.set_note(words, nodes.0);
-    arch::show_door_page(k, task, Frame(task.doors.tables[2].get()), (number / PER_PAGE) as usize, words);
+    let index = number / PER_PAGE;
+    doors::show_page(table(k, Frame(task.doors.tables[2].get())), index as usize, words.0);
+    processor::space::invalidate(task, layout::DOORS + index * PAGE_SIZE);
     if number < PER_PAGE {
         task.doors.words.set(Some(k.pool.at(words)));
         task.doors.nodes.set(Some(k.pool.at(nodes)));
@@ -327,10 +341,10 @@ pub fn release_tables(k: &Kernel, task: TaskRef, pages: u32) -> bool {
     doors.released.set(end);
     let mut left = pages;
     for index in start..end {
-        if let Some(words) = arch::door_page(k, first, index as usize) {
+        if let Some(words) = page(k, first, index as usize) {
             let nodes = Frame(k.pool.note(words));
             k.pool.set_note(words, 0);
-            arch::hide_door_page(k, first, index as usize);
+            doors::hide_page(table(k, first), index as usize);
             task.give_back_zeroed_frame(&k.pool, nodes);
             task.give_back_frame(&k.pool, words);
             left -= 1;
@@ -341,7 +355,7 @@ pub fn release_tables(k: &Kernel, task: TaskRef, pages: u32) -> bool {
         }
     }
     if end == all {
-        arch::hide_doors(k, task);
+        doors::hide(table(k, Frame(task.top.get())));
         give_back_tables(k, task);
     }
     true
@@ -371,14 +385,14 @@ pub fn check(
     if first == 0 {
         return 0;
     }
-    let nearest = arch::door_page(k, Frame(first), 0).filter(|_| !task.is_dying());
+    let nearest = page(k, Frame(first), 0).filter(|_| !task.is_dying());
     let expected = nearest.map(|words| k.pool.pointer(words));
     let words = task.state().doors.words.get().map(|words| core::ptr::from_ref(words).cast_mut().cast());
     assert_eq!(words, expected, "the fast path looks elsewhere");
     assert_eq!(words.is_some(), task.doors.nodes.get().is_some());
     let mut frames = 3;
     for index in 0..DOORS_MAX as u64 / PER_PAGE {
-        if arch::door_page(k, Frame(first), index as usize).is_none() {
+        if page(k, Frame(first), index as usize).is_none() {
             continue;
         }
         frames += 2;

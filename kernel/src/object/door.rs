@@ -15,11 +15,11 @@
 use super::ThreadRef;
 use super::mapping::{Node, NodeTable};
 use super::thread::{IDLE, NEVER, Senders, State, Wait};
-use crate::arch;
 use crate::layout;
 use crate::mem::pool::Words;
 use crate::object::thread::{Frame as Registers, Tcb};
 use crate::param::TCB_SHIFT;
+use crate::processor;
 use crate::trace::ring::DoorCounts;
 use crate::util::list::{Link, List, Tag};
 use abi::call::{FLAGS, SERVERS_MAX};
@@ -101,7 +101,7 @@ pub fn thread_at(hot: u64) -> Option<ThreadRef> {
     if hot < NOBODY {
         return None;
     }
-    arch::tcb(((hot - layout::TCBS) >> TCB_SHIFT) as u32)
+    processor::tcb(((hot - layout::TCBS) >> TCB_SHIFT) as u32)
 }
 
 impl Servers {

@@ -30,12 +30,13 @@ use super::breakpoint::Breakpoints;
 use super::mapping::{Bookmark, Node};
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
+pub use crate::arch::frame::{Frame, WORDS};
 use crate::lend::word::{Stake, Word};
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::mem::space::Plan;
 use crate::util::list::{Link, List, Tag};
 use crate::util::timeout::Timeout;
-use abi::op::{self, Op};
+use abi::op;
 use abi::uid::{CLAN_SHIFT, STATION_SHIFT};
 use abi::{Fpage, Rights, TaskId, Uid};
 use core::cell::Cell;
@@ -87,79 +88,13 @@ pub struct Hot {
     /// What this thread shows to a partner that waits for anybody: clan and CPU.
     pub open_key: Cell<u64>,
     /// User instruction pointer, while the thread is in a system call.
-    pub rip: Cell<u64>,
+    pub ip: Cell<u64>,
     /// User stack pointer, while the thread is in a system call.
-    pub rsp: Cell<u64>,
+    pub sp: Cell<u64>,
     /// What selects the task's address space in the processor.
     pub space: Cell<u64>,
     /// The shuttle that the thread holds or claims: see [`Stake`].
     pub shuttle: Word,
-}
-
-/// Number of words of a message that travel in registers; eight for everyone, three more on the short forms.
-pub const WORDS: usize = 11;
-
-/// A thread's user registers, as the entry code stores them below [`Hot`].
-#[repr(C)]
-pub struct Frame {
-    /// `rdi rsi r8 r9 r10 r12 r13 r14 rbx rbp r15`: message words in order.
-    pub w: [Cell<u64>; WORDS],
-    /// Destination or sender.
-    pub rdx: Cell<u64>,
-    /// Operation, result.
-    pub rax: Cell<u64>,
-    /// Lost in a system call.
-    pub r11: Cell<u64>,
-    /// Lost in a system call.
-    pub rcx: Cell<u64>,
-    /// How to leave the kernel: [`Frame::SYSRET`], [`Frame::BUSY`], [`Frame::IDLE`], or anything else for IRET.
-    pub mode: Cell<u64>,
-    /// Error code of an exception.
-    pub error: Cell<u64>,
-    /// Valid if the mode is IRET; otherwise see [`Hot::rip`].
-    pub rip: Cell<u64>,
-    /// Code segment.
-    pub cs: Cell<u64>,
-    /// Flags.
-    pub rflags: Cell<u64>,
-    /// Valid if the mode is IRET; otherwise see [`Hot::rsp`].
-    pub rsp: Cell<u64>,
-    /// Stack segment.
-    pub ss: Cell<u64>,
-}
-
-impl Frame {
-    /// The operation that its thread asked for, as long as nothing was answered.
-    #[inline(always)]
-    pub fn op(&self) -> Op {
-        Op::of(self.rax.get())
-    }
-
-    /// Leave by `sysret`: `rcx` and `r11` are dead.
-    pub const SYSRET: u64 = 0;
-    /// Flag: do not leave yet; look for interrupts, then continue the thread's operation.
-    pub const BUSY: u64 = 1 << 63;
-    /// Nothing to run: wait for an interrupt.
-    pub const IDLE: u64 = 1 << 63 | 1;
-    /// Leave by `iret` (the vector is in the low byte).
-    pub const TRAP: u64 = 0x100;
-
-    /// Index of `rdi`, `rsi`, `r8`, `r9`, `r10`, `rbx`, `rbp`, `r15` in `w`.
-    pub const RDI: usize = 0;
-    /// See [`Frame::RDI`].
-    pub const RSI: usize = 1;
-    /// See [`Frame::RDI`].
-    pub const R8: usize = 2;
-    /// See [`Frame::RDI`].
-    pub const R9: usize = 3;
-    /// See [`Frame::RDI`].
-    pub const R10: usize = 4;
-    /// See [`Frame::RDI`].
-    pub const RBX: usize = 8;
-    /// See [`Frame::RDI`].
-    pub const RBP: usize = 9;
-    /// See [`Frame::RDI`].
-    pub const R15: usize = 10;
 }
 
 /// What a thread does, unless `accept` says that it waits.
@@ -481,7 +416,7 @@ unsafe impl Zeroable for Tcb {}
 
 const _: () = assert!(size_of::<Tcb>() == 4096);
 const _: () = assert!(size_of::<Cold>() <= COLD_MAX);
-const _: () = assert!(size_of::<Hot>() == 64 && size_of::<Frame>() == 176);
+const _: () = assert!(size_of::<Hot>() == 64);
 const _: () = assert!(core::mem::offset_of!(Tcb, hot) == Tcb::HOT_OFFSET);
 const _: () = assert!(core::mem::offset_of!(Tcb, frame) % 16 == 0, "the stack must be aligned for calls");
 
@@ -711,7 +646,7 @@ impl Tcb {
 
     /// Whether the ipc that it is in the middle of is a call. Its registers still name the destination.
     pub fn is_calling(&self) -> bool {
-        self.then_from.get().0 == self.frame.rdx.get()
+        self.then_from.get().0 == self.frame.partner()
     }
 
     /// Whether it must not run, ready or not.
@@ -793,12 +728,12 @@ impl Tcb {
 
     /// Where the thread continues in user mode.
     pub fn user_ip(&self) -> u64 {
-        if self.is_trapped() { self.frame.rip.get() } else { self.hot.rip.get() }
+        if self.is_trapped() { self.frame.ip() } else { self.hot.ip.get() }
     }
 
     /// The user's stack pointer.
     pub fn user_sp(&self) -> u64 {
-        if self.is_trapped() { self.frame.rsp.get() } else { self.hot.rsp.get() }
+        if self.is_trapped() { self.frame.sp() } else { self.hot.sp.get() }
     }
 
     /// Whether the thread left user mode by an exception or interrupt. The fast path does not record that a thread
@@ -809,10 +744,7 @@ impl Tcb {
 
     /// A thread that is stepped has the trap flag set wherever it goes on in user mode.
     pub fn set_trap_flag(&self) {
-        const TRAP: u64 = 1 << 8;
-        let flags = if self.is_trapped() { &self.frame.rflags } else { &self.frame.r11 };
-        let stepped = self.special.get() & special::STEPPED != 0;
-        flags.set(flags.get() & !TRAP | if stepped { TRAP } else { 0 });
+        self.frame.set_stepped(self.is_trapped(), self.special.get() & special::STEPPED != 0);
     }
 
     /// Makes the thread wait for the answer of `partner` to its page fault or exception, for which it `lends` its shuttle.

@@ -2,7 +2,7 @@
 
 use crate::kernel::Kernel;
 use crate::sched::Next;
-use crate::{arch, ipc, param};
+use crate::{arch, ipc, param, processor};
 
 /// The timer fired: ends timeouts that are due and slices that are used up.
 pub fn fired(k: &Kernel) -> Next {
@@ -10,7 +10,7 @@ pub fn fired(k: &Kernel) -> Next {
     k.sched.armed_ns.set(u64::MAX);
     let _ = k.charge(now);
     let more = k.wheel.expire(now, param::EXPIRIES, |thread| ipc::end::expired(k, thread));
-    let current = arch::current();
+    let current = processor::current();
     let mut slice_end = u64::MAX;
     let mut next = Next::Any;
     if current != k.idle() && current.is_ready() {
@@ -18,7 +18,7 @@ pub fn fired(k: &Kernel) -> Next {
         let owner = k.shuttle_of(current);
         if owner.home.left_ns.get() == 0 {
             owner.home.left_ns.set(owner.home.slice_ns.get());
-            arch::renew_tag(k, current.task());
+            processor::space::renew_tag(k, current.task());
             k.enqueue(current, false);
             next = Next::Any;
         }

@@ -26,7 +26,7 @@ pub fn door_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
 pub fn create(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
     let args = Args(&current.frame);
-    match doors::create(k, current.task(), args.rdi(), (args.rsi(), args.rdx())) {
+    match doors::create(k, current.task(), args.first(), (args.second(), args.third())) {
         Ok(result) => done(current, result),
         Err(Stop::NoMemory) => done(current, Err(Error::NoMemory)),
         Err(Stop::Again) => {

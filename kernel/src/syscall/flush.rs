@@ -21,15 +21,15 @@ const FLUSH_BUDGET: usize = 2 * param::PREEMPTION_PAGES;
 
 pub fn flush(k: &Kernel, current: ThreadRef) -> Next {
     let args = Args(&current.frame);
-    let is_one = args.rdi() & ONE_IDENTIFIER_MASK == ONE_IDENTIFIER && args.rsi() == FLUSH_SELF;
-    if is_one && args.rdi() >> 12 < DOORS_MAX as u64 {
-        let (at, mut budget) = (args.rdi() >> 12, FLUSH_BUDGET);
+    let is_one = args.first() & ONE_IDENTIFIER_MASK == ONE_IDENTIFIER && args.second() == FLUSH_SELF;
+    if is_one && args.first() >> 12 < DOORS_MAX as u64 {
+        let (at, mut budget) = (args.first() >> 12, FLUSH_BUDGET);
         return match doors::flush_single(k, current.task(), at, &mut budget) {
             Ok(()) => flushed(current, 0),
             Err(stop) => stop_flush(k, current, stop, Operation::Flush { at, status: 0 }),
         };
     }
-    if !Fpage(args.rdi()).is_valid() || args.rsi() & !FLUSH_SELF != 0 {
+    if !Fpage(args.first()).is_valid() || args.second() & !FLUSH_SELF != 0 {
         return done(current, Err(Error::BadArgument));
     }
     continue_flush(k, current, 0, 0)
@@ -37,9 +37,9 @@ pub fn flush(k: &Kernel, current: ThreadRef) -> Next {
 
 pub fn continue_flush(k: &Kernel, current: ThreadRef, mut at: u64, mut status: u64) -> Next {
     let args = Args(&current.frame);
-    let page = Fpage(args.rdi());
+    let page = Fpage(args.first());
     let page = page.with_rights(page.rights().and(Rights::RWX));
-    let own = args.rsi() & FLUSH_SELF != 0;
+    let own = args.second() & FLUSH_SELF != 0;
     let mut budget = FLUSH_BUDGET;
     let result = space::flush(k, current.task(), page, own, &mut at, &mut status, &mut budget);
     if let Err(stop) = result {

@@ -8,7 +8,7 @@ use crate::sched::Next;
 use abi::{Error, Uid};
 
 pub fn thread_switch(k: &Kernel, current: ThreadRef) -> Next {
-    let to = Uid(Args(&current.frame).rdi());
+    let to = Uid(Args(&current.frame).first());
     let thread = k.thread(to);
     let result = if to.is_nil() || thread.is_some() { Ok(()) } else { Err(Error::NoSuch) };
     let _ = done(current, result);

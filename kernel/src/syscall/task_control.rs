@@ -24,7 +24,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         },
         op::INFO => info(k, current, &args),
         op::SET_QUOTA => {
-            lasting_child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.rsi()))
+            lasting_child(k, current, &args).and_then(|task| set_quota(current.task(), task, args.second()))
         }
         op::NEXT => next(k, current, &args),
         op::EXHAUST => exhaust(k, current, &args),
@@ -40,10 +40,10 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
 
 /// A task that the current thread's task created.
 fn child(k: &Kernel, current: ThreadRef, args: &Args) -> Result<TaskRef, Error> {
-    if args.rdi() == 0 {
+    if args.first() == 0 {
         return Err(Error::Denied);
     }
-    let task = k.task(TaskId(args.rdi())).ok_or(Error::NoSuch)?;
+    let task = k.task(TaskId(args.first())).ok_or(Error::NoSuch)?;
     if current.task().is_chief_of(task) { Ok(task) } else { Err(Error::Denied) }
 }
 
@@ -58,7 +58,7 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     if chief.is_ending() {
         return Err(Error::NoSuch);
     }
-    let (quota, priority) = (args.rdi(), args.rsi());
+    let (quota, priority) = (args.first(), args.second());
     if priority >= PRIORITIES as u64 || priority as u8 > chief.priority_max.get() {
         return Err(Error::BadArgument);
     }
@@ -75,7 +75,7 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
 }
 
 fn info(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
-    let task = match TaskId(args.rdi()) {
+    let task = match TaskId(args.first()) {
         TaskId::NIL => current.task(),
         id if current.task().id.get() == id => current.task(),
         _ => child(k, current, args)?,
@@ -106,15 +106,15 @@ fn exhaust(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     if !k.may_exhaust.get() {
         return Err(Error::Denied);
     }
-    let task = if args.rdi() == 0 { current.task() } else { child(k, current, args)? };
-    let (first, count) = (args.rsi(), args.rdx());
+    let task = if args.first() == 0 { current.task() } else { child(k, current, args)? };
+    let (first, count) = (args.second(), args.third());
     task.set_counted(first != 0);
     args.give(k.pool.deny(first, count));
     Ok(())
 }
 
 fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
-    let next = if args.rdi() == 0 {
+    let next = if args.first() == 0 {
         current.task().child.get()
     } else {
         child(k, current, args)?.sibling_next.get()

@@ -21,7 +21,7 @@ pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         op::CREATE => create(k, current, &args),
         op::NEXT => next(k, current, &args),
         op::READ_TRACE => read_trace(k, current, &args),
-        op::START..op::COUNT => match target(k, current, Uid(args.rdi())) {
+        op::START..op::COUNT => match target(k, current, Uid(args.first())) {
             Ok(thread) => return on_thread(k, current, thread, operation, &args),
             Err(error) => Err(error),
         },
@@ -59,11 +59,11 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
             return end_thread(k, current, thread.name.get());
         }
         op::SET_PAGER => {
-            thread.pager.set(Uid(args.rsi()));
-            thread.handler.set(Uid(args.rdx()));
+            thread.pager.set(Uid(args.second()));
+            thread.handler.set(Uid(args.third()));
             Ok(())
         }
-        op::SET_PRIORITY => set_priority(k, thread, args.rsi(), args.rdx()),
+        op::SET_PRIORITY => set_priority(k, thread, args.second(), args.third()),
         op::STOP => {
             k.unqueue_thread(thread);
             thread.set_special(special::STOPPED, 0);
@@ -76,9 +76,9 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         }
         op::ABORT if ipc::end::abort(k, thread) => Ok(()),
         op::ABORT => Err(Error::BadState),
-        op::SET_FS => set_fs(thread, thread == current, args.rsi()),
+        op::SET_FS => set_fs(thread, thread == current, args.second()),
         op::DENY_NATIVE => {
-            let deny = args.rsi() != 0;
+            let deny = args.second() != 0;
             let flag = special::DENY_NATIVE;
             thread.set_special(if deny { flag } else { 0 }, flag);
             Ok(())
@@ -87,12 +87,12 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         op::SET_REGISTERS => registers::set(thread, args),
         op::STEP => {
             let _ = done(current, Ok(()));
-            registers::step(thread, args.rsi() != 0);
+            registers::step(thread, args.second() != 0);
             return Next::Same;
         }
         op::TRACE if is_privileged(current) => {
-            trace::set(thread, args.rsi() & 1 != 0);
-            if args.rsi() & 2 != 0 {
+            trace::set(thread, args.second() & 1 != 0);
+            if args.second() & 2 != 0 {
                 trace::restart(k);
             }
             Ok(())
@@ -117,16 +117,16 @@ fn set_block(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     if ipc::taking::is_taking(thread) {
         return Err(Error::BadState);
     }
-    let before = [args.rdi(), block.address.get(), block.room.get(), block.timeout.get().into()];
-    block.set(k, thread.task(), args.rsi(), Dope(args.rdx()))?;
-    block.timeout.set(args.r10() as u32);
+    let before = [args.first(), block.address.get(), block.room.get(), block.timeout.get().into()];
+    block.set(k, thread.task(), args.second(), Dope(args.third()))?;
+    block.timeout.set(args.fourth() as u32);
     args.give(before);
     Ok(())
 }
 
 fn alert(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Next {
     let was_alerted = thread.special.get() & special::ALERTED != 0;
-    match args.rsi() {
+    match args.second() {
         ALERT_CLEAR => thread.set_special(0, special::ALERTED),
         ALERT_SET => ipc::alert::start(current, thread),
         ALERT_POLL => {}
@@ -157,10 +157,10 @@ fn read_trace(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> 
     if !is_privileged(current) {
         return Err(Error::Denied);
     }
-    match args.rdi() {
+    match args.first() {
         TRACE_COUNTERS => args.give(trace::counters(k)),
         row @ TRACE_DOORS.. => {
-            let of = TaskId(args.rsi());
+            let of = TaskId(args.second());
             let task = if of == TaskId::NIL { None } else { Some(k.task(of).ok_or(Error::NoSuch)?) };
             args.give(trace::doors(k, task, row - TRACE_DOORS).ok_or(Error::NoSuch)?);
         }
@@ -170,14 +170,14 @@ fn read_trace(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> 
 }
 
 fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
-    let task = target_task(k, current, TaskId(args.rdi()))?;
-    let priority = args.rsi();
+    let task = target_task(k, current, TaskId(args.first()))?;
+    let priority = args.second();
     if priority >= PRIORITIES as u64 || priority as u8 > task.priority_max.get() {
         return Err(Error::BadArgument);
     }
     let thread = new_thread(k, task, priority as u8)?;
-    thread.pager.set(Uid(args.rdx()));
-    thread.handler.set(Uid(args.r10()));
+    thread.pager.set(Uid(args.third()));
+    thread.handler.set(Uid(args.fourth()));
     // Whoever is traced makes traced threads, so that programs are from their start.
     thread.set_special(current.special.get() & special::TRACED, 0);
     args.give([thread.uid().0]);
@@ -191,10 +191,10 @@ fn start(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     if thread.state.get() != State::Inactive && !stopped {
         return Err(Error::BadState);
     }
-    if args.rsi() >= abi::USER_END || args.rdx() >> 47 != 0 {
+    if args.second() >= abi::USER_END || args.third() >> 47 != 0 {
         return Err(Error::BadArgument);
     }
-    start_thread(k, thread, args.rsi(), args.rdx(), args.r10());
+    start_thread(k, thread, args.second(), args.third(), args.fourth());
     Ok(())
 }
 
@@ -231,11 +231,11 @@ fn set_priority(k: &Kernel, thread: ThreadRef, priority: u64, slice_us: u64) -> 
 /// Takes effect from the thread's next receive on; a wait that the fast path may end is rare enough to be one. Hands back what was
 /// set before, for the same reason as [`set_block`].
 fn set_window(thread: ThreadRef, args: &Args) -> Result<(), Error> {
-    let window = Fpage(args.rsi());
+    let window = Fpage(args.second());
     if !window.is_nil() && !window.is_valid() {
         return Err(Error::BadArgument);
     }
-    args.give([args.rdi(), thread.standing.replace(window).0, 0, 0]);
+    args.give([args.first(), thread.standing.replace(window).0, 0, 0]);
     Ok(())
 }
 
@@ -287,11 +287,12 @@ fn works_for(k: &Kernel, thread: ThreadRef) -> u32 {
 }
 
 fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
-    let task = target_task(k, current, TaskId(args.rsi()))?;
-    let next = if args.rdi() == 0 {
+    let task = target_task(k, current, TaskId(args.second()))?;
+    let next = if args.first() == 0 {
         task.threads.first()
     } else {
-        let thread = k.thread(Uid(args.rdi())).filter(|thread| thread.task() == task).ok_or(Error::NoSuch)?;
+        let thread =
+            k.thread(Uid(args.first())).filter(|thread| thread.task() == task).ok_or(Error::NoSuch)?;
         task.threads.after(thread)
     };
     // A thread that is being ended has lost its uid.

@@ -5,7 +5,7 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::special;
 use crate::sched::Next;
-use crate::{arch, ipc, trace};
+use crate::{arch, ipc, processor, trace};
 use abi::call::NULL;
 use abi::op::{self, Op};
 
@@ -29,7 +29,7 @@ fn enter_unusual(k: &Kernel, current: ThreadRef) {
 /// exception at each of its strings would take long.
 pub fn pause_breakpoints(current: ThreadRef) {
     if current.special.get() & special::BREAKPOINTS != 0 {
-        arch::breakpoints_off();
+        arch::debug::breakpoints_off();
     }
 }
 
@@ -39,7 +39,7 @@ pub fn leave_debugged(current: ThreadRef) {
         current.set_trap_flag();
     }
     if current.special.get() & special::BREAKPOINTS != 0 {
-        arch::load_breakpoints(&current.breakpoints);
+        processor::load_breakpoints(current);
     }
 }
 
@@ -56,9 +56,9 @@ pub fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
 
 /// Any number of a thread that is debugged or traced, or to which native calls are denied.
 #[cold]
-pub fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
+pub fn unusual_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
     // The fast path finds that there is no such door before it looks at who calls: for it, this was no system call.
-    let is_fast = Op(eax).without(op::TAKES_BLOCK) == Op::DOOR_CALL;
+    let is_fast = Op(word).without(op::TAKES_BLOCK) == Op::DOOR_CALL;
     if is_fast && !ipc::serve::exists(k, current) {
         let next = ipc::carry::call_door(k, current);
         leave_debugged(current);
@@ -66,13 +66,13 @@ pub fn unusual_call(k: &Kernel, current: ThreadRef, eax: u32) -> Next {
     }
     enter_unusual(k, current);
     let denied = current.special.get() & special::DENY_NATIVE != 0;
-    let next = match eax {
+    let next = match word {
         NULL => Next::Same,
         // The fast path finds that there is no such door before it finds that the thread is denied the call.
-        _ if Op(eax).is_door_call() && !ipc::serve::exists(k, current) => ipc::carry::call_door(k, current),
+        _ if Op(word).is_door_call() && !ipc::serve::exists(k, current) => ipc::carry::call_door(k, current),
         _ if denied => ipc::fault::system_call_exception(k, current),
-        _ if eax & RESERVED != 0 => short_number(k, current, eax),
-        _ => ordinary_call(k, current, eax),
+        _ if word & RESERVED != 0 => short_number(k, current, word),
+        _ => ordinary_call(k, current, word),
     };
     leave_debugged(current);
     next

@@ -1,7 +1,7 @@
 //! Tags of address spaces: which are given out, and where to look for one to take away.
 //!
 //! The processor has 4,096. Tag 0 is shared by all spaces without one of their own, the last is for open windows; see
-//! `arch/x86_64/space.rs`.
+//! `arch/four_level/space.rs`.
 
 use core::cell::Cell;
 

@@ -20,10 +20,10 @@ use abi::call::{
     task_op, thread_op,
 };
 use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, Uid};
-use kernel::arch;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, Operation, State, special};
 use kernel::object::{TaskRef, ThreadRef};
+use kernel::processor;
 use kernel::sched::Next;
 use kernel::syscall;
 
@@ -389,7 +389,7 @@ impl Trial {
         let depth = std::iter::successors(Some(mine), |&task| self.living(task).chief).count() as u8 - 1;
         let expected = match () {
             () if priority >= 64 || priority > self.living(mine).priority_max => Err(Error::BadArgument),
-            () if quota < 1 + arch::space_frames() as u64 || quota > left => Err(Error::NoMemory),
+            () if quota < 1 + processor::space::space_frames() as u64 || quota > left => Err(Error::NoMemory),
             () if depth >= DEPTH_MAX => Err(Error::Limit),
             () => FINE,
         };

@@ -21,6 +21,7 @@ use abi::{Call, Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::{Frame, NEVER, Operation, State, WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef};
+use kernel::processor;
 use kernel::{arch, ipc, life, syscall};
 
 /// How deeply tasks may be nested.
@@ -558,7 +559,7 @@ impl Trial {
 
     fn write(&self, task: TaskRef, words: [u64; 2]) {
         arch::load_space(task.space.get());
-        arch::write_words(&self.world.k, task, (task, BASE), words).expect("it has memory");
+        processor::copy::write_words(&self.world.k, task, (task, BASE), words).expect("it has memory");
         arch::load_space(self.world.root.hot.space.get());
     }
 

@@ -9,11 +9,12 @@ use crate::world::World;
 use abi::call::{FLUSH_SELF, IPC_LONG_CALL, ITEM_WHOLE, RESUME_AS_IS, task_op, thread_op, vector};
 use abi::op;
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
-use kernel::arch;
 use kernel::mem::{space, table};
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, WORDS};
+use kernel::processor;
 use kernel::sched::Next;
+use kernel::sim;
 
 /// How many allocations in a row are denied: one, or all that follow.
 const COUNTS: [u64; 2] = [1, u64::MAX];
@@ -58,7 +59,7 @@ fn holdings(world: &World, task: kernel::object::TaskRef) -> Vec<(u64, u64, Righ
     }
     let (mut at, end) = (0, abi::USER_END);
     while at < end {
-        if let Some((physical, rights)) = arch::walk(&world.k.pool, task, at) {
+        if let Some((physical, rights)) = sim::walk(&world.k.pool, task, at) {
             all.push((at, physical, rights));
         }
         at = table::next(&world.k.pool, task, at + abi::PAGE_SIZE, end, &mut 1000);
@@ -457,7 +458,8 @@ const ITEM_LOG2: u32 = 17;
 /// but those that are given on.
 fn long_message(world: &World) -> [ThreadRef; 2] {
     let write = |address, words: [u64; 2]| {
-        arch::write_words(&world.k, world.sigma0, (world.sigma0, address), words).expect("it has all memory")
+        processor::copy::write_words(&world.k, world.sigma0, (world.sigma0, address), words)
+            .expect("it has all memory")
     };
     let (words, room) = (4, 8);
     for (i, ((from, len), to)) in (0..).zip(SEND_STRINGS.into_iter().zip(RECEIVE_STRINGS)) {

@@ -6,10 +6,11 @@
 
 use crate::world::World;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
-use kernel::arch::{self, pte};
+use kernel::arch::pte;
 use kernel::mem::space::{self, Plan, Progress, SIGMA0_PROGRAM};
 use kernel::mem::table;
 use kernel::object::TaskRef;
+use kernel::sim;
 
 /// First address that no user has; a page before it is the last that somebody has.
 const USER_END: u64 = 0x7fff_ffff_f000;
@@ -53,7 +54,7 @@ impl Edge {
         if !by_one {
             map(&self.world, (self.giver, self.taker), (from, to, log2), rights);
         }
-        let is_there = |page| arch::walk(&self.world.k.pool, self.taker, page).is_some();
+        let is_there = |page| sim::walk(&self.world.k.pool, self.taker, page).is_some();
         assert!(!is_there(USER_END), "{log2} {rights:?}: a page at the end of the user half");
         let before = (to..to + (1 << log2)).step_by(PAGE_SIZE as usize).filter(|&page| page < USER_END);
         assert!({ before }.all(is_there), "{log2} {rights:?}: what comes before the end is missing");
@@ -103,8 +104,8 @@ fn the_first_task_keeps_its_program() {
             );
             let (plan, mut progress) = (plan.expect("both are memory"), Progress::START);
             while space::map(&world.k, plan, world.sigma0, taker, &mut progress, &mut 16).is_err() {}
-            assert_eq!(arch::walk(&world.k.pool, taker, SMALL), None, "{log2} {rights:?} {grant:?}");
-            let own = arch::walk(&world.k.pool, world.sigma0, SIGMA0_PROGRAM);
+            assert_eq!(sim::walk(&world.k.pool, taker, SMALL), None, "{log2} {rights:?} {grant:?}");
+            let own = sim::walk(&world.k.pool, world.sigma0, SIGMA0_PROGRAM);
             assert!(own.is_some(), "the first task has lost its program");
             world.k.check();
         }

@@ -1,4 +1,4 @@
-//! The fast path of ipc, written down a second time: what `arch/x86_64/fast_path/` does in assembly, on the same words.
+//! The fast path of ipc, written down a second time: what `entry/x86_64/fast_path/` does in assembly, on the same words.
 //!
 //! [`Machine`] is a world whose current thread has its registers in the processor, as on the real machine, and not in its
 //! control block: the fast path leaves frames as they are, with whatever an earlier trap wrote there. With `fast` set,
@@ -21,6 +21,7 @@ use kernel::object::mapping::Node;
 use kernel::object::thread::{
     Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS, Wait, taken_by,
 };
+use kernel::processor;
 use kernel::sched::Next;
 use kernel::{arch, ipc, layout, lend, life};
 
@@ -57,7 +58,7 @@ const FLUSH: u32 = Call::Flush as u32;
 
 /// The fast path, instruction by instruction. True if it accepted; then another thread is in user mode.
 pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
-    let me = arch::current();
+    let me = processor::current();
     let mark = taken_by(Op::of(live.rax).short_flags());
     let (is_call, is_long) = match live.rax as u32 {
         IPC_CALL | IPC_TAKING_CALL | IPC_ITEM_TAKING_CALL => (true, false),
@@ -71,10 +72,10 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         FLUSH => return release(k, live, me),
         _ => return false,
     };
-    me.hot.rip.set(live.rip);
-    me.hot.rsp.set(live.rsp);
+    me.hot.ip.set(live.rip);
+    me.hot.sp.set(live.rsp);
     // An absent block reads as zero: its uid fails the compare, and so does `accept` of slot 0.
-    let Some(partner) = arch::tcb(Uid(live.rdx).slot()) else { return false };
+    let Some(partner) = processor::tcb(Uid(live.rdx).slot()) else { return false };
     if partner.hot.uid.get() != live.rdx {
         return false;
     }
@@ -99,9 +100,9 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         lend::fast_call(&me.hot, &partner.hot);
     }
     live.rdx = me.hot.uid.get();
-    live.rip = partner.hot.rip.get();
-    live.rsp = partner.hot.rsp.get();
-    arch::switch_space(me, partner);
+    live.rip = partner.hot.ip.get();
+    live.rsp = partner.hot.sp.get();
+    processor::switch_space(me, partner);
     true
 }
 
@@ -112,8 +113,8 @@ fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef, mark: u64) -> bool {
         live.rax = Error::NoSuch as u64;
         return true;
     };
-    me.hot.rip.set(live.rip);
-    me.hot.rsp.set(live.rsp);
+    me.hot.ip.set(live.rip);
+    me.hot.sp.set(live.rsp);
     let Some(server) = first_idle(me, identifier) else { return false };
     enter_door(live, me, server, identifier);
     me.hot.accept.set(me.hot.accept.get() | mark);
@@ -123,8 +124,8 @@ fn door_call(k: &Kernel, live: &mut Live, me: ThreadRef, mark: u64) -> bool {
 
 /// A call through a door with a block.
 fn door_long_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
-    me.hot.rip.set(live.rip);
-    me.hot.rsp.set(live.rsp);
+    me.hot.ip.set(live.rip);
+    me.hot.sp.set(live.rsp);
     live.rdx = live.rdx as u32 as u64;
     live.w[TrapFrame::R15] = 0;
     let Some(identifier) = kernel::mem::doors::find(k, me.task(), live.rdx) else { return false };
@@ -149,8 +150,8 @@ fn door_item_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     if !is_near(item) || !rights.has(Rights::R) || rights.has(Rights::GRANT) {
         return false;
     }
-    me.hot.rip.set(live.rip);
-    me.hot.rsp.set(live.rsp);
+    me.hot.ip.set(live.rip);
+    me.hot.sp.set(live.rsp);
     live.rdx = live.rdx as u32 as u64;
     let Some(identifier) = kernel::mem::doors::find(k, me.task(), live.rdx) else { return false };
     let Some(server) = first_idle(me, identifier) else { return false };
@@ -176,8 +177,8 @@ fn release(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     if !is_near(page) || !page.rights().has(Rights::R) || !is_own || me.hot.open_key.get() & 1 == 0 {
         return false;
     }
-    me.hot.rip.set(live.rip);
-    me.hot.rsp.set(live.rsp);
+    me.hot.ip.set(live.rip);
+    me.hot.sp.set(live.rsp);
     let Some(node) = kernel::mem::doors::find(k, me.task(), page.0 >> 12) else { return false };
     let Some(before) = node.before() else { return false };
     if node.next().is_none() && before.before().is_none() || me.task().is_dying() {
@@ -206,13 +207,13 @@ fn enter_door(live: &mut Live, me: ThreadRef, server: ThreadRef, identifier: &'s
     lend::fast_call(&me.hot, &server.hot);
     (live.rip, live.rdx) = door.door_target();
     live.rsp = server.server.stack.get();
-    arch::switch_space(me, server);
+    processor::switch_space(me, server);
 }
 
 /// The return from one.
 fn door_return(live: &mut Live, me: ThreadRef) -> bool {
-    me.hot.rip.set(live.rip);
-    me.hot.rsp.set(live.rsp);
+    me.hot.ip.set(live.rip);
+    me.hot.sp.set(live.rsp);
     // Nobody's hot line waits for nothing.
     let Some(caller) = door::thread_at(me.server.caller.get()) else { return false };
     if (caller.hot.accept.get() ^ me.server.key.get()) & !TAKING != 0
@@ -228,9 +229,9 @@ fn door_return(live: &mut Live, me: ThreadRef) -> bool {
     me.hot.accept.set(IDLE);
     caller.hot.accept.set(NEVER);
     live.rdx = 0;
-    live.rip = caller.hot.rip.get();
-    live.rsp = caller.hot.rsp.get();
-    arch::switch_space(me, caller);
+    live.rip = caller.hot.ip.get();
+    live.rsp = caller.hot.sp.get();
+    processor::switch_space(me, caller);
     true
 }
 
@@ -246,13 +247,13 @@ pub fn copy_block(k: &Kernel, live: &mut Live, me: ThreadRef, partner: ThreadRef
     let mut to = block.address.get();
     if has_window {
         if space >> 63 != 0 {
-            arch::load_space(arch::with_window(me.task()));
+            arch::load_space(arch::space::with_window(me.task().space.get()));
         }
         slot.set(block.entry.get());
         to = block.window.get();
     }
     if !arch::copy_user(to, from, 8 * words) {
-        arch::close_window(k, me.task());
+        processor::copy::close_window(k, me.task());
         return false;
     }
     // The switch forgets what it showed.
@@ -314,8 +315,8 @@ impl Machine {
             return;
         }
         let current = self.world.current();
-        current.hot.rip.set(self.live.rip);
-        current.hot.rsp.set(self.live.rsp);
+        current.hot.ip.set(self.live.rip);
+        current.hot.sp.set(self.live.rsp);
         self.save(TrapFrame::SYSRET);
         let known = if self.live.rax as u32 == IPC_CALL {
             ipc::known_way::call(&self.world.k, current)
@@ -348,7 +349,7 @@ impl Machine {
             frame.rip.set(self.live.rip);
             frame.rsp.set(self.live.rsp);
             frame.rflags.set(FLAGS);
-            arch::set_user_segments(frame);
+            frame.set_user_segments();
         }
         life::bury(&self.world.k);
     }

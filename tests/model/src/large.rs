@@ -4,11 +4,11 @@
 use crate::world::World;
 use abi::call::task_op;
 use abi::{Fpage, PAGE_SIZE, Rights};
-use kernel::arch;
 use kernel::kernel::Kernel;
 use kernel::mem::space::{self, Plan, Progress, Stop};
 use kernel::mem::table::{self, Found};
 use kernel::object::{TaskRef, ThreadRef};
+use kernel::sim;
 
 const SIZE: u64 = 2 << 20;
 /// Where σ0's memory comes from, and where tasks get it.
@@ -71,7 +71,7 @@ impl Stage {
     }
 
     fn shows(&self, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
-        arch::walk(&self.world.k.pool, task, address)
+        sim::walk(&self.world.k.pool, task, address)
     }
 
     /// σ0 → near → far, all large.
@@ -162,7 +162,7 @@ fn who_cannot_pay_for_the_split_loses_the_large_page() {
     stage.exhaust(stage.near);
     let part = Fpage::memory(MEMORY, 12, Rights::RWX);
     // What it says about a part is said of the whole; nothing goes.
-    assert!(arch::touch(&stage.world.k.pool, stage.near, PLACE + SIZE / 2, true));
+    assert!(sim::touch(&stage.world.k.pool, stage.near, PLACE + SIZE / 2, true));
     assert_eq!(stage.flush(stage.sigma0, part.with_rights(Rights::NONE), false), Ok(3));
     assert!(stage.is_large(stage.near, PLACE));
     stage.flush(stage.sigma0, part, false).expect("σ0 loses nothing");
@@ -331,11 +331,11 @@ fn a_gibibyte_is_touched_as_a_whole() {
     let stage = Stage::new();
     assert!(stage.map((stage.sigma0, 0), (stage.near, PLACE), FUSED_LOG2, Rights::RW));
     assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), FUSED_LOG2, Rights::RW));
-    assert!(arch::touch(&stage.world.k.pool, stage.far, PLACE + 100 * SIZE, true));
+    assert!(sim::touch(&stage.world.k.pool, stage.far, PLACE + 100 * SIZE, true));
     // The processor notes no more than that somebody wrote to it.
     assert_eq!(stage.flush(stage.near, Stage::large_part(5, Rights::NONE), false), Ok(3));
     assert_eq!(stage.flush(stage.near, Stage::large_part(5, Rights::NONE), false), Ok(0));
-    assert!(arch::touch(&stage.world.k.pool, stage.far, PLACE + 6 * SIZE, false));
+    assert!(sim::touch(&stage.world.k.pool, stage.far, PLACE + 6 * SIZE, false));
     assert_eq!(stage.flush(stage.near, Stage::large_part(6, Rights::NONE), false), Ok(3));
     assert_eq!(stage.flush(stage.near, Stage::large_part(6, Rights::NONE), false), Ok(0));
 }

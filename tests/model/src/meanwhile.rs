@@ -11,6 +11,8 @@ use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeou
 use kernel::mem::space::Plan;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, Operation};
+use kernel::processor;
+use kernel::sim;
 use kernel::{arch, syscall};
 
 const BASE: u64 = 0x4000_0000;
@@ -39,7 +41,7 @@ impl Pair {
     fn write(&self, thread: ThreadRef, address: u64, words: [u64; 2]) {
         arch::load_space(thread.hot.space.get());
         let task = thread.task();
-        arch::write_words(&self.world.k, task, (task, address), words).expect("it has memory");
+        processor::copy::write_words(&self.world.k, task, (task, address), words).expect("it has memory");
     }
 
     /// The sender sends a block; `meanwhile` happens once, after a step. True if it did.
@@ -142,7 +144,7 @@ fn an_item_that_shrinks_stays_in_the_window() {
         pair.describe((Fpage::memory(item, 13, Rights::RWX), 0x1_e000), window);
     });
     assert!(changed);
-    let is_there = |page: &u64| arch::walk(&pair.world.k.pool, pair.receiver.task(), *page).is_some();
+    let is_there = |page: &u64| sim::walk(&pair.world.k.pool, pair.receiver.task(), *page).is_some();
     let pages = |range: std::ops::Range<u64>| range.map(|page| WINDOW + page * PAGE_SIZE);
     assert_eq!(pages(0..0x20).filter(is_there).count(), 0x20);
     assert_eq!(pages(0x20..0x100).filter(is_there).collect::<Vec<_>>(), [], "behind the window");
@@ -308,7 +310,7 @@ fn nothing_that_changes_meanwhile_does_harm() {
             }
             pair.world.check();
         });
-        let is_there = |page: &u64| arch::walk(&pair.world.k.pool, pair.receiver.task(), *page).is_some();
+        let is_there = |page: &u64| sim::walk(&pair.world.k.pool, pair.receiver.task(), *page).is_some();
         let in_window =
             |page: u64, window: &Fpage| (window.base()..window.base() + (1 << window.log2())).contains(&page);
         let pages = (WINDOW - WINDOWS..WINDOW + WINDOWS).step_by(PAGE_SIZE as usize).filter(is_there);

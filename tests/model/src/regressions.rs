@@ -7,6 +7,7 @@ use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::mem::space::Progress;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, WORDS, Wait, special};
+use kernel::processor;
 
 /// More senders than the end of a thread handles in one step.
 const CROWD: usize = 40;
@@ -57,7 +58,7 @@ fn a_thread_that_ends_itself_is_not_lost_when_interrupted() {
         world.wait();
     }
     world.thread_control(thread_op::INFO, [0; 4]).expect("the first thread runs");
-    assert!(kernel::arch::tcb(victim.slot()).is_none(), "its block is still there");
+    assert!(processor::tcb(victim.slot()).is_none(), "its block is still there");
     world.check();
 }
 
@@ -224,6 +225,6 @@ fn a_thread_is_ended_although_the_one_that_was_ending_it_is() {
     }
     world.check();
     for slot in slots {
-        assert!(kernel::arch::tcb(slot).is_none(), "a block is still there");
+        assert!(processor::tcb(slot).is_none(), "a block is still there");
     }
 }

@@ -20,12 +20,12 @@
 use crate::random::{Random, amount, programs};
 use crate::world::World;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
-use kernel::arch;
 use kernel::mem::pool::{Frame, Words};
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::mem::table::{self, Found};
 use kernel::object::mapping::{Node, NodeTable};
 use kernel::object::{TaskRef, ThreadRef};
+use kernel::sim;
 use std::collections::BTreeMap;
 
 const TASKS: usize = 6;
@@ -359,7 +359,7 @@ impl Both {
             Op::Flush { task, page, own, budget } => self.flush(task, &[page], own, budget),
             Op::FlushBoth { task, pages, own, budget } => self.flush(task, &pages, own, budget),
             Op::Touch { task, address, write } => {
-                let done = arch::touch(&self.world.k.pool, self.tasks[task], address, write);
+                let done = sim::touch(&self.world.k.pool, self.tasks[task], address, write);
                 let large = self.large(task, address).is_some();
                 let Some(mapping) = self.model.places.get_mut(&(0, task, address)) else {
                     return assert!(!done, "touched what is not there");
@@ -471,7 +471,7 @@ impl Both {
         let pool = &self.world.k.pool;
         for (number, &task) in self.tasks.iter().enumerate() {
             for address in self.ground.known() {
-                let walked = arch::walk(pool, task, address);
+                let walked = sim::walk(pool, task, address);
                 let expected = self.model.places.get(&(0, number, address));
                 assert_eq!(
                     walked,

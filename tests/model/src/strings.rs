@@ -16,6 +16,8 @@ use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeou
 use kernel::mem::space::Plan;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, Operation, State, Wait};
+use kernel::processor;
+use kernel::sim;
 use kernel::{arch, syscall};
 
 /// First address that no user has.
@@ -321,7 +323,7 @@ impl Pair {
     /// The memory of one of them.
     fn bytes(&self, thread: ThreadRef) -> Bytes {
         let pages = (0..PAGES).flat_map(|page| {
-            let place = arch::walk(&self.world.k.pool, thread.task(), BASE + page * PAGE_SIZE);
+            let place = sim::walk(&self.world.k.pool, thread.task(), BASE + page * PAGE_SIZE);
             arch::memory(place.expect("it has memory").0, PAGE_SIZE as usize)
         });
         Bytes(pages.collect())
@@ -335,7 +337,7 @@ impl Pair {
             let fits = at.checked_sub(BASE).is_some_and(|offset| offset + 8 <= LEN);
             if fits {
                 let task = thread.task();
-                let _ = arch::write_words(&self.world.k, task, (task, at), [*word]);
+                let _ = processor::copy::write_words(&self.world.k, task, (task, at), [*word]);
             }
         }
         arch::load_space(self.world.root.hot.space.get());
@@ -348,7 +350,7 @@ impl Pair {
         for page in 0..PAGES {
             let words: [u64; 512] = std::array::from_fn(|i| word(page * 512 + i as u64));
             let place = (task, BASE + page * PAGE_SIZE);
-            arch::write_words(&self.world.k, task, place, words).expect("it has memory");
+            processor::copy::write_words(&self.world.k, task, place, words).expect("it has memory");
         }
         arch::load_space(self.world.root.hot.space.get());
     }
@@ -575,7 +577,7 @@ impl Pair {
             if is_there && given != Rights::NONE {
                 let physical = 0x100_0000 + source - BASE;
                 let expected = Some((physical, given.or(Rights::R)));
-                let found = arch::walk(&self.world.k.pool, self.receiver.task(), target);
+                let found = sim::walk(&self.world.k.pool, self.receiver.task(), target);
                 assert_eq!(found, expected, "what is at {target:x}, from {source:x}");
             }
         }

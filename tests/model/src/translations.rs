@@ -20,7 +20,8 @@ use kernel::layout::WINDOW_SIZE;
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::Frame;
 use kernel::object::{TaskRef, ThreadRef};
-use kernel::param;
+use kernel::processor;
+use kernel::{param, sim};
 
 const TASKS: usize = 4;
 
@@ -134,11 +135,11 @@ impl Spaces {
     }
 
     fn audit(&self) -> Audit {
-        tlb::audit(&self.world.k)
+        sim::audit(&self.world.k)
     }
 
     fn switch(&self, to: ThreadRef) {
-        arch::switch_space(arch::current(), to);
+        processor::switch_space(processor::current(), to);
     }
 
     fn perform(&mut self, op: &Op) -> Audit {
@@ -160,13 +161,13 @@ impl Spaces {
                 self.audit()
             }
             Op::SliceEnd => {
-                arch::renew_tag(&self.world.k, arch::current().task());
+                processor::space::renew_tag(&self.world.k, processor::current().task());
                 self.audit()
             }
             Op::Copy { to, source, target, len } => {
                 let task = self.task(to);
                 self.compared((source, (task, target), len), |k, from| {
-                    arch::copy(k, (from, source), (task, target), len)
+                    processor::copy::copy(k, (from, source), (task, target), len)
                 })
             }
             Op::FastCopy { to, source, target, words } => self.fast_copy(to, (source, target, words)),
@@ -196,9 +197,9 @@ impl Spaces {
 
     /// An access as the current thread makes it in user mode.
     fn access(&self, address: u64, write: bool) -> Audit {
-        let task = arch::current().task();
+        let task = processor::current().task();
         let needed = if write { Rights::W } else { Rights::R };
-        let allowed = arch::walk(&self.world.k.pool, task, address).is_some_and(|(_, has)| has.has(needed));
+        let allowed = sim::walk(&self.world.k.pool, task, address).is_some_and(|(_, has)| has.has(needed));
         let worked = match write {
             true => arch::copy_user(address, address, 1),
             false => arch::load_user(address).is_some(),
@@ -209,7 +210,7 @@ impl Spaces {
 
     /// Where the byte at an address is.
     fn place(&self, task: TaskRef, address: u64, right: Rights) -> Option<u64> {
-        let (place, rights) = arch::walk(&self.world.k.pool, task, address)?;
+        let (place, rights) = sim::walk(&self.world.k.pool, task, address)?;
         rights.has(right).then_some(place)
     }
 
@@ -224,7 +225,7 @@ impl Spaces {
         (source, to, len): (u64, (TaskRef, u64), u64),
         copy: impl FnOnce(&kernel::kernel::Kernel, TaskRef) -> Result<(), CopyFault>,
     ) -> Audit {
-        let from = arch::current().task();
+        let from = processor::current().task();
         let mut expected = self.contents();
         let (mut fault, mut written, mut overlaps) = (None, vec![false; expected.len()], false);
         for done in 0..len {
@@ -254,7 +255,7 @@ impl Spaces {
 
     /// A message with a block as the fast path copies it, switch included.
     fn fast_copy(&self, to: usize, (source, target, words): (u64, u64, u64)) -> Audit {
-        let (me, partner) = (arch::current(), self.threads[to]);
+        let (me, partner) = (processor::current(), self.threads[to]);
         let room = Dope::room(param::FAST_WORDS_MAX, 0, 0);
         let registered = partner.block.set(&self.world.k, partner.task(), target, room);
         // A block may not cross into the next top-level entry.
@@ -266,16 +267,16 @@ impl Spaces {
             let mut live = Live::default();
             (live.w[0], live.w[1]) = (words, source);
             if copy_block(k, &mut live, me, partner) {
-                arch::switch_space(me, partner);
+                processor::switch_space(me, partner);
                 return Ok(());
             }
             // As far as it came; the slow path would do it anew.
-            arch::copy(k, (me.task(), source), to, len)
+            processor::copy::copy(k, (me.task(), source), to, len)
         })
     }
 
     fn words(&self, (task, address): (TaskRef, u64), write: bool) -> Audit {
-        let (k, current) = (&self.world.k, arch::current().task());
+        let (k, current) = (&self.world.k, processor::current().task());
         // What callers see to.
         if task != current && address % WINDOW_SIZE + 16 > WINDOW_SIZE {
             return Ok(());
@@ -283,8 +284,8 @@ impl Spaces {
         let right = if write { Rights::W } else { Rights::R };
         let allowed = [0, 15].map(|offset| self.place(task, address + offset, right).is_some()) == [true; 2];
         let worked = match write {
-            true => arch::write_words(k, current, (task, address), [7, 8]).is_ok(),
-            false => arch::read_words::<2>(k, current, (task, address)).is_ok(),
+            true => processor::copy::write_words(k, current, (task, address), [7, 8]).is_ok(),
+            false => processor::copy::read_words::<2>(k, current, (task, address)).is_ok(),
         };
         self.audit()?;
         if worked == allowed { Ok(()) } else { Err(format!("words at {address:#x}: {worked}")) }
@@ -313,7 +314,7 @@ fn run(program: &[Op], caches: Caches, defect: Option<Defect>) -> Result<(), Str
         spaces.perform(op).map_err(|what| format!("step {i}: {what}, after {op:?}"))?;
         if i % 16 == 0 || i + 1 == program.len() {
             // Of scheduling only the first thread knows.
-            let current = arch::current();
+            let current = processor::current();
             spaces.switch(spaces.world.root);
             spaces.world.check();
             spaces.switch(current);
@@ -382,13 +383,13 @@ fn every_rule_is_needed() {
 fn a_tag_goes_to_who_runs() {
     let world = World::on(1024, Caches::FewTags);
     let tasks = [0; 4].map(|_| world.new_task(100)).map(|id| world.k.task(id).expect("just made"));
-    let owners = || tasks.map(arch::tag_of);
+    let owners = || tasks.map(processor::space::tag_of);
     assert_eq!(owners(), [Some(2), Some(3), None, None]);
     let threads = tasks.map(|task| world.new_thread(task.id.get(), 63));
     let run_and_end_slice = |number: usize| {
-        arch::switch_space(arch::current(), threads[number]);
-        arch::renew_tag(&world.k, tasks[number]);
-        tlb::audit(&world.k).expect("nothing is stale");
+        processor::switch_space(processor::current(), threads[number]);
+        processor::space::renew_tag(&world.k, tasks[number]);
+        sim::audit(&world.k).expect("nothing is stale");
     };
     // The first task of the machine is the first to lose its own.
     run_and_end_slice(2);
@@ -397,7 +398,7 @@ fn a_tag_goes_to_who_runs() {
     assert_eq!(owners(), [None, Some(3), Some(1), Some(2)]);
     run_and_end_slice(2);
     assert_eq!(owners(), [None, Some(3), Some(1), Some(2)]);
-    arch::switch_space(arch::current(), world.root);
+    processor::switch_space(processor::current(), world.root);
     world.check();
 }
 
@@ -459,7 +460,7 @@ fn a_receiver_that_ends_in_mid_transfer_leaves_no_way_to_its_pages() {
     let block = FIRST + u64::from(LEN) - PAGE_SIZE;
     for caches in [Caches::Untagged, Caches::Tagged] {
         let world = World::on(1024, caches);
-        let audit = || tlb::audit(&world.k).expect("nothing is stale");
+        let audit = || sim::audit(&world.k).expect("nothing is stale");
         let [to, from] = [0; 2].map(|_| world.new_task(100));
         let (receiver, sender) = (world.new_thread(to, 63), world.new_thread(from, 63));
         let number = to.number();
@@ -470,7 +471,7 @@ fn a_receiver_that_ends_in_mid_transfer_leaves_no_way_to_its_pages() {
             assert_eq!(world.current(), thread);
             let task = thread.task();
             let descriptor = [string.address, string.sizes()];
-            arch::write_words(&world.k, task, (task, block), descriptor).expect("it has the page");
+            processor::copy::write_words(&world.k, task, (task, block), descriptor).expect("it has the page");
             if thread == receiver {
                 let patience = u64::from(u32::MAX);
                 world.thread_control(thread_op::SET_BLOCK, [0, block, dope.0, patience]).expect("a block");
@@ -493,7 +494,7 @@ fn a_receiver_that_ends_in_mid_transfer_leaves_no_way_to_its_pages() {
         audit();
 
         // As the chief would, who is more urgent.
-        arch::switch_space(sender, world.root);
+        processor::switch_space(sender, world.root);
         world.begin_call(Call::TaskControl, task_op::DESTROY, to.0);
         world.settle();
         audit();
@@ -502,7 +503,7 @@ fn a_receiver_that_ends_in_mid_transfer_leaves_no_way_to_its_pages() {
         give_pages(&world, world.task(heir), 1 << 20);
         let before = arch::memory(FRAMES_AT + (1 << 20), LEN as usize);
         assert!(before.iter().any(|&byte| byte != 0) || LEN == 0, "a part of the string has arrived");
-        arch::switch_space(arch::current(), sender);
+        processor::switch_space(processor::current(), sender);
         world.settle();
         audit();
         assert_eq!(sender.frame.rax.get(), Error::PartnerDied as u64);

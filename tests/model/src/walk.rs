@@ -13,7 +13,7 @@ mod program;
 use crate::random::{amount, programs_in_parallel};
 use crate::world::Caches;
 use history::{DONE_TO_ALL, STATES};
-use kernel::arch::tlb;
+use kernel::sim;
 use player::Walk;
 use program::{Op, operation};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ fn walk(program: &[Op], fast: bool, caches: Caches, mut each: impl FnMut(usize, 
             world.k.check_threads();
         }
         walk.history.look(&world.k);
-        if let Err(what) = tlb::audit(&world.k) {
+        if let Err(what) = sim::audit(&world.k) {
             panic!("step {i}: {what}, after {op:?}");
         }
         each(i, walk.machine.observe(&walk.threads));

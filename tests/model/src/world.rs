@@ -13,8 +13,9 @@ use kernel::mem::pool::Pool;
 use kernel::mem::space::{self, Plan, Progress};
 use kernel::object::thread::{Frame, Tcb, WORDS};
 use kernel::object::{TaskRef, ThreadRef};
+use kernel::processor;
 use kernel::sched::Next;
-use kernel::{ipc, life, syscall};
+use kernel::{ipc, life, sim, syscall};
 use std::cell::RefCell;
 
 thread_local! {
@@ -105,12 +106,13 @@ impl World {
         let pool = unsafe { Pool::new(start, POOL_START, frames, 0) };
         let overhead = frames - pool.free_frames();
         let k = Box::new(Kernel::new(pool, &kernel::ipc::UPCALLS));
+        sim::attach(&k.pool);
         if caches == Caches::FewTags {
             k.tags.limit(3);
         }
         let reserve = k.reserve();
         let frame = k.take_reserved().expect("a new pool has frames");
-        let idle = arch::map_tcb(&k, 0, frame).expect("the machine has room");
+        let idle = processor::map_tcb(&k, 0, frame).expect("the machine has room");
         idle.set_ready();
         idle.canary.set(Tcb::CANARY);
         idle.frame.mode.set(Frame::IDLE);
@@ -118,10 +120,10 @@ impl World {
         let sigma0 = life::boot_task(&k);
         sigma0.is_sigma0.set(true);
         space::ensure_bitmap(&k.pool, sigma0).expect("the first task has memory");
-        arch::map_all_memory(&k, sigma0, 2);
+        sim::map_all_memory(&k, sigma0, 2);
         let root = life::boot_thread(&k, sigma0, PRIORITY);
         life::start_thread(&k, root, 0x7000_0000_0000, 0x7000_0001_0000, 0);
-        arch::set_current(idle);
+        processor::set_current(idle);
         let world = World { k, sigma0, root, overhead, reserve, memory: (start, frames) };
         world.leave(Next::Any);
         world
@@ -129,7 +131,7 @@ impl World {
 
     /// The thread that the processor is on.
     pub fn current(&self) -> ThreadRef {
-        arch::current()
+        processor::current()
     }
 
     /// Whether no thread can run.
@@ -172,8 +174,8 @@ impl World {
     fn save_ip(&self) {
         let current = self.current();
         let (ip, sp) = (current.user_ip(), current.user_sp());
-        current.hot.rip.set(ip);
-        current.hot.rsp.set(sp);
+        current.hot.ip.set(ip);
+        current.hot.sp.set(sp);
     }
 
     /// A system call of the current thread.
@@ -218,7 +220,7 @@ impl World {
             frame.rflags.set(FLAGS);
             frame.error.set(error);
             frame.mode.set(Frame::TRAP | vector);
-            arch::set_user_segments(frame);
+            frame.set_user_segments();
         }
         life::bury(&self.k);
     }
@@ -322,10 +324,10 @@ impl World {
 
     /// Does something as a thread, without a switch to it.
     pub fn acting<R>(&self, thread: ThreadRef, act: impl FnOnce() -> R) -> R {
-        let before = arch::current();
-        arch::set_current(thread);
+        let before = processor::current();
+        processor::set_current(thread);
         let result = act();
-        arch::set_current(before);
+        processor::set_current(before);
         // A dispatch on the way may have gone to its shuttle.
         self.k.stop_counting(thread);
         result

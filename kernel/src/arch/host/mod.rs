@@ -1,26 +1,19 @@
-//! A simulated machine: the kernel above the arch border runs on it as a library.
+//! A simulated machine: the kernel above runs on it as a library. What tests do with it in terms of tasks is `sim.rs`.
 //!
-//! Page tables are the real ones (the form of an entry is x86-64's), read by [`walk`] instead of a processor. What the
+//! Page tables are the real ones (the form of an entry is x86-64's), read by [`tlb`] instead of a processor. What the
 //! kernel does to a processor's translation caches is the real code too, over the caches that [`tlb`] simulates. The
 //! current thread is a variable, time is a number that tests advance, interrupts come when a test says so. The state
 //! is per host thread, so that tests do not meet.
 //!
-//! Control blocks live in host memory; a slot without one shows a block of zeroes, as the shared page of the
-//! virtual array does.
+//! Control blocks live in host memory; a slot without one shows nothing.
 
-#[path = "../x86_64/copy.rs"]
-mod copy;
-#[path = "../x86_64/door.rs"]
-mod door;
-#[path = "../x86_64/pte.rs"]
-pub mod pte;
-#[path = "../x86_64/space.rs"]
-mod space;
+pub mod debug;
+pub mod fpu;
 pub mod tlb;
-mod user_copy;
+pub mod user_copy;
 
-/// What `space` and `copy` ask the processor.
-mod cpu {
+/// What `four_level` asks of the processor.
+pub mod cpu {
     /// As far as it is asked.
     pub struct Features {
         /// Spaces are tagged.
@@ -39,7 +32,7 @@ mod cpu {
 }
 
 /// The kernel half of a space: nothing but what each task has for itself.
-mod paging {
+pub mod paging {
     /// The upper half of every top-level table.
     pub fn kernel_top() -> &'static [u64; 256] {
         &[0; 256]
@@ -56,30 +49,16 @@ mod paging {
     }
 }
 
-use crate::kernel::Kernel;
-use crate::mem::pool::{Frame as PoolFrame, Pool};
-use crate::mem::table::{self, Found};
-use crate::object::breakpoint::Breakpoints;
-use crate::object::mapping::Node;
-use crate::object::thread::{Frame, Tcb, special};
-use crate::object::{TaskRef, ThreadRef};
 use abi::{PAGE_SIZE, Rights};
-pub use copy::{
-    close_window, copy, copy_at_once, copy_openly, read_words, window_slot, window_view, write_words,
-};
-pub use door::{door_page, hide_door_page, hide_doors, show_door_page, show_doors};
-pub use space::{
-    Forget, end_space, flush_space, init_space, invalidate, renew_tag, show, space_frames, tag_of,
-    with_window,
-};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use tlb as instructions;
+use std::ptr;
+pub use tlb as instructions;
 pub use user_copy::COPIES_OPENLY;
 
 #[derive(Default)]
 struct Machine {
-    blocks: HashMap<u32, &'static Tcb>,
+    blocks: HashMap<u32, *const ()>,
     /// Groups of 512 slots that have a table in the array of blocks.
     tables: BTreeSet<u32>,
     unmasked: BTreeSet<u8>,
@@ -88,7 +67,7 @@ struct Machine {
 
 thread_local! {
     static MACHINE: RefCell<Machine> = RefCell::new(Machine::default());
-    static CURRENT: Cell<Option<ThreadRef>> = const { Cell::new(None) };
+    static CURRENT: Cell<*const ()> = const { Cell::new(ptr::null()) };
     static NOW_NS: Cell<u64> = const { Cell::new(START_NS) };
     static ARMED_NS: Cell<u64> = const { Cell::new(u64::MAX) };
 }
@@ -102,77 +81,58 @@ const START_NS: u64 = 1_000_000;
 /// Forgets all blocks and interrupts: a new machine.
 pub fn reset() {
     MACHINE.with(|machine| *machine.borrow_mut() = Machine::default());
-    CURRENT.set(None);
+    CURRENT.set(ptr::null());
     NOW_NS.set(START_NS);
     ARMED_NS.set(u64::MAX);
     tlb::reset();
 }
 
-/// The kernel that a function was given which is called through a pointer. On a machine it is a constant.
-pub fn known(k: &Kernel) -> &Kernel {
-    k
+/// Whether the identifiers of the running task can be read where [`shown_word`] does: not here, where tables show nothing to the kernel.
+pub const SHOWS_DOORS: bool = false;
+
+/// The word that the running task's tables show for an identifier.
+pub fn shown_word(_number: u32) -> u64 {
+    unreachable!("the simulated machine does not show identifiers")
 }
 
 /// The control block in a slot.
-pub fn tcb(slot: u32) -> Option<ThreadRef> {
-    MACHINE.with(|machine| machine.borrow().blocks.get(&slot).map(|tcb| ThreadRef::new(tcb)))
+pub fn slot_block(slot: u32) -> Option<*const ()> {
+    MACHINE.with(|machine| machine.borrow().blocks.get(&slot).copied())
 }
 
-/// What an identifier of a task leads to, if it is one.
-pub fn shown_door(k: &Kernel, task: TaskRef, number: u32) -> Option<&'static Node> {
-    crate::mem::doors::find(k, task, number.into()).map(Node::door)
-}
+/// No frame was left for a table of the array of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfMemory;
 
-/// Puts a block into a slot. `None` if there is no memory for a table of the array.
-pub fn map_tcb(k: &Kernel, slot: u32, frame: PoolFrame) -> Option<ThreadRef> {
-    tlb::attach(&k.pool);
-    k.pool.clear_prefix(frame, Tcb::COLD_BYTES);
+/// Puts a block into a slot. `alloc_table` is called at most once.
+pub fn map_slot(
+    slot: u32,
+    _frame: u64,
+    block: *const (),
+    alloc_table: impl FnOnce() -> Option<u64>,
+) -> Result<(), OutOfMemory> {
     let table = slot / SLOTS_PER_TABLE;
     if !MACHINE.with(|machine| machine.borrow().tables.contains(&table)) {
-        k.take_reserved()?;
+        alloc_table().ok_or(OutOfMemory)?;
         MACHINE.with(|machine| machine.borrow_mut().tables.insert(table));
     }
-    let tcb = k.pool.at::<Tcb>(frame);
-    MACHINE.with(|machine| machine.borrow_mut().blocks.insert(slot, tcb));
-    Some(ThreadRef::new(tcb))
+    MACHINE.with(|machine| machine.borrow_mut().blocks.insert(slot, block));
+    Ok(())
 }
 
 /// Takes the block out of a slot.
-pub fn unmap_tcb(slot: u32) {
+pub fn unmap_slot(slot: u32) {
     MACHINE.with(|machine| machine.borrow_mut().blocks.remove(&slot));
 }
 
-/// Whether there is a current thread.
-pub fn is_started() -> bool {
-    CURRENT.get().is_some()
+/// Where the hot line of the current thread is; null before there is one.
+pub fn current_line() -> *const () {
+    CURRENT.get()
 }
 
-/// The thread that the processor is on.
-pub fn current() -> ThreadRef {
-    CURRENT.get().expect("a test has started the machine")
-}
-
-/// Starts the machine on a thread.
-pub fn set_current(thread: ThreadRef) {
-    CURRENT.set(Some(thread));
-}
-
-/// Switches to another thread.
-pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
-    if (from.special.get() | to.special.get()) & special::TRACED != 0 {
-        crate::trace::switch(k, from, to);
-    }
-    from.set_special(0, special::FPU_LIVE | special::PORTS_LIVE);
-    switch_space(from, to);
-}
-
-/// The part of a switch that every thread needs: current thread and address space.
-pub fn switch_space(from: ThreadRef, to: ThreadRef) {
-    set_current(to);
-    let space = to.hot.space.get();
-    if space != from.hot.space.get() {
-        load_space(space);
-    }
+/// Makes a thread the current one.
+pub fn set_current_line(line: *const ()) {
+    CURRENT.set(line);
 }
 
 /// The instruction that loads CR3.
@@ -180,6 +140,12 @@ pub fn load_space(space: u64) {
     // SAFETY: see there.
     unsafe { tlb::write_cr3(space) };
 }
+
+/// User mode may use the ports of these two frames; there is none.
+pub fn ports_on(_frames: [u64; 2]) {}
+
+/// User mode may use no port.
+pub fn ports_off() {}
 
 /// A byte that a program reads; `None` if that faults.
 pub fn load_user(address: u64) -> Option<u8> {
@@ -244,52 +210,8 @@ pub fn irq_is_level(line: u8) -> bool {
 /// Tells the controller that the interrupt was taken.
 pub fn irq_acknowledge() {}
 
-/// Selectors of user mode in a trap frame.
-pub fn set_user_segments(frame: &Frame) {
-    frame.cs.set(3);
-    frame.ss.set(3);
-}
-
-/// The current thread runs with these breakpoints. The simulated machine has none.
-pub fn load_breakpoints(_breakpoints: &Breakpoints) {}
-
-/// Nor is there anything to be switched off.
-pub fn breakpoints_off() {}
-
 /// Loads the FS base.
 pub fn load_fs(_base: u64) {}
-
-/// What the processor's page walk finds: physical address and rights.
-pub fn walk(pool: &Pool, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
-    let entry = match table::find(pool, task, address) {
-        Found::Nothing { .. } => return None,
-        Found::Large { entry, level, .. } => {
-            let size = 1u64 << (12 + 9 * level);
-            return Some((
-                (pte::address(entry.get()) & !(size - 1)) + address % size,
-                pte::rights(entry.get()),
-            ));
-        }
-        Found::Leaf(leaf) | Found::Part { leaf, .. } => leaf.entry,
-    };
-    let value = entry.get();
-    pte::is_present(value).then(|| (pte::address(value) | address & 0xfff, pte::rights(value)))
-}
-
-/// A user access: sets the status bits that the processor would set. False if it faults.
-pub fn touch(pool: &Pool, task: TaskRef, address: u64, write: bool) -> bool {
-    let entry = match table::find(pool, task, address) {
-        Found::Leaf(leaf) | Found::Part { leaf, .. } => leaf.entry,
-        Found::Large { entry, node: Some(_), .. } => table::seen(pool, task, address).unwrap_or(entry),
-        _ => return false,
-    };
-    let rights = pte::rights(entry.get());
-    let allowed = rights.has(if write { Rights::RW } else { Rights::R });
-    if allowed {
-        entry.set(pte::touched(entry.get(), write));
-    }
-    allowed
-}
 
 fn load(physical: u64, len: usize) -> Vec<u8> {
     let (frame, offset) = (physical / PAGE_SIZE, (physical % PAGE_SIZE) as usize);
@@ -311,12 +233,4 @@ fn store(physical: u64, bytes: &[u8]) {
 /// Whether there are pages of 1 GiB.
 pub fn has_gib_pages() -> bool {
     true
-}
-
-/// Maps memory 1:1 for the first task, as boot does: `gib` pages of 1 GiB from 0 on.
-pub fn map_all_memory(k: &Kernel, task: TaskRef, gib: u64) {
-    for i in 0..gib {
-        let entry = table::ensure_level(&k.pool, task, i << 30, 2).expect("memory for a table");
-        entry.set(pte::large(i << 30, Rights::RWX, false));
-    }
 }

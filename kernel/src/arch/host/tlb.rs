@@ -18,11 +18,8 @@
 //!
 //! Off at first: then nothing is cached, and each access is a walk of its own.
 
-use super::pte;
-use crate::kernel::Kernel;
+use crate::arch::four_level::{Table, pte, space};
 use crate::layout::WINDOW;
-use crate::mem::pool::{Frame, Pool, Words};
-use crate::object::TaskRef;
 use abi::{PAGE_SIZE, Rights};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,9 +142,8 @@ impl Tables {
     fn at(&self, frame: u64) -> Option<&'static [Cell<u64>; 512]> {
         let offset = frame.wrapping_sub(self.start);
         (offset / PAGE_SIZE < self.frames as u64).then(|| {
-            // SAFETY: a frame of the pool, whose memory stays as long as the machine; all that lies there are cells, and
-            // a processor on the way through a table that is none sees their bits.
-            &unsafe { &*self.memory.wrapping_add(offset as usize).cast::<Words>() }.0
+            // SAFETY: by the promise of `attach`; a processor on the way through a table that is none sees the bits of cells.
+            unsafe { &*self.memory.wrapping_add(offset as usize).cast::<Table>() }
         })
     }
 }
@@ -287,10 +283,12 @@ pub(super) fn reset() {
     PROCESSOR.set(Processor::default());
 }
 
-/// The tables of spaces lie in this pool.
-pub(super) fn attach(pool: &Pool) {
-    let start = pool.start();
-    let tables = Tables { start: start.0, frames: pool.frames(), memory: pool.pointer(start) };
+/// The tables of spaces lie in this memory, of so many frames, the first of which has the physical address `start`.
+///
+/// # Safety
+/// It stays as long as the machine, and all that lies there are cells.
+pub unsafe fn attach(memory: *mut u8, start: u64, frames: usize) {
+    let tables = Tables { start, frames, memory };
     PROCESSOR.with_borrow_mut(|processor| processor.tables = Some(tables));
 }
 
@@ -319,7 +317,7 @@ pub fn invlpg(address: u64) {
 }
 
 /// Drops pages at an address with the links on the way there (kind 0), or everything (kind 1), of a tag.
-pub(super) fn invpcid(kind: u64, tag: u64, address: u64) {
+pub fn invpcid(kind: u64, tag: u64, address: u64) {
     PROCESSOR.with_borrow_mut(|processor| {
         assert!(processor.tagged && tag <= TAG && kind <= 1, "invalid operation");
         let defect = if kind == 0 { Defect::PageOfTag } else { Defect::Tag };
@@ -337,7 +335,7 @@ pub(super) fn invpcid(kind: u64, tag: u64, address: u64) {
 pub unsafe fn write_cr3(value: u64) {
     PROCESSOR.with_borrow_mut(|processor| {
         assert!(processor.tagged || value & (KEEP | TAG) == 0, "general protection fault");
-        if value & TAG == super::space::WINDOW_TAG && processor.defect == Some(Defect::WindowTag) {
+        if value & TAG == space::WINDOW_TAG && processor.defect == Some(Defect::WindowTag) {
             return;
         }
         processor.look_ahead();
@@ -354,38 +352,41 @@ pub(super) fn access(address: u64, right: Rights) -> Option<u64> {
     PROCESSOR.with_borrow_mut(|processor| processor.access(address, right))
 }
 
+/// A space in which the processor could run.
+#[derive(Clone, Copy)]
+pub struct Space {
+    /// The word that selects it.
+    pub word: u64,
+    /// Its top-level table.
+    pub top: &'static [Cell<u64>; 512],
+}
+
 /// Looks for what the caches may hold and must not, while no kernel code runs: a translation or link that is not in the
-/// tables of the space that it would be used in; a space that is loaded and is not the current thread's; a window that is
-/// open. Says what it is.
-pub fn audit(k: &Kernel) -> Result<(), String> {
+/// tables of the space that it would be used in; a space that is loaded and is not `current`, the current thread's; a window that is
+/// open. Says what it is, and in which of the spaces.
+pub fn audit<S: std::fmt::Debug>(
+    current: u64,
+    mut spaces: impl Iterator<Item = (S, Space)>,
+) -> Result<(), String> {
     PROCESSOR.with_borrow_mut(|processor| {
         processor.look_ahead();
         if let Some(harm) = processor.harm.take() {
             return Err(harm);
         }
         let loaded = processor.space;
-        let current = super::current().hot.space.get();
         if loaded != current & !KEEP {
             return Err(format!("{loaded:#x} is loaded, not {current:#x}"));
         }
-        tasks(k).try_for_each(|task| {
-            let space = task.space.get();
-            if k.pool.at::<Words>(Frame(task.top.get())).0[WINDOW_SLOT].get() != 0 {
-                return Err(format!("the window of {task:?} is open"));
+        spaces.try_for_each(|(whose, Space { word, top })| {
+            if top[WINDOW_SLOT].get() != 0 {
+                return Err(format!("the window of {whose:?} is open"));
             }
             // Without tags, and under the tag that all others share, each load forgets.
-            let tag = if space & KEEP != 0 { space & TAG } else { loaded & TAG };
-            if space & KEEP == 0 && space != loaded {
+            let tag = if word & KEEP != 0 { word & TAG } else { loaded & TAG };
+            if word & KEEP == 0 && word != loaded {
                 return Ok(());
             }
-            processor.stale(space, tag).map_or(Ok(()), |what| Err(format!("{task:?} may use {what}")))
+            processor.stale(word, tag).map_or(Ok(()), |what| Err(format!("{whose:?} may use {what}")))
         })
     })
-}
-
-/// The tasks in which a thread can run.
-fn tasks(k: &Kernel) -> impl Iterator<Item = TaskRef> {
-    let frames = (1..k.task_slots.high_water()).map(|number| k.task_frame(number as u16));
-    let tasks = frames.filter(|frame| frame.0 != 0).map(|frame| TaskRef::at(&k.pool, frame));
-    tasks.filter(|task| !task.is_dying() || task.thread_count.get() > 0)
 }

@@ -4,12 +4,9 @@
 //! missing ends the boot with one line; what is optional is used where offered, and [`describe`] says so. Intel SDM
 //! volume 2, CPUID; volume 3, 2.5.
 
-use super::fast_path::{self, AtExit};
 use super::instructions::{Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv};
 use super::leaks;
-use crate::boot::Refusal;
 use crate::kprintln;
-use crate::options::Options;
 use core::cell::UnsafeCell;
 use core::fmt;
 
@@ -144,8 +141,8 @@ fn text<const LEN: usize>(words: &[u32]) -> [u8; LEN] {
     text
 }
 
-/// Finds out what the processor has; refuses one that lacks what the kernel builds on.
-pub fn detect() -> Result<(), Refusal> {
+/// Finds out what the processor has. The error names what it lacks that the kernel builds on.
+pub fn detect() -> Result<(), &'static str> {
     let (basic, one, seven) = (leaf(0, 0), leaf(1, 0), leaf(7, 0));
     let (extended, power, sizes) = (leaf(0x8000_0001, 0), leaf(0x8000_0007, 0), leaf(0x8000_0008, 0));
     let required = [
@@ -161,7 +158,7 @@ pub fn detect() -> Result<(), Refusal> {
         (bit(one.edx, 26), "SSE2"),
     ];
     if let Some((_, missing)) = required.iter().find(|(present, _)| !present) {
-        return Err(Refusal::Processor(missing));
+        return Err(missing);
     }
 
     let vendor = text(&[basic.ebx, basic.edx, basic.ecx]);
@@ -242,22 +239,30 @@ fn guard_branches() -> bool {
 
 /// Decides whether page tables are isolated; before they are made. Then tags are not used: each exit loads another table, and
 /// forgets what the kernel changed in the user's.
-pub fn choose_isolation(options: &Options) {
+///
+/// `wanted`: what the boot options insist on.
+pub fn choose_isolation(wanted: Option<bool>) {
     // SAFETY: see `Once`.
     let features = unsafe { &mut *FEATURES.0.get() };
-    features.isolates = options.pti.unwrap_or(features.meltdown);
+    features.isolates = wanted.unwrap_or(features.meltdown);
     features.pcid &= !features.isolates;
 }
 
-/// Takes the measures against leaks that this processor needs, or that the boot options insist on, and prints both: what
-/// leaks, and what is done (decision 0033). Before the first user runs.
-pub fn guard(options: &Options) {
+/// What is to be done at each exit from the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum AtExit {
+    /// VERW, which clears the buffers from which some processors leak.
+    ClearBuffers,
+    /// The user's own tables are loaded, and VERW too.
+    Isolate,
+}
+
+/// Takes the measures against leaks that this processor needs, or that the boot options `verw=` and `ibrs=` insist on, and prints
+/// both: what leaks, and what is done (decision 0033). Before the first user runs. Returns what the entry code is to do more.
+pub fn guard(verw: Option<bool>, ibrs: Option<bool>) -> Option<AtExit> {
     let found = features();
-    let clears = options.verw.unwrap_or(found.buffers_leak) || found.isolates;
-    if clears {
-        fast_path::rewrite_exits(if found.isolates { AtExit::Isolate } else { AtExit::ClearBuffers });
-    }
-    let guards = options.ibrs.unwrap_or(true) && guard_branches();
+    let clears = verw.unwrap_or(found.buffers_leak) || found.isolates;
+    let guards = ibrs.unwrap_or(true) && guard_branches();
     let leaks = [
         (found.meltdown, "meltdown"),
         (found.buffers_leak, "mds"),
@@ -282,6 +287,7 @@ pub fn guard(options: &Options) {
             "tern: caution   this processor's microcode does not let verw clear the buffers from which it leaks"
         );
     }
+    clears.then_some(if found.isolates { AtExit::Isolate } else { AtExit::ClearBuffers })
 }
 
 const EFER: u32 = 0xc000_0080;

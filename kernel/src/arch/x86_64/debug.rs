@@ -1,27 +1,25 @@
 //! The processor's debug registers: loaded for threads that have breakpoints, off for all others. Intel SDM volume 3, 19.2.
 
 use super::instructions::{read_dr6, write_dr0, write_dr1, write_dr2, write_dr3, write_dr6, write_dr7};
-use crate::object::breakpoint::Breakpoints;
 
 /// Bits of DR7 that are always set.
 const CONTROL_ONES: u64 = 1 << 10;
 /// Bits of DR6 that are set while nothing happened.
-pub(super) const STATUS_ONES: u64 = 0xffff_0ff0;
+pub const STATUS_ONES: u64 = 0xffff_0ff0;
 /// Bits of DR6 that a debugger is told: which breakpoint, and single step.
 const STATUS_TOLD: u64 = 0xf | 1 << 14;
 
-/// The current thread runs with these breakpoints.
-pub fn load_breakpoints(breakpoints: &Breakpoints) {
-    let [d0, d1, d2, d3] = &breakpoints.addresses;
-    // SAFETY: the addresses lie in the user half and the control word has no other bits, as `Breakpoints` promises. All
+/// The current thread runs with breakpoints at these addresses; `control`: which are on, and for what.
+pub fn load_breakpoints([d0, d1, d2, d3]: [u64; 4], control: u64) {
+    // SAFETY: the addresses lie in the user half and the control word has no other bits, as `object::breakpoint` promises. All
     // are off while the addresses change.
     unsafe {
         write_dr7(CONTROL_ONES);
-        write_dr0(d0.get());
-        write_dr1(d1.get());
-        write_dr2(d2.get());
-        write_dr3(d3.get());
-        write_dr7(breakpoints.control.get() | CONTROL_ONES);
+        write_dr0(d0);
+        write_dr1(d1);
+        write_dr2(d2);
+        write_dr3(d3);
+        write_dr7(control | CONTROL_ONES);
     }
 }
 

@@ -6,16 +6,15 @@
 //! the temporary tables too, because [`init`] maps the start of the pool there first. Intel SDM volume 3,
 //! chapter 5.
 
-use super::boot::{BOOT_STACK, BOOT_TABLES, Stack};
 use super::cpu::features;
-use super::door::THIRD_ENTRIES;
 use super::instructions::{invlpg, read_cr3, read_cr4, write_cr3, write_cr4};
+use super::stack::{BOOT_STACK, Stack};
 use super::{per_cpu, tables, tcb_array};
-use crate::boot::{Boot, POOL_UNIT, Pool, Range};
+use crate::arch::four_level::DOORS_THIRD_ENTRIES;
 use crate::layout;
-use crate::object::door::NO_DOOR;
 use abi::PAGE_SIZE;
 use abi::boot::InfoPage;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The entry means something.
@@ -48,6 +47,17 @@ pub const LARGE_SIZE: u64 = 2 << 20;
 /// A table of any level.
 #[repr(C, align(4096))]
 pub struct Table(pub [u64; 512]);
+
+/// The temporary tables: top level, second level, four third levels for 4 GiB, and two for the pool.
+pub static mut BOOT_TABLES: [Table; 8] = [const { Table([0; 512]) }; 8];
+
+/// The memory that is the kernel's own.
+pub struct Pool<'a> {
+    /// Where it is; both bounds are multiples of [`LARGE_SIZE`].
+    pub range: Range<u64>,
+    /// Bytes from its start that are in use.
+    pub used: &'a mut u64,
+}
 
 /// Index into the table of `level` (1: pages, 4: top) on the way to an address.
 const fn index(address: u64, level: u32) -> usize {
@@ -124,19 +134,21 @@ fn write(entry: *mut u64, value: u64) {
     unsafe { entry.write_volatile(value) }
 }
 
-/// Builds the final tables and switches to them.
-pub fn init(boot: &mut Boot) {
-    POOL_START.store(boot.pool.range.start, Relaxed);
-    POOL_LEN.store(boot.pool.range.len, Relaxed);
-    map_pool_start(boot.pool.range);
+/// Builds the final tables in the pool and switches to them. `no_door` is the word that an identifier shows which is none. Returns where
+/// the info page can be written.
+pub fn init(pool: Pool, no_door: u64) -> *mut InfoPage {
+    let Range { start, end } = pool.range;
+    POOL_START.store(start, Relaxed);
+    POOL_LEN.store(end - start, Relaxed);
+    map_pool_start(start..end);
 
-    let mut builder = Builder::new(&mut boot.pool);
+    let mut builder = Builder::new(pool);
     builder.map_image();
     builder.map_pool();
-    boot.info_page = builder.map_info();
+    let info_page = builder.map_info();
     builder.map_per_cpu();
     builder.map_tcb_array();
-    builder.map_no_doors();
+    builder.map_no_doors(no_door);
     // Room for windows and devices, so that neither needs memory later.
     let image_directory = builder.directory(layout::IMAGE);
     let device_table = builder.table(layout::DEVICES);
@@ -149,29 +161,30 @@ pub fn init(boot: &mut Boot) {
     // SAFETY: the table maps the running code, its data and its stack where they are now.
     unsafe { write_cr3(top) };
     TOP.store(top, Relaxed);
+    info_page
 }
 
 /// Makes the start of the pool writable at its final address in the temporary tables.
-fn map_pool_start(pool: Range) {
+fn map_pool_start(pool: Range<u64>) {
     let tables = &raw mut BOOT_TABLES;
     // SAFETY: only the boot CPU runs, and it does not yet use these entries of its tables.
     let [top, .., second, third] = unsafe { &mut *tables };
     let link = |table: &Table| (&raw const *table as u64 - layout::IMAGE) | PRESENT | WRITE;
     top.0[index(layout::POOL, 4)] = link(second);
     second.0[index(layout::POOL, 3)] = link(third);
-    for (slot, page) in third.0.iter_mut().zip((pool.start..pool.end()).step_by(LARGE_SIZE as usize)) {
+    for (slot, page) in third.0.iter_mut().zip(pool.step_by(LARGE_SIZE as usize)) {
         *slot = page | PRESENT | WRITE | LARGE;
     }
 }
 
 /// Hands out frames from the start of the pool and hangs tables into each other.
 struct Builder<'a> {
-    pool: &'a mut Pool,
+    pool: Pool<'a>,
     top: u64,
 }
 
-impl Builder<'_> {
-    fn new(pool: &mut Pool) -> Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(pool: Pool<'a>) -> Builder<'a> {
         let mut builder = Builder { pool, top: 0 };
         builder.top = builder.frame();
         builder
@@ -180,9 +193,9 @@ impl Builder<'_> {
     /// A frame full of zeroes. The smallest pool has room for all frames that the boot needs, except that a large
     /// pool needs more tables; those are one in 2¹⁸ of it.
     fn frame(&mut self) -> u64 {
-        let frame = self.pool.range.start + self.pool.used;
-        assert!(self.pool.used < self.pool.range.len, "the kernel's memory pool is too small to start");
-        self.pool.used += PAGE_SIZE;
+        let frame = self.pool.range.start + *self.pool.used;
+        assert!(frame < self.pool.range.end, "the kernel's memory pool is too small to start");
+        *self.pool.used += PAGE_SIZE;
         // SAFETY: the frame belongs to the pool and nobody uses it yet.
         unsafe { (*table(frame)).0.fill(0) };
         frame
@@ -241,8 +254,8 @@ impl Builder<'_> {
     }
 
     fn map_pool(&mut self) {
-        let Range { start, len } = self.pool.range;
-        for offset in (0..len).step_by(POOL_UNIT as usize) {
+        let Range { start, end } = self.pool.range;
+        for offset in (0..end - start).step_by(LARGE_SIZE as usize) {
             let directory = self.directory(layout::POOL + offset);
             write(entry(directory, index(layout::POOL + offset, 2)), (start + offset) | DATA | LARGE);
         }
@@ -289,13 +302,13 @@ impl Builder<'_> {
         self.top = top;
     }
 
-    /// The door identifiers of a task that has none: everywhere the same page of [`NO_DOOR`], by the same tables. Not global, since
+    /// The door identifiers of a task that has none: everywhere the same page of `no_door`, by the same tables. Not global, since
     /// other tasks have others there.
-    fn map_no_doors(&mut self) {
+    fn map_no_doors(&mut self, no_door: u64) {
         const LINK: u64 = PRESENT | WRITE | 1 << 5;
         let mut below = self.frame();
         // SAFETY: the frame was just allocated.
-        unsafe { (*table(below)).0.fill(NO_DOOR) };
+        unsafe { (*table(below)).0.fill(no_door) };
         below |= PRESENT | USED | NO_EXECUTE;
         NOWHERE[2].store(below, Relaxed);
         for level in [1, 0] {
@@ -305,7 +318,7 @@ impl Builder<'_> {
             NOWHERE[level].store(below, Relaxed);
         }
         let third = self.descend(layout::DOORS, 3, 0);
-        (0..THIRD_ENTRIES).for_each(|index| write(entry(third, index), below));
+        (0..DOORS_THIRD_ENTRIES).for_each(|index| write(entry(third, index), below));
     }
 
     /// The array of control blocks: 512 times the same table, which is 512 times the same page of zeroes.
@@ -398,8 +411,18 @@ pub(super) fn image_page_is_free(slot: usize) -> bool {
 }
 
 /// The physical memory of the pool.
-pub fn pool() -> Range {
-    Range { start: POOL_START.load(Relaxed), len: POOL_LEN.load(Relaxed) }
+pub fn pool() -> Range<u64> {
+    let start = POOL_START.load(Relaxed);
+    start..start + POOL_LEN.load(Relaxed)
+}
+
+/// The physical memory of the kernel's image, boot section included.
+pub fn image() -> Range<u64> {
+    unsafe extern "C" {
+        static image_start: u8;
+        static image_end: u8;
+    }
+    (&raw const image_start) as u64 - layout::IMAGE..(&raw const image_end) as u64 - layout::IMAGE
 }
 
 /// Reads a word of kernel memory if it is mapped: for a backtrace, which must not fault.

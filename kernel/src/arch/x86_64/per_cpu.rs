@@ -13,6 +13,7 @@
 
 use super::instructions::wrmsr;
 use super::paging;
+use crate::arch::frame::{USER_CODE, USER_DATA};
 use crate::layout;
 use core::arch::asm;
 use core::mem::offset_of;
@@ -35,10 +36,6 @@ pub const STACKS: [u64; 5] =
 pub const KERNEL_CODE: u16 = 0x08;
 /// Kernel data.
 pub const KERNEL_DATA: u16 = 0x10;
-/// User data, with the user's privilege level.
-pub const USER_DATA: u16 = 0x20 | 3;
-/// User code, 64 bit, with the user's privilege level.
-pub const USER_CODE: u16 = 0x28 | 3;
 /// From this SYSRET counts: +8 is user data, +16 user code.
 pub const USER_BASE: u16 = 0x18 | 3;
 const TASK_STATE: u16 = 0x30;
@@ -77,6 +74,7 @@ const _: () = assert!(size_of::<PerCpu>() == 4096 && offset_of!(PerCpu, descript
 const _: () = assert!(offset_of!(PerCpu, kernel_rest) as u64 + ADDRESS == FREE);
 const _: () =
     assert!(TASK_STATE_AT + offset_of!(TaskState, rsp) as u64 == CURRENT && CURRENT.is_multiple_of(64));
+const _: () = assert!(USER_DATA == USER_BASE + 8 && USER_CODE == USER_BASE + 16);
 const _: () = assert!((NO_BITMAP as u64) > TASK_STATE_LIMIT);
 
 fn page() -> *mut PerCpu {

@@ -7,13 +7,11 @@
 
 use super::acpi::Platform;
 use super::apic::{self, Start};
-use super::boot::{BOOT_TABLES, Stack};
 use super::per_cpu::{self, KERNEL_CODE, TablePointer};
+use super::stack::Stack;
 use super::{paging, timer, window};
-use crate::boot::{Range, Regions};
 use crate::{kprintln, layout};
 use abi::PAGE_SIZE;
-use abi::boot::memory_kind;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -123,10 +121,8 @@ static mut PARKED_IDT: TablePointer = TablePointer { limit: 0, base: 0 };
 static mut PARKED_STACK: Stack<4096> = Stack::EMPTY;
 static PARKED_COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// The first page of memory at or above 32 KiB that a processor can start from, if there is one.
-pub fn low_page(regions: &Regions) -> Option<u64> {
-    regions.find(memory_kind::FIRMWARE, Range::new(0x8000, 0x9_0000), PAGE_SIZE).map(|range| range.start)
-}
+/// Where the page must lie that a processor starts from: above what firmware keeps, below what it cannot reach.
+pub const LOW: core::ops::Range<u64> = 0x8000..0x9_0000;
 
 /// Starts and parks all processors but this one; returns how many there are.
 pub fn start(platform: &Platform, low_page: Option<u64>) -> u32 {
@@ -175,7 +171,7 @@ fn prepare(page: u64) -> Option<()> {
 
     let mut window = window::open_mut(page, PAGE_SIZE)?;
     window[..code.len()].copy_from_slice(code);
-    let temporary = &raw const BOOT_TABLES as u64 - layout::IMAGE;
+    let temporary = &raw const paging::BOOT_TABLES as u64 - layout::IMAGE;
     for (at, value) in [(cr3, temporary), (gdt_base, page + u64::from(gdt)), (far, page + u64::from(long))] {
         window[at as usize..][..4].copy_from_slice(&(value as u32).to_le_bytes());
     }

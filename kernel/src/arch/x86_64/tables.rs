@@ -5,10 +5,9 @@
 //! exception run on stacks of their own, because between `syscall` and the first store the stack pointer is the
 //! user's. Intel SDM volume 3, 7.10 and 7.14.
 
-use super::boot::Stack;
 use super::cpu::features;
 use super::per_cpu::{self, KERNEL_CODE, TablePointer};
-use super::{fast_path, paging};
+use super::stack::Stack;
 use core::arch::asm;
 
 /// Vector of the lines' first.
@@ -29,9 +28,10 @@ const STACK_VECTORS: [u8; 4] = [2, 8, 18, 1];
 const EXCEPTION_STACK_SIZE: usize = 0x2000;
 
 /// Size of one of [`EXCEPTION_STACKS`].
-pub(super) const EXCEPTION_STACK_BYTES: usize = size_of::<Stack<EXCEPTION_STACK_SIZE>>();
+pub const EXCEPTION_STACK_BYTES: usize = size_of::<Stack<EXCEPTION_STACK_SIZE>>();
 
-pub(super) static mut EXCEPTION_STACKS: [Stack<EXCEPTION_STACK_SIZE>; STACK_VECTORS.len()] =
+/// The stacks of [`STACK_VECTORS`].
+pub static mut EXCEPTION_STACKS: [Stack<EXCEPTION_STACK_SIZE>; STACK_VECTORS.len()] =
     [const { Stack::EMPTY }; STACK_VECTORS.len()];
 
 fn exception_stack(index: usize) -> *const Stack<EXCEPTION_STACK_SIZE> {
@@ -71,8 +71,8 @@ struct Gates([Gate; 256]);
 
 static mut GATES: Gates = Gates([Gate { low: 0, high: 0 }; 256]);
 
-/// Loads descriptor tables and system-call registers; from here on an exception is reported.
-pub fn init() {
+/// Loads descriptor tables and system-call registers; from here on an exception is reported. `stubs`: the entry of each vector.
+pub fn init(stubs: &[u64; 256]) {
     let mut stacks = [0; 7];
     for (index, stack) in stacks.iter_mut().take(STACK_VECTORS.len()).enumerate() {
         *stack = Stack::bounds(exception_stack(index)).top as u64;
@@ -83,15 +83,6 @@ pub fn init() {
     }
     per_cpu::init(stacks);
     per_cpu::init_syscall();
-    fast_path::set_kernel_space(paging::kernel_cr3());
-    unsafe extern "C" {
-        /// The entry of each vector.
-        static TRAP_STUBS: [u64; 256];
-        /// The same under page-table isolation.
-        static ISOLATED_STUBS: [u64; 256];
-    }
-    // SAFETY: tables of addresses in read-only memory.
-    let stubs = unsafe { if isolates { &ISOLATED_STUBS } else { &TRAP_STUBS } };
     let gates = &raw mut GATES;
     // SAFETY: only the boot CPU runs, and the processor does not know the table yet.
     let gates = unsafe { &mut *gates };
@@ -103,9 +94,6 @@ pub fn init() {
         // Users may raise a breakpoint and an overflow by instruction.
         let privilege = if matches!(vector, 3 | 4) { 3 } else { 0 };
         *gate = Gate::new(stub, stack as u8, privilege);
-    }
-    if !features().smap {
-        fast_path::without_smap();
     }
     let pointer = TablePointer { limit: 4095, base: &raw const GATES as u64 };
     // SAFETY: the table is complete and static.

@@ -45,8 +45,13 @@ fn table_of(slot: u32) -> u64 {
 }
 
 /// Puts a frame behind a slot, readable and writable. `alloc_table` gives a frame of the pool and is called at
-/// most once.
-pub fn map(slot: u32, frame: u64, alloc_table: impl FnOnce() -> Option<u64>) -> Result<(), OutOfMemory> {
+/// most once. Where the pool has the frame is of no interest to a machine that has the array.
+pub fn map(
+    slot: u32,
+    frame: u64,
+    _in_pool: *const (),
+    alloc_table: impl FnOnce() -> Option<u64>,
+) -> Result<(), OutOfMemory> {
     assert!((slot as usize) < TCB_MAX, "no such slot");
     let shared = SHARED.load(Relaxed);
     if table_of(slot) == shared {

@@ -10,7 +10,6 @@ use super::apic::{self, TimerMode};
 use super::cpu::features;
 use super::instructions::{cpuid, inb, inl, outb, rdtsc, wrmsr};
 use super::paging::map_device;
-use crate::boot::Refusal;
 use crate::kprintln;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -101,9 +100,9 @@ fn pause() {
     }
 }
 
-/// Measures all rates and starts the clock.
-pub fn init(platform: &Platform) -> Result<(), Refusal> {
-    let (tsc_hz, source) = tsc_rate(platform).ok_or(Refusal::BadInfo("this machine has no clock"))?;
+/// Measures all rates and starts the clock. `None`: the machine has none.
+pub fn init(platform: &Platform) -> Option<()> {
+    let (tsc_hz, source) = tsc_rate(platform)?;
     TSC_HZ.store(tsc_hz, Relaxed);
     TSC_TO_NS.store(fraction(SECOND_NS, tsc_hz), Relaxed);
     NS_TO_TSC.store(fraction(tsc_hz, SECOND_NS), Relaxed);
@@ -123,7 +122,7 @@ pub fn init(platform: &Platform) -> Result<(), Refusal> {
     let invariant = if features().invariant_tsc { "invariant" } else { "not invariant" };
     let (mhz, khz) = (tsc_hz / 1_000_000, tsc_hz / 1000 % 1000);
     kprintln!("tern: clock     tsc {mhz}.{khz:03} MHz by {source}, {invariant}; alarm by {alarm}");
-    Ok(())
+    Some(())
 }
 
 /// Ticks of the local APIC timer per tick of the time-stamp counter, as a fraction of 2³².

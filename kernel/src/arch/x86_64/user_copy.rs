@@ -1,22 +1,37 @@
-//! Copies between addresses of the loaded space, ended by a fault (see [`copy_fault`](super::fast_path::copy_fault)) or, if they
-//! let them in, by an interrupt.
+//! Copies between addresses of the loaded space, ended by a fault (see [`end_by_fault`]) or, if they let them in, by an interrupt.
+//!
+//! The routines are in `copy.s`, which the entry code assembles, since its macros say when users' memory may be touched.
 //!
 //! Each returns how many bytes are left, and if there are any, the address that faulted and whether that was a write.
 
-use super::{copy, fast_path};
-use crate::kernel::Kernel;
-use crate::object::thread::Frame;
+use crate::arch::frame::Frame;
 use core::arch::asm;
 use core::cell::Cell;
 
 /// How to copy.
 pub type Routine = unsafe extern "C" fn();
 
+unsafe extern "C" {
+    /// Copies `rcx` bytes from `rsi` to `rdi`.
+    #[link_name = "copy_bytes"]
+    fn copy_closed();
+    /// The same with interrupts let in.
+    fn copy_openly();
+    fn copy_words();
+    fn copy_open_words();
+    fn copy_open_end();
+    fn copy_rest();
+    fn copy_ended();
+}
+
+/// The flag of RFLAGS with which interrupts are taken.
+const INTERRUPTS: u64 = 1 << 9;
+
 /// With interrupts off.
-pub const CLOSED: Routine = fast_path::copy_bytes;
+pub const CLOSED: Routine = copy_closed;
 
 /// With interrupts let in: see [`interrupted`].
-pub const OPEN: Routine = fast_path::copy_openly;
+pub const OPEN: Routine = copy_openly;
 
 /// Whether a copy can let interrupts in.
 pub const COPIES_OPENLY: bool = true;
@@ -61,9 +76,28 @@ pub unsafe fn store_words(to: u64, words: &[u64]) -> (u64, u64, bool) {
     unsafe { copy_bytes(to, words.as_ptr() as u64, size_of_val(words) as u64, CLOSED) }
 }
 
-/// An interrupt of the kernel: if it came in the middle of an [`OPEN`] copy, how many bytes are left. The window is closed.
-pub fn interrupted(k: &Kernel, frame: &Frame) -> Option<u64> {
-    let left = fast_path::interrupted_copy(frame)?;
-    copy::close_window(k, super::current().task());
-    Some(left)
+/// A fault at `address` that interrupted the kernel: if it came in a copy, `frame` now leads to the copy's end. Otherwise false.
+pub fn end_by_fault(frame: &Frame, address: u64) -> bool {
+    let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
+    if !(at(copy_words) || at(copy_open_words) || at(copy_rest)) {
+        return false;
+    }
+    let bytes = if at(copy_rest) { frame.rcx.get() } else { bytes_left(frame) };
+    frame.rflags.set(frame.rflags.get() & !INTERRUPTS);
+    frame.rax.set(bytes);
+    frame.rdx.set(address);
+    frame.w[Frame::R8].set(frame.error.get());
+    frame.rip.set(copy_ended as *const () as u64);
+    true
+}
+
+/// Of a copy that is at its words.
+fn bytes_left(frame: &Frame) -> u64 {
+    frame.rcx.get() * 8 + frame.rdx.get()
+}
+
+/// An interrupt of the kernel: if it came in the middle of an [`OPEN`] copy, how many bytes are left. The window is still open.
+pub fn interrupted(frame: &Frame) -> Option<u64> {
+    let open = copy_open_words as *const () as u64..=copy_open_end as *const () as u64;
+    open.contains(&frame.rip.get()).then(|| bytes_left(frame))
 }

@@ -4,19 +4,17 @@
 //! GiB of the kernel's image, as large pages, so that they need no table of their own. They never show the image
 //! or the pool, so no Rust object is ever behind one.
 
-use super::boot::image;
 use super::cpu::features;
-use super::paging::{LARGE_SIZE, image_page_is_free, pool, set_image_page};
-use crate::boot::Range;
+use super::paging::{LARGE_SIZE, image, image_page_is_free, pool, set_image_page};
 use crate::layout;
-use core::ops::{Deref, DerefMut};
+use core::ops::{Deref, DerefMut, Range};
 
 /// Third-level entries in which windows open: 480 MiB.
-const SLOTS: core::ops::Range<usize> = 256..496;
+const SLOTS: Range<usize> = 256..496;
 
 /// A view for reading.
 pub struct Window {
-    slots: core::ops::Range<usize>,
+    slots: Range<usize>,
     start: u64,
     len: usize,
 }
@@ -36,8 +34,7 @@ pub fn open_mut(physical: u64, len: u64) -> Option<WindowMut> {
 
 fn open_as(physical: u64, len: u64, writable: bool) -> Option<Window> {
     let end = physical.checked_add(len).filter(|&end| end <= 1 << features().physical_bits)?;
-    let range = Range::new(physical, end);
-    if range.overlaps(image()) || range.overlaps(pool()) {
+    if [image(), pool()].iter().any(|own| physical < own.end && own.start < end) {
         return None;
     }
     let first = physical & !(LARGE_SIZE - 1);

@@ -7,6 +7,7 @@ use kernel::arch;
 use kernel::kernel::Kernel;
 use kernel::object::thread::{Errand, NEVER, Operation, State, Wait};
 use kernel::object::{TaskRef, ThreadRef, door};
+use kernel::processor;
 use std::collections::BTreeMap;
 use std::iter::successors;
 
@@ -138,7 +139,7 @@ fn state_of(thread: ThreadRef) -> &'static str {
         (_, State::Watching) => "watches",
         (_, State::Inactive) => "inactive",
         _ => match thread.operation.get() {
-            Operation::None if thread == arch::current() => "runs",
+            Operation::None if thread == processor::current() => "runs",
             Operation::None => "ready",
             Operation::Map { .. } | Operation::Transfer { .. } | Operation::Receive => "busy with a message",
             _ => "busy",
@@ -233,7 +234,7 @@ impl History {
 
 /// Whoever is in the middle of a message, or waits for one to go on, and has finite patience, has a timeout.
 fn look_at_patience(k: &Kernel) {
-    for thread in (1..k.thread_slots.high_water()).filter_map(arch::tcb) {
+    for thread in (1..k.thread_slots.high_water()).filter_map(processor::tcb) {
         let takes = thread.state.get() == State::Taking && thread.errand.get() == Errand::Ipc;
         let waits = thread.hot.accept.get() == NEVER && (takes || thread.state.get() == State::Stalled);
         let is_limited = waits && thread.block.patient_until.get() != u64::MAX;

@@ -20,6 +20,8 @@ use kernel::arch;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, Operation, Place, State, WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef, door};
+use kernel::processor;
+use kernel::sim;
 use std::iter::successors;
 
 /// More than anything takes.
@@ -312,7 +314,7 @@ impl Walk {
         ];
         for (thread, address) in both.into_iter().skip((words[1] & 1) as usize) {
             // Without memory there, nothing is written.
-            let _ = arch::write_words(k, sender.task(), (thread.task(), address), words);
+            let _ = processor::copy::write_words(k, sender.task(), (thread.task(), address), words);
         }
     }
 
@@ -378,7 +380,7 @@ impl Walk {
                 let world = &self.machine.world;
                 let task = world.current().task();
                 // Without memory there, nothing is written.
-                let _ = arch::write_words(&world.k, task, (task, address), words);
+                let _ = processor::copy::write_words(&world.k, task, (task, address), words);
             }
             Op::Flush { page, own } => {
                 self.control(Call::Flush, 0, [page, if own { FLUSH_SELF } else { 0 }, 0, 0]);
@@ -409,7 +411,7 @@ impl Walk {
             Op::Fault { .. } | Op::Exception { .. } => {}
             Op::Touch { address, write } => {
                 let world = &self.machine.world;
-                arch::touch(&world.k.pool, world.current().task(), address, write);
+                sim::touch(&world.k.pool, world.current().task(), address, write);
             }
             Op::GoOn => self.call(NULL as u64, 0, [0; WORDS]),
             Op::Interrupt { .. } | Op::Advance { .. } | Op::Deny { .. } | Op::Intrude(_) => {
@@ -764,7 +766,8 @@ impl Walk {
         let write = |offset: u64, words| {
             let at = (thread.task(), address.wrapping_add(offset));
             let is_there = at.1 < USER_END - 16;
-            let _ = is_there.then(|| arch::write_words(&world.k, world.current().task(), at, words));
+            let _ =
+                is_there.then(|| processor::copy::write_words(&world.k, world.current().task(), at, words));
         };
         let string = StringPart { address: BASE + 0x8000, len: 40_000, capacity: 40_000 };
         for i in 0..dope.strings() {

@@ -5,14 +5,17 @@
 //! no registers of a caller to be restored; the handlers of what comes often are inlined for the same reason.
 
 use super::fast_path::{Recovery, copy_fault, leave_kernel};
-use super::instructions::read_cr2;
-use super::{apic, debug, fpu, kernel, port_access, tables, user_copy};
+use super::port_access;
+use crate::arch::instructions::read_cr2;
+use crate::arch::{apic, debug, tables, user_copy};
+use crate::global::kernel;
 use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
-use crate::object::thread::{Frame, Tcb, special};
+use crate::object::thread::{Frame, Tcb};
+use crate::processor::{self, fpu};
 use crate::sched::Next;
-use crate::{arch, life, syscall};
+use crate::{life, syscall};
 use abi::Rights;
 use core::ptr;
 
@@ -43,10 +46,10 @@ fn leave_as(thread: ThreadRef) -> ! {
 /// A call that the fast path did not finish. If it crosses a border its way may be known.
 pub extern "C" fn on_short_call() -> ! {
     let k = kernel();
-    let current = arch::current();
+    let current = processor::current();
     match ipc::known_way::call(k, current) {
         Some(partner) => {
-            arch::switch_space(current, partner);
+            processor::switch_space(current, partner);
             leave_as(partner)
         }
         None => on_short_ipc(),
@@ -56,20 +59,20 @@ pub extern "C" fn on_short_call() -> ! {
 /// A call, or a reply and wait, that the fast path did not finish.
 pub extern "C" fn on_short_ipc() -> ! {
     let k = kernel();
-    leave_with(k, syscall::short_ipc(k, arch::current()))
+    leave_with(k, syscall::short_ipc(k, processor::current()))
 }
 
 /// Any other system call.
 pub extern "C" fn on_system_call() -> ! {
     let k = kernel();
-    leave_with(k, syscall::system_call(k, arch::current()))
+    leave_with(k, syscall::system_call(k, processor::current()))
 }
 
 /// A busy thread goes on; interrupts have had their moment.
 pub extern "C" fn on_continue() -> ! {
     let k = kernel();
     life::bury(k);
-    leave_with(k, syscall::continue_operation(k, arch::current()))
+    leave_with(k, syscall::continue_operation(k, processor::current()))
 }
 
 /// An exception. Returns if the kernel code that it interrupted goes on.
@@ -83,10 +86,10 @@ pub extern "C" fn on_exception(frame: &Frame) {
         | 1 << vector::MACHINE_CHECK;
     let k = kernel();
     let number = frame.mode.get() as u8 % vector::EXCEPTIONS;
-    if !is_user(frame) || UNUSUAL >> number & 1 != 0 {
+    if !frame.is_user() || UNUSUAL >> number & 1 != 0 {
         return on_unusual(k, frame, number);
     }
-    leave_with(k, ipc::fault::raise(k, arch::current(), number as u64))
+    leave_with(k, ipc::fault::raise(k, processor::current(), number as u64))
 }
 
 #[cold]
@@ -96,21 +99,21 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
         vector::NMI => return,
         vector::DOUBLE_FAULT | vector::MACHINE_CHECK => fatal(frame, number),
         // A debug exception that a user's instruction delayed into the kernel: ignored.
-        vector::DEBUG if !is_user(frame) => {
+        vector::DEBUG if !frame.is_user() => {
             debug::take_status();
             return;
         }
         vector::DEBUG => {
             adopt(frame);
-            arch::current().frame.error.set(debug::take_status());
+            processor::current().frame.error.set(debug::take_status());
         }
-        _ if !is_user(frame) => return in_kernel(k, frame, number, 0),
+        _ if !frame.is_user() => return in_kernel(k, frame, number, 0),
         _ => {}
     }
-    let current = arch::current();
+    let current = processor::current();
     let next = match number {
         vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
-        vector::PROTECTION if ports_on(current) => Next::Same,
+        vector::PROTECTION if processor::ports_on(current) => Next::Same,
         vector::PROTECTION
             if current.frame.error.get() == 0
                 && let Some(ports) = port_access::denied(k, current) =>
@@ -126,7 +129,7 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
 pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     let k = kernel();
     life::bury(k);
-    if !is_user(frame) {
+    if !frame.is_user() {
         leave_copy(k, frame);
     }
     let next = match frame.mode.get() as u8 {
@@ -148,8 +151,9 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
 
 #[cold]
 fn leave_copy(k: &Kernel, frame: &Frame) {
-    if let Some(left) = user_copy::interrupted(k, frame) {
-        ipc::block::copy_interrupted(arch::current(), left);
+    if let Some(left) = user_copy::interrupted(frame) {
+        processor::copy::close_window(k, processor::current().task());
+        ipc::block::copy_interrupted(processor::current(), left);
     }
 }
 
@@ -159,7 +163,7 @@ fn in_kernel(k: &Kernel, frame: &Frame, number: u8, address: u64) {
     match copy_fault(frame, address) {
         Recovery::None => fatal(frame, number),
         Recovery::Return => {}
-        Recovery::Slow => leave_with(k, syscall::system_call(k, arch::current())),
+        Recovery::Slow => leave_with(k, syscall::system_call(k, processor::current())),
     }
 }
 
@@ -170,29 +174,25 @@ pub extern "C" fn on_page_fault(frame: &Frame) {
     const FETCH: u64 = 1 << 4;
     let k = kernel();
     let address = read_cr2();
-    if !is_user(frame) {
+    if !frame.is_user() {
         return in_kernel(k, frame, vector::PAGE_FAULT, address);
     }
     let error = frame.error.get();
     if error & USER == 0 {
         // The processor's own access to what only the kernel may see: no pager can help.
-        leave_with(k, ipc::fault::raise(k, arch::current(), vector::PAGE_FAULT.into()));
+        leave_with(k, ipc::fault::raise(k, processor::current(), vector::PAGE_FAULT.into()));
     }
     let rights = match error {
         error if error & FETCH != 0 => Rights::X,
         error if error & WRITE != 0 => Rights::W,
         _ => Rights::R,
     };
-    leave_with(k, ipc::fault::page_fault(k, arch::current(), address, rights))
-}
-
-fn is_user(frame: &Frame) -> bool {
-    frame.cs.get() & 3 == 3
+    leave_with(k, ipc::fault::page_fault(k, processor::current(), address, rights))
 }
 
 /// Copies a frame from an exception stack to where the current thread's frame belongs.
 fn adopt(frame: &Frame) {
-    let to = &raw const arch::current().tcb().frame;
+    let to = &raw const processor::current().tcb().frame;
     if ptr::eq(frame, to) {
         return;
     }
@@ -204,17 +204,6 @@ fn adopt(frame: &Frame) {
             size_of::<Frame>() / 8,
         )
     };
-}
-
-/// Switches the port bitmap on for a thread whose task has ports and which may have used one. False if it is on.
-fn ports_on(current: ThreadRef) -> bool {
-    let task = current.task();
-    if !task.has_ports() || current.special.get() & special::PORTS_LIVE != 0 {
-        return false;
-    }
-    super::per_cpu::ports_on([task.port_bitmap[0].get(), task.port_bitmap[1].get()]);
-    current.set_special(special::PORTS_LIVE, 0);
-    true
 }
 
 fn fatal(frame: &Frame, number: u8) -> ! {

@@ -6,47 +6,24 @@
 //! address below the kernel half is mapped after that. PVH: Xen `docs/misc/pvh.pandoc`; multiboot2 specification
 //! 2.0, section 3; long mode: Intel SDM volume 3, 11.8.5.
 
-use super::{acpi, apic, cpu, paging, power, serial, smp, tables, timer, window};
+use super::fast_path;
+use crate::arch::four_level::space;
+use crate::arch::paging::{self, BOOT_TABLES};
+use crate::arch::stack::{BOOT_STACK, BOOT_STACK_SIZE, Stack};
+use crate::arch::{acpi, apic, cpu, power, serial, smp, timer, window};
 use crate::boot::loader::{self, Loaded, Rsdp};
 use crate::boot::{self, Boot, Pool, Range, Refusal};
-use crate::options;
-use crate::{kprintln, layout};
+use crate::kernel::Kernel;
+use crate::mem::pool;
+use crate::object::door::NO_DOOR;
+use crate::options::{self, Options};
+use crate::processor::{self, fpu};
+use crate::sched::Next;
+use crate::{global, ipc, kprintln, layout, start};
+use abi::PAGE_SIZE;
 use abi::boot::{InfoPage, feature, memory_kind};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
-
-/// A kernel stack of `SIZE` bytes, under which a page is never mapped.
-#[repr(C, align(4096))]
-pub struct Stack<const SIZE: usize> {
-    guard: [u8; 4096],
-    bytes: [u8; SIZE],
-}
-
-impl<const SIZE: usize> Stack<SIZE> {
-    /// An empty stack.
-    pub const EMPTY: Stack<SIZE> = Stack { guard: [0; 4096], bytes: [0; SIZE] };
-
-    /// Address behind the stack, and of its guard page, given where the stack is.
-    pub const fn bounds(stack: *const Stack<SIZE>) -> StackBounds {
-        StackBounds { guard: stack.cast(), top: stack.wrapping_add(1).cast() }
-    }
-}
-
-/// The two ends of a [`Stack`].
-pub struct StackBounds {
-    /// The guard page below.
-    pub guard: *const u8,
-    /// Where the stack starts to grow downwards.
-    pub top: *const u8,
-}
-
-const BOOT_STACK_SIZE: usize = 0x10000;
-
-/// On this stack runs everything from the first instruction to the first thread.
-pub static mut BOOT_STACK: Stack<BOOT_STACK_SIZE> = Stack::EMPTY;
-
-/// The temporary tables: top level, second level, four third levels for 4 GiB, and two for the pool.
-pub static mut BOOT_TABLES: [paging::Table; 8] = [const { paging::Table([0; 512]) }; 8];
 
 global_asm!(
     r#"
@@ -223,7 +200,42 @@ extern "C" fn boot_main(magic: u32, info: u32) -> ! {
     let boot: &'static Boot = boot;
     let line = boot.command_line().expect("`prepare` read it");
     let options = options::parse(line).expect("`prepare` understood it");
-    crate::start::start(boot, &options)
+    run(boot, &options)
+}
+
+/// Makes the kernel, and leaves it with the first thread.
+fn run(boot: &'static Boot, options: &Options) -> ! {
+    let k = global::install(Kernel::new(kernel_pool(boot.pool), &ipc::UPCALLS));
+    k.tags.limit(options.tags);
+    let sigma0 = start::start(k, boot).unwrap_or_else(|why| refuse(format_args!("{why}")));
+    let is_fast = options.fast_path && !cpu::features().isolates;
+    k.notes_ways.set(is_fast);
+    fast_path::set_entry(is_fast, space::tagged());
+    if let Some(how) = cpu::guard(options.verw, options.ibrs) {
+        fast_path::rewrite_exits(how);
+    }
+    kprintln!("tern: fpu       switched {}", fpu::choose(options.fpu));
+    kprintln!("tern: ipc       fast path {}", if is_fast { "on" } else { "off" });
+    kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
+    if options.exhaust {
+        k.may_exhaust.set(true);
+        kprintln!("tern: exhaust   programs may order that kernel memory runs out");
+    }
+    if let Some(seed) = options.check {
+        super::checked::start(seed);
+        kprintln!("tern: check     the kernel checks itself at each exit, seed {seed}");
+    }
+    processor::set_current(k.idle());
+    let next = k.dispatch(Next::Any);
+    // SAFETY: the thread was just started, and its registers are in its frame.
+    unsafe { fast_path::leave_kernel(&raw const next.tcb().hot) }
+}
+
+/// The kernel's memory as a pool of frames.
+fn kernel_pool(Pool { range, used }: Pool) -> pool::Pool {
+    let frames = (range.len / PAGE_SIZE) as usize;
+    // SAFETY: the final tables map the pool at this address, for the kernel alone, and used only its start.
+    unsafe { pool::Pool::new(layout::POOL as *mut u8, range.start, frames, used) }
 }
 
 /// Says in one line why the kernel does not start.
@@ -234,19 +246,21 @@ fn refuse(why: core::fmt::Arguments) -> ! {
 
 /// Everything in order; each step may use what those before it made.
 fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
-    cpu::detect()?;
+    cpu::detect().map_err(Refusal::Processor)?;
     let (mut memory, low_page, wanted_pool, fast_path) = {
         let loaded = loaded(magic, info)?;
         boot.screen = loaded.screen;
         boot.set_command_line(loaded.command_line)?;
         let line = boot.command_line()?;
         let options = options::parse(line).unwrap_or_else(|bad| refuse(format_args!("{bad}")));
-        cpu::choose_isolation(&options);
+        cpu::choose_isolation(options.pti);
         let fast_path = options.fast_path && !cpu::features().isolates;
         let wanted_pool = options.pool_bytes;
         boot.archive = boot::check_archive(loaded.archive, image())?;
         let memory = boot::regions::memory(loaded.map, image(), boot.archive);
-        let low_page = smp::low_page(&memory.regions);
+        let low =
+            memory.regions.find(memory_kind::FIRMWARE, Range::new(smp::LOW.start, smp::LOW.end), PAGE_SIZE);
+        let low_page = low.map(|range| range.start);
         boot.rsdp = find_rsdp(loaded.rsdp, low_page);
         (memory, low_page, wanted_pool, fast_path)
     };
@@ -255,17 +269,23 @@ fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
 
     // From here on the loader's memory may be overwritten, and soon is unreachable.
     cpu::enable();
-    paging::init(boot);
-    tables::init();
+    init_paging(boot);
+    fast_path::init();
     cpu::enable_late();
     describe(boot);
     let platform = platform(boot.rsdp);
     apic::init(&platform);
-    timer::init(&platform)?;
+    timer::init(&platform).ok_or(Refusal::BadInfo("this machine has no clock"))?;
     boot.cpus = smp::start(&platform, low_page);
     // SAFETY: `paging::init` made the page, and no user runs yet.
     unsafe { boot.info_page.write(info_page(fast_path)) };
     Ok(())
+}
+
+/// The final page tables, in the pool.
+fn init_paging(boot: &mut Boot) {
+    let Pool { range, used } = &mut boot.pool;
+    boot.info_page = paging::init(paging::Pool { range: range.start..range.end(), used }, NO_DOOR);
 }
 
 /// Reads what the loader left.
@@ -294,12 +314,9 @@ fn identity(at: u64, len: u64) -> Option<&'static [u8]> {
 }
 
 /// The physical memory of the kernel's image, boot section included.
-pub fn image() -> Range {
-    unsafe extern "C" {
-        static image_start: u8;
-        static image_end: u8;
-    }
-    Range::new((&raw const image_start) as u64 - layout::IMAGE, (&raw const image_end) as u64 - layout::IMAGE)
+fn image() -> Range {
+    let image = paging::image();
+    Range::new(image.start, image.end)
 }
 
 /// The address of the ACPI root pointer. One that exists only as a loader's copy moves to the low page, which is

@@ -15,7 +15,7 @@ impl Write for Console {
 }
 
 #[cfg(target_os = "none")]
-use crate::arch::serial::write;
+use super::serial::write;
 
 /// On the host the kernel is silent: its tests look at state, not at text.
 #[cfg(not(target_os = "none"))]
@@ -30,11 +30,11 @@ pub fn print(arguments: Arguments) {
 /// Prints to the kernel's console.
 #[macro_export]
 macro_rules! kprint {
-    ($($argument:tt)*) => { $crate::print::print(core::format_args!($($argument)*)) };
+    ($($argument:tt)*) => { $crate::arch::print::print(core::format_args!($($argument)*)) };
 }
 
 /// Prints a line to the kernel's console.
 #[macro_export]
 macro_rules! kprintln {
-    ($($argument:tt)*) => { $crate::print::print(core::format_args!("{}\n", core::format_args!($($argument)*))) };
+    ($($argument:tt)*) => { $crate::arch::print::print(core::format_args!("{}\n", core::format_args!($($argument)*))) };
 }

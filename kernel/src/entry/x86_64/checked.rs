@@ -3,12 +3,11 @@
 //!
 //! The checks run on a stack of their own, since a thread's is as small as the kernel's own work needs it; interrupts are off.
 
-use super::boot::Stack;
 use super::fast_path;
-use super::kernel;
-use crate::arch;
+use crate::arch::stack::Stack;
 use crate::checked::Checks;
 use crate::object::thread::Hot;
+use crate::{global, processor};
 
 const STACK_SIZE: usize = 0x8000;
 
@@ -27,11 +26,11 @@ pub fn start(seed: u64) {
 
 /// The kernel is about to be left with the current thread.
 pub(super) extern "C" fn on_exit(hot: *const Hot) {
-    let current = arch::current();
+    let current = processor::current();
     assert_eq!(
         hot,
         &raw const current.tcb().hot,
         "the kernel is left with another thread than the current one"
     );
-    CHECKS.at_exit(kernel(), current);
+    CHECKS.at_exit(global::kernel(), current);
 }

@@ -1,17 +1,13 @@
-//! Address spaces in the processor: CR3, tags, and what must be forgotten when a table changes.
-//!
-//! With PCID a task's translations carry a tag of its own and survive switches; INVPCID drops those of a space that is not
-//! loaded. Both or neither are used. The last tag is for spaces with an open window (see `copy.rs`). Without tags each load
-//! empties everything but the kernel's global pages, so only the loaded space needs INVLPG. Intel SDM volume 3, 4.10.
+//! The spaces of tasks in the processor: who has a tag, and what is to be forgotten when a table changes.
 //!
 //! **Tags are used again.** A new task gets a free one. If there is none it shares tag 0 with all others that have none,
-//! which every load of CR3 empties, until it is found running at the end of a time slice: then it gets the tag of another
-//! task, which shares from then on ([`renew_tag`], decision 0032). INVPCID empties a tag before it has a new owner.
+//! which every load of the space empties, until it is found running at the end of a time slice: then it gets the tag of another
+//! task, which shares from then on ([`renew_tag`], decision 0032). A tag is emptied before it has a new owner.
+//!
+//! The word that selects a space, and what the processor does to forget, are the machine's ([`crate::arch::space`]).
 
-use super::cpu::features;
-use super::instructions::{invlpg, invpcid, write_cr3};
-use super::paging;
-use crate::arch;
+use super::{current, is_started};
+use crate::arch::{Table, space};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Pool, Words};
 use crate::object::{TaskRef, ThreadRef};
@@ -19,38 +15,21 @@ use crate::param;
 use crate::util::tags::TAG_MAX;
 use abi::PAGE_SIZE;
 
-const TAG_MASK: u64 = 4095;
-/// What a space has as its tag while its window is open; every load with it forgets what it found before.
-pub const WINDOW_TAG: u64 = TAG_MASK;
-const KEEP_TRANSLATIONS: u64 = 1 << 63;
+const _: () = assert!((TAG_MAX as u64) < space::WINDOW_TAG);
 
-const _: () = assert!((TAG_MAX as u64) < WINDOW_TAG);
-
-/// Whether spaces are tagged.
-pub fn tagged() -> bool {
-    features().pcid && features().invpcid
-}
-
-/// What loads a task's space with its window open.
-pub fn with_window(task: TaskRef) -> u64 {
-    (task.space.get() & !KEEP_TRANSLATIONS) | WINDOW_TAG
+fn table(pool: &Pool, frame: u64) -> &'static Table {
+    &pool.at::<Words>(Frame(frame)).0
 }
 
 /// Gives a new task the kernel half and a tag.
 pub fn init_space(k: &Kernel, task: TaskRef) {
     let top = task.top.get();
-    let entries = &k.pool.at::<Words>(Frame(top)).0;
-    for (entry, &kernel) in entries[256..].iter().zip(paging::kernel_top()) {
-        entry.set(kernel);
-    }
+    space::fill_kernel_half(table(&k.pool, top));
     if task.user_space.get() != 0 {
-        let shown = &k.pool.at::<Words>(Frame(task.user_space.get())).0;
-        for (entry, &kernel) in shown[256..].iter().zip(paging::shown_top()) {
-            entry.set(kernel);
-        }
+        space::fill_shown_half(table(&k.pool, task.user_space.get()));
     }
-    set_space(task, top);
-    if tagged()
+    set_space(task, space::untagged(top));
+    if space::tagged()
         && let Some(tag) = k.tags.take()
     {
         give_tag(task, tag);
@@ -59,20 +38,21 @@ pub fn init_space(k: &Kernel, task: TaskRef) {
 
 /// Frames that a task needs for its space, beside those that pages need.
 pub fn space_frames() -> u32 {
-    if features().isolates { 2 } else { 1 }
+    space::tables()
 }
 
 /// An entry of the task's top-level table has changed. Under page-table isolation its users have another one.
 pub fn show(pool: &Pool, task: TaskRef, index: usize) {
     if task.user_space.get() != 0 {
-        let [from, to] =
-            [task.top.get(), task.user_space.get()].map(|top| &pool.at::<Words>(Frame(top)).0[index]);
+        let [from, to] = [task.top.get(), task.user_space.get()].map(|top| &table(pool, top)[index]);
         to.set(from.get());
     }
 }
 
-/// The task's tables are about to be given back: nothing may be left that leads to them.
+/// The task's tables are about to be given back: nothing may be left that leads to them, nor the kernel half in them.
 pub fn end_space(k: &Kernel, task: TaskRef) {
+    let tops = [task.top.get(), task.user_space.get()];
+    tops.iter().filter(|&&top| top != 0).for_each(|&top| space::clear_kernel_half(table(&k.pool, top)));
     flush_space(task);
     if let Some(tag) = tag_of(task) {
         k.tags.give_back(tag);
@@ -81,14 +61,11 @@ pub fn end_space(k: &Kernel, task: TaskRef) {
 
 /// The tag that a task has for itself.
 pub fn tag_of(task: TaskRef) -> Option<u16> {
-    let space = task.space.get();
-    (space & KEEP_TRANSLATIONS != 0).then_some((space & TAG_MASK) as u16)
+    space::tag_in(task.space.get())
 }
 
-/// Nothing is under the tag that a former owner may have left.
 fn give_tag(task: TaskRef, tag: u16) {
-    invpcid(1, tag as u64, 0);
-    set_space(task, task.top.get() | tag as u64 | KEEP_TRANSLATIONS);
+    set_space(task, space::with_tag(task.top.get(), tag));
 }
 
 fn set_space(task: TaskRef, space: u64) {
@@ -101,7 +78,7 @@ fn set_space(task: TaskRef, space: u64) {
 /// of the next task round whose threads can be told soon.
 #[inline]
 pub fn renew_tag(k: &Kernel, current: TaskRef) {
-    if tagged() && tag_of(current).is_none() {
+    if space::tagged() && tag_of(current).is_none() {
         find_tag(k, current);
     }
 }
@@ -119,24 +96,24 @@ fn find_tag(k: &Kernel, current: TaskRef) {
         let mut tasks = tasks.map(|frame| TaskRef::at(&k.pool, frame));
         let owner = tasks.find(|&task| tag_of(task).is_some() && is_small(task))?;
         let tag = tag_of(owner);
-        set_space(owner, owner.top.get());
+        set_space(owner, space::untagged(owner.top.get()));
         tag
     });
     if let Some(tag) = tag {
         give_tag(current, tag);
-        // SAFETY: the space that is loaded, under another tag.
-        unsafe { write_cr3(current.space.get()) };
+        // The space that is loaded, under another tag.
+        space::load(current.space.get());
     }
 }
 
 /// Drops all translations of a task.
 pub fn flush_space(task: TaskRef) {
-    let space = task.space.get();
-    if space & KEEP_TRANSLATIONS != 0 {
-        invpcid(1, space & TAG_MASK, 0);
-    } else if arch::is_started() && arch::current().hot.space.get() == space {
-        // SAFETY: the space that is loaded, without the flag that would keep its translations.
-        unsafe { write_cr3(space) };
+    let word = task.space.get();
+    if let Some(tag) = space::tag_in(word) {
+        space::forget_tag(tag);
+    } else if is_started() && current().hot.space.get() == word {
+        // Without a tag nothing is kept.
+        space::load(word);
     }
 }
 
@@ -157,13 +134,11 @@ impl Forget {
 
     /// As long as the loaded space stays the same.
     pub fn of(task: TaskRef) -> Forget {
-        let space = task.space.get();
-        if arch::current().hot.space.get() == space {
+        let word = task.space.get();
+        if current().hot.space.get() == word {
             Forget(Forget::LOADED)
-        } else if space & KEEP_TRANSLATIONS != 0 {
-            Forget((space & TAG_MASK) as i64)
         } else {
-            Forget(0)
+            Forget(space::tag_in(word).map_or(0, i64::from))
         }
     }
 
@@ -173,7 +148,11 @@ impl Forget {
         if self.0 == 0 {
             return;
         }
-        if self.0 < 0 { invlpg(address) } else { invpcid(0, self.0 as u64, address) }
+        if self.0 < 0 {
+            space::forget_page(address);
+        } else {
+            space::forget_tagged_page(self.0 as u64, address);
+        }
     }
 
     /// Drops the translations of `count` pages in a row, or all of the space.
@@ -181,15 +160,14 @@ impl Forget {
     pub fn pages(self, first: u64, count: usize) {
         let pages = (0..count as u64).map(|i| first + i * PAGE_SIZE);
         if self.0 < 0 {
-            let space = arch::current().hot.space.get();
-            if count < param::FORGOTTEN_TOGETHER || space & KEEP_TRANSLATIONS != 0 {
-                pages.for_each(invlpg);
+            let word = current().hot.space.get();
+            if count < param::FORGOTTEN_TOGETHER || space::tag_in(word).is_some() {
+                pages.for_each(space::forget_page);
             } else {
-                // SAFETY: the space that is loaded.
-                unsafe { write_cr3(space) };
+                space::load(word);
             }
         } else if self.0 > 0 {
-            pages.for_each(|address| invpcid(0, self.0 as u64, address));
+            pages.for_each(|address| space::forget_tagged_page(self.0 as u64, address));
         }
     }
 }

@@ -31,10 +31,11 @@
 //! | `copy.s` | copies for Rust | copies of a page and more |
 //! | `exit.s`, `isolated.s`, `traps.s` | out of the kernel, page-table isolation, vectors | `fault.pager`, `ipc.rt.inter.w0.pti` |
 
-use super::cpu::CR0_WRITE_PROTECT;
-use super::instructions::{read_cr0, write_cr0};
-use super::per_cpu::{self, CURRENT, USER_CODE, USER_DATA};
-use crate::layout;
+use crate::arch::cpu::{self, AtExit, CR0_WRITE_PROTECT};
+use crate::arch::frame::{USER_CODE, USER_DATA};
+use crate::arch::instructions::{read_cr0, write_cr0};
+use crate::arch::per_cpu::{self, CURRENT};
+use crate::arch::{debug, paging, tables, user_copy};
 use crate::mem::doors::NEAR;
 use crate::object::block::Block;
 use crate::object::door::{Doors, NO_DOOR, Servers};
@@ -43,6 +44,7 @@ use crate::object::task::Task;
 use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, TAKES_BLOCK, TAKING, Tcb};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
+use crate::{global, layout, processor};
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
     IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL,
@@ -57,7 +59,7 @@ use core::mem::{offset_of, size_of};
 const SCRATCH: u64 = per_cpu::FREE;
 
 /// Byte in the per-CPU page that says whether address spaces are tagged, so that a switch forgets nothing.
-pub const TAGGED: u64 = per_cpu::FREE + 8;
+const TAGGED: u64 = per_cpu::FREE + 8;
 
 /// Word in the per-CPU page with a selector that can be written, for the instruction that clears buffers.
 const SELECTOR: u64 = per_cpu::FREE + 10;
@@ -67,9 +69,6 @@ const SAVED: u64 = per_cpu::FREE + 16;
 
 /// Where the entry under page-table isolation finds what to load into CR3.
 const KERNEL_SPACE: u64 = per_cpu::FREE + 24;
-
-/// The flag of RFLAGS with which interrupts are taken.
-const INTERRUPTS: u64 = 1 << 9;
 
 /// From the array of control blocks to the hot line of slot 0.
 const HOTS: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
@@ -96,15 +95,6 @@ unsafe extern "C" {
     /// Leaves the kernel with the thread whose hot line this is.
     pub fn leave_kernel(next: *const Hot) -> !;
     fn leave_checked();
-    /// Copies `rcx` bytes from `rsi` to `rdi`; see `user_copy.rs`.
-    pub fn copy_bytes();
-    /// The same with interrupts let in.
-    pub fn copy_openly();
-    fn copy_words();
-    fn copy_open_words();
-    fn copy_open_end();
-    fn copy_rest();
-    fn copy_ended();
     fn copy_of_call();
     fn copy_of_taking_call();
     fn copy_of_reply();
@@ -117,7 +107,7 @@ global_asm!(
     include_str!("fast_path/entry.s"),
     include_str!("fast_path/long.s"),
     include_str!("fast_path/door.s"),
-    include_str!("fast_path/copy.s"),
+    include_str!("../../arch/x86_64/copy.s"),
     include_str!("fast_path/exit.s"),
     include_str!("fast_path/isolated.s"),
     include_str!("fast_path/traps.s"),
@@ -190,7 +180,7 @@ global_asm!(
     answer_key = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, answer_key) as i64,
     slot = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, slot) as i64,
     tagged = const TAGGED as i64,
-    window_tag = const super::space::WINDOW_TAG,
+    window_tag = const crate::arch::four_level::space::WINDOW_TAG,
     current = const CURRENT as i64,
     scratch = const SCRATCH as i64,
     selector = const SELECTOR as i64,
@@ -199,9 +189,9 @@ global_asm!(
     trap_stack = const per_cpu::STACKS[0] as i64,
     task = const Tcb::TASK_FROM_HOT,
     user_space = const offset_of!(Task, user_space),
-    debug_nothing = const super::debug::STATUS_ONES,
-    exception_stack = sym super::tables::EXCEPTION_STACKS,
-    exception_stack_size = const super::tables::EXCEPTION_STACK_BYTES,
+    debug_nothing = const debug::STATUS_ONES,
+    exception_stack = sym tables::EXCEPTION_STACKS,
+    exception_stack_size = const tables::EXCEPTION_STACK_BYTES,
     check_stack = sym super::checked::STACK,
     check_stack_size = const super::checked::STACK_BYTES,
     on_checked_exit = sym super::checked::on_exit,
@@ -211,8 +201,8 @@ global_asm!(
     accept = const offset_of!(Hot, accept),
     key = const offset_of!(Hot, key),
     open_key = const offset_of!(Hot, open_key),
-    rip = const offset_of!(Hot, rip),
-    rsp = const offset_of!(Hot, rsp),
+    rip = const offset_of!(Hot, ip),
+    rsp = const offset_of!(Hot, sp),
     space = const offset_of!(Hot, space),
     shuttle = const offset_of!(Hot, shuttle),
     never = const NEVER,
@@ -242,15 +232,6 @@ const _: () =
 const _: () = assert!(NO_DOOR == FLAGS, "what no door is, is left in r11");
 const _: () = assert!(USER_CODE == 0x2b && USER_DATA == 0x23);
 
-/// What is to be done at each exit from the kernel.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum AtExit {
-    /// VERW, which clears the buffers from which some processors leak.
-    ClearBuffers,
-    /// The user's own tables are loaded, and VERW too.
-    Isolate,
-}
-
 /// A way out of the kernel, and its twins; as distances from the table.
 #[repr(C)]
 struct Exit {
@@ -259,8 +240,37 @@ struct Exit {
     isolating: i32,
 }
 
+/// Makes the processor enter here from now on, by exceptions and interrupts; by system calls see [`set_entry`]. An exception is reported
+/// from here on.
+pub fn init() {
+    set_kernel_space(paging::kernel_cr3());
+    if !cpu::features().smap {
+        without_smap();
+    }
+    unsafe extern "C" {
+        /// The entry of each vector.
+        static TRAP_STUBS: [u64; 256];
+        /// The entry of each vector under page-table isolation.
+        static ISOLATED_STUBS: [u64; 256];
+    }
+    // SAFETY: tables of addresses in read-only memory.
+    tables::init(unsafe { if cpu::features().isolates { &ISOLATED_STUBS } else { &TRAP_STUBS } });
+}
+
+/// Makes system calls enter here from now on, by the fast path or not. `tagged`: whether a switch of spaces forgets nothing.
+pub fn set_entry(is_fast: bool, tagged: bool) {
+    // SAFETY: a byte of the per-CPU page that boot leaves to the kernel.
+    unsafe { (TAGGED as *mut u8).write(tagged as u8) };
+    let entry = match is_fast {
+        true => system_call_entry,
+        false if cpu::features().isolates => system_call_entry_isolated,
+        false => system_call_entry_slow,
+    };
+    per_cpu::set_syscall_entry(entry as *const () as u64);
+}
+
 /// What the first way in under page-table isolation loads.
-pub fn set_kernel_space(space: u64) {
+fn set_kernel_space(space: u64) {
     // SAFETY: a word of the per-CPU page that boot leaves to the kernel.
     unsafe { (KERNEL_SPACE as *mut u64).write(space) };
 }
@@ -304,7 +314,7 @@ fn jump(distance: i32) -> [u8; 5] {
 
 /// The processor has no SMAP: what says that users' memory may be touched, or may not, becomes an instruction that does nothing.
 /// Once, before the processor knows of traps.
-pub fn without_smap() {
+fn without_smap() {
     const NOTHING: [u8; 3] = [0x0f, 0x1f, 0x00];
     unsafe extern "C" {
         static ACCESSES: [i32; 0];
@@ -360,16 +370,10 @@ pub enum Recovery {
 
 /// A fault in a copy, at `address`: makes the end of the copy out of it.
 pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
-    let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
-    if at(copy_words) || at(copy_open_words) || at(copy_rest) {
-        let bytes = if at(copy_rest) { frame.rcx.get() } else { bytes_left(frame) };
-        frame.rflags.set(frame.rflags.get() & !INTERRUPTS);
-        frame.rax.set(bytes);
-        frame.rdx.set(address);
-        frame.w[Frame::R8].set(frame.error.get());
-        frame.rip.set(copy_ended as *const () as u64);
+    if user_copy::end_by_fault(frame, address) {
         return Recovery::Return;
     }
+    let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
     if at(copy_of_call) || at(copy_of_taking_call) || at(copy_of_reply) {
         restore_call(frame, None);
         return Recovery::Slow;
@@ -383,25 +387,14 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
     Recovery::None
 }
 
-/// Of a copy that is at its words.
-fn bytes_left(frame: &Frame) -> u64 {
-    frame.rcx.get() * 8 + frame.rdx.get()
-}
-
-/// If an interrupt came in the middle of a copy that lets them in, how many bytes are left.
-pub fn interrupted_copy(frame: &Frame) -> Option<u64> {
-    let open = copy_open_words as *const () as u64..=copy_open_end as *const () as u64;
-    open.contains(&frame.rip.get()).then(|| bytes_left(frame))
-}
-
 /// The fast path faulted: its registers as the user gave them. The window closes. `identifier`: of a door; otherwise the partner is
 /// named by its uid.
 fn restore_call(frame: &Frame, identifier: Option<u64>) {
-    let current = crate::arch::current();
+    let current = processor::current();
     let (words, left) = (frame.rdx.get(), frame.rcx.get());
     // SAFETY: both are what the fast path had in these registers: the partner's hot line, and the own window's slot.
     let partner = unsafe { &*(frame.w[Frame::R15].get() as *const Hot) };
-    super::copy::close_window(super::kernel(), current.task());
+    processor::copy::close_window(global::kernel(), current.task());
     frame.w[Frame::RDI].set(words);
     frame.w[Frame::RSI].set(frame.w[Frame::RSI].get() - 8 * (words - left));
     frame.w[Frame::R15].set(0);

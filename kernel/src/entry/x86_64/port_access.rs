@@ -3,10 +3,10 @@
 //! The processor says only that something was forbidden (exception 13 with error code 0); the instruction says what. Intel SDM
 //! volume 2: IN, OUT, INS, OUTS.
 
-use super::copy::read_words;
 use crate::kernel::Kernel;
 use crate::mem::space;
 use crate::object::ThreadRef;
+use crate::processor::copy::read_words;
 use abi::{Fpage, Rights};
 
 /// The ports that the current thread's instruction is about and that its task has not, with what it wanted to do. `None` if it is

@@ -1,0 +1,91 @@
+//! The word that selects an address space in the processor: CR3, with a tag (PCID), and what must be forgotten.
+//!
+//! With PCID a space's translations carry a tag of its own and survive switches; INVPCID drops those of a space that is not
+//! loaded. Both or neither are used. The last tag is for spaces with an open window (see `window.rs`). Without tags each load
+//! empties everything but the kernel's global pages, so only the loaded space needs INVLPG. Intel SDM volume 3, 4.10.
+
+use super::Table;
+use crate::arch::isa::cpu::features;
+use crate::arch::isa::instructions::{self, invlpg, invpcid};
+use crate::arch::isa::paging;
+
+/// The bits of a word that are its tag.
+pub const TAG_MASK: u64 = 4095;
+
+/// What a space has as its tag while its window is open; every load with it forgets what it found before.
+pub const WINDOW_TAG: u64 = TAG_MASK;
+
+/// A load of the word keeps what is cached under its tag.
+const KEEP_TRANSLATIONS: u64 = 1 << 63;
+
+/// Whether spaces are tagged.
+pub fn tagged() -> bool {
+    features().pcid && features().invpcid
+}
+
+/// Top-level tables of a space: one more under page-table isolation.
+pub fn tables() -> u32 {
+    if features().isolates { 2 } else { 1 }
+}
+
+/// Gives a top-level table the kernel half.
+pub fn fill_kernel_half(top: &Table) {
+    top[256..].iter().zip(paging::kernel_top()).for_each(|(entry, &kernel)| entry.set(kernel));
+}
+
+/// Gives the top-level table that users run on, under page-table isolation, what is shown of the kernel half.
+pub fn fill_shown_half(top: &Table) {
+    top[256..].iter().zip(paging::shown_top()).for_each(|(entry, &kernel)| entry.set(kernel));
+}
+
+/// Takes the kernel half out of a top-level table that is about to be given back.
+pub fn clear_kernel_half(top: &Table) {
+    top[256..].iter().for_each(|entry| entry.set(0));
+}
+
+/// The word of a space without a tag of its own, whose top-level table is `top`.
+pub const fn untagged(top: u64) -> u64 {
+    top
+}
+
+/// The word of a space with a tag of its own. Nothing is under the tag that a former owner may have left.
+pub fn with_tag(top: u64, tag: u16) -> u64 {
+    invpcid(1, tag as u64, 0);
+    top | tag as u64 | KEEP_TRANSLATIONS
+}
+
+/// The tag that a space has for itself.
+#[inline(always)]
+pub const fn tag_in(space: u64) -> Option<u16> {
+    if space & KEEP_TRANSLATIONS != 0 { Some((space & TAG_MASK) as u16) } else { None }
+}
+
+/// What loads a space with its window open.
+pub const fn with_window(space: u64) -> u64 {
+    (space & !KEEP_TRANSLATIONS) | WINDOW_TAG
+}
+
+/// Loads a space: the word of a task, whose tables have the kernel half.
+#[inline(always)]
+pub fn load(space: u64) {
+    // SAFETY: words are made by `untagged`, `with_tag` and `with_window` alone, of tables with the kernel half.
+    unsafe { instructions::write_cr3(space) };
+}
+
+/// Forgets all translations of a tag.
+#[inline(always)]
+pub fn forget_tag(tag: u16) {
+    invpcid(1, tag as u64, 0);
+}
+
+/// Forgets the translation of one page of the loaded space.
+#[inline(always)]
+pub fn forget_page(address: u64) {
+    invlpg(address);
+}
+
+/// Forgets the translation of one page under a tag.
+#[inline(always)]
+pub fn forget_tagged_page(tag: u64, address: u64) {
+    invpcid(0, tag, address);
+}

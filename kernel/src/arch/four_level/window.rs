@@ -1,0 +1,158 @@
+//! Copies between spaces, through the window (row P3).
+//!
+//! The window is a slot of each task's top-level table in the kernel half. While a message is copied it holds the
+//! receiver's own top-level entry, without the user bit: so the receiver's tables are walked by the processor, a page
+//! that the receiver may not write faults, and its accessed and dirty bits are set where they belong.
+//!
+//! **Window rules.** (1) The slot is empty unless a copy is under way; copies end before the kernel does anything else; an interrupt
+//! that comes in the middle of one ends it.
+//! (2) What the processor may have cached of a window, it can no longer use once the slot is empty: with tags a window is
+//! open only while a tag of its own is loaded, which each such load empties; without tags the space is loaded anew when the
+//! slot is empty, or left at once. (3) Within a task no window is used.
+//!
+//! INVLPG on the pages that were copied to would not do: the processor walks ahead, so that any page of the 512 GiB in the
+//! window may be cached, used or not. `arch/host/tlb.rs` shows that, and the model tests hold the rules against it.
+//!
+//! The paper's window holds two directory entries; here one is enough, since a copy that crosses into the next 512 GiB is
+//! done in two steps.
+
+use super::space::{self, tagged};
+use super::{Table, pte};
+use crate::arch::CopyFault;
+use crate::arch::isa::user_copy::{CLOSED, OPEN, Routine, copy_bytes, load_words, store_words};
+use crate::layout::{WINDOW, WINDOW_SIZE};
+use abi::USER_END;
+use core::cell::Cell;
+
+const USER: u64 = 1 << 2;
+const SLOT: usize = (WINDOW >> 39 & 511) as usize;
+
+/// The space that is loaded, which copies go out from.
+#[derive(Clone, Copy)]
+pub struct Loaded {
+    /// Its top-level table.
+    pub top: &'static Table,
+    /// The word that selects it.
+    pub space: u64,
+}
+
+/// Where a copy goes to, or words are read.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// The top-level table of the space; `None`: of the loaded one.
+    pub top: Option<&'static Table>,
+    /// An address there.
+    pub address: u64,
+}
+
+/// Where a space keeps the top-level entry of its window.
+pub fn window_slot(top: &'static Table) -> &'static Cell<u64> {
+    &top[SLOT]
+}
+
+/// The top-level entry that shows `len` bytes at `address` of a space in a window, and where. `None` if that takes two
+/// entries, or there is no table yet.
+pub fn window_view(top: &Table, address: u64, len: u64) -> Option<(u64, u64)> {
+    let entry = top[(address >> 39) as usize].get();
+    let fits = address % WINDOW_SIZE + len <= WINDOW_SIZE;
+    (fits && pte::is_present(entry)).then_some((entry & !USER, WINDOW + address % WINDOW_SIZE))
+}
+
+/// Empties the window of the loaded space, and makes the processor forget what it showed.
+pub fn close_window(loaded: Loaded) {
+    window_slot(loaded.top).set(0);
+    // Under its own tag; without tags the load forgets everything.
+    space::load(loaded.space);
+}
+
+/// A window of the loaded space on another one, or nothing if that is the loaded one too.
+struct Window {
+    is_open: bool,
+    address: u64,
+}
+
+impl Window {
+    fn open(loaded: Loaded, target: Target) -> Window {
+        let address = target.address;
+        debug_assert!(address < USER_END, "a window on the kernel, at {address:#x}");
+        let Some(top) = target.top else { return Window { is_open: false, address } };
+        if tagged() {
+            space::load(space::with_window(loaded.space));
+        }
+        window_slot(loaded.top).set(top[(address >> 39) as usize].get() & !USER);
+        Window { is_open: true, address: WINDOW + address % WINDOW_SIZE }
+    }
+
+    fn close(self, loaded: Loaded) {
+        if self.is_open {
+            close_window(loaded);
+        }
+    }
+}
+
+/// How many of `len` bytes [`copy_openly`] takes at once: what one window shows.
+pub fn copy_at_once(address: u64, len: u64) -> u64 {
+    len.min(WINDOW_SIZE - address % WINDOW_SIZE)
+}
+
+/// Copies from the loaded space, at most [`copy_at_once`] bytes, with interrupts let in: one that comes ends the copy without a return.
+#[inline(always)]
+pub fn copy_openly(loaded: Loaded, from: u64, to: Target, len: u64) -> Result<(), CopyFault> {
+    copy_once(loaded, from, to, len, OPEN).map(drop)
+}
+
+/// Copies from the loaded space.
+#[inline(always)]
+pub fn copy(loaded: Loaded, from: u64, to: Target, len: u64) -> Result<(), CopyFault> {
+    let mut done = 0;
+    while done < len {
+        let target = Target { address: to.address + done, ..to };
+        let result = copy_once(loaded, from + done, target, len - done, CLOSED);
+        done += result.map_err(|fault| CopyFault { done: done + fault.done, ..fault })?;
+    }
+    Ok(())
+}
+
+/// Returns how many bytes were copied: [`copy_at_once`].
+#[inline(always)]
+fn copy_once(loaded: Loaded, from: u64, to: Target, len: u64, routine: Routine) -> Result<u64, CopyFault> {
+    let now = copy_at_once(to.address, len);
+    let window = Window::open(loaded, to);
+    let (shown, is_window) = (window.address, window.is_open);
+    // SAFETY: the target is a window or the space's own memory: the caller checked that it is in the user half.
+    let (left, fault, is_write) = unsafe { copy_bytes(shown, from, now, routine) };
+    window.close(loaded);
+    if left == 0 {
+        return Ok(now);
+    }
+    let at_target = if is_window { fault >= WINDOW } else { is_write };
+    let address = if at_target { to.address + fault.wrapping_sub(shown) } else { fault };
+    Err(CopyFault { done: now - left, address, at_target })
+}
+
+/// Reads words of the loaded space or another; the error is the address that faults. Words do not cross into
+/// the next 512 GiB unless they are the loaded space's.
+#[inline(always)]
+pub fn read_words<const N: usize>(loaded: Loaded, from: Target) -> Result<[u64; N], u64> {
+    let words = [const { Cell::new(0) }; N];
+    let window = Window::open(loaded, from);
+    let shown = window.address;
+    let (left, fault, _) = load_words(&words, shown);
+    window.close(loaded);
+    if left != 0 {
+        Err(from.address.wrapping_add(fault.wrapping_sub(shown)))
+    } else {
+        Ok(words.map(Cell::into_inner))
+    }
+}
+
+/// Writes words of the loaded space or another; the error is the address that faults.
+#[inline(always)]
+pub fn write_words<const N: usize>(loaded: Loaded, to: Target, words: [u64; N]) -> Result<(), u64> {
+    let window = Window::open(loaded, to);
+    let shown = window.address;
+    // SAFETY: as for `copy`.
+    let (left, fault, _) = unsafe { store_words(shown, &words) };
+    window.close(loaded);
+    if left != 0 { Err(to.address.wrapping_add(fault.wrapping_sub(shown))) } else { Ok(()) }
+}

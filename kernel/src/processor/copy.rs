@@ -1,0 +1,63 @@
+//! Copies between tasks: from the memory of the current one to another's, or within it (row P3).
+//!
+//! Another task's memory has no address here but in a window, which is the machine's matter
+//! ([`crate::arch::copy`], with its rules).
+
+use crate::arch::copy::{self, Loaded, Target};
+use crate::arch::{CopyFault, Table};
+use crate::kernel::Kernel;
+use crate::mem::pool::{Frame, Words};
+use crate::object::TaskRef;
+
+/// The top-level table of a task.
+pub fn top(k: &Kernel, task: TaskRef) -> &'static Table {
+    &k.pool.at::<Words>(Frame(task.top.get())).0
+}
+
+/// The space of the current thread's task.
+#[inline(always)]
+pub fn loaded(k: &Kernel, current: TaskRef) -> Loaded {
+    Loaded { top: top(k, current), space: current.space.get() }
+}
+
+#[inline(always)]
+fn target(k: &Kernel, current: TaskRef, (task, address): (TaskRef, u64)) -> Target {
+    Target { top: (task != current).then(|| top(k, task)), address }
+}
+
+/// Copies from the current task to another one, or within the current one, at most [`copy::copy_at_once`] bytes, with interrupts let
+/// in. The current thread is busy with a transfer: one that comes ends the copy without a return.
+pub fn copy_openly(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
+    copy::copy_openly(loaded(k, from.0), from.1, target(k, from.0, to), len)
+}
+
+/// Copies from the current task to another one, or within the current one.
+#[inline(never)]
+pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
+    copy::copy(loaded(k, from.0), from.1, target(k, from.0, to), len)
+}
+
+/// Reads words of a task, the current one or another; the error is the address that faults. Words do not cross into
+/// the next 512 GiB unless they are the current task's.
+pub fn read_words<const N: usize>(
+    k: &Kernel,
+    current: TaskRef,
+    from: (TaskRef, u64),
+) -> Result<[u64; N], u64> {
+    copy::read_words(loaded(k, current), target(k, current, from))
+}
+
+/// Writes words of a task, the current one or another; the error is the address that faults.
+pub fn write_words<const N: usize>(
+    k: &Kernel,
+    current: TaskRef,
+    to: (TaskRef, u64),
+    words: [u64; N],
+) -> Result<(), u64> {
+    copy::write_words(loaded(k, current), target(k, current, to), words)
+}
+
+/// Closes the window of the current task, after a copy that ended in the middle.
+pub fn close_window(k: &Kernel, current: TaskRef) {
+    copy::close_window(loaded(k, current));
+}

@@ -1,0 +1,153 @@
+//! The processor in terms of the kernel's objects: which thread it is on and how it goes to another, whose space is loaded, whose FPU
+//! state it holds, and copies from the memory of one task to another's.
+//!
+//! Below is [`crate::arch`], which knows words, tables and pointers; here they become threads and tasks. Nothing in this folder depends on
+//! the machine, so the simulated one runs all of it.
+//!
+//! **Unsafe code** turns the two addresses that the machine keeps back into control blocks: that of the current thread, and that of a
+//! slot. Both come from here ([`set_current`], [`map_tcb`]); on a machine, a slot without a thread shows zeroes, which are a valid block.
+
+pub mod copy;
+pub mod fpu;
+pub mod space;
+
+use crate::arch::{self, debug};
+use crate::kernel::Kernel;
+use crate::mem::doors;
+use crate::mem::pool::Frame as PoolFrame;
+use crate::object::mapping::Node;
+use crate::object::thread::{Tcb, special};
+use crate::object::{TaskRef, ThreadRef};
+use crate::trace;
+use core::ptr;
+
+/// The control block of a slot. A slot without a thread shows zeroes, or on the simulated machine, nothing.
+#[inline]
+pub fn tcb(slot: u32) -> Option<ThreadRef> {
+    let block = arch::slot_block(slot)?.cast::<Tcb>();
+    // SAFETY: a block that `map_tcb` made, or zeroes, which are one; only blocks that `map_tcb` made are written to.
+    Some(ThreadRef::new(unsafe { &*block }))
+}
+
+/// Puts a block into a slot, its cold part cleared. `None` if there is no memory for a table of the array.
+pub fn map_tcb(k: &Kernel, slot: u32, frame: PoolFrame) -> Option<ThreadRef> {
+    k.pool.clear_prefix(frame, Tcb::COLD_BYTES);
+    let block = k.pool.pointer(frame).cast_const().cast();
+    arch::map_slot(slot, frame.0, block, || k.take_reserved().map(|table| table.0)).ok()?;
+    tcb(slot)
+}
+
+/// Takes the block out of a slot.
+pub fn unmap_tcb(slot: u32) {
+    arch::unmap_slot(slot);
+}
+
+/// Whether there is a current thread.
+pub fn is_started() -> bool {
+    !arch::current_line().is_null()
+}
+
+/// The thread that the processor is on.
+#[inline]
+pub fn current() -> ThreadRef {
+    let line = arch::current_line().cast::<u8>();
+    debug_assert!(!line.is_null(), "the machine has been started");
+    // SAFETY: `set_current` left the address of a thread's hot line, at the end of its block.
+    ThreadRef::new(unsafe { &*line.wrapping_sub(Tcb::HOT_OFFSET).cast::<Tcb>() })
+}
+
+/// Starts the machine on a thread.
+#[inline(always)]
+pub fn set_current(thread: ThreadRef) {
+    arch::set_current_line(ptr::from_ref(thread.tcb()).cast::<u8>().wrapping_add(Tcb::HOT_OFFSET).cast());
+}
+
+/// Switches to another thread: address space, and what only some threads have.
+#[inline]
+pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
+    let leaving = from.special.get();
+    if leaving & (special::FPU_LIVE | special::PORTS_LIVE | special::BREAKPOINTS) != 0 {
+        switch_extras_off(k, from, leaving, to.special.get());
+    }
+    let arriving = to.special.get();
+    if (leaving | arriving) & (special::HAS_FS | special::TRACED) != 0 {
+        if (leaving | arriving) & special::TRACED != 0 {
+            trace::switch(k, from, to);
+        }
+        if (leaving | arriving) & special::HAS_FS != 0 {
+            arch::load_fs(to.fs_base.get());
+        }
+    }
+    if arriving & (special::FPU_LIVE | special::STEPPED | special::BREAKPOINTS) != 0 {
+        switch_extras_on(k, to, arriving);
+    }
+    switch_space(from, to);
+}
+
+#[cold]
+fn switch_extras_on(k: &Kernel, to: ThreadRef, arriving: u32) {
+    if arriving & special::FPU_LIVE != 0 {
+        fpu::arrive(k, to);
+    }
+    if arriving & special::STEPPED != 0 {
+        to.set_trap_flag();
+    }
+    if arriving & special::BREAKPOINTS != 0 {
+        load_breakpoints(to);
+    }
+}
+
+/// The part of a switch that every thread needs: current thread and address space.
+#[inline(always)]
+pub fn switch_space(from: ThreadRef, to: ThreadRef) {
+    set_current(to);
+    let space = to.hot.space.get();
+    if space != from.hot.space.get() {
+        arch::space::load(space);
+    }
+}
+
+#[cold]
+fn switch_extras_off(k: &Kernel, from: ThreadRef, leaving: u32, arriving: u32) {
+    if leaving & special::FPU_LIVE != 0 {
+        fpu::leave(k, from, arriving & special::FPU_LIVE != 0);
+    }
+    if leaving & special::PORTS_LIVE != 0 {
+        arch::ports_off();
+    }
+    if leaving & special::BREAKPOINTS != 0 {
+        debug::breakpoints_off();
+    }
+    from.set_special(0, special::PORTS_LIVE);
+}
+
+/// Switches the port bitmap on for a thread whose task has ports and which may have used one. False if it is on.
+pub fn ports_on(current: ThreadRef) -> bool {
+    let task = current.task();
+    if !task.has_ports() || current.special.get() & special::PORTS_LIVE != 0 {
+        return false;
+    }
+    arch::ports_on([task.port_bitmap[0].get(), task.port_bitmap[1].get()]);
+    current.set_special(special::PORTS_LIVE, 0);
+    true
+}
+
+/// The current thread's breakpoints are on from now on.
+pub fn load_breakpoints(thread: ThreadRef) {
+    let breakpoints = &thread.breakpoints;
+    debug::load_breakpoints(
+        breakpoints.addresses.each_ref().map(|address| address.get()),
+        breakpoints.control.get(),
+    );
+}
+
+/// What an identifier of the running task leads to, if it is one: where the fast path looks, on a machine that shows it.
+#[inline(always)]
+pub fn shown_door(k: &Kernel, task: TaskRef, number: u32) -> Option<&'static Node> {
+    if !arch::SHOWS_DOORS {
+        return doors::find(k, task, number.into()).map(Node::door);
+    }
+    let word = arch::shown_word(number);
+    // SAFETY: what has the highest bit is the address of what a door is, and is taken from there before the door goes.
+    (word >> 63 == 1).then(|| unsafe { &*(word as *const Node) })
+}
