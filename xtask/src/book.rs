@@ -2,6 +2,7 @@
 //!
 //! The rules that a writer follows are in `docs/style.md`. Each test names the page and the line to mend.
 
+mod border;
 mod comments;
 mod figures;
 mod floors;

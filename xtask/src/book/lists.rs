@@ -17,7 +17,7 @@ fn links(page: &str) -> BTreeSet<String> {
 }
 
 /// Fails with the names that only one side has.
-fn same(page: &str, listed: &BTreeSet<String>, there: &BTreeSet<String>) {
+pub fn same(page: &str, listed: &BTreeSet<String>, there: &BTreeSet<String>) {
     let missing: Vec<_> = there.difference(listed).collect();
     let gone: Vec<_> = listed.difference(there).collect();
     assert!(
