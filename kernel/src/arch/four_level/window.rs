@@ -60,14 +60,18 @@ pub fn window_view(top: &Table, address: u64, len: u64) -> Option<(u64, u64)> {
 
 /// Empties the window of the loaded space, and makes the processor forget what it showed.
 pub fn close_window(loaded: Loaded) {
-    window_slot(loaded.top).set(0);
+    close(window_slot(loaded.top), loaded.space);
+}
+
+fn close(slot: &Cell<u64>, space: u64) {
+    slot.set(0);
     // Under its own tag; without tags the load forgets everything.
-    space::load(loaded.space);
+    space::load(space);
 }
 
 /// A window of the loaded space on another one, or nothing if that is the loaded one too.
 struct Window {
-    is_open: bool,
+    slot: Option<&'static Cell<u64>>,
     address: u64,
 }
 
@@ -75,17 +79,18 @@ impl Window {
     fn open(loaded: Loaded, target: Target) -> Window {
         let address = target.address;
         debug_assert!(address < USER_END, "a window on the kernel, at {address:#x}");
-        let Some(top) = target.top else { return Window { is_open: false, address } };
+        let Some(top) = target.top else { return Window { slot: None, address } };
+        let slot = window_slot(loaded.top);
         if tagged() {
             space::load(space::with_window(loaded.space));
         }
-        window_slot(loaded.top).set(top[(address >> 39) as usize].get() & !USER);
-        Window { is_open: true, address: WINDOW + address % WINDOW_SIZE }
+        slot.set(top[(address >> 39) as usize].get() & !USER);
+        Window { slot: Some(slot), address: WINDOW + address % WINDOW_SIZE }
     }
 
     fn close(self, loaded: Loaded) {
-        if self.is_open {
-            close_window(loaded);
+        if let Some(slot) = self.slot {
+            close(slot, loaded.space);
         }
     }
 }
@@ -118,7 +123,7 @@ pub fn copy(loaded: Loaded, from: u64, to: Target, len: u64) -> Result<(), CopyF
 fn copy_once(loaded: Loaded, from: u64, to: Target, len: u64, routine: Routine) -> Result<u64, CopyFault> {
     let now = copy_at_once(to.address, len);
     let window = Window::open(loaded, to);
-    let (shown, is_window) = (window.address, window.is_open);
+    let (shown, is_window) = (window.address, window.slot.is_some());
     // SAFETY: the target is a window or the space's own memory: the caller checked that it is in the user half.
     let (left, fault, is_write) = unsafe { copy_bytes(shown, from, now, routine) };
     window.close(loaded);
