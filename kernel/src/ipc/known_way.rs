@@ -75,11 +75,10 @@ pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
         return None;
     }
     // From here on nothing can fail.
-    for i in 0..8 {
+    for i in [0, 1, 2, 3, 4, 6, 7] {
         partner.frame.w[i].set(frame.w[i].get());
     }
-    partner.frame.w[5].set(0);
-    for i in 8..11 {
+    for i in [5, 8, 9, 10] {
         partner.frame.w[i].set(0);
     }
     k.wheel.remove(partner);

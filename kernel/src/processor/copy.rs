@@ -32,8 +32,13 @@ pub fn copy_openly(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u6
 }
 
 /// Copies from the current task to another one, or within the current one.
-#[inline(never)]
+#[inline(always)]
 pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
+    if len == 0 { Ok(()) } else { copy_some(k, from, to, len) }
+}
+
+#[inline(never)]
+fn copy_some(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
     copy::copy(loaded(k, from.0), from.1, target(k, from.0, to), len)
 }
 

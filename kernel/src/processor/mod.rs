@@ -50,10 +50,12 @@ pub fn is_started() -> bool {
 /// The thread that the processor is on.
 #[inline]
 pub fn current() -> ThreadRef {
-    let line = arch::current_line().cast::<u8>();
+    let line = arch::current_line();
     debug_assert!(!line.is_null(), "the machine has been started");
+    // From a number, since the compiler keeps two registers for a thread that it sees to be a pointer into a line.
+    let block = ptr::with_exposed_provenance::<Tcb>(line.expose_provenance() - Tcb::HOT_OFFSET);
     // SAFETY: `set_current` left the address of a thread's hot line, at the end of its block.
-    ThreadRef::new(unsafe { &*line.wrapping_sub(Tcb::HOT_OFFSET).cast::<Tcb>() })
+    ThreadRef::new(unsafe { &*block })
 }
 
 /// Starts the machine on a thread.

@@ -109,7 +109,14 @@ pub fn copy_openly(loaded: Loaded, from: u64, to: Target, len: u64) -> Result<()
 /// Copies from the loaded space.
 #[inline(always)]
 pub fn copy(loaded: Loaded, from: u64, to: Target, len: u64) -> Result<(), CopyFault> {
-    let mut done = 0;
+    let done = copy_once(loaded, from, to, len, CLOSED)?;
+    if done < len { copy_on(loaded, from, to, (done, len)) } else { Ok(()) }
+}
+
+/// Goes on with a copy of which one window showed only a part.
+#[cold]
+#[inline(never)]
+fn copy_on(loaded: Loaded, from: u64, to: Target, (mut done, len): (u64, u64)) -> Result<(), CopyFault> {
     while done < len {
         let target = Target { address: to.address + done, ..to };
         let result = copy_once(loaded, from + done, target, len - done, CLOSED);
