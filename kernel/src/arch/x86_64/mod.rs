@@ -57,7 +57,7 @@ pub fn current_line() -> *const () {
 #[inline(always)]
 pub fn set_current_line(line: *const ()) {
     // SAFETY: as for `current_line`.
-    unsafe { (per_cpu::CURRENT as *mut *const ()).write(line) };
+    unsafe { (per_cpu::CURRENT as *mut usize).write(line.expose_provenance()) };
 }
 
 /// The number that an ELF file for this machine carries.
