@@ -121,7 +121,7 @@ impl Kernel {
 
     /// A thread by its name, also while it is being ended.
     pub(crate) fn named(&self, name: Uid) -> Option<ThreadRef> {
-        processor::tcb(name.slot()).filter(|thread| thread.name.get() == name && !name.is_nil())
+        ThreadRef::named(name).filter(|_| !name.is_nil())
     }
 
     fn check_thread(&self, thread: ThreadRef, slot: u32) {
@@ -441,7 +441,7 @@ impl Kernel {
 
 /// The thread of a slot, if there is one. A slot without shows zeroes on some machines.
 pub(crate) fn present(slot: u32) -> Option<ThreadRef> {
-    processor::tcb(slot).filter(|thread| !thread.name.get().is_nil())
+    ThreadRef::in_slot(slot).filter(|thread| !thread.name.get().is_nil())
 }
 
 /// Walks a list, which is no longer than there can be threads.

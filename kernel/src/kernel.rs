@@ -7,12 +7,12 @@ use crate::mem::pool::{Frame, Pool, Zeroable};
 use crate::object::interrupt::Lines;
 use crate::object::mapping::Node;
 use crate::object::{TaskRef, ThreadRef};
+use crate::param;
 use crate::sched::queues::Scheduler;
 use crate::trace::ring::Trace;
 use crate::util::discipline::{Home, Locked, Shared};
 use crate::util::slots::Slots;
 use crate::util::tags::Tags;
-use crate::{param, processor};
 use abi::{TaskId, Uid};
 use core::cell::Cell;
 
@@ -139,7 +139,7 @@ impl Kernel {
 
     /// The thread with this uid.
     pub fn thread(&self, uid: Uid) -> Option<ThreadRef> {
-        let thread = processor::tcb(uid.slot())?;
+        let thread = ThreadRef::in_slot(uid.slot())?;
         (thread.hot.uid.get() == uid.0 && !uid.is_nil()).then_some(thread)
     }
 

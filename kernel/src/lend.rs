@@ -37,7 +37,6 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Hot, Wait};
-use crate::processor;
 use abi::Uid;
 use word::Stake;
 
@@ -74,7 +73,7 @@ impl Kernel {
     /// The thread whose home shuttle `shuttle` names, if the reference is valid.
     #[inline]
     pub fn owner(&self, shuttle: ShuttleRef) -> Option<ThreadRef> {
-        processor::tcb(shuttle.slot()).filter(|owner| owner.home_ref() == shuttle)
+        ThreadRef::in_slot(shuttle.slot()).filter(|owner| owner.home_ref() == shuttle)
     }
 
     /// The owner of the shuttle that `thread` holds; a stale word is replaced by the home shuttle first.

@@ -233,7 +233,7 @@ impl Kernel {
     pub fn charge(&self, now: u64) -> Option<ThreadRef> {
         let used = now - self.sched.since_ns.replace(now);
         let running = self.sched.running.get();
-        let owner = processor::tcb(running.slot())
+        let owner = ThreadRef::in_slot(running.slot())
             .filter(|owner| running.slot() != 0 && owner.home_ref().same_owner(running))?;
         owner.home.time_ns.set(owner.home.time_ns.get() + used);
         owner.home.left_ns.set(owner.home.left_ns.get().saturating_sub(used));

@@ -32,8 +32,7 @@ pub(super) fn dequeue_sender(sender: ThreadRef, partner: ThreadRef) {
 
 /// Takes a thread that waits to send out of the queue. The partner may be ending, so that no uid leads to it any more.
 pub(super) fn leave_queue(sender: ThreadRef) {
-    let name = sender.partner.get();
-    let partner = crate::processor::tcb(name.slot()).filter(|partner| partner.name.get() == name);
+    let partner = ThreadRef::named(sender.partner.get());
     dequeue_sender(sender, partner.expect("a queue ends before its thread does"));
 }
 

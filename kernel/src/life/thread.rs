@@ -79,8 +79,7 @@ pub fn begin_end(k: &Kernel, thread: ThreadRef) {
 
 /// Goes on with a thread's end. The current thread is busy until it is over, or is the victim itself.
 pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
-    let name = |thread: &ThreadRef| thread.name.get() == victim;
-    let (over, its_own) = match processor::tcb(victim.slot()).filter(name) {
+    let (over, its_own) = match ThreadRef::named(victim) {
         Some(thread) => {
             let its_own = thread.operation.get();
             (end_thread_step(k, thread, Some(current)), its_own)
@@ -153,8 +152,8 @@ pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
     let start = task.searched.get();
     if start < k.thread_slots.high_water() {
         task.searched.set(wake_waiters_for(k, start, |name| {
-            let named = processor::tcb(name.slot()).filter(|thread| thread.name.get() == name);
-            named.is_some_and(|thread| thread.cursor.get() == WITH_TASK && thread.task() == task)
+            ThreadRef::named(name)
+                .is_some_and(|thread| thread.cursor.get() == WITH_TASK && thread.task() == task)
         }));
         return false;
     }
@@ -198,7 +197,7 @@ fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
     let mut end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
     let mut slot = start;
     while slot < end {
-        if let Some(waiter) = processor::tcb(slot) {
+        if let Some(waiter) = ThreadRef::in_slot(slot) {
             let waits = match waiter.wait() {
                 Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
                 Wait::Closed(from) if from.clan() != waiter.uid().clan() => {

@@ -19,7 +19,6 @@ use crate::layout;
 use crate::mem::pool::Words;
 use crate::object::thread::{Frame as Registers, Tcb};
 use crate::param::TCB_SHIFT;
-use crate::processor;
 use crate::trace::ring::DoorCounts;
 use crate::util::list::{Link, List, Tag};
 use abi::call::{FLAGS, SERVERS_MAX};
@@ -101,7 +100,7 @@ pub fn thread_at(hot: u64) -> Option<ThreadRef> {
     if hot < NOBODY {
         return None;
     }
-    processor::tcb(((hot - layout::TCBS) >> TCB_SHIFT) as u32)
+    ThreadRef::in_slot(((hot - layout::TCBS) >> TCB_SHIFT) as u32)
 }
 
 impl Servers {

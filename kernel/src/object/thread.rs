@@ -30,6 +30,7 @@ use super::breakpoint::Breakpoints;
 use super::mapping::{Bookmark, Node};
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
+use crate::arch;
 pub use crate::arch::frame::{Frame, WORDS};
 use crate::lend::word::{Stake, Word};
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
@@ -454,6 +455,21 @@ impl ThreadRef {
     /// Wraps a block.
     pub fn new(tcb: &'static Tcb) -> ThreadRef {
         ThreadRef(tcb)
+    }
+
+    /// The block of a slot of the array. A slot without a thread shows zeroes, or on the simulated machine, nothing.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub fn in_slot(slot: u32) -> Option<ThreadRef> {
+        let block = arch::slot_block(slot)?.cast::<Tcb>();
+        // SAFETY: a block that a frame was mapped for, or zeroes, which are one; only mapped ones are written to.
+        Some(ThreadRef::new(unsafe { &*block }))
+    }
+
+    /// The thread with a name, alive or in the middle of its end.
+    #[inline]
+    pub fn named(name: Uid) -> Option<ThreadRef> {
+        ThreadRef::in_slot(name.slot()).filter(|thread| thread.name.get() == name)
     }
 
     /// The block itself, for as long as the kernel runs.

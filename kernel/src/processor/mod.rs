@@ -21,20 +21,12 @@ use crate::object::{TaskRef, ThreadRef};
 use crate::trace;
 use core::ptr;
 
-/// The control block of a slot. A slot without a thread shows zeroes, or on the simulated machine, nothing.
-#[inline]
-pub fn tcb(slot: u32) -> Option<ThreadRef> {
-    let block = arch::slot_block(slot)?.cast::<Tcb>();
-    // SAFETY: a block that `map_tcb` made, or zeroes, which are one; only blocks that `map_tcb` made are written to.
-    Some(ThreadRef::new(unsafe { &*block }))
-}
-
 /// Puts a block into a slot, its cold part cleared. `None` if there is no memory for a table of the array.
 pub fn map_tcb(k: &Kernel, slot: u32, frame: PoolFrame) -> Option<ThreadRef> {
     k.pool.clear_prefix(frame, Tcb::COLD_BYTES);
     let block = k.pool.pointer(frame).cast_const().cast();
     arch::map_slot(slot, frame.0, block, || k.take_reserved().map(|table| table.0)).ok()?;
-    tcb(slot)
+    ThreadRef::in_slot(slot)
 }
 
 /// Takes the block out of a slot.

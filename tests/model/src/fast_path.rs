@@ -75,7 +75,7 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     me.hot.ip.set(live.rip);
     me.hot.sp.set(live.rsp);
     // An absent block reads as zero: its uid fails the compare, and so does `accept` of slot 0.
-    let Some(partner) = processor::tcb(Uid(live.rdx).slot()) else { return false };
+    let Some(partner) = ThreadRef::in_slot(Uid(live.rdx).slot()) else { return false };
     if partner.hot.uid.get() != live.rdx {
         return false;
     }

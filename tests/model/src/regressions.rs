@@ -58,7 +58,7 @@ fn a_thread_that_ends_itself_is_not_lost_when_interrupted() {
         world.wait();
     }
     world.thread_control(thread_op::INFO, [0; 4]).expect("the first thread runs");
-    assert!(processor::tcb(victim.slot()).is_none(), "its block is still there");
+    assert!(ThreadRef::in_slot(victim.slot()).is_none(), "its block is still there");
     world.check();
 }
 
@@ -225,6 +225,6 @@ fn a_thread_is_ended_although_the_one_that_was_ending_it_is() {
     }
     world.check();
     for slot in slots {
-        assert!(processor::tcb(slot).is_none(), "a block is still there");
+        assert!(ThreadRef::in_slot(slot).is_none(), "a block is still there");
     }
 }

@@ -234,7 +234,7 @@ impl History {
 
 /// Whoever is in the middle of a message, or waits for one to go on, and has finite patience, has a timeout.
 fn look_at_patience(k: &Kernel) {
-    for thread in (1..k.thread_slots.high_water()).filter_map(processor::tcb) {
+    for thread in (1..k.thread_slots.high_water()).filter_map(ThreadRef::in_slot) {
         let takes = thread.state.get() == State::Taking && thread.errand.get() == Errand::Ipc;
         let waits = thread.hot.accept.get() == NEVER && (takes || thread.state.get() == State::Stalled);
         let is_limited = waits && thread.block.patient_until.get() != u64::MAX;
