@@ -1,4 +1,4 @@
-//! A thread's user registers, as the entry code stores them, and what each of them is for: the one file that gives registers their meaning.
+//! A thread's user registers, as the entry code stores them, and the use of each: the one file that gives registers their meaning.
 //!
 //! These are x86-64's; the simulated machine has the same ones. A port writes a twin with the same functions and constants. Code above
 //! says [`Frame::partner`] or [`Frame::argument`], and never the name of a register. What a register carries at a system call is the ABI's
@@ -52,40 +52,40 @@ pub struct Frame {
     pub ss: Cell<u64>,
 }
 
-/// How a frame leaves the kernel, and which word is which register.
+/// Modes in which a frame leaves the kernel, and the index of each register among its words.
 impl Frame {
-    /// Leave by `sysret`: `rcx` and `r11` are dead.
+    /// Mode: leave by `sysret`; `rcx` and `r11` are dead.
     pub const SYSRET: u64 = 0;
-    /// Flag: do not leave yet; look for interrupts, then continue the thread's operation.
+    /// Flag of a mode: do not leave yet; look for interrupts, then continue the thread's operation.
     pub const BUSY: u64 = 1 << 63;
-    /// Nothing to run: wait for an interrupt.
+    /// Mode: nothing to run; wait for an interrupt.
     pub const IDLE: u64 = 1 << 63 | 1;
-    /// Leave by `iret` (the vector is in the low byte).
+    /// Mode: leave by `iret`; the vector is in the low byte.
     pub const TRAP: u64 = 0x100;
-    /// Leave by `iret`, of a frame that no vector made.
+    /// Mode: leave by `iret`, of a frame that no vector made.
     pub const COMPLETE: u64 = Frame::TRAP | 0xff;
 
-    /// Index of `rdi`, `rsi`, `r8`, `r9`, `r10`, `rbx`, `rbp`, `r15` in `w`.
+    /// Index of `rdi` in `w`.
     pub const RDI: usize = 0;
-    /// See [`Frame::RDI`].
+    /// Index of `rsi` in `w`.
     pub const RSI: usize = 1;
-    /// See [`Frame::RDI`].
+    /// Index of `r8` in `w`.
     pub const R8: usize = 2;
-    /// See [`Frame::RDI`].
+    /// Index of `r9` in `w`.
     pub const R9: usize = 3;
-    /// See [`Frame::RDI`].
+    /// Index of `r10` in `w`.
     pub const R10: usize = 4;
-    /// See [`Frame::RDI`].
+    /// Index of `rbx` in `w`.
     pub const RBX: usize = 8;
-    /// See [`Frame::RDI`].
+    /// Index of `rbp` in `w`.
     pub const RBP: usize = 9;
-    /// See [`Frame::RDI`].
+    /// Index of `r15` in `w`.
     pub const R15: usize = 10;
 }
 
 /// The registers of a system call.
 impl Frame {
-    /// The operation that the thread asked for, as long as nothing was answered.
+    /// The operation that the thread asked for, until it is answered.
     #[inline(always)]
     pub fn op(&self) -> Op {
         Op::of(self.head())
@@ -109,7 +109,7 @@ impl Frame {
         self.head() >> 32 << 32
     }
 
-    /// Whom a message goes to, or comes from: a uid, an identifier, or a door's datum.
+    /// Partner of a message, its destination or its sender: a uid, an identifier, or a door's datum.
     #[inline(always)]
     pub fn partner(&self) -> u64 {
         self.rdx.get()
@@ -128,19 +128,19 @@ impl Frame {
         self.r11.set(FLAGS);
     }
 
-    /// In a general form: what item may arrive where.
+    /// Window of a general form: the region in which an item may arrive.
     #[inline(always)]
     pub fn window(&self) -> u64 {
         self.w[Frame::RBP].get()
     }
 
-    /// In a general form: whom the receive that follows is from.
+    /// Partner of the receive that follows the send of a general form.
     #[inline(always)]
     pub fn then_from(&self) -> u64 {
         self.w[Frame::RBX].get()
     }
 
-    /// In a general form: the timeouts, or the point in time that stands for one.
+    /// Timeouts of a general form, or the point in time that stands for one.
     #[inline(always)]
     pub fn timeouts(&self) -> u64 {
         self.w[Frame::R15].get()
@@ -152,7 +152,7 @@ impl Frame {
         [&w[Frame::RDI], &w[Frame::RSI], &self.rdx, &w[Frame::R10], &w[Frame::R8], &w[Frame::R9]]
     }
 
-    /// An argument of any call but ipc, of six.
+    /// Argument of any call but ipc, by its number: 0 to 5.
     #[inline(always)]
     pub fn argument(&self, number: usize) -> u64 {
         self.arguments()[number].get()
@@ -167,7 +167,7 @@ impl Frame {
     }
 }
 
-/// The registers of a thread that left user mode by an exception or an interrupt, or that never was there.
+/// The registers of a thread that left user mode by an exception or an interrupt, or has never been there.
 impl Frame {
     /// Makes the frame that of a thread at its first instruction, with three arguments and all other registers zero.
     pub fn begin(&self, ip: u64, sp: u64, arguments: [u64; 3]) {
@@ -178,7 +178,7 @@ impl Frame {
         self.complete(ip, sp);
     }
 
-    /// Makes a trap's frame of it, from which all registers are loaded; the flags are there.
+    /// Turns the frame into a trap's, from which all registers are loaded. Its flags are set already.
     fn complete(&self, ip: u64, sp: u64) {
         self.rip.set(ip);
         self.rsp.set(sp);
@@ -186,14 +186,14 @@ impl Frame {
         self.set_user_segments();
     }
 
-    /// Gives the frame of a thread that is in a system call the form of a trap's. `ip` and `sp`: where the thread goes on.
+    /// Turns the frame of a thread in a system call into a trap's. `ip` and `sp`: where the thread goes on.
     pub fn complete_call(&self, ip: u64, sp: u64) {
         self.rflags.set(Frame::user_flags(self.r11.get()));
         self.rcx.set(ip);
         self.complete(ip, sp);
     }
 
-    /// Gives the frame of a call that is none the form of a trap's, with the head as its error code. `has_flags`: the user's flags are there.
+    /// Turns the frame of a call that does not exist into a trap's, with the head as error code. `has_flags`: `r11` holds the user's flags.
     pub fn complete_refused(&self, ip: u64, sp: u64, has_flags: bool) {
         self.r11.set(if has_flags { Frame::user_flags(self.r11.get()) } else { FLAGS });
         self.error.set(self.rax.get());
@@ -201,12 +201,12 @@ impl Frame {
         self.complete(ip, sp);
     }
 
-    /// What a handler is told, and may change: instruction pointer, stack pointer, flags and head. Of a trap's frame.
+    /// Registers of a trap's frame that a handler is told and may change: instruction pointer, stack pointer, flags and head.
     pub fn at_trap(&self) -> [u64; 4] {
         [self.rip.get(), self.rsp.get(), self.rflags.get(), self.rax.get()]
     }
 
-    /// Changes them, to values that are fit for user mode.
+    /// Stores the registers of [`Frame::at_trap`], of which the caller answers that they are fit for user mode.
     pub fn set_at_trap(&self, [ip, sp, flags, head]: [u64; 4]) {
         self.rip.set(ip);
         self.rsp.set(sp);
@@ -226,31 +226,31 @@ impl Frame {
         self.rsp.get()
     }
 
-    /// Flags that a user may have, of any: those that it may not change are as the kernel wants them.
+    /// Flags as a user may have them: of `flags` those that it may change, the others as the kernel wants them.
     pub const fn user_flags(flags: u64) -> u64 {
         flags & USER_FLAGS | FLAGS
     }
 
-    /// User mode in the frame: its selectors.
+    /// Sets the selectors of user mode.
     pub fn set_user_segments(&self) {
         self.cs.set(USER_CODE as u64);
         self.ss.set(USER_DATA as u64);
     }
 
-    /// Whether the processor was in user mode.
+    /// Whether the processor was in user mode when the frame was made.
     #[inline(always)]
     pub fn is_user(&self) -> bool {
         self.cs.get() & 3 == 3
     }
 
-    /// Whether each instruction of the thread is to end in an exception. `trapped`: the frame is a trap's.
+    /// Sets or clears the flag that ends each instruction of the thread in an exception. `trapped`: the frame is a trap's.
     pub fn set_stepped(&self, trapped: bool, on: bool) {
         let flags = if trapped { &self.rflags } else { &self.r11 };
         flags.set(flags.get() & !STEP | if on { STEP } else { 0 });
     }
 
-    /// The registers of a group, in the order of [`REGISTERS`](abi::call::REGISTERS); the last group has room for two more, which are
-    /// no registers of a frame.
+    /// The registers of a group, in the order of [`REGISTERS`](abi::call::REGISTERS). The last group has two more, which are no
+    /// registers of a frame.
     pub fn group(&self, number: usize) -> [Option<&Cell<u64>>; 4] {
         let [rdi, rsi, r8, r9, r10, r12, r13, r14, rbx, rbp, r15] = &self.w;
         match number {
@@ -262,7 +262,7 @@ impl Frame {
         }
     }
 
-    /// In a group's values, as a debugger gives them: those that no thread may have are refused, and flags corrected. `None`: refused.
+    /// Checks a group's values, as a debugger gives them, and corrects the flags. `None`: no thread may have such values.
     pub fn checked_group(number: usize, [a, b, c, d]: [u64; 4]) -> Option<[u64; 4]> {
         match number {
             0 if a >= abi::USER_END || b >> 47 != 0 => None,

@@ -1,5 +1,5 @@
-//! The machine: mechanisms of the processor, and of what is around it. This is the floor: nothing here knows an object of the kernel's, and
-//! of the crate it imports [`layout`](crate::layout) and [`param`](crate::param) alone. What it is given are words, tables and pointers.
+//! The machine: mechanisms of the processor and the devices around it. This is the floor: nothing here knows an object of the kernel, and
+//! of the crate it imports [`layout`](crate::layout) and [`param`](crate::param) alone. It is given words, tables and pointers.
 //!
 //! `x86_64` is the real machine; `host` is a simulated one, on which the whole kernel above runs as an ordinary library under unit tests,
 //! property tests and Miri. Both have the same names. [`four_level`] and [`frame`] are what the two share. Boot, entries and exits are no
@@ -7,11 +7,11 @@
 //!
 //! # What the kernel uses
 //!
-//! Every name that is used from above, and what it promises. Entries and boot are the machine's own, and use more of it; so do tests of the
+//! Every name that is used from above, with its promise. Entries and boot are the machine's own, and use more of it; so do tests of the
 //! simulated machine (`sim.rs`).
 //!
 //! **Thread**
-//! * [`frame`]: a thread's registers, by what they mean.
+//! * [`frame`]: a thread's registers, by their use.
 //! * [`current_line`]: where the hot line of the current thread is; null before there is one. One load.
 //! * [`set_current_line`]: makes a thread the current one; the entries find its block by it.
 //! * [`slot_block`]: the control block in a slot of the array; a slot without one shows zeroes, or nothing.
@@ -32,25 +32,25 @@
 //! * [`copy`]: copies from the loaded space to another one, through a window; a fault ends it, and says where.
 //! * [`CopyFault`]: how a copy ended early.
 //! * [`COPIES_OPENLY`]: whether a copy can let interrupts in.
-//! * [`copy_at_once`]: how many bytes a copy does that lets them in.
+//! * [`copy_at_once`]: number of bytes that a copy with interrupts let in does at once.
 //!
 //! **Interrupts**
 //! * [`irq_mask`]: keeps a line from interrupting.
-//! * [`irq_unmask`]: lets it.
+//! * [`irq_unmask`]: lets a line interrupt.
 //! * [`irq_is_level`]: whether a line stays asserted until its device is served.
-//! * [`irq_acknowledge`]: the interrupt being served was taken; once for each.
+//! * [`irq_acknowledge`]: tells the controller that the interrupt being served was taken; once for each.
 //!
 //! **Time**
 //! * [`now_ns`]: nanoseconds since the kernel started; never goes back.
-//! * [`arm_timer`]: an interrupt at a point of that time, or at once if it has passed; one is armed, a new one replaces it.
+//! * [`arm_timer`]: sets the alarm, an interrupt at a point of that time, or at once if it has passed. There is one; a new one replaces it.
 //!
 //! **Debug**
 //! * [`debug`]: breakpoints of the current thread, on and off.
 //! * [`print`]: the kernel's own output.
 //! * [`frame_pointer`]: where a backtrace of the caller starts.
 //! * [`read_mapped`]: a word of kernel memory, if it is mapped.
-//! * [`registers_at_panic`]: what else to print.
-//! * [`end_of_machine`]: ends it, as a failure.
+//! * [`registers_at_panic`]: more registers that a panic prints.
+//! * [`end_of_machine`]: ends the machine, as a failure.
 //!
 //! **Start**
 //! * [`window`]: temporary views of physical memory, gone before the first user runs.
@@ -77,14 +77,14 @@ pub use four_level::window::{self as copy, copy_at_once};
 pub use four_level::{Table, doors, pte, space};
 pub use isa::*;
 
-/// What ended a copy between two tasks early.
+/// Early end of a copy between two tasks, by a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CopyFault {
-    /// Bytes copied before.
+    /// Bytes copied before the fault.
     pub done: u64,
     /// The address that faults, in its task's space.
     pub address: u64,
-    /// Whether that is where the copy goes, and not where it comes from.
+    /// Whether the address belongs to the target of the copy, and not to its source.
     pub at_target: bool,
 }
 

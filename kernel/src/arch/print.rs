@@ -21,7 +21,7 @@ use super::serial::write;
 #[cfg(not(target_os = "none"))]
 fn write(_: &[u8]) {}
 
-/// What the macros call.
+/// Prints formatted text; the macros call it.
 pub fn print(arguments: Arguments) {
     // The console never fails; a `Display` implementation that does has printed what it could.
     let _ = Console.write_fmt(arguments);

@@ -1,4 +1,4 @@
-//! Where the fast path finds the door identifiers of the running task: a top-level slot of its own in each task.
+//! Door identifiers of the running task, as the fast path finds them: words behind a top-level slot that each task has for itself.
 //!
 //! There is a word for each of 2³² numbers. A task without doors sees the same page everywhere, by tables that all such
 //! tasks share; a task with doors has tables of its own on the way to its first numbers, and shares the rest.
@@ -13,11 +13,11 @@ const PAGE: u64 = 1 << 63 | 1 << 1 | 1;
 
 const SLOT: usize = (DOORS >> 39 & 511) as usize;
 
-/// A table and the frame that it is.
+/// A table, after the address of the frame that holds it.
 pub type Placed<'a> = (u64, &'a Table);
 
-/// Gives a space tables of its own for its first numbers: those of the third, second and first level, in which
-/// anything may be. They show nothing yet. The caller forgets the space's translations.
+/// Gives a space its own tables for its first numbers, of the third, second and first level. Whatever was in them is
+/// overwritten: they show no door yet. The caller forgets the space's translations.
 pub fn show(top: &Table, [third, second, first]: [Placed; 3]) {
     let nowhere = nowhere();
     let fill = |table: &Table, len: usize, value: u64| {
@@ -31,23 +31,23 @@ pub fn show(top: &Table, [third, second, first]: [Placed; 3]) {
     top[SLOT].set(third.0 | TABLE);
 }
 
-/// Shows a page of words as the `index`th, in the last table `first`. The caller forgets the page's translation.
+/// Shows a page of words at `index` of the last-level table `first`. The caller forgets the page's translation.
 pub fn show_page(first: &Table, index: usize, page: u64) {
     first[index].set(page | PAGE);
 }
 
-/// The page of words that the last table shows at an index, if it is the task's own.
+/// The page of words that the last-level table shows at an index; `None` if that is the page which all tasks share.
 pub fn page(first: &Table, index: usize) -> Option<u64> {
     let value = first[index].get();
     (value != nowhere()[2]).then_some(pte::address(value))
 }
 
-/// Shows nothing any more at an index.
+/// Shows the shared page again at an index of the last-level table: no door.
 pub fn hide_page(first: &Table, index: usize) {
     first[index].set(nowhere()[2]);
 }
 
-/// Takes a space's tables out of it; they are about to be given back.
+/// Takes a space's tables of identifiers out of it, before their frames are given back.
 pub fn hide(top: &Table) {
     top[SLOT].set(0);
 }

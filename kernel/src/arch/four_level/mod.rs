@@ -5,7 +5,7 @@
 //! task's identifiers to the fast path. All of them get tables and words, and know no object of the kernel's. What they need of the
 //! processor (`instructions`, `cpu`, `paging`, `user_copy`) is `x86_64`'s, or the simulated machine's by the same names.
 //!
-//! A machine with other tables has a room of its own beside this one.
+//! A machine with other tables gets a module of its own beside this one.
 
 pub mod doors;
 pub mod pte;
@@ -17,5 +17,5 @@ use core::cell::Cell;
 /// A table of any level.
 pub type Table = [Cell<u64>; 512];
 
-/// Third-level entries that 2³² words of 8 bytes take: those of door identifiers.
+/// Third-level entries, of 1 GiB each, that the words of all 2³² door identifiers take.
 pub const DOORS_THIRD_ENTRIES: usize = 1 << (32 + 3 - 30);

@@ -12,9 +12,9 @@ const CACHE_DISABLE: u64 = 1 << 4;
 const ACCESSED: u64 = 1 << 5;
 const DIRTY: u64 = 1 << 6;
 const LARGE: u64 = 1 << 7;
-/// Ignored by the processor. In an entry that leads to a last-level table: pages of a large page are in it.
+/// Bit that the processor ignores. In an entry that leads to a last-level table: the table holds pages of a large page that was split.
 const SPLIT: u64 = 1 << 9;
-/// Ignored by the processor. In a last-level entry: the page belongs to the large page that was split.
+/// Bit that the processor ignores. In a last-level entry: the page belongs to a large page that was split.
 const PART: u64 = 1 << 10;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
@@ -25,7 +25,7 @@ const fn rights_bits(rights: Rights) -> u64 {
     write | execute
 }
 
-/// An entry for a user page. Without any right it is absent.
+/// Entry for a user page; 0, which is absent, if there is no right.
 pub const fn leaf(address: u64, rights: Rights, uncached: bool) -> u64 {
     if rights.and(Rights::RWX).0 == 0 {
         return 0;
@@ -34,12 +34,12 @@ pub const fn leaf(address: u64, rights: Rights, uncached: bool) -> u64 {
     address | PRESENT | USER | cache | rights_bits(rights)
 }
 
-/// The entry for the frame of `source` with the rights `rights`, of which there is at least one.
+/// Entry for the frame of `source` with the rights `rights`, of which there is at least one.
 pub const fn derive(source: u64, rights: Rights) -> u64 {
     source & (ADDRESS | CACHE_DISABLE | WRITE_THROUGH) | PRESENT | USER | rights_bits(rights)
 }
 
-/// How [`derive`] changes an entry, for many entries.
+/// Masks of [`derive`], computed once for many entries.
 #[derive(Clone, Copy)]
 pub struct Derivation {
     keep: u64,
@@ -47,7 +47,7 @@ pub struct Derivation {
 }
 
 impl Derivation {
-    /// With the rights `rights` as far as the source has them; reading is one of them.
+    /// Masks for the rights `rights`, as far as each source has them; reading is one of them.
     pub const fn new(rights: Rights) -> Derivation {
         let write = if rights.has(Rights::W) { WRITE } else { 0 };
         let no_execute = if rights.has(Rights::X) { 0 } else { NO_EXECUTE };
@@ -57,35 +57,35 @@ impl Derivation {
         }
     }
 
-    /// The entry for the frame of `source`.
+    /// Entry for the frame of `source`.
     pub const fn of(self, source: u64) -> u64 {
         source & self.keep | self.set
     }
 }
 
-/// How an entry goes to another owner with all its rights, for many entries.
+/// Masks of a grant, by which an entry goes to a new owner with all its rights; computed once for many entries.
 #[derive(Clone, Copy)]
 pub struct Handover {
-    /// Of the bits that say what is allowed, those that do not matter are left out.
+    /// Bits of an entry that are compared; those of rights that the new owner may have are not.
     limits: u64,
     limited: u64,
 }
 
 impl Handover {
-    /// For pages with no right but `rights`; reading is one of them.
+    /// Masks for pages that have no right but `rights`; reading is one of them.
     pub const fn new(rights: Rights) -> Handover {
         let write = if rights.has(Rights::W) { 0 } else { WRITE };
         let no_execute = if rights.has(Rights::X) { 0 } else { NO_EXECUTE };
         Handover { limits: write | no_execute, limited: no_execute }
     }
 
-    /// The new owner's entry, if the old owner's, which is present, has no other right.
+    /// Entry of the new owner. `None` if the old owner's, which is present, has a right that may not go along.
     pub const fn of(self, entry: u64) -> Option<u64> {
         if entry & self.limits == self.limited { Some(without_status(entry)) } else { None }
     }
 }
 
-/// How [`restrict`] and [`without_status`] change an entry that is present, for many entries.
+/// Masks of [`restrict`] and [`without_status`] together, for entries that are present; computed once for many entries.
 #[derive(Clone, Copy)]
 pub struct Removal {
     keep: u64,
@@ -93,7 +93,7 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Takes these rights; with reading all goes.
+    /// Masks that take these rights away; without reading nothing is left of an entry.
     pub const fn new(remove: Rights) -> Removal {
         if remove.has(Rights::R) {
             return Removal { keep: 0, set: 0 };
@@ -103,38 +103,38 @@ impl Removal {
         Removal { keep: !(ACCESSED | DIRTY | write), set: no_execute }
     }
 
-    /// The entry without them.
+    /// Entry without these rights, and with its status bits cleared.
     pub const fn of(self, entry: u64) -> u64 {
         entry & self.keep | self.set
     }
 }
 
-/// The same for a large page, on a level above the last.
+/// Entry for a large page, on a level above the last; see [`leaf`].
 pub const fn large(address: u64, rights: Rights, uncached: bool) -> u64 {
     leaf(address, rights, uncached) | LARGE
 }
 
-/// An entry that leads to the next table of a user region; rights are decided at the leaf.
+/// Entry that leads to the next table of a user region; rights are decided at the leaf.
 pub const fn table(address: u64) -> u64 {
     address | PRESENT | WRITE | USER
 }
 
-/// The same for a last-level table in place of a large page that has a node.
+/// Entry that leads to a last-level table, which stands for a large page that was split and has a node.
 pub const fn split_table(address: u64) -> u64 {
     table(address) | SPLIT
 }
 
-/// The entry of a last-level table that has none of the large page any more.
+/// Entry that leads to a last-level table, once no page of the split large page is in it any more.
 pub const fn joined(entry: u64) -> u64 {
     entry & !SPLIT
 }
 
-/// The entry as a large page.
+/// Turns the entry of a page into that of a large page.
 pub const fn enlarged(entry: u64) -> u64 {
     entry | LARGE
 }
 
-/// The entry as a part of a large page that was split.
+/// Marks a last-level entry as a page of a large page that was split.
 pub const fn as_part(entry: u64) -> u64 {
     entry | PART
 }
@@ -159,7 +159,7 @@ pub const fn is_large_or_split(entry: u64) -> bool {
     entry & (LARGE | SPLIT) != 0
 }
 
-/// Frame or table address.
+/// Address of the frame or table that the entry leads to.
 pub const fn address(entry: u64) -> u64 {
     entry & ADDRESS
 }
@@ -183,7 +183,7 @@ pub const fn restrict(entry: u64, remove: Rights) -> u64 {
     if remove.has(Rights::X) { write | NO_EXECUTE } else { write }
 }
 
-/// Bit 0 accessed, bit 1 dirty, as `flush` reports them.
+/// Status of an entry, as `flush` reports it: bit 0 accessed, bit 1 dirty.
 pub const fn status(entry: u64) -> u64 {
     (entry & ACCESSED != 0) as u64 | ((entry & DIRTY != 0) as u64) << 1
 }
@@ -193,12 +193,12 @@ pub const fn without_status(entry: u64) -> u64 {
     entry & !(ACCESSED | DIRTY)
 }
 
-/// The entry with the status bits of another one too.
+/// The entry with the status bits of another one added.
 pub const fn with_status_of(entry: u64, other: u64) -> u64 {
     entry | other & (ACCESSED | DIRTY)
 }
 
-/// One of the 512 parts of a large page, as a page of the next level; `last` if that level is the last.
+/// Entry for one of the 512 pages of the next level that a large page consists of; `last`: that level is the last.
 pub const fn part(entry: u64, index: u64, part_size: u64, last: bool) -> u64 {
     (entry & !(if last { LARGE } else { 0 })) + index * part_size
 }

@@ -12,10 +12,10 @@ use crate::arch::isa::paging;
 /// The bits of a word that are its tag.
 pub const TAG_MASK: u64 = 4095;
 
-/// What a space has as its tag while its window is open; every load with it forgets what it found before.
+/// Tag under which any space runs while its copy window is open. Each load with it forgets what is cached under it.
 pub const WINDOW_TAG: u64 = TAG_MASK;
 
-/// A load of the word keeps what is cached under its tag.
+/// Bit of a word: its load keeps what is cached under its tag.
 const KEEP_TRANSLATIONS: u64 = 1 << 63;
 
 /// Whether spaces are tagged.
@@ -48,7 +48,7 @@ pub const fn untagged(top: u64) -> u64 {
     top
 }
 
-/// The word of a space with a tag of its own. Nothing is under the tag that a former owner may have left.
+/// The word of a space with a tag of its own. Forgets what a former owner may have left under the tag.
 pub fn with_tag(top: u64, tag: u16) -> u64 {
     invpcid(1, tag as u64, 0);
     top | tag as u64 | KEEP_TRANSLATIONS
@@ -60,7 +60,7 @@ pub const fn tag_in(space: u64) -> Option<u16> {
     if space & KEEP_TRANSLATIONS != 0 { Some((space & TAG_MASK) as u16) } else { None }
 }
 
-/// What loads a space with its window open.
+/// The word that loads a space with its copy window open.
 pub const fn with_window(space: u64) -> u64 {
     (space & !KEEP_TRANSLATIONS) | WINDOW_TAG
 }

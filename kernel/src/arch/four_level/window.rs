@@ -6,9 +6,9 @@
 //!
 //! **Window rules.** (1) The slot is empty unless a copy is under way; copies end before the kernel does anything else; an interrupt
 //! that comes in the middle of one ends it.
-//! (2) What the processor may have cached of a window, it can no longer use once the slot is empty: with tags a window is
-//! open only while a tag of its own is loaded, which each such load empties; without tags the space is loaded anew when the
-//! slot is empty, or left at once. (3) Within a task no window is used.
+//! (2) Translations of a window that the processor has cached cannot be used once the slot is empty: with tags a window is
+//! open only under a tag of its own, and each load with that tag forgets what it finds; without tags the space is loaded anew
+//! when the slot is empty, or left at once. (3) Within a task no window is used.
 //!
 //! INVLPG on the pages that were copied to would not do: the processor walks ahead, so that any page of the 512 GiB in the
 //! window may be cached, used or not. `arch/host/tlb.rs` shows that, and the model tests hold the rules against it.
@@ -27,7 +27,7 @@ use core::cell::Cell;
 const USER: u64 = 1 << 2;
 const SLOT: usize = (WINDOW >> 39 & 511) as usize;
 
-/// The space that is loaded, which copies go out from.
+/// The space that is loaded; copies go out from it.
 #[derive(Clone, Copy)]
 pub struct Loaded {
     /// Its top-level table.
@@ -36,21 +36,21 @@ pub struct Loaded {
     pub space: u64,
 }
 
-/// Where a copy goes to, or words are read.
+/// Address that a copy goes to, or that words are read from.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// The top-level table of the space; `None`: of the loaded one.
+    /// Top-level table of the address's space; `None`: that of the loaded space.
     pub top: Option<&'static Table>,
-    /// An address there.
+    /// Address in that space.
     pub address: u64,
 }
 
-/// Where a space keeps the top-level entry of its window.
+/// Slot of a top-level table that holds the entry of the space's window.
 pub fn window_slot(top: &'static Table) -> &'static Cell<u64> {
     &top[SLOT]
 }
 
-/// The top-level entry that shows `len` bytes at `address` of a space in a window, and where. `None` if that takes two
+/// Top-level entry that shows `len` bytes at `address` of a space in a window, and their address there. `None` if that takes two
 /// entries, or there is no table yet.
 pub fn window_view(top: &Table, address: u64, len: u64) -> Option<(u64, u64)> {
     let entry = top[(address >> 39) as usize].get();
@@ -65,11 +65,11 @@ pub fn close_window(loaded: Loaded) {
 
 fn close(slot: &Cell<u64>, space: u64) {
     slot.set(0);
-    // Under its own tag; without tags the load forgets everything.
+    // With tags the load goes back to the space's own tag; without tags it forgets everything.
     space::load(space);
 }
 
-/// A window of the loaded space on another one, or nothing if that is the loaded one too.
+/// A window of the loaded space on another one; without a slot if no window is needed, since that is the loaded one too.
 struct Window {
     slot: Option<&'static Cell<u64>>,
     address: u64,
@@ -95,12 +95,12 @@ impl Window {
     }
 }
 
-/// How many of `len` bytes [`copy_openly`] takes at once: what one window shows.
+/// Bytes, of `len`, that [`copy_openly`] takes at once: as many as one window shows.
 pub fn copy_at_once(address: u64, len: u64) -> u64 {
     len.min(WINDOW_SIZE - address % WINDOW_SIZE)
 }
 
-/// Copies from the loaded space, at most [`copy_at_once`] bytes, with interrupts let in: one that comes ends the copy without a return.
+/// Copies at most [`copy_at_once`] bytes from the loaded space with interrupts let in: one that comes ends the copy, which never returns.
 #[inline(always)]
 pub fn copy_openly(loaded: Loaded, from: u64, to: Target, len: u64) -> Result<(), CopyFault> {
     copy_once(loaded, from, to, len, OPEN).map(drop)
@@ -125,7 +125,7 @@ fn copy_on(loaded: Loaded, from: u64, to: Target, (mut done, len): (u64, u64)) -
     Ok(())
 }
 
-/// Returns how many bytes were copied: [`copy_at_once`].
+/// Copies as much as one window shows. Returns how many bytes that was: [`copy_at_once`].
 #[inline(always)]
 fn copy_once(loaded: Loaded, from: u64, to: Target, len: u64, routine: Routine) -> Result<u64, CopyFault> {
     let now = copy_at_once(to.address, len);

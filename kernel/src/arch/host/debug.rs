@@ -1,7 +1,7 @@
 //! The simulated machine has no debug registers.
 
-/// The current thread runs with breakpoints.
+/// Does nothing; a real machine loads breakpoints of the current thread.
 pub fn load_breakpoints(_addresses: [u64; 4], _control: u64) {}
 
-/// The thread with breakpoints is left.
+/// Does nothing; a real machine turns breakpoints off.
 pub fn breakpoints_off() {}

@@ -5,12 +5,12 @@ use std::cell::Cell;
 /// A save area: a frame.
 pub type Saved = [Cell<u64>; 512];
 
-/// Nothing leaks here.
+/// Whether FPU registers leak: not here.
 pub fn lazily_leaks() -> bool {
     false
 }
 
-/// Makes a save area one in its initial state.
+/// Puts a save area into its initial state.
 pub fn init(_area: &Saved) {}
 
 /// Wipes the registers out.

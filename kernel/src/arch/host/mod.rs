@@ -1,4 +1,4 @@
-//! A simulated machine: the kernel above runs on it as a library. What tests do with it in terms of tasks is `sim.rs`.
+//! A simulated machine: the kernel above runs on it as a library. Tests that act on tasks use it by way of `sim.rs`.
 //!
 //! Page tables are the real ones (the form of an entry is x86-64's), read by [`tlb`] instead of a processor. What the
 //! kernel does to a processor's translation caches is the real code too, over the caches that [`tlb`] simulates. The
@@ -12,15 +12,15 @@ pub mod fpu;
 pub mod tlb;
 pub mod user_copy;
 
-/// What `four_level` asks of the processor.
+/// Features of the processor that `four_level` asks for.
 pub mod cpu {
-    /// As far as it is asked.
+    /// Features, as far as they are asked for.
     pub struct Features {
-        /// Spaces are tagged.
+        /// Whether spaces are tagged.
         pub pcid: bool,
-        /// The instruction that forgets by tag.
+        /// Whether there is the instruction that forgets by tag.
         pub invpcid: bool,
-        /// Page tables are isolated.
+        /// Whether page tables are isolated.
         pub isolates: bool,
     }
 
@@ -31,19 +31,19 @@ pub mod cpu {
     }
 }
 
-/// The kernel half of a space: nothing but what each task has for itself.
+/// The kernel half of a space: empty but for the slots that each task has for itself.
 pub mod paging {
     /// The upper half of every top-level table.
     pub fn kernel_top() -> &'static [u64; 256] {
         &[0; 256]
     }
 
-    /// What users see of it under page-table isolation.
+    /// The upper half that users see under page-table isolation.
     pub fn shown_top() -> &'static [u64; 256] {
         kernel_top()
     }
 
-    /// What a task without doors sees.
+    /// Entries that a task without doors has on the way to its identifiers: none here.
     pub fn nowhere() -> [u64; 3] {
         [0; 3]
     }
@@ -75,7 +75,7 @@ thread_local! {
 /// Slots that one table of the array of blocks covers.
 pub const SLOTS_PER_TABLE: u32 = 512;
 
-/// What the clock shows when a machine starts.
+/// Time of the clock when a machine starts, in nanoseconds.
 const START_NS: u64 = 1_000_000;
 
 /// Forgets all blocks and interrupts: a new machine.
@@ -87,7 +87,7 @@ pub fn reset() {
     tlb::reset();
 }
 
-/// Whether the identifiers of the running task can be read where [`shown_word`] does: not here, where tables show nothing to the kernel.
+/// Whether [`shown_word`] can be used: not here, where no table shows the kernel anything.
 pub const SHOWS_DOORS: bool = false;
 
 /// The word that the running task's tables show for an identifier.
@@ -135,24 +135,24 @@ pub fn set_current_line(line: *const ()) {
     CURRENT.set(line);
 }
 
-/// The instruction that loads CR3.
+/// Loads a space, as the instruction that writes CR3 does.
 pub fn load_space(space: u64) {
-    // SAFETY: see there.
+    // SAFETY: `write_cr3` asks for nothing on this machine.
     unsafe { tlb::write_cr3(space) };
 }
 
-/// User mode may use the ports of these two frames; there is none.
+/// Does nothing; a real machine lets user mode use the ports of these two frames.
 pub fn ports_on(_frames: [u64; 2]) {}
 
-/// User mode may use no port.
+/// Does nothing; a real machine forbids user mode all ports.
 pub fn ports_off() {}
 
-/// A byte that a program reads; `None` if that faults.
+/// Byte that a program reads; `None` if the access faults.
 pub fn load_user(address: u64) -> Option<u8> {
     tlb::access(address, Rights::R).map(|physical| load(physical, 1)[0])
 }
 
-/// Contents of memory.
+/// Contents of physical memory in whole pages: at least `len` bytes.
 pub fn memory(physical: u64, len: usize) -> Vec<u8> {
     (0..len)
         .step_by(PAGE_SIZE as usize)
@@ -160,9 +160,9 @@ pub fn memory(physical: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// The copy of the fast path. False if it faults.
+/// Copies as the fast path does. False if it faults.
 pub fn copy_user(to: u64, from: u64, len: u64) -> bool {
-    // SAFETY: see there.
+    // SAFETY: `copy_bytes` asks for nothing on this machine.
     let (left, _, _) = unsafe { user_copy::copy_bytes(to, from, len, user_copy::CLOSED) };
     left == 0
 }
@@ -202,15 +202,15 @@ pub fn irq_is_open(line: u8) -> bool {
     MACHINE.with(|machine| machine.borrow().unmasked.contains(&line))
 }
 
-/// Lines from 16 on are level-triggered.
+/// Whether a line is level-triggered: those from 16 on are.
 pub fn irq_is_level(line: u8) -> bool {
     line >= 16
 }
 
-/// Tells the controller that the interrupt was taken.
+/// Does nothing; a real machine tells the controller that the interrupt was taken.
 pub fn irq_acknowledge() {}
 
-/// Loads the FS base.
+/// Does nothing; a real machine loads the FS base.
 pub fn load_fs(_base: u64) {}
 
 fn load(physical: u64, len: usize) -> Vec<u8> {

@@ -16,7 +16,7 @@
 //! Intel SDM volume 3, 4.10.2 to 4.10.4; AMD APM volume 2, 5.5. Left out are global pages, which this machine has none of,
 //! and the accessed bits that a walk ahead sets.
 //!
-//! Off at first: then nothing is cached, and each access is a walk of its own.
+//! The processor is not hostile at first: then nothing is cached, and each access is a walk of its own.
 
 use crate::arch::four_level::{Table, pte, space};
 use crate::layout::WINDOW;
@@ -29,7 +29,7 @@ const TAG: u64 = 0xfff;
 const USER: u64 = 1 << 2;
 const WINDOW_SLOT: usize = (WINDOW >> 39 & 511) as usize;
 
-/// What a processor has to forget, and one that is broken on purpose does not: so that tests can show that they notice.
+/// Duty to forget that a processor broken on purpose neglects, so that tests can show that they notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Defect {
     /// `invlpg`.
@@ -46,7 +46,7 @@ pub enum Defect {
     Links,
 }
 
-/// What the entries on the way allow together.
+/// Access that all entries on the way allow together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Way {
     user: bool,
@@ -80,12 +80,12 @@ impl Page {
         address.wrapping_sub(self.address) < size(self.level)
     }
 
-    /// The physical address of one that it has.
+    /// Physical address of an address in the page.
     fn shows(&self, address: u64) -> u64 {
         self.frame + (address - self.address)
     }
 
-    /// Whether it shows nothing else than `other`, a page that has its address, and allows no more.
+    /// Whether it shows the memory that `other`, a page around it, shows there too, and allows no more.
     fn is_part_of(&self, other: &Page) -> bool {
         other.shows(self.address) == self.frame && self.way.is_within(other.way)
     }
@@ -106,12 +106,12 @@ impl Link {
     }
 }
 
-/// Bytes that an entry of a level is about.
+/// Bytes that an entry of a level covers.
 fn size(level: usize) -> u64 {
     1 << (12 + 9 * level)
 }
 
-/// What an entry at `index` of a table leads to.
+/// Page or table that an entry at `index` of a table leads to.
 enum Step {
     Page(Page),
     Link(Link),
@@ -138,17 +138,17 @@ struct Tables {
 }
 
 impl Tables {
-    /// The table in a frame; `None` where there is no such frame, as above a space that is not there.
+    /// The table in a frame; `None` if the frame is not in the memory where tables lie.
     fn at(&self, frame: u64) -> Option<&'static [Cell<u64>; 512]> {
         let offset = frame.wrapping_sub(self.start);
         (offset / PAGE_SIZE < self.frames as u64).then(|| {
-            // SAFETY: by the promise of `attach`; a processor on the way through a table that is none sees the bits of cells.
+            // SAFETY: by the promise of `attach`. If the frame is no table, its cells are read as one, as a processor would.
             unsafe { &*self.memory.wrapping_add(offset as usize).cast::<Table>() }
         })
     }
 }
 
-/// What is cached under one tag.
+/// Translations and links that are cached under one tag.
 #[derive(Clone, Default)]
 struct Cached {
     pages: BTreeSet<Page>,
@@ -157,14 +157,14 @@ struct Cached {
 
 #[derive(Default)]
 struct Processor {
-    /// CR3, without the bit that is none of its value.
+    /// CR3, without bit 63, which is no part of its value.
     space: u64,
     tagged: bool,
     hostile: bool,
     tables: Option<Tables>,
     tags: BTreeMap<u64, Cached>,
     defect: Option<Defect>,
-    /// What a stale translation has done.
+    /// Harm that a stale translation has done, as text.
     harm: Option<String>,
 }
 
@@ -211,7 +211,7 @@ impl Processor {
         self.look_ahead();
     }
 
-    /// What a walk finds that begins at the top: the page and its entry.
+    /// The page that a walk from the top finds, and its entry.
     fn walk(&self, space: u64, address: u64) -> Option<(Page, &'static Cell<u64>)> {
         let mut link = Processor::root(space);
         loop {
@@ -227,7 +227,7 @@ impl Processor {
         }
     }
 
-    /// An access of the kernel's: the physical address; `None` if it faults.
+    /// Physical address of an access of the kernel's; `None` if it faults.
     fn access(&mut self, address: u64, right: Rights) -> Option<u64> {
         self.look_ahead();
         let found = self.walk(self.space, address);
@@ -235,7 +235,7 @@ impl Processor {
         let mut cached = cached.iter().flat_map(|cached| &cached.pages).filter(|page| page.has(address));
         let stale = cached.find(|page| !found.is_some_and(|(now, _)| page.is_part_of(&now)));
         if let Some(&stale) = stale {
-            // The worst that may happen does.
+            // The worst that may happen does: the stale translation is used.
             self.harm = Some(format!("an access to {address:#x} goes through {stale:x?}"));
             return Some(stale.shows(address));
         }
@@ -244,7 +244,7 @@ impl Processor {
         Some(page.shows(address))
     }
 
-    /// What is cached under the tag of a space and is not, or no longer, in its tables.
+    /// Translation or link that is cached under the tag of a space and is not, or no longer, in its tables; as text.
     fn stale(&self, space: u64, tag: u64) -> Option<String> {
         let cached = self.tags.get(&tag)?;
         let page = cached.pages.iter().find(|page| {
@@ -283,16 +283,16 @@ pub(super) fn reset() {
     PROCESSOR.set(Processor::default());
 }
 
-/// The tables of spaces lie in this memory, of so many frames, the first of which has the physical address `start`.
+/// Tells where the tables of spaces lie: in `frames` frames at `memory`, the first with the physical address `start`.
 ///
 /// # Safety
-/// It stays as long as the machine, and all that lies there are cells.
+/// The memory stays as long as the machine, and holds nothing but cells.
 pub unsafe fn attach(memory: *mut u8, start: u64, frames: usize) {
     let tables = Tables { start, frames, memory };
     PROCESSOR.with_borrow_mut(|processor| processor.tables = Some(tables));
 }
 
-/// From here on all is cached that may be; before the first task is made. `tagged`: with PCID and INVPCID.
+/// Makes the processor cache all that it may, before the first task is made. `tagged`: with PCID and INVPCID.
 pub fn be_hostile(tagged: bool) {
     PROCESSOR.with_borrow_mut(|processor| (processor.hostile, processor.tagged) = (true, tagged));
 }
@@ -331,7 +331,7 @@ pub fn invpcid(kind: u64, tag: u64, address: u64) {
 /// Loads CR3.
 ///
 /// # Safety
-/// None is needed here; on a machine the space has to have the kernel half.
+/// Nothing is asked of the caller here; on a real machine the space has to have the kernel half.
 pub unsafe fn write_cr3(value: u64) {
     PROCESSOR.with_borrow_mut(|processor| {
         assert!(processor.tagged || value & (KEEP | TAG) == 0, "general protection fault");
@@ -347,7 +347,7 @@ pub unsafe fn write_cr3(value: u64) {
     });
 }
 
-/// Where an access of the kernel's to memory of a user goes; `None` if it faults.
+/// Physical address of an access of the kernel's to memory of a user; `None` if it faults.
 pub(super) fn access(address: u64, right: Rights) -> Option<u64> {
     PROCESSOR.with_borrow_mut(|processor| processor.access(address, right))
 }
@@ -361,9 +361,9 @@ pub struct Space {
     pub top: &'static [Cell<u64>; 512],
 }
 
-/// Looks for what the caches may hold and must not, while no kernel code runs: a translation or link that is not in the
-/// tables of the space that it would be used in; a space that is loaded and is not `current`, the current thread's; a window that is
-/// open. Says what it is, and in which of the spaces.
+/// Checks the caches while no kernel code runs. An error is: a translation or link that is not in the tables of the space in
+/// which it would be used; a loaded space that is not `current`, the current thread's; a window that is open. Its text says
+/// which one, and in which of the spaces.
 pub fn audit<S: std::fmt::Debug>(
     current: u64,
     mut spaces: impl Iterator<Item = (S, Space)>,
@@ -381,7 +381,7 @@ pub fn audit<S: std::fmt::Debug>(
             if top[WINDOW_SLOT].get() != 0 {
                 return Err(format!("the window of {whose:?} is open"));
             }
-            // Without tags, and under the tag that all others share, each load forgets.
+            // Without tags, and under the tag of windows, which all spaces share, each load forgets.
             let tag = if word & KEEP != 0 { word & TAG } else { loaded & TAG };
             if word & KEEP == 0 && word != loaded {
                 return Ok(());

@@ -9,16 +9,16 @@ use std::cell::Cell;
 /// How to copy: there is only one way.
 pub type Routine = ();
 
-/// Nothing interrupts a copy here.
+/// Routine for a copy with interrupts off; none comes in the middle of a copy here.
 pub const CLOSED: Routine = ();
 
-/// The same.
+/// Routine for a copy with interrupts let in; none comes in the middle of a copy here.
 pub const OPEN: Routine = ();
 
-/// All copies are done in short steps.
+/// Whether a copy can let interrupts in: not here, where all copies are done in short steps.
 pub const COPIES_OPENLY: bool = false;
 
-/// Where up to `len` bytes at `address` are, as far as its page reaches; `None` if the access faults.
+/// Physical address of `address`, and how many of `len` bytes follow it in its page; `None` if the access faults.
 fn part(address: u64, len: u64, right: Rights) -> Option<(u64, u64)> {
     Some((tlb::access(address, right)?, len.min(PAGE_SIZE - address % PAGE_SIZE)))
 }
@@ -26,7 +26,7 @@ fn part(address: u64, len: u64, right: Rights) -> Option<(u64, u64)> {
 /// Copies bytes.
 ///
 /// # Safety
-/// None is needed here; on a machine the target must be the caller's to write.
+/// Nothing is asked of the caller here; on a real machine the target must be the caller's to write.
 pub unsafe fn copy_bytes(to: u64, from: u64, len: u64, _: Routine) -> (u64, u64, bool) {
     let mut done = 0;
     while done < len {
@@ -58,7 +58,7 @@ pub fn load_words(words: &[Cell<u64>], from: u64) -> (u64, u64, bool) {
 /// Writes words of a user.
 ///
 /// # Safety
-/// As for [`copy_bytes`].
+/// See [`copy_bytes`].
 pub unsafe fn store_words(to: u64, words: &[u64]) -> (u64, u64, bool) {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut rest = &bytes[..];

@@ -5,14 +5,14 @@
 
 use core::ops::Deref;
 
-/// Processors that are counted.
+/// Number of processors that are counted at most.
 pub const CPU_MAX: usize = 256;
-/// I/O APICs that are used.
+/// Number of I/O APICs that are used at most.
 pub const IO_APIC_MAX: usize = 8;
 /// Interrupt lines of the ISA bus.
 pub const ISA_LINES: usize = 16;
 
-/// What the machine consists of.
+/// Devices of the machine that the kernel uses, as ACPI describes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Platform {
     /// Physical address of the local APICs.
@@ -21,7 +21,7 @@ pub struct Platform {
     pub cpus: List<u32, CPU_MAX>,
     /// The I/O APICs.
     pub io_apics: List<IoApic, IO_APIC_MAX>,
-    /// Where each ISA interrupt arrives.
+    /// Wiring of each ISA interrupt.
     pub isa: [IsaLine; ISA_LINES],
     /// The ACPI power management timer.
     pub pm_timer: Option<PmTimer>,
@@ -34,7 +34,7 @@ pub struct Platform {
 pub struct IoApic {
     /// Physical address.
     pub address: u64,
-    /// Number of its first input among all.
+    /// Number of its first input, counted over all I/O APICs.
     pub first_input: u32,
 }
 
@@ -43,9 +43,9 @@ pub struct IoApic {
 pub struct IsaLine {
     /// Number of the I/O APIC input.
     pub input: u32,
-    /// Active while low.
+    /// Whether it is active while low.
     pub low: bool,
-    /// Asserted until served, as opposed to a pulse.
+    /// Whether it is asserted until served, as opposed to a pulse.
     pub level: bool,
 }
 
@@ -54,11 +54,11 @@ pub struct IsaLine {
 pub struct PmTimer {
     /// I/O port.
     pub port: u16,
-    /// Counts to 2³² and not to 2²⁴.
+    /// Whether it counts to 2³² and not to 2²⁴.
     pub wide: bool,
 }
 
-/// A list of bounded length; what does not fit is dropped.
+/// A list of bounded length; items beyond it are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List<T, const MAX: usize> {
     items: [T; MAX],
@@ -87,7 +87,7 @@ impl<T, const MAX: usize> Deref for List<T, MAX> {
 }
 
 impl Platform {
-    /// What every PC has, for a machine that does not describe itself.
+    /// Devices that every PC has, for a machine that does not describe itself.
     #[cfg_attr(test, expect(dead_code))]
     pub fn legacy() -> Platform {
         let mut platform = Platform::empty();
@@ -143,7 +143,7 @@ pub fn discover<B: Deref<Target = [u8]>>(
 }
 
 const HEADER: usize = 36;
-/// No table is longer; damaged lengths are.
+/// Longest table that is believed, in bytes; damaged lengths are greater.
 const TABLE_MAX: u64 = 1 << 20;
 
 /// The whole of a table whose length and checksum fit.
@@ -340,7 +340,7 @@ mod tests {
                 let mut bad = memory.clone();
                 bad[at] = value;
                 let _ = explore(&bad);
-                // The same damage, but with sums that fit.
+                // Damage as before, but with sums that fit.
                 for (table, sum) in [(ROOT, 9), (MADT, 9), (FADT, 9), (HPET, 9)] {
                     let start = (table - 0x1000) as usize;
                     let len = word32(&bad, start + 4).unwrap() as usize;

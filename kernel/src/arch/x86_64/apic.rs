@@ -176,7 +176,7 @@ fn init_io_apic(io_apic: &IoApic, platform: &Platform) {
     }
 }
 
-/// Which line an I/O APIC input is. An ISA line that was wired to another input leaves its own number unused.
+/// Line of an I/O APIC input. An ISA line that was wired to another input leaves its own number unused.
 fn line_of(input: u32, isa: &[IsaLine]) -> Option<(usize, IsaLine)> {
     // An entry that differs from its index was given by the firmware, so it wins over one that is merely assumed.
     let given =
@@ -226,7 +226,7 @@ pub fn irq_acknowledge() {
     local_write(Register::EndOfInterrupt, 0);
 }
 
-/// Ways of the local APIC timer.
+/// Modes of the local APIC timer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TimerMode {
     /// Off.
@@ -255,7 +255,7 @@ pub fn set_timer_count(count: u32) {
     local_write(Register::InitialCount, count);
 }
 
-/// How far the local APIC timer has counted down.
+/// Count that the local APIC timer has reached, downwards.
 pub fn timer_count() -> u32 {
     local_read(Register::CurrentCount)
 }

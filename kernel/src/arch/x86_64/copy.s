@@ -21,7 +21,7 @@ copy_ended:
     user_access clac
     ret
 
-// The same with interrupts let in. One that comes in the middle does not return here: see interrupted_copy.
+// Copies as copy_bytes does, but with interrupts let in. One that comes in the middle does not return here: see user_copy::interrupted.
     .globl copy_openly
 copy_openly:
     user_access stac

@@ -1,7 +1,7 @@
-//! What the processor can do, and what of it is turned on.
+//! Features of the processor, and the choice of those that are turned on.
 //!
-//! Only CPUID is believed: some emulators accept control bits of features that they lack. What is required and
-//! missing ends the boot with one line; what is optional is used where offered, and [`describe`] says so. Intel SDM
+//! Only CPUID is believed: some emulators accept control bits of features that they lack. A required feature that is
+//! missing ends the boot with one line; an optional one is used where offered, and [`describe`] says so. Intel SDM
 //! volume 2, CPUID; volume 3, 2.5.
 
 use super::instructions::{Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv};
@@ -10,7 +10,7 @@ use crate::kprintln;
 use core::cell::UnsafeCell;
 use core::fmt;
 
-/// What was found. All false before [`detect`].
+/// Features that were found. All false before [`detect`].
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
     /// Vendor, as the processor spells it.
@@ -51,7 +51,7 @@ pub struct Features {
     pub isolates: bool,
     /// VERW clears the buffers.
     pub clears_buffers: bool,
-    /// What keeps users from choosing where the kernel's branches are predicted to go.
+    /// Guard against users that choose where the kernel's branches are predicted to go.
     pub branches: Branches,
     /// The processor may read another thread's FPU registers speculatively while CR0.TS is set (CVE-2018-3665).
     pub lazy_fpu_leaks: bool,
@@ -63,14 +63,14 @@ pub struct Features {
     pub physical_bits: u32,
 }
 
-/// What keeps predictions of branches apart (CVE-2017-5715), where it is turned on once and for all.
+/// Guards against foreign predictions of branches (CVE-2017-5715) that are turned on once and for all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Branches {
-    /// Nothing that could be turned on once.
+    /// No guard that could be turned on once.
     Unguarded,
     /// Enhanced IBRS: a bit of IA32_SPEC_CTRL, with a second one against branch histories where there is one.
     Enhanced {
-        /// There is one.
+        /// Whether there is the second bit.
         histories: bool,
     },
     /// Automatic IBRS: a bit of EFER.
@@ -141,7 +141,7 @@ fn text<const LEN: usize>(words: &[u32]) -> [u8; LEN] {
     text
 }
 
-/// Finds out what the processor has. The error names what it lacks that the kernel builds on.
+/// Finds out what the processor has. The error names a feature that the kernel needs and the processor lacks.
 pub fn detect() -> Result<(), &'static str> {
     let (basic, one, seven) = (leaf(0, 0), leaf(1, 0), leaf(7, 0));
     let (extended, power, sizes) = (leaf(0x8000_0001, 0), leaf(0x8000_0007, 0), leaf(0x8000_0008, 0));
@@ -207,10 +207,10 @@ pub fn detect() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// x87, SSE and AVX. What is larger stays off: nobody would pay for it at each switch.
+/// State components that are turned on: x87, SSE and AVX. Larger ones stay off: nobody would pay for them at each switch.
 const XSAVE_COMPONENTS: u64 = 7;
 
-/// IA32_ARCH_CAPABILITIES, of a processor that has it: which leaks it has not.
+/// IA32_ARCH_CAPABILITIES, of a processor that has it: the leaks that it does not have.
 fn architecture_capabilities() -> u64 {
     const ARCH_CAPABILITIES: u32 = 0x10a;
     // SAFETY: CPUID says that the register exists.
@@ -222,7 +222,7 @@ const SPEC_CTRL_IBRS: u64 = 1 << 0;
 const SPEC_CTRL_NO_HISTORIES: u64 = 1 << 10;
 const EFER_AUTOMATIC_IBRS: u64 = 1 << 21;
 
-/// Turns on what keeps predictions of branches apart, if there is anything.
+/// Turns on the guard against foreign predictions of branches. False if there is none.
 fn guard_branches() -> bool {
     match features().branches {
         Branches::Unguarded => return false,
@@ -240,7 +240,7 @@ fn guard_branches() -> bool {
 /// Decides whether page tables are isolated; before they are made. Then tags are not used: each exit loads another table, and
 /// forgets what the kernel changed in the user's.
 ///
-/// `wanted`: what the boot options insist on.
+/// `wanted`: the choice of the boot options, if they make one.
 pub fn choose_isolation(wanted: Option<bool>) {
     // SAFETY: see `Once`.
     let features = unsafe { &mut *FEATURES.0.get() };
@@ -248,7 +248,7 @@ pub fn choose_isolation(wanted: Option<bool>) {
     features.pcid &= !features.isolates;
 }
 
-/// What is to be done at each exit from the kernel.
+/// Measure against leaks at each exit from the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AtExit {
     /// VERW, which clears the buffers from which some processors leak.
@@ -258,7 +258,7 @@ pub enum AtExit {
 }
 
 /// Takes the measures against leaks that this processor needs, or that the boot options `verw=` and `ibrs=` insist on, and prints
-/// both: what leaks, and what is done (decision 0033). Before the first user runs. Returns what the entry code is to do more.
+/// leaks and measures (decision 0033). Before the first user runs. Returns the measure that each exit has to take, if any.
 pub fn guard(verw: Option<bool>, ibrs: Option<bool>) -> Option<AtExit> {
     let found = features();
     let clears = verw.unwrap_or(found.buffers_leak) || found.isolates;
@@ -295,14 +295,14 @@ const EFER_SYSCALL: u64 = 1 << 0;
 const EFER_NO_EXECUTE: u64 = 1 << 11;
 
 const PAT: u32 = 0x277;
-/// The processor's own values: write-back, write-through, uncached-, uncached; twice.
+/// Values of PAT after reset: write-back, write-through, uncached-, uncached; twice.
 const PAT_DEFAULT: u64 = 0x0007_0406_0007_0406;
 
 const CR0_MONITOR: u64 = 1 << 1;
 const CR0_EMULATION: u64 = 1 << 2;
 const CR0_TASK_SWITCHED: u64 = 1 << 3;
 const CR0_NUMERIC_ERROR: u64 = 1 << 5;
-/// The kernel cannot write to pages that are read-only.
+/// Bit of CR0: the kernel cannot write to pages that are read-only.
 pub const CR0_WRITE_PROTECT: u64 = 1 << 16;
 
 const CR4_PHYSICAL_EXTENSION: u64 = 1 << 5;
@@ -356,7 +356,7 @@ pub fn enable_late() {
     }
 }
 
-/// Bytes as text, without what pads them.
+/// Bytes as text, without their padding.
 struct Padded<'a>(&'a [u8]);
 
 impl fmt::Display for Padded<'_> {
@@ -379,7 +379,7 @@ impl fmt::Display for Choices<'_> {
     }
 }
 
-/// Prints what is used.
+/// Prints the features that are used.
 pub fn describe() {
     let found = features();
     kprintln!("tern: cpu       {} {}", Padded(&found.vendor), Padded(&found.model));

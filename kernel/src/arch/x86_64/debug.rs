@@ -6,10 +6,10 @@ use super::instructions::{read_dr6, write_dr0, write_dr1, write_dr2, write_dr3, 
 const CONTROL_ONES: u64 = 1 << 10;
 /// Bits of DR6 that are set while nothing happened.
 pub const STATUS_ONES: u64 = 0xffff_0ff0;
-/// Bits of DR6 that a debugger is told: which breakpoint, and single step.
+/// Bits of DR6 that a debugger is told: the breakpoint, and single step.
 const STATUS_TOLD: u64 = 0xf | 1 << 14;
 
-/// The current thread runs with breakpoints at these addresses; `control`: which are on, and for what.
+/// Loads breakpoints of the current thread; `control`: which of them are on, and for what.
 pub fn load_breakpoints([d0, d1, d2, d3]: [u64; 4], control: u64) {
     // SAFETY: the addresses lie in the user half and the control word has no other bits, as `object::breakpoint` promises. All
     // are off while the addresses change.
@@ -23,13 +23,13 @@ pub fn load_breakpoints([d0, d1, d2, d3]: [u64; 4], control: u64) {
     }
 }
 
-/// The thread with breakpoints is left, or the kernel works for it.
+/// Turns breakpoints off: their thread is left, or the kernel works for it.
 pub fn breakpoints_off() {
     // SAFETY: turns all breakpoints off.
     unsafe { write_dr7(CONTROL_ONES) };
 }
 
-/// What the last debug exception was. Forgets it, since the processor does not.
+/// Cause of the last debug exception. Clears it, since the processor does not.
 pub fn take_status() -> u64 {
     let status = read_dr6();
     // SAFETY: the register's value after reset.

@@ -1,7 +1,7 @@
-//! FPU and vector registers: switched on and off, saved and loaded. Whose state is where is the kernel's matter (`processor/fpu.rs`).
+//! FPU and vector registers: switched on and off, saved and loaded. Above, `processor/fpu.rs` decides whose state they hold.
 //!
 //! While the FPU is off (CR0.TS) its first instruction traps. On some processors a load leaves the x87 error pointers as they are. There
-//! they are set to what says nothing first (decision 0053). Intel SDM volume 1, 13; volume 3, 2.5.
+//! they are first set to values that say nothing (decision 0053). Intel SDM volume 1, 13; volume 3, 2.5.
 
 use super::cpu::features;
 use super::instructions::{read_cr0, write_cr0};
@@ -15,7 +15,7 @@ const TASK_SWITCHED: u64 = 1 << 3;
 const FCW: u64 = 0x37f;
 const MXCSR: u64 = 0x1f80;
 
-/// A save area: a frame. All that the processor saves fits in (see [`lazily_leaks`]).
+/// A save area: a frame. It is large enough for all that the processor saves (see [`lazily_leaks`]).
 pub type Saved = [Cell<u64>; 512];
 
 /// A save area in its initial state, as large as any that the kernel turns on.
@@ -29,7 +29,7 @@ const INITIAL: Area = {
     Area(words)
 };
 
-/// What wipes the registers out.
+/// State that wipes the registers out.
 static CLEAN: Area = INITIAL;
 
 /// Whether this processor lets a program read the registers while the FPU is off for it.
@@ -38,7 +38,7 @@ pub fn lazily_leaks() -> bool {
     features().lazy_fpu_leaks
 }
 
-/// Makes a save area one in its initial state.
+/// Puts a save area into its initial state.
 pub fn init(area: &Saved) {
     area.iter().zip(INITIAL.0).for_each(|(word, initial)| word.set(initial));
 }
@@ -48,9 +48,9 @@ pub fn wipe() {
     load_from((&raw const CLEAN).cast());
 }
 
-/// Switches the FPU on. The caller settles whose state is in it.
+/// Switches the FPU on. The caller settles whose state it holds.
 pub fn turn_on() {
-    // SAFETY: turns the FPU on; whoever calls settles whose state is in it.
+    // SAFETY: turns the FPU on; the caller settles whose state it holds.
     unsafe { write_cr0(read_cr0() & !TASK_SWITCHED) };
 }
 
@@ -60,7 +60,7 @@ pub fn turn_off() {
     unsafe { write_cr0(read_cr0() | TASK_SWITCHED) };
 }
 
-/// Saves what is not in its initial state; XSAVEOPT also leaves out what has not changed since it was loaded from here.
+/// Saves state that is not initial; XSAVEOPT also leaves out state that has not changed since it was loaded from here.
 pub fn save(area: &Saved) {
     let area = area.as_ptr();
     let all = u32::MAX;
@@ -97,8 +97,8 @@ fn load_from(area: *const u8) {
     }
 }
 
-/// Sets the x87 error pointers, which a load leaves as they are on some processors, to what says nothing: this place in the kernel's
-/// program, whoever was there before. The registers are replaced right after.
+/// Sets the x87 error pointers, which a load leaves as they are on some processors, to values that say nothing of the last user: an
+/// address in the kernel's program, and one of its constants. The registers are replaced right after.
 #[cold]
 fn set_pointers() {
     static ANYTHING: u32 = 0;

@@ -20,7 +20,7 @@ pub unsafe fn inb(port: u16) -> u8 {
 /// Writes a byte to an I/O port.
 ///
 /// # Safety
-/// As for [`inb`].
+/// See [`inb`].
 #[inline(always)]
 pub unsafe fn outb(port: u16, value: u8) {
     // SAFETY: the caller answers for the device's reaction; the instruction touches no memory.
@@ -30,7 +30,7 @@ pub unsafe fn outb(port: u16, value: u8) {
 /// Reads 32 bits from an I/O port.
 ///
 /// # Safety
-/// As for [`inb`].
+/// See [`inb`].
 #[inline(always)]
 pub unsafe fn inl(port: u16) -> u32 {
     let value;
@@ -171,7 +171,7 @@ pub fn invpcid(kind: u64, tag: u64, address: u64) {
     unsafe { asm!("invpcid {}, [{}]", in(reg) kind, in(reg) &raw const descriptor, options(nostack)) };
 }
 
-/// Waits for an interrupt that never comes. The way every path ends that has nowhere to go.
+/// Waits for an interrupt that never comes: the end of every path that has nowhere to go.
 pub fn halt_forever() -> ! {
     loop {
         // SAFETY: stops this processor with interrupts off.

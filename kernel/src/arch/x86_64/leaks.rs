@@ -1,9 +1,9 @@
-//! Which processors leak what, by what CPUID and IA32_ARCH_CAPABILITIES say.
+//! Leaks of a processor, by what CPUID and IA32_ARCH_CAPABILITIES say.
 //!
-//! Only the choice is made here, from plain numbers, so that it is tested on any machine; what follows from it is a matter of
-//! `cpu.rs` and `fpu.rs` (decisions 0033 and 0053).
+//! Only the decision is made here, from plain numbers, so that it is tested on any machine; `cpu.rs` and `fpu.rs` act on it
+//! (decisions 0033 and 0053).
 
-/// Makers all of whose processors are known not to let users read what they may not by speculation. Others have to say so of each.
+/// Whether no processor of this maker lets users read protected memory by speculation. Those of other makers say so one by one.
 pub fn is_safe(vendor: &[u8; 12]) -> bool {
     [b"AuthenticAMD", b"HygonGenuine"].contains(&vendor)
 }

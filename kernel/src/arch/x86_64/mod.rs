@@ -29,7 +29,7 @@ pub use tcb_array::{map as map_slot, unmap as unmap_slot};
 pub use timer::{arm as arm_timer, now_ns};
 pub use user_copy::COPIES_OPENLY;
 
-/// Whether the identifiers of the running task can be read where [`shown_word`] does.
+/// Whether [`shown_word`] can be used.
 pub const SHOWS_DOORS: bool = true;
 
 /// The word that the running task's tables show for an identifier.
@@ -40,7 +40,7 @@ pub fn shown_word(number: u32) -> u64 {
     unsafe { place.read_volatile() }
 }
 
-/// The control block in a slot: never nothing, since a slot without a thread reads as zeroes.
+/// The control block in a slot; never `None`, since a slot without a thread reads as zeroes.
 #[inline(always)]
 pub fn slot_block(slot: u32) -> Option<*const ()> {
     Some(tcb_array::address(slot) as *const ())

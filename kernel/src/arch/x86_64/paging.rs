@@ -17,23 +17,23 @@ use abi::boot::InfoPage;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The entry means something.
+/// Flag: the entry is in use.
 pub const PRESENT: u64 = 1 << 0;
-/// Writable.
+/// Flag: the page can be written.
 pub const WRITE: u64 = 1 << 1;
-/// Users may use it; every level on the way must agree.
+/// Flag: users may use the page; every level on the way must agree.
 pub const USER: u64 = 1 << 2;
-/// Not cached: for device registers (PAT entry 3).
+/// Flags: the page is not cached, for device registers (PAT entry 3).
 pub const UNCACHED: u64 = 1 << 3 | 1 << 4;
-/// Accessed and dirty.
+/// Flags: accessed and dirty.
 pub const USED: u64 = 1 << 5 | 1 << 6;
-/// In a third-level entry: a page of 2 MiB.
+/// Flag of an entry of level 2: it is a page of 2 MiB.
 pub const LARGE: u64 = 1 << 7;
-/// Survives a change of address space.
+/// Flag: the translation survives a change of address space.
 pub const GLOBAL: u64 = 1 << 8;
-/// Not executable.
+/// Flag: the page cannot be executed.
 pub const NO_EXECUTE: u64 = 1 << 63;
-/// The physical address in an entry.
+/// Mask of the physical address in an entry.
 pub const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
 const LEAF: u64 = PRESENT | USED | GLOBAL;
@@ -48,12 +48,12 @@ pub const LARGE_SIZE: u64 = 2 << 20;
 #[repr(C, align(4096))]
 pub struct Table(pub [u64; 512]);
 
-/// The temporary tables: top level, second level, four third levels for 4 GiB, and two for the pool.
+/// The temporary tables: one of level 4, one of level 3, four of level 2 for 4 GiB, and two for the pool.
 pub static mut BOOT_TABLES: [Table; 8] = [const { Table([0; 512]) }; 8];
 
 /// The memory that is the kernel's own.
 pub struct Pool<'a> {
-    /// Where it is; both bounds are multiples of [`LARGE_SIZE`].
+    /// Physical addresses; both bounds are multiples of [`LARGE_SIZE`].
     pub range: Range<u64>,
     /// Bytes from its start that are in use.
     pub used: &'a mut u64,
@@ -64,22 +64,22 @@ const fn index(address: u64, level: u32) -> usize {
     (address >> (3 + 9 * level)) as usize & 511
 }
 
-/// A top-level table that shows of the kernel half what users may see; 0 without page-table isolation.
+/// Address of the top-level table that shows users their part of the kernel half; 0 without page-table isolation.
 static SHOWN: AtomicU64 = AtomicU64::new(0);
 
 static POOL_START: AtomicU64 = AtomicU64::new(0);
 static POOL_LEN: AtomicU64 = AtomicU64::new(0);
-/// Physical addresses: the kernel's own top-level table; the third-level table of the image's GiB; the table
+/// Physical addresses: the kernel's own top-level table; the level-2 table of the image's GiB; the table
 /// that holds devices, per-CPU page and port bitmap.
 static TOP: AtomicU64 = AtomicU64::new(0);
 static IMAGE_DIRECTORY: AtomicU64 = AtomicU64::new(0);
 static DEVICE_TABLE: AtomicU64 = AtomicU64::new(0);
 
-/// What a task without doors has on the way to its door identifiers: entries of the third, second and first level.
+/// Entries of levels 3, 2 and 1 that a task without doors has on the way to its door identifiers.
 static NOWHERE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
-/// What a task without doors has on the way to its door identifiers: entries of the third, second and first level, the last of
-/// which leads to a page that says that there are none.
+/// Entries of levels 3, 2 and 1 that a task without doors has on the way to its door identifiers. The last leads to a page which
+/// says that there are none.
 pub fn nowhere() -> [u64; 3] {
     [0, 1, 2].map(|level| NOWHERE[level].load(Relaxed))
 }
@@ -108,7 +108,7 @@ pub fn shown_top() -> &'static [u64; 256] {
     top.last_chunk().expect("a table has 512 entries")
 }
 
-/// Where a frame of the pool can be written.
+/// Address at which a frame of the pool can be written.
 fn table(frame: u64) -> *mut Table {
     debug_assert!(in_pool(frame));
     (layout::POOL + (frame - POOL_START.load(Relaxed))) as *mut Table
@@ -134,8 +134,8 @@ fn write(entry: *mut u64, value: u64) {
     unsafe { entry.write_volatile(value) }
 }
 
-/// Builds the final tables in the pool and switches to them. `no_door` is the word that an identifier shows which is none. Returns where
-/// the info page can be written.
+/// Builds the final tables in the pool and switches to them. `no_door`: the word that is shown for a number which is no identifier. Returns
+/// the address at which the info page can be written.
 pub fn init(pool: Pool, no_door: u64) -> *mut InfoPage {
     let Range { start, end } = pool.range;
     POOL_START.store(start, Relaxed);
@@ -149,7 +149,7 @@ pub fn init(pool: Pool, no_door: u64) -> *mut InfoPage {
     builder.map_per_cpu();
     builder.map_tcb_array();
     builder.map_no_doors(no_door);
-    // Room for windows and devices, so that neither needs memory later.
+    // Made now, so that neither boot windows nor devices need memory later.
     let image_directory = builder.directory(layout::IMAGE);
     let device_table = builder.table(layout::DEVICES);
     let top = builder.top;
@@ -177,7 +177,7 @@ fn map_pool_start(pool: Range<u64>) {
     }
 }
 
-/// Hands out frames from the start of the pool and hangs tables into each other.
+/// Takes frames from the start of the pool and hangs tables into each other.
 struct Builder<'a> {
     pool: Pool<'a>,
     top: u64,
@@ -190,8 +190,8 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// A frame full of zeroes. The smallest pool has room for all frames that the boot needs, except that a large
-    /// pool needs more tables; those are one in 2¹⁸ of it.
+    /// A frame full of zeroes. The smallest pool is large enough for all frames that the boot needs. A larger pool needs more
+    /// tables: one byte for 2¹⁸ of it.
     fn frame(&mut self) -> u64 {
         let frame = self.pool.range.start + *self.pool.used;
         assert!(frame < self.pool.range.end, "the kernel's memory pool is too small to start");
@@ -227,7 +227,7 @@ impl<'a> Builder<'a> {
         write(entry(table, index(address, 1)), frame | flags);
     }
 
-    /// The program: text, constants, data. The boot section stays out, and so does the page under each stack.
+    /// Maps the program: text, constants, data. The boot section stays out, and so does the page under each stack.
     fn map_image(&mut self) {
         unsafe extern "C" {
             static text_start: u8;
@@ -267,7 +267,7 @@ impl<'a> Builder<'a> {
         table(frame).cast()
     }
 
-    /// The per-CPU page, and a port bitmap that allows nothing.
+    /// Maps the per-CPU page, and a port bitmap that allows nothing.
     fn map_per_cpu(&mut self) {
         let frame = self.frame();
         self.map(layout::PER_CPU, frame, DATA);
@@ -279,9 +279,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What is shown of the kernel half under page-table isolation: the program's text, which everybody may know; what the
-    /// processor reads in user mode and on its way out of it, which is the interrupt descriptor table and the per-CPU page with the
-    /// port bitmap behind it, and in the same table device registers; and the info page.
+    /// Builds the top-level table of users under page-table isolation. Of the kernel half it shows the program's text, which everybody
+    /// may know; the interrupt descriptor table, the per-CPU page and the port bitmap behind it, which the processor reads in user mode
+    /// and on its way out of it, with device registers in the same last-level table; and the info page.
     fn map_shown(&mut self) {
         unsafe extern "C" {
             static text_start: u8;
@@ -302,8 +302,8 @@ impl<'a> Builder<'a> {
         self.top = top;
     }
 
-    /// The door identifiers of a task that has none: everywhere the same page of `no_door`, by the same tables. Not global, since
-    /// other tasks have others there.
+    /// Maps the door identifiers of a task that has none: everywhere one page of `no_door`, by shared tables. Not global, since
+    /// other tasks have other pages there.
     fn map_no_doors(&mut self, no_door: u64) {
         const LINK: u64 = PRESENT | WRITE | 1 << 5;
         let mut below = self.frame();
@@ -321,7 +321,7 @@ impl<'a> Builder<'a> {
         (0..DOORS_THIRD_ENTRIES).for_each(|index| write(entry(third, index), below));
     }
 
-    /// The array of control blocks: 512 times the same table, which is 512 times the same page of zeroes.
+    /// Maps the array of control blocks: 512 times one table, which is 512 times one page of zeroes.
     fn map_tcb_array(&mut self) {
         let zeroes = self.frame();
         let shared = self.frame();
@@ -346,7 +346,7 @@ pub(super) fn table_entry(table: u64, index: usize) -> u64 {
     read(entry(table, index))
 }
 
-/// Hangs `table` into a third-level directory in place of another one. Every address space may have cached the old
+/// Hangs `table` into a level-2 table in place of another one. Every address space may have cached the old
 /// link, whatever its tag, so everything is forgotten.
 pub(super) fn relink(directory: u64, index: usize, table: u64) {
     write(entry(directory, index), table | PRESENT | WRITE | 1 << 5);
@@ -364,7 +364,7 @@ pub fn flush_everything() {
     const GLOBAL_PAGES: u64 = 1 << 7;
     let control = read_cr4();
     if control & GLOBAL_PAGES == 0 {
-        // SAFETY: what is loaded; without global pages and tags nothing survives it.
+        // SAFETY: loads the value that is there; without global pages and tags nothing survives that.
         unsafe { write_cr3(read_cr3()) };
         return;
     }
@@ -396,8 +396,8 @@ pub fn map_device(physical: u64, pages: u64) -> u64 {
     start + physical % PAGE_SIZE
 }
 
-/// The third-level entry for a large page of the image's GiB. `frame` is nothing, or the page to map for reading or
-/// also for writing.
+/// Sets the level-2 entry for a large page of the image's GiB. `frame`: nothing, or the page to map and whether it may be
+/// written.
 pub(super) fn set_image_page(slot: usize, frame: Option<(u64, bool)>) {
     let flags = |writable| LARGE | if writable { DATA } else { CONSTANTS };
     let value = frame.map_or(0, |(frame, writable)| frame | flags(writable));

@@ -18,7 +18,7 @@ use crate::layout;
 use core::arch::asm;
 use core::mem::offset_of;
 
-/// Where the page is.
+/// Address of the page.
 pub const ADDRESS: u64 = layout::PER_CPU;
 
 /// Address of the pointer to the current thread, which is also TSS.RSP0.
@@ -27,8 +27,8 @@ pub const CURRENT: u64 = ADDRESS + 0x40;
 /// First byte of the page behind the processor's tables; free for the kernel.
 pub const FREE: u64 = ADDRESS + 0x100;
 
-/// Where stacks begin that hold what the processor pushes, and no more, under page-table isolation: for all vectors but those
-/// that have one of their own, then for those.
+/// Tops of the stacks onto which the processor pushes a few words under page-table isolation: one for all vectors without a stack
+/// of their own, then those of the others.
 pub const STACKS: [u64; 5] =
     [ADDRESS + 0x400, ADDRESS + 0x500, ADDRESS + 0x600, ADDRESS + 0x700, ADDRESS + 0x800];
 
@@ -36,7 +36,7 @@ pub const STACKS: [u64; 5] =
 pub const KERNEL_CODE: u16 = 0x08;
 /// Kernel data.
 pub const KERNEL_DATA: u16 = 0x10;
-/// From this SYSRET counts: +8 is user data, +16 user code.
+/// Base from which SYSRET counts: +8 is user data, +16 user code.
 pub const USER_BASE: u16 = 0x18 | 3;
 const TASK_STATE: u16 = 0x30;
 
@@ -52,7 +52,7 @@ struct TaskState {
     port_bitmap: u16,
 }
 
-/// The page.
+/// The per-CPU page.
 #[repr(C, align(4096))]
 struct PerCpu {
     kernel_first: [u32; 15],
@@ -81,7 +81,7 @@ fn page() -> *mut PerCpu {
     ADDRESS as *mut PerCpu
 }
 
-/// The pointer of a descriptor table as `lgdt` and `lidt` want it.
+/// Pointer to a descriptor table as `lgdt` and `lidt` want it.
 #[repr(C, packed)]
 pub struct TablePointer {
     /// Size in bytes, minus one.
@@ -141,21 +141,21 @@ pub(super) fn init(interrupt_stacks: [u64; 7]) {
     }
 }
 
-/// User mode may use no port.
+/// Forbids user mode all ports.
 #[inline]
 pub fn ports_off() {
     // SAFETY: the processor reads the field at each `in` and `out` of a user; every value is valid.
     unsafe { (&raw mut (*page()).task_state.port_bitmap).write_unaligned(NO_BITMAP) };
 }
 
-/// User mode may use the ports whose bits are clear in the bitmap of 8 KiB in these two frames.
+/// Lets user mode use the ports whose bits are clear in the bitmap of 8 KiB in these two frames.
 pub fn ports_on(frames: [u64; 2]) {
     paging::set_port_bitmap(frames);
     // SAFETY: as for `ports_off`; the three pages behind the segment are mapped.
     unsafe { (&raw mut (*page()).task_state.port_bitmap).write_unaligned(BITMAP_OFFSET) };
 }
 
-/// The pointer to the current thread, for messages; 0 before there is one.
+/// Address of the current thread's hot line, for the kernel's output; 0 before there is one.
 pub fn current() -> u64 {
     if !paging::ready() {
         return 0;
@@ -186,13 +186,13 @@ pub(super) fn init_syscall() {
     unsafe { wrmsr(CSTAR, refuse_syscall as *const () as u64) };
 }
 
-/// Where `syscall` enters the kernel.
+/// Sets the address at which `syscall` enters the kernel.
 pub fn set_syscall_entry(address: u64) {
     // SAFETY: the caller gives an entry that expects the user's stack pointer and flags masked as above.
     unsafe { wrmsr(LSTAR, address) };
 }
 
-/// Returns at once to where a `syscall` came from; the target while there is no kernel entry.
+/// Stand-in while there is no kernel entry: returns at once to where a `syscall` came from.
 #[unsafe(naked)]
 extern "C" fn refuse_syscall() {
     core::arch::naked_asm!("sysretq");

@@ -12,7 +12,7 @@ pub const FAILURE: u8 = 0x11;
 /// QEMU's "isa-debug-exit" device.
 pub const DEBUG_EXIT: u16 = 0xf4;
 
-/// Bochs ends when it reads "Shutdown" here, one letter at a time.
+/// Port of Bochs, which ends when "Shutdown" is written there, one letter at a time.
 const BOCHS_SHUTDOWN: u16 = 0x8900;
 
 /// Ends the machine with `code`; a machine that cannot be ended halts.

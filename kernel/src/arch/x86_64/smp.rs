@@ -15,9 +15,9 @@ use abi::PAGE_SIZE;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Where a copy of the ACPI root pointer lies in the low page.
+/// Offset of a copy of the ACPI root pointer in the low page.
 pub const RSDP_OFFSET: u64 = PAGE_SIZE - 64;
-/// Bytes of it that are kept.
+/// Bytes of the ACPI root pointer that are kept.
 pub const RSDP_MAX: usize = 36;
 
 /// Longest wait for all processors.
@@ -113,7 +113,7 @@ TRAMPOLINE_FIELDS:
     options(att_syntax)
 );
 
-/// What a started processor takes over.
+/// Tables that a started processor takes over.
 static mut PARKED_CR3: u64 = 0;
 static mut PARKED_GDT: TablePointer = TablePointer { limit: 0, base: 0 };
 static mut PARKED_IDT: TablePointer = TablePointer { limit: 0, base: 0 };
@@ -121,7 +121,7 @@ static mut PARKED_IDT: TablePointer = TablePointer { limit: 0, base: 0 };
 static mut PARKED_STACK: Stack<4096> = Stack::EMPTY;
 static PARKED_COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Where the page must lie that a processor starts from: above what firmware keeps, below what it cannot reach.
+/// Addresses of pages from which a processor can start: above what firmware keeps, below what it cannot reach.
 pub const LOW: core::ops::Range<u64> = 0x8000..0x9_0000;
 
 /// Starts and parks all processors but this one; returns how many there are.
@@ -150,7 +150,7 @@ pub fn start(platform: &Platform, low_page: Option<u64>) -> u32 {
     wanted + 1
 }
 
-/// Puts the code where a processor can start from it.
+/// Puts the code where a processor can start from it. `None` if there is no view of the page.
 fn prepare(page: u64) -> Option<()> {
     let (start, end) = (&raw const TRAMPOLINE, &raw const TRAMPOLINE_END);
     // SAFETY: both symbols bound one object in read-only memory.

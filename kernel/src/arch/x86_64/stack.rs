@@ -11,7 +11,7 @@ impl<const SIZE: usize> Stack<SIZE> {
     /// An empty stack.
     pub const EMPTY: Stack<SIZE> = Stack { guard: [0; 4096], bytes: [0; SIZE] };
 
-    /// Address behind the stack, and of its guard page, given where the stack is.
+    /// Ends of a stack: its guard page, and the address behind it.
     pub const fn bounds(stack: *const Stack<SIZE>) -> StackBounds {
         StackBounds { guard: stack.cast(), top: stack.wrapping_add(1).cast() }
     }
@@ -21,12 +21,12 @@ impl<const SIZE: usize> Stack<SIZE> {
 pub struct StackBounds {
     /// The guard page below.
     pub guard: *const u8,
-    /// Where the stack starts to grow downwards.
+    /// Address behind the stack, from which it grows downwards.
     pub top: *const u8,
 }
 
 /// Bytes of [`BOOT_STACK`].
 pub const BOOT_STACK_SIZE: usize = 0x10000;
 
-/// On this stack runs everything from the first instruction to the first thread.
+/// Stack of all that runs from the first instruction to the first thread.
 pub static mut BOOT_STACK: Stack<BOOT_STACK_SIZE> = Stack::EMPTY;

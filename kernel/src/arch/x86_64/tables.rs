@@ -10,13 +10,13 @@ use super::per_cpu::{self, KERNEL_CODE, TablePointer};
 use super::stack::Stack;
 use core::arch::asm;
 
-/// Vector of the lines' first.
+/// Vector of the first interrupt line.
 pub const LINE_VECTOR: u8 = 0x20;
-/// Where the masked 8259s would send what they cannot take back.
+/// Vector at which the masked 8259s send an interrupt that they cannot take back.
 pub const LEGACY_VECTOR: u8 = 0xe0;
-/// The timer.
+/// Vector of the timer.
 pub const TIMER_VECTOR: u8 = 0xf0;
-/// Spurious interrupts of the local APIC; never acknowledged.
+/// Vector of spurious interrupts of the local APIC; never acknowledged.
 pub const SPURIOUS_VECTOR: u8 = 0xff;
 
 const _: () = assert!(LINE_VECTOR as usize + crate::param::INTERRUPT_LINES <= LEGACY_VECTOR as usize);

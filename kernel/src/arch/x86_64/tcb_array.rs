@@ -45,7 +45,7 @@ fn table_of(slot: u32) -> u64 {
 }
 
 /// Puts a frame behind a slot, readable and writable. `alloc_table` gives a frame of the pool and is called at
-/// most once. Where the pool has the frame is of no interest to a machine that has the array.
+/// most once. `_in_pool`, the frame's address in the pool, is for a machine without the array.
 pub fn map(
     slot: u32,
     frame: u64,

@@ -15,11 +15,11 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 static TSC_HZ: AtomicU64 = AtomicU64::new(0);
 static TSC_START: AtomicU64 = AtomicU64::new(0);
-/// Fractions of 2³².
+/// Rates, as fractions of 2³².
 static TSC_TO_NS: AtomicU64 = AtomicU64::new(0);
 static NS_TO_TSC: AtomicU64 = AtomicU64::new(0);
 static TSC_TO_COUNT: AtomicU64 = AtomicU64::new(0);
-/// The alarm compares with the time-stamp counter.
+/// Whether the alarm compares with the time-stamp counter.
 static DEADLINE: AtomicBool = AtomicBool::new(false);
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -63,7 +63,7 @@ pub fn now_ns() -> u64 {
 /// has passed, or earlier if it is too far away to be counted. One alarm exists; a new one replaces it.
 pub fn arm(deadline_ns: u64) {
     let ticks = multiply(deadline_ns, NS_TO_TSC.load(Relaxed)).min(u64::MAX >> 1);
-    // One tick more, so that rounding does not end it a tick early.
+    // A tick is added, so that rounding does not end it early.
     let deadline = TSC_START.load(Relaxed).saturating_add(ticks + 1);
     if DEADLINE.load(Relaxed) {
         // SAFETY: the processor offers the deadline mode. 0 would mean no alarm, and `deadline` is not 0.
@@ -84,7 +84,7 @@ pub fn disarm() {
     }
 }
 
-/// Waits. For the boot only.
+/// Waits that long; for the boot only.
 pub fn spin_ns(ns: u64) {
     let start = rdtsc();
     let ticks = multiply(ns, NS_TO_TSC.load(Relaxed));
@@ -93,14 +93,14 @@ pub fn spin_ns(ns: u64) {
     }
 }
 
-/// Some instructions that are no device access: emulators pay dearly for those.
+/// Spends some instructions that access no device: emulators pay dearly for those that do.
 fn pause() {
     for step in 0..200u32 {
         core::hint::black_box(step);
     }
 }
 
-/// Measures all rates and starts the clock. `None`: the machine has none.
+/// Measures all rates and starts the clock. `None`: the machine has no clock of known rate.
 pub fn init(platform: &Platform) -> Option<()> {
     let (tsc_hz, source) = tsc_rate(platform)?;
     TSC_HZ.store(tsc_hz, Relaxed);
@@ -253,7 +253,7 @@ impl Reference {
     }
 }
 
-/// The rate of the time-stamp counter, and who told.
+/// Rate of the time-stamp counter, and the source of the figure.
 fn tsc_rate(platform: &Platform) -> Option<(u64, &'static str)> {
     let references = [platform.hpet.and_then(hpet), platform.pm_timer.map(pm_timer)];
     let measured = references
@@ -268,7 +268,7 @@ fn tsc_rate(platform: &Platform) -> Option<(u64, &'static str)> {
     }
 }
 
-/// What CPUID says about the rate.
+/// Rate of the time-stamp counter by CPUID, and the source of the figure.
 fn told_rate() -> Option<(u64, &'static str)> {
     const HYPERVISOR: u32 = 0x4000_0000;
     const HYPERVISOR_RATE: u32 = 0x4000_0010;

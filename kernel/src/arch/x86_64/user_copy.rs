@@ -1,4 +1,4 @@
-//! Copies between addresses of the loaded space, ended by a fault (see [`end_by_fault`]) or, if they let them in, by an interrupt.
+//! Copies between addresses of the loaded space. A fault ends them (see [`end_by_fault`]), and so does an interrupt that they let in.
 //!
 //! The routines are in `copy.s`, which the entry code assembles, since its macros say when users' memory may be touched.
 //!
@@ -8,14 +8,14 @@ use crate::arch::frame::Frame;
 use core::arch::asm;
 use core::cell::Cell;
 
-/// How to copy.
+/// A routine that copies.
 pub type Routine = unsafe extern "C" fn();
 
 unsafe extern "C" {
     /// Copies `rcx` bytes from `rsi` to `rdi`.
     #[link_name = "copy_bytes"]
     fn copy_closed();
-    /// The same with interrupts let in.
+    /// Copies as `copy_closed` does, but with interrupts let in.
     fn copy_openly();
     fn copy_words();
     fn copy_open_words();
@@ -27,10 +27,10 @@ unsafe extern "C" {
 /// The flag of RFLAGS with which interrupts are taken.
 const INTERRUPTS: u64 = 1 << 9;
 
-/// With interrupts off.
+/// Routine that copies with interrupts off.
 pub const CLOSED: Routine = copy_closed;
 
-/// With interrupts let in: see [`interrupted`].
+/// Routine that copies with interrupts let in: see [`interrupted`].
 pub const OPEN: Routine = copy_openly;
 
 /// Whether a copy can let interrupts in.
@@ -69,14 +69,14 @@ pub fn load_words(words: &[Cell<u64>], from: u64) -> (u64, u64, bool) {
 /// Writes words of a user.
 ///
 /// # Safety
-/// As for [`copy_bytes`].
+/// See [`copy_bytes`].
 #[inline(always)]
 pub unsafe fn store_words(to: u64, words: &[u64]) -> (u64, u64, bool) {
     // SAFETY: the caller answers for the target.
     unsafe { copy_bytes(to, words.as_ptr() as u64, size_of_val(words) as u64, CLOSED) }
 }
 
-/// A fault at `address` that interrupted the kernel: if it came in a copy, `frame` now leads to the copy's end. Otherwise false.
+/// Ends a copy by a fault at `address`: `frame`, the kernel's, goes on at the copy's end. False if the fault did not come in a copy.
 pub fn end_by_fault(frame: &Frame, address: u64) -> bool {
     let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
     if !(at(copy_words) || at(copy_open_words) || at(copy_rest)) {
@@ -91,12 +91,12 @@ pub fn end_by_fault(frame: &Frame, address: u64) -> bool {
     true
 }
 
-/// Of a copy that is at its words.
+/// Bytes left of a copy that is at its words.
 fn bytes_left(frame: &Frame) -> u64 {
     frame.rcx.get() * 8 + frame.rdx.get()
 }
 
-/// An interrupt of the kernel: if it came in the middle of an [`OPEN`] copy, how many bytes are left. The window is still open.
+/// Bytes left of an [`OPEN`] copy that an interrupt of the kernel ends, while the window is still open. `None` if it came in no such copy.
 pub fn interrupted(frame: &Frame) -> Option<u64> {
     let open = copy_open_words as *const () as u64..=copy_open_end as *const () as u64;
     open.contains(&frame.rip.get()).then(|| bytes_left(frame))

@@ -9,7 +9,7 @@ use super::paging::{LARGE_SIZE, image, image_page_is_free, pool, set_image_page}
 use crate::layout;
 use core::ops::{Deref, DerefMut, Range};
 
-/// Third-level entries in which windows open: 480 MiB.
+/// Level-2 entries in which windows open: 480 MiB.
 const SLOTS: Range<usize> = 256..496;
 
 /// A view for reading.
@@ -19,10 +19,10 @@ pub struct Window {
     len: usize,
 }
 
-/// A view for writing. Whoever opens one does not open another one on the same bytes.
+/// A view for writing. The opener opens no other one on these bytes.
 pub struct WindowMut(Window);
 
-/// Opens a window on `len` bytes of physical memory for reading, if there is room and they are not the kernel's.
+/// Opens a window on `len` bytes of physical memory for reading, if slots are left and the bytes are not the kernel's.
 pub fn open(physical: u64, len: u64) -> Option<Window> {
     open_as(physical, len, false)
 }
