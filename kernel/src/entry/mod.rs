@@ -1,6 +1,6 @@
 //! Entries: every way into the kernel, and the ways out. This is the roof: it calls down into everything, and nothing calls up into it.
 //!
-//! A machine has its own: boot, the entries of system calls with the fast path, exceptions and interrupts, and the code with which a
+//! Each machine has its own: boot, the entries of system calls with the fast path, exceptions and interrupts, and the code with which a
 //! thread leaves the kernel. What they need of the machine they take from [`crate::arch`], which is the floor.
 
 mod x86_64;

@@ -1,4 +1,4 @@
-//! From the loader to the portable kernel.
+//! Boot: from the loader to the portable kernel.
 //!
 //! Both loaders enter in 32-bit protected mode without paging. The assembly below turns long mode on with temporary
 //! tables: the first 4 GiB at their own addresses (the loader's structures are there) and again at
@@ -180,7 +180,7 @@ KSYMS:
     options(att_syntax)
 );
 
-/// What [`boot_main`] collects; nobody else writes it.
+/// Facts that [`boot_main`] collects; nobody else writes them.
 struct Collected(UnsafeCell<Boot>);
 
 // SAFETY: `boot_main` runs once, on one CPU, and hands out a shared reference only when it has written all.
@@ -238,13 +238,13 @@ fn kernel_pool(Pool { range, used }: Pool) -> pool::Pool {
     unsafe { pool::Pool::new(layout::POOL as *mut u8, range.start, frames, used) }
 }
 
-/// Says in one line why the kernel does not start.
+/// Prints in one line why the kernel does not start, and ends the machine.
 fn refuse(why: core::fmt::Arguments) -> ! {
     kprintln!("tern: {why}");
     power::exit(power::FAILURE)
 }
 
-/// Everything in order; each step may use what those before it made.
+/// Prepares everything in order; each step may use what those before it made.
 fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
     cpu::detect().map_err(Refusal::Processor)?;
     let (mut memory, low_page, wanted_pool, fast_path) = {
@@ -282,13 +282,13 @@ fn prepare(boot: &mut Boot, magic: u32, info: u64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The final page tables, in the pool.
+/// Builds the final page tables, in the pool.
 fn init_paging(boot: &mut Boot) {
     let Pool { range, used } = &mut boot.pool;
     boot.info_page = paging::init(paging::Pool { range: range.start..range.end(), used }, NO_DOOR);
 }
 
-/// Reads what the loader left.
+/// Reads the information that the loader left.
 fn loaded(magic: u32, info: u64) -> Result<Loaded<'static>, Refusal> {
     match magic {
         loader::PVH_MAGIC => loader::parse_pvh(info, identity),
@@ -342,7 +342,7 @@ fn find_rsdp(rsdp: Rsdp, low_page: Option<u64>) -> u64 {
     }
 }
 
-/// What ACPI says about the machine, or what every PC has.
+/// Devices of the machine as ACPI describes them, or those of every PC.
 fn platform(rsdp: u64) -> acpi::Platform {
     let found = match rsdp {
         0 => Err("no root pointer"),
@@ -359,7 +359,7 @@ fn platform(rsdp: u64) -> acpi::Platform {
     }
 }
 
-/// What every user may know.
+/// Facts that every user may know: the info page.
 fn info_page(fast_path: bool) -> InfoPage {
     let features = cpu::features();
     let flag = |on: bool, bit| if on { bit } else { 0 };

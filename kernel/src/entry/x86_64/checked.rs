@@ -1,7 +1,7 @@
-//! How the kernel comes to check itself at each exit: [`leave_kernel`](super::fast_path::leave_kernel) leads here where the boot
-//! option `check=` asks for it, and not even a test does otherwise. What is checked is up to [`Checks`].
+//! Self-check of the kernel at each exit: [`leave_kernel`](super::fast_path::leave_kernel) leads here where the boot option `check=`
+//! asks for it; elsewhere not even a test is executed. [`Checks`] decides what is checked.
 //!
-//! The checks run on a stack of their own, since a thread's is as small as the kernel's own work needs it; interrupts are off.
+//! The checks run on a stack of their own, since a thread's is only as large as the kernel's own work needs; interrupts are off.
 
 use super::fast_path;
 use crate::arch::stack::Stack;
@@ -18,13 +18,13 @@ pub(super) static mut STACK: Stack<STACK_SIZE> = Stack::EMPTY;
 
 static CHECKS: Checks = Checks::new();
 
-/// From the next exit on the kernel checks itself. Once, before the first user runs.
+/// Makes the kernel check itself from the next exit on. Once, before the first user runs.
 pub fn start(seed: u64) {
     CHECKS.seed(seed);
     fast_path::check_exits();
 }
 
-/// The kernel is about to be left with the current thread.
+/// Checks the kernel, which is about to be left with the current thread.
 pub(super) extern "C" fn on_exit(hot: *const Hot) {
     let current = processor::current();
     assert_eq!(

@@ -1,11 +1,11 @@
 //! The fast path of ipc: *call* and *reply and wait* between two threads, from one `syscall` to the other's `sysret`.
 //!
-//! **When it applies.** Short forms only (no timeout but 0 and forever, no map item, no window). The partner exists,
+//! **When it applies.** Short forms only (no timeout but 0 and forever, no item, no window of its own). The partner exists,
 //! has exactly this uid, and waits for the sender: openly in the same clan, or for this thread alone; both are on this
 //! CPU and neither is special (stopped, traced, FPU or ports switched on, FS base, interrupt pending, senders queued
 //! behind a reply). All of that is three compares, since it is folded into the words of
 //! [`Hot`](crate::object::thread::Hot): uid; `accept` against the sender's key; and, for a reply, that the shuttle it
-//! gives back is the one that the partner lent. Whatever fails goes to the slow path with all arguments intact.
+//! gives back is the one that the partner lent. If a compare fails, the slow path gets the call with all arguments intact.
 //!
 //! **Registers.** In: `rax` operation and label, `rdx` partner, `rcx` user instruction pointer, `rsp` user stack; eleven
 //! message words in `rdi rsi r8 r9 r10 r12 r13 r14 rbx rbp r15`. Out: the same words and `rax` in the partner, `rdx`
@@ -18,18 +18,18 @@
 //!
 //! *If this path accepts, `ipc::send::short` would have done the same*: the guest tests compare them on random programs.
 //!
-//! **Where it is.** One assembly file for each mechanism, in `fast_path/`; here are the offsets that they use, and what becomes of a fault
-//! in one of their copies. Each form is there for users that a row of `./tern bench` stands for:
+//! **Files.** One assembly file for each mechanism, in `fast_path/`; here are the offsets that they use, and the recovery from a fault
+//! in one of their copies. Each form is there for the users that a row of `./tern bench` stands for:
 //!
-//! | file | what | rows that pay for it |
+//! | file | mechanism | rows that pay for it |
 //! |---|---|---|
 //! | `short.s` | call, reply and wait; a call that takes more in answer | `ipc.rt.*`; `map.page.rt` |
-//! | `entry.s` | which of the other forms it is; the ways to Rust | `null.syscall`; all that is slow |
+//! | `entry.s` | compares that find the other forms; calls of Rust | `null.syscall`; all that is slow |
 //! | `long.s` | messages with a block of direct words, by ipc and by doors | `ipc.rt.inter.w16` … `w120`, `door.vanilla.*` |
 //! | `door.s` | calls through doors and returns | `door.rt.*`, `door.chain4` |
-//! | `identifiers.s` | identifiers that are handed over in a call, and given up | `door.pass1` |
+//! | `identifiers.s` | identifiers that are handed over in a call, and those that are flushed | `door.pass1` |
 //! | `copy.s` | copies for Rust | copies of a page and more |
-//! | `exit.s`, `isolated.s`, `traps.s` | out of the kernel, page-table isolation, vectors | `fault.pager`, `ipc.rt.inter.w0.pti` |
+//! | `exit.s`, `isolated.s`, `traps.s` | exits from the kernel, page-table isolation, vectors | `fault.pager`, `ipc.rt.inter.w0.pti` |
 
 use crate::arch::cpu::{self, AtExit, CR0_WRITE_PROTECT};
 use crate::arch::frame::{USER_CODE, USER_DATA};
@@ -55,7 +55,7 @@ use abi::{Call, Fpage, Rights};
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
 
-/// Where a system call without a register to spare puts the user's stack pointer for two instructions.
+/// Word in the per-CPU page for a system call without a register to spare, as for the user's stack pointer on the way in.
 const SCRATCH: u64 = per_cpu::FREE;
 
 /// Byte in the per-CPU page that says whether address spaces are tagged, so that a switch forgets nothing.
@@ -64,25 +64,25 @@ const TAGGED: u64 = per_cpu::FREE + 8;
 /// Word in the per-CPU page with a selector that can be written, for the instruction that clears buffers.
 const SELECTOR: u64 = per_cpu::FREE + 10;
 
-/// Where the entry and exit under page-table isolation keep `rax`, in the per-CPU page.
+/// Word in the per-CPU page for `rax`, at entry and exit under page-table isolation.
 const SAVED: u64 = per_cpu::FREE + 16;
 
-/// Where the entry under page-table isolation finds what to load into CR3.
+/// Word in the per-CPU page with the value that the entry under page-table isolation loads into CR3.
 const KERNEL_SPACE: u64 = per_cpu::FREE + 24;
 
-/// From the array of control blocks to the hot line of slot 0.
+/// Address of the hot line of slot 0; that of another slot follows at the distance of its control block.
 const HOTS: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
 
-/// From a hot line to the thread's line as a server.
+/// Distance from a hot line to the thread's line as a server.
 const SERVER: i64 = Tcb::SERVER_FROM_HOT;
 
-/// What number a flexpage of doors begins with stands above this bit.
+/// Shift of the number with which a flexpage of doors begins.
 const NUMBER_SHIFT: u32 = 12;
 
-/// What of a flexpage, rights apart, says that it is one of the first identifiers.
+/// Bits of a flexpage, rights apart, that tell whether it is one of the first identifiers.
 const NEAR_MASK: i64 = (!((NEAR << NUMBER_SHIFT) - 1) | Fpage::SPACE_AND_SIZE) as i64;
 
-/// From a hot line to the Frame, where registers are kept.
+/// Distance from a hot line to the Frame in which registers are kept.
 const KEPT: i64 = -(size_of::<Frame>() as i64);
 
 unsafe extern "C" {
@@ -232,7 +232,7 @@ const _: () =
 const _: () = assert!(NO_DOOR == FLAGS, "what no door is, is left in r11");
 const _: () = assert!(USER_CODE == 0x2b && USER_DATA == 0x23);
 
-/// A way out of the kernel, and its twins; as distances from the table.
+/// An exit from the kernel and its two twins, as distances from the table.
 #[repr(C)]
 struct Exit {
     site: i32,
@@ -240,7 +240,7 @@ struct Exit {
     isolating: i32,
 }
 
-/// Makes the processor enter here from now on, by exceptions and interrupts; by system calls see [`set_entry`]. An exception is reported
+/// Makes exceptions and interrupts enter here from now on; for system calls see [`set_entry`]. An exception of the kernel is reported
 /// from here on.
 pub fn init() {
     set_kernel_space(paging::kernel_cr3());
@@ -269,13 +269,13 @@ pub fn set_entry(is_fast: bool, tagged: bool) {
     per_cpu::set_syscall_entry(entry as *const () as u64);
 }
 
-/// What the first way in under page-table isolation loads.
+/// Sets the space that the first entry under page-table isolation loads.
 fn set_kernel_space(space: u64) {
     // SAFETY: a word of the per-CPU page that boot leaves to the kernel.
     unsafe { (KERNEL_SPACE as *mut u64).write(space) };
 }
 
-/// From now on more is done at each exit: each way out becomes a jump to its twin. So processors that do not leak pay nothing,
+/// Makes each exit do more from now on: it becomes a jump to its twin. So processors that do not leak pay nothing,
 /// not even a test. Once, before the first user runs.
 pub fn rewrite_exits(how: AtExit) {
     unsafe extern "C" {
@@ -296,7 +296,7 @@ pub fn rewrite_exits(how: AtExit) {
     }
 }
 
-/// From now on the kernel checks itself whenever [`leave_kernel`] is called: its first instruction becomes a jump, so that otherwise there
+/// Makes the kernel check itself whenever [`leave_kernel`] is called: its first instruction becomes a jump, so that otherwise there
 /// is not even a test. Once, before the first user runs.
 pub fn check_exits() {
     let (site, twin) = (leave_kernel as *const () as u64, leave_checked as *const () as u64);
@@ -305,14 +305,14 @@ pub fn check_exits() {
     unsafe { write_text([(site as *mut u8, jump)].into_iter()) };
 }
 
-/// A jump over so many bytes, from where it is.
+/// A jump by `distance` bytes, counted from its own first byte.
 fn jump(distance: i32) -> [u8; 5] {
     const JUMP: u8 = 0xe9;
     let [a, b, c, d] = (distance - 5).to_le_bytes();
     [JUMP, a, b, c, d]
 }
 
-/// The processor has no SMAP: what says that users' memory may be touched, or may not, becomes an instruction that does nothing.
+/// Adapts to a processor without SMAP: each `stac` and `clac`, around accesses to users' memory, becomes an instruction that does nothing.
 /// Once, before the processor knows of traps.
 fn without_smap() {
     const NOTHING: [u8; 3] = [0x0f, 0x1f, 0x00];
@@ -334,7 +334,7 @@ fn without_smap() {
 ///
 /// # Safety
 ///
-/// It is one of such entries, and ends there.
+/// From `first` to `end` there are entries of this type, and nothing else.
 unsafe fn table_of<T>(first: *const T, end: *const u8) -> &'static [T] {
     let count = (end as usize - first as usize) / size_of::<T>();
     // SAFETY: the caller's promise.
@@ -358,17 +358,17 @@ unsafe fn write_text<const N: usize>(sites: impl Iterator<Item = (*mut u8, [u8; 
     unsafe { write_cr0(cr0) };
 }
 
-/// What to do about a fault that interrupted kernel code.
+/// Recovery from a fault that interrupted kernel code.
 pub enum Recovery {
-    /// Nothing is known about it.
+    /// None: the fault did not come in a copy.
     None,
-    /// `frame` now leads to the end of the copy.
+    /// To the copy's end: `frame` leads there now.
     Return,
-    /// `frame` is now that of a system call of the current thread, which the slow path is to do.
+    /// To the slow path: `frame` is now that of a system call of the current thread.
     Slow,
 }
 
-/// A fault in a copy, at `address`: makes the end of the copy out of it.
+/// Finds the recovery from a fault at `address`, and prepares `frame` for it.
 pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
     if user_copy::end_by_fault(frame, address) {
         return Recovery::Return;
@@ -379,7 +379,7 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
         return Recovery::Slow;
     }
     if at(copy_of_door_call) {
-        // SAFETY: where the fast path has put it, and nothing has been since.
+        // SAFETY: a word of the per-CPU page, in which the fast path has just left the identifier.
         let identifier = unsafe { (SCRATCH as *const u64).read() };
         restore_call(frame, Some(identifier));
         return Recovery::Slow;
@@ -387,12 +387,12 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
     Recovery::None
 }
 
-/// The fast path faulted: its registers as the user gave them. The window closes. `identifier`: of a door; otherwise the partner is
-/// named by its uid.
+/// Gives the registers back the user's values after a fault of the fast path, and closes the window. `identifier`: that of a door;
+/// otherwise the partner is named by its uid.
 fn restore_call(frame: &Frame, identifier: Option<u64>) {
     let current = processor::current();
     let (words, left) = (frame.rdx.get(), frame.rcx.get());
-    // SAFETY: both are what the fast path had in these registers: the partner's hot line, and the own window's slot.
+    // SAFETY: the fast path had the address of the partner's hot line in this register.
     let partner = unsafe { &*(frame.w[Frame::R15].get() as *const Hot) };
     processor::copy::close_window(global::kernel(), current.task());
     frame.w[Frame::RDI].set(words);

@@ -1,6 +1,6 @@
-//! Which ports a user's instruction wanted to use.
+//! Ports that a user's instruction tried to use.
 //!
-//! The processor says only that something was forbidden (exception 13 with error code 0); the instruction says what. Intel SDM
+//! The processor says only that something was forbidden (exception 13 with error code 0); the instruction names the ports. Intel SDM
 //! volume 2: IN, OUT, INS, OUTS.
 
 use crate::kernel::Kernel;
@@ -9,7 +9,7 @@ use crate::object::ThreadRef;
 use crate::processor::copy::read_words;
 use abi::{Fpage, Rights};
 
-/// The ports that the current thread's instruction is about and that its task has not, with what it wanted to do. `None` if it is
+/// Ports that the current thread's instruction uses and its task does not have, with the right that it needs. `None` if it is
 /// no such instruction, or the task has them all.
 pub fn denied(k: &Kernel, current: ThreadRef) -> Option<Fpage> {
     let (port, log2, rights) = decode(instruction(k, current)?, current.frame.rdx.get() as u16)?;
@@ -31,7 +31,7 @@ fn instruction(k: &Kernel, current: ThreadRef) -> Option<[u8; 8]> {
     Some(word.to_le_bytes())
 }
 
-/// First port, log2 of their number, direction.
+/// Decodes an instruction: first port, log2 of their number, direction.
 fn decode(bytes: [u8; 8], dx: u16) -> Option<(u16, u32, Rights)> {
     let is_prefix = |byte: u8| matches!(byte, 0x66 | 0x67 | 0xf2 | 0xf3 | 0x40..=0x4f);
     let length = bytes.iter().take_while(|&&byte| is_prefix(byte)).count();

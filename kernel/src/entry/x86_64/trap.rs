@@ -1,8 +1,8 @@
-//! From the entry code to the kernel proper and back: system calls, exceptions, interrupts.
+//! Handlers between the entry code and the kernel proper: system calls, exceptions, interrupts.
 //!
 //! Each function here is entered from the assembly of `fast_path/` with interrupts off, on the current thread's stack, and
 //! does not return: it leaves the kernel with the thread that is to run. Nothing on that stack survives, so there are
-//! no registers of a caller to be restored; the handlers of what comes often are inlined for the same reason.
+//! no registers of a caller to be restored; the handlers of frequent events are inlined for the same reason.
 
 use super::fast_path::{Recovery, copy_fault, leave_kernel};
 use super::port_access;
@@ -19,7 +19,7 @@ use crate::{life, syscall};
 use abi::Rights;
 use core::ptr;
 
-/// Vectors of the processor that need a word of their own.
+/// Vectors of the processor that the kernel treats on their own.
 pub(super) mod vector {
     pub const DEBUG: u8 = 1;
     pub const NMI: u8 = 2;
@@ -43,7 +43,7 @@ fn leave_as(thread: ThreadRef) -> ! {
     unsafe { leave_kernel(&raw const thread.tcb().hot) }
 }
 
-/// A call that the fast path did not finish. If it crosses a border its way may be known.
+/// Handles a call that the fast path did not finish. If it leaves its clan, its route may be known.
 pub extern "C" fn on_short_call() -> ! {
     let k = kernel();
     let current = processor::current();
@@ -56,28 +56,28 @@ pub extern "C" fn on_short_call() -> ! {
     }
 }
 
-/// A call, or a reply and wait, that the fast path did not finish.
+/// Handles a call, or a reply and wait, that the fast path did not finish.
 pub extern "C" fn on_short_ipc() -> ! {
     let k = kernel();
     leave_with(k, syscall::short_ipc(k, processor::current()))
 }
 
-/// Any other system call.
+/// Handles any other system call.
 pub extern "C" fn on_system_call() -> ! {
     let k = kernel();
     leave_with(k, syscall::system_call(k, processor::current()))
 }
 
-/// A busy thread goes on; interrupts have had their moment.
+/// Continues the operation of a busy thread, after interrupts had their moment.
 pub extern "C" fn on_continue() -> ! {
     let k = kernel();
     life::bury(k);
     leave_with(k, syscall::continue_operation(k, processor::current()))
 }
 
-/// An exception. Returns if the kernel code that it interrupted goes on.
+/// Handles an exception. Returns if the kernel code that it interrupted goes on.
 pub extern "C" fn on_exception(frame: &Frame) {
-    /// Those that are more than a message to the thread's handler.
+    /// Exceptions that are more than a message to the thread's handler.
     const UNUSUAL: u32 = 1 << vector::DEBUG
         | 1 << vector::NMI
         | 1 << vector::NO_FPU
@@ -125,7 +125,7 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
     leave_with(k, next)
 }
 
-/// An interrupt. If it came in the kernel, that was idle, or let it in between two steps of a long operation or during a copy.
+/// Handles an interrupt. It comes in the kernel only while that is idle, between two steps of a long operation, or during a copy.
 pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     let k = kernel();
     life::bury(k);
@@ -143,7 +143,7 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
             apic::irq_acknowledge();
             crate::sched::timer::fired(k)
         }
-        // What the old controllers could not take back, and spurious interrupts, are not acknowledged.
+        // Interrupts that the old controllers could not take back, and spurious ones, are not acknowledged.
         _ => Next::Same,
     };
     leave_with(k, next)
@@ -157,7 +157,7 @@ fn leave_copy(k: &Kernel, frame: &Frame) {
     }
 }
 
-/// A fault of the kernel's own code: a copy of user memory ends, anything else is a bug.
+/// Handles a fault of the kernel's own code: a copy of user memory ends, anything else is a bug.
 #[cold]
 fn in_kernel(k: &Kernel, frame: &Frame, number: u8, address: u64) {
     match copy_fault(frame, address) {
@@ -167,7 +167,7 @@ fn in_kernel(k: &Kernel, frame: &Frame, number: u8, address: u64) {
     }
 }
 
-/// A page fault. Returns if it ended a copy.
+/// Handles a page fault. Returns if it ended a copy.
 pub extern "C" fn on_page_fault(frame: &Frame) {
     const WRITE: u64 = 1 << 1;
     const USER: u64 = 1 << 2;
@@ -179,7 +179,7 @@ pub extern "C" fn on_page_fault(frame: &Frame) {
     }
     let error = frame.error.get();
     if error & USER == 0 {
-        // The processor's own access to what only the kernel may see: no pager can help.
+        // The processor itself accessed memory that only the kernel may see: no pager can help.
         leave_with(k, ipc::fault::raise(k, processor::current(), vector::PAGE_FAULT.into()));
     }
     let rights = match error {
@@ -190,7 +190,7 @@ pub extern "C" fn on_page_fault(frame: &Frame) {
     leave_with(k, ipc::fault::page_fault(k, processor::current(), address, rights))
 }
 
-/// Copies a frame from an exception stack to where the current thread's frame belongs.
+/// Copies a frame from an exception stack to that of the current thread.
 fn adopt(frame: &Frame) {
     let to = &raw const processor::current().tcb().frame;
     if ptr::eq(frame, to) {

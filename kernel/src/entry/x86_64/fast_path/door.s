@@ -1,14 +1,14 @@
 // Calls through doors and returns from them (rows D1, D3).
 //
-// A call takes the first of the servers that wait, of which all are plain; a return goes to the caller that the server was taken for, if
-// that waits for it, and puts the server back. rdx is the identifier, then the datum; a server has the stack of its own every time, and
-// keeps nothing in its control block. No wait of a door's is the wait of an ipc, by the low bits of `accept`.
+// A call takes the first server in the list of those that wait; none of these is special. A return goes to the caller for which the server
+// was taken, if that caller waits for it, and puts the server back. rdx is the identifier, then the datum. A server begins on its own stack
+// each time, and keeps nothing in its control block. The low bits of `accept` tell a wait for doors from a wait of ipc.
 
-// A call through a door: edx is an identifier, that is an index into words of which each is there.
+// Start of a call through a door: edx is an identifier, an index into the table of words, in which every number has one.
     .macro find_server
     movabs  r11, {doors}
     mov     edx, edx
-    mov     r11, [r11 + rdx * 8]        // r11 = what the door is; or my flags, if there is none
+    mov     r11, [r11 + rdx * 8]        // r11 = the door; or the flags that r11 gets on the way out, if there is none
     test    r11, r11
     jns     .Lno_door
     mov     [{scratch}], rdx
@@ -54,7 +54,7 @@
     mov     r11d, {flags}
     jmp     .Lsaved
 
-// The same where the return may bring more than words.
+// A call that takes more than words in return. It finds its server in the same way.
     .balign 64
 .Ldoor_taking_call:
     find_server
@@ -66,7 +66,7 @@
     or      ah, {words_only} >> 8       // it finds an ordinary call
     jmp     .Lentered
 
-// The return from such a call, to the caller that the kernel recorded.
+// The return from a call through a door, to the caller that the kernel recorded.
     .balign 64
 .Ldoor_return:
     mov     r11, [{current}]
@@ -98,7 +98,7 @@
     mov     rsp, [rsp + {rsp}]
     leave_short
 .Lother_return:
-    xor     rcx, [rsp + {accept}]       // or for my return with more than words?
+    xor     rcx, [rsp + {accept}]       // or for my return, with more than words?
     and     rcx, {not_taking}
     jz      .Lwaited_for
 .Lslow_return:

@@ -1,4 +1,4 @@
-// Behind everything that adds to the tables of exits and accesses.
+// Ends of the tables of exits and accesses: assembled after everything that adds to them.
 
     .section .rodata.exits, "a"
     .globl EXITS_END

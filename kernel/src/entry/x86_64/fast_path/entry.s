@@ -1,4 +1,4 @@
-// Which form it is, if not one of the two most frequent; and the ways to Rust: everything that the fast path does not take.
+// Compares that find the form, if it is not one of the two most frequent; and calls of Rust, for all that the fast path does not take.
 //
 // The compares are in the order of the numbers, with those of doors apart, so that none costs more than it has to: what they rely on is
 // asserted in fast_path.rs.
@@ -14,7 +14,7 @@
     jae     .Lother_ipc
     cmp     eax, {door_return}
     je      .Ldoor_return
-    cmp     eax, {door_long_call}       // no number that is none of these is above this one
+    cmp     eax, {door_long_call}       // numbers below this one are no short forms
     jb      .Lno_short_form
     je      .Ldoor_long_call
     cmp     eax, {door_item_call}
@@ -34,7 +34,7 @@
     cmp     eax, {taking_call}
     je      .Ltaking_call
 
-// Everything else: save the registers as a Frame on the thread's own stack and let Rust decide, which does not return.
+// Everything else: save the registers as a Frame on the thread's own stack and call Rust, which does not return.
 .Lgeneral:
     mov     [{scratch}], rsp
     mov     rsp, [{current}]

@@ -1,4 +1,4 @@
-// Out of the kernel: to a user, or nowhere yet. What stands here for processors that leak, `rewrite_exits` puts in the place of the others.
+// Exits from the kernel: to a user, or nowhere yet. For processors that leak, `rewrite_exits` puts twins that stand here in their place.
 
 // Leave the kernel with the thread whose hot line is in rdi.
     .globl leave_kernel
@@ -21,7 +21,7 @@ leave_kernel:
     add     rsp, 16                     // mode and error code
     iretq
 
-// The same with the processor's buffers cleared. Nothing of the kernel's is loaded after it but the user's own registers.
+// Twins of the exits, which clear the processor's buffers. After that nothing of the kernel is loaded but the user's own registers.
     .balign 32                          // one line, as for the exit that it stands for
 .Lclear_short:
     verw    word ptr [{selector}]
@@ -55,7 +55,7 @@ leave_kernel:
     jmp     .Lidle
 
     .section .text_isolated, "ax"
-// What leave_kernel begins with where the kernel checks itself first, on a stack of its own.
+// Start of leave_kernel where the kernel checks itself first, on a stack of its own.
     .globl leave_checked
 leave_checked:
     lea     rsp, [rip + {check_stack}]

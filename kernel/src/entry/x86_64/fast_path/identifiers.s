@@ -1,9 +1,9 @@
-// Part of the fast path (fast_path.rs): a door identifier is handed to a server in a call, and given up by who has it.
+// Identifiers on the fast path (fast_path.rs): a call hands one to a server, and a flush gives one up.
 //
-// What is done here `object::door` does too (`map_single`, `flush_single`), for all that is refused here: there everything is
-// checked first, and goes to the slow path as it came; nothing is changed before it cannot fail any more. Refused are numbers beyond
+// The slow path of the two is `map_single` and `flush_single` in `mem::doors`. A call that is refused here goes there as it came, since
+// everything is checked first, and nothing is changed before nothing can fail any more. Refused are numbers beyond
 // the first page, a window of more than one number, a number in use, grants, other clans, an identifier that is
-// its maker's or the last, and whatever makes or empties a slab of nodes. rsp is a register like the others meanwhile.
+// its maker's or the last, and a call that makes or empties a slab of nodes. rsp is a register like the others meanwhile.
 
     .section .fastpath, "ax"
 // A call through a door with an item. The registers that the server finds zero are free for use once they are kept in the Frame.
@@ -54,7 +54,7 @@
     mov     rbp, [rbx + {near_nodes}]
     test    rbp, rbp
     jz      .Lslow_item
-    lea     rbp, [rbp + rdx * 8]        // rbp = where its node will be, and is none
+    lea     rbp, [rbp + rdx * 8]        // rbp = the slot of its node, which must be empty
     cmp     qword ptr [rbp], 0
     jne     .Lslow_item
     mov     r11, [rbx + {near_words}]   // r11 = the words of the server's task
@@ -81,7 +81,7 @@
     mov     qword ptr [rax + {node_entry}], 0
     movabs  rbx, {identifier_kind}
     mov     [rax + {node_kind}], rbx
-    mov     rbp, [r15 + {node_next}]    // it comes behind the one that I have
+    mov     rbp, [r15 + {node_next}]    // the new node comes behind the one that I have
     mov     [rax + {node_next}], rbp
     mov     [rax + {node_prev}], r15
     mov     [r15 + {node_next}], rax
@@ -111,7 +111,7 @@
     mov     r11d, {flags}
     jmp     .Lsaved
 
-// Any number that is no short form: is it a flush of one of the own first identifiers?
+// A number that is no short form may be a flush of one of the caller's first identifiers.
     .balign 64
 .Lno_short_form:
     cmp     eax, {flush}

@@ -12,7 +12,7 @@ system_call_entry_isolated:
     mov     rsp, [{scratch}]
     jmp     system_call_entry_slow
 
-// What the next way in will load, and in rax what the user's tables are. rsp is lost.
+// Notes the kernel's tables for the next entry, and puts the user's into rax. rsp is lost.
     .macro find_spaces
     mov     rax, [{current}]
     mov     rsp, [rax + {space}]
@@ -43,14 +43,14 @@ system_call_entry_isolated:
     mov     rax, [{saved}]
     verw    word ptr [{selector}]
     iretq
-// The fast path is not entered where this could be reached.
+// Twin of the exits of the fast path, which is off where this could be reached.
 .Lnever:
     ud2
 
     .section .text_isolated, "ax"
     .altmacro
-// The same under page-table isolation. All vectors come on stacks in the per-CPU page, from user mode on the user's tables.
-// What the processor pushed there and the stub's two words go to where they would be without isolation.
+// Exceptions and interrupts under page-table isolation. All come on stacks in the per-CPU page, from user mode on the user's tables.
+// The words that the processor and the stub pushed there are moved to where they would be without isolation.
     .macro move_frame common
     pop     qword ptr [rax - 56]
     pop     qword ptr [rax - 48]
@@ -90,7 +90,7 @@ isolated_debug:
     pop     rax
     add     rsp, 16
     iretq
-// Double fault and machine check end everything, whatever was loaded.
+// Double fault and machine check end everything, whichever tables were loaded.
 isolated_fatal:
     mov     [{saved}], rax
     mov     rax, [{kernel_space}]

@@ -1,11 +1,11 @@
 // Messages with a block of direct words (row P2), by ipc and through doors.
 //
-// Only to a partner that has registered room for them, and takes a block if it is a reply. rdi and rsi are dope and address of the
+// The partner must have registered memory for the words; for a reply it must also take a block. rdi and rsi are dope and address of the
 // block, r15 is lost. The words are copied after all checks and before all changes: a fault in the copy finds everything as it was
 // (`copy_fault` in fast_path.rs), and the slow path starts anew. From the copy on rsp is the own control block, so that
 // the fault has a stack.
 
-// Long messages. r11 is the own hot line, r15 the partner's.
+// Start of a long message: r11 becomes the own hot line, r15 the partner's.
     .macro partner
     mov     r11, [{current}]
     mov     [r11 + {rip}], rcx
@@ -16,7 +16,7 @@
     cmp     [r15 + {uid}], rdx
     jne     .Lslow_long
     .endm
-// edi words from rsi to the partner's block. Afterwards rsp is the own hot line and edx the number of words.
+// Copies edi words from rsi to the partner's block. Afterwards rsp is the own hot line and edx the number of words.
     .macro copy_block site
     cmp     edi, [r15 + {fast_below}]   // fits, and nothing but words?
     jae     .Lslow_long
@@ -42,7 +42,7 @@
     rep movsq
     mov     qword ptr [r11], 0          // and close it: the switch forgets what it showed
     .endm
-// Within a space there is no window. Where the switch forgets nothing: the tag of windows first, which the load empties.
+// Other ways to the copy: within a space, without a window; where a switch forgets nothing, under the tag of windows, emptied by its load.
     .macro other_ways site
 .Lown_\site:
     mov     rdi, [r15 + {block}]
@@ -54,7 +54,7 @@
     mov     cr3, rcx
     jmp     .Lopen_\site
     .endm
-// What the partner finds; it is the current thread from here on.
+// Arrival at the partner: its registers. It is the current thread from here on.
     .macro arrive
     mov     rdi, [r15 + {room}]
     or      rdi, rdx
@@ -114,12 +114,12 @@
     arrive
     other_ways copy_of_reply
 .Lslow_long:
-    xor     r15d, r15d                  // it is lost anyway, and what is there is the kernel's
+    xor     r15d, r15d                  // r15 is lost anyway, and must not show the user a kernel address
     mov     rsp, r11
     mov     r11d, {flags}
     jmp     .Lsaved
 
-// A call through a door with a block. What the door is stands with the server while the copy needs the registers.
+// A call through a door with a block. The server's line keeps the door while the copy needs the registers.
     .balign 64
 .Ldoor_long_call:
     mov     r11, [{current}]
@@ -127,7 +127,7 @@
     mov     [r11 + {rsp}], rsp
     movabs  r15, {doors}
     mov     edx, edx
-    mov     r15, [r15 + rdx * 8]        // r15 = what the door is
+    mov     r15, [r15 + rdx * 8]        // r15 = the door
     test    r15, r15
     jns     .Lslow_long
     test    byte ptr [r11 + {open_key}], 1
@@ -138,7 +138,7 @@
     jns     .Lslow_long
     mov     [{scratch}], rdx
     mov     [rcx + {door}], r15
-    mov     r15, rcx                    // r15 = it
+    mov     r15, rcx                    // r15 = that server's hot line
     copy_block copy_of_door_call
     mov     rcx, [r15 + {pool}]         // from here on nothing can fail
     mov     rdi, [r15 + {next}]

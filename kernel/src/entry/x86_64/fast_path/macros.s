@@ -1,6 +1,6 @@
-// What the other files share: a Frame saved and loaded, where the kernel is left, where users' memory is touched, and who the partner is.
+// Macros of the other files: save and load a Frame, mark exits from the kernel and accesses to users' memory, find the partner.
 
-// The part of a Frame from rcx down, and back again up to r11.
+// Saves the part of a Frame from rcx down; the other macro loads it, up to r11.
     .macro save_registers
     push    rcx
     push    r11
@@ -34,7 +34,7 @@
     pop     rax
     pop     r11
     .endm
-// Where the kernel is left, and what goes there instead where processors leak: see rewrite_exits.
+// Tables of exits from the kernel, with the twins that replace them where processors leak (see rewrite_exits), and of accesses.
     .pushsection .rodata.exits, "a"
     .balign 4
     .globl EXITS
@@ -51,7 +51,7 @@ ACCESSES:
     .popsection
 .Lexit\@:
     .endm
-// stac or clac; nothing where the processor has neither: see without_smap.
+// Executes stac or clac, or nothing on a processor that has neither: see without_smap.
     .macro user_access instruction
     .pushsection .rodata.accesses, "a"
     .long   .Laccess\@ - ACCESSES
@@ -64,14 +64,14 @@ ACCESSES:
     mov     r11d, {flags}
     sysretq
     .endm
-// The rest of a Frame of a system call, whose instruction and stack pointers are saved; rsp is the hot line.
+// Saves the rest of a Frame of a system call, whose instruction and stack pointers are saved; rsp is the hot line.
     .macro save_call
     lea     rsp, [rsp - {trap_part}]
     save_registers
     mov     qword ptr [rsp + {mode}], {sysret}
     .endm
 
-// A short form leaves user mode: r11 is the own hot line, rsp that of the thread in rdx.
+// Start of a short form: r11 becomes the own hot line, rsp that of the thread in rdx.
     .macro find_partner slow
     mov     r11, [{current}]            // r11 = my hot line
     mov     [r11 + {rip}], rcx          // where I go on

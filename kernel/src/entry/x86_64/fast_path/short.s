@@ -1,11 +1,11 @@
 // The short forms: call, and reply and wait, of eleven words (rows P1).
 //
 // Two lines of code each way, the hot line of each partner, and the per-CPU line of the current pointer. All checks are before all
-// changes. A reply is one if the partner waits for this thread alone; that it gives back the shuttle that it was lent is the last
-// compare, without which who is answered would run before a more urgent thread.
+// changes. A message is a reply if the partner waits for this thread alone. The last compare checks that the sender gives back the shuttle
+// that the partner lent: without it the partner could run before a more urgent thread.
 //
-// Only who says so takes more than words in answer: a call whose answer may bring it has a form of its own, and leaves in `accept` that
-// it may come. So no block is written to in the middle of what its owner does with it.
+// A call takes more than words in answer only if it says so: it then has a form of its own, and leaves in `accept` what may come. So no
+// block is written to while its owner works with it.
 
     .section .fastpath, "ax"
 // The slow exit of the call, in front of it to be within reach of short jumps: with them each path fits two lines.
@@ -72,11 +72,11 @@ system_call_entry:
     mov     r11d, {flags}
     jmp     .Lshort
 
-// Call whose answer may bring more than words: the same, but for what the caller waits for.
+// Call whose answer may bring more than words. Only the word for which the caller waits differs.
     .balign 64
 .Ltaking_call:
     find_open_partner .Lslow_taking
-    mov     ecx, eax                    // from here on nothing can fail: what I take is in what I wait for
+    mov     ecx, eax                    // from here on nothing can fail: the caller takes what is in its `accept`
     not     ecx
     shr     ecx, 8
     and     ecx, {taking}

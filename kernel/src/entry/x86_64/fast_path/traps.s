@@ -15,7 +15,7 @@ exception_common:
     enter_trap
     call    {on_exception}
 .Lback:
-    // Back to where it came from, which was the kernel.
+    // Return to the interrupted code, which was the kernel's.
     load_registers
     pop     rcx
     add     rsp, 16
