@@ -1,6 +1,6 @@
 //! Copies between tasks: from the memory of the current one to another's, or within it (row P3).
 //!
-//! Another task's memory has no address here but in a window, which is the machine's matter
+//! Another task's memory has no address here but in a copy window, which the machine opens and closes
 //! ([`crate::arch::copy`], with its rules).
 
 use crate::arch::copy::{self, Loaded, Target};
@@ -26,7 +26,7 @@ fn target(k: &Kernel, current: TaskRef, (task, address): (TaskRef, u64)) -> Targ
 }
 
 /// Copies from the current task to another one, or within the current one, at most [`copy::copy_at_once`] bytes, with interrupts let
-/// in. The current thread is busy with a transfer: one that comes ends the copy without a return.
+/// in. An interrupt ends the copy, which then never returns; so the current thread has to be busy with a transfer.
 pub fn copy_openly(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
     copy::copy_openly(loaded(k, from.0), from.1, target(k, from.0, to), len)
 }

@@ -9,7 +9,7 @@
 //! loaded when it is switched to, and saved and wiped out when it is left. Threads that never use the FPU pay nothing
 //! in either way. Intel SDM volume 1, 13; volume 3, 2.5; CVE-2018-3665.
 //!
-//! How registers are saved and loaded is the machine's ([`crate::arch::fpu`]).
+//! The machine saves and loads the registers ([`crate::arch::fpu`]).
 
 use crate::arch::fpu;
 use crate::kernel::Kernel;
@@ -21,7 +21,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static EAGER: AtomicBool = AtomicBool::new(false);
 
-/// Chooses, once, by the processor unless the boot options insist. Returns how it is called.
+/// Chooses one of the two, once: by the processor, unless the boot options insist. Returns the name of the choice.
 pub fn choose(wanted: Fpu) -> &'static str {
     let leaks = fpu::lazily_leaks();
     let eager = match wanted {
@@ -37,7 +37,7 @@ fn eager() -> bool {
     EAGER.load(Relaxed)
 }
 
-/// The current thread uses the FPU. False if its task cannot pay for the save area.
+/// Switches the FPU on for the current thread. False if it is on already, or if the task cannot pay for the save area.
 pub fn switch_on(k: &Kernel, current: ThreadRef) -> bool {
     if current.special.get() & special::FPU_LIVE != 0 || !ensure_area(k, current) {
         return false;
@@ -60,9 +60,9 @@ pub fn switch_on(k: &Kernel, current: ThreadRef) -> bool {
     true
 }
 
-/// A thread with [`special::FPU_LIVE`] is left, for one that has it too or not.
+/// Leaves a thread with [`special::FPU_LIVE`]; `for_another`: the next thread has the flag too.
 ///
-/// Lazily, the state stays in the registers, and any use of them traps; the thread has lost the flag.
+/// Lazily, the state stays in the registers, and any use of them traps; the thread loses the flag.
 pub fn leave(k: &Kernel, from: ThreadRef, for_another: bool) {
     if !eager() {
         from.set_special(0, special::FPU_LIVE);
@@ -78,7 +78,7 @@ pub fn leave(k: &Kernel, from: ThreadRef, for_another: bool) {
     }
 }
 
-/// A thread with [`special::FPU_LIVE`] is switched to, which happens only eagerly.
+/// Loads the state of a thread with [`special::FPU_LIVE`] that is switched to. Threads keep the flag until then only eagerly.
 pub fn arrive(k: &Kernel, to: ThreadRef) {
     fpu::turn_on();
     fpu::load(area(k, to));

@@ -1,11 +1,11 @@
-//! The processor in terms of the kernel's objects: which thread it is on and how it goes to another, whose space is loaded, whose FPU
-//! state it holds, and copies from the memory of one task to another's.
+//! The processor in terms of the kernel's objects: the current thread and the switch to another, the loaded space, the owner of the FPU's
+//! state, and copies from the memory of one task to another's.
 //!
 //! Below is [`crate::arch`], which knows words, tables and pointers; here they become threads and tasks. Nothing in this folder depends on
 //! the machine, so the simulated one runs all of it.
 //!
 //! **Unsafe code** turns the two addresses that the machine keeps back into control blocks: that of the current thread, and that of a
-//! slot. Both come from here ([`set_current`], [`map_tcb`]); on a machine, a slot without a thread shows zeroes, which are a valid block.
+//! slot. Both come from here ([`set_current`], [`map_tcb`]); on a real machine, a slot without a thread shows zeroes, a valid block.
 
 pub mod copy;
 pub mod fpu;
@@ -50,13 +50,13 @@ pub fn current() -> ThreadRef {
     ThreadRef::new(unsafe { &*block })
 }
 
-/// Starts the machine on a thread.
+/// Makes a thread the current one.
 #[inline(always)]
 pub fn set_current(thread: ThreadRef) {
     arch::set_current_line(ptr::from_ref(thread.tcb()).cast::<u8>().wrapping_add(Tcb::HOT_OFFSET).cast());
 }
 
-/// Switches to another thread: address space, and what only some threads have.
+/// Switches to another thread: its address space, and state that only some threads have.
 #[inline]
 pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
     let leaving = from.special.get();
@@ -115,7 +115,7 @@ fn switch_extras_off(k: &Kernel, from: ThreadRef, leaving: u32, arriving: u32) {
     from.set_special(0, special::PORTS_LIVE);
 }
 
-/// Switches the port bitmap on for a thread whose task has ports and which may have used one. False if it is on.
+/// Switches the port bitmap on for a thread that may have used a port. False if it is on already, or the task has no ports.
 pub fn ports_on(current: ThreadRef) -> bool {
     let task = current.task();
     if !task.has_ports() || current.special.get() & special::PORTS_LIVE != 0 {
@@ -126,7 +126,7 @@ pub fn ports_on(current: ThreadRef) -> bool {
     true
 }
 
-/// The current thread's breakpoints are on from now on.
+/// Turns the breakpoints of the current thread on.
 pub fn load_breakpoints(thread: ThreadRef) {
     let breakpoints = &thread.breakpoints;
     debug::load_breakpoints(
@@ -135,13 +135,13 @@ pub fn load_breakpoints(thread: ThreadRef) {
     );
 }
 
-/// What an identifier of the running task leads to, if it is one: where the fast path looks, on a machine that shows it.
+/// Door to which an identifier of the running task leads, if it is one. Looks where the fast path looks, on a machine that shows that.
 #[inline(always)]
 pub fn shown_door(k: &Kernel, task: TaskRef, number: u32) -> Option<&'static Node> {
     if !arch::SHOWS_DOORS {
         return doors::find(k, task, number.into()).map(Node::door);
     }
     let word = arch::shown_word(number);
-    // SAFETY: what has the highest bit is the address of what a door is, and is taken from there before the door goes.
+    // SAFETY: a word with the highest bit is the address of a door's node, and is taken out of the table before the door goes.
     (word >> 63 == 1).then(|| unsafe { &*(word as *const Node) })
 }

@@ -1,10 +1,10 @@
-//! The spaces of tasks in the processor: who has a tag, and what is to be forgotten when a table changes.
+//! The spaces of tasks in the processor: their tags, and the translations to be forgotten when a table changes.
 //!
 //! **Tags are used again.** A new task gets a free one. If there is none it shares tag 0 with all others that have none,
 //! which every load of the space empties, until it is found running at the end of a time slice: then it gets the tag of another
 //! task, which shares from then on ([`renew_tag`], decision 0032). A tag is emptied before it has a new owner.
 //!
-//! The word that selects a space, and what the processor does to forget, are the machine's ([`crate::arch::space`]).
+//! The machine makes the word that selects a space, and forgets translations ([`crate::arch::space`]).
 
 use super::{current, is_started};
 use crate::arch::{Table, space};
@@ -36,12 +36,12 @@ pub fn init_space(k: &Kernel, task: TaskRef) {
     }
 }
 
-/// Frames that a task needs for its space, beside those that pages need.
+/// Number of frames that a task needs for its space: top-level tables, without the tables of its pages.
 pub fn space_frames() -> u32 {
     space::tables()
 }
 
-/// An entry of the task's top-level table has changed. Under page-table isolation its users have another one.
+/// Shows users an entry of the task's top-level table that has changed: under page-table isolation they run on another table.
 pub fn show(pool: &Pool, task: TaskRef, index: usize) {
     if task.user_space.get() != 0 {
         let [from, to] = [task.top.get(), task.user_space.get()].map(|top| &table(pool, top)[index]);
@@ -49,7 +49,7 @@ pub fn show(pool: &Pool, task: TaskRef, index: usize) {
     }
 }
 
-/// The task's tables are about to be given back: nothing may be left that leads to them, nor the kernel half in them.
+/// Empties the kernel half of the task's top-level tables, which are about to be given back, and forgets all that was found in them.
 pub fn end_space(k: &Kernel, task: TaskRef) {
     let tops = [task.top.get(), task.user_space.get()];
     tops.iter().filter(|&&top| top != 0).for_each(|&top| space::clear_kernel_half(table(&k.pool, top)));
@@ -74,8 +74,8 @@ fn set_space(task: TaskRef, space: u64) {
     core::iter::successors(task.threads.first(), next).for_each(|thread| thread.hot.space.set(space));
 }
 
-/// The running task was found so at the end of a time slice. If it has no tag for itself it gets one: a free one, or that
-/// of the next task round whose threads can be told soon.
+/// Gives a task that is found running at the end of a time slice a tag, if it has none for itself: a free one, or that of the next
+/// task in turn with so few threads that all can be told in this step.
 #[inline]
 pub fn renew_tag(k: &Kernel, current: TaskRef) {
     if space::tagged() && tag_of(current).is_none() {
@@ -101,7 +101,7 @@ fn find_tag(k: &Kernel, current: TaskRef) {
     });
     if let Some(tag) = tag {
         give_tag(current, tag);
-        // The space that is loaded, under another tag.
+        // Loads the space anew, under its new tag.
         space::load(current.space.get());
     }
 }
@@ -112,7 +112,7 @@ pub fn flush_space(task: TaskRef) {
     if let Some(tag) = space::tag_in(word) {
         space::forget_tag(tag);
     } else if is_started() && current().hot.space.get() == word {
-        // Without a tag nothing is kept.
+        // Without a tag the load keeps nothing.
         space::load(word);
     }
 }
@@ -123,16 +123,16 @@ pub fn invalidate(task: TaskRef, address: u64) {
     Forget::of(task).page(address);
 }
 
-/// Drops translations of one task, page by page: 0 if it can have none, the tag of a space that is not loaded, or
+/// Drops translations of one task, page by page. The number is 0 if there can be none, the tag of a space that is not loaded, or
 /// [`Forget::LOADED`].
 #[derive(Clone, Copy, Default)]
 pub struct Forget(i64);
 
 impl Forget {
-    /// Less than any tag, so that one test tells all three apart.
+    /// A number less than any tag, so that one test tells all three apart.
     const LOADED: i64 = -1;
 
-    /// As long as the loaded space stays the same.
+    /// Prepares to drop translations of a task. The value is good as long as the loaded space stays the same.
     pub fn of(task: TaskRef) -> Forget {
         let word = task.space.get();
         if current().hot.space.get() == word {
@@ -155,7 +155,7 @@ impl Forget {
         }
     }
 
-    /// Drops the translations of `count` pages in a row, or all of the space.
+    /// Drops the translations of `count` pages in a row, or all translations of the space.
     #[inline(always)]
     pub fn pages(self, first: u64, count: usize) {
         let pages = (0..count as u64).map(|i| first + i * PAGE_SIZE);
