@@ -1,9 +1,9 @@
-//! What the machine told the kernel: memory, boot archive, command line.
+//! Information from the boot loader: memory, boot archive, command line.
 //!
 //! Two loaders are understood, PVH (`qemu -kernel`) and multiboot2 (GRUB). Both hand over a list of memory ranges
 //! that may be unsorted, overlapping and misaligned, and put the archive and their own tables into memory that
 //! the list calls available. Everything here works on borrowed bytes, never reads outside them, and is tested on
-//! the host; `arch` gives the bytes.
+//! the host; `entry` gives the bytes.
 
 pub mod loader;
 pub mod regions;
@@ -38,7 +38,7 @@ pub struct Boot {
     pub serial_port: u16,
     /// Processors found; all but the first are parked.
     pub cpus: u32,
-    /// What a person sees.
+    /// The screen that the loader set up.
     pub screen: Screen,
 }
 
@@ -46,7 +46,7 @@ pub struct Boot {
 pub const COMMAND_LINE_MAX: usize = 512;
 
 impl Boot {
-    /// Nothing known yet.
+    /// Boot information of which nothing is known yet.
     pub const fn new() -> Boot {
         Boot {
             memory: Regions::new(),
@@ -78,7 +78,7 @@ impl Boot {
             .map_err(|_| Refusal::BadInfo("the boot command line is not text"))
     }
 
-    /// Keeps what has to survive the loader's own memory.
+    /// Keeps the command line, which has to outlive the loader's own memory.
     pub fn set_command_line(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let target = self.command_line.get_mut(..bytes.len()).ok_or(Refusal::LongCommandLine)?;
         target.copy_from_slice(bytes);
@@ -96,7 +96,7 @@ impl Default for Boot {
 /// The kernel's own memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pool {
-    /// Where it is; both bounds are multiples of [`POOL_UNIT`].
+    /// Physical addresses; both bounds are multiples of [`POOL_UNIT`].
     pub range: Range,
     /// Bytes from its start that the boot has used.
     pub used: u64,
@@ -105,12 +105,12 @@ pub struct Pool {
 /// Alignment and granularity of the pool: a large page, so that mapping it costs the fewest TLB entries.
 pub const POOL_UNIT: u64 = 2 << 20;
 
-/// Why the kernel does not start.
+/// Reason why the kernel does not start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The processor lacks something.
     Processor(&'static str),
-    /// What the loader handed over makes no sense.
+    /// The loader's information makes no sense.
     BadInfo(&'static str),
     /// The command line does not fit.
     LongCommandLine,
@@ -188,8 +188,8 @@ pub fn check_archive(archive: Option<Range>, image: Range) -> Result<Range, Refu
     Ok(archive)
 }
 
-/// Takes the kernel's pool from free memory: as high as possible, because low memory is what devices with narrow
-/// addresses need. `wanted` is the boot option `kmem`, in bytes.
+/// Takes the kernel's pool from free memory: as high as possible, because devices with narrow addresses need low
+/// memory. `wanted` is the boot option `kmem`, in bytes.
 pub fn take_pool(memory: &mut Memory, wanted: Option<u64>) -> Result<Pool, Refusal> {
     let ram_bytes = memory.ram_bytes;
     // Firmware keeps a few hundred KiB for itself, so the smallest machine counts in whole MiB.
@@ -216,7 +216,7 @@ pub fn take_pool(memory: &mut Memory, wanted: Option<u64>) -> Result<Pool, Refus
     Ok(Pool { range, used: 0 })
 }
 
-/// The pool has one entry of the top-level table.
+/// Largest pool, in bytes: it has one entry of the top-level table.
 const POOL_MAX: u64 = 1 << 39;
 
 const _: () = assert!(POOL_MIN.is_multiple_of(POOL_UNIT) && layout::POOL.is_multiple_of(POOL_MAX));

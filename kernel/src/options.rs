@@ -21,10 +21,10 @@
 use crate::util::tags::TAG_MAX;
 use core::fmt;
 
-/// What the command line asks for.
+/// Options that the command line sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options<'a> {
-    /// Short ipc takes the assembly path.
+    /// Whether short ipc takes the assembly path.
     pub fast_path: bool,
     /// How FPU registers are switched.
     pub fpu: Fpu,
@@ -34,19 +34,19 @@ pub struct Options<'a> {
     pub verw: Option<bool>,
     /// Whether predictions of branches are kept apart; `None`: where the processor offers it.
     pub ibrs: Option<bool>,
-    /// The kernel checks itself; what the intervals between the large checks follow from.
+    /// Seed of the intervals between the large checks; `None`: the kernel does not check itself.
     pub check: Option<u64>,
-    /// Programs may make allocations of the kernel fail.
+    /// Whether programs may make allocations of the kernel fail.
     pub exhaust: bool,
     /// Size of the kernel's own memory, in bytes.
     pub pool_bytes: Option<u64>,
-    /// Most tags of address spaces that tasks have for themselves.
+    /// Number of tags of address spaces that tasks have for themselves, at most.
     pub tags: u16,
-    /// `init=`, empty if absent.
+    /// Value of `init=`, empty if absent.
     pub init: &'a str,
-    /// `args=`, empty if absent.
+    /// Value of `args=`, empty if absent.
     pub args: &'a str,
-    /// `seed=`.
+    /// Value of `seed=`.
     pub seed: Option<u64>,
 }
 
@@ -116,7 +116,7 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
             "tags" => options.tags = tags(value).ok_or(bad)?,
             "init" => options.init = value,
             "args" => options.args = value,
-            // For `root`, which reads it by itself.
+            // An option of `root`, which reads it by itself.
             "env" => {}
             "seed" => options.seed = Some(number(value).ok_or(bad)?),
             _ => return Err(BadOption::Unknown(word)),

@@ -1,4 +1,4 @@
-//! The end of a kernel that found itself wrong: what happened, registers, who called whom.
+//! The end of a kernel that found itself wrong: message, registers, and a backtrace.
 //!
 //! Functions are named by a table in the image that is filled in after linking. Little-endian:
 //!
@@ -17,7 +17,7 @@ use crate::layout;
 /// Bytes that the image reserves for the table.
 pub const SYMBOLS_SIZE: usize = 128 << 10;
 
-/// "TSYM".
+/// First word of the table: "TSYM".
 const MAGIC: u32 = 0x4d59_5354;
 
 /// The table of function names.
@@ -84,7 +84,7 @@ mod machine {
 
     fn end(registers: &[(&str, u64)], instruction: Option<u64>, frame: u64, message: Arguments) -> ! {
         static DEPTH: AtomicU32 = AtomicU32::new(0);
-        // What fails while it reports a failure must not report again and again.
+        // A failure during a report must not be reported again and again.
         match DEPTH.fetch_add(1, Relaxed) {
             0 => report(registers, instruction, frame, message),
             1 => kprintln!("\nKERNEL PANIC during a panic: {message}"),
@@ -114,7 +114,7 @@ mod machine {
             if address == 0 {
                 return;
             }
-            // The call, not the instruction behind it, which may belong to the next function.
+            // The address is that of the call; the instruction behind it may belong to the next function.
             print_frame(address - 1);
             match caller {
                 Some(caller) if caller > frame => frame = caller,

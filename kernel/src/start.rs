@@ -1,6 +1,6 @@
 //! The first task: from a machine that is set up to σ0's first instruction.
 //!
-//! σ0's space maps all physical memory at its own address (C1), but for what belongs to the kernel; above
+//! σ0's space maps all physical memory at its own address (C1), but for the kernel's own; above
 //! [`SIGMA0_PROGRAM`] lies its program, loaded from the boot archive's file `sigma0`, then its stack and the
 //! [`BootInfo`]. This is the only file that the kernel ever reads.
 
@@ -69,7 +69,7 @@ fn map_memory(k: &Kernel, task: TaskRef, memory: &Regions) {
                 _ => size = if size == GIB { MIB2 } else { PAGE_SIZE },
             }
         };
-        // What is not listed is a device or nothing. The kernel's memory σ0 does not see.
+        // A range that is not listed is a device or nothing. σ0 does not see the kernel's memory.
         if uniform != memory_kind::KERNEL {
             map_range(k, task, at, size, uniform == 0);
         }
@@ -101,10 +101,10 @@ fn map_range(k: &Kernel, task: TaskRef, at: u64, size: u64, uncached: bool) {
     entry.set(pte::large(at, rights, uncached));
 }
 
-/// In [`Segment::flags`]: the segment is executed.
+/// Flag of [`Segment::flags`]: the segment is executed.
 const EXECUTE: u32 = 1 << 0;
 
-/// In [`Segment::flags`]: the segment is written.
+/// Flag of [`Segment::flags`]: the segment is written.
 const WRITE: u32 = 1 << 1;
 
 /// A loadable segment: a line of an ELF program header.
@@ -119,7 +119,7 @@ struct Segment {
 
 const SEGMENTS: usize = 8;
 
-/// σ0's program and where it goes.
+/// σ0's program, and the memory that it goes to.
 struct Program {
     /// Physical address of the file.
     file: u64,
@@ -137,7 +137,7 @@ impl Program {
         let window =
             window::open(boot.archive.start, boot.archive.len).ok_or("the boot archive cannot be read")?;
         let bytes: &[u8] = &window;
-        // All of it: what is missing would be missed much later.
+        // All files are read: a missing part would be noticed much later.
         if archive::files(bytes).any(|file| file.is_err()) {
             return Err("the boot archive is damaged");
         }
@@ -197,7 +197,7 @@ impl Program {
         (found > 0).then_some(program)
     }
 
-    /// Whether the first instruction lies in a segment that is executed. Its fault would be nobody's.
+    /// Whether the first instruction lies in a segment that is executed. Nobody could handle its fault otherwise.
     fn begins_in_code(&self) -> bool {
         let holds = |s: &Segment| s.address <= self.entry && self.entry < s.address + s.size;
         self.segments.iter().any(|segment| segment.flags & EXECUTE != 0 && holds(segment))
@@ -230,7 +230,7 @@ impl Program {
         self.stack_top()
     }
 
-    /// What a page of σ0's program may be used for: never both written and executed, unless segments share a page.
+    /// Rights to a page of σ0's program: never both to write and to execute, unless segments share a page.
     fn rights(&self, page: u64) -> Rights {
         let inside = |s: &&Segment| s.size != 0 && page < s.address + s.size && s.address < page + PAGE_SIZE;
         let flags = self.segments.iter().filter(inside).fold(0, |all, segment| all | segment.flags);
@@ -240,7 +240,7 @@ impl Program {
     }
 }
 
-/// What σ0 is told.
+/// Boot information for σ0.
 fn boot_info(boot: &Boot, memory: &Regions) -> BootInfo {
     let mut info = BootInfo {
         magic: BootInfo::MAGIC,

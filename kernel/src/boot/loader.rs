@@ -1,9 +1,9 @@
-//! What loaders hand over: the structures of PVH and of multiboot2, read from borrowed bytes.
+//! Information of boot loaders: the structures of PVH and of multiboot2, read from borrowed bytes.
 
 use super::{COMMAND_LINE_MAX, Range, Refusal, regions};
 use abi::boot::{Screen, screen_kind};
 
-/// What a loader handed over, still in the loader's memory.
+/// Information of a loader, still in the loader's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded<'a> {
     /// Ranges of physical memory.
@@ -14,16 +14,16 @@ pub struct Loaded<'a> {
     pub command_line: &'a [u8],
     /// The ACPI root pointer.
     pub rsdp: Rsdp<'a>,
-    /// What a person sees.
+    /// The screen that the loader set up.
     pub screen: Screen,
 }
 
-/// How a loader tells where ACPI starts.
+/// Root of the ACPI tables, as a loader gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rsdp<'a> {
-    /// It does not.
+    /// Not given.
     Unknown,
-    /// A physical address.
+    /// A physical address of the structure.
     At(u64),
     /// A copy of the structure.
     Copy(&'a [u8]),
@@ -54,7 +54,7 @@ impl<'a> MemoryMap<'a> {
         MemoryMap { bytes, entry_len: MAP_ENTRY }
     }
 
-    /// Ranges with their types, as they come.
+    /// Ranges with their types, in the loader's order.
     pub(super) fn entries(self) -> impl Iterator<Item = (Range, u32)> + 'a {
         self.bytes.chunks_exact(self.entry_len).filter_map(|entry| {
             let range = Range { start: word64(entry, 0)?, len: word64(entry, 8)? };
@@ -71,7 +71,7 @@ fn word64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
-/// In `eax` when a multiboot2 loader enters the kernel.
+/// Value of `eax` when a multiboot2 loader enters the kernel.
 pub const MULTIBOOT_MAGIC: u32 = 0x36d7_6289;
 
 /// Reads the information structure of a multiboot2 loader (specification 2.0, section 3.6).
@@ -120,7 +120,7 @@ pub fn parse_multiboot(info: &[u8]) -> Result<Loaded<'_>, Refusal> {
     Ok(Loaded { map, archive, command_line, rsdp, screen })
 }
 
-/// Reads the tag about the framebuffer (section 3.6.12 there). `None` if it is none that programs here draw on.
+/// Reads the tag about the framebuffer (section 3.6.12 there). `None` if programs here could not draw on it.
 fn parse_screen(tag: &[u8]) -> Option<Screen> {
     const RGB: u8 = 1;
     const TEXT: u8 = 2;
@@ -153,7 +153,7 @@ fn parse_screen(tag: &[u8]) -> Option<Screen> {
         }
         _ => return None,
     }
-    // Large enough for any screen, and small enough for sums of products.
+    // Longest side: no screen has a longer one, and products of two of them do not overflow.
     const SIDE_MAX: u32 = 1 << 15;
     let sides = [screen.width, screen.height];
     let is_plausible = sides.iter().all(|side| (1..=SIDE_MAX).contains(side))

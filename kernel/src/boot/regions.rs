@@ -46,13 +46,13 @@ impl Range {
     }
 }
 
-/// No physical address reaches here: what lies beyond is a damaged entry.
+/// End of physical addresses: a range beyond it comes from a damaged entry.
 pub(super) const ADDRESS_END: u64 = 1 << 52;
 
-/// Below it live real-mode firmware, its data, and the code that starts other processors.
+/// End of low memory, which holds real-mode firmware, its data, and the code that starts other processors.
 const LOW_END: u64 = 1 << 20;
 
-/// The BIOS, where the ACPI root pointer of a PC is found.
+/// Memory of the BIOS, in which the ACPI root pointer of a PC is found.
 const BIOS: Range = Range::new(0xe_0000, LOW_END);
 
 /// Sorted regions of memory that do not overlap; neighbours of one kind are merged.
@@ -62,11 +62,11 @@ pub struct Regions {
     count: usize,
 }
 
-/// No kind of memory: what is painted with it disappears from the list.
+/// Kind of a range that is no memory: painted with it, the range disappears from the list.
 pub(super) const HOLE: u64 = 0;
 
 impl Regions {
-    /// No memory.
+    /// A list without any region.
     pub const fn new() -> Regions {
         Regions { list: [MemoryRegion { base: 0, len: 0, kind: HOLE }; BootInfo::MEMORY_MAX], count: 0 }
     }
@@ -149,13 +149,13 @@ impl Default for Regions {
 
 /// The memory of the machine, and how much of it is memory at all.
 pub struct Memory {
-    /// What is where.
+    /// Regions, with the use of each.
     pub regions: Regions,
     /// Bytes of memory, whatever their use.
     pub ram_bytes: u64,
 }
 
-/// Puts the loader's map in order, and marks what holds the kernel's image and the archive.
+/// Puts the loader's map in order, and marks the memory of the kernel's image and of the archive.
 pub fn memory(map: MemoryMap, image: Range, archive: Range) -> Memory {
     let low = Range::new(0, LOW_END);
     let high = Range::new(LOW_END, ADDRESS_END);

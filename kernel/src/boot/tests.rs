@@ -28,7 +28,7 @@ fn memory_of(entries: &[(u64, u64, u32)]) -> Memory {
     memory
 }
 
-/// The invariant of [`Regions`].
+/// Checks the invariant of [`Regions`].
 fn check(regions: &Regions) {
     for region in regions.as_slice() {
         assert!(region.len > 0 && region.kind != HOLE);
@@ -210,7 +210,7 @@ fn screen_tag(kind: u8, bits: u8, [address, pitch, width, height]: [u64; 4]) -> 
     tag
 }
 
-/// What is read of a screen's tag, in front of the others.
+/// Screen that is read from a tag, which stands in front of the others.
 fn screen_of(tag: &[u8]) -> Screen {
     let mut info = multiboot();
     let mut tag = tag.to_vec();
