@@ -9,37 +9,37 @@ use abi::Error;
 pub struct Args<'a>(pub &'a Frame);
 
 impl Args<'_> {
-    /// The first.
+    /// The first argument.
     #[inline(always)]
     pub fn first(&self) -> u64 {
         self.0.argument(0)
     }
 
-    /// The second.
+    /// The second argument.
     #[inline(always)]
     pub fn second(&self) -> u64 {
         self.0.argument(1)
     }
 
-    /// The third.
+    /// The third argument.
     #[inline(always)]
     pub fn third(&self) -> u64 {
         self.0.argument(2)
     }
 
-    /// The fourth.
+    /// The fourth argument.
     #[inline(always)]
     pub fn fourth(&self) -> u64 {
         self.0.argument(3)
     }
 
-    /// The fifth.
+    /// The fifth argument.
     #[inline(always)]
     pub fn fifth(&self) -> u64 {
         self.0.argument(4)
     }
 
-    /// The sixth.
+    /// The sixth argument.
     #[inline(always)]
     pub fn sixth(&self) -> u64 {
         self.0.argument(5)
@@ -52,7 +52,7 @@ impl Args<'_> {
     }
 }
 
-/// Leaves the call with an error code or success.
+/// Ends the call with an error code or success.
 pub fn done(thread: ThreadRef, result: Result<(), Error>) -> Next {
     thread.frame.finish(result.err().map_or(0, |error| error as u64));
     Next::Same

@@ -31,7 +31,7 @@ const THREAD_SWITCH: u32 = Call::ThreadSwitch as u32;
 const CLOCK: u32 = Call::Clock as u32;
 const DOOR_CONTROL: u32 = Call::DoorControl as u32;
 
-/// Where the number lies in `word`; the sub-operation lies in bits 8–15, and of all calls but ipc the rest is reserved.
+/// Bits of the number in a call's word. Bits 8–15 are the sub-operation; of all calls but ipc the rest is reserved.
 const NUMBER: u32 = 1 << 31 | 0xff;
 const RESERVED: u32 = 0x7fff_0000;
 
@@ -45,12 +45,12 @@ pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     if word & RESERVED != 0 { short_number(k, current, word) } else { ordinary_call(k, current, word) }
 }
 
-/// The short forms that the fast path leaves to Rust with all other calls, and any number with bits outside those of number and
-/// sub-operation. Bits that mean nothing yet make another number of a known one.
+/// Handles the short forms that the fast path leaves to Rust with all other calls, and any word with bits outside those of number and
+/// sub-operation. A known number with bits that mean nothing yet is another number.
 #[inline(never)]
 fn short_number(k: &Kernel, current: ThreadRef, word: u32) -> Next {
     let op = Op(word);
-    // Doors are asked for first: what they need is the fewest compares.
+    // Calls of doors come first, with the fewest compares.
     if op.is_door_call() {
         return ipc::carry::call_door(k, current);
     }
@@ -67,7 +67,7 @@ fn short_number(k: &Kernel, current: ThreadRef, word: u32) -> Next {
 
 #[inline(always)]
 fn ordinary_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
-    // By far the most frequent one is told without the table.
+    // The most frequent number by far is told without the table.
     if word & NUMBER == IPC { ipc::send::general(k, current) } else { other_call(k, current, word) }
 }
 
@@ -85,7 +85,7 @@ fn other_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
     }
 }
 
-/// Call, or reply and wait, in their short forms.
+/// Handles call, or reply and wait, in their short forms.
 #[inline(always)]
 pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
     if current.special.get() & UNUSUAL != 0 {

@@ -22,7 +22,7 @@ pub fn door_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
     result.unwrap_or_else(|error| done(current, Err(error)))
 }
 
-/// Makes a door. Tables that are missing are a step each.
+/// Makes a door. Each missing table takes a step of its own.
 pub fn create(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
     let args = Args(&current.frame);

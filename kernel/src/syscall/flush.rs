@@ -1,4 +1,4 @@
-//! `flush`: takes what was mapped back, in steps.
+//! `flush`: takes mapped pages, ports, lines and identifiers back, in steps.
 
 use crate::args::{Args, done};
 use crate::kernel::Kernel;
@@ -16,7 +16,7 @@ const ONE_IDENTIFIER: u64 = Fpage::doors(0, 0, Rights::R).0;
 
 const ONE_IDENTIFIER_MASK: u64 = Fpage::SPACE_AND_SIZE | Rights::R.0 as u64;
 
-/// What one step of a flush does. Two for each page: one to find it, one to take it from its only other owner.
+/// Budget of one step of a flush: two for each page, one to find it, and one to take it from its only other owner.
 const FLUSH_BUDGET: usize = 2 * param::PREEMPTION_PAGES;
 
 pub fn flush(k: &Kernel, current: ThreadRef) -> Next {

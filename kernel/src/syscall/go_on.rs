@@ -1,4 +1,4 @@
-//! A thread that is busy goes on with a long operation, one step at a time.
+//! Busy threads: a long operation goes on, one step at a time.
 
 use super::unusual::{DEBUGGED, leave_debugged, pause_breakpoints};
 use super::{door_control, flush, thread_control};
@@ -8,7 +8,7 @@ use crate::object::thread::{Frame, Operation};
 use crate::sched::Next;
 use crate::{ipc, life};
 
-/// A busy thread goes on with its operation, after the kernel has looked at the interrupts.
+/// Goes on with the operation of a busy thread, after the kernel has looked for interrupts.
 pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
     current.frame.mode.set(current.frame.mode.get() & !Frame::BUSY);
     pause_breakpoints(current);

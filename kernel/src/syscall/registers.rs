@@ -1,7 +1,7 @@
 //! The part of `thread_control` for debuggers: registers, single steps, breakpoints.
 //!
 //! Registers are handed over only while they are the whole truth about what the thread will do next: it is stopped with no
-//! ipc under way, or it waits for an answer to a fault or an exception. In between a part of them is in a message, or
+//! ipc under way, or it waits for an answer to a fault or an exception. At other times some of them are in a message, or
 //! will be overwritten by one; then the call says `BadState`, and the debugger lets the ipc end or aborts it.
 
 use crate::args::Args;
@@ -21,7 +21,7 @@ fn stands_still(thread: ThreadRef) -> bool {
     (asks || stopped) && !between
 }
 
-/// Gives the frame of a thread that is in a system call the form of a trap's: all registers are loaded from it.
+/// Turns the frame of a thread in a system call into a trap's: all registers are loaded from it.
 fn complete(thread: ThreadRef) {
     if !thread.is_trapped() {
         thread.frame.complete_call(thread.hot.ip.get(), thread.hot.sp.get());

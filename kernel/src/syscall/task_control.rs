@@ -38,7 +38,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
     done(current, result)
 }
 
-/// A task that the current thread's task created.
+/// The task that the arguments name, if the current thread's task created it.
 fn child(k: &Kernel, current: ThreadRef, args: &Args) -> Result<TaskRef, Error> {
     if args.first() == 0 {
         return Err(Error::Denied);

@@ -111,7 +111,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
     done(current, result)
 }
 
-/// Registers a block and hands back what was registered before, so that whoever needs one for a while can undo it.
+/// Registers a block and returns the former one, so that a library can borrow the registration and restore it.
 fn set_block(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     let block = &thread.block;
     if ipc::taking::is_taking(thread) {
@@ -147,7 +147,7 @@ pub fn continue_alert(k: &Kernel, current: ThreadRef) -> Next {
     Next::Same
 }
 
-/// The first task, and those that it made.
+/// Whether the current thread belongs to the first task, or to one that this made.
 fn is_privileged(current: ThreadRef) -> bool {
     let task = current.task();
     task.is_sigma0.get() || task.chief.get().is_some_and(|chief| chief.is_sigma0.get())
@@ -178,14 +178,14 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
     let thread = new_thread(k, task, priority as u8)?;
     thread.pager.set(Uid(args.third()));
     thread.handler.set(Uid(args.fourth()));
-    // Whoever is traced makes traced threads, so that programs are from their start.
+    // A traced thread makes traced threads, so that programs are traced from their start.
     thread.set_special(current.special.get() & special::TRACED, 0);
     args.give([thread.uid().0]);
     Ok(())
 }
 
 fn start(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
-    // In the middle of a call it is ready too, but others may wait for the rest of that.
+    // A thread in the middle of a call is ready too, but others may wait for the rest of that call.
     let between = thread.operation.get() != Operation::None;
     let stopped = thread.is_stopped() && thread.is_ready() && !between;
     if thread.state.get() != State::Inactive && !stopped {
@@ -228,8 +228,8 @@ fn set_priority(k: &Kernel, thread: ThreadRef, priority: u64, slice_us: u64) -> 
     Ok(())
 }
 
-/// Takes effect from the thread's next receive on; a wait that the fast path may end is rare enough to be one. Hands back what was
-/// set before, for the same reason as [`set_block`].
+/// Applies from the thread's next receive on; a wait that the fast path may end counts as one. Returns the old window, so that a
+/// library can borrow the window and restore it.
 fn set_window(thread: ThreadRef, args: &Args) -> Result<(), Error> {
     let window = Fpage(args.second());
     if !window.is_nil() && !window.is_valid() {
@@ -278,10 +278,10 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
     ]);
 }
 
-/// Slot of the thread on whose time a thread works, because that has called it or somebody who did; 0 if it is its own.
+/// Slot of the thread on whose time this one works, since that has called it, or called somebody who did; 0 if it works on its own time.
 fn works_for(k: &Kernel, thread: ThreadRef) -> u32 {
     let reference = thread.hot.shuttle.get();
-    // Who waits for anybody is on no shuttle, and its word is left from the last one.
+    // A thread that waits for anybody is on no shuttle; its word is left from the last one.
     let owner = k.owner(reference).filter(|&owner| owner != thread && thread.stake() != Stake::Nothing);
     owner.map_or(0, |_| reference.slot())
 }

@@ -9,10 +9,10 @@ use crate::{arch, ipc, processor, trace};
 use abi::call::NULL;
 use abi::op::{self, Op};
 
-/// Threads whose calls need more than the table.
+/// Flags of threads whose calls need more than the table.
 pub const UNUSUAL: u32 = special::DENY_NATIVE | special::TRACED | special::ALERTABLE | DEBUGGED;
 
-/// Threads that a debugger follows, but only outside the kernel.
+/// Flags of threads that a debugger follows, but only outside the kernel.
 pub const DEBUGGED: u32 = special::STEPPED | special::BREAKPOINTS;
 
 fn enter_unusual(k: &Kernel, current: ThreadRef) {
@@ -25,7 +25,7 @@ fn enter_unusual(k: &Kernel, current: ThreadRef) {
     pause_breakpoints(current);
 }
 
-/// What the kernel does with watched memory is no event: a debugger would learn nothing from it, and a copy that ends in an
+/// Turns breakpoints off while the kernel works: its accesses to watched memory would tell a debugger nothing, and a copy that ends in an
 /// exception at each of its strings would take long.
 pub fn pause_breakpoints(current: ThreadRef) {
     if current.special.get() & special::BREAKPOINTS != 0 {
@@ -33,7 +33,7 @@ pub fn pause_breakpoints(current: ThreadRef) {
     }
 }
 
-/// The thread is to leave the kernel, now or when it runs next: its debugger sees what it does.
+/// Turns single steps and breakpoints on again, for a thread that is to leave the kernel, now or when it runs next.
 pub fn leave_debugged(current: ThreadRef) {
     if current.special.get() & special::STEPPED != 0 {
         current.set_trap_flag();
@@ -54,10 +54,10 @@ pub fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
     next
 }
 
-/// Any number of a thread that is debugged or traced, or to which native calls are denied.
+/// Handles any number of a thread that is debugged or traced, or to which native calls are denied.
 #[cold]
 pub fn unusual_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
-    // The fast path finds that there is no such door before it looks at who calls: for it, this was no system call.
+    // The fast path refuses a missing door before it looks at the caller, so that such a call is not recorded. Here it is the same.
     let is_fast = Op(word).without(op::TAKES_BLOCK) == Op::DOOR_CALL;
     if is_fast && !ipc::serve::exists(k, current) {
         let next = ipc::carry::call_door(k, current);
@@ -68,7 +68,7 @@ pub fn unusual_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
     let denied = current.special.get() & special::DENY_NATIVE != 0;
     let next = match word {
         NULL => Next::Same,
-        // The fast path finds that there is no such door before it finds that the thread is denied the call.
+        // A missing door is refused before the thread's right to call, as on the fast path.
         _ if Op(word).is_door_call() && !ipc::serve::exists(k, current) => ipc::carry::call_door(k, current),
         _ if denied => ipc::fault::system_call_exception(k, current),
         _ if word & RESERVED != 0 => short_number(k, current, word),
