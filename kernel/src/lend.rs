@@ -20,15 +20,15 @@
 //! | [`regain`](Kernel::regain), otherwise | A's claim is valid, or to its own home | A holds a new reference; all older ones are stale |
 //! | [`go_home`](Kernel::go_home) | A holds what is stale, or nothing, or drops what it holds | A holds its home |
 //!
-//! Whoever has a shuttle back other than from the very thread to which it was lent, takes it: the new reference makes the holder's word
-//! stale in the same step, and the holder, if it was in a ready queue with this shuttle, goes into another with its own.
+//! A claimant that has its shuttle back other than from the very thread to which it lent it takes it: the new reference makes the holder's
+//! word stale in the same step. A holder in a ready queue with this shuttle goes into another queue with its own.
 //!
 //! **Rule 2: a home shuttle is with its owner or with nobody, unless the owner claims it.** So a thread may go home at any time without
-//! a look at where its home is. It holds because an end of a wait always resolves the claim, and because nobody else but a claimant on the
+//! a look at where its home is. The rule holds because an end of a wait always resolves the claim, and because only a claimant on the
 //! owner's own chain can take the owner's shuttle. Then the owner still waits; its wait leaves the fast path ([`ThreadRef::unfold`]), and
 //! its end takes the shuttle back.
 //!
-//! The fast path knows two of these moves, and of these the plain ones: [`fast_call`] and [`fast_return`] say in Rust what its instructions
+//! The fast path makes two of these moves, in their plain cases: [`fast_call`] and [`fast_return`] say in Rust what its instructions
 //! do. They copy and compare words; since the one thread stops to wait in the step in which the other begins to, each is a move.
 
 pub mod word;
@@ -40,7 +40,7 @@ use crate::object::thread::{Hot, Wait};
 use abi::Uid;
 use word::Stake;
 
-/// What a message that ended somebody's wait did with the sender's shuttle.
+/// Fate of the sender's shuttle in a message that ended a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Passed {
     /// A call lent it to the receiver.
@@ -63,8 +63,8 @@ pub fn fast_call(caller: &Hot, called: &Hot) {
     called.shuttle.set(caller.shuttle.get());
 }
 
-/// Whether the fast path's reply or return may go on: the waiting thread claims what the answering one holds. That it lent to this one,
-/// its `accept` says.
+/// Whether the fast path's reply or return may go on: the waiting thread claims the reference that the answering one holds. Its `accept`
+/// says that it lent to this thread.
 pub fn fast_return(answering: &Hot, waiting: &Hot) -> bool {
     answering.shuttle.get() == waiting.shuttle.get()
 }
@@ -103,16 +103,16 @@ impl Kernel {
         }
     }
 
-    /// Lends the shuttle that `caller` holds to `called`, whose own wait, if it had one, is over. The caller has to wait for `called` in the
-    /// same step, as one that has lent to it.
+    /// Lends the shuttle that `caller` holds to `called`, whose own wait, if it had one, is over. The caller begins to wait for it in the
+    /// same step, in a state that claims.
     #[inline(always)]
     pub fn lend(&self, caller: ThreadRef, called: ThreadRef) {
         self.shuttle_of(caller);
         called.hot.shuttle.set(caller.hot.shuttle.get());
     }
 
-    /// The message of `sender`, which holds a shuttle and is in no queue, ends the wait of `receiver`: to be called while the receiver still
-    /// waits. The receiver holds a shuttle afterwards. A sender whose call has [lent](Passed::Lent) has to wait as one that has.
+    /// Passes the shuttles when a message of `sender`, which holds one and is in no queue, ends the wait of `receiver`. Called while the
+    /// receiver still waits; then it holds a shuttle. A sender whose call has [lent](Passed::Lent) has to wait in a state that claims.
     ///
     /// A call back to the thread whose shuttle the caller is on brings it home, as an answer would, and lends nothing.
     #[inline(always)]
@@ -120,7 +120,7 @@ impl Kernel {
         self.pass_in(sender, receiver, receiver.wait(), is_call)
     }
 
-    /// [`Kernel::pass`] to a receiver whose wait is known.
+    /// Does the work of [`Kernel::pass`] for a receiver whose wait is known.
     #[inline(always)]
     pub fn pass_in(&self, sender: ThreadRef, receiver: ThreadRef, wait: Wait, is_call: bool) -> Passed {
         let (stake, shuttle) = (receiver.stake_in(wait), sender.hot.shuttle.get());
@@ -133,7 +133,7 @@ impl Kernel {
                 self.go_home(receiver);
                 Passed::Kept
             }
-            // The plain case: what was lent comes back from where it was lent to.
+            // The plain case: the shuttle comes back from the thread to which it was lent.
             Stake::Claims(from) if receiver.hot.shuttle.get() == shuttle && from == sender.uid() => {
                 self.give_back(sender, receiver);
                 Passed::Returned
@@ -142,7 +142,7 @@ impl Kernel {
         }
     }
 
-    /// What `by` holds goes back to `to`, which lent it to this very thread and claims it by an equal word.
+    /// Gives the shuttle that `by` holds back to `to`, which lent it to this very thread and claims it by an equal word.
     #[inline(always)]
     pub fn give_back(&self, by: ThreadRef, to: ThreadRef) {
         to.lent_to.set(Uid::NIL);
@@ -162,7 +162,7 @@ impl Kernel {
         Passed::Lent
     }
 
-    /// The wait of `thread` is going to end, by a message of `by` or without one. It holds a shuttle afterwards: what it held, what it lent,
+    /// Gives `thread`, whose wait is going to end by a message of `by` or without one, a shuttle to hold: the one it held, the one it lent,
     /// or its home. True if `by` gave it back.
     #[inline(never)]
     pub fn regain(&self, thread: ThreadRef, by: Option<ThreadRef>) -> bool {
@@ -176,7 +176,7 @@ impl Kernel {
         self.resolve(caller, Stake::Claims(called), None);
     }
 
-    /// [`Kernel::regain`] for a thread with a certain stake.
+    /// Does the work of [`Kernel::regain`] for a thread with a certain stake.
     fn resolve(&self, thread: ThreadRef, stake: Stake, by: Option<ThreadRef>) -> bool {
         match stake {
             Stake::Holds => false,
@@ -194,7 +194,7 @@ impl Kernel {
         }
     }
 
-    /// `by` is the thread that was lent to, if it is what ends the wait, and holds another reference than the one that is claimed.
+    /// Resolves a claim whose reference does not come back plainly. `by`: the thread that was lent to, if it ends the wait.
     #[cold]
     #[inline(never)]
     fn resolve_claim(&self, thread: ThreadRef, by: Option<ThreadRef>) -> bool {
@@ -215,16 +215,16 @@ impl Kernel {
         false
     }
 
-    /// Whether `by` holds the shuttle that `thread` claims by an older reference: the chain was cut below `by`. Returns its owner. If the owner
-    /// has the newest reference itself, it has cut this chain off and lent its shuttle anew; that is another chain.
+    /// Owner of the shuttle that `thread` claims by an older reference, if `by` holds it: the chain was cut below `by`. `None` if the owner
+    /// has the newest reference itself: then it has cut this chain off and lent its shuttle anew; that is another chain.
     fn returned_after_cut(&self, thread: ThreadRef, by: ThreadRef) -> Option<ThreadRef> {
         let held = by.hot.shuttle.get();
         let owner = self.owner(held).filter(|_| held.same_owner(thread.hot.shuttle.get()))?;
         (owner == thread || owner.hot.shuttle.get() != held).then_some(owner)
     }
 
-    /// Makes all references to the home shuttle of `owner` stale, and gives the new one to `taker`. Whoever waits to run on the shuttle goes
-    /// on with its own, and so will whoever runs on it.
+    /// Makes all references to the home shuttle of `owner` stale, and gives the new one to `taker`. A thread that waits to run on it
+    /// goes on with its own, and so will a thread that runs on it.
     fn renew(&self, owner: ThreadRef, taker: ThreadRef) {
         let displaced = self.unqueue(owner);
         self.stop_counting(owner);
@@ -239,7 +239,7 @@ impl Kernel {
         }
     }
 
-    /// A thread is going to end: it leaves its ready queue, drops what it holds or claims, and whoever is on its shuttle has to leave it.
+    /// Prepares the end of a thread: it leaves its ready queue, drops what it holds or claims, and a thread on its shuttle has to leave it.
     pub fn end_shuttle(&self, thread: ThreadRef) {
         self.unqueue_thread(thread);
         thread.lent_to.set(Uid::NIL);

@@ -1,4 +1,4 @@
-//! The lives of threads and tasks: how they are made, and how they end, in steps.
+//! Lives of threads and tasks: how they are made, and how they end, in steps.
 
 pub mod task;
 pub mod thread;

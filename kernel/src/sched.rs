@@ -1,4 +1,4 @@
-//! Scheduling: who runs next (rows P9, P10, D6).
+//! Scheduling: the choice of the thread that runs next (rows P9, P10, D6).
 //!
 //! Shuttles are scheduled, threads run. There are 64 first-in-first-out queues, one for each priority; a queue
 //! holds the shuttles whose carriers could run, **except the one that runs**. That exception is lazy scheduling:
@@ -18,7 +18,7 @@ use crate::object::thread::{Frame, special};
 use crate::processor;
 use queues::Scheduler;
 
-/// What a handler wants to happen after it.
+/// Hint of a handler: the thread that should run next.
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Next {
@@ -31,7 +31,7 @@ pub enum Next {
 }
 
 impl Kernel {
-    /// The priority that `thread` has now.
+    /// The priority at which `thread` runs now.
     #[inline]
     pub fn priority(&self, thread: ThreadRef) -> u8 {
         self.shuttle_of(thread).home.priority.get()
@@ -88,9 +88,9 @@ impl Kernel {
         owner.is_some_and(|owner| self.unqueue(owner).is_some())
     }
 
-    /// Decides who runs, charges time, and returns the thread to leave the kernel with.
+    /// Decides which thread runs, charges time, and returns the thread to leave the kernel with.
     ///
-    /// Ipc mostly stays on the shuttle that runs, and then nothing is to be decided unless somebody is more urgent.
+    /// Ipc mostly stays on the shuttle that runs, and then nothing is to be decided unless a more urgent thread is ready.
     #[inline(always)]
     pub fn dispatch(&self, next: Next) -> ThreadRef {
         match self.dispatch_plainly(next) {
@@ -99,8 +99,8 @@ impl Kernel {
         }
     }
 
-    /// [`Kernel::dispatch`] where nothing is to be decided and nothing but the address space to be switched; `None`, with
-    /// nothing done, anywhere else. Part of each way out of the kernel, and a leaf, so that it costs them no registers.
+    /// Dispatches where nothing is to be decided and nothing but the address space to be switched. Elsewhere it does nothing and returns
+    /// `None`. It is part of each exit from the kernel, and calls nothing, so that it costs the exits no registers.
     #[inline(always)]
     fn dispatch_plainly(&self, next: Next) -> Option<ThreadRef> {
         let current = processor::current();
@@ -113,7 +113,7 @@ impl Kernel {
             return None;
         }
         if thread != current {
-            // If both are ready, or either has more than an address space, somebody has to look closer.
+            // If both are ready, or either has more than an address space, a closer look is needed.
             if current.is_ready() || (current.special.get() | thread.special.get()) & special::SWITCHED != 0 {
                 return None;
             }
@@ -128,13 +128,13 @@ impl Kernel {
         thread.hot.shuttle.get() == self.sched.running.get()
     }
 
-    /// Whether `thread` may run now on the shuttle that the processor is on: it holds it, and nobody is more urgent.
+    /// Whether `thread` may run now on the shuttle that the processor is on: it holds it, and no more urgent one is ready.
     #[inline(always)]
     fn stays(&self, thread: ThreadRef) -> bool {
         self.holds_running(thread) && self.sched.occupied.get() <= self.sched.running_limit.get()
     }
 
-    /// A thread that ended itself is still there, since the processor is on its stack. Whoever runs next takes it away first.
+    /// Lets the next thread take away one that ended itself, which is still there since the processor is on its stack.
     fn after_end(&self, next: ThreadRef) -> ThreadRef {
         if self.zombie.get().is_some() {
             self.set_busy(next);
@@ -174,7 +174,7 @@ impl Kernel {
         thread
     }
 
-    /// [`Kernel::dispatch`] after an interrupt made `thread` ready, which is in no queue: if it is more urgent than the
+    /// Dispatches after an interrupt made `thread` ready, which is in no queue: if it is more urgent than the
     /// current one, the shuttle that runs goes to the front of its queue.
     #[inline(always)]
     pub fn preempt(&self, thread: ThreadRef) -> ThreadRef {
@@ -212,7 +212,7 @@ impl Kernel {
         self.start_slice(thread, owner, now);
     }
 
-    /// The processor goes to the shuttle of `owner`, which `thread` holds.
+    /// Moves the processor to the shuttle of `owner`, which `thread` holds, and arms the timer for its slice.
     #[inline(always)]
     fn start_slice(&self, thread: ThreadRef, owner: ThreadRef, now: u64) {
         self.sched.running.set(thread.hot.shuttle.get());
@@ -227,8 +227,8 @@ impl Kernel {
         self.arm(now + owner.home.left_ns.get());
     }
 
-    /// Charges the time since the last charge to the shuttle that the processor is on. Returns its owner, if it still is
-    /// somebody's.
+    /// Charges the time since the last charge to the shuttle that the processor is on. Returns its owner, if there still is
+    /// one.
     #[inline]
     pub fn charge(&self, now: u64) -> Option<ThreadRef> {
         let used = now - self.sched.since_ns.replace(now);
@@ -240,7 +240,7 @@ impl Kernel {
         Some(owner)
     }
 
-    /// Something about the shuttle of `owner` changes: if the processor is on it, the next dispatch looks at it anew.
+    /// Charges the shuttle of `owner`, which is about to change: if the processor is on it, the next dispatch looks at it anew.
     pub fn stop_counting(&self, owner: ThreadRef) {
         if self.sched.running.get().same_owner(owner.home_ref()) {
             let _ = self.charge(arch::now_ns());

@@ -1,4 +1,4 @@
-//! The word that each thread has about a shuttle, and what it may mean.
+//! The word that each thread has about a shuttle, and its possible meanings.
 
 use crate::object::shuttle::ShuttleRef;
 use abi::Uid;
@@ -21,7 +21,7 @@ impl Word {
     }
 }
 
-/// What a thread's word about a shuttle means.
+/// Meaning of a thread's word about a shuttle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stake {
     /// The thread is on the shuttle.

@@ -1,6 +1,6 @@
-//! How tasks are made, and end.
+//! Beginning and end of tasks.
 //!
-//! The end of a task is that of all tasks below it, the lowest first: its threads, the callers of its doors, its four spaces, its tables.
+//! A task ends after all tasks below it, the lowest first. It loses its threads, the callers of its doors, its four spaces, and its tables.
 
 use super::thread::end_threads_step;
 use crate::args::done;
@@ -15,7 +15,7 @@ use crate::{ipc, param, processor};
 use abi::call::{DOORS_LOG2, DOORS_MAX, PRIORITIES};
 use abi::{Fpage, Rights, TaskId};
 
-/// Frames that a task needs for itself: its own, and its top-level tables.
+/// Number of frames that a task needs for itself: its own, and its top-level tables.
 pub fn task_frames() -> u32 {
     1 + processor::space::space_frames()
 }
@@ -80,7 +80,7 @@ pub fn end_task(k: &Kernel, current: ThreadRef, victim: TaskId, at: TaskId) -> N
     Next::Same
 }
 
-/// One budget of work on the end of a task without children. True when only its frame and top table are left.
+/// Does one budget of work on the end of a task without children. True when only its frame and top table are left.
 fn take_apart(k: &Kernel, task: TaskRef) -> bool {
     if !end_threads_step(k, task) {
         return false;
@@ -95,11 +95,11 @@ fn take_apart(k: &Kernel, task: TaskRef) -> bool {
     if doors::release_tables(k, task, param::PREEMPTION_PAGES as u32 / 4) {
         return false;
     }
-    // Small tables are a step of their own. The others come with their shadows, so half as many as pages.
+    // Small tables are a step of their own. The others go together with their shadow tables, so a step takes half as many as pages.
     !space::release_small(k, task) && table::release(&k.pool, task, param::PREEMPTION_PAGES / 2)
 }
 
-/// A task's four spaces one behind the other, for the cursor that walks through them.
+/// Offsets of a task's four spaces, laid one behind the other for the cursor that walks through them.
 const PORTS_AT: u64 = 1 << Fpage::WHOLE_LOG2;
 
 const LINES_AT: u64 = PORTS_AT + (1 << 16);
@@ -108,7 +108,7 @@ const DOORS_AT: u64 = LINES_AT + (1 << 8);
 
 const EVERYTHING_END: u64 = DOORS_AT + DOORS_MAX as u64;
 
-/// Takes one budget of pages, ports or lines from a task and from everyone who got them from it.
+/// Takes one budget of pages, ports, lines or identifiers from a task and from everyone who got them from it.
 fn empty(k: &Kernel, task: TaskRef) {
     let cursor = task.cursor.get();
     let (page, start, end) = match cursor {
@@ -118,11 +118,11 @@ fn empty(k: &Kernel, task: TaskRef) {
         _ => (Fpage::doors(0, DOORS_LOG2, Rights::RW), DOORS_AT, EVERYTHING_END),
     };
     let (mut at, mut budget) = (cursor - start, param::PREEMPTION_PAGES);
-    // A walk below a large page goes on where it was broken off: others may stand in the way, and to pass them is work, too.
+    // A walk below a large page goes on where it stopped: other nodes may stand in between, and to pass them is work, too.
     let mut status = task.flushing.get();
     let rest = space::flush(k, task, page, true, &mut at, &mut status, &mut budget);
     task.flushing.set(if rest.is_ok() { 0 } else { status });
-    // What there is no table for is empty, and a step for each would cost more than the look.
+    // A space without tables is empty, and a step for each part of it would cost more than this look.
     let is_last = end == PORTS_AT && !space::has_small(task) && !doors::has_tables(task);
     task.cursor.set(match rest {
         Ok(()) if is_last => EVERYTHING_END,

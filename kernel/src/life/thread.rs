@@ -1,7 +1,7 @@
-//! How threads are made, begin, and end.
+//! Beginning and end of threads.
 //!
-//! An end takes steps: first no uid leads to the thread any more; then those in its queue learn of it, and those who wait for it alone;
-//! then it is taken apart. Who ends itself is freed by whoever runs next.
+//! A thread ends in steps: first its uid leads to no thread any more; then the threads in its queue learn of it, and those that wait for it
+//! alone; then it is taken apart. A thread that ends itself is freed by the thread that runs next.
 
 use crate::args::done;
 use crate::kernel::Kernel;
@@ -12,7 +12,7 @@ use crate::sched::Next;
 use crate::{ipc, lend, param, processor};
 use abi::{Error, Fpage, Rights, Uid};
 
-/// Makes a thread that never ran.
+/// Makes a thread, which has not run yet.
 pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Error> {
     if task.is_ending() {
         return Err(Error::NoSuch);
@@ -59,7 +59,7 @@ pub fn start_thread(k: &Kernel, thread: ThreadRef, ip: u64, sp: u64, argument: u
     k.wake(thread);
 }
 
-/// First step of a thread's end: from here on no uid leads to it, and it neither runs nor waits.
+/// Does the first step of a thread's end: from here on no uid leads to it, and it neither runs nor waits.
 pub fn begin_end(k: &Kernel, thread: ThreadRef) {
     ipc::alert::start_at_end(k, thread);
     ipc::end::leave(k, thread);
@@ -69,7 +69,7 @@ pub fn begin_end(k: &Kernel, thread: ThreadRef) {
     thread.hot.uid.set(0);
     thread.hot.accept.set(crate::object::thread::NEVER);
     thread.queueing_at.set(None);
-    // A thread that ends itself must come back to it if it is interrupted.
+    // A thread that ends itself must be able to go on with that after an interrupt.
     thread.state.set(if thread == processor::current() { State::Ready } else { State::Inactive });
     thread.cursor.set(0);
     if k.fpu_owner.get() == Some(thread) {
@@ -88,7 +88,7 @@ pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
     };
     let next = match its_own {
         _ if !over => Some(victim),
-        // Whom it was ending itself nobody else will end.
+        // The victim was itself ending another thread, which nobody else will end.
         Operation::EndThread { victim: other } if other != victim => Some(other),
         _ => None,
     };
@@ -105,7 +105,7 @@ pub fn end_thread(k: &Kernel, current: ThreadRef, victim: Uid) -> Next {
     done(current, Ok(()))
 }
 
-/// One budget of work on a thread's end. True when nothing of it is left.
+/// Does one budget of work on a thread's end. True when nothing of it is left.
 pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) -> bool {
     if !close_queue(k, thread) || !wake_waiters(k, thread) {
         return false;
@@ -114,7 +114,7 @@ pub fn end_thread_step(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>
     true
 }
 
-/// The thread takes no message any more, and whom it called is alerted. True when nobody is left in its queue.
+/// Closes a thread to messages, and alerts the thread that it called. True when nobody is left in its queue.
 fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
     if thread.hot.uid.get() != 0 {
         begin_end(k, thread);
@@ -132,16 +132,16 @@ fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
     thread.senders.is_empty()
 }
 
-/// In [`Cold::cursor`](crate::object::thread::Cold::cursor): who waits for the thread is sought for its whole task at once.
+/// Value of [`Cold::cursor`](crate::object::thread::Cold::cursor): threads that wait for this one are sought for its whole task at once.
 const WITH_TASK: u32 = u32::MAX;
 
-/// One budget of work on the end of all threads of a task: first none of them takes a message any more, then one search
-/// finds all who wait for any of them, then they go. (A search for each would take the square of their number.) True
+/// Does one budget of work on the end of all threads of a task: first none of them takes a message any more, then one search
+/// finds all threads that wait for any of them, then they go. (A search for each would take the square of their number.) True
 /// when none is left.
 pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
     let Some(thread) = task.threads.first() else { return true };
     if thread.cursor.get() != WITH_TASK {
-        // Those that are done go to the end of the list, so that the first is done when all are.
+        // Threads that are done go to the end of the list, so that all are done when the first one is.
         if close_queue(k, thread) {
             thread.cursor.set(WITH_TASK);
             task.threads.remove(thread);
@@ -166,7 +166,7 @@ pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
 
 /// Takes a thread apart for which nobody waits.
 fn dismantle(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) {
-    // It waits to go on with its own end, which somebody else has just finished.
+    // It may be in a ready queue, to go on with its own end, which another thread has just finished.
     k.unqueue(thread);
     let task = thread.task();
     task.threads.remove(thread);
@@ -181,9 +181,9 @@ fn dismantle(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) {
     }
 }
 
-/// Looks through all threads, some in each step, for those that wait for `thread` alone. True when all were seen.
+/// Looks for threads that wait for `thread` alone, at some of all in each step. True when all were seen.
 fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
-    // Somebody who ends it alone does not wait for the search of its task.
+    // A thread that is ended by itself does not wait for the search of its whole task.
     let start = if thread.cursor.get() == WITH_TASK { 0 } else { thread.cursor.get() };
     let name = thread.name.get();
     let end = wake_waiters_for(k, start, |from| from == name);
@@ -191,8 +191,8 @@ fn wake_waiters(k: &Kernel, thread: ThreadRef) -> bool {
     end >= k.thread_slots.high_water()
 }
 
-/// Those in the slots from `start` on that wait for a thread that ends, alone, learn of it. Returns the slot at which the step's budget was
-/// used up.
+/// Fails the waits of threads, in slots from `start` on, that wait alone for a thread which `ends`. Returns the slot at which the step's
+/// budget was used up.
 fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
     let mut end = k.thread_slots.high_water().min(start + param::PREEMPTION_SCAN);
     let mut slot = start;
@@ -216,7 +216,7 @@ fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
     slot
 }
 
-/// Takes the block itself apart. Nothing runs on its stack.
+/// Frees a control block, on whose stack nothing runs.
 fn free(k: &Kernel, thread: ThreadRef) {
     let (task, slot) = (thread.task(), thread.name.get().slot());
     let frame = thread.own_frame();
@@ -228,8 +228,8 @@ fn free(k: &Kernel, thread: ThreadRef) {
     task.give_back_frame(&k.pool, frame);
 }
 
-/// Frees the block of a thread that ended itself, now that another thread's stack is in use: who runs next is busy with this, or it is the
-/// first interrupt after nobody ran.
+/// Frees the block of a thread that ended itself, now that another stack is in use: the next thread is busy with this, or the first
+/// interrupt does it if there was none.
 #[inline(always)]
 pub fn bury(k: &Kernel) {
     if k.zombie.get().is_none() {

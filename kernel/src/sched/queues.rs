@@ -12,10 +12,10 @@ pub struct Scheduler {
     pub(crate) occupied: Cell<u64>,
     /// The shuttle that the processor is on since `since_ns`.
     pub(crate) running: Cell<ShuttleRef>,
-    /// No shuttle above its priority is ready as long as `occupied` is not more than this.
+    /// Bound of `occupied`: as long as that is not greater, no shuttle above the priority of the running one is ready.
     pub(super) running_limit: Cell<u64>,
     pub(super) since_ns: Cell<u64>,
-    /// When the timer fires; `u64::MAX` if it does not.
+    /// Time at which the timer fires; `u64::MAX` if it does not.
     pub(super) armed_ns: Cell<u64>,
     /// Insertions into and removals from the queues, for the ratio that the paper shows.
     pub queue_updates: Cell<u64>,

@@ -24,7 +24,7 @@ pub fn fired(k: &Kernel) -> Next {
         }
         slice_end = now + owner.home.left_ns.get();
     }
-    // Whoever runs has its share even if many timeouts end at once.
+    // The running thread gets its share even if many timeouts end at once.
     if more {
         k.arm_at(slice_end.min(arch::now_ns() + param::EXPIRY_PAUSE_NS));
     } else {
