@@ -1,8 +1,8 @@
-//! The trace ring: what traced threads did last, for a privileged task to read.
+//! The trace ring: the last events of traced threads, for a privileged task to read.
 //!
-//! Tracing is per thread and costs nothing while it is off: a traced thread is *special*, so it leaves the fast path, and what
-//! the kernel does for special threads anyhow (look closer at a call, look closer at a switch) finds the flag on the
-//! way. No ordinary path has a hook. Faults and interrupts are seen at the switch that they cause.
+//! Tracing is per thread and costs nothing while it is off: a traced thread is *special*, so it leaves the fast path, and the closer
+//! look that the kernel takes at calls and switches of special threads finds the flag. No ordinary path has a hook. Faults and
+//! interrupts are seen at the switch that they cause.
 //!
 //! With all threads traced the counters give the figure that the 1993 paper shows of lazy scheduling: messages for each
 //! insertion into or removal from a ready queue.
@@ -30,19 +30,19 @@ pub fn restart(k: &Kernel) {
     k.trace.updates_before.set(k.sched.queue_updates.get());
 }
 
-/// Records made; since the counters were started: messages of traced threads, updates of the ready queues, and messages
+/// Counters: records made; and since the counters were started, messages of traced threads, updates of the ready queues, and messages
 /// that had a block in memory.
 pub fn counters(k: &Kernel) -> [u64; 4] {
     let updates = k.sched.queue_updates.get() - k.trace.updates_before.get();
     [k.trace.made.get(), k.trace.messages.get(), updates, k.trace.long.get()]
 }
 
-/// Calls and returns through doors of a task's traced threads, or of all since the counters were started.
+/// Counts of calls and returns through doors, of a task's traced threads, or of all since the counters were started.
 pub fn doors(k: &Kernel, task: Option<TaskRef>, row: u64) -> Option<[u64; DOOR_SIZES.len() + 1]> {
     task.map_or(&k.trace.doors, |task| &task.state().doors.counts).row(row)
 }
 
-/// A call or return of a traced thread has arrived; so many bytes were copied in memory.
+/// Records a call or return of a traced thread that has arrived; `bytes` were copied in memory.
 #[cold]
 pub fn door(
     k: &Kernel,
@@ -54,7 +54,7 @@ pub fn door(
     // Stubs clear the words that they do not need.
     let words = match carries {
         Carries::Words => &receiver.frame.w[..],
-        // The others say where the rest is.
+        // The words in front, or behind, say where the rest is.
         Carries::Block => &receiver.frame.w[2..],
         Carries::Item => &receiver.frame.w[..6],
     };
@@ -68,7 +68,7 @@ pub fn door(
     k.trace.record(Event::Door, sender.name.get(), receiver.name.get().0);
 }
 
-/// A traced thread makes a system call.
+/// Records a system call of a traced thread.
 #[cold]
 pub fn call(k: &Kernel, current: ThreadRef) {
     let (op, to) = (current.frame.op(), Uid(current.frame.partner()));
@@ -82,7 +82,7 @@ pub fn call(k: &Kernel, current: ThreadRef) {
     }
 }
 
-/// The processor goes from one thread to another, and one of them is traced.
+/// Records a switch from one thread to another, of which one is traced.
 #[cold]
 pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
     let asks = matches!(from.state.get(), State::Faulting | State::Sending);
@@ -94,7 +94,7 @@ pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
         Errand::Exception if asks => k.trace.record(Event::Fault, from.name.get(), from.exception.get()),
         _ => {}
     }
-    // Who has just been given an interrupt's message is still where it waited for it.
+    // A thread that was just given an interrupt's message is still in the call in which it waited for it.
     if to.frame.mode.get() == Frame::SYSRET && to.frame.head() as u32 == Kind::Interrupt as u32 {
         k.trace.record(Event::Interrupt, to.name.get(), to.frame.partner());
     }

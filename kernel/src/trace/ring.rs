@@ -5,7 +5,7 @@ use abi::Uid;
 use abi::call::{DOOR_ROWS, DOOR_SIZES, TRACE_EVENTS};
 use core::cell::Cell;
 
-/// Records that are kept.
+/// Number of records that are kept.
 const LEN: usize = 256;
 
 /// Kinds of events: index in [`TRACE_EVENTS`].
@@ -21,7 +21,7 @@ pub(super) enum Event {
 
 const _: () = assert!(Event::Door as usize + 1 == TRACE_EVENTS.len());
 
-/// Time, kind, thread, argument.
+/// A record: time, kind, thread, argument.
 type Record = [Cell<u64>; 4];
 
 /// The ring and its counters.
@@ -31,7 +31,7 @@ pub struct Trace {
     pub(super) made: Cell<u64>,
     /// Messages of traced threads since tracing began: their own, and those that the kernel sends for them or to them.
     pub(super) messages: Cell<u64>,
-    /// Those of them that had a block in memory.
+    /// Messages among them that had a block in memory.
     pub(super) long: Cell<u64>,
     /// Updates of the ready queues before tracing began.
     pub(super) updates_before: Cell<u64>,
@@ -43,7 +43,7 @@ pub struct Trace {
 pub struct DoorCounts([[Cell<u32>; DOOR_SIZES.len() + 1]; DOOR_ROWS.len()]);
 
 impl DoorCounts {
-    /// None.
+    /// Counts that are all zero.
     const fn new() -> DoorCounts {
         DoorCounts([const { [const { Cell::new(0) }; DOOR_SIZES.len() + 1] }; DOOR_ROWS.len()])
     }
@@ -57,7 +57,7 @@ impl DoorCounts {
         self.0.iter().flatten().for_each(|counter| counter.set(0));
     }
 
-    /// Those of a row of [`DOOR_ROWS`], if there is such a one.
+    /// Counts of a row of [`DOOR_ROWS`], if there is such a row.
     pub fn row(&self, row: u64) -> Option<[u64; DOOR_SIZES.len() + 1]> {
         Some(self.0.get(row as usize)?.each_ref().map(|counter| counter.get().into()))
     }

@@ -1,6 +1,6 @@
-//! Who may touch a piece of the kernel's state, once several processors run the kernel (decision 0017): its type says it.
+//! Rules that say which processor may touch a piece of the kernel's state, once several run the kernel (decision 0017), as types.
 //!
-//! One processor runs the kernel today, and these types do nothing but name the rule. They are where the checks and the locks go.
+//! One processor runs the kernel today, and these types do nothing but name the rule. They are the place for checks and locks.
 
 use core::ops::Deref;
 

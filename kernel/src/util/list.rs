@@ -1,13 +1,13 @@
 //! Intrusive doubly linked lists of threads (row P7).
 //!
 //! The links lie in the thread control block, so no list operation can fail or fault. A thread can be in one
-//! list for each [`Tag`]; the tag says which pair of links.
+//! list for each [`Tag`]; the tag selects the pair of links.
 
 use crate::object::ThreadRef;
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-/// The pair of links that a list with some tag uses.
+/// Links of a thread for the lists of one tag.
 #[derive(Default)]
 pub struct Link {
     next: Cell<Option<ThreadRef>>,
@@ -24,7 +24,7 @@ impl Link {
 
 /// Selects a pair of links in a control block.
 pub trait Tag {
-    /// The pair.
+    /// The pair of links in a control block.
     fn link(thread: &ThreadRef) -> &Link;
 }
 

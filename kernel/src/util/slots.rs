@@ -1,4 +1,4 @@
-//! Slot numbers with generations: what makes uids unique in time (row C8).
+//! Slot numbers with generations, which make uids unique in time (row C8).
 //!
 //! A slot's generation rises each time it is given out. A slot whose generations are used up is retired: it never
 //! comes back, so that no identifier can ever name two objects. The table grows by whole frames from a source
@@ -15,7 +15,7 @@ const NONE: u32 = 0;
 struct Entry {
     /// Generation given out last; 0 before the first time.
     generation: Cell<u32>,
-    /// In the free list: next free slot plus 1.
+    /// Next free slot plus 1, while this one is in the free list.
     next_free: Cell<u32>,
 }
 
@@ -94,12 +94,12 @@ impl Slots {
         entry.next_free.set(self.free.replace(slot + 1));
     }
 
-    /// Slots from this one on were never given out.
+    /// The lowest slot that was never given out.
     pub fn high_water(&self) -> u32 {
         self.fresh.get()
     }
 
-    /// How many slots are retired.
+    /// Number of retired slots.
     pub fn retired(&self) -> u32 {
         self.retired.get()
     }

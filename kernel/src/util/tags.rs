@@ -1,4 +1,4 @@
-//! Tags of address spaces: which are given out, and where to look for one to take away.
+//! Tags of address spaces: those that are given out, and the search for one to take away.
 //!
 //! The processor has 4,096. Tag 0 is shared by all spaces without one of their own, the last is for open windows; see
 //! `arch/four_level/space.rs`.
@@ -13,12 +13,12 @@ const WORDS: usize = (TAG_MAX as usize + 2) / 64;
 /// One bit for each tag, set while it is free.
 pub struct Tags {
     free: [Cell<u64>; WORDS],
-    /// The task after which the search for one that loses its tag goes on.
+    /// Task after which the search for one that loses its tag goes on.
     hand: Cell<u16>,
 }
 
 impl Tags {
-    /// All of them, free.
+    /// A set in which all tags are free.
     pub const fn new() -> Tags {
         let mut tags = Tags { free: [const { Cell::new(u64::MAX) }; WORDS], hand: Cell::new(0) };
         tags.free[0] = Cell::new(!1);
@@ -39,7 +39,7 @@ impl Tags {
         Some(tag)
     }
 
-    /// A tag is free again.
+    /// Takes a tag back.
     pub fn give_back(&self, tag: u16) {
         debug_assert!(!self.is_free(tag));
         self.mark(tag, true);
@@ -55,7 +55,7 @@ impl Tags {
         word.set(if free { word.get() | bit } else { word.get() & !bit });
     }
 
-    /// The number of a task to look at next, below `end`; round and round.
+    /// Number of the task to look at next, below `end`; round and round.
     pub fn next_task(&self, end: u16) -> u16 {
         let next = self.hand.get() + 1;
         self.hand.set(if next < end { next } else { 1 });

@@ -1,4 +1,4 @@
-//! A thread's pending timeout: its entry in the [wheel](super::wheel), and how its time is counted.
+//! A thread's pending timeout: its entry in the [wheel](super::wheel), and the unit of its deadline.
 
 use super::list::{Link, Tag};
 use crate::object::ThreadRef;
@@ -16,7 +16,7 @@ pub(super) fn grain_of(ns: u64) -> u64 {
     (ns >> GRAIN_SHIFT) + 1
 }
 
-/// The deadlines' links.
+/// Tag of the lists of deadlines.
 pub struct Deadlines;
 
 impl Tag for Deadlines {
@@ -25,7 +25,7 @@ impl Tag for Deadlines {
     }
 }
 
-/// A thread's entry.
+/// A thread's entry in the wheel.
 #[derive(Default)]
 pub struct Timeout {
     pub(super) link: Link,
@@ -33,7 +33,7 @@ pub struct Timeout {
     pub(super) deadline: Cell<u64>,
     /// The deadline that chose its list; never later than `deadline`.
     pub(super) filed: Cell<u64>,
-    /// Which list it is in, as the structure numbers them.
+    /// Number of the wheel's list that the entry is in.
     pub(super) list: Cell<u16>,
 }
 

@@ -6,10 +6,10 @@
 //! no periodic tick is needed. A list of a higher level is refiled when its span begins.
 //!
 //! Filing is lazy in the paper's sense: a thread whose wait ended stays filed until its list is looked at or it ends,
-//! and a deadline later than the one it is filed under leaves it where it is. So a client that calls with the
+//! and a deadline later than the one under which the thread is filed leaves it there. So a client that calls with the
 //! same timeout again and again touches no list.
 //!
-//! Decision 0012 compares it with the paper's own structure.
+//! Decision 0012 compares the wheel with the paper's own structure.
 
 use super::list::List;
 use super::timeout::{Deadlines, GRAIN_SHIFT, NEVER, grain_of};
@@ -23,12 +23,12 @@ const LEVELS: usize = 9;
 
 /// All pending timeouts of one CPU.
 pub struct Wheel {
-    /// Level × 64 + number.
+    /// Lists by level × 64 + number.
     lists: [List<Deadlines>; LEVELS * LISTS],
     occupied: [Cell<u64>; LEVELS],
-    /// Everything before this grain is expired or refiled.
+    /// Grain that the wheel has reached: everything before it is expired or refiled.
     now: Cell<u64>,
-    /// No deadline is before this grain. A lower bound: a timeout that was dropped may have set it.
+    /// Lower bound of all deadlines, in grains. A timeout that was dropped may have set it.
     not_before: Cell<u64>,
     /// The list that the last [`Wheel::expire`] did not finish.
     unfinished: Cell<Option<usize>>,
@@ -52,8 +52,8 @@ impl Wheel {
         }
     }
 
-    /// Files `thread` to expire at `deadline_ns`, which has not passed, or up to one grain later, in the place of what it
-    /// had before. True if the timer must fire earlier than before.
+    /// Files `thread` to expire at `deadline_ns`, which has not passed, or up to one grain later. This replaces a former
+    /// timeout. True if the timer must fire earlier than before.
     #[inline(always)]
     #[must_use]
     pub fn insert(&self, thread: ThreadRef, deadline_ns: u64) -> bool {
@@ -95,7 +95,7 @@ impl Wheel {
         thread.timeout.deadline.set(NEVER);
     }
 
-    /// Takes a thread out whose block is going away, or that is filed too late.
+    /// Takes a thread out of its list: its block is going away, or it is filed too late.
     #[inline]
     pub fn unlink(&self, thread: ThreadRef) {
         if thread.timeout.link.is_linked() {
@@ -136,7 +136,7 @@ impl Wheel {
         None
     }
 
-    /// When the timer should next fire, in nanoseconds: never later than the earliest deadline, and about
+    /// Time at which the timer should fire next, in nanoseconds: never later than the earliest deadline, and about
     /// `u64::MAX` if there is none.
     #[inline]
     pub fn not_before_ns(&self) -> u64 {
