@@ -1,8 +1,8 @@
-//! The kernel's invariants, all that can be checked without a history.
+//! Invariants of the kernel: all that can be checked without a history.
 //!
 //! Tests on the simulated machine call [`Kernel::check`] after every operation; the booted kernel does so where the boot option `check=`
-//! asks for it ([`checked`](crate::checked)), and never otherwise. It allocates nothing, and asserts. What it means by a *name* is the uid as it stays with
-//! a thread that is being ended, so that half-ended threads are covered too.
+//! asks for it ([`checked`](crate::checked)), and never otherwise. They allocate nothing, and assert. A *name* here is the uid as it stays
+//! with a thread that is being ended, so that half-ended threads are covered too.
 
 mod queues;
 mod states;
@@ -19,14 +19,14 @@ use crate::processor;
 use abi::Uid;
 use abi::call::PRIORITIES;
 
-/// What a walk through a task's tables counts.
+/// Counts of a walk through a task's tables.
 #[derive(Default)]
 struct Counts {
     frames: u32,
     pages: u32,
     in_full_slabs: usize,
     elsewhere: usize,
-    /// Of those in slabs, how many are markers of large pages.
+    /// Markers of large pages among the nodes in slabs.
     markers: usize,
     in_trees: usize,
 }
@@ -80,7 +80,7 @@ impl Kernel {
         frames
     }
 
-    /// A tag has one owner, and all threads of a task know the one that it has.
+    /// Checks that a tag has one owner, and that all threads of a task know the one that it has.
     fn check_tag(&self, task: TaskRef, owned: &mut [u64; 64]) {
         if let Some(tag) = processor::space::tag_of(task) {
             let (word, bit) = (&mut owned[tag as usize / 64], 1 << (tag % 64));
@@ -92,8 +92,8 @@ impl Kernel {
         }
     }
 
-    /// Checks a thread and what it has to do with just now: who is its partner, its server or its caller, whose shuttle it is on,
-    /// who is on its own, and the queues of the two.
+    /// Checks a thread and those around it: its partner, its server or caller, the owner of the shuttle that it is on, the carrier of that
+    /// and of its own shuttle, and the queues of the two.
     pub fn check_around(&self, thread: ThreadRef) {
         let owner = self.owner(thread.hot.shuttle.get());
         let waits_for = match thread.wait() {
@@ -160,7 +160,7 @@ impl Kernel {
         }
     }
 
-    /// What a thread waits for exists, and knows.
+    /// Checks that the thread or line for which a thread waits exists, and takes part in that.
     fn check_wait(&self, thread: ThreadRef, current: bool) {
         let partner = thread.partner.get();
         match thread.wait() {
@@ -179,7 +179,7 @@ impl Kernel {
                     assert!(self.named(partner).is_some(), "{thread:?} sends to {partner:?}, which has ended")
                 }
                 State::Taking => {
-                    // If the sender has ended, it has said so.
+                    // There is a sender: one that ends ends this wait, too.
                     let sender = self.thread(partner).expect("somebody maps");
                     let sends = matches!(
                         sender.operation.get(),
@@ -220,7 +220,7 @@ impl Kernel {
         (0..PRIORITIES).for_each(|priority| self.check_queue(priority));
     }
 
-    /// Every queued shuttle has a carrier that can run and holds a valid reference to it.
+    /// Checks that every queued shuttle has a carrier that can run and holds a valid reference to it.
     fn check_queue(&self, priority: usize) {
         let queue = &self.sched.queues[priority];
         let occupied = self.sched.occupied.get() >> priority & 1 != 0;
@@ -274,7 +274,7 @@ impl Kernel {
         counts
     }
 
-    /// The table of `level` that `entry` leads to. The depth is 3 at most.
+    /// Checks the table of `level` that `entry` leads to. The depth is 3 at most.
     fn check_table(&self, task: TaskRef, entry: u64, level: usize, counts: &mut Counts) {
         if !pte::is_present(entry) || (level < 2 && pte::is_large(entry)) {
             return;
@@ -314,7 +314,7 @@ impl Kernel {
         }
     }
 
-    /// The directories that are fused in the table above them.
+    /// Checks the directories that are fused in the table above them.
     fn check_fused(&self, task: TaskRef, table: Frame, counts: &mut Counts) {
         let Some(names) = table::fused_of(&self.pool, table) else { return };
         counts.frames += 1;
@@ -336,7 +336,7 @@ impl Kernel {
         }
     }
 
-    /// The large pages of a directory, and what is left of them.
+    /// Checks the large pages of a directory, and the parts that are left of split ones.
     fn check_large(&self, task: TaskRef, directory: Frame, counts: &mut Counts) {
         let shadow = table::shadow(&self.pool, directory);
         counts.frames += shadow.is_some() as u32;
@@ -369,7 +369,7 @@ impl Kernel {
         }
     }
 
-    /// The space of doors, and who serves those that are the task's own.
+    /// Checks the space of doors, and the servers of the task's own doors.
     fn check_doors(&self, task: TaskRef, counts: &mut Counts) {
         counts.frames += doors::check(self, task, |node, slot, door| {
             node.check(task, slot, None);
@@ -402,7 +402,7 @@ impl Kernel {
         }
     }
 
-    /// The spaces of ports and interrupt lines.
+    /// Checks the spaces of ports and interrupt lines.
     fn check_small(&self, task: TaskRef, counts: &mut Counts) {
         let mut ports = 0;
         let table = |frame: u64, first: u64, counts: &mut Counts| {
@@ -439,12 +439,12 @@ impl Kernel {
     }
 }
 
-/// The thread of a slot, if there is one. A slot without shows zeroes on some machines.
+/// The thread of a slot, if there is one. A slot without a thread shows zeroes on some machines.
 pub(crate) fn present(slot: u32) -> Option<ThreadRef> {
     ThreadRef::in_slot(slot).filter(|thread| !thread.name.get().is_nil())
 }
 
-/// Walks a list, which is no longer than there can be threads.
+/// Walks a list, and asserts that it is no longer than there can be threads.
 pub(crate) fn members(
     first: Option<ThreadRef>,
     mut after: impl FnMut(ThreadRef) -> Option<ThreadRef>,

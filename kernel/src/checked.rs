@@ -1,36 +1,36 @@
-//! A kernel that checks itself: the invariants of [`check`](crate::check) on each way out of it.
+//! A kernel that checks itself: the invariants of [`check`](crate::check) at each exit from it.
 //!
 //! The boot option `check=SEED` turns this on. At each exit the threads concerned are checked: the one that goes on, the one that went
-//! on at the exit before, their partners and servers, whose shuttles they are on, and the queues of those. All threads and queues
+//! on at the exit before, their partners, servers and shuttles, and the queues of those. All threads and queues
 //! are checked now and then, and all spaces and accounts too, but less often: at intervals that look random and follow from
 //! the seed.
 //!
-//! An exit by the fast path is no way out in this sense. With the fast path off (`fastpath=off`) there is none, so that each system
+//! The fast path's exits do not count. With the fast path off (`fastpath=off`) there are none, so that each system
 //! call is checked; with it on, what the fast path leaves behind is checked at the next exception, interrupt, or call that
 //! it does not take.
 //!
-//! This file decides what is checked when, and is the same on all machines; how it comes to be called, at no cost where it is not, is a
-//! matter of `entry/x86_64/checked.rs`.
+//! This file decides which checks are made when, and is the same on all machines. Its caller is `entry/x86_64/checked.rs`, at no cost
+//! where nobody asks for checks.
 
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use abi::Uid;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Exits in which all threads and queues are checked once, on average. Some 100 threads are then a tenth of the time.
+/// Exits among which all threads and queues are checked once, on average. Some 100 threads then take a tenth of the time.
 const THREADS_EVERY: u64 = 16;
 
-/// Exits in which everything is checked once, on average: all page tables, which takes as long as some thousand exits.
+/// Exits among which everything is checked once, on average: all page tables, which takes as long as some thousand exits.
 const ALL_EVERY: u64 = 1024;
 
-/// What the checks remember from one exit to the next.
+/// State that the checks keep from one exit to the next.
 #[derive(Default)]
 pub struct Checks {
     /// State of the generator; 0: it was not seeded.
     random: AtomicU64,
-    /// Who went on at the last exit.
+    /// Name of the thread that went on at the last exit.
     last: AtomicU64,
-    /// Frames that are somebody's or free, and those beyond that nobody pays for; plus 1, 0 before it was counted.
+    /// Sum of the frames of tasks and the free ones, less the reserve, plus 1; 0 before it was counted.
     sum: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl Checks {
         Checks { random: AtomicU64::new(0), last: AtomicU64::new(0), sum: AtomicU64::new(0) }
     }
 
-    /// Where the generator starts. To be called once, before the first exit.
+    /// Starts the generator. To be called once, before the first exit.
     pub fn seed(&self, seed: u64) {
         self.random.store(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, Relaxed);
     }
@@ -55,7 +55,7 @@ impl Checks {
         state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32
     }
 
-    /// `next` goes on, in user mode or between two steps; it is the current thread.
+    /// Makes the checks of one exit. `next` goes on, in user mode or between two steps; it is the current thread.
     pub fn at_exit(&self, k: &Kernel, next: ThreadRef) {
         let last = Uid(self.last.swap(next.name.get().0, Relaxed));
         let draw = self.draw();

@@ -1,4 +1,4 @@
-//! What tests do with the simulated machine in terms of tasks: a user's accesses, σ0's memory, and the hostile look at the caches.
+//! Tasks on the simulated machine, for tests: a user's accesses, σ0's memory, and the hostile look at the caches.
 //!
 //! Part of the library on the host alone; nothing of it ships.
 
@@ -17,7 +17,7 @@ pub fn attach(pool: &Pool) {
     unsafe { tlb::attach(pool.pointer(start), start.0, pool.frames()) };
 }
 
-/// What the processor's page walk finds: physical address and rights.
+/// Physical address and rights that the processor's page walk finds.
 pub fn walk(pool: &Pool, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
     let entry = match table::find(pool, task, address) {
         Found::Nothing { .. } => return None,
@@ -34,7 +34,7 @@ pub fn walk(pool: &Pool, task: TaskRef, address: u64) -> Option<(u64, Rights)> {
     pte::is_present(value).then(|| (pte::address(value) | address & 0xfff, pte::rights(value)))
 }
 
-/// A user access: sets the status bits that the processor would set. False if it faults.
+/// Accesses memory as a user: sets the status bits that the processor would set. False if it faults.
 pub fn touch(pool: &Pool, task: TaskRef, address: u64, write: bool) -> bool {
     let entry = match table::find(pool, task, address) {
         Found::Leaf(leaf) | Found::Part { leaf, .. } => leaf.entry,
@@ -57,7 +57,7 @@ pub fn map_all_memory(k: &Kernel, task: TaskRef, gib: u64) {
     }
 }
 
-/// Looks for what the processor's caches may hold and must not, while no kernel code runs: see [`tlb::audit`].
+/// Checks the processor's caches for what they must not hold, while no kernel code runs: see [`tlb::audit`].
 pub fn audit(k: &Kernel) -> Result<(), String> {
     let top = |task: TaskRef| &k.pool.at::<Words>(Frame(task.top.get())).0;
     let can_run = |task: &TaskRef| !task.is_dying() || task.thread_count.get() > 0;

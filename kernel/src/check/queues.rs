@@ -1,7 +1,7 @@
-//! Who runs, who is on which shuttle, and who is in which queue.
+//! Checks of the current thread, of the holders of shuttles, and of the members of queues.
 //!
-//! A control block is in as many lists as it says, and a list holds what its members say: so the two are counted and compared, which
-//! takes one walk of each. A list is walked no further than there are control blocks, so a ring is an assertion and no hang.
+//! A control block says in which lists it is. The blocks that say so are counted, and so are the members of the lists: the numbers must be
+//! equal. A list is walked no further than there are control blocks, so that a ring fails an assertion and does not hang the kernel.
 
 use super::{members, present};
 use crate::kernel::Kernel;
@@ -12,7 +12,7 @@ use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{NEVER, State, Wait};
 use crate::processor;
 
-/// How many threads say of themselves that they are in some list of each kind.
+/// Numbers of threads that say of themselves that they are in a list, by kind of list.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Linked {
     ready: usize,
@@ -27,7 +27,7 @@ impl Kernel {
         (1..self.thread_slots.high_water()).filter_map(present)
     }
 
-    /// Checks what the processor is on, whose shuttle is whose, and the membership in all queues.
+    /// Checks the shuttle that the processor is on, the holder of each shuttle, and the membership in all queues.
     pub(super) fn check_queueing(&self) {
         self.check_running();
         let mut linked = Linked::default();
@@ -59,7 +59,7 @@ impl Kernel {
         }
     }
 
-    /// The current thread is one that may run, on the shuttle that the processor is on, which is in no queue.
+    /// Checks that the current thread may run, and that the shuttle which the processor is on is its own word, and in no queue.
     fn check_running(&self) {
         let current = processor::current();
         if current == self.idle() {
@@ -68,7 +68,7 @@ impl Kernel {
         assert!(current.is_ready(), "{current:?} runs and waits: {:?}", current.state.get());
         assert!(!current.is_stopped(), "{current:?} runs and is stopped");
         let running = self.sched.running.get();
-        // Nil: something about it has changed, and the next dispatch looks.
+        // Nil: the shuttle has changed in some way, and the next dispatch looks at it.
         if running == ShuttleRef::default() {
             return;
         }
@@ -84,7 +84,7 @@ impl Kernel {
         );
     }
 
-    /// The two rules of [`lend`](crate::lend): of each shuttle there is one holder, and it is with its owner or with nobody unless the owner
+    /// Checks the two rules of [`lend`](crate::lend): each shuttle has one holder; and it is with its owner or with nobody unless the owner
     /// claims it.
     fn check_shuttle(&self, thread: ThreadRef) {
         let (shuttle, stake) = (thread.hot.shuttle.get(), thread.stake());
@@ -114,10 +114,10 @@ impl Kernel {
         }
     }
 
-    /// A caller's server names that caller.
+    /// Checks that a caller's server names that caller.
     fn check_call(&self, caller: ThreadRef) {
         let Wait::Return(server) = caller.wait() else { return };
-        // One that is being ended has lost its uid, and is no server any more.
+        // A server that is being ended has lost its uid, and is no server any more.
         let Some(server) = self.thread(server) else { return };
         assert!(server.server.pool.get().is_some(), "{caller:?} waits for {server:?}, which is no server");
         let serves = server.server.caller.get();

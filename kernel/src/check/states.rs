@@ -1,9 +1,9 @@
-//! Which errand and which operation a thread may have in each of its states: the table in `docs/spec/thread.md`, row by row.
+//! Errand and operation that a thread may have in each of its states: the table in `docs/spec/thread.md`, row by row.
 
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER, Operation, State};
 
-/// Checks a thread against the table. While `accept` says that the thread waits, the others have the values that they have while it runs: the fast
+/// Checks a thread against the table. While `accept` says that the thread waits, the others have the values of a running thread: the fast
 /// path ends that wait by a change of `accept` alone.
 pub(super) fn check(thread: ThreadRef) {
     let (state, errand, operation) = (thread.state.get(), thread.errand.get(), thread.operation.get());
@@ -19,7 +19,7 @@ pub(super) fn check(thread: ThreadRef) {
 fn fits(state: State, errand: Errand, operation: Operation) -> bool {
     use Operation::{None, Taken, Transfer};
     match (state, errand) {
-        // A thread that never began, or ends, is never looked at by what acts on the other two.
+        // No code looks at errand and operation of a thread that never began, or ends.
         (State::Inactive, _) => true,
         (State::Ready, Errand::Ipc) => !matches!(operation, Taken { .. }),
         (State::Receiving, Errand::Ipc) => matches!(operation, None),
