@@ -11,7 +11,7 @@ mod machine {
     use core::cell::UnsafeCell;
     use core::mem::MaybeUninit;
 
-    /// Where it is. Aligned, so that what shares a cache line in it depends on nothing else that is linked.
+    /// Memory of the kernel. Aligned, so that the fields which share a cache line do not depend on what else is linked.
     #[repr(align(64))]
     struct Global(UnsafeCell<MaybeUninit<Kernel>>);
 
@@ -34,14 +34,14 @@ mod machine {
     }
 
     /// The one kernel. A function that is called through a pointer gets `k` as an address unknown to the compiler, which then passes it in a
-    /// register through all that the function calls; this replaces it by the constant one.
+    /// register through all calls below; this replaces it by the constant one.
     #[inline(always)]
     pub fn known(_: &Kernel) -> &'static Kernel {
         kernel()
     }
 }
 
-/// The kernel that a function was given which is called through a pointer. On a machine it is a constant.
+/// The kernel that was given, for functions that are called through a pointer. On a real machine it is a constant.
 #[cfg(not(target_os = "none"))]
 pub fn known(k: &Kernel) -> &Kernel {
     k

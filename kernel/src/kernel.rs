@@ -1,4 +1,4 @@
-//! The kernel's state in one place, and how names lead to objects.
+//! The kernel's state in one place, and the look-up of objects by name.
 //!
 //! There is one [`Kernel`] for a machine; all code gets it as its first argument, so that host tests can have as
 //! many as they like.
@@ -29,13 +29,13 @@ unsafe impl Zeroable for TaskPage {}
 /// Calls from `mem` up into `ipc`, as pointers, so that `mem` does not import `ipc`. There is one value:
 /// [`crate::ipc::UPCALLS`].
 pub struct Upcalls {
-    /// The last identifier of a door but its maker's has gone.
+    /// Called when the last identifier of a door but its maker's has gone.
     pub unreferenced: fn(&Kernel, &'static Node),
-    /// A task has lost an interrupt line.
+    /// Called when a task has lost an interrupt line.
     pub line_lost: fn(&Kernel, TaskRef, u8),
 }
 
-/// Everything the kernel knows. The type of each field says which processor may touch it.
+/// The kernel's state. The type of each field says which processor may touch it.
 pub struct Kernel {
     /// Slots of thread uids.
     pub thread_slots: Locked<Slots>,
@@ -48,13 +48,13 @@ pub struct Kernel {
     pub sched: Home<Scheduler>,
     /// Pending timeouts.
     pub wheel: Home<param::Timeouts>,
-    /// What traced threads did.
+    /// Record of what traced threads did.
     pub trace: Home<Trace>,
     /// Interrupt lines.
     pub lines: Home<Lines>,
-    /// Whether ways across borders are noted, which are what the fast path is there.
+    /// Whether routes of messages that leave a clan are noted and used ([`crate::ipc::known_way`]).
     pub notes_ways: Shared<Cell<bool>>,
-    /// Whose state is in the FPU.
+    /// Thread whose state is in the FPU.
     pub fpu_owner: Home<Cell<Option<ThreadRef>>>,
     /// A thread that ended itself; its block goes when another thread's stack is in use.
     pub zombie: Home<Cell<Option<ThreadRef>>>,
@@ -96,17 +96,17 @@ impl Kernel {
         }
     }
 
-    /// How many frames the tasks together may use.
+    /// Number of frames that the tasks together may use.
     pub fn quota_total(&self) -> u32 {
         (self.pool.free_frames() - self.reserve.get()) as u32
     }
 
-    /// Frames that nobody pays for and that are not taken yet.
+    /// Number of frames that nobody pays for and that are not taken yet.
     pub fn reserve(&self) -> usize {
         self.reserve.get()
     }
 
-    /// A frame of zeroes that is charged to nobody.
+    /// Takes a frame of zeroes that is charged to nobody.
     pub fn take_reserved(&self) -> Option<Frame> {
         if self.pool.denies_now() {
             return None;

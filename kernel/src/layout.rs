@@ -14,7 +14,7 @@
 //!
 //! All of it but the window and the doors is the same in every task: a task's top-level table copies the kernel half once,
 //! and no other entry of it changes after boot. User memory has no other address in the kernel half than the window.
-//! Under page-table isolation users run on other tables, which show of all this the image's text, devices to port bitmap, and info.
+//! Under page-table isolation users run on other tables, which show of all this only the image's text, devices to port bitmap, and info.
 
 /// The kernel's memory pool; physical address minus [`pool start`](crate::mem) plus this.
 pub const POOL: u64 = 0xffff_8000_0000_0000;
@@ -38,10 +38,10 @@ pub const PORT_BITMAP: u64 = PER_CPU + 0x1000;
 /// The communication window: 512 GiB of another task, as one top-level entry without the user bit.
 pub const WINDOW: u64 = 0xffff_8080_0000_0000;
 
-/// Size of the window, and of what a top-level entry is about.
+/// Size of the window: as much as one top-level entry covers.
 pub const WINDOW_SIZE: u64 = 1 << 39;
 
-/// The running task's door identifiers: for each 32-bit number the address of what the door is, or
+/// The running task's door identifiers: for each 32-bit number the address of the door's node, or
 /// [`NO_DOOR`](crate::object::door::NO_DOOR). Numbers that a task cannot have are there too, so that no number needs a check.
 pub const DOORS: u64 = 0xffff_8200_0000_0000;
 

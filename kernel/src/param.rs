@@ -12,7 +12,7 @@ pub const TCB_MAX: usize = 1 << abi::uid::SLOT_BITS;
 /// Tasks that can exist. The number is part of every uid (its clan), hence 16 bits at most.
 pub const TASK_MAX: usize = 1 << 14;
 
-/// How deeply clans may be nested: the way of a message from one clan to another is searched in one step.
+/// Depth to which clans may be nested: the route of a message from one clan to another is searched in one step.
 pub const CLAN_DEPTH_MAX: u8 = 32;
 
 /// Time slice of a new thread, in nanoseconds. Long against a switch, short against a person's patience.
@@ -27,41 +27,41 @@ pub const TIME_SLICE_MAX_NS: u64 = 10_000_000_000;
 /// Pages that a mapping, a flush or the end of a task handles before it looks for pending interrupts.
 pub const PREEMPTION_PAGES: usize = 16;
 
-/// The same where a thread takes an item out of its queue: it may have come there at the end of a step of its own, and the
-/// two together are one stretch without interrupts.
+/// Pages that a mapping handles where a thread takes an item out of its queue: it may have come there at the end of a step of its own, and
+/// the two together are one stretch without interrupts.
 pub const TAKEN_PAGES: usize = 4;
 
 /// Bytes of a long message that are copied before the kernel looks for pending interrupts, unless they come during the copy:
-/// 3,584 repetitions of the copy instruction, which leaves room for what else is done in a step of 5,000.
+/// 3,584 repetitions of the copy instruction, which leaves the rest of a step of 5,000 to other work.
 pub const PREEMPTION_BYTES: u64 = 28 << 10;
 
 /// Most direct words that the fast path copies: a page, so that they touch two pages at most.
 pub const FAST_WORDS_MAX: u64 = 512;
 
-/// Most threads of a task that gets another one's tag of address spaces, and of the one that loses it: the control block of
+/// Threads that a task may have, at most, to get another one's tag of address spaces or to lose its own: the control block of
 /// each names the tag.
 pub const TAG_THREADS_MAX: u32 = 16;
 
 /// Tasks looked at in one step when a tag of address spaces is to be taken from one.
 pub const TAG_SEARCH: u32 = 16;
 
-/// Pages in a row from which on a loaded space without a tag forgets all that it has cached, in one instruction, instead of each
+/// Pages in a row from which on a space without a tag is loaded anew, which forgets all at once, instead of one instruction for each
 /// of them. The next switch would do so anyway.
 pub const FORGOTTEN_TOGETHER: usize = 8;
 
-/// Threads looked at in one step when a thread ends and those that wait for it are sought.
+/// Threads looked at in one step, when a thread ends, to find those that wait for it.
 pub const PREEMPTION_SCAN: u32 = 192;
 
-/// Weight of a thread that waits for it and is woken, in threads looked at: some 115 instructions.
+/// Weight of a thread that is woken since it waited for one that ends, in threads looked at: some 115 instructions.
 pub const SCAN_WAKE: u32 = 8;
 
 /// Weight of a thread whose wait crosses the border of a clan, in threads looked at: up to 32 chiefs are asked.
 pub const SCAN_WAY: u32 = 12;
 
-/// Threads of a chain of calls that an alert reaches in one step. What each waits for may end with it.
+/// Threads of a chain of calls that an alert reaches in one step. The wait of each may end with it.
 pub const PREEMPTION_ALERTS: usize = 4;
 
-/// Where pending timeouts are kept (decision 0012).
+/// Structure of pending timeouts (decision 0012).
 pub type Timeouts = crate::util::wheel::Wheel;
 
 /// Pending timeouts that one clock interrupt handles, expired or filed anew, so that it stays short (2,000 instructions
@@ -69,7 +69,7 @@ pub type Timeouts = crate::util::wheel::Wheel;
 pub const EXPIRIES: usize = 8;
 
 /// Time until the next clock interrupt if more are due, in nanoseconds: about as long as the interrupt took, so that they
-/// do not take more than half of the processor from whoever runs.
+/// do not take more than half of the processor from the running thread.
 pub const EXPIRY_PAUSE_NS: u64 = 2_000;
 
 /// Share of physical memory that becomes the kernel's pool unless the boot option `kmem` says otherwise.
@@ -87,5 +87,5 @@ pub const INTERRUPT_LINES: usize = 192;
 const _: () = assert!(TASK_MAX <= 1 << 16);
 const _: () = assert!(INTERRUPT_LINES <= 256);
 
-/// How many of those in a queue a receive looks at for a message that is shown to come from the one for whom it waits.
+/// Senders in a queue that a receive looks at for a message which is shown to come from the thread for which it waits.
 pub const QUEUE_SCAN: usize = 256;
