@@ -1,4 +1,4 @@
-//! Breakpoints of a thread: what the processor's four debug registers hold while it runs (row P17).
+//! Breakpoints of a thread: the contents of the processor's four debug registers while it runs (row P17).
 //!
 //! A debugger sets them by `thread_control`; they are loaded when the thread is switched to and switched off when it is left,
 //! so that no other thread meets them. Invariant: every address that is on lies in the user half, with all of its
@@ -9,7 +9,7 @@ use abi::Error;
 use abi::call::{BREAK_ACCESS, BREAK_EXECUTE, BREAK_OFF, BREAK_WRITE};
 use core::cell::Cell;
 
-/// Breakpoints of a processor.
+/// Number of breakpoints that a processor has.
 pub const COUNT: usize = 4;
 
 /// A thread's breakpoints, in the form of the debug registers.
@@ -21,7 +21,7 @@ pub struct Breakpoints {
 }
 
 impl Breakpoints {
-    /// Sets or clears one.
+    /// Sets or clears one breakpoint.
     pub fn set(&self, number: u64, address: u64, event: u64, len: u64) -> Result<(), Error> {
         if number >= COUNT as u64 {
             return Err(Error::BadArgument);
@@ -35,7 +35,7 @@ impl Breakpoints {
         Ok(())
     }
 
-    /// Whether any is on.
+    /// Whether any breakpoint is on.
     pub fn any(&self) -> bool {
         self.control.get() != 0
     }

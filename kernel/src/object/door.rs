@@ -1,16 +1,16 @@
 //! Door: an entry point and a datum in a task, called by others through identifiers (rows D1, D2, D4, D5, D18).
 //!
 //! An identifier is a number in a task's space of doors, which is built like the others by mapping: its node hangs below
-//! the one of the door's maker, at a distance of one whoever handed it on. So the maker revokes all of them by a flush,
+//! the node of the door's maker, directly, whoever handed it on. So the maker revokes all of them by a flush,
 //! and whether anybody has one is one look at the list.
 //!
-//! For the fast path there is a table of words beside the nodes, at one address in whatever task runs: the word of a number
-//! is the address of what the door is, or [`NO_DOOR`].
+//! For the fast path there is a table of words beside the nodes, at one address in any task that runs: the word of a number
+//! is the address of the door's node, or [`NO_DOOR`].
 //!
 //! **Servers.** A task's doors are served by the threads that said so ([`Servers`]). Those that wait for a call are in one of two
-//! lists: the fast path takes from the first and trusts it, so that whoever has something that a switch must care about is
-//! in the second. A call leads from the server to its caller and to the door; from the door to its calls nothing leads,
-//! so that they cost the fast path one store. Who wants to know whether a door has calls looks at all servers of its task.
+//! lists: the fast path takes from the first and trusts it, so that servers which a switch must care about are
+//! in the second. A server leads to its caller and to the door of its call; no link leads from the door to its calls,
+//! so that they cost the fast path one store. To learn whether a door has calls, all servers of its task are looked at.
 
 use super::ThreadRef;
 use super::mapping::{Node, NodeTable};
@@ -28,29 +28,29 @@ use core::cell::Cell;
 /// instruction, the flags with which it goes back to the user.
 pub const NO_DOOR: u64 = FLAGS;
 
-/// A task's door identifiers, and who serves its doors.
+/// A task's door identifiers, and the servers of its doors.
 #[repr(C)]
 pub struct Doors {
-    /// Who serves them.
+    /// Servers of its doors.
     pub servers: Servers,
     /// Tables of the third, second and first level that show the words; 0: none.
     pub(crate) tables: [Cell<u64>; 3],
-    /// Where the first numbers are, which are all that most tasks use: their words and their nodes, once there are any.
+    /// Words and nodes of the first numbers, which are all that most tasks use; `None` until there are any.
     pub(crate) words: Cell<Option<&'static Words>>,
     pub(crate) nodes: Cell<Option<&'static NodeTable>>,
-    /// While the task is being ended: entries of the last table below this have been looked at.
+    /// While the task is being ended: entries of the last-level table below this have been looked at.
     pub(crate) released: Cell<u32>,
-    /// What its traced threads called and returned.
+    /// Counts of calls and returns of its traced threads.
     pub counts: DoorCounts,
 }
 
 impl Doors {
-    /// Where the fast path finds `words` and `nodes`, both or none.
+    /// Offset of `words` for the fast path. There are both words and nodes, or neither.
     pub const NEAR_WORDS: usize = core::mem::offset_of!(Doors, words);
-    /// See [`Doors::NEAR_WORDS`].
+    /// Offset of `nodes` for the fast path; see [`Doors::NEAR_WORDS`].
     pub const NEAR_NODES: usize = core::mem::offset_of!(Doors, nodes);
 
-    /// The task is being ended: the fast path hands it nothing any more.
+    /// Hides the first numbers of a task that is being ended: the fast path hands it nothing any more.
     pub fn hide(&self) {
         self.words.set(None);
         self.nodes.set(None);
@@ -60,25 +60,25 @@ impl Doors {
 /// The servers of a task's doors.
 #[repr(C)]
 pub struct Servers {
-    /// The hot line of the first one that waits for a call and is plain; the others follow by [`Server::next`](super::thread::Server).
+    /// The hot line of the first that waits for a call and is not special; the others follow by [`Server::next`](super::thread::Server).
     pub idle: Cell<u64>,
-    /// The same of those that a switch has to care about. Behind `idle`: a door leads here.
+    /// The hot line of the first of the others that wait, which a switch has to care about. Behind `idle`: a door leads here.
     pub odd: Cell<u64>,
-    /// All of them.
+    /// All servers.
     pub all: List<OfServers>,
-    /// How many they are.
+    /// Number of servers.
     pub count: Cell<u32>,
-    /// Callers that wait for one, first come first served.
+    /// Callers that wait for a server, first come first served.
     pub callers: List<Senders>,
-    /// Who waits for a shortage.
+    /// Thread that waits for a shortage.
     pub watcher: Cell<Option<ThreadRef>>,
     /// The first door that nobody refers to, of which no server knows yet.
     pub unreferenced: Cell<Option<&'static Node>>,
-    /// Whether the task is being ended. Then the fast path finds nobody who waits for a call.
+    /// Whether the task is being ended. Then the fast path finds no server that waits for a call.
     closed: Cell<bool>,
 }
 
-/// The list of a task's servers.
+/// Tag of the list of a task's servers.
 pub struct OfServers;
 
 impl Tag for OfServers {
@@ -92,7 +92,7 @@ pub fn hot_address(thread: ThreadRef) -> u64 {
     layout::TCBS + ((thread.name.get().slot() as u64) << TCB_SHIFT) + Tcb::HOT_OFFSET as u64
 }
 
-/// The hot line of a slot that never has a thread: it is readable, and waits for nothing.
+/// The hot line of a slot that never has a thread: it is readable, and in no wait.
 pub const NOBODY: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
 
 /// The thread whose hot line is at an address; it may have ended, and another one be in its place.
@@ -117,7 +117,7 @@ impl Servers {
         is_odd.then_some(&self.odd)
     }
 
-    /// A server waits for calls from now on, or anew because something about it has changed.
+    /// Puts a server that waits for calls into its list; or into another, because something about it has changed.
     pub fn enlist(&self, thread: ThreadRef) {
         let is_plain = thread.special.get() == 0 && !self.closed.get();
         thread.state.set(if is_plain { State::Ready } else { State::Idle });
@@ -132,10 +132,10 @@ impl Servers {
         }
     }
 
-    /// In the place of the first idle server: there is none, and something waits for one. The fast path looks for it.
+    /// Value of [`Servers::idle`] if no server is in that list, and somebody waits for one. The fast path looks for it.
     pub const WANTED: u64 = 1;
 
-    /// To be called whenever what waits for a server changes, or who waits for that.
+    /// Computes that value anew. To be called whenever the callers and doors that wait for a server change, or the servers that wait.
     pub fn refold(&self) {
         if thread_at(self.idle.get()).is_none() {
             let is_wanted =
@@ -144,7 +144,7 @@ impl Servers {
         }
     }
 
-    /// The task is being ended: from now on all who wait, at most [`SERVERS_MAX`], do so where the fast path does not look.
+    /// Closes the doors of a task that is being ended: from now on its servers ([`SERVERS_MAX`] at most) wait where no fast path looks.
     pub fn close(&self) {
         self.closed.set(true);
         let mut place = &self.idle;
@@ -161,7 +161,7 @@ impl Servers {
         self.refold();
     }
 
-    /// Takes a server that waits for calls out of its list. It is nothing at all then.
+    /// Takes a server that waits for calls out of its list. Its state must be set then.
     pub fn unlist(&self, thread: ThreadRef) {
         let Some(mut place) = self.list(thread) else { return };
         let me = hot_address(thread);
@@ -172,7 +172,7 @@ impl Servers {
         self.refold();
     }
 
-    /// Takes the server for the next call, if one waits for it. As long as one does nothing waits for a server, unless the one who takes
+    /// Takes the server for the next call, if one waits for it. As long as one does, no caller waits for a server, unless he who takes
     /// it is about to bring the two together.
     pub fn take(&self) -> Option<ThreadRef> {
         let list = if thread_at(self.idle.get()).is_some() { &self.idle } else { &self.odd };
@@ -181,7 +181,7 @@ impl Servers {
         Some(thread)
     }
 
-    /// A thread becomes one of them. `None` if they are too many.
+    /// Makes a thread a server. `None` if they are too many.
     pub fn add(&'static self, thread: ThreadRef) -> Option<()> {
         if self.count.get() >= SERVERS_MAX {
             return None;
@@ -194,7 +194,7 @@ impl Servers {
         Some(())
     }
 
-    /// A thread is one of them no more. It is in no list of those that wait.
+    /// Makes a thread a server no more. It is in no list of those that wait.
     pub fn remove(&self, thread: ThreadRef) {
         self.count.set(self.count.get() - 1);
         self.all.remove(thread);
@@ -203,19 +203,19 @@ impl Servers {
         thread.server.door.set(None);
     }
 
-    /// All of them.
+    /// All servers.
     pub fn each(&self) -> impl Iterator<Item = ThreadRef> {
         core::iter::successors(self.all.first(), |&thread| self.all.after(thread))
     }
 
-    /// Who serves a call of this door now, if anybody does.
+    /// Server that has a call of this door now, if there is one.
     pub fn busy_with(&self, door: &'static Node) -> Option<ThreadRef> {
         self.each().find(|thread| {
             thread.wait() != Wait::Idle && thread.server.door.get().is_some_and(|of| core::ptr::eq(of, door))
         })
     }
 
-    /// A door is gone: nobody serves it any more.
+    /// Forgets a door that is gone: nobody serves it any more.
     pub(crate) fn forget(&self, door: &'static Node) {
         self.each()
             .filter(|thread| thread.server.door.get().is_some_and(|of| core::ptr::eq(of, door)))

@@ -13,9 +13,9 @@ use core::cell::Cell;
 /// One line.
 #[derive(Default)]
 pub(crate) struct Line {
-    /// Who is attached to it.
+    /// Thread that is attached to it.
     pub(crate) thread: Cell<Option<ThreadRef>>,
-    /// Interrupts that nobody has been told of.
+    /// Number of interrupts that nobody has been told of.
     pub(crate) pending: Cell<u64>,
     /// Whether the controller lets none through.
     pub(crate) masked: Cell<bool>,
@@ -39,7 +39,7 @@ impl Lines {
         )
     }
 
-    /// A line, if it is one.
+    /// The line with this number, if there is one.
     pub(crate) fn line(&self, number: u8) -> Option<&Line> {
         self.0.get(number as usize)
     }

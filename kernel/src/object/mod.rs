@@ -1,4 +1,4 @@
-//! The kernel's objects, one file each: state, operations, end.
+//! The kernel's objects, one file each: state, and operations on it. How threads and tasks begin and end is in [`life`](crate::life).
 
 pub mod block;
 pub mod breakpoint;

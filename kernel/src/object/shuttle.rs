@@ -1,11 +1,11 @@
-//! Shuttle: what the scheduler schedules; priority, time slice, accounting (row D6, and P10's donation).
+//! Shuttle: the unit that the scheduler schedules; priority, time slice, accounting (row D6, and P10's donation).
 //!
 //! Every thread has one of its own, its *home* shuttle. A call lends it to the thread that is called, an answer gives
 //! it back, and the fast path does both by copying or comparing one word, the [`ShuttleRef`]. All moves are in
 //! [`lend`](crate::lend).
 //!
 //! A reference holds the shuttle's *epoch*. When a caller is cut off (timeout, abort, end of its partner), its
-//! shuttle comes home by raising the epoch: whatever part of the old chain still runs or will run holds a stale
+//! shuttle comes home by raising the epoch: any thread of the old chain that still runs or will run holds a stale
 //! reference, finds that out at its next slow event, and goes on with its own home shuttle. Cutting a chain is
 //! therefore a constant amount of work, however long the chain is, and allocates nothing.
 
@@ -53,21 +53,21 @@ impl ShuttleRef {
 pub struct Shuttle {
     /// Membership in a ready queue.
     pub link: Link,
-    /// Who runs when this shuttle is scheduled; meaningful while it is in a ready queue.
+    /// Thread that runs when this shuttle is scheduled; meaningful while it is in a ready queue.
     pub carrier: Cell<Option<ThreadRef>>,
     /// Time used, in nanoseconds.
     pub time_ns: Cell<u64>,
     /// Length of the time slice, in nanoseconds.
     pub slice_ns: Cell<u64>,
-    /// What is left of the slice, in nanoseconds.
+    /// Rest of the slice, in nanoseconds.
     pub left_ns: Cell<u64>,
-    /// What names this shuttle now; all other references to it are stale.
+    /// Reference that names this shuttle now; all others to it are stale.
     pub reference: Word,
-    /// 0 (lowest) to 63.
+    /// Priority, 0 (lowest) to 63.
     pub priority: Cell<u8>,
 }
 
-/// The ready queues link shuttles through their owners.
+/// Tag of the ready queues, which link shuttles through their owners.
 pub struct Ready;
 
 impl Tag for Ready {

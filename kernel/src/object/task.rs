@@ -1,6 +1,6 @@
 //! Task: an address space with its threads, its chief and its share of kernel memory.
 //!
-//! A task is one frame. What it makes the kernel allocate (tables, mapping nodes, control blocks, its own frame)
+//! A task is one frame. Memory that the kernel allocates for it (tables, mapping nodes, control blocks, its own frame)
 //! is charged to its quota in frames; a child's quota is carved from its creator's. The creator is the task's
 //! *chief*: it alone controls the task, and the end of a task ends all tasks that it created.
 
@@ -16,7 +16,7 @@ use core::cell::Cell;
 /// A task's state.
 #[repr(C)]
 pub struct Task {
-    /// What the task is called; nil in a frame that holds no task.
+    /// Name of the task; nil in a frame that holds no task.
     pub id: Cell<TaskId>,
     /// Its creator; `None` for the first task.
     pub chief: Cell<Option<TaskRef>>,
@@ -36,9 +36,9 @@ pub struct Task {
     pub thread_count: Cell<u32>,
     /// Top-level page table.
     pub top: Cell<u64>,
-    /// What selects the address space in the processor; copied into each thread's hot line.
+    /// Word that selects the address space in the processor; copied into each thread's hot line.
     pub space: Cell<u64>,
-    /// Where the last walk through the tables ended.
+    /// End of the last walk through the tables.
     pub recent: Recent,
     /// Table of the port space, 0 if there is none: 128 entries, each the frame of a table of 512 ports.
     pub ports: Cell<u64>,
@@ -46,9 +46,9 @@ pub struct Task {
     pub port_bitmap: [Cell<u64>; 2],
     /// Table of the interrupt space, 0 if there is none.
     pub interrupts: Cell<u64>,
-    /// Door identifiers, and who serves the task's own doors.
+    /// Door identifiers, and the servers of the task's own doors.
     pub doors: Doors,
-    /// Slabs with room for mapping nodes.
+    /// Slabs with free mapping nodes.
     pub slabs: Slabs,
     /// Frames that the task may use, itself and its children included.
     pub quota: Cell<u32>,
@@ -66,16 +66,16 @@ pub struct Task {
     pub searched: Cell<u32>,
     /// While the task is being ended: everything below this address is flushed.
     pub cursor: Cell<u64>,
-    /// While the task is being ended: how far the flush is within a large page there, as [`flush`](crate::mem::space::flush) collects it.
+    /// While the task is being ended: progress of the flush within a large page there, as [`flush`](crate::mem::space::flush) collects it.
     pub flushing: Cell<u64>,
-    /// Why it may get no kernel memory, whatever its quota; see [`hindrance`].
+    /// Reasons why it may get no kernel memory, whatever its quota; see [`hindrance`].
     pub hindrance: Cell<u8>,
-    /// The first task: its space is all of memory, ports and interrupts.
+    /// Whether it is the first task: its space is all of memory, ports and interrupts.
     pub is_sigma0: Cell<bool>,
     /// Under page-table isolation: the top-level table that users run on, which shows next to nothing of the kernel half. 0
     /// otherwise.
     pub user_space: Cell<u64>,
-    /// While the task is being ended: what its slabs were.
+    /// While the task is being ended: its former slabs.
     pub closed_slabs: Slabs,
 }
 
@@ -87,7 +87,7 @@ unsafe impl Zeroable for Task {}
 pub mod hindrance {
     /// The task is being ended; nothing can be made in it any more.
     pub const DYING: u8 = 1 << 0;
-    /// What it asks for counts towards a denial that was ordered; see [`Pool::deny`](crate::mem::pool::Pool::deny).
+    /// Its allocations count towards a denial that was ordered; see [`Pool::deny`](crate::mem::pool::Pool::deny).
     pub const COUNTED: u8 = 1 << 1;
 }
 
@@ -170,7 +170,7 @@ impl TaskRef {
         self.slabs.close(&self.closed_slabs);
     }
 
-    /// Whether what the task asks for counts towards a denial.
+    /// Sets whether the task's allocations count towards a denial.
     pub fn set_counted(self, counted: bool) {
         let others = self.hindrance.get() & !hindrance::COUNTED;
         self.hindrance.set(others | if counted { hindrance::COUNTED } else { 0 });
@@ -204,7 +204,7 @@ impl TaskRef {
         self.refund();
     }
 
-    /// Puts the task into its chief's list.
+    /// Puts a child into the task's list.
     pub fn adopt(self, child: TaskRef) {
         child.chief.set(Some(self));
         child.sibling_prev.set(None);

@@ -16,11 +16,11 @@
 //!
 //! # The folded words
 //!
-//! Three words of the hot line are all that the fast path checks. `accept` is what a sender has to show: the open
+//! Three words of the hot line are all that the fast path checks. `accept` is the key that a sender has to show: the open
 //! key of the thread (open wait), the key of its partner (closed wait), or [`NEVER`]. They are derived: [`set_wait`]
 //! and [`refold`] compute them from the true state, and [`Tcb::wait`] reads the true state back, because the fast
 //! path changes `accept` alone. In short: **a wait that the fast path may end lives in `accept`; any other wait
-//! lives in `state`, with `accept` at `NEVER`.** Whether it takes more than words is in [`Cold::takes`] then.
+//! lives in `state`, with `accept` at `NEVER`.** [`Cold::takes`] says then whether it takes more than words.
 //!
 //! [`set_wait`]: Tcb::set_wait
 //! [`refold`]: Tcb::refold
@@ -42,7 +42,7 @@ use abi::uid::{CLAN_SHIFT, STATION_SHIFT};
 use abi::{Fpage, Rights, TaskId, Uid};
 use core::cell::Cell;
 
-/// `accept` of a thread that no sender can satisfy on the fast path. Also what an absent block holds.
+/// `accept` of a thread that no sender can satisfy on the fast path, and of an absent block.
 pub const NEVER: u64 = 0;
 
 /// A key that matches no `accept` word: neither an open key nor a key has these low bits.
@@ -51,22 +51,22 @@ const POISON: u64 = 0xe;
 /// Low bits of an open key, which no key has.
 const OPEN_MARK: u64 = 0xf;
 
-/// Those of them that tell an open key from all else.
+/// Low bits of an open key that tell it from all other keys.
 const OPEN: u64 = OPEN_MARK & !TAKES_ITEM;
 
-/// Low bits of what a caller waits for that called through a door: otherwise it is the key of its server.
+/// Low bits of `accept` of a caller through a door; the others are from the key of its server.
 const DOOR_MARK: u64 = 1;
 
-/// Beside the low bits of what a thread waits for: it takes a block. An open key has it.
+/// Low bit of `accept`: the thread takes a block. An open key has it.
 pub const TAKES_BLOCK: u64 = 2;
 
-/// The same: it takes an item into its standing window. An open key has it, and [`IDLE`].
+/// Low bit of `accept`: the thread takes an item into its standing window. An open key has it, and [`IDLE`].
 pub const TAKES_ITEM: u64 = 8;
 
-/// Both.
+/// Low bits of `accept` for everything beside words.
 pub const TAKING: u64 = TAKES_BLOCK | TAKES_ITEM;
 
-/// What a call takes, by its flags.
+/// Things that a call takes, by its flags; of [`TAKING`].
 #[inline(always)]
 pub fn taken_by(flags: op::Flags) -> u64 {
     (flags.takes() >> 8) as u64
@@ -82,23 +82,23 @@ pub const IDLE: u64 = CPU << STATION_SHIFT | 0xd;
 pub struct Hot {
     /// The thread's uid; 0 in an absent block.
     pub uid: Cell<u64>,
-    /// What a sender must show. See the module's text.
+    /// Key that a sender must show; see the module's text.
     pub accept: Cell<u64>,
-    /// What this thread shows to a partner that waits for it alone: uid with the CPU in the station's place.
+    /// Key that this thread shows to a partner that waits for it alone: uid with the CPU in the station's place.
     pub key: Cell<u64>,
-    /// What this thread shows to a partner that waits for anybody: clan and CPU.
+    /// Key that this thread shows to a partner that waits for anybody: clan and CPU.
     pub open_key: Cell<u64>,
     /// User instruction pointer, while the thread is in a system call.
     pub ip: Cell<u64>,
     /// User stack pointer, while the thread is in a system call.
     pub sp: Cell<u64>,
-    /// What selects the task's address space in the processor.
+    /// Word that selects the task's address space in the processor.
     pub space: Cell<u64>,
     /// The shuttle that the thread holds or claims: see [`Stake`].
     pub shuttle: Word,
 }
 
-/// What a thread does, unless `accept` says that it waits.
+/// State of a thread, unless `accept` says that it waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum State {
@@ -126,7 +126,7 @@ pub enum State {
     Watching = 10,
 }
 
-/// The message that a thread in [`State::Sending`] sends, and the answer that it waits for in [`State::Faulting`] and
+/// Message that a thread in [`State::Sending`] sends, or to which it waits for the answer in [`State::Faulting`] and
 /// [`State::Taking`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -156,7 +156,7 @@ pub enum Wait {
     Idle,
 }
 
-/// Bits of [`Tcb::special`]: why the fast path must not see a thread.
+/// Bits of [`Tcb::special`]: reasons why the fast path must not see a thread.
 pub mod special {
     /// Stopped by `thread_control`, or without a handler.
     pub const STOPPED: u32 = 1 << 0;
@@ -172,33 +172,33 @@ pub mod special {
     pub const STEPPED: u32 = 1 << 6;
     /// Has breakpoints, which must be loaded and taken back.
     pub const BREAKPOINTS: u32 = 1 << 7;
-    /// What it does is recorded.
+    /// Its actions are recorded.
     pub const TRACED: u32 = 1 << 8;
-    /// A server whose door nobody refers to any more: when it returns, somebody looks whether that was the last call.
+    /// A server whose door nobody refers to any more: when it returns, the kernel looks whether that was the last call.
     pub const LAST_CALL: u32 = 1 << 9;
     /// Alerted (row D9).
     pub const ALERTED: u32 = 1 << 10;
     /// Its last system call was one that an alert ends.
     pub const ALERTABLE: u32 = 1 << 11;
-    /// Those that a switch to or from the thread has to care about.
+    /// Bits that a switch to or from the thread has to care about.
     pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED;
     /// An interrupt of its own is pending or masked: its next receive must look.
     pub const INTERRUPT: u32 = 1 << 5;
 }
 
-/// An operation that is done in steps, and what it needs to go on (no Rust frame survives a preemption). Objects
+/// An operation that is done in steps, and all that it needs to go on (no Rust frame survives a preemption). Objects
 /// are named, not referred to: they may end between two steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// None.
+    /// No operation.
     None,
     /// The receive phase of an ipc whose message was taken while the thread was not running.
     Receive,
     /// The map item of an ipc; then the ipc goes on.
     Map {
-        /// Who receives.
+        /// Receiver of the item.
         to: Uid,
-        /// How far it is, as [`Progress::noted`] says it.
+        /// Progress, as [`Progress::noted`] gives it.
         ///
         /// [`Progress::noted`]: crate::mem::space::Progress::noted
         noted: u64,
@@ -207,35 +207,35 @@ pub enum Operation {
     },
     /// The block of a message; then the ipc goes on.
     Transfer {
-        /// Who receives.
+        /// Receiver of the block.
         to: Uid,
-        /// How far it is.
+        /// Progress.
         at: Place,
     },
     /// A long message is received, and a page fault of the receiver's is being resolved for it.
     Taken {
-        /// Who sends.
+        /// Sender of the message.
         from: Uid,
         /// Whether the fault took the receiver's shuttle back from the sender, which is to have it again.
         returned: bool,
     },
-    /// `flush`, from address `at` on; with the status bits collected so far.
+    /// The call `flush`, from address `at` on; with the status bits collected so far.
     Flush {
         /// Next address.
         at: u64,
-        /// Accessed and dirty so far.
+        /// Accessed and dirty bits so far.
         status: u64,
     },
     /// The end of a thread, its own or another's.
     EndThread {
-        /// The one that ends.
+        /// The thread that ends.
         victim: Uid,
     },
     /// The end of a task.
     EndTask {
-        /// The one that ends.
+        /// The task that ends.
         victim: TaskId,
-        /// It, or the one of its descendants that is being taken apart.
+        /// That task, or the one of its descendants that is being taken apart.
         at: TaskId,
     },
     /// A server looks for something to do.
@@ -246,10 +246,10 @@ pub enum Operation {
     CreateDoor,
 }
 
-/// What a server of its task's doors has to remember: the fast path's second line of it.
+/// State of a server of its task's doors: the line of a thread that the fast path needs beside [`Hot`].
 #[repr(C, align(64))]
 pub struct Server {
-    /// The list of those that wait for a call: [`Servers::idle`](super::door::Servers). `None`: it is no server.
+    /// The list of servers that wait for a call: [`Servers::idle`](super::door::Servers). `None`: the thread is no server.
     pub pool: Cell<Option<&'static Cell<u64>>>,
     /// Next in that list: the address of a hot line, or 0.
     pub next: Cell<u64>,
@@ -257,26 +257,26 @@ pub struct Server {
     pub caller: Cell<u64>,
     /// The door whose call it serves, or served last; `None` if that has gone since.
     pub door: Cell<Option<&'static Node>>,
-    /// What its caller waits for.
+    /// Word for which its caller waits, in that thread's `accept`.
     pub key: Cell<u64>,
     /// Stack pointer at the start of each call.
     pub stack: Cell<u64>,
-    /// Where it goes on when it is no server any more.
+    /// Instruction pointer at which it goes on when it is no server any more.
     pub resume: Cell<u64>,
 }
 
-/// How far the transfer of a block is.
+/// Progress of the transfer of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// Which part: 0 the direct words, then the strings, then the items.
+    /// Number of the part: 0 the direct words, then the strings, then the items.
     pub part: u16,
-    /// Bytes of this part that are done; of an item, how far it is, in another form.
+    /// Bytes of this part that are done; of an item its progress, in another form.
     pub done: u64,
     /// Bytes of all parts that were transferred.
     pub moved: u64,
     /// Whether an item could be mapped only in part.
     pub cut: bool,
-    /// Whether the item that this part is has been begun: [`Cold::item`] says what it is, whatever the descriptors say by now.
+    /// Whether the item in this part has been begun: then [`Cold::item`] holds it, whatever the descriptors say by now.
     pub begun: bool,
     /// Whether a page of either side was not there.
     pub faulted: bool,
@@ -286,19 +286,19 @@ pub struct Place {
     pub receiver_limited: bool,
 }
 
-/// Who gets a thread's messages to somebody across the border of a clan.
+/// Route of a thread's messages to another across the border of a clan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Way {
-    /// The destination; nil if nothing is known.
+    /// The destination; nil if no route is known.
     pub to: Uid,
-    /// Whom the message is shown to come from; nil for the sender itself.
+    /// Thread that the message is shown to come from; nil for the sender itself.
     pub shown: Uid,
-    /// Who gets it: a chief, or the destination.
+    /// Receiver: a chief, or the destination.
     pub hop: Uid,
 }
 
 impl Place {
-    /// So many bytes of the part are done, or if it is negative, are not.
+    /// Counts so many bytes of the part as done, or as not done if the number is negative.
     pub fn advance(&mut self, bytes: i64) {
         self.done = self.done.wrapping_add_signed(bytes);
         self.moved = self.moved.wrapping_add_signed(bytes);
@@ -313,7 +313,7 @@ const STACK_WORDS: usize =
 #[repr(C, align(4096))]
 pub struct Tcb {
     cold: Cold,
-    /// Where it broke off a walk.
+    /// Mark of a walk that the thread broke off.
     pub bookmark: Bookmark,
     /// Holds [`Tcb::CANARY`] as long as the stack did not run over.
     pub canary: Cell<u32>,
@@ -321,14 +321,14 @@ pub struct Tcb {
     _stack: [Cell<u64>; STACK_WORDS - 1],
     /// User registers.
     pub frame: Frame,
-    /// What ipc touches.
+    /// Fields that ipc touches.
     pub hot: Hot,
 }
 
-/// The fields that ipc does not touch.
+/// Fields that a short message on the fast path does not touch.
 #[repr(C, align(128))]
 pub struct Cold {
-    /// What it has to do with doors that it serves.
+    /// State as a server of doors.
     pub server: Server,
     /// The thread's task.
     pub task: Cell<Option<TaskRef>>,
@@ -342,30 +342,30 @@ pub struct Cold {
     pub home: Shuttle,
     /// See [`State`].
     pub state: Cell<State>,
-    /// What it sends, or waits for an answer to.
+    /// Message that it sends, or to which it waits for an answer.
     pub errand: Cell<Errand>,
     /// See [`special`].
     pub special: Cell<u32>,
     /// The thread that it waits for in `Receiving`, `Sending`, `Faulting`, `Taking`, `Stalled`, `Calling`.
     pub partner: Cell<Uid>,
-    /// While sending: whom to receive from afterwards.
+    /// While sending: partner of the receive that follows.
     pub then_from: Cell<Uid>,
     /// The thread to which it lent the shuttle that it claims, if it waits in a way that the fast path cannot end; otherwise nil. Of a
     /// thread that the fast path may answer, `accept` says it.
     pub lent_to: Cell<Uid>,
-    /// What it takes in the receive beside words, of [`TAKING`]. On the fast path that is in `accept`.
+    /// Things that it takes in the receive beside words, of [`TAKING`]. On the fast path they are in `accept`.
     pub takes: Cell<u64>,
     /// Window of the receive.
     pub window: Cell<Fpage>,
     /// Window of every receive by a short form, set by `thread_control`.
     pub standing: Cell<Fpage>,
-    /// Whom the message that it sends is shown to come from; see `ipc::clan`.
+    /// Thread that its message is shown to come from; see `ipc::clan`.
     pub shown: Cell<Uid>,
     /// How the message that it sends crosses the border of a clan; 0 if it does not.
     pub crossing: Cell<u8>,
-    /// Where its last message across a border went.
+    /// Route of its last message across a border.
     pub way: Cell<Way>,
-    /// Where long messages arrive.
+    /// Block into which it receives long messages.
     pub block: Block,
     /// While sending: timeout of the receive that follows, as in the ABI.
     pub then_timeout: Cell<u32>,
@@ -383,9 +383,9 @@ pub struct Cold {
     pub queueing_at: Cell<Option<TaskRef>>,
     /// Pending timeout.
     pub timeout: Timeout,
-    /// Who resolves page faults.
+    /// Thread that resolves its page faults.
     pub pager: Cell<Uid>,
-    /// Who handles exceptions.
+    /// Thread that handles its exceptions.
     pub handler: Cell<Uid>,
     /// Address of the last page fault.
     pub fault_address: Cell<u64>,
@@ -397,7 +397,7 @@ pub struct Cold {
     pub fs_base: Cell<u64>,
     /// Frame with the FPU state, 0 if the thread never used the FPU.
     pub fpu: Cell<u64>,
-    /// What a debugger waits for.
+    /// Events that a debugger waits for.
     pub breakpoints: Breakpoints,
     /// Interrupt line that is attached to the thread, plus 1; 0 for none.
     pub line: Cell<u16>,
@@ -429,7 +429,7 @@ impl core::ops::Deref for Tcb {
     }
 }
 
-/// The list of threads that wait to send to a thread.
+/// Tag of the list of threads that wait to send to a thread.
 pub struct Senders;
 
 impl Tag for Senders {
@@ -438,7 +438,7 @@ impl Tag for Senders {
     }
 }
 
-/// The list of a task's threads.
+/// Tag of the list of a task's threads.
 pub struct OfTask;
 
 impl Tag for OfTask {
@@ -546,20 +546,20 @@ impl core::fmt::Debug for ThreadRef {
 }
 
 impl Tcb {
-    /// Where [`Hot`] lies in the block.
+    /// Offset of [`Hot`] in the block.
     pub const HOT_OFFSET: usize = 4096 - size_of::<Hot>();
-    /// From the hot line to [`Cold::block`].
+    /// Distance from the hot line to [`Cold::block`].
     pub const BLOCK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.block) as i64 - Tcb::HOT_OFFSET as i64;
-    /// From the hot line to [`Cold::server`].
+    /// Distance from the hot line to [`Cold::server`].
     pub const SERVER_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.server) as i64 - Tcb::HOT_OFFSET as i64;
-    /// From the hot line to [`Cold::standing`].
+    /// Distance from the hot line to [`Cold::standing`].
     pub const STANDING_FROM_HOT: i64 =
         core::mem::offset_of!(Tcb, cold.standing) as i64 - Tcb::HOT_OFFSET as i64;
-    /// From the hot line to [`Cold::task`].
+    /// Distance from the hot line to [`Cold::task`].
     pub const TASK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.task) as i64 - Tcb::HOT_OFFSET as i64;
-    /// How much of the block must be zero before it is used for a new thread.
+    /// Bytes of the block that must be zero before it is used for a new thread.
     pub const COLD_BYTES: usize = size_of::<Cold>();
-    /// What `canary` holds.
+    /// Value of `canary`.
     pub const CANARY: u32 = 0x7465_726e;
 
     /// The thread's uid.
@@ -585,7 +585,7 @@ impl Tcb {
         (self.uid().clan() as u64) << CLAN_SHIFT | CPU << STATION_SHIFT | OPEN_MARK
     }
 
-    /// What the thread waits for, wherever that is recorded.
+    /// The thread's wait, wherever that is recorded.
     #[inline(always)]
     pub fn wait(&self) -> Wait {
         let accept = self.hot.accept.get();
@@ -610,13 +610,13 @@ impl Tcb {
         }
     }
 
-    /// What the thread's word about a shuttle means.
+    /// Meaning of the thread's word about a shuttle.
     #[inline(always)]
     pub fn stake(&self) -> Stake {
         self.stake_in(self.wait())
     }
 
-    /// [`Tcb::stake`] of a thread whose wait is known.
+    /// Meaning of that word for a thread whose wait is known.
     #[inline(always)]
     pub fn stake_in(&self, wait: Wait) -> Stake {
         match wait {
@@ -629,7 +629,7 @@ impl Tcb {
         }
     }
 
-    /// What the thread, which waits or is about to, takes from whom it waits for, of [`TAKING`].
+    /// Things that the thread, which waits or is about to, takes from its partner, of [`TAKING`].
     #[inline(always)]
     fn taking(&self) -> u64 {
         let accept = self.hot.accept.get();
@@ -671,10 +671,10 @@ impl Tcb {
         self.special.get() & special::STOPPED != 0
     }
 
-    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody), and take what [`Cold::takes`] says. `lent_to` is the
-    /// thread to which it has lent its shuttle; nil if it has not. `plain` says that it
-    /// has neither a timeout nor a window but the [open one](Tcb::open_window), so that the fast path may end the wait.
-    /// That takes every wait for one thread for one for the answer to a call.
+    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody), and take what [`Cold::takes`] says. `lent_to`: the
+    /// thread to which it has lent its shuttle; nil if it has not. `plain`: the wait
+    /// has neither a timeout nor a window but the [open one](Tcb::open_window), so that the fast path may end it. The fast
+    /// path takes every wait for one thread for a wait for the answer to a call.
     pub fn set_wait(&self, from: Uid, plain: bool, lent_to: Uid) {
         let takes = self.takes.get();
         let plain = plain && self.special.get() == 0;
@@ -696,8 +696,8 @@ impl Tcb {
         self.partner.set(from);
     }
 
-    /// Makes the thread wait for the return from a call through a door, which `server` serves. The call of one who is alerted
-    /// arrives with a server that is.
+    /// Makes the thread wait for the return from a call through a door, which `server` serves. If the thread is alerted, so is its
+    /// server from now on.
     pub fn set_call(&self, server: ThreadRef) {
         if self.special.get() | server.special.get() == 0 {
             self.state.set(State::Ready);
@@ -717,7 +717,7 @@ impl Tcb {
         self.partner.set(server);
     }
 
-    /// Whether a window is the open one of a thread that is about to wait. Most have none at all.
+    /// Whether a window is the [open one](Tcb::open_window) of a thread that is about to wait. Most have none at all.
     #[inline(always)]
     pub fn is_open_window(&self, window: Fpage) -> bool {
         let standing = self.standing.get();
@@ -742,7 +742,7 @@ impl Tcb {
         self.server.key.set(if special { POISON } else { self.true_key() | DOOR_MARK });
     }
 
-    /// Where the thread continues in user mode.
+    /// Instruction pointer at which the thread continues in user mode.
     pub fn user_ip(&self) -> u64 {
         if self.is_trapped() { self.frame.ip() } else { self.hot.ip.get() }
     }
@@ -758,7 +758,7 @@ impl Tcb {
         self.hot.accept.get() == NEVER && self.frame.mode.get() & Frame::TRAP != 0
     }
 
-    /// A thread that is stepped has the trap flag set wherever it goes on in user mode.
+    /// Sets the trap flag of a thread that is stepped, wherever it goes on in user mode, and clears that of any other.
     pub fn set_trap_flag(&self) {
         self.frame.set_stepped(self.is_trapped(), self.special.get() & special::STEPPED != 0);
     }
@@ -806,7 +806,7 @@ impl Tcb {
     }
 }
 
-/// The thread for which a wait that is no open one is, by the word `accept`.
+/// Thread of a wait that is not open, by the word `accept`.
 #[inline(always)]
 fn accepted(accept: u64) -> Uid {
     Uid(accept & !(0xff << STATION_SHIFT | 0xf))
