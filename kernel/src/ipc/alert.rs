@@ -1,9 +1,9 @@
-//! Alerts: a hint that runs forward along a chain of calls through doors, for whoever serves to come to an end early (row D9).
+//! Alerts: a hint that runs forward along a chain of calls through doors, for its servers to come to an end early (row D9).
 //!
-//! A thread is alerted or not: a bit, which [`special`] has, so that no path looks for it that did not look before. It is set on demand, and
-//! when a caller ends: then on the server of its call. What is called by who is alerted begins alerted, as
-//! [`Tcb::set_call`](crate::object::thread::Tcb::set_call) says, and a return clears the bit. So a thread has it from when
-//! somebody in front of it in the chain got it until its own part in the chain is over.
+//! An alert is a bit of a thread in [`special`], so that no path has to look for it that did not look before. It is set on demand, and when
+//! a caller ends: then on the server of its call. The server that an alerted thread calls begins alerted, as
+//! [`Tcb::set_call`](crate::object::thread::Tcb::set_call) says, and a return clears the bit. So a thread is alerted from when
+//! one in front of it in the chain was, until its own part in the chain is over.
 //!
 //! An ipc or call through a door that was begun as *alertable* ends as if it were aborted. A chain may be long: the
 //! thread that gave the alert walks along it in steps.
@@ -15,7 +15,7 @@ use crate::object::thread::{Errand, Operation, Wait, special};
 use crate::param;
 use abi::{Error, Uid};
 
-/// An alert begins with a thread; `by` is to go on with it.
+/// Starts an alert at a thread; `by` is to go on with it.
 pub fn start(by: ThreadRef, thread: ThreadRef) {
     // A server that waits for a call has no part in any chain.
     if thread.wait() != Wait::Idle {
@@ -24,7 +24,7 @@ pub fn start(by: ThreadRef, thread: ThreadRef) {
     }
 }
 
-/// A thread is going to end. Whom it called is alerted.
+/// Starts an alert at the thread that was called by one which is going to end.
 pub fn start_at_end(k: &Kernel, thread: ThreadRef) {
     if let Some(server) = called_by(k, thread) {
         start(thread, server);
@@ -45,7 +45,7 @@ pub fn go_on(k: &Kernel, by: ThreadRef) -> bool {
         if by.alerting.get().is_nil() {
             return true;
         }
-        // It may have ended meanwhile, or returned, and serve somebody else.
+        // The thread may have ended meanwhile, or returned, and serve another caller.
         let reached = k.thread(by.alerting.replace(Uid::NIL));
         let Some(thread) = reached.filter(|it| it.special.get() & special::ALERTED != 0) else { return true };
         if let Some(server) = called_by(k, thread) {
@@ -58,10 +58,10 @@ pub fn go_on(k: &Kernel, by: ThreadRef) -> bool {
     by.alerting.get().is_nil()
 }
 
-/// Ends what a thread is in the middle of, if that is still what was begun as alertable, and not a fault after it.
+/// Ends the operation of a thread, if it is still the one that was begun as alertable, and not a fault after it.
 fn end_wait(k: &Kernel, thread: ThreadRef) {
     match thread.operation.get() {
-        // Its message has arrived, and it is going to wait for the next.
+        // The thread's message has arrived, and it is going to wait for the next.
         Operation::Receive => {
             thread.operation.set(Operation::None);
             outcome::set_error(thread, Error::ReceiveAborted);

@@ -1,9 +1,9 @@
 //! Blocks: the part of a message that lies in memory, copied once from block to block (rows P2, P3).
 //!
-//! Where a thread receives one is [`crate::object::block`], and [`crate::mem`] registers it. This file copies, for one budget at a time, and says why it does not go on ([`Halt`]); [`super::carry`] does what has to be
-//! done about it.
+//! The block into which a thread receives is [`crate::object::block`]; [`crate::mem`] registers it. This file copies, one budget at a
+//! time, and returns the reason if it cannot go on ([`Halt`]); [`super::carry`] acts on that.
 //!
-//! **What the receiver may rely on.** It runs again only when everything is there, or with an error. Its block and buffers
+//! **Promise to the receiver.** It runs again only when everything is there, or with an error. Its block and buffers
 //! may have changed before that: what a transfer that fails has copied stays copied, and other threads of its task see it
 //! come. Nothing outside of the block and its buffers is ever written.
 
@@ -18,14 +18,14 @@ use crate::processor;
 use abi::call::{ITEM_WHOLE, NO_BLOCK, NO_ITEM};
 use abi::{Dope, Error, Fpage, Kind, Rights, StringPart};
 
-/// What the descriptors of a string cost of a step's budget: as long as reading and writing them takes, so much could be
-/// copied. An item is a step of its own.
+/// Cost of a string's descriptors in bytes of a step's budget: so many could be copied while they are read and written. An item is a
+/// step of its own.
 const PART_BYTES: u64 = 4096;
 
-/// Longer copies let interrupts in, and cost nothing of the budget.
+/// Longest copy that lets no interrupts in, in bytes. Longer ones cost nothing of the budget.
 const CLOSED_BYTES_MAX: u64 = 4096;
 
-/// Why a transfer does not go on just now.
+/// Reason why a transfer does not go on just now.
 pub(super) enum Halt {
     /// The budget is used up.
     Again,
@@ -33,7 +33,7 @@ pub(super) enum Halt {
     Mine(u64),
     /// A page fault on the receiver's side.
     Theirs(u64, Rights),
-    /// It ends here. The errors are the sender's and the receiver's.
+    /// The end, with an error. The errors are the sender's and the receiver's.
     Failed(Error, Error),
 }
 
@@ -46,8 +46,8 @@ pub(super) fn dope(sender: ThreadRef) -> Dope {
     Dope(sender.frame.w[0].get())
 }
 
-/// Whether dope and address in the thread's registers describe a block at all: what is used of it lies in the user half. Room that a
-/// dope still says from when the block came does not count.
+/// Whether dope and address in the thread's registers describe a block at all: its used part lies in the user half. Room that is left in a
+/// dope from when the block was received does not count.
 pub(super) fn is_block(sender: ThreadRef) -> bool {
     let end = sender.frame.w[1].get().checked_add(dope(sender).used_size());
     dope(sender).0 & 0xf000_0000 == 0 && end.is_some_and(|end| end <= abi::USER_END)
@@ -115,7 +115,7 @@ fn copy(
     copy_in_steps(k, sender, receiver, (from, to), len, at, budget)
 }
 
-/// Copies `len` bytes of the budget.
+/// Copies `len` bytes, which the budget pays, with interrupts off.
 #[inline(always)]
 fn copy_closed(
     k: &Kernel,
@@ -160,7 +160,7 @@ fn copy_in_steps(
 }
 
 /// Copies some of `len` bytes, with interrupts let in. One that comes finds the sender as if all of these were done, and takes
-/// back what is not: [`copy_interrupted`].
+/// the rest of them back: [`copy_interrupted`].
 #[inline(never)]
 fn copy_openly(
     k: &Kernel,
@@ -184,7 +184,7 @@ fn copy_openly(
     result
 }
 
-/// An interrupt came in the middle of a copy of the current thread's, of which so many bytes are left. The thread is busy, and
+/// Ends a copy of the current thread's in whose middle an interrupt came, with `left` bytes to go. The thread is busy, and
 /// goes on as after any step.
 pub fn copy_interrupted(current: ThreadRef, left: u64) {
     let Operation::Transfer { to, mut at } = current.operation.get() else {
@@ -194,7 +194,7 @@ pub fn copy_interrupted(current: ThreadRef, left: u64) {
     current.operation.set(Operation::Transfer { to, at });
 }
 
-/// Two words of the sender's or of the receiver's block.
+/// Reads a descriptor, two words, in the sender's block, and its counterpart in the receiver's.
 fn descriptor(
     k: &Kernel,
     sender: ThreadRef,
@@ -208,7 +208,7 @@ fn descriptor(
     Ok((words, room))
 }
 
-/// One string. The descriptors are read anew, and all of their bounds checked, each time: what a user changes meanwhile is its own affair.
+/// Transfers one string. The descriptors are read anew, and all of their bounds checked, each time: a user that changes them harms itself.
 fn string(
     k: &Kernel,
     sender: ThreadRef,
@@ -242,7 +242,7 @@ fn write(
         .map_err(|address| Halt::Theirs(address, Rights::W))
 }
 
-/// One map item, into the window in the receiver's descriptor.
+/// Maps one item into the window in the receiver's descriptor.
 #[inline(never)]
 fn map_item(
     k: &Kernel,
@@ -280,7 +280,7 @@ fn read_item(
     plan.map(|plan| (plan, hot_spot)).ok_or(Halt::Failed(Error::NoWindow, Error::NoAccess))
 }
 
-/// The words in registers: those of a block's message begin with its dope and address.
+/// Delivers the words in registers: in a message with a block they begin with its dope and address.
 pub(super) fn deliver(sender: ThreadRef, receiver: ThreadRef, kind: Kind, cut: bool) {
     let (from, to) = (&sender.frame, &receiver.frame);
     let words = if from.op().is_general() { 8 } else { 10 };

@@ -24,7 +24,7 @@ pub(super) fn interrupt(k: &Kernel, thread: ThreadRef, own: Error, other: Error)
     true
 }
 
-/// If a thread's fault that nobody resolves came in the middle of a transfer, that ends, and true is returned.
+/// Ends the transfer in whose middle a thread faulted, if nobody resolves that. False if there is no transfer.
 pub(super) fn broken(k: &Kernel, thread: ThreadRef) -> bool {
     interrupt(k, thread, Error::NoAccess, Error::NoAccess)
 }
@@ -33,7 +33,7 @@ pub(super) fn break_off(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, mine
     end_both(k, Some(sender), Some(receiver), mine, theirs);
 }
 
-/// A thread that takes part in a transfer ends: the other gets an error.
+/// Takes a thread that ends out of its transfer: the other side gets an error.
 pub(super) fn leave(k: &Kernel, thread: ThreadRef) {
     match thread.operation.get() {
         Operation::Transfer { to, .. } => {
@@ -69,12 +69,12 @@ fn end_both(k: &Kernel, sender: Option<ThreadRef>, receiver: Option<ThreadRef>, 
     }
 }
 
-/// Takes a thread out of whatever a fault in the middle of a transfer made it wait for. It is ready afterwards.
+/// Takes a thread out of the wait to which a fault in the middle of a transfer has led. It is ready afterwards.
 fn stop_waiting(k: &Kernel, thread: ThreadRef) {
     k.wheel.remove(thread);
     match (thread.wait(), thread.state.get()) {
         (Wait::No, State::Sending) => wait::leave_queue(thread),
-        // It may be its pager who maps, on its shuttle.
+        // Its pager may be the one that maps, on its shuttle.
         (Wait::No, State::Taking) => leave_mapping(k, thread, Error::SendAborted),
         _ => {}
     }
@@ -83,7 +83,7 @@ fn stop_waiting(k: &Kernel, thread: ThreadRef) {
     thread.set_ready();
 }
 
-/// A server whose message did not arrive goes on with what comes after it. False if the sender is none.
+/// Lets a sender whose reply did not arrive go on with its receive phase. False if it sent no reply.
 fn goes_on(k: &Kernel, sender: ThreadRef) -> bool {
     let replies = sender.frame.op() == Op::REPLY_WAIT.with(op::BLOCK);
     if replies {
@@ -94,7 +94,7 @@ fn goes_on(k: &Kernel, sender: ThreadRef) -> bool {
     replies
 }
 
-/// The sender's ipc ends with an error, except that a reply by ipc which does not arrive is no error of the server's.
+/// Ends the sender's ipc with an error, except that a reply by ipc which does not arrive is no error of the server's.
 pub(super) fn end_transfer(k: &Kernel, sender: ThreadRef, error: Error, moved: u64) {
     sender.operation.set(Operation::None);
     serve::stays(k, sender);
@@ -107,7 +107,7 @@ pub(super) fn end_transfer(k: &Kernel, sender: ThreadRef, error: Error, moved: u
     }
 }
 
-/// Whoever is busy mapping to this thread, if somebody is, gets an error.
+/// Gives the thread that is busy mapping to this one, if there is one, an error.
 pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef, error: Error) {
     let Some(sender) = k.thread(receiver.partner.get()) else { return };
     if matches!(sender.operation.get(), Operation::Map { to, .. } if to == receiver.uid()) {
@@ -115,7 +115,7 @@ pub(super) fn leave_mapping(k: &Kernel, receiver: ThreadRef, error: Error) {
     }
 }
 
-/// The sender of a mapping in progress gets an error.
+/// Gives the sender of a mapping in progress an error.
 pub(super) fn end_mapping(k: &Kernel, sender: ThreadRef, error: Error) {
     sender.operation.set(Operation::None);
     serve::stays(k, sender);

@@ -20,7 +20,7 @@ use crate::param::PREEMPTION_PAGES;
 use crate::sched::Next;
 use abi::{Error, Fpage, Kind, Rights, Uid};
 
-/// The current thread sends a message with an item to a partner that waits for it.
+/// Sends the current thread's message with an item to a partner that waits for it.
 #[inline(always)]
 pub(super) fn send_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
     if let Some(place) = item::map_single(k, current, partner) {
@@ -42,14 +42,14 @@ fn send_long_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: R
     request.suspend(current);
     let is_answer = matches!(partner.wait(), Wait::Answer(_));
     taking::begin_map(k, current, partner, progress);
-    // Who faulted in the middle of an ipc of its own needs what that has left there.
+    // A receiver that faulted in the middle of an ipc of its own needs what that ipc has left there.
     if !is_answer {
         partner.then_from.set(current.uid());
     }
     Next::Same
 }
 
-/// The busy sender goes on.
+/// Goes on with the busy sender's item.
 pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: bool) -> Next {
     let Some(receiver) = k.thread(to) else {
         broken::end_mapping(k, current, Error::PartnerDied);
@@ -71,7 +71,7 @@ pub fn continue_map(k: &Kernel, current: ThreadRef, to: Uid, noted: u64, whole: 
     finish_item(k, item::place(plan), (current, receiver), &request, progress.whole)
 }
 
-/// The item is mapped: the message arrives, and the current sender goes on with its receive phase.
+/// Lets a message arrive whose item is mapped; then the current sender goes on with its receive phase.
 #[inline(always)]
 fn finish_item(
     k: &Kernel,
@@ -91,7 +91,7 @@ fn finish_item(
     receive_and_run(k, current, request, Some(sent))
 }
 
-/// The current thread sends a message with a block to a partner that waits for it.
+/// Sends the current thread's message with a block to a partner that waits for it.
 #[inline(never)]
 pub(super) fn send_block(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
     let error = match partner.takes_block() {
@@ -104,7 +104,7 @@ pub(super) fn send_block(k: &Kernel, current: ThreadRef, partner: ThreadRef, req
         }
     };
     if request.has(LENIENT) && error == Error::NoWindow {
-        // Who waits for this thread alone, and was meant, has got its answer, if one that it did not want.
+        // A partner that waits for this thread alone, and was meant, has got its answer, if one that it did not want.
         if partner.wait() != Wait::Open && partner.uid() == request.dest {
             end::fail_blocked(k, partner, error);
         }
@@ -114,7 +114,7 @@ pub(super) fn send_block(k: &Kernel, current: ThreadRef, partner: ThreadRef, req
     Next::Same
 }
 
-/// The busy sender goes on.
+/// Goes on with the busy sender's block.
 pub fn continue_transfer(k: &Kernel, current: ThreadRef, to: Uid, at: Place) -> Next {
     let Some(receiver) = k.thread(to) else {
         broken::end_transfer(k, current, Error::PartnerDied, at.moved);
@@ -144,7 +144,7 @@ fn proceed(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place) -
     }
 }
 
-/// The current sender touched a page that it has not. The receiver waits for that no longer than it wants to.
+/// Raises a fault at a page that the current sender does not have. The receiver waits for that no longer than it wants to.
 #[inline(never)]
 fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place, address: u64) -> Next {
     if current.pager.get() == receiver.uid() || !taking::awaits_faults(receiver) {
@@ -156,7 +156,7 @@ fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place, 
     fault::page_fault(k, current, address, Rights::R)
 }
 
-/// The receiver has not the page that is to be copied to: it faults, and the sender waits for that no longer than it wants to.
+/// Raises a fault at a page that the receiver does not have. The sender waits for that no longer than it wants to.
 fn their_fault(
     k: &Kernel,
     current: ThreadRef,
@@ -189,7 +189,7 @@ fn their_fault(
     Next::Any
 }
 
-/// Everything is there: the message arrives, and the current sender goes on with its receive phase.
+/// Lets a message arrive all of whose block is there; then the current sender goes on with its receive phase.
 fn finish_block(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) -> Next {
     k.wheel.remove(receiver);
     current.operation.set(Operation::None);
@@ -206,7 +206,7 @@ fn finish_block(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) 
     receive_and_run(k, current, &request, Some(sent))
 }
 
-/// The current thread calls through a door.
+/// Calls through a door, for the current thread.
 pub fn call_door(k: &Kernel, current: ThreadRef) -> Next {
     match door::call(k, current) {
         Step::Run(next) => next,
@@ -214,7 +214,7 @@ pub fn call_door(k: &Kernel, current: ThreadRef) -> Next {
     }
 }
 
-/// The current thread returns from the call that it serves, and waits for its next.
+/// Returns from the call that the current thread serves; then it waits for its next.
 pub fn return_from_door(k: &Kernel, current: ThreadRef) -> Next {
     match door::give_back(k, current) {
         Step::Run(next) => next,

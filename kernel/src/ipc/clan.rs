@@ -14,13 +14,13 @@ use crate::object::{TaskRef, ThreadRef};
 use abi::call::NOT_DIVERTED;
 use abi::{Error, Uid};
 
-/// Bits of a thread's `crossing`, from the beginning of its send to that of its receive: the message goes to somebody else than its destination.
+/// Bit of `crossing`, which is valid from the beginning of a send to that of its receive: the message goes to another than its destination.
 const DIVERTED: u8 = 1 << 0;
 
-/// The message is shown to come from somebody else.
+/// Bit of `crossing`: the message is shown to come from another thread.
 const SHOWN: u8 = 1 << 1;
 
-/// The task, and the thread of it, to which a message between two tasks is diverted; `None` if it goes directly.
+/// The thread to which a message between two tasks is diverted; `None` if it goes directly.
 pub(super) fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
     let chief = from.chief.get();
     if from == to || Some(to) == chief || to.chief.get() == chief || from.is_chief_of(to) {
@@ -38,12 +38,12 @@ pub(super) fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
     Some(from.supervisor.get())
 }
 
-/// Whether a message from `to`, for which a thread is about to wait, may come directly. It may have ended.
+/// Whether a message from `to`, for which a thread is about to wait, may come directly. `to` may have ended.
 pub(super) fn is_direct(k: &Kernel, from: ThreadRef, to: Uid) -> bool {
     from.crossing.get() & DIVERTED == 0 && way_to(k, from, to).is_none()
 }
 
-/// The chief by whose way a message from `from`, for which a thread waits, has to come, if it has to come by any.
+/// Chief by whose way a message from `from` has to come to `waiter`; `None` if it may come directly.
 #[inline(never)]
 pub fn way_to(k: &Kernel, waiter: ThreadRef, from: Uid) -> Option<Uid> {
     if from.as_interrupt().is_some() {
@@ -63,18 +63,18 @@ fn is_inside(task: TaskRef, chief: TaskRef) -> bool {
     core::iter::successors(task.chief.get(), |above| above.chief.get()).any(|above| above == chief)
 }
 
-/// Whether `chief` may show a message to `to` as one of `shown`: the border of its own clan is between them.
+/// Whether `chief` may show `to` a message as that of a thread of `shown`: the border of its own clan is between the two.
 fn may_show(chief: TaskRef, shown: TaskRef, to: TaskRef) -> bool {
     shown != chief && to != chief && is_inside(shown, chief) != is_inside(to, chief)
 }
 
-/// Whether what a call or return hands over may go from one thread to the other: not across the border of a clan, where a
-/// chief has to see it. By ipc it goes to him.
+/// Whether an identifier or page may go from one thread to the other by a call or return: not across the border of a clan, where a
+/// chief has to see it. By ipc it goes to the chief.
 pub(super) fn may_hand(sender: ThreadRef, receiver: ThreadRef) -> bool {
     sender.uid().clan() == receiver.uid().clan() || hop(sender.task(), receiver.task()).is_none()
 }
 
-/// The current thread sends to somebody outside of its clan, or as somebody else. Returns who gets the message.
+/// Finds the receiver of the current thread's message to a thread outside of its clan, or shown as another thread's.
 #[cold]
 #[inline(never)]
 pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) -> Result<ThreadRef, Error> {
@@ -101,20 +101,20 @@ pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) 
     Ok(partner)
 }
 
-/// The current thread's message to `to`, as its own or as that of the one whom it shows, goes to `hop`.
+/// Notes that the current thread's message to `to`, shown as that of `shown` or as its own, goes to `hop`.
 fn note(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid, hop: Uid) {
     if k.notes_ways.get() {
         current.way.set(Way { to, shown, hop });
     }
 }
 
-/// Whom the message of a thread in a queue is shown to come from.
+/// Thread that the message of a thread in a queue is shown to come from.
 pub(super) fn shown_as(sender: ThreadRef) -> Uid {
     let is_ipc = sender.errand.get() == Errand::Ipc;
     if is_ipc && sender.crossing.get() & SHOWN != 0 { sender.shown.get() } else { sender.uid() }
 }
 
-/// The message of a sender that crosses a border has just been delivered: says so.
+/// Tells the receiver of a message that has just been delivered how it crossed the border.
 #[cold]
 #[inline(never)]
 pub(super) fn mark(sender: ThreadRef, receiver: ThreadRef) {

@@ -1,9 +1,9 @@
-//! Calls through doors: what the fast path leaves to it (rows D1–D8, D10).
+//! Calls through doors, as far as the fast path leaves them to Rust (rows D1–D8, D10).
 //!
 //! A call through a door is a call whose partner the kernel chooses: a server of the door's task that waits for one, or the next
 //! that will ([`super::serve`]). The server runs on the caller's shuttle and begins at the door's entry, on its own stack; a
-//! return gives the shuttle back, and nothing of the call is left. What a caller waits for is the return of this very server,
-//! as [`Wait::Return`] says, and so a return to somebody who has been cut off, or has ended, finds nobody.
+//! return gives the shuttle back, and nothing of the call is left. The caller waits for the return of this very server
+//! ([`Wait::Return`]), so a return to a caller that has been cut off, or has ended, finds nobody.
 
 use super::{item, outcome, request, serve, taking};
 use crate::kernel::Kernel;
@@ -17,7 +17,7 @@ use crate::sched::Next;
 use abi::op::{self, Carries, Op};
 use abi::{Error, Fpage, Kind, Uid};
 
-/// What is left to do of a call or return.
+/// Rest of the work on a call or return.
 pub(super) enum Step {
     /// Nothing: this is what the handler returns.
     Run(Next),
@@ -25,7 +25,7 @@ pub(super) enum Step {
     Transfer(ThreadRef),
 }
 
-/// The current thread calls through a door.
+/// Calls through a door, for the current thread.
 pub(super) fn call(k: &Kernel, current: ThreadRef) -> Step {
     current.crossing.set(0);
     let flags = current.frame.op().short_flags();
@@ -54,7 +54,7 @@ pub(super) fn call(k: &Kernel, current: ThreadRef) -> Step {
     })
 }
 
-/// The current thread returns from the call that it serves, and waits for its next.
+/// Returns from the call that the current thread serves; then it waits for its next.
 pub(super) fn give_back(k: &Kernel, current: ThreadRef) -> Step {
     if current.server.pool.get().is_none() {
         return Step::Run(outcome::fail(current, Error::BadState));
@@ -65,7 +65,7 @@ pub(super) fn give_back(k: &Kernel, current: ThreadRef) -> Step {
     let Some(caller) = caller else {
         k.go_home(current);
         if current.frame.op() != Op::DOOR_RETURN {
-            // What it was to hand over, the server has still.
+            // The server still has the thing that it was to hand over.
             return Step::Run(outcome::fail(current, Error::PartnerDied));
         }
         return Step::Run(if serve::become_idle(k, current) { Next::Same } else { Next::Any });
@@ -78,7 +78,7 @@ pub(super) fn give_back(k: &Kernel, current: ThreadRef) -> Step {
     }
     match go(k, current, caller, carries, current.uid()) {
         Ok(step) => step,
-        // Nothing that the server could do better, but it has still what did not arrive.
+        // The server could not do better, but it still has the thing that did not arrive.
         Err(error @ (Error::NoWindow | Error::Denied)) => {
             outcome::set_error(caller, error);
             outcome::set_error(current, error);
@@ -88,7 +88,7 @@ pub(super) fn give_back(k: &Kernel, current: ThreadRef) -> Step {
     }
 }
 
-/// The current thread sends a call or return that carries something. `from`: nil for a call.
+/// Sends a call or return of the current thread that carries something. `from`: nil for a call.
 fn go(
     k: &Kernel,
     current: ThreadRef,
@@ -106,8 +106,8 @@ fn go(
     Ok(Step::Transfer(receiver))
 }
 
-/// What the current thread sent beside words is with the receiver. A call or return is over, unless the door has gone meanwhile:
-/// `deliver` brings the words, for a message of this kind. So many bytes were copied.
+/// Lets a call or return of the current thread arrive, whose block or item is with the receiver, unless the door has gone meanwhile:
+/// `deliver` brings the words, for a message of this kind. So many `bytes` were copied.
 pub(super) fn arrive(
     k: &Kernel,
     current: ThreadRef,
@@ -128,11 +128,11 @@ pub(super) fn arrive(
     }
     let door = receiver.server.door.get().expect("it was there a moment ago");
     serve::enter(k, receiver, current, door);
-    // Who was stopped meanwhile has the call, and begins with it when it is resumed.
+    // A server that was stopped meanwhile has the call, and begins with it when it is resumed.
     if receiver.is_stopped() { Next::Any } else { Next::To(receiver) }
 }
 
-/// The item is mapped: the call or return arrives.
+/// Lets a call or return arrive whose item is mapped.
 pub(super) fn finish_item(
     k: &Kernel,
     place: Fpage,
@@ -145,7 +145,7 @@ pub(super) fn finish_item(
     })
 }
 
-/// The current thread sends the item of a call or return.
+/// Sends the item of a call or return of the current thread.
 fn go_with_item(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Next, Error> {
     if (is_call || receiver.takes_item())
         && let Some(place) = item::hand_identifier(k, current, receiver)
@@ -162,12 +162,12 @@ fn go_with_item(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bo
     Ok(Next::Same)
 }
 
-/// The caller of the current thread has what it waited for, and goes on; the current thread waits for its next call.
+/// Ends a call: its caller has what it waited for, and goes on; the current thread waits for its next call.
 fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
     let_go(k, current, caller, false)
 }
 
-/// The same; but the current thread goes on if its return `has_failed`.
+/// Lets the caller go on, and the current thread wait for its next call; or go on too, if its return `has_failed`.
 #[inline(always)]
 fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, has_failed: bool) -> Next {
     caller.frame.set_partner(0);

@@ -6,7 +6,7 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER, Operation, Place, State, Wait};
 use abi::{Error, Uid};
 
-/// A timeout fired. The entry may be left from a wait that is over.
+/// Ends the wait of a thread whose timeout fired. The entry may be left from a wait that is over.
 pub fn expired(k: &Kernel, thread: ThreadRef) {
     if thread.hot.accept.get() != NEVER {
         return;
@@ -19,7 +19,7 @@ pub fn expired(k: &Kernel, thread: ThreadRef) {
     }
 }
 
-/// The patience of a thread is over that takes part in a transfer or takes an item.
+/// Ends the transfer or mapping in which a thread takes part whose patience is over.
 fn out_of_patience(k: &Kernel, thread: ThreadRef) {
     let sender = Some(thread).filter(|it| taking::is_transferring(*it)).or(k.thread(thread.partner.get()));
     let under_way = sender.map(|sender| sender.operation.get());
@@ -52,7 +52,7 @@ pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
     k.wake(thread);
 }
 
-/// A thread in the queue of one that ends, out of the queue already.
+/// Fails the send of a thread in the queue of one that ends; it is out of the queue already.
 pub fn partner_died(k: &Kernel, sender: ThreadRef) {
     k.wheel.remove(sender);
     if sender.errand.get() != Errand::Ipc {
@@ -63,7 +63,7 @@ pub fn partner_died(k: &Kernel, sender: ThreadRef) {
     k.wake(sender);
 }
 
-/// `thread_control` aborts whatever ipc the thread waits in. False if it waits in none.
+/// Aborts any ipc in which the thread waits, for `thread_control`. False if it waits in none.
 pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
     let (own, other) = match thread.operation.get() {
         Operation::Transfer { .. } => (Error::SendAborted, Error::ReceiveAborted),
@@ -106,19 +106,19 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
     }
     broken::leave(k, thread);
     k.wheel.remove(thread);
-    // Somebody goes on with the end of a thread, see `end_thread`.
+    // The thread may be busy with the end of another one, which goes on: see `end_thread`.
     if !matches!(thread.operation.get(), Operation::EndThread { .. }) {
         thread.operation.set(Operation::None);
     }
 }
 
-/// The receiver of a mapping in progress is aborted, or its patience is over: both sides get an error.
+/// Ends a mapping in progress whose receiver is aborted, or whose receiver's patience is over: both sides get an error.
 fn abandon(k: &Kernel, receiver: ThreadRef, error: Error, senders: Error) {
     broken::leave_mapping(k, receiver, senders);
     release_receiver(k, receiver, error);
 }
 
-/// The sender of a mapping in progress is aborted: both sides get an error.
+/// Ends a mapping in progress whose sender is aborted: both sides get an error.
 pub(super) fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
     if let Some(receiver) = k.thread(to) {
         release_receiver(k, receiver, Error::ReceiveAborted);
@@ -126,7 +126,7 @@ pub(super) fn abandon_sending(k: &Kernel, sender: ThreadRef, to: Uid) {
     broken::end_mapping(k, sender, Error::SendAborted);
 }
 
-/// The sender of a mapping in progress is gone: the receiver gets an error.
+/// Releases the receiver of a mapping in progress whose sender is gone: it gets an error.
 fn release_receiver(k: &Kernel, receiver: ThreadRef, error: Error) {
     k.wheel.remove(receiver);
     k.regain(receiver, None);

@@ -14,7 +14,7 @@ use abi::call::{PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
 use abi::op::{self, Op};
 use abi::{Call, Fpage, Kind, Rights, Uid};
 
-/// The current thread touched a page that its task has not, or not in this way.
+/// Raises a page fault: the current thread touched a page that its task does not have, or not with these rights.
 #[inline(always)]
 pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
     note(current, address, rights);
@@ -24,7 +24,7 @@ pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) 
     call_pager(k, current, vector::UNRESOLVED_FAULT)
 }
 
-/// The current thread wanted to use ports that its task has not. It is a page fault at an address that nobody has.
+/// Raises a fault of ports that the current thread wanted and its task does not have: a page fault at an address that nobody has.
 #[cold]
 #[inline(never)]
 pub fn port_fault(k: &Kernel, current: ThreadRef, ports: Fpage) -> Next {
@@ -32,7 +32,7 @@ pub fn port_fault(k: &Kernel, current: ThreadRef, ports: Fpage) -> Next {
     call_pager(k, current, vector::PROTECTION)
 }
 
-/// `otherwise` is the exception that the fault is if there is no pager.
+/// Calls the pager of the current thread. `otherwise`: the exception that the fault becomes if there is no pager.
 #[inline(always)]
 fn call_pager(k: &Kernel, current: ThreadRef, otherwise: u64) -> Next {
     current.errand.set(Errand::Fault);
@@ -60,7 +60,7 @@ pub(super) fn note(thread: ThreadRef, address: u64, rights: Rights) {
     thread.fault_rights.set(rights);
 }
 
-/// The current thread caused an exception.
+/// Raises an exception of the current thread.
 #[inline(always)]
 pub fn raise(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
     current.exception.set(vector);
@@ -99,7 +99,7 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     }
 }
 
-/// Whether a thread that waits like this takes the fault or exception of `thread` now. An answer to a fault is none.
+/// Whether a thread in this wait takes the fault or exception of `thread` now. In a wait for an answer to a fault it does not.
 #[inline(always)]
 fn takes_fault(wait: Wait, thread: ThreadRef) -> bool {
     match wait {
@@ -151,11 +151,11 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
     }
     outcome::set_result(receiver, kind as u64, thread.uid());
     receiver.set_ready();
-    // A fault that was a call back to the thread whose shuttle it was on has lent nothing.
+    // A fault that called back to the thread whose shuttle it was on has lent nothing.
     thread.set_faulting(receiver.uid(), passed == Passed::Lent);
 }
 
-/// The current thread answers a fault or exception without a map item, by a call or not. Returns what is left of its send phase;
+/// Answers a fault or exception for the current thread, without a map item, by a call or not. Returns the rest of its send phase;
 /// `None` if there is no receiver to hand over to.
 #[inline(always)]
 pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call: bool) -> Option<Sent> {
@@ -172,7 +172,7 @@ pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call:
     finish(k, current, thread, is_call, goes_on)
 }
 
-/// The answer to a fault came with an item, which is mapped. Returns as [`answer`] does.
+/// Answers a fault with an item, which is mapped. Returns as [`answer`] does.
 #[inline(always)]
 pub(super) fn answer_mapped(
     k: &Kernel,
@@ -188,7 +188,7 @@ pub(super) fn answer_mapped(
     None
 }
 
-/// The thread goes on on the shuttle that it lent, or stops.
+/// Lets the thread go on on the shuttle that it lent, or stops it.
 #[inline(always)]
 fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call: bool, goes_on: bool) -> Option<Sent> {
     if let Operation::Taken { from, returned } = thread.operation.get() {
@@ -204,21 +204,21 @@ fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call: bool, goes
     Some(hand_over(k, current, thread, passed))
 }
 
-/// The fault came in the middle of a long message that the thread receives.
+/// Goes on with a long message in whose middle the thread, which receives it, faulted.
 #[cold]
 fn resume_taking(k: &Kernel, current: ThreadRef, thread: ThreadRef, (from, returned): (Uid, bool)) {
     k.regain(thread, Some(current));
     taking::resume(k, thread, from, returned);
 }
 
-/// The pager refuses the fault: it becomes an exception.
+/// Refuses a fault for its pager: it becomes an exception.
 #[inline(never)]
 fn refuse(k: &Kernel, current: ThreadRef, thread: ThreadRef) {
     k.regain(thread, Some(current));
     unanswered(k, thread);
 }
 
-/// A thread that is not running gets no answer to its fault or exception: a fault becomes an exception, an exception
+/// Leaves a thread that is not running without an answer to its fault or exception: a fault becomes an exception, an exception
 /// stops it. Its shuttle is its own again.
 pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
     thread.set_ready();
@@ -235,7 +235,7 @@ pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
     post(k, thread, handler);
 }
 
-/// Loads what the handler wants the thread to continue with. False if it is not fit for user mode.
+/// Loads the registers with which the handler wants the thread to continue. False if they are not fit for user mode.
 fn resume(thread: ThreadRef, [ip, sp, flags, head]: [u64; 4]) -> bool {
     if ip >= abi::USER_END || sp >> 47 != 0 {
         return false;
@@ -247,8 +247,8 @@ fn resume(thread: ThreadRef, [ip, sp, flags, head]: [u64; 4]) -> bool {
 /// Turns the current thread's system call into an exception: its frame is completed as a trap's.
 #[cold]
 pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
-    // The fast path, if it looked at one of its forms first, has lost the flags: no form but flush has a lower number. What it has left
-    // there is nothing that a user may have in them.
+    // The fast path loses the flags of a call that it first takes for one of its forms; but for flush, no form has a lower number. In their
+    // place it leaves a value that no user's flags may have.
     let op = current.frame.op();
     let has_flags = op.0 < Op::CALL.with(op::BLOCK | op::TAKES_BLOCK).0 && op.0 != Call::Flush as u32;
     current.frame.complete_refused(current.hot.ip.get(), current.hot.sp.get(), has_flags);

@@ -1,4 +1,4 @@
-//! Messages of interrupts: which thread gets those of a line, and when the line is open (row C6). What a line is, is in
+//! Messages of interrupts: the thread that gets those of a line, and when the line is open (row C6). The line itself is in
 //! [`crate::object::interrupt`].
 
 use super::{end, outcome};
@@ -41,7 +41,7 @@ pub fn detach(k: &Kernel, thread: ThreadRef) {
     arch::irq_mask(number as u8);
 }
 
-/// `task` lost a line by flush.
+/// Takes a line that `task` lost by flush from its thread.
 pub(super) fn revoked(k: &Kernel, task: TaskRef, number: u8) {
     let Some(line) = k.lines.line(number) else { return };
     let Some(thread) = line.thread.get().filter(|thread| thread.task() == task) else { return };
@@ -51,7 +51,7 @@ pub(super) fn revoked(k: &Kernel, task: TaskRef, number: u8) {
     }
 }
 
-/// How many interrupts wait for `thread` if it waits for `from`; they are taken.
+/// Line of `thread` and number of its interrupts that are pending, if `thread` waits for `from`. They are taken.
 pub(super) fn take_pending(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<(u8, u64)> {
     let number = thread.line.get().checked_sub(1)? as u8;
     if from != Uid::ANY && from != Uid::interrupt(number) {
@@ -61,7 +61,7 @@ pub(super) fn take_pending(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<(
     (count != 0).then_some((number, count))
 }
 
-/// `thread` is about to wait for `from`: releases its line if that is included.
+/// Releases the line of `thread`, which is about to wait for `from`, if that is included.
 pub(super) fn release(k: &Kernel, thread: ThreadRef, from: Uid) {
     let Some(number) = thread.line.get().checked_sub(1) else { return };
     if from != Uid::ANY && from != Uid::interrupt(number as u8) {
@@ -73,7 +73,7 @@ pub(super) fn release(k: &Kernel, thread: ThreadRef, from: Uid) {
     }
 }
 
-/// A line fired: its driver gets a message, at once if it waits for one. Then it is ready, in no queue, and returned.
+/// Sends the message of a line that fired: its driver gets it at once if it waits for one. Then it is ready, in no queue, and returned.
 #[inline(always)]
 pub fn fired(k: &Kernel, number: u8) -> Option<ThreadRef> {
     let line = &k.lines.0[number as usize];

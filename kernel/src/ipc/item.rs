@@ -9,7 +9,7 @@ use crate::object::thread::{Errand, NEVER};
 use abi::call::{ITEM_WHOLE, NO_ITEM};
 use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space};
 
-/// Where the receiver takes items.
+/// Window in which the receiver takes items.
 #[inline(always)]
 fn window(receiver: ThreadRef) -> Fpage {
     if receiver.hot.accept.get() != NEVER {
@@ -21,7 +21,7 @@ fn window(receiver: ThreadRef) -> Fpage {
     }
 }
 
-/// Where the sender's item goes in the receiver's window. A fault is answered by memory or by ports.
+/// Plan for the sender's item in the receiver's window. A fault is answered by memory or by ports.
 #[inline(always)]
 pub(super) fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
     let item = Fpage(sender.frame.w[6].get());
@@ -32,7 +32,7 @@ pub(super) fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
     space::plan(item, sender.frame.w[7].get(), window)
 }
 
-/// Maps an item of one page into a window of memory, if that is simple. Returns where it arrived.
+/// Maps an item of one page into a window of memory, if that is simple. Returns the flexpage in which it arrived.
 #[inline(always)]
 pub(super) fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpage> {
     const PAGE: u64 = 12 << 4;
@@ -47,7 +47,7 @@ pub(super) fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> 
     done.then_some(Fpage(target | PAGE | item.rights().0 as u64))
 }
 
-/// How the item of a door's call or return is to be mapped for the receiver, which waits for it.
+/// Plan for the item of a door's call or return to the receiver, which waits for it.
 #[inline(always)]
 pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef, is_call: bool) -> Result<Plan, Error> {
     let item = Fpage(sender.frame.w[6].get());
@@ -65,7 +65,7 @@ pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef, is_call: bool
     space::plan(item, sender.frame.w[7].get(), receiver.standing.get()).ok_or(Error::NoWindow)
 }
 
-/// Hands the identifier that is an item of a door's call or return to its receiver, if that is simple. Returns where it arrived.
+/// Hands the identifier that a door's call or return carries to its receiver, if that is simple. Returns the flexpage in which it arrived.
 #[inline(always)]
 pub(super) fn hand_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpage> {
     let (item, window) = (Fpage(sender.frame.w[6].get()), receiver.standing.get());
@@ -91,14 +91,14 @@ pub(super) fn step(
     space::map(k, plan, sender.task(), receiver.task(), progress, &mut budget).is_ok()
 }
 
-/// Where an item arrived, in the receiver's addresses.
+/// Flexpage in which an item arrived, in the receiver's addresses.
 pub(super) fn place(plan: Plan) -> Fpage {
     let shift = if plan.space == Space::Memory { 0 } else { 12 };
     let place = plan.to << shift | (plan.space as u64) << 10 | (plan.log2 as u64) << 4;
     Fpage(place | plan.rights.and(Rights::RWX).0 as u64)
 }
 
-/// Delivers the words, with the item's place in w6.
+/// Delivers the words, with that flexpage in w6.
 #[inline(always)]
 pub(super) fn deliver(place: Fpage, sender: ThreadRef, receiver: ThreadRef, is_call: bool, whole: bool) {
     deliver_as(if is_call { Kind::Request } else { Kind::Reply }, place, sender, receiver, whole);

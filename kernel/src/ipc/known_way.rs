@@ -1,7 +1,7 @@
-//! What the fast path is among clan-mates, this file is across a border: a call, and a reply shown as somebody else's, that
-//! take the same way as the sender's last one (row C9).
+//! Route cache: among clan-mates there is the fast path; this file is for messages that leave a clan. It does a call, or a reply shown
+//! as somebody else's, that takes the route of the sender's last one (row C9).
 //!
-//! Which way that is [`clan::across`](super::clan::across) found out and noted in the sender's [`Way`](crate::object::thread::Way).
+//! [`clan::across`](super::clan::across) finds a route and notes it in the sender's [`Way`](crate::object::thread::Way).
 //! The tree of tasks above a thread never changes while it lives, so the note is true for as long as its uids lead to threads,
 //! and need not be undone.
 //!
@@ -17,7 +17,7 @@ use abi::call::{self, NOT_DIVERTED};
 use abi::op::{self, Op};
 use abi::{Fpage, Kind, Timeout, Uid};
 
-/// Who gets the current thread's message to `to` by the way that is noted, and whether that is a chief.
+/// Receiver of the current thread's message to `to` by the noted route, and whether that is a chief.
 #[inline(always)]
 fn find(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid) -> Option<(ThreadRef, bool)> {
     let way = current.way.get();
@@ -30,7 +30,7 @@ fn find(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid) -> Option<(ThreadRe
     plain.then_some((partner, partner != dest))
 }
 
-/// A short call, if the one who gets it waits openly. It then runs on the caller's shuttle.
+/// Does a short call, if its receiver waits openly. That then runs on the caller's shuttle.
 #[inline(always)]
 pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     let to = Uid(current.frame.partner());
@@ -45,13 +45,13 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     arrive(current, partner, Kind::Request, current.uid(), diverted);
     partner.hot.accept.set(NEVER);
     lend::fast_call(&current.hot, &partner.hot);
-    // An answer that comes by way of a chief is none that the fast path may deliver.
+    // The fast path may not deliver an answer that comes by way of a chief.
     current.takes.set(0);
     wait(current, to, !diverted, partner.uid());
     Some(partner)
 }
 
-/// A general form that is a reply and wait, shown as somebody else's, if it gives back the shuttle that was lent.
+/// Does a reply and wait in the general form, shown as another thread's, if it gives back the shuttle that was lent.
 #[inline(always)]
 pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     const FORM: Op = Op::GENERAL.with(op::SHOWN | op::TAKES_BLOCK);
@@ -69,7 +69,7 @@ pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
         return None;
     }
     let (partner, diverted) = find(k, current, to, shown)?;
-    // The shuttle was lent to this very thread, whoever else may speak for the one that is shown.
+    // The shuttle must have been lent to this very thread: others may also speak for the one that is shown.
     let returns = partner.lent_to.get() == current.uid() && lend::fast_return(&current.hot, &partner.hot);
     if !returns || k.thread(shown).is_none() || partner.wait() != Wait::Closed(shown) {
         return None;
@@ -90,7 +90,7 @@ pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     Some(partner)
 }
 
-/// All but the words of a message.
+/// Delivers all of a message but its words.
 #[inline(always)]
 fn arrive(current: ThreadRef, partner: ThreadRef, kind: Kind, sender: Uid, diverted: bool) {
     let mut kind = kind as u32;
@@ -101,7 +101,7 @@ fn arrive(current: ThreadRef, partner: ThreadRef, kind: Kind, sender: Uid, diver
     outcome::set_result(partner, current.frame.label() | kind as u64, sender);
 }
 
-/// The current thread waits, without a timeout, for whom it called or for anybody.
+/// Makes the current thread wait, without a timeout, for the thread that it called or for anybody.
 #[inline(always)]
 fn wait(current: ThreadRef, from: Uid, plain: bool, lent_to: Uid) {
     current.window.set(current.open_window());

@@ -1,12 +1,12 @@
-//! Ipc: everything that the fast path leaves to it, which is everything (rows P1, P8–P12, C6, C7).
+//! Ipc: everything that the fast path leaves to Rust, which is everything (rows P1, P8–P12, C6, C7).
 //!
-//! The rooms, from the ground up. Each imports only rooms that come before it in this table. A room never calls one above it: it
+//! The modules, from the ground up. Each imports only modules that come before it in this table. A module never calls one above it: it
 //! returns a value that says what is left to do, and its caller does that.
 //!
-//! | floor | rooms |
+//! | floor | modules |
 //! |---|---|
 //! | the operation in the registers, borders of clans, the result in the registers | [`request`], [`clan`], [`outcome`] |
-//! | waiting, its timeouts, and which thread runs next | [`wait`], [`known_way`] |
+//! | waiting, its timeouts, and the thread that runs next | [`wait`], [`known_way`] |
 //! | parts of a message beside words, and the threads that work on them and wait for them | [`taking`], [`item`], [`block`] |
 //! | servers of doors; transfers that fail | [`serve`], [`broken`] |
 //! | messages that the kernel sends; calls through doors | [`fault`], [`door`] |

@@ -1,4 +1,4 @@
-//! What a thread finds in its registers when its ipc is over: the words of a message, or an error.
+//! Results of an ipc in a thread's registers: the words of a message, or an error.
 
 use super::clan;
 use crate::object::ThreadRef;
@@ -8,14 +8,14 @@ use abi::call::{self, ITEM_WHOLE, NO_ITEM};
 use abi::op::Op;
 use abi::{Error, Kind, Uid};
 
-/// Fills the registers in which a thread finds the result of its ipc, all of them.
+/// Fills all registers in which a thread finds the result of its ipc.
 pub(super) fn set_result(thread: ThreadRef, head: u64, sender: Uid) {
     thread.frame.finish(head);
     thread.frame.set_partner(sender.0);
     thread.frame.mode.set(Frame::SYSRET);
 }
 
-/// The result of an ipc that failed: the code, and zeroes in the message registers.
+/// Sets the result of an ipc that failed: the code, and zeroes in the message registers.
 pub(super) fn set_error(thread: ThreadRef, error: Error) {
     set_result(thread, error as u64, Uid::NIL);
     thread.frame.w.iter().for_each(|word| word.set(0));
@@ -26,7 +26,7 @@ pub(super) fn fail(thread: ThreadRef, error: Error) -> Next {
     Next::Same
 }
 
-/// Moves the words. Both threads' registers are in their frames.
+/// Moves the words of a message. Both threads' registers are in their frames.
 #[inline(always)]
 pub(super) fn deliver_words(sender: ThreadRef, receiver: ThreadRef, kind: u32, short: bool) {
     let (from, to) = (&sender.frame, &receiver.frame);
@@ -52,7 +52,7 @@ pub(super) fn copy_words(sender: ThreadRef, receiver: ThreadRef, kind: Kind) {
     set_result(receiver, label | kind as u64, Uid::NIL);
 }
 
-/// An interrupt's message. The thread is ready afterwards.
+/// Delivers an interrupt's message. The thread is ready afterwards.
 pub(super) fn deliver_interrupt(thread: ThreadRef, line: u8, count: u64) {
     thread.frame.w.iter().for_each(|word| word.set(0));
     thread.frame.w[0].set(count);

@@ -12,7 +12,7 @@ use crate::param::{self, TAKEN_PAGES};
 use crate::sched::Next;
 use abi::{Error, Fpage, Kind, Timeout, Uid};
 
-/// The receive phase of the current thread, and the choice of who runs. `sent` is its send phase, if it had one and the message arrived.
+/// Does the receive phase of the current thread, and chooses the thread that runs. `sent` is its send phase, if the message of one arrived.
 #[inline(always)]
 pub(super) fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request, sent: Option<Sent>) -> Next {
     let done = match sent {
@@ -32,7 +32,7 @@ pub(super) fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request,
     }
 }
 
-/// Goes on after an answer to a fault. `None`: the answer made nobody ready to run at once, since it refused the fault, or the fault came in
+/// Goes on after an answer to a fault. `sent`: none if nobody is to run at once, since the answer refused the fault, or the fault came in
 /// the middle of a long message.
 #[inline(always)]
 pub(super) fn receive_after_answer(
@@ -53,7 +53,7 @@ fn receive_alone(k: &Kernel, current: ThreadRef, request: Request) -> Next {
     receive_and_run(k, current, &request, None)
 }
 
-/// The receive phase of a thread that runs or is about to. True if it is over; otherwise the thread waits.
+/// Does the receive phase of a thread that runs or is about to. True if it is over; otherwise the thread waits.
 #[inline(always)]
 fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
     let nothing_there = thread.senders.is_empty() && thread.line.get() == 0;
@@ -64,7 +64,7 @@ fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: F
     receive_looking(k, thread, from, timeout, window, alone)
 }
 
-/// The same, where there may be a message already.
+/// Does the receive phase where there may be a message already.
 #[inline(never)]
 fn receive_looking(
     k: &Kernel,
@@ -114,8 +114,8 @@ fn receive_looking(
     false
 }
 
-/// The first in the queue of `thread` whose message is shown to come from `from`. Of others than itself, which can be only across the border
-/// of a clan, a limited number is looked at.
+/// First sender in the queue of `thread` whose message is shown to come from `from`. If it is another than `from`, which can be only across
+/// the border of a clan, it is sought among a limited number.
 fn queued_as(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<ThreadRef> {
     let queued = |it: &ThreadRef| {
         it.hot.accept.get() == NEVER && it.state.get() == State::Sending && it.partner.get() == thread.uid()
@@ -140,9 +140,9 @@ fn cannot_receive(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<Error> {
     }
 }
 
-/// What came of taking a message from the queue.
+/// Outcome of taking a message from the queue.
 enum Taken {
-    /// It is in the receiver's registers.
+    /// Its words are in the receiver's registers.
     Message,
     /// Its map item takes long; the receiver waits.
     Mapping,
@@ -150,7 +150,7 @@ enum Taken {
     Refused,
 }
 
-/// `thread` takes the message of a sender in its queue.
+/// Takes the message of a sender in the queue of `thread`.
 fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
     dequeue_sender(sender, thread);
     k.wheel.remove(sender);
@@ -179,7 +179,7 @@ fn take_ipc(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
     Taken::Message
 }
 
-/// `thread` takes a message with an item from its queue; the sender is ready and in no queue.
+/// Takes a message with an item from the queue of `thread`; the sender is ready and in no queue.
 fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
     thread.errand.set(Errand::Ipc);
     let Some(plan) = item::plan(sender, thread) else {
@@ -200,7 +200,7 @@ fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
     Taken::Mapping
 }
 
-/// `thread` takes a long message from its queue; the sender is ready and in no queue. False if that cannot begin: then
+/// Takes a long message from the queue of `thread`; the sender is ready and in no queue. False if that cannot begin: then
 /// the sender has the error.
 fn take_block(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> bool {
     thread.errand.set(Errand::Ipc);
@@ -214,7 +214,7 @@ fn take_block(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> bool {
     can
 }
 
-/// What the sender of a message that was taken from the queue does next: it is not current.
+/// Lets the sender of a message that was taken from the queue go on; it is not current.
 fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) {
     if is_call {
         let timeout = Timeout(sender.then_timeout.get());

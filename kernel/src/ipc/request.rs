@@ -1,4 +1,4 @@
-//! An ipc operation as the thread's registers say it, decoded once.
+//! An ipc operation, decoded once from the thread's registers.
 
 use crate::object::ThreadRef;
 use crate::object::thread::{TAKES_ITEM, TAKING, special, taken_by};
@@ -11,31 +11,31 @@ use abi::{Error, Fpage, Timeout, Uid};
 pub(super) struct Request {
     pub(super) dest: Uid,
     pub(super) from: Uid,
-    /// Of sending, and in the upper half of receiving, as in `r15` of the general form.
+    /// Timeouts as in `r15` of the general form: of sending, and in the upper half of receiving.
     pub(super) timeouts: u64,
     pub(super) window: Fpage,
-    /// [`op::ITEM`], [`op::BLOCK`] and [`op::SHOWN`] of what it sends, if it sends; [`LENIENT`] and [`SHORT`].
+    /// Flags: [`op::ITEM`], [`op::BLOCK`] and [`op::SHOWN`] of what it sends, if it sends; [`LENIENT`] and [`SHORT`].
     pub(super) what: u32,
 }
 
-/// Of a [`Request`]: reply and wait, where a destination that does not wait is no error.
+/// Flag of a [`Request`]: it is a reply and wait, where a destination that does not wait is no error.
 pub(super) const LENIENT: u32 = 1;
 
-/// Of a [`Request`]: all eleven words are the message.
+/// Flag of a [`Request`]: all eleven words are the message.
 pub(super) const SHORT: u32 = 2;
 
 const _: () = assert!((op::ITEM | op::BLOCK | op::SHOWN) & (LENIENT | SHORT) == 0);
 
 impl Request {
-    /// Reads a short form from the thread's registers: call, or reply and wait. What may come in its receive stands with the thread from
-    /// now on, as for all forms.
+    /// Reads a short form from the thread's registers: call, or reply and wait. As for all forms, the thread notes what may come in its
+    /// receive.
     #[inline(always)]
     pub(super) fn short(thread: ThreadRef) -> Request {
         let is_call = thread.frame.op() == Op::CALL;
         Request::of_form(thread, is_call, if is_call { 0 } else { TAKING })
     }
 
-    /// One of the other short forms: with a block, or a call that takes more than words in answer.
+    /// Reads one of the other short forms: with a block, or a call that takes more than words in answer.
     pub(super) fn other(thread: ThreadRef) -> Request {
         let op = thread.frame.op();
         let replies = op == Op::REPLY_WAIT.with(op::BLOCK);
@@ -59,7 +59,7 @@ impl Request {
         }
     }
 
-    /// Reads the general form. Its rare flags are [`Request::rare`]'s.
+    /// Reads the general form, but for its rare flags: these [`Request::rare`] reads.
     #[inline(always)]
     pub(super) fn general(thread: ThreadRef) -> Result<Request, Error> {
         let frame = &thread.frame;
@@ -101,14 +101,14 @@ impl Request {
         Ok(Request { what: thread.frame.op().0 & (op::ITEM | op::BLOCK | op::SHOWN), ..request })
     }
 
-    /// Leaves with a thread what its receive phase will need when the send phase, which takes long, is over.
+    /// Leaves with a thread what its receive phase needs after a send phase that takes long.
     pub(super) fn suspend(&self, thread: ThreadRef) {
         thread.then_from.set(self.from);
         thread.then_timeout.set(self.receive_timeout().0);
         thread.window.set(self.window);
     }
 
-    /// What is left to do of a suspended operation. Its registers still name the destination.
+    /// The rest of a suspended operation. Its registers still name the destination.
     pub(super) fn resumed(thread: ThreadRef) -> Request {
         Request {
             dest: Uid(thread.frame.partner()),
@@ -139,24 +139,24 @@ impl Request {
     }
 }
 
-/// Stands for a point in time while an ipc is under way. The point itself stays in `r15` of the frame until the ipc is
+/// Timeout that stands for a point in time while an ipc is under way. The point itself stays in `r15` of the frame until the ipc is
 /// over, and `eax` says so: as a number of microseconds this is an ordinary timeout.
 pub(super) const ABSOLUTE: Timeout = Timeout(0x7fff_ffff);
 
-/// What stands for a point in time in both halves of `r15`.
+/// Timeouts that stand for a point in time, in both halves of `r15`.
 #[cold]
 fn absolute(until: u64) -> u64 {
     let timeout = if until < ABSOLUTE_END { ABSOLUTE } else { Timeout::NEVER };
     call::timeouts(timeout, timeout)
 }
 
-/// What the call (true) or return (false) in a thread's registers carries, if they hold one.
+/// Things that the call (true) or return (false) in a thread's registers carries; `None` if there is neither.
 pub(super) fn carried(thread: ThreadRef) -> Option<(Carries, bool)> {
     let op = thread.frame.op();
     op.is_door().map(|is_call| (op.short_flags().carries(), is_call))
 }
 
-/// The current thread begins with what an alert is to end. False if it is alerted already.
+/// Begins an operation of the current thread that an alert is to end. False if the thread is alerted already.
 pub(super) fn begin_alertable(current: ThreadRef) -> bool {
     if current.special.get() & special::ALERTED != 0 {
         return false;

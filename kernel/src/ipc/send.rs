@@ -2,7 +2,7 @@
 //!
 //! A message goes from a sender to a receiver, both blocked or current, in one step that cannot fail half-way: [`send`] finds
 //! out whether the partner takes it, [`outcome::deliver_words`] moves the words, [`hand_over`] decides which thread goes on on which
-//! shuttle, [`receive_and_run`] is the second phase. What carries more than words goes to [`carry`], answers to faults to
+//! shuttle, [`receive_and_run`] is the second phase. A message that carries more than words goes to [`carry`], an answer to a fault to
 //! [`fault`].
 
 use super::outcome::fail;
@@ -17,13 +17,13 @@ use crate::sched::Next;
 use abi::op;
 use abi::{Error, Kind, Timeout, Uid};
 
-/// The short forms of the system call.
+/// Does a short form of the system call.
 #[inline(always)]
 pub fn short(k: &Kernel, current: ThreadRef) -> Next {
     perform(k, current, &Request::short(current))
 }
 
-/// Its general form.
+/// Does its general form.
 #[inline(always)]
 pub fn general(k: &Kernel, current: ThreadRef) -> Next {
     const COMMON: u32 = op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE;
@@ -52,19 +52,19 @@ fn rare(k: &Kernel, current: ThreadRef) -> Next {
     perform(k, current, &request)
 }
 
-/// The other short forms, of which the fast path does what it can.
+/// Does one of the other short forms, of which the fast path does what it can.
 pub fn other(k: &Kernel, current: ThreadRef) -> Next {
     perform(k, current, &Request::other(current))
 }
 
-/// A general form with bits that mean nothing.
+/// Refuses a general form with bits that mean nothing.
 pub fn malformed(current: ThreadRef) -> Next {
     fail(current, Error::BadArgument)
 }
 
 #[inline(always)]
 fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
-    // How this message crosses a border, if it is one, is found out anew.
+    // Whether this message crosses a border, and how, is found out anew.
     current.crossing.set(0);
     if request.dest.is_nil() {
         return receive_and_run(k, current, request, None);
@@ -72,7 +72,7 @@ fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
     send(k, current, request)
 }
 
-/// The send phase of the current thread.
+/// Does the send phase of the current thread.
 #[inline(always)]
 fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
     let error = match find(k, current, request) {
@@ -86,7 +86,7 @@ fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
     if request.has(LENIENT) { receive_and_run(k, current, request, None) } else { fail(current, error) }
 }
 
-/// Who gets the message: its destination, or a chief on the way there.
+/// Finds the thread that gets the message: its destination, or a chief on the way there.
 #[inline(always)]
 fn find(k: &Kernel, current: ThreadRef, request: &Request) -> Result<ThreadRef, Error> {
     match k.thread(request.dest) {
@@ -99,7 +99,7 @@ fn find(k: &Kernel, current: ThreadRef, request: &Request) -> Result<ThreadRef, 
     }
 }
 
-/// Whom the current thread's message is shown to come from.
+/// Thread that the current thread's message is shown to come from.
 #[inline(always)]
 fn shown(current: ThreadRef, request: &Request) -> Uid {
     if request.has(op::SHOWN) { current.shown.get() } else { current.uid() }
@@ -114,7 +114,7 @@ fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -
     Next::Any
 }
 
-/// The current thread's message goes to a partner that waits for it.
+/// Sends the current thread's message to a partner that waits for it.
 #[inline(always)]
 fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
     if request.has(op::ITEM) {
@@ -128,7 +128,7 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     if request.has(op::BLOCK) {
         return carry::send_block(k, current, partner, *request);
     }
-    // Only who waits has a timeout: one that were left would end the next wait, if that began on the fast path.
+    // Only a thread that waits has a timeout: one that were left would end the next wait, if that began on the fast path.
     k.wheel.remove(partner);
     let kind = if request.is_call() { Kind::Request } else { Kind::Reply };
     let passed = k.pass_in(current, partner, answered, request.is_call());

@@ -15,7 +15,7 @@ use crate::trace;
 use abi::op::Carries;
 use abi::{Error, Kind, Uid};
 
-/// The current thread becomes a server.
+/// Makes the current thread a server.
 pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
     if current.server.pool.get().is_some() {
         return Err(Error::BadState);
@@ -27,14 +27,14 @@ pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
     Ok(if become_idle(k, current) { Next::Same } else { Next::Any })
 }
 
-/// The current thread, a server, goes on to look for something to do.
+/// Lets the current thread, a server, look for something to do.
 pub fn continue_serve(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
     k.go_home(current);
     if become_idle(k, current) { Next::Same } else { Next::Any }
 }
 
-/// A server that is ready has nothing to do: it begins a call that waits for a server, or tells that a door is unreferenced, or
+/// Gives a server that is ready something to do: it begins a call that waits for a server, or tells that a door is unreferenced, or
 /// waits. True if it goes on now.
 pub(super) fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
     let last = server.server.door.take().filter(|_| server.special.get() & special::LAST_CALL != 0);
@@ -48,12 +48,12 @@ pub(super) fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
     find_work(k, server)
 }
 
-/// A server, which is ready and in no list, begins with what waits for one, if anything does; otherwise it waits. True if it
-/// goes on now.
+/// Lets a server, which is ready and in no list, begin with a caller or door that waits for one, if there is one; otherwise it waits. True
+/// if it goes on now.
 fn find_work(k: &Kernel, server: ThreadRef) -> bool {
     let servers = &server.task().state().doors.servers;
     if server.is_stopped() {
-        // Whatever waits is for another; this one looks when it is resumed.
+        // A caller that waits is for another server; this one looks when it is resumed.
         servers.enlist(server);
         return false;
     }
@@ -63,7 +63,7 @@ fn find_work(k: &Kernel, server: ThreadRef) -> bool {
         let carries = caller.frame.op().short_flags().carries();
         let error = if door.is_none() { Some(Error::NoSuch) } else { refused(carries, caller, server, true) };
         let (Some(door), None) = (door, error) else {
-            // The identifier has gone while it waited, or what it sends finds no room.
+            // The identifier has gone while the caller waited, or there is no room for its message.
             match error {
                 Some(Error::NoSuch) | None => drop(no_such_door(caller)),
                 Some(error) => outcome::set_error(caller, error),
@@ -101,7 +101,7 @@ fn find_work(k: &Kernel, server: ThreadRef) -> bool {
     false
 }
 
-/// Why a call or return cannot be sent to a thread that waits for it, if it cannot. A server takes whatever a call brings.
+/// Error of a call or return that cannot be sent to a thread which waits for it. A server takes whatever a call brings.
 pub(super) fn refused(
     carries: Carries,
     sender: ThreadRef,
@@ -119,21 +119,21 @@ pub(super) fn refused(
     }
 }
 
-/// What waited for the server was nothing: it looks for more, after a look at the interrupts.
+/// Lets a server, which found nothing to do after all, look for more, after a look at the interrupts.
 fn look_again(k: &Kernel, server: ThreadRef) {
     server.operation.set(Operation::Serve);
     server.frame.mode.set(Frame::SYSRET);
     k.set_busy(server);
 }
 
-/// A server begins the call of a caller that runs or waits for it. The server is ready afterwards, and in no queue.
+/// Begins the call of a caller that runs or waits for a server. The server is ready afterwards, and in no queue.
 pub(super) fn begin_call(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
     outcome::copy_words(caller, server, Kind::DoorCall);
     count(k, caller, server, (Carries::Words, true), 0);
     enter(k, server, caller, door);
 }
 
-/// The server of a call, whose words it has, goes to the door's entry on the caller's shuttle; the caller waits.
+/// Sends the server of a call, whose words it has, to the door's entry on the caller's shuttle; the caller waits.
 pub(super) fn enter(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'static Node) {
     go_to_entry(server, door);
     server.server.caller.set(door::hot_address(caller));
@@ -142,7 +142,7 @@ pub(super) fn enter(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'st
     caller.set_call(server);
 }
 
-/// A server goes to a door's entry. It is ready afterwards.
+/// Sends a server to a door's entry. It is ready afterwards.
 fn go_to_entry(server: ThreadRef, door: &'static Node) {
     let (entry, datum) = door.door_target();
     server.frame.set_partner(datum);
@@ -152,7 +152,7 @@ fn go_to_entry(server: ThreadRef, door: &'static Node) {
     server.set_ready();
 }
 
-/// No server is free: the caller waits for one, and who watches for a shortage learns of it.
+/// Lets a caller wait for a server, since none is free, and tells the thread that watches for a shortage.
 pub(super) fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
     caller.errand.set(Errand::Ipc);
     caller.state.set(State::Queueing);
@@ -180,12 +180,12 @@ fn target(k: &Kernel, caller: ThreadRef) -> Option<&'static Node> {
     doors::find(k, caller.task(), number as u64).map(Node::door)
 }
 
-/// Whether the identifier in the current thread's registers is one.
+/// Whether the number in the current thread's registers is an identifier.
 pub fn exists(k: &Kernel, current: ThreadRef) -> bool {
     target(k, current).is_some()
 }
 
-/// The identifier is none. As on the fast path, only `rax` changes.
+/// Refuses a call whose number is no identifier. As on the fast path, only `rax` changes.
 pub(super) fn no_such_door(caller: ThreadRef) -> Next {
     caller.frame.set_partner(caller.frame.partner() as u32 as u64);
     caller.frame.finish(Error::NoSuch as u64);
@@ -193,7 +193,7 @@ pub(super) fn no_such_door(caller: ThreadRef) -> Next {
     Next::Same
 }
 
-/// For the statistics of threads that are traced (row D17).
+/// Counts a call or return for the statistics of threads that are traced (row D17).
 #[inline(always)]
 pub(super) fn count(
     k: &Kernel,
@@ -207,7 +207,7 @@ pub(super) fn count(
     }
 }
 
-/// A sender whose message does not arrive goes on with an error. If it is a server that returns, the call is over, and it is on its own
+/// Lets a sender whose message does not arrive go on with an error. If it is a server that returns, the call is over, and it is on its own
 /// shuttle again.
 pub(super) fn stays(k: &Kernel, sender: ThreadRef) {
     if let Some((_, false)) = request::carried(sender) {
@@ -215,12 +215,12 @@ pub(super) fn stays(k: &Kernel, sender: ThreadRef) {
     }
 }
 
-/// Whether the receiver of something that takes long is a server that waited for a call.
+/// Whether the receiver of a message that takes long is a server that waited for a call.
 pub(super) fn was_to_be_called(receiver: ThreadRef) -> bool {
     receiver.then_from.get().is_nil()
 }
 
-/// What was to become the call of a server has failed: it waits for its next.
+/// Gives up the call that a server was to get, and that has failed: the server waits for its next.
 pub(super) fn not_called(k: &Kernel, server: ThreadRef) {
     server.set_ready();
     k.go_home(server);
@@ -229,7 +229,7 @@ pub(super) fn not_called(k: &Kernel, server: ThreadRef) {
     }
 }
 
-/// Whether somebody serves a call of a door. If so he will look, when he returns, whether it was the last.
+/// Whether somebody serves a call of a door. If so that server will look, when it returns, whether it was the last.
 fn is_busy(task: TaskRef, door: &'static Node) -> bool {
     let busy = task.doors.servers.busy_with(door);
     if let Some(server) = busy {
@@ -238,7 +238,7 @@ fn is_busy(task: TaskRef, door: &'static Node) -> bool {
     busy.is_some()
 }
 
-/// The door is one that nobody refers to, for the next server to say so.
+/// Notes a door that nobody refers to, for the next server to say so.
 fn note(door: &'static Node) {
     let task = door.task();
     let unreferenced = &task.doors.servers.unreferenced;
@@ -248,7 +248,7 @@ fn note(door: &'static Node) {
     }
 }
 
-/// The last identifier of a door but its maker's has gone.
+/// Notes a door of which the last identifier but its maker's has gone, and looks for a server to say so.
 pub fn unreferenced(k: &Kernel, door: &'static Node) {
     let task = door.task();
     if task.is_dying() {
@@ -258,11 +258,11 @@ pub fn unreferenced(k: &Kernel, door: &'static Node) {
     rouse(k, task);
 }
 
-/// If a server waits, and something waits for a server, they come together.
+/// Brings a server that waits together with a caller or door that waits for one.
 fn rouse(k: &Kernel, task: TaskRef) {
     let Some(server) = task.doors.servers.take() else { return };
     server.set_ready();
-    // The fast path leaves there which door it served last.
+    // The fast path leaves there the door that the server served last.
     server.server.door.set(None);
     k.go_home(server);
     if find_work(k, server) {
@@ -270,14 +270,14 @@ fn rouse(k: &Kernel, task: TaskRef) {
     }
 }
 
-/// A thread that may be a server was stopped, and is so no more.
+/// Tells that a thread which may be a server is stopped no more.
 pub fn resumed(k: &Kernel, thread: ThreadRef) {
     if thread.wait() == Wait::Idle {
         rouse(k, thread.task());
     }
 }
 
-/// The current thread waits until a caller has to wait for a server of its task.
+/// Lets the current thread wait until a caller has to wait for a server of its task.
 pub fn shortage(current: ThreadRef) -> Result<Next, Error> {
     let task = current.task();
     let servers = &task.doors.servers;
@@ -293,7 +293,7 @@ pub fn shortage(current: ThreadRef) -> Result<Next, Error> {
     Ok(Next::Same)
 }
 
-/// There is a shortage.
+/// Tells a watcher that there is a shortage.
 fn report(watcher: ThreadRef) {
     let count = watcher.task().doors.servers.count.get();
     watcher.frame.w[0].set(count as u64);
@@ -301,7 +301,7 @@ fn report(watcher: ThreadRef) {
     watcher.set_ready();
 }
 
-/// Somebody ends whatever a thread waits for that has to do with doors, except a return. False if it waits for no such thing.
+/// Ends any wait of a thread that has to do with doors, except for a return. False if it is in none.
 pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
     match (thread.wait(), thread.state.get()) {
         (Wait::Idle, _) => {
@@ -325,14 +325,14 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
     true
 }
 
-/// A call of `door_control` ends with an error.
+/// Ends a call of `door_control` with an error.
 fn end_control(k: &Kernel, thread: ThreadRef) {
     thread.frame.finish(Error::ReceiveAborted as u64);
     thread.set_ready();
     k.wake(thread);
 }
 
-/// A thread is no server any more.
+/// Takes a thread out of its task's servers.
 fn resign(k: &Kernel, thread: ThreadRef) {
     let servers = &thread.task().state().doors.servers;
     if thread.wait() == Wait::Idle {
@@ -343,7 +343,7 @@ fn resign(k: &Kernel, thread: ThreadRef) {
     servers.remove(thread);
 }
 
-/// A thread is going to end: nobody who has to do with doors keeps a link to it.
+/// Cuts all links by which doors, servers and callers lead to a thread that is going to end.
 pub fn leave(k: &Kernel, thread: ThreadRef) {
     if thread.wait() == Wait::No {
         match thread.state.get() {
@@ -362,7 +362,7 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
     }
 }
 
-/// The doors of a task that ends: its callers learn of it, some in each step. True when none is left.
+/// Closes the doors of a task that ends: its callers learn of it, some in each step. True when none is left.
 pub fn close(k: &Kernel, task: TaskRef, callers: usize) -> bool {
     for _ in 0..callers {
         let Some(caller) = task.doors.servers.callers.first() else { return true };

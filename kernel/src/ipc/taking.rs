@@ -1,5 +1,5 @@
 //! Messages that take more than one step: the sender is *busy* ([`Operation::Map`], [`Operation::Transfer`]), and the receiver
-//! waits for that in [`State::Taking`], where no other sender reaches it.
+//! waits in [`State::Taking`], where no other sender reaches it.
 //!
 //! Each side bounds by its *patience* how long it takes part: the receiver from the end of the first step, the sender from the
 //! receiver's first fault. So neither a pager nor a partner that is stopped, or starved by its own priority, holds the other
@@ -16,11 +16,11 @@ use crate::processor;
 use abi::call::PATIENCE_US;
 use abi::{Timeout, Uid};
 
-/// The sender is busy with `operation` from now on, and the receiver waits for that.
+/// Makes the sender busy with `operation` from now on, and the receiver wait for that.
 fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operation: Operation) {
     k.wheel.remove(receiver);
     match receiver.stake() {
-        // What the thread does before the message is there, as a page fault, is its own.
+        // The thread does things before the message is there, such as a page fault, on its own shuttle.
         Stake::Nothing => k.go_home(receiver),
         Stake::Claims(from) => receiver.lent_to.set(from),
         Stake::Holds => {}
@@ -41,13 +41,13 @@ fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operation: Operatio
 pub(super) fn begin_map(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, progress: Progress) {
     let (noted, whole) = (progress.noted(), progress.whole);
     begin(k, sender, receiver, Operation::Map { to: receiver.uid(), noted, whole });
-    // For its pager a thread waits as long as that likes.
+    // A thread waits for its pager as long as the pager likes.
     if receiver.errand.get() == Errand::Ipc {
         limit(k, receiver);
     }
 }
 
-/// A caller that waited for a server, and is ready, sends it its item from now on.
+/// Lets a caller that waited for a server, and is ready, send the server its item from now on.
 pub(super) fn begin_map_by_door(k: &Kernel, caller: ThreadRef, server: ThreadRef) {
     server.then_from.set(Uid::NIL);
     begin_map(k, caller, server, Progress::START);
@@ -58,7 +58,7 @@ pub(super) fn begin_transfer(k: &Kernel, sender: ThreadRef, receiver: ThreadRef)
     begin_transfer_from(k, sender, receiver, sender.uid());
 }
 
-/// `from` is nil for a server that waited for a call through a door, and the sender for any other receiver.
+/// Begins a transfer. `from`: nil for a server that waited for a call through a door, the sender for any other receiver.
 pub(super) fn begin_transfer_from(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, from: Uid) {
     // A sender that does not run now may be stopped, or never come to run.
     let limited = sender != processor::current();
@@ -70,7 +70,7 @@ pub(super) fn begin_transfer_from(k: &Kernel, sender: ThreadRef, receiver: Threa
     }
 }
 
-/// From now on a thread takes part in a transfer, or the mapping of an item, until its patience ends. That goes through all of it, so
+/// Bounds by a thread's patience, from now on, how long it takes part in a transfer or the mapping of an item. The bound is for all, so
 /// that it is not prolonged by a pager whose answers give nothing.
 pub(super) fn limit(k: &Kernel, thread: ThreadRef) {
     let patience = match Timeout(thread.block.timeout.get()) {
@@ -82,11 +82,11 @@ pub(super) fn limit(k: &Kernel, thread: ThreadRef) {
     file_limit(k, thread);
 }
 
-/// Files the end of a thread's patience. False if that is over.
+/// Files the end of a thread's patience in the wheel. False if it has passed.
 pub(super) fn file_limit(k: &Kernel, thread: ThreadRef) -> bool {
     let (until, now) = (thread.block.patient_until.get(), arch::now_ns());
     if until != u64::MAX {
-        // The wheel takes no point that has passed: then it is the next.
+        // The wheel takes no point in time that has passed: then it is the next.
         wait::file_deadline(k, thread, until.max(now));
     }
     until > now
@@ -97,8 +97,8 @@ pub(super) fn awaits_faults(thread: ThreadRef) -> bool {
     Timeout(thread.block.timeout.get()) != Timeout::ZERO
 }
 
-/// The receiver's fault is resolved, and it holds a shuttle: it takes on, and the sender goes on. If the fault `returned` the receiver's
-/// shuttle from the sender, that has it again.
+/// Resumes a transfer: the receiver's fault is resolved, and it holds a shuttle; the sender goes on. If the fault `returned` the receiver's
+/// shuttle from the sender, the sender has it again.
 pub(super) fn resume(k: &Kernel, receiver: ThreadRef, from: Uid, returned: bool) {
     receiver.operation.set(Operation::None);
     receiver.errand.set(Errand::Ipc);
@@ -121,7 +121,7 @@ pub(super) fn is_transferring(thread: ThreadRef) -> bool {
     matches!(thread.operation.get(), Operation::Transfer { .. })
 }
 
-/// Whether a message is on its way into a thread's block or window. Where that is stays what it was when the message was accepted.
+/// Whether a message is on its way into a thread's block or window. Both stay as they were when the message was accepted.
 pub fn is_taking(thread: ThreadRef) -> bool {
     thread.state.get() == State::Taking || matches!(thread.operation.get(), Operation::Taken { .. })
 }

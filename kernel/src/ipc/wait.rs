@@ -1,4 +1,4 @@
-//! How a thread begins to wait for another, for how long, the queue of those that wait to send, and who goes on when a message arrives.
+//! Waits: how a thread begins to wait, for how long, the queue of those that wait to send, and the thread that runs when a message arrives.
 
 use super::request::{ABSOLUTE, Request};
 use super::{clan, outcome};
@@ -68,13 +68,13 @@ fn is_absolute(thread: ThreadRef) -> bool {
 }
 
 /// Whether the thread from which `thread` is going to wait for an answer has ended meanwhile. That can be only if a chief
-/// took the message in its place: nobody takes messages of one that has ended.
+/// took the message in its place: a thread that has ended takes none.
 #[inline(always)]
 pub(super) fn has_ended(k: &Kernel, thread: ThreadRef, from: Uid) -> bool {
     from.clan() != thread.uid().clan() && clan::has_ended(k, from)
 }
 
-/// `lent_to`: to whom the thread has lent its shuttle, if to anybody.
+/// Makes a thread wait. `lent_to`: the thread to which it has lent its shuttle, nil if to none.
 #[inline(always)]
 pub(super) fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, lent_to: Uid) {
     thread.window.set(window);
@@ -86,7 +86,7 @@ pub(super) fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, w
     set_timeout(k, thread, timeout);
 }
 
-/// The second half of a call whose first half just succeeded: the partner exists and sends nothing yet.
+/// Begins the second half of a call whose first half just succeeded: the partner exists and sends nothing yet.
 pub(super) fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request, lent_to: Uid) -> bool {
     let error = if request.receive_timeout() == Timeout::ZERO {
         Error::ReceiveTimeout
@@ -103,14 +103,14 @@ pub(super) fn wait_for_answer(k: &Kernel, current: ThreadRef, request: &Request,
     true
 }
 
-/// What is left of a send phase whose message has arrived.
+/// Rest of a send phase whose message has arrived.
 #[derive(Clone, Copy)]
 pub(super) struct Sent {
     /// The receiver, if it is to run at once. It is in no queue.
     pub(super) first: Option<ThreadRef>,
-    /// Who received it.
+    /// The thread that received it.
     pub(super) receiver: ThreadRef,
-    /// What became of the sender's shuttle.
+    /// Fate of the sender's shuttle.
     pub(super) passed: Passed,
 }
 
