@@ -1,6 +1,6 @@
-//! What the kernel tells the first task, and the information page that every task sees.
+//! Information that the kernel gives the first task, and the information page that every task sees.
 
-/// What σ0 finds at the address in its `rdi` when it starts.
+/// Information for σ0, at the address in its `rdi` when it starts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct BootInfo {
@@ -8,7 +8,7 @@ pub struct BootInfo {
     pub magic: u64,
     /// Number of valid entries in `memory`.
     pub memory_count: u64,
-    /// Physical memory, sorted, without overlap. What is not listed is device memory or nothing.
+    /// Physical memory, sorted, without overlap. A range that is not listed is device memory or nothing.
     pub memory: [MemoryRegion; BootInfo::MEMORY_MAX],
     /// Physical address of the boot archive (see [`archive`](crate::archive)).
     pub archive: u64,
@@ -24,34 +24,34 @@ pub struct BootInfo {
     pub serial: u64,
     /// Number of processors found; those beyond the first are parked.
     pub cpus: u64,
-    /// What the boot loader has set up for showing something to a person.
+    /// Screen that the boot loader set up.
     pub screen: Screen,
 }
 
 impl BootInfo {
     /// First word of a valid structure.
     pub const MAGIC: u64 = u64::from_le_bytes(*b"TERNBOOT");
-    /// Most memory regions that are passed on; the smallest ones are dropped beyond it.
+    /// Number of memory regions that are passed on at most; beyond it the smallest ones are dropped.
     pub const MEMORY_MAX: usize = 64;
 }
 
-/// Memory whose contents a person sees.
+/// A screen: memory whose contents a person sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Screen {
-    /// Physical address of its upper left corner.
+    /// Physical address of the upper left corner.
     pub address: u64,
     /// Bytes from one line to the next.
     pub pitch: u32,
     /// Pixels or characters in a line.
     pub width: u32,
-    /// Lines of them.
+    /// Number of lines.
     pub height: u32,
     /// One of [`screen_kind`].
     pub kind: u8,
     /// Bytes of a pixel or character.
     pub bytes: u8,
-    /// Of a pixel: the lowest bit of its red, of eight.
+    /// Lowest bit of a pixel's red, of eight.
     pub red: u8,
     /// Lowest bit of a pixel's green, of eight.
     pub green: u8,
@@ -61,7 +61,7 @@ pub struct Screen {
 
 /// Kinds of [`Screen`].
 pub mod screen_kind {
-    /// There is none.
+    /// No screen.
     pub const NONE: u8 = 0;
     /// Pixels of three bytes or four.
     pub const PIXELS: u8 = 1;

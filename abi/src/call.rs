@@ -12,7 +12,7 @@
 //! | upper half of `rax` | label: 32 bits that travel with the message | sender's label |
 //! | `rdx` | destination, or nil | sender |
 //! | `rdi rsi r8 r9 r10 r12 r13 r14` | w0 … w7 | w0 … w7 |
-//! | `rbx` | short forms: w8; [`Call::Ipc`]: whom to receive from (nil: no receive) | w8 or 0 |
+//! | `rbx` | short forms: w8; [`Call::Ipc`]: thread to receive from (nil: no receive) | w8 or 0 |
 //! | `rbp` | short forms: w9; [`Call::Ipc`]: window for a map item ([`Fpage`](crate::Fpage), 0: none) | w9 or 0 |
 //! | `r15` | short forms: w10; [`Call::Ipc`]: timeouts, send in the low half, receive in the high half ([`Timeout`]) | w10 or 0 |
 //!
@@ -34,8 +34,8 @@
 //! [`IPC_LONG_CALL`] and [`IPC_LONG_REPLY_WAIT`] are the short forms for a message that has a
 //! [block](crate::message); so is [`Call::Ipc`] with [`op::BLOCK`]. Then w0 is its [`Dope`](crate::Dope) and w1 its address;
 //! w2 … w9 (with [`Call::Ipc`]: w2 … w7) are words as always, and w10 is lost. The receiver must have registered a block
-//! to receive into ([`thread_op::SET_BLOCK`]), and take one just now: in *reply and wait*, in a call without [`op::TAKES_BLOCK`], in the
-//! general form with [`op::TAKES_BLOCK`]. It finds its dope in w0, with what came as used, and its address in w1;
+//! to receive into ([`thread_op::SET_BLOCK`]), and take one just now: in *reply and wait*, and in a call or the general
+//! form with [`op::TAKES_BLOCK`]. It finds its dope in w0, with the lengths of the message as used, and its address in w1;
 //! [`NO_BLOCK`] is clear in `eax`. Its other words are the sender's.
 //!
 //! ## All other calls
@@ -80,13 +80,13 @@ pub const DOOR_LONG_RETURN: u32 = Op::DOOR_RETURN.with(op::BLOCK).0;
 pub const DOOR_ITEM_CALL: u32 = Op::DOOR_CALL.with(op::ITEM).0;
 /// `eax` of [`DOOR_RETURN`] with a map item, into the standing window of the caller.
 pub const DOOR_ITEM_RETURN: u32 = Op::DOOR_RETURN.with(op::ITEM).0;
-/// `eax` of [`DOOR_CALL`] whose return may bring a block. The other forms have such a form, too, and all have one for an item.
+/// `eax` of [`DOOR_CALL`] whose return may bring a block. The other calls have such a form, too, and all have one for an item.
 pub const DOOR_TAKING_CALL: u32 = Op::DOOR_CALL.with(op::TAKES_BLOCK).0;
 /// Log2 of [`DOORS_MAX`].
 pub const DOORS_LOG2: u32 = 18;
-/// Door identifiers that a task can have: numbers from 0 on.
+/// Number of door identifiers that a task can have: numbers from 0 on.
 pub const DOORS_MAX: u32 = 1 << DOORS_LOG2;
-/// Server threads that a task can have.
+/// Number of server threads that a task can have.
 pub const SERVERS_MAX: u32 = 128;
 /// `eax` of the null call: enters and leaves the kernel, for measurements. It is never denied.
 pub const NULL: u32 = 0xffff_fffd;
@@ -112,9 +112,9 @@ pub enum Call {
     ThreadControl = 0x8000_0003,
     /// Operations on a task; see [`task_op`].
     TaskControl = 0x8000_0004,
-    /// Give the rest of the time slice away. In: `rdi` thread to run next, or nil for whoever is next.
+    /// Give the rest of the time slice away. In: `rdi` thread to run next, or nil for the next in the queue.
     ThreadSwitch = 0x8000_0005,
-    /// Out: `rdi` nanoseconds since the kernel started.
+    /// Tell the time. Out: `rdi` nanoseconds since the kernel started.
     Clock = 0x8000_0006,
     /// Operations on doors and server threads; see [`door_op`].
     DoorControl = 0x8000_0007,
@@ -143,13 +143,13 @@ pub mod thread_op {
     /// Out: `rdi` uid. It does not run before [`START`]. Its memory is charged to the task.
     pub const CREATE: u32 = 0;
     /// Start a thread that never ran or is stopped. In: `rsi` instruction pointer, `rdx` stack pointer, `r10`
-    /// what it finds in `rdi`. It finds its own uid in `rsi`, its task in `rdx`, 0 in all other registers.
+    /// value that it finds in `rdi`. It finds its own uid in `rsi`, its task in `rdx`, 0 in all other registers.
     pub const START: u32 = 1;
-    /// End a thread. Whoever waits for it gets an error.
+    /// End a thread. Threads that wait for it get an error.
     pub const DESTROY: u32 = 2;
-    /// In: `rsi` pager, `rdx` exception handler.
+    /// Set pager and exception handler. In: `rsi` pager, `rdx` handler.
     pub const SET_PAGER: u32 = 3;
-    /// In: `rsi` priority, at most the maximum of the thread's task; `rdx` time slice in µs, 0 to keep it.
+    /// Set priority and time slice. In: `rsi` priority, at most the maximum of the thread's task; `rdx` slice in µs, 0 to keep it.
     pub const SET_PRIORITY: u32 = 4;
     /// Keep a thread from running user code until [`RESUME`]. A pending ipc goes on waiting.
     pub const STOP: u32 = 5;
@@ -157,37 +157,37 @@ pub mod thread_op {
     pub const RESUME: u32 = 6;
     /// End a pending ipc with an error.
     pub const ABORT: u32 = 7;
-    /// In: `rsi` FS base, for thread-local storage; 0 for none.
+    /// Set the FS base, for thread-local storage. In: `rsi` base; 0 for none.
     pub const SET_FS: u32 = 8;
-    /// In: `rsi` 1 to turn all native calls of the thread into exceptions, 0 to allow them.
+    /// Deny native calls or allow them. In: `rsi` 1 to turn all native calls of the thread into exceptions, 0 to allow them.
     pub const DENY_NATIVE: u32 = 9;
-    /// Out: `rdi` state ([`STATES`]) in bits 0–7, priority in bits 8–15, in bits 16–33 the slot of the thread on whose time it
-    /// works, 0 if it is its own; `rsi` CPU time in ns, time lent
-    /// out included; `rdx` instruction pointer; `r10` page faults so far; `r8` pager; `r9` task.
+    /// Tell about a thread. Out: `rdi` state ([`STATES`]) in bits 0–7, priority in bits 8–15, in bits 16–33 the slot of the thread on
+    /// whose time it works, 0 if on its own; `rsi` CPU time in ns, time lent out included; `rdx` instruction pointer; `r10` page
+    /// faults so far; `r8` pager; `r9` task.
     pub const INFO: u32 = 10;
-    /// In: `rsi` task (nil: own), `rdi` a thread of it or nil. Out: `rdi` the next thread of the task, or nil.
+    /// Name the next thread. In: `rsi` task (nil: own), `rdi` a thread of it or nil. Out: `rdi` the next thread of the task, or nil.
     pub const NEXT: u32 = 11;
-    /// In: `rsi` standing window: where map items arrive that come in answer to a short form. None at first.
+    /// Set the standing window, in which items arrive in answer to a short form. None at first. In: `rsi` window. Out: `rsi` the old one.
     pub const SET_WINDOW: u32 = 12;
-    /// In: `rsi` address of a [block](crate::message) to receive into; `rdx` its room, a [`Dope`](crate::Dope) of which
+    /// Register a block. In: `rsi` address of a [block](crate::message) to receive into; `rdx` its room, a [`Dope`](crate::Dope) of which
     /// nothing is used, 0 for none; `r10` how long a transfer may wait for page faults on the partner's side, a
     /// [`Timeout`](crate::Timeout). Takes effect at once; while a message is on its way to the thread
-    /// it is [`BadState`](crate::Error::BadState). Out: in the same registers what was registered before, which can be registered again.
+    /// it is [`BadState`](crate::Error::BadState). Out: in these registers the former values, which can be registered again.
     pub const SET_BLOCK: u32 = 13;
-    /// In: `rsi` a group of [`REGISTERS`](super::REGISTERS). Out: its four registers in `rdx r10 r8 r9`. The thread must
+    /// Read registers. In: `rsi` a group of [`REGISTERS`](super::REGISTERS). Out: its four registers in `rdx r10 r8 r9`. The thread must
     /// stand still in user code: be stopped with no ipc under way, or wait for an answer to a fault or exception.
     pub const GET_REGISTERS: u32 = 14;
-    /// The opposite: `rdx r10 r8 r9` are the new values of a group. The FS base is not set by this.
+    /// Write registers. In: `rsi` as above, `rdx r10 r8 r9` the new values of the group. The FS base is not set by this.
     pub const SET_REGISTERS: u32 = 15;
-    /// In: `rsi` 1 to get exception 1 after each instruction of the thread, 0 not to.
+    /// Turn single steps on or off. In: `rsi` 1 to get exception 1 after each instruction of the thread, 0 not to.
     pub const STEP: u32 = 16;
-    /// In: `rsi` breakpoint 0–3, `rdx` address, `r10` what it waits for ([`BREAK_EXECUTE`](super::BREAK_EXECUTE) and its
-    /// like), `r8` length in bytes: 1, 2, 4 or 8. It ends in exception 1.
+    /// Set a breakpoint. In: `rsi` number 0–3, `rdx` address, `r10` event ([`BREAK_EXECUTE`](super::BREAK_EXECUTE) and its
+    /// like), `r8` length in bytes: 1, 2, 4 or 8. The event ends in exception 1.
     pub const BREAKPOINT: u32 = 17;
-    /// In: `rsi` bit 0: record what the thread does, bit 1: start the counters anew. A thread that is made by one that is
+    /// Record a thread. In: `rsi` bit 0: record what it does, bit 1: start the counters anew. A thread that is made by one that is
     /// recorded is recorded too. For the first task and those that it made.
     pub const TRACE: u32 = 18;
-    /// In: `rdi` number of a record, from 0 on; 256 are kept. Out: `rdi` time in ns, `rsi` index in
+    /// Read records. In: `rdi` number of a record, from 0 on; 256 are kept. Out: `rdi` time in ns, `rsi` index in
     /// [`TRACE_EVENTS`](super::TRACE_EVENTS), `rdx` thread, `r10` argument. With [`TRACE_COUNTERS`](super::TRACE_COUNTERS):
     /// `rdi` records made, `rsi` messages of recorded threads, `rdx` updates of ready queues, `r10` those messages that
     /// had a block in memory. With [`TRACE_DOORS`](super::TRACE_DOORS) and an index in [`DOOR_ROWS`](super::DOOR_ROWS), and in `rsi` a
@@ -195,7 +195,7 @@ pub mod thread_op {
     /// size ([`DOOR_SIZES`](super::DOOR_SIZES)); of a task since it was made, of all since the counters were started (row D17). Rights as
     /// for [`TRACE`].
     pub const READ_TRACE: u32 = 19;
-    /// In: `rsi` what to do about the thread's alert: [`ALERT_CLEAR`](super::ALERT_CLEAR), [`ALERT_SET`](super::ALERT_SET) or
+    /// Change a thread's alert or ask for it. In: `rsi` [`ALERT_CLEAR`](super::ALERT_CLEAR), [`ALERT_SET`](super::ALERT_SET) or
     /// [`ALERT_POLL`](super::ALERT_POLL) (row D9). Out: `rdi` 1 if it was alerted, 0 if not.
     pub const ALERT: u32 = 20;
     /// Number of sub-operations.
@@ -215,60 +215,60 @@ pub const REGISTERS: [[&str; 4]; 5] = [
     ["r14", "r15", "fs", "none"],
 ];
 
-/// What is recorded, and what the argument is: the receiver of a message; the next thread; address and access of a fault or
-/// vector of an exception; the line; the flexpage that is sent; who serves a door's call, or gets its return.
+/// Kinds of records. The argument is: the receiver of a message; the next thread; address and access of a fault, or vector of an
+/// exception; the line; the flexpage that is sent; the server of a door's call, or the caller that gets its return.
 pub const TRACE_EVENTS: [&str; 6] = ["ipc", "switch", "fault", "interrupt", "map", "door"];
-/// In the place of a record's number: the counters.
+/// Number of a record that stands for the counters.
 pub const TRACE_COUNTERS: u64 = u64::MAX;
 
-/// In the place of a record's number, with an index in [`DOOR_ROWS`] added: calls and returns through doors.
+/// Number of a record that stands, with an index in [`DOOR_ROWS`] added, for calls and returns through doors.
 pub const TRACE_DOORS: u64 = 1 << 63;
-/// What calls and returns through doors are told apart by: nothing but words in registers; a block in memory, with what it may
-/// have of identifiers and pages; one of these beside words.
+/// Classes of calls and returns through doors: with nothing but words in registers; with a block in memory, and the identifiers and
+/// pages that it may have; with one identifier or page beside words.
 pub const DOOR_ROWS: [&str; 6] =
     ["call: words", "call: block", "call: item", "return: words", "return: block", "return: item"];
-/// The most bytes of each class of sizes but the last, which has no limit. Words count up to the last that is not 0.
+/// Largest number of bytes in each class of sizes but the last, which has no limit. Words count up to the last that is not 0.
 pub const DOOR_SIZES: [u64; 5] = [16, 64, 256, 1024, 5120];
 
-/// A [`thread_op::BREAKPOINT`] that is off.
+/// Event of a [`thread_op::BREAKPOINT`] that is off.
 pub const BREAK_OFF: u64 = 0;
-/// One that waits for the execution of the instruction at its address. The exception comes before it; whoever lets
-/// the thread go on sets the flag RF (bit 16), or it comes again.
+/// Event: the execution of the instruction at the address. The exception comes before it. Set the flag RF (bit 16) to let the
+/// thread go on, or it comes again.
 pub const BREAK_EXECUTE: u64 = 1;
-/// One that waits for a store. The exception comes after it.
+/// Event: a store. The exception comes after it.
 pub const BREAK_WRITE: u64 = 2;
-/// One that waits for a load or store. The exception comes after it.
+/// Event: a load or store. The exception comes after it.
 pub const BREAK_ACCESS: u64 = 3;
 
-/// [`thread_op::ALERT`]: the thread is alerted no more. So it is for a server when it returns.
+/// Order of [`thread_op::ALERT`]: the thread is alerted no more. A return does this for a server.
 pub const ALERT_CLEAR: u64 = 0;
-/// [`thread_op::ALERT`]: the thread is alerted, and so are the server that it has called through a door, and all that follow in
+/// Order of [`thread_op::ALERT`]: the thread is alerted, and so are the server that it has called through a door, and all that follow in
 /// the chain of calls. Nothing happens to a server that waits for a call.
 pub const ALERT_SET: u64 = 1;
-/// [`thread_op::ALERT`]: only tell.
+/// Order of [`thread_op::ALERT`]: only tell.
 pub const ALERT_POLL: u64 = 2;
 
 /// Sub-operations of [`Call::TaskControl`]. `rdi` is the task, nil for the caller's own. Only a task's chief may
 /// change it.
 pub mod task_op {
-    /// Make a task whose chief is the caller's task, and whose messages across the clan's border come to the caller. In: `rdi` kernel-memory quota in frames of 4 KiB, taken
-    /// from the caller's; `rsi` highest priority its threads may have. Out: `rdi` task.
+    /// Make a task. Its chief is the caller's task, and its messages across the clan's border come to the caller. In: `rdi` quota of
+    /// kernel memory in frames of 4 KiB, taken from the caller's; `rsi` highest priority its threads may have. Out: `rdi` task.
     pub const CREATE: u32 = 0;
     /// End a task, its threads, and every task that it created. Its quota returns to the caller's task.
     pub const DESTROY: u32 = 1;
-    /// Out: `rdi` quota, `rsi` frames used, `rdx` pages mapped, `r10` threads, `r8` page faults so far,
+    /// Tell about a task. Out: `rdi` quota, `rsi` frames used, `rdx` pages mapped, `r10` threads, `r8` page faults so far,
     /// `r9` highest priority.
     pub const INFO: u32 = 2;
     /// Move quota between the caller's task and a task that it created. In: `rsi` the new quota.
     pub const SET_QUOTA: u32 = 3;
-    /// In: `rdi` a task that the caller's task created, or nil. Out: `rdi` the next one, or nil.
+    /// Name the next child. In: `rdi` a task that the caller's task created, or nil. Out: `rdi` the next one, or nil.
     pub const NEXT: u32 = 4;
-    /// Out: `rdi` the caller's uid, `rsi` its task, `rdx` its pager, `r10` its exception handler.
+    /// Tell about the caller. Out: `rdi` its uid, `rsi` its task, `rdx` its pager, `r10` its exception handler.
     pub const SELF: u32 = 5;
-    /// For tests, and only where the boot option `exhaust=on` allows it: kernel memory runs out. In: `rdi` task (nil: own),
+    /// Let kernel memory run out; for tests, and only where the boot option `exhaust=on` allows it. In: `rdi` task (nil: own),
     /// which is one of those counted from now on; `rsi` number of the frame, from 1 on, that is denied to the counted tasks,
-    /// `rdx` how many are denied from there on. With 0 in `rsi` none is, and the task is not counted any more. Out:
-    /// `rdi` and `rsi`: what was left of the last order, 0 and 0 if nothing.
+    /// `rdx` how many are denied from there on. With 0 in `rsi` none is denied, and the task is not counted any more. Out:
+    /// `rdi` and `rsi`: the rest of the last order, 0 and 0 if nothing is left of it.
     pub const EXHAUST: u32 = 6;
     /// Number of sub-operations.
     pub const COUNT: u32 = 7;
@@ -277,20 +277,20 @@ pub mod task_op {
 /// Sub-operations of [`Call::DoorControl`], all of them on the caller's own task.
 pub mod door_op {
     /// Make a door (row D1). In: `rdi` the number under which the maker itself has it, which must be free; `rsi` entry: where
-    /// its calls arrive; `rdx` datum. What the maker maps from this number are the door's identifiers; to flush it revokes
+    /// its calls arrive; `rdx` datum. The maker maps the door's identifiers from this number; to flush it revokes
     /// them all (row D5), and with [`FLUSH_SELF`](super::FLUSH_SELF) the door is gone.
     pub const CREATE: u32 = 0;
-    /// The calling thread becomes a server: it waits for calls of its task's doors, and each begins with the stack
+    /// Become a server: the calling thread waits for calls of its task's doors, and each begins with the stack
     /// pointer that it has now (row D7). Returns only if somebody aborts the wait.
     pub const SERVE: u32 = 1;
-    /// Waits until a caller has to wait for a server thread (row D7). Out: `rdi` number of the task's servers. One thread of
+    /// Wait until a caller has to wait for a server thread (row D7). Out: `rdi` number of the task's servers. One thread of
     /// a task can wait for this.
     pub const SHORTAGE: u32 = 2;
     /// Number of sub-operations.
     pub const COUNT: u32 = 3;
 }
 
-/// What a received message is: the low half of `rax` after an ipc.
+/// Kind of a received message: the low half of `rax` after an ipc.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Kind {
@@ -370,12 +370,12 @@ pub mod vector {
     pub const UNRESOLVED_FAULT: u64 = 257;
 }
 
-/// In w0 of a message of [`Kind::Fault`](crate::Kind): it is not about an address. The rest is the flexpage of the ports that the
-/// thread wanted, with the access as its rights.
+/// Flag in w0 of a message of [`Kind::Fault`](crate::Kind): it is about ports, not about an address. The rest is the flexpage of those
+/// that the thread wanted, with the access as its rights.
 pub const PORT_FAULT: u64 = 1 << 63;
 
-/// Microseconds that a thread takes part in a transfer, or in the mapping of an item, that takes more than one step, unless it says
-/// otherwise when it registers a block: long enough for any honest partner, and an end all the same.
+/// Patience of a thread in microseconds, unless it sets another one when it registers a block: how long it takes part in a transfer, or in
+/// the mapping of an item, that takes more than one step. It is long enough for any honest partner, and an end all the same.
 pub const PATIENCE_US: u64 = 10_000_000;
 
 /// A timeout in half a register: microseconds, or milliseconds if bit 31 is set (row P8).

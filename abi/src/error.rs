@@ -1,8 +1,8 @@
-//! Error codes, and which call may return which.
+//! Error codes, and the calls that may return each of them.
 
 use crate::Call;
 
-/// What a system call returns in `rax` when it fails: a small positive number.
+/// Code in `rax` of a system call that failed: a small positive number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Error {
@@ -74,7 +74,7 @@ impl core::fmt::Display for Error {
     }
 }
 
-/// Every error that a call can return. The guest tests fail if one of these pairs was never seen, and if another one was.
+/// Errors that each call can return. The guest tests fail if one of these pairs was never seen, and if another one was.
 pub const POSSIBLE: [(Call, &[Error]); 7] = [
     (
         Call::Ipc,
@@ -100,7 +100,7 @@ pub const POSSIBLE: [(Call, &[Error]); 7] = [
     (Call::TaskControl, &[Error::NoSuch, Error::BadArgument, Error::NoMemory, Error::Denied, Error::Limit]),
     (Call::ThreadSwitch, &[Error::NoSuch]),
     (Call::Clock, &[]),
-    // With the short forms that belong to it.
+    // The short forms for doors belong to it.
     (
         Call::DoorControl,
         &[

@@ -12,7 +12,7 @@
 
 use crate::call::DOORS_LOG2;
 
-/// Which of a task's four spaces a flexpage lies in.
+/// Space of a task in which a flexpage lies, one of four.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Space {
@@ -47,7 +47,7 @@ impl Rights {
     pub const RX: Rights = Rights(5);
     /// All access rights.
     pub const RWX: Rights = Rights(7);
-    /// In a map item: hand the page over instead of sharing it.
+    /// Wish in a map item: hand the page over instead of sharing it.
     pub const GRANT: Rights = Rights(8);
 
     /// The rights in both.
@@ -77,11 +77,11 @@ impl Rights {
 pub struct Fpage(pub u64);
 
 impl Fpage {
-    /// The empty flexpage: as a window it accepts nothing.
+    /// The empty flexpage: a window that accepts nothing.
     pub const NIL: Fpage = Fpage(0);
     /// Log2 of the whole user half of the address space.
     pub const WHOLE_LOG2: u32 = 47;
-    /// The whole user half, all rights: as a window it accepts anything anywhere.
+    /// The whole user half, all rights: a window that accepts anything anywhere.
     pub const WHOLE: Fpage = Fpage::memory(0, Fpage::WHOLE_LOG2, Rights::RWX);
 
     /// A flexpage of memory of `1 << log2` bytes. Base bits below the size are cleared.
@@ -113,7 +113,7 @@ impl Fpage {
         Fpage(base & !0xfff | (space as u64) << 10 | (log2 as u64) << 4 | rights.0 as u64)
     }
 
-    /// Which space.
+    /// The space in which it lies.
     pub const fn space(self) -> Space {
         // Memory, the most common case, by one test.
         if self.0 & 3 << 10 == 0 {
@@ -126,12 +126,12 @@ impl Fpage {
         }
     }
 
-    /// Base address (memory) or first number shifted left by 12 (ports, interrupts).
+    /// Base address (memory) or first number shifted left by 12 (ports, interrupts, door identifiers).
     pub const fn base(self) -> u64 {
         self.0 & !0xfff
     }
 
-    /// Log2 of the size in bytes (memory), ports or lines.
+    /// Log2 of the size in bytes (memory), ports, lines or identifiers.
     pub const fn log2(self) -> u32 {
         (self.0 >> 4 & 0x3f) as u32
     }
@@ -151,12 +151,12 @@ impl Fpage {
         self.0 & Fpage::SPACE_AND_SIZE == Fpage::doors(0, 0, Rights::NONE).0
     }
 
-    /// True for [`Fpage::NIL`].
+    /// Whether it is [`Fpage::NIL`].
     pub const fn is_nil(self) -> bool {
         self.0 == 0
     }
 
-    /// The bits that say which space it lies in, and how large it is.
+    /// Mask of the bits that say in which space it lies, and how large it is.
     pub const SPACE_AND_SIZE: u64 = 0xff0;
 
     /// Checks alignment, size and range. Memory: 4 KiB to the whole user half, base aligned to the size;

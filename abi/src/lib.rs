@@ -1,4 +1,4 @@
-//! What the Tern kernel and its users agree on: numbers, layouts, rights, errors, boot information.
+//! Agreement between the Tern kernel and its users: numbers, layouts, rights, errors, boot information.
 //!
 //! Everything here is plain data. Start with [`call`]: how a system call looks in registers.
 
@@ -31,5 +31,5 @@ pub const PAGE_SIZE: u64 = 4096;
 /// would return to a non-canonical address.
 pub const USER_END: u64 = 0x0000_7fff_ffff_f000;
 
-/// Where every task sees the [`boot::InfoPage`], read-only.
+/// Address at which every task sees the [`boot::InfoPage`], read-only.
 pub const INFO_PAGE: u64 = 0xffff_ff00_0000_0000;

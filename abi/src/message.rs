@@ -9,10 +9,10 @@
 //! ```
 //!
 //! A block to receive into has the same shape: room for words, strings' buffers with their capacities, and as flexpages
-//! the windows for items. The kernel writes into it what came: words, the strings' lengths, where the items arrived. With
+//! the windows for items. The kernel writes the message into it: words, the strings' lengths, where the items arrived. With
 //! the dope that the kernel returns it can be sent on as it is, or received into again.
 
-/// How long the parts of a block are: what is used, and how much room there is.
+/// Lengths of the parts of a block: how much is used, and how much room there is.
 ///
 /// ```text
 /// bits  0–11  words used      bits 32–43  room for words
@@ -20,7 +20,7 @@
 /// bits 20–27  items used      bits 52–59  room for items
 /// ```
 ///
-/// All other bits are zero. Parts begin where the room of the part before them ends, or what is used of it, if that is more.
+/// All other bits are zero. A part begins where the room of the part before it ends, or its used length, if that is greater.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 #[repr(transparent)]
 pub struct Dope(pub u64);
@@ -28,14 +28,14 @@ pub struct Dope(pub u64);
 const USED: u64 = 0x0fff_ffff;
 
 impl Dope {
-    /// No part in memory.
+    /// A message without a block.
     pub const NONE: Dope = Dope(0);
-    /// Most direct words.
+    /// Number of direct words, at most.
     pub const WORDS_MAX: u64 = 4095;
-    /// Most strings, and most items.
+    /// Number of strings, and of items, at most.
     pub const PARTS_MAX: u64 = 255;
 
-    /// What a message to be sent has; each number is cut to its limit.
+    /// Lengths of a message to be sent; each number is cut to its limit.
     pub const fn used(words: u64, strings: u64, items: u64) -> Dope {
         Dope(words & Dope::WORDS_MAX | (strings & Dope::PARTS_MAX) << 12 | (items & Dope::PARTS_MAX) << 20)
     }
@@ -45,27 +45,27 @@ impl Dope {
         Dope(Dope::used(words, strings, items).0 << 32)
     }
 
-    /// This room, with that much of it used.
+    /// This room, of which `used` is used.
     pub const fn with_used(self, used: Dope) -> Dope {
         Dope(self.0 & !USED | used.0 & USED)
     }
 
-    /// The room of this dope, as something that is used.
+    /// The room of this dope, as lengths that are used.
     pub const fn room_as_used(self) -> Dope {
         Dope(self.0 >> 32 & USED)
     }
 
-    /// Direct words used.
+    /// Number of direct words used.
     pub const fn words(self) -> u64 {
         self.0 & Dope::WORDS_MAX
     }
 
-    /// Strings used.
+    /// Number of strings used.
     pub const fn strings(self) -> u64 {
         self.0 >> 12 & Dope::PARTS_MAX
     }
 
-    /// Items used.
+    /// Number of items used.
     pub const fn items(self) -> u64 {
         self.0 >> 20 & Dope::PARTS_MAX
     }
@@ -85,7 +85,7 @@ impl Dope {
         self.strings_offset() + 16 * larger(self.strings(), self.room_as_used().strings())
     }
 
-    /// Bytes from the start of the block to the end of what is used of it.
+    /// Bytes from the start of the block to the end of its used part.
     pub const fn used_size(self) -> u64 {
         if self.items() > 0 {
             self.items_offset() + 16 * self.items()
@@ -119,11 +119,11 @@ impl core::fmt::Debug for Dope {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct StringPart {
-    /// Where the string or its buffer lies.
+    /// Address of the string or its buffer.
     pub address: u64,
-    /// Bytes to send, or that came; at most [`StringPart::MAX`].
+    /// Bytes to send, or bytes that arrived; at most [`StringPart::MAX`].
     pub len: u32,
-    /// Bytes that there is room for.
+    /// Bytes that fit into the buffer.
     pub capacity: u32,
 }
 

@@ -7,27 +7,27 @@
 //! | bit | flag | meaning | in |
 //! |--:|---|---|---|
 //! | 8 | [`ITEM`] | w6 and w7 are a map item | general form, doors |
-//! | 9 | [`TAKES_BLOCK`] | what is received may bring a block | all |
+//! | 9 | [`TAKES_BLOCK`] | the received message may bring a block | all |
 //! | 10 | [`BLOCK`] | w0 and w1 are dope and address of a block | all |
-//! | 11 | [`TAKES_ITEM`] | what is received may bring an item into the standing window | calls |
-//! | 12 | [`ALERTABLE`] | an alert ends it | general form, calls through doors |
+//! | 11 | [`TAKES_ITEM`] | the received message may bring an item into the standing window | calls |
+//! | 12 | [`ALERTABLE`] | an alert ends the operation | general form, calls through doors |
 //! | 13 | [`SHOWN`] | w5 is the thread that the message is shown to come from | general form |
 //! | 15 | [`ABSOLUTE`] | `r15` is a point in time | general form |
 //!
-//! All that decode or compose such a word do it here: the kernel, its tracer, the model and the SDK. The constants of the
+//! The kernel, its tracer, the model and the SDK decode and compose such words here, and nowhere else. The constants of the
 //! assembly and of `tern.h` are this module's, or compared with them.
 
 use crate::call::Call;
 
 /// Flag: w6 and w7 are a map item.
 pub const ITEM: u32 = 1 << 8;
-/// Flag: what is received may bring a block.
+/// Flag: the received message may bring a block.
 pub const TAKES_BLOCK: u32 = 1 << 9;
 /// Flag: w0 and w1 are dope and address of a block.
 pub const BLOCK: u32 = 1 << 10;
-/// Flag: what is received may bring an item into the standing window. The general form names a window instead.
+/// Flag: the received message may bring an item into the standing window. The general form names a window instead.
 pub const TAKES_ITEM: u32 = 1 << 11;
-/// Flag: an alert ends it, and it does not begin if the thread is alerted already.
+/// Flag: an alert ends the operation, which does not begin if the thread is alerted already.
 pub const ALERTABLE: u32 = 1 << 12;
 /// Flag: w5 is the thread that the message is shown to come from.
 pub const SHOWN: u32 = 1 << 13;
@@ -35,7 +35,7 @@ pub const SHOWN: u32 = 1 << 13;
 /// comes (row P8). A point from [`ABSOLUTE_END`](crate::call::ABSOLUTE_END) on never comes.
 pub const ABSOLUTE: u32 = 1 << 15;
 
-/// All flags of what is received.
+/// All flags about the received message.
 pub const TAKES: u32 = TAKES_BLOCK | TAKES_ITEM;
 /// All flags of the general form. Other bits are kept for propagation and other stations, and must be zero.
 pub const GENERAL_FLAGS: u32 = BLOCK | ITEM | TAKES_BLOCK | ALERTABLE | SHOWN | ABSOLUTE;
@@ -43,12 +43,12 @@ pub const GENERAL_FLAGS: u32 = BLOCK | ITEM | TAKES_BLOCK | ALERTABLE | SHOWN | 
 /// Bits that flags have in some form.
 const FLAGS: u32 = 0xff00;
 
-/// Bits that say which form it is, whatever its flags.
+/// Bits that tell the form of a word, whatever its flags.
 const NUMBER: u32 = 1 << 31 | 0xff;
 /// Bits that no form has.
 const RESERVED: u32 = 0x7fff_0000;
 
-/// What an operation is.
+/// Form of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Send, and wait for the answer of that thread alone.
@@ -63,12 +63,12 @@ pub enum Form {
     General,
 }
 
-/// What a message carries beside its words.
+/// Things that a message carries beside its words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Carries {
     /// Nothing.
     Words,
-    /// A part in memory.
+    /// A block in memory.
     Block,
     /// A map item.
     Item,
@@ -79,13 +79,13 @@ pub enum Carries {
 pub struct Flags(u32);
 
 impl Flags {
-    /// Whether one of them is among these.
+    /// Whether one of these flags applies.
     #[inline(always)]
     pub const fn has(self, flags: u32) -> bool {
         self.0 & flags != 0
     }
 
-    /// What the message carries. A block and an item exclude each other; of both it is the block.
+    /// Things that the message carries. A block and an item exclude each other; if both flags are there, it is the block.
     #[inline(always)]
     pub const fn carries(self) -> Carries {
         match (self.has(BLOCK), self.has(ITEM)) {
@@ -95,7 +95,7 @@ impl Flags {
         }
     }
 
-    /// What is received may bring, of [`TAKES_BLOCK`] and [`TAKES_ITEM`].
+    /// Things that the received message may bring, of [`TAKES_BLOCK`] and [`TAKES_ITEM`].
     #[inline(always)]
     pub const fn takes(self) -> u32 {
         self.0 & TAKES
@@ -143,7 +143,7 @@ impl Op {
         self.0 & NUMBER == Op::GENERAL.0
     }
 
-    /// Its flags. Of a word that is no ipc they mean nothing.
+    /// Its flags. They mean nothing in a word that is no ipc.
     #[inline(always)]
     pub const fn flags(self) -> Flags {
         if self.is_general() { self.general_flags() } else { self.short_flags() }
@@ -161,13 +161,13 @@ impl Op {
         Flags(!self.0)
     }
 
-    /// Whether the general form has flags that it does not know, or bits that nothing has.
+    /// Whether the general form has flags that it does not know, or bits that no form has.
     #[inline(always)]
     pub const fn has_unknown(self) -> bool {
         !self.has_only(GENERAL_FLAGS)
     }
 
-    /// Which form its number says, whatever its flags.
+    /// The form that its number names, whatever its flags.
     #[inline(always)]
     pub const fn number(self) -> Option<Form> {
         Some(match self.0 & NUMBER | RESERVED | FLAGS {
@@ -180,7 +180,7 @@ impl Op {
         })
     }
 
-    /// Which form it is: `None` if it is no ipc, has flags that its form does not have, or carries two things.
+    /// Its form. `None` if it is no ipc, has flags that its form does not have, or carries two things.
     pub const fn form(self) -> Option<Form> {
         let Some(form) = self.number() else { return None };
         let (flags, reserved) = match form {
@@ -262,7 +262,7 @@ impl Op {
 }
 
 impl Form {
-    /// The flags that it may have.
+    /// Flags that the form may have.
     pub const fn flags(self) -> u32 {
         match self {
             Form::Call => BLOCK | TAKES,

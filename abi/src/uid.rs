@@ -78,7 +78,7 @@ impl Uid {
         ((self.0 & SLOT_MASK) >> SLOT_SHIFT) as u32
     }
 
-    /// How many threads had the slot before.
+    /// Number of threads that have had the slot, this one included.
     pub const fn generation(self) -> u32 {
         (self.0 >> GENERATION_SHIFT) as u32 & ((1 << GENERATION_BITS) - 1)
     }
@@ -104,8 +104,8 @@ impl core::fmt::Debug for Uid {
 
 /// A task: an address space with its threads, unique in time like a [`Uid`].
 ///
-/// The low half is the task's number with the kind in bits 0–3, the high half counts the tasks that had the
-/// number before.
+/// The low half is the task's number with the kind in bits 0–3, the high half counts the tasks that have had the
+/// number, this one included.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[repr(transparent)]
 pub struct TaskId(pub u64);
@@ -124,7 +124,7 @@ impl TaskId {
         (self.0 >> SLOT_SHIFT) as u16
     }
 
-    /// How many tasks had the number before.
+    /// Number of tasks that have had the number, this one included.
     pub const fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
