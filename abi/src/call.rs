@@ -339,7 +339,7 @@ const KIND_MASK: u32 = 0xff | 1 << 31;
 /// Bit of a received `eax` that is *clear* when a map item arrived.
 pub const NO_ITEM: u32 = op::ITEM;
 /// Bit of a received `eax` that is *clear* when a map item arrived only in part, for want of kernel memory: the receiver's,
-/// or σ0's, if it is the one who gives.
+/// or σ0's, if σ0 gives it.
 pub const ITEM_WHOLE: u32 = 1 << 9;
 
 /// Bit of a received `eax` that is *clear* when the message had a block.

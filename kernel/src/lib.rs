@@ -1,8 +1,8 @@
 //! The Tern microkernel.
 //!
-//! Read in this order: [`param`] and [`layout`] (every choice and every address), [`object`] (what there is),
+//! Read in this order: [`param`] and [`layout`] (every choice and every address), [`object`] (the objects),
 //! [`syscall`] (every way in), [`ipc`] (the heart), [`mem`] (spaces), [`sched`] (the thread that runs next), [`kernel`] (where it all
-//! hangs together), [`processor`] and [`arch`] (the machine, and what it is in terms of objects), and last `entry`: boot, fast path, exceptions.
+//! hangs together), [`processor`] and [`arch`] (the machine by its objects, and by itself), and last `entry` (boot, fast path, exceptions).
 //!
 //! Between `entry` and `arch` is safe, hardware-free Rust over cells: unsafe code is an error in this crate but where an `allow` says otherwise.
 //! Such are these two; [`processor`], which turns addresses of the machine into objects; [`global`]; [`start`]; [`mem::pool`], which turns

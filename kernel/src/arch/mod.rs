@@ -2,7 +2,7 @@
 //! of the crate it imports [`layout`](crate::layout) and [`param`](crate::param) alone. It is given words, tables and pointers.
 //!
 //! `x86_64` is the real machine; `host` is a simulated one, on which the whole kernel above runs as an ordinary library under unit tests,
-//! property tests and Miri. Both have the same names. [`four_level`] and [`frame`] are what the two share. Boot, entries and exits are no
+//! property tests and Miri. Both have the same names. [`four_level`] and [`frame`] serve both. Boot, entries and exits are no
 //! mechanisms: they call up, and live in `entry`.
 //!
 //! # What the kernel uses

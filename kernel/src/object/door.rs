@@ -172,7 +172,7 @@ impl Servers {
         self.refold();
     }
 
-    /// Takes the server for the next call, if one waits for it. As long as one does, no caller waits for a server, unless he who takes
+    /// Takes the server for the next call, if one waits. As long as one does, no caller waits for a server, unless the one that takes
     /// it is about to bring the two together.
     pub fn take(&self) -> Option<ThreadRef> {
         let list = if thread_at(self.idle.get()).is_some() { &self.idle } else { &self.odd };

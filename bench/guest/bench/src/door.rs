@@ -51,7 +51,7 @@ fn identifier(number: u32) -> Fpage {
     Fpage::doors(number, 0, Rights::RW)
 }
 
-/// What a call carries beside its words.
+/// Things that a call carries beside its words.
 #[derive(Clone, Copy)]
 enum Carried {
     /// A block of direct words, of so many bytes.

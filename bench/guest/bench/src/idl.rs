@@ -1,4 +1,4 @@
-//! What generated stubs cost, beside stubs that were written by hand (`floor.s`).
+//! Cost of generated stubs, beside stubs that were written by hand (`floor.s`).
 //!
 //! Each method is called in three ways: generated client and server together; the generated client with a server that
 //! answers in three instructions; and a client of four instructions with the generated server. The stubs of `floor.s`, and
@@ -36,10 +36,10 @@ const STACK_BYTES: usize = 8192;
 
 static mut STACKS: Stacks = Stacks([[0; STACK_BYTES]; 2]);
 
-/// What a server receives into.
+/// Memory into which a server receives.
 static mut ROOM: Calls::Room = Calls::Room::new();
 
-/// What clients send, beside numbers: sixteen bytes of text, and lists of a thousand. Each call reads anew where they lie.
+/// Data that clients send, beside numbers: sixteen bytes of text, and lists of a thousand. Each call reads anew where they lie.
 static TEXT: &str = "sixteen letters.";
 static LISTS: [&[u8]; 2] = [&[1; 1000], &[2; 1000]];
 
@@ -135,7 +135,7 @@ fn report(status: u64) -> ! {
     }
 }
 
-/// What comes back from a call, and must not be optimised away.
+/// Results of a call, which must not be optimised away.
 trait Keep {
     fn keep(self);
 }
@@ -170,7 +170,7 @@ impl Keep for Sixteen {
     }
 }
 
-/// Whom a client calls.
+/// Server that a client calls.
 trait Found: Callee {
     fn find() -> Self;
 }

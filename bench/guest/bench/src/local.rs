@@ -25,7 +25,7 @@ struct Stacks([[u8; STACK]; 2]);
 static mut STACKS: Stacks = Stacks([[0; STACK]; 2]);
 
 fn stack(index: usize) -> u64 {
-    // As if somebody had called: the stack is aligned to 16 bytes before that.
+    // The stack pointer is that after a call: the stack is aligned to 16 bytes before it.
     addr_of!(STACKS) as u64 + ((index + 1) * STACK) as u64 - 8
 }
 

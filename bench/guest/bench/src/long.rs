@@ -29,7 +29,7 @@ const LONGEST: usize = 1 << 20;
 const PIECES: usize = 16;
 const PIECE: usize = 256;
 
-/// What is sent, or where it arrives.
+/// Memory that is sent, or in which a message arrives.
 #[repr(C, align(4096))]
 struct Side {
     block: [u64; 512],

@@ -70,7 +70,7 @@ const LARGE_PLACE: u64 = 0x40c0_0000;
 #[unsafe(no_mangle)]
 static mut bench_forwards: u32 = ITERATIONS as u32;
 
-/// What a client finds at the address in its `rdi`.
+/// Arguments of a client, at the address in its `rdi`.
 #[repr(C)]
 struct Arguments {
     server: u64,

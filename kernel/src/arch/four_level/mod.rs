@@ -1,4 +1,4 @@
-//! Four levels of page tables with 512 entries each, in x86-64's form: what the real machine and the simulated one share.
+//! Four levels of page tables with 512 entries each, in x86-64's form, for the real machine and the simulated one.
 //!
 //! [`pte`] is the form of an entry, plain arithmetic. [`space`] is the word that selects a space in the processor, with its tag, and what
 //! must be forgotten. [`window`] is the slot of a top-level table through which a message is copied into another space. [`doors`] shows a

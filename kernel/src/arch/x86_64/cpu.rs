@@ -316,7 +316,7 @@ const CR4_XSAVE: u64 = 1 << 18;
 const CR4_SMEP: u64 = 1 << 20;
 const CR4_SMAP: u64 = 1 << 21;
 
-/// Turns on what the final page tables need: no-execute, write protection for the kernel.
+/// Turns on features that the final page tables need: no-execute, write protection for the kernel.
 pub fn enable() {
     // SAFETY: every processor with long mode has EFER; NX and SYSCALL were required.
     unsafe { wrmsr(EFER, rdmsr(EFER) | EFER_SYSCALL | EFER_NO_EXECUTE) };

@@ -1,4 +1,4 @@
-//! Entries of x86-64. [`boot`] is the first; [`fast_path`] is every way in and out once users run, and [`trap`] what happens between.
+//! Entries of x86-64. [`boot`] is the first; [`fast_path`] has every way in and out once users run, [`trap`] the handlers between them.
 
 pub mod boot;
 mod checked;

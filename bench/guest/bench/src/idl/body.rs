@@ -1,7 +1,7 @@
-//! What the methods of the measured servers do: they want each argument in a register, and have each result in one. That costs
+//! Bodies of the measured servers' methods: they want each argument in a register, and have each result in one. That costs
 //! no instruction of its own, and no compiler can leave out what brings the words there.
 //!
-//! What is passed by reference has its address in a register and lies in memory.
+//! An argument that is passed by reference has its address in a register and lies in memory.
 
 use core::arch::asm;
 
@@ -62,7 +62,7 @@ macro_rules! use_all {
     ($($number:ident)*) => { $($number.used();)* };
 }
 
-/// As many results.
+/// Results, one for each literal.
 macro_rules! make_all {
     ($($place:literal)*) => { ($({ let _ = $place; made() }),*) };
 }

@@ -114,7 +114,7 @@ extern "C" fn bench_find_door() -> u32 {
     Door::find().0
 }
 
-/// What the chief hands out.
+/// The door that the chief hands out.
 impl Found for Door {
     fn find() -> Door {
         // SAFETY: it is set before any child starts.

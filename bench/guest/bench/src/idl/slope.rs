@@ -1,4 +1,4 @@
-//! What a further number costs: a method with one, and one with 128.
+//! Cost of a further number: a method with one, and one with 128.
 
 use super::body::Number;
 use super::stubs::Bench::Slope;
@@ -8,7 +8,7 @@ use core::hint::black_box;
 use core::ptr::{addr_of, addr_of_mut};
 use sys::Uid;
 
-/// What the server receives into.
+/// Memory into which the server receives.
 static mut ROOM: Slope::Room = Slope::Room::new();
 
 pub(super) unsafe extern "C" fn server() {

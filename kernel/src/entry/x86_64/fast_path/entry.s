@@ -1,7 +1,7 @@
 // Compares that find the form, if it is not one of the two most frequent; and calls of Rust, for all that the fast path does not take.
 //
-// The compares are in the order of the numbers, with those of doors apart, so that none costs more than it has to: what they rely on is
-// asserted in fast_path.rs.
+// The compares are in the order of the numbers, with those of doors apart, so that none costs more than it has to. They rely on the
+// numbers that abi/src/op.rs gives the forms.
 
 // Doors, the null call, and all that is not short ipc.
 .Lother:
