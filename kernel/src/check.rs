@@ -126,7 +126,7 @@ impl Kernel {
 
     fn check_thread(&self, thread: ThreadRef, slot: u32) {
         thread.check();
-        thread.breakpoints.check();
+        thread.context.breakpoints.check();
         assert_eq!(thread.name.get().slot(), slot, "a control block in the wrong place");
         let ending = thread.hot.uid.get() == 0;
         assert!(ending || thread.uid() == thread.name.get(), "a thread with two names");
@@ -256,7 +256,7 @@ impl Kernel {
         for thread in members(task.threads.first(), |thread| task.threads.after(thread)) {
             assert_eq!(thread.task.get(), Some(task), "a thread of another task");
             threads += 1;
-            counts.frames += 1 + (thread.fpu.get() != 0) as u32;
+            counts.frames += 1 + (thread.context.fpu.get() != 0) as u32;
         }
         assert_eq!(threads, task.thread_count.get());
         if self.zombie.get().is_some_and(|zombie| zombie.task() == task) {

@@ -88,10 +88,12 @@ pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
     let asks = matches!(from.state.get(), State::Faulting | State::Sending);
     match from.errand.get() {
         Errand::Fault if asks => {
-            let access = from.fault_address.get() & !7 | from.fault_rights.get().0 as u64;
+            let access = from.fault.address.get() & !7 | from.fault.rights.get().0 as u64;
             k.trace.record(Event::Fault, from.name.get(), access);
         }
-        Errand::Exception if asks => k.trace.record(Event::Fault, from.name.get(), from.exception.get()),
+        Errand::Exception if asks => {
+            k.trace.record(Event::Fault, from.name.get(), from.fault.exception.get())
+        }
         _ => {}
     }
     // A thread that was just given an interrupt's message is still in the call in which it waited for it.

@@ -295,7 +295,7 @@ pub(super) fn deliver(sender: ThreadRef, receiver: ThreadRef, kind: Kind, cut: b
     let kind = kind as u32 & !flags;
     let label = from.label();
     outcome::set_result(receiver, label | kind as u64, sender.uid());
-    if sender.crossing.get() != 0 {
+    if sender.crossing.bits.get() != 0 {
         clan::mark(sender, receiver);
     }
     receiver.set_ready();

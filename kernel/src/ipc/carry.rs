@@ -44,7 +44,7 @@ fn send_long_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: R
     taking::begin_map(k, current, partner, progress);
     // A receiver that faulted in the middle of an ipc of its own needs what that ipc has left there.
     if !is_answer {
-        partner.then_from.set(current.uid());
+        partner.receiving.from.set(current.uid());
     }
     Next::Same
 }
@@ -147,7 +147,7 @@ fn proceed(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place) -
 /// Raises a fault at a page that the current sender does not have. The receiver waits for that no longer than it wants to.
 #[inline(never)]
 fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place, address: u64) -> Next {
-    if current.pager.get() == receiver.uid() || !taking::awaits_faults(receiver) {
+    if current.fault.pager.get() == receiver.uid() || !taking::awaits_faults(receiver) {
         broken::break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
         return Next::Same;
     }
@@ -164,7 +164,7 @@ fn their_fault(
     mut at: Place,
     (address, rights): (u64, Rights),
 ) -> Next {
-    let pager = k.thread(receiver.pager.get()).filter(|&pager| pager != receiver && pager != current);
+    let pager = k.thread(receiver.fault.pager.get()).filter(|&pager| pager != receiver && pager != current);
     let (Some(pager), true) = (pager, taking::awaits_faults(current)) else {
         broken::break_off(k, current, receiver, Error::NoAccess, Error::NoAccess);
         return Next::Same;

@@ -40,7 +40,7 @@ pub(super) fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
 
 /// Whether a message from `to`, for which a thread is about to wait, may come directly. `to` may have ended.
 pub(super) fn is_direct(k: &Kernel, from: ThreadRef, to: Uid) -> bool {
-    from.crossing.get() & DIVERTED == 0 && way_to(k, from, to).is_none()
+    from.crossing.bits.get() & DIVERTED == 0 && way_to(k, from, to).is_none()
 }
 
 /// Chief by whose way a message from `from` has to come to `waiter`; `None` if it may come directly.
@@ -86,7 +86,7 @@ pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) 
         if !may_show(current.task(), thread.task(), to.task()) {
             return Err(Error::Denied);
         }
-        current.shown.set(shown);
+        current.crossing.shown.set(shown);
         crossing = SHOWN;
     }
     let mut partner = to;
@@ -97,30 +97,30 @@ pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) 
         }
         note(k, current, to.uid(), shown, partner.uid());
     }
-    current.crossing.set(crossing);
+    current.crossing.bits.set(crossing);
     Ok(partner)
 }
 
 /// Notes that the current thread's message to `to`, shown as that of `shown` or as its own, goes to `hop`.
 fn note(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid, hop: Uid) {
     if k.notes_ways.get() {
-        current.way.set(Way { to, shown, hop });
+        current.crossing.way.set(Way { to, shown, hop });
     }
 }
 
 /// Thread that the message of a thread in a queue is shown to come from.
 pub(super) fn shown_as(sender: ThreadRef) -> Uid {
     let is_ipc = sender.errand.get() == Errand::Ipc;
-    if is_ipc && sender.crossing.get() & SHOWN != 0 { sender.shown.get() } else { sender.uid() }
+    if is_ipc && sender.crossing.bits.get() & SHOWN != 0 { sender.crossing.shown.get() } else { sender.uid() }
 }
 
 /// Tells the receiver of a message that has just been delivered how it crossed the border.
 #[cold]
 #[inline(never)]
 pub(super) fn mark(sender: ThreadRef, receiver: ThreadRef) {
-    let crossing = sender.crossing.get();
+    let crossing = sender.crossing.bits.get();
     if crossing & SHOWN != 0 {
-        receiver.frame.set_partner(sender.shown.get().0);
+        receiver.frame.set_partner(sender.crossing.shown.get().0);
         receiver.frame.w[5].set(0);
     }
     if crossing & DIVERTED != 0 {

@@ -27,9 +27,9 @@ pub(super) enum Step {
 
 /// Calls through a door, for the current thread.
 pub(super) fn call(k: &Kernel, current: ThreadRef) -> Step {
-    current.crossing.set(0);
+    current.crossing.bits.set(0);
     let flags = current.frame.op().short_flags();
-    current.takes.set(taken_by(flags));
+    current.receiving.takes.set(taken_by(flags));
     let number = current.frame.partner() as u32;
     let Some(door) = processor::shown_door(k, current.task(), number) else {
         return Step::Run(serve::no_such_door(current));
@@ -59,7 +59,7 @@ pub(super) fn give_back(k: &Kernel, current: ThreadRef) -> Step {
     if current.server.pool.get().is_none() {
         return Step::Run(outcome::fail(current, Error::BadState));
     }
-    current.crossing.set(0);
+    current.crossing.bits.set(0);
     let caller =
         thread_at(current.server.caller.get()).filter(|caller| caller.wait() == Wait::Return(current.uid()));
     let Some(caller) = caller else {
@@ -157,7 +157,7 @@ fn go_with_item(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bo
     if item::step(k, plan, current, receiver, &mut progress, PREEMPTION_PAGES) {
         return Ok(finish_item(k, item::place(plan), (current, receiver), is_call, progress.whole));
     }
-    receiver.then_from.set(if is_call { Uid::NIL } else { current.uid() });
+    receiver.receiving.from.set(if is_call { Uid::NIL } else { current.uid() });
     taking::begin_map(k, current, receiver, progress);
     Ok(Next::Same)
 }

@@ -36,7 +36,7 @@ pub fn port_fault(k: &Kernel, current: ThreadRef, ports: Fpage) -> Next {
 #[inline(always)]
 fn call_pager(k: &Kernel, current: ThreadRef, otherwise: u64) -> Next {
     current.errand.set(Errand::Fault);
-    match k.thread(current.pager.get()).filter(|&pager| pager != current) {
+    match k.thread(current.fault.pager.get()).filter(|&pager| pager != current) {
         Some(pager) => call_for(k, current, pager),
         None => raise_unresolved(k, current, otherwise),
     }
@@ -53,19 +53,19 @@ fn raise_unresolved(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
 /// Records a page fault of a thread.
 #[inline(always)]
 pub(super) fn note(thread: ThreadRef, address: u64, rights: Rights) {
-    thread.faults.set(thread.faults.get() + 1);
+    thread.fault.count.set(thread.fault.count.get() + 1);
     let task = thread.task();
     task.faults.set(task.faults.get() + 1);
-    thread.fault_address.set(address);
-    thread.fault_rights.set(rights);
+    thread.fault.address.set(address);
+    thread.fault.rights.set(rights);
 }
 
 /// Raises an exception of the current thread.
 #[inline(always)]
 pub fn raise(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
-    current.exception.set(vector);
+    current.fault.exception.set(vector);
     current.errand.set(Errand::Exception);
-    match k.thread(current.handler.get()).filter(|&handler| handler != current) {
+    match k.thread(current.fault.handler.get()).filter(|&handler| handler != current) {
         Some(handler) => call_for(k, current, handler),
         None => {
             stop(current);
@@ -130,19 +130,19 @@ pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
 pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
     let frame = &thread.frame;
     let (kind, words) = if thread.errand.get() == Errand::Fault {
-        let access = thread.fault_address.get() & !7 | thread.fault_rights.get().0 as u64;
+        let access = thread.fault.address.get() & !7 | thread.fault.rights.get().0 as u64;
         (Kind::Fault, [access, thread.user_ip(), thread.task().id.get().0, 0, 0, 0, 0, 0])
     } else {
         let [ip, sp, flags, head] = frame.at_trap();
         let words = [
-            thread.exception.get(),
+            thread.fault.exception.get(),
             frame.error.get(),
             ip,
             sp,
             flags,
             head,
             thread.task().id.get().0,
-            thread.fault_address.get(),
+            thread.fault.address.get(),
         ];
         (Kind::Exception, words)
     };
@@ -225,12 +225,12 @@ pub(super) fn unanswered(k: &Kernel, thread: ThreadRef) {
     if broken::broken(k, thread) {
         return;
     }
-    let handler = k.thread(thread.handler.get()).filter(|&handler| handler != thread);
+    let handler = k.thread(thread.fault.handler.get()).filter(|&handler| handler != thread);
     let (Errand::Fault, Some(handler)) = (thread.errand.get(), handler) else {
         return stop(thread);
     };
-    let is_about_ports = thread.fault_address.get() & PORT_FAULT != 0;
-    thread.exception.set(if is_about_ports { vector::PROTECTION } else { vector::UNRESOLVED_FAULT });
+    let is_about_ports = thread.fault.address.get() & PORT_FAULT != 0;
+    thread.fault.exception.set(if is_about_ports { vector::PROTECTION } else { vector::UNRESOLVED_FAULT });
     thread.errand.set(Errand::Exception);
     post(k, thread, handler);
 }

@@ -15,7 +15,7 @@ fn window(receiver: ThreadRef) -> Fpage {
     if receiver.hot.accept.get() != NEVER {
         receiver.open_window()
     } else if receiver.errand.get() == Errand::Ipc {
-        receiver.window.get()
+        receiver.receiving.window.get()
     } else {
         Fpage::WHOLE
     }
@@ -61,14 +61,14 @@ pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef, is_call: bool
         return Err(Error::NoWindow);
     }
     receiver.errand.set(Errand::Ipc);
-    receiver.window.set(receiver.standing.get());
-    space::plan(item, sender.frame.w[7].get(), receiver.standing.get()).ok_or(Error::NoWindow)
+    receiver.receiving.window.set(receiver.receiving.standing.get());
+    space::plan(item, sender.frame.w[7].get(), receiver.receiving.standing.get()).ok_or(Error::NoWindow)
 }
 
 /// Hands the identifier that a door's call or return carries to its receiver, if that is simple. Returns the flexpage in which it arrived.
 #[inline(always)]
 pub(super) fn hand_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<Fpage> {
-    let (item, window) = (Fpage(sender.frame.w[6].get()), receiver.standing.get());
+    let (item, window) = (Fpage(sender.frame.w[6].get()), receiver.receiving.standing.get());
     let is_simple = item.is_identifier() && window.is_identifier();
     if !is_simple || sender.uid().clan() != receiver.uid().clan() {
         return None;

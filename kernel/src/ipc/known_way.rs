@@ -20,7 +20,7 @@ use abi::{Fpage, Kind, Timeout, Uid};
 /// Receiver of the current thread's message to `to` by the noted route, and whether that is a chief.
 #[inline(always)]
 fn find(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid) -> Option<(ThreadRef, bool)> {
-    let way = current.way.get();
+    let way = current.crossing.way.get();
     if way.to != to || way.shown != shown {
         return None;
     }
@@ -46,7 +46,7 @@ pub fn call(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     partner.hot.accept.set(NEVER);
     lend::fast_call(&current.hot, &partner.hot);
     // The fast path may not deliver an answer that comes by way of a chief.
-    current.takes.set(0);
+    current.receiving.takes.set(0);
     wait(current, to, !diverted, partner.uid());
     Some(partner)
 }
@@ -62,7 +62,7 @@ pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     let plain = frame.op() == FORM
         && frame.then_from() == Uid::ANY.0
         && frame.timeouts() == TIMEOUTS
-        && window == current.standing.get()
+        && window == current.receiving.standing.get()
         && current.senders.is_empty()
         && current.line.get() == 0;
     if !plain {
@@ -85,7 +85,7 @@ pub(super) fn reply(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     arrive(current, partner, Kind::Reply, shown, diverted);
     k.give_back(current, partner);
     partner.set_ready();
-    current.takes.set(TAKING);
+    current.receiving.takes.set(TAKING);
     wait(current, Uid::ANY, true, Uid::NIL);
     Some(partner)
 }
@@ -104,7 +104,7 @@ fn arrive(current: ThreadRef, partner: ThreadRef, kind: Kind, sender: Uid, diver
 /// Makes the current thread wait, without a timeout, for the thread that it called or for anybody.
 #[inline(always)]
 fn wait(current: ThreadRef, from: Uid, plain: bool, lent_to: Uid) {
-    current.window.set(current.open_window());
+    current.receiving.window.set(current.open_window());
     current.errand.set(Errand::Ipc);
     current.set_wait(from, plain, lent_to);
 }

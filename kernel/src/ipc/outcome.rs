@@ -38,7 +38,7 @@ pub(super) fn deliver_words(sender: ThreadRef, receiver: ThreadRef, kind: u32, s
     }
     let label = from.label();
     set_result(receiver, label | kind as u64, sender.uid());
-    if sender.crossing.get() != 0 {
+    if sender.crossing.bits.get() != 0 {
         clan::mark(sender, receiver);
     }
     receiver.set_ready();

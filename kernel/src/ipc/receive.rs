@@ -84,7 +84,7 @@ fn receive_looking(
         set_error(thread, error);
         return true;
     }
-    thread.window.set(window);
+    thread.receiving.window.set(window);
     if let Some((line, count)) = interrupt::take_pending(k, thread, from) {
         outcome::deliver_interrupt(thread, line, count);
         return true;
@@ -96,8 +96,8 @@ fn receive_looking(
             Taken::Mapping => return false,
             // Nothing was delivered: look at the next sender, after a look at the interrupts.
             Taken::Refused => {
-                thread.then_from.set(from);
-                thread.then_timeout.set(timeout.0);
+                thread.receiving.from.set(from);
+                thread.receiving.timeout.set(timeout.0);
                 thread.operation.set(Operation::Receive);
                 thread.frame.mode.set(Frame::SYSRET);
                 k.set_busy(thread);
@@ -195,7 +195,7 @@ fn take_item(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
         return Taken::Message;
     }
     taking::begin_map(k, sender, thread, progress);
-    thread.then_from.set(Uid::ANY);
+    thread.receiving.from.set(Uid::ANY);
     k.wake(sender);
     Taken::Mapping
 }
@@ -217,24 +217,24 @@ fn take_block(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> bool {
 /// Lets the sender of a message that was taken from the queue go on; it is not current.
 fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) {
     if is_call {
-        let timeout = Timeout(sender.then_timeout.get());
+        let timeout = Timeout(sender.receiving.timeout.get());
         sender.errand.set(Errand::Ipc);
         if timeout == Timeout::ZERO {
             set_error(sender, Error::ReceiveTimeout);
             k.wake(sender);
             return;
         }
-        if has_ended(k, sender, sender.then_from.get()) {
+        if has_ended(k, sender, sender.receiving.from.get()) {
             set_error(sender, Error::PartnerDied);
             k.wake(sender);
             return;
         }
         // A call that was queued lends its shuttle when the called thread takes it.
         k.lend(sender, thread);
-        wait(k, sender, sender.then_from.get(), timeout, sender.window.get(), thread.uid());
+        wait(k, sender, sender.receiving.from.get(), timeout, sender.receiving.window.get(), thread.uid());
         return;
     }
-    if sender.then_from.get().is_nil() {
+    if sender.receiving.from.get().is_nil() {
         sender.frame.finish(0);
         sender.frame.mode.set(Frame::SYSRET);
     } else {
@@ -248,7 +248,8 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
 /// Continues a thread whose message was taken while it was queued, with its receive phase.
 pub fn continue_receive(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
-    let timeout = Timeout(current.then_timeout.get());
-    let done = receive(k, current, current.then_from.get(), timeout, current.window.get(), false);
+    let timeout = Timeout(current.receiving.timeout.get());
+    let done =
+        receive(k, current, current.receiving.from.get(), timeout, current.receiving.window.get(), false);
     if done { Next::Same } else { Next::Any }
 }

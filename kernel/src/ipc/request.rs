@@ -49,12 +49,12 @@ impl Request {
     #[inline(always)]
     fn of_form(thread: ThreadRef, is_call: bool, takes: u64) -> Request {
         let dest = Uid(thread.frame.partner());
-        thread.takes.set(takes);
+        thread.receiving.takes.set(takes);
         Request {
             dest,
             from: if is_call { dest } else { Uid::ANY },
             timeouts: call::timeouts(if is_call { Timeout::NEVER } else { Timeout::ZERO }, Timeout::NEVER),
-            window: if takes & TAKES_ITEM != 0 { thread.standing.get() } else { Fpage::NIL },
+            window: if takes & TAKES_ITEM != 0 { thread.receiving.standing.get() } else { Fpage::NIL },
             what: if is_call { SHORT } else { SHORT | LENIENT },
         }
     }
@@ -74,11 +74,11 @@ impl Request {
         let item = flags.has(op::ITEM);
         let item_valid = !item || Fpage(frame.w[6].get()).is_valid();
         // The standing window was checked when it was set.
-        let window_valid = window.is_nil() || window == thread.standing.get() || window.is_valid();
+        let window_valid = window.is_nil() || window == thread.receiving.standing.get() || window.is_valid();
         if op.has_unknown() || !window_valid || !item_valid {
             return Err(Error::BadArgument);
         }
-        thread.takes.set(if flags.has(op::TAKES_BLOCK) { TAKING } else { 0 });
+        thread.receiving.takes.set(if flags.has(op::TAKES_BLOCK) { TAKING } else { 0 });
         Ok(Request {
             dest,
             from: Uid(frame.then_from()),
@@ -103,18 +103,18 @@ impl Request {
 
     /// Leaves with a thread what its receive phase needs after a send phase that takes long.
     pub(super) fn suspend(&self, thread: ThreadRef) {
-        thread.then_from.set(self.from);
-        thread.then_timeout.set(self.receive_timeout().0);
-        thread.window.set(self.window);
+        thread.receiving.from.set(self.from);
+        thread.receiving.timeout.set(self.receive_timeout().0);
+        thread.receiving.window.set(self.window);
     }
 
     /// The rest of a suspended operation. Its registers still name the destination.
     pub(super) fn resumed(thread: ThreadRef) -> Request {
         Request {
             dest: Uid(thread.frame.partner()),
-            from: thread.then_from.get(),
-            timeouts: call::timeouts(Timeout::NEVER, Timeout(thread.then_timeout.get())),
-            window: thread.window.get(),
+            from: thread.receiving.from.get(),
+            timeouts: call::timeouts(Timeout::NEVER, Timeout(thread.receiving.timeout.get())),
+            window: thread.receiving.window.get(),
             what: 0,
         }
     }

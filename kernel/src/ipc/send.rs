@@ -65,7 +65,7 @@ pub fn malformed(current: ThreadRef) -> Next {
 #[inline(always)]
 fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
     // Whether this message crosses a border, and how, is found out anew.
-    current.crossing.set(0);
+    current.crossing.bits.set(0);
     if request.dest.is_nil() {
         return receive_and_run(k, current, request, None);
     }
@@ -102,7 +102,7 @@ fn find(k: &Kernel, current: ThreadRef, request: &Request) -> Result<ThreadRef, 
 /// Thread that the current thread's message is shown to come from.
 #[inline(always)]
 fn shown(current: ThreadRef, request: &Request) -> Uid {
-    if request.has(op::SHOWN) { current.shown.get() } else { current.uid() }
+    if request.has(op::SHOWN) { current.crossing.shown.get() } else { current.uid() }
 }
 
 /// Blocks the current thread in the partner's queue, first come first served.

@@ -217,7 +217,7 @@ pub(super) fn stays(k: &Kernel, sender: ThreadRef) {
 
 /// Whether the receiver of a message that takes long is a server that waited for a call.
 pub(super) fn was_to_be_called(receiver: ThreadRef) -> bool {
-    receiver.then_from.get().is_nil()
+    receiver.receiving.from.get().is_nil()
 }
 
 /// Gives up the call that a server was to get, and that has failed: the server waits for its next.

@@ -26,7 +26,7 @@ fn begin(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, operation: Operatio
         Stake::Holds => {}
     }
     if receiver.hot.accept.get() != NEVER {
-        receiver.window.set(receiver.open_window());
+        receiver.receiving.window.set(receiver.open_window());
         receiver.errand.set(Errand::Ipc);
         receiver.hot.accept.set(NEVER);
         // The fast path does not record that the thread is in a system call; the last trap is long over.
@@ -49,7 +49,7 @@ pub(super) fn begin_map(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, prog
 
 /// Lets a caller that waited for a server, and is ready, send the server its item from now on.
 pub(super) fn begin_map_by_door(k: &Kernel, caller: ThreadRef, server: ThreadRef) {
-    server.then_from.set(Uid::NIL);
+    server.receiving.from.set(Uid::NIL);
     begin_map(k, caller, server, Progress::START);
     k.wake(caller);
 }
@@ -64,7 +64,7 @@ pub(super) fn begin_transfer_from(k: &Kernel, sender: ThreadRef, receiver: Threa
     let limited = sender != processor::current();
     let at = Place { receiver_limited: limited, ..Place::default() };
     begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at });
-    receiver.then_from.set(from);
+    receiver.receiving.from.set(from);
     if limited {
         limit(k, receiver);
     }

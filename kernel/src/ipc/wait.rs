@@ -77,7 +77,7 @@ pub(super) fn has_ended(k: &Kernel, thread: ThreadRef, from: Uid) -> bool {
 /// Makes a thread wait. `lent_to`: the thread to which it has lent its shuttle, nil if to none.
 #[inline(always)]
 pub(super) fn wait(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, lent_to: Uid) {
-    thread.window.set(window);
+    thread.receiving.window.set(window);
     thread.errand.set(Errand::Ipc);
     // An answer that has to come by way of a chief may not come directly.
     let direct = from == Uid::ANY || from.clan() == thread.uid().clan() || clan::is_direct(k, thread, from);

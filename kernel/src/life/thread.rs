@@ -171,8 +171,8 @@ fn dismantle(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) {
     let task = thread.task();
     task.threads.remove(thread);
     task.thread_count.set(task.thread_count.get() - 1);
-    if thread.fpu.get() != 0 {
-        task.give_back_frame(&k.pool, PoolFrame(thread.fpu.replace(0)));
+    if thread.context.fpu.get() != 0 {
+        task.give_back_frame(&k.pool, PoolFrame(thread.context.fpu.replace(0)));
     }
     if current == Some(thread) {
         k.zombie.set(Some(thread));
@@ -249,8 +249,8 @@ impl Tcb {
         self.errand.set(Errand::Ipc);
         self.partner.set(Uid::NIL);
         self.alerting.set(Uid::NIL);
-        self.window.set(Fpage::NIL);
-        self.fault_rights.set(Rights::NONE);
+        self.receiving.window.set(Fpage::NIL);
+        self.fault.rights.set(Rights::NONE);
         self.operation.set(Operation::None);
         self.bookmark.init();
         self.canary.set(Tcb::CANARY);

@@ -35,6 +35,7 @@ pub use crate::arch::frame::{Frame, WORDS};
 use crate::lend::word::{Stake, Word};
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::mem::space::Plan;
+use crate::util::discipline::Locked;
 use crate::util::list::{Link, List, Tag};
 use crate::util::timeout::Timeout;
 use abi::op;
@@ -325,7 +326,7 @@ pub struct Tcb {
     pub hot: Hot,
 }
 
-/// Fields that a short message on the fast path does not touch.
+/// Fields that a short message on the fast path does not touch. They are the home processor's alone, unless something else is said.
 #[repr(C, align(128))]
 pub struct Cold {
     /// State as a server of doors.
@@ -336,8 +337,6 @@ pub struct Cold {
     pub name: Cell<Uid>,
     /// The pool frame that the block is.
     pub frame_address: Cell<u64>,
-    /// While the thread is being ended: slots below this were searched for threads that wait for it.
-    pub cursor: Cell<u32>,
     /// The thread's own shuttle.
     pub home: Shuttle,
     /// See [`State`].
@@ -348,59 +347,35 @@ pub struct Cold {
     pub special: Cell<u32>,
     /// The thread that it waits for in `Receiving`, `Sending`, `Faulting`, `Taking`, `Stalled`, `Calling`.
     pub partner: Cell<Uid>,
-    /// While sending: partner of the receive that follows.
-    pub then_from: Cell<Uid>,
     /// The thread to which it lent the shuttle that it claims, if it waits in a way that the fast path cannot end; otherwise nil. Of a
     /// thread that the fast path may answer, `accept` says it.
     pub lent_to: Cell<Uid>,
-    /// Things that it takes in the receive beside words, of [`TAKING`]. On the fast path they are in `accept`.
-    pub takes: Cell<u64>,
-    /// Window of the receive.
-    pub window: Cell<Fpage>,
-    /// Window of every receive by a short form, set by `thread_control`.
-    pub standing: Cell<Fpage>,
-    /// Thread that its message is shown to come from; see `ipc::clan`.
-    pub shown: Cell<Uid>,
-    /// How the message that it sends crosses the border of a clan; 0 if it does not.
-    pub crossing: Cell<u8>,
-    /// Route of its last message across a border.
-    pub way: Cell<Way>,
+    /// The receive that it is in, or that follows what it sends.
+    pub receiving: Receiving,
+    /// How the message that it sends crosses the border of a clan.
+    pub crossing: Crossing,
     /// Block into which it receives long messages.
     pub block: Block,
-    /// While sending: timeout of the receive that follows, as in the ABI.
-    pub then_timeout: Cell<u32>,
-    /// Page faults so far.
-    pub faults: Cell<u32>,
     /// Threads that wait to send to this one, first come first served.
     pub senders: List<Senders>,
     /// Membership in another thread's `senders`, or among the callers that wait for a server.
     pub sender_link: Link,
     /// Membership in the task's list of threads.
-    pub task_link: Link,
+    pub task_link: Locked<Link>,
     /// Membership in the task's list of servers.
-    pub server_link: Link,
+    pub server_link: Locked<Link>,
     /// The task for whose server it waits.
     pub queueing_at: Cell<Option<TaskRef>>,
     /// Pending timeout.
     pub timeout: Timeout,
-    /// Thread that resolves its page faults.
-    pub pager: Cell<Uid>,
-    /// Thread that handles its exceptions.
-    pub handler: Cell<Uid>,
-    /// Address of the last page fault.
-    pub fault_address: Cell<u64>,
-    /// Access of the last page fault.
-    pub fault_rights: Cell<Rights>,
-    /// Vector of the last exception.
-    pub exception: Cell<u64>,
-    /// FS base.
-    pub fs_base: Cell<u64>,
-    /// Frame with the FPU state, 0 if the thread never used the FPU.
-    pub fpu: Cell<u64>,
-    /// Events that a debugger waits for.
-    pub breakpoints: Breakpoints,
+    /// Page faults and exceptions, and the threads that deal with them.
+    pub fault: Fault,
+    /// State of the processor beside the registers in the frame.
+    pub context: Context,
     /// Interrupt line that is attached to the thread, plus 1; 0 for none.
     pub line: Cell<u16>,
+    /// While the thread is being ended: slots below this were searched for threads that wait for it.
+    pub cursor: Cell<u32>,
     /// The last thread that an alert has reached for which this one is responsible: it gave it, or is being ended. Nil if there is
     /// none.
     pub alerting: Cell<Uid>,
@@ -408,6 +383,60 @@ pub struct Cold {
     pub operation: Cell<Operation>,
     /// The item of a block that it is in the middle of mapping, and its hot spot; see [`Place::begun`].
     pub item: Cell<(Plan, u64)>,
+}
+
+/// The receive that a thread is in, or that follows what it sends.
+#[repr(C)]
+pub struct Receiving {
+    /// Things that it takes in the receive beside words, of [`TAKING`]. On the fast path they are in `accept`.
+    pub takes: Cell<u64>,
+    /// Window of the receive.
+    pub window: Cell<Fpage>,
+    /// Window of every receive by a short form, set by `thread_control`.
+    pub standing: Cell<Fpage>,
+    /// While sending: partner of the receive that follows.
+    pub from: Cell<Uid>,
+    /// While sending: timeout of the receive that follows, as in the ABI.
+    pub timeout: Cell<u32>,
+}
+
+/// How the message that a thread sends crosses the border of a clan; see `ipc::clan`.
+#[repr(C)]
+pub struct Crossing {
+    /// Thread that the message is shown to come from.
+    pub shown: Cell<Uid>,
+    /// Flags of the crossing; 0 if the message crosses no border.
+    pub bits: Cell<u8>,
+    /// Route of the last message across a border.
+    pub way: Cell<Way>,
+}
+
+/// Page faults and exceptions of a thread, and the threads that deal with them.
+#[repr(C)]
+pub struct Fault {
+    /// Page faults so far.
+    pub count: Cell<u32>,
+    /// Access of the last page fault.
+    pub rights: Cell<Rights>,
+    /// Thread that resolves page faults.
+    pub pager: Cell<Uid>,
+    /// Thread that handles exceptions.
+    pub handler: Cell<Uid>,
+    /// Address of the last page fault.
+    pub address: Cell<u64>,
+    /// Vector of the last exception.
+    pub exception: Cell<u64>,
+}
+
+/// State of the processor that a thread has beside the registers in its frame.
+#[repr(C)]
+pub struct Context {
+    /// FS base.
+    pub fs_base: Cell<u64>,
+    /// Frame with the FPU state, 0 if the thread never used the FPU.
+    pub fpu: Cell<u64>,
+    /// Events that a debugger waits for.
+    pub breakpoints: Breakpoints,
 }
 
 #[allow(unsafe_code)]
@@ -506,13 +535,13 @@ impl ThreadRef {
             Stake::Claims(to) => to,
             _ => Uid::NIL,
         };
-        self.takes.set(self.taking());
+        self.receiving.takes.set(self.taking());
         match self.wait() {
             Wait::Return(server) => self.set_call_of(server),
             Wait::Closed(from) => self.set_wait_slowly(from, to),
             _ => self.set_wait_slowly(Uid::ANY, to),
         }
-        self.window.set(self.open_window());
+        self.receiving.window.set(self.open_window());
         self.errand.set(Errand::Ipc);
         // The fast path does not record that the thread is in a system call; the last trap is long over.
         self.frame.mode.set(Frame::SYSRET);
@@ -554,7 +583,7 @@ impl Tcb {
     pub const SERVER_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.server) as i64 - Tcb::HOT_OFFSET as i64;
     /// Distance from the hot line to [`Cold::standing`].
     pub const STANDING_FROM_HOT: i64 =
-        core::mem::offset_of!(Tcb, cold.standing) as i64 - Tcb::HOT_OFFSET as i64;
+        core::mem::offset_of!(Tcb, cold.receiving.standing) as i64 - Tcb::HOT_OFFSET as i64;
     /// Distance from the hot line to [`Cold::task`].
     pub const TASK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.task) as i64 - Tcb::HOT_OFFSET as i64;
     /// Bytes of the block that must be zero before it is used for a new thread.
@@ -633,7 +662,7 @@ impl Tcb {
     #[inline(always)]
     fn taking(&self) -> u64 {
         let accept = self.hot.accept.get();
-        if accept == NEVER { self.takes.get() } else { accept & TAKING }
+        if accept == NEVER { self.receiving.takes.get() } else { accept & TAKING }
     }
 
     /// Whether it takes a block, and has one.
@@ -651,7 +680,7 @@ impl Tcb {
     /// The standing window, if items may arrive there: in a receive without a window of its own.
     #[inline(always)]
     pub fn open_window(&self) -> Fpage {
-        if self.takes_item() { self.standing.get() } else { Fpage::NIL }
+        if self.takes_item() { self.receiving.standing.get() } else { Fpage::NIL }
     }
 
     /// Whether the thread would run if it were its turn (it may be stopped all the same).
@@ -662,7 +691,7 @@ impl Tcb {
 
     /// Whether the ipc that it is in the middle of is a call. Its registers still name the destination.
     pub fn is_calling(&self) -> bool {
-        self.then_from.get().0 == self.frame.partner()
+        self.receiving.from.get().0 == self.frame.partner()
     }
 
     /// Whether it must not run, ready or not.
@@ -676,7 +705,7 @@ impl Tcb {
     /// has neither a timeout nor a window but the [open one](Tcb::open_window), so that the fast path may end it. The fast
     /// path takes every wait for one thread for a wait for the answer to a call.
     pub fn set_wait(&self, from: Uid, plain: bool, lent_to: Uid) {
-        let takes = self.takes.get();
+        let takes = self.receiving.takes.get();
         let plain = plain && self.special.get() == 0;
         if plain && from == lent_to {
             self.state.set(State::Ready);
@@ -701,7 +730,7 @@ impl Tcb {
     pub fn set_call(&self, server: ThreadRef) {
         if self.special.get() | server.special.get() == 0 {
             self.state.set(State::Ready);
-            self.hot.accept.set(server.server.key.get() | self.takes.get());
+            self.hot.accept.set(server.server.key.get() | self.receiving.takes.get());
         } else {
             self.set_call_of(server.uid());
             if self.special.get() & special::ALERTED != 0 {
@@ -720,9 +749,9 @@ impl Tcb {
     /// Whether a window is the [open one](Tcb::open_window) of a thread that is about to wait. Most have none at all.
     #[inline(always)]
     pub fn is_open_window(&self, window: Fpage) -> bool {
-        let standing = self.standing.get();
+        let standing = self.receiving.standing.get();
         window.0 | standing.0 == 0
-            || window == if self.takes.get() & TAKES_ITEM != 0 { standing } else { Fpage::NIL }
+            || window == if self.receiving.takes.get() & TAKES_ITEM != 0 { standing } else { Fpage::NIL }
     }
 
     /// Ends any wait: the thread is ready from now on.

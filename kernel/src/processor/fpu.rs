@@ -69,7 +69,7 @@ pub fn leave(k: &Kernel, from: ThreadRef, for_another: bool) {
         return fpu::turn_off();
     }
     // A thread that has just ended has no area any more.
-    if from.fpu.get() != 0 {
+    if from.context.fpu.get() != 0 {
         fpu::save(area(k, from));
     }
     if !for_another {
@@ -85,15 +85,15 @@ pub fn arrive(k: &Kernel, to: ThreadRef) {
 }
 
 fn ensure_area(k: &Kernel, thread: ThreadRef) -> bool {
-    if thread.fpu.get() != 0 {
+    if thread.context.fpu.get() != 0 {
         return true;
     }
     let Some(frame) = thread.task().take_zeroed_frame(&k.pool) else { return false };
     fpu::init(&k.pool.at::<Words>(frame).0);
-    thread.fpu.set(frame.0);
+    thread.context.fpu.set(frame.0);
     true
 }
 
 fn area(k: &Kernel, thread: ThreadRef) -> &'static fpu::Saved {
-    &k.pool.at::<Words>(Frame(thread.fpu.get())).0
+    &k.pool.at::<Words>(Frame(thread.context.fpu.get())).0
 }

@@ -69,7 +69,7 @@ pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
             trace::switch(k, from, to);
         }
         if (leaving | arriving) & special::HAS_FS != 0 {
-            arch::load_fs(to.fs_base.get());
+            arch::load_fs(to.context.fs_base.get());
         }
     }
     if arriving & (special::FPU_LIVE | special::STEPPED | special::BREAKPOINTS) != 0 {
@@ -128,7 +128,7 @@ pub fn ports_on(current: ThreadRef) -> bool {
 
 /// Turns the breakpoints of the current thread on.
 pub fn load_breakpoints(thread: ThreadRef) {
-    let breakpoints = &thread.breakpoints;
+    let breakpoints = &thread.context.breakpoints;
     debug::load_breakpoints(
         breakpoints.addresses.each_ref().map(|address| address.get()),
         breakpoints.control.get(),

@@ -31,7 +31,7 @@ fn complete(thread: ThreadRef) {
 /// The cells of a group, in the order of [`REGISTERS`].
 fn group(thread: ThreadRef, number: usize) -> [&'static Cell<u64>; 4] {
     let tcb = thread.tcb();
-    tcb.frame.group(number).map(|register| register.unwrap_or(&tcb.fs_base))
+    tcb.frame.group(number).map(|register| register.unwrap_or(&tcb.context.fs_base))
 }
 
 /// The group that the arguments name, of a thread whose frame is complete.
@@ -74,9 +74,9 @@ pub fn step(thread: ThreadRef, on: bool) {
 
 /// Sets one breakpoint.
 pub fn breakpoint(thread: ThreadRef, is_current: bool, args: &Args) -> Result<(), Error> {
-    thread.breakpoints.set(args.second(), args.third(), args.fourth(), args.fifth())?;
+    thread.context.breakpoints.set(args.second(), args.third(), args.fourth(), args.fifth())?;
     let flag = special::BREAKPOINTS;
-    thread.set_special(if thread.breakpoints.any() { flag } else { 0 }, flag);
+    thread.set_special(if thread.context.breakpoints.any() { flag } else { 0 }, flag);
     if is_current {
         processor::load_breakpoints(thread);
     }

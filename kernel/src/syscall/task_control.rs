@@ -30,7 +30,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         op::EXHAUST => exhaust(k, current, &args),
         op::SELF => {
             let task = current.task().id.get();
-            args.give([current.uid().0, task.0, current.pager.get().0, current.handler.get().0]);
+            args.give([current.uid().0, task.0, current.fault.pager.get().0, current.fault.handler.get().0]);
             Ok(())
         }
         _ => Err(Error::BadArgument),

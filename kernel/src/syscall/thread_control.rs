@@ -59,8 +59,8 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
             return end_thread(k, current, thread.name.get());
         }
         op::SET_PAGER => {
-            thread.pager.set(Uid(args.second()));
-            thread.handler.set(Uid(args.third()));
+            thread.fault.pager.set(Uid(args.second()));
+            thread.fault.handler.set(Uid(args.third()));
             Ok(())
         }
         op::SET_PRIORITY => set_priority(k, thread, args.second(), args.third()),
@@ -176,8 +176,8 @@ fn create(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
         return Err(Error::BadArgument);
     }
     let thread = new_thread(k, task, priority as u8)?;
-    thread.pager.set(Uid(args.third()));
-    thread.handler.set(Uid(args.fourth()));
+    thread.fault.pager.set(Uid(args.third()));
+    thread.fault.handler.set(Uid(args.fourth()));
     // A traced thread makes traced threads, so that programs are traced from their start.
     thread.set_special(current.special.get() & special::TRACED, 0);
     args.give([thread.uid().0]);
@@ -235,7 +235,7 @@ fn set_window(thread: ThreadRef, args: &Args) -> Result<(), Error> {
     if !window.is_nil() && !window.is_valid() {
         return Err(Error::BadArgument);
     }
-    args.give([args.first(), thread.standing.replace(window).0, 0, 0]);
+    args.give([args.first(), thread.receiving.standing.replace(window).0, 0, 0]);
     Ok(())
 }
 
@@ -243,7 +243,7 @@ fn set_fs(thread: ThreadRef, is_current: bool, base: u64) -> Result<(), Error> {
     if base >> 47 != 0 {
         return Err(Error::BadArgument);
     }
-    thread.fs_base.set(base);
+    thread.context.fs_base.set(base);
     let flag = special::HAS_FS;
     thread.set_special(if base != 0 { flag } else { 0 }, flag);
     if is_current {
@@ -272,8 +272,8 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
         state | (thread.home.priority.get() as u64) << 8 | u64::from(works_for(k, thread)) << 16,
         thread.home.time_ns.get(),
         thread.user_ip(),
-        thread.faults.get() as u64,
-        thread.pager.get().0,
+        thread.fault.count.get() as u64,
+        thread.fault.pager.get().0,
         thread.task().id.get().0,
     ]);
 }

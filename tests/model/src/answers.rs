@@ -194,7 +194,7 @@ fn a_thread_whose_calls_are_denied_makes_none() {
         frame.w.iter().for_each(|word| word.set(0));
         let _ = world.acting(denied, || crate::world::system_call(&world.k, denied));
         assert!(denied.special.get() & special::STOPPED != 0, "{eax:x} was no exception");
-        assert_eq!((denied.exception.get(), frame.error.get()), (vector::SYSCALL, eax as u64));
+        assert_eq!((denied.fault.exception.get(), frame.error.get()), (vector::SYSCALL, eax as u64));
         world.thread_control(thread_op::DESTROY, [uid, 0, 0, 0]).expect("it exists");
         world.check();
     }

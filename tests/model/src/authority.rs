@@ -713,10 +713,10 @@ impl Trial {
                 stopped: special & special::STOPPED != 0,
                 denied: special & special::DENY_NATIVE != 0,
                 priority: there.home.priority.get() as u64,
-                pager: there.pager.get(),
-                handler: there.handler.get(),
-                window: there.standing.get().0,
-                fs: there.fs_base.get(),
+                pager: there.fault.pager.get(),
+                handler: there.fault.handler.get(),
+                window: there.receiving.standing.get().0,
+                fs: there.context.fs_base.get(),
                 at: thread.at,
             };
             assert_eq!(found, *thread);

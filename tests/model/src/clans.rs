@@ -486,7 +486,7 @@ impl Trial {
         self.world.k.unqueue_thread(sender);
         let mut w = [7; WORDS];
         w[5] = self.threads[shown].uid.0;
-        (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, sender.standing.get().0);
+        (w[Frame::RBX], w[Frame::RBP]) = (Uid::ANY.0, sender.receiving.standing.get().0);
         w[Frame::R15] = timeouts(Timeout::ZERO, Timeout::NEVER);
         self.call(sender, (Call::Ipc as u32 | op::SHOWN | op::TAKES_BLOCK) as u64, self.threads[to].uid.0, w);
         self.thread_ref(to).wait() == Wait::No
@@ -588,7 +588,7 @@ impl Trial {
             Handed::Identifier => (Fpage::doors(7, 0, Rights::R), Fpage::doors(20, 0, Rights::RW)),
             _ => (Fpage::memory(BASE, 12, Rights::R), Fpage::memory(2 * BASE, 12, Rights::RW)),
         };
-        to.standing.set(window);
+        to.receiving.standing.set(window);
         self.write(from.task(), [page.0, 0]);
         self.write(to.task(), [window.0, 0]);
         let mut w = [0; WORDS];

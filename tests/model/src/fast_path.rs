@@ -155,7 +155,7 @@ fn door_item_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     live.rdx = live.rdx as u32 as u64;
     let Some(identifier) = kernel::mem::doors::find(k, me.task(), live.rdx) else { return false };
     let Some(server) = first_idle(me, identifier) else { return false };
-    let window = server.standing.get();
+    let window = server.receiving.standing.get();
     if server.hot.open_key.get() != me.hot.open_key.get() || !is_near(window) {
         return false;
     }

@@ -7,7 +7,6 @@ use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
 use kernel::mem::space::Progress;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, WORDS, Wait, special};
-use kernel::processor;
 
 /// More senders than the end of a thread handles in one step.
 const CROWD: usize = 40;
