@@ -491,7 +491,7 @@ impl ThreadRef {
     #[allow(unsafe_code)]
     pub fn in_slot(slot: u32) -> Option<ThreadRef> {
         let block = arch::slot_block(slot)?.cast::<Tcb>();
-        // SAFETY: a block that a frame was mapped for, or zeroes, which are one; only mapped ones are written to.
+        // SAFETY: a block for which a frame was mapped, or zeroes, which are a valid one; only mapped blocks are written to.
         Some(ThreadRef::new(unsafe { &*block }))
     }
 

@@ -4,8 +4,8 @@
 //! Below is [`crate::arch`], which knows words, tables and pointers; here they become threads and tasks. Nothing in this folder depends on
 //! the machine, so the simulated one runs all of it.
 //!
-//! **Unsafe code** turns the two addresses that the machine keeps back into control blocks: that of the current thread, and that of a
-//! slot. Both come from here ([`set_current`], [`map_tcb`]); on a real machine, a slot without a thread shows zeroes, a valid block.
+//! **Unsafe code** turns two words of the machine back into objects: the address of the current thread, which comes from here
+//! ([`set_current`]), and the word that a task's tables show for an identifier, which is the address of a door's node.
 
 pub mod copy;
 pub mod fpu;
