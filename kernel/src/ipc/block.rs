@@ -10,7 +10,9 @@
 use super::{clan, item, outcome, request, taking};
 use crate::arch::{self, CopyFault};
 use crate::kernel::Kernel;
-use crate::mem::space::{self, Plan, Progress};
+use crate::mem::budget::Again;
+use crate::mem::plan::Plan;
+use crate::mem::space::{self, Progress};
 use crate::object::thread::{Operation, Place};
 use crate::object::{TaskRef, ThreadRef};
 use crate::param::{PREEMPTION_BYTES, PREEMPTION_PAGES};
@@ -262,7 +264,7 @@ fn map_item(
     let (mut progress, mut budget) = (Progress::resumed(at.done, !at.cut), PREEMPTION_PAGES);
     let result = space::map(k, plan, sender.task(), receiver.task(), &mut progress, &mut budget);
     (at.done, at.cut) = (progress.noted(), !progress.whole);
-    result.map_err(|space::Again| Halt::Again)?;
+    result.map_err(|Again| Halt::Again)?;
     write(k, sender, receiver, places.1, [item::place(plan).0, hot_spot])
 }
 
@@ -276,7 +278,7 @@ fn read_item(
 ) -> Result<(Plan, u64), Halt> {
     let ([page, hot_spot], [window, _]) = descriptor(k, sender, receiver, places)?;
     let (page, window) = (Fpage(page), Fpage(window));
-    let plan = if page.is_valid() && window.is_valid() { space::plan(page, hot_spot, window) } else { None };
+    let plan = if page.is_valid() && window.is_valid() { Plan::fit(page, hot_spot, window) } else { None };
     plan.map(|plan| (plan, hot_spot)).ok_or(Halt::Failed(Error::NoWindow, Error::NoAccess))
 }
 

@@ -7,12 +7,12 @@
 
 use super::{item, outcome, request, serve, taking};
 use crate::kernel::Kernel;
+use crate::mem::doors;
 use crate::mem::space::Progress;
 use crate::object::ThreadRef;
 use crate::object::door::thread_at;
 use crate::object::thread::{Wait, taken_by};
 use crate::param::PREEMPTION_PAGES;
-use crate::processor;
 use crate::sched::Next;
 use abi::op::{self, Carries, Op};
 use abi::{Error, Fpage, Kind, Uid};
@@ -31,7 +31,7 @@ pub(super) fn call(k: &Kernel, current: ThreadRef) -> Step {
     let flags = current.frame.op().short_flags();
     current.receiving.takes.set(taken_by(flags));
     let number = current.frame.partner() as u32;
-    let Some(door) = processor::shown_door(k, current.task(), number) else {
+    let Some(door) = doors::shown(k, current.task(), number) else {
         return Step::Run(serve::no_such_door(current));
     };
     let task = door.task();

@@ -3,7 +3,8 @@
 use super::{clan, outcome};
 use crate::kernel::Kernel;
 use crate::mem::doors;
-use crate::mem::space::{self, Plan, Progress};
+use crate::mem::plan::Plan;
+use crate::mem::space::{self, Progress};
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER};
 use abi::call::{ITEM_WHOLE, NO_ITEM};
@@ -29,7 +30,7 @@ pub(super) fn plan(sender: ThreadRef, receiver: ThreadRef) -> Option<Plan> {
     let is_port = item.space() == Space::Port;
     let any = is_port && window == Fpage::WHOLE && receiver.errand.get() == Errand::Fault;
     let window = if any { Fpage::ports(0, 16) } else { window };
-    space::plan(item, sender.frame.w[7].get(), window)
+    Plan::fit(item, sender.frame.w[7].get(), window)
 }
 
 /// Maps an item of one page into a window of memory, if that is simple. Returns the flexpage in which it arrived.
@@ -62,7 +63,7 @@ pub(super) fn plan_by_door(sender: ThreadRef, receiver: ThreadRef, is_call: bool
     }
     receiver.errand.set(Errand::Ipc);
     receiver.receiving.window.set(receiver.receiving.standing.get());
-    space::plan(item, sender.frame.w[7].get(), receiver.receiving.standing.get()).ok_or(Error::NoWindow)
+    Plan::fit(item, sender.frame.w[7].get(), receiver.receiving.standing.get()).ok_or(Error::NoWindow)
 }
 
 /// Hands the identifier that a door's call or return carries to its receiver, if that is simple. Returns the flexpage in which it arrived.

@@ -12,7 +12,8 @@
 //! it is broken off it leaves the page's marker in the list, with a note of what it is about; whoever begins another one
 //! takes the marker away, and the first begins anew.
 
-use super::space::{self, Gap, PASSED_PER_UNIT, SIGMA0_PROGRAM, Stop, again};
+use super::budget::{Stop, again};
+use super::space::{self, Gap, PASSED_PER_UNIT, SIGMA0_PROGRAM};
 use super::table::{self, Found, Leaf, PARTS};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;

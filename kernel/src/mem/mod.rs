@@ -1,8 +1,10 @@
 //! Memory: the kernel's own frames, page tables, and the operations map, grant and flush.
 
 mod block;
+pub mod budget;
 pub mod doors;
 mod large;
+pub mod plan;
 #[allow(unsafe_code)]
 pub mod pool;
 mod run;

@@ -4,7 +4,7 @@
 //! is not simple; [`super::space`] deals with that one, and the next run begins behind it. What happens to a page is the same
 //! on both ways: the model tests go through both.
 
-use super::space::Plan;
+use super::plan::Plan;
 use super::table::{self, Leaf, Places};
 use crate::arch::{self, pte};
 use crate::kernel::Kernel;

@@ -10,6 +10,8 @@
 //! Every loop has a budget, counted in pages and nodes touched; when it is used up the caller looks for interrupts
 //! and calls again. Nothing is lost or done twice.
 
+use super::budget::{Again, Stop, again};
+use super::plan::Plan;
 use super::pool::{Frame, Pool, Words};
 use super::run;
 use super::table::{self, Found, Leaf};
@@ -24,25 +26,6 @@ use core::num::NonZero;
 
 /// Where σ0's own program lies; it cannot be handed on. Below it, σ0's addresses are physical addresses.
 pub const SIGMA0_PROGRAM: u64 = 0x7000_0000_0000;
-
-/// The work is not finished: look for interrupts and call again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Again;
-
-/// Why a page could not be mapped or taken away.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stop {
-    /// The budget is used up.
-    Again,
-    /// Who has or gets the page cannot pay for a table or a node.
-    NoMemory,
-}
-
-/// Ends this step: what comes next is one of its own.
-pub fn again<T>(budget: &mut usize) -> Result<T, Stop> {
-    *budget = 0;
-    Err(Stop::Again)
-}
 
 /// Why there is nothing to be mapped at a place of the giver's. (One word, since the way of every page leads past it.)
 pub struct Gap {
@@ -579,58 +562,6 @@ pub fn grant(k: &Kernel, node: &'static Node, child: &'static Node) {
     if line {
         k.line_lost(owner, address as u8);
     }
-}
-
-/// Where a map item goes: the part of the sender's flexpage that is mapped, and where its first byte arrives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
-    /// Which spaces.
-    pub space: Space,
-    /// First address in the giver's space.
-    pub from: u64,
-    /// First address in the receiver's space.
-    pub to: u64,
-    /// Log2 of the size.
-    pub log2: u32,
-    /// Rights to give, with [`Rights::GRANT`].
-    pub rights: Rights,
-}
-
-/// Fits the sender's flexpage into the receiver's window. The smaller of the two is mapped whole; the hot spot
-/// selects its place in the larger one. `None` if the window is of another space, or the item has no place in it.
-#[inline(always)]
-pub fn plan(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
-    let space = item.space();
-    if window.is_nil() || window.space() != space {
-        return None;
-    }
-    if space == Space::Memory && item.log2() == window.log2() {
-        return Some(Plan {
-            space,
-            from: item.base(),
-            to: window.base(),
-            log2: item.log2(),
-            rights: item.rights(),
-        });
-    }
-    let (inner, outer, item_is_smaller) =
-        if item.log2() <= window.log2() { (item, window, true) } else { (window, item, false) };
-    let (log2, rights) = (inner.log2(), item.rights());
-    if space == Space::Memory {
-        let place = outer.base() + (hot_spot >> log2 << log2 & ((1 << outer.log2()) - 1));
-        let (from, to) = if item_is_smaller { (inner.base(), place) } else { (place, inner.base()) };
-        return Some(Plan { space, from, to, log2, rights });
-    }
-    if space == Space::Door {
-        let (inner, outer) = (inner.base() >> 12, outer.base() >> 12);
-        let place = outer + (hot_spot >> log2 << log2 & ((1 << window.log2().max(item.log2())) - 1));
-        let (from, to) = if item_is_smaller { (inner, place) } else { (place, inner) };
-        return Some(Plan { space, from, to, log2, rights });
-    }
-    // A port or line maps only to itself: the smaller of the two must lie in the larger.
-    let (first, outer_first) = (inner.base() >> 12, outer.base() >> 12);
-    let fits = first >> outer.log2() == outer_first >> outer.log2();
-    fits.then_some(Plan { space, from: first, to: first, log2, rights })
 }
 
 /// Carries out a plan from where `progress` is on, and counts that up. It is not `whole` any more when the receiver, or σ0

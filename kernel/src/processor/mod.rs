@@ -4,8 +4,8 @@
 //! Below is [`crate::arch`], which knows words, tables and pointers; here they become threads and tasks. Nothing in this folder depends on
 //! the machine, so the simulated one runs all of it.
 //!
-//! **Unsafe code** turns two words of the machine back into objects: the address of the current thread, which comes from here
-//! ([`set_current`]), and the word that a task's tables show for an identifier, which is the address of a door's node.
+//! **Unsafe code** turns a word of the machine back into an object: the address of the current thread, which comes from here
+//! ([`set_current`]).
 
 pub mod copy;
 pub mod fpu;
@@ -13,11 +13,9 @@ pub mod space;
 
 use crate::arch::{self, debug};
 use crate::kernel::Kernel;
-use crate::mem::doors;
 use crate::mem::pool::Frame as PoolFrame;
-use crate::object::mapping::Node;
+use crate::object::ThreadRef;
 use crate::object::thread::{Tcb, special};
-use crate::object::{TaskRef, ThreadRef};
 use crate::trace;
 use core::ptr;
 
@@ -133,15 +131,4 @@ pub fn load_breakpoints(thread: ThreadRef) {
         breakpoints.addresses.each_ref().map(|address| address.get()),
         breakpoints.control.get(),
     );
-}
-
-/// Door to which an identifier of the running task leads, if it is one. Looks where the fast path looks, on a machine that shows that.
-#[inline(always)]
-pub fn shown_door(k: &Kernel, task: TaskRef, number: u32) -> Option<&'static Node> {
-    if !arch::SHOWS_DOORS {
-        return doors::find(k, task, number.into()).map(Node::door);
-    }
-    let word = arch::shown_word(number);
-    // SAFETY: a word with the highest bit is the address of a door's node, and is taken out of the table before the door goes.
-    (word >> 63 == 1).then(|| unsafe { &*(word as *const Node) })
 }

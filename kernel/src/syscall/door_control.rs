@@ -3,8 +3,8 @@
 use crate::args::{Args, done};
 use crate::ipc;
 use crate::kernel::Kernel;
+use crate::mem::budget::Stop;
 use crate::mem::doors;
-use crate::mem::space::Stop;
 use crate::object::ThreadRef;
 use crate::object::thread::Operation;
 use crate::sched::Next;

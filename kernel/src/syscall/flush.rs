@@ -2,8 +2,9 @@
 
 use crate::args::{Args, done};
 use crate::kernel::Kernel;
+use crate::mem::budget::Stop;
 use crate::mem::doors;
-use crate::mem::space::{self, Stop};
+use crate::mem::space;
 use crate::object::ThreadRef;
 use crate::object::thread::Operation;
 use crate::param;

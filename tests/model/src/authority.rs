@@ -20,6 +20,7 @@ use abi::call::{
     task_op, thread_op,
 };
 use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, Uid};
+use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, Operation, State, special};
 use kernel::object::{TaskRef, ThreadRef};
@@ -667,7 +668,7 @@ impl Trial {
             return;
         }
         let page = Fpage::interrupt(LINES[line]);
-        let plan = space::plan(page, 0, Fpage::interrupts()).expect("a line fits among all");
+        let plan = Plan::fit(page, 0, Fpage::interrupts()).expect("a line fits among all");
         let mut progress = Progress::START;
         while space::map(&self.world.k, plan, giver, taker, &mut progress, &mut 16).is_err() {}
         self.tasks[to].as_mut().expect("it lives").lines[line] = progress.whole;

@@ -7,7 +7,8 @@
 use crate::world::World;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use kernel::arch::pte;
-use kernel::mem::space::{self, Plan, Progress, SIGMA0_PROGRAM};
+use kernel::mem::plan::Plan;
+use kernel::mem::space::{self, Progress, SIGMA0_PROGRAM};
 use kernel::mem::table;
 use kernel::object::TaskRef;
 use kernel::sim;
@@ -97,7 +98,7 @@ fn the_first_task_keeps_its_program() {
                 let leaf = table::ensure(&world.k.pool, world.sigma0, page).expect("there is memory");
                 leaf.entry.set(pte::leaf(0x30_0000 + page - SIGMA0_PROGRAM, Rights::RWX, false));
             }
-            let plan = space::plan(
+            let plan = Plan::fit(
                 Fpage::memory(SIGMA0_PROGRAM, log2, rights.or(grant)),
                 0,
                 Fpage::memory(SMALL, log2, Rights::RWX),

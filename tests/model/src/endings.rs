@@ -5,6 +5,7 @@ use crate::fast_path::{Live, fast_path};
 use crate::world::World;
 use abi::call::{DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, door_op, task_op, thread_op};
 use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, Timeout, Uid};
+use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef};
@@ -29,7 +30,7 @@ fn give(world: &World, from: TaskRef, to: TaskRef, item: Fpage, shift: u64) {
         Space::Memory => Fpage::memory(at, 12, Rights::RWX),
         _ => Fpage::doors((at >> 12) as u32, 0, Rights::RW),
     };
-    let plan = space::plan(item, at, window).expect("it fits");
+    let plan = Plan::fit(item, at, window).expect("it fits");
     let mut progress = Progress::START;
     while space::map(&world.k, plan, from, to, &mut progress, &mut 100).is_err() {}
 }

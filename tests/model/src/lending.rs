@@ -8,9 +8,9 @@ use crate::world::World;
 use abi::call::{DOOR_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, RESUME, door_op, task_op, thread_op};
 use abi::op;
 use abi::{Call, Dope, Fpage, Rights, TaskId, Timeout, Uid};
+use kernel::mem::plan::Plan;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, State, WORDS, Wait};
-use kernel::processor;
 use kernel::sched::Next;
 
 const NEVER: (Timeout, Timeout) = (Timeout::NEVER, Timeout::NEVER);
@@ -385,7 +385,7 @@ fn server(world: &World, window: Fpage) -> ThreadRef {
     run(world, server);
     world.thread_control(thread_op::SET_WINDOW, [0, window.0, 0, 0]).expect("a window");
     set_block(world);
-    if processor::shown_door(&world.k, world.sigma0, 0).is_none() {
+    if kernel::mem::doors::shown(&world.k, world.sigma0, 0).is_none() {
         world.call(Call::DoorControl, door_op::CREATE, [0, 0x2000, 7, 0]).expect("a door");
     }
     world.call(Call::DoorControl, door_op::SERVE, [0; 4]).ok();
@@ -397,7 +397,7 @@ fn server(world: &World, window: Fpage) -> ThreadRef {
 /// A thread of a task of its own that knows the first task's door by the number 1, and has a window for pages.
 fn client(world: &World, pager: ThreadRef) -> ThreadRef {
     let client = waiter(world, world.new_task(40), 30, pager);
-    let plan = kernel::mem::space::plan(Fpage::doors(0, 0, Rights::RW), 0, Fpage::doors(1, 0, Rights::RW));
+    let plan = Plan::fit(Fpage::doors(0, 0, Rights::RW), 0, Fpage::doors(1, 0, Rights::RW));
     let mut progress = kernel::mem::space::Progress::START;
     let task = client.task();
     let plan = plan.expect("it fits");

@@ -8,7 +8,7 @@ use crate::world::World;
 use abi::call::{thread_op, timeouts};
 use abi::op;
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout, USER_END, Uid};
-use kernel::mem::space::Plan;
+use kernel::mem::plan::Plan;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, Operation};
 use kernel::processor;

@@ -4,6 +4,7 @@ use crate::world::World;
 use abi::call::{IPC_LONG_CALL, task_op, thread_op};
 use abi::op;
 use abi::{Call, Dope, Error, Fpage, Rights, TaskId, Timeout, Uid};
+use kernel::mem::plan::Plan;
 use kernel::mem::space::Progress;
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, WORDS, Wait, special};
@@ -65,7 +66,7 @@ fn a_thread_that_ends_itself_is_not_lost_when_interrupted() {
 fn a_flush_of_ports_without_rights_ends() {
     let world = World::new(256);
     let task = world.task(world.new_task(50));
-    let plan = kernel::mem::space::plan(Fpage::ports(0, 4), 0, Fpage::ports(0, 16)).expect("it fits");
+    let plan = Plan::fit(Fpage::ports(0, 4), 0, Fpage::ports(0, 16)).expect("it fits");
     let mut progress = Progress::START;
     let mut map = || kernel::mem::space::map(&world.k, plan, world.sigma0, task, &mut progress, &mut 100);
     while map().is_err() {}

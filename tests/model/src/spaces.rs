@@ -20,8 +20,9 @@
 use crate::random::{Random, amount, programs};
 use crate::world::World;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
+use kernel::mem::plan::Plan;
 use kernel::mem::pool::{Frame, Words};
-use kernel::mem::space::{self, Plan, Progress};
+use kernel::mem::space::{self, Progress};
 use kernel::mem::table::{self, Found};
 use kernel::object::mapping::{Node, NodeTable};
 use kernel::object::{TaskRef, ThreadRef};
@@ -329,7 +330,7 @@ impl Both {
     fn perform(&mut self, op: &Op) {
         match *op {
             Op::Map { from, to, item, hot_spot, window, budget } => {
-                let Some(plan) = space::plan(item, hot_spot, window) else { return };
+                let Some(plan) = Plan::fit(item, hot_spot, window) else { return };
                 if plan.space == Space::Memory && from == 0 && !self.ground.has(plan.from, plan.log2) {
                     return;
                 }

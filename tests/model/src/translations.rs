@@ -17,7 +17,8 @@ use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeou
 use kernel::arch::tlb::{self, Defect};
 use kernel::arch::{self, CopyFault};
 use kernel::layout::WINDOW_SIZE;
-use kernel::mem::space::{self, Plan, Progress};
+use kernel::mem::plan::Plan;
+use kernel::mem::space::{self, Progress};
 use kernel::object::thread::Frame;
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor;

@@ -17,6 +17,7 @@ use abi::call::{
 use abi::op;
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, USER_END, Uid};
 use kernel::arch;
+use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, Operation, Place, State, WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef, door};
@@ -83,7 +84,7 @@ impl Walk {
         self.settle();
         let k = &self.machine.world.k;
         let page = Fpage::doors(index as u32, 0, Rights::RW);
-        let plan = space::plan(page, 0, page).expect("it fits");
+        let plan = Plan::fit(page, 0, page).expect("it fits");
         for task in k.tasks().filter(|task| task.id.get() != at) {
             let (mut progress, from) = (Progress::START, k.task(at).expect("just used"));
             while space::map(k, plan, from, task, &mut progress, &mut 100).is_err() {}
