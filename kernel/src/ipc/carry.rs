@@ -208,15 +208,18 @@ fn finish_block(k: &Kernel, current: ThreadRef, receiver: ThreadRef, at: Place) 
 
 /// Calls through a door, for the current thread.
 pub fn call_door(k: &Kernel, current: ThreadRef) -> Next {
-    match door::call(k, current) {
-        Step::Run(next) => next,
-        Step::Transfer(receiver) => proceed(k, current, receiver, Place::default()),
-    }
+    act_on(k, current, door::call(k, current))
 }
 
 /// Returns from the call that the current thread serves; then it waits for its next.
 pub fn return_from_door(k: &Kernel, current: ThreadRef) -> Next {
-    match door::give_back(k, current) {
+    act_on(k, current, door::give_back(k, current))
+}
+
+/// Goes on after the part of a call or return that needs no transfer.
+#[inline(always)]
+fn act_on(k: &Kernel, current: ThreadRef, step: Step) -> Next {
+    match step {
         Step::Run(next) => next,
         Step::Transfer(receiver) => proceed(k, current, receiver, Place::default()),
     }

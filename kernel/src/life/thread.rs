@@ -221,8 +221,8 @@ fn free(k: &Kernel, thread: ThreadRef) {
     let (task, slot) = (thread.task(), thread.name.get().slot());
     let frame = thread.own_frame();
     debug_assert!(!thread.timeout.is_filed());
-    thread.name.set(Uid::NIL);
     thread.bookmark.remove();
+    thread.name.set(Uid::NIL);
     processor::unmap_tcb(slot);
     k.thread_slots.give_back(slot);
     task.give_back_frame(&k.pool, frame);

@@ -957,18 +957,6 @@ pub fn release_small(k: &Kernel, task: TaskRef) -> bool {
 mod tests {
     use super::*;
 
-    fn memory(base: u64, log2: u32) -> Fpage {
-        Fpage::memory(base, log2, Rights::RWX)
-    }
-
-    #[test]
-    fn hot_spot_selects_the_place_in_the_larger() {
-        let plan = plan(memory(0x3000, 12), 0x7fff_5678, memory(0x4000_0000, 30)).unwrap();
-        assert_eq!((plan.from, plan.to, plan.log2), (0x3000, 0x7fff_5000, 12));
-        let plan = super::plan(memory(0x4000_0000, 30), 0x12_3456, memory(0x8000, 12)).unwrap();
-        assert_eq!((plan.from, plan.to, plan.log2), (0x4012_3000, 0x8000, 12));
-    }
-
     /// A page goes from σ0 to one task and on to another, is granted, and is taken back from all. Small enough for Miri.
     #[test]
     fn a_page_goes_on_and_comes_back() {
@@ -999,16 +987,5 @@ mod tests {
             assert_eq!(arch::walk(&k.pool, task, address), None);
             assert_eq!(task.pages.get(), 0);
         }
-    }
-
-    #[test]
-    fn ports_map_to_themselves() {
-        let item = Fpage::ports(0x3f8, 3);
-        let plan = plan(item, 0, Fpage::ports(0, 16)).unwrap();
-        assert_eq!((plan.from, plan.to, plan.log2), (0x3f8, 0x3f8, 3));
-        assert_eq!(super::plan(item, 0, Fpage::ports(0x60, 3)), None);
-        assert_eq!(super::plan(item, 0, memory(0, 30)), None);
-        let plan = super::plan(Fpage::ports(0, 16), 0, Fpage::ports(0x60, 0)).unwrap();
-        assert_eq!((plan.from, plan.log2), (0x60, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod block;
 pub mod breakpoint;
+mod checked;
 pub mod door;
 pub mod interrupt;
 pub mod mapping;

@@ -4,6 +4,7 @@
 //! is charged to its quota in frames; a child's quota is carved from its creator's. The creator is the task's
 //! *chief*: it alone controls the task, and the end of a task ends all tasks that it created.
 
+use super::checked::{Checked, Generation};
 use super::door::Doors;
 use super::mapping::Slabs;
 use super::thread::OfTask;
@@ -93,7 +94,13 @@ pub mod hindrance {
 
 /// A task that exists.
 #[derive(Clone, Copy)]
-pub struct TaskRef(&'static Task);
+pub struct TaskRef(Checked<Task>);
+
+impl Generation for Task {
+    fn generation(&self) -> u32 {
+        self.id.get().generation()
+    }
+}
 
 impl Task {
     /// Whether the task is being ended, and its end has reached it.
@@ -105,14 +112,15 @@ impl Task {
 impl core::ops::Deref for TaskRef {
     type Target = Task;
 
+    #[inline(always)]
     fn deref(&self) -> &Task {
-        self.0
+        self.0.get()
     }
 }
 
 impl PartialEq for TaskRef {
     fn eq(&self, other: &TaskRef) -> bool {
-        core::ptr::eq(self.0, other.0)
+        core::ptr::eq(self.0.place(), other.0.place())
     }
 }
 
@@ -125,12 +133,12 @@ impl core::fmt::Debug for TaskRef {
 impl TaskRef {
     /// The task in a frame.
     pub fn at(pool: &Pool, frame: Frame) -> TaskRef {
-        TaskRef(pool.at::<Task>(frame))
+        TaskRef(Checked::new(pool.at::<Task>(frame)))
     }
 
     /// The state itself, for as long as the task exists.
     pub fn state(self) -> &'static Task {
-        self.0
+        self.0.get()
     }
 
     /// Counts pages that are gone.

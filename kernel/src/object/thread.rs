@@ -27,6 +27,7 @@
 
 use super::block::Block;
 use super::breakpoint::Breakpoints;
+use super::checked::{Checked, Generation};
 use super::mapping::{Bookmark, Node};
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
@@ -478,12 +479,18 @@ impl Tag for OfTask {
 
 /// A control block that exists.
 #[derive(Clone, Copy)]
-pub struct ThreadRef(&'static Tcb);
+pub struct ThreadRef(Checked<Tcb>);
+
+impl Generation for Tcb {
+    fn generation(&self) -> u32 {
+        self.name.get().generation()
+    }
+}
 
 impl ThreadRef {
     /// Wraps a block.
     pub fn new(tcb: &'static Tcb) -> ThreadRef {
-        ThreadRef(tcb)
+        ThreadRef(Checked::new(tcb))
     }
 
     /// The block of a slot of the array. A slot without a thread shows zeroes, or on the simulated machine, nothing.
@@ -503,7 +510,7 @@ impl ThreadRef {
 
     /// The block itself, for as long as the kernel runs.
     pub fn tcb(self) -> &'static Tcb {
-        self.0
+        self.0.get()
     }
 
     /// Sets and clears bits of [`special`], and folds again.
@@ -557,14 +564,15 @@ impl ThreadRef {
 impl core::ops::Deref for ThreadRef {
     type Target = Tcb;
 
+    #[inline(always)]
     fn deref(&self) -> &Tcb {
-        self.0
+        self.0.get()
     }
 }
 
 impl PartialEq for ThreadRef {
     fn eq(&self, other: &ThreadRef) -> bool {
-        core::ptr::eq(self.0, other.0)
+        core::ptr::eq(self.0.place(), other.0.place())
     }
 }
 

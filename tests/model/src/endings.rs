@@ -90,6 +90,12 @@ fn check_gains(task: TaskRef, before: [u64; 6], after: [u64; 6], at: &str) {
     }
 }
 
+/// Whether a task exists, be it in the middle of its end.
+fn is_there(world: &World, task: TaskId) -> bool {
+    let frame = world.k.task_frame(task.number());
+    frame.0 != 0 && TaskRef::at(&world.k.pool, frame).id.get() == task
+}
+
 #[test]
 fn tasks_that_are_being_ended_gain_nothing() {
     let world = World::new(1024);
@@ -97,16 +103,20 @@ fn tasks_that_are_being_ended_gain_nothing() {
     let other = world.new_stand_in(abi::TaskId::NIL);
     let family = family(&world);
     world.check();
-    let victim = family[0].0.id.get();
+    let names: Vec<_> = family.iter().map(|(task, thread)| (task.id.get(), thread.name.get())).collect();
+    let victim = names[0].0;
     world.begin_call(Call::TaskControl, task_op::DESTROY, victim.0);
     let mut steps = 0;
     while world.is_busy() {
-        let living = |entry: &&(TaskRef, ThreadRef)| entry.0.id.get() != abi::TaskId::NIL;
-        for (level, &(task, thread)) in family.iter().enumerate().filter(|(_, entry)| living(entry)) {
+        for (level, &(task, thread)) in family.iter().enumerate() {
+            if !is_there(&world, names[level].0) {
+                continue;
+            }
             let before = belongings(&world, task);
             let child =
-                family.get(level + 1).map(|entry| entry.0).filter(|child| child.chief.get() == Some(task));
-            if thread.hot.uid.get() != 0 && thread.task.get() == Some(task) {
+                names.get(level + 1).filter(|name| is_there(&world, name.0)).map(|_| family[level + 1].0);
+            let child = child.filter(|child| child.chief.get() == Some(task));
+            if ThreadRef::named(names[level].1).is_some_and(|thread| thread.hot.uid.get() != 0) {
                 make(&world, thread, child, 1 + steps % 15);
             }
             make(&world, other, Some(task).filter(|_| level == 0), 1 + steps % 15);
