@@ -52,8 +52,8 @@ pub struct Kernel {
     pub trace: Home<Trace>,
     /// Interrupt lines.
     pub lines: Home<Lines>,
-    /// Whether routes of messages that leave a clan are noted and used ([`crate::ipc::known_way`]).
-    pub notes_ways: Shared<Cell<bool>>,
+    /// Whether routes of messages that leave a clan are noted and used ([`crate::ipc::known_route`]).
+    pub notes_routes: Shared<Cell<bool>>,
     /// Thread whose state is in the FPU.
     pub fpu_owner: Home<Cell<Option<ThreadRef>>>,
     /// A thread that ended itself; its block goes when another thread's stack is in use.
@@ -86,7 +86,7 @@ impl Kernel {
             wheel: Home::new(param::Timeouts::new()),
             trace: Home::new(Trace::new()),
             lines: Home::new(Lines::new()),
-            notes_ways: Shared::new(Cell::new(false)),
+            notes_routes: Shared::new(Cell::new(false)),
             fpu_owner: Home::new(Cell::new(None)),
             zombie: Home::new(Cell::new(None)),
             may_exhaust: Shared::new(Cell::new(false)),

@@ -56,7 +56,7 @@ pub const PREEMPTION_SCAN: u32 = 192;
 pub const SCAN_WAKE: u32 = 8;
 
 /// Weight of a thread whose wait crosses the border of a clan, in threads looked at: up to 32 chiefs are asked.
-pub const SCAN_WAY: u32 = 12;
+pub const SCAN_ROUTE: u32 = 12;
 
 /// Threads of a chain of calls that an alert reaches in one step. The wait of each may end with it.
 pub const PREEMPTION_ALERTS: usize = 4;

@@ -9,7 +9,7 @@
 //! faults, exceptions, interrupts and answers to them are the kernel's and cross every border.
 
 use crate::kernel::Kernel;
-use crate::object::thread::{Errand, Wait, Way};
+use crate::object::thread::{Errand, Route, Wait};
 use crate::object::{TaskRef, ThreadRef};
 use abi::call::NOT_DIVERTED;
 use abi::{Error, Uid};
@@ -40,12 +40,12 @@ pub(super) fn hop(from: TaskRef, to: TaskRef) -> Option<Uid> {
 
 /// Whether a message from `to`, for which a thread is about to wait, may come directly. `to` may have ended.
 pub(super) fn is_direct(k: &Kernel, from: ThreadRef, to: Uid) -> bool {
-    from.crossing.bits.get() & DIVERTED == 0 && way_to(k, from, to).is_none()
+    from.crossing.bits.get() & DIVERTED == 0 && route_to(k, from, to).is_none()
 }
 
 /// Chief by whose way a message from `from` has to come to `waiter`; `None` if it may come directly.
 #[inline(never)]
-pub fn way_to(k: &Kernel, waiter: ThreadRef, from: Uid) -> Option<Uid> {
+pub fn route_to(k: &Kernel, waiter: ThreadRef, from: Uid) -> Option<Uid> {
     if from.as_interrupt().is_some() {
         return None;
     }
@@ -103,8 +103,8 @@ pub(super) fn across(k: &Kernel, current: ThreadRef, to: ThreadRef, show: bool) 
 
 /// Notes that the current thread's message to `to`, shown as that of `shown` or as its own, goes to `hop`.
 fn note(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid, hop: Uid) {
-    if k.notes_ways.get() {
-        current.crossing.way.set(Way { to, shown, hop });
+    if k.notes_routes.get() {
+        current.crossing.route.set(Route { to, shown, hop });
     }
 }
 

@@ -9,7 +9,7 @@ use super::outcome::fail;
 use super::receive::{receive_after_answer, receive_and_run};
 use super::request::{self, LENIENT, Request, SHORT};
 use super::wait::{accepts, enqueue_sender, hand_over, set_timeout};
-use super::{carry, clan, fault, known_way, outcome};
+use super::{carry, clan, fault, known_route, outcome};
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Wait};
@@ -38,7 +38,7 @@ pub fn general(k: &Kernel, current: ThreadRef) -> Next {
 
 #[inline(never)]
 fn rare(k: &Kernel, current: ThreadRef) -> Next {
-    if let Some(partner) = known_way::reply(k, current) {
+    if let Some(partner) = known_route::reply(k, current) {
         return Next::To(partner);
     }
     let request = match Request::rare(current) {

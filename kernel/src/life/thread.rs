@@ -201,8 +201,8 @@ fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
             let waits = match waiter.wait() {
                 Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
                 Wait::Closed(from) if from.clan() != waiter.uid().clan() => {
-                    end = end.saturating_sub(param::SCAN_WAY);
-                    ipc::clan::way_to(k, waiter, from).is_some_and(&ends)
+                    end = end.saturating_sub(param::SCAN_ROUTE);
+                    ipc::clan::route_to(k, waiter, from).is_some_and(&ends)
                 }
                 _ => false,
             };

@@ -290,7 +290,7 @@ pub struct Place {
 
 /// Route of a thread's messages to another across the border of a clan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Way {
+pub struct Route {
     /// The destination; nil if no route is known.
     pub to: Uid,
     /// Thread that the message is shown to come from; nil for the sender itself.
@@ -409,7 +409,7 @@ pub struct Crossing {
     /// Flags of the crossing; 0 if the message crosses no border.
     pub bits: Cell<u8>,
     /// Route of the last message across a border.
-    pub way: Cell<Way>,
+    pub route: Cell<Route>,
 }
 
 /// Page faults and exceptions of a thread, and the threads that deal with them.

@@ -101,7 +101,7 @@ impl Trial {
     fn new() -> Trial {
         let world = World::new(1 << 12);
         // So that ways are remembered, as with the fast path on.
-        world.k.notes_ways.set(true);
+        world.k.notes_routes.set(true);
         let (root, id) = (world.root.uid(), world.sigma0.id.get());
         let first = Thread { uid: root, task: 0, lives: true };
         let mut trial =
@@ -131,7 +131,7 @@ impl Trial {
         self.world.acting(thread, || {
             arch::load_space(thread.hot.space.get());
             let k = &self.world.k;
-            if rax as u32 != IPC_CALL || ipc::known_way::call(k, thread).is_none() {
+            if rax as u32 != IPC_CALL || ipc::known_route::call(k, thread).is_none() {
                 let _ = crate::world::system_call(k, thread);
             }
             let mut steps = 0;
@@ -495,7 +495,7 @@ impl Trial {
 }
 
 #[test]
-fn a_known_way_is_for_who_was_called() {
+fn a_known_route_is_for_the_thread_that_was_called() {
     let trial = Trial::new();
     let [asks, chief, one, other] = [3, 2, 5, 6];
     let ask = |whom: usize, diverted: bool| {

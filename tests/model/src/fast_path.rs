@@ -50,7 +50,7 @@ pub struct Machine {
     pub fast: bool,
     /// How often it accepted.
     pub accepted: usize,
-    /// How often a known way across a border was taken.
+    /// How often a known route across a border was taken.
     pub crossed: usize,
 }
 
@@ -268,7 +268,7 @@ impl Machine {
     /// A processor on the first thread of a new world.
     pub fn new(frames: usize, fast: bool, caches: Caches) -> Machine {
         let world = World::on(frames, caches);
-        world.k.notes_ways.set(fast);
+        world.k.notes_routes.set(fast);
         let mut machine = Machine { world, live: Live::default(), fast, accepted: 0, crossed: 0 };
         machine.load();
         machine
@@ -319,7 +319,7 @@ impl Machine {
         current.hot.sp.set(self.live.rsp);
         self.save(TrapFrame::SYSRET);
         let known = if self.live.rax as u32 == IPC_CALL {
-            ipc::known_way::call(&self.world.k, current)
+            ipc::known_route::call(&self.world.k, current)
         } else {
             None
         };

@@ -316,7 +316,7 @@ fn reply_shown(world: &World, to: ThreadRef, shown: ThreadRef) {
 #[test]
 fn a_chief_whose_other_thread_answers_on_the_shuttle_that_was_lent_twice() {
     let Clan { world, chiefs: [first, second], c, far } = clan();
-    world.k.notes_ways.set(true);
+    world.k.notes_routes.set(true);
     for _ in 0..3 {
         run(&world, c);
         call(&world, far, NEVER);

@@ -30,7 +30,7 @@ const MEMORY_STEPS: usize = 8;
 struct Seen {
     /// How often the fast path accepted.
     accepted: usize,
-    /// How often a known way across a border was taken.
+    /// How often a known route across a border was taken.
     crossed: usize,
     /// Which operation of `thread_control` met which state.
     met: BTreeMap<(u32, &'static str), usize>,
@@ -90,7 +90,7 @@ fn random_system_calls_keep_every_invariant_on_both_paths() {
     programs_in_parallel("random walk", steps, LEN, operation, |program| run(program, &sum));
     let Seen { accepted, crossed, met } = sum.into_inner().expect("nobody panics with it");
     assert!(accepted > steps / 200, "the fast path accepted next to nothing: {accepted} of {steps}");
-    assert!(crossed > steps / 2000, "next to nothing took a known way: {crossed} of {steps}");
+    assert!(crossed > steps / 2000, "next to nothing took a known route: {crossed} of {steps}");
     let mut never = Vec::new();
     for operation in DONE_TO_ALL {
         let counts = STATES.map(|state| met.get(&(operation, state)).copied().unwrap_or_default());

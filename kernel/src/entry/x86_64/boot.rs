@@ -209,7 +209,7 @@ fn run(boot: &'static Boot, options: &Options) -> ! {
     k.tags.limit(options.tags);
     let sigma0 = start::start(k, boot).unwrap_or_else(|why| refuse(format_args!("{why}")));
     let is_fast = options.fast_path && !cpu::features().isolates;
-    k.notes_ways.set(is_fast);
+    k.notes_routes.set(is_fast);
     fast_path::set_entry(is_fast, space::tagged());
     if let Some(how) = cpu::guard(options.verw, options.ibrs) {
         fast_path::rewrite_exits(how);

@@ -47,7 +47,7 @@ fn leave_as(thread: ThreadRef) -> ! {
 pub extern "C" fn on_short_call() -> ! {
     let k = kernel();
     let current = processor::current();
-    match ipc::known_way::call(k, current) {
+    match ipc::known_route::call(k, current) {
         Some(partner) => {
             processor::switch_space(current, partner);
             leave_as(partner)

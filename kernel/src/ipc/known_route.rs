@@ -1,7 +1,7 @@
 //! Route cache: among clan-mates there is the fast path; this file is for messages that leave a clan. It does a call, or a reply shown
 //! as somebody else's, that takes the route of the sender's last one (row C9).
 //!
-//! [`clan::across`](super::clan::across) finds a route and notes it in the sender's [`Way`](crate::object::thread::Way).
+//! [`clan::across`](super::clan::across) finds a route and notes it in the sender's [`Route`](crate::object::thread::Route).
 //! The tree of tasks above a thread never changes while it lives, so the note is true for as long as its uids lead to threads,
 //! and need not be undone.
 //!
@@ -20,11 +20,11 @@ use abi::{Fpage, Kind, Timeout, Uid};
 /// Receiver of the current thread's message to `to` by the noted route, and whether that is a chief.
 #[inline(always)]
 fn find(k: &Kernel, current: ThreadRef, to: Uid, shown: Uid) -> Option<(ThreadRef, bool)> {
-    let way = current.crossing.way.get();
-    if way.to != to || way.shown != shown {
+    let route = current.crossing.route.get();
+    if route.to != to || route.shown != shown {
         return None;
     }
-    let (dest, partner) = (k.thread(to)?, k.thread(way.hop)?);
+    let (dest, partner) = (k.thread(to)?, k.thread(route.hop)?);
     // An answer to a fault crosses every border.
     let plain = (current.special.get() | partner.special.get()) == 0 && dest.state.get() != State::Faulting;
     plain.then_some((partner, partner != dest))
