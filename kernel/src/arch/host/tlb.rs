@@ -48,19 +48,19 @@ pub enum Defect {
 
 /// Access that all entries on the way allow together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Way {
+struct Allowed {
     user: bool,
     rights: u8,
 }
 
-impl Way {
-    const OPEN: Way = Way { user: true, rights: Rights::RWX.0 };
+impl Allowed {
+    const OPEN: Allowed = Allowed { user: true, rights: Rights::RWX.0 };
 
-    fn through(self, entry: u64) -> Way {
-        Way { user: self.user && entry & USER != 0, rights: self.rights & pte::rights(entry).0 }
+    fn through(self, entry: u64) -> Allowed {
+        Allowed { user: self.user && entry & USER != 0, rights: self.rights & pte::rights(entry).0 }
     }
 
-    fn is_within(self, other: Way) -> bool {
+    fn is_within(self, other: Allowed) -> bool {
         self.user <= other.user && self.rights & !other.rights == 0
     }
 }
@@ -71,7 +71,7 @@ struct Page {
     address: u64,
     level: usize,
     frame: u64,
-    way: Way,
+    allowed: Allowed,
     status: u64,
 }
 
@@ -87,7 +87,7 @@ impl Page {
 
     /// Whether it shows the memory that `other`, a page around it, shows there too, and allows no more.
     fn is_part_of(&self, other: &Page) -> bool {
-        other.shows(self.address) == self.frame && self.way.is_within(other.way)
+        other.shows(self.address) == self.frame && self.allowed.is_within(other.allowed)
     }
 }
 
@@ -97,7 +97,7 @@ struct Link {
     address: u64,
     level: usize,
     table: u64,
-    way: Way,
+    allowed: Allowed,
 }
 
 impl Link {
@@ -120,12 +120,12 @@ enum Step {
 fn step(from: Link, index: usize, entry: u64) -> Step {
     let offset = index as u64 * size(from.level);
     let upper = if from.level == 3 && index >= 256 { !0 << 48 } else { 0 };
-    let (address, way) = ((from.address + offset) | upper, from.way.through(entry));
+    let (address, allowed) = ((from.address + offset) | upper, from.allowed.through(entry));
     if from.level == 0 || from.level < 3 && pte::is_large(entry) {
         let frame = pte::address(entry) & !(size(from.level) - 1);
-        Step::Page(Page { address, level: from.level, frame, way, status: pte::status(entry) })
+        Step::Page(Page { address, level: from.level, frame, allowed, status: pte::status(entry) })
     } else {
-        Step::Link(Link { address, level: from.level - 1, table: pte::address(entry), way })
+        Step::Link(Link { address, level: from.level - 1, table: pte::address(entry), allowed })
     }
 }
 
@@ -178,7 +178,7 @@ impl Processor {
     }
 
     fn root(space: u64) -> Link {
-        Link { address: 0, level: 3, table: pte::address(space), way: Way::OPEN }
+        Link { address: 0, level: 3, table: pte::address(space), allowed: Allowed::OPEN }
     }
 
     /// Caches all that can be found now: from the loaded table, and from each link that is cached.
@@ -239,7 +239,7 @@ impl Processor {
             self.harm = Some(format!("an access to {address:#x} goes through {stale:x?}"));
             return Some(stale.shows(address));
         }
-        let (page, entry) = found.filter(|(page, _)| Rights(page.way.rights).has(right))?;
+        let (page, entry) = found.filter(|(page, _)| Rights(page.allowed.rights).has(right))?;
         entry.set(pte::touched(entry.get(), right == Rights::W));
         Some(page.shows(address))
     }
@@ -266,7 +266,7 @@ impl Processor {
                 _ => return false,
             }
         }
-        at.table == link.table && link.way.is_within(at.way)
+        at.table == link.table && link.allowed.is_within(at.allowed)
     }
 }
 
