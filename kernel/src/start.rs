@@ -4,7 +4,7 @@
 //! [`SIGMA0_PROGRAM`] lies its program, loaded from the boot archive's file `sigma0`, then its stack and the
 //! [`BootInfo`]. This is the only file that the kernel ever reads.
 
-use crate::arch::{self, pte, window};
+use crate::arch::{self, pte, view};
 use crate::boot::{Boot, Range, Regions};
 use crate::kernel::Kernel;
 use crate::layout;
@@ -134,9 +134,9 @@ struct Program {
 impl Program {
     /// Finds the program in the archive, checks it, and sets memory for it apart.
     fn find(boot: &Boot, memory: &mut Regions) -> Result<Program, &'static str> {
-        let window =
-            window::open(boot.archive.start, boot.archive.len).ok_or("the boot archive cannot be read")?;
-        let bytes: &[u8] = &window;
+        let view =
+            view::open(boot.archive.start, boot.archive.len).ok_or("the boot archive cannot be read")?;
+        let bytes: &[u8] = &view;
         // All files are read: a missing part would be noticed much later.
         if archive::files(bytes).any(|file| file.is_err()) {
             return Err("the boot archive is damaged");
@@ -210,16 +210,15 @@ impl Program {
     /// Copies the program into its memory and maps it. Returns the address of the boot information.
     fn load(&self, k: &Kernel, task: TaskRef, info: &BootInfo) -> u64 {
         const WHY: &str = "memory that was found free can be written";
-        let mut memory = window::open_mut(self.memory.start, self.memory.len).expect(WHY);
+        let mut memory = view::open_mut(self.memory.start, self.memory.len).expect(WHY);
         memory.fill(0);
         for segment in self.segments.iter().filter(|segment| segment.size != 0) {
-            let file =
-                window::open(self.file + segment.offset, segment.file_size).expect("it was read before");
+            let file = view::open(self.file + segment.offset, segment.file_size).expect("it was read before");
             let to = (segment.address - SIGMA0_PROGRAM) as usize;
             memory[to..to + file.len()].copy_from_slice(&file);
         }
         let at = (self.span + STACK) as usize;
-        // SAFETY: plain data, and the window reaches to its end; boot information starts on a page.
+        // SAFETY: plain data, and the view reaches to its end; boot information starts on a page.
         unsafe { memory[at..].as_mut_ptr().cast::<BootInfo>().write(*info) };
         for page in (0..self.memory.len).step_by(PAGE_SIZE as usize) {
             let rights = self.rights(SIGMA0_PROGRAM + page);

@@ -53,7 +53,7 @@
 //! * [`end_of_machine`]: ends the machine, as a failure.
 //!
 //! **Start**
-//! * [`window`]: temporary views of physical memory, gone before the first user runs.
+//! * [`view`]: temporary views of physical memory, gone before the first user runs.
 //! * [`kernel_space`]: the word of a space that maps nothing for users, for idling.
 //! * [`physical_bits`]: width of a physical address.
 //! * [`ELF_MACHINE`]: which programs run here.

@@ -19,7 +19,7 @@ pub mod tables;
 pub mod tcb_array;
 pub mod timer;
 pub mod user_copy;
-pub mod window;
+pub mod view;
 
 use crate::layout;
 pub use apic::{irq_acknowledge, irq_is_level, irq_mask, irq_unmask};

@@ -149,7 +149,7 @@ pub fn init(pool: Pool, no_door: u64) -> *mut InfoPage {
     builder.map_per_cpu();
     builder.map_tcb_array();
     builder.map_no_doors(no_door);
-    // Made now, so that neither boot windows nor devices need memory later.
+    // Made now, so that neither boot views nor devices need memory later.
     let image_directory = builder.directory(layout::IMAGE);
     let device_table = builder.table(layout::DEVICES);
     let top = builder.top;

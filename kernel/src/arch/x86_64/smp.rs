@@ -9,7 +9,7 @@ use super::acpi::Platform;
 use super::apic::{self, Start};
 use super::per_cpu::{self, KERNEL_CODE, TablePointer};
 use super::stack::Stack;
-use super::{paging, timer, window};
+use super::{paging, timer, view};
 use crate::{kprintln, layout};
 use abi::PAGE_SIZE;
 use core::arch::global_asm;
@@ -169,11 +169,11 @@ fn prepare(page: u64) -> Option<()> {
         PARKED_IDT = super::tables::uniform(&raw const PARKED as u64);
     }
 
-    let mut window = window::open_mut(page, PAGE_SIZE)?;
-    window[..code.len()].copy_from_slice(code);
+    let mut view = view::open_mut(page, PAGE_SIZE)?;
+    view[..code.len()].copy_from_slice(code);
     let temporary = &raw const paging::BOOT_TABLES as u64 - layout::IMAGE;
     for (at, value) in [(cr3, temporary), (gdt_base, page + u64::from(gdt)), (far, page + u64::from(long))] {
-        window[at as usize..][..4].copy_from_slice(&(value as u32).to_le_bytes());
+        view[at as usize..][..4].copy_from_slice(&(value as u32).to_le_bytes());
     }
     Some(())
 }

@@ -10,7 +10,7 @@ use super::fast_path;
 use crate::arch::four_level::space;
 use crate::arch::paging::{self, BOOT_TABLES};
 use crate::arch::stack::{BOOT_STACK, BOOT_STACK_SIZE, Stack};
-use crate::arch::{acpi, apic, cpu, power, serial, smp, timer, window};
+use crate::arch::{acpi, apic, cpu, power, serial, smp, timer, view};
 use crate::boot::loader::{self, Loaded, Rsdp};
 use crate::boot::{self, Boot, Pool, Range, Refusal};
 use crate::kernel::Kernel;
@@ -346,9 +346,9 @@ fn find_rsdp(rsdp: Rsdp, low_page: Option<u64>) -> u64 {
 fn platform(rsdp: u64) -> acpi::Platform {
     let found = match rsdp {
         0 => Err("no root pointer"),
-        at => window::open(at, 36)
+        at => view::open(at, 36)
             .ok_or("root pointer out of reach")
-            .and_then(|root| acpi::discover(&root, window::open)),
+            .and_then(|root| acpi::discover(&root, view::open)),
     };
     match found {
         Ok(platform) => platform,

@@ -1,6 +1,6 @@
-//! Windows: temporary views of physical memory, for the boot only.
+//! Views: temporary mappings of physical memory, for the boot only.
 //!
-//! Afterwards user memory has no address in the kernel half. A window ends when it is dropped. Windows open in the
+//! Afterwards user memory has no address in the kernel half. A view ends when it is dropped. Views open in the
 //! GiB of the kernel's image, as large pages, so that they need no table of their own. They never show the image
 //! or the pool, so no Rust object is ever behind one.
 
@@ -9,30 +9,30 @@ use super::paging::{LARGE_SIZE, image, image_page_is_free, pool, set_image_page}
 use crate::layout;
 use core::ops::{Deref, DerefMut, Range};
 
-/// Level-2 entries in which windows open: 480 MiB.
+/// Level-2 entries in which views open: 480 MiB.
 const SLOTS: Range<usize> = 256..496;
 
 /// A view for reading.
-pub struct Window {
+pub struct View {
     slots: Range<usize>,
     start: u64,
     len: usize,
 }
 
 /// A view for writing. The opener opens no other one on these bytes.
-pub struct WindowMut(Window);
+pub struct ViewMut(View);
 
-/// Opens a window on `len` bytes of physical memory for reading, if slots are left and the bytes are not the kernel's.
-pub fn open(physical: u64, len: u64) -> Option<Window> {
+/// Opens a view of `len` bytes of physical memory for reading, if slots are left and the bytes are not the kernel's.
+pub fn open(physical: u64, len: u64) -> Option<View> {
     open_as(physical, len, false)
 }
 
-/// Opens a window for writing.
-pub fn open_mut(physical: u64, len: u64) -> Option<WindowMut> {
-    open_as(physical, len, true).map(WindowMut)
+/// Opens a view for writing.
+pub fn open_mut(physical: u64, len: u64) -> Option<ViewMut> {
+    open_as(physical, len, true).map(ViewMut)
 }
 
-fn open_as(physical: u64, len: u64, writable: bool) -> Option<Window> {
+fn open_as(physical: u64, len: u64, writable: bool) -> Option<View> {
     let end = physical.checked_add(len).filter(|&end| end <= 1 << features().physical_bits)?;
     if [image(), pool()].iter().any(|own| physical < own.end && own.start < end) {
         return None;
@@ -45,10 +45,10 @@ fn open_as(physical: u64, len: u64, writable: bool) -> Option<Window> {
         set_image_page(slot, Some((page, writable)));
     }
     let start = layout::IMAGE + slot as u64 * LARGE_SIZE + (physical - first);
-    Some(Window { slots: slot..slot + count, start, len: len as usize })
+    Some(View { slots: slot..slot + count, start, len: len as usize })
 }
 
-impl Deref for Window {
+impl Deref for View {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -57,7 +57,7 @@ impl Deref for Window {
     }
 }
 
-impl Deref for WindowMut {
+impl Deref for ViewMut {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -65,14 +65,14 @@ impl Deref for WindowMut {
     }
 }
 
-impl DerefMut for WindowMut {
+impl DerefMut for ViewMut {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for reading; mapped writable, and by the rule of `WindowMut` nobody else looks.
+        // SAFETY: as for reading; mapped writable, and by the rule of `ViewMut` nobody else looks.
         unsafe { core::slice::from_raw_parts_mut(self.0.start as *mut u8, self.0.len) }
     }
 }
 
-impl Drop for Window {
+impl Drop for View {
     fn drop(&mut self) {
         self.slots.clone().for_each(|slot| set_image_page(slot, None));
     }
