@@ -40,7 +40,7 @@ impl Block {
     fn set_fast(&self, k: &Kernel, task: TaskRef, address: u64, words: u64) {
         if let Some((entry, window)) = arch::copy::window_view(top(k, task), address, 8 * words) {
             self.entry.set(entry);
-            self.window.set(window);
+            self.shown_at.set(window);
             self.fast_below.set(words + 1);
         }
     }

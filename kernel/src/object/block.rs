@@ -16,7 +16,7 @@ pub struct Block {
     /// Bound of the fast path, which copies messages of fewer direct words than this. 0: none, not even an empty one.
     pub fast_below: Cell<u64>,
     /// Address at which the block appears in a sender's window.
-    pub window: Cell<u64>,
+    pub shown_at: Cell<u64>,
     /// Top-level entry that shows it there.
     pub entry: Cell<u64>,
     /// Slot of the window in the top-level table of this thread's own task. The fast path finds it here; it is not about the block.

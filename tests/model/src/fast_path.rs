@@ -250,7 +250,7 @@ pub fn copy_block(k: &Kernel, live: &mut Live, me: ThreadRef, partner: ThreadRef
             arch::load_space(arch::space::with_window(me.task().space.get()));
         }
         slot.set(block.entry.get());
-        to = block.window.get();
+        to = block.shown_at.get();
     }
     if !arch::copy_user(to, from, 8 * words) {
         processor::copy::close_window(k, me.task());

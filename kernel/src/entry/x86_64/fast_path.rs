@@ -175,7 +175,7 @@ global_asm!(
     fast_below = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_below) as i64,
     block = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, address) as i64,
     room = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, room) as i64,
-    window = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, window) as i64,
+    shown_at = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, shown_at) as i64,
     entry = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, entry) as i64,
     answer_key = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, answer_key) as i64,
     slot = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, slot) as i64,

@@ -33,7 +33,7 @@
 .Lopen_\site:
     mov     rdi, [r15 + {entry}]        // open the window
     mov     [r11], rdi
-    mov     rdi, [r15 + {window}]
+    mov     rdi, [r15 + {shown_at}]
 .Lcopy_\site:
     user_access stac
     mov     ecx, edx
