@@ -5,8 +5,8 @@
 //! hangs together), [`processor`] and [`arch`] (the machine by its objects, and by itself), and last `entry` (boot, fast path, exceptions).
 //!
 //! Between `entry` and `arch` is safe, hardware-free Rust over cells: unsafe code is an error but where an `allow` says otherwise. Such are
-//! these two; [`processor`] and [`object::thread`], which turn addresses of the machine into objects; [`global`]; [`start`]; [`mem::pool`],
-//! which turns frames into objects; six lines on objects that may lie in a frame (`Zeroable`); and the names of functions in [`panic`].
+//! these two; [`processor`], [`object::thread`] and [`object::mapping`], which turn words of the machine into objects; [`global`];
+//! [`start`]; [`mem::pool`], which turns frames into objects; six lines on objects that may lie in a frame; and the names in [`panic`].
 //!
 //! **Invariants.** No Rust frame survives a block or a preemption. Interrupts are off in the kernel, but for one
 //! instruction between the steps of a long operation. Nothing allocates but the making of an object or a mapping, and that is

@@ -13,7 +13,7 @@ use abi::call::PATIENCE_US;
 use abi::{Dope, Error, Timeout};
 
 impl Block {
-    /// What a new thread has.
+    /// Prepares the block of a new thread: none, and the patience that threads have at first.
     pub fn init(&self, k: &Kernel, task: TaskRef) {
         self.slot.set(core::ptr::from_ref(arch::copy::window_slot(top(k, task))) as u64);
         self.timeout.set(Timeout::from_us(PATIENCE_US).0);
@@ -30,7 +30,7 @@ impl Block {
         self.room.set(room.0);
         self.fast_below.set(0);
         let words = room.room_as_used().words().min(FAST_WORDS_MAX);
-        // With its tables there, the entry that the window needs never changes.
+        // With its tables there, the entry that the copy window needs never changes.
         if words != 0 && table::ensure_way(&k.pool, task, address).is_some() {
             self.set_fast(k, task, address, words);
         }

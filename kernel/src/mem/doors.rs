@@ -1,7 +1,7 @@
 //! The space of doors of a task: numbers, which are mapped and flushed as pages are (rows D1, D4, D5).
 //!
-//! A page of numbers has two tables side by side: the words that the fast path loads, and the nodes. What a door is, and who
-//! serves its calls, is in [`crate::object::door`].
+//! A page of numbers has two tables side by side: the words that the fast path loads, and the nodes. Doors themselves, and the servers
+//! of their calls, are in [`crate::object::door`].
 
 use super::budget::{Stop, again};
 use super::pool::{Frame, Words};
@@ -16,7 +16,7 @@ use abi::call::DOORS_MAX;
 use abi::{Error, Fpage, PAGE_SIZE, Rights};
 use core::cell::Cell;
 
-/// Where an identifier is, or could be.
+/// Word and node slot of a number, whether an identifier is there or not.
 #[derive(Clone, Copy)]
 struct Place {
     word: &'static Cell<u64>,
@@ -31,23 +31,23 @@ impl Place {
 
 const PER_PAGE: u64 = 512;
 
-/// How many numbers the fast path knows the place of: those of the first page.
+/// Number of identifiers whose place the fast path knows: those of the first page.
 pub const NEAR: u64 = PER_PAGE;
 
-/// Where the node of one of the first numbers is, if there are tables for them.
+/// Node slot of one of the first numbers, if there are tables for them.
 #[inline(always)]
 fn near_slot(task: TaskRef, number: u64) -> Option<&'static NodeSlot> {
     task.state().doors.nodes.get()?.0.get(number as usize)
 }
 
-/// The place of one of the first numbers, if there are tables for them.
+/// Place of one of the first numbers, if there are tables for them.
 #[inline(always)]
 fn near_place(task: TaskRef, number: u64) -> Option<Place> {
     let slot = near_slot(task, number)?;
     Some(Place { word: &task.state().doors.words.get()?.0[number as usize], slot })
 }
 
-/// The place of a number, if there are tables for it.
+/// Place of a number, if there are tables for it.
 #[inline(always)]
 fn place(k: &Kernel, task: TaskRef, number: u64) -> Option<Place> {
     near_place(task, number).or_else(|| far_place(k, task, number))
@@ -57,7 +57,7 @@ fn table(k: &Kernel, frame: Frame) -> &'static Table {
     &k.pool.at::<Words>(frame).0
 }
 
-/// The page of words that a task's last table shows at an index.
+/// Page of words that a task's last-level table shows at an index.
 fn page(k: &Kernel, first: Frame, index: usize) -> Option<Frame> {
     doors::page(table(k, first), index).map(Frame)
 }
@@ -74,7 +74,7 @@ fn far_place(k: &Kernel, task: TaskRef, number: u64) -> Option<Place> {
     Some(Place { word: &k.pool.at::<Words>(words).0[index], slot: &k.pool.at::<NodeTable>(nodes).0[index] })
 }
 
-/// The same, with tables made if there are none. That is a step of its own.
+/// Place of a number, for which tables are made if there are none. That is a step of its own.
 fn ensure(k: &Kernel, task: TaskRef, number: u64, budget: &mut usize) -> Result<Place, Stop> {
     if let Some(place) = place(k, task, number) {
         return Ok(place);
@@ -145,7 +145,7 @@ pub fn shown(k: &Kernel, task: TaskRef, number: u32) -> Option<&'static Node> {
     }
 }
 
-/// Makes a door of `task`. With [`Stop::Again`] a table was made, and it is to be called again.
+/// Makes a door of `task`. [`Stop::Again`]: a table was made, and it is to be called again.
 pub fn create(k: &Kernel, task: TaskRef, number: u64, target: (u64, u64)) -> Result<Result<(), Error>, Stop> {
     if number >= DOORS_MAX as u64 || target.0 >= abi::USER_END {
         return Ok(Err(Error::BadArgument));
@@ -155,14 +155,14 @@ pub fn create(k: &Kernel, task: TaskRef, number: u64, target: (u64, u64)) -> Res
         return Ok(Err(Error::BadState));
     }
     let (root, door) = task.slabs.take_two(&k.pool, task).ok_or(Stop::NoMemory)?;
-    // What follows the first idle server, for the fast path.
+    // The fast path needs the word behind that of the first idle server.
     root.init_door(door, (number, place.slot), target, &task.state().doors.servers.odd);
     place.show(door);
     Ok(Ok(()))
 }
 
 /// Hands `giver`'s identifier on, as `target` of the receiver's; with [`Rights::GRANT`] the giver has it no more, unless it is the
-/// door's maker. What the receiver had there before is gone. Nothing happens without the right to call, or if the giver
+/// door's maker. An identifier that the receiver had there before is gone. Nothing happens without the right to call, or if the giver
 /// may not hand it on.
 pub fn map(
     k: &Kernel,
@@ -189,7 +189,7 @@ pub fn map(
             take_away(k, old, place, true, budget)?;
             return again(budget);
         }
-        // It comes back to where its maker has it, who would lose the door for it, and it with the door.
+        // The identifier comes back to where its maker has it. To replace that would end the door, and the identifier with it.
         if rights.has(Rights::GRANT) {
             release(k, giver, source, true);
             *budget = 0;
@@ -201,7 +201,7 @@ pub fn map(
     Ok(1)
 }
 
-/// The same of one of the first identifiers, if that is simple: the receiver has a table and a node ready, and nothing at this
+/// Hands on one of the first identifiers, if that is simple: the receiver has a table and a node ready, and nothing at this
 /// number. False if nothing was done.
 #[inline(always)]
 pub fn map_single(
@@ -220,7 +220,7 @@ pub fn map_single(
     true
 }
 
-/// `child`, just cut, becomes an identifier where there is none.
+/// Makes `child`, just cut, an identifier where there is none.
 #[inline(always)]
 fn hand_on(
     k: &Kernel,
@@ -238,7 +238,7 @@ fn hand_on(
 }
 
 /// Takes identifiers away: those that others have of doors that `task` made, and with `own` the task's too. Without the right to
-/// call among `page`'s, what goes is the right to hand on.
+/// call among `page`'s, the right to hand on is taken instead.
 pub fn flush(
     k: &Kernel,
     task: TaskRef,
@@ -271,7 +271,7 @@ pub fn flush(
     Ok(())
 }
 
-/// Takes one identifier away from a task, as clients give theirs back, and makers take their doors.
+/// Takes one identifier away from a task: clients give theirs back so, and makers end their doors.
 #[inline(always)]
 pub fn flush_single(k: &Kernel, task: TaskRef, number: u64, budget: &mut usize) -> Result<(), Stop> {
     let Some(place) = place(k, task, number) else { return Ok(()) };
@@ -283,7 +283,7 @@ pub fn flush_single(k: &Kernel, task: TaskRef, number: u64, budget: &mut usize) 
     Ok(())
 }
 
-/// All that hang below an identifier, and with `own` it itself.
+/// Takes all identifiers away that hang below one, and with `own` that one itself.
 fn take_away(
     k: &Kernel,
     node: &'static Node,
@@ -295,7 +295,7 @@ fn take_away(
     if !core::ptr::eq(door.door_root(), node) {
         if own {
             release(k, node, place, true);
-            // It may have been the last.
+            // It may have been the door's last.
             *budget = 0;
         }
         return Ok(());
@@ -306,7 +306,7 @@ fn take_away(
         }
         *budget -= 1;
         let there = self::place(k, below.task(), below.number()).expect("an identifier has a place");
-        // Who gives up the door itself needs not be told.
+        // A maker that gives up the door itself needs not be told.
         release(k, below, there, !own);
         if node.below(None).is_none() {
             *budget = 0;
@@ -321,7 +321,7 @@ fn take_away(
     Ok(())
 }
 
-/// Takes one identifier away that is not its maker's, and if it was the last, may tell.
+/// Takes one identifier away that is not its maker's. With `tell` ipc learns of it if it was the door's last.
 fn release(k: &Kernel, node: &'static Node, place: Place, tell: bool) {
     let door = node.door();
     place.word.set(NO_DOOR);
@@ -331,12 +331,12 @@ fn release(k: &Kernel, node: &'static Node, place: Place, tell: bool) {
     }
 }
 
-/// Whether a task may have identifiers.
+/// Whether a task may have identifiers: it has tables for them.
 pub fn has_tables(task: TaskRef) -> bool {
     task.doors.tables[2].get() != 0
 }
 
-/// Gives back what a task's identifiers occupied, of which there are none left, some in each step. False if there is nothing to be
+/// Gives back the tables of a task's identifiers, of which there are none left, some in each step. False if there is nothing to be
 /// given back any more.
 pub fn release_tables(k: &Kernel, task: TaskRef, pages: u32) -> bool {
     let doors = &task.doors;
@@ -371,7 +371,7 @@ pub fn release_tables(k: &Kernel, task: TaskRef, pages: u32) -> bool {
     true
 }
 
-/// Asserts what a task's identifiers promise; `visit` is called with the node of each, its place, and with a door that the task made.
+/// Asserts the promises of a task's identifiers; `visit` is called with the node of each, its slot, and the door if the task made it.
 /// Returns how many frames the tables occupy.
 pub fn check(
     k: &Kernel,

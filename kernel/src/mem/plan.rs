@@ -2,10 +2,10 @@
 
 use abi::{Fpage, Rights, Space};
 
-/// Where a map item goes: the part of the sender's flexpage that is mapped, and where its first byte arrives.
+/// Plan of a mapping: the part of the sender's flexpage that is mapped, and the address at which its first byte arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// Which spaces.
+    /// Space of the item.
     pub space: Space,
     /// First address in the giver's space.
     pub from: u64,

@@ -1,6 +1,6 @@
 //! The kernel's own memory: one region of physical memory, handed out in frames of 4 KiB.
 //!
-//! Everything the kernel makes for a user (control blocks, tables, tasks, mapping nodes) is made of whole frames
+//! Everything that the kernel makes for a user (control blocks, tables, tasks, mapping nodes) is made of whole frames
 //! that are charged to a task's quota. The sum of all quotas never exceeds the pool, so an allocation within a
 //! quota cannot fail, whatever other tasks do.
 //!
@@ -32,22 +32,22 @@ pub struct Words(pub [Cell<u64>; 512]);
 // SAFETY: integers in cells.
 unsafe impl Zeroable for Words {}
 
-/// The pool.
+/// The kernel's own memory, and its free frames.
 pub struct Pool {
-    /// Address of the frame whose physical address is 0, if it were in the pool.
+    /// Address that the frame with the physical address 0 would have, if it were in the pool.
     base: *mut u8,
     start: u64,
     frames: usize,
-    /// One word for each frame: link of a free list (index plus 1), or what [`Pool::set_note`] left.
+    /// One word for each frame: link of a free list (index plus 1), or the word that [`Pool::set_note`] left.
     notes: &'static [Cell<u64>],
     /// Frames below this index were taken at least once.
     fresh: Cell<usize>,
     free_zeroed: Cell<u64>,
     free_dirty: Cell<u64>,
     free: Cell<usize>,
-    /// So many frames from now, counting from 1, one is denied; 0: none.
+    /// Number of frames until one is denied, counting from 1; 0: none is.
     denied_in: Cell<u64>,
-    /// So many frames are denied then.
+    /// Number of frames that are denied from there on.
     denials: Cell<u64>,
 }
 
@@ -56,7 +56,7 @@ impl Pool {
     /// `used_bytes` are taken already.
     ///
     /// # Safety
-    /// The memory is valid for reads and writes, nobody else uses what lies behind `used_bytes`, and it stays so
+    /// The memory is valid for reads and writes, nobody else uses the part behind `used_bytes`, and it stays so
     /// forever.
     pub unsafe fn new(memory: *mut u8, start: u64, frames: usize, used_bytes: u64) -> Pool {
         let used = used_bytes.div_ceil(PAGE_SIZE) as usize;
@@ -93,15 +93,15 @@ impl Pool {
         self.frames
     }
 
-    /// Orders, for tests, that of the frames that certain tasks ask for, and of those charged to nobody, the one that comes
-    /// as number `first` from now on, and the following, `count` in all, be denied; 0 ends an earlier order. Returns what
-    /// was left of that. Whoever asks is told as if its quota were used up.
+    /// Orders, for tests, that frames be denied: of those that certain tasks ask for, and of those charged to nobody, the one that comes
+    /// as number `first` from now on, and the following, `count` in all; 0 ends an earlier order. Returns the rest of that. A task
+    /// is told as if its quota were used up.
     pub fn deny(&self, first: u64, count: u64) -> [u64; 2] {
         let first = if count == 0 { 0 } else { first };
         [self.denied_in.replace(first), self.denials.replace(if first == 0 { 0 } else { count })]
     }
 
-    /// Whether the frame that is asked for now is to be denied.
+    /// Whether the frame that is asked for now is to be denied. Counts it.
     #[cold]
     pub fn denies_now(&self) -> bool {
         match self.denied_in.get() {
@@ -189,7 +189,7 @@ impl Pool {
         unsafe { self.pointer(frame).write_bytes(0, len) };
     }
 
-    /// The frame's memory.
+    /// Address of the frame's memory.
     #[inline]
     pub fn pointer(&self, frame: Frame) -> *mut u8 {
         debug_assert!(self.index(frame) < self.frames);
@@ -200,7 +200,7 @@ impl Pool {
     #[inline]
     pub fn at<T: Zeroable>(&self, frame: Frame) -> &'static T {
         const { assert!(size_of::<T>() <= PAGE_SIZE as usize && align_of::<T>() <= PAGE_SIZE as usize) };
-        // SAFETY: `Zeroable` promises that whatever a kernel frame holds under the module's invariant is a `T`, and
+        // SAFETY: `Zeroable` promises that any contents of a kernel frame under the module's invariant are a `T`, and
         // that sharing it is sound.
         unsafe { &*self.pointer(frame).cast::<T>() }
     }
@@ -210,7 +210,7 @@ impl Pool {
         self.notes[self.index(frame)].set(note);
     }
 
-    /// The word left with a frame, 0 at first.
+    /// The word that was left with a frame, 0 at first.
     pub fn note(&self, frame: Frame) -> u64 {
         self.notes[self.index(frame)].get()
     }

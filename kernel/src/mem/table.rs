@@ -6,7 +6,7 @@
 //!
 //! A *large page* is an entry above the last level. Those of 2 MiB are mapped like small ones ([`super::large`]): the table
 //! that holds the entry, a *directory*, has a shadow of nodes too, from its first large page on. Large pages without a node
-//! are what the kernel made at boot, in the first task's map of all memory.
+//! are those that the kernel made at boot, in the first task's map of all memory.
 //!
 //! A directory whose 512 large pages are neighbours with the same rights is *fused*: the processor sees one page of 1 GiB in its
 //! place. The directory stays as it is, aside; everything that is looked up is found there. It comes back before one of its
@@ -25,12 +25,12 @@ use core::cell::Cell;
 /// Bits of an address below the index of each level; level 0 is the last.
 const SHIFTS: [u32; 4] = [12, 21, 30, 39];
 
-/// A last-level entry with its node's place.
+/// Place of a small page: a last-level entry with the slot of its node.
 #[derive(Clone, Copy)]
 pub struct Leaf {
     /// The entry.
     pub entry: &'static Cell<u64>,
-    /// Where the mapping's node is recorded.
+    /// Slot in which the mapping's node is recorded.
     pub slot: &'static NodeSlot,
 }
 
@@ -41,13 +41,13 @@ impl Leaf {
     }
 }
 
-/// What a walk finds at an address.
+/// Extent that a walk finds at an address.
 pub enum Found {
     /// A last-level table; its entry may be absent.
     Leaf(Leaf),
-    /// The same where a large page was split. The page may belong to that ([`pte::is_part`]), to itself, or be absent.
+    /// A last-level table of a large page that was split. The page may belong to that ([`pte::is_part`]), to itself, or be absent.
     Part {
-        /// The entry.
+        /// The place of the page.
         leaf: Leaf,
         /// The node of the large page.
         node: &'static Node,
@@ -68,8 +68,8 @@ pub enum Found {
     },
 }
 
-/// Of a table above the last level: the lowest and the highest entry ever used, so that walks over a sparse space do
-/// not look at what was never there. Kept in the frame's note as `highest + 1` and, in the top bits, `512 - lowest`, for
+/// Note of a table above the last level: the lowest and the highest entry ever used, so that walks over a sparse space do
+/// not look at entries that were never used. The note is `highest + 1` and, in the top bits, `512 - lowest`, for
 /// which 0 means that nothing was used; between the two lies the address of a directory's shadow, if it has one, or, in the table above
 /// directories, of the frame that names those that are fused. The note
 /// of a last-level table is the address of its shadow.
@@ -112,20 +112,20 @@ fn leaf(pool: &Pool, table: Frame, address: u64) -> Leaf {
     Leaf { entry: &pool.at::<Words>(table).0[i], slot: &shadow.0[i] }
 }
 
-/// Neighbouring entries of a last-level table, and the places of their nodes.
+/// Neighbouring entries of a last-level table, and the slots of their nodes.
 pub type Places = (&'static [Cell<u64>], &'static [NodeSlot]);
 
-/// The last-level table, with its shadow, that a walk in a task ended at. The next walk is mostly to the same 2 MiB,
+/// The last-level table at which a walk in a task ended, with its shadow. The next walk is mostly to the same 2 MiB,
 /// and a table stays as long as its task.
 #[derive(Default)]
 pub struct Recent {
-    /// Address of the first byte that the table is about, in units of 2 MiB.
+    /// Address of the first byte that the table covers, in units of 2 MiB.
     region: Cell<u64>,
     tables: Cell<Option<(&'static Words, &'static NodeTable)>>,
 }
 
 impl Recent {
-    /// The place of a page, if the table is about it.
+    /// Place of a page, if the table covers it.
     #[inline(always)]
     pub fn leaf(&self, address: u64) -> Option<Leaf> {
         let (table, shadow) = self.tables.get()?;
@@ -175,12 +175,12 @@ fn walk(pool: &Pool, task: TaskRef, address: u64) -> Found {
     Found::Leaf(leaf(pool, table, address))
 }
 
-/// Where the nodes of a directory's large pages are recorded, if it ever had one.
+/// Shadow of a directory, which records the nodes of its large pages, if it ever had one.
 pub fn shadow(pool: &Pool, directory: Frame) -> Option<&'static NodeTable> {
     Some(pool.at::<NodeTable>(Used::of(pool, directory).shadow()?))
 }
 
-/// Where a table above directories names those that are fused, if it ever had one.
+/// Frame in which a table above directories names those that are fused, if it ever had one.
 pub fn fused_of(pool: &Pool, table: Frame) -> Option<&'static Words> {
     Some(pool.at::<Words>(Used::of(pool, table).shadow()?))
 }
@@ -204,7 +204,7 @@ pub fn seen(pool: &Pool, task: TaskRef, address: u64) -> Option<&'static Cell<u6
     (pte::is_large(entry.get()) && fused(pool, table, index(address, 2)).is_some()).then_some(entry)
 }
 
-/// Fuses the directory of `address` if that is possible, and the task can pay for the place where it is named.
+/// Fuses the directory of `address` if that is possible, and the task can pay for the frame in which it is named.
 pub fn fuse(pool: &Pool, task: TaskRef, address: u64) {
     const STEP: u64 = 1 << SHIFTS[1];
     let Some((table, entry)) = above_directory(pool, task, address) else { return };
@@ -235,7 +235,7 @@ pub fn fuse(pool: &Pool, task: TaskRef, address: u64) {
     change_size(task, entry, first);
 }
 
-/// Brings a directory back, if it is fused, with what the processor noted of the whole. True if it was.
+/// Brings a directory back, if it is fused, with the status that the processor noted of the whole. True if it was.
 pub fn unfuse(pool: &Pool, task: TaskRef, address: u64) -> bool {
     let Some((table, entry)) = above_directory(pool, task, address) else { return false };
     if !pte::is_large(entry.get()) {
@@ -251,7 +251,7 @@ pub fn unfuse(pool: &Pool, task: TaskRef, address: u64) -> bool {
     true
 }
 
-/// Replaces an entry by one that shows the same in pages of another size. It is absent in between: some processors want no two
+/// Replaces an entry by one that shows equal pages in another size. It is absent in between: some processors want no two
 /// sizes of one page in their caches (iTLB multihit).
 fn change_size(task: TaskRef, entry: &Cell<u64>, value: u64) {
     entry.set(0);
@@ -264,8 +264,8 @@ fn node(pool: &Pool, directory: Frame, index: usize) -> Option<&'static Node> {
     shadow(pool, directory)?.0[index].get()
 }
 
-/// An entry of `table` that is a large page or was one. The tables of those that were split are not remembered, so that
-/// whoever works on runs of pages does not meet their parts.
+/// An entry of `table` that is a large page or was one. The tables of split pages are not remembered, so that
+/// work on runs of pages does not meet their parts.
 #[cold]
 fn found_large(
     pool: &Pool,
@@ -304,8 +304,8 @@ pub fn ensure_way(pool: &Pool, task: TaskRef, address: u64) -> Option<()> {
     }
 }
 
-/// The place for a large page of 2 MiB at `address`: the entry of a directory, and where its node is recorded. The entry may
-/// lead to a table. Makes what is missing. `None` if the task cannot pay.
+/// Place of a large page of 2 MiB at `address`: the entry of a directory, and the slot of its node. The entry may
+/// lead to a table. Makes tables that are missing. `None` if the task cannot pay.
 pub fn ensure_large(pool: &Pool, task: TaskRef, address: u64) -> Option<Leaf> {
     let entry = ensure_level(pool, task, address, 1)?;
     let directory = directory(pool, task, address);
@@ -327,7 +327,7 @@ fn directory(pool: &Pool, task: TaskRef, address: u64) -> Frame {
     fused(pool, table, index(address, 2)).unwrap_or(Frame(pte::address(entry.get())))
 }
 
-/// Takes the last-level table of `address`, of which nothing is left of a large page, out of its directory if it maps
+/// Takes the last-level table of `address`, in which nothing of a large page is left, out of its directory if it maps
 /// nothing. True if so.
 pub fn remove_empty(pool: &Pool, task: TaskRef, address: u64) -> bool {
     let entry = &pool.at::<Words>(directory(pool, task, address)).0[index(address, 1)];
@@ -345,7 +345,7 @@ pub fn remove_empty(pool: &Pool, task: TaskRef, address: u64) -> bool {
     true
 }
 
-/// The entries where a large page was split, with `entry` in its directory.
+/// Entries of the table of a large page that was split, with `entry` in its directory.
 pub fn parts(pool: &Pool, entry: &Cell<u64>) -> &'static [Cell<u64>; 512] {
     &pool.at::<Words>(Frame(pte::address(entry.get()))).0
 }
@@ -395,7 +395,7 @@ fn new_table(pool: &Pool, task: TaskRef, last: bool) -> Option<Frame> {
     Some(table)
 }
 
-/// Replaces what is large at `address` by the next smaller.
+/// Replaces a large page, or a fused directory, at `address` by the next smaller pages.
 fn split_at(
     pool: &Pool,
     task: TaskRef,
@@ -446,7 +446,7 @@ pub fn split_node(pool: &Pool, node: &'static Node) -> Option<()> {
     split(pool, node.task(), node.entry().expect("memory"), 1, Some(node))
 }
 
-/// Small pages in a large one.
+/// Number of small pages in a large one.
 pub const PARTS: u64 = 512;
 
 /// Entries that are looked at for one unit of a budget.
@@ -497,7 +497,7 @@ pub fn next_own(pool: &Pool, task: TaskRef, at: u64) -> u64 {
     start + (found.map_or(512, |i| first + i) as u64) * PAGE_SIZE
 }
 
-/// Looks at eight entries at a time: most are empty.
+/// First entry of a range that is in use. Looks at eight at a time: most are empty.
 fn first_in_use(words: &[Cell<u64>; 512], range: core::ops::Range<usize>) -> Option<usize> {
     let mut i = range.start;
     while i < range.end {
