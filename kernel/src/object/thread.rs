@@ -20,7 +20,7 @@
 //! key of the thread (open wait), the key of its partner (closed wait), or [`NEVER`]. They are derived: [`set_wait`]
 //! and [`refold`] compute them from the true state, and [`Tcb::wait`] reads the true state back, because the fast
 //! path changes `accept` alone. In short: **a wait that the fast path may end lives in `accept`; any other wait
-//! lives in `state`, with `accept` at `NEVER`.** [`Cold::takes`] says then whether it takes more than words.
+//! lives in `state`, with `accept` at `NEVER`.** [`Receiving::takes`] says then whether it takes more than words.
 //!
 //! [`set_wait`]: Tcb::set_wait
 //! [`refold`]: Tcb::refold
@@ -589,7 +589,7 @@ impl Tcb {
     pub const BLOCK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.block) as i64 - Tcb::HOT_OFFSET as i64;
     /// Distance from the hot line to [`Cold::server`].
     pub const SERVER_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.server) as i64 - Tcb::HOT_OFFSET as i64;
-    /// Distance from the hot line to [`Cold::standing`].
+    /// Distance from the hot line to [`Receiving::standing`].
     pub const STANDING_FROM_HOT: i64 =
         core::mem::offset_of!(Tcb, cold.receiving.standing) as i64 - Tcb::HOT_OFFSET as i64;
     /// Distance from the hot line to [`Cold::task`].
@@ -708,7 +708,7 @@ impl Tcb {
         self.special.get() & special::STOPPED != 0
     }
 
-    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody), and take what [`Cold::takes`] says. `lent_to`: the
+    /// Makes the thread wait for `from` (a thread, an interrupt, or anybody), and take what [`Receiving::takes`] says. `lent_to`: the
     /// thread to which it has lent its shuttle; nil if it has not. `plain`: the wait
     /// has neither a timeout nor a window but the [open one](Tcb::open_window), so that the fast path may end it. The fast
     /// path takes every wait for one thread for a wait for the answer to a call.

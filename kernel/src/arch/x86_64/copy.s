@@ -2,8 +2,8 @@
 
 // Copies rcx bytes from rsi to rdi, either of which may be a user's. rax: bytes left. If there are any, rdx is the
 // address that faulted and r8 the error code of the fault.
-    .globl copy_bytes
-copy_bytes:
+    .globl copy_closed
+copy_closed:
     user_access stac
     mov     rdx, rcx
     shr     rcx, 3
@@ -21,7 +21,7 @@ copy_ended:
     user_access clac
     ret
 
-// Copies as copy_bytes does, but with interrupts let in. One that comes in the middle does not return here: see user_copy::interrupted.
+// Copies as copy_closed does, but with interrupts let in. One that comes in the middle does not return here: see user_copy::interrupted.
     .globl copy_openly
 copy_openly:
     user_access stac

@@ -13,7 +13,6 @@ pub type Routine = unsafe extern "C" fn();
 
 unsafe extern "C" {
     /// Copies `rcx` bytes from `rsi` to `rdi`.
-    #[link_name = "copy_bytes"]
     fn copy_closed();
     /// Copies as `copy_closed` does, but with interrupts let in.
     fn copy_openly();
