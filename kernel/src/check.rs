@@ -26,8 +26,8 @@ struct Counts {
     pages: u32,
     in_full_slabs: usize,
     elsewhere: usize,
-    /// Markers of large pages among the nodes in slabs.
-    markers: usize,
+    /// Records of large pages and of doors among the nodes in slabs.
+    records: usize,
     in_trees: usize,
 }
 
@@ -72,7 +72,7 @@ impl Kernel {
                 let counts = self.check_task(task);
                 self.check_tag(task, &mut tags);
                 frames += counts.frames as usize;
-                nodes += counts.in_full_slabs + counts.elsewhere - counts.markers;
+                nodes += counts.in_full_slabs + counts.elsewhere - counts.records;
                 in_trees += counts.in_trees;
             }
         }
@@ -304,7 +304,7 @@ impl Kernel {
             match slot.get() {
                 Some(node) => {
                     assert!(present && !is_part, "a node of an absent page, or of a part of a large one");
-                    assert!(!node.is_large(), "the node of a large page at a small one");
+                    assert!(node.large().is_none(), "the node of a large page at a small one");
                     node.check(task, slot, Some(entry));
                     counts.add(node);
                 }
@@ -341,31 +341,33 @@ impl Kernel {
         let shadow = table::shadow(&self.pool, directory);
         counts.frames += shadow.is_some() as u32;
         for (i, entry) in self.pool.at::<Words>(directory).0.iter().enumerate() {
-            let (value, node) = (entry.get(), shadow.and_then(|shadow| shadow.0[i].get()));
-            let Some(node) = node else {
+            let value = entry.get();
+            let Some(node) = shadow.and_then(|shadow| shadow.0[i].get()) else {
                 let has_node = pte::is_large_or_split(value) && !task.is_sigma0.get();
                 assert!(!has_node, "a large page without a node");
                 continue;
             };
             assert!(pte::is_large_or_split(value), "the node of an absent large page");
             let slot = &shadow.expect("it has a node").0[i];
-            let marker = node.check_large(task, slot, entry);
+            let large = node.large().expect("a node of a directory is that of a large page");
+            assert!(core::ptr::eq(large.cell(), entry), "a node does not know its entry");
+            let record = large.check(task, slot);
             counts.add(node);
-            counts.add_to_slabs(marker);
-            counts.markers += 1;
+            counts.add_to_slabs(record);
+            counts.records += 1;
             if pte::is_large(value) {
-                assert_eq!((node.parts(), node.large_frame()), (0, pte::address(value)));
+                assert_eq!((large.parts(), large.frame()), (0, pte::address(value)));
                 counts.pages += table::PARTS as u32;
                 continue;
             }
             let parts = table::parts(&self.pool, entry).iter().enumerate();
             let mut left = 0;
             for (i, part) in parts.filter(|(_, part)| pte::is_part(part.get())) {
-                let frame = node.large_frame() + i as u64 * abi::PAGE_SIZE;
+                let frame = large.frame() + i as u64 * abi::PAGE_SIZE;
                 assert_eq!(pte::address(part.get()), frame, "a part of another large page");
                 left += 1;
             }
-            assert!(left != 0 && left == node.parts(), "the parts of a large page are counted wrongly");
+            assert!(left != 0 && left == large.parts(), "the parts of a large page are counted wrongly");
         }
     }
 
@@ -376,7 +378,7 @@ impl Kernel {
             counts.add(node);
             if let Some(door) = door {
                 counts.add_to_slabs(door);
-                counts.markers += 1;
+                counts.records += 1;
             }
         });
         let servers = &task.doors.servers;

@@ -87,11 +87,3 @@ pub struct CopyFault {
     /// Whether the address belongs to the target of the copy, and not to its source.
     pub at_target: bool,
 }
-
-// For `mem`, until it names them where they are.
-pub use crate::processor::current;
-#[cfg(not(target_os = "none"))]
-pub use crate::processor::set_current;
-pub use crate::processor::space::{Forget, flush_space, invalidate, show};
-#[cfg(not(target_os = "none"))]
-pub use crate::sim::{map_all_memory, touch, walk};

@@ -4,7 +4,7 @@ use super::{clan, outcome};
 use crate::kernel::Kernel;
 use crate::mem::doors;
 use crate::mem::plan::Plan;
-use crate::mem::space::{self, Progress};
+use crate::mem::space::{self, At, Progress};
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER};
 use abi::call::{ITEM_WHOLE, NO_ITEM};
@@ -44,7 +44,8 @@ pub(super) fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> 
     }
     let hot_spot = sender.frame.w[7].get() & ((1 << window.log2()) - 1);
     let target = window.base() + (hot_spot & !(PAGE_SIZE - 1));
-    let done = space::map_single(k, (sender.task(), item.base()), (receiver.task(), target), item.rights());
+    let (from, to) = (At::new(sender.task(), item.base()), At::new(receiver.task(), target));
+    let done = space::map_single(k, from, to, item.rights());
     done.then_some(Fpage(target | PAGE | item.rights().0 as u64))
 }
 
@@ -75,7 +76,8 @@ pub(super) fn hand_identifier(k: &Kernel, sender: ThreadRef, receiver: ThreadRef
         return None;
     }
     let (number, target) = (item.0 >> 12, window.0 >> 12);
-    let done = doors::map_single(k, (sender.task(), number), (receiver.task(), target), item.rights());
+    let (from, to) = (At::new(sender.task(), number), At::new(receiver.task(), target));
+    let done = doors::map_single(k, from, to, item.rights());
     done.then_some(window.with_rights(item.rights().and(Rights::RWX)))
 }
 

@@ -6,7 +6,8 @@ use super::thread::end_threads_step;
 use crate::args::done;
 use crate::kernel::Kernel;
 use crate::mem::pool::Frame;
-use crate::mem::{doors, space, table};
+use crate::mem::space::{self, Flush};
+use crate::mem::{doors, table};
 use crate::object::task::Task;
 use crate::object::thread::Operation;
 use crate::object::{TaskRef, ThreadRef};
@@ -118,9 +119,9 @@ fn empty(k: &Kernel, task: TaskRef) {
         _ => (Fpage::doors(0, DOORS_LOG2, Rights::RW), DOORS_AT, EVERYTHING_END),
     };
     let (mut at, mut budget) = (cursor - start, param::PREEMPTION_PAGES);
-    // A walk below a large page goes on where it stopped: other nodes may stand in between, and to pass them is work, too.
+    // Large page that was dealt with: other pages may have taken its place.
     let mut status = task.flushing.get();
-    let rest = space::flush(k, task, page, true, &mut at, &mut status, &mut budget);
+    let rest = space::flush(k, Flush { task, page, own: true }, &mut at, &mut status, &mut budget);
     task.flushing.set(if rest.is_ok() { 0 } else { status });
     // A space without tables is empty, and a step for each part of it would cost more than this look.
     let is_last = end == PORTS_AT && !space::has_small(task) && !doors::has_tables(task);

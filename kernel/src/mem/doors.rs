@@ -5,6 +5,7 @@
 
 use super::budget::{Stop, again};
 use super::pool::{Frame, Words};
+use super::space::At;
 use crate::arch::{self, Table, doors};
 use crate::kernel::Kernel;
 use crate::object::TaskRef;
@@ -166,8 +167,8 @@ pub fn create(k: &Kernel, task: TaskRef, number: u64, target: (u64, u64)) -> Res
 /// may not hand it on.
 pub fn map(
     k: &Kernel,
-    (from, number): (TaskRef, u64),
-    (to, target): (TaskRef, u64),
+    At { task: from, address: number }: At,
+    At { task: to, address: target }: At,
     rights: Rights,
     budget: &mut usize,
 ) -> Result<u64, Stop> {
@@ -206,8 +207,8 @@ pub fn map(
 #[inline(always)]
 pub fn map_single(
     k: &Kernel,
-    (from, number): (TaskRef, u64),
-    (to, target): (TaskRef, u64),
+    At { task: from, address: number }: At,
+    At { task: to, address: target }: At,
     rights: Rights,
 ) -> bool {
     let (Some(source), Some(place)) = (near_slot(from, number), near_place(to, target)) else { return false };

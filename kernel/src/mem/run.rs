@@ -1,44 +1,71 @@
 //! Runs of pages: map, grant and flush over neighbours in one last-level table.
 //!
 //! What the pages of a run have in common is found once: tables, slab, the loaded space, the rights. A run ends where a page
-//! is not simple; [`super::space`] deals with that one, and the next run begins behind it. What happens to a page is the same
+//! is not simple; [`super::small`] deals with that one, and the next run begins behind it. What happens to a page is the same
 //! on both ways: the model tests go through both.
 
 use super::plan::Plan;
+use super::pool::Pool;
+use super::small::At;
 use super::table::{self, Leaf, Places};
-use crate::arch::{self, pte};
+use crate::arch::pte;
 use crate::kernel::Kernel;
-use crate::mem::pool::Pool;
 use crate::object::TaskRef;
 use crate::object::mapping::{Cut, Node, Relation, Returned};
+use crate::processor::space::Forget;
 use abi::{PAGE_SIZE, Rights};
 use core::cell::Cell;
 
-/// Maps or grants pages that `from` got from someone to places where `to` has nothing, at most `most` pages from byte
-/// `done` of the plan on. Returns how many.
-pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, most: usize) -> usize {
-    let (source, target) = (plan.from + done, plan.to + done);
-    let left = ((1 << plan.log2) - done).min(abi::USER_END.saturating_sub(target)) / PAGE_SIZE;
-    let most = most.min(left as usize);
-    let grants = plan.rights.has(Rights::GRANT);
-    // The nodes of a grant within one task come from where they go to.
-    if most == 0 || !plan.rights.has(Rights::R) || grants && from == to {
+/// Pages that are mapped for one unit.
+const MAPPED_PER_UNIT: usize = 4;
+
+/// Maps or grants pages that `from` got from someone to places where `to` has nothing, from byte `done` of the plan on. Returns how
+/// many bytes are done.
+#[inline(always)]
+pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> u64 {
+    // σ0 may have pages there without a node, from the machine.
+    if !plan.rights.has(Rights::R) || to.is_sigma0.get() {
         return 0;
     }
-    let Some(giver) = table::run(&k.pool, from, source, most) else { return 0 };
-    let Some(taker) = table::run(&k.pool, to, target, most) else { return 0 };
-    let Some(nodes) = to.slabs.cut() else { return 0 };
-    let run = Run { giver, taker, target };
-    let (pages, nodes) = if grants {
-        let (pages, nodes) = run.grant(&k.pool, nodes, plan.rights);
-        arch::Forget::of(from).pages(source, pages);
-        (pages, nodes)
+    let pages = if !plan.rights.has(Rights::GRANT) {
+        share(k, plan, (from, to), done, budget)
+    } else if from != to {
+        grant(k, plan, (from, to), done, budget)
     } else {
-        run.share(nodes, plan.rights)
+        // The nodes of a grant within one task come from where they go to.
+        0
     };
+    pages as u64 * PAGE_SIZE
+}
+
+/// Maps pages. Returns how many.
+#[inline(never)]
+fn share(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> usize {
+    let most = *budget * MAPPED_PER_UNIT;
+    let Some((run, nodes)) = Run::new(k, plan, (from, to), (done, most)) else { return 0 };
+    let rights = pte::Derivation::new(plan.rights);
+    let (pages, nodes) =
+        run.each(nodes, |_, entry| Some(rights.of(entry)), |_, node, child| node.add_child(child));
+    end_map(to, nodes, pages);
+    *budget = (*budget * MAPPED_PER_UNIT - pages) / MAPPED_PER_UNIT;
+    pages
+}
+
+/// Grants pages, each for a unit: its slab may have to learn that it gets one node back. Returns how many.
+#[inline(never)]
+fn grant(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> usize {
+    let Some((run, nodes)) = Run::new(k, plan, (from, to), (done, *budget)) else { return 0 };
+    let pages = run.grant(&k.pool, to, nodes, plan.rights);
+    *budget -= pages;
+    Forget::of(from).pages(plan.from + done, pages);
+    pages
+}
+
+/// The receiver has so many pages more.
+#[inline(always)]
+fn end_map(to: TaskRef, nodes: Cut, pages: usize) {
     to.slabs.return_cut(nodes, pages as u32);
     to.pages.set(to.pages.get() + pages as u32);
-    pages
 }
 
 /// Pages to map or grant.
@@ -50,6 +77,22 @@ struct Run {
 }
 
 impl Run {
+    /// At most so many pages from byte `done` of the plan on, as far as there are tables and a slab with nodes for them.
+    #[inline(always)]
+    fn new(
+        k: &Kernel,
+        plan: &Plan,
+        (from, to): (TaskRef, TaskRef),
+        (done, most): (u64, usize),
+    ) -> Option<(Run, Cut)> {
+        let (source, target) = (plan.from + done, plan.to + done);
+        let left = ((1 << plan.log2) - done).min(abi::USER_END.saturating_sub(target)) / PAGE_SIZE;
+        let (giver, taker) = (table::run(&k.pool, from, source)?, table::run(&k.pool, to, target)?);
+        let most = most.min(left as usize).min(giver.0.len()).min(taker.0.len());
+        let first = |(entries, slots): Places| (&entries[..most], &slots[..most]);
+        Some((Run { giver: first(giver), taker: first(taker), target }, to.slabs.cut()?))
+    }
+
     /// Calls `page` for each page that `to` has nothing in place of, with a node for it, as long as `entry` says what `to` gets for
     /// what `from` has.
     #[inline(always)]
@@ -67,7 +110,7 @@ impl Run {
             let Some(given) = entry(node, old.get()) else { break };
             let Some(child) = nodes.take() else { break };
             new.set(given);
-            child.init_page(target, new, new_slot);
+            child.fill(target, Some(new), new_slot);
             page(Leaf { entry: old, slot: old_slot }, node, child);
             target += PAGE_SIZE;
             pages += 1;
@@ -82,15 +125,9 @@ impl Run {
         Run { giver: rest(self.giver), taker: rest(self.taker), target }
     }
 
-    #[inline(always)]
-    fn share(&self, nodes: Cut, rights: Rights) -> (usize, Cut) {
-        let rights = pte::Derivation::new(rights);
-        self.each(nodes, |_, entry| Some(rights.of(entry)), |_, node, child| node.add_child(child))
-    }
-
     /// Ends before a page of which the giver has more rights than it gives: those below it would lose them.
     #[inline(never)]
-    fn grant(mut self, pool: &Pool, mut nodes: Cut, rights: Rights) -> (usize, Cut) {
+    fn grant(mut self, pool: &Pool, to: TaskRef, mut nodes: Cut, rights: Rights) -> usize {
         let rights = pte::Handover::new(rights);
         let most = self.giver.1.len().min(self.taker.1.len());
         let mut all = 0;
@@ -118,73 +155,78 @@ impl Run {
             }
             self = self.behind(pages);
         }
-        (all, nodes)
+        end_map(to, nodes, all);
+        all
     }
 }
 
-/// Takes pages from everyone who got them from `task`, and if it is to lose them `OWN` too, starting at `at`: at most `most`
-/// pages, for half of `budget`; the other half is for what was derived from them more than once. Ends early where mappings lie
-/// in too many slabs. Returns how many pages are done.
+/// Pages that are looked at for one unit, if their owner keeps them or if it loses them too.
+const KEPT_PER_UNIT: usize = 2;
+/// See [`KEPT_PER_UNIT`].
+const LOST_PER_UNIT: usize = 1;
+
+/// As many mappings below a page, beside the first, are worth a slab that learns what it gets back.
+const SETTLING: usize = 4;
+
+/// Takes pages from everyone who got them from a task, and if it is to lose them `OWN` too, starting at an address: at most `most`
+/// pages. Collects status bits. Returns how many pages are done.
 #[inline(never)]
-pub fn flush<const OWN: bool>(
-    k: &Kernel,
-    task: TaskRef,
-    (at, most): (u64, u64),
-    status: &mut u64,
-    budget: &mut usize,
-) -> u64 {
-    let most = most.min(*budget as u64 / 2) as usize;
-    let Some((_, slots)) = table::run(&k.pool, task, at, most) else { return 0 };
+pub fn flush<const OWN: bool>(k: &Kernel, at: At, most: u64, status: &mut u64, budget: &mut usize) -> u64 {
+    let (pool, task) = (&k.pool, at.task);
+    let per_unit = if OWN { LOST_PER_UNIT } else { KEPT_PER_UNIT };
+    let most = most.min((*budget * per_unit) as u64) as usize;
+    let Some((_, slots)) = table::run(pool, task, at.address) else { return 0 };
+    let slots = &slots[..most.min(slots.len())];
     // σ0 keeps what it has from the machine.
     let keeps_roots = task.is_sigma0.get();
+    // For what is more than a page and a mapping below it.
+    let mut left = *budget;
     let (mut lost, mut lost_own) = (Losses::default(), Losses::default());
-    let (mut entries, mut own_entries, mut left) = (0, 0, *budget - most);
-    let mut take_below = |lost: &mut Losses, node: &'static Node, below: &'static Node| {
-        let next = node.cut_below(below);
-        entries |= take(below);
-        below.leave();
-        lost.add(below);
-        next
-    };
     let mut done = 0;
-    'pages: while let Some(slot) = slots.get(done) {
+    while let Some(slot) = slots.get(done) {
         let Some(node) = slot.get() else { break };
-        let mut next = node.next();
-        if let Some(first) = next {
-            match node.relation(first) {
-                Relation::Below if lost.has_room_for(&k.pool, first) => {
-                    next = take_below(&mut lost, node, first)
-                }
-                Relation::Beside => next = None,
-                _ => break,
-            }
-            while let Some(other) = next {
-                match node.relation(other) {
-                    Relation::Below if left != 0 && lost.has_room_for(&k.pool, other) => {
-                        left -= 1;
-                        next = take_below(&mut lost, node, other);
-                    }
-                    Relation::Beside => break,
-                    _ => break 'pages,
-                }
-            }
+        if !take_below(pool, node, &mut lost, &mut left) {
+            break;
         }
         if OWN && !(keeps_roots && node.depth() == 0) {
-            if !lost_own.has_room_for(&k.pool, node) {
+            if !lost_own.has_room_for(pool, node, &mut left) {
                 break;
             }
-            own_entries |= take(node);
+            lost_own.entries |= take(node);
             node.unlink();
             slot.set(None);
             lost_own.add(node);
         }
         done += 1;
     }
-    lost.nodes.settle(&k.pool);
-    lost_own.nodes.settle(&k.pool);
-    *status |= pte::status(entries | own_entries);
-    *budget = (left + most - done).saturating_sub(lost.settled + lost_own.settled);
+    lost.nodes.settle(pool);
+    lost_own.nodes.settle(pool);
+    *status |= pte::status(lost.entries | lost_own.entries);
+    *budget = left.saturating_sub(done.div_ceil(per_unit));
     done as u64
+}
+
+/// Takes a page from all below `node`. False if something is in the way, or this was enough for one step.
+#[inline(always)]
+fn take_below(pool: &Pool, node: &'static Node, lost: &mut Losses, left: &mut usize) -> bool {
+    let Some(first) = node.next() else { return true };
+    match node.relation(first) {
+        Relation::Below if lost.has_room_for(pool, first, left) => {}
+        Relation::Beside => return true,
+        _ => return false,
+    }
+    let mut next = lost.take(node, first);
+    // The first is part of the price of the page; those behind it are not.
+    while let Some(below) = next {
+        match node.relation(below) {
+            Relation::Below if *left != 0 && lost.has_room_for(pool, below, left) => {}
+            Relation::Beside => return true,
+            _ => return false,
+        }
+        *left = left.saturating_sub(1);
+        next = lost.take(node, below);
+    }
+    true
 }
 
 /// Makes a page absent. Returns what its entry was.
@@ -193,29 +235,38 @@ fn take(node: &'static Node) -> u64 {
     node.entry().expect("a page has an entry").replace(0)
 }
 
-/// Slabs that a step settles because the next mapping lies in another, for mappings that tasks got and for their own each.
-const SLABS_PER_STEP: usize = 8;
-
 /// Mappings that tasks lose, gathered as long as they lie in one slab: the slab and its task are told once.
 #[derive(Clone, Copy, Default)]
 struct Losses {
     nodes: Returned,
-    forget: arch::Forget,
-    settled: usize,
+    forget: Forget,
+    /// The bits that were in any of their entries.
+    entries: u64,
 }
 
 impl Losses {
-    /// Gets ready for one more node. False if too many slabs were settled already, and it lies in another.
+    /// Gets ready for one more node. False if that is too much for this step.
     #[inline(always)]
-    fn has_room_for(&mut self, pool: &Pool, node: &'static Node) -> bool {
+    fn has_room_for(&mut self, pool: &Pool, node: &'static Node, left: &mut usize) -> bool {
         if !self.nodes.is_of(node) {
-            if self.settled == SLABS_PER_STEP {
+            if *left < SETTLING {
                 return false;
             }
+            *left -= SETTLING;
             // By value, so that all is in registers as long as the slab is the same.
             *self = self.begin(pool, node);
         }
         true
+    }
+
+    /// Takes the page from `below`, which is next to `node` in the tree. Returns what comes behind that then.
+    #[inline(always)]
+    fn take(&mut self, node: &'static Node, below: &'static Node) -> Option<&'static Node> {
+        let next = node.cut_below(below);
+        self.entries |= take(below);
+        below.leave();
+        self.add(below);
+        next
     }
 
     /// A node that is in no tree and at no place any more, and whose entry is absent already: what is forgotten must not come
@@ -229,6 +280,6 @@ impl Losses {
     #[inline(never)]
     fn begin(self, pool: &Pool, node: &'static Node) -> Losses {
         self.nodes.settle(pool);
-        Losses { nodes: Returned::of(node), forget: arch::Forget::of(node.task()), settled: self.settled + 1 }
+        Losses { nodes: Returned::of(node), forget: Forget::of(node.task()), entries: self.entries }
     }
 }

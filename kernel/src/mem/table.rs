@@ -18,7 +18,8 @@
 use super::pool::{Frame, Pool, Words};
 use crate::arch::pte;
 use crate::object::TaskRef;
-use crate::object::mapping::{Node, NodeSlot, NodeTable};
+use crate::object::mapping::{LargePage, NodeSlot, NodeTable};
+use crate::processor::space::{flush_space, show};
 use abi::PAGE_SIZE;
 use core::cell::Cell;
 
@@ -50,7 +51,7 @@ pub enum Found {
         /// The place of the page.
         leaf: Leaf,
         /// The node of the large page.
-        node: &'static Node,
+        node: LargePage,
     },
     /// A large page.
     Large {
@@ -59,7 +60,7 @@ pub enum Found {
         /// 1 for 2 MiB, 2 for 1 GiB.
         level: usize,
         /// Its node, if it has one.
-        node: Option<&'static Node>,
+        node: Option<LargePage>,
     },
     /// No table; nothing is mapped from here to the given address.
     Nothing {
@@ -134,17 +135,15 @@ impl Recent {
     }
 }
 
-/// The entries and node places of at most `most` pages from `address` on, as far as its last-level table reaches. `None` if
-/// it has none.
+/// The entries and node places of the pages from `address` on, as far as its last-level table reaches. `None` if it has none.
 #[inline(always)]
-pub fn run(pool: &Pool, task: TaskRef, address: u64, most: usize) -> Option<Places> {
+pub fn run(pool: &Pool, task: TaskRef, address: u64) -> Option<Places> {
     if task.recent.leaf(address).is_none() {
         let Found::Leaf(_) = walk(pool, task, address) else { return None };
     }
     let (table, shadow) = task.recent.tables.get()?;
     let first = index(address, 0);
-    let end = (first + most).min(512);
-    Some((table.0.get(first..end)?, shadow.0.get(first..end)?))
+    Some((&table.0[first..], &shadow.0[first..]))
 }
 
 /// Finds `address` in the user half of `task`.
@@ -255,13 +254,13 @@ pub fn unfuse(pool: &Pool, task: TaskRef, address: u64) -> bool {
 /// sizes of one page in their caches (iTLB multihit).
 fn change_size(task: TaskRef, entry: &Cell<u64>, value: u64) {
     entry.set(0);
-    crate::arch::flush_space(task);
+    flush_space(task);
     entry.set(value);
 }
 
 /// The node of a directory's entry.
-fn node(pool: &Pool, directory: Frame, index: usize) -> Option<&'static Node> {
-    shadow(pool, directory)?.0[index].get()
+fn node(pool: &Pool, directory: Frame, index: usize) -> Option<LargePage> {
+    shadow(pool, directory)?.0[index].get()?.large()
 }
 
 /// An entry of `table` that is a large page or was one. The tables of split pages are not remembered, so that
@@ -338,7 +337,7 @@ pub fn remove_empty(pool: &Pool, task: TaskRef, address: u64) -> bool {
     task.recent.tables.set(None);
     entry.set(0);
     // The processor may remember the way to the table.
-    crate::arch::flush_space(task);
+    flush_space(task);
     task.give_back_zeroed_frame(pool, Frame(pool.note(table)));
     pool.set_note(table, 0);
     task.give_back_zeroed_frame(pool, table);
@@ -372,7 +371,7 @@ fn ensure_table(pool: &Pool, task: TaskRef, address: u64, level: usize) -> Optio
             entry.set(pte::table(new_table(pool, task, above == 1)?.0));
             pool.set_note(table, Used::of(pool, table).with(index(address, above)).0);
             if above == 3 {
-                crate::arch::show(pool, task, index(address, above));
+                show(pool, task, index(address, above));
             }
         } else if above < 3 && pte::is_large(value) {
             let node = if above == 1 { node(pool, table, index(address, 1)) } else { None };
@@ -401,7 +400,7 @@ fn split_at(
     task: TaskRef,
     (address, level): (u64, usize),
     entry: &Cell<u64>,
-    node: Option<&'static Node>,
+    node: Option<LargePage>,
 ) -> Option<()> {
     if level == 2 && unfuse(pool, task, address) {
         return Some(());
@@ -411,13 +410,7 @@ fn split_at(
 
 /// Replaces a large page of `level` by a table of pages of the level below, with the same meaning; what it had a node for,
 /// that node has still.
-fn split(
-    pool: &Pool,
-    task: TaskRef,
-    entry: &Cell<u64>,
-    level: usize,
-    node: Option<&'static Node>,
-) -> Option<()> {
+fn split(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize, node: Option<LargePage>) -> Option<()> {
     let table = new_table(pool, task, level == 1)?;
     if level > 1 {
         pool.set_note(table, Used(0).with(0).with(511).0);
@@ -442,8 +435,8 @@ fn split(
 }
 
 /// Splits the large page of a node, whose directory is not fused. `None` if its task cannot pay for the table.
-pub fn split_node(pool: &Pool, node: &'static Node) -> Option<()> {
-    split(pool, node.task(), node.entry().expect("memory"), 1, Some(node))
+pub fn split_node(pool: &Pool, node: LargePage) -> Option<()> {
+    split(pool, node.task(), node.cell(), 1, Some(node))
 }
 
 /// Number of small pages in a large one.
@@ -487,12 +480,12 @@ pub fn next(pool: &Pool, task: TaskRef, mut at: u64, end: u64, budget: &mut usiz
     end
 }
 
-/// The first address from `at` on that has a node of its own, in the table of a large page that was split; if there is none, the end
-/// of that.
+/// The first address behind the page at `at` that has a node of its own, in the table of a large page that was split; if there is
+/// none, the end of that.
 pub fn next_own(pool: &Pool, task: TaskRef, at: u64) -> u64 {
     let entry = &pool.at::<Words>(directory(pool, task, at)).0[index(at, 1)];
     let shadow = pool.at::<NodeTable>(Frame(pool.note(Frame(pte::address(entry.get())))));
-    let (first, start) = (index(at, 0), at >> SHIFTS[1] << SHIFTS[1]);
+    let (first, start) = (index(at, 0) + 1, at >> SHIFTS[1] << SHIFTS[1]);
     let found = shadow.0[first..].iter().position(|slot| slot.get().is_some());
     start + (found.map_or(512, |i| first + i) as u64) * PAGE_SIZE
 }
@@ -550,7 +543,7 @@ fn release_below(pool: &Pool, task: TaskRef, table: Frame, level: usize, limit: 
         pool.set_note(below, 0);
         words[i].set(0);
         if level == 3 {
-            crate::arch::show(pool, task, i);
+            show(pool, task, i);
         }
         task.give_back_zeroed_frame(pool, below);
     }

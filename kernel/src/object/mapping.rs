@@ -7,9 +7,10 @@
 //!
 //! Nodes are cut from slabs, frames that belong to (and are charged to) the task whose mapping they record.
 //!
-//! A large page has one node too, and a second one beside it, its *marker*: that records what is left when the page is
-//! split, and stands in the list where a walk through everything below was broken off. To whoever meets it there it is
-//! deeper than any mapping, so it ends no subtree, and has no entry. Each thread has such a marker too, its [`Bookmark`].
+//! A large page has one node too, and a second one that stands in no tree, its *record*: what is left when the page is split.
+//!
+//! Each thread has a [`Bookmark`], which stands in a list where its walk through everything below a page was broken off. To whoever
+//! meets it there it is deeper than any mapping, so it ends no subtree, and has no entry.
 //!
 //! A door identifier has a node as well. The root of its tree is its maker's, and all others hang directly below that: whoever hands
 //! one on has no say over what he handed on. The root's second node says what the door is; it stands in no tree.
@@ -39,15 +40,15 @@ pub struct Node {
     entry: Cell<Option<&'static Cell<u64>>>,
     /// Where the owner's table refers to this node.
     slot: Cell<Option<&'static NodeSlot>>,
-    /// Address in the owner's space (memory; with [`LARGE`] in a large page), or the number (ports, interrupts). In a marker
+    /// Address in the owner's space (memory; with [`LARGE`] in a large page), or the number (ports, interrupts). In a record
     /// the physical address of the large page, and how many small pages are left of it if it is split, else 0. In a bookmark what
     /// [`TaskRef`]'s losses were.
     address: Cell<u64>,
     /// Distance from the root, and from bit 32 on [`abi::Space`] as a number: a child's kind is its parent's plus one.
     kind: Cell<u64>,
-    /// The marker of a large page; in a bookmark the root of the walk; of a door identifier what the door is, and in that the
+    /// The record of a large page; in a bookmark the root of the walk; of a door identifier what the door is, and in that the
     /// root. Means nothing in others.
-    marker: Cell<Option<&'static Node>>,
+    record: Cell<Option<&'static Node>>,
 }
 
 const SPACE_SHIFT: u32 = 32;
@@ -58,11 +59,11 @@ const LARGE: u64 = 1;
 /// In the address of a door identifier: it may be handed on.
 const DOOR_RIGHTS: u64 = 1 << 63;
 
-/// In the address of a marker: the parts that are left.
+/// In the address of a record: the parts that are left.
 const PARTS_LEFT: u64 = 0xfff;
 
-/// In [`Node::kind`]: a marker; below it whatever a walk notes. Not 0 in the half that is otherwise the depth.
-const MARKER: u64 = 1 << 63 | 1;
+/// In [`Node::kind`]: a bookmark; below it whatever a walk notes. Not 0 in the half that is otherwise the depth.
+const BOOKMARK: u64 = 1 << 63 | 1;
 
 const NODES: usize = 63;
 
@@ -313,8 +314,8 @@ impl Returned {
 pub enum Relation {
     /// A mapping below it.
     Below,
-    /// The marker of a large page; mappings below it may come behind that.
-    Marker,
+    /// A thread's bookmark; mappings below it may come behind that.
+    Bookmark,
     /// No mapping below it.
     Beside,
 }
@@ -324,107 +325,40 @@ impl Node {
         self.slab.get().expect("a node has a slab")
     }
 
-    /// Fills in a node just cut, for a page that gets a place in a tree next.
+    /// Fills in a node just cut, which gets a place in a tree next.
     #[inline(always)]
-    pub fn init_page(&'static self, address: u64, entry: &'static Cell<u64>, slot: &'static NodeSlot) {
-        self.entry.set(Some(entry));
-        self.slot.set(Some(slot));
-        self.address.set(address);
-        slot.set(Some(self));
-    }
-
-    /// Fills in a node just cut. It belongs to no tree yet.
-    pub fn init(
+    pub fn fill(
         &'static self,
-        space: abi::Space,
         address: u64,
         entry: Option<&'static Cell<u64>>,
         slot: &'static NodeSlot,
-    ) {
-        self.next.set(None);
-        self.prev.set(None);
+    ) -> &'static Node {
         self.entry.set(entry);
         self.slot.set(Some(slot));
         self.address.set(address);
-        self.kind.set((space as u64) << SPACE_SHIFT);
         slot.set(Some(self));
+        self
     }
 
-    /// Fills in the node of a large page, whose first frame is `frame`, and its marker, both just cut.
-    pub fn init_large(
-        &'static self,
-        marker: &'static Node,
-        (address, frame): (u64, u64),
-        entry: &'static Cell<u64>,
-        slot: &'static NodeSlot,
-    ) {
-        self.init(abi::Space::Memory, address | LARGE, Some(entry), slot);
-        self.marker.set(Some(marker));
-        marker.next.set(None);
-        marker.prev.set(None);
-        marker.entry.set(None);
-        marker.slot.set(None);
-        marker.address.set(frame);
-        marker.kind.set(MARKER);
+    fn stand_alone(&self) {
+        self.next.set(None);
+        self.prev.set(None);
     }
 
-    /// Whether it is the node of a large page, of which there may only be parts left.
-    pub fn is_large(&self) -> bool {
-        self.entry.get().is_some() && self.address.get() & LARGE != 0
+    /// Makes it the root of a tree.
+    pub fn plant(&self, space: abi::Space) {
+        self.stand_alone();
+        self.kind.set((space as u64) << SPACE_SHIFT);
     }
 
-    /// Address of a large page in its task.
-    pub fn large_address(&self) -> u64 {
-        self.address.get() & !LARGE
+    /// As the node of a large page, of which there may only be parts left, if it is one.
+    pub fn large(&'static self) -> Option<LargePage> {
+        (self.entry.get().is_some() && self.address.get() & LARGE != 0).then_some(LargePage(self))
     }
 
-    fn large_marker(&self) -> &'static Node {
-        self.marker.get().expect("a large page has a marker")
-    }
-
-    /// Physical address of a large page.
-    pub fn large_frame(&self) -> u64 {
-        self.large_marker().address.get() & !PARTS_LEFT
-    }
-
-    /// How many small pages are left of a large one that is split; 0 if it is not.
-    pub fn parts(&self) -> u64 {
-        self.large_marker().address.get() & PARTS_LEFT
-    }
-
-    /// Notes how many are left.
-    pub fn set_parts(&self, count: u64) {
-        let cell = &self.large_marker().address;
-        cell.set(cell.get() & !PARTS_LEFT | count);
-    }
-
-    /// Whether this is the marker of a large page.
-    pub fn is_marker(&self) -> bool {
-        self.kind.get() & MARKER == MARKER
-    }
-
-    /// Leaves the marker of this large page behind `place`, with a note in the 62 bits from bit 1 on.
-    pub fn mark(&self, place: &'static Node, note: u64) {
-        let marker = self.large_marker();
-        marker.kind.set(MARKER | note << 1);
-        place.link_behind(marker);
-    }
-
-    /// Takes the marker out of the list. Returns the node that it stood behind, if it did, and the note.
-    pub fn unmark(&self) -> Option<(&'static Node, u64)> {
-        let marker = self.large_marker();
-        let place = marker.prev.get()?;
-        marker.take_out();
-        Some((place, (marker.kind.get() & !MARKER) >> 1))
-    }
-
-    /// Takes the node of a large page and its marker out of their places and gives them back; what the page was, nobody has
-    /// any more, or [`Node::replace_by`] has given it another node.
-    pub fn discard_large(&'static self, pool: &Pool) {
-        self.unmark();
-        let (task, marker) = (self.task(), self.large_marker());
-        self.discard(pool);
-        task.slabs.give_back(pool, marker);
+    /// Whether this is a thread's bookmark.
+    pub fn is_bookmark(&self) -> bool {
+        self.kind.get() & BOOKMARK == BOOKMARK
     }
 
     /// The task whose mapping this is.
@@ -442,14 +376,14 @@ impl Node {
         self.entry.get()
     }
 
-    /// Which space the mapping is in.
+    /// Whether it is a port.
     pub fn is_port(&self) -> bool {
         self.kind.get() >> SPACE_SHIFT == abi::Space::Port as u64
     }
 
-    /// Which space the mapping is in.
-    pub fn is_interrupt(&self) -> bool {
-        self.kind.get() >> SPACE_SHIFT == abi::Space::Interrupt as u64
+    /// Whether σ0 has it from the machine, and keeps it.
+    pub fn is_of_machine(&self) -> bool {
+        self.depth() == 0 && self.task().is_sigma0.get()
     }
 
     /// Distance from the root of the tree.
@@ -476,8 +410,9 @@ impl Node {
     /// alone.
     pub fn add_beside(&'static self, node: &'static Node) {
         node.kind.set(self.kind.get());
-        if let Some(prev) = self.prev.get() {
-            prev.link_behind(node);
+        match self.prev.get() {
+            Some(prev) => prev.link_behind(node),
+            None => node.stand_alone(),
         }
     }
 
@@ -516,12 +451,12 @@ impl Node {
     /// What a node that comes behind this one is to it.
     #[inline(always)]
     pub fn relation(&self, next: &'static Node) -> Relation {
-        // A marker's kind is negative, so one comparison is enough for who is below.
+        // A bookmark's kind is negative, so one comparison is enough for who is below.
         let (kind, other) = (self.kind.get() as i64, next.kind.get() as i64);
         if other > kind {
             Relation::Below
         } else if other < 0 {
-            Relation::Marker
+            Relation::Bookmark
         } else {
             Relation::Beside
         }
@@ -556,11 +491,10 @@ impl Node {
         }
     }
 
-    /// Takes a marker out of the list that it is in, if any.
+    /// Takes a bookmark, or a door, out of the list that it is in, if any.
     pub fn take_out(&self) {
         self.unlink();
-        self.prev.set(None);
-        self.next.set(None);
+        self.stand_alone();
     }
 
     /// Takes the node out of tree and table and gives it back. Whoever erases a subtree does so front to back: what
@@ -577,6 +511,77 @@ impl Node {
         self.leave();
         let task = self.task();
         task.slabs.give_back(pool, self);
+    }
+}
+
+/// The node of a large page. Its address is marked as one, and leads to the record.
+#[derive(Clone, Copy)]
+pub struct LargePage(&'static Node);
+
+impl core::ops::Deref for LargePage {
+    type Target = &'static Node;
+
+    fn deref(&self) -> &&'static Node {
+        &self.0
+    }
+}
+
+impl LargePage {
+    /// Fills in the node of a large page, whose first frame is `frame`, and its record. Both were just cut.
+    pub fn fill(
+        (node, record): (&'static Node, &'static Node),
+        (address, frame): (u64, u64),
+        entry: &'static Cell<u64>,
+        slot: &'static NodeSlot,
+    ) -> LargePage {
+        node.fill(address | LARGE, Some(entry), slot).record.set(Some(record));
+        record.address.set(frame);
+        LargePage(node)
+    }
+
+    fn record(self) -> &'static Node {
+        self.0.record.get().expect("a large page has a record")
+    }
+
+    /// The entry in its directory.
+    pub fn cell(self) -> &'static Cell<u64> {
+        self.0.entry.get().expect("a large page has an entry")
+    }
+
+    /// Address in its task.
+    pub fn address(self) -> u64 {
+        self.0.address.get() & !LARGE
+    }
+
+    /// Physical address.
+    pub fn frame(self) -> u64 {
+        self.record().address.get() & !PARTS_LEFT
+    }
+
+    /// How many small pages are left of it if it is split; 0 if it is not.
+    pub fn parts(self) -> u64 {
+        self.record().address.get() & PARTS_LEFT
+    }
+
+    /// Notes how many are left.
+    pub fn set_parts(self, count: u64) {
+        let cell = &self.record().address;
+        cell.set(cell.get() & !PARTS_LEFT | count);
+    }
+
+    /// Takes the node out of its place and gives it back, with its record; what the page was, nobody has any more, or
+    /// [`Node::replace_by`] has given it another node.
+    pub fn discard(self, pool: &Pool) {
+        let (task, record) = (self.task(), self.record());
+        self.0.discard(pool);
+        task.slabs.give_back(pool, record);
+    }
+
+    /// Asserts what the node promises, and returns its record.
+    pub fn check(self, task: TaskRef, slot: &NodeSlot) -> &'static Node {
+        self.0.check(task, slot, self.0.entry.get());
+        assert_eq!(self.record().task(), task, "a record in another task's slab");
+        self.record()
     }
 }
 
@@ -598,7 +603,7 @@ impl Node {
     /// See [`Node::NEXT`].
     pub const KIND: usize = core::mem::offset_of!(Node, kind);
     /// See [`Node::NEXT`]. From an identifier to what the door is.
-    pub const DOOR: usize = core::mem::offset_of!(Node, marker);
+    pub const DOOR: usize = core::mem::offset_of!(Node, record);
     /// The kind of an identifier that is not its maker's: the tree is flat.
     pub const IDENTIFIER_KIND: u64 = (abi::Space::Door as u64) << SPACE_SHIFT | 1;
     /// From a node to a door's entry point.
@@ -616,12 +621,12 @@ impl Node {
         (entry, datum): (u64, u64),
         pool: &'static Cell<u64>,
     ) {
-        self.init(abi::Space::Door, number | DOOR_RIGHTS, None, slot);
-        self.marker.set(Some(door));
+        self.fill(number | DOOR_RIGHTS, None, slot).plant(abi::Space::Door);
+        self.record.set(Some(door));
         door.next.set(None);
         door.prev.set(None);
         door.slot.set(None);
-        door.marker.set(Some(self));
+        door.record.set(Some(self));
         door.address.set(entry);
         door.kind.set(datum);
         door.entry.set(Some(pool));
@@ -636,12 +641,9 @@ impl Node {
         may_pass: bool,
         slot: &'static NodeSlot,
     ) {
-        child.entry.set(None);
-        child.slot.set(Some(slot));
-        child.address.set(number | if may_pass { DOOR_RIGHTS } else { 0 });
+        child.fill(number | if may_pass { DOOR_RIGHTS } else { 0 }, None, slot);
         child.kind.set(Node::IDENTIFIER_KIND);
-        child.marker.set(self.marker.get());
-        slot.set(Some(child));
+        child.record.set(self.record.get());
         self.link_behind(child);
     }
 
@@ -655,7 +657,7 @@ impl Node {
 
     /// What the door of an identifier is.
     pub fn door(&self) -> &'static Node {
-        self.marker.get().expect("an identifier has a door")
+        self.record.get().expect("an identifier has a door")
     }
 
     /// The maker's identifier of a door.
@@ -736,33 +738,31 @@ pub struct Mark {
 impl Bookmark {
     /// Makes it from whatever was there: it is in no list.
     pub fn init(&self) {
-        let Bookmark(marker) = self;
-        marker.next.set(None);
-        marker.prev.set(None);
+        self.0.stand_alone();
     }
 
     /// A walk through everything below `root` is broken off.
     pub fn leave(&'static self, root: &'static Node, mark: Mark) {
-        let Bookmark(marker) = self;
+        let Bookmark(node) = self;
         self.remove();
-        marker.slab.set(None);
-        marker.entry.set(None);
-        marker.slot.set(None);
-        marker.marker.set(Some(root));
-        marker.address.set(root.task().losses.get());
-        marker.kind.set(MARKER | mark.note << 1);
-        mark.place.link_behind(marker);
+        node.slab.set(None);
+        node.entry.set(None);
+        node.slot.set(None);
+        node.record.set(Some(root));
+        node.address.set(root.task().losses.get());
+        node.kind.set(BOOKMARK | mark.note << 1);
+        mark.place.link_behind(node);
     }
 
     /// Where the walk below `root` was broken off. `None` if it was another one, or if the root may have gone since: then its
     /// task has lost a page. Takes the bookmark out in any case.
     pub fn resume(&self, root: &'static Node) -> Option<Mark> {
-        let Bookmark(marker) = self;
-        let place = marker.prev.get();
-        let is_valid = marker.marker.get().is_some_and(|of| core::ptr::eq(of, root))
-            && marker.address.get() == root.task().losses.get();
+        let Bookmark(node) = self;
+        let place = node.prev.get();
+        let is_valid = node.record.get().is_some_and(|of| core::ptr::eq(of, root))
+            && node.address.get() == root.task().losses.get();
         self.remove();
-        place.filter(|_| is_valid).map(|place| Mark { place, note: (marker.kind.get() & !MARKER) >> 1 })
+        place.filter(|_| is_valid).map(|place| Mark { place, note: (node.kind.get() & !BOOKMARK) >> 1 })
     }
 
     /// Takes it out of the list that it is in, if any.
@@ -800,22 +800,7 @@ impl Node {
             return 0;
         }
         let others = core::iter::successors(self.next.get(), |node| node.next.get());
-        1 + others.filter(|node| !node.is_marker()).count()
-    }
-
-    /// Asserts what the node of a large page promises, and returns its marker.
-    pub fn check_large(&'static self, task: TaskRef, slot: &NodeSlot, entry: &Cell<u64>) -> &'static Node {
-        self.check(task, slot, Some(entry));
-        let marker = self.large_marker();
-        assert!(self.is_large() && marker.is_marker() && marker.entry.get().is_none());
-        assert_eq!(marker.task(), task, "a marker in another task's slab");
-        if let Some(prev) = marker.prev.get() {
-            assert!(prev.next.get().is_some_and(|next| core::ptr::eq(next, marker)));
-            let below = core::iter::successors(self.next.get(), |node| node.next.get())
-                .take_while(|node| node.kind.get() > self.kind.get());
-            assert_eq!(below.filter(|node| core::ptr::eq(*node, marker)).count(), 1, "a marker elsewhere");
-        }
-        marker
+        1 + others.filter(|node| !node.is_bookmark()).count()
     }
 
     /// Whether the node's slab has no free node.

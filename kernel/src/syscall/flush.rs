@@ -4,7 +4,7 @@ use crate::args::{Args, done};
 use crate::kernel::Kernel;
 use crate::mem::budget::Stop;
 use crate::mem::doors;
-use crate::mem::space;
+use crate::mem::space::{self, Flush};
 use crate::object::ThreadRef;
 use crate::object::thread::Operation;
 use crate::param;
@@ -41,8 +41,9 @@ pub fn continue_flush(k: &Kernel, current: ThreadRef, mut at: u64, mut status: u
     let page = Fpage(args.first());
     let page = page.with_rights(page.rights().and(Rights::RWX));
     let own = args.second() & FLUSH_SELF != 0;
+    let what = Flush { task: current.task(), page, own };
     let mut budget = FLUSH_BUDGET;
-    let result = space::flush(k, current.task(), page, own, &mut at, &mut status, &mut budget);
+    let result = space::flush(k, what, &mut at, &mut status, &mut budget);
     if let Err(stop) = result {
         return stop_flush(k, current, stop, Operation::Flush { at, status });
     }

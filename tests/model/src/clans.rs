@@ -19,7 +19,7 @@ use abi::call::{
 use abi::op;
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 use kernel::mem::plan::Plan;
-use kernel::mem::space::{self, Progress};
+use kernel::mem::space::{self, At, Progress};
 use kernel::object::thread::{Frame, NEVER, Operation, State, WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor;
@@ -628,8 +628,10 @@ fn nothing_is_handed_past_a_chief_through_a_door() {
                 assert_eq!(trial.control(thread, Call::ThreadControl, thread_op::SET_BLOCK, block).0, 0);
             }
             for (number, target) in [(4, 6), (5, 7)] {
-                let to = (calling.task(), target);
-                while kernel::mem::doors::map(k, (server_task, number), to, Rights::RW, &mut 16).is_err() {}
+                let to = At::new(calling.task(), target);
+                while kernel::mem::doors::map(k, At::new(server_task, number), to, Rights::RW, &mut 16)
+                    .is_err()
+                {}
             }
             let (there, back) = (
                 trial.chief_on_the_way(client, server).is_some(),
@@ -648,8 +650,8 @@ fn nothing_is_handed_past_a_chief_through_a_door() {
             let form = DOOR_CALL & !op::TAKES_BLOCK & !op::TAKES_ITEM;
             trial.call(calling, form as u64, 6, [0; WORDS]);
             assert!(matches!(calling.wait(), Wait::Return(_)));
-            let mine = (serving.task(), 7);
-            while kernel::mem::doors::map(k, (server_task, 5), mine, Rights::RW, &mut 16).is_err() {}
+            let mine = At::new(serving.task(), 7);
+            while kernel::mem::doors::map(k, At::new(server_task, 5), mine, Rights::RW, &mut 16).is_err() {}
             let ends = trial.hand(serving, calling, what, [DOOR_ITEM_RETURN, DOOR_LONG_RETURN]);
             let got_denied = ends.contains(&denied);
             assert_eq!(got_denied, back, "{server} returns to {client} with {what:?}: {ends:?}");

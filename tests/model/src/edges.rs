@@ -8,7 +8,7 @@ use crate::world::World;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use kernel::arch::pte;
 use kernel::mem::plan::Plan;
-use kernel::mem::space::{self, Progress, SIGMA0_PROGRAM};
+use kernel::mem::space::{self, At, Progress, SIGMA0_PROGRAM};
 use kernel::mem::table;
 use kernel::object::TaskRef;
 use kernel::sim;
@@ -50,8 +50,8 @@ impl Edge {
 
     /// The giver maps pages; those before the end arrive, and none behind it.
     fn check(&self, from: u64, to: u64, log2: u32, rights: Rights) {
-        let by_one =
-            log2 == 12 && space::map_single(&self.world.k, (self.giver, from), (self.taker, to), rights);
+        let (giver, taker) = (At { task: self.giver, address: from }, At { task: self.taker, address: to });
+        let by_one = log2 == 12 && space::map_single(&self.world.k, giver, taker, rights);
         if !by_one {
             map(&self.world, (self.giver, self.taker), (from, to, log2), rights);
         }

@@ -15,6 +15,7 @@ use abi::op::{self, Op};
 use abi::{Call, Error, Fpage, Rights, Uid};
 use kernel::kernel::Kernel;
 use kernel::mem::pool::{Frame, Words};
+use kernel::mem::space::At;
 use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
 use kernel::object::mapping::Node;
@@ -159,8 +160,12 @@ fn door_item_call(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
     if server.hot.open_key.get() != me.hot.open_key.get() || !is_near(window) {
         return false;
     }
-    if !kernel::mem::doors::map_single(k, (me.task(), item.0 >> 12), (server.task(), window.0 >> 12), rights)
-    {
+    if !kernel::mem::doors::map_single(
+        k,
+        At::new(me.task(), item.0 >> 12),
+        At::new(server.task(), window.0 >> 12),
+        rights,
+    ) {
         return false;
     }
     live.w[6] = window.with_rights(rights.and(Rights::RWX)).0;

@@ -7,7 +7,7 @@ use abi::{Fpage, PAGE_SIZE, Rights};
 use kernel::kernel::Kernel;
 use kernel::mem::budget::Stop;
 use kernel::mem::plan::Plan;
-use kernel::mem::space::{self, Progress};
+use kernel::mem::space::{self, Flush, Progress};
 use kernel::mem::table::{self, Found};
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::sim;
@@ -59,7 +59,8 @@ impl Stage {
     fn flush(&self, task: TaskRef, page: Fpage, own: bool) -> Result<u64, Stop> {
         let (mut at, mut status) = (0, 0);
         loop {
-            let result = self.step(task, |k| space::flush(k, task, page, own, &mut at, &mut status, &mut 32));
+            let result = self
+                .step(task, |k| space::flush(k, Flush { task, page, own }, &mut at, &mut status, &mut 32));
             self.world.check();
             match result {
                 Err(Stop::Again) => {}
@@ -196,9 +197,9 @@ fn a_long_list_is_walked_in_steps() {
     assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
     assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
     assert!(!stage.is_large(stage.far, PLACE));
-    let (k, wanted) = (&stage.world.k, page(0, Rights::W));
+    let what = Flush { task: stage.near, page: page(0, Rights::W), own: false };
     let (mut at, mut status, mut steps) = (0, 0, 0);
-    while space::flush(k, stage.near, wanted, false, &mut at, &mut status, &mut 2).is_err() {
+    while stage.step(stage.near, |k| space::flush(k, what, &mut at, &mut status, &mut 2)).is_err() {
         stage.world.check();
         steps += 1;
         let index = steps * 2;
@@ -216,15 +217,15 @@ fn a_long_list_is_walked_in_steps() {
 
 /// A task that ends in the middle of a walk through what it handed on.
 #[test]
-fn a_marker_goes_with_its_page() {
+fn a_bookmark_goes_with_its_page() {
     let stage = Stage::new();
     assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
     assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
-    let k = &stage.world.k;
-    let result = space::flush(k, stage.near, page(0, Rights::W), false, &mut 0, &mut 0, &mut 2);
+    let what = Flush { task: stage.near, page: page(0, Rights::W), own: false };
+    let result = stage.step(stage.near, |k| space::flush(k, what, &mut 0, &mut 0, &mut 2));
     assert_eq!(result, Err(Stop::Again));
     stage.world.check();
-    // Runs over the list meet the marker.
+    // Runs over the list meet the bookmark.
     stage.flush(stage.far, Fpage::memory(PLACE, 20, Rights::RWX), false).expect("small pages");
     let id = stage.near.id.get().0;
     stage.world.task_control(task_op::DESTROY, [id, 0, 0, 0]).expect("it is ours");
@@ -239,9 +240,9 @@ fn nothing_slips_past_a_walk() {
         let stage = Stage::new();
         assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
         assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
-        let wanted = Fpage::memory(PLACE, 13, rights);
+        let what = Flush { task: stage.near, page: Fpage::memory(PLACE, 13, rights), own: true };
         let (mut at, mut status, mut steps) = (0, 0, 0);
-        while space::flush(&stage.world.k, stage.near, wanted, true, &mut at, &mut status, &mut 2).is_err() {
+        while stage.step(stage.near, |k| space::flush(k, what, &mut at, &mut status, &mut 2)).is_err() {
             steps += 1;
             if steps == 6 {
                 assert!(stage.map((stage.near, PLACE + PAGE_SIZE), (stage.far, 0), 12, Rights::RW));
@@ -387,7 +388,9 @@ fn end_in_mid_flush(steps: usize) {
     let (mut at, mut status) = (0, 0);
     let page = Fpage::memory(MEMORY, 21, Rights::W);
     for _ in 0..steps {
-        let step = |k: &Kernel| space::flush(k, stage.sigma0, page, false, &mut at, &mut status, &mut 3);
+        let step = |k: &Kernel| {
+            space::flush(k, Flush { task: stage.sigma0, page, own: false }, &mut at, &mut status, &mut 3)
+        };
         if stage.step(stage.sigma0, step).is_ok() {
             break;
         }

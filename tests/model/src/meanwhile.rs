@@ -31,8 +31,8 @@ impl Pair {
         let world = World::new(1 << 12);
         let [sender, receiver] = world.new_strangers(300);
         let pair = Pair { world, sender, receiver };
-        pair.map(memory(0x100_0000, BASE, 18), sender);
-        pair.map(memory(0x200_0000, BASE, 18), receiver);
+        pair.map(memory(0x100_0000, BASE, 20), sender);
+        pair.map(memory(0x200_0000, BASE, 20), receiver);
         // So that the table of the window is there.
         pair.map(memory(0x300_0000, WINDOW + WINDOWS, 12), receiver);
         pair
@@ -137,17 +137,17 @@ const fn memory(from: u64, to: u64, log2: u32) -> Plan {
 #[test]
 fn an_item_that_shrinks_stays_in_the_window() {
     let pair = Pair::new_with(Dope::room(0, 0, 1));
-    let (item, window) = (BASE + 0x2_0000, Fpage::memory(WINDOW, 17, Rights::RWX));
-    pair.describe((Fpage::memory(item, 17, Rights::RWX), 0), window);
+    let (item, window) = (BASE + 0x8_0000, Fpage::memory(WINDOW, 19, Rights::RWX));
+    pair.describe((Fpage::memory(item, 19, Rights::RWX), 0), window);
     let is_moment = |done: u64| done >> 1 > 0x2000;
     let changed = pair.send(Dope::used(0, 0, 1), BASE, is_moment, || {
-        pair.describe((Fpage::memory(item, 13, Rights::RWX), 0x1_e000), window);
+        pair.describe((Fpage::memory(item, 13, Rights::RWX), 0x7_e000), window);
     });
     assert!(changed);
     let is_there = |page: &u64| sim::walk(&pair.world.k.pool, pair.receiver.task(), *page).is_some();
     let pages = |range: std::ops::Range<u64>| range.map(|page| WINDOW + page * PAGE_SIZE);
-    assert_eq!(pages(0..0x20).filter(is_there).count(), 0x20);
-    assert_eq!(pages(0x20..0x100).filter(is_there).collect::<Vec<_>>(), [], "behind the window");
+    assert_eq!(pages(0..0x80).filter(is_there).count(), 0x80);
+    assert_eq!(pages(0x80..0x100).filter(is_there).collect::<Vec<_>>(), [], "behind the window");
     pair.world.check();
 }
 

@@ -22,7 +22,7 @@ use crate::world::World;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use kernel::mem::plan::Plan;
 use kernel::mem::pool::{Frame, Words};
-use kernel::mem::space::{self, Progress};
+use kernel::mem::space::{self, Flush, Progress};
 use kernel::mem::table::{self, Found};
 use kernel::object::mapping::{Node, NodeTable};
 use kernel::object::{TaskRef, ThreadRef};
@@ -305,6 +305,29 @@ fn operation(random: &mut Random, ground: Ground) -> Op {
     }
 }
 
+/// Where an item arrives, as the specification says it: the smaller of item and window is mapped whole, and the hot spot, as far as it
+/// lies in the larger one, selects its place there. A number of a port or line has one place only, which both must have.
+fn arrival(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
+    let space = item.space();
+    if window == Fpage(0) || window.space() != space {
+        return None;
+    }
+    let first = |page: Fpage| if space == Space::Memory { page.base() } else { page.base() / PAGE_SIZE };
+    let [item_at, window_at] = [item, window].map(|page| first(page)..first(page) + (1 << page.log2()));
+    let size = 1 << item.log2().min(window.log2());
+    let plan = |from, to| Plan { space, from, to, log2: u64::ilog2(size), rights: item.rights() };
+    if matches!(space, Space::Port | Space::Interrupt) {
+        let from = item_at.start.max(window_at.start);
+        let is_in_both = from + size <= item_at.end.min(window_at.end);
+        return is_in_both.then(|| plan(from, from));
+    }
+    let place = |range: std::ops::Range<u64>| {
+        let places = (range.end - range.start) / size;
+        range.start + hot_spot / size % places * size
+    };
+    Some(plan(place(item_at), place(window_at)))
+}
+
 /// Both sides.
 struct Both {
     world: World,
@@ -330,7 +353,9 @@ impl Both {
     fn perform(&mut self, op: &Op) {
         match *op {
             Op::Map { from, to, item, hot_spot, window, budget } => {
-                let Some(plan) = Plan::fit(item, hot_spot, window) else { return };
+                let plan = Plan::fit(item, hot_spot, window);
+                assert_eq!(plan, arrival(item, hot_spot, window), "{item:?} at {hot_spot:#x} in {window:?}");
+                let Some(plan) = plan else { return };
                 if plan.space == Space::Memory && from == 0 && !self.ground.has(plan.from, plan.log2) {
                     return;
                 }
@@ -392,7 +417,7 @@ impl Both {
     /// The node of the large page that is at an address.
     fn large(&self, task: usize, address: u64) -> Option<&'static Node> {
         match table::find(&self.world.k.pool, self.tasks[task], address) {
-            Found::Large { node, .. } => node,
+            Found::Large { node, .. } => node.map(|large| *large),
             _ => None,
         }
     }
@@ -426,7 +451,7 @@ impl Both {
         let (first, later) = pages.split_first().expect("one at least");
         let (mut at, mut status) = (0, 0);
         let step = |page: Fpage, at: &mut u64, status: &mut u64, left: &mut usize| {
-            space::flush(&self.world.k, self.tasks[task], page, own, at, status, left).is_ok()
+            space::flush(&self.world.k, Flush { task: self.tasks[task], page, own }, at, status, left).is_ok()
         };
         let [actor, other] = self.actors[task];
         let is_done = self.world.acting(actor, || step(*first, &mut at, &mut status, &mut budget.clone()));
@@ -520,8 +545,8 @@ impl Both {
         if space == 0 {
             return match table::find(pool, task, address) {
                 Found::Leaf(leaf) => leaf.slot.get(),
-                Found::Part { leaf, node } => leaf.slot.get().or(Some(node)),
-                Found::Large { node, .. } => node,
+                Found::Part { leaf, node } => leaf.slot.get().or(Some(*node)),
+                Found::Large { node, .. } => node.map(|large| *large),
                 Found::Nothing { .. } => None,
             };
         }
@@ -538,7 +563,7 @@ impl Both {
 /// What a node hangs below.
 fn parent(node: &'static Node) -> Option<&'static Node> {
     let before = std::iter::successors(node.before(), |node| node.before());
-    before.filter(|other| !other.is_marker()).find(|other| other.depth() < node.depth())
+    before.filter(|other| !other.is_bookmark()).find(|other| other.depth() < node.depth())
 }
 
 fn run(program: &[Op], ground: Ground) {

@@ -18,7 +18,7 @@ use kernel::arch::tlb::{self, Defect};
 use kernel::arch::{self, CopyFault};
 use kernel::layout::WINDOW_SIZE;
 use kernel::mem::plan::Plan;
-use kernel::mem::space::{self, Progress};
+use kernel::mem::space::{self, Flush, Progress};
 use kernel::object::thread::Frame;
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor;
@@ -153,7 +153,7 @@ impl Spaces {
             Op::Flush { task, page, own, budget } => {
                 let (task, mut at, mut status) = (self.task(task), 0, 0);
                 self.steps(budget, |k, budget| {
-                    space::flush(k, task, page, own, &mut at, &mut status, budget).is_ok()
+                    space::flush(k, Flush { task, page, own }, &mut at, &mut status, budget).is_ok()
                 })
             }
             Op::Access { address, write } => self.access(address, write),

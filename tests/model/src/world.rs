@@ -11,7 +11,7 @@ use kernel::arch::{self, tlb};
 use kernel::kernel::Kernel;
 use kernel::mem::plan::Plan;
 use kernel::mem::pool::Pool;
-use kernel::mem::space::{self, Progress};
+use kernel::mem::space::{self, Flush, Progress};
 use kernel::object::thread::{Frame, Tcb, WORDS};
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor;
@@ -320,7 +320,9 @@ impl World {
     /// Takes the rights of a page from all who got it from a task.
     pub fn take_back(&self, from: TaskRef, page: Fpage) {
         let (mut at, mut status) = (0, 0);
-        while space::flush(&self.k, from, page, false, &mut at, &mut status, &mut 16).is_err() {}
+        while space::flush(&self.k, Flush { task: from, page, own: false }, &mut at, &mut status, &mut 16)
+            .is_err()
+        {}
     }
 
     /// Does something as a thread, without a switch to it.

@@ -12,10 +12,6 @@ const BELOW: [&str; 4] = ["arch", "kprintln", "layout", "param"];
 /// What belongs to a machine, or is for tests of the simulated one: it may use all of its machine.
 const MACHINES: [&str; 3] = ["arch/", "entry/", "sim.rs"];
 
-/// Names of `processor` that `mem` still says as the machine's, and the file that lets it.
-const LEFT: [&str; 5] = ["Forget", "current", "flush_space", "invalidate", "show"];
-const LEFT_IN: &str = "arch/mod.rs";
-
 /// Rust files of the kernel with their paths below `kernel/src`, and their text without comments and tests.
 fn sources() -> Vec<(String, String)> {
     let root = paths::root().join("kernel/src");
@@ -86,10 +82,7 @@ fn heads(rest: &str) -> Vec<String> {
 fn the_machine_imports_nothing_of_the_kernel() {
     let below: BTreeSet<String> = BELOW.map(String::from).into();
     for (name, code) in sources().iter().filter(|(name, _)| name.starts_with("arch/")) {
-        let mut imports = after(code, "crate::");
-        if name == LEFT_IN {
-            imports.retain(|name| !["processor", "sim"].contains(&name.as_str()));
-        }
+        let imports = after(code, "crate::");
         let more: Vec<_> = imports.difference(&below).cloned().collect();
         assert!(
             more.is_empty(),
@@ -124,7 +117,6 @@ fn the_list_of_what_the_kernel_uses_of_the_machine_is_complete() {
             used.extend(after(&code, "arch::"));
         }
     }
-    used.retain(|name| !LEFT.contains(&name.as_str()));
     // Of what is for people, the macros are used.
     used.insert("print".into());
     super::lists::same("kernel/src/arch/mod.rs", &listed, &used);

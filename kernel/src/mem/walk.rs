@@ -1,0 +1,169 @@
+//! Walk: takes rights from everyone who got a page, directly or not, from one mapping of it.
+//!
+//! The tree of a page is a list in preorder, so those below a mapping are the nodes behind it that are deeper. If all of them lose
+//! the page, the first goes as long as there is one. Otherwise the walk first passes all who are below and then comes back to
+//! the root, taking the rights on its way: so at any time nobody has more than who gave it to him. Whoever maps meanwhile
+//! adds a node right behind his own: either has lost the rights already, or the walk meets both later.
+//!
+//! Such a walk makes no progress by passing nodes. Where it is broken off it leaves the thread's bookmark in the list, with a note of
+//! what it is about; whoever meets it there steps over it, or takes it out, and then the walk begins anew.
+
+use super::budget::Stop;
+use super::large::{self, Part, Restricted};
+use super::small;
+use super::step::Step;
+use crate::arch::pte;
+use crate::object::mapping::{Mark, Node};
+use abi::{PAGE_SIZE, Rights};
+
+/// Rights that are taken from everyone below a mapping, and with `own` from that itself at last.
+#[derive(Clone, Copy)]
+pub struct Walk {
+    /// The mapping.
+    pub root: &'static Node,
+    /// The part of its large page that this is about; all of a small page.
+    pub part: Part,
+    /// The rights that go.
+    pub remove: Rights,
+    /// Whether the mapping itself loses them.
+    pub own: bool,
+}
+
+/// How far a walk is.
+#[derive(Clone, Copy)]
+struct Reached {
+    place: &'static Node,
+    half: u64,
+    /// It passed all who are below.
+    is_back: bool,
+}
+
+impl Walk {
+    /// A mapping and all below it lose everything.
+    pub fn clear(root: &'static Node) -> Walk {
+        Walk { root, part: Part::WHOLE, remove: Rights::RWX, own: true }
+    }
+
+    /// Goes on where this was broken off, or begins. With [`Stop::Again`] it is to be called again.
+    pub fn run(self, step: &mut Step) -> Result<(), Stop> {
+        if self.remove.has(Rights::R) && self.part.is_whole() { self.empty(step) } else { self.narrow(step) }
+    }
+
+    /// Takes the page from all.
+    fn empty(self, step: &mut Step) -> Result<(), Stop> {
+        while let Some(below) = self.root.below(None) {
+            if below.is_bookmark() {
+                // Where it stands nothing will be left; who left it begins anew.
+                step.pass()?;
+                below.take_out();
+            } else {
+                self.restrict(step, below, Part::WHOLE)?;
+            }
+        }
+        if self.own { self.restrict(step, self.root, Part::WHOLE) } else { Ok(()) }
+    }
+
+    fn narrow(self, step: &mut Step) -> Result<(), Stop> {
+        let (place, left) = match step.resume(self.root) {
+            Some(Mark { place, note }) if note & !Walk::REACHED == self.note() => (place, note),
+            _ => (self.root, 0),
+        };
+        let half = (left & Walk::SECOND != 0) as u64;
+        let mut at = Reached { place, half, is_back: left & Walk::BACK != 0 };
+        let result = self.narrow_from(step, &mut at);
+        if result == Err(Stop::Again) {
+            let reached =
+                if at.half == 0 { 0 } else { Walk::SECOND } | if at.is_back { Walk::BACK } else { 0 };
+            step.leave(self.root, Mark { place: at.place, note: self.note() | reached });
+        }
+        result
+    }
+
+    /// In a note: the walk is on its way back.
+    const BACK: u64 = 1;
+    /// In a note: it is about the second half.
+    const SECOND: u64 = 2;
+    const REACHED: u64 = Walk::BACK | Walk::SECOND;
+
+    /// What the bookmark is left with, beside how far the walk is.
+    fn note(self) -> u64 {
+        self.part.first << 2 | self.part.count << 11 | (self.remove.0 as u64) << 21 | (self.own as u64) << 29
+    }
+
+    /// What may be restricted in one step: all, or half of all the parts there can be. What is taken away is not looked at again,
+    /// so that needs no halves.
+    fn half(self, half: u64) -> Part {
+        if self.halves() == 1 { self.part } else { Part { first: half * Part::HALF, count: Part::HALF } }
+    }
+
+    fn halves(self) -> u64 {
+        if self.root.large().is_some() && self.part.is_whole() { 2 } else { 1 }
+    }
+
+    fn narrow_from(self, step: &mut Step, at: &mut Reached) -> Result<(), Stop> {
+        loop {
+            while !at.is_back {
+                match self.root.below(Some(at.place)) {
+                    Some(next) => {
+                        step.pass()?;
+                        at.place = next;
+                    }
+                    None => at.is_back = true,
+                }
+            }
+            self.come_back(step, at)?;
+            at.half += 1;
+            if at.half == self.halves() {
+                return Ok(());
+            }
+            at.is_back = false;
+        }
+    }
+
+    fn come_back(self, step: &mut Step, at: &mut Reached) -> Result<(), Stop> {
+        let part = self.half(at.half);
+        while !core::ptr::eq(at.place, self.root) {
+            let before = at.place.before().expect("the root is before those below it");
+            if self.concerns(at.place, part) {
+                self.restrict(step, at.place, part)?;
+            } else {
+                step.pass()?;
+            }
+            at.place = before;
+        }
+        if self.own { self.restrict(step, self.root, part) } else { Ok(()) }
+    }
+
+    /// Whether a node below is about this part, or about a large page, which all are.
+    fn concerns(self, node: &'static Node, part: Part) -> bool {
+        let Some(entry) = node.entry() else { return false };
+        let Some(root) = self.root.large() else { return true };
+        let first = root.frame() + part.first * PAGE_SIZE;
+        node.large().is_some() || pte::address(entry.get()).wrapping_sub(first) < part.count * PAGE_SIZE
+    }
+
+    /// Takes the rights from one mapping.
+    fn restrict(self, step: &mut Step, node: &'static Node, part: Part) -> Result<(), Stop> {
+        let Some(large) = node.large() else {
+            step.begin(if self.root.large().is_some() { 2 } else { 1 })?;
+            step.is_fresh = false;
+            step.status |= small::restrict(step.k(), node, self.remove);
+            return Ok(());
+        };
+        let before = (step.budget, step.is_fresh);
+        step.begin_large()?;
+        match large::restrict(step, large, (part, self.part.is_whole()), self.remove) {
+            Restricted::Kept | Restricted::Gone => Ok(()),
+            Restricted::Partly => Err(Stop::Again),
+            Restricted::NoMemory if self.remove == Rights::NONE => {
+                step.status |= pte::status(large.cell().get());
+                Ok(())
+            }
+            // Who cannot pay for what the others have to lose no more than that loses everything.
+            Restricted::NoMemory => {
+                (step.budget, step.is_fresh) = before;
+                Walk::clear(node).run(step)
+            }
+        }
+    }
+}
