@@ -52,3 +52,6 @@ pub const TCBS: u64 = 0xffff_ffff_c000_0000;
 pub const KERNEL_HALF: u64 = 0xffff_8000_0000_0000;
 
 const _: () = assert!(TCBS.wrapping_add((crate::param::TCB_MAX << crate::param::TCB_SHIFT) as u64) == 0);
+
+/// Where σ0's own program lies; it cannot be handed on. Below it, σ0's addresses are physical addresses.
+pub const SIGMA0_PROGRAM: u64 = 0x7000_0000_0000;

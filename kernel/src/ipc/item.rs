@@ -2,9 +2,10 @@
 
 use super::{clan, outcome};
 use crate::kernel::Kernel;
+use crate::mem::at::At;
 use crate::mem::doors;
 use crate::mem::plan::Plan;
-use crate::mem::space::{self, At, Progress};
+use crate::mem::space::{self, Progress};
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER};
 use abi::call::{ITEM_WHOLE, NO_ITEM};

@@ -3,9 +3,9 @@
 //! A page of numbers has two tables side by side: the words that the fast path loads, and the nodes. Doors themselves, and the servers
 //! of their calls, are in [`crate::object::door`].
 
+use super::at::At;
 use super::budget::{Stop, again};
 use super::pool::{Frame, Words};
-use super::space::At;
 use crate::arch::{self, Table, doors};
 use crate::kernel::Kernel;
 use crate::object::TaskRef;

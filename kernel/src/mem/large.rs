@@ -8,13 +8,14 @@
 //! have no nodes of their own; they are marked as parts, and the large page's node counts them. A part that goes is
 //! absent from then on, or another page with a node of its own.
 
+use super::at::{At, frames};
 use super::budget::Stop;
-use super::small::{self, At};
-use super::space::SIGMA0_PROGRAM;
+use super::small;
 use super::step::Step;
 use super::table::{self, Found, PARTS};
 use super::walk::Walk;
 use crate::arch::{self, pte};
+use crate::layout::SIGMA0_PROGRAM;
 use crate::object::mapping::LargePage;
 use crate::processor;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
@@ -255,14 +256,14 @@ fn map_whole(step: &mut Step, giver: Giver, to: At, rights: Rights) -> Result<bo
     if !make_room(step, to)? {
         return Ok(false);
     }
-    let before = small::frames(from.task, to.task);
+    let before = frames(from.task, to.task);
     let node = match giver.node {
         Some(node) => node,
         None if !from.task.is_sigma0.get() || from.address >= SIGMA0_PROGRAM => return Ok(false),
         None => root(step, from, entry).ok_or(Stop::NoMemory)?,
     };
     let place = table::ensure_large(pool, to.task, to.address).ok_or(Stop::NoMemory)?;
-    if small::frames(from.task, to.task) > before {
+    if frames(from.task, to.task) > before {
         // Tables are a step of their own.
         return step.stop();
     }

@@ -1,5 +1,6 @@
 //! Memory: the kernel's own frames, page tables, and the operations map, grant and flush.
 
+pub mod at;
 mod block;
 pub mod budget;
 pub mod doors;
@@ -8,6 +9,7 @@ mod numbers;
 pub mod plan;
 #[allow(unsafe_code)]
 pub mod pool;
+pub mod recent;
 mod run;
 mod small;
 pub mod space;

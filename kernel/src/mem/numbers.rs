@@ -3,9 +3,10 @@
 //! They lie in small tables of 512 node places; a task's port table leads to up to 128 of them. σ0 has all of them from the machine,
 //! and keeps the root of each: its tables cannot express that one is gone.
 
+use super::at::{At, frames};
 use super::budget::Stop;
 use super::pool::{Frame, Pool, Words};
-use super::small::{self, At, frames};
+use super::small;
 use super::step::Step;
 use super::walk::Walk;
 use crate::kernel::Kernel;

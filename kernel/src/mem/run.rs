@@ -4,10 +4,11 @@
 //! is not simple; [`super::small`] deals with that one, and the next run begins behind it. What happens to a page is the same
 //! on both ways: the model tests go through both.
 
+use super::at::At;
 use super::plan::Plan;
 use super::pool::Pool;
-use super::small::At;
-use super::table::{self, Leaf, Places};
+use super::recent::{Leaf, Places};
+use super::table;
 use crate::arch::pte;
 use crate::kernel::Kernel;
 use crate::object::TaskRef;

@@ -4,47 +4,20 @@
 //! node; grant puts the receiver's node in the giver's place. A part of a large page has no node of its own; what is mapped out
 //! of it hangs below the large page's.
 
+use super::at::At;
 use super::budget::Stop;
 use super::large::{self, Part};
 use super::numbers::Lost;
-use super::space::SIGMA0_PROGRAM;
+use super::recent::Leaf;
 use super::step::{Gap, Step};
-use super::table::{self, Found, Leaf, PARTS};
+use super::table::{self, Found, PARTS};
 use super::walk::Walk;
 use crate::arch::pte;
 use crate::kernel::Kernel;
-use crate::object::TaskRef;
+use crate::layout::SIGMA0_PROGRAM;
 use crate::object::mapping::{LargePage, Node};
 use crate::processor;
 use abi::{PAGE_SIZE, Rights, Space};
-
-/// An address, or number, in a task.
-#[derive(Clone, Copy, PartialEq)]
-pub struct At {
-    /// The task.
-    pub task: TaskRef,
-    /// The address.
-    pub address: u64,
-}
-
-impl At {
-    /// This address in this task.
-    #[inline(always)]
-    pub fn new(task: TaskRef, address: u64) -> At {
-        At { task, address }
-    }
-
-    /// What is there.
-    #[inline(always)]
-    pub fn find(self, step: &Step) -> Found {
-        table::find(step.pool(), self.task, self.address)
-    }
-}
-
-/// Frames of two tasks; the difference says how many were made.
-pub fn frames(from: TaskRef, to: TaskRef) -> usize {
-    from.used.get() as usize + to.used.get() as usize
-}
 
 /// A page to be mapped, with its entry, as a small one.
 struct Giver {

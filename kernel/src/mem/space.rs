@@ -13,25 +13,24 @@
 pub use super::numbers::{
     ensure_bitmap, has_tables as has_small, holds_interrupt, holds_port, release as release_small,
 };
-pub use super::small::{At, map_single};
+pub use super::small::map_single;
 
+use super::at::{At, frames};
 use super::budget::{Again, Stop};
 use super::doors;
 use super::large::{self, Part};
 use super::numbers;
 use super::plan::Plan;
+use super::recent::Leaf;
 use super::run;
 use super::small;
 use super::step::Step;
-use super::table::{self, Found, Leaf};
+use super::table::{self, Found};
 use super::walk::Walk;
 use crate::arch::pte;
 use crate::kernel::Kernel;
 use crate::object::TaskRef;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
-
-/// Where σ0's own program lies; it cannot be handed on. Below it, σ0's addresses are physical addresses.
-pub const SIGMA0_PROGRAM: u64 = 0x7000_0000_0000;
 
 /// How far a map item is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,7 +145,7 @@ fn map_extent(step: &mut Step, plan: &Plan, tasks: (TaskRef, TaskRef), done: u64
     }
     // As long as two steps of a flush: up to three walks, and a mapping that is replaced.
     step.begin(1)?;
-    let before = small::frames(from.task, to.task);
+    let before = frames(from.task, to.task);
     let result = match plan.space {
         Space::Memory => map_memory(step, (from, to), plan.rights, left),
         Space::Door => {
@@ -155,7 +154,7 @@ fn map_extent(step: &mut Step, plan: &Plan, tasks: (TaskRef, TaskRef), done: u64
         space => numbers::map(step, space, (from, to), plan.rights).map(|()| 1),
     };
     step.charge(1);
-    let after = small::frames(from.task, to.task);
+    let after = frames(from.task, to.task);
     if after > before {
         step.charge(FRAME_UNITS * (after - before));
     }

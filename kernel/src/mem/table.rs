@@ -16,31 +16,16 @@
 //! directory, and the node stays where it is.
 
 use super::pool::{Frame, Pool, Words};
+use super::recent::{Leaf, Places};
 use crate::arch::pte;
 use crate::object::TaskRef;
-use crate::object::mapping::{LargePage, NodeSlot, NodeTable};
+use crate::object::mapping::{LargePage, NodeTable};
 use crate::processor::space::{flush_space, show};
 use abi::PAGE_SIZE;
 use core::cell::Cell;
 
 /// Bits of an address below the index of each level; level 0 is the last.
 const SHIFTS: [u32; 4] = [12, 21, 30, 39];
-
-/// Place of a small page: a last-level entry with the slot of its node.
-#[derive(Clone, Copy)]
-pub struct Leaf {
-    /// The entry.
-    pub entry: &'static Cell<u64>,
-    /// Slot in which the mapping's node is recorded.
-    pub slot: &'static NodeSlot,
-}
-
-impl Leaf {
-    /// The entry, unless it is absent.
-    pub fn entry_if_present(self) -> Option<&'static Cell<u64>> {
-        pte::is_present(self.entry.get()).then_some(self.entry)
-    }
-}
 
 /// Extent that a walk finds at an address.
 pub enum Found {
@@ -113,37 +98,13 @@ fn leaf(pool: &Pool, table: Frame, address: u64) -> Leaf {
     Leaf { entry: &pool.at::<Words>(table).0[i], slot: &shadow.0[i] }
 }
 
-/// Neighbouring entries of a last-level table, and the slots of their nodes.
-pub type Places = (&'static [Cell<u64>], &'static [NodeSlot]);
-
-/// The last-level table at which a walk in a task ended, with its shadow. The next walk is mostly to the same 2 MiB,
-/// and a table stays as long as its task.
-#[derive(Default)]
-pub struct Recent {
-    /// Address of the first byte that the table covers, in units of 2 MiB.
-    region: Cell<u64>,
-    tables: Cell<Option<(&'static Words, &'static NodeTable)>>,
-}
-
-impl Recent {
-    /// Place of a page, if the table covers it.
-    #[inline(always)]
-    pub fn leaf(&self, address: u64) -> Option<Leaf> {
-        let (table, shadow) = self.tables.get()?;
-        let i = index(address, 0);
-        (self.region.get() == address >> SHIFTS[1]).then(|| Leaf { entry: &table.0[i], slot: &shadow.0[i] })
-    }
-}
-
 /// The entries and node places of the pages from `address` on, as far as its last-level table reaches. `None` if it has none.
 #[inline(always)]
 pub fn run(pool: &Pool, task: TaskRef, address: u64) -> Option<Places> {
     if task.recent.leaf(address).is_none() {
         let Found::Leaf(_) = walk(pool, task, address) else { return None };
     }
-    let (table, shadow) = task.recent.tables.get()?;
-    let first = index(address, 0);
-    Some((&table.0[first..], &shadow.0[first..]))
+    task.recent.from(address)
 }
 
 /// Finds `address` in the user half of `task`.
@@ -169,8 +130,7 @@ fn walk(pool: &Pool, task: TaskRef, address: u64) -> Found {
         }
         table = Frame(pte::address(value));
     }
-    task.recent.region.set(address >> SHIFTS[1]);
-    task.recent.tables.set(Some((pool.at(table), pool.at(Frame(pool.note(table))))));
+    task.recent.note(address, (pool.at(table), pool.at(Frame(pool.note(table)))));
     Found::Leaf(leaf(pool, table, address))
 }
 
@@ -334,7 +294,7 @@ pub fn remove_empty(pool: &Pool, task: TaskRef, address: u64) -> bool {
     if first_in_use(&pool.at::<Words>(table).0, 0..512).is_some() {
         return false;
     }
-    task.recent.tables.set(None);
+    task.recent.forget();
     entry.set(0);
     // The processor may remember the way to the table.
     flush_space(task);
@@ -512,7 +472,7 @@ fn first_in_use(words: &[Cell<u64>; 512], range: core::ops::Range<usize>) -> Opt
 /// True when all are gone.
 pub fn release(pool: &Pool, task: TaskRef, mut limit: usize) -> bool {
     let top = Frame(task.top.get());
-    task.recent.tables.set(None);
+    task.recent.forget();
     let done = release_below(pool, task, top, 3, &mut limit);
     if done {
         pool.set_note(top, 0);

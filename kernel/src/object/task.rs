@@ -9,7 +9,7 @@ use super::door::Doors;
 use super::mapping::Slabs;
 use super::thread::OfTask;
 use crate::mem::pool::{Frame, Pool, Zeroable};
-use crate::mem::table::Recent;
+use crate::mem::recent::Recent;
 use crate::util::list::List;
 use abi::{TaskId, Uid};
 use core::cell::Cell;

@@ -18,8 +18,9 @@ use abi::call::{
 };
 use abi::op;
 use abi::{Call, Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
+use kernel::mem::at::At;
 use kernel::mem::plan::Plan;
-use kernel::mem::space::{self, At, Progress};
+use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, NEVER, Operation, State, WORDS, Wait};
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor;

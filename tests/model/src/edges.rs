@@ -7,8 +7,10 @@
 use crate::world::World;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use kernel::arch::pte;
+use kernel::layout::SIGMA0_PROGRAM;
+use kernel::mem::at::At;
 use kernel::mem::plan::Plan;
-use kernel::mem::space::{self, At, Progress, SIGMA0_PROGRAM};
+use kernel::mem::space::{self, Progress};
 use kernel::mem::table;
 use kernel::object::TaskRef;
 use kernel::sim;

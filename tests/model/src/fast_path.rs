@@ -14,8 +14,8 @@ use abi::call::{
 use abi::op::{self, Op};
 use abi::{Call, Error, Fpage, Rights, Uid};
 use kernel::kernel::Kernel;
+use kernel::mem::at::At;
 use kernel::mem::pool::{Frame, Words};
-use kernel::mem::space::At;
 use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
 use kernel::object::mapping::Node;
