@@ -4,7 +4,7 @@ use super::step::Step;
 use super::table::{self, Found};
 use crate::object::TaskRef;
 
-/// An address, or number, in a task.
+/// An address in a task; for other spaces, a number.
 #[derive(Clone, Copy, PartialEq)]
 pub struct At {
     /// The task.
@@ -20,14 +20,14 @@ impl At {
         At { task, address }
     }
 
-    /// What is there.
+    /// Entry or table that is there.
     #[inline(always)]
     pub fn find(self, step: &Step) -> Found {
         table::find(step.pool(), self.task, self.address)
     }
 }
 
-/// Frames of two tasks; the difference says how many were made.
+/// Frames that two tasks use; the difference of two such sums says how many were taken in between.
 pub fn frames(from: TaskRef, to: TaskRef) -> usize {
     from.used.get() as usize + to.used.get() as usize
 }

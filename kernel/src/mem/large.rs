@@ -1,10 +1,10 @@
 //! Large pages of users: 2 MiB with one entry, one node and one TLB entry (rows C2, C3, C4).
 //!
-//! The receiver of a large page has an entry in a directory and a node beside it. Small pages are mapped out of it without
-//! changing it: their nodes hang below its own, and belong to a part of it by their physical address. All large pages of one
+//! The receiver of a large page has an entry in a directory and a node beside it. Small pages that are mapped out of it do not
+//! change it: their nodes hang below its own, and belong to a part of it by their physical address. All large pages of one
 //! tree show the same 2 MiB.
 //!
-//! What happens to a part of a large page splits it ([`table::split_node`]): a table of 512 small pages takes its place. They
+//! A change of a part of a large page splits it ([`table::split_node`]): a table of 512 small pages takes its place. They
 //! have no nodes of their own; they are marked as parts, and the large page's node counts them. A part that goes is
 //! absent from then on, or another page with a node of its own.
 
@@ -27,29 +27,29 @@ pub const SIZE: u64 = PARTS * PAGE_SIZE;
 /// Bytes of a directory of large pages, which may be fused.
 const FUSED: u64 = PARTS * SIZE;
 
-/// With so many parts taken away, a step is over; more may have to be looked at.
+/// Parts whose loss ends a step; more may have to be looked at.
 const TAKEN_MAX: u64 = 128;
 
-/// Entries that are looked at together, before each of them; few more than [`TAKEN_MAX`] are taken in a step.
+/// Entries that are looked at together, before each of them; few more parts than [`TAKEN_MAX`] are taken in a step.
 const CHUNK: usize = 8;
 
-/// Some of the small pages in a large one, or all.
+/// Small pages in a large one, in a row: some, or all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// The number of the first.
+    /// Number of the first one.
     pub first: u64,
-    /// How many.
+    /// Number of small pages.
     pub count: u64,
 }
 
 impl Part {
-    /// All.
+    /// All small pages of a large one.
     pub const WHOLE: Part = Part { first: 0, count: PARTS };
 
-    /// Half of all.
+    /// Half of their number.
     pub const HALF: u64 = PARTS / 2;
 
-    /// What a flexpage covers of a large page that it lies in, or that lies in it.
+    /// Small pages that a flexpage covers of a large page in which it lies, or which lies in it.
     pub fn of(page: Fpage) -> Part {
         if 1 << page.log2() >= SIZE {
             return Part::WHOLE;
@@ -57,12 +57,12 @@ impl Part {
         Part { first: page.base() / PAGE_SIZE % PARTS, count: (1 << page.log2()) / PAGE_SIZE }
     }
 
-    /// The page at an address.
+    /// The small page at an address.
     pub fn at(address: u64) -> Part {
         Part { first: address / PAGE_SIZE % PARTS, count: 1 }
     }
 
-    /// Whether these are all.
+    /// Whether this is all of the large page.
     pub fn is_whole(self) -> bool {
         self == Part::WHOLE
     }
@@ -72,15 +72,15 @@ impl Part {
     }
 }
 
-/// What became of a large page.
+/// Fate of a large page of which something was taken.
 pub enum Restricted {
-    /// It is there.
+    /// The page is still there.
     Kept,
-    /// It, or the last part of it, is gone.
+    /// The page, or the last part of it, is gone.
     Gone,
-    /// This was as much as fits in one step.
+    /// The work was as much as fits into one step, and is not finished.
     Partly,
-    /// It would have to be split, and its task cannot pay.
+    /// The page would have to be split, and its task cannot pay.
     NoMemory,
 }
 
@@ -92,7 +92,7 @@ pub fn split<T>(step: &mut Step, node: LargePage) -> Result<T, Stop> {
     step.stop()
 }
 
-/// Before the entry of a large page changes. True if that was more than to look, and the end of a step.
+/// Prepares a change of a large page's entry. True if that was more than a look, and the end of a step.
 fn unfuse(step: &Step, node: LargePage) -> bool {
     table::unfuse(step.pool(), node.task(), node.address())
 }
@@ -104,7 +104,7 @@ fn erase(step: &Step, node: LargePage) -> Restricted {
     Restricted::Gone
 }
 
-/// Takes `remove` from a large page; `whole` if that is for all of it, else from `part`. Collects status bits.
+/// Takes `remove` from a large page; with `whole` from all of it, else from `part`. Collects status bits.
 pub fn restrict(step: &mut Step, node: LargePage, (part, whole): (Part, bool), remove: Rights) -> Restricted {
     let entry = node.cell();
     if node.parts() != 0 {
@@ -133,7 +133,7 @@ pub fn restrict(step: &mut Step, node: LargePage, (part, whole): (Part, bool), r
     erase(step, node)
 }
 
-/// Takes `remove` from parts of a large page that is split.
+/// Takes `remove` from parts of a large page that is split. Collects status bits.
 fn restrict_parts(step: &mut Step, node: LargePage, part: Part, remove: Rights) -> Restricted {
     let (task, entry) = (node.task(), node.cell());
     let cells = part.of_cells(table::parts(step.pool(), entry));
@@ -156,12 +156,12 @@ fn restrict_parts(step: &mut Step, node: LargePage, part: Part, remove: Rights) 
     if taken >= TAKEN_MAX { Restricted::Partly } else { Restricted::Kept }
 }
 
-/// What was done to parts.
+/// Changes of parts, and their sum.
 struct Changes {
     removal: pte::Removal,
-    /// How many were changed.
+    /// Number of parts that were changed.
     count: u64,
-    /// The bits that were in any.
+    /// Bits that were in any of them.
     all: u64,
 }
 
@@ -179,7 +179,7 @@ impl Changes {
     }
 }
 
-/// Changes parts until `enough` are changed.
+/// Changes parts until `enough` of them are changed.
 fn change_parts(cells: &[Cell<u64>], removal: pte::Removal, enough: u64) -> Changes {
     let mut changes = Changes { removal, count: 0, all: 0 };
     let (chunks, rest) = cells.as_chunks::<CHUNK>();
@@ -201,7 +201,7 @@ pub fn flush(step: &mut Step, root: LargePage, (page, own): (Fpage, bool)) -> Re
     let part = Part::of(page);
     let own = own && !root.is_of_machine();
     if own && !part.is_whole() && root.parts() == 0 {
-        // First, so that nothing has happened if that is not possible.
+        // This comes first, so that nothing has happened if it is not possible.
         return split(step, root);
     }
     let result = Walk { root: &root, part, remove: page.rights(), own }.run(step);
@@ -209,20 +209,20 @@ pub fn flush(step: &mut Step, root: LargePage, (page, own): (Fpage, bool)) -> Re
     result
 }
 
-/// A large page to be mapped.
+/// A large page that is to be mapped.
 #[derive(Clone, Copy)]
 pub struct Giver {
-    /// Where it is.
+    /// Task and address at which it is.
     pub at: At,
     /// Its entry.
     pub entry: &'static Cell<u64>,
-    /// How many levels that is above the last.
+    /// Number of levels from the last one up to the entry.
     pub level: usize,
-    /// Its node, if it has one.
+    /// Its node; `None` if σ0 has it from the machine.
     pub node: Option<LargePage>,
 }
 
-/// Maps a large page, if there is room for one. False if that is not possible.
+/// Maps a large page whole. False if the target can only take small pages.
 pub fn map(step: &mut Step, giver: Giver, to: At, rights: Rights) -> Result<bool, Stop> {
     let is_last = (to.address + SIZE).is_multiple_of(FUSED);
     if is_last {
@@ -249,7 +249,7 @@ fn map_whole(step: &mut Step, giver: Giver, to: At, rights: Rights) -> Result<bo
         return step.stop();
     }
     if giver.level > 1 {
-        // Only σ0 has those.
+        // Only σ0 has such pages.
         table::ensure_level(pool, from.task, from.address, 1).ok_or(Stop::NoMemory)?;
         return step.stop();
     }
@@ -290,13 +290,13 @@ fn map_whole(step: &mut Step, giver: Giver, to: At, rights: Rights) -> Result<bo
     Ok(true)
 }
 
-/// Empties the place for a large page. False if there are small ones.
+/// Empties the target of a large page. False if there are small pages.
 fn make_room(step: &mut Step, to: At) -> Result<bool, Stop> {
     match to.find(step) {
         Found::Nothing { .. } => Ok(true),
         Found::Large { node: Some(old), .. } => {
             Walk::clear(&old).run(step)?;
-            // What is given may be gone with it: look again.
+            // The page that is given may be gone with it: look again.
             step.stop()
         }
         Found::Leaf(_) if table::remove_empty(step.pool(), to.task, to.address) => step.stop(),
@@ -304,7 +304,7 @@ fn make_room(step: &mut Step, to: At) -> Result<bool, Stop> {
     }
 }
 
-/// The root of the tree of a large page, made when σ0 hands it on for the first time.
+/// Root of the tree of a large page, made when σ0 hands it on for the first time.
 fn root(step: &Step, at: At, entry: &'static Cell<u64>) -> Option<LargePage> {
     let leaf = table::ensure_large(step.pool(), at.task, at.address)?;
     let nodes = at.task.slabs.take_two(step.pool(), at.task)?;

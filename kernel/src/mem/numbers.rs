@@ -1,6 +1,6 @@
 //! Ports and interrupt lines: spaces of numbers, each of which maps only to itself.
 //!
-//! They lie in small tables of 512 node places; a task's port table leads to up to 128 of them. σ0 has all of them from the machine,
+//! They lie in small tables of 512 node slots; a task's port table leads to up to 128 of them. σ0 has all numbers from the machine,
 //! and keeps the root of each: its tables cannot express that one is gone.
 
 use super::at::{At, frames};
@@ -15,7 +15,7 @@ use crate::object::mapping::{Node, NodeSlot, NodeTable};
 use abi::{Fpage, Rights, Space};
 use core::cell::Cell;
 
-/// Where the node of a port or line is, or could be.
+/// Slot of the node of a port or line, whether there is one or not. With `create` tables are made for it.
 fn place(
     pool: &Pool,
     task: TaskRef,
@@ -50,7 +50,7 @@ fn holds(k: &Kernel, task: TaskRef, which: (Space, u64)) -> bool {
     task.is_sigma0.get() || place(&k.pool, task, which, false).is_some_and(|slot| slot.get().is_some())
 }
 
-/// Makes the port permission bitmap of `task`, everything denied (for σ0: allowed).
+/// Makes the port permission bitmap of `task`, in which everything is denied (for σ0: allowed).
 pub fn ensure_bitmap(pool: &Pool, task: TaskRef) -> Option<()> {
     if task.has_ports() {
         return Some(());
@@ -77,7 +77,7 @@ fn set_port_denied(pool: &Pool, task: TaskRef, port: u64, denied: bool) {
     word.set(if denied { word.get() | bit } else { word.get() & !bit });
 }
 
-/// A port or line that its owner loses.
+/// A port or line that its owner is to lose.
 pub struct Lost {
     owner: TaskRef,
     number: u64,
@@ -85,12 +85,12 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// What the node, which is to go, stands for.
+    /// Port or line of a node, which is about to go.
     pub fn of(node: &Node) -> Lost {
         Lost { owner: node.task(), number: node.address(), is_port: node.is_port() }
     }
 
-    /// The node is gone: who uses the port or line notices.
+    /// Tells the owner's side that the node is gone: the bitmap denies the port, or the line is detached.
     pub fn tell(self, k: &Kernel) {
         if self.is_port {
             set_port_denied(&k.pool, self.owner, self.number, true);
@@ -100,7 +100,7 @@ impl Lost {
     }
 }
 
-/// The giver's node, made if it is σ0, which has everything. `None` if there is nothing to give.
+/// The giver's node, made if the giver is σ0, which has everything. `None` if there is nothing to give.
 fn giver(step: &Step, space: Space, from: At) -> Result<Option<&'static Node>, Stop> {
     let is_sigma0 = from.task.is_sigma0.get();
     let Some(slot) = place(step.pool(), from.task, (space, from.address), is_sigma0) else {
@@ -142,7 +142,7 @@ pub fn map(step: &mut Step, space: Space, (from, to): (At, At), rights: Rights) 
     if let Some(old) = slot.get() {
         Walk::clear(old).run(step)?;
     }
-    // The giver's mapping may have been derived from what was just replaced.
+    // The giver's mapping may have been derived from the one that was just replaced.
     let Some(node) = giver(step, space, from)? else { return Ok(()) };
     let child = to.task.slabs.take(step.pool(), to.task).ok_or(Stop::NoMemory)?;
     child.fill(to.address, None, slot);
@@ -180,12 +180,12 @@ pub fn flush(step: &mut Step, task: TaskRef, (page, own): (Fpage, bool), at: &mu
     Ok(())
 }
 
-/// Whether a task may have ports or interrupt lines.
+/// Whether a task may have ports or interrupt lines: it has tables for them.
 pub fn has_tables(task: TaskRef) -> bool {
     task.ports.get() | task.interrupts.get() != 0
 }
 
-/// Gives back what `task`'s port and interrupt spaces occupy; they are empty. False if they occupied nothing.
+/// Gives back the tables of `task`'s port and interrupt spaces, which are empty. False if there were none.
 pub fn release(k: &Kernel, task: TaskRef) -> bool {
     let before = task.used.get();
     if task.ports.get() != 0 {

@@ -16,7 +16,7 @@ fn index(address: u64) -> usize {
 /// Place of a small page: a last-level entry with the slot of its node.
 #[derive(Clone, Copy)]
 pub struct Leaf {
-    /// The entry.
+    /// The place of the page.
     pub entry: &'static Cell<u64>,
     /// Slot in which the mapping's node is recorded.
     pub slot: &'static NodeSlot,

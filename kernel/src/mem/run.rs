@@ -1,8 +1,8 @@
 //! Runs of pages: map, grant and flush over neighbours in one last-level table.
 //!
-//! What the pages of a run have in common is found once: tables, slab, the loaded space, the rights. A run ends where a page
-//! is not simple; [`super::small`] deals with that one, and the next run begins behind it. What happens to a page is the same
-//! on both ways: the model tests go through both.
+//! Facts that hold for all pages of a run are found once: tables, slab, the loaded space, the rights. A run ends where a page
+//! is not simple; [`super::small`] deals with that one, and the next run begins behind it. A page fares alike
+//! on both paths: the model tests go through both.
 
 use super::at::At;
 use super::plan::Plan;
@@ -17,11 +17,11 @@ use crate::processor::space::Forget;
 use abi::{PAGE_SIZE, Rights};
 use core::cell::Cell;
 
-/// Pages that are mapped for one unit.
+/// Pages that are mapped for one unit of a budget.
 const MAPPED_PER_UNIT: usize = 4;
 
-/// Maps or grants pages that `from` got from someone to places where `to` has nothing, from byte `done` of the plan on. Returns how
-/// many bytes are done.
+/// Maps or grants pages that `from` has a node for to addresses where `to` has nothing, from byte `done` of the plan on. Returns the
+/// number of bytes that are done.
 #[inline(always)]
 pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> u64 {
     // σ0 may have pages there without a node, from the machine.
@@ -39,7 +39,7 @@ pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, b
     pages as u64 * PAGE_SIZE
 }
 
-/// Maps pages. Returns how many.
+/// Maps pages. Returns their number.
 #[inline(never)]
 fn share(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> usize {
     let most = *budget * MAPPED_PER_UNIT;
@@ -52,7 +52,7 @@ fn share(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, bud
     pages
 }
 
-/// Grants pages, each for a unit: its slab may have to learn that it gets one node back. Returns how many.
+/// Grants pages, each for a unit: its slab may have to learn that it gets one node back. Returns their number.
 #[inline(never)]
 fn grant(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> usize {
     let Some((run, nodes)) = Run::new(k, plan, (from, to), (done, *budget)) else { return 0 };
@@ -62,14 +62,14 @@ fn grant(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, bud
     pages
 }
 
-/// The receiver has so many pages more.
+/// Ends a mapping: the receiver has so many pages more.
 #[inline(always)]
 fn end_map(to: TaskRef, nodes: Cut, pages: usize) {
     to.slabs.return_cut(nodes, pages as u32);
     to.pages.set(to.pages.get() + pages as u32);
 }
 
-/// Pages to map or grant.
+/// Entries and node slots of the pages to map or grant.
 #[derive(Clone, Copy)]
 struct Run {
     giver: Places,
@@ -78,7 +78,7 @@ struct Run {
 }
 
 impl Run {
-    /// At most so many pages from byte `done` of the plan on, as far as there are tables and a slab with nodes for them.
+    /// A run of at most `most` pages from byte `done` of the plan on, as far as there are tables and a slab with nodes for them.
     #[inline(always)]
     fn new(
         k: &Kernel,
@@ -94,8 +94,8 @@ impl Run {
         Some((Run { giver: first(giver), taker: first(taker), target }, to.slabs.cut()?))
     }
 
-    /// Calls `page` for each page that `to` has nothing in place of, with a node for it, as long as `entry` says what `to` gets for
-    /// what `from` has.
+    /// Calls `page` for each page in whose target `to` has nothing, with a node for it. `entry` gives the entry of `to` for that of `from`,
+    /// or ends the run.
     #[inline(always)]
     fn each(
         &self,
@@ -119,20 +119,20 @@ impl Run {
         (pages, nodes)
     }
 
-    /// What is left behind the first `pages` pages.
+    /// The rest of the run behind its first `pages` pages.
     fn behind(&self, pages: usize) -> Run {
         let rest = |(entries, slots): Places| (&entries[pages..], &slots[pages..]);
         let target = self.target + pages as u64 * PAGE_SIZE;
         Run { giver: rest(self.giver), taker: rest(self.taker), target }
     }
 
-    /// Ends before a page of which the giver has more rights than it gives: those below it would lose them.
+    /// Grants pages. Ends before one of which the giver has more rights than it gives: pages below it would have to lose them.
     #[inline(never)]
     fn grant(mut self, pool: &Pool, to: TaskRef, mut nodes: Cut, rights: Rights) -> usize {
         let rights = pte::Handover::new(rights);
         let most = self.giver.1.len().min(self.taker.1.len());
         let mut all = 0;
-        // Those whose nodes lie in one slab at a time: the slab is told once.
+        // Pages whose nodes lie in one slab are done together: the slab is told once.
         while let Some(first) = self.giver.1.first().and_then(Cell::get) {
             let (slab, mut lost) = (Returned::of(first), Returned::of(first));
             let (pages, left) = self.each(
@@ -161,16 +161,16 @@ impl Run {
     }
 }
 
-/// Pages that are looked at for one unit, if their owner keeps them or if it loses them too.
+/// Pages that are looked at for one unit if their owner keeps them.
 const KEPT_PER_UNIT: usize = 2;
-/// See [`KEPT_PER_UNIT`].
+/// Pages that are looked at for one unit if their owner loses them too.
 const LOST_PER_UNIT: usize = 1;
 
-/// As many mappings below a page, beside the first, are worth a slab that learns what it gets back.
+/// Price of a slab that learns which nodes it gets back, in mappings below a page beside the first.
 const SETTLING: usize = 4;
 
-/// Takes pages from everyone who got them from a task, and if it is to lose them `OWN` too, starting at an address: at most `most`
-/// pages. Collects status bits. Returns how many pages are done.
+/// Takes pages from everyone who got them from a task, and with `OWN` from the task too, starting at an address: at most `most`
+/// pages. Collects status bits. Returns the number of pages that are done.
 #[inline(never)]
 pub fn flush<const OWN: bool>(k: &Kernel, at: At, most: u64, status: &mut u64, budget: &mut usize) -> u64 {
     let (pool, task) = (&k.pool, at.task);
@@ -178,9 +178,9 @@ pub fn flush<const OWN: bool>(k: &Kernel, at: At, most: u64, status: &mut u64, b
     let most = most.min((*budget * per_unit) as u64) as usize;
     let Some((_, slots)) = table::run(pool, task, at.address) else { return 0 };
     let slots = &slots[..most.min(slots.len())];
-    // σ0 keeps what it has from the machine.
+    // σ0 keeps the pages that it has from the machine.
     let keeps_roots = task.is_sigma0.get();
-    // For what is more than a page and a mapping below it.
+    // Units for more than a page and one mapping below it.
     let mut left = *budget;
     let (mut lost, mut lost_own) = (Losses::default(), Losses::default());
     let mut done = 0;
@@ -207,7 +207,7 @@ pub fn flush<const OWN: bool>(k: &Kernel, at: At, most: u64, status: &mut u64, b
     done as u64
 }
 
-/// Takes a page from all below `node`. False if something is in the way, or this was enough for one step.
+/// Takes a page from all mappings below `node`. False if something is in the way, or this was enough for one step.
 #[inline(always)]
 fn take_below(pool: &Pool, node: &'static Node, lost: &mut Losses, left: &mut usize) -> bool {
     let Some(first) = node.next() else { return true };
@@ -230,7 +230,7 @@ fn take_below(pool: &Pool, node: &'static Node, lost: &mut Losses, left: &mut us
     true
 }
 
-/// Makes a page absent. Returns what its entry was.
+/// Makes a page absent. Returns its former entry.
 #[inline(always)]
 fn take(node: &'static Node) -> u64 {
     node.entry().expect("a page has an entry").replace(0)
@@ -241,12 +241,12 @@ fn take(node: &'static Node) -> u64 {
 struct Losses {
     nodes: Returned,
     forget: Forget,
-    /// The bits that were in any of their entries.
+    /// Bits that were in any of their entries.
     entries: u64,
 }
 
 impl Losses {
-    /// Gets ready for one more node. False if that is too much for this step.
+    /// Prepares for one more node. False if that is too much for this step.
     #[inline(always)]
     fn has_room_for(&mut self, pool: &Pool, node: &'static Node, left: &mut usize) -> bool {
         if !self.nodes.is_of(node) {
@@ -254,13 +254,13 @@ impl Losses {
                 return false;
             }
             *left -= SETTLING;
-            // By value, so that all is in registers as long as the slab is the same.
+            // By value, so that all is in registers as long as the slab stays.
             *self = self.begin(pool, node);
         }
         true
     }
 
-    /// Takes the page from `below`, which is next to `node` in the tree. Returns what comes behind that then.
+    /// Takes the page from `below`, which is next to `node` in the tree. Returns the node that comes behind that then.
     #[inline(always)]
     fn take(&mut self, node: &'static Node, below: &'static Node) -> Option<&'static Node> {
         let next = node.cut_below(below);
@@ -270,8 +270,8 @@ impl Losses {
         next
     }
 
-    /// A node that is in no tree and at no place any more, and whose entry is absent already: what is forgotten must not come
-    /// back.
+    /// Adds a node that is in no tree and no slot any more, and whose entry is absent already: a translation that is forgotten must not
+    /// come back.
     #[inline(always)]
     fn add(&mut self, node: &'static Node) {
         self.forget.page(node.address());

@@ -1,7 +1,7 @@
-//! Small pages, one by one: what a page is that is handed on, where it goes, and what becomes of it.
+//! Small pages, one by one: the page that is handed on, the place where it goes, and its loss.
 //!
-//! A place (a last-level page-table entry with its shadow) refers to the node of its mapping: map puts a child behind the giver's
-//! node; grant puts the receiver's node in the giver's place. A part of a large page has no node of its own; what is mapped out
+//! A place (a last-level page-table entry with its node slot) leads to the node of its mapping: map puts a child behind the giver's
+//! node; grant puts the receiver's node in the giver's place. A part of a large page has no node of its own: a page mapped out
 //! of it hangs below the large page's.
 
 use super::at::At;
@@ -23,7 +23,7 @@ use abi::{PAGE_SIZE, Rights, Space};
 struct Giver {
     entry: u64,
     node: &'static Node,
-    /// The large page that it is part of, which is the node's; and whether that must be split before the page can be taken out of it.
+    /// The large page whose part it is, and which has the node; and whether that must be split before the page can be taken out of it.
     part_of: Option<(LargePage, bool)>,
 }
 
@@ -50,7 +50,7 @@ impl Giver {
         }
     }
 
-    /// The page that is at an address, which gets a node if it is σ0's and has none.
+    /// The page at an address. It gets a node if it is σ0's and has none.
     #[inline(always)]
     fn find(step: &mut Step, at: At) -> Result<Giver, Gap> {
         let leaf = match at.find(step) {
@@ -71,7 +71,7 @@ impl Giver {
     }
 }
 
-/// The root of a page's tree, made when σ0 hands it on for the first time. Nobody else has a page without a node.
+/// Root of a page's tree, made when σ0 hands it on for the first time. Nobody else has a page without a node.
 #[cold]
 fn root(step: &Step, at: At, leaf: Leaf) -> Result<&'static Node, Gap> {
     let absent = !pte::is_present(leaf.entry.get());
@@ -83,7 +83,7 @@ fn root(step: &Step, at: At, leaf: Leaf) -> Result<&'static Node, Gap> {
     Ok(node)
 }
 
-/// One page, if that is simple: the giver has it in its tables, nothing was ever granted or mapped over, and the receiver
+/// Maps one page, if that is simple: the giver has it in its tables, nothing was ever granted or mapped over, and the receiver
 /// has its table and a node ready. This is what pagers do all day. False if nothing was done.
 #[inline(always)]
 pub fn map_single(k: &Kernel, from: At, to: At, rights: Rights) -> bool {
@@ -95,7 +95,7 @@ pub fn map_single(k: &Kernel, from: At, to: At, rights: Rights) -> bool {
     share_single((giver.entry.get(), node), to, place, rights)
 }
 
-/// One part of a large page, if that is simple.
+/// Maps one part of a large page, if that is simple.
 #[cold]
 fn map_part_single(k: &Kernel, from: At, to: At, rights: Rights) -> bool {
     let giver = Giver::part(table::find(&k.pool, from.task, from.address), from.address);
@@ -103,7 +103,7 @@ fn map_part_single(k: &Kernel, from: At, to: At, rights: Rights) -> bool {
     share_single((giver.entry, giver.node), to, place, rights)
 }
 
-/// Where a single page goes, if there is a table.
+/// Place to which a single page goes, if there is a table.
 #[inline(always)]
 fn single_place(k: &Kernel, to: At) -> Option<Leaf> {
     if to.address >= abi::USER_END {
@@ -136,7 +136,7 @@ fn add_page(child: &'static Node, place: Leaf, to: At, entry: u64) {
     to.task.pages.set(to.task.pages.get() + 1);
 }
 
-/// Maps the page at `from`, whatever is there and at `to`. Returns how many bytes are done: more than a page where there is nothing.
+/// Maps the page at `from`, whatever is there and at `to`. Returns the number of bytes that are done: more than a page at a hole.
 pub fn map(step: &mut Step, from: At, to: At, rights: Rights) -> Result<u64, Stop> {
     match map_page(step, from, to, rights) {
         Ok(()) => Ok(PAGE_SIZE),
@@ -160,7 +160,7 @@ fn map_page(step: &mut Step, from: At, to: At, rights: Rights) -> Result<(), Gap
         Found::Leaf(leaf) if leaf.entry.get() == 0 => leaf,
         found => {
             let place = make_room(step, to, found)?;
-            // The giver's page may have been derived from what was just replaced: look again.
+            // The giver's page may have been derived from the one that was just replaced: look again.
             giver = Giver::find(step, from)?;
             held = pte::rights(giver.entry);
             place
@@ -190,7 +190,7 @@ fn map_page(step: &mut Step, from: At, to: At, rights: Rights) -> Result<(), Gap
     Ok(())
 }
 
-/// Makes a place for a small page absent, where this was found: what was there is taken from everyone who got it from there.
+/// Empties the place of a small page, which `found` describes: its page is taken from everyone who got it from there.
 #[inline(never)]
 fn make_room(step: &mut Step, to: At, found: Found) -> Result<Leaf, Stop> {
     let leaf = match found {
@@ -210,21 +210,21 @@ fn make_room(step: &mut Step, to: At, found: Found) -> Result<Leaf, Stop> {
     if let Some(old) = leaf.slot.get() {
         Walk::clear(old).run(step)?;
     } else if leaf.entry.get() != 0 {
-        // σ0's, from the machine, and without a node: nobody has anything from it.
+        // σ0 has it from the machine, without a node: nobody has anything from it.
         leaf.entry.set(0);
         processor::space::invalidate(to.task, to.address);
     }
     Ok(leaf)
 }
 
-/// Before `given` of the rights that are `held` in a page is granted: nobody below may have more than the one who gave.
+/// Prepares a grant of `given`, of the rights that are `held` in a page: nobody below may have more than its giver.
 #[inline(always)]
 pub fn narrow_for_grant(
     step: &mut Step,
     root: &'static Node,
     (held, given): (Rights, Rights),
 ) -> Result<(), Stop> {
-    // What goes along with others on this machine is not lost.
+    // A right that goes along with others on this machine is not lost.
     let remove = if held == given { Rights::NONE } else { held.without(pte::rights(pte::derive(0, given))) };
     if remove == Rights::NONE {
         return Ok(());
@@ -232,7 +232,7 @@ pub fn narrow_for_grant(
     Walk { root, part: Part::WHOLE, remove, own: false }.run(step)
 }
 
-/// `child` takes the place of `node` in the tree, and `node`'s page, port or line is gone from its owner. Nobody below has more
+/// Puts `child` in the place of `node` in the tree, whose page, port or line is gone from its owner. Nobody below has more
 /// rights than `child`: see [`narrow_for_grant`].
 pub fn grant(k: &Kernel, node: &'static Node, child: &'static Node) {
     let (owner, address) = (node.task(), node.address());

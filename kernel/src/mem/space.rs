@@ -1,14 +1,14 @@
 //! Map, grant and flush: how spaces are built out of other spaces (rows C2, C3, C4).
 //!
-//! The four kinds of space work alike: a place (a last-level page-table entry with its shadow, or a place in a
-//! table of ports, lines or doors) refers to the node of its mapping. Flush of a page walks its subtree ([`super::walk`]); map puts a
+//! The four kinds of space work alike: a place (a last-level page-table entry with its node slot, or a slot in a
+//! table of ports, lines or doors) leads to the node of its mapping. Flush of a page walks its subtree ([`super::walk`]); map puts a
 //! child behind the giver's node; grant puts the receiver's node in the giver's place.
 //!
-//! Memory is walked in extents: at an address there is nothing up to another one, a last-level table, a large page, or part of one
+//! Memory is walked in extents: at an address there is a hole up to another address, a last-level table, a large page, or part of one
 //! ([`table::Found`]). In tables, neighbours are handled as runs ([`super::run`]) as long as they are simple.
 //!
-//! The model is Appendix A of the 1995 paper; `tests` hold this code against it. A mapping replaces whatever was there
-//! before (the model's *replace*: flush, then set), which also is why no cycle can arise.
+//! The model is Appendix A of the 1995 paper; `tests` hold this code against it. A mapping replaces any former one
+//! (the model's *replace*: flush, then set), which also is why no cycle can arise.
 
 pub use super::numbers::{
     ensure_bitmap, has_tables as has_small, holds_interrupt, holds_port, release as release_small,
@@ -32,38 +32,38 @@ use crate::kernel::Kernel;
 use crate::object::TaskRef;
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 
-/// How far a map item is.
+/// Progress of a map item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Bytes, ports or lines handled.
+    /// Number of bytes, ports or lines that are done.
     pub done: u64,
     /// Whether everything so far could be mapped.
     pub whole: bool,
-    /// A walk below a page was broken off.
+    /// Whether a walk below a page was broken off.
     pub walking: bool,
-    /// Nothing was done in this step yet, so there is room for what takes a whole one.
+    /// Whether nothing was done in this step yet, so that work that takes a whole one may begin.
     pub fresh: bool,
 }
 
 impl Progress {
-    /// Nothing is done.
+    /// Progress of an item of which nothing is done.
     pub const START: Progress = Progress { done: 0, whole: true, walking: false, fresh: true };
 
-    /// Nothing is done, and something else was in this step.
+    /// Progress of an item of which nothing is done, in a step in which something else was.
     pub const START_BEHIND: Progress = Progress { fresh: false, ..Progress::START };
 
-    /// From what [`Progress::noted`] gave for `done`.
+    /// Progress from the word that [`Progress::noted`] gave for `done`.
     pub fn resumed(noted: u64, whole: bool) -> Progress {
         Progress { done: noted >> 1, whole, walking: noted & 1 != 0, fresh: true }
     }
 
-    /// How far it is, in a word.
+    /// Progress in one word.
     pub fn noted(self) -> u64 {
         self.done << 1 | self.walking as u64
     }
 }
 
-/// Carries out a plan from where `progress` is on, and counts that up. It is not `whole` any more when the receiver, or σ0
+/// Carries out a plan from `progress` on, and counts that up. It is not `whole` any more when the receiver, or σ0
 /// as the giver, cannot pay; the rest is then left out.
 #[inline(always)]
 pub fn map(
@@ -91,7 +91,7 @@ fn is_range(plan: &Plan) -> bool {
     plan.space == Space::Memory && plan.log2 > 12
 }
 
-/// What a new frame costs of a budget: clearing it takes about as long as three pages.
+/// Price of a new frame, in units: clearing it takes about as long as three pages.
 const FRAME_UNITS: usize = 3;
 
 #[inline(always)]
@@ -134,7 +134,7 @@ fn map_extents(
     Ok(())
 }
 
-/// Maps what is next, from byte (number) `done` of the plan on. Returns how many bytes, or numbers, are done.
+/// Maps the next extent, from byte (number) `done` of the plan on. Returns how many bytes, or numbers, are done.
 #[inline(never)]
 fn map_extent(step: &mut Step, plan: &Plan, tasks: (TaskRef, TaskRef), done: u64) -> Result<u64, Stop> {
     let from = At { task: tasks.0, address: plan.from + done };
@@ -143,7 +143,7 @@ fn map_extent(step: &mut Step, plan: &Plan, tasks: (TaskRef, TaskRef), done: u64
     if plan.space == Space::Memory && to.address >= abi::USER_END {
         return Ok(left);
     }
-    // As long as two steps of a flush: up to three walks, and a mapping that is replaced.
+    // This takes as long as two steps of a flush: up to three walks, and a mapping that is replaced.
     step.begin(1)?;
     let before = frames(from.task, to.task);
     let result = match plan.space {
@@ -175,25 +175,25 @@ fn map_memory(step: &mut Step, (from, to): (At, At), rights: Rights, left: u64) 
     small::map(step, from, to, rights)
 }
 
-/// What is taken back.
+/// Pages, ports, lines or identifiers that are taken back.
 #[derive(Clone, Copy)]
 pub struct Flush {
-    /// From whoever has it from this task,
+    /// Task from which others have them.
     pub task: TaskRef,
-    /// where it is there, and which rights,
+    /// Their address in its space, and the rights to take.
     pub page: Fpage,
-    /// and with this from the task too.
+    /// Whether the task loses them too.
     pub own: bool,
 }
 
-/// In what [`flush`] collects: a walk below a page was broken off.
+/// Bit that [`flush`] adds to the status: a walk below a page was broken off.
 const WALKING: u64 = 1 << 8;
-/// From this bit on, the number plus one of the 2 MiB whose large page was dealt with; small ones may be in its place.
+/// First bit of the number plus one of the 2 MiB whose large page was dealt with; small ones may be in its place.
 const PASSED: u32 = 12;
-/// What is collected for the user.
+/// Bits of the status for the user.
 const STATUS: u64 = 3;
 
-/// Takes rights back. Starts at address (number) `at` and counts it up; collects status bits, and beside them how far it is. There may
+/// Takes rights back. Starts at address (number) `at` and counts it up; collects status bits, and beside them the progress. There may
 /// be no memory if part of a large page of the task's own is to be taken away; then nothing has happened.
 pub fn flush(
     k: &Kernel,
@@ -215,7 +215,7 @@ pub fn flush(
     flush_extents(k, what, at, status, budget)
 }
 
-/// One page that a task still remembers the place of, and that one other got from it at most. `None` if there is more to be done.
+/// Takes back one page whose place a task still remembers, and which one other got from it at most. `None` if there is more to be done.
 #[inline(always)]
 fn flush_single(k: &Kernel, what: Flush, status: &mut u64) -> Option<()> {
     let leaf = what.task.recent.leaf(what.page.base())?;
@@ -295,7 +295,7 @@ fn flush_memory(step: &mut Step, what: Flush, at: &mut u64, passed: &mut u64) ->
     Ok(())
 }
 
-/// Takes back what is at one address. Returns the next one.
+/// Takes back the pages at one address. Returns the next one.
 fn flush_extent(step: &mut Step, what: Flush, place: At, passed: &mut u64) -> Result<u64, Stop> {
     let found = place.find(step);
     if let Found::Leaf(leaf) = found
@@ -315,7 +315,7 @@ fn flush_extent(step: &mut Step, what: Flush, place: At, passed: &mut u64) -> Re
     Ok(next)
 }
 
-/// Takes back what is no run of simple pages. Returns the next address.
+/// Takes back pages that are no simple run. Returns the next address.
 fn flush_found(
     step: &mut Step,
     what: Flush,
@@ -327,19 +327,19 @@ fn flush_found(
     let region = at / large::SIZE + 1;
     match found {
         Found::Leaf(leaf) if leaf.entry.get() != 0 => flush_leaf(step, what, leaf).map(|()| at + PAGE_SIZE),
-        // What was a task's only page is gone: nothing else is left to find.
+        // The task's only page is gone: nothing else is left to find.
         Found::Leaf(_) if task.pages.get() == 0 && !task.is_sigma0.get() => Ok(end),
         Found::Leaf(_) | Found::Nothing { .. } => {
             let next = table::next(step.pool(), task, at, end, &mut step.budget);
-            // Two walks, to the hole and through it.
+            // Two walks were made, to the hole and through it.
             step.charge(2);
             Ok(next)
         }
         Found::Part { leaf, .. } if *passed == region => {
-            // Parts are done with; what is left are pages of their own.
+            // Parts are done with: pages of their own are left.
             flush_leaf(step, what, leaf)?;
             let next = table::next_own(step.pool(), task, at);
-            // Longer walks than to others.
+            // Walks are longer here than elsewhere.
             step.charge(3 + ((next - at) / PAGE_SIZE) as usize / 16);
             Ok(next)
         }

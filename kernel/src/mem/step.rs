@@ -1,9 +1,9 @@
-//! Step: what one stretch of map or flush may still do before the kernel looks for interrupts.
+//! Step: the work that one stretch of map or flush may still do before the kernel looks for interrupts.
 //!
 //! Work is counted in units: a page that is handed on, or one that is looked at and taken from its only other owner. When they are
-//! used up, whoever works returns [`Stop::Again`] and is called again; what is done shows in the tables and trees, so nothing
-//! is lost or done twice. What takes most of a step, as a table or a large page that is split, is done only in one in which
-//! nothing else was.
+//! used up, the function at work returns [`Stop::Again`] and is called again; all that is done shows in the tables and trees, so nothing
+//! is lost or done twice. Work that takes most of a step, such as a new table or the split of a large page, begins only in a step in which
+//! nothing else was done.
 
 use super::budget::{Stop, again};
 use super::pool::Pool;
@@ -14,16 +14,16 @@ use crate::object::mapping::{Mark, Node};
 use crate::processor;
 use core::num::NonZero;
 
-/// Why there is nothing to be mapped at a place of the giver's.
+/// Reason why there is nothing to be mapped at an address of the giver's.
 pub enum Gap {
-    /// It has nothing before this address.
+    /// The giver has nothing before this address.
     Until(NonZero<u64>),
-    /// It cannot pay for a table or a node, or not in this step.
+    /// The giver cannot pay for a table or a node, or not in this step.
     Stop(Stop),
 }
 
 impl Gap {
-    /// Nothing is there before this address, which is not 0.
+    /// A gap up to this address, which is not 0.
     pub fn hole(until: u64) -> Gap {
         NonZero::new(until).map_or(Gap::Stop(Stop::NoMemory), Gap::Until)
     }
@@ -35,10 +35,10 @@ impl From<Stop> for Gap {
     }
 }
 
-/// Units that splitting a large page, or changing all its parts, costs.
+/// Price of splitting a large page, or of changing all its parts, in units.
 const LARGE_UNITS: usize = 24;
 
-/// With fewer units left, a step has done something large.
+/// Units below which a step has done something large.
 const LARGE_REST: usize = LARGE_UNITS / 2;
 
 /// Nodes that are passed for one unit.
@@ -49,15 +49,15 @@ pub struct Step<'k> {
     k: &'k Kernel,
     /// Units that are left.
     pub budget: usize,
-    /// Nothing was done in this step yet, so there is room for what takes a whole one.
+    /// Whether nothing was done in this step yet, so that work that takes a whole one may begin.
     pub is_fresh: bool,
-    /// Whose threads go on with the work.
+    /// Task whose threads go on with the work.
     pub task: TaskRef,
-    /// A walk below a page was broken off, and the thread's bookmark says where.
+    /// Whether a walk below a page was broken off; then the thread's bookmark stands where it was.
     pub walking: bool,
-    /// What the processor noted of the pages that were taken, as `flush` reports it.
+    /// Status bits that the processor noted of the pages that were taken, as `flush` reports them.
     pub status: u64,
-    /// Nodes that may still be passed for the last unit.
+    /// Number of nodes that may still be passed for the last unit.
     passes: usize,
 }
 
@@ -68,7 +68,7 @@ impl<'k> Step<'k> {
         Step { k, budget, is_fresh: true, task, walking: false, status: 0, passes: 0 }
     }
 
-    /// The kernel. What is in memory is no constant to the compiler, and this is one.
+    /// The kernel. A field in memory is no constant to the compiler, but this is one.
     #[inline(always)]
     pub fn k(&self) -> &'k Kernel {
         known(self.k)
@@ -80,7 +80,7 @@ impl<'k> Step<'k> {
         &self.k().pool
     }
 
-    /// Begins what costs this many units; one at least must be left.
+    /// Begins work of this price in units; one at least must be left.
     #[inline(always)]
     pub fn begin(&mut self, units: usize) -> Result<(), Stop> {
         if self.budget == 0 {
@@ -90,7 +90,7 @@ impl<'k> Step<'k> {
         Ok(())
     }
 
-    /// Counts what was more than expected.
+    /// Charges work that was more than expected.
     #[inline(always)]
     pub fn charge(&mut self, units: usize) {
         self.budget = self.budget.saturating_sub(units);
@@ -107,17 +107,17 @@ impl<'k> Step<'k> {
         Ok(())
     }
 
-    /// Ends this step: what comes next is one of its own.
+    /// Ends this step: the work that follows is one of its own.
     pub fn stop<T>(&mut self) -> Result<T, Stop> {
         again(&mut self.budget)
     }
 
-    /// Begins what takes a step of its own.
+    /// Begins work that takes a step of its own.
     pub fn begin_alone(&mut self) -> Result<(), Stop> {
         if self.is_fresh { Ok(()) } else { self.stop() }
     }
 
-    /// Whether something as long as the change of a large page fits into this step.
+    /// Whether work as long as the change of a large page fits into this step.
     pub fn has_room_for_large(&self) -> bool {
         self.is_fresh || self.budget >= LARGE_UNITS
     }
@@ -137,7 +137,7 @@ impl<'k> Step<'k> {
         self.budget = if self.budget < LARGE_REST { 0 } else { self.budget - 3 };
     }
 
-    /// Breaks a walk below `root` off. Who takes a message for its sender leaves a long walk to that.
+    /// Breaks a walk below `root` off. A thread that takes a message for its sender leaves a long walk to that one.
     pub fn leave(&mut self, root: &'static Node, mark: Mark) {
         let walker = processor::current().tcb();
         if walker.task() == self.task {
@@ -147,7 +147,7 @@ impl<'k> Step<'k> {
         self.budget = 0;
     }
 
-    /// Where the walk below `root` was broken off that this step goes on with, if it does.
+    /// Mark at which the walk below `root` was broken off that this step goes on with, if it does.
     pub fn resume(&mut self, root: &'static Node) -> Option<Mark> {
         if core::mem::take(&mut self.walking) { processor::current().bookmark.resume(root) } else { None }
     }

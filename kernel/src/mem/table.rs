@@ -98,7 +98,7 @@ fn leaf(pool: &Pool, table: Frame, address: u64) -> Leaf {
     Leaf { entry: &pool.at::<Words>(table).0[i], slot: &shadow.0[i] }
 }
 
-/// The entries and node places of the pages from `address` on, as far as its last-level table reaches. `None` if it has none.
+/// Entries and node slots of the pages from `address` on, as far as its last-level table reaches. `None` if it has none.
 #[inline(always)]
 pub fn run(pool: &Pool, task: TaskRef, address: u64) -> Option<Places> {
     if task.recent.leaf(address).is_none() {
@@ -296,7 +296,7 @@ pub fn remove_empty(pool: &Pool, task: TaskRef, address: u64) -> bool {
     }
     task.recent.forget();
     entry.set(0);
-    // The processor may remember the way to the table.
+    // The processor may remember the entry that led to the table.
     flush_space(task);
     task.give_back_zeroed_frame(pool, Frame(pool.note(table)));
     pool.set_note(table, 0);
@@ -368,8 +368,8 @@ fn split_at(
     split(pool, task, entry, level, node)
 }
 
-/// Replaces a large page of `level` by a table of pages of the level below, with the same meaning; what it had a node for,
-/// that node has still.
+/// Replaces a large page of `level` by a table of pages of the level below, with the same meaning; if it had a node,
+/// that node has them still.
 fn split(pool: &Pool, task: TaskRef, entry: &Cell<u64>, level: usize, node: Option<LargePage>) -> Option<()> {
     let table = new_table(pool, task, level == 1)?;
     if level > 1 {

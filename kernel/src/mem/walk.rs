@@ -1,12 +1,12 @@
 //! Walk: takes rights from everyone who got a page, directly or not, from one mapping of it.
 //!
-//! The tree of a page is a list in preorder, so those below a mapping are the nodes behind it that are deeper. If all of them lose
-//! the page, the first goes as long as there is one. Otherwise the walk first passes all who are below and then comes back to
-//! the root, taking the rights on its way: so at any time nobody has more than who gave it to him. Whoever maps meanwhile
-//! adds a node right behind his own: either has lost the rights already, or the walk meets both later.
+//! The tree of a page is a list in preorder, so the mappings below another are the deeper nodes behind it. If all of them lose
+//! the page, the first one goes as long as there is one. Otherwise the walk first passes all that are below and then comes back to
+//! the root, taking the rights on its way: so at any time nobody has more rights than his giver. A task that maps meanwhile
+//! adds a node right behind its own: either has lost the rights already, or the walk meets both later.
 //!
 //! Such a walk makes no progress by passing nodes. Where it is broken off it leaves the thread's bookmark in the list, with a note of
-//! what it is about; whoever meets it there steps over it, or takes it out, and then the walk begins anew.
+//! its parameters; another walk that meets the bookmark steps over it, or takes it out, and then the broken walk begins anew.
 
 use super::budget::Stop;
 use super::large::{self, Part, Restricted};
@@ -16,12 +16,12 @@ use crate::arch::pte;
 use crate::object::mapping::{Mark, Node};
 use abi::{PAGE_SIZE, Rights};
 
-/// Rights that are taken from everyone below a mapping, and with `own` from that itself at last.
+/// Walk that takes rights from everyone below a mapping, and with `own` at last from the mapping itself.
 #[derive(Clone, Copy)]
 pub struct Walk {
     /// The mapping.
     pub root: &'static Node,
-    /// The part of its large page that this is about; all of a small page.
+    /// The part of its large page that is taken; all of a small page.
     pub part: Part,
     /// The rights that go.
     pub remove: Rights,
@@ -29,31 +29,31 @@ pub struct Walk {
     pub own: bool,
 }
 
-/// How far a walk is.
+/// Progress of a walk.
 #[derive(Clone, Copy)]
 struct Reached {
     place: &'static Node,
     half: u64,
-    /// It passed all who are below.
+    /// Whether it has passed all nodes below the root.
     is_back: bool,
 }
 
 impl Walk {
-    /// A mapping and all below it lose everything.
+    /// A walk on which a mapping and all below it lose everything.
     pub fn clear(root: &'static Node) -> Walk {
         Walk { root, part: Part::WHOLE, remove: Rights::RWX, own: true }
     }
 
-    /// Goes on where this was broken off, or begins. With [`Stop::Again`] it is to be called again.
+    /// Goes on where the walk was broken off, or begins. With [`Stop::Again`] it is to be called again.
     pub fn run(self, step: &mut Step) -> Result<(), Stop> {
         if self.remove.has(Rights::R) && self.part.is_whole() { self.empty(step) } else { self.narrow(step) }
     }
 
-    /// Takes the page from all.
+    /// Takes the page from all mappings.
     fn empty(self, step: &mut Step) -> Result<(), Stop> {
         while let Some(below) = self.root.below(None) {
             if below.is_bookmark() {
-                // Where it stands nothing will be left; who left it begins anew.
+                // Nothing will be left where it stands; its own walk begins anew.
                 step.pass()?;
                 below.take_out();
             } else {
@@ -79,19 +79,19 @@ impl Walk {
         result
     }
 
-    /// In a note: the walk is on its way back.
+    /// Bit of a note: the walk is on its way back.
     const BACK: u64 = 1;
-    /// In a note: it is about the second half.
+    /// Bit of a note: the walk takes the second half.
     const SECOND: u64 = 2;
     const REACHED: u64 = Walk::BACK | Walk::SECOND;
 
-    /// What the bookmark is left with, beside how far the walk is.
+    /// Parameters of the walk in the bookmark's note, beside its progress.
     fn note(self) -> u64 {
         self.part.first << 2 | self.part.count << 11 | (self.remove.0 as u64) << 21 | (self.own as u64) << 29
     }
 
-    /// What may be restricted in one step: all, or half of all the parts there can be. What is taken away is not looked at again,
-    /// so that needs no halves.
+    /// Part that may be restricted in one step: all, or half of all the parts there can be. A part that is taken away is not looked at
+    /// again, so that a walk which takes pages needs no halves.
     fn half(self, half: u64) -> Part {
         if self.halves() == 1 { self.part } else { Part { first: half * Part::HALF, count: Part::HALF } }
     }
@@ -134,7 +134,7 @@ impl Walk {
         if self.own { self.restrict(step, self.root, part) } else { Ok(()) }
     }
 
-    /// Whether a node below is about this part, or about a large page, which all are.
+    /// Whether a node below maps a page of this part, or is a large page, which has all parts.
     fn concerns(self, node: &'static Node, part: Part) -> bool {
         let Some(entry) = node.entry() else { return false };
         let Some(root) = self.root.large() else { return true };
@@ -159,7 +159,7 @@ impl Walk {
                 step.status |= pte::status(large.cell().get());
                 Ok(())
             }
-            // Who cannot pay for what the others have to lose no more than that loses everything.
+            // A task that cannot pay to lose only what the others lose, loses everything.
             Restricted::NoMemory => {
                 (step.budget, step.is_fresh) = before;
                 Walk::clear(node).run(step)

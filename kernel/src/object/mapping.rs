@@ -9,17 +9,17 @@
 //!
 //! A large page has one node too, and a second one that stands in no tree, its *record*: what is left when the page is split.
 //!
-//! Each thread has a [`Bookmark`], which stands in a list where its walk through everything below a page was broken off. To whoever
+//! Each thread has a [`Bookmark`], which stands in a list where its walk through everything below a page was broken off. For a walk that
 //! meets it there it is deeper than any mapping, so it ends no subtree, and has no entry.
 //!
-//! A door identifier has a node as well. The root of its tree is its maker's, and all others hang directly below that: whoever hands
-//! one on has no say over what he handed on. The root's second node says what the door is; it stands in no tree.
+//! A door identifier has a node as well. The root of its tree is its maker's, and all others hang directly below that: a task that hands
+//! one on has no say over it afterwards. The root's second node is the door itself; it stands in no tree.
 
 use super::task::TaskRef;
 use crate::mem::pool::{Frame, Pool, Zeroable};
 use core::cell::Cell;
 
-/// Place for the node of one page, port or line.
+/// Slot in a table for the node of one page, port or line.
 pub type NodeSlot = Cell<Option<&'static Node>>;
 
 /// The shadow of a last-level table, or a table of ports or lines itself.
@@ -38,31 +38,31 @@ pub struct Node {
     slab: Cell<Option<&'static Slab>>,
     /// The page-table entry; `None` for ports and interrupts.
     entry: Cell<Option<&'static Cell<u64>>>,
-    /// Where the owner's table refers to this node.
+    /// Slot of the owner's table that leads to this node.
     slot: Cell<Option<&'static NodeSlot>>,
     /// Address in the owner's space (memory; with [`LARGE`] in a large page), or the number (ports, interrupts). In a record
-    /// the physical address of the large page, and how many small pages are left of it if it is split, else 0. In a bookmark what
-    /// [`TaskRef`]'s losses were.
+    /// the physical address of the large page, and how many small pages are left of it if it is split, else 0. In a bookmark the former
+    /// losses of [`TaskRef`].
     address: Cell<u64>,
     /// Distance from the root, and from bit 32 on [`abi::Space`] as a number: a child's kind is its parent's plus one.
     kind: Cell<u64>,
-    /// The record of a large page; in a bookmark the root of the walk; of a door identifier what the door is, and in that the
+    /// The record of a large page; in a bookmark the root of the walk; of a door identifier the door, and in that the
     /// root. Means nothing in others.
     record: Cell<Option<&'static Node>>,
 }
 
 const SPACE_SHIFT: u32 = 32;
 
-/// In [`Node::address`]: the page is large.
+/// Flag of [`Node::address`]: the page is large.
 const LARGE: u64 = 1;
 
-/// In the address of a door identifier: it may be handed on.
+/// Flag of the address of a door identifier: it may be handed on.
 const DOOR_RIGHTS: u64 = 1 << 63;
 
-/// In the address of a record: the parts that are left.
+/// Bits of the address of a record: the number of parts that are left.
 const PARTS_LEFT: u64 = 0xfff;
 
-/// In [`Node::kind`]: a bookmark; below it whatever a walk notes. Not 0 in the half that is otherwise the depth.
+/// Mark of a bookmark in [`Node::kind`]; the bits in between hold the walk's note. Not 0 in the half that is otherwise the depth.
 const BOOKMARK: u64 = 1 << 63 | 1;
 
 const NODES: usize = 63;
@@ -91,11 +91,11 @@ unsafe impl Zeroable for SlabFrame {}
 const _: () = assert!(size_of::<Node>() == 64 && size_of::<SlabFrame>() == 4096);
 
 impl Slab {
-    /// From a slab to its first free node, for the fast path.
+    /// Offset of the first free node in a slab, for the fast path.
     pub const FREE: usize = core::mem::offset_of!(Slab, free);
-    /// From a slab to the number of its nodes in use, 32 bits, for the fast path.
+    /// Offset of the number of its nodes in use, 32 bits, for the fast path.
     pub const USED: usize = core::mem::offset_of!(Slab, used);
-    /// Nodes of a slab.
+    /// Number of nodes in a slab.
     pub const NODES: usize = NODES;
 
     /// Lays a slab over a frame.
@@ -113,7 +113,7 @@ impl Slab {
         slab
     }
 
-    /// Where it is when it has free nodes.
+    /// List in which the slab is when it has free nodes.
     fn list(&self) -> &'static Slabs {
         let task = self.task.get().expect("a slab has a task").state();
         if task.is_dying() { &task.closed_slabs } else { &task.slabs }
@@ -122,8 +122,8 @@ impl Slab {
 
 /// The slabs of a task that have free nodes. The fast path knows that this is the address of the first, or 0.
 ///
-/// A task that is being ended gets no node any more: its slabs are moved to [`Task::closed_slabs`], where only what is given
-/// back finds them.
+/// A task that is being ended gets no node any more: its slabs are moved to [`Task::closed_slabs`], where only nodes that are
+/// given back find them.
 #[derive(Default)]
 #[repr(transparent)]
 pub struct Slabs {
@@ -181,7 +181,7 @@ impl Slabs {
         }
     }
 
-    /// A slab was full or is empty now.
+    /// Files or frees a slab that was full or is empty now.
     #[inline(never)]
     fn settle(pool: &Pool, slab: &'static Slab, used: u32) {
         let list = slab.list();
@@ -194,19 +194,19 @@ impl Slabs {
         }
     }
 
-    /// The task is being ended: from now on its nodes are given back, and none is cut.
+    /// Closes the slabs of a task that is being ended: from now on its nodes are given back, and none is cut.
     pub fn close(&self, closed: &Slabs) {
         closed.first.set(self.first.take().or(closed.first.get()));
     }
 
-    /// Begins to cut nodes from one slab in a row, if there is one with room.
+    /// Begins to cut nodes from one slab in a row, if there is one with free nodes.
     #[inline(always)]
     pub fn cut(&self) -> Option<Cut> {
         let slab = self.first.get()?;
         Some(Cut { slab, free: slab.free.get() })
     }
 
-    /// The end of what [`Slabs::cut`] began, when `taken` nodes were taken.
+    /// Ends the cutting that [`Slabs::cut`] began, when `taken` nodes were taken.
     #[inline(always)]
     pub fn return_cut(&self, cut: Cut, taken: u32) {
         cut.slab.free.set(cut.free);
@@ -274,24 +274,24 @@ pub struct Returned {
     count: u32,
 }
 
-/// Compared as pointers, two options need no look at whether they are there.
+/// Address of a slab, or null: compared as pointers, two options need no look at whether they are there.
 fn pointer(slab: Option<&'static Slab>) -> *const Slab {
     slab.map_or(core::ptr::null(), core::ptr::from_ref)
 }
 
 impl Returned {
-    /// None yet, of the slab of `node`.
+    /// A chain without a node, for nodes of the slab of `node`.
     pub fn of(node: &'static Node) -> Returned {
         Returned { slab: Some(node.slab()), first: None, last: Some(node), count: 0 }
     }
 
-    /// Whether `node` is of the same slab.
+    /// Whether `node` lies in the slab of this chain.
     #[inline(always)]
     pub fn is_of(&self, node: &'static Node) -> bool {
         pointer(node.slab.get()) == pointer(self.slab)
     }
 
-    /// Adds a node of this slab, which is in no tree and at no place any more. The first is the one that [`Returned::of`]
+    /// Adds a node of this slab, which is in no tree and no slot any more. The first is the one that [`Returned::of`]
     /// was given.
     #[inline(always)]
     pub fn add(&mut self, node: &'static Node) {
@@ -299,7 +299,7 @@ impl Returned {
         self.count += 1;
     }
 
-    /// Gives them back. Their task has lost as many pages.
+    /// Gives the nodes back. Their task has lost as many pages.
     pub fn settle(self, pool: &Pool) {
         let (Some(slab), Some(last)) = (self.slab, self.last) else { return };
         let task = last.task();
@@ -309,7 +309,7 @@ impl Returned {
     }
 }
 
-/// What a node that comes behind another in the list of a tree is to that.
+/// Relation of a node in the list of a tree to one before it.
 #[derive(Clone, Copy)]
 pub enum Relation {
     /// A mapping below it.
@@ -351,7 +351,7 @@ impl Node {
         self.kind.set((space as u64) << SPACE_SHIFT);
     }
 
-    /// As the node of a large page, of which there may only be parts left, if it is one.
+    /// The node as that of a large page, if it is one; parts of the page may be all that is left.
     pub fn large(&'static self) -> Option<LargePage> {
         (self.entry.get().is_some() && self.address.get() & LARGE != 0).then_some(LargePage(self))
     }
@@ -361,7 +361,7 @@ impl Node {
         self.kind.get() & BOOKMARK == BOOKMARK
     }
 
-    /// The task whose mapping this is.
+    /// Task whose mapping this is.
     pub fn task(&self) -> TaskRef {
         self.slab().task.get().expect("a slab has a task")
     }
@@ -416,7 +416,7 @@ impl Node {
         }
     }
 
-    /// Puts `node` in this one's place in the tree, children and all. This one belongs to no tree afterwards.
+    /// Puts `node` in this one's place in the tree, with all children. This one belongs to no tree afterwards.
     #[inline(always)]
     pub fn replace_by(&'static self, node: &'static Node) {
         let (prev, next) = (self.prev.get(), self.next.get());
@@ -448,10 +448,10 @@ impl Node {
         self.next.get()
     }
 
-    /// What a node that comes behind this one is to it.
+    /// Relation of a node that comes behind this one.
     #[inline(always)]
     pub fn relation(&self, next: &'static Node) -> Relation {
-        // A bookmark's kind is negative, so one comparison is enough for who is below.
+        // A bookmark's kind is negative, so one comparison is enough to tell nodes below.
         let (kind, other) = (self.kind.get() as i64, next.kind.get() as i64);
         if other > kind {
             Relation::Below
@@ -462,7 +462,7 @@ impl Node {
         }
     }
 
-    /// Takes `below`, the next node, out of the tree. Returns what comes behind this one then.
+    /// Takes `below`, the next node, out of the tree. Returns the node that comes behind this one then.
     #[inline(always)]
     pub fn cut_below(&'static self, below: &'static Node) -> Option<&'static Node> {
         let next = below.next.get();
@@ -473,7 +473,7 @@ impl Node {
         next
     }
 
-    /// Empties the node's place.
+    /// Empties the node's slot.
     #[inline(always)]
     pub fn leave(&self) {
         if let Some(slot) = self.slot.get() {
@@ -497,8 +497,8 @@ impl Node {
         self.stand_alone();
     }
 
-    /// Takes the node out of tree and table and gives it back. Whoever erases a subtree does so front to back: what
-    /// hung below the node still lies in the run of those above it, and is erased next.
+    /// Takes the node out of tree and table and gives it back. A subtree is erased front to back: nodes
+    /// that hung below this one still lie in the run of those above it, and are erased next.
     #[inline(always)]
     pub fn erase(&'static self, pool: &Pool) {
         self.unlink();
@@ -514,7 +514,7 @@ impl Node {
     }
 }
 
-/// The node of a large page. Its address is marked as one, and leads to the record.
+/// The node of a large page. Its address is marked as such, and it leads to the record.
 #[derive(Clone, Copy)]
 pub struct LargePage(&'static Node);
 
@@ -543,7 +543,7 @@ impl LargePage {
         self.0.record.get().expect("a large page has a record")
     }
 
-    /// The entry in its directory.
+    /// Entry of the page in its directory.
     pub fn cell(self) -> &'static Cell<u64> {
         self.0.entry.get().expect("a large page has an entry")
     }
@@ -553,23 +553,23 @@ impl LargePage {
         self.0.address.get() & !LARGE
     }
 
-    /// Physical address.
+    /// Physical address of the page.
     pub fn frame(self) -> u64 {
         self.record().address.get() & !PARTS_LEFT
     }
 
-    /// How many small pages are left of it if it is split; 0 if it is not.
+    /// Number of small pages that are left of it if it is split; 0 if it is not.
     pub fn parts(self) -> u64 {
         self.record().address.get() & PARTS_LEFT
     }
 
-    /// Notes how many are left.
+    /// Notes how many small pages are left.
     pub fn set_parts(self, count: u64) {
         let cell = &self.record().address;
         cell.set(cell.get() & !PARTS_LEFT | count);
     }
 
-    /// Takes the node out of its place and gives it back, with its record; what the page was, nobody has any more, or
+    /// Takes the node out of its slot and gives it back, with its record; nobody has the page any more, or
     /// [`Node::replace_by`] has given it another node.
     pub fn discard(self, pool: &Pool) {
         let (task, record) = (self.task(), self.record());
@@ -577,7 +577,7 @@ impl LargePage {
         task.slabs.give_back(pool, record);
     }
 
-    /// Asserts what the node promises, and returns its record.
+    /// Asserts the promises of the node, and returns its record.
     pub fn check(self, task: TaskRef, slot: &NodeSlot) -> &'static Node {
         self.0.check(task, slot, self.0.entry.get());
         assert_eq!(self.record().task(), task, "a record in another task's slab");
@@ -585,35 +585,35 @@ impl LargePage {
     }
 }
 
-/// What a door is, in the second node of its maker's identifier. The address is the entry, the kind the datum, the entry leads to
+/// A door lies in the second node of its maker's identifier. The address is the entry, the kind the datum, the entry leads to
 /// the pool of servers, and the slot, if there is one, says that it is in a list of unreferenced doors.
 impl Node {
-    /// From a node to its fields, for the fast path.
+    /// Offset of `next`, for the fast path.
     pub const NEXT: usize = core::mem::offset_of!(Node, next);
-    /// See [`Node::NEXT`].
+    /// Offset of `prev`, for the fast path.
     pub const PREV: usize = core::mem::offset_of!(Node, prev);
-    /// See [`Node::NEXT`].
+    /// Offset of `slab`, for the fast path.
     pub const SLAB: usize = core::mem::offset_of!(Node, slab);
-    /// See [`Node::NEXT`].
+    /// Offset of `entry`, for the fast path.
     pub const ENTRY: usize = core::mem::offset_of!(Node, entry);
-    /// See [`Node::NEXT`].
+    /// Offset of `slot`, for the fast path.
     pub const SLOT: usize = core::mem::offset_of!(Node, slot);
-    /// See [`Node::NEXT`]. Negative if the identifier may be handed on.
+    /// Offset of the address, for the fast path. It is negative if the identifier may be handed on.
     pub const ADDRESS: usize = core::mem::offset_of!(Node, address);
-    /// See [`Node::NEXT`].
+    /// Offset of `kind`, for the fast path.
     pub const KIND: usize = core::mem::offset_of!(Node, kind);
-    /// See [`Node::NEXT`]. From an identifier to what the door is.
+    /// Offset of the door's node in an identifier, for the fast path.
     pub const DOOR: usize = core::mem::offset_of!(Node, record);
     /// The kind of an identifier that is not its maker's: the tree is flat.
     pub const IDENTIFIER_KIND: u64 = (abi::Space::Door as u64) << SPACE_SHIFT | 1;
-    /// From a node to a door's entry point.
+    /// Offset of the entry point in a door's node.
     pub const DOOR_ENTRY: usize = core::mem::offset_of!(Node, address);
-    /// From a node to a door's datum.
+    /// Offset of the datum in a door's node.
     pub const DOOR_DATUM: usize = core::mem::offset_of!(Node, kind);
-    /// From a node to the address of what is behind the door's first idle server.
+    /// Offset, in a door's node, of the address behind the word of the first idle server.
     pub const DOOR_POOL: usize = core::mem::offset_of!(Node, entry);
 
-    /// Fills in the maker's identifier of a new door, which is the root of a tree, and what the door is. Both were just cut.
+    /// Fills in the maker's identifier of a new door, which is the root of a tree, and the door's own node. Both were just cut.
     pub fn init_door(
         &'static self,
         door: &'static Node,
@@ -655,7 +655,7 @@ impl Node {
         (word >> 63 == 1).then(|| unsafe { &*(word as *const Node) })
     }
 
-    /// What the door of an identifier is.
+    /// Node of the door to which an identifier leads.
     pub fn door(&self) -> &'static Node {
         self.record.get().expect("an identifier has a door")
     }
@@ -665,7 +665,7 @@ impl Node {
         self.door()
     }
 
-    /// Where calls of a door arrive, and with which datum.
+    /// Entry point and datum of a door.
     pub fn door_target(&self) -> (u64, u64) {
         (self.address.get(), self.kind.get())
     }
@@ -680,7 +680,7 @@ impl Node {
         self.address.get() & DOOR_RIGHTS != 0
     }
 
-    /// An identifier may not be handed on any more.
+    /// Forbids to hand an identifier on.
     pub fn forbid_passing(&self) {
         self.address.set(self.number());
     }
@@ -714,7 +714,7 @@ impl Node {
         }
     }
 
-    /// Takes a door's last identifier, the maker's, out of its place, and gives both nodes back.
+    /// Takes a door's last identifier, the maker's, out of its slot, and gives both nodes back.
     pub fn discard_door(&'static self, pool: &Pool) {
         let (task, door) = (self.task(), self.door());
         self.erase(pool);
@@ -722,26 +722,26 @@ impl Node {
     }
 }
 
-/// Where a thread broke off a walk through everything below a page, to go on there when it has looked at the interrupts.
+/// Bookmark of a walk through everything below a page that a thread broke off to look at the interrupts.
 #[repr(transparent)]
 pub struct Bookmark(Node);
 
-/// Where a walk goes on.
+/// Point at which a walk goes on.
 #[derive(Clone, Copy)]
 pub struct Mark {
-    /// The node that the bookmark stands behind.
+    /// Node behind which the bookmark stands.
     pub place: &'static Node,
-    /// What was noted, in 62 bits.
+    /// Note of the walk, in 62 bits.
     pub note: u64,
 }
 
 impl Bookmark {
-    /// Makes it from whatever was there: it is in no list.
+    /// Makes an empty bookmark out of any contents: it is in no list.
     pub fn init(&self) {
         self.0.stand_alone();
     }
 
-    /// A walk through everything below `root` is broken off.
+    /// Leaves the bookmark where a walk through everything below `root` is broken off.
     pub fn leave(&'static self, root: &'static Node, mark: Mark) {
         let Bookmark(node) = self;
         self.remove();
@@ -754,7 +754,7 @@ impl Bookmark {
         mark.place.link_behind(node);
     }
 
-    /// Where the walk below `root` was broken off. `None` if it was another one, or if the root may have gone since: then its
+    /// Mark at which the walk below `root` was broken off. `None` if it was another walk, or if the root may have gone since: then its
     /// task has lost a page. Takes the bookmark out in any case.
     pub fn resume(&self, root: &'static Node) -> Option<Mark> {
         let Bookmark(node) = self;
@@ -765,14 +765,14 @@ impl Bookmark {
         place.filter(|_| is_valid).map(|place| Mark { place, note: (node.kind.get() & !BOOKMARK) >> 1 })
     }
 
-    /// Takes it out of the list that it is in, if any.
+    /// Takes the bookmark out of the list that it is in, if any.
     pub fn remove(&self) {
         self.0.take_out();
     }
 }
 
 impl Node {
-    /// Asserts what the node at a place promises about the place and about its neighbours in the tree.
+    /// Asserts the promises of a node in a slot about that slot and about its neighbours in the tree.
     pub fn check(&'static self, task: TaskRef, place: &NodeSlot, entry: Option<&Cell<u64>>) {
         let same = |a: Option<&Cell<u64>>, b: Option<&Cell<u64>>| {
             a.map(core::ptr::from_ref) == b.map(core::ptr::from_ref)
