@@ -1,5 +1,5 @@
 //! The kernel's binary. All code is in the library; the loader enters at `boot_multiboot` or `boot_pvh`
-//! (`entry/x86_64/boot.rs`), which end in `kernel::start::start`.
+//! (`entry/x86_64/boot.rs`), which end in the first thread.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]

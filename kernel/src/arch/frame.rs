@@ -32,9 +32,9 @@ pub struct Frame {
     pub rdx: Cell<u64>,
     /// Operation, result.
     pub rax: Cell<u64>,
-    /// Lost in a system call.
+    /// Overwritten by SYSCALL, with the flags.
     pub r11: Cell<u64>,
-    /// Lost in a system call.
+    /// Overwritten by SYSCALL, with the address to go on at.
     pub rcx: Cell<u64>,
     /// How to leave the kernel: [`Frame::SYSRET`], [`Frame::BUSY`], [`Frame::IDLE`], or anything else for IRET.
     pub mode: Cell<u64>,

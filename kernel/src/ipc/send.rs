@@ -52,7 +52,7 @@ fn rare(k: &Kernel, current: ThreadRef) -> Next {
     perform(k, current, &request)
 }
 
-/// Does one of the other short forms, of which the fast path does what it can.
+/// Sends a message in a short form that carries a block, or may bring one back, where the fast path gave up.
 pub fn other(k: &Kernel, current: ThreadRef) -> Next {
     perform(k, current, &Request::other(current))
 }

@@ -20,7 +20,7 @@ pub unsafe fn inb(port: u16) -> u8 {
 /// Writes a byte to an I/O port.
 ///
 /// # Safety
-/// See [`inb`].
+/// The caller answers for the device's reaction.
 #[inline(always)]
 pub unsafe fn outb(port: u16, value: u8) {
     // SAFETY: the caller answers for the device's reaction; the instruction touches no memory.
@@ -30,7 +30,7 @@ pub unsafe fn outb(port: u16, value: u8) {
 /// Reads 32 bits from an I/O port.
 ///
 /// # Safety
-/// See [`inb`].
+/// The caller answers for the device's reaction.
 #[inline(always)]
 pub unsafe fn inl(port: u16) -> u32 {
     let value;
