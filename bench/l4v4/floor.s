@@ -3,7 +3,7 @@
 
 .text
 
-# What ipc destroys is kept; four words and the return address are then below the arguments.
+# Registers that ipc destroys are kept; four words and the return address are then below the arguments.
 .macro FLOOR name
 .globl \name
 \name:

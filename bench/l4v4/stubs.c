@@ -1,4 +1,4 @@
-/* What is counted: a wrapper around each of the client's functions, and two servers. The wrappers get their arguments as
+/* Measured code: a wrapper around each of the client's functions, and two servers. The wrappers get their arguments as
  * any function does, and pass on how the call ended only when it failed. */
 
 #include "calls.h"

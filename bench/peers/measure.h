@@ -1,4 +1,4 @@
-/* What all peers are measured with: batches of calls, the median of their times. */
+/* Measure of all peers: batches of calls, the median of their times. */
 
 #ifndef MEASURE_H
 #define MEASURE_H

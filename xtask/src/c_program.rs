@@ -79,7 +79,7 @@ impl Compiler {
     fn command(&self) -> Command {
         let mut command = Command::new("gcc");
         command.args(FLAGS).args(TARGET_FLAGS);
-        // What `__FILE__` says, in failed assertions, is where a file is in the checkout.
+        // The text of `__FILE__`, in failed assertions, is the file's path in the checkout.
         command.arg(format!("-fmacro-prefix-map={}/=", paths::root().display()));
         for directory in &self.include {
             command.arg("-I").arg(directory);

@@ -212,7 +212,7 @@ fn unwind(
     let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
     let frame = registers.get(&register.0)?.wrapping_add_signed(*offset);
     let mut caller = registers.clone();
-    // What is not known of the caller is not guessed; without a return address there is no caller.
+    // Unknown parts of the caller are not guessed; without a return address there is no caller.
     caller.remove(&X86_64::RA.0);
     for (register, rule) in row.registers() {
         let value = match rule {

@@ -17,7 +17,7 @@ const CODE_ORDERLY: i32 = 33;
 /// Exit code of the emulator after a kernel panic or a refusal to boot (0x11 written).
 const CODE_STOPPED: i32 = 35;
 
-/// As much of the output as is kept for messages, in bytes.
+/// Output that is kept for messages, at most, in bytes.
 const TRANSCRIPT_LEN_MAX: usize = 1 << 20;
 
 /// How a machine ended.

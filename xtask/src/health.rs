@@ -23,7 +23,7 @@ const LEFTOVERS: [&str; 7] = [
 /// Directories that hold no source of ours.
 const FOREIGN: [&str; 4] = ["target", "out", ".git", "corpus"];
 
-/// What stands in the kernel's crate and is no part of what ships as a kernel: the simulated machine, and the invariants that tests assert.
+/// Files of the kernel's crate that do not ship: the simulated machine, and the invariants that tests assert.
 /// It is counted apart, in a line of its own.
 const BESIDE_THE_KERNEL: [&str; 4] =
     ["kernel/src/arch/host/", "kernel/src/sim.rs", "kernel/src/check/", "kernel/src/check.rs"];

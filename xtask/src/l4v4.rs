@@ -13,7 +13,7 @@ use std::process::Command;
 
 const COMPILER: &str = "gcc";
 
-/// As stubs for this API have been compared elsewhere; and nothing that a distribution's compiler adds by itself.
+/// Options with which stubs for this API have been compared elsewhere; and nothing that a distribution's compiler adds by itself.
 const OPTIONS: [&str; 10] = [
     "-m32",
     "-O2",

@@ -55,7 +55,7 @@ impl Fate {
         }
     }
 
-    /// Which test failed, or why none could.
+    /// The test that failed, or the reason why none could.
     fn test(&self) -> &str {
         match self {
             Fate::Host(test) | Fate::Guest(test) | Fate::Wrong(test) => test,

@@ -18,7 +18,7 @@ const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2" };
 /// Tests that Miri runs unless a filter is given: those of the modules with unsafe code, and of what they carry.
 const MIRI_FILTERS: [&str; 2] = ["mem::", "util::"];
 
-/// What the kernel makes lives as long as the machine, so the tests leak it.
+/// Objects that the kernel makes live as long as the machine, so the tests leak it.
 const MIRI_FLAGS: &str = "-Zmiri-ignore-leaks";
 
 /// Runs the kernel's host tests under Miri.

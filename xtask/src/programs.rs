@@ -96,7 +96,7 @@ pub fn build_all() -> Result<Vec<Entry>> {
     build_all_with(None)
 }
 
-/// As [`build_all`], with an environment variable for the build scripts.
+/// Builds like [`build_all`], with an environment variable for the build scripts.
 pub fn build_all_with(variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
     let mut entries = build_rust(&packages()?, variable)?;
     entries.extend(build_c()?);
@@ -174,7 +174,7 @@ fn stub_headers() -> Result<PathBuf> {
             return Err(Error::new(why));
         }
         for (directory, made) in made {
-            // What one of them cannot carry is an error for who wants it.
+            // A value that one of them cannot carry is an error for the caller that wants it.
             if let Err(why) = made {
                 let name = interface.with_extension("h");
                 let path = directory.join(name.file_name().unwrap_or_default());

@@ -139,7 +139,7 @@ fn run_interactive(machine: &Machine, mut reports: Reports) -> Result<u8> {
             Event::Crash(words) => reports.push(&words).map_or(Ok(()), |text| print(text.as_bytes()))?,
             Event::Begin => {
                 begun.store(true, Ordering::Relaxed);
-                // What is no terminal may have typed everything already; nobody would have listened before.
+                // An input that is no terminal may have typed everything already; nobody would have listened before.
                 start_forwarding(input.take(), &begun);
             }
             Event::Exit(_) => {}

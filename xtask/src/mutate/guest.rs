@@ -39,7 +39,7 @@ impl Boots {
     pub fn build(tree: &Tree, archive: PathBuf) -> Result<Boots> {
         let out = tree.target.join("tern");
         fs::create_dir_all(&out).map_err(|error| Error::new(error.to_string()))?;
-        // What only the check has used is unused now.
+        // A name that only the check has used is unused now.
         let flags = [&build::KERNEL_FLAGS[..], &["-Awarnings"]].concat();
         let kernel = build::kernel_of(&tree.root, &tree.target.join("kernel"), &out, &flags)?;
         Ok(Boots { system: System { kernel, archive } })

@@ -88,7 +88,7 @@ DOOR_CLIENT bench_door_client_w8, 52
 DOOR_CLIENT bench_door_client_intra, 53
 DOOR_CLIENT bench_door_client_chain, 54
 
-# What a client and a server of small(long, short, short), result long, would be by hand, with the promises of idl/floor.s:
+# A client and a server of small(long, short, short), result long, as written by hand, with the promises of idl/floor.s:
 # arguments come from memory, words without a value are cleared, the reply is checked; the server checks the kind, finds the
 # method in a table, calls it as a function with the datum in rdx, and clears what it leaves. The stack is of 64 bytes.
 FUNCTION bench_door_client_small

@@ -20,7 +20,7 @@ const OPEN_BYTES: u64 = 32;
 /// Blocks of a stretch that are remembered, to say where it was spent.
 const BLOCKS_MAX: usize = 1 << 16;
 
-/// What the emulator counts by itself.
+/// Counts of the emulator itself.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
     /// Kernel instructions executed.

@@ -265,7 +265,7 @@ pub fn thread_after(server: Uid, task: TaskId, previous: Uid) -> Result<Option<T
 }
 
 impl TaskEntry {
-    /// Which.
+    /// Number of the task.
     pub const fn id(&self) -> TaskId {
         TaskId(self.task)
     }

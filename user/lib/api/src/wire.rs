@@ -158,7 +158,7 @@ impl core::fmt::Display for Name {
     }
 }
 
-/// As many bytes as go with one message.
+/// Bytes of one message, at most.
 pub type Text = List<u8, TEXT_LEN_MAX>;
 
 /// Takes as many bytes as fit, and returns what is left.

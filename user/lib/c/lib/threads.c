@@ -119,7 +119,7 @@ void thrd_exit(int result)
     while (tern_queue_wake(&table))
         ;
     tern_queue_release(&table);
-    /* Whoever takes it out of the table ends it. Its stack is its own until then, and nothing else is. */
+    /* The thread that takes it out of the table ends it. Its stack is its own until then, and nothing else is. */
     for (;;)
         tern_control(TERN_THREAD_CONTROL, TERN_THREAD_STOP, words);
 }

@@ -106,7 +106,7 @@ int tern_lock_acquire(struct __tern_lock *lock, uint64_t until_ns)
         return 1;
     for (;;) {
         tern_queue_guard(&lock->waiting);
-        /* Who gets it here leaves it as awaited, since others may still be in line. */
+        /* A thread that gets it here leaves it as awaited, since others may still be in line. */
         int is_free = __atomic_exchange_n(&lock->state, AWAITED, __ATOMIC_ACQUIRE) == FREE;
         if (!is_free && is_in_time)
             tern_queue_join(&lock->waiting, &waiter);

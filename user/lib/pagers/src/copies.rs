@@ -22,9 +22,9 @@ use rt::sys::{Message, Rights, TaskId, Uid};
 /// A page that a task has.
 #[derive(Debug)]
 enum Page {
-    /// By itself.
+    /// Owned by this task alone.
     Own(Shared),
-    /// As others do.
+    /// Shared with other tasks, until it is written to.
     Common(Arc<Frozen>),
 }
 

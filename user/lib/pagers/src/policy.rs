@@ -5,7 +5,7 @@
 
 use alloc::collections::VecDeque;
 
-/// Which page has to go.
+/// Chooses the page that has to go.
 pub trait Policy {
     /// A page got a frame.
     fn loaded(&mut self, page: u64);

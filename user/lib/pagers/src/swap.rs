@@ -17,7 +17,7 @@ use rt::frames::{Frame, Pool, Shared, Supply, View};
 use rt::pager::{Fault, REFUSAL};
 use rt::sys::{Rights, Uid};
 
-/// What it did, for whoever keeps the other reference.
+/// Counts of its work, for the owner of the other reference.
 #[derive(Debug, Default)]
 pub struct Statistics {
     /// Pages read from the store.

@@ -70,7 +70,7 @@ pub fn overflown_stack(address: u64, sp: u64) -> Option<u64> {
     let is_below = |at: u64, room: u64| {
         layout::STACKS.contains(&at) && at % layout::STACK_SLOT < layout::STACK_GUARD + room
     };
-    // Whoever calls a function with large variables writes below its stack pointer before it moves.
+    // A function that calls one with large variables writes below its stack pointer before it moves.
     let is_overflow = is_below(address, 0) && is_below(sp, layout::STACK_GUARD) && slot(address) == slot(sp);
     is_overflow.then(|| slot(address) + 1)
 }

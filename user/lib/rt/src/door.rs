@@ -168,7 +168,7 @@ pub fn export(object: impl Object) -> Result<Door> {
     export_revocable(object).map(|(door, _)| door)
 }
 
-/// As [`export`], for an object that is to be taken back.
+/// Exports an object that is to be taken back; otherwise like [`export`].
 pub fn export_revocable(object: impl Object) -> Result<(Door, Revoker)> {
     pool::open(None, 0)?;
     let hold = |maker| Held { maker, object: Box::new(object) };
@@ -183,7 +183,7 @@ pub fn serve<O: Served>(object: O) -> Result<Door> {
     serve_revocable(object).map(|(door, _)| door)
 }
 
-/// As [`serve`], for an object that is to be taken back.
+/// Serves an object that is to be taken back; otherwise like [`serve`].
 pub fn serve_revocable<O: Served>(object: O) -> Result<(Door, Revoker)> {
     pool::open(O::ROOM, O::WINDOWS)?;
     // SAFETY: it is called once, when no call runs any more, with the address of a `HeldServed`, which begins with what is behind

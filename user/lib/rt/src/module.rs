@@ -5,7 +5,7 @@
 //! registered under its name: it hands out identifiers of the module's door, and answers calls by ipc itself, for clients that have no
 //! doors or a chief who wants to hear them.
 //!
-//! Whoever calls a module has a [`Service`], and does not say where the module is. In the same task the call is a function's, without
+//! A caller of a module has a [`Service`], and does not say where the module is. In the same task the call is a function's, without
 //! a system call; else it goes through the door.
 //!
 //! The surprise: a module is not dropped while its task lives, since its desk can always hand out one more reference. What *it*

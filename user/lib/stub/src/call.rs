@@ -293,7 +293,7 @@ pub(crate) fn invoke_form<const IN: usize, const LONG: bool>(
             (w8, w9, w10) = (0, 0, 0);
         }
     }
-    // Whose message it is, the caller knows.
+    // The caller knows the sender of the message.
     let _ = rdx;
     (rax, [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10])
 }
@@ -305,7 +305,7 @@ pub fn reply_of<C: Callee>(rax: u64) -> Result<(u32, bool), Failure> {
     if eax >> 31 == 0 {
         return Err(Failure::Kernel(Error::from_code(eax).unwrap_or(Error::BadArgument)));
     }
-    // Whoever asks, faults or sends pages in the middle of a call did not answer; nor is it an answer if something is in memory
+    // A partner that asks, faults or sends pages in the middle of a call did not answer; nor is it an answer if something is in memory
     // that should be in registers, or the other way round.
     let is_reply = eax | NO_BLOCK == C::REPLY as u32 && label != (C::DONE >> 32) as u32;
     if is_reply { Ok((label, eax & NO_BLOCK == 0)) } else { Err(Failure::Malformed) }

@@ -420,7 +420,7 @@ pub fn put_text<'a>(memory: &'a mut [u128], text: &str) -> &'a str {
     unsafe { core::str::from_utf8_unchecked(bytes) }
 }
 
-/// Which texts a handler reads.
+/// Set of the texts that a handler reads.
 ///
 /// A function that calls another one saves registers for that, whether it comes to the call or not. Most text is ASCII, for
 /// which there is nothing to call; so a handler reads only that, and hands everything else to a copy of itself.

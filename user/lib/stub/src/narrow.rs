@@ -35,7 +35,7 @@ pub struct View {
 }
 
 impl View {
-    /// As the interface that the object was made with, or its first base.
+    /// View as the interface that the object was made with, or its first base.
     pub const fn whole(door: Door) -> View {
         View { door, first: 0 }
     }

@@ -219,7 +219,7 @@ fn run<L: Loop>(server: &mut L::Server, room: &mut L::Room, table: &L::Table) ->
     }
     let mut frame: Frame<L> = Frame { server, words: [0; WORDS], table: *table, room, outgoing: L::OUTGOING };
     // SAFETY: 1. A label's first bits select an entry of the table. 2. This function is not left, so `frame` lives on.
-    // What lies below it is this function's own, and used no more; the server is the caller's, and lies above.
+    // Memory below it is this function's own, and used no more; the server is the caller's, and lies above.
     unsafe {
         asm!("mov rsp, {frame}", "jmp {begin}", frame = in(reg) &raw mut frame, begin = sym begin::<L>, options(noreturn))
     }
@@ -359,7 +359,7 @@ extern "sysv64" fn other<L: Loop>(frame: &mut Frame<L>, rax: u64, from: u64) -> 
     let words = [w0, w1, w2, w3, w4, w5, w6, w7];
     let message = Message { kind, flags: Flags(eax), label: (rax >> 32) as u32, sender: Uid(from), words };
     match L::other(frame.server, &message) {
-        // What hands pages over is another form of ipc, which waits for nothing here.
+        // A message that hands pages over is another form of ipc, which waits for nothing here.
         Some(Reply { label, words, item: item @ Some(_) }) => {
             let to = Uid(from);
             let _ = Ipc { to, label, words, item, send_timeout: Timeout::ZERO, ..Ipc::NONE }.run();

@@ -8,7 +8,7 @@
 use crate::Failure;
 use core::fmt::Debug;
 
-/// Which method is called.
+/// Method that is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Called {
     /// The interface's name, with its modules'.

@@ -105,7 +105,7 @@ pub fn door_call(identifier: u32, label: u32, words: [u64; 8]) -> Result<(u32, [
     call_as(DOOR_CALL, identifier, label, words)
 }
 
-/// As [`door_call`], ended by an alert of the calling thread (row D9): with [`Error::SendAborted`] before a server has the call, also if the
+/// Calls like [`door_call`], ended by an alert of the calling thread (row D9): with [`Error::SendAborted`] before a server has the call, also if the
 /// thread was alerted already, with [`Error::ReceiveAborted`] after that. Then it goes on, alerted, and returns to nobody.
 pub fn door_call_alertable(identifier: u32, label: u32, words: [u64; 8]) -> Result<(u32, [u64; 8])> {
     call_as(Op::DOOR_CALL.with(op::ALERTABLE).0, identifier, label, words)

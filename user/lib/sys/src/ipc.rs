@@ -11,19 +11,19 @@ use abi::op::{self, Op};
 /// A received message.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// What it is.
+    /// Kind of the message.
     pub kind: Kind,
-    /// What came with it.
+    /// Details that came with it.
     pub flags: Flags,
     /// 32 bits that the sender chose.
     pub label: u32,
-    /// Who sent it. The kernel vouches for this one.
+    /// Sender. The kernel vouches for this one.
     pub sender: Uid,
     /// w0 … w7. With a map item, w6 is the flexpage where it arrived and w7 is 0.
     pub words: [u64; 8],
 }
 
-/// What came with a [`Message`]: the received `eax`.
+/// Details that came with a [`Message`]: the received `eax`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct Flags(pub u32);
@@ -46,7 +46,7 @@ impl Flags {
 }
 
 impl Message {
-    /// What came in memory, and where, if something did.
+    /// Part that came in memory, and its place, if one did.
     pub const fn block(&self) -> Option<Block> {
         let [dope, address, ..] = self.words;
         if self.flags.has_block() { Some(Block { dope: Dope(dope), address }) } else { None }
@@ -77,7 +77,7 @@ pub fn ipc_call(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
     short(IPC_CALL, to, label, words)
 }
 
-/// As [`ipc_call`], where the answer may bring a part in memory.
+/// Calls like [`ipc_call`], where the answer may bring a part in memory.
 #[inline(always)]
 pub fn ipc_call_taking(to: Uid, label: u32, words: [u64; 8]) -> Result<Message> {
     short(IPC_TAKING_CALL, to, label, words)
@@ -135,7 +135,7 @@ pub struct Block {
 /// Why a long message failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LongError {
-    /// What happened.
+    /// Result of the call.
     pub error: Error,
     /// Bytes of direct words and strings that were transferred before.
     pub moved: u64,
@@ -153,7 +153,7 @@ pub fn ipc_call_long(
     long(IPC_LONG_CALL, to, label, block, words)
 }
 
-/// As [`ipc_call_long`], where the answer may bring one, too.
+/// Calls like [`ipc_call_long`], where the answer may bring one, too.
 #[inline(always)]
 pub fn ipc_call_long_taking(
     to: Uid,
@@ -199,7 +199,7 @@ fn long(
 /// The general form: send to `to` (unless nil), then receive from `from` (unless nil).
 #[derive(Clone, Copy, Debug)]
 pub struct Ipc {
-    /// Whom to send to; nil: do not send.
+    /// Destination; nil: do not send.
     pub to: Uid,
     /// 32 bits that travel with the message.
     pub label: u32,
@@ -209,7 +209,7 @@ pub struct Ipc {
     pub item: Option<(Fpage, u64)>,
     /// The part of the message that lies in memory. It replaces w0 and w1, and an item in registers.
     pub block: Option<Block>,
-    /// Whom to receive from: a thread, an interrupt, [`Uid::ANY`]; nil: do not receive.
+    /// Source to receive from: a thread, an interrupt, [`Uid::ANY`]; nil: do not receive.
     pub from: Uid,
     /// Whether what is received may have a part in memory.
     pub takes_block: bool,
@@ -335,7 +335,7 @@ pub fn reply_item_wait(to: Uid, label: u32, words: [u64; 8], item: (Fpage, u64))
     }
 }
 
-/// What a chief does all day: answers `to` (nil: nobody) with w0 … w4, shown as `shown` (nil: as the caller itself), then waits
+/// Daily work of a chief: answers `to` (nil: nobody) with w0 … w4, shown as `shown` (nil: as the caller itself), then waits
 /// for anybody, and takes what comes. Beside the message it learns for whom it was meant; nil if for the caller itself.
 pub fn supervise(to: Uid, shown: Uid, label: u32, words: [u64; 5]) -> Result<(Message, Uid)> {
     let mut op = Op::GENERAL.with(op::TAKES_BLOCK);

@@ -23,7 +23,7 @@ impl calendar::Server for &Calendar {
     fn now(&mut self) -> Result<Date, Failure> {
         match clock::now(&self.clock) {
             Ok(seconds) => Ok(date(seconds)),
-            // Whoever asks for the date does not care which of its servers is away.
+            // A client that asks for the date does not care which of its servers is away.
             Err(_) => Err(Failure::Refused(Status::Busy as u32)),
         }
     }

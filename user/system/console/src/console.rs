@@ -87,13 +87,13 @@ impl Console {
     /// Takes a request. It is answered by [`Console::work`], or at once if it is refused.
     pub fn accept(&mut self, message: &Message) {
         let client = message.sender;
-        // Who asks again has given up what it asked before.
+        // A client that asks again has given up its earlier request.
         self.writers.retain(|writer| writer.client != client);
         self.readers.retain(|reader| reader.client != client);
         self.drainers.retain(|drainer| *drainer != client);
         self.watcher = self.watcher.filter(|watcher| *watcher != client);
         if let Err(status) = self.enqueue(client, message) {
-            // Who does not wait any more does not learn it.
+            // A client that does not wait any more does not learn it.
             let _ = server::reply(client, &status.into());
         }
     }
@@ -173,7 +173,7 @@ impl Console {
         }
     }
 
-    /// Whoever is in the middle of a line, else the first.
+    /// The client that is in the middle of a line, else the first.
     fn next_writer(&self) -> Option<usize> {
         if let Some((owner, until)) = self.line
             && time::now_ns() < until

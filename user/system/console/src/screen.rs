@@ -103,7 +103,7 @@ impl Perform for Terminal {
             self.column = 0;
             self.line_feed();
         }
-        // What the display's fonts have in common.
+        // Common part of the display's fonts.
         let byte = if character.is_ascii() { character as u8 } else { b'?' };
         let at = self.place();
         self.cells[at] = byte;

@@ -4,7 +4,7 @@
 //! Reading order: [`policy`]; [`supervisor`], the state and the loop; then what the loop calls: [`programs`] (start
 //! and end), [`requests`] (what programs ask for), [`keeper`] (the thread that pages `mm`), [`output`], [`options`].
 //!
-//! Who may wait for whom, so that nothing waits in a circle: programs call the main thread; the main thread calls
+//! Order of waiting, so that nothing waits in a circle: programs call the main thread; the main thread calls
 //! `mm` and, with a time limit, the console; `mm` calls the keeper; the keeper calls σ0.
 
 #![no_std]

@@ -105,7 +105,7 @@ impl Supervisor {
         Some(File { offset, len: file.data.len() as u64 })
     }
 
-    /// Who is not given an environment has its parent's, or that of the boot options.
+    /// A program that is not given an environment has its parent's, or that of the boot options.
     fn with_environment(
         &self,
         mut arguments: String,
@@ -183,7 +183,7 @@ impl Supervisor {
             return;
         };
         let cause = self.cause(index, vector, address, sp);
-        // What the report needs goes with the task.
+        // The words that the report needs go with the task.
         let report = self.report_of(index, message.sender, ip, sp);
         self.end_with(index, End::Crashed(Crash { cause, ip, address }), report);
     }

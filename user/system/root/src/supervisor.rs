@@ -162,7 +162,7 @@ impl Supervisor {
             if let Ok(message) = sys::receive(Uid::ANY, timeout)
                 && let Some(reply) = self.handle(&message)
             {
-                // Who does not wait for its answer any more does not get it.
+                // A client that does not wait for its answer any more does not get it.
                 let _ = server::reply(message.sender, &reply);
             }
         }

@@ -70,7 +70,7 @@ fn start_root(boot: Boot) -> Result<Server, &'static str> {
     let task = create_task(&memory).map_err(|_| "no kernel memory for the task root")?;
     let total = memory.total;
     let (mut pool, lent) = (Pool::new(memory, CHUNK_LOG2), BTreeMap::new());
-    // What `root` needs when all memory is handed out: all of its program, and books about those who have it.
+    // Reserve of `root` when all memory is handed out: all of its program, and books about those who have it.
     if !pool.book(total / BOOKS_OF_ROOT) {
         return Err("there is no memory for root");
     }

@@ -6,7 +6,7 @@
 #define MARK(kind, region) \
     __asm__ volatile(".byte 0x0f, 0x1f, 0x80, %c0, %c1, 0x4e, 0x7e" : : "i"(kind), "i"(region) : "memory")
 
-/* What is sent beside numbers: sixteen bytes of text, and lists of a thousand. */
+/* Data sent beside numbers: sixteen bytes of text, and lists of a thousand. */
 static char some[2][1000] = { { 1 }, { 2 } };
 static _Alignas(8) char text[] = "sixteen letters.";
 #ifdef COUNTED
@@ -38,7 +38,7 @@ static const struct lists {
 
 #define USE(argument) __asm__ volatile("" : : "r"(argument))
 #define MAKE(result) __asm__ volatile("" : "=r"(*(result)))
-/* What is passed by reference has its address in a register and lies in memory. */
+/* An argument that is passed by reference has its address in a register and lies in memory. */
 #define USE_AT(address) __asm__ volatile("" : : "r"(address) : "memory")
 #ifdef COUNTED
 #define USE_TEXT(text)        \

@@ -19,7 +19,7 @@ static void report(uint64_t status)
     }
 }
 
-/* Whom a client calls, and what is first in a server's methods. */
+/* Destination of a client's calls, and first field of a server's methods. */
 #ifdef BY_DOOR
 typedef Bench_Calls callee;
 #define CALLEE { bench_find_door(), 0 }
@@ -35,7 +35,7 @@ typedef tern_uid callee;
 
 #include "measured.h"
 
-/* What the call needs lies in memory, as everything must that is to outlive a call. The rest is what comes back. */
+/* The call's data lie in memory, as everything must that is to outlive a call. The rest is what comes back. */
 #define CLIENT(function, region, call, ...)                                        \
     void function(const struct arguments *arguments)                               \
     {                                                                              \

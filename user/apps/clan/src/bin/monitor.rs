@@ -5,7 +5,7 @@
 //! what it hears, and passes on what its rules allow, as itself. The answer goes back under the name of the one who was called, so that the client finds what
 //! it waits for. What is not allowed is answered by the monitor, and the server never hears of it.
 //!
-//! What it can guarantee: nothing leaves the clan but by a rule. What it cannot: that clients inside of one clan do not talk to each other. Whoever is
+//! Its guarantee: nothing leaves the clan but by a rule. What it cannot: that clients inside of one clan do not talk to each other. Whoever is
 //! to be kept apart gets a clan of its own.
 
 #![no_std]

@@ -259,7 +259,7 @@ pub fn shrink() -> bool {
             alive -= 1;
         }
     }
-    // Whoever was dismissed now may need a moment; the next look finds it.
+    // A thread that was dismissed now may need a moment; the next look finds it.
     let gone: Vec<Server> = pool.servers.extract_if(.., |server| server.has_ended()).collect();
     let is_large = pool.servers.len() > 1;
     drop(pool);

@@ -55,7 +55,7 @@ impl<C> fmt::Debug for Reference<C> {
     }
 }
 
-/// What has this door is an object that was made with this interface, or with one whose first base it is, and so on.
+/// An object with this door was made with this interface, or with one whose first base it is, and so on.
 impl<C: Interface> From<Door> for Reference<C> {
     fn from(door: Door) -> Reference<C> {
         door.place.into_reference(0)

@@ -136,7 +136,7 @@ mod tests {
         }
         assert_eq!(parse("one: clock\ntwo: clock")[1], (2, Err(Mistake::Twice("clock"))));
         assert_eq!(parse("one: clock\none: disk")[1], (2, Err(Mistake::Twice("one"))));
-        // Who was refused has no name, and no modules.
+        // A program that was refused has no name, and no modules.
         assert!(parse("one: disk clock clock\none: clock disk")[1].1.is_ok());
     }
 }
