@@ -6,6 +6,7 @@ mod border;
 mod comments;
 mod figures;
 mod floors;
+mod imports;
 mod lists;
 
 use crate::paths;

@@ -12,7 +12,7 @@ type Row = HashMap<String, u64>;
 struct Claim {
     line: usize,
     row: String,
-    /// Which figure of the row.
+    /// Name of the figure in the row.
     name: &'static str,
     figure: u64,
 }
@@ -289,6 +289,59 @@ fn the_book_quotes_the_tables() {
     }
     assert!(wrong.is_empty(), "docs/style.md says how figures are written:\n{}", wrong.join("\n"));
     assert!(compared > 30, "only {compared} figures were found in the book");
+}
+
+/// Pages on which no count of instructions stands without its row: those that strangers read first.
+const WITH_ROWS: [&str; 6] = [
+    "README.md",
+    "docs/architecture.md",
+    "docs/start-here.md",
+    "docs/techniques.md",
+    "bench/README.md",
+    "kernel/README.md",
+];
+
+/// Places of counts of instructions that say so themselves: "12 instructions", "1 of 12", "a fast path of 12".
+fn counts_in_words(pieces: &[Piece]) -> Vec<usize> {
+    let is_word =
+        |at: usize, wanted: &str| matches!(pieces.get(at), Some(Piece::Word(word)) if word == wanted);
+    let says_so = |&at: &usize| {
+        let of = at >= 2 && is_word(at - 1, "of");
+        let of_how_many = of && (is_word(at - 2, "path") || matches!(pieces[at - 2], Piece::Number(_)));
+        count(pieces, at).is_some() && (is_word(at + 1, "instructions") || of_how_many)
+    };
+    (0..pieces.len()).filter(says_so).collect()
+}
+
+/// Counts of a page that say that they are such, and that no name of a row in their paragraph or line vouches for.
+fn counts_without_row(page: &str, rows: &HashMap<String, Row>) -> Vec<(usize, u64)> {
+    let (claims, _) = claims(page, rows);
+    let mut without = Vec::new();
+    for unit in units(page) {
+        let pieces = pieces(&unit.text, rows);
+        let places = counts_in_words(&pieces).into_iter().filter(|place| !is_of_then(&pieces, *place));
+        let figures = places.map(|place| count(&pieces, place).unwrap());
+        let is_claimed = |figure: &u64| claims.iter().any(|it| it.line == unit.line && it.figure == *figure);
+        without.extend(figures.filter(|figure| !is_claimed(figure)).map(|figure| (unit.line, figure)));
+    }
+    without
+}
+
+#[test]
+fn pages_for_strangers_name_the_rows_of_their_figures() {
+    let rows = rows();
+    for page in WITH_ROWS {
+        let without = counts_without_row(&text(page), &rows);
+        assert!(without.is_empty(), "{page}: no row is beside (line, figure) {without:?}");
+    }
+}
+
+#[test]
+fn counts_without_a_row_are_found() {
+    let rows = HashMap::from([("a.b".to_string(), Row::from([("insns".into(), 12)]))]);
+    let page = "A fast path of 13.\n\n28 instructions\n\n| 4 of 14 are |\n\n12 instructions (`a.b`), then 15 instructions\n\n\
+        2 of 12 (`a.b`), 3 of 9 pages";
+    assert_eq!(counts_without_row(page, &rows), [(1, 13), (3, 28), (5, 14)]);
 }
 
 #[test]
