@@ -3,7 +3,7 @@
 //! Everything here is plain data. Start with [`call`]: how a system call looks in registers.
 
 #![no_std]
-#![forbid(unsafe_code)]
+#![forbid(missing_docs, unsafe_code)]
 
 pub mod archive;
 pub mod boot;

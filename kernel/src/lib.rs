@@ -12,7 +12,7 @@
 //! instruction between the steps of a long operation. Nothing allocates but the making of an object or a mapping, and that is
 //! charged to a task. After the first task is loaded the kernel parses no file format.
 #![cfg_attr(target_os = "none", no_std)]
-#![deny(unsafe_code)]
+#![deny(missing_docs, unsafe_code)]
 
 #[allow(unsafe_code)]
 pub mod arch;
