@@ -228,19 +228,7 @@ impl Checker<'_> {
             }
             DeclKind::Interface(interface) => self.interface(interface, &decl.annotations),
             DeclKind::Const(ty, name, value) => self.constant(ty, *name, value),
-            DeclKind::Typedef(ty, names) => {
-                let id = self.ty(ty);
-                self.limits(&decl.annotations, id);
-                for declarator in names {
-                    let of = self.array(id, declarator);
-                    let path = self.path(declarator.name);
-                    let alias = self.model.add(Type::Alias(path, of));
-                    let scope = self.scope_of_type(ty);
-                    if self.declare(declarator.name, Entry::Type(alias, scope)) {
-                        self.name_type(alias, declarator.name.span);
-                    }
-                }
-            }
+            DeclKind::Typedef(ty, names) => self.typedef(ty, names, &decl.annotations),
             DeclKind::Constructed(constructed) => {
                 self.constructed(constructed, &decl.annotations);
             }
@@ -267,6 +255,20 @@ impl Checker<'_> {
                 }
             }
             DeclKind::AnnotationType(_) => {}
+        }
+    }
+
+    fn typedef(&mut self, ty: &ast::Type, names: &[ast::Declarator], annotations: &[ast::Annotation]) {
+        let id = self.ty(ty);
+        self.limits(annotations, id);
+        for declarator in names {
+            let of = self.array(id, declarator);
+            let path = self.path(declarator.name);
+            let alias = self.model.add(Type::Alias(path, of));
+            let scope = self.scope_of_type(ty);
+            if self.declare(declarator.name, Entry::Type(alias, scope)) {
+                self.name_type(alias, declarator.name.span);
+            }
         }
     }
 

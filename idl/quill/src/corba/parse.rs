@@ -184,41 +184,51 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
             c.bump();
             DeclKind::Native(ident(c)?)
         }
-        ("typeid" | "typeprefix", _) if starts_name(c, 1) || c.word_at(1) == "::" => {
-            c.bump();
-            let name = c.scoped_name()?;
-            if !matches!(c.peek().kind, Kind::Str) {
-                return c.unexpected("a string");
-            }
-            c.bump();
-            DeclKind::About(vec![name])
-        }
+        ("typeid" | "typeprefix", _) if starts_name(c, 1) || c.word_at(1) == "::" => repository_id(c)?,
         ("import", _) if starts_name(c, 1) || c.word_at(1) == "::" || c.peek_at(1).kind == Kind::Str => {
-            c.bump();
-            if c.peek().kind == Kind::Str {
-                c.bump();
-            } else {
-                c.scoped_name()?;
-            }
-            DeclKind::About(Vec::new())
+            import(c)?
         }
         ("component" | "connector" | "home" | "porttype", _) if starts_name(c, 1) => assembly(c)?,
         ("@", _) => return annotation_type(c),
         _ if !matches!(inside, Inside::Module | Inside::Template) => return member_declaration(c, inside),
-        (word, _) => {
-            let wanted = "a declaration";
-            if TYPES.contains(&word) || matches!(word, "oneway" | "attribute" | "readonly") {
-                let message = format!("`{word}` cannot start a declaration here");
-                let span = c.span();
-                let help =
-                    "operations and attributes belong into an interface; a type gets a name by `typedef`";
-                return c.fail(Diagnostic::error(Code::Syntax, span, message).help(help));
-            }
-            return unexpected_near(c, wanted, &STARTS);
-        }
+        _ => return no_declaration(c),
     };
     c.semicolon()?;
     Ok(kind)
+}
+
+/// `typeid` or `typeprefix`, with the name that it is about.
+fn repository_id(c: &mut Cursor) -> Parse<DeclKind> {
+    c.bump();
+    let name = c.scoped_name()?;
+    if !matches!(c.peek().kind, Kind::Str) {
+        return c.unexpected("a string");
+    }
+    c.bump();
+    Ok(DeclKind::About(vec![name]))
+}
+
+/// `import`, with the name of a scope or a file, of which nothing is looked up.
+fn import(c: &mut Cursor) -> Parse<DeclKind> {
+    c.bump();
+    if c.peek().kind == Kind::Str {
+        c.bump();
+    } else {
+        c.scoped_name()?;
+    }
+    Ok(DeclKind::About(Vec::new()))
+}
+
+/// Fails at a word that begins no declaration where a module's may stand.
+fn no_declaration(c: &mut Cursor) -> Parse<DeclKind> {
+    let word = c.word();
+    if TYPES.contains(&word) || matches!(word, "oneway" | "attribute" | "readonly") {
+        let message = format!("`{word}` cannot start a declaration here");
+        let span = c.span();
+        let help = "operations and attributes belong into an interface; a type gets a name by `typedef`";
+        return c.fail(Diagnostic::error(Code::Syntax, span, message).help(help));
+    }
+    unexpected_near(c, "a declaration", &STARTS)
 }
 
 fn unexpected_near<T>(c: &mut Cursor, wanted: &str, words: &[&'static str]) -> Parse<T> {

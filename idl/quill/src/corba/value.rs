@@ -1,5 +1,7 @@
 //! Evaluation of constant expressions, and conversion to the type of a constant.
 
+use std::rc::Rc;
+
 use crate::codes::Code;
 use crate::diag::{Diagnostic, Diags};
 use crate::expr::Unary;
@@ -121,101 +123,101 @@ pub fn range(bits: u8, signed: bool) -> (i128, i128) {
 /// Makes a value fit the type of a constant, or says why it does not.
 pub fn convert(model: &Model, diags: &mut Diags, value: Value, ty: TypeId, span: Span) -> Value {
     let resolved = model.resolved(ty);
-    let mismatch = |diags: &mut Diags, what: &str| {
-        let message = format!("{what} is no value of the type `{}`", model.show(ty));
-        diags.push(
-            Diagnostic::error(Code::ConstType, span, message).label(format!("expected `{}`", model.show(ty))),
-        );
-        Value::Error
-    };
-    let out_of_range = |diags: &mut Diags, v: i128, (low, high): (i128, i128)| {
-        let message = format!("{v} is out of range for `{}`", model.show(ty));
-        diags.push(Diagnostic::error(Code::Range, span, message).help(format!("it holds {low} to {high}")));
-        Value::Error
-    };
+    let mut target = Target { model, diags, ty, span };
     match (model.ty(resolved), value) {
         (Type::Error, _) | (_, Value::Error) => Value::Error,
-        (Type::Int { bits, signed }, Value::Int(v)) => {
-            let (low, high) = range(*bits, *signed);
-            if (low..=high).contains(&v) { Value::Int(v) } else { out_of_range(diags, v, (low, high)) }
+        (Type::Int { bits, signed }, value @ Value::Int(v)) => target.ranged(value, v, range(*bits, *signed)),
+        (Type::Bitmask(_, bits, _), value @ Value::Int(v)) => target.ranged(value, v, range(*bits, false)),
+        (Type::Octet, value @ Value::Int(v)) => target.ranged(value, v, (0, 255)),
+        (Type::Float(32), Value::Float(v)) if (v as f32).is_infinite() => {
+            target.refused(Code::Range, format!("{v:e} is out of range for `float`"))
         }
-        (Type::Octet, Value::Int(v)) if (0..=255).contains(&v) => Value::Int(v),
-        (Type::Octet, Value::Int(v)) => out_of_range(diags, v, (0, 255)),
-        (Type::Bitmask(_, bits, _), Value::Int(v)) => {
-            let (low, high) = range(*bits, false);
-            if (low..=high).contains(&v) { Value::Int(v) } else { out_of_range(diags, v, (low, high)) }
-        }
-        (Type::Float(bits), Value::Float(v)) => {
-            if *bits == 32 && (v as f32).is_infinite() {
-                diags.push(Diagnostic::error(
-                    Code::Range,
-                    span,
-                    format!("{v:e} is out of range for `float`"),
-                ));
-                return Value::Error;
-            }
-            Value::Float(v)
-        }
+        (Type::Float(_), Value::Float(v)) => Value::Float(v),
         (Type::Float(_), Value::Int(v)) => {
             let message = format!("a whole number is no value of the type `{}`", model.show(ty));
             let help = format!("write `{v}.0`");
-            diags.push(Diagnostic::error(Code::ConstType, span, message).help(help));
-            Value::Error
+            target.report(Diagnostic::error(Code::ConstType, span, message).help(help))
         }
         (Type::Fixed(digits, scale), Value::Fixed(v, s)) => {
             // A constant may be declared `fixed` alone; then it takes what the value has.
             let whole = v.unsigned_abs().checked_div(10u128.checked_pow(s).unwrap_or(u128::MAX)).unwrap_or(0);
             if *digits > 0 && whole >= 10u128.checked_pow(digits - scale).unwrap_or(u128::MAX) {
                 let message = format!("this value does not fit into `{}`", model.show(ty));
-                diags.push(Diagnostic::error(Code::Range, span, message));
-                return Value::Error;
+                return target.refused(Code::Range, message);
             }
             Value::Fixed(v, s)
         }
         (Type::Bool, v @ Value::Bool(_)) => v,
-        (Type::Char, Value::Char(v)) if v <= 0xFF => Value::Char(v),
-        (Type::Char, Value::Char(v)) => out_of_range(diags, v.into(), (0, 255)),
+        (Type::Char, value @ Value::Char(v)) => target.ranged(value, v.into(), (0, 255)),
         (Type::WideChar, Value::WideChar(v)) => Value::WideChar(v),
         // `const wchar c = 'x';` lacks its L, but cannot mean anything else.
         (Type::WideChar, Value::Char(v)) => Value::WideChar(v),
-        (Type::Str { wide, bound, .. }, v @ (Value::Str(_) | Value::WideStr(_))) => {
-            let (Value::Str(text) | Value::WideStr(text)) = &v else { return Value::Error };
-            if matches!(v, Value::WideStr(_)) && !*wide {
-                return mismatch(diags, "a wide string");
-            }
-            if bound.is_some_and(|b| text.len() as u64 > b) {
-                let message =
-                    format!("a string of {} characters does not fit into `{}`", text.len(), model.show(ty));
-                diags.push(Diagnostic::error(Code::Range, span, message));
-                return Value::Error;
-            }
-            if text.contains(&0) {
-                diags.push(Diagnostic::error(
-                    Code::Literal,
-                    span,
-                    "a string constant cannot hold the character 0",
-                ));
-                return Value::Error;
-            }
-            let text = text.clone();
-            if *wide { Value::WideStr(text) } else { Value::Str(text) }
-        }
+        (Type::Str { wide, bound, .. }, Value::Str(text)) => target.text(text, *wide, *bound),
+        (Type::Str { wide: true, bound, .. }, Value::WideStr(text)) => target.text(text, true, *bound),
         (Type::Enum(..), Value::Enum(of, v)) if of == resolved => Value::Enum(of, v),
-        (_, value) => {
-            let what = match value {
-                Value::Int(_) => "a whole number".to_owned(),
-                Value::Float(_) => "a floating-point number".into(),
-                Value::Fixed(..) => "a fixed-point number".into(),
-                Value::Bool(_) => "a truth value".into(),
-                Value::Char(_) => "a character".into(),
-                Value::WideChar(_) => "a wide character".into(),
-                Value::Str(_) => "a string".into(),
-                Value::WideStr(_) => "a wide string".into(),
-                Value::Enum(of, _) => format!("a name of `{}`", model.show(of)),
-                Value::Error => "this".into(),
-            };
-            mismatch(diags, &what)
+        (_, value) => target.mismatch(&value),
+    }
+}
+
+/// The type of a constant, and where one that does not fit is reported.
+struct Target<'a> {
+    model: &'a Model,
+    diags: &'a mut Diags,
+    ty: TypeId,
+    span: Span,
+}
+
+impl Target<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) -> Value {
+        self.diags.push(diagnostic);
+        Value::Error
+    }
+
+    fn refused(&mut self, code: Code, message: impl Into<String>) -> Value {
+        self.report(Diagnostic::error(code, self.span, message))
+    }
+
+    /// The value, if its number `v` is in range.
+    fn ranged(&mut self, value: Value, v: i128, (low, high): (i128, i128)) -> Value {
+        if (low..=high).contains(&v) {
+            return value;
         }
+        let message = format!("{v} is out of range for `{}`", self.model.show(self.ty));
+        let help = format!("it holds {low} to {high}");
+        self.report(Diagnostic::error(Code::Range, self.span, message).help(help))
+    }
+
+    /// A string, if it is short enough and has no zero in it.
+    fn text(&mut self, text: Rc<[u32]>, wide: bool, bound: Option<u64>) -> Value {
+        if bound.is_some_and(|b| text.len() as u64 > b) {
+            let (len, ty) = (text.len(), self.model.show(self.ty));
+            return self
+                .refused(Code::Range, format!("a string of {len} characters does not fit into `{ty}`"));
+        }
+        if text.contains(&0) {
+            return self.refused(Code::Literal, "a string constant cannot hold the character 0");
+        }
+        if wide { Value::WideStr(text) } else { Value::Str(text) }
+    }
+
+    /// A value of another kind.
+    fn mismatch(&mut self, value: &Value) -> Value {
+        let what = match value {
+            Value::Int(_) => "a whole number".to_owned(),
+            Value::Float(_) => "a floating-point number".into(),
+            Value::Fixed(..) => "a fixed-point number".into(),
+            Value::Bool(_) => "a truth value".into(),
+            Value::Char(_) => "a character".into(),
+            Value::WideChar(_) => "a wide character".into(),
+            Value::Str(_) => "a string".into(),
+            Value::WideStr(_) => "a wide string".into(),
+            Value::Enum(of, _) => format!("a name of `{}`", self.model.show(*of)),
+            Value::Error => "this".into(),
+        };
+        let ty = self.model.show(self.ty);
+        let message = format!("{what} is no value of the type `{ty}`");
+        let label = format!("expected `{ty}`");
+        self.report(Diagnostic::error(Code::ConstType, self.span, message).label(label))
     }
 }
 

@@ -358,7 +358,19 @@ impl Checker<'_> {
             self.within(scope, |c| c.value_type(boxed, "a boxed value"));
             return;
         }
-        for base in &value.bases {
+        self.inherit_values(id, scope, &value.bases);
+        self.support_interfaces(scope, &value.supports);
+        self.within(scope, |c| {
+            let mut fields = Vec::new();
+            // Its state may be of its own types.
+            c.interface_body(&value.body);
+            c.members(&value.state, &mut fields);
+        });
+    }
+
+    /// Takes the names of the value types that the value type `id`, with its scope, inherits.
+    fn inherit_values(&mut self, id: TypeId, scope: usize, bases: &[ScopedName]) {
+        for base in bases {
             match self.resolve(base) {
                 Entry::Value(base_id, base_scope) if base_id != id => {
                     if matches!(self.model.ty(base_id), Type::Forward(_)) {
@@ -376,7 +388,11 @@ impl Checker<'_> {
                 }
             }
         }
-        for base in &value.supports {
+    }
+
+    /// Takes the names of the interfaces that a value type supports.
+    fn support_interfaces(&mut self, scope: usize, interfaces: &[ScopedName]) {
+        for base in interfaces {
             match self.resolve(base) {
                 Entry::Interface(_, base_scope) => self.inherit(scope, base_scope, base),
                 Entry::Poison => {}
@@ -387,12 +403,6 @@ impl Checker<'_> {
                 }
             }
         }
-        self.within(scope, |c| {
-            let mut fields = Vec::new();
-            // Its state may be of its own types.
-            c.interface_body(&value.body);
-            c.members(&value.state, &mut fields);
-        });
     }
 
     pub(super) fn assembly(&mut self, assembly: &ast::Assembly) {

@@ -134,78 +134,75 @@ impl Checker<'_> {
     /// What a name stands for; reports when it stands for nothing.
     pub(super) fn resolve(&mut self, name: &ScopedName) -> Entry {
         let first = name.parts[0];
+        let Some((mut found, scope)) = self.nearest(name) else {
+            return self.predefined_or_unknown(name, first, None);
+        };
+        if !name.absolute && scope != self.current {
+            self.record_use(first);
+        }
+        self.same_case(first, found);
+        for pair in name.parts.windows(2) {
+            let (outer, part) = (pair[0], pair[1]);
+            let inner = match found.0 {
+                Entry::Poison => return Entry::Poison,
+                Entry::Module(scope) | Entry::Interface(_, scope) | Entry::Value(_, scope) => Some(scope),
+                Entry::Exception(_, scope) | Entry::Assembly(scope) => Some(scope),
+                Entry::Type(_, scope) => scope,
+                _ => None,
+            };
+            let Some(inner) = inner else {
+                let message = format!("`{}` contains no names", self.text(outer.name));
+                self.error(Code::NotScope, outer.span, message);
+                return Entry::Poison;
+            };
+            match self.find_in(inner, part) {
+                Some(in_scope) => found = in_scope,
+                None => return self.predefined_or_unknown(name, part, Some(inner)),
+            }
+            self.same_case(part, found);
+        }
+        found.0
+    }
+
+    /// The entry, and its scope, that is nearest to the first part of a name: in the right case, and only without such a one,
+    /// in another case.
+    fn nearest(&mut self, name: &ScopedName) -> Option<((Entry, Ident), usize)> {
+        let first = name.parts[0];
         let mut scope = if name.absolute { 0 } else { self.current };
-        // The nearest name in the right case; only without one, the nearest in another case.
         let mut other_case = None;
-        let mut found = loop {
+        loop {
             match self.find_in(scope, first) {
-                Some(found) if found.1.name == first.name || found.0 == Entry::Poison => break Some(found),
+                Some(found) if found.1.name == first.name || found.0 == Entry::Poison => {
+                    return Some((found, scope));
+                }
                 Some(found) => other_case = other_case.or(Some((found, scope))),
                 None => {}
             }
             if scope == 0 {
-                break None;
+                return other_case;
             }
             scope = self.scopes[scope].parent;
-        };
-        if found.is_none()
-            && let Some((near, its_scope)) = other_case
-        {
-            (found, scope) = (Some(near), its_scope);
         }
-        if found.is_none() {
-            if let Some(entry) = self.predefined(name) {
-                return entry;
-            }
-            self.unknown(name, first, None);
-            return Entry::Poison;
+    }
+
+    /// The entry of a name that nobody has to declare; reports another one, whose `part` is not found.
+    fn predefined_or_unknown(&mut self, name: &ScopedName, part: Ident, inner: Option<usize>) -> Entry {
+        self.predefined(name).unwrap_or_else(|| {
+            self.unknown(name, part, inner);
+            Entry::Poison
+        })
+    }
+
+    /// Reports a use in another case than that of the declaration.
+    fn same_case(&mut self, used: Ident, (entry, declared): (Entry, Ident)) {
+        if declared.name == used.name || entry == Entry::Poison {
+            return;
         }
-        if !name.absolute && scope != self.current {
-            self.record_use(first);
-        }
-        for (i, &part) in name.parts.iter().enumerate() {
-            if i > 0 {
-                let inner = match found {
-                    Some((Entry::Module(scope) | Entry::Interface(_, scope) | Entry::Value(_, scope), _)) => {
-                        Some(scope)
-                    }
-                    Some((Entry::Type(_, scope), _)) => scope,
-                    Some((Entry::Exception(_, scope) | Entry::Assembly(scope), _)) => Some(scope),
-                    _ => None,
-                };
-                if let Some((Entry::Poison, _)) = found {
-                    return Entry::Poison;
-                }
-                let Some(inner) = inner else {
-                    let message = format!("`{}` contains no names", self.text(name.parts[i - 1].name));
-                    self.error(Code::NotScope, name.parts[i - 1].span, message);
-                    return Entry::Poison;
-                };
-                found = self.find_in(inner, part);
-                if found.is_none() {
-                    if let Some(entry) = self.predefined(name) {
-                        return entry;
-                    }
-                    self.unknown(name, part, Some(inner));
-                    return Entry::Poison;
-                }
-            }
-            if let Some((entry, declared)) = found
-                && declared.name != part.name
-                && entry != Entry::Poison
-            {
-                let message =
-                    format!("`{}` is declared as `{}`", self.text(part.name), self.text(declared.name));
-                let diagnostic = Diagnostic::error(Code::CaseUse, part.span, message);
-                let diagnostic = diagnostic.note(declared.span, "declared here");
-                let help = format!(
-                    "write `{}`: names are used in the case of their declaration",
-                    self.text(declared.name)
-                );
-                self.s.diags.push(diagnostic.help(help));
-            }
-        }
-        found.map_or(Entry::Poison, |(entry, _)| entry)
+        let message = format!("`{}` is declared as `{}`", self.text(used.name), self.text(declared.name));
+        let help =
+            format!("write `{}`: names are used in the case of their declaration", self.text(declared.name));
+        let diagnostic = Diagnostic::error(Code::CaseUse, used.span, message);
+        self.s.diags.push(diagnostic.note(declared.span, "declared here").help(help));
     }
 
     pub(super) fn record_use(&mut self, ident: Ident) {

@@ -364,17 +364,11 @@ impl Checker<'_> {
             for (label, span) in &case.labels {
                 let Some(expr) = label else {
                     branch.is_default = true;
-                    if let Some(first) = default.replace(*span) {
-                        let diagnostic = Diagnostic::error(Code::Label, *span, "`default` appears twice");
-                        self.s.diags.push(diagnostic.note(first, "the first is here"));
-                    }
+                    self.once("`default` appears twice", *span, default.replace(*span));
                     continue;
                 };
                 let Some(value) = self.label(switch, &names, expr) else { continue };
-                if let Some(first) = seen.insert(value, *span) {
-                    let diagnostic = Diagnostic::error(Code::Label, *span, "this label appears twice");
-                    self.s.diags.push(diagnostic.note(first, "the first is here"));
-                } else {
+                if self.once("this label appears twice", *span, seen.insert(value, *span)) {
                     branch.labels.push(value);
                 }
             }
@@ -405,6 +399,15 @@ impl Checker<'_> {
             let message = "this `default` is never taken: the labels cover every value";
             self.s.diags.push(Diagnostic::warning(Code::Label, span, message));
         }
+    }
+
+    /// Whether nothing like a label stands before it; reports it if the `first` does.
+    fn once(&mut self, message: &str, span: Span, first: Option<Span>) -> bool {
+        if let Some(first) = first {
+            let diagnostic = Diagnostic::error(Code::Label, span, message);
+            self.s.diags.push(diagnostic.note(first, "the first is here"));
+        }
+        first.is_none()
     }
 
     /// The number of a label, converted to the type of the discriminator.

@@ -185,9 +185,67 @@ pub(super) fn type_spec(c: &mut Cursor) -> Parse<Type> {
 }
 
 pub(super) fn type_kind(c: &mut Cursor) -> Parse<TypeKind> {
-    let word = c.word().to_owned();
+    if let Some(base) = base(c)? {
+        c.bump();
+        return Ok(TypeKind::Base(base));
+    }
     let follows_name = starts_name(c, 1) || c.word_at(1) == "@";
-    let base = match word.as_str() {
+    match c.word() {
+        "string" | "wstring" => {
+            let wide = c.is("wstring");
+            c.bump();
+            let bound = if c.eat("<") {
+                let bound = angle_expr(c)?;
+                close_angle(c)?;
+                Some(bound)
+            } else {
+                None
+            };
+            Ok(TypeKind::String(wide, bound))
+        }
+        "sequence" => {
+            c.bump();
+            c.expect("<")?;
+            let element = type_spec(c)?;
+            let bound = if c.eat(",") { Some(angle_expr(c)?) } else { None };
+            close_angle(c)?;
+            Ok(TypeKind::Sequence(Box::new(element), bound))
+        }
+        "map" if c.word_at(1) == "<" => {
+            c.bump();
+            c.bump();
+            let key = type_spec(c)?;
+            c.expect(",")?;
+            let value = type_spec(c)?;
+            let bound = if c.eat(",") { Some(angle_expr(c)?) } else { None };
+            close_angle(c)?;
+            Ok(TypeKind::Map(Box::new(key), Box::new(value), bound))
+        }
+        "fixed" => {
+            c.bump();
+            if !c.eat("<") {
+                return Ok(TypeKind::Fixed(None));
+            }
+            let digits = angle_expr(c)?;
+            c.expect(",")?;
+            let scale = angle_expr(c)?;
+            close_angle(c)?;
+            Ok(TypeKind::Fixed(Some((digits, scale))))
+        }
+        "struct" | "union" | "enum" => Ok(TypeKind::Constructed(Box::new(constructed(c)?), Vec::new())),
+        "bitmask" | "bitset" if follows_name => {
+            Ok(TypeKind::Constructed(Box::new(constructed(c)?), Vec::new()))
+        }
+        word if c.peek().kind == Kind::Ident && !KEYWORDS.contains(&word) || c.is("::") => {
+            Ok(TypeKind::Named(c.scoped_name()?))
+        }
+        _ => unexpected_near(c, "a type", &TYPES),
+    }
+}
+
+/// The type that one or several words name, if they do; the cursor stays at the last of them.
+fn base(c: &mut Cursor) -> Parse<Option<Base>> {
+    Ok(Some(match c.word() {
         "void" => Base::Void,
         "boolean" => Base::Boolean,
         "octet" => Base::Octet,
@@ -230,64 +288,8 @@ pub(super) fn type_kind(c: &mut Cursor) -> Parse<TypeKind> {
                 _ => return c.unexpected("`short` or `long` behind `unsigned`"),
             }
         }
-        "string" | "wstring" => {
-            c.bump();
-            let bound = if c.eat("<") {
-                let bound = angle_expr(c)?;
-                close_angle(c)?;
-                Some(bound)
-            } else {
-                None
-            };
-            return Ok(TypeKind::String(word == "wstring", bound));
-        }
-        "sequence" => {
-            c.bump();
-            c.expect("<")?;
-            let element = type_spec(c)?;
-            let bound = if c.eat(",") { Some(angle_expr(c)?) } else { None };
-            close_angle(c)?;
-            return Ok(TypeKind::Sequence(Box::new(element), bound));
-        }
-        "map" if c.word_at(1) == "<" => {
-            c.bump();
-            c.bump();
-            let key = type_spec(c)?;
-            c.expect(",")?;
-            let value = type_spec(c)?;
-            let bound = if c.eat(",") { Some(angle_expr(c)?) } else { None };
-            close_angle(c)?;
-            return Ok(TypeKind::Map(Box::new(key), Box::new(value), bound));
-        }
-        "fixed" => {
-            c.bump();
-            if !c.eat("<") {
-                return Ok(TypeKind::Fixed(None));
-            }
-            let digits = angle_expr(c)?;
-            c.expect(",")?;
-            let scale = angle_expr(c)?;
-            close_angle(c)?;
-            return Ok(TypeKind::Fixed(Some((digits, scale))));
-        }
-        "struct" | "union" | "enum" => {
-            return Ok(TypeKind::Constructed(Box::new(constructed(c)?), Vec::new()));
-        }
-        "bitmask" | "bitset" if follows_name => {
-            return Ok(TypeKind::Constructed(Box::new(constructed(c)?), Vec::new()));
-        }
-        _ => {
-            if c.peek().kind == Kind::Ident && KEYWORDS.contains(&word.as_str()) {
-                return unexpected_near(c, "a type", &TYPES);
-            }
-            if c.peek().kind == Kind::Ident || c.is("::") {
-                return Ok(TypeKind::Named(c.scoped_name()?));
-            }
-            return unexpected_near(c, "a type", &TYPES);
-        }
-    };
-    c.bump();
-    Ok(TypeKind::Base(base))
+        _ => return Ok(None),
+    }))
 }
 
 /// Whether a word such as `int8` names the type here, and not a type that the file declared under that name.
