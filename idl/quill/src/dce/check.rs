@@ -362,46 +362,9 @@ impl Checker<'_> {
                 self.interface_entry(*name);
             }
             ItemKind::Interface(interface) => self.interface(interface, item),
-            ItemKind::Group(keyword, name, items) => {
-                if let Some(name) = name
-                    && *keyword != "namespace"
-                    && !self.ordinary.contains_key(&name.name)
-                {
-                    self.declare(*name, Entry::Unread, false);
-                }
-                if *keyword == "module" {
-                    // A module's functions are entries of a library, not operations.
-                    let mut none = Vec::new();
-                    let around = Interface {
-                        name: Ident { name: Symbol::default(), span: item.span },
-                        bases: Vec::new(),
-                        items: Vec::new(),
-                        dispatch: true,
-                    };
-                    for item in items {
-                        self.item(item, Some((&around, &mut none, true)));
-                    }
-                } else {
-                    let outer = (self.in_library, self.in_namespace);
-                    self.in_library |= *keyword == "library";
-                    self.in_namespace |= *keyword == "namespace";
-                    self.items(items);
-                    (self.in_library, self.in_namespace) = outer;
-                }
-            }
+            ItemKind::Group(keyword, name, items) => self.group(keyword, *name, items, item.span),
             ItemKind::Class(name, members) => {
-                for member in members {
-                    if !self.ordinary.contains_key(&member.name)
-                        && !self.s.incomplete
-                        && !self.poisoned.contains(&member.name)
-                    {
-                        // Nothing is made of a class, so that the name alone does no harm.
-                        let message = format!("the interface `{}` is not declared", self.text(member.name));
-                        let near = self.near_interface(member.name);
-                        let diagnostic = Diagnostic::warning(Code::Unknown, member.span, message);
-                        self.s.diags.push(diagnostic.maybe(near.as_deref()));
-                    }
-                }
+                self.class_members(members);
                 self.declare(*name, Entry::Unread, item.header);
             }
             ItemKind::Unread(name) => {
@@ -413,6 +376,50 @@ impl Checker<'_> {
                 self.type_library.get_or_insert(item.span);
             }
             ItemKind::Nothing => {}
+        }
+    }
+
+    /// Items in braces behind a keyword: a library, a module, a namespace.
+    fn group(&mut self, keyword: &str, name: Option<Ident>, items: &[Item], span: Span) {
+        if let Some(name) = name
+            && keyword != "namespace"
+            && !self.ordinary.contains_key(&name.name)
+        {
+            self.declare(name, Entry::Unread, false);
+        }
+        if keyword == "module" {
+            // A module's functions are entries of a library, not operations.
+            let mut none = Vec::new();
+            let around = Interface {
+                name: Ident { name: Symbol::default(), span },
+                bases: Vec::new(),
+                items: Vec::new(),
+                dispatch: true,
+            };
+            for item in items {
+                self.item(item, Some((&around, &mut none, true)));
+            }
+        } else {
+            let outer = (self.in_library, self.in_namespace);
+            self.in_library |= keyword == "library";
+            self.in_namespace |= keyword == "namespace";
+            self.items(items);
+            (self.in_library, self.in_namespace) = outer;
+        }
+    }
+
+    /// Warns of interfaces of a class that are not declared. Nothing is made of a class, so that the name alone does no harm.
+    fn class_members(&mut self, members: &[Ident]) {
+        for member in members {
+            if !self.ordinary.contains_key(&member.name)
+                && !self.s.incomplete
+                && !self.poisoned.contains(&member.name)
+            {
+                let message = format!("the interface `{}` is not declared", self.text(member.name));
+                let near = self.near_interface(member.name);
+                let diagnostic = Diagnostic::warning(Code::Unknown, member.span, message);
+                self.s.diags.push(diagnostic.maybe(near.as_deref()));
+            }
         }
     }
 

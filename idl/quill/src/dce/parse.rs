@@ -8,7 +8,7 @@ use super::ast::*;
 use crate::codes::Code;
 use crate::cursor::{Cursor, Ident, Parse, Reported};
 use crate::diag::Diagnostic;
-use crate::expr::Style;
+use crate::expr::{Expr, Style};
 use crate::lex::{Kind, Token};
 use crate::source::Span;
 
@@ -248,25 +248,9 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
             ItemKind::TypeLibrary
         }
         "cpp_quote" | "pyhelper" | "helper" | "helpstring" | "c_helper" if c.word_at(1) == "(" => {
-            let quote = c.is("cpp_quote");
-            c.bump();
-            let text = c.group()?;
-            if quote && (text.is_empty() || text.iter().any(|t| t.kind != Kind::Str)) {
-                let message = "`cpp_quote` takes a string";
-                return c.fail(Diagnostic::error(Code::AttributeForm, c.last_span(), message));
-            }
-            c.eat(";");
-            return Ok(ItemKind::Nothing);
+            return quoted(c);
         }
-        "midl_pragma" => {
-            c.bump();
-            c.bump();
-            if c.is("(") {
-                c.group()?;
-            }
-            c.eat(";");
-            return Ok(ItemKind::Nothing);
-        }
+        "midl_pragma" => return pragma(c),
         "include" if c.peek_at(1).kind == Kind::Str => {
             while !c.is(";") && !c.at_end() {
                 c.bump();
@@ -280,20 +264,7 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
         "const" if !is_function(c) => constant(c)?,
         "interface" | "dispinterface" if next_is_name && !declares(c) => return interface(c),
         "coclass" | "runtimeclass" | "apicontract" if next_is_name && !declares(c) => return class(c),
-        "delegate" if next_is_name && c.word_at(2) == ";" => {
-            c.bump();
-            ItemKind::Forward(ident(c)?)
-        }
-        "delegate" => {
-            c.bump();
-            let spec = spec(c)?;
-            let declarator = declarator(c)?;
-            if let Some(name) = declarator.name {
-                c.semicolon()?;
-                return Ok(ItemKind::Forward(name));
-            }
-            ItemKind::Type(spec)
-        }
+        "delegate" => delegate(c)?,
         "library" | "module" | "namespace" | "declare"
             if next_is_name || c.word_at(1) == "{" || c.word_at(1) == "[" =>
         {
@@ -308,42 +279,74 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
             let items = items(c)?;
             return Ok(ItemKind::Group("extern", None, items));
         }
-        _ => {
-            if c.peek().kind == Kind::Ident
-                && c.near(&STARTS).is_some()
-                && next_is_name
-                && c.word_at(2) == "{"
-            {
-                let near = c.near(&STARTS);
-                let message = format!("expected a declaration, found {}", c.found());
-                return c.fail(Diagnostic::error(Code::Syntax, c.span(), message).maybe(near));
-            }
-            let spec = spec(c)?;
-            if c.is(";") {
-                ItemKind::Type(spec)
-            } else {
-                let first = declarator(c)?;
-                if first.name.is_none() && matches!(spec.kind, SpecKind::Basic(_) | SpecKind::Named(_)) {
-                    return c.unexpected("a name");
-                }
-                if c.eat("=") {
-                    c.expr(Style::C)?;
-                }
-                let function = first.derived.iter().any(|d| matches!(d, Derived::Function(_)));
-                let mut names = vec![first];
-                while c.eat(",") {
-                    names.push(declarator(c)?);
-                }
-                match function {
-                    true => ItemKind::Function(spec, names.swap_remove(0)),
-                    // A variable: only headers and `dispinterface` have them.
-                    false => ItemKind::Type(spec),
-                }
-            }
-        }
+        _ => declaration(c)?,
     };
     c.semicolon()?;
     Ok(kind)
+}
+
+/// Text for the output of other compilers.
+fn quoted(c: &mut Cursor) -> Parse<ItemKind> {
+    let quote = c.is("cpp_quote");
+    c.bump();
+    let text = c.group()?;
+    if quote && (text.is_empty() || text.iter().any(|t| t.kind != Kind::Str)) {
+        let message = "`cpp_quote` takes a string";
+        return c.fail(Diagnostic::error(Code::AttributeForm, c.last_span(), message));
+    }
+    c.eat(";");
+    Ok(ItemKind::Nothing)
+}
+
+/// `midl_pragma`, a word, and perhaps arguments.
+fn pragma(c: &mut Cursor) -> Parse<ItemKind> {
+    c.bump();
+    c.bump();
+    if c.is("(") {
+        c.group()?;
+    }
+    c.eat(";");
+    Ok(ItemKind::Nothing)
+}
+
+/// `delegate`: its name alone, or the type of a function.
+fn delegate(c: &mut Cursor) -> Parse<ItemKind> {
+    c.bump();
+    if c.peek().kind == Kind::Ident && c.word_at(1) == ";" {
+        return Ok(ItemKind::Forward(ident(c)?));
+    }
+    let spec = spec(c)?;
+    let declarator = declarator(c)?;
+    Ok(declarator.name.map_or(ItemKind::Type(spec), ItemKind::Forward))
+}
+
+/// A function, a type, or a variable, of which only the type is kept: only headers and `dispinterface` have them.
+fn declaration(c: &mut Cursor) -> Parse<ItemKind> {
+    if c.peek().kind == Kind::Ident
+        && c.near(&STARTS).is_some()
+        && c.peek_at(1).kind == Kind::Ident
+        && c.word_at(2) == "{"
+    {
+        let near = c.near(&STARTS);
+        let message = format!("expected a declaration, found {}", c.found());
+        return c.fail(Diagnostic::error(Code::Syntax, c.span(), message).maybe(near));
+    }
+    let spec = spec(c)?;
+    if c.is(";") {
+        return Ok(ItemKind::Type(spec));
+    }
+    let first = declarator(c)?;
+    if first.name.is_none() && matches!(spec.kind, SpecKind::Basic(_) | SpecKind::Named(_)) {
+        return c.unexpected("a name");
+    }
+    if c.eat("=") {
+        c.expr(Style::C)?;
+    }
+    while c.eat(",") {
+        declarator(c)?;
+    }
+    let function = first.derived.iter().any(|d| matches!(d, Derived::Function(_)));
+    Ok(if function { ItemKind::Function(spec, first) } else { ItemKind::Type(spec) })
 }
 
 /// Whether `interface X` here is the type of something: `interface X *f();`.

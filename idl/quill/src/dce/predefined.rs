@@ -33,58 +33,74 @@ fn plain(name: &str) -> Option<Type> {
         "NTSTATUS" | "WERROR" | "COMRESULT" | "HRESULT_T" => int(32, false),
         "bool" | "bool8" | "BOOLEAN_T" => Some(Type::Bool),
         "wchar" | "unistr2" => Some(Type::WideChar),
-        "ISO_UCS" | "ISO_MULTI_LINGUAL" | "uuid_old_t" | "idl_uuid_t" | "uuid_t" | "uuid_p_t" | "twr_t"
-        | "twr_p_t" | "ndr_format_t" | "ndr_format_p_t" | "ndr_context_handle" => {
-            Some(Type::Foreign("the base type", name.into()))
-        }
         "dce_rpc_authn_protocol_id_t" => int(8, false),
-        "string"
-        | "string_array"
-        | "nstring"
-        | "nstring_array"
-        | "astring"
-        | "lstring"
-        | "ustring"
-        | "DATA_BLOB"
-        | "ipv4address"
-        | "ipv6address"
-        | "dns_string"
-        | "dnsp_name"
-        | "dnsp_string"
-        | "nbt_string"
-        | "wrepl_nbt_name"
-        | "pointer"
-        | "utf8string"
-        | "utf16string"
-        | "u16string"
-        | "policy_handle"
-        | "GUID"
-        | "dom_sid"
-        | "security_descriptor"
-        | "wstring"
-        | "ndr_compression_alg"
-        | "timespec"
-        | "TIMESPEC"
-        | "HANDLE_T" => Some(Type::Foreign("the base type", name.into())),
-        // Built into MIDL, or declared by headers of the system that no file imports.
-        "VARIANT"
-        | "BSTR"
-        | "IDispatch"
-        | "SAFEARRAY"
-        | "EventRegistrationToken"
-        | "HSTRING"
-        | "Object"
-        | "Guid"
-        | "va_list"
-        | "size_t"
-        | "ptrdiff_t" => Some(Type::Foreign("the type", name.into())),
         "fpage" | "fpage_t" => Some(Type::Fpage),
         // WinRT's basic types.
         "String" | "Int16" | "Int32" | "Int64" | "UInt8" | "UInt16" | "UInt32" | "UInt64" | "Single"
         | "Double" | "Char16" | "Boolean" => Some(Type::Foreign("the WinRT type", name.into())),
+        _ if BASE.contains(&name) => Some(Type::Foreign("the base type", name.into())),
+        _ if SYSTEM.contains(&name) => Some(Type::Foreign("the type", name.into())),
         _ => None,
     }
 }
+
+/// Base types that are more than a number.
+const BASE: [&str; 39] = [
+    "ISO_UCS",
+    "ISO_MULTI_LINGUAL",
+    "uuid_old_t",
+    "idl_uuid_t",
+    "uuid_t",
+    "uuid_p_t",
+    "twr_t",
+    "twr_p_t",
+    "ndr_format_t",
+    "ndr_format_p_t",
+    "ndr_context_handle",
+    "string",
+    "string_array",
+    "nstring",
+    "nstring_array",
+    "astring",
+    "lstring",
+    "ustring",
+    "DATA_BLOB",
+    "ipv4address",
+    "ipv6address",
+    "dns_string",
+    "dnsp_name",
+    "dnsp_string",
+    "nbt_string",
+    "wrepl_nbt_name",
+    "pointer",
+    "utf8string",
+    "utf16string",
+    "u16string",
+    "policy_handle",
+    "GUID",
+    "dom_sid",
+    "security_descriptor",
+    "wstring",
+    "ndr_compression_alg",
+    "timespec",
+    "TIMESPEC",
+    "HANDLE_T",
+];
+
+/// Types that are built into MIDL, or declared by headers of the system that no file imports.
+const SYSTEM: [&str; 11] = [
+    "VARIANT",
+    "BSTR",
+    "IDispatch",
+    "SAFEARRAY",
+    "EventRegistrationToken",
+    "HSTRING",
+    "Object",
+    "Guid",
+    "va_list",
+    "size_t",
+    "ptrdiff_t",
+];
 
 /// The value of a predefined constant.
 pub(super) fn constant(name: &str) -> Option<i128> {

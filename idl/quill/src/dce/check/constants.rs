@@ -150,11 +150,7 @@ impl Checker<'_> {
                 }
                 Step::Conditional => {
                     let (no, yes, condition) = (pop(), pop(), pop());
-                    Ok(match condition {
-                        Value::Int(0) => no,
-                        Value::Int(_) => yes,
-                        _ => Value::Error,
-                    })
+                    Ok(chosen(&condition, yes, no))
                 }
                 Step::Member(_) => {
                     pop();
@@ -235,6 +231,15 @@ fn cut(value: i128, bits: u8, signed: bool) -> i128 {
     let size = 1i128 << bits;
     let rest = value.rem_euclid(size);
     if signed && rest >= size / 2 { rest - size } else { rest }
+}
+
+/// The value of `condition ? yes : no`.
+fn chosen(condition: &Value, yes: Value, no: Value) -> Value {
+    match condition {
+        Value::Int(0) => no,
+        Value::Int(_) => yes,
+        _ => Value::Error,
+    }
 }
 
 pub(super) fn unary(operator: Unary, value: Value) -> Result<Value, &'static str> {

@@ -43,30 +43,11 @@ impl Checker<'_> {
             self.twice(interface.name, first);
         }
         let mut bases = Vec::new();
-        for base in &interface.bases {
+        for &base in &interface.bases {
             if self.s.diags.stop() {
                 return;
             }
-            match self.ordinary.get(&base.name) {
-                Some(&(Entry::Interface(base_id), ..)) if base_id == id => {
-                    let message = format!("`{}` cannot inherit itself", self.text(base.name));
-                    self.error(Code::BadBase, base.span, message);
-                }
-                Some(&(Entry::Interface(base_id), ..)) => bases.push(base_id),
-                Some(&(Entry::Unread | Entry::Type(_), ..)) => {}
-                Some(_) => {
-                    let message = format!("`{}` is no interface", self.text(base.name));
-                    self.error(Code::BadBase, base.span, message);
-                }
-                None if self.s.incomplete || self.poisoned.contains(&base.name) => {}
-                // A type library that a library imports declares these two.
-                None if matches!(self.text(base.name), "IUnknown" | "IDispatch") && self.in_library => {}
-                None => {
-                    let message = format!("the interface `{}` is not declared", self.text(base.name));
-                    let near = self.near_interface(base.name);
-                    self.undeclared(*base, message, near);
-                }
-            }
+            bases.extend(self.base(id, base));
         }
         let local = has(self.s, &item.attrs, "local");
         let imported = !self.in_main(interface.name.span);
@@ -93,6 +74,31 @@ impl Checker<'_> {
         self.of_objects = false;
         self.overloads(interface);
         self.model.interfaces[id.0 as usize].operations = operations;
+    }
+
+    /// The base of an interface with that name; reports one that is none.
+    fn base(&mut self, derived: InterfaceId, base: Ident) -> Option<InterfaceId> {
+        match self.ordinary.get(&base.name) {
+            Some(&(Entry::Interface(id), ..)) if id == derived => {
+                let message = format!("`{}` cannot inherit itself", self.text(base.name));
+                self.error(Code::BadBase, base.span, message);
+            }
+            Some(&(Entry::Interface(id), ..)) => return Some(id),
+            Some(&(Entry::Unread | Entry::Type(_), ..)) => {}
+            Some(_) => {
+                let message = format!("`{}` is no interface", self.text(base.name));
+                self.error(Code::BadBase, base.span, message);
+            }
+            None if self.s.incomplete || self.poisoned.contains(&base.name) => {}
+            // A type library that a library imports declares these two.
+            None if matches!(self.text(base.name), "IUnknown" | "IDispatch") && self.in_library => {}
+            None => {
+                let message = format!("the interface `{}` is not declared", self.text(base.name));
+                let near = self.near_interface(base.name);
+                self.undeclared(base, message, near);
+            }
+        }
+        None
     }
 
     /// Reports operations that share a name and are not the two halves of a property.
@@ -194,31 +200,13 @@ impl Checker<'_> {
         self.pointer_attributes(&param.attrs, ty);
         let out = has(self.s, &param.attrs, "out");
         let inward = has(self.s, &param.attrs, "in") || !out;
-        if out && !local && !self.samba {
-            let resolved = self.model.resolved(ty);
-            let by_value = matches!(
-                self.model.ty(resolved),
-                Type::Int { .. }
-                    | Type::Float(_)
-                    | Type::Bool
-                    | Type::Char
-                    | Type::WideChar
-                    | Type::Octet
-                    | Type::Struct(..)
-                    | Type::Union { .. }
-                    | Type::Flat(..)
-                    | Type::Enum(..)
-            );
-            if by_value {
-                let name = param
-                    .declarator
-                    .name
-                    .map_or("this parameter".into(), |n| format!("`{}`", self.text(n.name)));
-                let message = format!("{name} is `out` but neither a pointer nor an array");
-                let help = "the server needs something to write to: add a `*`";
-                let make = self.severity();
-                self.s.diags.push(make(Code::Pointer, span, message).help(help));
-            }
+        if out && !local && !self.samba && self.is_by_value(ty) {
+            let name =
+                param.declarator.name.map_or("this parameter".into(), |n| format!("`{}`", self.text(n.name)));
+            let message = format!("{name} is `out` but neither a pointer nor an array");
+            let help = "the server needs something to write to: add a `*`";
+            let make = self.severity();
+            self.s.diags.push(make(Code::Pointer, span, message).help(help));
         }
         if self.model.resolved(ty) == self.void && !header {
             self.error(Code::NotType, span, "a parameter cannot be `void`");
@@ -237,6 +225,23 @@ impl Checker<'_> {
             self.hints(&param.attrs, &mut checked);
         }
         checked
+    }
+
+    /// Whether C passes values of a type as copies.
+    fn is_by_value(&self, ty: TypeId) -> bool {
+        matches!(
+            self.model.ty(self.model.resolved(ty)),
+            Type::Int { .. }
+                | Type::Float(_)
+                | Type::Bool
+                | Type::Char
+                | Type::WideChar
+                | Type::Octet
+                | Type::Struct(..)
+                | Type::Union { .. }
+                | Type::Flat(..)
+                | Type::Enum(..)
+        )
     }
 
     /// What travels for a parameter that C passes by pointer: of one that cannot be null, the value; of characters with a

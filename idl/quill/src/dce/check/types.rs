@@ -2,6 +2,17 @@
 
 use super::*;
 
+/// Fields or branches of a struct or union whose declarations are read one after the other, with the names and labels that
+/// they have so far.
+#[derive(Default)]
+struct Members {
+    fields: Vec<model::Field>,
+    branches: Vec<Branch>,
+    seen: HashMap<Symbol, Span>,
+    labels: HashMap<i128, Span>,
+    default: Option<Span>,
+}
+
 impl Checker<'_> {
     pub(super) fn pointer_kind(&self, attrs: &[Attr]) -> Pointer {
         if has(self.s, attrs, "ref") {
@@ -143,44 +154,11 @@ impl Checker<'_> {
             names.insert(tag.name);
         }
         self.siblings.push(names);
-        let mut fields = Vec::new();
-        let mut branches = Vec::new();
-        let mut seen: HashMap<Symbol, Span> = HashMap::new();
-        let mut labels: HashMap<i128, Span> = HashMap::new();
-        let mut default: Option<Span> = None;
+        let mut members = Members::default();
         for field in body {
-            if !header {
-                self.attributes(&field.attrs, "a field");
-            }
-            let (values, is_default) =
-                if header { (Vec::new(), false) } else { self.labels(field, &mut labels, &mut default) };
-            let base = field.spec.as_ref().map(|s| self.spec(s, &field.attrs, header));
-            if let Some(base) = base.filter(|_| !header) {
-                self.flat_attribute(&field.attrs, base);
-            }
-            for declarator in &field.names {
-                let ty = self.derive(base.unwrap_or(self.void), declarator, &field.attrs, header);
-                if !header {
-                    self.pointer_attributes(&field.attrs, ty);
-                    self.complete(ty, declarator.span);
-                }
-                let Some(name) = declarator.name else { continue };
-                if let Some(first) = seen.insert(name.name, name.span)
-                    && !header
-                    && !(self.samba && record.union)
-                {
-                    self.twice(name, first);
-                }
-                fields.push(model::Field { name: self.owned(name.name), ty });
-            }
-            if record.union {
-                let field = match (base, fields.pop()) {
-                    (Some(_), Some(field)) => field,
-                    _ => model::Field { name: String::new(), ty: self.void },
-                };
-                self.branch(&mut branches, Branch { labels: values, is_default, field }, &seen);
-            }
+            self.member(record.union, field, header, &mut members);
         }
+        let Members { fields, branches, .. } = members;
         self.siblings.pop();
         let flat = record.union && record.switch.is_none() && !header && has(self.s, attrs, "flat");
         let ty = if flat {
@@ -201,6 +179,44 @@ impl Checker<'_> {
             self.model.named.push((id, imported));
         }
         id
+    }
+
+    /// Adds the fields of one declaration in a struct, or the branch that it is in a union.
+    fn member(&mut self, union: bool, field: &Field, header: bool, members: &mut Members) {
+        if !header {
+            self.attributes(&field.attrs, "a field");
+        }
+        let (values, is_default) = if header {
+            (Vec::new(), false)
+        } else {
+            self.labels(field, &mut members.labels, &mut members.default)
+        };
+        let base = field.spec.as_ref().map(|s| self.spec(s, &field.attrs, header));
+        if let Some(base) = base.filter(|_| !header) {
+            self.flat_attribute(&field.attrs, base);
+        }
+        for declarator in &field.names {
+            let ty = self.derive(base.unwrap_or(self.void), declarator, &field.attrs, header);
+            if !header {
+                self.pointer_attributes(&field.attrs, ty);
+                self.complete(ty, declarator.span);
+            }
+            let Some(name) = declarator.name else { continue };
+            if let Some(first) = members.seen.insert(name.name, name.span)
+                && !header
+                && !(self.samba && union)
+            {
+                self.twice(name, first);
+            }
+            members.fields.push(model::Field { name: self.owned(name.name), ty });
+        }
+        if union {
+            let field = match (base, members.fields.pop()) {
+                (Some(_), Some(field)) => field,
+                _ => model::Field { name: String::new(), ty: self.void },
+            };
+            self.branch(&mut members.branches, Branch { labels: values, is_default, field }, &members.seen);
+        }
     }
 
     /// Adds a branch. Samba's unions may name a field again for further labels, if it has the type that it had.

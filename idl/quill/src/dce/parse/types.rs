@@ -126,86 +126,95 @@ pub(super) const RESERVED: [&str; 31] = [
     "void",
 ];
 
+/// The words of a type that change another one.
+#[derive(Default)]
+struct Modifiers {
+    unsigned: bool,
+    signed: bool,
+    longs: u32,
+    short: bool,
+}
+
+impl Modifiers {
+    /// Notes a word; false if it is none of them.
+    fn note(&mut self, word: &str) -> bool {
+        match word {
+            "unsigned" | "__unsigned" => self.unsigned = true,
+            "signed" => self.signed = true,
+            "long" => self.longs += 1,
+            "short" => self.short = true,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether they can stand before a type.
+    fn fit(&self, core: Basic) -> bool {
+        match core {
+            Basic::Int(..) => true,
+            Basic::Char => self.longs == 0 && !self.short,
+            Basic::Float(64) => !self.unsigned && !self.signed && !self.short,
+            _ => !(self.unsigned || self.signed || self.longs > 0 || self.short),
+        }
+    }
+
+    /// The type that they make of another one, or of none.
+    fn change(&self, core: Option<Basic>) -> Basic {
+        match core {
+            None | Some(Basic::Int(32, true)) => {
+                let bits = match (self.longs, self.short) {
+                    (_, true) => 16,
+                    (2.., _) => 64,
+                    _ => 32,
+                };
+                Basic::Int(bits, !self.unsigned)
+            }
+            Some(Basic::Int(bits, _)) => Basic::Int(bits, !self.unsigned),
+            Some(Basic::Char) if self.unsigned => Basic::Int(8, false),
+            Some(Basic::Char) if self.signed => Basic::Int(8, true),
+            Some(other) => other,
+        }
+    }
+}
+
 /// A type that keywords name: any order of them that C and IDL allow.
 pub(super) fn basic(c: &mut Cursor) -> Parse<Option<Basic>> {
     let start = c.at;
-    let (mut unsigned, mut signed, mut longs, mut short) = (false, false, 0, false);
+    let mut modifiers = Modifiers::default();
     let mut core: Option<Basic> = None;
-    loop {
-        if c.peek().kind != Kind::Ident {
-            break;
+    while c.peek().kind == Kind::Ident {
+        if modifiers.note(c.word()) || c.at > start && matches!(c.word(), "const" | "volatile") {
+            c.bump();
+            continue;
         }
-        let found = match c.word() {
-            "unsigned" | "__unsigned" => {
-                unsigned = true;
-                c.bump();
-                continue;
-            }
-            "signed" => {
-                signed = true;
-                c.bump();
-                continue;
-            }
-            "long" => {
-                longs += 1;
-                c.bump();
-                continue;
-            }
-            "short" => {
-                short = true;
-                c.bump();
-                continue;
-            }
-            "const" | "volatile" if c.at > start => {
-                c.bump();
-                continue;
-            }
-            "void" => Basic::Void,
-            "int" => Basic::Int(32, true),
-            "small" | "__int8" => Basic::Int(8, true),
-            "__int16" => Basic::Int(16, true),
-            "__int32" => Basic::Int(32, true),
-            "hyper" | "__int64" | "__int3264" | "_int64" => Basic::Int(64, true),
-            "char" => Basic::Char,
-            "wchar_t" | "__wchar_t" => Basic::WideChar,
-            "float" => Basic::Float(32),
-            "double" => Basic::Float(64),
-            "boolean" => Basic::Boolean,
-            "byte" => Basic::Byte,
-            "handle_t" => Basic::Handle,
-            _ => break,
-        };
         // After a complete type the next word is what is declared, even if it is `small`.
-        let modified = unsigned || signed || longs > 0 || short;
-        let fits = match found {
-            _ if core.is_some() => false,
-            Basic::Int(..) => true,
-            Basic::Char => longs == 0 && !short,
-            Basic::Float(64) => !unsigned && !signed && !short,
-            _ => !modified,
-        };
-        if !fits {
-            break;
+        match basic_word(c.word()) {
+            Some(found) if core.is_none() && modifiers.fit(found) => core = Some(found),
+            _ => break,
         }
-        core = Some(found);
         c.bump();
     }
-    let basic = match core {
-        None if c.at == start => return Ok(None),
-        None | Some(Basic::Int(32, true)) => {
-            let bits = match (longs, short) {
-                (_, true) => 16,
-                (2.., _) => 64,
-                _ => 32,
-            };
-            Basic::Int(bits, !unsigned)
-        }
-        Some(Basic::Int(bits, _)) => Basic::Int(bits, !unsigned),
-        Some(Basic::Char) if unsigned => Basic::Int(8, false),
-        Some(Basic::Char) if signed => Basic::Int(8, true),
-        Some(other) => other,
-    };
-    Ok(Some(basic))
+    Ok(if c.at == start { None } else { Some(modifiers.change(core)) })
+}
+
+/// The type that one keyword names.
+fn basic_word(word: &str) -> Option<Basic> {
+    Some(match word {
+        "void" => Basic::Void,
+        "int" => Basic::Int(32, true),
+        "small" | "__int8" => Basic::Int(8, true),
+        "__int16" => Basic::Int(16, true),
+        "__int32" => Basic::Int(32, true),
+        "hyper" | "__int64" | "__int3264" | "_int64" => Basic::Int(64, true),
+        "char" => Basic::Char,
+        "wchar_t" | "__wchar_t" => Basic::WideChar,
+        "float" => Basic::Float(32),
+        "double" => Basic::Float(64),
+        "boolean" => Basic::Boolean,
+        "byte" => Basic::Byte,
+        "handle_t" => Basic::Handle,
+        _ => return None,
+    })
 }
 
 pub(super) fn record(c: &mut Cursor) -> Parse<SpecKind> {
@@ -327,26 +336,7 @@ pub(in crate::dce) fn declarator(c: &mut Cursor) -> Parse<Declarator> {
 }
 
 pub(super) fn declarator_parts(c: &mut Cursor) -> Parse<(Option<Ident>, Vec<Derived>)> {
-    let mut pointers = 0usize;
-    // A word that says how far a pointer reaches: `FAR *`.
-    if c.peek().kind == Kind::Ident && c.word_at(1) == "*" && !matches!(c.word(), "in" | "out") {
-        c.bump();
-    }
-    loop {
-        qualifiers(c);
-        if c.is("*") || c.is("&") {
-            c.bump();
-            pointers += 1;
-            if pointers > crate::limits::NESTING_MAX {
-                return c.nested(|c| c.unexpected("fewer pointers"));
-            }
-        } else if c.is("[") && pointers > 0 && attribute_like(c) {
-            // `* [unique] p`: old style attributes behind the star.
-            attributes(c)?;
-        } else {
-            break;
-        }
-    }
+    let pointers = stars(c)?;
     let mut name = None;
     let mut derived = Vec::new();
     // A word before the name is a calling convention that the headers define: `HRESULT STDCALL f()`.
@@ -368,24 +358,7 @@ pub(super) fn declarator_parts(c: &mut Cursor) -> Parse<(Option<Ident>, Vec<Deri
     }
     loop {
         if c.is("[") {
-            let open = c.bump().span;
-            let size = match (c.word(), c.word_at(1)) {
-                ("]", _) => None,
-                ("*", "]") => {
-                    c.bump();
-                    None
-                }
-                _ => {
-                    let low = c.expr(Style::C)?;
-                    if c.eat("..") {
-                        if c.eat("*") { None } else { Some(c.expr(Style::C)?) }
-                    } else {
-                        Some(low)
-                    }
-                }
-            };
-            c.close("]", open)?;
-            derived.push(Derived::Array(size));
+            derived.push(Derived::Array(array_size(c)?));
         } else if c.is("(") {
             derived.push(Derived::Function(params(c)?));
         } else if c.is(":") {
@@ -400,6 +373,48 @@ pub(super) fn declarator_parts(c: &mut Cursor) -> Parse<(Option<Ident>, Vec<Deri
     }
     derived.extend(std::iter::repeat_n(Derived::Pointer, pointers));
     Ok((name, derived))
+}
+
+/// How many stars stand before a name, with the words and attributes between them.
+fn stars(c: &mut Cursor) -> Parse<usize> {
+    let mut pointers = 0;
+    // A word that says how far a pointer reaches: `FAR *`.
+    if c.peek().kind == Kind::Ident && c.word_at(1) == "*" && !matches!(c.word(), "in" | "out") {
+        c.bump();
+    }
+    loop {
+        qualifiers(c);
+        if c.is("*") || c.is("&") {
+            c.bump();
+            pointers += 1;
+            if pointers > crate::limits::NESTING_MAX {
+                return c.nested(|c| c.unexpected("fewer pointers"));
+            }
+        } else if c.is("[") && pointers > 0 && attribute_like(c) {
+            // `* [unique] p`: old style attributes behind the star.
+            attributes(c)?;
+        } else {
+            return Ok(pointers);
+        }
+    }
+}
+
+/// The size of an array in its brackets, or of `low..high`, the end.
+fn array_size(c: &mut Cursor) -> Parse<Option<Expr>> {
+    let open = c.bump().span;
+    let size = match (c.word(), c.word_at(1)) {
+        ("]", _) => None,
+        ("*", "]") => {
+            c.bump();
+            None
+        }
+        _ => {
+            let low = c.expr(Style::C)?;
+            if c.eat("..") { if c.eat("*") { None } else { Some(c.expr(Style::C)?) } } else { Some(low) }
+        }
+    };
+    c.close("]", open)?;
+    Ok(size)
 }
 
 /// `(NAME)(` or `(CONVENTION NAME)(`: a function's name in parentheses.
