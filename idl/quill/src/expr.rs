@@ -9,7 +9,7 @@ use crate::codes::Code;
 use crate::cursor::{Cursor, Ident, Parse};
 use crate::diag::Diagnostic;
 use crate::intern::Symbol;
-use crate::lex::Kind;
+use crate::lex::{Kind, Token};
 use crate::limits;
 use crate::number;
 use crate::source::Span;
@@ -290,42 +290,14 @@ impl Cursor<'_> {
                 };
                 if token.kind == Kind::Char { Item::Char(one) } else { Item::WideChar(one) }
             }
-            Kind::Str | Kind::WideStr => {
-                let mut all = Vec::new();
-                while self.peek().kind == token.kind {
-                    let next = self.bump();
-                    let text = self.s.names.shared(next.text);
-                    all.extend(self.literal(&text, next.span)?);
-                    if all.len() > limits::STRING_BYTES_MAX {
-                        let message = format!("this string is longer than {}", limits::STRING_BYTES_MAX);
-                        return self.fail(Diagnostic::error(Code::Limit, token.span, message));
-                    }
-                }
-                let span = token.span.to(self.last_span());
-                let item =
-                    if token.kind == Kind::Str { Item::Str(all.into()) } else { Item::WideStr(all.into()) };
-                return self.push_item(items, item, span);
+            Kind::Str => Item::Str(self.strings(&token)?.into()),
+            Kind::WideStr => Item::WideStr(self.strings(&token)?.into()),
+            Kind::Punct if &*text == "(" && style == Style::C && self.is_cast() => {
+                self.group()?;
+                self.nested(|c| c.unary(style, items))?;
+                Item::Unary(Unary::Convert)
             }
-            Kind::Punct if &*text == "(" => {
-                if style == Style::C && self.is_cast() {
-                    self.group()?;
-                    self.nested(|c| c.unary(style, items))?;
-                    let span = token.span.to(self.last_span());
-                    return self.push_item(items, Item::Unary(Unary::Convert), span);
-                }
-                let open = self.bump().span;
-                let first = items.len();
-                self.in_parentheses(|c| c.ternary(style, items))?;
-                self.close(")", open)?;
-                if style == Style::C
-                    && items.len() == first + 1
-                    && let Some((item @ Item::Name(_), _)) = items.last_mut()
-                    && let Item::Name(name) = item.clone()
-                {
-                    *item = Item::Grouped(name);
-                }
-                return Ok(());
-            }
+            Kind::Punct if &*text == "(" => return self.grouped(style, items),
             Kind::Ident if style == Style::C && &*text == "sizeof" => {
                 self.bump();
                 if self.is("(") {
@@ -343,6 +315,37 @@ impl Cursor<'_> {
         };
         let span = token.span.to(self.last_span());
         self.push_item(items, item, span)
+    }
+
+    /// The characters of string literals that follow one another, all of the kind of the first.
+    fn strings(&mut self, first: &Token) -> Parse<Vec<u32>> {
+        let mut all = Vec::new();
+        while self.peek().kind == first.kind {
+            let next = self.bump();
+            let text = self.s.names.shared(next.text);
+            all.extend(self.literal(&text, next.span)?);
+            if all.len() > limits::STRING_BYTES_MAX {
+                let message = format!("this string is longer than {}", limits::STRING_BYTES_MAX);
+                return self.fail(Diagnostic::error(Code::Limit, first.span, message));
+            }
+        }
+        Ok(all)
+    }
+
+    /// An expression in parentheses.
+    fn grouped(&mut self, style: Style, items: &mut Vec<(Item, Span)>) -> Parse<()> {
+        let open = self.bump().span;
+        let first = items.len();
+        self.in_parentheses(|c| c.ternary(style, items))?;
+        self.close(")", open)?;
+        if style == Style::C
+            && items.len() == first + 1
+            && let Some((item @ Item::Name(_), _)) = items.last_mut()
+            && let Item::Name(name) = item.clone()
+        {
+            *item = Item::Grouped(name);
+        }
+        Ok(())
     }
 
     /// Whether the `(` that is next starts a conversion such as `(unsigned long)` or `(T *)`.

@@ -626,24 +626,29 @@ impl<'a> Parts<'a> {
             && parts.pages.is_none()
             && parts.chunks[0].bytes_max().is_some_and(|bytes| bytes <= block.words_bytes_max)
         {
-            let values = parts.values.len();
-            let whole = parts.chunks[0].element.is_some_and(|element| element.size % 8 == 0);
-            if !whole {
-                parts.value(op, TAIL, Leaf::Tail(op.ty));
-            }
-            let count = ops.iter().find(|other| other.what == What::Count && other.path == op.path);
-            if let Some(count) = count {
-                // A register of its own, which nobody cuts.
-                parts.value(count, LONG_COUNT, Leaf::Count(op.ty));
-            }
-            if parts.first + parts.packed_words(shape) <= ends.all(true) {
-                parts.chunks[0].carrier = Carrier::Direct;
-            } else {
-                parts.values.truncate(values);
-            }
+            parts.send_directly(shape, ops, op);
         }
         parts.chunks.extend(streams);
         Ok(parts)
+    }
+
+    /// Makes the words of the message of its only long list `op`, if registers are left for its length.
+    fn send_directly(&mut self, shape: &Shape, ops: &'a [Op], op: &'a Op) {
+        let values = self.values.len();
+        let whole = self.chunks[0].element.is_some_and(|element| element.size % 8 == 0);
+        if !whole {
+            self.value(op, TAIL, Leaf::Tail(op.ty));
+        }
+        let count = ops.iter().find(|other| other.what == What::Count && other.path == op.path);
+        if let Some(count) = count {
+            // A register of its own, which nobody cuts.
+            self.value(count, LONG_COUNT, Leaf::Count(op.ty));
+        }
+        if self.first + self.packed_words(shape) <= self.ends.all(true) {
+            self.chunks[0].carrier = Carrier::Direct;
+        } else {
+            self.values.truncate(values);
+        }
     }
 
     /// Registers needed when no two values share one. Whatever cannot be in registers at all counts as too much.
@@ -728,13 +733,7 @@ fn message(
     {
         return Err(format!("a message has at most {} bytes besides its strings", block.words_bytes_max));
     }
-    let mut stream_bytes = 0;
-    if let (Some(block), true) = (shape.block, long) {
-        // One that may be longer is refused when it is.
-        let wanted = |c: &Chunk| c.bound.unwrap_or(u64::MAX).div_ceil(8).saturating_mul(8);
-        let streams = chunks.iter().filter(|c| c.element.is_none()).map(wanted).fold(0, u64::saturating_add);
-        stream_bytes = streams.min(block.words_bytes_max - memory_bytes);
-    }
+    let room = shape.block.filter(|_| long).map_or(0, |block| block.words_bytes_max - memory_bytes);
     if shape.items
         && (memory_bytes > 0 || placer.words_used() as usize + 2 * chunks.len() > shape.registers as usize)
     {
@@ -759,11 +758,17 @@ fn message(
         registers,
         long,
         memory_bytes,
-        stream_bytes,
+        stream_bytes: stream_bytes(&chunks).min(room),
         chunks,
         pages,
         more,
     })
+}
+
+/// Bytes of what is read piece by piece. A message with more than it has room for is refused when it is sent.
+fn stream_bytes(chunks: &[Chunk]) -> u64 {
+    let wanted = |c: &Chunk| c.bound.unwrap_or(u64::MAX).div_ceil(8).saturating_mul(8);
+    chunks.iter().filter(|c| c.element.is_none()).map(wanted).fold(0, u64::saturating_add)
 }
 
 /// Finds places for values and for lists in registers.

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use quill::driver::{self, Compiled};
+use quill::kernel::KernelPart;
 use quill::output;
 use quill::session::{Dialect, Options};
 use tools::print;
@@ -121,16 +122,8 @@ fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("error: there is no kernel part `{}`; there are: {}", arguments.kernel, names.join(", "));
         return ExitCode::from(USAGE);
     };
-    if matches!(arguments.emit, Some(Emit::Rust)) && kernel.rust().is_none() {
-        eprintln!("error: there is no Rust output for `{}`; it has layouts and costs", kernel.name());
-        return ExitCode::from(USAGE);
-    }
-    if matches!(arguments.emit, Some(Emit::C)) && kernel.c().is_none() {
-        eprintln!("error: there is no C output for `{}`; it has layouts and costs", kernel.name());
-        return ExitCode::from(USAGE);
-    }
-    if arguments.output.is_some() && !matches!(arguments.emit, Some(Emit::Rust | Emit::C)) {
-        eprintln!("error: -o says where code goes, which only --emit=rust and --emit=c write");
+    if let Some(why) = contradiction(arguments, kernel) {
+        eprintln!("error: {why}");
         return ExitCode::from(USAGE);
     }
     let mut compiled = match read_and_compile(&arguments.file, options) {
@@ -170,6 +163,20 @@ fn run(arguments: &Arguments) -> ExitCode {
         Some(Emit::Layout) => print(&quill::layout::text(&compiled.model, &layouts, kernel)),
         Some(Emit::Cost) => print(&quill::layout::cost_text(&compiled.model, &layouts, kernel)),
     }
+}
+
+/// Why arguments do not go together, if they do not.
+fn contradiction(arguments: &Arguments, kernel: &dyn KernelPart) -> Option<String> {
+    let missing = match arguments.emit {
+        Some(Emit::Rust) if kernel.rust().is_none() => "Rust",
+        Some(Emit::C) if kernel.c().is_none() => "C",
+        Some(Emit::Rust | Emit::C) => return None,
+        _ => {
+            let why = "-o says where code goes, which only --emit=rust and --emit=c write";
+            return arguments.output.is_some().then(|| why.into());
+        }
+    };
+    Some(format!("there is no {missing} output for `{}`; it has layouts and costs", kernel.name()))
 }
 
 /// Writes code where the user wants it.

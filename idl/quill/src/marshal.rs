@@ -8,7 +8,7 @@
 
 use crate::hints;
 use crate::limits;
-use crate::model::{Direction, ExceptionId, Model, Operation, Param, Type, TypeId};
+use crate::model::{Direction, ExceptionId, Field, Model, Operation, Param, Type, TypeId};
 use crate::sizes::{Fixed, Sizes};
 
 /// What the result of an operation is called; no name of a file starts with an underscore.
@@ -240,11 +240,7 @@ impl<'a> Steps<'a> {
                     op(What::Value(fixed));
                     return Ok(());
                 }
-                for field in fields {
-                    path.push(field.name.clone());
-                    self.take_apart(path, field.ty, stays, depth + 1)?;
-                    path.pop();
-                }
+                return self.take_fields_apart(path, fields, stays, depth);
             }
             Type::Array(..) => match self.sizes.fixed(resolved) {
                 Some(size) if size.size <= VALUE_BYTES_MAX => op(What::Value(size)),
@@ -278,6 +274,21 @@ impl<'a> Steps<'a> {
                 Some(size) => op(What::Value(size)),
                 None => self.carried(ty)?,
             },
+        }
+        Ok(())
+    }
+
+    fn take_fields_apart(
+        &mut self,
+        path: &mut Vec<String>,
+        fields: &[Field],
+        stays: bool,
+        depth: usize,
+    ) -> Result<(), String> {
+        for field in fields {
+            path.push(field.name.clone());
+            self.take_apart(path, field.ty, stays, depth + 1)?;
+            path.pop();
         }
         Ok(())
     }

@@ -56,6 +56,15 @@ struct Macro {
     span: Span,
 }
 
+impl Macro {
+    /// The number of the parameter with a name; what is left over is one named `va_args`.
+    fn parameter(&self, name: Symbol, va_args: Symbol) -> Option<usize> {
+        let params = self.params.as_deref().unwrap_or_default();
+        let found = params.iter().position(|&p| p == name);
+        found.or((self.variadic && name == va_args).then_some(params.len()))
+    }
+}
+
 #[derive(Debug)]
 struct Conditional {
     span: Span,
@@ -366,16 +375,7 @@ impl Pp<'_> {
                     self.s.diags.push(warning);
                 }
             }
-            "pragma" => {
-                let tokens = self.line_tokens();
-                if tokens.first().is_some_and(|t| self.s.text(t) == "once")
-                    && let Some(frame) = self.frames.last()
-                {
-                    self.once.insert(frame.file);
-                }
-                let span = tokens.last().map_or(word.span, |t| hash.span.to(t.span));
-                self.pragmas.push(Pragma { before: self.produced, tokens, span });
-            }
+            "pragma" => self.pragma(hash, &word),
             // Line markers of an earlier preprocessor run, and notes to other tools.
             "line" | "ident" | "sccs" => {}
             _ if word.kind == Kind::Number => {}
@@ -390,6 +390,17 @@ impl Pp<'_> {
             }
         }
         self.skip_dead_lines();
+    }
+
+    fn pragma(&mut self, hash: &Token, word: &Token) {
+        let tokens = self.line_tokens();
+        if tokens.first().is_some_and(|t| self.s.text(t) == "once")
+            && let Some(frame) = self.frames.last()
+        {
+            self.once.insert(frame.file);
+        }
+        let span = tokens.last().map_or(word.span, |t| hash.span.to(t.span));
+        self.pragmas.push(Pragma { before: self.produced, tokens, span });
     }
 
     fn rest_of_line(&mut self) -> (String, Span) {

@@ -101,20 +101,15 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
         text += MAIN;
     }
     let stem = arguments.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let write = |dir: &Path| {
-        let path = dir.join(format!("{stem}.{}", if on_l4 { "c" } else { "rs" }));
-        std::fs::write(&path, &text)
-            .map_err(|e| usage(format_args!("cannot write `{}`: {e}", path.display())))
-            .map(|()| path)
-    };
+    let file = format!("{stem}.{}", if on_l4 { "c" } else { "rs" });
     if let Some(dir) = &arguments.output {
-        return write(dir).map(|_| ExitCode::SUCCESS);
+        return write(dir.join(file), &text).map(|_| ExitCode::SUCCESS);
     }
     let dir = std::env::temp_dir().join(format!("quill-test-{stem}-{}", std::process::id()));
     std::fs::create_dir_all(&dir)
         .map_err(|e| usage(format_args!("cannot make the directory `{}`: {e}", dir.display())))?;
     let tested: Vec<usize> = (0..layouts.len()).filter(|&i| !layouts[i].methods.is_empty()).collect();
-    let result = write(&dir).and_then(|path| match on_l4 {
+    let result = write(dir.join(file), &text).and_then(|path| match on_l4 {
         true => compile_and_run_on_l4(&path, &tested, arguments),
         false => compile_and_run(&path, arguments),
     });
@@ -129,6 +124,13 @@ fn test(arguments: &Arguments) -> Result<ExitCode, (u8, String)> {
     };
     let _ = std::fs::remove_dir_all(&dir);
     result
+}
+
+fn write(path: PathBuf, text: &str) -> Result<PathBuf, (u8, String)> {
+    match std::fs::write(&path, text) {
+        Ok(()) => Ok(path),
+        Err(e) => Err(usage(format_args!("cannot write `{}`: {e}", path.display()))),
+    }
 }
 
 /// Whether constants and the members of enums and bitmasks are the same in both languages. Without a C compiler nobody can say.

@@ -132,19 +132,15 @@ impl Condition<'_, '_> {
                 self.at += 1;
                 Number::from(i64::from(self.unary().bits == 0))
             }
-            (Kind::Punct, "-") => {
-                self.at += 1;
-                let value = self.unary();
-                Number { bits: value.bits.wrapping_neg(), ..value }
-            }
             (Kind::Punct, "+") => {
                 self.at += 1;
                 self.unary()
             }
-            (Kind::Punct, "~") => {
+            (Kind::Punct, operator @ ("-" | "~")) => {
                 self.at += 1;
                 let value = self.unary();
-                Number { bits: !value.bits, ..value }
+                let bits = if operator == "-" { value.bits.wrapping_neg() } else { !value.bits };
+                Number { bits, ..value }
             }
             (Kind::Punct, "(") => {
                 self.at += 1;
@@ -155,13 +151,10 @@ impl Condition<'_, '_> {
                 self.at += 1;
                 value
             }
-            (Kind::Number, text) => match crate::number::integer(text.trim_end_matches(['u', 'U', 'l', 'L']))
-            {
+            (Kind::Number, text) => match Number::read(text) {
                 Some(value) => {
                     self.at += 1;
-                    // One that has no sign by itself, or is too large to have one.
-                    let unsigned = text.contains(['u', 'U']) || i64::try_from(value).is_err();
-                    Number { bits: value as i64, unsigned }
+                    value
                 }
                 None => self.fail("this is not a whole number"),
             },
@@ -173,18 +166,7 @@ impl Condition<'_, '_> {
                 self.at += 1;
                 // A function-like macro that is not defined, such as __has_include(x): zero, with its arguments.
                 if self.text() == "(" {
-                    let mut depth = 0i64;
-                    while self.at < self.tokens.len() {
-                        depth += match self.text() {
-                            "(" => 1,
-                            ")" => -1,
-                            _ => 0,
-                        };
-                        self.at += 1;
-                        if depth == 0 {
-                            break;
-                        }
-                    }
+                    self.skip_arguments();
                 }
                 Number::from(0)
             }
@@ -193,6 +175,22 @@ impl Condition<'_, '_> {
         self.depth -= 1;
         value
     }
+
+    /// Goes behind the parenthesis that closes the one here.
+    fn skip_arguments(&mut self) {
+        let mut depth = 0i64;
+        while self.at < self.tokens.len() {
+            depth += match self.text() {
+                "(" => 1,
+                ")" => -1,
+                _ => 0,
+            };
+            self.at += 1;
+            if depth == 0 {
+                break;
+            }
+        }
+    }
 }
 
 /// A value of a condition: 64 bits, with or without a sign, as C has it.
@@ -200,6 +198,15 @@ impl Condition<'_, '_> {
 struct Number {
     bits: i64,
     unsigned: bool,
+}
+
+impl Number {
+    /// The number that a text is. It has no sign if it says so, or is too large to have one.
+    fn read(text: &str) -> Option<Number> {
+        let value = crate::number::integer(text.trim_end_matches(['u', 'U', 'l', 'L']))?;
+        let unsigned = text.contains(['u', 'U']) || i64::try_from(value).is_err();
+        Some(Number { bits: value as i64, unsigned })
+    }
 }
 
 impl From<i64> for Number {

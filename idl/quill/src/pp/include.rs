@@ -47,7 +47,12 @@ impl Pp<'_> {
             let why = if cycle { " (the file includes itself)" } else { "" };
             return self.limit(span, format!("files are included deeper than {max}{why}"));
         }
-        match self.s.load(&path, Some(span)) {
+        self.enter(&path, directive, span);
+    }
+
+    /// Reads on in a file that a directive names.
+    fn enter(&mut self, path: &Path, directive: &str, span: Span) {
+        match self.s.load(path, Some(span)) {
             Ok(file) if self.once.contains(&file) => {}
             Ok(file) => {
                 if directive == "import" {

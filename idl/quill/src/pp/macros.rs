@@ -137,25 +137,13 @@ impl Pp<'_> {
         arguments: &[Vec<Token>],
         ctx: u32,
     ) -> Vec<Token> {
-        let no_params = Vec::new();
-        let params = found.params.as_ref().unwrap_or(&no_params);
         let va_args = self.known.va_args;
-        let index = |name: Symbol| {
-            params
-                .iter()
-                .position(|&p| p == name)
-                .or((found.variadic && name == va_args).then_some(params.len()))
-        };
+        let index = |name: Symbol| found.parameter(name, va_args);
         let mut expanded: Vec<Option<Vec<Token>>> = vec![None; arguments.len()];
         let mut out: Vec<Token> = Vec::new();
         let mut i = 0;
         while i < found.body.len() {
-            if self.s.diags.stop() {
-                break;
-            }
-            if self.s.expanded_tokens + out.len() > limits::EXPANDED_TOKENS_MAX {
-                let max = limits::EXPANDED_TOKENS_MAX;
-                self.limit(call.span, format!("macros expand to more than {max} tokens"));
+            if self.s.diags.stop() || self.expands_too_far(call, out.len()) {
                 break;
             }
             let token = found.body[i];
@@ -163,14 +151,8 @@ impl Pp<'_> {
             let next_is_paste = found.body.get(i + 1).is_some_and(|t| self.s.names.text(t.text) == "##");
             if text == "#" && found.params.is_some() && i + 1 < found.body.len() {
                 if let Some(n) = index(found.body[i + 1].text) {
-                    let string = self.stringize(&arguments[n]);
-                    out.push(Token {
-                        kind: Kind::Str,
-                        text: string,
-                        span: call.span,
-                        space: token.space,
-                        ..token
-                    });
+                    let text = self.stringize(&arguments[n]);
+                    out.push(Token { kind: Kind::Str, text, span: call.span, ..token });
                     i += 2;
                     continue;
                 }
@@ -185,32 +167,38 @@ impl Pp<'_> {
                 continue;
             }
             match index(token.text) {
+                Some(n) if token.kind == Kind::Ident && next_is_paste => {
+                    // An empty left side leaves a mark, so that `##` still has something to join.
+                    out.extend(arguments[n].iter().copied());
+                    if arguments[n].is_empty() {
+                        let empty = self.s.names.intern("");
+                        out.push(Token { kind: Kind::Other, text: empty, ..*call });
+                    }
+                }
                 Some(n) if token.kind == Kind::Ident => {
-                    if next_is_paste {
-                        // An empty left side leaves a mark, so that `##` still has something to join.
-                        out.extend(arguments[n].iter().copied());
-                        if arguments[n].is_empty() {
-                            let empty = self.s.names.intern("");
-                            out.push(Token { kind: Kind::Other, text: empty, ..*call });
-                        }
-                    } else {
-                        if expanded[n].is_none() {
-                            expanded[n] = Some(self.expand_list(arguments[n].clone()));
-                        }
-                        let at = out.len();
-                        out.extend(expanded[n].iter().flatten().copied());
-                        if let Some(first) = out.get_mut(at) {
-                            first.space = token.space;
-                        }
+                    let tokens = expanded[n].get_or_insert_with(|| self.expand_list(arguments[n].clone()));
+                    let at = out.len();
+                    out.extend(tokens.iter().copied());
+                    if let Some(first) = out.get_mut(at) {
+                        first.space = token.space;
                     }
                 }
                 _ => out.push(Token { span: Span { ctx, ..token.span }, ..token }),
             }
             i += 1;
         }
-        let names = &self.s.names;
-        out.retain(|t| !names.text(t.text).is_empty());
+        out.retain(|t| !self.s.names.text(t.text).is_empty());
         out
+    }
+
+    /// Whether this run has made too many tokens of macros, with those that a `call` has made; reports it.
+    fn expands_too_far(&mut self, call: &Token, tokens: usize) -> bool {
+        let too_far = self.s.expanded_tokens + tokens > limits::EXPANDED_TOKENS_MAX;
+        if too_far {
+            let max = limits::EXPANDED_TOKENS_MAX;
+            self.limit(call.span, format!("macros expand to more than {max} tokens"));
+        }
+        too_far
     }
 
     pub(super) fn stringize(&mut self, tokens: &[Token]) -> Symbol {
