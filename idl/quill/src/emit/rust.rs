@@ -16,7 +16,7 @@ use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::emit::travel::streamed;
 use crate::kernel::KernelPart;
-use crate::layout::{self, InterfaceLayout, Method, Room};
+use crate::layout::{self, InterfaceLayout, Message, Method, Room};
 use crate::limits;
 use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation, Param, Type, TypeId};
 use crate::sizes::Sizes;
@@ -379,6 +379,14 @@ pub struct MethodParts<'a> {
     signature: TokenStream,
 }
 
+/// An exception that a method raises.
+struct Raised<'a> {
+    message: &'a Message,
+    fields: Vec<(String, TypeId)>,
+    /// The error that it is: an expression, or a pattern, of variables with the names of its fields.
+    error: TokenStream,
+}
+
 impl<'a> Emitter<'a> {
     fn new(model: &'a Model, part: &'static dyn Part) -> Emitter<'a> {
         let type_names = names::type_names(model);
@@ -542,6 +550,24 @@ impl<'a> Emitter<'a> {
         let mut parts = path.iter().map(|p| name(p));
         let first = parts.next();
         quote! { #first #(.#parts)* }
+    }
+
+    /// Statements that put values together from their leaves and check what their types cannot say.
+    fn build_values(
+        &self,
+        from: &[String],
+        values: &[(String, TypeId)],
+        variables: &HashMap<&[String], Ident>,
+        failed: &TokenStream,
+    ) -> TokenStream {
+        let statements = values.iter().map(|(param, ty)| {
+            let value = self.build(from, &mut vec![param.clone()], *ty, variables, 0);
+            let ident = name(param);
+            let own = self.bounds(*ty, &quote! { #ident }, failed, 0);
+            let inner = self.struct_bounds(*ty, &quote! { #ident }, failed, 0);
+            quote! { let #ident = #value; #own #inner }
+        });
+        quote! { #(#statements)* }
     }
 
     /// Puts a value together from its leaves.
@@ -840,6 +866,21 @@ impl<'a> Emitter<'a> {
                     variant.push('_');
                 }
                 (name(&variant), path)
+            })
+            .collect()
+    }
+
+    /// The exceptions of a method.
+    fn raised<'p>(&self, from: &[String], parts: &MethodParts<'p>) -> Vec<Raised<'p>> {
+        let MethodParts { operation, method, error, .. } = parts;
+        let exceptions = self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises);
+        exceptions
+            .map(|(((variant, path), (_, message)), id)| {
+                let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
+                let names = fields.iter().map(|(n, _)| name(n));
+                let path = self.path(from, &path);
+                let error = quote! { #error::#variant(#path { #(#names),* }) };
+                Raised { message, fields, error }
             })
             .collect()
     }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, fields_of, name, selftest, tuple};
-use crate::layout::{Leaf, Message, Method, Place};
+use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, name, selftest, tuple};
+use crate::layout::{Chunk, Leaf, Message, Method, Place};
 use crate::model::{Type, TypeId};
 
 pub(super) mod wire;
@@ -135,40 +135,43 @@ impl Emitter<'_> {
         statements.push(quote! { _body.at(#fixed)?; });
         for (i, chunk) in message.chunks.iter().enumerate() {
             let variable = format_ident!("_chunk_{}", i.to_string());
-            let ty = self.ty(from, chunk.ty);
-            let count = counts.get(chunk.path.as_slice());
-            statements.push(match (self.model.ty(self.model.resolved(chunk.ty)), chunk.element) {
-                (Type::Str { .. }, _) => {
-                    quote! { _body.align(8)?; let #variable: #ty = _body.text(#count)?; }
-                }
-                (Type::Sequence(..), Some(element)) => {
-                    let size = proc_macro2::Literal::u64_unsuffixed(element.size);
-                    // Before the check of what is there, the one of what may be there: a length is refused at once.
-                    let bound = chunk.bound.map(|bound| {
-                        let bound = proc_macro2::Literal::u64_unsuffixed(bound);
-                        quote! { if #count > #bound { return Err(#rt::Malformed.into()); } }
-                    });
-                    quote! {
-                        #bound
-                        _body.align(8)?;
-                        _body.has(#count, #size)?;
-                        let #variable: #ty = _body.elements(#count)?;
-                    }
-                }
-                _ => quote! { _body.align(8)?; let #variable = <#ty as #rt::Wire>::get(&mut _body)?; },
-            });
+            statements.push(self.read_chunk(from, rt, chunk, &variable, counts.get(chunk.path.as_slice())));
             variables.insert(&chunk.path, variable);
         }
-        statements.push(quote! { _body.finish()?; });
-        let failed = quote! { #rt::Malformed.into() };
-        for (param, ty) in values {
-            let value = self.build(from, &mut vec![param.clone()], *ty, &variables, 0);
-            let ident = name(param);
-            let own = self.bounds(*ty, &quote! { #ident }, &failed, 0);
-            let inner = self.struct_bounds(*ty, &quote! { #ident }, &failed, 0);
-            statements.push(quote! { let #ident = #value; #own #inner });
+        let values = self.build_values(from, values, &variables, &quote! { #rt::Malformed.into() });
+        quote! { #(#statements)* _body.finish()?; #values }
+    }
+
+    /// Statements that read a list, or what is made of pieces, behind the fixed part.
+    fn read_chunk(
+        &self,
+        from: &[String],
+        rt: &TokenStream,
+        chunk: &Chunk,
+        variable: &Ident,
+        count: Option<&Ident>,
+    ) -> TokenStream {
+        let ty = self.ty(from, chunk.ty);
+        match (self.model.ty(self.model.resolved(chunk.ty)), chunk.element) {
+            (Type::Str { .. }, _) => {
+                quote! { _body.align(8)?; let #variable: #ty = _body.text(#count)?; }
+            }
+            (Type::Sequence(..), Some(element)) => {
+                let size = proc_macro2::Literal::u64_unsuffixed(element.size);
+                // Before the check of what is there, the one of what may be there: a length is refused at once.
+                let bound = chunk.bound.map(|bound| {
+                    let bound = proc_macro2::Literal::u64_unsuffixed(bound);
+                    quote! { if #count > #bound { return Err(#rt::Malformed.into()); } }
+                });
+                quote! {
+                    #bound
+                    _body.align(8)?;
+                    _body.has(#count, #size)?;
+                    let #variable: #ty = _body.elements(#count)?;
+                }
+            }
+            _ => quote! { _body.align(8)?; let #variable = <#ty as #rt::Wire>::get(&mut _body)?; },
         }
-        quote! { #(#statements)* }
     }
 
     /// The client, and what answers requests.
@@ -215,7 +218,7 @@ impl Emitter<'_> {
     }
 
     fn client_method(&self, from: &[String], rt: &TokenStream, parts: &MethodParts) -> TokenStream {
-        let MethodParts { operation, method, error, signature, .. } = parts;
+        let MethodParts { operation, method, signature, .. } = parts;
         let label = method.request.label;
         let failed = quote! { #rt::Failure::TooLong.into() };
         let write = self.write(rt, &method.request, &self.inputs(operation), &failed);
@@ -231,17 +234,11 @@ impl Emitter<'_> {
         let read = self.read(from, rt, &method.reply, &results);
         let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
-        let exceptions =
-            self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises).map(
-                |(((variant, path), (_, message)), id)| {
-                    let label = message.label;
-                    let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
-                    let read = self.read(from, rt, message, &fields);
-                    let names = fields.iter().map(|(n, _)| name(n));
-                    let path = self.path(from, &path);
-                    quote! { #label => { #read Err(#error::#variant(#path { #(#names),* })) } }
-                },
-            );
+        let exceptions = self.raised(from, parts).into_iter().map(|Raised { message, fields, error }| {
+            let label = message.label;
+            let read = self.read(from, rt, message, &fields);
+            quote! { #label => { #read Err(#error) } }
+        });
         quote! {
             #signature {
                 #write
@@ -294,17 +291,11 @@ impl Emitter<'_> {
         let failures = if operation.raises.is_empty() {
             quote! { Err(_failure) => { #failure } }
         } else {
-            let exceptions =
-                self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises).map(
-                    |(((variant, path), (_, message)), id)| {
-                        let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
-                        let write = self.write(rt, message, &fields, &failed);
-                        let names = fields.iter().map(|(n, _)| name(n));
-                        let path = self.path(from, &path);
-                        let finish = finish(message.label);
-                        quote! { Err(#error::#variant(#path { #(#names),* })) => { #write #finish } }
-                    },
-                );
+            let exceptions = self.raised(from, parts).into_iter().map(|Raised { message, fields, error }| {
+                let write = self.write(rt, message, &fields, &failed);
+                let finish = finish(message.label);
+                quote! { Err(#error) => { #write #finish } }
+            });
             quote! { #(#exceptions)* Err(#error::Failure(_failure)) => { #failure } }
         };
         quote! {

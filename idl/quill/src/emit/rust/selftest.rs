@@ -11,7 +11,7 @@ use super::tern::general;
 use super::{Emitter, InterfaceParts, MethodParts, Side, fields_of, name, tuple};
 use crate::kernel::table_bits;
 use crate::layout::{Message, Method};
-use crate::model::{Branch, Type, TypeId, bits_of};
+use crate::model::{Branch, Operation, Type, TypeId, bits_of};
 
 /// What a self-test needs of a kernel part.
 pub trait SelfTest: Sync {
@@ -278,25 +278,13 @@ impl Emitter<'_> {
                 self.signature(&from, (operation, parts.method), &parts.rust, &error, Side::Server);
             let inputs = self.inputs(operation);
             let checks = inputs.iter().enumerate().map(|(i, (param, ty))| {
-                let (value, ident) = (self.random_expected(*ty), name(param));
+                let value = self.random_expected(*ty);
                 let owned = if self.is_handed(*ty) {
                     quote! { __u64 }
                 } else {
                     test.value_type(self, *ty)
                 };
-                let same = match self.model.ty(self.model.resolved(*ty)) {
-                    // Who sends a oneway request does not wait before the pages have something else to hold.
-                    Type::Fpage if operation.oneway => quote! { WINDOW.is(#ident) },
-                    Type::Fpage => quote! { WINDOW.holds(#ident, _expected) },
-                    _ if self.is_owned_reference(*ty) => quote! { (number_of(&#ident) == _expected) },
-                    _ if self.is_small(*ty) => quote! { same(&#ident, &_expected) },
-                    Type::Str { .. } => quote! { same::<__str>(#ident, &_expected) },
-                    Type::Sequence(of, _) => {
-                        let of = self.ty(&from, *of);
-                        quote! { same::<[#of]>(#ident, &_expected) }
-                    }
-                    _ => quote! { same(#ident, &_expected) },
-                };
+                let same = self.same_input(operation, &name(param), *ty);
                 let number = Literal::u32_unsuffixed(i as u32 + 1);
                 quote! {
                     let _expected: #owned = #value;
@@ -331,6 +319,23 @@ impl Emitter<'_> {
             /// Knows what it must be given.
             struct #server(#known);
             impl #server_trait for #server { #(#methods)* }
+        }
+    }
+
+    /// An expression for whether a server is given what is `_expected`.
+    fn same_input(&self, operation: &Operation, ident: &Ident, ty: TypeId) -> TokenStream {
+        match self.model.ty(self.model.resolved(ty)) {
+            // Who sends a oneway request does not wait before the pages have something else to hold.
+            Type::Fpage if operation.oneway => quote! { WINDOW.is(#ident) },
+            Type::Fpage => quote! { WINDOW.holds(#ident, _expected) },
+            _ if self.is_owned_reference(ty) => quote! { (number_of(&#ident) == _expected) },
+            _ if self.is_small(ty) => quote! { same(&#ident, &_expected) },
+            Type::Str { .. } => quote! { same::<__str>(#ident, &_expected) },
+            Type::Sequence(of, _) => {
+                let of = self.ty(&module(), *of);
+                quote! { same::<[#of]>(#ident, &_expected) }
+            }
+            _ => quote! { same(#ident, &_expected) },
         }
     }
 
@@ -420,26 +425,17 @@ impl Emitter<'_> {
             let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
             quote! { let #ident: #owned = #value; }
         });
-        let passed = inputs.iter().map(|(n, ty)| match self.is_lent(operation, n) {
-            true => {
-                let lent = name(n);
-                quote! { &#lent }
-            }
-            false => self.argument(&from, n, *ty).passed,
-        });
+        let passed = inputs.iter().map(|(n, ty)| self.passed(operation, n, *ty));
         let method = name(&parts.rust);
         let error = self.error_path(interface, parts);
         let results = self.results(operation);
         let borrows = |result: &str| test.borrows(parts.method, result, Side::Client);
-        let types: Vec<TokenStream> = results
-            .iter()
-            .map(|(result, ty)| match () {
-                () if self.is_handed(*ty) => quote! { __u64 },
-                () if borrows(result) => test.value_type(self, *ty),
-                () => self.ty(&from, *ty),
-            })
-            .collect();
-        let result = tuple(&types);
+        let types = results.iter().map(|(result, ty)| match () {
+            () if self.is_handed(*ty) => quote! { __u64 },
+            () if borrows(result) => test.value_type(self, *ty),
+            () => self.ty(&from, *ty),
+        });
+        let result = tuple(&types.collect::<Vec<_>>());
         let outcome = if operation.oneway {
             quote! { Ok(()) }
         } else {
@@ -455,20 +451,10 @@ impl Emitter<'_> {
         };
         let (given, expected) = (names("a"), names("b"));
         let (given_pattern, expected_pattern) = (tuple(&given), tuple(&expected));
-        let equal = results.iter().zip(given.iter().zip(&expected)).map(|((result, ty), (a, b))| match self
-            .model
-            .ty(self.model.resolved(*ty))
-        {
-            Type::Fpage => quote! { WINDOW.holds(*#a, *#b) },
-            _ if self.is_owned_reference(*ty) => quote! { number_of(#a) == *#b },
-            _ if !borrows(result) => quote! { #a == #b },
-            Type::Str { .. } => quote! { same::<__str>(#a, #b) },
-            Type::Sequence(of, _) => {
-                let of = self.ty(&from, *of);
-                quote! { same::<[#of]>(#a, #b) }
-            }
-            _ => quote! { same(*#a, #b) },
-        });
+        let equal = results
+            .iter()
+            .zip(given.iter().zip(&expected))
+            .map(|((result, ty), pair)| self.same_result(*ty, borrows(result), pair));
         quote! {
             let mut _random = Random::new(_seed, _call);
             let _r = &mut _random;
@@ -482,6 +468,30 @@ impl Emitter<'_> {
                 #(#arms)*
                 _ => false,
             };
+        }
+    }
+
+    /// An argument of a call: the variable of a parameter, or of what is lent, a reference to it.
+    fn passed(&self, operation: &Operation, param: &str, ty: TypeId) -> TokenStream {
+        if self.is_lent(operation, param) {
+            let lent = name(param);
+            return quote! { &#lent };
+        }
+        self.argument(&module(), param, ty).passed
+    }
+
+    /// An expression for whether a result, which may be borrowed, is the expected one.
+    fn same_result(&self, ty: TypeId, borrowed: bool, (given, expected): (&Ident, &Ident)) -> TokenStream {
+        match self.model.ty(self.model.resolved(ty)) {
+            Type::Fpage => quote! { WINDOW.holds(*#given, *#expected) },
+            _ if self.is_owned_reference(ty) => quote! { number_of(#given) == *#expected },
+            _ if !borrowed => quote! { #given == #expected },
+            Type::Str { .. } => quote! { same::<__str>(#given, #expected) },
+            Type::Sequence(of, _) => {
+                let of = self.ty(&module(), *of);
+                quote! { same::<[#of]>(#given, #expected) }
+            }
+            _ => quote! { same(*#given, #expected) },
         }
     }
 

@@ -14,7 +14,7 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{
-    Element, Emitter, InterfaceParts, MethodParts, Part, Runtime, Side, fields_of, name, selftest, tuple,
+    Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, Side, name, selftest, tuple,
 };
 use crate::kernel;
 use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
@@ -336,6 +336,103 @@ const OWNED_BYTES_MAX: u64 = 32 << 10;
 /// Elements of a list that could ever be in registers.
 const ELEMENTS_MAX: u64 = 88;
 
+/// Statements that make a list the words of a message.
+fn pack_directly(rt: &TokenStream, list: &TokenStream, lies: Lies) -> TokenStream {
+    let address = match lies {
+        Lies::Nowhere => quote! { #rt::keep(#list, &mut _block[..]); _out[1] = #rt::address(&_block[..]); },
+        _ => quote! { _out[1] = #rt::address(#list); },
+    };
+    quote! { _out[0] = #rt::whole_words(#list); #address }
+}
+
+/// Statements that find the parts of a message in memory and check how many these are.
+fn unpack_memory(rt: &TokenStream, message: &Message) -> Option<TokenStream> {
+    if !message.long || message.chunks.iter().any(|c| c.carrier == Carrier::Direct) {
+        return None;
+    }
+    let words = Literal::u64_unsuffixed(message.memory_bytes / 8);
+    let strings = parts_in_memory(rt, message);
+    Some(if has_streams(message) {
+        quote! { let (_memory, mut _stream) = _room.streams(_in[0], #words, #strings)?; }
+    } else {
+        quote! { let _memory = _room.words(_in[0], #words, #strings)?; }
+    })
+}
+
+/// Whether something is read piece by piece from a message.
+fn has_streams(message: &Message) -> bool {
+    message.streams().next().is_some()
+}
+
+/// Statements of a handler for what a request hands over: taken when everything else is well, and let go if it is not.
+#[derive(Default)]
+struct Handover {
+    found: TokenStream,
+    taken: TokenStream,
+    let_go: TokenStream,
+}
+
+impl Handover {
+    /// Those for a request; a handler that cannot take something ends with `failed`.
+    fn of(rt: &TokenStream, request: &Message, failed: &TokenStream) -> Handover {
+        let references: Vec<Ident> = request.handed().map(|handed| name(&handed.param)).collect();
+        match &references[..] {
+            [] => Handover::default(),
+            _ if request.long => {
+                let numbers = (0..references.len()).map(Literal::usize_unsuffixed);
+                Handover {
+                    found: quote! { let mut _items = _frame.room.items(_w0); },
+                    // All of them, so that those go that have arrived if another one has not.
+                    taken: quote! {
+                        let (#(#references,)*) = (#(::rt::door::take_from(&mut _items, #numbers),)*);
+                        let (#(Some(#references),)*) = (#(#references,)*) else { return #failed };
+                    },
+                    let_go: quote! { _items.let_go(); },
+                }
+            }
+            [reference, ..] => Handover {
+                found: TokenStream::new(),
+                taken: quote! { let Some(#reference) = ::rt::door::take(_w6, _w7) else { return #failed }; },
+                let_go: quote! { #rt::door::let_go(_w6); },
+            },
+        }
+    }
+}
+
+/// The call that begins the second look at a request. A word that it does not read needs no register until then.
+fn second_look(request: &Message) -> TokenStream {
+    let [w0, w1, w2, w3] = [0, 1, 2, 3].map(|word| {
+        let ident = format_ident!("_w{word}");
+        if request.reads_again(word) {
+            quote! { #ident }
+        } else {
+            quote! { 0 }
+        }
+    });
+    quote! { return _again::<S>(#w0, #w1, _rdx, _frame, #w2, #w3) }
+}
+
+/// The pattern for the words of a packed reply, and the answer with whatever else it brings.
+fn packed_answer(message: &Message, answer: TokenStream) -> (TokenStream, TokenStream) {
+    let (packed, answer) = match &message.pages {
+        Some(handed) => {
+            let reference = name(&handed.param);
+            let give = quote! {
+                let _item = ::rt::door::give(#reference);
+                (_out[6], _out[7]) = (_item.0.0, _item.1);
+            };
+            (quote! { Ok(mut _out) }, quote! { #give #answer.with_item() })
+        }
+        None => (quote! { Ok(_out) }, answer),
+    };
+    let answer = if message.long {
+        quote! { #answer.with_memory() }
+    } else {
+        answer
+    };
+    (packed, answer)
+}
+
 /// What stands in a place of a table.
 #[derive(Clone, Copy)]
 enum Stands {
@@ -527,7 +624,7 @@ impl Emitter<'_> {
 
     /// A method of the client.
     fn register_client(&self, from: &[String], rt: &TokenStream, parts: &MethodParts) -> TokenStream {
-        let MethodParts { operation, method, error, signature, .. } = parts;
+        let MethodParts { operation, method, signature, .. } = parts;
         let label = Literal::u32_unsuffixed(method.request.label);
         let failed = quote! { #rt::Failure::TooLong.into() };
         let inputs = general::values(&self.inputs(operation), &method.request);
@@ -569,44 +666,8 @@ impl Emitter<'_> {
             None if method.reply.long => quote! { LONG_DONE },
             None => quote! { DONE },
         };
-        let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
-        let value = tuple(&values);
-        let failure = if operation.raises.is_empty() {
-            quote! { Err(#rt::failure::<S>(_rax)) }
-        } else {
-            let exceptions =
-                self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises);
-            let long = method.exceptions.iter().any(|(_, message)| message.long);
-            let arms = exceptions.map(|(((variant, path), (_, message)), id)| {
-                let (label, in_memory) = (message.label, message.long);
-                let label = if long {
-                    quote! { (#label, #in_memory) }
-                } else {
-                    quote! { #label }
-                };
-                let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
-                let unpack = self.unpack_reply(from, rt, message, &fields, true);
-                let names = fields.iter().map(|(n, _)| name(n));
-                let path = self.path(from, &path);
-                quote! { #label => { #unpack Err(#error::#variant(#path { #(#names),* })) } }
-            });
-            if long {
-                quote! {
-                    match #rt::reply_of::<S>(_rax)? {
-                        #(#arms)*
-                        (_label, false) => Err(#rt::Failure::Refused(_label).into()),
-                        _ => Err(#rt::Failure::Malformed.into()),
-                    }
-                }
-            } else {
-                quote! {
-                    match #rt::label_of::<S>(_rax)? {
-                        #(#arms)*
-                        _label => Err(#rt::Failure::Refused(_label).into()),
-                    }
-                }
-            }
-        };
+        let value = tuple(&results.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
+        let failure = self.client_failure(from, rt, parts);
         quote! {
             #[inline(always)]
             #signature {
@@ -619,6 +680,41 @@ impl Emitter<'_> {
                 }
                 #unpack
                 Ok(#value)
+            }
+        }
+    }
+
+    /// The result of a client's method for a reply that is no success.
+    fn client_failure(&self, from: &[String], rt: &TokenStream, parts: &MethodParts) -> TokenStream {
+        let MethodParts { operation, method, .. } = parts;
+        if operation.raises.is_empty() {
+            return quote! { Err(#rt::failure::<S>(_rax)) };
+        }
+        let long = method.exceptions.iter().any(|(_, message)| message.long);
+        let arms = self.raised(from, parts).into_iter().map(|Raised { message, fields, error }| {
+            let (label, in_memory) = (message.label, message.long);
+            let label = if long {
+                quote! { (#label, #in_memory) }
+            } else {
+                quote! { #label }
+            };
+            let unpack = self.unpack_reply(from, rt, message, &fields, true);
+            quote! { #label => { #unpack Err(#error) } }
+        });
+        if long {
+            quote! {
+                match #rt::reply_of::<S>(_rax)? {
+                    #(#arms)*
+                    (_label, false) => Err(#rt::Failure::Refused(_label).into()),
+                    _ => Err(#rt::Failure::Malformed.into()),
+                }
+            }
+        } else {
+            quote! {
+                match #rt::label_of::<S>(_rax)? {
+                    #(#arms)*
+                    _label => Err(#rt::Failure::Refused(_label).into()),
+                }
             }
         }
     }
@@ -762,46 +858,14 @@ impl Emitter<'_> {
         if let [chunk] = &message.chunks[..]
             && chunk.carrier == Carrier::Direct
         {
-            let list = list(chunk);
-            let address = match lies {
-                Lies::Nowhere => {
-                    quote! { #rt::keep(#list, &mut _block[..]); _out[1] = #rt::address(&_block[..]); }
-                }
-                _ => quote! { _out[1] = #rt::address(#list); },
-            };
-            return quote! {
-                #(#checks)*
-                _out[0] = #rt::whole_words(#list);
-                #address
-            };
+            let direct = pack_directly(rt, &list(chunk), lies);
+            return quote! { #(#checks)* #direct };
         }
-        let words = message.memory_bytes / 8;
-        let streams = message.streams().next().is_some();
-        let items = message.handed().zip(message.strings().count() as u64..).map(|(handed, number)| {
-            let (reference, granted) = (name(&handed.param), handed.grant == Some(true));
-            let at = Literal::u64_unsuffixed(2 * number + if streams { 0 } else { words });
-            let at = if streams {
-                quote! { _words + #at }
-            } else {
-                quote! { #at }
-            };
-            quote! {
-                let _item = #reference.item(#granted);
-                (_block[#at], _block[#at + 1]) = (_item.0.0, _item.1);
-            }
-        });
+        let items = Emitter::pack_items(message);
         let mut kept = message.block_words();
         let strings = lists().zip(0u64..).map(|(chunk, number)| {
             let list = list(chunk);
-            // Behind the words, however many these are.
-            let place = |number: u64| {
-                let constant = Literal::u64_unsuffixed(if streams { number } else { words + number });
-                if streams {
-                    quote! { _words + #constant }
-                } else {
-                    quote! { #constant }
-                }
-            };
+            let place = |number| Emitter::behind_words(message, number);
             let (at, next) = (place(2 * number), place(2 * number + 1));
             let address = match lies {
                 Lies::Nowhere => {
@@ -817,8 +881,9 @@ impl Emitter<'_> {
             quote! { #address _block[#next] = #rt::string_len(#list); }
         });
         let strings: Vec<TokenStream> = strings.collect();
-        let (words, count) = (Literal::u64_unsuffixed(words), parts_in_memory(rt, message));
-        let dope = if streams {
+        let (words, count) =
+            (Literal::u64_unsuffixed(message.memory_bytes / 8), parts_in_memory(rt, message));
+        let dope = if has_streams(message) {
             quote! { #rt::dope(_words as __u64, #count) }
         } else {
             quote! { const { #rt::dope(#words, #count) } }
@@ -826,10 +891,33 @@ impl Emitter<'_> {
         quote! {
             #(#checks)*
             #(#strings)*
-            #(#items)*
+            #items
             _out[0] = #dope;
             _out[1] = #rt::address(&_block[..]);
         }
+    }
+
+    /// Statements that hand over references behind the strings.
+    fn pack_items(message: &Message) -> TokenStream {
+        let items = message.handed().zip(message.strings().count() as u64..).map(|(handed, number)| {
+            let (reference, granted) = (name(&handed.param), handed.grant == Some(true));
+            let at = Emitter::behind_words(message, 2 * number);
+            quote! {
+                let _item = #reference.item(#granted);
+                (_block[#at], _block[#at + 1]) = (_item.0.0, _item.1);
+            }
+        });
+        quote! { #(#items)* }
+    }
+
+    /// The place of a word in memory that is so many words behind those of the message, however many these are.
+    fn behind_words(message: &Message, number: u64) -> TokenStream {
+        if has_streams(message) {
+            let number = Literal::u64_unsuffixed(number);
+            return quote! { _words + #number };
+        }
+        let place = Literal::u64_unsuffixed(message.memory_bytes / 8 + number);
+        quote! { #place }
     }
 
     /// Words that a server keeps for a reply: all that lies nowhere else, which is everything of an exception.
@@ -874,17 +962,7 @@ impl Emitter<'_> {
         let mut variables: HashMap<&[String], Ident> = HashMap::new();
         let mut counts: HashMap<&[String], Ident> = HashMap::new();
         let mut tail = quote! { 0 };
-        let mut statements = Vec::new();
-        let failed = quote! { #rt::Malformed.into() };
-        if message.long && message.chunks.iter().all(|c| c.carrier != Carrier::Direct) {
-            let words = Literal::u64_unsuffixed(message.memory_bytes / 8);
-            let strings = parts_in_memory(rt, message);
-            statements.push(if message.streams().next().is_some() {
-                quote! { let (_memory, mut _stream) = _room.streams(_in[0], #words, #strings)?; }
-            } else {
-                quote! { let _memory = _room.words(_in[0], #words, #strings)?; }
-            });
-        }
+        let mut statements: Vec<TokenStream> = unpack_memory(rt, message).into_iter().collect();
         for (i, slot) in message.slots.iter().enumerate() {
             let variable = format_ident!("_slot_{}", i.to_string());
             let (words, at) = Emitter::leaf_place(slot, "_in", "_memory");
@@ -910,13 +988,8 @@ impl Emitter<'_> {
                 }
                 Leaf::Elements(ty, _) => {
                     let count = counts.get(slot.path.as_slice());
-                    let text = self.is_text(ty);
+                    let get = format_ident!("{}", if self.is_text(ty) { "get_text" } else { "get_list" });
                     let ty = self.ty(from, ty);
-                    let get = if text {
-                        quote! { get_text }
-                    } else {
-                        quote! { get_list }
-                    };
                     statements.push(quote! { let #variable: #ty = #rt::#get(#words, #at, #count)?; });
                     variables.insert(&slot.path, variable);
                 }
@@ -929,17 +1002,11 @@ impl Emitter<'_> {
             statements.push(quote! { let #variable = #value; });
             variables.insert(&chunk.path, variable);
         }
-        if message.streams().next().is_some() {
+        if has_streams(message) {
             statements.push(quote! { _stream.finish()?; });
         }
-        for (param, ty) in values {
-            let value = self.build(from, &mut vec![param.clone()], *ty, &variables, 0);
-            let ident = name(param);
-            let own = self.bounds(*ty, &quote! { #ident }, &failed, 0);
-            let inner = self.struct_bounds(*ty, &quote! { #ident }, &failed, 0);
-            statements.push(quote! { let #ident = #value; #own #inner });
-        }
-        quote! { #(#statements)* }
+        let values = self.build_values(from, values, &variables, &quote! { #rt::Malformed.into() });
+        quote! { #(#statements)* #values }
     }
 
     /// A list that lies in the room. One that is a parameter is used there; a part of one is copied, and so is what is read
@@ -1078,11 +1145,9 @@ impl Emitter<'_> {
         let read = general::values(&inputs, &method.request);
         let given = Literal::u32_unsuffixed(parts.given());
         let unpack = self.unpack(from, rt, &method.request, &read, false);
-        let values: Vec<Ident> = read.iter().map(|(n, _)| name(n)).collect();
-        let value = tuple(&values);
-        let types: Vec<TokenStream> =
-            read.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty)).collect();
-        let types = tuple(&types);
+        let value = tuple(&read.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
+        let types = read.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty));
+        let types = tuple(&types.collect::<Vec<_>>());
         let passed: Vec<_> = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
         let method_name = name(&parts.rust);
         let (read, reading) = self.register_reading(interface, method, (&types, &value, &unpack));
@@ -1091,28 +1156,7 @@ impl Emitter<'_> {
             &handling;
         let answer = self.register_answers(way, from, rt, parts, &given);
         let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
-        // What is handed over is taken when everything else is well, and let go if it is not.
-        let references: Vec<Ident> = method.request.handed().map(|handed| name(&handed.param)).collect();
-        let (found, taken, let_go) = match &references[..] {
-            [] => Default::default(),
-            _ if method.request.long => {
-                let numbers = (0..references.len()).map(Literal::usize_unsuffixed);
-                (
-                    quote! { let mut _items = _frame.room.items(_w0); },
-                    // All of them, so that those go that have arrived if another one has not.
-                    quote! {
-                        let (#(#references,)*) = (#(::rt::door::take_from(&mut _items, #numbers),)*);
-                        let (#(Some(#references),)*) = (#(#references,)*) else { return #failed };
-                    },
-                    quote! { _items.let_go(); },
-                )
-            }
-            [reference, ..] => (
-                TokenStream::new(),
-                quote! { let Some(#reference) = ::rt::door::take(_w6, _w7) else { return #failed }; },
-                quote! { #rt::door::let_go(_w6); },
-            ),
-        };
+        let Handover { found, taken, let_go } = Handover::of(rt, &method.request, &failed);
         let body = |otherwise: TokenStream| {
             quote! {
                 #words
@@ -1131,18 +1175,7 @@ impl Emitter<'_> {
         };
         let failed = quote! { { #let_go return #failed } };
         let handle = if method.request.chunks.iter().any(|chunk| self.is_text(chunk.ty)) {
-            // What the second look does not read needs no register until then.
-            let word = |word: u32| {
-                let ident = format_ident!("_w{word}");
-                if method.request.reads_again(word) {
-                    quote! { #ident }
-                } else {
-                    quote! { 0 }
-                }
-            };
-            let [w0, w1, w2, w3] = [0, 1, 2, 3].map(word);
-            let again = quote! { return _again::<S>(#w0, #w1, _rdx, _frame, #w2, #w3) };
-            let (first, second) = (body(again), body(failed));
+            let (first, second) = (body(second_look(&method.request)), body(failed));
             quote! {
                 #[inline(never)]
                 extern "sysv64" fn _again<S: #bounds>(#parameters) -> #answer_type {
@@ -1211,23 +1244,7 @@ impl Emitter<'_> {
         let reply = |message: &Message, values: &[(String, TypeId)], label: Option<u32>, lies: Lies| {
             let failed = quote! { () };
             let pack = self.pack(rt, message, &general::values(values, message), &failed, lies);
-            let answer = way.answer(rt, given, label);
-            let (done, answer) = match &message.pages {
-                Some(handed) => {
-                    let reference = name(&handed.param);
-                    let give = quote! {
-                        let _item = ::rt::door::give(#reference);
-                        (_out[6], _out[7]) = (_item.0.0, _item.1);
-                    };
-                    (quote! { Ok(mut _out) }, quote! { #give #answer.with_item() })
-                }
-                None => (quote! { Ok(_out) }, answer),
-            };
-            let answer = if message.long {
-                quote! { #answer.with_memory() }
-            } else {
-                answer
-            };
+            let (done, answer) = packed_answer(message, way.answer(rt, given, label));
             let mutable = (Emitter::outgoing(message, lies == Lies::Nowhere) > 0).then(|| quote! { mut });
             quote! {
                 let #mutable _pack = || -> __Result<#rt::Words, ()> { #pack Ok(_out) };
@@ -1238,16 +1255,10 @@ impl Emitter<'_> {
             }
         };
         let done = reply(&method.reply, &results, None, Lies::WithServer);
-        let exceptions = self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises);
-        let exceptions: Vec<TokenStream> = exceptions
-            .map(|(((variant, path), (_, message)), id)| {
-                let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
-                let reply = reply(message, &fields, Some(message.label), Lies::Nowhere);
-                let names = fields.iter().map(|(n, _)| name(n));
-                let path = self.path(from, &path);
-                quote! { Err(#error::#variant(#path { #(#names),* })) => { #reply } }
-            })
-            .collect();
+        let exceptions = self.raised(from, parts).into_iter().map(|Raised { message, fields, error }| {
+            let reply = reply(message, &fields, Some(message.label), Lies::Nowhere);
+            quote! { Err(#error) => { #reply } }
+        });
         let failure = if operation.raises.is_empty() {
             quote! { Err(_failure) }
         } else {

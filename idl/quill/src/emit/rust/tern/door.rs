@@ -37,6 +37,47 @@ fn id(interface: &str) -> Literal {
     Literal::u64_unsuffixed(interface_id(interface))
 }
 
+/// The refusal in a place of the table for a kind that has no method there.
+fn refusal(stands: Stands, kind: Kind) -> TokenStream {
+    match (stands, kind) {
+        (Stands::Mismatch, Kind::LongItem) => quote! { MismatchOfLongItem },
+        (Stands::Mismatch, Kind::Item) => quote! { MismatchOfItem },
+        (Stands::Mismatch, _) => quote! { Mismatch },
+        (_, Kind::LongItem) => quote! { NoMethodForLongItem },
+        (_, Kind::Item) => quote! { NoMethodForItem },
+        _ => quote! { NoMethod },
+    }
+}
+
+/// The places of the table for requests of a kind. An object and its handlers have these names.
+fn door_places(
+    interface: &InterfaceParts,
+    kind: Kind,
+    bits: u32,
+    (object, handler): (&Ident, &Ident),
+) -> Vec<TokenStream> {
+    let rt = &interface.rt;
+    let all = Emitter::places(interface, kind, bits, |number| interface.layout.method_at(number));
+    let place = |stands| {
+        let handler = match stands {
+            Stands::Method(number) => quote! { #handler<S, #number> },
+            _ => {
+                let refusal = refusal(stands, kind);
+                quote! { #rt::door::#refusal<#object<S>> }
+            }
+        };
+        quote! { #rt::door::method::<#handler>() }
+    };
+    all.into_iter().map(place).collect()
+}
+
+/// How many windows a server has for references, if a request brings several.
+fn windows(interface: &InterfaceParts) -> Option<TokenStream> {
+    let windows = interface.methods.iter().map(|parts| parts.method.request.handed().count()).max()?;
+    let count = Literal::usize_unsuffixed(windows);
+    (windows > 1).then(|| quote! { const WINDOWS: __usize = #count; })
+}
+
 impl Way for Door {
     fn callee(&self, rt: &TokenStream) -> (TokenStream, &'static str) {
         (
@@ -177,24 +218,7 @@ impl Emitter<'_> {
         // The last place is kept for a question that each object answers.
         let layout = interface.layout;
         let bits = table_bits(layout.numbers_end() as usize + 1);
-        let places = |kind| -> Vec<TokenStream> {
-            let all = Emitter::places(interface, kind, bits, |number| layout.method_at(number));
-            let place = |stands| {
-                let refusal = match (stands, kind) {
-                    (Stands::Method(number), _) => {
-                        return quote! { #rt::door::method::<#handler<S, #number>>() };
-                    }
-                    (Stands::Mismatch, Kind::LongItem) => quote! { MismatchOfLongItem },
-                    (Stands::Nothing, Kind::LongItem) => quote! { NoMethodForLongItem },
-                    (Stands::Mismatch, Kind::Item) => quote! { MismatchOfItem },
-                    (Stands::Mismatch, _) => quote! { Mismatch },
-                    (Stands::Nothing, Kind::Item) => quote! { NoMethodForItem },
-                    (Stands::Nothing, _) => quote! { NoMethod },
-                };
-                quote! { #rt::door::method::<#rt::door::#refusal<#object<S>>>() }
-            };
-            all.into_iter().map(place).collect()
-        };
+        let places = |kind| door_places(interface, kind, bits, (&object, &handler));
         let mut table = places(Kind::Words);
         if let Some(last) = table.last_mut() {
             *last = quote! { #rt::door::method::<#rt::narrow::Narrow<#object<S>>>() };
@@ -206,11 +230,7 @@ impl Emitter<'_> {
         {
             table.extend(has.then(|| places(kind)).into_iter().flatten());
         }
-        let windows = methods.iter().map(|parts| parts.method.request.handed().count()).max();
-        let windows = windows.filter(|&windows| windows > 1).map(|windows| {
-            let windows = Literal::usize_unsuffixed(windows);
-            quote! { const WINDOWS: __usize = #windows; }
-        });
+        let windows = windows(interface);
         let shift = 64 - bits;
         let length = Literal::usize_unsuffixed(table.len());
         let views = layout.views.iter().map(|view| {
@@ -240,26 +260,35 @@ impl Emitter<'_> {
             },
             quote! { struct #handler<S, const NUMBER: __u32>(::core::marker::PhantomData<S>); },
         ];
-        for (number, parts) in methods.iter().enumerate() {
-            let number = number as u32;
-            let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, parts);
-            let taken = Literal::u32_unsuffixed(parts.taken());
-            let given = Literal::u32_unsuffixed(parts.given());
-            let (long, grants) = (parts.method.request.long, parts.method.reply.pages.is_some());
-            let frame = self.door_frame(interface, parts);
-            items.push(quote! {
-                impl<S: #bounds> #rt::door::Handler for #handler<S, #number> {
-                    type Object = #object<S>;
-                    const IN: __usize = #taken;
-                    const OUT: __usize = #given;
-                    const LONG: __bool = #long;
-                    const GRANTS: __bool = #grants;
-                    type Frame = #frame;
-                    extern "sysv64" fn handle(#parameters) -> #answer { #handle }
-                }
-            });
-        }
+        items.extend(methods.iter().zip(0u32..).map(|(parts, number)| {
+            let handle = self.door_handle(way, interface, parts, &object);
+            quote! { impl<S: #bounds> #rt::door::Handler for #handler<S, #number> { #handle } }
+        }));
         items
+    }
+
+    /// The items of the handler of a method.
+    fn door_handle(
+        &self,
+        way: &dyn Way,
+        interface: &InterfaceParts,
+        parts: &MethodParts,
+        object: &Ident,
+    ) -> TokenStream {
+        let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, parts);
+        let taken = Literal::u32_unsuffixed(parts.taken());
+        let given = Literal::u32_unsuffixed(parts.given());
+        let (long, grants) = (parts.method.request.long, parts.method.reply.pages.is_some());
+        let frame = self.door_frame(interface, parts);
+        quote! {
+            type Object = #object<S>;
+            const IN: __usize = #taken;
+            const OUT: __usize = #given;
+            const LONG: __bool = #long;
+            const GRANTS: __bool = #grants;
+            type Frame = #frame;
+            extern "sysv64" fn handle(#parameters) -> #answer { #handle }
+        }
     }
 
     /// The type of memory for requests, and the bounds of strings in it.

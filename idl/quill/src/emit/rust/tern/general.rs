@@ -8,10 +8,10 @@
 use std::collections::HashSet;
 
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
 use super::super::names::escaped;
-use super::super::{Emitter, InterfaceParts, MethodParts, camel, fields_of, name, tuple};
+use super::super::{Emitter, InterfaceParts, MethodParts, Raised, camel, name, tuple};
 use super::Lies;
 use crate::layout::{Handed, Message, Method};
 
@@ -31,6 +31,14 @@ struct Names {
     dispatch: Ident,
     /// One for each method.
     variants: Vec<Ident>,
+}
+
+/// The fields of a variant in their braces; one without fields has none.
+fn in_braces(fields: impl ExactSizeIterator<Item = impl ToTokens>) -> TokenStream {
+    if fields.len() == 0 {
+        return TokenStream::new();
+    }
+    quote! { { #(#fields),* } }
 }
 
 impl Emitter<'_> {
@@ -86,24 +94,14 @@ impl Emitter<'_> {
             let doc = format!(" The operation `{}`.", parts.operation.name);
             let inputs = self.inputs(parts.operation);
             let fields = inputs.iter().map(|(n, ty)| (name(n), self.ty(from, *ty)));
-            let fields = fields.map(|(n, ty)| quote! { #n: #ty });
-            let fields = if inputs.is_empty() {
-                quote! {}
-            } else {
-                quote! { { #(#fields),* } }
-            };
+            let fields = in_braces(fields.map(|(n, ty)| quote! { #n: #ty }));
             quote! { #[doc = #doc] #variant #fields }
         });
         let read = both().map(|(MethodParts { operation, method, .. }, variant)| {
             let label = Literal::u32_unsuffixed(method.request.label);
             let inputs = self.inputs(operation);
             let unpack = self.unpack(from, rt, &method.request, &values(&inputs, &method.request), false);
-            let fields = inputs.iter().map(|(n, _)| name(n));
-            let fields = if inputs.is_empty() {
-                quote! {}
-            } else {
-                quote! { { #(#fields),* } }
-            };
+            let fields = in_braces(inputs.iter().map(|(n, _)| name(n)));
             // Who sends a oneway request does not wait; who waits for the answer to one would do so in vain.
             let kind = if operation.oneway {
                 quote! { #rt::Kind::Reply }
@@ -211,13 +209,9 @@ impl Emitter<'_> {
             return quote! { #answer::#variant #pattern => #done };
         }
         let pattern = tuple(&names);
-        let exceptions = self.variants(operation).into_iter().zip(&method.exceptions).zip(&operation.raises);
-        let raised = exceptions.map(|(((exception, path), (_, message)), id)| {
-            let fields = fields_of(&self.model.exceptions[id.0 as usize].fields);
+        let raised = self.raised(from, parts).into_iter().map(|Raised { message, fields, error }| {
             let reply = reply(message, &fields);
-            let names = fields.iter().map(|(n, _)| name(n));
-            let path = self.path(from, &path);
-            quote! { #answer::#variant(Err(#error::#exception(#path { #(#names),* }))) => #reply }
+            quote! { #answer::#variant(Err(#error)) => #reply }
         });
         quote! {
             #answer::#variant(Ok(#pattern)) => #done
@@ -232,12 +226,7 @@ impl Emitter<'_> {
         let Names { request, answer, dispatch, variants } = names;
         let arms = methods.iter().zip(variants).map(|(MethodParts { operation, rust, .. }, variant)| {
             let inputs = self.inputs(operation);
-            let fields = inputs.iter().map(|(n, _)| name(n));
-            let fields = if inputs.is_empty() {
-                quote! {}
-            } else {
-                quote! { { #(#fields),* } }
-            };
+            let fields = in_braces(inputs.iter().map(|(n, _)| name(n)));
             let passed = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed);
             let method = name(rust);
             let result = quote! { #server_trait::#method(_server, #(#passed),*) };

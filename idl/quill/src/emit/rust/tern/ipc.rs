@@ -1,7 +1,7 @@
 //! By ipc: a server is a thread that answers and waits in one system call. Its data and what it receives into lie in a frame at its
 //! stack pointer.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::super::{Emitter, InterfaceParts, MethodParts, selftest};
@@ -101,8 +101,7 @@ impl Emitter<'_> {
     /// The handlers, the table, and `serve`.
     fn ipc_server(&self, way: &dyn Way, interface: &InterfaceParts) -> Vec<TokenStream> {
         let InterfaceParts { from, rt, server_trait, methods, .. } = interface;
-        let (table, handler, serve) =
-            (self.own_name(from, "Table"), self.own_name(from, "Method"), self.own_name(from, "serve"));
+        let (table, handler) = (self.own_name(from, "Table"), self.own_name(from, "Method"));
         let bits = table_bits(methods.len());
         let places = |kind| Emitter::places(interface, kind, bits, Some);
         let long = interface.room.needed.then(|| places(Kind::Long));
@@ -118,22 +117,11 @@ impl Emitter<'_> {
         let room_items = self.room_items(rt, room, ("requests", &room_type), &self.own_name(from, "Strings"));
         let outgoing = methods.iter().map(MethodParts::outgoing).max().unwrap_or(0);
         let outgoing = Literal::u64_unsuffixed(outgoing);
-        let (room_type, serve_function) = if room.needed {
-            let serve = quote! {
-                /// Answers requests, forever; returns only if the kernel does not accept the room.
-                pub fn #serve<S: #server_trait>(_server: &mut S, _room: &mut #room_type) -> #rt::Failure {
-                    #rt::serve_in::<#table<S>>(_server, _room, &#table::<S>::PLACES)
-                }
-            };
-            (quote! { #room_type }, serve)
+        let serve_function = self.serve(interface, &table, &room_type);
+        let room_type = if room.needed {
+            quote! { #room_type }
         } else {
-            let serve = quote! {
-                /// Answers requests, forever.
-                pub fn #serve<S: #server_trait>(_server: &mut S) -> ! {
-                    #rt::serve::<#table<S>>(_server, &#table::<S>::PLACES)
-                }
-            };
-            (quote! { #rt::NoRoom }, serve)
+            quote! { #rt::NoRoom }
         };
         let mut items = vec![
             room_items,
@@ -164,20 +152,50 @@ impl Emitter<'_> {
             serve_function,
             quote! { struct #handler<S, const NUMBER: __u32>(::core::marker::PhantomData<S>); },
         ];
-        for (number, method) in methods.iter().enumerate() {
-            let number = number as u32;
-            let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, method);
-            let taken = Literal::u32_unsuffixed(method.method.request.registers);
-            let given = Literal::u32_unsuffixed(method.given());
-            items.push(quote! {
-                impl<S: #server_trait> #rt::Handler for #handler<S, #number> {
-                    type Loop = #table<S>;
-                    const IN: __usize = #taken;
-                    const OUT: __usize = #given;
-                    extern "sysv64" fn handle(#parameters) -> #answer { #handle }
-                }
-            });
-        }
+        items.extend(methods.iter().zip(0u32..).map(|(method, number)| {
+            let handle = self.ipc_handle(way, interface, method, &table);
+            quote! { impl<S: #server_trait> #rt::Handler for #handler<S, #number> { #handle } }
+        }));
         items
+    }
+
+    /// The function that answers requests.
+    fn serve(&self, interface: &InterfaceParts, table: &Ident, room: &Ident) -> TokenStream {
+        let InterfaceParts { from, rt, server_trait, .. } = interface;
+        let serve = self.own_name(from, "serve");
+        if interface.room.needed {
+            quote! {
+                /// Answers requests, forever; returns only if the kernel does not accept the room.
+                pub fn #serve<S: #server_trait>(_server: &mut S, _room: &mut #room) -> #rt::Failure {
+                    #rt::serve_in::<#table<S>>(_server, _room, &#table::<S>::PLACES)
+                }
+            }
+        } else {
+            quote! {
+                /// Answers requests, forever.
+                pub fn #serve<S: #server_trait>(_server: &mut S) -> ! {
+                    #rt::serve::<#table<S>>(_server, &#table::<S>::PLACES)
+                }
+            }
+        }
+    }
+
+    /// The items of the handler of a method.
+    fn ipc_handle(
+        &self,
+        way: &dyn Way,
+        interface: &InterfaceParts,
+        parts: &MethodParts,
+        table: &Ident,
+    ) -> TokenStream {
+        let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, parts);
+        let taken = Literal::u32_unsuffixed(parts.method.request.registers);
+        let given = Literal::u32_unsuffixed(parts.given());
+        quote! {
+            type Loop = #table<S>;
+            const IN: __usize = #taken;
+            const OUT: __usize = #given;
+            extern "sysv64" fn handle(#parameters) -> #answer { #handle }
+        }
     }
 }
