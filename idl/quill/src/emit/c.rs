@@ -126,36 +126,47 @@ fn emit_with(
     for layout in layouts {
         let operations = model.operations(layout.interface);
         let interface = &model.interfaces[layout.interface.0 as usize];
+        let methods = if interface.local { &[] } else { &layout.methods[..] };
+        refused.extend(refusals(&emitter, part, &operations, methods));
         if interface.local {
-            refused.extend(operations.iter().filter_map(|operation| {
-                let what = emitter.untranslatable(operation)?;
-                let message = format!("`{}` cannot be translated: {what}", operation.name);
-                Some(Diagnostic::error(Code::Unsupported, operation.span, message))
-            }));
             items.extend(
                 interface::Interface { emitter: &emitter, interface: &interface.name }.direct(&operations),
             );
             continue;
         }
-        for (operation, method) in operations.iter().zip(&layout.methods) {
-            let refused_types = emitter.untranslatable(operation);
-            let several = method.request.more.first().map(|handed| {
-                format!(
-                    "`{}` is a further reference to an object, which stubs in Rust can hand over",
-                    handed.param
-                )
-            });
-            let why = refused_types.or(several).or_else(|| part.refuses(&emitter, operation, method));
-            if let Some(what) = why {
-                let message = format!("`{}` cannot be translated: {what}", operation.name);
-                refused.push(Diagnostic::error(Code::Unsupported, operation.span, message));
-            }
-        }
+
         if refused.is_empty() {
             items.extend(part.interface(&emitter, layout, &operations));
         }
     }
     if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter, layouts)) } else { Err(refused) }
+}
+
+/// The operations that cannot be translated. Those of a local interface have no `methods`.
+fn refusals(
+    emitter: &Emitter,
+    part: &dyn Part,
+    operations: &[&Operation],
+    methods: &[Method],
+) -> Vec<Diagnostic> {
+    let mut refused = Vec::new();
+    for (number, operation) in operations.iter().enumerate() {
+        let by_method = || {
+            let method = methods.get(number)?;
+            further_reference(method).or_else(|| part.refuses(emitter, operation, method))
+        };
+        if let Some(what) = emitter.untranslatable(operation).or_else(by_method) {
+            let message = format!("`{}` cannot be translated: {what}", operation.name);
+            refused.push(Diagnostic::error(Code::Unsupported, operation.span, message));
+        }
+    }
+    refused
+}
+
+/// Why a method that hands over several references cannot be translated.
+fn further_reference(method: &Method) -> Option<String> {
+    let param = &method.request.more.first()?.param;
+    Some(format!("`{param}` is a further reference to an object, which stubs in Rust can hand over"))
 }
 
 /// Arrays from this size on would lie on the stack of whoever reads them.

@@ -198,8 +198,9 @@ impl Interface<'_> {
         fields.iter().fold(base, |value, field| value.field(word(field)))
     }
 
-    /// Places for the fields of an exception.
-    pub fn exception_spots(&self, operation: &Operation, number: usize, whole: &Expr) -> Vec<OwnSpot> {
+    /// Places for the fields of an exception in the union of all that an operation has `raised`.
+    pub fn exception_spots(&self, operation: &Operation, number: usize, raised: Expr) -> Vec<OwnSpot> {
+        let whole = raised.field(&self.variants(operation)[number]);
         let id = operation.raises[number];
         let fields = &self.emitter.model.exceptions[id.0 as usize].fields;
         fields.iter().map(|f| (f.name.clone(), f.ty, whole.clone().field(word(&f.name)))).collect()

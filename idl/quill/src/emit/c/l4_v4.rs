@@ -831,8 +831,7 @@ fn failure(c: &Interface, operation: &Operation, method: &Method) -> Vec<Stmt> {
     }
     body.extend(c.unused_place(operation));
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let whole = name("_raised").deref().field(&c.variants(operation)[number]);
-        let spots = c.exception_spots(operation, number, &whole);
+        let spots = c.exception_spots(operation, number, name("_raised").deref());
         let spots = borrowed(&spots);
         let mut case = client_side(c, message, &spots, true).unpack(&|_, _| name("NULL"));
         case.push(Stmt::Return(Some(int(message.label))));
@@ -859,18 +858,7 @@ fn needs_buffers(method: &Method) -> bool {
 /// The function that answers a request for a method: from a tag to the tag of the reply.
 fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let e = c.emitter;
-    let mut parameters: Parameters = vec![
-        (Ty::named(c.function("server")).to().constant(), "_methods".into()),
-        (Ty::named("void *"), "_self".into()),
-        (Ty::named("quill_thread").to(), "_partner".into()),
-        (Ty::named("char *"), "_utcb".into()),
-        (Ty::named("quill_word"), "_tag".into()),
-        (Ty::named("uint32_t"), "_w0".into()),
-        (Ty::named("uint32_t"), "_w1".into()),
-    ];
-    if needs_buffers(method) {
-        parameters.push((Ty::named(c.function("buffers")).to(), "_buffers".into()));
-    }
+    let parameters = answer_parameters(c, method);
     let refused = call("quill_refuse", [name("_partner"), name("_tag"), name("QUILL_MALFORMED")]);
     let inputs = c.local(c.inputs(operation));
     let outputs = c.local(c.outputs(operation));
@@ -903,10 +891,8 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let other = call("quill_refuse_as", [name("_status")]);
     let mut cases = Vec::new();
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let whole = name("_raised").field(&c.variants(operation)[number]);
-        let spots = c.exception_spots(operation, number, &whole);
-        let spots = borrowed(&spots);
-        let mut case = reply(c, message, &spots).pack();
+        let spots = c.exception_spots(operation, number, name("_raised"));
+        let mut case = reply(c, message, &borrowed(&spots)).pack();
         case.push(Stmt::Return(Some(name("_tag"))));
         cases.push((vec![message.label.into()], case));
     }
@@ -920,6 +906,22 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
     body.extend(reply(c, &method.reply, &outputs).pack());
     body.push(Stmt::Return(Some(name("_tag"))));
     Item::Function(inlined("quill_word"), function, parameters, body)
+}
+
+fn answer_parameters(c: &Interface, method: &Method) -> Parameters {
+    let mut parameters: Parameters = vec![
+        (Ty::named(c.function("server")).to().constant(), "_methods".into()),
+        (Ty::named("void *"), "_self".into()),
+        (Ty::named("quill_thread").to(), "_partner".into()),
+        (Ty::named("char *"), "_utcb".into()),
+        (Ty::named("quill_word"), "_tag".into()),
+        (Ty::named("uint32_t"), "_w0".into()),
+        (Ty::named("uint32_t"), "_w1".into()),
+    ];
+    if needs_buffers(method) {
+        parameters.push((Ty::named(c.function("buffers")).to(), "_buffers".into()));
+    }
+    parameters
 }
 
 /// Variables for all values of a method. What is copied in one piece needs no zeros.

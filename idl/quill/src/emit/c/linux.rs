@@ -166,11 +166,9 @@ impl Interface<'_> {
             Stmt::If(name("_status").with("!=", name("QUILL_OK")), vec![Stmt::Return(Some(name("_status")))]),
         ]);
         let mut cases = vec![(vec![0], self.read(&method.reply, &self.outputs(operation)))];
-        let variants = self.variants(operation);
         body.extend(self.unused_place(operation));
         for (number, (_, message)) in method.exceptions.iter().enumerate() {
-            let whole = name("_raised").deref().field(&variants[number]);
-            let places = self.exception_spots(operation, number, &whole);
+            let places = self.exception_spots(operation, number, name("_raised").deref());
             let places: Vec<Spot> = places.iter().map(|(n, ty, e)| (n.as_str(), *ty, e.clone())).collect();
             cases.push((vec![message.label.into()], self.read(message, &places)));
         }
@@ -210,9 +208,8 @@ impl Interface<'_> {
             );
         }
         let mut cases = vec![(vec![0], self.write(&method.reply, &borrowed(&outputs)))];
-        let variants = self.variants(operation);
         for (number, (_, message)) in method.exceptions.iter().enumerate() {
-            let places = self.exception_spots(operation, number, &name("_raised").field(&variants[number]));
+            let places = self.exception_spots(operation, number, name("_raised"));
             cases.push((vec![message.label.into()], self.write(message, &borrowed(&places))));
         }
         body.push(Stmt::Switch(name("_status"), cases, vec![Stmt::Return(Some(name("_status")))]));

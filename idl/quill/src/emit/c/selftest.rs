@@ -239,8 +239,7 @@ fn server_method(c: &Interface, operation: &Operation) -> Item {
     body.push(Stmt::If(wrong, noted.into_iter().chain([returned]).collect()));
     if !operation.oneway {
         body.extend(outcome(operation, |number| {
-            let whole = name("_raised").deref().field(&c.variants(operation)[number]);
-            let spots = c.exception_spots(operation, number, &whole);
+            let spots = c.exception_spots(operation, number, name("_raised").deref());
             let mut raise: Vec<Stmt> = spots.into_iter().flat_map(|(_, ty, at)| fill(e, ty, at, 0)).collect();
             raise.push(Stmt::Return(Some(Expr::Int(number as i128 + 1))));
             raise
@@ -298,8 +297,7 @@ fn client_method(c: &Interface, operation: &Operation) -> Item {
     } else {
         body.push(Stmt::Do(call("selftest_keep_request", [])));
         body.extend(outcome(operation, |number| {
-            let whole = name("_raised").field(&c.variants(operation)[number]);
-            let spots = c.exception_spots(operation, number, &whole);
+            let spots = c.exception_spots(operation, number, name("_raised"));
             let mut raised = vec![Stmt::Set(name("_same"), done(Expr::Int(number as i128 + 1)))];
             let fields = spots.into_iter().flat_map(|(_, ty, value)| expect(e, ty, value)).collect();
             raised.push(Stmt::If(name("_same"), fields));

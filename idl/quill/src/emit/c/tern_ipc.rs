@@ -131,28 +131,7 @@ impl Part for Tern {
         let caller = caller(way);
         // The loop that serves other interfaces can neither send nor get them.
         if !way.begins && layout.methods.iter().any(Method::hands_pages) {
-            let has_server = pages::fits(layout);
-            let mut items = if has_server {
-                c.declarations(operations, caller.as_ref())
-            } else {
-                let comment = format!("The interface {}, of which there are clients only.", c.interface);
-                [vec![Item::Comment(comment)], c.unions(operations)].concat()
-            };
-            let replies = layout.replies();
-            if replies.needed {
-                items.extend(room_record(&c, &replies, "replies"));
-            }
-            let methods = operations.iter().zip(&layout.methods);
-            items.extend(methods.map(|(operation, method)| client(way, &c, layout, (operation, method))));
-            if replies.needed {
-                items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
-                items.push(Item::Text(open(&c, &replies)));
-                items.push(Item::Verbatim("#endif\n"));
-            }
-            if has_server {
-                items.extend(pages::server(&c, operations, &layout.methods));
-            }
-            return items;
+            return handing_pages(way, &c, layout, operations);
         }
         let mut items = c.declarations(operations, caller.as_ref());
         let room = layout.room();
@@ -178,17 +157,42 @@ impl Part for Tern {
             items.push(Item::Text(door::server(&c, operations, layout, &room)));
         } else {
             items.push(dispatch(&c, operations, &layout.methods));
-            items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
-            items.push(Item::Text(serve(&c, operations, &layout.methods, &room)));
-            items.push(Item::Verbatim("#endif\n"));
+            items.extend(unless_own_ipc(serve(&c, operations, &layout.methods, &room)));
         }
         if replies.needed {
-            items.push(Item::Verbatim("#ifndef QUILL_OWN_IPC\n"));
-            items.push(Item::Text(open(&c, &replies)));
-            items.push(Item::Verbatim("#endif\n"));
+            items.extend(unless_own_ipc(open(&c, &replies)));
         }
         items
     }
+}
+
+/// An interface by ipc some of whose methods hand over pages.
+fn handing_pages(way: &Way, c: &Interface, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
+    let has_server = pages::fits(layout);
+    let mut items = if has_server {
+        c.declarations(operations, caller(way).as_ref())
+    } else {
+        let comment = format!("The interface {}, of which there are clients only.", c.interface);
+        [vec![Item::Comment(comment)], c.unions(operations)].concat()
+    };
+    let replies = layout.replies();
+    if replies.needed {
+        items.extend(room_record(c, &replies, "replies"));
+    }
+    let methods = operations.iter().zip(&layout.methods);
+    items.extend(methods.map(|(operation, method)| client(way, c, layout, (operation, method))));
+    if replies.needed {
+        items.extend(unless_own_ipc(open(c, &replies)));
+    }
+    if has_server {
+        items.extend(pages::server(c, operations, &layout.methods));
+    }
+    items
+}
+
+/// Text that a program leaves out which brings system calls of its own.
+fn unless_own_ipc(text: String) -> [Item; 3] {
+    [Item::Verbatim("#ifndef QUILL_OWN_IPC\n"), Item::Text(text), Item::Verbatim("#endif\n")]
 }
 
 /// The parameter of a method that says who calls.
@@ -365,56 +369,27 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: M
                 if let Some(wrong) = wrong(e, ty, &value) {
                     body.push(Stmt::If(wrong, malformed()));
                 }
-                let narrow =
-                    |bits: u8| value.clone().cast(Ty::named(format!("uint{bits}_t"))).cast(long.clone());
-                let bits = match e.kind(ty) {
-                    Type::Bool | Type::Octet | Type::Char => narrow(8),
-                    Type::WideChar | Type::Enum(..) => narrow(32),
-                    Type::Int { bits, .. } | Type::Bitmask(_, bits, _) => narrow(*bits),
-                    Type::Object(_) => narrow(64),
-                    Type::Float(32) => call("quill_bits_f32", [value]),
-                    Type::Float(_) => call("quill_bits_f64", [value]),
-                    _ => {
-                        let size = Expr::Int(slot.fixed.size.into());
-                        body.push(Stmt::Do(call(
-                            "__builtin_memcpy",
-                            [address(slot, memory), start(e, ty, value), size],
-                        )));
-                        continue;
-                    }
-                };
-                body.push(merge(bits));
+                body.push(if let Some(bits) = bits(e, ty, &value) {
+                    merge(bits)
+                } else {
+                    let size = Expr::Int(slot.fixed.size.into());
+                    let from = start(e, ty, value);
+                    Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size]))
+                });
             }
             Leaf::Count(_) if message.chunks.iter().any(|chunk| chunk.path == slot.path) => {
                 body.push(merge(sent(message, slot, "count")));
             }
             Leaf::Count(ty) => {
                 let count = format!("_length_{i}");
-                let (length, limit) = match e.kind(ty) {
-                    Type::Str { bound, .. } if e.counted(ty) => {
-                        let bound = bound.unwrap_or(0);
-                        let text = [value.clone().field("_buffer"), value.field("_length")];
-                        let most = Expr::Int(bound.into());
-                        (call("quill_counted_bytes", text.into_iter().chain([most])), 4 * bound)
-                    }
-                    Type::Str { bound, .. } => {
-                        let bound = bound.unwrap_or(0);
-                        (call("quill_text_bytes", [value, Expr::Int(bound.into())]), 4 * bound)
-                    }
-                    Type::Sequence(_, bound) => (value.field("_length"), bound.unwrap_or(0)),
-                    _ => continue,
-                };
+                let Some((length, limit)) = length(e, ty, value) else { continue };
                 body.push(Stmt::Let(Ty::named("uint32_t"), count.clone(), Some(length)));
                 let too_long = name(&count).with(">", Expr::Int(limit.into()));
                 body.push(Stmt::If(too_long, vec![Stmt::Return(Some(name("QUILL_TOO_LONG")))]));
                 body.push(merge(name(&count).cast(long)));
             }
             Leaf::Elements(ty, element) => {
-                let count = message
-                    .slots
-                    .iter()
-                    .position(|s| matches!(s.leaf, Leaf::Count(_)) && s.path == slot.path);
-                let count = name(format!("_length_{}", count.unwrap_or(0)));
+                let count = name(format!("_length_{}", count_slot(message, slot)));
                 let from = elements(e, ty, value);
                 let size = count.with("*", Expr::Int(element.size.into()));
                 body.push(Stmt::Do(call("__builtin_memcpy", [address(slot, memory), from, size])));
@@ -426,6 +401,45 @@ fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: M
         }
     }
     body
+}
+
+/// A value as bits of a word, if it is not a record or an array.
+fn bits(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
+    let long = Ty::named("uint64_t");
+    let narrow = |bits: u8| value.clone().cast(Ty::named(format!("uint{bits}_t"))).cast(long);
+    Some(match e.kind(ty) {
+        Type::Bool | Type::Octet | Type::Char => narrow(8),
+        Type::WideChar | Type::Enum(..) => narrow(32),
+        Type::Int { bits, .. } | Type::Bitmask(_, bits, _) => narrow(*bits),
+        Type::Object(_) => narrow(64),
+        Type::Float(32) => call("quill_bits_f32", [value.clone()]),
+        Type::Float(_) => call("quill_bits_f64", [value.clone()]),
+        _ => return None,
+    })
+}
+
+/// The number of a list's elements, or of a text's bytes, and how large it may be.
+fn length(e: &Emitter, ty: TypeId, value: Expr) -> Option<(Expr, u64)> {
+    Some(match e.kind(ty) {
+        Type::Str { bound, .. } if e.counted(ty) => {
+            let bound = bound.unwrap_or(0);
+            let text = [value.clone().field("_buffer"), value.field("_length")];
+            let most = Expr::Int(bound.into());
+            (call("quill_counted_bytes", text.into_iter().chain([most])), 4 * bound)
+        }
+        Type::Str { bound, .. } => {
+            let bound = bound.unwrap_or(0);
+            (call("quill_text_bytes", [value, Expr::Int(bound.into())]), 4 * bound)
+        }
+        Type::Sequence(_, bound) => (value.field("_length"), bound.unwrap_or(0)),
+        _ => return None,
+    })
+}
+
+/// The number of the slot with the count of the elements in another one.
+fn count_slot(message: &Message, elements: &Slot) -> usize {
+    let is_count = |slot: &Slot| matches!(slot.leaf, Leaf::Count(_)) && slot.path == elements.path;
+    message.slots.iter().position(is_count).unwrap_or(0)
 }
 
 /// Statements that take a message out of the words, with every check.
@@ -469,47 +483,49 @@ fn unpack(c: &Interface, message: &Message, spots: &[Spot]) -> Vec<Stmt> {
                 body.push(Stmt::Let(ty, format!("_count_{i}"), Some(found)));
             }
             Leaf::Elements(ty, element) => {
-                let count = message
-                    .slots
-                    .iter()
-                    .position(|s| matches!(s.leaf, Leaf::Count(_)) && s.path == slot.path);
-                let count = name(format!("_count_{}", count.unwrap_or(0)));
-                match e.kind(ty) {
-                    Type::Str { bound, .. } if e.counted(ty) => {
-                        let bound = bound.unwrap_or(0);
-                        let to = value.clone().field("_buffer");
-                        if !e.text_inside(ty) {
-                            let room = format!("_text_{i}");
-                            let dims = vec![(4 * bound).max(1)];
-                            body.push(Stmt::Announce(Ty { dims, ..Ty::named("char") }, room.clone()));
-                            body.push(Stmt::Set(to.clone(), name(room)));
-                        }
-                        let most = Expr::Int(bound.into());
-                        let text = [to, address(slot, ARRIVED), count.clone(), most];
-                        let text = call("quill_get_counted_text", text);
-                        body.push(Stmt::If(Expr::Not(Box::new(text)), malformed()));
-                        body.push(Stmt::Set(value.field("_length"), count));
-                    }
-                    Type::Str { bound, .. } => {
-                        let bound = Expr::Int(bound.unwrap_or(0).into());
-                        let text = call("quill_get_text", [value, address(slot, ARRIVED), count, bound]);
-                        body.push(Stmt::If(Expr::Not(Box::new(text)), malformed()));
-                    }
-                    Type::Sequence(_, bound) => {
-                        let bound = Expr::Int(bound.unwrap_or(0).into());
-                        body.push(Stmt::If(count.clone().with(">", bound), malformed()));
-                        body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
-                        let size = count.with("*", Expr::Int(element.size.into()));
-                        let to = value.field("_buffer");
-                        body.push(Stmt::Do(call("__builtin_memcpy", [to, address(slot, ARRIVED), size])));
-                    }
-                    _ => {}
+                let count = name(format!("_count_{}", count_slot(message, slot)));
+                let from = address(slot, ARRIVED);
+                if let Type::Str { bound, .. } = e.kind(ty)
+                    && e.counted(ty)
+                    && !e.text_inside(ty)
+                {
+                    let room = format!("_text_{i}");
+                    let dims = vec![(4 * bound.unwrap_or(0)).max(1)];
+                    body.push(Stmt::Announce(Ty { dims, ..Ty::named("char") }, room.clone()));
+                    body.push(Stmt::Set(value.clone().field("_buffer"), name(room)));
                 }
+                body.extend(unpack_elements(e, ty, value, count, from, element.size));
             }
             Leaf::Tail(_) => body.push(Stmt::Let(Ty::named("uint64_t"), format!("_tail_{i}"), Some(bits))),
         }
     }
     body
+}
+
+/// Statements that copy so many elements, of `size` bytes each, to a value with room for them.
+fn unpack_elements(e: &Emitter, ty: TypeId, value: Expr, count: Expr, from: Expr, size: u64) -> Vec<Stmt> {
+    match e.kind(ty) {
+        Type::Str { bound, .. } if e.counted(ty) => {
+            let most = Expr::Int(bound.unwrap_or(0).into());
+            let text = [value.clone().field("_buffer"), from, count.clone(), most];
+            let text = call("quill_get_counted_text", text);
+            vec![Stmt::If(Expr::Not(Box::new(text)), malformed()), Stmt::Set(value.field("_length"), count)]
+        }
+        Type::Str { bound, .. } => {
+            let text = call("quill_get_text", [value, from, count, Expr::Int(bound.unwrap_or(0).into())]);
+            vec![Stmt::If(Expr::Not(Box::new(text)), malformed())]
+        }
+        Type::Sequence(_, bound) => {
+            let bound = Expr::Int(bound.unwrap_or(0).into());
+            let bytes = count.clone().with("*", Expr::Int(size.into()));
+            vec![
+                Stmt::If(count.clone().with(">", bound), malformed()),
+                Stmt::Set(value.clone().field("_length"), count),
+                Stmt::Do(call("__builtin_memcpy", [value.field("_buffer"), from, bytes])),
+            ]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The variable with the number of elements or bytes of a list that is sent from where it lies.
@@ -534,39 +550,13 @@ fn dope(message: &Message) -> u64 {
 /// Statements that say which lists go from where they lie, and leave dope and address in the first two words.
 fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: Maker) -> Vec<Stmt> {
     let e = c.emitter;
-    let mut body = Vec::new();
     if !message.long {
-        return body;
+        return Vec::new();
     }
     let long = || Ty::named("uint64_t");
-    let address_of = |pointer: Expr| call("quill_address", [pointer]);
     let direct = message.chunks.iter().any(|chunk| chunk.carrier == Carrier::Direct);
-    let fixed = message.memory_bytes / 8;
-    let block = || name(maker.block());
-    // Behind the words, however many these are.
-    let descriptor = |at: u64| {
-        let constant = |at: u64| Expr::Int(at.into());
-        let behind = |at: u64| name(STREAM_WORDS).with("+", constant(at));
-        block().index(if has_streams(message) { behind(at) } else { constant(fixed + at) })
-    };
-    if !direct {
-        if maker == Maker::Client {
-            body.push(Stmt::Let(
-                Ty { dims: vec![message.block_words()], ..long() },
-                maker.block().into(),
-                None,
-            ));
-        } else if fixed > 0 {
-            let all = [block(), Expr::Int(0), Expr::Int((8 * fixed).into())];
-            body.push(Stmt::Do(call("__builtin_memset", all)));
-        }
-        body.extend(pack_streams(c, message, spots, maker));
-        let (constant, parts) =
-            (Expr::Int(dope(message).into()), Expr::Int((parts_in_memory(message) << 12).into()));
-        let dope = if has_streams(message) { name(STREAM_WORDS).with("|", parts) } else { constant };
-        body.push(Stmt::Set(words().index(Expr::Int(0)), dope));
-        body.push(Stmt::Set(words().index(Expr::Int(1)), address_of(block())));
-    }
+    let descriptor = |at: u64| behind_words(message, maker, at);
+    let mut body = if direct { Vec::new() } else { begin_block(c, message, spots, maker) };
     let mut kept = message.block_words();
     let lists = message.chunks.iter().filter(|chunk| chunk.element.is_some());
     for (number, chunk) in lists.enumerate() {
@@ -578,22 +568,7 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
         let first = elements(e, chunk.ty, value.clone());
         let unknown = call("quill_unknown", [first.clone()]);
         body.push(Stmt::Let(Ty::named("char").to().constant(), lies.clone(), Some(unknown)));
-        let found = match e.kind(chunk.ty) {
-            Type::Str { bound: characters, .. } => {
-                let characters = characters.unwrap_or(bound);
-                // Nobody hears of a oneway request that is refused.
-                let checked = name(if oneway { "true" } else { "false" });
-                let most = [Expr::Int(bound.into()), Expr::Int(characters.into()), checked];
-                let (function, text) = if e.counted(chunk.ty) {
-                    ("quill_counted_size", [name(&lies), value.clone().field("_length")])
-                } else {
-                    ("quill_text_size", [value.clone(), name(&lies)])
-                };
-                call(function, text.into_iter().chain(most))
-            }
-            Type::Sequence(..) => value.clone().field("_length"),
-            _ => Expr::Int(1),
-        };
+        let found = list_length(e, chunk, value, name(&lies), oneway);
         body.push(Stmt::Let(long(), count.clone(), Some(found)));
         if !matches!(e.kind(chunk.ty), Type::Array(..)) {
             let too_long = name(&count).with(">", Expr::Int(bound.into()));
@@ -602,12 +577,12 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
         let size = name(&count).with("*", Expr::Int(element.into()));
         body.push(Stmt::Let(long(), bytes.clone(), Some(size)));
         if maker == Maker::Server && !lies_elsewhere(e, chunk) {
-            let to = block().with("+", Expr::Int(kept.into()));
+            let to = name(maker.block()).with("+", Expr::Int(kept.into()));
             body.push(Stmt::Do(call("__builtin_memcpy", [to.clone(), first, name(&bytes)])));
             kept += chunk.bytes_max().unwrap_or(0).div_ceil(8);
             body.push(Stmt::Set(name(&lies), to.cast(Ty::named("char").to())));
         }
-        let lies = address_of(name(&lies));
+        let lies = call("quill_address", [name(&lies)]);
         if direct {
             let few = variable("few");
             body.push(Stmt::Let(Ty::named("bool"), few.clone(), None));
@@ -627,6 +602,58 @@ fn pack_block(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, ma
         body.extend(references::item(handed, spots, [descriptor(at), descriptor(at + 1)]));
     }
     body
+}
+
+/// Statements that make the words of a message in memory, and leave dope and address in the first two.
+fn begin_block(c: &Interface, message: &Message, spots: &[Spot], maker: Maker) -> Vec<Stmt> {
+    let mut body = Vec::new();
+    let fixed = message.memory_bytes / 8;
+    let block = || name(maker.block());
+    if maker == Maker::Client {
+        let array = Ty { dims: vec![message.block_words()], ..Ty::named("uint64_t") };
+        body.push(Stmt::Let(array, maker.block().into(), None));
+    } else if fixed > 0 {
+        let all = [block(), Expr::Int(0), Expr::Int((8 * fixed).into())];
+        body.push(Stmt::Do(call("__builtin_memset", all)));
+    }
+    body.extend(pack_streams(c, message, spots, maker));
+    let (constant, parts) =
+        (Expr::Int(dope(message).into()), Expr::Int((parts_in_memory(message) << 12).into()));
+    let dope = if has_streams(message) { name(STREAM_WORDS).with("|", parts) } else { constant };
+    body.push(Stmt::Set(words().index(Expr::Int(0)), dope));
+    body.push(Stmt::Set(words().index(Expr::Int(1)), call("quill_address", [block()])));
+    body
+}
+
+/// A word that is so many words behind those of the message in memory, however many these are.
+fn behind_words(message: &Message, maker: Maker, number: u64) -> Expr {
+    let constant = |number: u64| Expr::Int(number.into());
+    name(maker.block()).index(if has_streams(message) {
+        name(STREAM_WORDS).with("+", constant(number))
+    } else {
+        constant(message.memory_bytes / 8 + number)
+    })
+}
+
+/// How many elements a list has, or bytes a text that `lies` somewhere, with every check of it.
+fn list_length(e: &Emitter, chunk: &Chunk, value: Expr, lies: Expr, oneway: bool) -> Expr {
+    match e.kind(chunk.ty) {
+        Type::Str { bound: characters, .. } => {
+            let bound = chunk.bound.unwrap_or(0);
+            let characters = characters.unwrap_or(bound);
+            // Nobody hears of a oneway request that is refused.
+            let checked = name(if oneway { "true" } else { "false" });
+            let most = [Expr::Int(bound.into()), Expr::Int(characters.into()), checked];
+            let (function, text) = if e.counted(chunk.ty) {
+                ("quill_counted_size", [lies, value.field("_length")])
+            } else {
+                ("quill_text_size", [value, lies])
+            };
+            call(function, text.into_iter().chain(most))
+        }
+        Type::Sequence(..) => value.field("_length"),
+        _ => Expr::Int(1),
+    }
 }
 
 /// How many words a message has in memory whose number is not known.
@@ -716,13 +743,8 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: Arrival,
         let mut last = call("quill_last", [at.clone(), name(&bytes)]);
         let element = chunk.element.map_or(1, |element| element.size);
         let bound = chunk.bound.unwrap_or(0);
-        let variable = |stem: &str| {
-            let found = |slot: &Slot| {
-                slot.path == chunk.path && matches!(slot.leaf, Leaf::Count(_) | Leaf::Tail(_)) && {
-                    matches!(slot.leaf, Leaf::Count(_)) == (stem == "_count")
-                }
-            };
-            message.slots.iter().position(found).map(|i| name(format!("{stem}_{i}")))
+        let slot = |is_it: fn(&Leaf) -> bool| {
+            message.slots.iter().position(|slot| slot.path == chunk.path && is_it(&slot.leaf))
         };
         match chunk.carrier {
             Carrier::String(string) => {
@@ -730,32 +752,21 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: Arrival,
                 body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(len)));
                 let at = Some(room.string(string));
                 body.push(Stmt::Let(Ty::named("char").to(), format!("_at_{number}"), at));
-                let most = bound * element;
-                if room.takes_more(string, most) {
-                    body.push(Stmt::If(name(&bytes).with(">", Expr::Int(most.into())), malformed()));
-                }
-                if element > 1 {
-                    let rest = name(&bytes).with("%", Expr::Int(element.into()));
-                    body.push(Stmt::If(rest.with("!=", Expr::Int(0)), malformed()));
-                }
+                body.extend(check_string(room, string, name(&bytes), bound, element));
                 if matches!(e.kind(chunk.ty), Type::Sequence(..)) {
                     let elements = name(&bytes).with("/", Expr::Int(element.into()));
                     body.push(Stmt::Let(Ty::named("uint64_t"), count.clone(), Some(elements)));
                 }
             }
             Carrier::Direct | Carrier::Behind => {
-                let found = variable("_count").unwrap_or(Expr::Int(1));
-                body.push(Stmt::Let(Ty::named("uint64_t"), count.clone(), Some(found)));
-                body.push(Stmt::If(name(&count).with(">", Expr::Int(bound.into())), malformed()));
-                let size = name(&count).with("*", Expr::Int(element.into()));
-                body.push(Stmt::Let(Ty::named("uint64_t"), bytes.clone(), Some(size)));
-                let whole = name(&bytes).with("/", Expr::Int(8));
-                let used = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
-                body.push(Stmt::If(used.with("!=", whole), malformed()));
+                let counted = slot(|leaf| matches!(leaf, Leaf::Count(_)));
+                let found = counted.map_or(Expr::Int(1), |i| name(format!("_count_{i}")));
+                body.extend(count_direct([&count, &bytes], found, bound, element));
                 let words = call("quill_unknown", [name("_room").deref().field("words")]);
                 let words = words.cast(Ty::named("char *"));
                 body.push(Stmt::Let(Ty::named("char").to(), format!("_at_{number}"), Some(words)));
-                if let Some(tail) = variable("_tail") {
+                if let Some(i) = slot(|leaf| matches!(leaf, Leaf::Tail(_))) {
+                    let tail = name(format!("_tail_{i}"));
                     let complete = Stmt::Do(call("quill_complete", [at.clone(), name(&bytes), tail.clone()]));
                     // The second look finds it done.
                     let twice = twice && matches!(e.kind(chunk.ty), Type::Str { .. });
@@ -770,6 +781,34 @@ fn unpack_block(c: &Interface, message: &Message, spots: &[Spot], room: Arrival,
     if has_streams(message) {
         let end = call("quill_is_end", [name("_in")]);
         body.extend([align(), Stmt::If(Expr::Not(Box::new(end)), malformed())]);
+    }
+    body
+}
+
+/// Statements that leave the number of elements and of bytes of a list that is the words of a message, and check them.
+fn count_direct([count, bytes]: [&str; 2], found: Expr, bound: u64, element: u64) -> [Stmt; 4] {
+    let long = || Ty::named("uint64_t");
+    let size = name(count).with("*", Expr::Int(element.into()));
+    let whole = name(bytes).with("/", Expr::Int(8));
+    let used = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
+    [
+        Stmt::Let(long(), count.into(), Some(found)),
+        Stmt::If(name(count).with(">", Expr::Int(bound.into())), malformed()),
+        Stmt::Let(long(), bytes.into(), Some(size)),
+        Stmt::If(used.with("!=", whole), malformed()),
+    ]
+}
+
+/// Statements that check whether a string has no more than its elements, and no part of one.
+fn check_string(room: Arrival, string: u32, bytes: Expr, bound: u64, element: u64) -> Vec<Stmt> {
+    let mut body = Vec::new();
+    let most = bound * element;
+    if room.takes_more(string, most) {
+        body.push(Stmt::If(bytes.clone().with(">", Expr::Int(most.into())), malformed()));
+    }
+    if element > 1 {
+        let rest = bytes.with("%", Expr::Int(element.into()));
+        body.push(Stmt::If(rest.with("!=", Expr::Int(0)), malformed()));
     }
     body
 }
@@ -896,137 +935,35 @@ fn client(
     (operation, method): (&Operation, &Method),
 ) -> Item {
     let replies = layout.replies();
-    let callee = way.callee.map_or_else(|| c.emitter.reference(Some(layout.interface)), str::to_owned);
-    let mut parameters: Parameters = vec![(Ty::named(callee), "_server".into())];
-    if has_long_reply(method) {
-        parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
-    }
-    match &method.reply.pages {
-        Some(_) if way.begins => parameters.push((Ty::named("uint32_t"), references::PLACE.into())),
-        Some(_) => parameters.push((Ty::named("tern_fpage"), "_window".into())),
-        None => {}
-    }
-    parameters.extend(c.parameters(operation));
-    let pages = !way.begins && method.hands_pages();
-    let item = || {
-        let given = method.request.pages.as_ref();
-        given.map_or(Expr::Int(0), |given| handed(given, name(word(&given.param))))
-    };
-    let label = Expr::Int(method.request.label.into());
-    let (server, label) = match way.callee {
-        Some(_) => (name("_server"), label),
-        None => (
-            name("_server").field("number"),
-            Expr::Int(method.request.label.into()).with("|", name("_server").field("view")),
-        ),
-    };
+    let parameters = client_parameters(way, c, layout, (operation, method));
     let mut body = vec![fresh()];
     body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway, Maker::Client));
     let function =
         if way.begins { references::client_name(c, operation, method) } else { c.operation(operation) };
-    let back = Expr::Int(given(operation, method).into());
-    let there = Expr::Int(taken(method).into());
-    let kind = match () {
-        () if method.request.long => "_long",
-        () if way.begins && method.request.pages.is_some() => "_item",
-        () => "",
-    };
-    let takes_reference = way.begins && method.reply.pages.is_some();
-    let takes_block = method.replies().any(|reply| reply.long);
-    let taking = if takes_reference || takes_block { "_taking" } else { "" };
-    // By ipc, items go where the call says, and only a block has to be mentioned.
-    let takes = match (takes_block, takes_reference) {
-        _ if !way.begins => None,
-        (false, false) => None,
-        (true, false) => Some(name("TERN_TAKES_BLOCK")),
-        (false, true) => Some(name("TERN_TAKES_ITEM")),
-        (true, true) => Some(name("TERN_TAKES_BLOCK").with("|", name("TERN_TAKES_ITEM"))),
-    };
-    if let (Some(handed), "_item") = (&method.request.pages, kind) {
+    if let (Some(handed), "_item") = (&method.request.pages, request_kind(way, method)) {
         let words = [6, 7].map(|word| words().index(Expr::Int(word)));
         body.extend(references::item(handed, &c.inputs(operation), words));
     }
-    let plainly = |label: Expr| {
-        let arguments = [server.clone(), label, words(), there.clone(), back.clone()];
-        call(format!("{}{kind}{taking}", way.call), arguments.into_iter().chain(takes.clone()))
-    };
+    let called = client_call(way, operation, method);
     if operation.oneway {
-        let send = match way.sent {
-            Some(sent) => call(sent, [plainly(label)]),
-            None if pages => call("quill_ipc_send_pages", [server, label, words(), item()]),
-            None => call(format!("quill_ipc_send{kind}"), [server, label, words()]),
-        };
-        body.push(Stmt::Return(Some(send)));
+        body.push(Stmt::Return(Some(called)));
         return Item::Function(inlined(status()), function, parameters, body);
     }
-    let called = if pages {
-        let window = if method.reply.pages.is_some() { name("_window") } else { Expr::Int(0) };
-        call(format!("quill_ipc_call_pages{taking}"), [server, label, words(), item(), window])
-    } else {
-        plainly(label)
-    };
     let called = Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called));
-    if takes_reference {
+    if way.begins && method.reply.pages.is_some() {
         body.extend(references::in_window(called));
     } else {
         body.push(called);
     }
-    let arrive = |message: &Message, spots: &[Spot]| {
-        let mut arrive = Vec::new();
-        if message.long {
-            let elsewhere = words().index(Expr::Int(1)).with("!=", call("quill_address", [name("_room")]));
-            arrive.push(Stmt::If(elsewhere, vec![Stmt::Return(Some(name("QUILL_OTHER_INBOX")))]));
-        }
-        arrive.extend(take(c, message, spots, Arrival::Own(&replies), Maker::Client));
-        arrive
-    };
-    let long = method.exceptions.iter().any(|(_, message)| message.long);
-    let rax = way.reply.map_or_else(|| name("_rax"), |reply| call(reply, [name("_rax")]));
-    let plain = rax.clone();
-    let failed = if long {
-        call("quill_failure_in", [rax, name("_long").address()])
-    } else {
-        call("quill_failure", [rax])
-    };
-    let mut cases = Vec::new();
     body.extend(c.unused_place(operation));
-    for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let whole = name("_raised").deref().field(&c.variants(operation)[number]);
-        let spots = c.exception_spots(operation, number, &whole);
-        let mut case = Vec::new();
-        if long {
-            let wrong = if message.long { Expr::Not(Box::new(name("_long"))) } else { name("_long") };
-            case.push(Stmt::If(wrong, malformed()));
-        }
-        case.extend(arrive(message, &borrowed(&spots)));
-        case.push(Stmt::Return(Some(Expr::Int(message.label.into()))));
-        cases.push((vec![i128::from(message.label)], case));
-    }
-    let failure = if cases.is_empty() {
-        vec![Stmt::Return(Some(failed))]
-    } else {
-        let mut otherwise = vec![Stmt::Return(Some(name("_status")))];
-        let mut failure = vec![Stmt::Let(status(), "_status".into(), Some(failed))];
-        if long {
-            failure.insert(0, Stmt::Let(Ty::named("bool"), "_long".into(), Some(name("false"))));
-            otherwise.insert(0, Stmt::If(name("_long"), malformed()));
-        }
-        failure.push(Stmt::Switch(name("_status"), cases, otherwise));
-        failure
-    };
-    let mut failure = failure;
-    if method.reply.pages.is_some() {
-        let short = call("quill_came_short", [plain]);
-        failure.insert(0, Stmt::If(short, vec![Stmt::Return(Some(name("QUILL_PAGES_SHORT")))]));
-    }
     let done = name(match () {
         () if method.reply.pages.is_some() && way.begins => "QUILL_DOOR_PAGES_DONE",
         () if method.reply.pages.is_some() => "QUILL_PAGES_DONE",
         () => way.done[usize::from(method.reply.long)],
     });
     let done = call("__builtin_expect", [name("_rax").with("!=", done), Expr::Int(0)]);
-    body.push(Stmt::If(done, failure));
-    body.extend(arrive(&method.reply, &c.outputs(operation)));
+    body.push(Stmt::If(done, client_failure(way, c, operation, method, &replies)));
+    body.extend(arrive(c, &method.reply, &c.outputs(operation), &replies));
     if let Some(pages) = &method.reply.pages {
         let arrived = Interface::at(&c.outputs(operation), std::slice::from_ref(&pages.param));
         if way.begins {
@@ -1039,29 +976,138 @@ fn client(
     Item::Function(inlined(status()), function, parameters, body)
 }
 
+fn client_parameters(
+    way: &Way,
+    c: &Interface,
+    layout: &InterfaceLayout,
+    (operation, method): (&Operation, &Method),
+) -> Parameters {
+    let callee = way.callee.map_or_else(|| c.emitter.reference(Some(layout.interface)), str::to_owned);
+    let mut parameters: Parameters = vec![(Ty::named(callee), "_server".into())];
+    if has_long_reply(method) {
+        parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
+    }
+    match &method.reply.pages {
+        Some(_) if way.begins => parameters.push((Ty::named("uint32_t"), references::PLACE.into())),
+        Some(_) => parameters.push((Ty::named("tern_fpage"), "_window".into())),
+        None => {}
+    }
+    parameters.extend(c.parameters(operation));
+    parameters
+}
+
+/// The end of the name of a function that calls with such a request.
+fn request_kind(way: &Way, method: &Method) -> &'static str {
+    match () {
+        () if method.request.long => "_long",
+        () if way.begins && method.request.pages.is_some() => "_item",
+        () => "",
+    }
+}
+
+/// The call of a method by its client. It evaluates to `rax`, or to a status if nothing comes back.
+fn client_call(way: &Way, operation: &Operation, method: &Method) -> Expr {
+    let pages = !way.begins && method.hands_pages();
+    let item = || {
+        let given = method.request.pages.as_ref();
+        given.map_or(Expr::Int(0), |given| handed(given, name(word(&given.param))))
+    };
+    let label = Expr::Int(method.request.label.into());
+    let (server, label) = match way.callee {
+        Some(_) => (name("_server"), label),
+        None => (name("_server").field("number"), label.with("|", name("_server").field("view"))),
+    };
+    let kind = request_kind(way, method);
+    let takes_reference = way.begins && method.reply.pages.is_some();
+    let takes_block = method.replies().any(|reply| reply.long);
+    let taking = if takes_reference || takes_block { "_taking" } else { "" };
+    // By ipc, items go where the call says, and only a block has to be mentioned.
+    let takes = match (takes_block, takes_reference) {
+        _ if !way.begins => None,
+        (false, false) => None,
+        (true, false) => Some(name("TERN_TAKES_BLOCK")),
+        (false, true) => Some(name("TERN_TAKES_ITEM")),
+        (true, true) => Some(name("TERN_TAKES_BLOCK").with("|", name("TERN_TAKES_ITEM"))),
+    };
+    let plainly = |label: Expr| {
+        let there = Expr::Int(taken(method).into());
+        let back = Expr::Int(given(operation, method).into());
+        let arguments = [server.clone(), label, words(), there, back];
+        call(format!("{}{kind}{taking}", way.call), arguments.into_iter().chain(takes))
+    };
+    match way.sent {
+        Some(sent) if operation.oneway => call(sent, [plainly(label)]),
+        None if operation.oneway && pages => call("quill_ipc_send_pages", [server, label, words(), item()]),
+        None if operation.oneway => call(format!("quill_ipc_send{kind}"), [server, label, words()]),
+        _ if pages => {
+            let window = if method.reply.pages.is_some() { name("_window") } else { Expr::Int(0) };
+            call(format!("quill_ipc_call_pages{taking}"), [server, label, words(), item(), window])
+        }
+        _ => plainly(label),
+    }
+}
+
+/// Statements with which a client reads a reply, which has to be in its own room.
+fn arrive(c: &Interface, message: &Message, spots: &[Spot], replies: &Room) -> Vec<Stmt> {
+    let mut body = Vec::new();
+    if message.long {
+        let elsewhere = words().index(Expr::Int(1)).with("!=", call("quill_address", [name("_room")]));
+        body.push(Stmt::If(elsewhere, vec![Stmt::Return(Some(name("QUILL_OTHER_INBOX")))]));
+    }
+    body.extend(take(c, message, spots, Arrival::Own(replies), Maker::Client));
+    body
+}
+
+/// Statements of a client for a reply that is not that of success.
+fn client_failure(
+    way: &Way,
+    c: &Interface,
+    operation: &Operation,
+    method: &Method,
+    replies: &Room,
+) -> Vec<Stmt> {
+    let long = method.exceptions.iter().any(|(_, message)| message.long);
+    let rax = way.reply.map_or_else(|| name("_rax"), |reply| call(reply, [name("_rax")]));
+    let mut body = Vec::new();
+    if method.reply.pages.is_some() {
+        let short = call("quill_came_short", [rax.clone()]);
+        body.push(Stmt::If(short, vec![Stmt::Return(Some(name("QUILL_PAGES_SHORT")))]));
+    }
+    let failed = if long {
+        call("quill_failure_in", [rax, name("_long").address()])
+    } else {
+        call("quill_failure", [rax])
+    };
+    if method.exceptions.is_empty() {
+        body.push(Stmt::Return(Some(failed)));
+        return body;
+    }
+    let mut cases = Vec::new();
+    for (number, (_, message)) in method.exceptions.iter().enumerate() {
+        let spots = c.exception_spots(operation, number, name("_raised").deref());
+        let mut case = Vec::new();
+        if long {
+            let wrong = if message.long { Expr::Not(Box::new(name("_long"))) } else { name("_long") };
+            case.push(Stmt::If(wrong, malformed()));
+        }
+        case.extend(arrive(c, message, &borrowed(&spots), replies));
+        case.push(Stmt::Return(Some(Expr::Int(message.label.into()))));
+        cases.push((vec![i128::from(message.label)], case));
+    }
+    let mut otherwise = vec![Stmt::Return(Some(name("_status")))];
+    if long {
+        body.push(Stmt::Let(Ty::named("bool"), "_long".into(), Some(name("false"))));
+        otherwise.insert(0, Stmt::If(name("_long"), malformed()));
+    }
+    body.push(Stmt::Let(status(), "_status".into(), Some(failed)));
+    body.push(Stmt::Switch(name("_status"), cases, otherwise));
+    body
+}
+
 /// The function that answers a request for a method.
 fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room: Arrival) -> Item {
-    let mut parameters = vec![
-        (Ty::named(c.function("server")).to().constant(), "_methods".into()),
-        (Ty::named("void *"), "_self".into()),
-    ];
-    parameters.extend(caller(way));
-    let given: Vec<Expr> = parameters[1..].iter().map(|(_, parameter)| name(parameter)).collect();
-    parameters.push((Ty::named("uint64_t").to(), "_words".into()));
+    let parameters = answer_parameters(way, c, method, room);
     let request = &method.request;
-    if request.long {
-        parameters.push((Ty::named(room.record(c)).to(), "_room".into()));
-    }
-    if has_long_reply(method) {
-        parameters.push((Ty::named("uint64_t").to(), "_kept".into()));
-        parameters.push((Ty::named("bool").to(), "_long".into()));
-    }
-    if looks_twice(c, request) {
-        parameters.push((Ty::named("bool"), "_again".into()));
-    }
-    if method.hands_pages() {
-        parameters.push((Ty::named("quill_item").to(), references::ITEM.into()));
-    }
     let result = inlined(status());
     let lists = || request.chunks.iter().filter(|c| c.element.is_some());
     let in_room = |param: &str| lists().any(|c| matches!(&c.path[..], [path] if path == param));
@@ -1075,7 +1121,8 @@ fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room
     if let Some(handed) = &request.pages {
         body.push(references::taken(handed, &borrowed(&inputs)));
     }
-    let called = c.call_method(operation, given);
+    let given = std::iter::once("_self".to_owned()).chain(caller(way).map(|(_, from)| from));
+    let called = c.call_method(operation, given.map(name).collect());
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {
         // It may have no parameters.
@@ -1097,13 +1144,35 @@ fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room
     };
     let mut cases = vec![(vec![0], make(&method.reply, &borrowed(&outputs)))];
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let whole = name("_raised").field(&c.variants(operation)[number]);
-        let spots = c.exception_spots(operation, number, &whole);
+        let spots = c.exception_spots(operation, number, name("_raised"));
         cases.push((vec![message.label.into()], make(message, &borrowed(&spots))));
     }
     body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
     body.push(Stmt::Return(Some(name("_status"))));
     Item::Function(result, function, parameters, body)
+}
+
+fn answer_parameters(way: &Way, c: &Interface, method: &Method, room: Arrival) -> Parameters {
+    let mut parameters = vec![
+        (Ty::named(c.function("server")).to().constant(), "_methods".into()),
+        (Ty::named("void *"), "_self".into()),
+    ];
+    parameters.extend(caller(way));
+    parameters.push((Ty::named("uint64_t").to(), "_words".into()));
+    if method.request.long {
+        parameters.push((Ty::named(room.record(c)).to(), "_room".into()));
+    }
+    if has_long_reply(method) {
+        parameters.push((Ty::named("uint64_t").to(), "_kept".into()));
+        parameters.push((Ty::named("bool").to(), "_long".into()));
+    }
+    if looks_twice(c, &method.request) {
+        parameters.push((Ty::named("bool"), "_again".into()));
+    }
+    if method.hands_pages() {
+        parameters.push((Ty::named("quill_item").to(), references::ITEM.into()));
+    }
+    parameters
 }
 
 /// Whether a request has a text in memory: most are ASCII, so a server first knows only that, and calls nothing.

@@ -123,13 +123,7 @@ impl Emitter<'_> {
             Type::Flat(_, members) if done.insert(name.clone()) => {
                 announced.push(Item::Announce("union", name.clone()));
                 members.iter().for_each(|m| self.define(m.ty, announced, records, done));
-                let mut fields = self.fields(members);
-                if let Some(fixed) = self.sizes.fixed(id) {
-                    // First, so that `{ 0 }` makes all of it zero; and as large as the message has it on any processor.
-                    let ty = Ty::named(format!("uint{}_t", 8 * fixed.align));
-                    fields.insert(0, (Ty { dims: vec![fixed.size / fixed.align], ..ty }, "_bits".into()));
-                }
-                records.push(Item::Record("union", name, fields));
+                records.push(Item::Record("union", name, self.flat_fields(id, members)));
             }
             Type::Union { switch, branches, .. } if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));
@@ -141,15 +135,12 @@ impl Emitter<'_> {
                 let fields = vec![(self.ty(*switch), "_d".into()), (Ty::named(inner), "_u".into())];
                 records.push(Item::Record("struct", name, fields));
             }
-            // Its name says what it is, and begins with what is quill's own.
             Type::Str { bound: Some(bound), .. }
                 if self.counted(id) && self.text_inside(id) && done.insert(name.clone()) =>
             {
                 announced.push(Item::Announce("struct", name.clone()));
                 let room = Ty { dims: vec![(4 * bound).max(1)], ..Ty::named("char") };
-                let fields = vec![(Ty::named("uint32_t"), "_length".into()), (room, "_buffer".into())];
-                let guard = format!("QUILL_TYPE_{name}");
-                records.push(Item::Once(guard, vec![Item::Record("struct", name, fields)]));
+                records.push(list_record(name, room));
             }
             Type::Sequence(of, bound) if done.insert(name.clone()) => {
                 announced.push(Item::Announce("struct", name.clone()));
@@ -164,14 +155,30 @@ impl Emitter<'_> {
                 } else {
                     element = element.to();
                 }
-                let fields = vec![(Ty::named("uint32_t"), "_length".into()), (element, "_buffer".into())];
-                // Its name says what it is, so two headers may have the same one.
-                let guard = format!("QUILL_TYPE_{name}");
-                records.push(Item::Once(guard, vec![Item::Record("struct", name, fields)]));
+                records.push(list_record(name, element));
             }
             _ => {}
         }
     }
+
+    /// The fields of a union whose bytes travel as they are.
+    fn flat_fields(&self, id: TypeId, members: &[Field]) -> Vec<(Ty, String)> {
+        let mut fields = self.fields(members);
+        if let Some(fixed) = self.sizes.fixed(id) {
+            // First, so that `{ 0 }` makes all of it zero; and as large as the message has it on any processor.
+            let ty = Ty::named(format!("uint{}_t", 8 * fixed.align));
+            fields.insert(0, (Ty { dims: vec![fixed.size / fixed.align], ..ty }, "_bits".into()));
+        }
+        fields
+    }
+}
+
+/// A record of elements with their number. Its name says what it is, and begins with what is quill's own, so two headers may
+/// have the same one.
+fn list_record(name: String, elements: Ty) -> Item {
+    let guard = format!("QUILL_TYPE_{name}");
+    let fields = vec![(Ty::named("uint32_t"), "_length".into()), (elements, "_buffer".into())];
+    Item::Once(guard, vec![Item::Record("struct", name, fields)])
 }
 
 /// The least and the greatest value of an enum, if all numbers between them are values, too.

@@ -128,16 +128,7 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
     let (mut leaves, mut with_item) = (String::new(), String::new());
     if method.hands_pages() {
         arguments += ", &quill_handed";
-        let leaving = "quill_leaves(&quill_handed, quill_state, quill_words)";
-        if gives(method) {
-            let at = words_of_frame(operation, method);
-            leaves = format!("    quill_frame[{at}] = {leaving};\n");
-            with_item = format!(
-                "    if (quill_frame[{at}] != 0)\n        quill_now.rax &= ~(uint64_t)TERN_NO_ITEM;\n"
-            );
-        } else {
-            leaves = format!("    {leaving};\n");
-        }
+        (leaves, with_item) = leaving(operation, method);
     }
     let look = if twice && !again {
         format!(
@@ -163,6 +154,19 @@ fn begun(c: &Interface, operation: &Operation, method: &Method, number: usize, a
          {{\n    uint64_t quill_words[QUILL_WORDS] = {{ {words} }};\n    quill_status quill_state;\n{flag}{item}    \
              (void)quill_w0, (void)quill_w1, (void)quill_frame, (void)quill_w2, (void)quill_w3;\n    \
              quill_state = {answer}({arguments});\n{look}{leaves}{end}}}\n"
+    )
+}
+
+/// Statements for what leaves with a reply or is let go, and for whether the return brings something.
+fn leaving(operation: &Operation, method: &Method) -> (String, String) {
+    let leaving = "quill_leaves(&quill_handed, quill_state, quill_words)";
+    if !gives(method) {
+        return (format!("    {leaving};\n"), String::new());
+    }
+    let at = words_of_frame(operation, method);
+    (
+        format!("    quill_frame[{at}] = {leaving};\n"),
+        format!("    if (quill_frame[{at}] != 0)\n        quill_now.rax &= ~(uint64_t)TERN_NO_ITEM;\n"),
     )
 }
 

@@ -89,8 +89,7 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
     }
     let mut cases = vec![(vec![0], done)];
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
-        let whole = name("_raised").field(&c.variants(operation)[number]);
-        let spots = c.exception_spots(operation, number, &whole);
+        let spots = c.exception_spots(operation, number, name("_raised"));
         cases.push((vec![message.label.into()], pack(c, message, &borrowed(&spots), false, Maker::Server)));
     }
     body.push(Stmt::Switch(name("_status"), cases, Vec::new()));
