@@ -554,6 +554,25 @@ pub fn waits_for_call(ip: u64) -> bool {
     BEHIND_RETURNS.contains(&behind)
 }
 
+/// A jump to the method of a call whose kind `eax` says; behind it, calls of other kinds. The places of a kind are so far `behind` in the
+/// table.
+macro_rules! jump_to_method {
+    ($kind:literal, $behind:literal) => {
+        concat!(
+            "cmp eax, {",
+            $kind,
+            "}\n",
+            "jne 2f\n",
+            "shr rax, {shift}\n",
+            "mov rcx, [rdx + {table}]\n",
+            "jmp [rcx + rax * 8",
+            $behind,
+            "]\n",
+            "2:",
+        )
+    };
+}
+
 /// Finds the method.
 ///
 /// In: label and kind in `rax`, words, datum in `rdx`, `rsp` a multiple of 16. What lies below is free.
@@ -561,35 +580,15 @@ pub fn waits_for_call(ip: u64) -> bool {
 #[unsafe(link_section = ".text.tern_door")]
 unsafe extern "C" fn begin<O: Object>() {
     naked_asm!(
-        "cmp eax, {call}",
-        "jne 2f",
-        "shr rax, {shift}",
-        "mov rcx, [rdx + {table}]",
-        "jmp [rcx + rax * 8]",
-        "2:",
+        jump_to_method!("call", ""),
         ".if {long}",
-        "cmp eax, {long_call}",
-        "jne 3f",
-        "shr rax, {shift}",
-        "mov rcx, [rdx + {table}]",
-        "jmp [rcx + rax * 8 + {part}]",
-        "3:",
+        jump_to_method!("long_call", " + {part}"),
         ".endif",
         ".if {items}",
-        "cmp eax, {item_call}",
-        "jne 5f",
-        "shr rax, {shift}",
-        "mov rcx, [rdx + {table}]",
-        "jmp [rcx + rax * 8 + {part} + {part} * {long}]",
-        "5:",
+        jump_to_method!("item_call", " + {part} + {part} * {long}"),
         ".endif",
         ".if {long_items}",
-        "cmp eax, {long_item_call}",
-        "jne 8f",
-        "shr rax, {shift}",
-        "mov rcx, [rdx + {table}]",
-        "jmp [rcx + rax * 8 + {part} + {part} * {long} + {part} * {items}]",
-        "8:",
+        jump_to_method!("long_item_call", " + {part} + {part} * {long} + {part} * {items}"),
         ".endif",
         "cmp eax, {unreferenced}",
         "je 6f",
