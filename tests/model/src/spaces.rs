@@ -431,13 +431,17 @@ impl Both {
         }
     }
 
+    /// Steps after which an operation counts as endless. The longest one grants the parts of a split large page with a budget of 2: each of
+    /// 512 parts passes the mappings of all others, some 600 of them, there and back, three in a step.
+    const STEPS_MAX: usize = 512 * 600;
+
     /// Calls an operation of a thread that is broken off by its budget until it is done, and a bounded number of times.
     fn repeat(
         &self,
         (by, budget): (ThreadRef, usize),
         mut step: impl FnMut(&kernel::kernel::Kernel, &[TaskRef], &mut usize) -> bool,
     ) {
-        for _ in 0..100_000 {
+        for _ in 0..Both::STEPS_MAX {
             let mut left = budget;
             if self.world.acting(by, || step(&self.world.k, &self.tasks, &mut left)) {
                 return;
