@@ -370,6 +370,10 @@ impl Both {
                 let back = offsets.iter().any(|offset| {
                     self.model.descends((space, from, plan.from + offset), (space, to, plan.to + offset))
                 });
+                if back && offsets.iter().any(|at| is_memory && self.is_of_large(to, plan.to + at)) {
+                    // The split of a large page is a step of its own: here it is always broken off.
+                    return;
+                }
                 let budget = if back { 100_000 } else { budget };
                 self.repeat((self.actors[from][0], budget), |k, tasks, budget| {
                     space::map(k, plan, tasks[from], tasks[to], &mut progress, budget).is_ok()
