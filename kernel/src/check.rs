@@ -58,6 +58,9 @@ impl Kernel {
         }
         self.check_queues();
         self.check_queueing();
+        if let Some(owner) = self.loaded.get() {
+            assert!(owner.name.get() != Uid::NIL, "the processor holds the state of a thread that is gone");
+        }
     }
 
     /// Checks spaces and accounts. Returns how many frames the tasks own.
@@ -256,7 +259,7 @@ impl Kernel {
         for thread in members(task.threads.first(), |thread| task.threads.after(thread)) {
             assert_eq!(thread.task.get(), Some(task), "a thread of another task");
             threads += 1;
-            counts.frames += 1 + (thread.context.fpu.get() != 0) as u32;
+            counts.frames += 1;
         }
         assert_eq!(threads, task.thread_count.get());
         if self.zombie.get().is_some_and(|zombie| zombie.task() == task) {

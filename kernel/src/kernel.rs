@@ -54,8 +54,8 @@ pub struct Kernel {
     pub lines: Home<Lines>,
     /// Whether routes of messages that leave a clan are noted and used ([`crate::ipc::known_route`]).
     pub notes_routes: Shared<Cell<bool>>,
-    /// Thread whose state is in the FPU.
-    pub fpu_owner: Home<Cell<Option<ThreadRef>>>,
+    /// Owner of the shuttle whose extended state the processor holds.
+    pub loaded: Home<Cell<Option<ThreadRef>>>,
     /// A thread that ended itself; its block goes when another thread's stack is in use.
     pub zombie: Home<Cell<Option<ThreadRef>>>,
     /// Whether allocations may be made to fail, as the boot option `exhaust=` says.
@@ -87,7 +87,7 @@ impl Kernel {
             trace: Home::new(Trace::new()),
             lines: Home::new(Lines::new()),
             notes_routes: Shared::new(Cell::new(false)),
-            fpu_owner: Home::new(Cell::new(None)),
+            loaded: Home::new(Cell::new(None)),
             zombie: Home::new(Cell::new(None)),
             may_exhaust: Shared::new(Cell::new(false)),
             reserve: Locked::new(Cell::new(reserve)),

@@ -21,7 +21,8 @@
 //! | [`go_home`](Kernel::go_home) | A holds what is stale, or nothing, or drops what it holds | A holds its home |
 //!
 //! A claimant that has its shuttle back other than from the very thread to which it lent it takes it: the new reference makes the holder's
-//! word stale in the same step. A holder in a ready queue with this shuttle goes into another queue with its own.
+//! word stale in the same step. A holder in a ready queue with this shuttle goes into another queue with its own. Its extended state goes
+//! with it ([`extended::part`]).
 //!
 //! **Rule 2: a home shuttle is with its owner or with nobody, unless the owner claims it.** So a thread may go home at any time without
 //! a look at where its home is. The rule holds because an end of a wait always resolves the claim, and because only a claimant on the
@@ -37,6 +38,7 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Hot, Wait};
+use crate::processor::extended;
 use abi::Uid;
 use word::Stake;
 
@@ -189,27 +191,27 @@ impl Kernel {
                     self.give_back(by, thread);
                     true
                 }
-                by => self.resolve_claim(thread, by),
+                by => self.resolve_claim(thread, from, by),
             },
         }
     }
 
-    /// Resolves a claim whose reference does not come back plainly. `by`: the thread that was lent to, if it ends the wait.
+    /// Resolves a claim, on what was lent to the thread `lent`, whose reference does not come back plainly. `by`: the thread that was lent to, if it ends the wait.
     #[cold]
     #[inline(never)]
-    fn resolve_claim(&self, thread: ThreadRef, by: Option<ThreadRef>) -> bool {
+    fn resolve_claim(&self, thread: ThreadRef, lent: Uid, by: Option<ThreadRef>) -> bool {
         thread.lent_to.set(Uid::NIL);
         let claim = thread.hot.shuttle.get();
         if let Some(by) = by
             && let Some(owner) = self.returned_after_cut(thread, by)
         {
             self.go_home(by);
-            self.renew(owner, thread);
+            self.renew(owner, thread, lent);
             return true;
         }
         match self.owner(claim) {
-            Some(owner) => self.renew(owner, thread),
-            None if claim.same_owner(thread.home_ref()) => self.renew(thread, thread),
+            Some(owner) => self.renew(owner, thread, lent),
+            None if claim.same_owner(thread.home_ref()) => self.renew(thread, thread, lent),
             None => self.go_home(thread),
         }
         false
@@ -225,7 +227,9 @@ impl Kernel {
 
     /// Makes all references to the home shuttle of `owner` stale, and gives the new one to `taker`. A thread that waits to run on it
     /// goes on with its own, and so will a thread that runs on it.
-    fn renew(&self, owner: ThreadRef, taker: ThreadRef) {
+    /// `lent`: the thread to which `taker` lent it.
+    fn renew(&self, owner: ThreadRef, taker: ThreadRef, lent: Uid) {
+        extended::part(self, owner, taker, lent);
         let displaced = self.unqueue(owner);
         self.stop_counting(owner);
         owner.home.reference.set(owner.home_ref().next());
@@ -243,6 +247,6 @@ impl Kernel {
     pub fn end_shuttle(&self, thread: ThreadRef) {
         self.unqueue_thread(thread);
         thread.lent_to.set(Uid::NIL);
-        self.renew(thread, thread);
+        self.renew(thread, thread, Uid::NIL);
     }
 }

@@ -3,7 +3,6 @@
 //! | word | meaning |
 //! |---|---|
 //! | `fastpath=on`, `fastpath=off` | whether short ipc takes the assembly path; on by default |
-//! | `fpu=lazy`, `fpu=eager` | how FPU registers are switched; by default as the processor needs it |
 //! | `pti=on`, `pti=off` | whether page tables are isolated, which turns the fast path off; by default as the processor needs it |
 //! | `verw=on`, `verw=off` | whether the processor's buffers are cleared at each exit; by default as the processor needs it |
 //! | `ibrs=on`, `ibrs=off` | whether predictions of branches are kept apart, where that is offered; on by default |
@@ -26,8 +25,6 @@ use core::fmt;
 pub struct Options<'a> {
     /// Whether short ipc takes the assembly path.
     pub fast_path: bool,
-    /// How FPU registers are switched.
-    pub fpu: Fpu,
     /// Whether page tables are isolated; `None`: as the processor needs it.
     pub pti: Option<bool>,
     /// Whether buffers are cleared at each exit; `None`: as the processor needs it.
@@ -54,7 +51,6 @@ impl Default for Options<'_> {
     fn default() -> Self {
         Options {
             fast_path: true,
-            fpu: Fpu::ByProcessor,
             pti: None,
             verw: None,
             ibrs: None,
@@ -67,17 +63,6 @@ impl Default for Options<'_> {
             seed: None,
         }
     }
-}
-
-/// How FPU registers are switched.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fpu {
-    /// Lazily, unless the processor leaks them then.
-    ByProcessor,
-    /// For the thread that used them last, at the next one's first use.
-    Lazy,
-    /// At each switch from or to a thread that has used them.
-    Eager,
 }
 
 /// A word that is no option.
@@ -106,7 +91,6 @@ pub fn parse(command_line: &str) -> Result<Options<'_>, BadOption<'_>> {
         let bad = BadOption::Value(word);
         match key {
             "fastpath" => options.fast_path = switch(value).ok_or(bad)?,
-            "fpu" => options.fpu = fpu(value).ok_or(bad)?,
             "pti" => options.pti = Some(switch(value).ok_or(bad)?),
             "verw" => options.verw = Some(switch(value).ok_or(bad)?),
             "ibrs" => options.ibrs = Some(switch(value).ok_or(bad)?),
@@ -129,14 +113,6 @@ fn switch(value: &str) -> Option<bool> {
     match value {
         "on" => Some(true),
         "off" => Some(false),
-        _ => None,
-    }
-}
-
-fn fpu(value: &str) -> Option<Fpu> {
-    match value {
-        "lazy" => Some(Fpu::Lazy),
-        "eager" => Some(Fpu::Eager),
         _ => None,
     }
 }
@@ -168,11 +144,10 @@ mod tests {
     #[test]
     fn all_options() {
         let options =
-            parse(" fastpath=off  fpu=eager pti=off verw=on ibrs=off check=5 exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c env=A=b seed=18446744073709551615\n")
+            parse(" fastpath=off  pti=off verw=on ibrs=off check=5 exhaust=on kmem=16M tags=7\tinit=shell args=a,b=c env=A=b seed=18446744073709551615\n")
                 .unwrap();
         let expected = Options {
             fast_path: false,
-            fpu: Fpu::Eager,
             pti: Some(false),
             verw: Some(true),
             ibrs: Some(false),
@@ -204,14 +179,12 @@ mod tests {
 
     #[test]
     fn words_that_are_no_options() {
-        for word in ["quiet", "Fastpath=on", "=", "=x", "kmemx=1", "\u{fe}=1"] {
+        for word in ["quiet", "fpu=lazy", "Fastpath=on", "=", "=x", "kmemx=1", "\u{fe}=1"] {
             assert_eq!(parse(word), Err(BadOption::Unknown(word)));
         }
         for word in [
             "fastpath=",
             "fastpath=yes",
-            "fpu=",
-            "fpu=on",
             "pti=",
             "verw=1",
             "ibrs=",

@@ -15,7 +15,7 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{Frame, special};
-use crate::processor;
+use crate::processor::{self, extended};
 use queues::Scheduler;
 
 /// Hint of a handler: the thread that should run next.
@@ -212,15 +212,18 @@ impl Kernel {
         self.start_slice(thread, owner, now);
     }
 
-    /// Moves the processor to the shuttle of `owner`, which `thread` holds, and arms the timer for its slice.
+    /// Moves the processor to the shuttle of `owner`, which `thread` holds, with its extended state, and arms the timer for its slice.
     #[inline(always)]
     fn start_slice(&self, thread: ThreadRef, owner: ThreadRef, now: u64) {
+        let current = processor::current();
         self.sched.running.set(thread.hot.shuttle.get());
         self.sched.running_limit.set(Scheduler::limit(owner.home.priority.get()));
         if thread == self.idle() {
+            extended::rest(self, current);
             self.arm(u64::MAX);
             return;
         }
+        extended::bring(self, current, owner);
         if owner.home.left_ns.get() == 0 {
             owner.home.left_ns.set(owner.home.slice_ns.get());
         }

@@ -277,8 +277,12 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     let name: String = options.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let report = paths::out()?.join(format!("bench-{suite}-{name}-{}.csv", std::process::id()));
     let report = report.display().to_string();
+    let (cpu, options) = cpu(options);
     let mut machine = Machine::new(system).with(&format!("init=bench args={suite} {options}")).counting();
-    machine.memory_mib = memory_mib(options);
+    if let Some(cpu) = cpu {
+        machine.cpu = format!("{cpu},-erms");
+    }
+    machine.memory_mib = memory_mib(&options);
     let plugin = format!("{plugin},csv={report},out=/dev/null,warmup={WARM_UP}");
     machine.extra.extend(["-plugin".into(), plugin]);
     let mut guest = Guest::start(&machine)?;
@@ -294,6 +298,12 @@ pub fn boot(system: &System, plugin: &str, suite: &str, options: &str) -> Result
     let csv = fs::read_to_string(&report).context(|| format!("read {report}"))?;
     let _ = fs::remove_file(&report);
     Ok(medians(&csv))
+}
+
+/// The model of processor that a row wants (`cpu=EPYC`), and the other options.
+fn cpu(options: &str) -> (Option<&str>, String) {
+    let (cpus, others): (Vec<_>, Vec<_>) = options.split(' ').partition(|option| option.starts_with("cpu="));
+    (cpus.first().and_then(|option| option.strip_prefix("cpu=")), others.join(" "))
 }
 
 /// The kernel takes at most half of a machine for itself: one for a row that asks for much has twice that more.

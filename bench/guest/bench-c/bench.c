@@ -1,11 +1,13 @@
 /* Stubs in C between two programs in C, each built like any other: start-up code, thread-local storage, and vector registers wherever the
- * compiler wants them. `bench-c serve` is the server, `bench-c call` its client, which ends with 0 when all went well. The program
- * `bench` starts both; its markers and methods are those of the file measured.h there.
+ * compiler wants them. `bench-c serve` is the server, `bench-c call` its client, which ends with 0 when all went well; `bench-c serve-by-hand`
+ * and `bench-c call-by-hand` are the pair without stubs. The program `bench` starts them; its markers and methods are those of the file measured.h there.
  *
  * Each side also counts what it has done, in a thread-local number of type double: a program that touches neither thread-local storage nor
  * the FPU between two messages is rare. */
 
 #define QUILL_OMIT_FRAME_POINTER
+#include "by_hand.h"
+
 #include <bench.h>
 #include <system.h>
 #include <tern.h>
@@ -79,6 +81,10 @@ int main(int argc, char **argv)
         return serve();
     if (argc == 2 && strcmp(argv[1], "call") == 0)
         return call();
-    puts("usage: bench-c serve | bench-c call");
+    if (argc == 2 && strcmp(argv[1], "serve-by-hand") == 0)
+        return serve_by_hand();
+    if (argc == 2 && strcmp(argv[1], "call-by-hand") == 0)
+        return call_by_hand();
+    puts("usage: bench-c serve | call | serve-by-hand | call-by-hand");
     return 2;
 }

@@ -97,7 +97,7 @@ fn messages_arrive(kernel: &dyn KernelPart, on: &str) {
         shop.emit_c(&format!("{name}.idl"), kernel);
         shop.bring(&source, &source);
         ["on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
-        shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+        shop.bring_tern();
         let callee = if by_door { server } else { "tern_uid" };
         let serve = if by_door { "ENTRY(serve, methods, NULL)" } else { "SERVE(serve, methods)" };
         let real = format!(
@@ -130,7 +130,7 @@ fn pages_arrive_in_servers() {
     let shop = Workshop::new("c-depot");
     shop.emit_c("depot.idl", &TernIpc);
     shop.bring("depot.c", "depot.c");
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     let real = "#include \"depot.h\"\n\
          quill_status (*serve)(const Depot_Store_server *, void *, tern_fpage) = Depot_Store_serve;\n";
     std::fs::write(shop.path("real.c"), real).unwrap();
@@ -169,7 +169,7 @@ fn flat_unions_and_values_of_any_type_arrive() {
         let shop = Workshop::new(&format!("c-sides-{}", kernel.name()));
         let shared = ["on_tern.h", "registers.h", "sides_begin.h", "sides_end.h"];
         shared.iter().for_each(|file| shop.bring(file, file));
-        shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+        shop.bring_tern();
         for (second, name) in ["ledger", "property"].into_iter().enumerate() {
             let source = format!("{name}.c");
             shop.emit_c(&format!("{name}.idl"), kernel);
@@ -197,7 +197,7 @@ fn counted_and_terminated_texts_understand_each_other() {
         let shop = Workshop::new(&format!("c-caption-{}", kernel.name()));
         shop.emit_c_both_ways("caption.idl", &[], kernel);
         ["caption_sides.h", "caption_server.c", "caption_client.c"].iter().for_each(|f| shop.bring(f, f));
-        shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+        shop.bring_tern();
         let files = [on, "-I.", "-o", "caption", "caption_server.c", "caption_client.c"];
         for compiler in compilers() {
             for level in [LEVELS[0], LEVELS[3], LEVELS[5]] {
@@ -242,7 +242,7 @@ fn a_server_answers_whatever_comes() {
     let shop = Workshop::new("c-loop");
     shop.emit_c_of("loop.idl", &anything(), &TernIpc);
     ["loop.c", "registers.h", "strange.h"].iter().for_each(|file| shop.bring(file, file));
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     // What the call puts on the stack must not be what a leaf has there.
     let options = ["-I.", "-mno-red-zone", "-DQUILL_SYSCALL=\"call exchange\"", "-o", "loop", "loop.c"];
     at_every_level(&shop, "loop", &options);
@@ -254,7 +254,7 @@ fn objects_answer_whatever_comes() {
     let shop = Workshop::new("c-object");
     shop.emit_c_of("object.idl", &anything(), &TernDoor);
     ["object.c", "on_tern.h", "registers.h", "strange.h"].iter().for_each(|file| shop.bring(file, file));
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     at_every_level(&shop, "object", &["-DON_DOOR", "-I.", "-o", "object", "object.c"]);
 }
 
@@ -298,7 +298,7 @@ fn objects_in_c_are_found_as_each_of_their_bases() {
     let shop = Workshop::new("c-views");
     shop.emit_c_of("views.idl", idl, &TernDoor);
     ["on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     std::fs::write(shop.path("views.c"), program).unwrap();
     at_every_level(&shop, "views", &["-DON_DOOR", "-I.", "-o", "views", "views.c"]);
 }
@@ -312,7 +312,7 @@ fn references_arrive_and_are_given_back() {
     let shop = Workshop::new("c-references");
     shop.emit_c_of("references.idl", idl, &TernDoor);
     ["references.c", "on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     shop.bring("../../../../user/lib/c/lib/numbers.c", "numbers.c");
     at_every_level(&shop, "references", &["-DON_DOOR", "-I.", "-o", "references", "references.c"]);
 }
@@ -328,7 +328,7 @@ fn headers_go_together() {
             typedef sequence<any, 2> L; interface I { Bytes f(in Bytes b); L g(in L all); }; };";
         shop.emit_c_of("a.idl", one, kernel);
         shop.emit_c_of("b.idl", other, kernel);
-        shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+        shop.bring_tern();
         std::fs::write(shop.path("both.c"), "#include \"a.h\"\n#include \"b.h\"\n").unwrap();
         for compiler in compilers() {
             shop.tool(&compiler, &[&STRICT[..], &["-I.", "-c", "both.c"]].concat());
@@ -360,7 +360,7 @@ fn compilers_have_nothing_to_say() {
     for kernel in [&Linux as &dyn KernelPart, &TernIpc, &TernDoor] {
         let shop = Workshop::new(&format!("c-silent-{}", kernel.name()));
         shop.emit_c_of("silent.idl", idl, kernel);
-        shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+        shop.bring_tern();
         std::fs::write(shop.path("main.c"), "#include \"silent.h\"\nint main(void)\n{\n    return 0;\n}\n")
             .unwrap();
         for compiler in compilers() {
@@ -382,7 +382,7 @@ fn what_a_call_leaves_has_a_value() {
             functions += callers.len();
             let program = format!("#include \"{}\"\n{}", file.replace(".idl", ".h"), callers.concat());
             std::fs::write(shop.path("callers.c"), program).unwrap();
-            shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+            shop.bring_tern();
             for compiler in compilers() {
                 for level in levels(turn) {
                     let arguments = ["-I.", "-ffreestanding", "-c", "callers.c"];
@@ -463,7 +463,7 @@ fn local_interfaces_are_called_directly() {
     for kernel in [&Linux as &dyn KernelPart, &TernIpc, &TernDoor] {
         let shop = Workshop::new(&format!("c-local-{}", kernel.name()));
         shop.emit_c_of("local.idl", idl, kernel);
-        shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+        shop.bring_tern();
         std::fs::write(shop.path("main.c"), program).unwrap();
         for compiler in compilers() {
             for level in LEVELS {

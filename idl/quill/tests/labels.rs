@@ -134,7 +134,7 @@ fn labels_at_the_edges_choose_their_branches() {
     shop.emit_rust_of("labels.idl", &idl, &Linux);
     shop.rustc(&["main.rs"]);
     let strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"];
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     shop.emit_c_of("on_tern.idl", &idl, &TernIpc);
     shop.emit_c_of("labels.idl", &idl, &Linux);
     for compiler in compilers() {

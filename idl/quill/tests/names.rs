@@ -238,7 +238,7 @@ fn on_host(kernel: &dyn KernelPart) -> bool {
 #[test]
 fn every_word_is_a_name_in_c() {
     let shop = Workshop::new("names-c");
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     let words = words_of_stubs(|_, c| c).into_iter().chain(words_of_headers(&shop)).collect();
     // Its one macro is an attribute's name, which other people's headers use.
     let headers = includes().replace("#include <stdnoreturn.h>\n", "");
@@ -327,7 +327,7 @@ fn compiles_in_c(shop: &Workshop, idl: &str, turn: usize) {
 #[test]
 fn paths_that_flatten_to_one_name_stay_apart_in_c() {
     let shop = Workshop::new("names-flat");
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     for turned in [false, true] {
         (0..4).for_each(|turn| compiles_in_c(&shop, &flattened_alike(turned), turn));
     }
@@ -356,7 +356,7 @@ fn paths_that_flatten_to_one_name_stay_apart_in_c() {
 #[test]
 fn names_that_belong_to_an_interface_can_be_declared() {
     let shop = Workshop::new("names-derived");
-    shop.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+    shop.bring_tern();
     let interface = "exception zzlost { long zza; };\nstruct zzlarge { long zza[40]; };\ntypedef sequence<long, 100> zzlist;\n\
          interface A { long f(in string<40> zzp, out long zzq) raises (zzlost); void g(in zzlarge zzp, out zzlarge zzq); \
          void h(in zzlist zzp); oneway void i(in long zzp); attribute long j; };\n";

@@ -17,10 +17,10 @@
 //! * [`slot_block`]: the control block in a slot of the array; a slot without one shows zeroes, or nothing.
 //! * [`map_slot`]: puts a frame behind a slot, and asks for at most one frame for a table.
 //! * [`unmap_slot`]: takes it out.
-//! * [`load_fs`]: the user's thread pointer is this address from now on.
+//! * [`load_fs`]: the user's thread pointer is this address from now on, where [`extended`] does not load it.
 //! * [`ports_on`]: user mode may use the ports of a bitmap in these two frames.
 //! * [`ports_off`]: user mode may use no port.
-//! * [`fpu`]: switches the FPU on and off, saves and loads its state.
+//! * [`extended`]: saves and loads the registers beside those of a message.
 //!
 //! **Space**
 //! * [`space`]: the word that selects a space, with its tag; loads one, and forgets translations.

@@ -9,6 +9,7 @@ use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, Wait, special};
+use crate::processor::extended;
 use crate::sched::Next;
 use abi::call::{PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
 use abi::op::{self, Op};
@@ -84,6 +85,9 @@ fn stop(thread: ThreadRef) {
 /// Sends the current thread's fault or exception.
 #[inline(always)]
 fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
+    if current.hot.shuttle.get() != current.home_ref() {
+        extended::keep(current);
+    }
     let wait = partner.wait();
     if !takes_fault(wait, current) {
         enqueue_sender(current, partner);

@@ -8,8 +8,9 @@ use crate::kernel::Kernel;
 use crate::mem::pool::Frame as PoolFrame;
 use crate::object::thread::{Errand, Frame, Operation, State, Tcb, Wait, special};
 use crate::object::{TaskRef, ThreadRef, door};
+use crate::processor::{self, extended};
 use crate::sched::Next;
-use crate::{ipc, lend, param, processor};
+use crate::{ipc, lend, param};
 use abi::{Error, Fpage, Rights, Uid};
 
 /// Makes a thread, which has not run yet.
@@ -72,9 +73,6 @@ pub fn begin_end(k: &Kernel, thread: ThreadRef) {
     // A thread that ends itself must be able to go on with that after an interrupt.
     thread.state.set(if thread == processor::current() { State::Ready } else { State::Inactive });
     thread.cursor.set(0);
-    if k.fpu_owner.get() == Some(thread) {
-        k.fpu_owner.set(None);
-    }
 }
 
 /// Goes on with a thread's end. The current thread is busy until it is over, or is the victim itself.
@@ -171,9 +169,6 @@ fn dismantle(k: &Kernel, thread: ThreadRef, current: Option<ThreadRef>) {
     let task = thread.task();
     task.threads.remove(thread);
     task.thread_count.set(task.thread_count.get() - 1);
-    if thread.context.fpu.get() != 0 {
-        task.give_back_frame(&k.pool, PoolFrame(thread.context.fpu.replace(0)));
-    }
     if current == Some(thread) {
         k.zombie.set(Some(thread));
     } else {
@@ -222,6 +217,7 @@ fn free(k: &Kernel, thread: ThreadRef) {
     let frame = thread.own_frame();
     debug_assert!(!thread.timeout.is_filed());
     thread.bookmark.remove();
+    extended::forget(k, thread);
     thread.name.set(Uid::NIL);
     processor::unmap_tcb(slot);
     k.thread_slots.give_back(slot);
@@ -253,6 +249,7 @@ impl Tcb {
         self.fault.rights.set(Rights::NONE);
         self.operation.set(Operation::None);
         self.bookmark.init();
+        self.extended.init();
         self.canary.set(Tcb::CANARY);
         self.frame.mode.set(Frame::SYSRET);
         self.hot.accept.set(crate::object::thread::NEVER);

@@ -1,6 +1,6 @@
 //! Thread: an activity in a task, named by a uid that is unique in time (rows C5, C8).
 //!
-//! A control block is one page of the virtual array (rows P4, P5): cold fields at the bottom, the kernel stack
+//! A control block is one page of the virtual array (rows P4, P5): cold fields at the bottom, extended state and the kernel stack
 //! above them, the saved user registers on top of it, and the one cache line that ipc touches ([`Hot`]) last. The
 //! processor's stack pointer for entries from user mode is the address of the hot line, so finding the current
 //! thread, its stack and the place for its registers is one and the same load.
@@ -32,6 +32,7 @@ use super::mapping::{Bookmark, Node};
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
 use crate::arch;
+use crate::arch::extended::Extended;
 pub use crate::arch::frame::{Frame, WORDS};
 use crate::lend::word::{Stake, Word};
 use crate::mem::plan::Plan;
@@ -164,10 +165,10 @@ pub mod special {
     pub const STOPPED: u32 = 1 << 0;
     /// Native system calls are exceptions.
     pub const DENY_NATIVE: u32 = 1 << 1;
-    /// Has an FS base, which must be loaded and cleared again.
+    /// Has an FS base that must be loaded and cleared again, since the processor has no instruction by which users do so.
     pub const HAS_FS: u32 = 1 << 2;
-    /// The FPU is switched on for it, or would be if it ran.
-    pub const FPU_LIVE: u32 = 1 << 3;
+    /// Faulted on a borrowed shuttle: its extended state is kept with it, and must be loaded.
+    pub const STATE_KEPT: u32 = 1 << 3;
     /// The port bitmap is switched on for its task.
     pub const PORTS_LIVE: u32 = 1 << 4;
     /// Each of its instructions ends in an exception.
@@ -183,7 +184,7 @@ pub mod special {
     /// Its last system call was one that an alert ends.
     pub const ALERTABLE: u32 = 1 << 11;
     /// Bits that a switch to or from the thread has to care about.
-    pub const SWITCHED: u32 = HAS_FS | FPU_LIVE | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED;
+    pub const SWITCHED: u32 = HAS_FS | STATE_KEPT | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED;
     /// An interrupt of its own is pending or masked: its next receive must look.
     pub const INTERRUPT: u32 = 1 << 5;
 }
@@ -308,13 +309,20 @@ impl Place {
 }
 
 const COLD_MAX: usize = 896;
-const STACK_WORDS: usize =
-    (4096 - size_of::<Cold>() - size_of::<Bookmark>() - size_of::<Frame>() - size_of::<Hot>()) / 8;
+const STACK_WORDS: usize = (4096
+    - size_of::<Cold>()
+    - size_of::<Extended>()
+    - size_of::<Bookmark>()
+    - size_of::<Frame>()
+    - size_of::<Hot>())
+    / 8;
 
 /// Thread control block: one page.
 #[repr(C, align(4096))]
 pub struct Tcb {
     cold: Cold,
+    /// Extended state of the thread's own shuttle, while the processor holds another's.
+    pub extended: Extended,
     /// Mark of a walk that the thread broke off.
     pub bookmark: Bookmark,
     /// Holds [`Tcb::CANARY`] as long as the stack did not run over.
@@ -432,10 +440,10 @@ pub struct Fault {
 /// State of the processor that a thread has beside the registers in its frame.
 #[repr(C)]
 pub struct Context {
-    /// FS base.
+    /// Thread whose extended state is beside the home shuttle, if the processor does not hold it.
+    pub state_of: Cell<Uid>,
+    /// FS base, on a processor without instructions for it.
     pub fs_base: Cell<u64>,
-    /// Frame with the FPU state, 0 if the thread never used the FPU.
-    pub fpu: Cell<u64>,
     /// Events that a debugger waits for.
     pub breakpoints: Breakpoints,
 }

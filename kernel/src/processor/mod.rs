@@ -1,5 +1,4 @@
-//! The processor in terms of the kernel's objects: the current thread and the switch to another, the loaded space, the owner of the FPU's
-//! state, and copies from the memory of one task to another's.
+//! The processor in terms of the kernel's objects: the current thread and the switch to another, the loaded space, extended state, and copies from the memory of one task to another's.
 //!
 //! Below is [`crate::arch`], which knows words, tables and pointers; here they become threads and tasks. Nothing in this folder depends on
 //! the machine, so the simulated one runs all of it.
@@ -8,7 +7,7 @@
 //! ([`set_current`]).
 
 pub mod copy;
-pub mod fpu;
+pub mod extended;
 pub mod space;
 
 use crate::arch::{self, debug};
@@ -58,8 +57,8 @@ pub fn set_current(thread: ThreadRef) {
 #[inline]
 pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
     let leaving = from.special.get();
-    if leaving & (special::FPU_LIVE | special::PORTS_LIVE | special::BREAKPOINTS) != 0 {
-        switch_extras_off(k, from, leaving, to.special.get());
+    if leaving & (special::PORTS_LIVE | special::BREAKPOINTS) != 0 {
+        switch_extras_off(from, leaving);
     }
     let arriving = to.special.get();
     if (leaving | arriving) & (special::HAS_FS | special::TRACED) != 0 {
@@ -70,16 +69,16 @@ pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
             arch::load_fs(to.context.fs_base.get());
         }
     }
-    if arriving & (special::FPU_LIVE | special::STEPPED | special::BREAKPOINTS) != 0 {
-        switch_extras_on(k, to, arriving);
+    if arriving & (special::STATE_KEPT | special::STEPPED | special::BREAKPOINTS) != 0 {
+        switch_extras_on(to, arriving);
     }
     switch_space(from, to);
 }
 
 #[cold]
-fn switch_extras_on(k: &Kernel, to: ThreadRef, arriving: u32) {
-    if arriving & special::FPU_LIVE != 0 {
-        fpu::arrive(k, to);
+fn switch_extras_on(to: ThreadRef, arriving: u32) {
+    if arriving & special::STATE_KEPT != 0 {
+        extended::load_kept(to);
     }
     if arriving & special::STEPPED != 0 {
         to.set_trap_flag();
@@ -100,10 +99,7 @@ pub fn switch_space(from: ThreadRef, to: ThreadRef) {
 }
 
 #[cold]
-fn switch_extras_off(k: &Kernel, from: ThreadRef, leaving: u32, arriving: u32) {
-    if leaving & special::FPU_LIVE != 0 {
-        fpu::leave(k, from, arriving & special::FPU_LIVE != 0);
-    }
+fn switch_extras_off(from: ThreadRef, leaving: u32) {
     if leaving & special::PORTS_LIVE != 0 {
         arch::ports_off();
     }

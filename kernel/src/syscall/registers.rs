@@ -4,10 +4,12 @@
 //! ipc under way, or it waits for an answer to a fault or an exception. At other times some of them are in a message, or
 //! will be overwritten by one; then the call says `BadState`, and the debugger lets the ipc end or aborts it.
 
+use crate::arch::extended::{Extended, has_bases};
 use crate::args::Args;
+use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Frame, Operation, State, special};
-use crate::processor;
+use crate::processor::{self, extended};
 use abi::Error;
 use abi::call::REGISTERS;
 use core::cell::Cell;
@@ -28,14 +30,19 @@ fn complete(thread: ThreadRef) {
     }
 }
 
-/// The cells of a group, in the order of [`REGISTERS`].
-fn group(thread: ThreadRef, number: usize) -> [&'static Cell<u64>; 4] {
-    let tcb = thread.tcb();
-    tcb.frame.group(number).map(|register| register.unwrap_or(&tcb.context.fs_base))
+/// The cells of a group, in the order of [`REGISTERS`]; those that are no registers of a frame are the FS base.
+fn group(thread: ThreadRef, extended: &Extended, number: usize) -> [&Cell<u64>; 4] {
+    let base = if has_bases() { &extended.fs_base } else { &thread.tcb().context.fs_base };
+    thread.tcb().frame.group(number).map(|register| register.unwrap_or(base))
 }
 
-/// The group that the arguments name, of a thread whose frame is complete.
-fn group_of(thread: ThreadRef, args: &Args) -> Result<[&'static Cell<u64>; 4], Error> {
+/// Lets `work` see the group that the arguments name, of a thread whose frame is complete.
+fn with_group<T>(
+    k: &Kernel,
+    thread: ThreadRef,
+    args: &Args,
+    work: impl FnOnce([&Cell<u64>; 4]) -> Result<T, Error>,
+) -> Result<T, Error> {
     if args.second() >= REGISTERS.len() as u64 {
         return Err(Error::BadArgument);
     }
@@ -43,26 +50,27 @@ fn group_of(thread: ThreadRef, args: &Args) -> Result<[&'static Cell<u64>; 4], E
         return Err(Error::BadState);
     }
     complete(thread);
-    Ok(group(thread, args.second() as usize))
+    extended::with(k, thread, |extended| work(group(thread, extended, args.second() as usize)))
 }
 
 /// Reads a group.
-pub fn get(thread: ThreadRef, args: &Args) -> Result<(), Error> {
-    let [a, b, c, d] = group_of(thread, args)?.map(Cell::get);
+pub fn get(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
+    let [a, b, c, d] = with_group(k, thread, args, |cells| Ok(cells.map(Cell::get)))?;
     args.give([args.first(), args.second(), a, b, c, d]);
     Ok(())
 }
 
 /// Writes a group.
-pub fn set(thread: ThreadRef, args: &Args) -> Result<(), Error> {
+pub fn set(k: &Kernel, thread: ThreadRef, args: &Args) -> Result<(), Error> {
     let values = [args.third(), args.fourth(), args.fifth(), args.sixth()];
-    let cells = group_of(thread, args)?;
-    let values = Frame::checked_group(args.second() as usize, values).ok_or(Error::BadArgument)?;
-    let len = if args.second() == 4 { 2 } else { 4 };
-    for (cell, value) in cells.iter().zip(values).take(len) {
-        cell.set(value);
-    }
-    Ok(())
+    with_group(k, thread, args, |cells| {
+        let values = Frame::checked_group(args.second() as usize, values).ok_or(Error::BadArgument)?;
+        let len = if args.second() == 4 { 2 } else { 4 };
+        for (cell, value) in cells.iter().zip(values).take(len) {
+            cell.set(value);
+        }
+        Ok(())
+    })
 }
 
 /// Turns single steps on or off.

@@ -1,12 +1,14 @@
 //! `thread_control`: make, start, change, watch and end threads.
 
 use super::registers;
+use crate::arch::extended::has_bases;
 use crate::args::{Args, done};
 use crate::kernel::Kernel;
 use crate::lend::word::Stake;
 use crate::life::thread::{begin_end, end_thread, new_thread, start_thread};
 use crate::object::thread::{Operation, State, Wait, special};
 use crate::object::{TaskRef, ThreadRef};
+use crate::processor::extended;
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
 use abi::call::{
@@ -76,15 +78,15 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         }
         op::ABORT if ipc::end::abort(k, thread) => Ok(()),
         op::ABORT => Err(Error::BadState),
-        op::SET_FS => set_fs(thread, thread == current, args.second()),
+        op::SET_FS => set_fs(k, thread, thread == current, args.second()),
         op::DENY_NATIVE => {
             let deny = args.second() != 0;
             let flag = special::DENY_NATIVE;
             thread.set_special(if deny { flag } else { 0 }, flag);
             Ok(())
         }
-        op::GET_REGISTERS => registers::get(thread, args),
-        op::SET_REGISTERS => registers::set(thread, args),
+        op::GET_REGISTERS => registers::get(k, thread, args),
+        op::SET_REGISTERS => registers::set(k, thread, args),
         op::STEP => {
             let _ = done(current, Ok(()));
             registers::step(thread, args.second() != 0);
@@ -239,9 +241,13 @@ fn set_window(thread: ThreadRef, args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-fn set_fs(thread: ThreadRef, is_current: bool, base: u64) -> Result<(), Error> {
+fn set_fs(k: &Kernel, thread: ThreadRef, is_current: bool, base: u64) -> Result<(), Error> {
     if base >> 47 != 0 {
         return Err(Error::BadArgument);
+    }
+    if has_bases() {
+        extended::with(k, thread, |extended| extended.fs_base.set(base));
+        return Ok(());
     }
     thread.context.fs_base.set(base);
     let flag = special::HAS_FS;

@@ -69,7 +69,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(tables::trials(world)?);
     trials.extend(realtime::trials(world));
     trials.extend(suite::transcripts(world));
-    trials.push(suite::eager_registers(world));
+    trials.extend(suite::registers(world));
     trials.extend(leaks::trials(world));
     trials.push(suite::much_memory(world));
     if !arguments.list {

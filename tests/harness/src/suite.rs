@@ -92,17 +92,24 @@ pub fn transcripts(world: &'static World) -> Vec<Trial> {
     (1..=SEEDS[full]).map(trial).collect()
 }
 
-/// The registers of threads, where they are switched as processors need it that leak them otherwise.
-pub fn eager_registers(world: &'static World) -> Trial {
-    world.trial("guest", "registers::switched_eagerly", |world| {
-        let machine = world.machine().with("init=suite args=state fpu=eager");
-        let (end, text) = boot(&machine, SUITE_LIMITS[0])?;
-        let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 4 && bad == 0);
-        if end == End::Orderly(0) && all_fine && text.contains("switched eagerly") {
-            return Ok(());
-        }
-        Err(failed("expected that all tests of the kind pass", &end, &text))
-    })
+/// Processors of which each has other instructions for extended state: with XSAVEOPT and FSGSBASE, without the latter, without XSAVE.
+const PROCESSORS: [&str; 5] = ["EPYC", "Skylake-Client", "SandyBridge", "Nehalem", "qemu64"];
+
+/// The registers of threads on several processors.
+pub fn registers(world: &'static World) -> Vec<Trial> {
+    let trial = |cpu: &'static str| {
+        world.trial("guest", format!("registers::on_{cpu}"), move |world| {
+            let mut machine = world.machine().with("init=suite args=state.,exception.,debug.,door. pti=off");
+            machine.cpu = cpu.into();
+            let (end, text) = boot(&machine, SUITE_LIMITS[0])?;
+            let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 40 && bad == 0);
+            if end == End::Orderly(0) && all_fine {
+                return Ok(());
+            }
+            Err(failed("expected that all tests of these kinds pass", &end, &text))
+        })
+    };
+    PROCESSORS.map(trial).into()
 }
 
 /// Large pages, where memory is large enough for a gibibyte of them.

@@ -24,7 +24,7 @@ use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, Operation, State, special};
 use kernel::object::{TaskRef, ThreadRef};
-use kernel::processor;
+use kernel::processor::{self, extended};
 use kernel::sched::Next;
 use kernel::syscall;
 
@@ -717,7 +717,7 @@ impl Trial {
                 pager: there.fault.pager.get(),
                 handler: there.fault.handler.get(),
                 window: there.receiving.standing.get().0,
-                fs: there.context.fs_base.get(),
+                fs: extended::with(k, there, |state| state.fs_base.get()),
                 at: thread.at,
             };
             assert_eq!(found, *thread);

@@ -5,6 +5,7 @@
 //! short ipc goes through [`fast_path`] first; otherwise everything takes the slow path. The random walk runs the same
 //! program both ways: *if the fast path accepts, the slow path would have done the same.*
 
+use crate::extended::{Departure, Owners};
 use crate::world::{Caches, World};
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
@@ -20,7 +21,8 @@ use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
 use kernel::object::mapping::Node;
 use kernel::object::thread::{
-    Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS, Wait, taken_by,
+    Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS, Wait, special,
+    taken_by,
 };
 use kernel::processor;
 use kernel::sched::Next;
@@ -53,6 +55,8 @@ pub struct Machine {
     pub accepted: usize,
     /// How often a known route across a border was taken.
     pub crossed: usize,
+    /// Whose the extended state in the registers may be.
+    owners: Owners,
 }
 
 const FLUSH: u32 = Call::Flush as u32;
@@ -274,7 +278,8 @@ impl Machine {
     pub fn new(frames: usize, fast: bool, caches: Caches) -> Machine {
         let world = World::on(frames, caches);
         world.k.notes_routes.set(fast);
-        let mut machine = Machine { world, live: Live::default(), fast, accepted: 0, crossed: 0 };
+        let owners = Owners::new();
+        let mut machine = Machine { world, live: Live::default(), fast, accepted: 0, crossed: 0, owners };
         machine.load();
         machine
     }
@@ -290,6 +295,7 @@ impl Machine {
             return;
         }
         let thread = self.world.current();
+        self.owners.runs(thread);
         let frame = &thread.frame;
         self.live = Live {
             w: std::array::from_fn(|i| frame.w[i].get()),
@@ -312,8 +318,12 @@ impl Machine {
     /// The instruction `syscall`, with the registers as they are.
     pub fn system_call(&mut self) {
         self.live.rip += 2;
+        let caller = self.world.current();
+        let is_denied = caller.special.get() & special::DENY_NATIVE != 0;
+        self.owners.leaves(caller.uid(), Departure::of_call(self.live.rax, is_denied));
         if self.fast && fast_path(&self.world.k, &mut self.live) {
             self.accepted += 1;
+            self.owners.runs(self.world.current());
             return;
         }
         if self.live.rax as u32 == NULL {
@@ -338,16 +348,17 @@ impl Machine {
     }
 
     /// An exception or interrupt.
-    fn trap(&mut self, vector: u64, handle: impl FnOnce(&World, ThreadRef) -> Next) {
-        self.save_trap(vector);
+    fn trap(&mut self, vector: u64, how: Departure, handle: impl FnOnce(&World, ThreadRef) -> Next) {
+        self.save_trap(vector, how);
         let next = handle(&self.world, self.world.current());
         self.world.leave_once(next);
         self.load();
     }
 
-    fn save_trap(&mut self, vector: u64) {
+    fn save_trap(&mut self, vector: u64, how: Departure) {
         let current = self.world.current();
         if self.in_user_mode() {
+            self.owners.leaves(current.uid(), how);
             self.save(TrapFrame::TRAP | vector);
             let frame = &current.frame;
             frame.error.set(6);
@@ -361,18 +372,20 @@ impl Machine {
 
     /// The current thread, in user mode, touches a page.
     pub fn page_fault(&mut self, address: u64, rights: Rights) {
-        self.trap(14, |world, current| ipc::fault::page_fault(&world.k, current, address, rights));
+        self.trap(14, Departure::Faults, |world, current| {
+            ipc::fault::page_fault(&world.k, current, address, rights)
+        });
     }
 
     /// The current thread, in user mode, causes an exception.
     pub fn exception(&mut self, vector: u64) {
-        self.trap(vector, |world, current| ipc::fault::raise(&world.k, current, vector));
+        self.trap(vector, Departure::Faults, |world, current| ipc::fault::raise(&world.k, current, vector));
     }
 
     /// A line fires, if it is open.
     pub fn interrupt(&mut self, line: u8) {
         if arch::irq_is_open(line) {
-            self.save_trap(64);
+            self.save_trap(64, Departure::Keeps);
             self.world.interrupt_saved(line);
             self.load();
         }
@@ -381,7 +394,7 @@ impl Machine {
     /// Time passes.
     pub fn advance(&mut self, ns: u64) {
         if arch::advance(ns) {
-            self.trap(48, |world, _| kernel::sched::timer::fired(&world.k));
+            self.trap(48, Departure::Keeps, |world, _| kernel::sched::timer::fired(&world.k));
         }
     }
 

@@ -12,6 +12,7 @@
 //! Every random test prints its seed when it fails, with a short program that fails. `TERN_SEED` sets the first seed,
 //! `TERN_FULL=1` runs ten times as much. Tests whose names begin with `miri_` are small enough for Miri.
 
+mod extended;
 pub mod fast_path;
 pub mod random;
 pub mod world;

@@ -233,12 +233,12 @@ client!(record, |client, _n, record, _s, _b| client.record(&record));
 client!(str, |client, _n, _r, text, _b| client.str(text()));
 client!(length, |client, _n, _r, _s, bytes| client.length(bytes(0), bytes(1)));
 
-/// The program in C (`bench/guest/bench-c`) as a server, and once more as its client.
-fn programs_in_c() -> Result<()> {
+/// The program in C (`bench/guest/bench-c`) as a server, and once more as its client: these are its arguments.
+fn programs_in_c(serve: &str, call: &str) -> Result<()> {
     let program = Name::new("bench-c").ok_or(Failure::Program(api::Failure::Garbled))?;
     let start = |part| process::start(rt::home(), &program, part).map_err(Failure::Program);
-    let server = start("serve")?;
-    let client = start("call")?;
+    let server = start(serve)?;
+    let client = start(call)?;
     let outcome = process::wait(rt::home(), client, u64::MAX).map_err(Failure::Program)?;
     process::kill(rt::home(), server).map_err(Failure::Program)?;
     match outcome.map(|outcome| outcome.end) {
@@ -335,7 +335,8 @@ impl Chief {
         self.all_by_door()?;
         sys::task_destroy(near)?;
         sys::task_destroy(far)?;
-        programs_in_c()
+        programs_in_c("serve", "call")?;
+        programs_in_c("serve-by-hand", "call-by-hand")
     }
 
     /// Runs a client against a server, each in a task of its own, to its end, which must report 0.

@@ -389,27 +389,118 @@ FUNCTION bench_tick_sleeper
     xor eax, eax
 2:  REPORT
 
-# --- floating point: both sides use it ------------------------------------------------------------------
+# --- registers beside those of a message, which pass to the partner -------------------------------------
 
-FUNCTION bench_fpu_client
+    .pushsection .data.bench_loops, "aw", @progbits
+    .balign 64
+bench_thread_data:
+    .quad bench_thread_data, 0
+    .balign 64
+bench_other_thread_data:
+    .quad bench_other_thread_data, 0
+bench_control_words:
+    .long 0x1f80, 0x37f
+    .popsection
+
+# Steps of the two sides of a row: HIDE before a message, RESTORE and USE after it. rcx is free; block: the side's own.
+.macro NOTHING block
+.endm
+.macro SET_FS block
+    lea rcx, [\block]
+    wrfsbase rcx
+.endm
+.macro USE_FS block
+    mov rcx, fs:[0]
+.endm
+.macro KEEP_FS block
+    rdfsbase rcx
+    mov [\block + 8], rcx
+.endm
+.macro RETURN_FS block
+    mov rcx, [\block + 8]
+    wrfsbase rcx
+.endm
+.macro USE_VECTORS block
+    movq xmm0, r15
+    pxor xmm1, xmm0
+    paddq xmm1, xmm0
+.endm
+.macro HIDE_VECTORS block
+    vzeroall
+.endm
+.macro SET_MXCSR block
+    ldmxcsr [bench_control_words]
+.endm
+.macro SET_ALL block
+    lea rcx, [\block]
+    wrfsbase rcx
+    ldmxcsr [bench_control_words]
+    fldcw [bench_control_words + 4]
+.endm
+.macro USE_ALL block
+    mov rcx, fs:[0]
+    USE_VECTORS \block
+.endm
+
+.macro STATEFUL name, region, hide, restore, use
+FUNCTION bench_\name\()_client
     mov r15, [rdi + 8]
     mov rdx, [rdi]
-1:  START 19
+    lea rcx, [bench_thread_data]
+    wrfsbase rcx
+1:  START \region
+    \hide bench_thread_data
     mov eax, 0xfffffffe
     syscall
-    movq xmm0, r15
+    \restore bench_thread_data
+    \use bench_thread_data
     dec r15d
     jnz 1b
-    DISCARD 19
-    mov r15d, 160
-1:  mov eax, 0xfffffffe
-    syscall
-    START 18
-    movq xmm0, r15                          # the server has used it since
-    END 18
-    dec r15d
-    jnz 1b
+    DISCARD \region
     REPORT
+FUNCTION bench_\name\()_server
+    lea rcx, [bench_other_thread_data]
+    wrfsbase rcx
+    xor edx, edx
+1:  \hide bench_other_thread_data
+    mov eax, 0xffffffff
+    syscall
+    \restore bench_other_thread_data
+    \use bench_other_thread_data
+    jmp 1b
+.endm
+
+STATEFUL tls, 150, NOTHING, SET_FS, USE_FS
+STATEFUL tls_kept, 151, KEEP_FS, RETURN_FS, USE_FS
+STATEFUL vector, 152, NOTHING, NOTHING, USE_VECTORS
+STATEFUL vector_hidden, 153, HIDE_VECTORS, NOTHING, USE_VECTORS
+STATEFUL vector_control, 154, HIDE_VECTORS, SET_MXCSR, USE_VECTORS
+STATEFUL program, 155, HIDE_VECTORS, SET_ALL, USE_ALL
+
+# Two threads give the processor to each other.
+.macro SWITCHING name, region, use
+FUNCTION bench_\name\()_client
+    mov r15, [rdi + 8]
+1:  START \region
+    xor edi, edi
+    mov eax, 0x80000005
+    syscall
+    \use 0
+    dec r15d
+    jnz 1b
+    DISCARD \region
+    mov eax, 0xffffffff                     # as if the other had answered
+    REPORT
+FUNCTION bench_\name\()_server
+1:  xor edi, edi
+    mov eax, 0x80000005
+    syscall
+    \use 0
+    jmp 1b
+.endm
+
+SWITCHING switch, 156, NOTHING
+SWITCHING switch_vector, 157, USE_VECTORS
 
 # The first use of a port since the task was left for another one.
 FUNCTION bench_port_client
@@ -426,13 +517,6 @@ FUNCTION bench_port_client
     dec r15d
     jnz 1b
     REPORT
-
-FUNCTION bench_fpu_server
-    xor edx, edx
-1:  mov eax, 0xffffffff
-    syscall
-    movq xmm0, rdx
-    jmp 1b
 
 # --- map a page: the client says where (w0), the server maps a fresh page there -------------------------
 

@@ -94,8 +94,22 @@ unsafe extern "C" {
     fn bench_pager();
     fn bench_exception_client();
     fn bench_handler();
-    fn bench_fpu_client();
-    fn bench_fpu_server();
+    fn bench_tls_client();
+    fn bench_tls_server();
+    fn bench_tls_kept_client();
+    fn bench_tls_kept_server();
+    fn bench_vector_client();
+    fn bench_vector_server();
+    fn bench_vector_hidden_client();
+    fn bench_vector_hidden_server();
+    fn bench_vector_control_client();
+    fn bench_vector_control_server();
+    fn bench_program_client();
+    fn bench_program_server();
+    fn bench_switch_client();
+    fn bench_switch_server();
+    fn bench_switch_vector_client();
+    fn bench_switch_vector_server();
     fn bench_idle();
     fn bench_driver();
     fn bench_first();
@@ -276,6 +290,17 @@ impl Chief {
         }
     }
 
+    /// Any client beside a thread that never waits. The client says what a reply would have said.
+    fn beside(&self, client_task: TaskId, client: Entry, other_task: TaskId, other: Entry) -> Result<()> {
+        let other = self.start(other_task, other, Uid::NIL)?;
+        let report = self.against(client_task, client, other)?;
+        sys::thread_destroy(other)?;
+        match Kind::from_eax(report.words[0] as u32) {
+            Some(Kind::Reply) => Ok(()),
+            _ => Err(Failure::Report(report.words[0], report.words[1])),
+        }
+    }
+
     /// 2 MiB at once: as one large page, and as the small ones that a server has got in halves.
     fn large(&self) -> Result<()> {
         const LOG2: u32 = 21;
@@ -391,19 +416,19 @@ impl Chief {
         self.alone(near, bench_exception_client, self.uid, handler)?;
         sys::thread_destroy(handler)?;
 
-        let server = self.start(far, bench_fpu_server, Uid::NIL)?;
-        self.settle(server)?;
-        let report = self.against(near, bench_fpu_client, server)?;
-        if Kind::from_eax(report.words[0] as u32) != Some(Kind::Reply) {
-            return Err(Failure::Report(report.words[0], report.words[1]));
-        }
-        sys::thread_destroy(server)?;
-
         self.interrupts(near)?;
         // Last, because rows about mappings depend on which nodes were in use before.
         crate::local::rows(self, near, far)?;
         self.many(near, bench_client_apart, far, bench_server_apart)?;
         self.many(near, bench_port_client, far, bench_server)?;
+        self.many(near, bench_tls_client, far, bench_tls_server)?;
+        self.many(near, bench_tls_kept_client, far, bench_tls_kept_server)?;
+        self.many(near, bench_vector_client, far, bench_vector_server)?;
+        self.many(near, bench_vector_hidden_client, far, bench_vector_hidden_server)?;
+        self.many(near, bench_vector_control_client, far, bench_vector_control_server)?;
+        self.many(near, bench_program_client, far, bench_program_server)?;
+        self.beside(near, bench_switch_client, far, bench_switch_server)?;
+        self.beside(near, bench_switch_vector_client, far, bench_switch_vector_server)?;
         sys::task_destroy(near)?;
         sys::task_destroy(far)?;
 

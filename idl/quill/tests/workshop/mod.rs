@@ -45,6 +45,9 @@ pub fn presentations(server: bool, client: bool) -> Vec<String> {
     [of("SERVER", server), of("CLIENT", client)].concat()
 }
 
+/// Name in a workshop of the file with system calls.
+const SYSTEM_CALLS: &str = "ipc.S";
+
 /// The directory goes away with it.
 pub struct Workshop(PathBuf);
 
@@ -134,6 +137,12 @@ impl Workshop {
         std::fs::write(self.path(file).with_extension(extension), text).unwrap();
     }
 
+    /// Brings the header of Tern's C library, and how it makes system calls, with which programs are then linked.
+    pub fn bring_tern(&self) {
+        self.bring("../../../../user/lib/c/include/tern.h", "tern.h");
+        self.bring("../../../../user/lib/c/lib/ipc.S", SYSTEM_CALLS);
+    }
+
     pub fn rustc(&self, arguments: &[&str]) {
         let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
         let strict =
@@ -146,7 +155,14 @@ impl Workshop {
     }
 
     pub fn try_tool(&self, tool: &str, arguments: &[&str]) -> Result<(), String> {
-        let out = Command::new(tool).args(arguments).current_dir(&self.0).output().unwrap();
+        let mut command = Command::new(tool);
+        command.args(arguments).current_dir(&self.0);
+        let links =
+            !arguments.iter().any(|argument| ["-S", "-c", "-fsyntax-only", "--edition"].contains(argument));
+        if links && self.path(SYSTEM_CALLS).exists() {
+            command.args(["-I.", SYSTEM_CALLS]);
+        }
+        let out = command.output().unwrap();
         if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
     }
 

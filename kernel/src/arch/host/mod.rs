@@ -8,7 +8,7 @@
 //! Control blocks live in host memory; a slot without one shows nothing.
 
 pub mod debug;
-pub mod fpu;
+pub mod extended;
 pub mod tlb;
 pub mod user_copy;
 

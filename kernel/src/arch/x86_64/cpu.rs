@@ -35,8 +35,10 @@ pub struct Features {
     pub invariant_tsc: bool,
     /// Extended state is managed by XSAVE; CR4.OSXSAVE is on.
     pub xsave: bool,
-    /// XSAVE skips what is in its initial state.
-    pub xsaveopt: bool,
+    /// Extended state is exchanged by XSAVEOPT, XRSTOR and instructions for the bases: the processor has all of these.
+    pub exchanges: bool,
+    /// Users set FS base and GS base by instructions; CR4.FSGSBASE is on.
+    pub fsgsbase: bool,
     /// State components that XSAVE manages (XCR0); 0 without XSAVE.
     pub xsave_mask: u64,
     /// Size of the area that XSAVE, or without it FXSAVE, needs; in bytes.
@@ -53,8 +55,6 @@ pub struct Features {
     pub clears_buffers: bool,
     /// Guard against users that choose where the kernel's branches are predicted to go.
     pub branches: Branches,
-    /// The processor may read another thread's FPU registers speculatively while CR0.TS is set (CVE-2018-3665).
-    pub lazy_fpu_leaks: bool,
     /// FXSAVE and XSAVE leave the x87 error pointers alone, where another thread finds them (CVE-2006-1056).
     pub x87_pointers_leak: bool,
     /// Runs under a hypervisor or emulator that says so.
@@ -90,7 +90,8 @@ impl Features {
         tsc_deadline: false,
         invariant_tsc: false,
         xsave: false,
-        xsaveopt: false,
+        exchanges: false,
+        fsgsbase: false,
         xsave_mask: 0,
         fpu_area_bytes: FXSAVE_BYTES,
         gib_pages: false,
@@ -99,7 +100,6 @@ impl Features {
         isolates: false,
         clears_buffers: false,
         branches: Branches::Unguarded,
-        lazy_fpu_leaks: false,
         x87_pointers_leak: false,
         hypervisor: false,
         physical_bits: 36,
@@ -184,7 +184,8 @@ pub fn detect() -> Result<(), &'static str> {
         tsc_deadline: bit(one.ecx, 24),
         invariant_tsc: bit(power.edx, 8),
         xsave,
-        xsaveopt: xsave && bit(leaf(0xd, 1).eax, 0),
+        exchanges: xsave && bit(leaf(0xd, 1).eax, 0) && bit(seven.ebx, 0),
+        fsgsbase: bit(seven.ebx, 0),
         xsave_mask: if xsave { leaf(0xd, 0).eax as u64 & XSAVE_COMPONENTS } else { 0 },
         fpu_area_bytes: FXSAVE_BYTES,
         gib_pages: bit(extended.edx, 26),
@@ -197,7 +198,6 @@ pub fn detect() -> Result<(), &'static str> {
             () if bit(leaf(0x8000_0021, 0).eax, 8) => Branches::Automatic,
             () => Branches::Unguarded,
         },
-        lazy_fpu_leaks: !is_safe,
         x87_pointers_leak: leaks::x87_pointers(&vendor, sizes.ebx),
         hypervisor: bit(one.ecx, 31),
         physical_bits: (sizes.eax & 0xff).clamp(36, 52),
@@ -266,7 +266,6 @@ pub fn guard(verw: Option<bool>, ibrs: Option<bool>) -> Option<AtExit> {
     let leaks = [
         (found.meltdown, "meltdown"),
         (found.buffers_leak, "mds"),
-        (found.lazy_fpu_leaks, "lazy fpu"),
         (found.x87_pointers_leak, "x87 pointers"),
     ];
     kprintln!("tern: leaks     {}", Choices(&leaks));
@@ -311,6 +310,7 @@ const CR4_GLOBAL: u64 = 1 << 7;
 const CR4_FXSAVE: u64 = 1 << 9;
 const CR4_SIMD_EXCEPTIONS: u64 = 1 << 10;
 const CR4_UMIP: u64 = 1 << 11;
+const CR4_FSGSBASE: u64 = 1 << 16;
 const CR4_PCID: u64 = 1 << 17;
 const CR4_XSAVE: u64 = 1 << 18;
 const CR4_SMEP: u64 = 1 << 20;
@@ -322,15 +322,14 @@ pub fn enable() {
     unsafe { wrmsr(EFER, rdmsr(EFER) | EFER_SYSCALL | EFER_NO_EXECUTE) };
     // SAFETY: PAT was required; these are its values after reset, on which the page-table flags rely.
     unsafe { wrmsr(PAT, PAT_DEFAULT) };
-    let cr0 = read_cr0() & !CR0_EMULATION;
-    // SAFETY: bits that every 64-bit processor has. The first FPU instruction of a user traps.
+    let cr0 = read_cr0() & !(CR0_EMULATION | CR0_TASK_SWITCHED);
+    // SAFETY: bits that every 64-bit processor has.
     unsafe {
-        write_cr0(cr0 | CR0_MONITOR | CR0_TASK_SWITCHED | CR0_NUMERIC_ERROR | CR0_WRITE_PROTECT);
+        write_cr0(cr0 | CR0_MONITOR | CR0_NUMERIC_ERROR | CR0_WRITE_PROTECT);
     }
 }
 
-/// Turns on the rest, once the final page tables and the descriptor tables are in use. FSGSBASE stays off: the
-/// kernel must know each thread's FS base.
+/// Turns on the rest, once the final page tables and the descriptor tables are in use.
 pub fn enable_late() {
     let found = *features();
     let wanted = [
@@ -341,6 +340,7 @@ pub fn enable_late() {
         (found.smep, CR4_SMEP),
         (found.smap, CR4_SMAP),
         (found.xsave, CR4_XSAVE),
+        (found.fsgsbase, CR4_FSGSBASE),
         (found.pcid, CR4_PCID),
     ];
     let cr4 = wanted.iter().filter(|(present, _)| *present).fold(0, |all, (_, bits)| all | bits);

@@ -1,6 +1,6 @@
 //! Leaks of a processor, by what CPUID and IA32_ARCH_CAPABILITIES say.
 //!
-//! Only the decision is made here, from plain numbers, so that it is tested on any machine; `cpu.rs` and `fpu.rs` act on it
+//! Only the decision is made here, from plain numbers, so that it is tested on any machine; `cpu.rs` and `extended.rs` act on it
 //! (decisions 0033 and 0053).
 
 /// Whether no processor of this maker lets users read protected memory by speculation. Those of other makers say so one by one.

@@ -6,7 +6,7 @@ pub mod acpi;
 pub mod apic;
 pub mod cpu;
 pub mod debug;
-pub mod fpu;
+pub mod extended;
 pub mod instructions;
 pub mod leaks;
 pub mod paging;

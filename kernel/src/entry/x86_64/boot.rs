@@ -7,6 +7,7 @@
 //! 2.0, section 3; long mode: Intel SDM volume 3, 11.8.5.
 
 use super::fast_path;
+use crate::arch::extended;
 use crate::arch::four_level::space;
 use crate::arch::paging::{self, BOOT_TABLES};
 use crate::arch::stack::{BOOT_STACK, BOOT_STACK_SIZE, Stack};
@@ -17,7 +18,7 @@ use crate::kernel::Kernel;
 use crate::mem::pool;
 use crate::object::door::NO_DOOR;
 use crate::options::{self, Options};
-use crate::processor::{self, fpu};
+use crate::processor;
 use crate::sched::Next;
 use crate::{global, ipc, kprintln, layout, start};
 use abi::PAGE_SIZE;
@@ -214,7 +215,7 @@ fn run(boot: &'static Boot, options: &Options) -> ! {
     if let Some(how) = cpu::guard(options.verw, options.ibrs) {
         fast_path::rewrite_exits(how);
     }
-    kprintln!("tern: fpu       switched {}", fpu::choose(options.fpu));
+    extended::check();
     kprintln!("tern: ipc       fast path {}", if is_fast { "on" } else { "off" });
     kprintln!("tern: memory    {} frames for the kernel, {} for tasks", k.pool.frames(), sigma0.quota.get());
     if options.exhaust {

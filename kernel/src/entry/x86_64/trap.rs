@@ -13,7 +13,7 @@ use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Frame, Tcb};
-use crate::processor::{self, fpu};
+use crate::processor;
 use crate::sched::Next;
 use crate::{life, syscall};
 use abi::Rights;
@@ -23,7 +23,6 @@ use core::ptr;
 pub(super) mod vector {
     pub const DEBUG: u8 = 1;
     pub const NMI: u8 = 2;
-    pub const NO_FPU: u8 = 7;
     pub const DOUBLE_FAULT: u8 = 8;
     pub const PROTECTION: u8 = 13;
     pub const PAGE_FAULT: u8 = 14;
@@ -80,7 +79,6 @@ pub extern "C" fn on_exception(frame: &Frame) {
     /// Exceptions that are more than a message to the thread's handler.
     const UNUSUAL: u32 = 1 << vector::DEBUG
         | 1 << vector::NMI
-        | 1 << vector::NO_FPU
         | 1 << vector::DOUBLE_FAULT
         | 1 << vector::PROTECTION
         | 1 << vector::MACHINE_CHECK;
@@ -112,7 +110,6 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
     }
     let current = processor::current();
     let next = match number {
-        vector::NO_FPU if fpu::switch_on(k, current) => Next::Same,
         vector::PROTECTION if processor::ports_on(current) => Next::Same,
         vector::PROTECTION
             if current.frame.error.get() == 0

@@ -2,6 +2,7 @@
 
 #include "../lib/thread.h"
 
+#include <cpuid.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,11 +27,30 @@ void _fini(void)
 {
 }
 
+/* Abilities that lib/ipc.S makes use of. */
+static unsigned char processor(void)
+{
+    enum { LEAF = 7, BASES = 1, OSXSAVE = 1 << 27, AVX = 1 << 28, VECTORS = 6 };
+    unsigned int a, b, c, d, found = 0;
+
+    if (__get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (b & BASES) != 0)
+        found |= TERN_HAS_BASES;
+    if (__get_cpuid(1, &a, &b, &c, &d) && (c & OSXSAVE) != 0 && (c & AVX) != 0) {
+        __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+        if ((a & VECTORS) == VECTORS)
+            found |= TERN_HAS_AVX;
+    }
+    return (unsigned char)found;
+}
+
 /* The first thread's control block, and its thread-local data. */
 static void set_up_thread(tern_uid uid)
 {
     struct __tern_thread *own = (struct __tern_thread *)tern_thread_pointer;
 
+    tern_processor = processor();
+    if (tern_processor == (TERN_HAS_BASES | TERN_HAS_AVX))
+        tern_ipc_system_call = tern_ipc_by_newest;
     own->self = own;
     own->uid = uid;
     own->reent = _GLOBAL_REENT;

@@ -6,6 +6,13 @@
 #ifndef TERN_H
 #define TERN_H
 
+/* ---- how a C program sends messages (lib/ipc.S) ---- */
+
+#define TERN_HAS_BASES 1 /* instructions for the FS base */
+#define TERN_HAS_AVX 2
+
+#ifndef __ASSEMBLER__
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -154,6 +161,23 @@ enum {
 
 /* ---- system calls ---- */
 
+/* An ipc hands all registers to the partner: what is not part of the message, too. A program that the compiler may give vector registers
+ * hides them, and has its thread pointer and its control words put back. One that has neither vector registers (-mno-sse) nor thread-local
+ * storage needs nothing of that. */
+#ifdef __SSE__
+#define TERN_IPC_SYSCALL "call *tern_ipc_system_call(%%rip)" /* below the red zone */
+#define TERN_DOOR_RETURN_SYSCALL "call tern_hide_vectors\n\tsyscall"
+#define TERN_DOOR_RESTORE "call tern_door_restore"
+#define TERN_IPC_CLOBBERS                                                                                         \
+    , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", \
+        "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
+#else
+#define TERN_IPC_SYSCALL "syscall"
+#define TERN_DOOR_RETURN_SYSCALL "syscall"
+#define TERN_DOOR_RESTORE ""
+#define TERN_IPC_CLOBBERS
+#endif
+
 /* A message, to be sent and as received. */
 struct tern_message {
     uint32_t kind; /* received: TERN_KIND_... with flags, or 0 */
@@ -180,13 +204,13 @@ static inline int tern_ipc_raw(uint32_t operation, struct tern_message *message,
     __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
                      "push %%rbp\n\t"
                      "mov %%rcx, %%rbp\n\t"
-                     "syscall\n\t"
+                     TERN_IPC_SYSCALL "\n\t"
                      "pop %%rbp\n\t"
                      "lea 128(%%rsp), %%rsp"
                      : "+a"(rax), "+d"(rdx), "+D"(rdi), "+S"(rsi), "+b"(rbx), "+c"(rcx), "+r"(r8), "+r"(r9),
                        "+r"(r10), "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15)
                      :
-                     : "r11", "memory", "cc");
+                     : "r11", "memory", "cc" TERN_IPC_CLOBBERS);
     if ((uint32_t)rax >> 31 == 0 && (uint32_t)rax != 0)
         return (int)(uint32_t)rax;
     *message = (struct tern_message){ (uint32_t)rax, (uint32_t)(rax >> 32), rdx,
@@ -391,5 +415,7 @@ void *(memset)(void *at, int value, size_t len);
 int(memcmp)(const void *one, const void *other, size_t len);
 size_t(strlen)(const char *text);
 int(strcmp)(const char *one, const char *other);
+
+#endif /* __ASSEMBLER__ */
 
 #endif

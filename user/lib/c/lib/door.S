@@ -1,5 +1,7 @@
 /* A server of doors: how it begins to serve, and how each call begins and ends. */
 
+#include <tern.h>
+
     .text
 
 /* int tern_door_serve(void): the kernel comes back with all registers changed but the stack pointer. */
@@ -11,10 +13,19 @@ tern_door_serve:
     push %r13
     push %r14
     push %r15
-    sub $8, %rsp                /* a multiple of 16 */
+    sub $24, %rsp               /* a multiple of 16 */
+    testb $TERN_HAS_BASES, tern_processor(%rip)
+    jz 1f
+    rdfsbase %rax               /* where each call finds it: tern_door_restore */
+    mov %rax, (%rsp)
+1:  stmxcsr 8(%rsp)
+    fnstcw 12(%rsp)
     mov $0x80000107, %eax       /* TERN_DOOR_CONTROL, TERN_DOOR_SERVE */
     syscall
-    add $8, %rsp
+    mov %rax, 16(%rsp)
+    call tern_door_restore
+    mov 16(%rsp), %rax
+    add $24, %rsp
     pop %r15
     pop %r14
     pop %r13
@@ -27,6 +38,9 @@ tern_door_serve:
    stack, where the words of the return are found afterwards. */
     .globl tern_door_begin
 tern_door_begin:
+    mov %rcx, %r11
+    call tern_door_restore
+    mov %r11, %rcx
     xor %ebp, %ebp              /* the outermost frame has no caller */
     push %r14
     push %r13
@@ -56,6 +70,7 @@ tern_door_begin:
     xor %ebx, %ebx              /* w8, w9, w10 */
     xor %r15d, %r15d
     xor %ebp, %ebp
+    call tern_hide_vectors
     syscall
     ud2                         /* a server's return does not come back */
 

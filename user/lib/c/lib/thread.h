@@ -24,6 +24,13 @@ struct __tern_thread {
     void *argument, *block;
 };
 
+/* Abilities of the processor that lib/ipc.S makes use of; written before the first message. */
+extern unsigned char tern_processor;
+
+/* How an ipc is made, and the fast way for a processor that has all of that (lib/ipc.S). */
+extern void (*tern_ipc_system_call)(void);
+void tern_ipc_by_newest(void);
+
 /* The calling thread's. */
 static inline struct __tern_thread *tern_thread_own(void)
 {

@@ -47,7 +47,11 @@ typedef uint32_t quill_status;
 /* Any short form, with so many words there and back. The kernel changes all registers but rsp. The compiler keeps rbp for
  * itself, and below the stack pointer its leaves may have put something. A program that is optimised and compiled with
  * -fomit-frame-pointer can say so by defining QUILL_OMIT_FRAME_POINTER: then the compiler looks after rbp, too. */
-#ifdef QUILL_OMIT_FRAME_POINTER
+#if defined QUILL_OMIT_FRAME_POINTER && defined __SSE__ /* TERN_IPC_SYSCALL uses the stack */
+#define QUILL_KEEP_RBP "lea -128(%%rsp), %%rsp\n\t"
+#define QUILL_RESTORE_RBP "\n\tlea 128(%%rsp), %%rsp"
+#define QUILL_RBP , "rbp"
+#elif defined QUILL_OMIT_FRAME_POINTER
 #define QUILL_KEEP_RBP
 #define QUILL_RESTORE_RBP
 #define QUILL_RBP , "rbp"
@@ -69,17 +73,17 @@ QUILL_INLINE uint64_t quill_ipc(uint64_t rax, tern_uid *partner, uint64_t *words
     register uint64_t r15 __asm__("r15") = words[10];
 
     if (there <= 9 && back <= 9)
-        __asm__ volatile(QUILL_KEEP_RBP "xor %%ebp, %%ebp\n\tsyscall" QUILL_RESTORE_RBP
+        __asm__ volatile(QUILL_KEEP_RBP "xor %%ebp, %%ebp\n\t" TERN_IPC_SYSCALL QUILL_RESTORE_RBP
                          : "+a"(rax), "+d"(rdx), "+D"(rdi), "+S"(rsi), "+b"(rbx), "+r"(r8), "+r"(r9), "+r"(r10),
                            "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15)
                          :
-                         : "rcx", "r11", "memory", "cc" QUILL_RBP);
+                         : "rcx", "r11", "memory", "cc" TERN_IPC_CLOBBERS QUILL_RBP);
     else
-        __asm__ volatile(QUILL_KEEP_RBP "mov %%rcx, %%rbp\n\tsyscall\n\tmov %%rbp, %%rcx" QUILL_RESTORE_RBP
+        __asm__ volatile(QUILL_KEEP_RBP "mov %%rcx, %%rbp\n\t" TERN_IPC_SYSCALL "\n\tmov %%rbp, %%rcx" QUILL_RESTORE_RBP
                          : "+a"(rax), "+d"(rdx), "+D"(rdi), "+S"(rsi), "+b"(rbx), "+c"(rcx), "+r"(r8), "+r"(r9),
                            "+r"(r10), "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15)
                          :
-                         : "r11", "memory", "cc" QUILL_RBP);
+                         : "r11", "memory", "cc" TERN_IPC_CLOBBERS QUILL_RBP);
     words[0] = rdi, words[1] = rsi, words[2] = r8, words[3] = r9, words[4] = r10, words[5] = r12;
     words[6] = r13, words[7] = r14, words[8] = rbx, words[9] = rcx, words[10] = r15;
     *partner = rdx;
@@ -925,8 +929,13 @@ static inline quill_status quill_serve_pages(quill_pages_dispatch dispatch, cons
 #endif
 
 /* A test on another system can put a call of its own in the place of a server's instruction. */
-#ifndef QUILL_SYSCALL
-#define QUILL_SYSCALL "syscall"
+#ifdef QUILL_SYSCALL
+#define QUILL_RETURN_SYSCALL QUILL_SYSCALL
+#define QUILL_DOOR_RESTORE ""
+#else
+#define QUILL_SYSCALL TERN_IPC_SYSCALL
+#define QUILL_RETURN_SYSCALL TERN_DOOR_RETURN_SYSCALL
+#define QUILL_DOOR_RESTORE TERN_DOOR_RESTORE
 #endif
 
 #ifndef QUILL_OWN_IPC
@@ -995,7 +1004,7 @@ QUILL_INLINE bool quill_is_request(uint64_t rax)
  * about. Between them and what a method does there is a copy each way, of which nothing remains. */
 #ifdef QUILL_OMIT_FRAME_POINTER
 #define QUILL_W9 "rbp"
-#define QUILL_EXCHANGE QUILL_SYSCALL
+#define QUILL_EXCHANGE QUILL_KEEP_RBP QUILL_SYSCALL QUILL_RESTORE_RBP
 #define QUILL_LOST "rcx", "r11"
 #else
 #define QUILL_W9 "rcx"
@@ -1056,7 +1065,7 @@ QUILL_INLINE bool quill_is_request(uint64_t rax)
                        "r"(quill_w2), "r"(quill_w3), "r"(quill_w4), "r"(quill_w5),                     \
                        "r"(quill_w6), "r"(quill_w7), "r"(quill_w8), "r"(quill_w9),                     \
                        "r"(quill_w10)                                                                  \
-                     : QUILL_LOST, "memory");                                                          \
+                     : QUILL_LOST, "memory" TERN_IPC_CLOBBERS);                                                          \
     QUILL_COMPARE
 
 /* To the next method. */
@@ -1222,7 +1231,7 @@ QUILL_INLINE uint64_t quill_door_otherwise(uint64_t rax, void *object, uint64_t 
 #define QUILL_RETURN_NOTHING                                                                           \
     "xor %%edi, %%edi\n\txor %%esi, %%esi\n\txor %%r8d, %%r8d\n\txor %%r9d, %%r9d\n\txor %%r10d, %%r10d\n\t" \
     "xor %%r12d, %%r12d\n\txor %%r13d, %%r13d\n\txor %%r14d, %%r14d\n\txor %%ebx, %%ebx\n\t"               \
-    "xor %%ebp, %%ebp\n\txor %%r15d, %%r15d\n\t" QUILL_SYSCALL "\n\tud2"
+    "xor %%ebp, %%ebp\n\txor %%r15d, %%r15d\n\t" QUILL_RETURN_SYSCALL "\n\tud2"
 
 /* What stands where the table has no method, or one whose requests are of the other kind: all in registers, or not. */
 static __attribute__((naked, unused)) void quill_door_no_method(void)

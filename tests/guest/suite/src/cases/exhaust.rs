@@ -13,7 +13,6 @@ use sys::abi::{Call, PAGE_SIZE};
 use sys::{Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
 
 unsafe extern "C" {
-    fn suite_fpu_set();
     fn suite_in();
     fn suite_load();
     fn suite_nothing();
@@ -258,14 +257,6 @@ pub fn long_messages() -> Outcome {
     let payers = |(near, _, far, _): &(Child, Agent, Child, Agent)| Vec::from([near.0, far.0]);
     let needed = at_every_allocation(prepare, payers, attempt)?;
     check!(needed >= 2, "both sides need nodes or tables: {needed}");
-    Ok(())
-}
-
-/// The place for floating-point registers.
-pub fn floating_point() -> Outcome {
-    const NO_FPU: u64 = 7;
-    let attempt = |(_, agent): &mut (Child, Agent)| caught(agent.attempt(suite_fpu_set, 0x1234, 0)?, NO_FPU);
-    check_eq!(at_every_allocation(agent, its_task, attempt)?, 1);
     Ok(())
 }
 

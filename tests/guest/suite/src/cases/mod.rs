@@ -145,9 +145,9 @@ cases! {
         a_queued_call_is_taken_before_the_answered_continues
         copies_are_interrupted copies_are_aborted senders_that_are_stopped pagers_that_answer_with_nothing
     }
-    state { floating_point_is_private vector_registers_survive_ipc new_threads_find_clean_registers fs_base_is_private }
+    state { floating_point_is_private vector_registers_pass_to_the_partner new_threads_find_clean_registers fs_base_passes_to_the_partner_alone }
     exhaust {
-        thread_create set_block items grants page_faults port_faults long_messages floating_point
+        thread_create set_block items grants page_faults port_faults long_messages
         other_calls_need_no_memory
     }
     random { random_system_calls }

@@ -1,4 +1,5 @@
-//! What belongs to one thread alone: floating-point registers, FS base.
+//! Registers beside those of a message, floating-point registers and FS base: they are a thread's own until it sends a message, and pass to
+//! the partner with that.
 
 use crate::kit::{Agent, Attempt, Child, Outcome};
 use crate::{check, check_eq};
@@ -30,12 +31,12 @@ pub fn floating_point_is_private() -> Outcome {
     Ok(())
 }
 
-/// All of the vector registers, through calls to a server that uses them too.
-pub fn vector_registers_survive_ipc() -> Outcome {
+/// After a call all vector registers hold what the caller or its server left there; never what another client of the server did.
+pub fn vector_registers_pass_to_the_partner() -> Outcome {
     let (near, far) = (Child::new()?, Child::new()?);
     let mut servers = [near.agent()?, far.agent()?];
     for server in &mut servers {
-        server.start_attempt(suite_avx_serve, 0xbad0_bad0_bad0_bad0, 0);
+        server.start_attempt(suite_avx_serve, server.uid.0, 0);
         check!(server.settle()?, "the server does not wait");
     }
     let mut clients = [near.agent()?, near.agent()?, far.agent()?];
@@ -70,7 +71,7 @@ pub fn new_threads_find_clean_registers() -> Outcome {
     Ok(())
 }
 
-pub fn fs_base_is_private() -> Outcome {
+pub fn fs_base_passes_to_the_partner_alone() -> Outcome {
     static BLOCKS: [u64; 3] = [0xf5_0000, 0xf5_0001, 0xf5_0002];
     let (near, far) = (Child::new()?, Child::new()?);
     let mut agents = [near.agent()?, near.agent()?, far.agent()?];
@@ -83,17 +84,18 @@ pub fn fs_base_is_private() -> Outcome {
             check_eq!(agent.attempt(suite_fs, 0, 0)?, crate::kit::Attempted::Returned(*block));
         }
     }
-    // Through ipc, too.
+    // Through ipc it is that of either side.
     for _ in 0..5 {
         let (first, rest) = agents.split_at_mut(1);
         rest[0].block(crate::kit::Frame::reply_wait(Uid::NIL, 0, [0; 11]))?;
         first[0].block(crate::kit::Frame::call(rest[0].uid, 0, [0; 11]))?;
         rest[0].wait()?;
         let function: Attempt = suite_fs;
-        check_eq!(rest[0].attempt(function, 0, 0)?, crate::kit::Attempted::Returned(BLOCKS[1]));
+        let either = [BLOCKS[0], BLOCKS[1]].map(crate::kit::Attempted::Returned);
+        check!(either.contains(&rest[0].attempt(function, 0, 0)?), "a third one's FS base");
         rest[0].block(crate::kit::Frame::reply_wait(first[0].uid, 0, [0; 11]))?;
         first[0].wait()?;
-        check_eq!(first[0].attempt(function, 0, 0)?, crate::kit::Attempted::Returned(BLOCKS[0]));
+        check!(either.contains(&first[0].attempt(function, 0, 0)?), "a third one's FS base");
         sys::thread_abort(rest[0].uid)?;
         rest[0].wait()?;
     }

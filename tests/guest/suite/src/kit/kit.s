@@ -475,8 +475,19 @@ TRY write_fs_base                           # a user may not, or may: it must no
     wrfsbase rax
     ret
 
-# suite_avx(pattern, partner) -> mismatches. Fills both halves of the sixteen ymm registers, calls the partner, whose
-# registers are others, and checks. Without AVX it returns 0.
+# suite_avx(pattern, partner) -> mismatches. Fills both halves of the sixteen ymm registers, calls the partner, which fills
+# the lower halves with its own uid, and checks: what is there is its own, the partner's, or zero. Without AVX it returns 0.
+    .macro FOREIGN at, own
+    mov rax, [rsp + \at]
+    cmp rax, \own
+    je .Lknown\@
+    test rax, rax
+    jz .Lknown\@
+    cmp rax, [rsp + 40]
+    je .Lknown\@
+    inc dword ptr [rsp + 48]
+.Lknown\@:
+    .endm
     .balign 64
     .global suite_avx
 suite_avx:
@@ -519,21 +530,12 @@ suite_avx:
     mov rbx, [rsp + 32]
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
     vmovups [rsp], ymm\n
-    mov rax, rbx
-    not rax
-    cmp [rsp], rbx
-    setne cl
-    cmp [rsp + 8], rax
-    setne ch
-    or cl, ch
-    cmp [rsp + 16], rbx
-    setne ch
-    or cl, ch
-    cmp [rsp + 24], rbx
-    setne ch
-    or cl, ch
-    movzx ecx, cl
-    add [rsp + 48], ecx
+    mov rcx, rbx
+    not rcx
+    FOREIGN 0, rbx
+    FOREIGN 8, rcx
+    FOREIGN 16, rbx
+    FOREIGN 24, rbx
     inc rbx
     .endr
     dec dword ptr [rsp + 52]

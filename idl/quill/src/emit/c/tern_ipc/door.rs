@@ -186,16 +186,16 @@ fn thunk(c: &Interface, operation: &Operation, method: &Method, number: usize) -
     lines.push("call %P0".into());
     lines.extend(returned(given(operation, method)));
     let mut operands = format!("\"i\"(name##_{number}_begun)");
-    let mut end = String::from("QUILL_SYSCALL \"\\n\\tud2\"");
+    let mut end = String::from("QUILL_RETURN_SYSCALL \"\\n\\tud2\"");
     // A return with more than words comes back if nobody gets it.
     if gives(method) {
         let at = 8 * words_of_frame(operation, method);
         end = format!(
-            "QUILL_SYSCALL \"\\n\\tmov {at}(%%rsp), %%rdi\\n\\tcall %P2\\n\\tmov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
+            "QUILL_RETURN_SYSCALL \"\\n\\tmov {at}(%%rsp), %%rdi\\n\\tcall %P2\\n\\tmov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING"
         );
         operands += ", \"i\"(TERN_DOOR_RETURN), \"i\"(quill_let_go)";
     } else if has_long_reply(method) {
-        end = "QUILL_SYSCALL \"\\n\\t\" \"mov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING".into();
+        end = "QUILL_RETURN_SYSCALL \"\\n\\t\" \"mov %1, %%eax\\n\\t\" QUILL_RETURN_NOTHING".into();
         operands += ", \"i\"(TERN_DOOR_RETURN)";
     }
     naked(&format!("name##_{number}_thunk"), &lines, &end, &operands)
@@ -215,12 +215,17 @@ fn returned(words: u32) -> Vec<String> {
     lines
 }
 
-/// A function of assembly.
+/// A function of assembly that goes on where the entry of a door leads to.
 fn naked(function: &str, lines: &[String], end: &str, operands: &str) -> String {
+    assembly(function, "", lines, end, operands)
+}
+
+/// A function of assembly. `begin` and `end` are strings of C.
+fn assembly(function: &str, begin: &str, lines: &[String], end: &str, operands: &str) -> String {
     let lines: String = lines.iter().map(|line| format!("        \"{line}\\n\\t\"\n")).collect();
     format!(
         "static __attribute__((naked, unused)) void {function}(void)\n\
-         {{\n    __asm__ volatile(\n{lines}        {end}\n        : : {operands});\n}}\n"
+         {{\n    __asm__ volatile(\n{begin}{lines}        {end}\n        : : {operands});\n}}\n"
     )
 }
 
@@ -241,7 +246,8 @@ fn narrow(c: &Interface, layout: &InterfaceLayout) -> String {
     lines.extend(returned(1));
     // It is a refusal, too: nothing of the request goes back.
     lines.extend(REGISTERS[PRESERVED as usize..].iter().map(|(_, half)| format!("xor %%{half}, %%{half}")));
-    function + &naked("name##_narrow_thunk", &lines, "QUILL_SYSCALL \"\\n\\tud2\"", "\"i\"(name##_narrow)")
+    function
+        + &naked("name##_narrow_thunk", &lines, "QUILL_RETURN_SYSCALL \"\\n\\tud2\"", "\"i\"(name##_narrow)")
 }
 
 /// What a request brings besides words in registers: each kind has a part of the table.
@@ -329,6 +335,12 @@ fn entry(layout: &InterfaceLayout, room: &Room) -> String {
          static __attribute__((noinline, cold, unused)) uint64_t name##_otherwise(uint64_t quill_rax, void *quill_self,\n    \
              uint64_t quill_dope, quill_door_room *quill_room, tern_fpage quill_place)\n\
          {{\n    return quill_door_otherwise(quill_rax, quill_self, quill_dope, quill_room, quill_place, unreferenced);\n}}\n{}",
-        naked("name", &lines, "QUILL_RETURN_NOTHING", &operands)
+        assembly(
+            "name",
+            "        QUILL_DOOR_RESTORE \"\\n\\t\"\n",
+            &lines,
+            "QUILL_RETURN_NOTHING",
+            &operands
+        )
     )
 }

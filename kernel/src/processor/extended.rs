@@ -1,0 +1,120 @@
+//! Extended state: whose the registers beside those of a message are (row P17, decision 0078).
+//!
+//! **It belongs to the shuttle.** On a message only instruction pointer, stack pointer and space change; all else that the processor holds
+//! passes to the partner as it is, with the shuttle. It is saved and loaded when the processor goes to another shuttle, into an area beside
+//! that shuttle. So a message costs nothing for it, on the fast path or not, and a thread finds in these registers after an ipc what it left
+//! there itself, or its partner, or the initial state; never what a third one left.
+//!
+//! A thread that faults, or raises an exception, has it back as its pager or handler leaves it, who are trusted with it.
+//!
+//! Two events part a thread from the shuttle that it is on:
+//!
+//! * The shuttle is taken back, since a wait of its owner ended. The state goes with the thread that is on it, home; the shuttle goes on
+//!   with the initial state ([`part`]).
+//! * A thread faults on a borrowed shuttle, which may be taken back while its pager works. So its state is kept with itself until it runs
+//!   again ([`keep`]).
+//!
+//! An idle processor keeps what it holds: the last shuttle mostly is the next.
+
+use crate::arch::extended::Extended;
+use crate::kernel::Kernel;
+use crate::lend::word::Stake;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, special};
+use crate::processor;
+use abi::Uid;
+
+/// Makes the processor hold the state of the shuttle of `owner`, since it goes there from `current`.
+#[inline(always)]
+pub fn bring(k: &Kernel, current: ThreadRef, owner: ThreadRef) {
+    let Some(last) = k.loaded.replace(Some(owner)) else { return owner.extended.load() };
+    if last != owner {
+        if current != k.idle() {
+            last.context.state_of.set(current.uid());
+        }
+        last.extended.exchange(&owner.extended);
+    }
+}
+
+/// Notes that the processor is going to be idle, and holds the state of `current`.
+pub fn rest(k: &Kernel, current: ThreadRef) {
+    if current != k.idle()
+        && let Some(last) = k.loaded.get()
+    {
+        last.context.state_of.set(current.uid());
+    }
+}
+
+/// Parts the shuttle of `owner`, which `taker` takes, from the thread that is on it: that thread's state goes with it to its own shuttle.
+/// `lent`: the thread to which `taker` lent it, if any. All words about the shuttle are still as they were.
+#[cold]
+pub fn part(k: &Kernel, owner: ThreadRef, taker: ThreadRef, lent: Uid) {
+    let (current, is_loaded) = (processor::current(), k.loaded.get() == Some(owner));
+    let last = owner.context.state_of.get();
+    if !is_loaded && last == Uid::NIL && lent == Uid::NIL {
+        // Its owner ends, and nobody else was on it.
+        return;
+    }
+    let last = if is_loaded && current != k.idle() { Some(current) } else { k.thread(last) };
+    if last == Some(taker) || last == Some(owner) {
+        return;
+    }
+    // A thread that waits for anybody has left its state here, and goes on with what its own shuttle has.
+    let carrier = last.filter(|last| last.stake() == Stake::Holds && k.shuttle_of(*last) == owner);
+    // A thread that waits for its pager has the state back, even from a pager that is not done with it; from no other thread.
+    let keeps =
+        taker == owner && owner.errand.get() != Errand::Ipc && last.is_none_or(|last| last.uid() == lent);
+    if is_loaded && (keeps || carrier.is_some_and(|carrier| carrier != current)) {
+        owner.extended.save();
+    }
+    match carrier {
+        Some(carrier) if is_loaded && carrier == current => k.loaded.set(Some(carrier)),
+        Some(carrier) => {
+            carrier.extended.copy_from(&owner.extended);
+            if is_loaded || k.loaded.get() == Some(carrier) {
+                k.loaded.set(None);
+            }
+        }
+        None if is_loaded => k.loaded.set(None),
+        None => {}
+    }
+    owner.context.state_of.set(taker.uid());
+    if !keeps {
+        owner.extended.init();
+    }
+}
+
+/// Keeps the state of the current thread, which faults on a borrowed shuttle, with the thread itself until it runs again.
+#[cold]
+pub fn keep(current: ThreadRef) {
+    current.extended.save();
+    current.set_special(special::STATE_KEPT, 0);
+}
+
+/// Loads what [`keep`] kept of a thread, which is switched to.
+pub fn load_kept(to: ThreadRef) {
+    to.extended.load();
+    to.set_special(0, special::STATE_KEPT);
+}
+
+/// Forgets what the processor holds of a shuttle whose owner is freed.
+pub fn forget(k: &Kernel, owner: ThreadRef) {
+    if k.loaded.get() == Some(owner) {
+        k.loaded.set(None);
+    }
+}
+
+/// Lets `work` see or change the state of a thread, in memory; if the processor holds it, it is saved before and loaded afterwards.
+pub fn with<T>(k: &Kernel, thread: ThreadRef, work: impl FnOnce(&Extended) -> T) -> T {
+    let owner = match thread.stake() {
+        Stake::Holds if thread.special.get() & special::STATE_KEPT == 0 => k.shuttle_of(thread),
+        _ => thread,
+    };
+    if k.loaded.get() != Some(owner) {
+        return work(&owner.extended);
+    }
+    owner.extended.save();
+    let result = work(&owner.extended);
+    owner.extended.load();
+    result
+}
