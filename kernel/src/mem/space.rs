@@ -114,12 +114,9 @@ fn map_extents(
             Err(stop) => break Err(stop),
         }
         if is_range(plan) && !is_done(progress) {
-            let bytes = run::map(k, plan, tasks, progress.done, &mut step.budget);
-            progress.done += bytes;
-            if bytes == 0 {
-                // Looked for in vain: up to two walks.
-                step.charge(1);
-            }
+            progress.done += run::map(k, plan, tasks, progress.done, &mut step.budget);
+            // Up to two walks and the ends of two slabs, however short the run was.
+            step.charge(2);
         }
     };
     *budget = step.budget;

@@ -238,44 +238,54 @@ pub fn flush_reaches_grandchildren() -> Outcome {
     Ok(())
 }
 
+/// Number of neighbours whose nodes lie in a slab each.
+const NEIGHBOURS: usize = 32;
+
+/// Address of a neighbour.
+fn place(index: usize) -> u64 {
+    WINDOW + index as u64 * PAGE_SIZE
+}
+
+/// The flexpage with all neighbours.
+fn neighbours(rights: Rights) -> Fpage {
+    Fpage::memory(WINDOW, 12 + NEIGHBOURS.ilog2(), rights)
+}
+
+/// Hands pages from this number on to a task so that the nodes of the neighbours lie in a slab of it each. `hand_on` is given the
+/// pages of this task and the address that they are to get.
+fn fill_slabs(first: usize, mut hand_on: impl FnMut(Fpage, u64) -> Outcome) -> Outcome {
+    // As many others as fill a slab, mapped between each two neighbours: first page and size of each item.
+    const OTHERS: [(usize, u32); 5] = [(64, 17), (96, 16), (112, 15), (120, 14), (124, 13)];
+    for index in 0..NEIGHBOURS {
+        hand_on(one(first + index, Rights::RW), place(index))?;
+        let far = WINDOW + (1 << 30) + ((index as u64) << 21);
+        for (first, log2) in OTHERS {
+            let to = far + (first - 64) as u64 * PAGE_SIZE;
+            hand_on(Fpage::memory(page(first), log2, Rights::RW), to)?;
+        }
+    }
+    Ok(())
+}
+
 /// Neighbours whose nodes lie in a slab each, full or alone in it, at the task that flushes and at two that have the pages from it: one
 /// flush has to settle a slab for each node. The harness watches how long a step of it has interrupts off.
 pub fn flush_of_a_slab_for_each_page() -> Outcome {
-    const NEIGHBOURS: usize = 32;
-    // As many others as fill a slab, mapped between each two neighbours: first page and size of each item.
-    const OTHERS: [(usize, u32); 5] = [(64, 17), (96, 16), (112, 15), (120, 14), (124, 13)];
-    let place = |index: usize| WINDOW + index as u64 * PAGE_SIZE;
-    let far = |index: usize| WINDOW + (1 << 30) + ((index as u64) << 21);
     fill_all((0..NEIGHBOURS).chain(64..126), 7);
     for (alone, own) in [(false, 0), (true, 0), (true, sys::abi::call::FLUSH_SELF)] {
         let children = [Child::with_quota(80)?, Child::with_quota(80)?, Child::with_quota(80)?];
         let mut middle = children[0].agent()?;
         let mut takers = [children[1].agent()?, children[2].agent()?];
-        for index in 0..NEIGHBOURS {
-            middle.take((one(index, Rights::RW), place(index)), Fpage::WHOLE)?;
-            for (first, log2) in OTHERS {
-                let to = far(index) + (first - 64) as u64 * PAGE_SIZE;
-                middle.take((Fpage::memory(page(first), log2, Rights::RW), to), Fpage::WHOLE)?;
-            }
-            for taker in &mut takers {
-                let mut hand_on = |to: u64, log2| -> Outcome {
-                    taker.block(Frame::receive(middle.uid, Timeout::NEVER).window(Fpage::WHOLE))?;
-                    let item = Fpage::memory(to, log2, Rights::RW);
-                    check_eq!(middle.run(Frame::send(taker.uid, Timeout::ZERO).item(item, to))?.rax, 0);
-                    taker.wait()?;
-                    Ok(())
-                };
-                hand_on(place(index), 12)?;
-                for (first, log2) in OTHERS {
-                    hand_on(far(index) + (first - 64) as u64 * PAGE_SIZE, log2)?;
-                }
-            }
+        fill_slabs(0, |pages, to| middle.take((pages, to), Fpage::WHOLE).map(|_| ()))?;
+        for taker in &mut takers {
+            fill_slabs(0, |pages, to| {
+                let item = Fpage::memory(to, pages.log2(), Rights::RW);
+                middle.hand_on((item, to), taker)
+            })?;
         }
         if alone {
             sys::flush(Fpage::memory(page(64), 18, Rights::RWX))?;
         }
-        let all = Fpage::memory(WINDOW, 12 + NEIGHBOURS.ilog2(), Rights::RWX);
-        check_eq!(middle.control(Call::Flush as u32, [all.0, own, 0, 0, 0, 0])?.0, 0);
+        check_eq!(middle.control(Call::Flush as u32, [neighbours(Rights::RWX).0, own, 0, 0, 0, 0])?.0, 0);
         for index in [0, 1, NEIGHBOURS / 2, NEIGHBOURS - 1] {
             for taker in &mut takers {
                 check_eq!(taker.peek(place(index))?, None);
@@ -283,6 +293,37 @@ pub fn flush_of_a_slab_for_each_page() -> Outcome {
             check_eq!(middle.peek(place(index))?.is_some(), own == 0);
         }
         flush_all()?;
+    }
+    Ok(())
+}
+
+/// Neighbours, in a slab each or all in one, go in one item to a task that has other pages at some of their places: the run of simple
+/// pages ends at each of those, and the next begins behind it. The harness watches how long a step of it has interrupts off.
+pub fn runs_that_end_at_once() -> Outcome {
+    fill_all(0..126, 7);
+    for apart in [false, true] {
+        for gap in [1, 2, 3, NEIGHBOURS] {
+            for rights in [Rights::RW, Rights::RW.or(Rights::GRANT)] {
+                let children = [Child::with_quota(80)?, Child::with_quota(80)?];
+                let (mut giver, mut taker) = (children[0].agent()?, children[1].agent()?);
+                if apart {
+                    fill_slabs(0, |pages, to| giver.take((pages, to), Fpage::WHOLE).map(|_| ()))?;
+                } else {
+                    let all = Fpage::memory(page(0), 12 + NEIGHBOURS.ilog2(), Rights::RW);
+                    giver.take((all, WINDOW), Fpage::WHOLE)?;
+                }
+                fill_slabs(NEIGHBOURS, |pages, to| taker.take((pages, to), Fpage::WHOLE).map(|_| ()))?;
+                for index in (0..NEIGHBOURS).filter(|index| (index + 1) % gap != 0) {
+                    sys::flush(one(NEIGHBOURS + index, Rights::RWX))?;
+                }
+                giver.hand_on((neighbours(rights), WINDOW), &mut taker)?;
+                for index in 0..NEIGHBOURS {
+                    check_eq!(taker.peek(place(index))?, Some(7 + index as u64));
+                    check_eq!(giver.peek(place(index))?.is_some(), !rights.has(Rights::GRANT));
+                }
+                flush_all()?;
+            }
+        }
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ cases! {
         hot_spot_in_a_larger_window hot_spot_in_a_larger_flexpage equal_sizes_need_no_hot_spot no_window_no_item
         flush_reaches_grandchildren flush_of_a_slab_for_each_page flush_of_one_right flush_of_mixed_sizes flush_of_oneself flush_reports_access grant_hands_over
         grant_keeps_the_tree long_trees_lose_a_right mapping_over_a_page bad_flexpages_are_refused large_ranges
-        receiver_without_quota_gets_a_part nothing_comes_from_nothing pager_chain faults_name_the_access
+        runs_that_end_at_once receiver_without_quota_gets_a_part nothing_comes_from_nothing pager_chain faults_name_the_access
         pager_ends children_start_with_nothing item_in_a_reply
     }
     large {

@@ -548,6 +548,16 @@ impl Agent {
         Ok(self.probe(suite_jump, address, 0)?.is_fine())
     }
 
+    /// Sends pages with a hot spot to another agent, which takes them anywhere.
+    #[track_caller]
+    pub fn hand_on(&mut self, item: (Fpage, u64), taker: &mut Agent) -> Outcome {
+        taker.block(Frame::receive(self.uid, Timeout::NEVER).window(Fpage::WHOLE))?;
+        let sent = self.run(Frame::send(taker.uid, Timeout::ZERO).item(item.0, item.1))?;
+        crate::check_eq!(sent.rax, 0);
+        taker.wait()?;
+        Ok(())
+    }
+
     /// Lets the agent receive a map item from this thread into a window; returns what it got.
     #[track_caller]
     pub fn take(&mut self, item: (Fpage, u64), window: Fpage) -> Outcome<Frame> {
