@@ -51,6 +51,9 @@ pub const TCBS: u64 = 0xffff_ffff_c000_0000;
 /// First address of the kernel half.
 pub const KERNEL_HALF: u64 = 0xffff_8000_0000_0000;
 
+/// Addresses of which one lies in each top-level slot of the kernel half that is ever used. All other slots stay empty.
+pub const PARTS: [u64; 5] = [POOL, WINDOW, DOORS, INFO, IMAGE];
+
 const _: () = assert!(TCBS.wrapping_add((crate::param::TCB_MAX << crate::param::TCB_SHIFT) as u64) == 0);
 
 /// Where σ0's own program lies; it cannot be handed on. Below it, σ0's addresses are physical addresses.

@@ -8,6 +8,7 @@ use super::Table;
 use crate::arch::isa::cpu::features;
 use crate::arch::isa::instructions::{self, invlpg, invpcid};
 use crate::arch::isa::paging;
+use crate::layout;
 
 /// The bits of a word that are its tag.
 pub const TAG_MASK: u64 = 4095;
@@ -28,19 +29,41 @@ pub fn tables() -> u32 {
     if features().isolates { 2 } else { 1 }
 }
 
+/// Index of the first entry of a top-level table that belongs to the kernel half.
+const KERNEL_HALF: usize = 256;
+
+/// Entries of a top-level table that the kernel half uses. The others of it are empty in every task, so that a new table has them right
+/// and an old one is given back with them as they are.
+const KERNEL_ENTRIES: [usize; layout::PARTS.len()] = {
+    let mut entries = [0; layout::PARTS.len()];
+    let mut part = 0;
+    while part < entries.len() {
+        entries[part] = (layout::PARTS[part] >> 39) as usize % 512;
+        assert!(entries[part] >= KERNEL_HALF && (part == 0 || entries[part - 1] < entries[part]));
+        part += 1;
+    }
+    entries
+};
+
 /// Gives a top-level table the kernel half.
 pub fn fill_kernel_half(top: &Table) {
-    top[256..].iter().zip(paging::kernel_top()).for_each(|(entry, &kernel)| entry.set(kernel));
+    fill(top, paging::kernel_top());
 }
 
 /// Gives the top-level table that users run on, under page-table isolation, what is shown of the kernel half.
 pub fn fill_shown_half(top: &Table) {
-    top[256..].iter().zip(paging::shown_top()).for_each(|(entry, &kernel)| entry.set(kernel));
+    fill(top, paging::shown_top());
+}
+
+fn fill(top: &Table, half: &[u64; 256]) {
+    let is_given = |index: usize| KERNEL_ENTRIES.contains(&(KERNEL_HALF + index));
+    debug_assert!(half.iter().enumerate().all(|(index, &entry)| entry == 0 || is_given(index)));
+    KERNEL_ENTRIES.iter().for_each(|&index| top[index].set(half[index - KERNEL_HALF]));
 }
 
 /// Takes the kernel half out of a top-level table that is about to be given back.
 pub fn clear_kernel_half(top: &Table) {
-    top[256..].iter().for_each(|entry| entry.set(0));
+    KERNEL_ENTRIES.iter().for_each(|&index| top[index].set(0));
 }
 
 /// The word of a space without a tag of its own, whose top-level table is `top`.
