@@ -57,6 +57,7 @@ impl Checks {
 
     /// Makes the checks of one exit. `next` goes on, in user mode or between two steps; it is the current thread.
     pub fn at_exit(&self, k: &Kernel, next: ThreadRef) {
+        next.tcb().check_stack();
         let last = Uid(self.last.swap(next.name.get().0, Relaxed));
         let draw = self.draw();
         if draw.is_multiple_of(ALL_EVERY) {

@@ -317,6 +317,9 @@ const STACK_WORDS: usize = (4096
     - size_of::<Hot>())
     / 8;
 
+/// Words at the lower end of the kernel stack that nothing ever uses, whatever threads do.
+const STACK_MARGIN: usize = 48;
+
 /// Thread control block: one page.
 #[repr(C, align(4096))]
 pub struct Tcb {
@@ -325,10 +328,10 @@ pub struct Tcb {
     pub extended: Extended,
     /// Mark of a walk that the thread broke off.
     pub bookmark: Bookmark,
-    /// Holds [`Tcb::CANARY`] as long as the stack did not run over.
-    pub canary: Cell<u32>,
-    /// The kernel stack, upside down; never accessed by name.
-    _stack: [Cell<u64>; STACK_WORDS - 1],
+    /// Holds [`Tcb::CANARY`] as long as the stack did not run over, and in a kernel that checks itself [`Tcb::MARKED`].
+    pub canary: Cell<u64>,
+    /// The kernel stack, upside down; only a kernel that checks itself looks at it.
+    stack: [Cell<u64>; STACK_WORDS - 1],
     /// User registers.
     pub frame: Frame,
     /// Fields that ipc touches.
@@ -605,7 +608,9 @@ impl Tcb {
     /// Bytes of the block that must be zero before it is used for a new thread.
     pub const COLD_BYTES: usize = size_of::<Cold>();
     /// Value of `canary`.
-    pub const CANARY: u32 = 0x7465_726e;
+    pub const CANARY: u64 = 0x7465_726e;
+    /// Bit of `canary`: the lower end of the stack holds the canary too, as [`Tcb::check_stack`] left it.
+    pub const MARKED: u64 = 1 << 32;
 
     /// The thread's uid.
     pub fn uid(&self) -> Uid {
@@ -817,9 +822,27 @@ impl Tcb {
         self.partner.set(partner);
     }
 
+    /// Whether the kernel stack did not run over.
+    #[inline(always)]
+    pub fn stack_ends_well(&self) -> bool {
+        self.canary.get() as u32 == Tcb::CANARY as u32
+    }
+
+    /// Checks that the lower end of the kernel stack was not used since the last call, while nothing is on the stack.
+    pub fn check_stack(&self) {
+        assert!(self.stack_ends_well(), "kernel stack overflow");
+        let end = self.stack.first_chunk::<STACK_MARGIN>().expect("the stack is larger");
+        if self.canary.get() & Tcb::MARKED != 0 {
+            let left = end.iter().take_while(|word| word.get() == Tcb::CANARY).count();
+            assert_eq!(left, STACK_MARGIN, "words of a kernel stack that are left");
+        }
+        end.iter().for_each(|word| word.set(Tcb::CANARY));
+        self.canary.set(Tcb::CANARY | Tcb::MARKED);
+    }
+
     /// Checks what the block's fields promise each other; test builds call it after each operation.
     pub fn check(&self) {
-        assert_eq!(self.canary.get(), Tcb::CANARY, "kernel stack overflow");
+        assert!(self.stack_ends_well(), "kernel stack overflow");
         let special = self.special.get() != 0;
         if special {
             assert_eq!(self.hot.accept.get(), NEVER, "a special thread is open to the fast path");
@@ -859,3 +882,23 @@ fn accepted(accept: u64) -> Uid {
 
 /// The number of this CPU. Keys carry it, so that a thread of another CPU fails the fast path's compare.
 const CPU: u64 = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn use_of_the_lower_end_of_a_stack_is_noticed() {
+        let tcb = Tcb::leak_for_tests();
+        tcb.canary.set(Tcb::CANARY);
+        tcb.stack[0].set(1);
+        tcb.check_stack();
+        // All but the lower end may hold anything, and a block may be looked at any number of times.
+        tcb.stack[STACK_MARGIN].set(1);
+        tcb.check_stack();
+        tcb.check_stack();
+        tcb.stack[STACK_MARGIN - 1].set(0);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tcb.check_stack())).is_err());
+        assert!(tcb.stack_ends_well());
+    }
+}

@@ -12,7 +12,7 @@ use crate::global::kernel;
 use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
-use crate::object::thread::{Frame, Tcb};
+use crate::object::thread::Frame;
 use crate::processor;
 use crate::sched::Next;
 use crate::{life, syscall};
@@ -37,7 +37,7 @@ fn leave_with(k: &Kernel, next: Next) -> ! {
 
 #[inline(always)]
 fn leave_as(thread: ThreadRef) -> ! {
-    assert!(thread.canary.get() == Tcb::CANARY, "kernel stack overflow");
+    assert!(thread.stack_ends_well(), "kernel stack overflow");
     // SAFETY: it is the thread that the dispatcher made current, and its frame is complete.
     unsafe { leave_kernel(&raw const thread.tcb().hot) }
 }
