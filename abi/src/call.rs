@@ -91,6 +91,20 @@ pub const SERVERS_MAX: u32 = 128;
 /// `eax` of the null call: enters and leaves the kernel, for measurements. It is never denied.
 pub const NULL: u32 = 0xffff_fffd;
 
+/// `eax` of the return from a foreign call, in which all other registers are results. The words, `rdx` and, as the caller's `rax`, the
+/// handler's `rsp` arrive with the thread on whose time the handler works; that goes on behind its `syscall`, with its own
+/// stack pointer and flags. The handler then waits for anybody, as in *reply and wait*, and takes foreign calls: it goes on behind this
+/// `syscall` with the stack pointer of its last wait with [`op::TAKES_FOREIGN`]. If nobody waits for it, the registers are dropped. The fast path.
+///
+/// A foreign call is one whose number has bit 31 clear, of a thread to which native calls are denied
+/// ([`thread_op::DENY_NATIVE`]). It arrives with the thread's handler, if that takes foreign calls, in all registers but three: `rsp` is the
+/// handler's, `rcx` is destroyed, and `r11` has [`FOREIGN`] and the label. With any other handler it is an exception.
+pub const FOREIGN_RETURN: u32 = 0xffff_fffb;
+/// Bit of `r11` with a foreign call; after any other message it is clear. Bits 32 to 62 are the thread's label.
+pub const FOREIGN: u64 = 1 << 63;
+/// Largest label of a thread whose foreign calls are handled.
+pub const FOREIGN_LABEL_MAX: u64 = (1 << 31) - 1;
+
 /// Points in time from this one on, 146 years after boot, never come; see [`op::ABSOLUTE`].
 pub const ABSOLUTE_END: u64 = 1 << 62;
 
@@ -159,7 +173,8 @@ pub mod thread_op {
     pub const ABORT: u32 = 7;
     /// Set the FS base, for thread-local storage. In: `rsi` base; 0 for none.
     pub const SET_FS: u32 = 8;
-    /// Deny native calls or allow them. In: `rsi` 1 to turn all native calls of the thread into exceptions, 0 to allow them.
+    /// Deny native calls or allow them. In: `rsi` 1 to turn all native calls of the thread into exceptions, 0 to allow them; `rdx`
+    /// label with which its foreign calls arrive, at most [`FOREIGN_LABEL_MAX`](super::FOREIGN_LABEL_MAX).
     pub const DENY_NATIVE: u32 = 9;
     /// Tell about a thread. Out: `rdi` state ([`STATES`]) in bits 0–7, priority in bits 8–15, in bits 16–33 the slot of the thread on
     /// whose time it works, 0 if on its own; `rsi` CPU time in ns, time lent out included; `rdx` instruction pointer; `r10` page

@@ -12,6 +12,7 @@
 //! | 11 | [`TAKES_ITEM`] | the received message may bring an item into the standing window | calls |
 //! | 12 | [`ALERTABLE`] | an alert ends the operation | general form, calls through doors |
 //! | 13 | [`SHOWN`] | w5 is the thread that the message is shown to come from | general form |
+//! | 14 | [`TAKES_FOREIGN`] | the received message may be a foreign call, in all registers | general form |
 //! | 15 | [`ABSOLUTE`] | `r15` is a point in time | general form |
 //!
 //! The kernel, its tracer, the model and the SDK decode and compose such words here, and nowhere else. The constants of the
@@ -31,6 +32,8 @@ pub const TAKES_ITEM: u32 = 1 << 11;
 pub const ALERTABLE: u32 = 1 << 12;
 /// Flag: w5 is the thread that the message is shown to come from.
 pub const SHOWN: u32 = 1 << 13;
+/// Flag: a wait for anybody takes foreign calls in all registers; see [`FOREIGN_RETURN`](crate::call::FOREIGN_RETURN).
+pub const TAKES_FOREIGN: u32 = 1 << 14;
 /// Flag: `r15` is one point in time, in nanoseconds on the kernel's clock; both phases end with their timeout's error when it
 /// comes (row P8). A point from [`ABSOLUTE_END`](crate::call::ABSOLUTE_END) on never comes.
 pub const ABSOLUTE: u32 = 1 << 15;
@@ -38,7 +41,7 @@ pub const ABSOLUTE: u32 = 1 << 15;
 /// All flags about the received message.
 pub const TAKES: u32 = TAKES_BLOCK | TAKES_ITEM;
 /// All flags of the general form. Other bits are kept for propagation and other stations, and must be zero.
-pub const GENERAL_FLAGS: u32 = BLOCK | ITEM | TAKES_BLOCK | ALERTABLE | SHOWN | ABSOLUTE;
+pub const GENERAL_FLAGS: u32 = BLOCK | ITEM | TAKES_BLOCK | ALERTABLE | SHOWN | TAKES_FOREIGN | ABSOLUTE;
 
 /// Bits that flags have in some form.
 const FLAGS: u32 = 0xff00;
@@ -254,6 +257,18 @@ impl Op {
         self.0 & (NUMBER | ITEM) == Op::GENERAL.0 | ITEM
     }
 
+    /// Whether it returns from a foreign call. Three numbers do: the entry code does not tell them apart.
+    #[inline(always)]
+    pub const fn is_foreign_return(self) -> bool {
+        self.0 > Op::DOOR_RETURN.0 && self.0 < crate::call::NULL
+    }
+
+    /// Whether it is a call of another system: its number has bit 31 clear.
+    #[inline(always)]
+    pub const fn is_foreign(self) -> bool {
+        self.0 >> 31 == 0
+    }
+
     /// Whether it is the general form with a point in time.
     #[inline(always)]
     pub const fn is_absolute(self) -> bool {
@@ -302,7 +317,7 @@ mod tests {
         // Nothing, a block or an item; and three flags.
         assert_eq!(count(Form::DoorCall), 3 * 8);
         assert_eq!(count(Form::DoorReturn), 3);
-        assert_eq!(count(Form::General), 3 * 16);
+        assert_eq!(count(Form::General), 3 * 32);
     }
 
     #[test]

@@ -100,7 +100,9 @@ impl Kernel {
     pub fn check_around(&self, thread: ThreadRef) {
         let owner = self.owner(thread.hot.shuttle.get());
         let waits_for = match thread.wait() {
-            Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) => self.named(from),
+            Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) | Wait::Foreign(from) => {
+                self.named(from)
+            }
             _ => None,
         };
         let others = [
@@ -167,7 +169,7 @@ impl Kernel {
     fn check_wait(&self, thread: ThreadRef, current: bool) {
         let partner = thread.partner.get();
         match thread.wait() {
-            Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) => {
+            Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) | Wait::Foreign(from) => {
                 assert!(!current, "{thread:?} runs and waits");
                 let exists = from.as_interrupt().is_some() || self.named(from).is_some();
                 assert!(exists, "{thread:?} waits for {from:?}, which has ended");

@@ -50,7 +50,7 @@ pub const TAG_SEARCH: u32 = 16;
 pub const FORGOTTEN_TOGETHER: usize = 8;
 
 /// Threads looked at in one step, when a thread ends, to find those that wait for it.
-pub const PREEMPTION_SCAN: u32 = 192;
+pub const PREEMPTION_SCAN: u32 = 128;
 
 /// Weight of a thread that is woken since it waited for one that ends, in threads looked at: some 115 instructions.
 pub const SCAN_WAKE: u32 = 8;

@@ -60,6 +60,7 @@ fn short_number(k: &Kernel, current: ThreadRef, word: u32) -> Next {
     match op {
         _ if op.is_ordinary() => ipc::send::other(k, current),
         _ if word == NULL => Next::Same,
+        _ if op.is_foreign_return() => ipc::foreign::answer(k, current),
         _ if op.is_general() => ipc::send::malformed(current),
         _ => ipc::fault::system_call_exception(k, current),
     }

@@ -196,9 +196,35 @@ impl Frame {
     /// Turns the frame of a call that does not exist into a trap's, with the head as error code. `has_flags`: `r11` holds the user's flags.
     pub fn complete_refused(&self, ip: u64, sp: u64, has_flags: bool) {
         self.r11.set(if has_flags { Frame::user_flags(self.r11.get()) } else { FLAGS });
+        self.rcx.set(ip);
         self.error.set(self.rax.get());
         self.rflags.set(self.r11.get());
         self.complete(ip, sp);
+    }
+
+    /// Turns the frame of a thread in a foreign call, whose other registers are with its handler, into a trap's. They are zero here.
+    pub fn complete_foreign(&self, ip: u64, sp: u64, flags: u64) {
+        self.w.iter().chain([&self.rdx, &self.rax]).for_each(|register| register.set(0));
+        self.r11.set(flags);
+        self.complete_refused(ip, sp, true);
+    }
+
+    /// Flags of the user in a call that the kernel does not know, as a trap's frame for it has them.
+    pub fn call_flags(&self) -> u64 {
+        self.rflags.get()
+    }
+
+    /// Takes all registers of a foreign call, or of the return from one, but the stack pointer, and the head apart.
+    pub fn take_registers(&self, from: &Frame, head: u64) {
+        self.w.iter().zip(&from.w).for_each(|(to, from)| to.set(from.get()));
+        self.rdx.set(from.rdx.get());
+        self.rax.set(head);
+    }
+
+    /// Leaves the kernel with `flags` as a system call does; their upper half, which are no flags, the user finds beside them.
+    pub fn leave_with_flags(&self, flags: u64) {
+        self.r11.set(flags);
+        self.mode.set(Frame::SYSRET);
     }
 
     /// Registers of a trap's frame that a handler is told and may change: instruction pointer, stack pointer, flags and head.

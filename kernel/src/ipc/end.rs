@@ -42,8 +42,11 @@ pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
         }
     }
     k.wheel.remove(thread);
+    if let Wait::Foreign(_) = waits {
+        thread.unfold();
+    }
     k.regain(thread, None);
-    if let Wait::Answer(_) = waits {
+    if let Wait::Answer(_) | Wait::Foreign(_) = waits {
         return fault::unanswered(k, thread);
     }
     thread.operation.set(Operation::None);
@@ -79,7 +82,7 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
         (Wait::Open | Wait::Closed(_) | Wait::Return(_), _) => Error::ReceiveAborted,
         (Wait::No, State::Sending) => Error::SendAborted,
         (Wait::No, State::Taking) => Error::ReceiveAborted,
-        (Wait::Answer(_), _) => {
+        (Wait::Answer(_) | Wait::Foreign(_), _) => {
             fail_blocked(k, thread, Error::ReceiveAborted);
             return true;
         }

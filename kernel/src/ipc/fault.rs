@@ -3,7 +3,7 @@
 //! The thread waits for the answer with its registers untouched in its frame; it is a call like any other, so the
 //! pager or handler runs on the thread's shuttle.
 
-use super::wait::{Sent, enqueue_sender, hand_over};
+use super::wait::{Sent, enqueue_sender, hand_over, wait_of};
 use super::{broken, outcome, taking};
 use crate::kernel::Kernel;
 use crate::lend::Passed;
@@ -86,9 +86,9 @@ fn stop(thread: ThreadRef) {
 #[inline(always)]
 fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     if current.hot.shuttle.get() != current.home_ref() {
-        extended::keep(current);
+        keep_state(current, partner);
     }
-    let wait = partner.wait();
+    let wait = wait_of(partner);
     if !takes_fault(wait, current) {
         enqueue_sender(current, partner);
         k.wheel.remove(current);
@@ -100,6 +100,15 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     match hand_over(k, current, partner, passed).first {
         Some(partner) => Next::To(partner),
         None => Next::Any,
+    }
+}
+
+/// Keeps the extended state of a thread that faults on a borrowed shuttle. A foreign call that is taken at once passes it on, like a message.
+#[cold]
+fn keep_state(current: ThreadRef, partner: ThreadRef) {
+    let is_taken = partner.takes_foreign() && partner.wait() == Wait::Open;
+    if !(is_taken && is_foreign(current)) {
+        extended::keep(current);
     }
 }
 
@@ -115,7 +124,7 @@ fn takes_fault(wait: Wait, thread: ThreadRef) -> bool {
 
 /// Sends the fault or exception of a thread that is not running.
 pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
-    let wait = partner.wait();
+    let wait = wait_of(partner);
     if !takes_fault(wait, thread) {
         k.wheel.remove(thread);
         return enqueue_sender(thread, partner);
@@ -137,6 +146,9 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
         let access = thread.fault.address.get() & !7 | thread.fault.rights.get().0 as u64;
         (Kind::Fault, [access, thread.user_ip(), thread.task().id.get().0, 0, 0, 0, 0, 0])
     } else {
+        if thread.fault.exception.get() == vector::SYSCALL && is_foreign(thread) && receiver.takes_foreign() {
+            return deliver_foreign(receiver, thread, passed);
+        }
         let [ip, sp, flags, head] = frame.at_trap();
         let words = [
             thread.fault.exception.get(),
@@ -157,6 +169,26 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
     receiver.set_ready();
     // A fault that called back to the thread whose shuttle it was on has lent nothing.
     thread.set_faulting(receiver.uid(), passed == Passed::Lent);
+}
+
+/// Whether the message that a thread sends, or to which it waits for an answer, is a foreign call, for a handler that takes such calls.
+#[cold]
+pub(super) fn is_foreign(thread: ThreadRef) -> bool {
+    thread.errand.get() == Errand::Exception
+        && thread.fault.exception.get() == vector::SYSCALL
+        && thread.frame.op().is_foreign()
+}
+
+/// Gives the foreign call of a thread to a handler that takes it, which is ready afterwards, and makes the thread wait.
+#[cold]
+fn deliver_foreign(handler: ThreadRef, thread: ThreadRef, passed: Passed) {
+    handler.frame.take_registers(&thread.frame, thread.frame.head());
+    handler.frame.leave_with_flags(thread.foreign.mark.get());
+    handler.set_ready();
+    let lends = passed == Passed::Lent;
+    if !(lends && thread.fold_foreign(handler)) {
+        thread.set_faulting(handler.uid(), lends);
+    }
 }
 
 /// Answers a fault or exception for the current thread, without a map item, by a call or not. Returns the rest of its send phase;
@@ -194,7 +226,13 @@ pub(super) fn answer_mapped(
 
 /// Lets the thread go on on the shuttle that it lent, or stops it.
 #[inline(always)]
-fn finish(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call: bool, goes_on: bool) -> Option<Sent> {
+pub(super) fn finish(
+    k: &Kernel,
+    current: ThreadRef,
+    thread: ThreadRef,
+    is_call: bool,
+    goes_on: bool,
+) -> Option<Sent> {
     if let Operation::Taken { from, returned } = thread.operation.get() {
         resume_taking(k, current, thread, (from, returned));
         return None;
@@ -251,6 +289,8 @@ fn resume(thread: ThreadRef, [ip, sp, flags, head]: [u64; 4]) -> bool {
 /// Turns the current thread's system call into an exception: its frame is completed as a trap's.
 #[cold]
 pub fn system_call_exception(k: &Kernel, current: ThreadRef) -> Next {
+    // The fast path keeps the flags of a foreign call in the place of the thread's key.
+    current.refold();
     // The fast path loses the flags of a call that it first takes for one of its forms; but for flush, no form has a lower number. In their
     // place it leaves a value that no user's flags may have.
     let op = current.frame.op();

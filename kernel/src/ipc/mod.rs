@@ -11,7 +11,7 @@
 //! | servers of doors; transfers that fail | [`serve`], [`broken`] |
 //! | messages that the kernel sends; calls through doors | [`fault`], [`door`] |
 //! | waits that end without a message; messages of interrupts | [`end`], [`interrupt`] |
-//! | the phases of an ipc | [`receive`], [`carry`], [`send`] |
+//! | the phases of an ipc; returns from foreign calls | [`receive`], [`carry`], [`send`], [`foreign`] |
 //! | alerts along a chain of calls | [`alert`] |
 //!
 //! The property that ties this folder to the fast path (`entry/x86_64/fast_path/`): *if the fast path accepts, [`send`], or
@@ -25,6 +25,7 @@ pub mod clan;
 mod door;
 pub mod end;
 pub mod fault;
+pub mod foreign;
 pub mod interrupt;
 mod item;
 pub mod known_route;

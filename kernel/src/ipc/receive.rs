@@ -43,14 +43,15 @@ pub(super) fn receive_after_answer(
 ) -> Next {
     match sent {
         Some(sent) => receive_and_run(k, current, request, Some(sent)),
-        None => receive_alone(k, current, *request),
+        None => receive_rarely(k, current, *request, None),
     }
 }
 
+/// Does the work of [`receive_and_run`] after a send phase that is rare.
 #[cold]
 #[inline(never)]
-fn receive_alone(k: &Kernel, current: ThreadRef, request: Request) -> Next {
-    receive_and_run(k, current, &request, None)
+pub(super) fn receive_rarely(k: &Kernel, current: ThreadRef, request: Request, sent: Option<Sent>) -> Next {
+    receive_and_run(k, current, &request, sent)
 }
 
 /// Does the receive phase of a thread that runs or is about to. True if it is over; otherwise the thread waits.

@@ -1,7 +1,7 @@
 //! An ipc operation, decoded once from the thread's registers.
 
 use crate::object::ThreadRef;
-use crate::object::thread::{TAKES_ITEM, TAKING, special, taken_by};
+use crate::object::thread::{FOREIGN_MARK, TAKES_FOREIGN, TAKES_ITEM, TAKING, special, taken_by};
 use abi::call::{self, ABSOLUTE_END};
 use abi::op::{self, Carries, Op};
 use abi::{Error, Fpage, Timeout, Uid};
@@ -59,6 +59,18 @@ impl Request {
         }
     }
 
+    /// The return from a foreign call, made by `thread` for `caller`: a reply, and a wait that takes such calls.
+    pub(super) fn foreign_return(thread: ThreadRef, caller: Uid) -> Request {
+        thread.receiving.takes.set(FOREIGN_MARK);
+        Request {
+            dest: caller,
+            from: Uid::ANY,
+            timeouts: call::timeouts(Timeout::ZERO, Timeout::NEVER),
+            window: thread.receiving.standing.get(),
+            what: SHORT | LENIENT,
+        }
+    }
+
     /// Reads the general form, but for its rare flags: these [`Request::rare`] reads.
     #[inline(always)]
     pub(super) fn general(thread: ThreadRef) -> Result<Request, Error> {
@@ -94,6 +106,11 @@ impl Request {
         let request = Request::general(thread)?;
         if flags.has(op::ITEM) && flags.has(op::BLOCK) {
             return Err(Error::BadArgument);
+        }
+        if flags.has(op::TAKES_FOREIGN) && request.from == Uid::ANY {
+            let takes = &thread.receiving.takes;
+            takes.set(takes.get() | TAKES_FOREIGN);
+            thread.foreign.stack.set(thread.hot.sp.get());
         }
         if request.dest.is_nil() {
             return Ok(request);

@@ -8,7 +8,7 @@
 use super::outcome::fail;
 use super::receive::{receive_after_answer, receive_and_run};
 use super::request::{self, LENIENT, Request, SHORT};
-use super::wait::{accepts, enqueue_sender, hand_over, set_timeout};
+use super::wait::{accepts, enqueue_sender, hand_over, set_timeout, wait_of};
 use super::{carry, clan, fault, known_route, outcome};
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
@@ -77,7 +77,7 @@ fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
 fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
     let error = match find(k, current, request) {
         Err(error) => error,
-        Ok(partner) if accepts(partner, shown(current, request)) => {
+        Ok(partner) if accepts(wait_of(partner), shown(current, request)) => {
             return send_to(k, current, partner, request);
         }
         Ok(_) if request.send_timeout() == Timeout::ZERO => Error::SendTimeout,
@@ -120,7 +120,7 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     if request.has(op::ITEM) {
         return carry::send_item(k, current, partner, request);
     }
-    let answered = partner.wait();
+    let answered = partner.common_wait();
     if let Wait::Answer(_) = answered {
         let sent = fault::answer(k, current, partner, request.is_call());
         return receive_after_answer(k, current, request, sent);

@@ -8,13 +8,23 @@ use crate::object::ThreadRef;
 use crate::object::thread::{Errand, State, Wait};
 use abi::{Error, Fpage, Timeout, Uid};
 
-/// Whether `partner` would take a message from `sender` now.
+/// Wait of a thread to which a message may go. A message of its handler ends the wait of a thread for the return from a foreign call as an
+/// answer to an exception does, so the wait becomes one for that.
 #[inline(always)]
-pub(super) fn accepts(partner: ThreadRef, sender: Uid) -> bool {
-    match partner.wait() {
+pub(super) fn wait_of(partner: ThreadRef) -> Wait {
+    match partner.common_wait() {
+        Wait::Idle => partner.settle(),
+        wait => wait,
+    }
+}
+
+/// Whether a thread in this wait would take a message from `sender` now.
+#[inline(always)]
+pub(super) fn accepts(wait: Wait, sender: Uid) -> bool {
+    match wait {
         Wait::Open => true,
         Wait::Closed(from) | Wait::Answer(from) => from == sender,
-        Wait::No | Wait::Return(_) | Wait::Idle => false,
+        Wait::No | Wait::Return(_) | Wait::Idle | Wait::Foreign(_) => false,
     }
 }
 

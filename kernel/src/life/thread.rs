@@ -193,8 +193,9 @@ fn wake_waiters_for(k: &Kernel, start: u32, ends: impl Fn(Uid) -> bool) -> u32 {
     let mut slot = start;
     while slot < end {
         if let Some(waiter) = ThreadRef::in_slot(slot) {
-            let waits = match waiter.wait() {
+            let waits = match waiter.common_wait() {
                 Wait::Closed(from) | Wait::Answer(from) | Wait::Return(from) if ends(from) => true,
+                Wait::Idle => waiter.foreign_handler().is_some_and(&ends),
                 Wait::Closed(from) if from.clan() != waiter.uid().clan() => {
                     end = end.saturating_sub(param::SCAN_ROUTE);
                     ipc::clan::route_to(k, waiter, from).is_some_and(&ends)
@@ -256,6 +257,7 @@ impl Tcb {
         self.hot.ip.set(0);
         self.hot.sp.set(0);
         self.server.caller.set(door::NOBODY);
+        self.foreign.init(&self.hot);
         self.frame_address.set(frame.0);
     }
 }

@@ -13,38 +13,43 @@ use super::ThreadRef;
 use crate::lend::word::Word;
 use crate::util::list::{Link, Tag};
 use abi::Uid;
-use abi::uid::{GENERATION_BITS, SLOT_BITS};
+use abi::uid::{GENERATION_BITS, SLOT_BITS, SLOT_MASK, SLOT_SHIFT};
 use core::cell::Cell;
 
-/// Names a thread's home shuttle: the owner's slot in bits 0–17, its generation in bits 18–35, the epoch above.
+/// Names a thread's home shuttle: the owner's uid, with the epoch in the place of what is not slot and generation. So the owner's control
+/// block is found as by a uid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(transparent)]
 pub struct ShuttleRef(pub u64);
 
-const OWNER_BITS: u32 = SLOT_BITS + GENERATION_BITS;
+/// Bits of a reference that name the owner.
+const OWNER: u64 = ((1 << (SLOT_BITS + GENERATION_BITS)) - 1) << SLOT_SHIFT;
+
+/// Number of bits below which the epoch lies, when a reference is rotated left by the bits above the owner.
+const EPOCH_BITS: u32 = u64::BITS - SLOT_BITS - GENERATION_BITS;
 
 impl ShuttleRef {
     /// Packs owner and epoch. The epoch wraps after 2²⁸ cuts of one thread; a reference that is stale for so long
     /// would at worst have time charged to the wrong thread.
     pub const fn new(owner: Uid, epoch: u32) -> ShuttleRef {
-        ShuttleRef(
-            (epoch as u64) << OWNER_BITS | (owner.generation() as u64) << SLOT_BITS | owner.slot() as u64,
-        )
+        let epoch = epoch as u64 & ((1 << EPOCH_BITS) - 1);
+        ShuttleRef(owner.0 & OWNER | epoch.rotate_right(EPOCH_BITS - SLOT_SHIFT))
     }
 
     /// Slot of the thread whose home shuttle this is.
     pub const fn slot(self) -> u32 {
-        self.0 as u32 & ((1 << SLOT_BITS) - 1)
+        (self.0 as u32 & SLOT_MASK as u32) >> SLOT_SHIFT
     }
 
     /// The reference that replaces this one when the chain is cut.
     pub const fn next(self) -> ShuttleRef {
-        ShuttleRef(self.0.wrapping_add(1 << OWNER_BITS))
+        let epoch = self.0.rotate_left(EPOCH_BITS - SLOT_SHIFT).wrapping_add(1) & ((1 << EPOCH_BITS) - 1);
+        ShuttleRef(self.0 & OWNER | epoch.rotate_right(EPOCH_BITS - SLOT_SHIFT))
     }
 
     /// Whether both name the same thread's shuttle, whatever the epoch.
     pub const fn same_owner(self, other: ShuttleRef) -> bool {
-        (self.0 ^ other.0) & ((1 << OWNER_BITS) - 1) == 0
+        (self.0 ^ other.0) & OWNER == 0
     }
 }
 

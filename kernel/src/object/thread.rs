@@ -40,6 +40,7 @@ use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::util::discipline::Locked;
 use crate::util::list::{Link, List, Tag};
 use crate::util::timeout::Timeout;
+use abi::call::{FLAGS, FOREIGN, vector};
 use abi::op;
 use abi::uid::{CLAN_SHIFT, STATION_SHIFT};
 use abi::{Fpage, Rights, TaskId, Uid};
@@ -68,6 +69,13 @@ pub const TAKES_ITEM: u64 = 8;
 
 /// Low bits of `accept` for everything beside words.
 pub const TAKING: u64 = TAKES_BLOCK | TAKES_ITEM;
+
+/// Bit of [`Receiving::takes`]: the thread takes foreign calls.
+pub const TAKES_FOREIGN: u64 = 4;
+
+/// Low bits of `accept` of a handler that takes foreign calls, with its own key, and of a thread that waits for the return from such a
+/// call, with its handler's.
+pub const FOREIGN_MARK: u64 = TAKING | TAKES_FOREIGN;
 
 /// Things that a call takes, by its flags; of [`TAKING`].
 #[inline(always)]
@@ -153,6 +161,8 @@ pub enum Wait {
     Closed(Uid),
     /// It takes an answer to a fault or exception.
     Answer(Uid),
+    /// It takes the return from a foreign call, of this handler, in a way that the fast path may end.
+    Foreign(Uid),
     /// It waits for a server to return from a call through a door.
     Return(Uid),
     /// It is a server and waits for a call through a door.
@@ -382,6 +392,8 @@ pub struct Cold {
     pub timeout: Timeout,
     /// Page faults and exceptions, and the threads that deal with them.
     pub fault: Fault,
+    /// Words for foreign calls.
+    pub foreign: Foreign,
     /// State of the processor beside the registers in the frame.
     pub context: Context,
     /// Interrupt line that is attached to the thread, plus 1; 0 for none.
@@ -438,6 +450,33 @@ pub struct Fault {
     pub address: Cell<u64>,
     /// Vector of the last exception.
     pub exception: Cell<u64>,
+}
+
+/// Value of [`Foreign::stack`] that is no stack pointer.
+pub const NO_STACK: u64 = u64::MAX;
+
+/// Words that the fast path needs for foreign calls: of the thread that makes them the first three, of their handler the last.
+#[repr(C, align(32))]
+pub struct Foreign {
+    /// The hot line of the thread's handler, or its own.
+    pub handler: Cell<u64>,
+    /// Word that the handler has in `accept` while it takes a call of this thread; [`POISON`] if the fast path must not see the thread's
+    /// calls.
+    pub key: Cell<u64>,
+    /// Mark and label of the thread's calls, with the flags that the handler gets.
+    pub mark: Cell<u64>,
+    /// The stack pointer with which the handler goes on when it has returned; [`NO_STACK`] as long as it has taken no foreign calls.
+    pub stack: Cell<u64>,
+}
+
+impl Foreign {
+    /// Makes the words of a new thread: its foreign calls are not for the fast path.
+    pub fn init(&self, own: &Hot) {
+        self.handler.set(core::ptr::from_ref(own) as u64);
+        self.key.set(POISON);
+        self.mark.set(FOREIGN | FLAGS);
+        self.stack.set(NO_STACK);
+    }
 }
 
 /// State of the processor that a thread has beside the registers in its frame.
@@ -539,22 +578,85 @@ impl ThreadRef {
                 self.special.set(special);
                 servers.enlist(self);
             }
+            Wait::Foreign(_) => self.unfold(),
             _ if special != 0 => self.unfold(),
             _ => {}
         }
-        self.special.set(special);
+        let denied = (self.special.replace(special) | special) & special::DENY_NATIVE != 0;
+        self.refold();
+        if denied {
+            self.refold_foreign();
+        }
+    }
+
+    /// Computes the words for the fast path of foreign calls. To be called whenever a thread to which native calls are denied gets another
+    /// handler, or other bits of `special`.
+    pub fn refold_foreign(self) {
+        let handler = ThreadRef::named(self.fault.handler.get());
+        match handler.filter(|&handler| self.special.get() == special::DENY_NATIVE && handler != self) {
+            Some(handler) if handler.uid() == self.fault.handler.get() => {
+                self.foreign.handler.set(super::door::hot_address(handler));
+                self.foreign.key.set(handler.foreign_key());
+            }
+            _ => {
+                self.foreign.handler.set(super::door::hot_address(self));
+                self.foreign.key.set(POISON);
+            }
+        }
+    }
+
+    /// Makes the thread wait for the return from its foreign call, which `handler` has taken on the shuttle that the thread lent. True if the
+    /// fast path may end the wait; otherwise nothing is changed.
+    pub fn fold_foreign(self, handler: ThreadRef) -> bool {
+        if self.foreign.key.get() != handler.foreign_key() {
+            return false;
+        }
+        self.errand.set(Errand::Ipc);
+        self.lent_to.set(Uid::NIL);
+        self.state.set(State::Ready);
+        self.hot.accept.set(self.foreign.key.get());
+        self.hot.key.set(self.frame.call_flags());
+        true
+    }
+
+    /// Whether it waits for the return from a foreign call in a way that the fast path may end.
+    #[inline(always)]
+    pub fn is_folded_foreign(self) -> bool {
+        matches!(self.wait(), Wait::Foreign(_))
+    }
+
+    /// Makes a wait that has to do with foreign calls one that [`Tcb::common_wait`] tells, and returns it.
+    #[cold]
+    #[inline(never)]
+    pub fn settle(self) -> Wait {
+        if self.wait() != Wait::Idle {
+            self.unfold();
+        }
+        self.common_wait()
+    }
+
+    /// Makes the wait for the return from a foreign call that for the answer to an exception. The other registers are with the handler.
+    #[cold]
+    fn unfold_foreign(self, handler: Uid) {
+        self.fault.exception.set(vector::SYSCALL);
+        self.errand.set(Errand::Exception);
+        self.frame.complete_foreign(self.hot.ip.get(), self.hot.sp.get(), self.hot.key.get());
+        self.set_faulting(handler, true);
         self.refold();
     }
 
     /// Makes a wait for an answer or for anybody, which the fast path might end, one that it cannot end.
+    #[inline(never)]
     pub fn unfold(self) {
         let to = match self.stake() {
             _ if self.hot.accept.get() == NEVER => return,
             Stake::Claims(to) => to,
             _ => Uid::NIL,
         };
-        self.receiving.takes.set(self.taking());
+        let foreign = if self.takes_foreign() { TAKES_FOREIGN } else { 0 };
+        self.receiving.takes.set(self.taking() | foreign);
         match self.wait() {
+            Wait::Foreign(handler) => return self.unfold_foreign(handler),
             Wait::Return(server) => self.set_call_of(server),
             Wait::Closed(from) => self.set_wait_slowly(from, to),
             _ => self.set_wait_slowly(Uid::ANY, to),
@@ -603,6 +705,9 @@ impl Tcb {
     /// Distance from the hot line to [`Receiving::standing`].
     pub const STANDING_FROM_HOT: i64 =
         core::mem::offset_of!(Tcb, cold.receiving.standing) as i64 - Tcb::HOT_OFFSET as i64;
+    /// Distance from the hot line to [`Cold::foreign`].
+    pub const FOREIGN_FROM_HOT: i64 =
+        core::mem::offset_of!(Tcb, cold.foreign) as i64 - Tcb::HOT_OFFSET as i64;
     /// Distance from the hot line to [`Cold::task`].
     pub const TASK_FROM_HOT: i64 = core::mem::offset_of!(Tcb, cold.task) as i64 - Tcb::HOT_OFFSET as i64;
     /// Bytes of the block that must be zero before it is used for a new thread.
@@ -638,6 +743,17 @@ impl Tcb {
     /// The thread's wait, wherever that is recorded.
     #[inline(always)]
     pub fn wait(&self) -> Wait {
+        self.wait_or(|| self.rare_wait())
+    }
+
+    /// The thread's wait, with [`Wait::Idle`] for all that are rarely met; see [`ThreadRef::settle`].
+    #[inline(always)]
+    pub fn common_wait(&self) -> Wait {
+        self.wait_or(|| Wait::Idle)
+    }
+
+    #[inline(always)]
+    fn wait_or(&self, rare: impl FnOnce() -> Wait) -> Wait {
         let accept = self.hot.accept.get();
         if accept == NEVER {
             return match self.state.get() {
@@ -656,17 +772,53 @@ impl Tcb {
         match accept & (0xf & !TAKING) {
             0 => Wait::Closed(uid),
             DOOR_MARK => Wait::Return(uid),
-            _ => Wait::Idle,
+            _ => rare(),
+        }
+    }
+
+    /// The thread that takes foreign calls, or does one, if the wait of this thread is one of [`FOREIGN_MARK`].
+    #[inline(always)]
+    pub fn foreign_handler(&self) -> Option<Uid> {
+        let accept = self.hot.accept.get();
+        if accept & 0xf == FOREIGN_MARK { Some(accepted(accept)) } else { None }
+    }
+
+    #[inline(always)]
+    fn rare_wait(&self) -> Wait {
+        self.foreign_handler().map_or(Wait::Idle, |handler| self.foreign_wait(handler))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn foreign_wait(&self, handler: Uid) -> Wait {
+        if handler == self.uid() { Wait::Open } else { Wait::Foreign(handler) }
+    }
+
+    /// Word in `accept` while the thread takes foreign calls and the fast path may see it.
+    #[inline(always)]
+    pub fn foreign_key(&self) -> u64 {
+        self.true_key() | FOREIGN_MARK
+    }
+
+    /// Whether the thread, which waits or is about to, takes foreign calls.
+    #[inline(always)]
+    pub fn takes_foreign(&self) -> bool {
+        match self.hot.accept.get() {
+            NEVER => self.receiving.takes.get() & TAKES_FOREIGN != 0,
+            accept => accept == self.foreign_key(),
         }
     }
 
     /// Meaning of the thread's word about a shuttle.
     #[inline(always)]
     pub fn stake(&self) -> Stake {
-        self.stake_in(self.wait())
+        match self.wait() {
+            Wait::Foreign(handler) => Stake::Claims(handler),
+            wait => self.stake_in(wait),
+        }
     }
 
-    /// Meaning of that word for a thread whose wait is known.
+    /// Meaning of that word for a thread whose wait is known, and none for the return from a foreign call.
     #[inline(always)]
     pub fn stake_in(&self, wait: Wait) -> Stake {
         match wait {
@@ -725,6 +877,7 @@ impl Tcb {
     /// thread to which it has lent its shuttle; nil if it has not. `plain`: the wait
     /// has neither a timeout nor a window but the [open one](Tcb::open_window), so that the fast path may end it. The fast
     /// path takes every wait for one thread for a wait for the answer to a call.
+    #[inline(always)]
     pub fn set_wait(&self, from: Uid, plain: bool, lent_to: Uid) {
         let takes = self.receiving.takes.get();
         let plain = plain && self.special.get() == 0;
@@ -734,6 +887,19 @@ impl Tcb {
         } else if plain && from == Uid::ANY && takes == TAKING {
             self.state.set(State::Ready);
             self.hot.accept.set(self.true_open_key());
+        } else if takes & TAKES_FOREIGN != 0 {
+            self.set_wait_for_foreign(from, plain, lent_to);
+        } else {
+            self.set_wait_slowly(from, lent_to);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn set_wait_for_foreign(&self, from: Uid, plain: bool, lent_to: Uid) {
+        if plain && from == Uid::ANY && self.receiving.takes.get() == FOREIGN_MARK {
+            self.state.set(State::Ready);
+            self.hot.accept.set(self.foreign_key());
         } else {
             self.set_wait_slowly(from, lent_to);
         }
@@ -785,6 +951,10 @@ impl Tcb {
     /// `senders` changes.
     pub fn refold(&self) {
         let special = self.special.get() != 0;
+        // A thread that waits for the return from a foreign call has its flags in the place of its key.
+        if special && self.hot.accept.get() & 0xf == FOREIGN_MARK {
+            return;
+        }
         let queue = !self.senders.is_empty();
         self.hot.key.set(if special || queue { POISON } else { self.true_key() });
         self.block.answer_key.set(self.hot.key.get() | TAKES_BLOCK);
@@ -844,9 +1014,20 @@ impl Tcb {
     pub fn check(&self) {
         assert!(self.stack_ends_well(), "kernel stack overflow");
         let special = self.special.get() != 0;
+        let (accept, key) = (self.hot.accept.get(), self.hot.key.get());
+        // The key of a thread that made a foreign call is its flags, which are nobody's key: one of their bits is in the station's place.
+        let has_flags = self.special.get() == special::DENY_NATIVE && key & FLAGS == FLAGS && key >> 32 == 0;
         if special {
-            assert_eq!(self.hot.accept.get(), NEVER, "a special thread is open to the fast path");
+            let is_foreign = has_flags && accept & 0xf == FOREIGN_MARK && accepted(accept) != self.uid();
+            assert!(accept == NEVER || is_foreign, "a special thread is open to the fast path");
             assert_eq!(self.hot.open_key.get(), POISON);
+        }
+        if self.foreign.key.get() != POISON {
+            assert_eq!(
+                self.special.get(),
+                special::DENY_NATIVE,
+                "a thread's foreign calls are open to the fast path"
+            );
         }
         if self.is_ready() || self.hot.accept.get() != NEVER {
             assert_eq!(
@@ -855,8 +1036,8 @@ impl Tcb {
                 "a thread runs, or the fast path answers it, and a claim is left"
             );
         }
-        assert_eq!(self.block.answer_key.get(), self.hot.key.get() | TAKES_BLOCK);
-        assert_eq!(self.hot.key.get() == POISON, special || !self.senders.is_empty());
+        assert!(has_flags || self.block.answer_key.get() == key | TAKES_BLOCK);
+        assert_eq!(key == POISON || has_flags, special || !self.senders.is_empty());
         assert_eq!(
             self.sender_link.is_linked(),
             matches!(self.state.get(), State::Sending | State::Queueing) && self.hot.accept.get() == NEVER

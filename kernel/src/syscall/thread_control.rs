@@ -12,7 +12,8 @@ use crate::processor::extended;
 use crate::sched::Next;
 use crate::{arch, ipc, param, trace};
 use abi::call::{
-    ALERT_CLEAR, ALERT_POLL, ALERT_SET, PRIORITIES, TRACE_COUNTERS, TRACE_DOORS, thread_op as op,
+    ALERT_CLEAR, ALERT_POLL, ALERT_SET, FLAGS, FOREIGN, FOREIGN_LABEL_MAX, PRIORITIES, TRACE_COUNTERS,
+    TRACE_DOORS, thread_op as op,
 };
 use abi::{Dope, Error, Fpage, TaskId, Uid};
 
@@ -38,7 +39,12 @@ fn target(k: &Kernel, current: ThreadRef, uid: Uid) -> Result<ThreadRef, Error> 
         return Ok(current);
     }
     let thread = k.thread(uid).ok_or(Error::NoSuch)?;
-    may_control(current, thread.task()).map(|()| thread)
+    may_control(current, thread.task())?;
+    // Its registers and its state are looked at: they are to be where a thread has them that waits for its handler.
+    if let Wait::Foreign(_) = thread.wait() {
+        thread.unfold();
+    }
+    Ok(thread)
 }
 
 /// A task controls its own threads, a chief those of the tasks it created.
@@ -63,6 +69,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         op::SET_PAGER => {
             thread.fault.pager.set(Uid(args.second()));
             thread.fault.handler.set(Uid(args.third()));
+            thread.refold_foreign();
             Ok(())
         }
         op::SET_PRIORITY => set_priority(k, thread, args.second(), args.third()),
@@ -79,12 +86,7 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         op::ABORT if ipc::end::abort(k, thread) => Ok(()),
         op::ABORT => Err(Error::BadState),
         op::SET_FS => set_fs(k, thread, thread == current, args.second()),
-        op::DENY_NATIVE => {
-            let deny = args.second() != 0;
-            let flag = special::DENY_NATIVE;
-            thread.set_special(if deny { flag } else { 0 }, flag);
-            Ok(())
-        }
+        op::DENY_NATIVE => deny_native(thread, args),
         op::GET_REGISTERS => registers::get(k, thread, args),
         op::SET_REGISTERS => registers::set(k, thread, args),
         op::STEP => {
@@ -111,6 +113,18 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         _ => Err(Error::BadArgument),
     };
     done(current, result)
+}
+
+/// Denies native calls or allows them, and labels the foreign ones.
+fn deny_native(thread: ThreadRef, args: &Args) -> Result<(), Error> {
+    let (deny, label) = (args.second() != 0, args.third());
+    if label > FOREIGN_LABEL_MAX {
+        return Err(Error::BadArgument);
+    }
+    thread.foreign.mark.set(FOREIGN | label << 32 | FLAGS);
+    let flag = special::DENY_NATIVE;
+    thread.set_special(if deny { flag } else { 0 }, flag);
+    Ok(())
 }
 
 /// Registers a block and returns the former one, so that a library can borrow the registration and restore it.

@@ -15,6 +15,7 @@ use crate::answers::flags;
 use crate::random::{Random, amount, programs};
 use crate::strings::is_flexpage;
 use crate::world::World;
+use abi::call::FOREIGN_LABEL_MAX;
 use abi::call::{
     BREAK_ACCESS, BREAK_EXECUTE, BREAK_OFF, BREAK_WRITE, DOORS_MAX, FLUSH_SELF, TRACE_COUNTERS, door_op,
     task_op, thread_op,
@@ -512,7 +513,10 @@ impl Trial {
                 bad(rsi >= 1 << 47)?;
                 thread.fs = rsi;
             }
-            thread_op::DENY_NATIVE => thread.denied = rsi != 0,
+            thread_op::DENY_NATIVE => {
+                bad(rdx > FOREIGN_LABEL_MAX)?;
+                thread.denied = rsi != 0;
+            }
             _ => return thread.set(may_trace, operation, [rsi, rdx, r10, r8]),
         }
         FINE

@@ -36,7 +36,10 @@ impl Departure {
         ];
         if is_denied {
             Departure::Faults
-        } else if Op::of(rax).form().is_some() || rax & 0xffff_ffff == SERVE {
+        } else if Op::of(rax).form().is_some()
+            || Op::of(rax).is_foreign_return()
+            || rax & 0xffff_ffff == SERVE
+        {
             Departure::Hands
         } else if OTHERS.into_iter().any(|call| rax & 0xffff_00ff == call as u64) {
             Departure::Keeps

@@ -21,8 +21,8 @@ use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
 use kernel::object::mapping::Node;
 use kernel::object::thread::{
-    Errand, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS, Wait, special,
-    taken_by,
+    Errand, FOREIGN_MARK, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS,
+    Wait, special, taken_by,
 };
 use kernel::processor;
 use kernel::sched::Next;
@@ -75,6 +75,10 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         DOOR_RETURN => return door_return(live, me),
         DOOR_ITEM_CALL => return door_item_call(k, live, me),
         FLUSH => return release(k, live, me),
+        word if Op(word).is_foreign_return() => return foreign_return(live, me),
+        word if Op(word).is_foreign() && word as u8 <= 0xfd && word < 0x7fff_fff9 => {
+            return foreign_call(live, me);
+        }
         _ => return false,
     };
     me.hot.ip.set(live.rip);
@@ -108,6 +112,42 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
     live.rip = partner.hot.ip.get();
     live.rsp = partner.hot.sp.get();
     processor::switch_space(me, partner);
+    true
+}
+
+/// A call of another system.
+fn foreign_call(live: &mut Live, me: ThreadRef) -> bool {
+    me.hot.ip.set(live.rip);
+    me.hot.sp.set(live.rsp);
+    me.hot.key.set(FLAGS);
+    let Some(handler) = door::thread_at(me.foreign.handler.get()) else { return false };
+    if handler.hot.accept.get() != me.foreign.key.get() {
+        return false;
+    }
+    me.hot.accept.set(me.foreign.key.get());
+    handler.hot.accept.set(NEVER);
+    lend::fast_call(&me.hot, &handler.hot);
+    live.rip = handler.hot.ip.get();
+    live.rsp = handler.hot.sp.get();
+    processor::switch_space(me, handler);
+    true
+}
+
+/// The return from one, with the result in the stack pointer.
+fn foreign_return(live: &mut Live, me: ThreadRef) -> bool {
+    me.hot.ip.set(live.rip);
+    let Some(caller) = ThreadRef::in_slot(me.hot.shuttle.get().slot()) else { return false };
+    let key = me.hot.key.get() | FOREIGN_MARK;
+    if !lend::fast_return(&me.hot, &caller.hot) || caller.hot.accept.get() != key {
+        return false;
+    }
+    me.hot.accept.set(key);
+    caller.hot.accept.set(NEVER);
+    me.hot.sp.set(me.foreign.stack.get());
+    live.rax = live.rsp;
+    live.rip = caller.hot.ip.get();
+    live.rsp = caller.hot.sp.get();
+    processor::switch_space(me, caller);
     true
 }
 
@@ -429,6 +469,7 @@ impl Machine {
                 Wait::Answer(from) => [3, from.0, hot.shuttle.get().0],
                 Wait::Return(from) => [6, from.0, hot.shuttle.get().0],
                 Wait::Idle => [7, 0, 0],
+                Wait::Foreign(from) => [8, from.0, hot.shuttle.get().0],
                 Wait::No => [4, thread.state.get() as u64, hot.shuttle.get().0],
             };
             all.extend(registers);

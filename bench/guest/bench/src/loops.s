@@ -885,3 +885,36 @@ FUNCTION bench_first
     ud2
 
 .text
+
+# --- foreign call: a thread to which native calls are denied, and its handler in another task -----------------
+
+.macro FOREIGN_CLIENT name, region
+FUNCTION \name
+    mov r15, [rdi + 8]
+1:  START \region
+    mov eax, 39
+    syscall
+    dec r15d
+    jnz 1b
+    DISCARD \region
+    ud2                                     # the last result is in rax
+.endm
+
+FOREIGN_CLIENT bench_foreign_client, 158
+FOREIGN_CLIENT bench_foreign_rust_client, 159
+
+FUNCTION bench_foreign_handler
+    mov eax, 0x80004201                     # take a block, take foreign calls
+    xor edx, edx
+    mov rbx, -1
+    xor ebp, ebp
+    mov r15, 0xffffffff00000000
+1:  syscall
+    mov esp, 42
+    test r11, r11
+    mov eax, 0xfffffffb
+    js 1b
+    mov eax, 0xfffffffe
+    mov rdx, [bench_chief]
+    syscall
+    ud2

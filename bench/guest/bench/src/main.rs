@@ -21,6 +21,7 @@ use rt::device::Port;
 use rt::frames::{Supply, Upstream};
 use rt::{api, println};
 use sys::abi::call::PORT_FAULT;
+use sys::foreign::{FUNCTIONS, Function, Registers, Table};
 use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid, thread_state};
 
 mod idl;
@@ -94,6 +95,9 @@ unsafe extern "C" {
     fn bench_pager();
     fn bench_exception_client();
     fn bench_handler();
+    fn bench_foreign_client();
+    fn bench_foreign_rust_client();
+    fn bench_foreign_handler();
     fn bench_tls_client();
     fn bench_tls_server();
     fn bench_tls_kept_client();
@@ -146,6 +150,27 @@ enum Failure {
     Program(api::Failure),
     /// A program in C ended otherwise than with status 0.
     Ended(Option<api::process::End>),
+}
+
+/// Handler of foreign calls in Rust, which reports when something else comes.
+unsafe extern "C" fn serve_foreign() {
+    extern "C" fn process(registers: &mut Registers, _: u64) {
+        registers.rax = 42;
+    }
+    extern "C" fn unknown(registers: &mut Registers, _: u64) {
+        registers.rax = u64::MAX;
+    }
+    static TABLE: Table = Table {
+        functions: {
+            let mut functions: [Function; FUNCTIONS] = [unknown; FUNCTIONS];
+            functions[39] = process;
+            functions
+        },
+        other: unknown,
+    };
+    let _ = sys::foreign::serve(&TABLE);
+    // SAFETY: a word of this program, which the chief has written before it made threads.
+    let _ = sys::ipc_call(Uid(unsafe { bench_chief }), 0, [0; 8]);
 }
 
 impl fmt::Display for Failure {
@@ -290,6 +315,28 @@ impl Chief {
         }
     }
 
+    /// A client that makes foreign calls, which end in an exception, and a handler for them. The last result must be there.
+    fn foreign(
+        &self,
+        client_task: TaskId,
+        client: Entry,
+        handler_task: TaskId,
+        handler: Entry,
+    ) -> Result<()> {
+        static mut STACK: [u128; 64] = [0; 64];
+        let stack = (&raw const STACK).wrapping_add(1) as u64 - 8;
+        let handler = self.start_on(handler_task, handler, stack)?;
+        self.settle(handler)?;
+        let thread = sys::thread_create(client_task, self.priority, self.uid, handler)?;
+        sys::foreign::thread_redirect(thread, 7)?;
+        self.begin(thread, client)?;
+        self.serve()?;
+        let [.., result] = sys::thread_registers(thread, 0)?;
+        sys::thread_destroy(thread)?;
+        sys::thread_destroy(handler)?;
+        if result == 42 { Ok(()) } else { Err(Failure::Report(result, 0)) }
+    }
+
     /// Any client beside a thread that never waits. The client says what a reply would have said.
     fn beside(&self, client_task: TaskId, client: Entry, other_task: TaskId, other: Entry) -> Result<()> {
         let other = self.start(other_task, other, Uid::NIL)?;
@@ -427,6 +474,8 @@ impl Chief {
         self.many(near, bench_vector_hidden_client, far, bench_vector_hidden_server)?;
         self.many(near, bench_vector_control_client, far, bench_vector_control_server)?;
         self.many(near, bench_program_client, far, bench_program_server)?;
+        self.foreign(near, bench_foreign_client, far, bench_foreign_handler)?;
+        self.foreign(near, bench_foreign_rust_client, far, serve_foreign)?;
         self.beside(near, bench_switch_client, far, bench_switch_server)?;
         self.beside(near, bench_switch_vector_client, far, bench_switch_vector_server)?;
         sys::task_destroy(near)?;

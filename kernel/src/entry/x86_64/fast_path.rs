@@ -27,6 +27,7 @@
 //! | `entry.s` | compares that find the other forms; calls of Rust | `null.syscall`; all that is slow |
 //! | `long.s` | messages with a block of direct words, by ipc and by doors | `ipc.rt.inter.w16` … `w120`, `door.vanilla.*` |
 //! | `door.s` | calls through doors and returns | `door.rt.*`, `door.chain4` |
+//! | `foreign.s` | calls of another system, and the return from them | `redirect.rt` |
 //! | `identifiers.s` | identifiers that are handed over in a call, and those that are flushed | `door.pass1` |
 //! | `copy.s` | copies for Rust | copies of a page and more |
 //! | `exit.s`, `isolated.s`, `traps.s` | exits from the kernel, page-table isolation, vectors | `fault.pager`, `ipc.rt.inter.w0.pti` |
@@ -41,7 +42,9 @@ use crate::object::block::Block;
 use crate::object::door::{Doors, NO_DOOR, Servers};
 use crate::object::mapping::{Node, Slab};
 use crate::object::task::Task;
-use crate::object::thread::{Frame, Hot, IDLE, NEVER, Server, TAKES_BLOCK, TAKING, Tcb};
+use crate::object::thread::{
+    FOREIGN_MARK, Foreign, Frame, Hot, IDLE, NEVER, Server, TAKES_BLOCK, TAKING, Tcb,
+};
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
 use crate::{global, layout, processor};
@@ -76,6 +79,9 @@ const HOTS: u64 = layout::TCBS + Tcb::HOT_OFFSET as u64;
 /// Distance from a hot line to the thread's line as a server.
 const SERVER: i64 = Tcb::SERVER_FROM_HOT;
 
+/// Distance from a hot line to the thread's words for foreign calls.
+const FOREIGN_WORDS: i64 = Tcb::FOREIGN_FROM_HOT;
+
 /// Shift of the number with which a flexpage of doors begins.
 const NUMBER_SHIFT: u32 = 12;
 
@@ -107,6 +113,7 @@ global_asm!(
     include_str!("fast_path/entry.s"),
     include_str!("fast_path/long.s"),
     include_str!("fast_path/door.s"),
+    include_str!("fast_path/foreign.s"),
     include_str!("../../arch/x86_64/copy.s"),
     include_str!("fast_path/exit.s"),
     include_str!("fast_path/isolated.s"),
@@ -159,6 +166,11 @@ global_asm!(
     door = const SERVER + offset_of!(Server, door) as i64,
     server_key = const SERVER + offset_of!(Server, key) as i64,
     stack = const SERVER + offset_of!(Server, stack) as i64,
+    foreign_handler = const FOREIGN_WORDS + offset_of!(Foreign, handler) as i64,
+    foreign_key = const FOREIGN_WORDS + offset_of!(Foreign, key) as i64,
+    foreign_mark = const FOREIGN_WORDS + offset_of!(Foreign, mark) as i64,
+    foreign_stack = const FOREIGN_WORDS + offset_of!(Foreign, stack) as i64,
+    foreign = const FOREIGN_MARK,
     pool = const SERVER + offset_of!(Server, pool) as i64,
     wanted = const Servers::WANTED,
     idle = const IDLE as i32,

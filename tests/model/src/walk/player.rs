@@ -11,15 +11,15 @@ use crate::fast_path::Machine;
 use crate::world::Caches;
 use abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, FLUSH_SELF,
-    IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NOT_DIVERTED, NULL, RESUME_AS_IS, door_op,
-    task_op, thread_op,
+    FOREIGN_RETURN, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NOT_DIVERTED, NULL,
+    RESUME_AS_IS, door_op, task_op, thread_op,
 };
 use abi::op;
 use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, USER_END, Uid};
 use kernel::arch;
 use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
-use kernel::object::thread::{Frame, Operation, Place, State, WORDS, Wait};
+use kernel::object::thread::{Frame, NO_STACK, Operation, Place, State, WORDS, Wait, special};
 use kernel::object::{TaskRef, ThreadRef, door};
 use kernel::processor;
 use kernel::sim;
@@ -255,6 +255,52 @@ impl Walk {
         }
     }
 
+    fn is_any(&self, is_one: impl Fn(ThreadRef) -> bool) -> bool {
+        self.threads.iter().filter_map(|&uid| self.machine.world.k.thread(uid)).any(is_one)
+    }
+
+    /// Makes a foreign call by a thread to which native calls are denied, or returns from one. False if the operation is not one that stands
+    /// for that.
+    fn perform_foreign(&mut self, op: &Op) -> bool {
+        let current = self.machine.world.current();
+        let has_call = |thread: ThreadRef| {
+            let answers = [Wait::Foreign(current.uid()), Wait::Answer(current.uid())];
+            answers.contains(&thread.wait())
+        };
+        let taker = self.threads.iter().copied().find(|&uid| {
+            let taker = self.machine.world.k.thread(uid);
+            taker.is_some_and(|taker| taker.wait() == Wait::Open && taker.takes_foreign())
+        });
+        let rax = match *op {
+            _ if current.uid() == self.root => return false,
+            Op::React { number, .. } if number % 8 == 0 && current.special.get() == 0 => {
+                let mut w = [0; WORDS];
+                (w[Frame::RBX], w[Frame::R15]) = (Uid::ANY.0, timeouts_of(Timeout::ZERO, Timeout::NEVER));
+                self.call((Call::Ipc as u32 | op::TAKES_BLOCK | op::TAKES_FOREIGN).into(), 0, w);
+                return true;
+            }
+            Op::React { number, .. } if number % 8 < 3 && taker.is_some() && current.special.get() == 0 => {
+                let (pager, handler) = (current.fault.pager.get(), taker.unwrap_or(Uid::NIL));
+                self.control(Call::ThreadControl, thread_op::SET_PAGER, [0, pager.0, handler.0, 0]);
+                self.control(Call::ThreadControl, thread_op::DENY_NATIVE, [0, 1, number % 100, 0]);
+                return true;
+            }
+            Op::Call { dest, .. } | Op::Exception { vector: dest }
+                if current.special.get() & special::DENY_NATIVE != 0 =>
+            {
+                39 + dest % 3
+            }
+            Op::React { .. } | Op::ReplyWait { .. }
+                if current.foreign.stack.get() != NO_STACK && self.is_any(has_call) =>
+            {
+                FOREIGN_RETURN.into()
+            }
+            _ => return false,
+        };
+        self.call(rax, 9, [5; WORDS]);
+        true
+    }
+
     /// Performs an operation, and whatever the current thread has to do before that.
     pub fn perform(&mut self, op: &Op) {
         match *op {
@@ -281,6 +327,9 @@ impl Walk {
         }
         self.settle();
         if self.machine.world.is_idle() {
+            return;
+        }
+        if self.perform_foreign(op) {
             return;
         }
         match self.current() {

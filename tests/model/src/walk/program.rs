@@ -5,7 +5,8 @@
 
 use crate::random::Random;
 use abi::call::{
-    ALERT_CLEAR, ALERT_POLL, ALERT_SET, DOORS_LOG2, RESUME, RESUME_AS_IS, door_op, task_op, thread_op,
+    ALERT_CLEAR, ALERT_POLL, ALERT_SET, DOORS_LOG2, FOREIGN_RETURN, RESUME, RESUME_AS_IS, door_op, task_op,
+    thread_op,
 };
 use abi::op;
 use abi::{Dope, Fpage, Rights, StringPart, USER_END};
@@ -266,6 +267,9 @@ fn ipc(random: &mut Random) -> Ipc {
     if random.one_in(2) {
         flags |= op::TAKES_BLOCK;
     }
+    if random.one_in(4) {
+        flags |= op::TAKES_FOREIGN;
+    }
     Ipc {
         dest: if random.one_in(3) { 0 } else { who(random) },
         from: random.pick(&[0, 1, 1, 2, 3]) << 32 | who(random) & 0xffff_ffff,
@@ -418,6 +422,10 @@ pub fn operation(random: &mut Random) -> Op {
             Op::NewTask { quota: random.pick(&[0, 1, 2, 10, 40, 60]), priority: random.pick(&[3, 3, 63, 64]) }
         }
         78 | 79 => Op::Switch { to: who(random) },
+        80 if random.one_in(2) => {
+            let foreign = [39, 0x7fff_ffff, 0x1_0000_00fe, FOREIGN_RETURN.into(), FOREIGN_RETURN.into()];
+            Op::Garbage { rax: random.pick(&foreign), rdx: random.next(), words: random.next() }
+        }
         80 => {
             Op::Garbage { rax: random.next() >> random.below(64), rdx: random.next(), words: random.next() }
         }

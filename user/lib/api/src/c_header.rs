@@ -59,6 +59,7 @@ fn constants_are_the_kernels() {
         ("TERN_TAKES_ITEM", op::TAKES_ITEM as u64),
         ("TERN_ALERTABLE", op::ALERTABLE as u64),
         ("TERN_SHOWN", op::SHOWN as u64),
+        ("TERN_TAKES_FOREIGN", op::TAKES_FOREIGN as u64),
         ("TERN_ABSOLUTE", op::ABSOLUTE as u64),
         ("TERN_FLUSH_SELF", call::FLUSH_SELF),
         ("TERN_KIND_REPLY", Kind::Reply as u64),

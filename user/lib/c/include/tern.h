@@ -54,6 +54,7 @@ typedef uint64_t tern_fpage; /* a flexpage */
 #define TERN_TAKES_ITEM (1u << 11)  /* what is received may bring an item into the standing window */
 #define TERN_ALERTABLE (1u << 12)   /* an alert ends it */
 #define TERN_SHOWN (1u << 13)       /* w5 is the thread that the message is shown to come from */
+#define TERN_TAKES_FOREIGN (1u << 14) /* a wait for anybody takes foreign calls in all registers */
 #define TERN_ABSOLUTE (1u << 15)    /* r15 is a point in time, in ns */
 
 #define TERN_FLUSH_SELF 1ul

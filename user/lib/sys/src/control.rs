@@ -48,7 +48,7 @@ pub(crate) fn control(eax: u32, mut registers: Registers) -> Result<Registers> {
 }
 
 #[inline(always)]
-fn thread(op: u32, registers: Registers) -> Result<Registers> {
+pub(crate) fn thread(op: u32, registers: Registers) -> Result<Registers> {
     control(Call::ThreadControl as u32 | op << 8, registers)
 }
 

@@ -14,6 +14,8 @@
     jae     .Lother_ipc
     cmp     eax, {door_return}
     je      .Ldoor_return
+    ja      .Lforeign_return            // no other number is between that and the null call
+    jns     .Lforeign_call              // bit 31 is clear, but for numbers that Rust looks at
     cmp     eax, {door_long_call}       // numbers below this one are no short forms
     jb      .Lno_short_form
     je      .Ldoor_long_call

@@ -344,7 +344,6 @@ pub fn unknown_system_calls() -> Outcome {
         0x8000_00ff,
         0x8000_0108,
         0xffff_fff0,
-        0xffff_fffb,
         0x1_0000_0000,
         0x1234_5678_0000_0027,
     ];

@@ -13,6 +13,7 @@ pub mod door_items;
 pub mod door_long;
 pub mod exception;
 pub mod exhaust;
+mod foreign;
 pub mod ipc;
 pub mod kernel_half;
 pub mod large;
@@ -124,6 +125,10 @@ cases! {
         handler_answers_nonsense handler_gives_up wild_jumps syscall_at_the_last_address stack_overflow
         bad_stack_pointers flags_do_not_spoil_the_kernel unknown_system_calls native_calls_denied random_code
         exceptions_queue_like_messages
+    }
+    foreign {
+        all_registers_pass calls_queue answers_come_in_any_order handlers_that_end stopped_threads_are_answered
+        others_get_exceptions
     }
     debug {
         registers_are_handed_over registers_of_a_waiting_thread single_steps watchpoints the_kernel_reads_what_is_watched

@@ -352,7 +352,7 @@ impl Player {
         };
         // Whatever it carries, it may be shown as somebody else's, end by an alert, or at a point in time.
         let flags = flags
-            | self.random.pick(&[0, 0, 0, 0, 0, 0, 0, op::SHOWN])
+            | self.random.pick(&[0, 0, 0, 0, 0, 0, op::TAKES_FOREIGN, op::SHOWN])
             | self.random.pick(&[0, 0, 0, op::ALERTABLE])
             | self.random.pick(&[0, 0, 0, 0, 0, 0, 0, op::ABSOLUTE])
             | self.random.pick(&[0, op::TAKES_BLOCK]);

@@ -1,0 +1,68 @@
+//! Foreign calls: system calls of another system, which a handler does for its threads (row C7, decision 0082).
+//!
+//! A thread to which native calls are denied calls with a number that is not native. The call goes to the handler of its exceptions. A handler
+//! that takes foreign calls has it in all registers, as if it had been called itself, and returns in the same way; any other gets an
+//! exception. The call lends its shuttle and its extended state like every call, so a thread and its handler are one activity.
+//!
+//! The fast path has such calls in `foreign.s`. *If it accepts, [`fault::deliver_foreign`] and [`answer`] would have done the same.*
+
+use super::fault;
+use super::outcome;
+use super::receive::receive_rarely;
+use super::request::Request;
+use super::wait::hand_over;
+use crate::kernel::Kernel;
+use crate::lend::Passed;
+use crate::lend::word::Stake;
+use crate::object::ThreadRef;
+use crate::object::thread::{NO_STACK, Wait};
+use crate::sched::Next;
+use abi::{Error, Uid};
+
+/// Longest chain of callers in which the one is sought whose foreign call a handler does.
+const CHAIN_MAX: usize = 16;
+
+/// Returns from a foreign call for the current thread, which then waits and takes others.
+#[cold]
+#[inline(never)]
+pub fn answer(k: &Kernel, current: ThreadRef) -> Next {
+    let (result, stack) = (current.hot.sp.get(), current.foreign.stack.get());
+    if stack == NO_STACK {
+        return outcome::fail(current, Error::BadState);
+    }
+    current.hot.sp.set(stack);
+    current.crossing.bits.set(0);
+    let caller = caller(k, current);
+    let request = Request::foreign_return(current, caller.map_or(Uid::NIL, |caller| caller.uid()));
+    let sent = caller.and_then(|caller| {
+        caller.frame.take_registers(&current.frame, result);
+        if !caller.is_folded_foreign() {
+            return fault::finish(k, current, caller, false, true);
+        }
+        caller.frame.leave_with_flags(caller.hot.key.get());
+        let passed = if k.regain(caller, Some(current)) { Passed::Returned } else { Passed::Kept };
+        caller.set_ready();
+        Some(hand_over(k, current, caller, passed))
+    });
+    receive_rarely(k, current, request, sent)
+}
+
+/// The thread whose foreign call the current thread does: the last before it in the chain of calls that begins at the owner of its shuttle.
+fn caller(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
+    let mut thread = k.shuttle_of(current);
+    for _ in 0..CHAIN_MAX {
+        match thread.stake() {
+            Stake::Claims(to) if to == current.uid() => {
+                let waits = match thread.wait() {
+                    Wait::Foreign(_) => true,
+                    Wait::Answer(_) => fault::is_foreign(thread),
+                    _ => false,
+                };
+                return Some(thread).filter(|_| waits);
+            }
+            Stake::Claims(to) => thread = k.thread(to)?,
+            _ => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,368 @@
+//! Foreign calls: system calls of another system, which arrive with a handler in all registers.
+
+use super::exception::denied;
+use crate::kit::{Agent, Attempt, Child, Outcome, in_time_enough, pager};
+use crate::{check, check_eq};
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use sys::foreign::{Arrival, Handler, Registers, resume};
+use sys::thread_state::STOPPED;
+use sys::{TaskId, Timeout, Uid};
+
+// A guest waits for 1 in its flag, makes a call with all registers from its block, stores those with which the call returned, and says 2;
+// for 3 it ends. rdi: Guest.
+global_asm!(
+    "
+    .section .text.suite_foreign, \"ax\", @progbits
+    .globl suite_foreign_guest
+suite_foreign_guest:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+1:  pause
+    cmp qword ptr [rdi], 1
+    jne 1b
+    push rdi
+    mov rax, rdi
+    mov rdi, [rax + 8]
+    mov rsi, [rax + 16]
+    mov rdx, [rax + 24]
+    mov r10, [rax + 32]
+    mov r8, [rax + 40]
+    mov r9, [rax + 48]
+    mov rbx, [rax + 56]
+    mov rbp, [rax + 64]
+    mov r12, [rax + 72]
+    mov r13, [rax + 80]
+    mov r14, [rax + 88]
+    mov r15, [rax + 96]
+    mov rax, [rax + 104]
+    stc
+    syscall
+    .globl suite_foreign_behind
+suite_foreign_behind:
+    pushfq
+    push rax
+    mov rax, [rsp + 16]
+    mov [rax + 112], rdi
+    mov [rax + 120], rsi
+    mov [rax + 128], rdx
+    mov [rax + 136], r10
+    mov [rax + 144], r8
+    mov [rax + 152], r9
+    mov [rax + 160], rbx
+    mov [rax + 168], rbp
+    mov [rax + 176], r12
+    mov [rax + 184], r13
+    mov [rax + 192], r14
+    mov [rax + 200], r15
+    mov [rax + 224], rcx
+    pop rcx
+    mov [rax + 208], rcx
+    pop rcx
+    mov [rax + 216], rcx
+    pop rdi
+    mov qword ptr [rdi], 2
+2:  pause
+    cmp qword ptr [rdi], 3
+    jne 2b
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    xor eax, eax
+    ret
+    .globl suite_foreign_elsewhere
+suite_foreign_elsewhere:
+    mov eax, 77
+    jmp suite_foreign_behind
+    .text
+    "
+);
+
+unsafe extern "C" {
+    fn suite_foreign_guest();
+    fn suite_foreign_behind();
+    fn suite_foreign_elsewhere();
+    fn suite_nothing();
+}
+
+/// Memory of a guest.
+#[repr(C)]
+struct Guest {
+    flag: AtomicU64,
+    before: Registers,
+    after: Registers,
+    flags: u64,
+    rcx: u64,
+}
+
+const FRESH: Registers = Registers {
+    rdi: 0x101,
+    rsi: 0x102,
+    rdx: 0x103,
+    r10: 0x104,
+    r8: 0x105,
+    r9: 0x106,
+    rbx: 0x107,
+    rbp: 0x108,
+    r12: 0x109,
+    r13: 0x10a,
+    r14: 0x10b,
+    r15: 0x10c,
+    rax: 0x1234_5678_0000_0027,
+};
+
+static mut GUESTS: [Guest; 2] =
+    [const { Guest { flag: AtomicU64::new(0), before: FRESH, after: FRESH, flags: 0, rcx: 0 } }; 2];
+
+/// Registers of the last call that the handler has seen; below, the labels of all, 16 bits each.
+static mut SEEN: Registers = FRESH;
+static LABELS: AtomicU64 = AtomicU64::new(0);
+
+fn guest(index: usize) -> &'static mut Guest {
+    // SAFETY: the thread of the guest, the test, and the handler take turns.
+    unsafe { &mut *(&raw mut GUESTS).cast::<Guest>().add(index) }
+}
+
+fn address(function: Attempt) -> u64 {
+    function as *const () as usize as u64
+}
+
+/// An agent that is about to make a foreign call, which goes to `handler`.
+fn caller(child: &Child, index: usize, handler: Uid) -> Outcome<Agent> {
+    let mut agent = child.agent()?;
+    agent.attempt(suite_nothing, 0, 0)?;
+    let memory = guest(index);
+    *memory = Guest { flag: AtomicU64::new(0), before: FRESH, after: FRESH, flags: 0, rcx: 0 };
+    memory.before.r9 = index as u64;
+    agent.start_attempt(suite_foreign_guest, memory as *mut Guest as u64, 0);
+    for _ in 0..10 {
+        sys::thread_switch(agent.uid)?;
+    }
+    sys::thread_set_pager(agent.uid, pager::uid(), handler)?;
+    sys::foreign::thread_redirect(agent.uid, 0x7001 + index as u32)?;
+    Ok(agent)
+}
+
+fn has_flag(index: usize, value: u64) -> Outcome<bool> {
+    in_time_enough(1000, |_| {
+        sys::thread_switch(Uid::NIL)?;
+        Ok(guest(index).flag.load(Relaxed) == value)
+    })
+}
+
+/// Lets an agent whose call has returned end, and the next test use it.
+fn release(agent: &mut Agent, index: usize) -> Outcome {
+    sys::thread_deny_native(agent.uid, 0)?;
+    sys::thread_set_pager(agent.uid, pager::uid(), pager::uid())?;
+    guest(index).flag.store(3, Relaxed);
+    check!(agent.attempted()?.is_fine());
+    Ok(())
+}
+
+fn note(label: u32, handler: &Handler) {
+    // SAFETY: as in `guest`.
+    unsafe { SEEN = handler.registers };
+    LABELS.store(LABELS.load(Relaxed) << 16 | u64::from(label), Relaxed);
+}
+
+/// Answers calls with every register changed, until a message comes.
+extern "C" fn answer_all(_: u64) -> u64 {
+    let mut handler = Handler::default();
+    let mut arrival = handler.wait();
+    loop {
+        match arrival {
+            Ok(Arrival::Call(label)) => {
+                note(label, &handler);
+                let all = (&raw mut handler.registers).cast::<u64>();
+                for i in 0..13 {
+                    // SAFETY: the registers are thirteen words.
+                    unsafe { *all.add(i) += 0x10_0000 };
+                }
+                arrival = handler.answer();
+            }
+            Ok(Arrival::Message(message)) => {
+                return sys::send(message.sender, 0, [0; 8], Timeout::ZERO).map_or(1, |()| 0);
+            }
+            Err(error) => return 100 + error as u64,
+        }
+    }
+}
+
+fn handler(function: extern "C" fn(u64) -> u64) -> Outcome<Agent> {
+    LABELS.store(0, Relaxed);
+    let mut agent = Agent::new(TaskId::NIL)?;
+    agent.start_apply(function, 0);
+    check!(agent.settle()?);
+    Ok(agent)
+}
+
+fn end(handler: &mut Agent) -> Outcome {
+    sys::ipc_call(handler.uid, 0, [0; 8])?;
+    check_eq!(handler.result()?, 0);
+    Ok(())
+}
+
+fn is_answered(index: usize) -> Outcome {
+    let Guest { before, after, flags, rcx, .. } = guest(index);
+    let words = |registers: &Registers| -> [u64; 13] {
+        let Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax } = *registers;
+        [rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, r15, rax]
+    };
+    check_eq!(words(after), words(before).map(|word| word + 0x10_0000));
+    // The carry flag was set, with those of a comparison of equals; and all registers that the instruction itself overwrites say what they always say.
+    check_eq!(*flags & 0x8d5, 0x45);
+    check_eq!(*rcx, address(suite_foreign_behind));
+    Ok(())
+}
+
+pub fn all_registers_pass() -> Outcome {
+    let child = Child::new()?;
+    let mut server = handler(answer_all)?;
+    let mut agent = caller(&child, 0, server.uid)?;
+    for _ in 0..2 {
+        guest(0).flag.store(1, Relaxed);
+        check!(has_flag(0, 2)?);
+        // SAFETY: as in `guest`.
+        check_eq!(unsafe { SEEN }, guest(0).before);
+        is_answered(0)?;
+        release(&mut agent, 0)?;
+        agent = caller(&child, 0, server.uid)?;
+    }
+    check_eq!(LABELS.load(Relaxed), 0x7001_7001);
+    guest(0).flag.store(1, Relaxed);
+    check!(has_flag(0, 2)?);
+    release(&mut agent, 0)?;
+    end(&mut server)
+}
+
+/// Calls come while the handler is busy, and in the queue; each is a foreign call when it is taken.
+pub fn calls_queue() -> Outcome {
+    let child = Child::new()?;
+    let mut server = Agent::new(TaskId::NIL)?;
+    LABELS.store(0, Relaxed);
+    let mut agents = [caller(&child, 0, server.uid)?, caller(&child, 1, server.uid)?];
+    for (index, agent) in agents.iter().enumerate() {
+        guest(index).flag.store(1, Relaxed);
+        check!(agent.settle()?);
+    }
+    server.start_apply(answer_all, 0);
+    for (index, agent) in agents.iter_mut().enumerate() {
+        check!(has_flag(index, 2)?);
+        is_answered(index)?;
+        release(agent, index)?;
+    }
+    check_eq!(LABELS.load(Relaxed), 0x7001_7002);
+    end(&mut server)
+}
+
+/// Leaves the first call unanswered until the second is answered and a message comes; then lets its thread go on at another place.
+extern "C" fn answer_first_last(first: u64) -> u64 {
+    let mut handler = Handler::default();
+    let Ok(Arrival::Call(one)) = handler.wait() else { return 1 };
+    note(one, &handler);
+    let mut kept = handler.registers;
+    let Ok(Arrival::Call(other)) = handler.wait() else { return 2 };
+    note(other, &handler);
+    handler.registers.rax = 42;
+    let Ok(Arrival::Message(message)) = handler.answer() else { return 3 };
+    kept.r15 = 1515;
+    let first = Uid(if first == 0 { FIRST.load(Relaxed) } else { first });
+    let Ok([_, sp, flags, _]) = sys::thread_registers(first, 0) else { return 4 };
+    if resume(first, &kept, [address(suite_foreign_elsewhere), sp, flags]).is_err() {
+        return 5;
+    }
+    sys::send(message.sender, 0, [0; 8], Timeout::ZERO).map_or(6, |()| 0)
+}
+
+static FIRST: AtomicU64 = AtomicU64::new(0);
+
+pub fn answers_come_in_any_order() -> Outcome {
+    let child = Child::new()?;
+    let mut server = handler(answer_first_last)?;
+    let mut agents = [caller(&child, 0, server.uid)?, caller(&child, 1, server.uid)?];
+    FIRST.store(agents[0].uid.0, Relaxed);
+    guest(0).flag.store(1, Relaxed);
+    check!(agents[0].settle()?);
+    guest(1).flag.store(1, Relaxed);
+    check!(has_flag(1, 2)?);
+    check_eq!((guest(1).after.rax, guest(1).after.r15), (42, guest(1).before.r15));
+    check_eq!(guest(0).flag.load(Relaxed), 1);
+    sys::ipc_call(server.uid, 0, [0; 8])?;
+    check!(has_flag(0, 2)?);
+    check_eq!((guest(0).after.rax, guest(0).after.r15, guest(0).after.rdi), (77, 1515, 0x101));
+    check_eq!(server.result()?, 0);
+    check_eq!(LABELS.load(Relaxed), 0x7001_7002);
+    for (index, agent) in agents.iter_mut().enumerate() {
+        release(agent, index)?;
+    }
+    Ok(())
+}
+
+/// Never answers.
+extern "C" fn keep_all(_: u64) -> u64 {
+    let mut handler = Handler::default();
+    while let Ok(Arrival::Call(label)) = handler.wait() {
+        note(label, &handler);
+    }
+    0
+}
+
+/// A thread whose handler ends is stopped, as after an exception that nobody handles; stopped and resumed while it waits, it goes on waiting.
+pub fn handlers_that_end() -> Outcome {
+    let child = Child::new()?;
+    let server = handler(keep_all)?;
+    let agent = caller(&child, 0, server.uid)?;
+    guest(0).flag.store(1, Relaxed);
+    check!(agent.settle()?);
+    sys::thread_stop(agent.uid)?;
+    sys::thread_resume(agent.uid)?;
+    check!(agent.settle()?);
+    check_eq!(LABELS.load(Relaxed), 0x7001);
+    sys::thread_destroy(server.uid)?;
+    check_eq!(agent.info()?.state, STOPPED);
+    check_eq!(guest(0).flag.load(Relaxed), 1);
+    Ok(())
+}
+
+/// A call is answered while its thread is stopped; the thread goes on when it is resumed.
+pub fn stopped_threads_are_answered() -> Outcome {
+    let child = Child::new()?;
+    let mut server = handler(answer_first_last)?;
+    let mut agents = [caller(&child, 0, server.uid)?, caller(&child, 1, server.uid)?];
+    FIRST.store(agents[0].uid.0, Relaxed);
+    guest(0).flag.store(1, Relaxed);
+    check!(agents[0].settle()?);
+    sys::thread_stop(agents[0].uid)?;
+    guest(1).flag.store(1, Relaxed);
+    check!(has_flag(1, 2)?);
+    sys::ipc_call(server.uid, 0, [0; 8])?;
+    check_eq!(server.result()?, 0);
+    for _ in 0..10 {
+        sys::thread_switch(agents[0].uid)?;
+    }
+    check_eq!(guest(0).flag.load(Relaxed), 1);
+    sys::thread_resume(agents[0].uid)?;
+    check!(has_flag(0, 2)?);
+    check_eq!(guest(0).after.rax, 77);
+    for (index, agent) in agents.iter_mut().enumerate() {
+        release(agent, index)?;
+    }
+    Ok(())
+}
+
+/// Labels have 31 bits, and a handler that takes no foreign calls gets an exception.
+pub fn others_get_exceptions() -> Outcome {
+    let child = Child::new()?;
+    let mut agent = denied(&child, 39, |_| Ok(()))?;
+    check_eq!(agent.attempted()?.vector(), Some(sys::abi::call::vector::SYSCALL));
+    check_eq!(sys::foreign::thread_redirect(agent.uid, 1 << 31), Err(sys::Error::BadArgument));
+    check_eq!(Handler::default().answer().map(drop), Err(sys::Error::BadState));
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Foreign calls: system calls of another system that a handler does for its threads.
+//!
+//! A thread to which native calls are denied ([`thread_redirect`]) makes system calls with numbers of its own; each arrives with the thread's
+//! handler in all registers. A [`Handler`] takes them one after the other, and may leave one unanswered; [`serve`] does them by a table, and is
+//! the fast way.
+//!
+//! The surprise: a foreign call changes neither FS base nor vector registers, so a handler runs with those of the thread. It has to be
+//! compiled without either, as this library is, or to put them back.
+
+use crate::{Error, Message, Result, Uid, control, error, thread_set_registers};
+use abi::Timeout;
+use abi::call::{FOREIGN, FOREIGN_RETURN, RESUME_AS_IS, thread_op, timeouts};
+use abi::op::{self, Op};
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+/// Registers of a thread in a foreign call: all but the stack pointer, and `rcx` and `r11`, which the instruction itself overwrites.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Registers {
+    /// `rdi`: the first argument.
+    pub rdi: u64,
+    /// `rsi`: the second argument.
+    pub rsi: u64,
+    /// `rdx`: the third argument.
+    pub rdx: u64,
+    /// `r10`: the fourth argument.
+    pub r10: u64,
+    /// `r8`: the fifth argument.
+    pub r8: u64,
+    /// `r9`: the sixth argument.
+    pub r9: u64,
+    /// `rbx`.
+    pub rbx: u64,
+    /// `rbp`.
+    pub rbp: u64,
+    /// `r12`.
+    pub r12: u64,
+    /// `r13`.
+    pub r13: u64,
+    /// `r14`.
+    pub r14: u64,
+    /// `r15`.
+    pub r15: u64,
+    /// `rax`: the number, then the result.
+    pub rax: u64,
+}
+
+/// Message that ends a wait for foreign calls.
+#[derive(Clone, Copy, Debug)]
+pub enum Arrival {
+    /// A foreign call, of a thread with this label; its registers are in [`Handler::registers`].
+    Call(u32),
+    /// An ordinary message.
+    Message(Message),
+}
+
+/// A handler of foreign calls, for one thread. It must stay where it is while it is used: the kernel knows its address as a stack.
+#[repr(C)]
+#[derive(Default)]
+pub struct Handler {
+    origin: u64,
+    /// Registers of the call that came last, and of the answer to it.
+    pub registers: Registers,
+    stack: u64,
+}
+
+/// Denies native calls to a thread, whose foreign calls then arrive with its handler, with this label of 31 bits.
+pub fn thread_redirect(target: Uid, label: u32) -> Result<()> {
+    control::thread(thread_op::DENY_NATIVE, [target.0, 1, label.into(), 0, 0, 0]).map(drop)
+}
+
+impl Handler {
+    /// Waits for a foreign call or a message. A call that came before and was not answered stays unanswered: [`resume`] does that.
+    pub fn wait(&mut self) -> Result<Arrival> {
+        // SAFETY: the function keeps all registers that C wants kept, and writes to the handler only.
+        unsafe { tern_foreign_wait(self) };
+        self.arrival()
+    }
+
+    /// Answers the call that came last with [`Handler::registers`], then waits as [`Handler::wait`] does.
+    ///
+    /// # Errors
+    ///
+    /// `BadState`: this thread has never waited for foreign calls.
+    pub fn answer(&mut self) -> Result<Arrival> {
+        if self.stack == 0 {
+            return Err(Error::BadState);
+        }
+        // SAFETY: as above.
+        unsafe { tern_foreign_answer(self) };
+        self.arrival()
+    }
+
+    fn arrival(&self) -> Result<Arrival> {
+        arrival(self.origin, &self.registers)
+    }
+}
+
+fn arrival(origin: u64, registers: &Registers) -> Result<Arrival> {
+    if origin & FOREIGN != 0 {
+        return Ok(Arrival::Call((origin >> 32) as u32 & !(1 << 31)));
+    }
+    let Registers { rdi, rsi, r8, r9, r10, r12, r13, r14, .. } = *registers;
+    let words = [rdi, rsi, r8, r9, r10, r12, r13, r14];
+    match Message::from_registers(registers.rax, registers.rdx, words)? {
+        Some(message) => Ok(Arrival::Message(message)),
+        None => Err(error(0)),
+    }
+}
+
+/// Answers a foreign call that was left unanswered: the thread goes on at `ip`, with these registers, stack pointer and flags.
+pub fn resume(thread: Uid, registers: &Registers, [ip, sp, flags]: [u64; 3]) -> Result<()> {
+    let Registers { rdi, rsi, rdx, r10, r8, r9, rbx, rbp, r12, r13, r14, rax, .. } = *registers;
+    thread_set_registers(thread, 0, [ip, sp, flags, rax])?;
+    thread_set_registers(thread, 1, [rbx, ip, rdx, rsi])?;
+    thread_set_registers(thread, 2, [rdi, rbp, r8, r9])?;
+    thread_set_registers(thread, 3, [r10, flags, r12, r13])?;
+    let [.., base, other_base] = crate::thread_registers(thread, 4)?;
+    thread_set_registers(thread, 4, [r14, registers.r15, base, other_base])?;
+    crate::send(thread, RESUME_AS_IS, [0; 8], Timeout::ZERO)
+}
+
+/// A function that does a foreign call: `registers` are the caller's, with the result in `rax` afterwards; the upper half of `origin` is the
+/// caller's label, with bit 63 set.
+pub type Function = extern "C" fn(registers: &mut Registers, origin: u64);
+
+/// Number of functions in a [`Table`].
+pub const FUNCTIONS: usize = 512;
+
+/// Functions by the numbers of calls.
+#[repr(C)]
+pub struct Table {
+    /// For the numbers from 0 on.
+    pub functions: [Function; FUNCTIONS],
+    /// For all other numbers.
+    pub other: Function,
+}
+
+/// Does foreign calls by a table until a message comes that is none.
+pub fn serve(table: &'static Table) -> Result<Message> {
+    let mut registers = Registers::default();
+    // SAFETY: the function keeps all registers that C wants kept, and writes to `registers` and its own stack only.
+    unsafe { tern_foreign_serve(table, &mut registers) };
+    match arrival(0, &registers)? {
+        Arrival::Message(message) => Ok(message),
+        Arrival::Call(_) => Err(Error::BadArgument),
+    }
+}
+
+unsafe extern "C" {
+    fn tern_foreign_wait(handler: *mut Handler);
+    fn tern_foreign_answer(handler: *mut Handler);
+    fn tern_foreign_serve(table: *const Table, message: *mut Registers);
+}
+
+global_asm!(
+    include_str!("foreign.s"),
+    stack = const offset_of!(Handler, stack),
+    registers = const offset_of!(Handler, registers),
+    wait = const Op::GENERAL.with(op::TAKES_BLOCK | op::TAKES_FOREIGN).0 as i32,
+    forever = const timeouts(Timeout::ZERO, Timeout::NEVER) as i64,
+    foreign_return = const FOREIGN_RETURN as i32,
+    functions = const FUNCTIONS,
+    table = const size_of::<Registers>(),
+    other = const offset_of!(Table, other),
+);
