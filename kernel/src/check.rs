@@ -274,7 +274,11 @@ impl Kernel {
             given += this.quota.get();
             child = this.sibling_next.get();
         }
-        assert_eq!(task.used.get(), counts.frames + given, "{task:?} pays for other than it has");
+        assert_eq!(
+            task.used.get(),
+            counts.frames + given + task.worn.get(),
+            "{task:?} pays for other than it has"
+        );
         assert!(task.used.get() <= task.quota.get(), "{task:?} exceeds its quota");
         counts
     }

@@ -30,7 +30,7 @@ pub struct Checks {
     random: AtomicU64,
     /// Name of the thread that went on at the last exit.
     last: AtomicU64,
-    /// Sum of the frames of tasks and the free ones, less the reserve, plus 1; 0 before it was counted.
+    /// Sum of the frames of tasks, those they paid for uids, and the free ones, less the reserve, plus 1; 0 before it was counted.
     sum: AtomicU64,
 }
 
@@ -75,7 +75,7 @@ impl Checks {
     /// Checks everything, and that no frame was lost since the first time.
     fn check_all(&self, k: &Kernel) {
         let somebodys = (k.check() + k.pool.free_frames()) as u64;
-        let sum = somebodys - k.reserve() as u64 + 1;
+        let sum = somebodys + k.worn() as u64 - k.reserve() as u64 + 1;
         match self.sum.swap(sum, Relaxed) {
             0 => {}
             before => assert_eq!(sum, before, "frames are lost, or somebody's twice"),

@@ -6,6 +6,7 @@
 use crate::mem::pool::{Frame, Pool, Zeroable};
 use crate::object::interrupt::Lines;
 use crate::object::mapping::Node;
+use crate::object::task::UidPrice;
 use crate::object::{TaskRef, ThreadRef};
 use crate::param;
 use crate::sched::queues::Scheduler;
@@ -64,8 +65,23 @@ pub struct Kernel {
     reserve: Locked<Cell<usize>>,
     upcalls: Shared<&'static Upcalls>,
     idle: Home<Cell<Option<ThreadRef>>>,
+    /// Price of the uids of threads; see [`Kernel::pay_for_uid`].
+    uid_price: Shared<Cell<UidPrice>>,
     /// The kernel's memory. Last: messages do not touch it, and its size moves nothing that they touch.
     pub pool: Locked<Pool>,
+}
+
+/// Price of uids where there are so many frames of kernel memory.
+///
+/// A thread holds a frame, and so many uids use up no more slots than they pay for. Hence threads that exist and slots that are
+/// used up are together no more than the slots that there are, whoever has made how many.
+fn uid_price(frames: u64) -> UidPrice {
+    let generations = (1 << abi::uid::GENERATION_BITS) - 1;
+    // Slots that go with the uids that cost nothing.
+    let free = param::TASK_MAX as u64 * param::UIDS_FREE / generations + 1;
+    let slots = param::TCB_MAX as u64 - 1 - free;
+    let per_frame = (generations * slots / frames).min(generations * param::SLOTS_PER_FRAME_MAX);
+    UidPrice { free: param::UIDS_FREE, per_frame }
 }
 
 impl Kernel {
@@ -73,6 +89,7 @@ impl Kernel {
     pub fn new(pool: Pool, upcalls: &'static Upcalls) -> Kernel {
         // One slot table and one page table for each 512 threads that the pool can hold, and the task tables.
         let reserve = pool.frames() / 256 + pool.frames() / 256 + 16;
+        let uid_price = uid_price(pool.frames() as u64);
         Kernel {
             pool: Locked::new(pool),
             thread_slots: Locked::new(Slots::new(
@@ -93,7 +110,54 @@ impl Kernel {
             reserve: Locked::new(Cell::new(reserve)),
             upcalls: Shared::new(upcalls),
             idle: Home::new(Cell::new(None)),
+            uid_price: Shared::new(Cell::new(uid_price)),
         }
+    }
+
+    /// Charges a task for the uid of a thread that it is about to make: from time to time a frame, for good. `None` if it has none left;
+    /// otherwise whether a frame was charged now.
+    ///
+    /// The frames of all tasks together pay for no more uids than there are (decision 0080). A frame that was charged joins the
+    /// reserve, for the tables of the slots that take the place of those which are used up.
+    pub fn pay_for_uid(&self, task: TaskRef) -> Option<bool> {
+        if task.uids.get() != 0 {
+            return Some(false);
+        }
+        if !task.wear(&self.pool, self.uid_price.get()) {
+            return None;
+        }
+        self.reserve.set(self.reserve.get() + 1);
+        Some(true)
+    }
+
+    /// Takes back what [`Kernel::pay_for_uid`] charged, if it did.
+    pub fn take_back_pay(&self, task: TaskRef, has_paid: bool) {
+        if has_paid {
+            task.take_back_wear(self.uid_price.get());
+            self.reserve.set(self.reserve.get() - 1);
+        }
+    }
+
+    /// Lets a chief bear what a task that has ended used up of the uids.
+    pub fn inherit_wear(&self, chief: TaskRef, child: TaskRef) {
+        let charged = chief.inherit_wear(child, self.uid_price.get());
+        self.reserve.set((self.reserve.get() as i64 + charged) as usize);
+    }
+
+    /// Makes uids scarce, for tests on the host: so many slots, of so many threads each.
+    pub fn limit_uids(&self, slots: u32, generations: u32, price: UidPrice) {
+        self.thread_slots.limit(slots, generations);
+        self.uid_price.set(price);
+    }
+
+    /// Uids that a new task has for nothing.
+    pub fn free_uids(&self) -> u64 {
+        self.uid_price.get().free
+    }
+
+    /// Number of frames that tasks pay for uids that were used up; they joined the reserve.
+    pub fn worn(&self) -> usize {
+        self.tasks().map(|task| task.worn.get() as usize).sum()
     }
 
     /// Number of frames that the tasks together may use.

@@ -9,6 +9,13 @@ pub const TCB_SHIFT: u32 = abi::uid::SLOT_SHIFT;
 /// Threads that can exist; the virtual array of control blocks is `TCB_MAX << TCB_SHIFT` bytes.
 pub const TCB_MAX: usize = 1 << abi::uid::SLOT_BITS;
 
+/// Threads that a task makes, one after the other, before it is charged for their uids. All tasks together use up one slot in 256 by
+/// that, and few tasks ever make so many.
+pub const UIDS_FREE: u64 = 1 << 14;
+
+/// Slots whose uids are charged as one frame, at most: the tables of so many take less than a frame.
+pub const SLOTS_PER_FRAME_MAX: u64 = 255;
+
 /// Tasks that can exist. The number is part of every uid (its clan), hence 16 bits at most.
 pub const TASK_MAX: usize = 1 << 14;
 

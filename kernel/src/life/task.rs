@@ -35,6 +35,7 @@ pub fn new_task(k: &Kernel, chief: Option<TaskRef>, quota: u32, priority_max: u8
     task.quota.set(quota);
     task.priority_max.set(priority_max);
     task.used.set(1);
+    task.uids.set(k.free_uids());
     let top = task.take_zeroed_frame(&k.pool).expect("the quota is large enough");
     task.top.set(top.0);
     if processor::space::space_frames() > 1 {
@@ -143,8 +144,9 @@ fn bury_task(k: &Kernel, task: TaskRef, chief: TaskRef) {
         task.give_back_zeroed_frame(&k.pool, users);
     }
     task.give_back_zeroed_frame(&k.pool, top);
-    assert_eq!(task.used.get(), 1, "{task:?} leaks kernel memory");
+    assert_eq!(task.used.get(), 1 + task.worn.get(), "{task:?} leaks kernel memory");
     chief.used.set(chief.used.get() - task.quota.get());
+    k.inherit_wear(chief, task);
     let number = task.id.get().number();
     let frame = k.task_frame(number);
     k.set_task(number, None);

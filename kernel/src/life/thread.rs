@@ -19,18 +19,10 @@ pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, 
         return Err(Error::NoSuch);
     }
     let frame = task.take_frame(&k.pool).ok_or(Error::NoMemory)?;
-    let give_back = |error| {
+    let Some((thread, uid)) = place(k, task, frame) else {
         task.give_back_frame(&k.pool, frame);
-        Err(error)
+        return Err(Error::NoMemory);
     };
-    let Some((slot, generation)) = k.thread_slots.take(&k.pool, || k.take_reserved()) else {
-        return give_back(Error::NoMemory);
-    };
-    let Some(thread) = processor::map_tcb(k, slot, frame) else {
-        k.thread_slots.give_back(slot);
-        return give_back(Error::NoMemory);
-    };
-    let uid = Uid::thread(slot, generation, task.clan());
     thread.init(uid, frame);
     thread.block.init(k, task);
     thread.task.set(Some(task));
@@ -43,6 +35,22 @@ pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, 
     task.threads.push_back(thread);
     task.thread_count.set(task.thread_count.get() + 1);
     Ok(thread)
+}
+
+/// Finds a slot for a control block, charged to the task. Changes nothing if there is none.
+fn place(k: &Kernel, task: TaskRef, frame: PoolFrame) -> Option<(ThreadRef, Uid)> {
+    let has_paid = k.pay_for_uid(task)?;
+    let Some((slot, generation)) = k.thread_slots.take(&k.pool, || k.take_reserved()) else {
+        k.take_back_pay(task, has_paid);
+        return None;
+    };
+    let Some(thread) = processor::map_tcb(k, slot, frame) else {
+        k.thread_slots.return_unused(slot);
+        k.take_back_pay(task, has_paid);
+        return None;
+    };
+    task.uids.set(task.uids.get() - 1);
+    Some((thread, Uid::thread(slot, generation, task.clan())))
 }
 
 /// Makes a thread for boot.

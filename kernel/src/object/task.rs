@@ -78,6 +78,10 @@ pub struct Task {
     pub user_space: Cell<u64>,
     /// While the task is being ended: its former slabs.
     pub closed_slabs: Slabs,
+    /// Uids that it may use up before the next frame is charged for them.
+    pub uids: Cell<u64>,
+    /// Frames charged for uids that were used up; they are lost to it for good.
+    pub worn: Cell<u32>,
 }
 
 #[allow(unsafe_code)]
@@ -90,6 +94,15 @@ pub mod hindrance {
     pub const DYING: u8 = 1 << 0;
     /// Its allocations count towards a denial that was ordered; see [`Pool::deny`](crate::mem::pool::Pool::deny).
     pub const COUNTED: u8 = 1 << 1;
+}
+
+/// Price of uids, which are used up for good: each names one thread, ever (decision 0080).
+#[derive(Clone, Copy)]
+pub struct UidPrice {
+    /// Uids that each task gets for nothing.
+    pub free: u64,
+    /// Uids that a frame pays for.
+    pub per_frame: u64,
 }
 
 /// A task that exists.
@@ -210,6 +223,44 @@ impl TaskRef {
     pub fn give_back_zeroed_frame(self, pool: &Pool, frame: Frame) {
         pool.give_back_zeroed(frame);
         self.refund();
+    }
+
+    /// Lets it use up more uids, for a frame that is charged for good. False if it has none left.
+    pub fn wear(self, pool: &Pool, price: UidPrice) -> bool {
+        let charged = self.charge(pool);
+        if charged {
+            self.worn.set(self.worn.get() + 1);
+            self.uids.set(self.uids.get() + price.per_frame);
+        }
+        charged
+    }
+
+    /// Takes back what [`TaskRef::wear`] charged.
+    pub fn take_back_wear(self, price: UidPrice) {
+        self.refund();
+        self.worn.set(self.worn.get() - 1);
+        self.uids.set(self.uids.get() - price.per_frame);
+    }
+
+    /// Takes over what a child, which has ended and whose quota is its chief's again, has used up. Returns the number of
+    /// frames charged beside those of the child; fewer than 0 where two rests of a frame make a whole one.
+    pub fn inherit_wear(self, child: TaskRef, price: UidPrice) -> i64 {
+        let mut rest = self.uids.get() + child.uids.get();
+        let worn = self.worn.get() + child.worn.get();
+        let mut charged = 0;
+        // One task less gets uids for nothing.
+        if rest < price.free {
+            rest += price.per_frame;
+            charged = 1;
+        }
+        rest -= price.free;
+        let unused = (rest / price.per_frame).min(worn as u64);
+        charged -= unused as i64;
+        self.uids.set(rest - unused * price.per_frame);
+        let used = self.used.get() as i64 + child.worn.get() as i64 + charged;
+        self.used.set(used as u32);
+        self.worn.set((worn as i64 + charged) as u32);
+        charged
     }
 
     /// Puts a child into the task's list.

@@ -33,8 +33,8 @@ pub struct Slots {
     free: Cell<u32>,
     /// Slots below this have been used at some time.
     fresh: Cell<u32>,
-    limit: u32,
-    generation_max: u32,
+    limit: Cell<u32>,
+    generation_max: Cell<u32>,
     retired: Cell<u32>,
 }
 
@@ -46,10 +46,16 @@ impl Slots {
             pages: [const { Cell::new(None) }; FRAMES],
             free: Cell::new(NONE),
             fresh: Cell::new(1),
-            limit,
-            generation_max,
+            limit: Cell::new(limit),
+            generation_max: Cell::new(generation_max),
             retired: Cell::new(0),
         }
+    }
+
+    /// Sets fewer slots and generations, for tests.
+    pub fn limit(&self, limit: u32, generation_max: u32) {
+        self.limit.set(limit);
+        self.generation_max.set(generation_max);
     }
 
     fn entry(&self, slot: u32) -> &'static Entry {
@@ -73,7 +79,7 @@ impl Slots {
 
     fn take_fresh(&self, pool: &Pool, frame: impl FnOnce() -> Option<Frame>) -> Option<u32> {
         let slot = self.fresh.get();
-        if slot >= self.limit {
+        if slot >= self.limit.get() {
             return None;
         }
         let page = &self.pages[slot as usize / PER_FRAME];
@@ -84,10 +90,17 @@ impl Slots {
         Some(slot)
     }
 
+    /// Takes a slot back whose generation named nothing yet: it comes again.
+    pub fn return_unused(&self, slot: u32) {
+        let entry = self.entry(slot);
+        entry.generation.set(entry.generation.get() - 1);
+        entry.next_free.set(self.free.replace(slot + 1));
+    }
+
     /// Takes a slot back. If it has used up its generations it is retired.
     pub fn give_back(&self, slot: u32) {
         let entry = self.entry(slot);
-        if entry.generation.get() >= self.generation_max {
+        if entry.generation.get() >= self.generation_max.get() {
             self.retired.set(self.retired.get() + 1);
             return;
         }

@@ -58,4 +58,6 @@ mod traces;
 #[cfg(test)]
 mod translations;
 #[cfg(test)]
+mod uids;
+#[cfg(test)]
 mod walk;

@@ -414,7 +414,7 @@ impl World {
             (tables(self.k.thread_slots.high_water()), tables(self.k.task_slots.high_water()));
         // Slots of threads and of tasks, the table of tasks, tables of the array of blocks, and the idle thread. A slot
         // that was given out although there was no memory for the table that goes with it has one less.
-        let nobodys = self.reserve - self.k.reserve();
+        let nobodys = self.reserve + self.k.worn() - self.k.reserve();
         let most = 2 * threads + 2 * tasks + 1;
         assert!(
             (most - 2..=most).contains(&nobodys),

@@ -31,8 +31,12 @@ const RANDOM_CALLS: [u64; 2] = [1_000_000, 10_000_000];
 /// Threads and tasks that are ended among doors, in an ordinary run and in a full one.
 const CHAOS_KILLS: [u64; 2] = [10_000, 100_000];
 
+/// Threads that are made one after the other, to use up uids, in an ordinary run (more than cost nothing) and in a full one.
+const UIDS: [u64; 2] = [20_000, 1_000_000];
+
 static CALLS: AtomicU64 = AtomicU64::new(RANDOM_CALLS[0]);
 static KILLS: AtomicU64 = AtomicU64::new(CHAOS_KILLS[0]);
+static USED_UIDS: AtomicU64 = AtomicU64::new(UIDS[0]);
 static RANDOM_SEED: AtomicU64 = AtomicU64::new(1);
 
 /// How many random system calls to make.
@@ -43,6 +47,11 @@ fn random_calls() -> u64 {
 /// How many threads and tasks to end among doors.
 fn chaos_kills() -> u64 {
     KILLS.load(Ordering::Relaxed)
+}
+
+/// How many uids to use up.
+fn uids_to_use_up() -> u64 {
+    USED_UIDS.load(Ordering::Relaxed)
 }
 
 /// What both follow from.
@@ -163,6 +172,7 @@ fn main() -> i32 {
             "full" => {
                 CALLS.store(RANDOM_CALLS[1], Ordering::Relaxed);
                 KILLS.store(CHAOS_KILLS[1], Ordering::Relaxed);
+                USED_UIDS.store(UIDS[1], Ordering::Relaxed);
             }
             "timed" => timed = Some(true),
             "untimed" => timed = Some(false),

@@ -29,6 +29,7 @@ pub mod state;
 pub mod task;
 pub mod transcript;
 pub mod turns;
+pub mod uids;
 mod warden;
 
 use crate::kit::Outcome;
@@ -44,6 +45,7 @@ macro_rules! cases {
 }
 
 cases! {
+    uids { who_makes_many_threads_pays }
     ipc {
         words_and_label_between_tasks words_and_label_within_a_task words_and_label_in_the_own_task
         words_and_label_across_the_clan_border general_form_meets_short_form plain_send_is_no_request
