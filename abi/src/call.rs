@@ -285,8 +285,12 @@ pub mod task_op {
     /// `rdx` how many are denied from there on. With 0 in `rsi` none is denied, and the task is not counted any more. Out:
     /// `rdi` and `rsi`: the rest of the last order, 0 and 0 if nothing is left of it.
     pub const EXHAUST: u32 = 6;
+    /// Put a task that the caller's task created, and that has neither threads nor tasks yet, into a prediction domain of its own, with all
+    /// tasks that will be made in it. Where the processor goes from one domain to another, it forgets what it has learned of branches. In:
+    /// `rdi` the task. Out: `rdi` 1 if the processor can do that, otherwise 0.
+    pub const SET_DOMAIN: u32 = 7;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 7;
+    pub const COUNT: u32 = 8;
 }
 
 /// Sub-operations of [`Call::DoorControl`], all of them on the caller's own task.

@@ -61,6 +61,8 @@ impl Kernel {
         if let Some(owner) = self.loaded.get() {
             assert!(owner.name.get() != Uid::NIL, "the processor holds the state of a thread that is gone");
         }
+        let domain = processor::domain_of(processor::current());
+        assert_eq!(self.domain.get(), domain, "the processor predicts by what another domain taught it");
     }
 
     /// Checks spaces and accounts. Returns how many frames the tasks own.

@@ -57,6 +57,8 @@ pub struct Kernel {
     pub notes_routes: Shared<Cell<bool>>,
     /// Owner of the shuttle whose extended state the processor holds.
     pub loaded: Home<Cell<Option<ThreadRef>>>,
+    /// Prediction domain of the thread that the processor is on.
+    pub domain: Home<Cell<TaskId>>,
     /// A thread that ended itself; its block goes when another thread's stack is in use.
     pub zombie: Home<Cell<Option<ThreadRef>>>,
     /// Whether allocations may be made to fail, as the boot option `exhaust=` says.
@@ -105,6 +107,7 @@ impl Kernel {
             lines: Home::new(Lines::new()),
             notes_routes: Shared::new(Cell::new(false)),
             loaded: Home::new(Cell::new(None)),
+            domain: Home::new(Cell::new(TaskId::NIL)),
             zombie: Home::new(Cell::new(None)),
             may_exhaust: Shared::new(Cell::new(false)),
             reserve: Locked::new(Cell::new(reserve)),

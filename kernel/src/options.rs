@@ -5,7 +5,7 @@
 //! | `fastpath=on`, `fastpath=off` | whether short ipc takes the assembly path; on by default |
 //! | `pti=on`, `pti=off` | whether page tables are isolated, which turns the fast path off; by default as the processor needs it |
 //! | `verw=on`, `verw=off` | whether the processor's buffers are cleared at each exit; by default as the processor needs it |
-//! | `ibrs=on`, `ibrs=off` | whether predictions of branches are kept apart, where that is offered; on by default |
+//! | `ibrs=on`, `ibrs=off` | whether predictions of branches are kept apart: from the kernel's, and between prediction domains; where that is offered; on by default |
 //! | `check=SEED` | the kernel checks itself at each exit that is not the fast path's, and all of itself at intervals that follow from the number; for tests |
 //! | `exhaust=on`, `exhaust=off` | whether programs may order that kernel memory runs out, for tests; off by default |
 //! | `kmem=SIZE` | the kernel's own memory, in bytes or with K, M or G; by default a share of all memory |

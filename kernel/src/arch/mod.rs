@@ -21,6 +21,8 @@
 //! * [`ports_on`]: user mode may use the ports of a bitmap in these two frames.
 //! * [`ports_off`]: user mode may use no port.
 //! * [`extended`]: saves and loads the registers beside those of a message.
+//! * [`forget_predictions`]: branches of programs are predicted by nothing that was learned before.
+//! * [`forgets_predictions`]: whether the processor can do that, and is meant to.
 //!
 //! **Space**
 //! * [`space`]: the word that selects a space, with its tag; loads one, and forgets translations.

@@ -45,6 +45,7 @@ pub fn new_task(k: &Kernel, chief: Option<TaskRef>, quota: u32, priority_max: u8
     processor::space::init_space(k, task);
     if let Some(chief) = chief {
         task.depth.set(chief.depth.get() + 1);
+        task.domain.set(chief.domain.get());
         chief.used.set(chief.used.get() + quota);
         chief.adopt(task);
     }

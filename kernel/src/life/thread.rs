@@ -11,7 +11,7 @@ use crate::object::{TaskRef, ThreadRef, door};
 use crate::processor::{self, extended};
 use crate::sched::Next;
 use crate::{ipc, lend, param};
-use abi::{Error, Fpage, Rights, Uid};
+use abi::{Error, Fpage, Rights, TaskId, Uid};
 
 /// Makes a thread, which has not run yet.
 pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, Error> {
@@ -31,6 +31,9 @@ pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, 
     thread.hot.space.set(task.space.get());
     lend::begin(thread, uid);
     thread.hot.uid.set(uid.0);
+    if task.domain.get() != TaskId::NIL {
+        thread.special.set(special::IN_DOMAIN);
+    }
     thread.refold();
     task.threads.push_back(thread);
     task.thread_count.set(task.thread_count.get() + 1);

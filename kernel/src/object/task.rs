@@ -82,6 +82,8 @@ pub struct Task {
     pub uids: Cell<u64>,
     /// Frames charged for uids that were used up; they are lost to it for good.
     pub worn: Cell<u32>,
+    /// Prediction domain: the task for which it was made, that one itself or one above it; nil for the domain of all others (decision 0088).
+    pub domain: Cell<TaskId>,
 }
 
 #[allow(unsafe_code)]

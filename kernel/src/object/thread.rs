@@ -193,8 +193,10 @@ pub mod special {
     pub const ALERTED: u32 = 1 << 10;
     /// Its last system call was one that an alert ends.
     pub const ALERTABLE: u32 = 1 << 11;
+    /// Its task is in a prediction domain that is not that of all others.
+    pub const IN_DOMAIN: u32 = 1 << 12;
     /// Bits that a switch to or from the thread has to care about.
-    pub const SWITCHED: u32 = HAS_FS | STATE_KEPT | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED;
+    pub const SWITCHED: u32 = HAS_FS | STATE_KEPT | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED | IN_DOMAIN;
     /// An interrupt of its own is pending or masked: its next receive must look.
     pub const INTERRUPT: u32 = 1 << 5;
 }

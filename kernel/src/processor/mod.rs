@@ -16,6 +16,7 @@ use crate::mem::pool::Frame as PoolFrame;
 use crate::object::ThreadRef;
 use crate::object::thread::{Tcb, special};
 use crate::trace;
+use abi::TaskId;
 use core::ptr;
 
 /// Puts a block into a slot, its cold part cleared. `None` if there is no memory for a table of the array.
@@ -61,18 +62,39 @@ pub fn switch(k: &Kernel, from: ThreadRef, to: ThreadRef) {
         switch_extras_off(from, leaving);
     }
     let arriving = to.special.get();
-    if (leaving | arriving) & (special::HAS_FS | special::TRACED) != 0 {
-        if (leaving | arriving) & special::TRACED != 0 {
-            trace::switch(k, from, to);
-        }
-        if (leaving | arriving) & special::HAS_FS != 0 {
-            arch::load_fs(to.context.fs_base.get());
-        }
+    if (leaving | arriving) & (special::HAS_FS | special::TRACED | special::IN_DOMAIN) != 0 {
+        switch_extras(k, from, to, leaving | arriving);
     }
     if arriving & (special::STATE_KEPT | special::STEPPED | special::BREAKPOINTS) != 0 {
         switch_extras_on(to, arriving);
     }
     switch_space(from, to);
+}
+
+#[cold]
+fn switch_extras(k: &Kernel, from: ThreadRef, to: ThreadRef, either: u32) {
+    if either & special::TRACED != 0 {
+        trace::switch(k, from, to);
+    }
+    if either & special::HAS_FS != 0 {
+        arch::load_fs(to.context.fs_base.get());
+    }
+    if either & special::IN_DOMAIN != 0 {
+        enter_domain(k, to);
+    }
+}
+
+/// Prediction domain of a thread. The idle thread, which has no task, is in the domain of all others.
+pub fn domain_of(thread: ThreadRef) -> TaskId {
+    thread.task.get().map_or(TaskId::NIL, |task| task.domain.get())
+}
+
+/// Lets the processor forget what it has learned of branches, if `to` is in another prediction domain than the thread before it.
+fn enter_domain(k: &Kernel, to: ThreadRef) {
+    let domain = domain_of(to);
+    if k.domain.replace(domain) != domain {
+        arch::forget_predictions();
+    }
 }
 
 #[cold]

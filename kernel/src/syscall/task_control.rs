@@ -4,8 +4,8 @@ use crate::args::{Args, done};
 use crate::kernel::Kernel;
 use crate::life::task::{end_task, new_task, task_frames};
 use crate::object::{TaskRef, ThreadRef};
-use crate::param;
 use crate::sched::Next;
+use crate::{arch, param};
 use abi::call::{PRIORITIES, task_op as op};
 use abi::{Error, TaskId};
 
@@ -28,6 +28,7 @@ pub fn task_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         }
         op::NEXT => next(k, current, &args),
         op::EXHAUST => exhaust(k, current, &args),
+        op::SET_DOMAIN => lasting_child(k, current, &args).and_then(|task| set_domain(task, &args)),
         op::SELF => {
             let task = current.task().id.get();
             args.give([current.uid().0, task.0, current.fault.pager.get().0, current.fault.handler.get().0]);
@@ -99,6 +100,16 @@ fn set_quota(chief: TaskRef, task: TaskRef, quota: u64) -> Result<(), Error> {
     }
     chief.used.set((chief.used.get() as u64 + quota - old) as u32);
     task.quota.set(quota as u32);
+    Ok(())
+}
+
+/// Puts a task that is empty yet into a prediction domain of its own. Its threads, of which there is none to be told, are off the fast path.
+fn set_domain(task: TaskRef, args: &Args) -> Result<(), Error> {
+    if task.threads.first().is_some() || task.child.get().is_some() {
+        return Err(Error::BadState);
+    }
+    task.domain.set(task.id.get());
+    args.give([arch::forgets_predictions() as u64]);
     Ok(())
 }
 

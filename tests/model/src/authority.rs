@@ -572,6 +572,11 @@ impl Trial {
                 found.map(|()| [Some(children.next().map_or(0, |next| self.living(next).id.0)), None])
             }
             task_op::SELF => Ok([Some(uid.uid.0), Some(mine.id.0)]),
+            task_op::SET_DOMAIN => child.and_then(|task| {
+                let is_used = self.threads.iter().flatten().any(|thread| thread.task == task)
+                    || self.tasks.iter().flatten().any(|other| other.chief == Some(task));
+                if is_used { Err(Error::BadState) } else { Ok([Some(1), None]) }
+            }),
             // Nobody has allowed it.
             task_op::EXHAUST => Err(Error::Denied),
             _ => Err(Error::BadArgument),

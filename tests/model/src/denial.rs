@@ -572,7 +572,10 @@ fn other_operations_on_tasks_need_no_memory() {
         let world = World::new(512);
         let thread = receiver(&world, Fpage::WHOLE);
         assert_eq!(send_item(&world, thread, memory(1 << 30, 14, Rights::RWX), Fpage::WHOLE), Said::Done);
-        let task = thread.task().id.get();
+        let task = match operation {
+            task_op::SET_DOMAIN => world.new_task(20),
+            _ => thread.task().id.get(),
+        };
         is_free(&world, Call::TaskControl, operation, [task.0, 20, 0, 0, 0]);
     }
 }

@@ -70,6 +70,7 @@ thread_local! {
     static CURRENT: Cell<*const ()> = const { Cell::new(ptr::null()) };
     static NOW_NS: Cell<u64> = const { Cell::new(START_NS) };
     static ARMED_NS: Cell<u64> = const { Cell::new(u64::MAX) };
+    static FORGOTTEN: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Slots that one table of the array of blocks covers.
@@ -84,6 +85,7 @@ pub fn reset() {
     CURRENT.set(ptr::null());
     NOW_NS.set(START_NS);
     ARMED_NS.set(u64::MAX);
+    FORGOTTEN.set(0);
     tlb::reset();
 }
 
@@ -228,6 +230,21 @@ fn store(physical: u64, bytes: &[u8]) {
         let page = machine.memory.entry(frame).or_insert([0; PAGE_SIZE as usize]);
         page[offset..offset + bytes.len()].copy_from_slice(bytes);
     });
+}
+
+/// Counts; a real machine forgets what it has learned of branches.
+pub fn forget_predictions() {
+    FORGOTTEN.set(FORGOTTEN.get() + 1);
+}
+
+/// Number of times that [`forget_predictions`] was called since the machine started.
+pub fn predictions_forgotten() -> u64 {
+    FORGOTTEN.get()
+}
+
+/// Whether the machine forgets what it has learned of branches.
+pub fn forgets_predictions() -> bool {
+    true
 }
 
 /// Whether there are pages of 1 GiB.

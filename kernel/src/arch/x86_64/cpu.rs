@@ -55,6 +55,8 @@ pub struct Features {
     pub clears_buffers: bool,
     /// Guard against users that choose where the kernel's branches are predicted to go.
     pub branches: Branches,
+    /// The processor can forget what it has learned of branches (IBPB), and does so between prediction domains.
+    pub forgets_predictions: bool,
     /// FXSAVE and XSAVE leave the x87 error pointers alone, where another thread finds them (CVE-2006-1056).
     pub x87_pointers_leak: bool,
     /// Runs under a hypervisor or emulator that says so.
@@ -100,6 +102,7 @@ impl Features {
         isolates: false,
         clears_buffers: false,
         branches: Branches::Unguarded,
+        forgets_predictions: false,
         x87_pointers_leak: false,
         hypervisor: false,
         physical_bits: 36,
@@ -198,6 +201,7 @@ pub fn detect() -> Result<(), &'static str> {
             () if bit(leaf(0x8000_0021, 0).eax, 8) => Branches::Automatic,
             () => Branches::Unguarded,
         },
+        forgets_predictions: leaks::has_barrier(seven.edx, sizes.ebx),
         x87_pointers_leak: leaks::x87_pointers(&vendor, sizes.ebx),
         hypervisor: bit(one.ecx, 31),
         physical_bits: (sizes.eax & 0xff).clamp(36, 52),
@@ -260,9 +264,13 @@ pub enum AtExit {
 /// Takes the measures against leaks that this processor needs, or that the boot options `verw=` and `ibrs=` insist on, and prints
 /// leaks and measures (decision 0033). Before the first user runs. Returns the measure that each exit has to take, if any.
 pub fn guard(verw: Option<bool>, ibrs: Option<bool>) -> Option<AtExit> {
-    let found = features();
+    let found = *features();
     let clears = verw.unwrap_or(found.buffers_leak) || found.isolates;
-    let guards = ibrs.unwrap_or(true) && guard_branches();
+    let wanted = ibrs.unwrap_or(true);
+    let guards = wanted && guard_branches();
+    let forgets = wanted && found.forgets_predictions;
+    // SAFETY: see `Once`.
+    unsafe { (*FEATURES.0.get()).forgets_predictions = forgets };
     let leaks = [
         (found.meltdown, "meltdown"),
         (found.buffers_leak, "mds"),
@@ -274,7 +282,12 @@ pub fn guard(verw: Option<bool>, ibrs: Option<bool>) -> Option<AtExit> {
         Branches::Enhanced { .. } => "enhanced ibrs",
         Branches::Automatic => "automatic ibrs",
     };
-    let measures = [(clears, "verw at each exit"), (guards, ibrs), (found.isolates, "page-table isolation")];
+    let measures = [
+        (clears, "verw at each exit"),
+        (guards, ibrs),
+        (found.isolates, "page-table isolation"),
+        (forgets, "ibpb between domains"),
+    ];
     kprintln!("tern: measures  {}", Choices(&measures));
     if found.meltdown && !found.isolates {
         kprintln!(

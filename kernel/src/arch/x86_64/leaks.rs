@@ -25,6 +25,12 @@ pub fn x87_pointers(vendor: &[u8; 12], sizes_ebx: u32) -> bool {
     [b"AuthenticAMD", b"HygonGenuine"].contains(&vendor) && sizes_ebx & ALWAYS_SAVED == 0
 }
 
+/// Whether there is a command that lets the processor forget what it has learned of branches (IBPB). `features_edx` is EDX of leaf 7,
+/// where Intel says so, `sizes_ebx` EBX of leaf 8000_0008h, where AMD does.
+pub fn has_barrier(features_edx: u32, sizes_ebx: u32) -> bool {
+    features_edx >> 26 & 1 != 0 || sizes_ebx >> 12 & 1 != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +51,12 @@ mod tests {
         for vendor in OTHERS.into_iter().chain([INTEL]) {
             assert!(!x87_pointers(vendor, 0) && !x87_pointers(vendor, 1 << 2));
         }
+    }
+
+    #[test]
+    fn either_maker_says_where_the_barrier_is() {
+        assert!(has_barrier(1 << 26, 0) && has_barrier(0, 1 << 12));
+        assert!(!has_barrier(!(1 << 26), !(1 << 12)));
     }
 
     #[test]

@@ -83,6 +83,22 @@ pub fn has_gib_pages() -> bool {
     cpu::features().gib_pages
 }
 
+/// Whether the processor can forget what it has learned of branches, and the boot options let it.
+pub fn forgets_predictions() -> bool {
+    cpu::features().forgets_predictions
+}
+
+/// Makes the processor predict the branches of programs by nothing that was learned before (IBPB), if it can.
+#[cold]
+pub fn forget_predictions() {
+    const PREDICTION_COMMAND: u32 = 0x49;
+    const BARRIER: u64 = 1;
+    if forgets_predictions() {
+        // SAFETY: CPUID says that the register exists, and has the bit.
+        unsafe { instructions::wrmsr(PREDICTION_COMMAND, BARRIER) };
+    }
+}
+
 /// Loads the FS base: a user address.
 pub fn load_fs(base: u64) {
     const FS_BASE: u32 = 0xc000_0100;

@@ -413,14 +413,15 @@ pub fn operation(random: &mut Random) -> Op {
             Op::Spawn { task: who(random), priority: random.pick(&[1, 1, 2, 2, 3]), pager: who(random) }
         }
         71..74 => Op::Task {
-            operation: random.pick(&[2, 2, 3, 3, 3, 4, 5, 6, 9]),
+            operation: random.pick(&[2, 2, 3, 3, 3, 4, 5, 6, 7, 9]),
             target: who(random),
             rsi: random.below(200),
         },
         74 => Op::Task { operation: task_op::DESTROY, target: who(random), rsi: 0 },
-        75..78 => {
-            Op::NewTask { quota: random.pick(&[0, 1, 2, 10, 40, 60]), priority: random.pick(&[3, 3, 63, 64]) }
-        }
+        75..78 => Op::NewTask {
+            quota: random.pick(&[0, 1, 2, 10, 40, 40, 60]),
+            priority: random.pick(&[3, 3, 63, 64]),
+        },
         78 | 79 => Op::Switch { to: who(random) },
         80 if random.one_in(2) => {
             let foreign = [39, 0x7fff_ffff, 0x1_0000_00fe, FOREIGN_RETURN.into(), FOREIGN_RETURN.into()];

@@ -96,6 +96,7 @@ enum {
     TERN_TASK_NEXT,
     TERN_TASK_SELF,
     TERN_TASK_EXHAUST,
+    TERN_TASK_SET_DOMAIN,
 };
 
 /* sub-operations of TERN_DOOR_CONTROL */

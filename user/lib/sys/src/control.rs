@@ -359,6 +359,13 @@ pub fn task_exhaust(target: TaskId, first: u64, count: u64) -> Result<[u64; 2]> 
     task(task_op::EXHAUST, [target.0, first, count, 0, 0, 0]).map(|[first, count, ..]| [first, count])
 }
 
+/// Puts a task that the caller's task created, and that has neither threads nor tasks yet, into a prediction domain of its own, with all
+/// tasks that will be made in it: the processor forgets what it has learned of branches where it goes from one domain to another. Its
+/// messages are off the fast path. False if the processor cannot do that.
+pub fn task_set_domain(target: TaskId) -> Result<bool> {
+    task(task_op::SET_DOMAIN, [target.0, 0, 0, 0, 0, 0]).map(|[forgets, ..]| forgets != 0)
+}
+
 /// The task after `previous` (nil: the first) among those that the caller's task created; nil at the end.
 pub fn task_next(previous: TaskId) -> Result<TaskId> {
     task(task_op::NEXT, [previous.0, 0, 0, 0, 0, 0]).map(|[id, ..]| TaskId(id))

@@ -141,7 +141,7 @@ cases! {
         priorities_have_a_limit bad_arguments_of_control states_forbid enumeration identity_is_true
     }
     task {
-        everything_comes_back quota_is_conserved quota_limits_threads_and_tasks attacker_at_its_limit
+        everything_comes_back quota_is_conserved domains_talk_as_others_do quota_limits_threads_and_tasks attacker_at_its_limit
         ended_tasks_are_gone generations_grow families_end_together families_that_grow_end threads_end_themselves
         who_may_exhaust
     }

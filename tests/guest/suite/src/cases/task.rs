@@ -77,6 +77,27 @@ fn quota_moves() -> Outcome {
     Ok(())
 }
 
+/// Threads of a prediction domain get and give the messages that all others do, and answer faults; a task in use gets no domain.
+pub fn domains_talk_as_others_do() -> Outcome {
+    let (apart, common) = (Child::with_quota(64)?, Child::with_quota(64)?);
+    sys::task_set_domain(apart.0)?;
+    let (mut inside, mut outside) = (apart.agent()?, common.agent()?);
+    fails(Call::TaskControl, sys::task_set_domain(apart.0), Error::BadState)?;
+    for round in 0..20 {
+        inside.start(Frame::receive(outside.uid, Timeout::NEVER));
+        check!(inside.settle()?);
+        let mut words = WORDS;
+        words[0] = round;
+        outside.start(Frame::call(inside.uid, 7, words));
+        let got = inside.wait()?;
+        check_eq!((got.received_label(), got.words()[0]), (7, round));
+        inside.peek(0)?;
+        inside.run(Frame::send(outside.uid, Timeout::NEVER))?;
+        check_eq!(outside.wait()?.error(), None);
+    }
+    Ok(())
+}
+
 pub fn quota_limits_threads_and_tasks() -> Outcome {
     let child = Child::with_quota(16)?;
     let mut agent = child.agent()?;
