@@ -213,8 +213,16 @@ pub mod thread_op {
     /// Change a thread's alert or ask for it. In: `rsi` [`ALERT_CLEAR`](super::ALERT_CLEAR), [`ALERT_SET`](super::ALERT_SET) or
     /// [`ALERT_POLL`](super::ALERT_POLL) (row D9). Out: `rdi` 1 if it was alerted, 0 if not.
     pub const ALERT: u32 = 20;
+    /// Read all registers at once. In: `rsi` address of a [`ThreadState`](crate::ThreadState), a multiple of 64; `rdx` bytes of room there.
+    /// The thread must stand still, as for [`GET_REGISTERS`]. A page of the block that the caller lacks is its page fault; if nobody
+    /// resolves that, [`NoAccess`](crate::Error::NoAccess).
+    pub const GET_STATE: u32 = 21;
+    /// Write all registers at once. In: as above. The thread must stand still, or never have run: then it is stopped afterwards, and
+    /// [`RESUME`] lets it run. A state that no thread may have is [`BadArgument`](crate::Error::BadArgument), and changes nothing; flags
+    /// that a user must not set are left out.
+    pub const SET_STATE: u32 = 22;
     /// Number of sub-operations.
-    pub const COUNT: u32 = 21;
+    pub const COUNT: u32 = 23;
 
     /// Names of thread states, by the number in [`INFO`].
     pub const STATES: [&str; 7] =

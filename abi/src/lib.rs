@@ -12,6 +12,7 @@ pub mod error;
 pub mod fpage;
 pub mod message;
 pub mod op;
+pub mod state;
 pub mod uid;
 
 pub use call::{Call, Kind, Timeout};
@@ -19,6 +20,7 @@ pub use error::Error;
 pub use fpage::{Fpage, Rights, Space};
 pub use message::{Dope, StringPart};
 pub use op::Op;
+pub use state::ThreadState;
 pub use uid::{TaskId, Uid};
 
 /// Version of this interface; raised whenever anything in this crate changes its meaning.

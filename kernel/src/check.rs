@@ -216,8 +216,8 @@ impl Kernel {
             // Taking: its pager's answer is being mapped.
             assert!(matches!(thread.state.get(), State::Faulting | State::Sending | State::Taking));
         } else if thread.operation.get() != Operation::None && thread.state.get() != State::Inactive {
-            let transfers = matches!(thread.operation.get(), Operation::Transfer { .. });
-            assert!(thread.is_ready() || transfers, "{thread:?} is busy and waits");
+            let faults = matches!(thread.operation.get(), Operation::Transfer { .. } | Operation::CopyState);
+            assert!(thread.is_ready() || faults, "{thread:?} is busy and waits");
             let busy = thread.frame.mode.get() & Registers::BUSY != 0;
             assert!(busy, "{thread:?} has an operation that it will not continue");
         }

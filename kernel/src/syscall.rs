@@ -10,6 +10,7 @@ mod processor;
 mod registers;
 mod task_control;
 mod thread_control;
+mod thread_state;
 mod unusual;
 
 pub use go_on::continue_operation;

@@ -2,7 +2,7 @@
 //! of the crate it imports [`layout`](crate::layout) and [`param`](crate::param) alone. It is given words, tables and pointers.
 //!
 //! `x86_64` is the real machine; `host` is a simulated one, on which the whole kernel above runs as an ordinary library under unit tests,
-//! property tests and Miri. Both have the same names. [`four_level`] and [`frame`] serve both. Boot, entries and exits are no
+//! property tests and Miri. Both have the same names. [`four_level`], [`frame`] and [`image`] serve both. Boot, entries and exits are no
 //! mechanisms: they call up, and live in `entry`.
 //!
 //! # What the kernel uses
@@ -23,6 +23,7 @@
 //! * [`extended`]: saves and loads the registers beside those of a message.
 //! * [`forget_predictions`]: branches of programs are predicted by nothing that was learned before.
 //! * [`forgets_predictions`]: whether the processor can do that, and is meant to.
+//! * [`image`]: the form in which users see these registers.
 //!
 //! **Space**
 //! * [`space`]: the word that selects a space, with its tag; loads one, and forgets translations.
@@ -67,6 +68,7 @@
 
 pub mod four_level;
 pub mod frame;
+pub mod image;
 #[cfg(target_os = "none")]
 #[path = "x86_64/mod.rs"]
 mod isa;

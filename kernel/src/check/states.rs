@@ -17,19 +17,19 @@ pub(super) fn check(thread: ThreadRef) {
 
 #[rustfmt::skip]
 fn fits(state: State, errand: Errand, operation: Operation) -> bool {
-    use Operation::{None, Taken, Transfer};
+    use Operation::{CopyState, None, Taken, Transfer};
     match (state, errand) {
         // No code looks at errand and operation of a thread that never began, or ends.
         (State::Inactive, _) => true,
         (State::Ready, Errand::Ipc) => !matches!(operation, Taken { .. }),
         (State::Receiving, Errand::Ipc) => matches!(operation, None),
         (State::Sending, Errand::Ipc) => matches!(operation, None),
-        (State::Sending, Errand::Fault) => matches!(operation, None | Transfer { .. } | Taken { .. }),
+        (State::Sending, Errand::Fault) => matches!(operation, None | Transfer { .. } | Taken { .. } | CopyState),
         (State::Sending, Errand::Exception) => matches!(operation, None),
-        (State::Faulting, Errand::Fault) => matches!(operation, None | Transfer { .. } | Taken { .. }),
+        (State::Faulting, Errand::Fault) => matches!(operation, None | Transfer { .. } | Taken { .. } | CopyState),
         (State::Faulting, Errand::Exception) => matches!(operation, None),
         (State::Taking, Errand::Ipc) => matches!(operation, None),
-        (State::Taking, Errand::Fault) => matches!(operation, None | Transfer { .. } | Taken { .. }),
+        (State::Taking, Errand::Fault) => matches!(operation, None | Transfer { .. } | Taken { .. } | CopyState),
         (State::Taking, Errand::Exception) => matches!(operation, None),
         (State::Stalled, Errand::Ipc) => matches!(operation, Transfer { .. }),
         (State::Calling, Errand::Ipc) => matches!(operation, None),

@@ -16,6 +16,7 @@ pub(super) fn interrupt(k: &Kernel, thread: ThreadRef, own: Error, other: Error)
     match (thread.operation.get(), thread.state.get()) {
         (Operation::Transfer { to, .. }, _) => end_both(k, Some(thread), k.thread(to), own, other),
         (Operation::Taken { from, .. }, _) => end_both(k, k.thread(from), Some(thread), other, own),
+        (Operation::CopyState, _) => end_copy_of_state(k, thread),
         (_, State::Taking) if partner.is_some_and(taking::is_transferring) => {
             end_both(k, partner, Some(thread), other, own)
         }
@@ -66,6 +67,17 @@ fn end_both(k: &Kernel, sender: Option<ThreadRef>, receiver: Option<ThreadRef>, 
     if let Some(sender) = sender {
         stop_waiting(k, sender);
         end_transfer(k, sender, mine, moved);
+    }
+}
+
+/// Ends the call in which a thread got or set the state of another, since the fault of a page of its block is not resolved.
+fn end_copy_of_state(k: &Kernel, thread: ThreadRef) {
+    stop_waiting(k, thread);
+    thread.operation.set(Operation::None);
+    thread.frame.finish(Error::NoAccess as u64);
+    thread.frame.mode.set(Frame::SYSRET);
+    if thread != processor::current() {
+        k.wake(thread);
     }
 }
 

@@ -43,7 +43,7 @@ use crate::util::timeout::Timeout;
 use abi::call::{FLAGS, FOREIGN, vector};
 use abi::op;
 use abi::uid::{CLAN_SHIFT, STATION_SHIFT};
-use abi::{Fpage, Rights, TaskId, Uid};
+use abi::{Fpage, Rights, TaskId, ThreadState, Uid};
 use core::cell::Cell;
 
 /// `accept` of a thread that no sender can satisfy on the fast path, and of an absent block.
@@ -259,6 +259,8 @@ pub enum Operation {
     Alert,
     /// A door is made: its task has one table more, and the call in the registers begins anew.
     CreateDoor,
+    /// The state of a thread is copied from memory of the caller or to it. A page was not there; then the call in the registers begins anew.
+    CopyState,
 }
 
 /// State of a server of its task's doors: the line of a thread that the fast path needs beside [`Hot`].
@@ -329,8 +331,13 @@ const STACK_WORDS: usize = (4096
     - size_of::<Hot>())
     / 8;
 
+/// Words at the upper end of a kernel stack in which the state of a thread stands while it is got or set.
+pub const STATE_WORDS: usize = size_of::<ThreadState>() / 8;
+
 /// Words at the lower end of the kernel stack that nothing ever uses, whatever threads do.
 const STACK_MARGIN: usize = 48;
+
+const _: () = assert!(STATE_WORDS + STACK_MARGIN < STACK_WORDS);
 
 /// Thread control block: one page.
 #[repr(C, align(4096))]
@@ -342,7 +349,7 @@ pub struct Tcb {
     pub bookmark: Bookmark,
     /// Holds [`Tcb::CANARY`] as long as the stack did not run over, and in a kernel that checks itself [`Tcb::MARKED`].
     pub canary: Cell<u64>,
-    /// The kernel stack, upside down; only a kernel that checks itself looks at it.
+    /// The kernel stack, upside down. Only a kernel that checks itself looks at it, and [`Tcb::place_for_state`] while nothing is on it.
     stack: [Cell<u64>; STACK_WORDS - 1],
     /// User registers.
     pub frame: Frame,
@@ -998,6 +1005,11 @@ impl Tcb {
     #[inline(always)]
     pub fn stack_ends_well(&self) -> bool {
         self.canary.get() as u32 == Tcb::CANARY as u32
+    }
+
+    /// Room for a state of the thread, which does not run: the upper end of its kernel stack, on which nothing is.
+    pub fn place_for_state(&self) -> &[Cell<u64>; STATE_WORDS] {
+        self.stack.last_chunk().expect("the stack is larger")
     }
 
     /// Checks that the lower end of the kernel stack was not used since the last call, while nothing is on the stack.

@@ -8,6 +8,7 @@ use crate::arch::{CopyFault, Table};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
 use crate::object::TaskRef;
+use core::cell::Cell;
 
 /// The top-level table of a task.
 pub fn top(k: &Kernel, task: TaskRef) -> &'static Table {
@@ -60,6 +61,16 @@ pub fn write_words<const N: usize>(
     words: [u64; N],
 ) -> Result<(), u64> {
     copy::write_words(loaded(k, current), target(k, current, to), words)
+}
+
+/// Fills words of the kernel's from memory of the current task; the error is the address that faults.
+pub fn load(from: u64, words: &[Cell<u64>]) -> Result<(), u64> {
+    copy::load(from, words)
+}
+
+/// Stores words of the kernel's in memory of the current task; the error is the address that faults.
+pub fn store(to: u64, words: &[Cell<u64>]) -> Result<(), u64> {
+    copy::store(to, words)
 }
 
 /// Closes the window of the current task, after a copy that ended in the middle.

@@ -24,6 +24,7 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
         Operation::Serve => ipc::serve::continue_serve(k, current),
         Operation::Alert => thread_control::continue_alert(k, current),
         Operation::CreateDoor => door_control::create(k, current),
+        Operation::CopyState => thread_control::begin_anew(k, current),
     };
     if current.operation.get() != Operation::None && current.is_ready() {
         k.set_busy(current);

@@ -15,7 +15,7 @@ use abi::call::REGISTERS;
 use core::cell::Cell;
 
 /// Whether the thread's frame and hot line hold all of its registers, for good.
-fn stands_still(thread: ThreadRef) -> bool {
+pub fn stands_still(thread: ThreadRef) -> bool {
     let asks = matches!(thread.state.get(), State::Faulting | State::Sending)
         && matches!(thread.errand.get(), Errand::Fault | Errand::Exception);
     let stopped = thread.is_stopped() && thread.is_ready();
@@ -24,15 +24,20 @@ fn stands_still(thread: ThreadRef) -> bool {
 }
 
 /// Turns the frame of a thread in a system call into a trap's: all registers are loaded from it.
-fn complete(thread: ThreadRef) {
+pub fn complete(thread: ThreadRef) {
     if !thread.is_trapped() {
         thread.frame.complete_call(thread.hot.ip.get(), thread.hot.sp.get());
     }
 }
 
+/// The FS base of a thread, whose extended state is given.
+pub fn fs_base(thread: ThreadRef, extended: &Extended) -> &Cell<u64> {
+    if has_bases() { &extended.fs_base } else { &thread.tcb().context.fs_base }
+}
+
 /// The cells of a group, in the order of [`REGISTERS`]; those that are no registers of a frame are the FS base.
 fn group(thread: ThreadRef, extended: &Extended, number: usize) -> [&Cell<u64>; 4] {
-    let base = if has_bases() { &extended.fs_base } else { &thread.tcb().context.fs_base };
+    let base = fs_base(thread, extended);
     thread.tcb().frame.group(number).map(|register| register.unwrap_or(base))
 }
 

@@ -1,6 +1,6 @@
 //! `thread_control`: make, start, change, watch and end threads.
 
-use super::registers;
+use super::{registers, thread_state};
 use crate::arch::extended::has_bases;
 use crate::args::{Args, done};
 use crate::kernel::Kernel;
@@ -31,6 +31,12 @@ pub fn thread_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
         _ => Err(Error::BadArgument),
     };
     done(current, result)
+}
+
+/// Begins the call in the registers of the current thread anew, after a page fault in its middle.
+pub fn begin_anew(k: &Kernel, current: ThreadRef) -> Next {
+    current.operation.set(Operation::None);
+    thread_control(k, current, current.frame.head() as u32 >> 8 & 0xff)
 }
 
 /// The thread that an operation is about, if the current thread may control it.
@@ -89,6 +95,8 @@ fn on_thread(k: &Kernel, current: ThreadRef, thread: ThreadRef, operation: u32, 
         op::DENY_NATIVE => deny_native(thread, args),
         op::GET_REGISTERS => registers::get(k, thread, args),
         op::SET_REGISTERS => registers::set(k, thread, args),
+        op::GET_STATE => return thread_state::get(k, current, thread, args),
+        op::SET_STATE => return thread_state::set(k, current, thread, args),
         op::STEP => {
             let _ = done(current, Ok(()));
             registers::step(thread, args.second() != 0);
@@ -263,13 +271,18 @@ fn set_fs(k: &Kernel, thread: ThreadRef, is_current: bool, base: u64) -> Result<
         extended::with(k, thread, |extended| extended.fs_base.set(base));
         return Ok(());
     }
-    thread.context.fs_base.set(base);
-    let flag = special::HAS_FS;
-    thread.set_special(if base != 0 { flag } else { 0 }, flag);
+    keep_fs(thread, base);
     if is_current {
         arch::load_fs(base);
     }
     Ok(())
+}
+
+/// Keeps the FS base of a thread on a processor where users have no instruction for it.
+pub fn keep_fs(thread: ThreadRef, base: u64) {
+    thread.context.fs_base.set(base);
+    let flag = special::HAS_FS;
+    thread.set_special(if base != 0 { flag } else { 0 }, flag);
 }
 
 fn info(k: &Kernel, thread: ThreadRef, args: &Args) {

@@ -99,7 +99,8 @@ const PROCESSORS: [&str; 5] = ["EPYC", "Skylake-Client", "SandyBridge", "Nehalem
 pub fn registers(world: &'static World) -> Vec<Trial> {
     let trial = |cpu: &'static str| {
         world.trial("guest", format!("registers::on_{cpu}"), move |world| {
-            let mut machine = world.machine().with("init=suite args=state.,exception.,debug.,door. pti=off");
+            let mut machine =
+                world.machine().with("init=suite args=state.,exception.,debug.,door.,foreign. pti=off");
             machine.cpu = cpu.into();
             let (end, text) = boot(&machine, SUITE_LIMITS[0])?;
             let all_fine = text.lines().filter_map(end_marker).any(|(ran, bad)| ran >= 40 && bad == 0);

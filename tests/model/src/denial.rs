@@ -8,7 +8,7 @@
 use crate::world::World;
 use abi::call::{FLUSH_SELF, IPC_LONG_CALL, ITEM_WHOLE, RESUME_AS_IS, task_op, thread_op, vector};
 use abi::op;
-use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
+use abi::{Call, Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, ThreadState, Timeout, Uid};
 use kernel::mem::{space, table};
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, WORDS};
@@ -541,14 +541,23 @@ fn is_free(world: &World, call: Call, operation: u32, [rdi, rsi, rdx, r10, r8]: 
     assert_eq!(world.root.frame.rax.get(), 0, "{call:?} {operation}");
 }
 
+/// Address of a state, in memory of the first task that nobody else uses.
+const STATE: u64 = 0x4800_0000;
+
 #[test]
 fn other_operations_on_threads_need_no_memory() {
     let paid_for = [thread_op::CREATE, thread_op::SET_BLOCK];
     for operation in (0..thread_op::COUNT).filter(|operation| !paid_for.contains(operation)) {
         let world = World::new(512);
         let thread = receiver(&world, Fpage::NIL).uid();
-        let stopped =
-            [thread_op::START, thread_op::RESUME, thread_op::GET_REGISTERS, thread_op::SET_REGISTERS];
+        let stopped = [
+            thread_op::START,
+            thread_op::RESUME,
+            thread_op::GET_REGISTERS,
+            thread_op::SET_REGISTERS,
+            thread_op::GET_STATE,
+            thread_op::SET_STATE,
+        ];
         if stopped.contains(&operation) {
             // Once its wait is over, it stops before it runs.
             is_free(&world, Call::ThreadControl, thread_op::STOP, [thread.0, 0, 0, 0, 0]);
@@ -559,6 +568,12 @@ fn other_operations_on_threads_need_no_memory() {
             thread_op::SET_WINDOW => [thread.0, Fpage::WHOLE.0, 0, 0, 0],
             thread_op::READ_TRACE => [abi::call::TRACE_COUNTERS, 0, 0, 0, 0],
             thread_op::BREAKPOINT => [thread.0, 1, 0x1000, abi::call::BREAK_WRITE, 8],
+            thread_op::GET_STATE => [thread.0, STATE, ThreadState::LEN_BYTES, 0, 0],
+            thread_op::SET_STATE => {
+                let [state, len] = [STATE, ThreadState::LEN_BYTES];
+                is_free(&world, Call::ThreadControl, thread_op::GET_STATE, [thread.0, state, len, 0, 0]);
+                [thread.0, state, len, 0, 0]
+            }
             _ => [thread.0, 1, 1000, 0, 0],
         };
         is_free(&world, Call::ThreadControl, operation, arguments);

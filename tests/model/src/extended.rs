@@ -4,7 +4,7 @@
 //! state, but never what one left there who was interrupted. After a fault it finds its own, or what its pager
 //! left.
 
-use abi::call::door_op;
+use abi::call::{door_op, thread_op};
 use abi::op::Op;
 use abi::{Call, Uid};
 use kernel::arch::extended::{registers, set_registers};
@@ -18,14 +18,20 @@ pub enum Departure {
     Keeps,
     /// By an ipc, or a call or a return through a door.
     Hands,
-    /// By a fault or an exception.
+    /// By a fault or an exception, or by a call that may fault.
     Faults,
+    /// Not at all: the number is in a state that somebody sets.
+    Given,
 }
 
 impl Departure {
     /// Kind of a system call, of a thread that may make it or not.
     pub fn of_call(rax: u64, is_denied: bool) -> Departure {
         const SERVE: u64 = Call::DoorControl as u64 | (door_op::SERVE as u64) << 8;
+        const STATES: [u32; 2] = [
+            Call::ThreadControl as u32 | thread_op::GET_STATE << 8,
+            Call::ThreadControl as u32 | thread_op::SET_STATE << 8,
+        ];
         const OTHERS: [Call; 6] = [
             Call::Flush,
             Call::ThreadControl,
@@ -41,6 +47,8 @@ impl Departure {
             || rax & 0xffff_ffff == SERVE
         {
             Departure::Hands
+        } else if STATES.contains(&(rax as u32)) {
+            Departure::Faults
         } else if OTHERS.into_iter().any(|call| rax & 0xffff_00ff == call as u64) {
             Departure::Keeps
         } else {
@@ -74,6 +82,12 @@ impl Owners {
         set_registers(number);
     }
 
+    /// A number for a state that is to be set: whoever has the registers then may find it.
+    pub fn give(&mut self) -> u64 {
+        self.left.push((Uid::NIL, Departure::Given));
+        self.left.len() as u64 - 1
+    }
+
     /// A thread is in user mode, and looks.
     pub fn runs(&mut self, thread: ThreadRef) {
         let uid = thread.uid();
@@ -81,12 +95,15 @@ impl Owners {
         let found = registers();
         let (by, how) = self.left[found as usize];
         let Some(&own) = self.last.get(&uid) else {
-            return assert_eq!(found, 0, "{uid:?}, which begins, finds what {by:?} left");
+            let is_right = found == 0 || how == Departure::Given;
+            return assert!(is_right, "{uid:?}, which begins, finds what {by:?} left");
         };
         let (_, departure) = self.left[own as usize];
         // A pager in whose work a fault is broken off has shown its registers to the thread that faulted, and that may hand them on.
         let is_shown = how != Departure::Keeps || self.trusted.contains(&by);
-        let is_right = found == own || departure != Departure::Keeps && (is_shown || by == uid);
+        let is_right = found == own
+            || how == Departure::Given
+            || departure != Departure::Keeps && (is_shown || by == uid);
         assert!(is_right, "{uid:?}, which left by {departure:?}, finds what {by:?} left by {how:?}");
     }
 }

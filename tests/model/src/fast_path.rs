@@ -56,7 +56,8 @@ pub struct Machine {
     /// How often a known route across a border was taken.
     pub crossed: usize,
     /// Whose the extended state in the registers may be.
-    owners: Owners,
+    /// Numbers in the registers beside those of a message.
+    pub owners: Owners,
 }
 
 const FLUSH: u32 = Call::Flush as u32;

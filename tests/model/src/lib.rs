@@ -54,6 +54,8 @@ mod shuttles;
 #[cfg(test)]
 mod spaces;
 #[cfg(test)]
+mod states;
+#[cfg(test)]
 mod strings;
 #[cfg(test)]
 mod traces;

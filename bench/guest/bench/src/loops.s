@@ -918,3 +918,39 @@ FUNCTION bench_foreign_handler
     mov rdx, [bench_chief]
     syscall
     ud2
+
+# --- state of a thread: rdi = iterations, rsi = thread, rdx = block, rcx = operation; returns what is not 0 if one fails --------
+
+.macro STATE_LOOP name, region
+FUNCTION bench_state_\name
+    push rbx
+    push r12
+    push r13
+    push r14
+    push r15
+    mov r15, rdi
+    mov r14, rsi
+    mov r13, rdx
+    mov r12, rcx
+    xor ebx, ebx
+1:  START \region
+    mov rdi, r14
+    mov rsi, r13
+    mov edx, 1024
+    mov eax, r12d
+    syscall
+    or ebx, eax
+    dec r15
+    jnz 1b
+    DISCARD \region
+    mov eax, ebx
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbx
+    ret
+.endm
+
+STATE_LOOP get, 160
+STATE_LOOP set, 161

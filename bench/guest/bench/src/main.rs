@@ -20,9 +20,10 @@ use core::ptr::addr_of;
 use rt::device::Port;
 use rt::frames::{Supply, Upstream};
 use rt::{api, println};
-use sys::abi::call::PORT_FAULT;
+use sys::abi::call::{Call, PORT_FAULT, thread_op};
+use sys::abi::state::IMAGE_MXCSR;
 use sys::foreign::{FUNCTIONS, Function, Registers, Table};
-use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, Timeout, Uid, thread_state};
+use sys::{Error, Fpage, Ipc, Kind, Message, Rights, TaskId, ThreadState, Timeout, Uid, thread_state};
 
 mod idl;
 
@@ -85,6 +86,8 @@ static mut ARGUMENTS: Arguments = Arguments { server: 0, iterations: ITERATIONS,
 unsafe extern "C" {
     fn bench_null(iterations: u64);
     fn bench_thread(iterations: u64, priority: u64) -> u64;
+    fn bench_state_get(iterations: u64, thread: u64, block: u64, eax: u64) -> u64;
+    fn bench_state_set(iterations: u64, thread: u64, block: u64, eax: u64) -> u64;
     fn bench_client_w0();
     fn bench_client_intra();
     fn bench_server();
@@ -135,6 +138,9 @@ unsafe extern "C" {
 
 /// Where a thread starts.
 type Entry = unsafe extern "C" fn();
+
+/// A loop of a call about a thread and a block: iterations, thread, block, operation. Returns what is not 0 if a call fails.
+type Repeat = unsafe extern "C" fn(u64, u64, u64, u64) -> u64;
 
 /// Why a row could not be measured.
 enum Failure {
@@ -407,6 +413,26 @@ impl Chief {
         if report.words[0] != 0 { Err(Failure::Report(report.words[0], 0)) } else { Ok(()) }
     }
 
+    /// The state of a thread that does not run, got and set by one that has the page.
+    fn states(&self, task: TaskId) -> Result<()> {
+        static mut STATE: ThreadState = ThreadState::ZERO;
+        let thread = sys::thread_create(task, self.priority, self.uid, self.uid)?;
+        let mut state = ThreadState { len_bytes: ThreadState::LEN_BYTES, ..ThreadState::ZERO };
+        state.image[IMAGE_MXCSR] = 0x1f80;
+        sys::thread_set_state(thread, &state)?;
+        for (operation, region) in
+            [(thread_op::GET_STATE, bench_state_get as Repeat), (thread_op::SET_STATE, bench_state_set)]
+        {
+            let eax = Call::ThreadControl as u32 | operation << 8;
+            // SAFETY: the loop uses the state and no other memory, and nobody else does.
+            let errors = unsafe { region(ITERATIONS, thread.0, &raw mut STATE as u64, eax.into()) };
+            if errors != 0 {
+                return Err(Failure::Report(errors, 0));
+            }
+        }
+        Ok(sys::thread_destroy(thread)?)
+    }
+
     /// A task, and one thread that gets to its first instruction.
     fn task(&self) -> Result<()> {
         const REGION: u8 = 11;
@@ -486,6 +512,7 @@ impl Chief {
         if errors != 0 {
             return Err(Failure::Report(errors, 0));
         }
+        self.states(TaskId::NIL)?;
         self.task()?;
         self.large()
     }

@@ -19,7 +19,7 @@
 use super::space::{self, tagged};
 use super::{Table, pte};
 use crate::arch::CopyFault;
-use crate::arch::isa::user_copy::{CLOSED, OPEN, Routine, copy_bytes, load_words, store_words};
+use crate::arch::isa::user_copy::{CLOSED, OPEN, Routine, copy_bytes, load_words, store_cells, store_words};
 use crate::layout::{WINDOW, WINDOW_SIZE};
 use abi::USER_END;
 use core::cell::Cell;
@@ -167,4 +167,19 @@ pub fn write_words<const N: usize>(loaded: Loaded, to: Target, words: [u64; N]) 
     let (left, fault, _) = unsafe { store_words(shown, &words) };
     window.close(loaded);
     if left != 0 { Err(to.address.wrapping_add(fault.wrapping_sub(shown))) } else { Ok(()) }
+}
+
+/// Fills words of the kernel's from the loaded space; the error is the address that faults.
+pub fn load(from: u64, words: &[Cell<u64>]) -> Result<(), u64> {
+    debug_assert!(from < USER_END, "words of the kernel's, at {from:#x}");
+    let (left, fault, _) = load_words(words, from);
+    if left != 0 { Err(fault) } else { Ok(()) }
+}
+
+/// Stores words of the kernel's in the loaded space; the error is the address that faults.
+pub fn store(to: u64, words: &[Cell<u64>]) -> Result<(), u64> {
+    debug_assert!(to < USER_END, "words to the kernel's, at {to:#x}");
+    // SAFETY: the caller checked that the target is in the user half.
+    let (left, fault, _) = unsafe { store_cells(to, words) };
+    if left != 0 { Err(fault) } else { Ok(()) }
 }

@@ -71,3 +71,13 @@ pub unsafe fn store_words(to: u64, words: &[u64]) -> (u64, u64, bool) {
     }
     (0, 0, false)
 }
+
+/// Writes words of a user from cells.
+///
+/// # Safety
+/// See [`copy_bytes`].
+pub unsafe fn store_cells(to: u64, words: &[Cell<u64>]) -> (u64, u64, bool) {
+    let words: Vec<u64> = words.iter().map(Cell::get).collect();
+    // SAFETY: the caller answers for the target.
+    unsafe { store_words(to, &words) }
+}

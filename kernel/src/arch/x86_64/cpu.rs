@@ -5,7 +5,7 @@
 //! volume 2, CPUID; volume 3, 2.5.
 
 use super::instructions::{Cpuid, cpuid, rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr, xsetbv};
-use super::leaks;
+use super::{extended, leaks};
 use crate::kprintln;
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -41,6 +41,8 @@ pub struct Features {
     pub fsgsbase: bool,
     /// State components that XSAVE manages (XCR0); 0 without XSAVE.
     pub xsave_mask: u64,
+    /// Bits that MXCSR may have.
+    pub mxcsr_mask: u32,
     /// Size of the area that XSAVE, or without it FXSAVE, needs; in bytes.
     pub fpu_area_bytes: u32,
     /// Pages of 1 GiB.
@@ -95,6 +97,7 @@ impl Features {
         exchanges: false,
         fsgsbase: false,
         xsave_mask: 0,
+        mxcsr_mask: 0,
         fpu_area_bytes: FXSAVE_BYTES,
         gib_pages: false,
         meltdown: false,
@@ -189,6 +192,7 @@ pub fn detect() -> Result<(), &'static str> {
         xsave,
         exchanges: xsave && bit(leaf(0xd, 1).eax, 0) && bit(seven.ebx, 0),
         fsgsbase: bit(seven.ebx, 0),
+        mxcsr_mask: 0,
         xsave_mask: if xsave { leaf(0xd, 0).eax as u64 & XSAVE_COMPONENTS } else { 0 },
         fpu_area_bytes: FXSAVE_BYTES,
         gib_pages: bit(extended.edx, 26),
@@ -361,6 +365,8 @@ pub fn enable_late() {
     // user page except the info page, which the kernel reaches by another address.
     unsafe { write_cr4(cr4) };
     debug_assert_eq!(read_cr4(), cr4);
+    // SAFETY: see `Once`.
+    unsafe { (*FEATURES.0.get()).mxcsr_mask = extended::mxcsr_mask() };
     if found.xsave {
         // SAFETY: CR4.OSXSAVE is on, and the mask holds only components that leaf 0xd offers.
         unsafe { xsetbv(0, found.xsave_mask) };

@@ -8,21 +8,21 @@
 //! (decision 0053). Intel SDM volume 1, 13; volume 3, 2.5.
 
 use super::cpu::features;
+use crate::arch::image::{self, FCW, Image, MXCSR};
+use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, IMAGE_WORDS, STATE_SSE, STATE_X87};
 use core::arch::asm;
 use core::cell::Cell;
 
-/// Initial control words in the legacy part of the area: all exceptions masked.
-const FCW: u64 = 0x37f;
-const MXCSR: u64 = 0x1f80;
-
 /// Words of the area of XSAVE for x87, SSE and AVX registers.
-const AREA_WORDS: usize = 104;
+const AREA_WORDS: usize = IMAGE_WORDS;
 
 /// Words of the part that FXSAVE writes.
 const LEGACY_WORDS: usize = 64;
 
 /// Words of the header behind that, which says what is not in its initial state.
 const HEADER_WORDS: usize = 8;
+
+const _: () = assert!(LEGACY_WORDS == IMAGE_HEADER);
 
 /// Bytes of the area.
 pub const AREA_BYTES: usize = AREA_WORDS * 8;
@@ -38,6 +38,9 @@ pub struct Extended {
 }
 
 impl Extended {
+    const ZERO: Extended =
+        Extended { area: [const { Cell::new(0) }; AREA_WORDS], fs_base: Cell::new(0), gs_base: Cell::new(0) };
+
     /// Makes this the initial state.
     pub fn init(&self) {
         let (legacy, rest) = self.area.split_at(LEGACY_WORDS);
@@ -47,7 +50,7 @@ impl Extended {
         }
         rest[..HEADER_WORDS].iter().for_each(|word| word.set(0));
         self.area[0].set(FCW);
-        self.area[3].set(MXCSR);
+        self.area[IMAGE_MXCSR].set(MXCSR);
         self.fs_base.set(0);
         self.gs_base.set(0);
     }
@@ -57,6 +60,23 @@ impl Extended {
         self.area.iter().zip(&other.area).for_each(|(to, from)| to.set(from.get()));
         self.fs_base.set(other.fs_base.get());
         self.gs_base.set(other.gs_base.get());
+    }
+
+    /// Gives an image of this state, which is in memory.
+    pub fn read(&self, image: &Image) {
+        image.iter().zip(&self.area).for_each(|(to, from)| to.set(from.get()));
+        if !features().xsave {
+            // There is no header.
+            image[LEGACY_WORDS..].iter().for_each(|word| word.set(0));
+            image[IMAGE_HEADER].set(parts());
+        }
+        image::complete(image, features().mxcsr_mask);
+    }
+
+    /// Makes this the state of an image that is [fit](is_fit). The image is completed.
+    pub fn write(&self, image: &Image) {
+        image::complete(image, features().mxcsr_mask);
+        self.area.iter().zip(image).for_each(|(to, from)| to.set(from.get()));
     }
 
     /// Saves the registers here, and loads those of `next`.
@@ -104,7 +124,7 @@ impl Extended {
     #[inline(always)]
     fn load_quickly(&self) {
         let (area, all) = (self.area.as_ptr(), u32::MAX);
-        // SAFETY: the area was written by `init`, by a save, or by a copy of one; its reserved bits are zero.
+        // SAFETY: the area was written by `init`, by a save, by a copy of one, or by `write`; its reserved bits are zero.
         unsafe {
             asm!("xrstor64 [{}]", in(reg) area, in("eax") all, in("edx") all, options(nostack, readonly, preserves_flags));
         }
@@ -159,9 +179,32 @@ impl Extended {
     }
 }
 
+/// Bits that MXCSR may have on this processor, once FXSAVE is turned on.
+pub fn mxcsr_mask() -> u32 {
+    /// Value that a processor means which says nothing: all bits but the one for denormals that are zeroes.
+    const OLD: u32 = 0xffbf;
+    let area = Extended::ZERO;
+    // SAFETY: FXSAVE is required, and the area is large enough.
+    unsafe { asm!("fxsave64 [{}]", in(reg) area.area.as_ptr(), options(nostack)) };
+    match (area.area[IMAGE_MXCSR].get() >> 32) as u32 {
+        0 => OLD,
+        mask => mask,
+    }
+}
+
 /// Checks that the processor's extended state fits into an area.
 pub fn check() {
     assert!(features().fpu_area_bytes as usize <= AREA_BYTES, "extended state is larger than its area");
+}
+
+/// Parts of an image that the processor has.
+pub fn parts() -> u64 {
+    if features().xsave { features().xsave_mask } else { STATE_X87 | STATE_SSE }
+}
+
+/// Whether the processor loads an image without a fault.
+pub fn is_fit(image: &Image) -> bool {
+    image::is_fit(image, parts(), features().mxcsr_mask)
 }
 
 /// Whether users set the FS base and the GS base by instructions, so that they pass with the other registers.

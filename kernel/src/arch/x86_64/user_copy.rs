@@ -75,6 +75,15 @@ pub unsafe fn store_words(to: u64, words: &[u64]) -> (u64, u64, bool) {
     unsafe { copy_bytes(to, words.as_ptr() as u64, size_of_val(words) as u64, CLOSED) }
 }
 
+/// Writes words of a user from cells.
+///
+/// # Safety
+/// See [`copy_bytes`].
+pub unsafe fn store_cells(to: u64, words: &[Cell<u64>]) -> (u64, u64, bool) {
+    // SAFETY: the caller answers for the target.
+    unsafe { copy_bytes(to, words.as_ptr() as u64, size_of_val(words) as u64, CLOSED) }
+}
+
 /// Ends a copy by a fault at `address`: `frame`, the kernel's, goes on at the copy's end. False if the fault did not come in a copy.
 pub fn end_by_fault(frame: &Frame, address: u64) -> bool {
     let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;

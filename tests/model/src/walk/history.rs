@@ -90,7 +90,7 @@ pub struct History {
 }
 
 /// Operations that are done to threads in all states.
-pub const DONE_TO_ALL: [u32; 8] = [
+pub const DONE_TO_ALL: [u32; 10] = [
     thread_op::STOP,
     thread_op::RESUME,
     thread_op::ABORT,
@@ -99,6 +99,8 @@ pub const DONE_TO_ALL: [u32; 8] = [
     thread_op::SET_PAGER,
     thread_op::STEP,
     thread_op::ALERT,
+    thread_op::GET_STATE,
+    thread_op::SET_STATE,
 ];
 
 /// All states that they have to meet.

@@ -10,13 +10,15 @@ use super::program::{BASE, Control, Ipc, LINE, Op, Whom};
 use crate::fast_path::Machine;
 use crate::world::Caches;
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, FLUSH_SELF,
-    FOREIGN_RETURN, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NOT_DIVERTED, NULL,
-    RESUME_AS_IS, door_op, task_op, thread_op,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, FLAGS,
+    FLUSH_SELF, FOREIGN_RETURN, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NOT_DIVERTED,
+    NULL, RESUME_AS_IS, door_op, task_op, thread_op,
 };
 use abi::op;
-use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, Timeout, USER_END, Uid};
+use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE};
+use abi::{Call, Dope, Fpage, Kind, Rights, StringPart, TaskId, ThreadState, Timeout, USER_END, Uid};
 use kernel::arch;
+use kernel::arch::extended::IMAGE_WORD;
 use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
 use kernel::object::thread::{Frame, NO_STACK, Operation, Place, State, WORDS, Wait, special};
@@ -24,6 +26,7 @@ use kernel::object::{TaskRef, ThreadRef, door};
 use kernel::processor;
 use kernel::sim;
 use std::iter::successors;
+use std::mem::offset_of;
 
 /// More than anything takes.
 const STEPS_MAX: usize = 100_000;
@@ -549,10 +552,28 @@ impl Walk {
             thread_op::SET_PAGER => (self.thread(rsi).0, self.thread(rdx).0),
             _ => (rsi, rdx),
         };
+        if operation == thread_op::SET_STATE {
+            self.write_state(rsi, r10);
+        }
         if let Some(thread) = self.machine.world.k.thread(whose) {
             self.history.controls(operation, thread);
         }
         self.control(Call::ThreadControl, operation, [target.0, rsi, rdx, r10]);
+    }
+
+    /// Writes a state that is to be set into the current thread's memory, if there is memory. Some states are none.
+    fn write_state(&mut self, address: u64, number: u64) {
+        let mut words = [number; size_of::<ThreadState>() / 8];
+        let (registers, image) = (offset_of!(ThreadState, registers) / 8, offset_of!(ThreadState, image) / 8);
+        (words[0], words[1]) = (ThreadState::LEN_BYTES, 7);
+        let ip = if number.is_multiple_of(16) { USER_END } else { 0x1000 };
+        words[registers..registers + 3].copy_from_slice(&[ip, 0x8000, FLAGS]);
+        words[offset_of!(ThreadState, gs_base) / 8..].fill(0);
+        words[image + IMAGE_MXCSR] = 0x1f80;
+        words[image + IMAGE_HEADER] = STATE_SSE | 1 << (number % 4);
+        words[image + IMAGE_WORD] = self.machine.owners.give();
+        let (world, task) = (&self.machine.world, self.machine.world.current().task());
+        let _ = processor::copy::write_words(&world.k, task, (task, address), words);
     }
 
     /// The driver waits for its interrupt. If that cannot come any more, it stops.

@@ -9,7 +9,7 @@ use abi::call::{
     thread_op,
 };
 use abi::op;
-use abi::{Dope, Fpage, Rights, StringPart, USER_END};
+use abi::{Dope, Fpage, Rights, StringPart, ThreadState, USER_END};
 
 /// Where pages and windows lie.
 pub const BASE: u64 = 0x4000_0000;
@@ -323,7 +323,7 @@ fn long_operation(random: &mut Random) -> Op {
 }
 
 /// What may be done to any thread in any state. Whoever stops others has to let them go on, too.
-const OFTEN: [u32; 14] = [
+const OFTEN: [u32; 16] = [
     thread_op::STOP,
     thread_op::STOP,
     thread_op::RESUME,
@@ -338,7 +338,14 @@ const OFTEN: [u32; 14] = [
     thread_op::ALERT,
     thread_op::STEP,
     thread_op::SET_BLOCK,
+    thread_op::GET_STATE,
+    thread_op::SET_STATE,
 ];
+
+/// Offsets in a page at which states are got, and others at which they are set: a state that was got is set nowhere, so that it is known what
+/// was set. Some cross into the next page.
+const GOT: [u64; 3] = [0, 0x400, 0xfc0];
+const SET: [u64; 3] = [0x800, 0x840, 0xe00];
 
 fn control(random: &mut Random) -> Control {
     let operation = match random.below(16) {
@@ -366,12 +373,21 @@ fn control(random: &mut Random) -> Control {
         thread_op::ALERT => random.pick(&[ALERT_CLEAR, ALERT_SET, ALERT_SET, ALERT_POLL]),
         thread_op::SET_PAGER => who(random),
         thread_op::SET_BLOCK => place(random),
+        thread_op::GET_STATE => random.pick(&GOT) + BASE + random.below(64) * 4096,
+        thread_op::SET_STATE => random.pick(&SET) + BASE + random.below(64) * 4096,
         _ if random.one_in(9) => page(random),
         _ => random.pick(&[0, 1, 2, 3, 64, 0x1000, 1 << 46, 1 << 63]),
     };
     let rdx = match operation {
         thread_op::SET_PAGER => who(random),
         thread_op::SET_BLOCK => parts(random).0 << 32,
+        thread_op::GET_STATE | thread_op::SET_STATE => {
+            if random.one_in(20) {
+                ThreadState::LEN_BYTES - 1
+            } else {
+                ThreadState::LEN_BYTES
+            }
+        }
         _ => random.pick(&[0, 0, 0x8000, 200]),
     };
     let r10 = match operation {

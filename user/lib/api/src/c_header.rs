@@ -76,6 +76,11 @@ fn constants_are_the_kernels() {
         ("TERN_UNRESOLVABLE", crate::wire::UNRESOLVABLE as u64),
         ("TERN_VECTOR_SYSCALL", vector::SYSCALL),
         ("TERN_VECTOR_UNRESOLVED_FAULT", vector::UNRESOLVED_FAULT),
+        ("TERN_STATE_BYTES", abi::ThreadState::LEN_BYTES),
+        ("TERN_STATE_X87", abi::state::STATE_X87),
+        ("TERN_STATE_SSE", abi::state::STATE_SSE),
+        ("TERN_STATE_AVX", abi::state::STATE_AVX),
+        ("TERN_STATE_GS", abi::state::STATE_GS),
         ("TERN_NEVER", sys::Timeout::NEVER.0 as u64),
         ("TERN_R", Rights::R.0 as u64),
         ("TERN_W", Rights::W.0 as u64),
@@ -113,11 +118,32 @@ fn errors_and_operations_are_the_kernels() {
         ("TERN_DOOR_SERVE", door_op::SERVE),
         ("TERN_THREAD_SET_FS", thread_op::SET_FS),
         ("TERN_THREAD_ALERT", thread_op::ALERT),
+        ("TERN_THREAD_SET_STATE", thread_op::SET_STATE),
         ("TERN_THREAD_SET_WINDOW", thread_op::SET_WINDOW),
     ];
     for (name, value) in some.into_iter().chain([("TERN_TASK_SELF", task_op::SELF)]) {
         assert_eq!(enumerations.get(name), Some(&(value as u64)), "{name}");
     }
+}
+
+/// Registers of a state stand in the kernel's order; the header itself asserts the size.
+#[test]
+fn states_are_laid_out_alike() {
+    use abi::state::{IMAGE_WORDS, register};
+    let body = HEADER.split_once("struct tern_state {").unwrap().1.split_once('}').unwrap().0;
+    let registers = body.lines().find(|line| line.contains(" rip,")).unwrap();
+    let names: Vec<&str> = registers
+        .trim()
+        .trim_start_matches("uint64_t")
+        .trim_end_matches(';')
+        .split(',')
+        .map(str::trim)
+        .collect();
+    assert_eq!(names, register::NAMES);
+    assert!(body.contains(&format!("image[{IMAGE_WORDS}]")));
+    // The order is that in which groups of registers are handed over.
+    let groups = call::REGISTERS.into_iter().flatten().take(register::NAMES.len());
+    assert!(groups.eq(register::NAMES));
 }
 
 #[test]

@@ -82,7 +82,26 @@ enum {
     TERN_THREAD_TRACE,
     TERN_THREAD_READ_TRACE,
     TERN_THREAD_ALERT,
+    TERN_THREAD_GET_STATE,
+    TERN_THREAD_SET_STATE,
 };
+
+/* all registers of a thread, for TERN_THREAD_GET_STATE and TERN_THREAD_SET_STATE */
+struct tern_state {
+    uint64_t len_bytes;
+    uint64_t parts; /* TERN_STATE_X87 and its like: what the image can hold, and whether there is a GS base */
+    uint64_t rip, rsp, rflags, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15;
+    uint64_t fs_base, gs_base;
+    uint64_t reserved[2];
+    uint64_t image[104]; /* as XSAVE writes it */
+} __attribute__((aligned(64)));
+
+#define TERN_STATE_BYTES 1024ul
+_Static_assert(sizeof(struct tern_state) == TERN_STATE_BYTES, "a state has another size");
+#define TERN_STATE_X87 1ul
+#define TERN_STATE_SSE 2ul
+#define TERN_STATE_AVX 4ul
+#define TERN_STATE_GS 256ul
 
 /* what TERN_THREAD_ALERT does */
 enum { TERN_ALERT_CLEAR, TERN_ALERT_SET, TERN_ALERT_POLL };
@@ -365,6 +384,20 @@ static inline int tern_thread_set_fs(tern_uid thread, uint64_t base)
 {
     uint64_t words[6] = { thread, base };
     return tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_FS, words);
+}
+
+/* Reads all registers of a thread that stands still. */
+static inline int tern_thread_get_state(tern_uid thread, struct tern_state *state)
+{
+    uint64_t words[6] = { thread, (uint64_t)state, sizeof *state };
+    return tern_control(TERN_THREAD_CONTROL, TERN_THREAD_GET_STATE, words);
+}
+
+/* Writes all registers of a thread that stands still, or has never run: then it is stopped. */
+static inline int tern_thread_set_state(tern_uid thread, const struct tern_state *state)
+{
+    uint64_t words[6] = { thread, (uint64_t)state, sizeof *state };
+    return tern_control(TERN_THREAD_CONTROL, TERN_THREAD_SET_STATE, words);
 }
 
 /* Nanoseconds since the kernel started. */

@@ -1,6 +1,6 @@
 //! System calls that are neither ipc nor doors: threads, tasks, flush, clock.
 
-use crate::{Dope, Fpage, Result, TaskId, Timeout, Uid, error};
+use crate::{Dope, Fpage, Result, TaskId, ThreadState, Timeout, Uid, error};
 use abi::call::{
     ALERT_CLEAR, ALERT_POLL, ALERT_SET, Call, FLUSH_SELF, NULL, TRACE_DOORS, task_op, thread_op,
 };
@@ -213,6 +213,22 @@ pub fn thread_registers(target: Uid, group: usize) -> Result<[u64; 4]> {
 /// Writes a group of registers of a thread that stands still.
 pub fn thread_set_registers(target: Uid, group: usize, [a, b, c, d]: [u64; 4]) -> Result<()> {
     thread(thread_op::SET_REGISTERS, [target.0, group as u64, a, b, c, d]).map(drop)
+}
+
+/// Reads all registers of a thread that stands still.
+pub fn thread_get_state(target: Uid, state: &mut ThreadState) -> Result<()> {
+    let address = core::ptr::from_mut(state) as u64;
+    thread(thread_op::GET_STATE, [target.0, address, ThreadState::LEN_BYTES, 0, 0, 0]).map(drop)
+}
+
+/// Writes all registers of a thread that stands still, or has never run: then it is stopped, and [`thread_resume`] lets it run.
+///
+/// # Errors
+///
+/// `BadArgument`: no thread may have such a state; nothing has changed.
+pub fn thread_set_state(target: Uid, state: &ThreadState) -> Result<()> {
+    let address = core::ptr::from_ref(state) as u64;
+    thread(thread_op::SET_STATE, [target.0, address, ThreadState::LEN_BYTES, 0, 0, 0]).map(drop)
 }
 
 /// Lets each instruction of a thread end in an exception, or no longer.

@@ -17,7 +17,7 @@ mod ipc;
 mod message_asm;
 
 pub use abi;
-pub use abi::{Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, Timeout, Uid};
+pub use abi::{Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, ThreadState, Timeout, Uid};
 pub use control::*;
 pub use door::*;
 pub use ipc::*;

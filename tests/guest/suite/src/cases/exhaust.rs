@@ -10,12 +10,13 @@ use crate::{check, check_eq};
 use alloc::vec::Vec;
 use sys::abi::call::{BREAK_WRITE, ITEM_WHOLE, PORT_FAULT, task_op, thread_op, vector};
 use sys::abi::{Call, PAGE_SIZE};
-use sys::{Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid};
+use sys::{Dope, Error, Fpage, Kind, Rights, TaskId, ThreadState, Timeout, Uid};
 
 unsafe extern "C" {
     fn suite_in();
     fn suite_load();
     fn suite_nothing();
+    fn suite_store();
 }
 
 /// Whether programs may order that kernel memory runs out.
@@ -260,6 +261,8 @@ pub fn long_messages() -> Outcome {
     Ok(())
 }
 
+static mut STATE: ThreadState = ThreadState::ZERO;
+
 /// All other calls succeed with everything denied.
 pub fn other_calls_need_no_memory() -> Outcome {
     let (child, mut caller) = agent()?;
@@ -270,6 +273,9 @@ pub fn other_calls_need_no_memory() -> Outcome {
     caller.take((line, 0), Fpage::interrupts())?;
     let denied = [Error::Denied as u64, 0];
     let paid_for = [thread_op::CREATE, thread_op::SET_BLOCK];
+    // The caller has the page that the state is written to, and read from afterwards.
+    let state = &raw mut STATE as u64;
+    check!(caller.attempt(suite_store, state, 0)?.is_fine());
     let mut calls = Vec::new();
     for operation in (0..thread_op::COUNT).filter(|operation| !paid_for.contains(operation)) {
         let eax = Call::ThreadControl as u32 | operation << 8;
@@ -283,6 +289,9 @@ pub fn other_calls_need_no_memory() -> Outcome {
                 ([name, pager, pager, 0, 0, 0], 0)
             }
             thread_op::SET_PRIORITY => ([name, crate::kit::pager::priority().into(), 0, 0, 0, 0], 0),
+            thread_op::GET_STATE | thread_op::SET_STATE => {
+                ([name, state, ThreadState::LEN_BYTES, 0, 0, 0], 0)
+            }
             // Ended last, below.
             thread_op::DESTROY => continue,
             _ => ([name, 0, 0, 0, 0, 0], 0),
@@ -326,7 +335,8 @@ fn order(eax: u32) -> u32 {
     match eax >> 8 & 0xff {
         thread_op::STOP => 0,
         thread_op::ABORT => 1,
-        thread_op::GET_REGISTERS | thread_op::SET_REGISTERS => 2,
+        thread_op::GET_REGISTERS | thread_op::SET_REGISTERS | thread_op::GET_STATE => 2,
+        thread_op::SET_STATE => 3,
         thread_op::START => 9,
         thread_op::RESUME => 10,
         _ => 5,

@@ -27,6 +27,7 @@ pub mod realtime;
 pub mod sched;
 pub mod state;
 pub mod task;
+mod thread_state;
 pub mod transcript;
 pub mod turns;
 pub mod uids;
@@ -135,6 +136,11 @@ cases! {
     debug {
         registers_are_handed_over registers_of_a_waiting_thread single_steps watchpoints the_kernel_reads_what_is_watched
         debuggers_have_limits
+    }
+    thread_state {
+        all_registers_are_got what_is_set_runs denied_parts_are_initial a_thread_is_copied a_thread_that_never_ran new_threads_show_nothing_of_others states_that_are_refused
+        blocks_that_are_refused pages_come_on_demand pages_that_nobody_has threads_that_do_not_stand_still
+        on_a_borrowed_shuttle after_an_exception in_a_foreign_call
     }
     authority {
         siblings_and_chiefs_are_out_of_reach first_tasks_are_out_of_reach grandchildren_belong_to_their_chief

@@ -19,6 +19,7 @@
 use super::warden::{self, Wards};
 use crate::kit::{Agent, Child, Frame, Outcome, Random, guarded, image, pager};
 use crate::{check, check_eq};
+use core::mem::offset_of;
 use core::ptr::addr_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rt::println;
@@ -28,9 +29,10 @@ use sys::abi::call::{
     NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
 };
 use sys::abi::op::{self, Form, Op};
+use sys::abi::state::{IMAGE_HEADER, IMAGE_MXCSR};
 use sys::abi::{INFO_PAGE, USER_END};
 use sys::thread_state::{BUSY, READY, RECEIVING, SENDING};
-use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, Timeout, Uid};
+use sys::{Dope, Fpage, Kind, Message, Rights, StringPart, TaskId, ThreadState, Timeout, Uid};
 
 /// Threads that make random calls.
 const PLAYERS: usize = 6;
@@ -499,7 +501,10 @@ impl Player {
         // A player that ends itself has to be made again: not too often.
         let kills = matches!(op, thread_op::DESTROY | thread_op::STOP | thread_op::SET_PAGER);
         let spared = kills && self.random.below(if is_echo { 4 } else { 64 }) != 0;
-        let upsets = matches!(op, thread_op::SET_REGISTERS | thread_op::STEP | thread_op::BREAKPOINT);
+        let upsets = matches!(
+            op,
+            thread_op::SET_REGISTERS | thread_op::SET_STATE | thread_op::STEP | thread_op::BREAKPOINT
+        );
         let op = if spared || upsets && !is_echo { thread_op::INFO } else { op };
         let [second, third, fourth, fifth, sixth] = self.thread_arguments(op);
         self.control(Call::ThreadControl as u32 | op << 8, [target, second, third, fourth, fifth, sixth])
@@ -530,12 +535,38 @@ impl Player {
                 0 => [0, self.start(), self.place()],
                 group => [group, self.place(), self.place()],
             },
+            thread_op::GET_STATE => [self.place() & !63, self.random.pick(&[1024, 1024, 2000, 8]), noise[0]],
+            thread_op::SET_STATE => [self.state(), 1024, noise[0]],
             thread_op::BREAKPOINT => [self.random.below(5), self.place(), self.random.below(5)],
             thread_op::NEXT | thread_op::INFO => [self.known(), noise[0], noise[1]],
             _ => [self.place(), noise[0], noise[1]],
         };
         let fourth = if op == thread_op::BREAKPOINT { 1 << self.random.below(5) } else { noise[1] };
         [first, second, third, fourth, noise[2]]
+    }
+
+    /// A state: mostly one that a thread may have but for a bit or two, in the player's book or anywhere.
+    fn state(&mut self) -> u64 {
+        let book = &ARENA.books[self.index].send;
+        for word in book.iter().take(size_of::<ThreadState>() / 8) {
+            word.store(self.random.next(), Ordering::Relaxed);
+        }
+        let header =
+            [ThreadState::LEN_BYTES, self.random.below(8), self.start(), self.place(), self.random.next()];
+        let bases = [self.place(), 0, 0, 0];
+        let image = offset_of!(ThreadState, image) / 8;
+        let xsave = [self.random.below(8), 0, 0, 0, 0, 0, 0, 0];
+        let bases_at = offset_of!(ThreadState, fs_base) / 8;
+        for (at, words) in [(0, &header[..]), (bases_at, &bases[..]), (image + IMAGE_HEADER, &xsave[..])] {
+            book[at..].iter().zip(words).for_each(|(cell, word)| cell.store(*word, Ordering::Relaxed));
+        }
+        book[image + IMAGE_MXCSR].store(0x1f80 | self.random.next() & 0x603f, Ordering::Relaxed);
+        if self.random.below(3) == 0 {
+            let word =
+                self.random.pick(&[0, 1, 2, 3, 20, 21, 22, image + IMAGE_MXCSR, image + IMAGE_HEADER + 1]);
+            book[word].fetch_xor(1 << self.random.below(64), Ordering::Relaxed);
+        }
+        if self.random.below(8) == 0 { self.place() & !63 } else { book.as_ptr() as u64 }
     }
 
     /// Where a thread may start: what it does there harms nobody.

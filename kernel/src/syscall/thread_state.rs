@@ -1,0 +1,163 @@
+//! All registers of a thread at once, for `thread_control` (row C8, decision 0083): those of its frame, and its extended state as an image.
+//!
+//! Between the caller's memory and the thread there is a place that no user sees: the kernel stack of the thread, which does not run. What
+//! comes in is copied there first, checked there, and stored from there, so that nothing can change between check and use, and a state
+//! that was set half is never run. A page of the caller's that is not there is an ordinary page fault of the caller's; afterwards the call
+//! begins anew.
+
+use super::registers::{complete, fs_base, stands_still};
+use super::thread_control::keep_fs;
+use crate::arch::extended::{Extended, has_bases, is_fit, parts};
+use crate::arch::image::Image;
+use crate::args::{Args, done};
+use crate::ipc::fault;
+use crate::kernel::Kernel;
+use crate::object::ThreadRef;
+use crate::object::thread::{Errand, Frame, Operation, STATE_WORDS, State, special};
+use crate::processor::{self, copy, extended};
+use crate::sched::Next;
+use abi::call::REGISTERS;
+use abi::state::{self, STATE_GS};
+use abi::{Error, Rights, ThreadState};
+use core::cell::Cell;
+use core::mem::offset_of;
+
+/// A state as words; each of these constants is an index.
+type Words = [Cell<u64>; STATE_WORDS];
+
+const LEN_BYTES: usize = offset_of!(ThreadState, len_bytes) / 8;
+const PARTS: usize = offset_of!(ThreadState, parts) / 8;
+const FIRST_REGISTER: usize = offset_of!(ThreadState, registers) / 8;
+const FS_BASE: usize = offset_of!(ThreadState, fs_base) / 8;
+const GS_BASE: usize = offset_of!(ThreadState, gs_base) / 8;
+const RESERVED: usize = offset_of!(ThreadState, reserved) / 8;
+const IMAGE: usize = offset_of!(ThreadState, image) / 8;
+
+/// Gives the caller the state of a thread.
+pub fn get(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Next {
+    let address = match address(args) {
+        Ok(address) if stands_still(thread) => address,
+        Ok(_) => return done(current, Err(Error::BadState)),
+        Err(error) => return done(current, Err(error)),
+    };
+    complete(thread);
+    let words = place(thread);
+    extended::with(k, thread, |extended| gather(thread, extended, words));
+    match copy::store(address, words) {
+        Ok(()) => done(current, Ok(())),
+        Err(at) => wait_for_page(k, current, at, Rights::W),
+    }
+}
+
+/// Sets the state of a thread. One that has never run is stopped afterwards.
+pub fn set(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Next {
+    let address = match address(args) {
+        Ok(address) if stands_still(thread) || thread.state.get() == State::Inactive => address,
+        Ok(_) => return done(current, Err(Error::BadState)),
+        Err(error) => return done(current, Err(error)),
+    };
+    let words = place(thread);
+    if let Err(at) = copy::load(address, words) {
+        return wait_for_page(k, current, at, Rights::R);
+    }
+    let result = check(words);
+    if result.is_ok() {
+        store(k, thread, words);
+    }
+    done(current, result)
+}
+
+/// Address of the caller's block, if it may be one.
+fn address(args: &Args) -> Result<u64, Error> {
+    let (address, room) = (args.second(), args.third());
+    let is_aligned = address.is_multiple_of(align_of::<ThreadState>() as u64);
+    let is_user = address <= abi::USER_END - ThreadState::LEN_BYTES;
+    if is_aligned && is_user && room >= ThreadState::LEN_BYTES {
+        Ok(address)
+    } else {
+        Err(Error::BadArgument)
+    }
+}
+
+fn place(thread: ThreadRef) -> &'static Words {
+    debug_assert!(thread != processor::current(), "a kernel stack that is in use");
+    thread.tcb().place_for_state()
+}
+
+/// Raises the page fault of the current thread, at a page of its block. Afterwards the call begins anew.
+#[cold]
+fn wait_for_page(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
+    current.operation.set(Operation::CopyState);
+    k.set_busy(current);
+    fault::page_fault(k, current, address, rights)
+}
+
+/// Parts of a state on this processor.
+fn available() -> u64 {
+    parts() | if has_bases() { STATE_GS } else { 0 }
+}
+
+fn image(words: &Words) -> &Image {
+    words.last_chunk().expect("an image is a part of a state")
+}
+
+/// The groups of registers of a frame, with their words.
+fn groups<'a>(frame: &'a Frame, words: &'a Words) -> impl Iterator<Item = (&'a Cell<u64>, &'a Cell<u64>)> {
+    let registers = (0..REGISTERS.len()).flat_map(|number| frame.group(number)).flatten();
+    registers.zip(&words[FIRST_REGISTER..FIRST_REGISTER + state::REGISTERS])
+}
+
+/// Writes down the state of a thread whose frame is complete.
+fn gather(thread: ThreadRef, extended: &Extended, words: &Words) {
+    words[LEN_BYTES].set(ThreadState::LEN_BYTES);
+    words[PARTS].set(available());
+    groups(&thread.tcb().frame, words).for_each(|(register, word)| word.set(register.get()));
+    words[FS_BASE].set(fs_base(thread, extended).get());
+    words[GS_BASE].set(if has_bases() { extended.gs_base.get() } else { 0 });
+    words[RESERVED..IMAGE].iter().for_each(|word| word.set(0));
+    extended.read(image(words));
+}
+
+/// Checks a state that is to be set. Of its flags those remain that a user may have.
+fn check(words: &Words) -> Result<(), Error> {
+    let parts = words[PARTS].get();
+    let group: [u64; 4] = core::array::from_fn(|i| words[FIRST_REGISTER + i].get());
+    let group = Frame::checked_group(0, group).ok_or(Error::BadArgument)?;
+    let is_known = words[LEN_BYTES].get() == ThreadState::LEN_BYTES && parts & !available() == 0;
+    let is_plain = words[RESERVED..IMAGE].iter().all(|word| word.get() == 0);
+    let (fs, gs) = (words[FS_BASE].get(), words[GS_BASE].get());
+    let fs_fits = if has_bases() { is_canonical(fs) } else { fs >> 47 == 0 };
+    let gs_fits = if parts & STATE_GS != 0 { is_canonical(gs) } else { gs == 0 };
+    if !(is_known && is_plain && fs_fits && gs_fits && is_fit(image(words))) {
+        return Err(Error::BadArgument);
+    }
+    words[FIRST_REGISTER..].iter().zip(group).for_each(|(word, value)| word.set(value));
+    Ok(())
+}
+
+/// Whether a register for addresses holds the value: its upper bits are copies of bit 47.
+fn is_canonical(address: u64) -> bool {
+    (address as i64) << 16 >> 16 == address as i64
+}
+
+/// Gives a thread a state that was checked.
+fn store(k: &Kernel, thread: ThreadRef, words: &Words) {
+    complete(thread);
+    groups(&thread.tcb().frame, words).for_each(|(register, word)| register.set(word.get()));
+    extended::with(k, thread, |extended| {
+        extended.write(image(words));
+        if has_bases() {
+            extended.fs_base.set(words[FS_BASE].get());
+            extended.gs_base.set(words[GS_BASE].get());
+        }
+    });
+    if !has_bases() {
+        keep_fs(thread, words[FS_BASE].get());
+    }
+    if thread.state.get() == State::Inactive {
+        thread.operation.set(Operation::None);
+        thread.errand.set(Errand::Ipc);
+        thread.set_special(special::STOPPED, 0);
+        thread.set_ready();
+    }
+}
