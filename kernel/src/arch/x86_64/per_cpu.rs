@@ -95,7 +95,8 @@ pub fn descriptors_pointer() -> TablePointer {
     TablePointer { limit: 63, base: ADDRESS + offset_of!(PerCpu, descriptors) as u64 }
 }
 
-/// Fills descriptor table and task state segment, and makes the processor use them.
+/// Fills descriptor table and task state segment, and makes the processor use them. There is no local descriptor table: after reset the
+/// processor takes address 0 for one, where users could have written descriptors of their own, call gates into the kernel among them.
 pub(super) fn init(interrupt_stacks: [u64; 7]) {
     const CODE: u64 = 0x0020_9b00_0000_0000;
     const DATA: u64 = 0x0000_9300_0000_0000;
@@ -131,11 +132,13 @@ pub(super) fn init(interrupt_stacks: [u64; 7]) {
             "mov ss, {data:e}",
             "mov ds, {data:e}",
             "mov es, {data:e}",
+            "lldt {none:x}",
             "ltr {task:x}",
             pointer = in(reg) &raw const pointer,
             code = const KERNEL_CODE,
             scratch = out(reg) _,
             data = in(reg) KERNEL_DATA as u32,
+            none = in(reg) 0,
             task = in(reg) TASK_STATE,
         );
     }
