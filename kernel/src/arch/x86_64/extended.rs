@@ -38,9 +38,6 @@ pub struct Extended {
 }
 
 impl Extended {
-    const ZERO: Extended =
-        Extended { area: [const { Cell::new(0) }; AREA_WORDS], fs_base: Cell::new(0), gs_base: Cell::new(0) };
-
     /// Makes this the initial state.
     pub fn init(&self) {
         let (legacy, rest) = self.area.split_at(LEGACY_WORDS);
@@ -183,7 +180,8 @@ impl Extended {
 pub fn mxcsr_mask() -> u32 {
     /// Value that a processor means which says nothing: all bits but the one for denormals that are zeroes.
     const OLD: u32 = 0xffbf;
-    let area = Extended::ZERO;
+    let area =
+        Extended { area: [const { Cell::new(0) }; AREA_WORDS], fs_base: Cell::new(0), gs_base: Cell::new(0) };
     // SAFETY: FXSAVE is required, and the area is large enough.
     unsafe { asm!("fxsave64 [{}]", in(reg) area.area.as_ptr(), options(nostack)) };
     match (area.area[IMAGE_MXCSR].get() >> 32) as u32 {

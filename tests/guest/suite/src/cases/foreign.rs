@@ -1,13 +1,14 @@
 //! Foreign calls: system calls of another system, which arrive with a handler in all registers.
 
 use super::exception::denied;
-use crate::kit::{Agent, Attempt, Child, Outcome, in_time_enough, pager};
+use crate::kit::{Agent, Attempt, Attempted, Child, Outcome, in_time_enough, pager};
 use crate::{check, check_eq};
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use sys::abi::call::RESUME;
 use sys::foreign::{Arrival, Handler, Registers, resume};
 use sys::thread_state::STOPPED;
-use sys::{TaskId, Timeout, Uid};
+use sys::{Kind, TaskId, Timeout, Uid};
 
 // A guest waits for 1 in its flag, makes a call with all registers from its block, stores those with which the call returned, and says 2;
 // for 3 it ends. rdi: Guest.
@@ -81,6 +82,32 @@ suite_foreign_behind:
 suite_foreign_elsewhere:
     mov eax, 77
     jmp suite_foreign_behind
+
+# Other ways in, once the word at rdi is not 0. rsi: 0 for int 0x80, 1 for sysenter, above 1 a jump to that code segment.
+    .globl suite_foreign_other_way
+suite_foreign_other_way:
+1:  pause
+    cmp dword ptr [rdi], 0
+    je 1b
+    mov eax, 39
+    test rsi, rsi
+    jnz 2f
+    int 0x80
+    ret
+2:  cmp rsi, 1
+    jne 3f
+    mov rcx, rsp
+    lea rdx, [rip + suite_foreign_other_way_end]
+    sysenter
+    ret
+3:  lea ecx, [rip + suite_foreign_other_way_end]
+    mov [rsp - 16], ecx
+    mov [rsp - 12], esi
+    jmp fword ptr [rsp - 16]
+    .globl suite_foreign_other_way_end
+suite_foreign_other_way_end:
+    mov eax, 55
+    ret
     .text
     "
 );
@@ -89,6 +116,8 @@ unsafe extern "C" {
     fn suite_foreign_guest();
     fn suite_foreign_behind();
     fn suite_foreign_elsewhere();
+    fn suite_foreign_other_way();
+    fn suite_foreign_other_way_end();
     fn suite_nothing();
 }
 
@@ -173,7 +202,7 @@ fn note(label: u32, handler: &Handler) {
 }
 
 /// Answers calls with every register changed, until a message comes.
-extern "C" fn answer_all(_: u64) -> u64 {
+pub(super) extern "C" fn answer_all(_: u64) -> u64 {
     let mut handler = Handler::default();
     let mut arrival = handler.wait();
     loop {
@@ -195,7 +224,7 @@ extern "C" fn answer_all(_: u64) -> u64 {
     }
 }
 
-fn handler(function: extern "C" fn(u64) -> u64) -> Outcome<Agent> {
+pub(super) fn handler(function: extern "C" fn(u64) -> u64) -> Outcome<Agent> {
     LABELS.store(0, Relaxed);
     let mut agent = Agent::new(TaskId::NIL)?;
     agent.start_apply(function, 0);
@@ -364,5 +393,80 @@ pub fn others_get_exceptions() -> Outcome {
     check_eq!(agent.attempted()?.vector(), Some(sys::abi::call::vector::SYSCALL));
     check_eq!(sys::foreign::thread_redirect(agent.uid, 1 << 31), Err(sys::Error::BadArgument));
     check_eq!(Handler::default().answer().map(drop), Err(sys::Error::BadState));
+    Ok(())
+}
+
+/// Words of the exception that a handler of foreign calls got.
+static EXCEPTION: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+
+/// Takes one exception, and lets its thread go on behind what raised it, as an ordinary thread.
+extern "C" fn take_exception(_: u64) -> u64 {
+    let mut handler = Handler::default();
+    let Ok(Arrival::Message(message)) = handler.wait() else { return 1 };
+    if message.kind != Kind::Exception {
+        return 2;
+    }
+    let [_, _, _, sp, flags, ..] = message.words;
+    EXCEPTION.iter().zip(message.words).for_each(|(cell, word)| cell.store(word, Relaxed));
+    let thread = message.sender;
+    let words = [0, 0, address(suite_foreign_other_way_end), sp, flags, 0, 0, 0];
+    let goes_on = sys::thread_deny_native(thread, 0)
+        .and(sys::thread_set_pager(thread, pager::uid(), pager::uid()))
+        .and(sys::send(thread, RESUME, words, Timeout::ZERO));
+    if goes_on.is_ok() { 0 } else { 3 }
+}
+
+/// Vector and error code of the exception in which another way into a kernel ends, at a thread whose foreign calls go to a handler.
+fn other_way(child: &Child, way: u64) -> Outcome<[u64; 2]> {
+    static FLAG: AtomicU64 = AtomicU64::new(0);
+    let mut server = handler(take_exception)?;
+    let mut agent = child.agent()?;
+    agent.attempt(suite_nothing, 0, 0)?;
+    FLAG.store(0, Relaxed);
+    agent.start_attempt(suite_foreign_other_way, FLAG.as_ptr() as u64, way);
+    for _ in 0..10 {
+        sys::thread_switch(agent.uid)?;
+    }
+    sys::thread_set_pager(agent.uid, pager::uid(), server.uid)?;
+    sys::foreign::thread_redirect(agent.uid, 1)?;
+    FLAG.store(1, Relaxed);
+    check_eq!(server.result()?, 0);
+    check_eq!(agent.attempted()?, Attempted::Returned(55));
+    let [vector, code, ip, _] = EXCEPTION.each_ref().map(|word| word.load(Relaxed));
+    let range = address(suite_foreign_other_way)..address(suite_foreign_other_way_end);
+    check!(range.contains(&ip), "way {way:x}: {vector} at {ip:x}");
+    Ok([vector, code])
+}
+
+const INVALID: u64 = 6;
+const PROTECTION: u64 = 13;
+
+/// The interrupt of 32-bit programs is no call: it ends in the exception that it is for every thread.
+pub fn interrupts_of_programs_are_exceptions() -> Outcome {
+    let got = other_way(&Child::new()?, 0)?;
+    // The vector's place in the table: of some emulators in bytes of a table with longer entries.
+    check!([8, 16].map(|bytes| [PROTECTION, 0x80 * bytes + 2]).contains(&got), "int 0x80: {got:x?}");
+    Ok(())
+}
+
+/// The processor has nowhere to go by this instruction; some have none.
+pub fn sysenter_is_an_exception() -> Outcome {
+    let got = other_way(&Child::new()?, 1)?;
+    check!(got == [PROTECTION, 0] || got == [INVALID, 0], "sysenter: {got:x?}");
+    Ok(())
+}
+
+/// There is no code segment but that of 64-bit programs, so nobody gets into a mode in which calls have other numbers.
+pub fn other_code_segments_are_exceptions() -> Outcome {
+    const CODE: u64 = 0x2b;
+    let child = Child::new()?;
+    let all = (1..=10).flat_map(|index| [index << 3 | 3, index << 3 | 7]);
+    for selector in all.filter(|&selector| selector != CODE) {
+        check_eq!(other_way(&child, selector)?, [PROTECTION, selector & !3]);
+    }
+    // The same jump to the one that there is needs no exception.
+    let mut agent = child.agent()?;
+    static OPEN: AtomicU64 = AtomicU64::new(1);
+    check_eq!(agent.attempt(suite_foreign_other_way, OPEN.as_ptr() as u64, CODE)?, Attempted::Returned(55));
     Ok(())
 }

@@ -131,7 +131,7 @@ cases! {
     }
     foreign {
         all_registers_pass calls_queue answers_come_in_any_order handlers_that_end stopped_threads_are_answered
-        others_get_exceptions
+        others_get_exceptions interrupts_of_programs_are_exceptions sysenter_is_an_exception other_code_segments_are_exceptions
     }
     debug {
         registers_are_handed_over registers_of_a_waiting_thread single_steps watchpoints the_kernel_reads_what_is_watched
@@ -140,7 +140,7 @@ cases! {
     thread_state {
         all_registers_are_got what_is_set_runs denied_parts_are_initial a_thread_is_copied a_thread_that_never_ran new_threads_show_nothing_of_others states_that_are_refused
         blocks_that_are_refused pages_come_on_demand pages_that_nobody_has threads_that_do_not_stand_still
-        on_a_borrowed_shuttle after_an_exception in_a_foreign_call
+        on_a_borrowed_shuttle after_an_exception in_a_foreign_call a_foreign_call_leaves_the_rest
     }
     authority {
         siblings_and_chiefs_are_out_of_reach first_tasks_are_out_of_reach grandchildren_belong_to_their_chief

@@ -25,8 +25,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use rt::println;
 use sys::abi::call::{
     ABSOLUTE_END, Call, DOOR_CALL, DOOR_ITEM_CALL, DOOR_ITEM_RETURN, DOOR_LONG_CALL, DOOR_LONG_RETURN,
-    DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT, NO_BLOCK,
-    NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
+    DOOR_RETURN, DOORS_LOG2, DOORS_MAX, FLUSH_SELF, FOREIGN_RETURN, IPC_LONG_REPLY_WAIT, IPC_REPLY_WAIT,
+    NO_BLOCK, NOT_DIVERTED, NULL, REFUSE, RESUME_AS_IS, door_op, task_op, thread_op, timeouts,
 };
 use sys::abi::op::{self, Form, Op};
 use sys::abi::state::{IMAGE_HEADER, IMAGE_MXCSR};
@@ -632,7 +632,9 @@ impl Player {
                 let to = self.known();
                 self.control(Call::ThreadSwitch as u32, [to, 1, 2, 3, 4, 5])
             }
-            29 => self.control(NULL, [0, 1, 2, 3, 4, 5]),
+            29 if self.random.below(2) == 0 => self.control(NULL, [0, 1, 2, 3, 4, 5]),
+            // Of whose call, depends on who made one to whom.
+            29 => Frame { rax: FOREIGN_RETURN.into(), ..self.noise() },
             30 => self.control(Call::Clock as u32, [0, 1, 2, 3, 4, 5]),
             _ => {
                 // Any number but those that the branches above choose with care.

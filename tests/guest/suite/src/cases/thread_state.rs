@@ -1,5 +1,6 @@
 //! All registers of a thread at once: got, set, copied to another thread, and refused.
 
+use super::foreign;
 use crate::kit::{Agent, Attempt, Attempted, Child, Frame, Outcome, fails, in_time_enough, pager};
 use crate::{check, check_eq};
 use core::arch::global_asm;
@@ -71,6 +72,10 @@ suite_state_fill:
     int3
     jmp suite_state_store
 
+    .globl suite_state_call
+suite_state_call:
+    mov eax, 39
+    syscall
     .globl suite_state_store
 suite_state_store:
     mov [rip + {seen} + 16 + 8], rsp
@@ -121,6 +126,7 @@ suite_state_store:
 unsafe extern "C" {
     fn suite_state_fill();
     fn suite_state_serve();
+    fn suite_state_call();
     fn suite_state_store();
     fn suite_spin_loop();
     fn suite_nothing();
@@ -263,6 +269,11 @@ fn runs_with(thread: Uid, state: &ThreadState) -> Outcome {
     check_eq!(seen.registers[1..2], state.registers[1..2]);
     check_eq!(seen.registers[3..], state.registers[3..]);
     check_eq!(seen.registers[RFLAGS] & 0xcd5, state.registers[RFLAGS] & 0xcd5);
+    rest_is(&seen, state)
+}
+
+/// Compares the registers beside the general ones.
+fn rest_is(seen: &Seen, state: &ThreadState) -> Outcome {
     if state.parts & STATE_GS != 0 {
         check_eq!((seen.fs_base, seen.gs_base), (state.fs_base, state.gs_base));
     }
@@ -755,4 +766,24 @@ pub fn in_a_foreign_call() -> Outcome {
         check_eq!(agent.attempted()?, Attempted::Returned(77));
     }
     Ok(())
+}
+
+/// A foreign call, and the return from it, leave the registers beside the general ones as they are, if the handler uses none of them.
+pub fn a_foreign_call_leaves_the_rest() -> Outcome {
+    let child = Child::new()?;
+    let (agent, _) = filled(&child)?;
+    let mut server = foreign::handler(foreign::answer_all)?;
+    let mut state = get(agent.uid)?;
+    state.registers[RIP] = address(suite_state_call);
+    sys::thread_set_state(agent.uid, &state)?;
+    expect_seen(state.parts);
+    sys::thread_set_pager(agent.uid, pager::uid(), server.uid)?;
+    sys::foreign::thread_redirect(agent.uid, 1)?;
+    sys::thread_resume(agent.uid)?;
+    // The thread's next call is none that the handler takes, and ends the handler.
+    check_eq!(server.result()?, 0);
+    let seen = seen();
+    // All general registers are as the handler left them.
+    check_eq!((seen.done, seen.registers[RAX]), (1, 39 + 0x10_0000));
+    rest_is(&seen, &state)
 }
