@@ -430,8 +430,14 @@ impl Trial {
         self.check_heard(to, from, to, false, true);
         let called = self.thread_ref(to);
         // It is on the caller's shuttle, so that the fast path sees nothing wrong but the border.
-        let mut live =
-            Live { w: [5; WORDS], rdx: self.threads[from].uid.0, rax: IPC_REPLY_WAIT as u64, rip: 0, rsp: 0 };
+        let mut live = Live {
+            w: [5; WORDS],
+            rdx: self.threads[from].uid.0,
+            rax: IPC_REPLY_WAIT as u64,
+            rip: 0,
+            rsp: 0,
+            r11: 0,
+        };
         let taken = self.world.acting(called, || fast_path(&self.world.k, &mut live));
         assert!(!taken, "the fast path took an answer across a border");
         self.call(called, IPC_REPLY_WAIT as u64, self.threads[from].uid.0, [5; WORDS]);

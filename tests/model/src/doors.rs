@@ -318,7 +318,7 @@ impl Model {
         let service = self.thread(server).service.as_mut().expect("it serves");
         service.door = Some(door);
         let rsp = service.resume.1;
-        self.finds(server, Due::All(Live { w, rdx: door, rax, rip: entry(door), rsp }));
+        self.finds(server, Due::All(Live { w, rdx: door, rax, rip: entry(door), rsp, ..Live::default() }));
     }
 
     /// Unreferenced doors that the kernel has told of, if the moment is right.
@@ -451,7 +451,7 @@ impl Model {
         if let Some(caller) = self.caller_of(who) {
             let (rip, rsp) = self.after_call(caller);
             let rax = sent.rax >> 32 << 32 | Kind::DoorReturn as u64;
-            self.finds(caller, Due::All(Live { w: sent.w, rdx: 0, rax, rip, rsp }));
+            self.finds(caller, Due::All(Live { w: sent.w, rdx: 0, rax, rip, rsp, ..Live::default() }));
         }
     }
 
@@ -953,6 +953,7 @@ fn registers(thread: ThreadRef) -> Live {
         rax: frame.rax.get(),
         rip: thread.user_ip(),
         rsp: thread.user_sp(),
+        r11: frame.r11.get(),
     }
 }
 

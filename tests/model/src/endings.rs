@@ -172,7 +172,7 @@ fn server_and_client(world: &World) -> (TaskId, ThreadRef, ThreadRef) {
 fn call_by_door(form: u32) -> Live {
     let mut w = [0; WORDS];
     (w[1], w[6]) = (PAGE.base(), Fpage::doors(1, 0, Rights::RW).0);
-    Live { w, rdx: 1, rax: form.into(), rip: 0x1000, rsp: 0x8000 }
+    Live { w, rdx: 1, rax: form.into(), rip: 0x1000, rsp: 0x8000, r11: 0 }
 }
 
 #[test]

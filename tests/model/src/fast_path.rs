@@ -41,6 +41,8 @@ pub struct Live {
     pub rip: u64,
     /// Stack pointer.
     pub rsp: u64,
+    /// Flags, with the label of a foreign call beside them; only the label is looked at.
+    pub r11: u64,
 }
 
 /// A world with a processor.
@@ -56,7 +58,6 @@ pub struct Machine {
     /// How often a known route across a border was taken.
     pub crossed: usize,
     /// Whose the extended state in the registers may be.
-    /// Numbers in the registers beside those of a message.
     pub owners: Owners,
 }
 
@@ -128,6 +129,7 @@ fn foreign_call(live: &mut Live, me: ThreadRef) -> bool {
     me.hot.accept.set(me.foreign.key.get());
     handler.hot.accept.set(NEVER);
     lend::fast_call(&me.hot, &handler.hot);
+    live.r11 = me.foreign.mark.get();
     live.rip = handler.hot.ip.get();
     live.rsp = handler.hot.sp.get();
     processor::switch_space(me, handler);
@@ -146,6 +148,7 @@ fn foreign_return(live: &mut Live, me: ThreadRef) -> bool {
     caller.hot.accept.set(NEVER);
     me.hot.sp.set(me.foreign.stack.get());
     live.rax = live.rsp;
+    live.r11 = caller.hot.key.get();
     live.rip = caller.hot.ip.get();
     live.rsp = caller.hot.sp.get();
     processor::switch_space(me, caller);
@@ -344,6 +347,7 @@ impl Machine {
             rax: frame.rax.get(),
             rip: thread.user_ip(),
             rsp: thread.user_sp(),
+            r11: frame.r11.get(),
         };
     }
 
@@ -352,13 +356,14 @@ impl Machine {
         frame.w.iter().zip(self.live.w).for_each(|(register, word)| register.set(word));
         frame.rdx.set(self.live.rdx);
         frame.rax.set(self.live.rax);
-        frame.r11.set(FLAGS);
+        frame.r11.set(if mode == TrapFrame::SYSRET { FLAGS } else { self.live.r11 });
         frame.mode.set(mode);
     }
 
     /// The instruction `syscall`, with the registers as they are.
     pub fn system_call(&mut self) {
         self.live.rip += 2;
+        self.live.r11 = FLAGS;
         let caller = self.world.current();
         let is_denied = caller.special.get() & special::DENY_NATIVE != 0;
         self.owners.leaves(caller.uid(), Departure::of_call(self.live.rax, is_denied));
@@ -452,7 +457,7 @@ impl Machine {
         let mut all = vec![current.uid().0, self.world.is_busy() as u64];
         if self.in_user_mode() {
             all.extend(self.live.w);
-            all.extend([self.live.rdx, self.live.rax, self.live.rip, self.live.rsp]);
+            all.extend([self.live.rdx, self.live.rax, self.live.rip, self.live.rsp, self.live.r11 >> 32]);
         }
         for thread in known.iter().filter_map(|&uid| k.thread(uid)) {
             let hot = &thread.hot;

@@ -419,8 +419,8 @@ pub fn a_thread_that_never_ran() -> Outcome {
     let got = get(thread)?;
     check_eq!((got.parts, got.image[0], got.registers[RFLAGS]), (parts, 0x37f, FLAGS));
     // It may still be started in the ordinary way.
-    // SAFETY: the function never returns; it needs a word of stack.
     let stack = &raw const STACK as u64 + 512;
+    // SAFETY: the function never returns; it needs a word of stack.
     unsafe { sys::thread_start(thread, address(suite_state_store), stack, 7)? };
     expect_seen(parts);
     check!(in_time_enough(1000, |_| {
