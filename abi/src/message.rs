@@ -35,6 +35,9 @@ impl Dope {
     /// Number of strings, and of items, at most.
     pub const PARTS_MAX: u64 = 255;
 
+    /// Size of the largest block, in bytes, or more.
+    pub const SIZE_MAX: u64 = 1 << 16;
+
     /// Lengths of a message to be sent; each number is cut to its limit.
     pub const fn used(words: u64, strings: u64, items: u64) -> Dope {
         Dope(words & Dope::WORDS_MAX | (strings & Dope::PARTS_MAX) << 12 | (items & Dope::PARTS_MAX) << 20)
@@ -75,6 +78,11 @@ impl Dope {
         self.0 & !(USED | USED << 32) == 0
     }
 
+    /// Whether a message is nothing but words and strings, and the bits of its used part that are reserved are zero.
+    pub const fn is_words_and_strings(self) -> bool {
+        self.0 & 0xfff0_0000 == 0
+    }
+
     /// Offset of the string descriptors in the block, in bytes.
     pub const fn strings_offset(self) -> u64 {
         8 * larger(self.words(), self.room_as_used().words())
@@ -105,6 +113,8 @@ impl Dope {
 const fn larger(a: u64, b: u64) -> u64 {
     if a > b { a } else { b }
 }
+
+const _: () = assert!(Dope::used(u64::MAX, u64::MAX, u64::MAX).size() <= Dope::SIZE_MAX);
 
 impl core::fmt::Debug for Dope {
     fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {

@@ -100,7 +100,7 @@ pub(super) fn send_block(k: &Kernel, current: ThreadRef, partner: ThreadRef, req
         true => {
             request.suspend(current);
             taking::begin_transfer(k, current, partner);
-            return proceed(k, current, partner, Place::default());
+            return start(k, current, partner);
         }
     };
     if request.has(LENIENT) && error == Error::NoWindow {
@@ -123,11 +123,27 @@ pub fn continue_transfer(k: &Kernel, current: ThreadRef, to: Uid, at: Place) -> 
     proceed(k, current, receiver, at)
 }
 
-fn proceed(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place) -> Next {
-    let halt = match block::run(k, current, receiver, &mut at) {
-        Ok(()) => return finish_block(k, current, receiver, at),
-        Err(halt) => halt,
+/// Makes the first step of a transfer, unless the fast path has made it.
+#[inline(always)]
+fn start(k: &Kernel, current: ThreadRef, receiver: ThreadRef) -> Next {
+    let Operation::Transfer { mut at, .. } = current.operation.get() else {
+        unreachable!("the transfer has begun")
     };
+    if core::mem::take(&mut at.pauses) {
+        return stop(k, current, receiver, at, Halt::Again);
+    }
+    proceed(k, current, receiver, at)
+}
+
+fn proceed(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place) -> Next {
+    match block::run(k, current, receiver, &mut at) {
+        Ok(()) => finish_block(k, current, receiver, at),
+        Err(halt) => stop(k, current, receiver, at, halt),
+    }
+}
+
+/// Ends a step of a transfer.
+fn stop(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place, halt: Halt) -> Next {
     if !core::mem::replace(&mut at.receiver_limited, true) {
         taking::limit(k, receiver);
     }
@@ -221,6 +237,6 @@ pub fn return_from_door(k: &Kernel, current: ThreadRef) -> Next {
 fn act_on(k: &Kernel, current: ThreadRef, step: Step) -> Next {
     match step {
         Step::Run(next) => next,
-        Step::Transfer(receiver) => proceed(k, current, receiver, Place::default()),
+        Step::Transfer(receiver) => start(k, current, receiver),
     }
 }

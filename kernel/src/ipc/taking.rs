@@ -58,11 +58,15 @@ pub(super) fn begin_transfer(k: &Kernel, sender: ThreadRef, receiver: ThreadRef)
     begin_transfer_from(k, sender, receiver, sender.uid());
 }
 
-/// Begins a transfer. `from`: nil for a server that waited for a call through a door, the sender for any other receiver.
+/// Begins a transfer, with what the fast path has done of it. `from`: nil for a server that waited for a call through a door, the sender for any other receiver.
 pub(super) fn begin_transfer_from(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, from: Uid) {
     // A sender that does not run now may be stopped, or never come to run.
     let limited = sender != processor::current();
-    let at = Place { receiver_limited: limited, ..Place::default() };
+    let done = match sender.operation.get() {
+        Operation::Ahead { to, at } if to == receiver.uid() => at,
+        _ => Place::default(),
+    };
+    let at = Place { receiver_limited: limited, ..done };
     begin(k, sender, receiver, Operation::Transfer { to: receiver.uid(), at });
     receiver.receiving.from.set(from);
     if limited {

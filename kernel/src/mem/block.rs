@@ -4,7 +4,7 @@
 use super::table;
 use crate::arch;
 use crate::kernel::Kernel;
-use crate::layout::WINDOW_SIZE;
+use crate::layout::{WINDOW, WINDOW_SIZE};
 use crate::object::TaskRef;
 use crate::object::block::Block;
 use crate::param::FAST_WORDS_MAX;
@@ -29,10 +29,11 @@ impl Block {
         self.address.set(address);
         self.room.set(room.0);
         self.fast_below.set(0);
-        let words = room.room_as_used().words().min(FAST_WORDS_MAX);
+        self.shown_at.set(WINDOW + address % WINDOW_SIZE);
+        self.entry.set(0);
         // With its tables there, the entry that the copy window needs never changes.
-        if words != 0 && table::ensure_way(&k.pool, task, address).is_some() {
-            self.set_fast(k, task, address, words);
+        if room != Dope::NONE && table::ensure_way(&k.pool, task, address).is_some() {
+            self.set_fast(k, task, address, room.room_as_used().words().min(FAST_WORDS_MAX));
         }
         Ok(())
     }
@@ -41,7 +42,7 @@ impl Block {
         if let Some((entry, window)) = arch::copy::window_view(top(k, task), address, 8 * words) {
             self.entry.set(entry);
             self.shown_at.set(window);
-            self.fast_below.set(words + 1);
+            self.fast_below.set(if words == 0 { 0 } else { words + 1 });
         }
     }
 }

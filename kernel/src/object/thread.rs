@@ -227,6 +227,13 @@ pub enum Operation {
         /// Progress.
         at: Place,
     },
+    /// A message of which the fast path has copied something, and that is not being sent yet: the slow path goes on with it at once.
+    Ahead {
+        /// The thread whose block and buffers were written.
+        to: Uid,
+        /// Progress.
+        at: Place,
+    },
     /// A long message is received, and a page fault of the receiver's is being resolved for it.
     Taken {
         /// Sender of the message.
@@ -293,8 +300,11 @@ pub struct Place {
     pub moved: u64,
     /// Whether an item could be mapped only in part.
     pub cut: bool,
-    /// Whether the item in this part has been begun: then [`Cold::item`] holds it, whatever the descriptors say by now.
+    /// Whether the string or item in this part has been begun: then [`Cold::string`] or [`Cold::item`] holds it, whatever the descriptors
+    /// say by now.
     pub begun: bool,
+    /// Whether interrupts have to be let in before the next part.
+    pub pauses: bool,
     /// Whether a page of either side was not there.
     pub faulted: bool,
     /// Whether the sender's patience has an end: it has waited for a fault of the receiver's.
@@ -416,6 +426,8 @@ pub struct Cold {
     pub operation: Cell<Operation>,
     /// The item of a block that it is in the middle of mapping, and its hot spot; see [`Place::begun`].
     pub item: Cell<(Plan, u64)>,
+    /// Descriptors, the sender's and the receiver's, of the string of a block that it is in the middle of copying; see [`Place::begun`].
+    pub string: Cell<([u64; 2], [u64; 2])>,
 }
 
 /// The receive that a thread is in, or that follows what it sends.

@@ -3,8 +3,8 @@
 //! Another task's memory has no address here but in a copy window, which the machine opens and closes
 //! ([`crate::arch::copy`], with its rules).
 
-use crate::arch::copy::{self, Loaded, Target};
-use crate::arch::{CopyFault, Table};
+use crate::arch::Table;
+use crate::arch::copy::{self, Loaded, Target, View};
 use crate::kernel::Kernel;
 use crate::mem::pool::{Frame, Words};
 use crate::object::TaskRef;
@@ -26,21 +26,10 @@ fn target(k: &Kernel, current: TaskRef, (task, address): (TaskRef, u64)) -> Targ
     Target { top: (task != current).then(|| top(k, task)), address }
 }
 
-/// Copies from the current task to another one, or within the current one, at most [`copy::copy_at_once`] bytes, with interrupts let
-/// in. An interrupt ends the copy, which then never returns; so the current thread has to be busy with a transfer.
-pub fn copy_openly(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
-    copy::copy_openly(loaded(k, from.0), from.1, target(k, from.0, to), len)
-}
-
-/// Copies from the current task to another one, or within the current one.
+/// A view of a task's memory for the current one, which may be the same.
 #[inline(always)]
-pub fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
-    if len == 0 { Ok(()) } else { copy_some(k, from, to, len) }
-}
-
-#[inline(never)]
-fn copy_some(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
-    copy::copy(loaded(k, from.0), from.1, target(k, from.0, to), len)
+pub fn view(k: &Kernel, current: TaskRef, other: TaskRef) -> View {
+    View::new(loaded(k, current), (other != current).then(|| top(k, other)))
 }
 
 /// Reads words of a task, the current one or another; the error is the address that faults. Words do not cross into

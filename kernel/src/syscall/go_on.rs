@@ -18,6 +18,7 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
         Operation::Map { to, noted, whole } => ipc::carry::continue_map(k, current, to, noted, whole),
         Operation::Transfer { to, at } => ipc::carry::continue_transfer(k, current, to, at),
         Operation::Taken { .. } => unreachable!("its receiver does not run"),
+        Operation::Ahead { .. } => unreachable!("it is sent at once"),
         Operation::Flush { at, status } => flush::continue_flush(k, current, at, status),
         Operation::EndThread { victim } => life::end_thread(k, current, victim),
         Operation::EndTask { victim, at } => life::end_task(k, current, victim, at),

@@ -13,7 +13,7 @@ use abi::call::{
     IPC_TAKING_CALL, NULL,
 };
 use abi::op::{self, Op};
-use abi::{Call, Error, Fpage, Rights, Uid};
+use abi::{Call, Dope, Error, Fpage, Rights, Uid};
 use kernel::kernel::Kernel;
 use kernel::mem::at::At;
 use kernel::mem::pool::{Frame, Words};
@@ -27,6 +27,7 @@ use kernel::object::thread::{
 use kernel::processor;
 use kernel::sched::Next;
 use kernel::{arch, ipc, layout, lend, life};
+use std::cell::Cell;
 
 /// The registers of the processor in user mode.
 #[derive(Clone, Copy, Default, Debug)]
@@ -288,33 +289,70 @@ fn door_return(live: &mut Live, me: ThreadRef) -> bool {
     true
 }
 
-/// The words of a block, through a window if need be. False if they have no place, or the copy faults.
+/// The words of a block, and strings, through a window if need be. False if they have no place, or the copy faults.
 pub fn copy_block(k: &Kernel, live: &mut Live, me: ThreadRef, partner: ThreadRef) -> bool {
     let (dope, from, block) = (live.w[0], live.w[1], &partner.block);
+    if Dope(dope).strings() != 0 {
+        return copy_strings(k, live, me, partner);
+    }
     if dope as u32 >= block.fast_below.get() as u32 || from >> 63 != 0 {
         return false;
     }
     let words = dope as u32 as u64;
-    let (space, has_window) = (me.hot.space.get(), me.hot.space.get() != partner.hot.space.get());
-    let slot = &k.pool.at::<Words>(Frame(me.task().top.get())).0[(layout::WINDOW >> 39 & 511) as usize];
-    let mut to = block.address.get();
-    if has_window {
-        if space >> 63 != 0 {
-            arch::load_space(arch::space::with_window(me.task().space.get()));
-        }
-        slot.set(block.entry.get());
-        to = block.shown_at.get();
-    }
-    if !arch::copy_user(to, from, 8 * words) {
+    if !arch::copy_user(open_window(k, me, partner), from, 8 * words) {
         processor::copy::close_window(k, me.task());
         return false;
     }
-    // The switch forgets what it showed.
-    slot.set(0);
-    live.w[0] = block.room.get() | words;
-    live.w[1] = block.address.get();
-    live.w[TrapFrame::R15] = 0;
+    arrive(k, live, me, partner);
     true
+}
+
+/// Where the partner's block is shown: in the sender's window, which is open from here on, or where it is.
+fn open_window(k: &Kernel, me: ThreadRef, partner: ThreadRef) -> u64 {
+    let space = me.hot.space.get();
+    if space == partner.hot.space.get() {
+        return partner.block.address.get();
+    }
+    if space >> 63 != 0 {
+        arch::load_space(arch::space::with_window(me.task().space.get()));
+    }
+    window_slot(k, me).set(partner.block.entry.get());
+    partner.block.shown_at.get()
+}
+
+fn window_slot(k: &Kernel, me: ThreadRef) -> &'static Cell<u64> {
+    &k.pool.at::<Words>(Frame(me.task().top.get())).0[(layout::WINDOW >> 39 & 511) as usize]
+}
+
+/// Closes the window (the switch forgets what it showed), and says in the registers what has come.
+fn arrive(k: &Kernel, live: &mut Live, me: ThreadRef, partner: ThreadRef) {
+    window_slot(k, me).set(0);
+    live.w[0] = partner.block.room.get() | live.w[0] as u32 as u64;
+    live.w[1] = partner.block.address.get();
+    live.w[TrapFrame::R15] = 0;
+}
+
+/// Direct words and strings, by the kernel's own Rust, which finds the registers in the frame.
+fn copy_strings(k: &Kernel, live: &mut Live, me: ThreadRef, partner: ThreadRef) -> bool {
+    let mut call = *live;
+    call.w[TrapFrame::R15] = 0;
+    save(&call, me, TrapFrame::SYSRET);
+    if !ipc::block::run_ahead(k, me, partner, open_window(k, me, partner)) {
+        return false;
+    }
+    assert_eq!(me.operation.get(), Operation::None, "nothing is left of a message that is there");
+    arrive(k, live, me, partner);
+    true
+}
+
+/// Saves the registers of a thread that enters the kernel.
+fn save(live: &Live, thread: ThreadRef, mode: u64) {
+    let frame = &thread.frame;
+    frame.w.iter().zip(live.w).for_each(|(register, word)| register.set(word));
+    frame.rdx.set(live.rdx);
+    frame.rax.set(live.rax);
+    frame.r11.set(if mode == TrapFrame::SYSRET { FLAGS } else { live.r11 });
+    frame.mode.set(mode);
 }
 
 impl Machine {
@@ -352,12 +390,7 @@ impl Machine {
     }
 
     fn save(&self, mode: u64) {
-        let frame = &self.world.current().frame;
-        frame.w.iter().zip(self.live.w).for_each(|(register, word)| register.set(word));
-        frame.rdx.set(self.live.rdx);
-        frame.rax.set(self.live.rax);
-        frame.r11.set(if mode == TrapFrame::SYSRET { FLAGS } else { self.live.r11 });
-        frame.mode.set(mode);
+        save(&self.live, self.world.current(), mode);
     }
 
     /// The instruction `syscall`, with the registers as they are.
@@ -389,6 +422,8 @@ impl Machine {
             Some(partner) => Next::To(partner),
             None => crate::world::system_call(&self.world.k, current),
         };
+        let is_left = matches!(current.operation.get(), Operation::Ahead { .. });
+        assert!(!is_left, "the slow path goes on with what the fast path has copied");
         self.world.leave_once(next);
         self.load();
     }

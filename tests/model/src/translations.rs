@@ -16,6 +16,7 @@ use abi::op;
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout};
 use kernel::arch::tlb::{self, Defect};
 use kernel::arch::{self, CopyFault};
+use kernel::kernel::Kernel;
 use kernel::layout::WINDOW_SIZE;
 use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Flush, Progress};
@@ -168,7 +169,7 @@ impl Spaces {
             Op::Copy { to, source, target, len } => {
                 let task = self.task(to);
                 self.compared((source, (task, target), len), |k, from| {
-                    processor::copy::copy(k, (from, source), (task, target), len)
+                    copy(k, (from, source), (task, target), len)
                 })
             }
             Op::FastCopy { to, source, target, words } => self.fast_copy(to, (source, target, words)),
@@ -272,7 +273,7 @@ impl Spaces {
                 return Ok(());
             }
             // As far as it came; the slow path would do it anew.
-            processor::copy::copy(k, (me.task(), source), to, len)
+            copy(k, (me.task(), source), to, len)
         })
     }
 
@@ -306,6 +307,14 @@ impl Spaces {
         assert_eq!(self.task(number).id.get().number(), id.number(), "numbers are used again at once");
         self.audit()
     }
+}
+
+/// Copies as a message does that is nothing else.
+fn copy(k: &Kernel, from: (TaskRef, u64), to: (TaskRef, u64), len: u64) -> Result<(), CopyFault> {
+    let mut view = processor::copy::view(k, from.0, to.0);
+    let result = if len == 0 { Ok(()) } else { view.copy(from.1, to.1, len) };
+    view.close();
+    result
 }
 
 /// Runs a program; what is wrong with it, if anything is.

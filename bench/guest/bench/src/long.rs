@@ -23,11 +23,15 @@ unsafe extern "C" {
     fn bench_client_string_64k();
     fn bench_client_string_1m();
     fn bench_client_string_scattered();
+    fn bench_client_string_apart();
 }
 
 const LONGEST: usize = 1 << 20;
 const PIECES: usize = 16;
 const PIECE: usize = 256;
+
+/// Distance from one piece to the next where each is on a page of its own.
+const APART: usize = 3 * 4096 + 64;
 
 /// Memory that is sent, or in which a message arrives.
 #[repr(C, align(4096))]
@@ -55,16 +59,21 @@ fn one_way(
     (near, far): (TaskId, TaskId),
     (client, server): (Entry, Entry),
     used: Dope,
-    piece: usize,
+    (piece, apart): (usize, usize),
 ) -> Result<()> {
     let room = Dope::room(used.words(), used.strings(), 0);
     let server = begin(chief, far, server, room)?;
-    describe(used.strings() as usize, piece);
+    describe(used.strings() as usize, piece, apart);
     let report = run(chief, near, client, server, used, Dope::NONE)?;
     if report != Kind::Reply as u32 {
         return Err(Failure::Report(report as u64, 0));
     }
-    finish(server, used.words() as usize * 8, used.strings() as usize * piece)
+    finish(server, used.words() as usize * 8, 0)?;
+    // SAFETY: nobody else uses the two sides now.
+    let (from, to) = unsafe { (&*addr_of!(FROM), &*addr_of!(TO)) };
+    let is_there = |at: usize| from.bytes[at..at + piece] == to.bytes[at..at + piece];
+    let all = (0..used.strings() as usize).all(|i| is_there(i * apart));
+    if all { Ok(()) } else { Err(Failure::Call(Error::Overflow)) }
 }
 
 /// A server that waits, with room for a message. Its memory and the client's are there, and differ.
@@ -112,13 +121,13 @@ fn finish(server: Uid, block_len: usize, string_len: usize) -> Result<()> {
     if same { Ok(()) } else { Err(Failure::Call(Error::Overflow)) }
 }
 
-/// Describes `pieces` strings of `len` bytes, one after the other in `FROM` and in `TO`.
-fn describe(pieces: usize, len: usize) {
+/// Describes `pieces` strings of `len` bytes in `FROM` and in `TO`, one every `apart` bytes.
+fn describe(pieces: usize, len: usize, apart: usize) {
     // SAFETY: nobody else uses the two sides now.
     let (from, to) = unsafe { (&mut *addr_of_mut!(FROM), &mut *addr_of_mut!(TO)) };
     let (source, target) = (from.bytes.as_ptr() as u64, to.bytes.as_ptr() as u64);
     for piece in 0..pieces {
-        let offset = (piece * len) as u64;
+        let offset = (piece * apart) as u64;
         let send = StringPart::send(source + offset, len as u32);
         let room = StringPart::room(target + offset, len as u32);
         from.block[2 * piece..][..2].copy_from_slice(&[send.address, send.sizes()]);
@@ -137,7 +146,7 @@ fn touch_all() {
 
 /// All rows of long messages.
 pub fn rows(chief: &Chief, near: TaskId, far: TaskId) -> Result<()> {
-    const { assert!(ITERATIONS > 20 && PIECES * PIECE <= LONGEST) };
+    const { assert!(ITERATIONS > 20 && PIECES * APART <= LONGEST) };
     touch_all();
     both_ways(chief, near, far, bench_client_w16, 8)?;
     both_ways(chief, near, far, bench_client_w63, 55)?;
@@ -150,19 +159,20 @@ pub fn rows(chief: &Chief, near: TaskId, far: TaskId) -> Result<()> {
         (bench_client_block_4096, 512),
     ];
     for (client, words) in direct {
-        one_way(chief, tasks, (client, bench_server), Dope::used(words, 0, 0), 0)?;
+        one_way(chief, tasks, (client, bench_server), Dope::used(words, 0, 0), (0, 0))?;
     }
-    let strings: [(Entry, Entry, usize, usize); 7] = [
-        (bench_client_string_64k, bench_server, 1, 64 << 10),
-        (bench_client_string_1m, bench_server, 1, LONGEST),
-        (bench_client_string_scattered, bench_server, PIECES, PIECE),
-        (bench_client_string_64, bench_string_server, 1, 64),
-        (bench_client_string_256, bench_string_server, 1, 256),
-        (bench_client_string_1024, bench_string_server, 1, 1024),
-        (bench_client_string_4096, bench_string_server, 1, 4096),
+    let strings: [(Entry, Entry, usize, (usize, usize)); 8] = [
+        (bench_client_string_64k, bench_server, 1, (64 << 10, 0)),
+        (bench_client_string_1m, bench_server, 1, (LONGEST, 0)),
+        (bench_client_string_scattered, bench_server, PIECES, (PIECE, PIECE)),
+        (bench_client_string_apart, bench_server, PIECES, (PIECE, APART)),
+        (bench_client_string_64, bench_string_server, 1, (64, 0)),
+        (bench_client_string_256, bench_string_server, 1, (256, 0)),
+        (bench_client_string_1024, bench_string_server, 1, (1024, 0)),
+        (bench_client_string_4096, bench_string_server, 1, (4096, 0)),
     ];
-    for (client, server, pieces, len) in strings {
-        one_way(chief, tasks, (client, server), Dope::used(0, pieces as u64, 0), len)?;
+    for (client, server, pieces, places) in strings {
+        one_way(chief, tasks, (client, server), Dope::used(0, pieces as u64, 0), places)?;
     }
     Ok(())
 }

@@ -276,6 +276,7 @@ ONE_WAY_CLIENT bench_client_block_4096, 26
 ONE_WAY_CLIENT bench_client_string_64k, 27
 ONE_WAY_CLIENT bench_client_string_1m, 28
 ONE_WAY_CLIENT bench_client_string_scattered, 29
+ONE_WAY_CLIENT bench_client_string_apart, 171
 
 # A receiver of a string goes where its block says (rsi), and loads the first word. rcx is nobody's after an ipc.
 FUNCTION bench_string_server

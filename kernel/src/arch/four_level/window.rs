@@ -4,8 +4,8 @@
 //! receiver's own top-level entry, without the user bit: so the receiver's tables are walked by the processor, a page
 //! that the receiver may not write faults, and its accessed and dirty bits are set where they belong.
 //!
-//! **Window rules.** (1) The slot is empty unless a copy is under way; copies end before the kernel does anything else; an interrupt
-//! that comes in the middle of one ends it.
+//! **Window rules.** (1) The slot is empty unless a message is being copied; that ends before the kernel does anything else; an interrupt
+//! that comes in the middle of it ends it.
 //! (2) Translations of a window that the processor has cached cannot be used once the slot is empty: with tags a window is
 //! open only under a tag of its own, and each load with that tag forgets what it finds; without tags the space is loaded anew
 //! when the slot is empty, or left at once. (3) Within a task no window is used.
@@ -19,9 +19,11 @@
 use super::space::{self, tagged};
 use super::{Table, pte};
 use crate::arch::CopyFault;
-use crate::arch::isa::user_copy::{CLOSED, OPEN, Routine, copy_bytes, load_words, store_cells, store_words};
+use crate::arch::isa::user_copy::{
+    CLOSED, OPEN, Routine, copy_bytes, load_pairs, load_words, store_cells, store_pair, store_words,
+};
 use crate::layout::{WINDOW, WINDOW_SIZE};
-use abi::USER_END;
+use abi::{PAGE_SIZE, USER_END};
 use core::cell::Cell;
 
 const USER: u64 = 1 << 2;
@@ -95,51 +97,187 @@ impl Window {
     }
 }
 
-/// Bytes, of `len`, that [`copy_openly`] takes at once: as many as one window shows.
+/// Bytes, of `len`, that one window shows.
 pub fn copy_at_once(address: u64, len: u64) -> u64 {
     len.min(WINDOW_SIZE - address % WINDOW_SIZE)
 }
 
-/// Copies at most [`copy_at_once`] bytes from the loaded space with interrupts let in: one that comes ends the copy, which never returns.
-#[inline(always)]
-pub fn copy_openly(loaded: Loaded, from: u64, to: Target, len: u64) -> Result<(), CopyFault> {
-    copy_once(loaded, from, to, len, OPEN).map(drop)
+/// Number of no region.
+const NO_REGION: u64 = u64::MAX;
+
+/// A window that stays open for all parts of a message: it shows one region of the other space, the size of a top-level entry, and is opened
+/// anew for an address in another. On the loaded space itself it is no window, and each address is shown at itself.
+pub struct View {
+    loaded: Loaded,
+    /// Top-level table of the other space, if there is one.
+    other: Option<&'static Table>,
+    /// Number of the region that is shown.
+    region: u64,
+    /// Distance from an address in that to where it is shown.
+    distance: u64,
 }
 
-/// Copies from the loaded space.
-#[inline(always)]
-pub fn copy(loaded: Loaded, from: u64, to: Target, len: u64) -> Result<(), CopyFault> {
-    let done = copy_once(loaded, from, to, len, CLOSED)?;
-    if done < len { copy_on(loaded, from, to, (done, len)) } else { Ok(()) }
+/// A region of the other space, as a window shows it. All addresses of that space are in it.
+#[derive(Clone, Copy)]
+pub struct Shown {
+    /// First address of the region.
+    first: u64,
+    /// Distance from an address in it to where it is shown: 0 without a window.
+    distance: u64,
 }
 
-/// Goes on with a copy of which one window showed only a part.
-#[cold]
-#[inline(never)]
-fn copy_on(loaded: Loaded, from: u64, to: Target, (mut done, len): (u64, u64)) -> Result<(), CopyFault> {
-    while done < len {
-        let target = Target { address: to.address + done, ..to };
-        let result = copy_once(loaded, from + done, target, len - done, CLOSED);
-        done += result.map_err(|fault| CopyFault { done: done + fault.done, ..fault })?;
+impl View {
+    /// A view that shows nothing yet.
+    #[inline(always)]
+    pub fn new(loaded: Loaded, other: Option<&'static Table>) -> View {
+        View { loaded, other, region: NO_REGION, distance: 0 }
     }
-    Ok(())
+
+    /// The view, while its window is open already at the region of an address.
+    pub fn opened_at(self, address: u64) -> View {
+        let region = address / WINDOW_SIZE;
+        let distance = if self.other.is_some() { WINDOW.wrapping_sub(region * WINDOW_SIZE) } else { 0 };
+        View { region, distance, ..self }
+    }
+
+    /// The region of an address of the user half.
+    #[inline(always)]
+    pub fn show(&mut self, address: u64) -> Shown {
+        if address / WINDOW_SIZE != self.region {
+            self.open(address);
+        }
+        Shown::at(address, address.wrapping_add(self.distance))
+    }
+
+    #[inline(always)]
+    fn open(&mut self, address: u64) {
+        debug_assert!(address < USER_END, "a window on the kernel, at {address:#x}");
+        let before = core::mem::replace(&mut self.region, address / WINDOW_SIZE);
+        let Some(top) = self.other else { return };
+        let slot = window_slot(self.loaded.top);
+        if tagged() {
+            slot.set(0);
+            space::load(space::with_window(self.loaded.space));
+        } else if before != NO_REGION {
+            close(slot, self.loaded.space);
+        }
+        slot.set(top[self.region as usize % top.len()].get() & !USER);
+        self.distance = WINDOW.wrapping_sub(self.region * WINDOW_SIZE);
+    }
+
+    /// Ends the view.
+    pub fn close(self) {
+        if self.other.is_some() && self.region != NO_REGION {
+            close_window(self.loaded);
+        }
+    }
+
+    /// Ends the view where another space is loaded at once, which forgets what it showed.
+    #[inline(always)]
+    pub fn leave(self) {
+        if self.other.is_some() {
+            window_slot(self.loaded.top).set(0);
+        }
+    }
+
+    /// Copies from the loaded space to the user half of the other, which may be several regions.
+    pub fn copy(&mut self, from: u64, to: u64, len: u64) -> Result<(), CopyFault> {
+        let mut done = 0;
+        while done < len {
+            let now = copy_at_once(to + done, len - done);
+            let result = self.copy_here(from + done, to + done, now);
+            result.map_err(|fault| CopyFault { done: done + fault.done, ..fault })?;
+            done += now;
+        }
+        Ok(())
+    }
+
+    /// Copies what is in one region of the other space.
+    #[inline(always)]
+    pub fn copy_here(&mut self, from: u64, to: u64, len: u64) -> Result<(), CopyFault> {
+        let shown = self.show(to);
+        let result = shown.copy(from, to, len);
+        result.map_err(|(left, fault, is_write)| shown.fault(len - left, fault, is_write))
+    }
+
+    /// Copies at most [`copy_at_once`] bytes with interrupts let in: one that comes ends the copy, which never returns.
+    pub fn copy_openly(&mut self, from: u64, to: u64, len: u64) -> Result<(), CopyFault> {
+        let shown = self.show(to);
+        let result = shown.copy_openly(from, to, len);
+        result.map_err(|(left, fault, is_write)| shown.fault(len - left, fault, is_write))
+    }
+
+    /// Reads two words of the loaded space and two of the other, which do not cross into its next region.
+    pub fn read_pairs(&mut self, mine: u64, theirs: u64) -> Result<([u64; 2], [u64; 2]), CopyFault> {
+        let shown = self.show(theirs);
+        let result = load_pairs(mine, theirs.wrapping_add(shown.distance));
+        result.map_err(|(fault, at_target)| shown.fault(0, fault, at_target))
+    }
+
+    /// Writes two words of the other space, which do not cross into its next region; the error is the address that faults.
+    pub fn write_pair(&mut self, to: u64, words: [u64; 2]) -> Result<(), u64> {
+        let shown = self.show(to);
+        shown.write_pair(to, words).map_err(|fault| fault.wrapping_sub(shown.distance))
+    }
 }
 
-/// Copies as much as one window shows. Returns how many bytes that was: [`copy_at_once`].
-#[inline(always)]
-fn copy_once(loaded: Loaded, from: u64, to: Target, len: u64, routine: Routine) -> Result<u64, CopyFault> {
-    let now = copy_at_once(to.address, len);
-    let window = Window::open(loaded, to);
-    let (shown, is_window) = (window.address, window.slot.is_some());
-    // SAFETY: the target is a window or the space's own memory: the caller checked that it is in the user half.
-    let (left, fault, is_write) = unsafe { copy_bytes(shown, from, now, routine) };
-    window.close(loaded);
-    if left == 0 {
-        return Ok(now);
+impl Shown {
+    /// The region of an address, which is shown somewhere.
+    #[inline(always)]
+    pub fn at(address: u64, shown: u64) -> Shown {
+        Shown { first: address & !(WINDOW_SIZE - 1), distance: shown.wrapping_sub(address) }
     }
-    let at_target = if is_window { fault >= WINDOW } else { is_write };
-    let address = if at_target { to.address + fault.wrapping_sub(shown) } else { fault };
-    Err(CopyFault { done: now - left, address, at_target })
+
+    /// Whether anything of at most a page that begins at an address is in this region, and in the user half.
+    #[inline(always)]
+    pub fn holds_page_at(self, address: u64) -> bool {
+        address.wrapping_sub(self.first) <= WINDOW_SIZE - 2 * PAGE_SIZE
+    }
+
+    /// Whether so many bytes at an address, at most a region, are in this region, and in the user half.
+    #[inline(always)]
+    pub fn holds(self, address: u64, len: u64) -> bool {
+        address.wrapping_sub(self.first) <= WINDOW_SIZE - PAGE_SIZE - len
+    }
+
+    /// Copies in the same way as [`Shown::copy`] with interrupts let in: one that comes ends the copy, which never returns.
+    #[inline(always)]
+    pub fn copy_openly(self, from: u64, to: u64, len: u64) -> Result<(), (u64, u64, bool)> {
+        self.copy_by(OPEN, from, to, len)
+    }
+
+    /// Copies from the loaded space to this region, which the caller knows to be in the user half. The error: bytes left, the address that
+    /// faulted, and whether that was a write.
+    #[inline(always)]
+    pub fn copy(self, from: u64, to: u64, len: u64) -> Result<(), (u64, u64, bool)> {
+        self.copy_by(CLOSED, from, to, len)
+    }
+
+    #[inline(always)]
+    fn copy_by(self, routine: Routine, from: u64, to: u64, len: u64) -> Result<(), (u64, u64, bool)> {
+        // SAFETY: the target is a window or the space's own memory: the caller checked that it is in the user half.
+        let fault = unsafe { copy_bytes(to.wrapping_add(self.distance), from, len, routine) };
+        if fault.0 == 0 { Ok(()) } else { Err(fault) }
+    }
+
+    fn fault(self, done: u64, fault: u64, is_write: bool) -> CopyFault {
+        let at_target = if self.distance != 0 { fault >= WINDOW } else { is_write };
+        let address = if at_target { fault.wrapping_sub(self.distance) } else { fault };
+        CopyFault { done, address, at_target }
+    }
+
+    /// Reads two words of the loaded space and two of this region; `None` if that faults.
+    #[inline(always)]
+    pub fn read_pairs(self, mine: u64, theirs: u64) -> Option<([u64; 2], [u64; 2])> {
+        load_pairs(mine, theirs.wrapping_add(self.distance)).ok()
+    }
+
+    /// Writes two words of this region; the error is the address that faults, where it is shown.
+    #[inline(always)]
+    pub fn write_pair(self, to: u64, words: [u64; 2]) -> Result<(), u64> {
+        // SAFETY: as for `copy`.
+        unsafe { store_pair(to.wrapping_add(self.distance), words) }
+    }
 }
 
 /// Reads words of the loaded space or another; the error is the address that faults. Words do not cross into

@@ -81,3 +81,27 @@ pub unsafe fn store_cells(to: u64, words: &[Cell<u64>]) -> (u64, u64, bool) {
     // SAFETY: the caller answers for the target.
     unsafe { store_words(to, &words) }
 }
+
+/// Reads two words of a user, or of a window, at each of two addresses. The error is the address that faulted, and whether it was at the second.
+pub fn load_pairs(first: u64, second: u64) -> Result<([u64; 2], [u64; 2]), (u64, bool)> {
+    let load = |from: u64, is_second: bool| {
+        let words = [const { Cell::new(0) }; 2];
+        match load_words(&words, from) {
+            (0, ..) => Ok(words.map(Cell::into_inner)),
+            (_, address, _) => Err((address, is_second)),
+        }
+    };
+    Ok((load(first, false)?, load(second, true)?))
+}
+
+/// Writes two words of a user, or of a window; the error is the address that faulted.
+///
+/// # Safety
+/// See [`copy_bytes`].
+pub unsafe fn store_pair(to: u64, words: [u64; 2]) -> Result<(), u64> {
+    // SAFETY: the caller answers for the target.
+    match unsafe { store_words(to, &words) } {
+        (0, ..) => Ok(()),
+        (_, address, _) => Err(address),
+    }
+}

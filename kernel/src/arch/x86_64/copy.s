@@ -37,3 +37,35 @@ copy_open_end:
     cli
     mov     ecx, edx
     jmp     copy_rest
+
+// Loads two pairs of words: those at rsi to rax and rdx, those at rdi to rsi and rdi. rcx: 0; after a fault 1 or 2, the pair that faulted.
+    .globl load_two_pairs
+load_two_pairs:
+    user_access stac
+    xor     ecx, ecx
+    .globl load_first_pair
+load_first_pair:
+    mov     rax, [rsi]
+    mov     rdx, [rsi + 8]
+    .globl load_second_pair
+load_second_pair:
+    mov     rsi, [rdi]
+    mov     rdi, [rdi + 8]
+    .globl pairs_end
+pairs_end:
+    user_access clac
+    ret
+
+// Stores rax and rdx at rdi. rcx: 0; after a fault 1.
+    .globl store_one_pair
+store_one_pair:
+    user_access stac
+    xor     ecx, ecx
+    .globl store_pair_words
+store_pair_words:
+    mov     [rdi], rax
+    mov     [rdi + 8], rdx
+    .globl store_pair_end
+store_pair_end:
+    user_access clac
+    ret

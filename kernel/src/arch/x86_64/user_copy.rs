@@ -21,6 +21,13 @@ unsafe extern "C" {
     fn copy_open_end();
     fn copy_rest();
     fn copy_ended();
+    fn load_two_pairs();
+    fn load_first_pair();
+    fn load_second_pair();
+    fn pairs_end();
+    fn store_one_pair();
+    fn store_pair_words();
+    fn store_pair_end();
 }
 
 /// The flag of RFLAGS with which interrupts are taken.
@@ -84,8 +91,51 @@ pub unsafe fn store_cells(to: u64, words: &[Cell<u64>]) -> (u64, u64, bool) {
     unsafe { copy_bytes(to, words.as_ptr() as u64, size_of_val(words) as u64, CLOSED) }
 }
 
+/// Reads two words of a user, or of a window, at each of two addresses. The error is the address that faulted, and whether it was at the second.
+#[inline(always)]
+pub fn load_pairs(first: u64, second: u64) -> Result<([u64; 2], [u64; 2]), (u64, bool)> {
+    let (a, b, c, d, faulted): (u64, u64, u64, u64, u32);
+    // SAFETY: the routine only reads; its faults end it.
+    unsafe {
+        asm!(
+            "call {routine}",
+            routine = sym load_two_pairs,
+            inout("rsi") first => c,
+            inout("rdi") second => d,
+            out("rax") a,
+            out("rdx") b,
+            out("ecx") faulted,
+        );
+    }
+    if faulted == 0 { Ok(([a, b], [c, d])) } else { Err((b, faulted == 2)) }
+}
+
+/// Writes two words of a user, or of a window; the error is the address that faulted.
+///
+/// # Safety
+/// See [`copy_bytes`].
+#[inline(always)]
+pub unsafe fn store_pair(to: u64, words: [u64; 2]) -> Result<(), u64> {
+    let (fault, faulted): (u64, u32);
+    // SAFETY: the caller answers for the target; faults end the routine.
+    unsafe {
+        asm!(
+            "call {routine}",
+            routine = sym store_one_pair,
+            in("rdi") to,
+            in("rax") words[0],
+            inout("rdx") words[1] => fault,
+            out("ecx") faulted,
+        );
+    }
+    if faulted == 0 { Ok(()) } else { Err(fault) }
+}
+
 /// Ends a copy by a fault at `address`: `frame`, the kernel's, goes on at the copy's end. False if the fault did not come in a copy.
 pub fn end_by_fault(frame: &Frame, address: u64) -> bool {
+    if end_pair_by_fault(frame, address) {
+        return true;
+    }
     let at = |site: unsafe extern "C" fn()| frame.rip.get() == site as *const () as u64;
     if !(at(copy_words) || at(copy_open_words) || at(copy_rest)) {
         return false;
@@ -96,6 +146,24 @@ pub fn end_by_fault(frame: &Frame, address: u64) -> bool {
     frame.rdx.set(address);
     frame.w[Frame::R8].set(frame.error.get());
     frame.rip.set(copy_ended as *const () as u64);
+    true
+}
+
+/// Ends an access to pairs of words by a fault.
+fn end_pair_by_fault(frame: &Frame, address: u64) -> bool {
+    let ip = frame.rip.get();
+    let within = |from: unsafe extern "C" fn(), to: unsafe extern "C" fn()| {
+        (from as *const () as u64..to as *const () as u64).contains(&ip)
+    };
+    let (pair, end): (u64, unsafe extern "C" fn()) = match () {
+        () if within(load_first_pair, load_second_pair) => (1, pairs_end),
+        () if within(load_second_pair, pairs_end) => (2, pairs_end),
+        () if within(store_pair_words, store_pair_end) => (1, store_pair_end),
+        () => return false,
+    };
+    frame.rcx.set(pair);
+    frame.rdx.set(address);
+    frame.rip.set(end as *const () as u64);
     true
 }
 

@@ -26,6 +26,7 @@
 //! | `short.s` | call, reply and wait; a call that takes more in answer | `ipc.rt.*`; `map.page.rt` |
 //! | `entry.s` | compares that find the other forms; calls of Rust | `null.syscall`; all that is slow |
 //! | `long.s` | messages with a block of direct words, by ipc and by doors | `ipc.rt.inter.w16` … `w120`, `door.vanilla.*` |
+//! | `strings.s` | messages with strings, which Rust copies | `ipc.string.*`, `idl.length.rt` |
 //! | `door.s` | calls through doors and returns | `door.rt.*`, `door.chain4` |
 //! | `foreign.s` | calls of another system, and the return from them | `redirect.rt` |
 //! | `identifiers.s` | identifiers that are handed over in a call, and those that are flushed | `door.pass1` |
@@ -54,7 +55,7 @@ use abi::call::{
 };
 use abi::op;
 use abi::uid::SLOT_MASK;
-use abi::{Call, Fpage, Rights};
+use abi::{Call, Dope, Fpage, Rights};
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
 
@@ -112,6 +113,7 @@ global_asm!(
     include_str!("fast_path/short.s"),
     include_str!("fast_path/entry.s"),
     include_str!("fast_path/long.s"),
+    include_str!("fast_path/strings.s"),
     include_str!("fast_path/door.s"),
     include_str!("fast_path/foreign.s"),
     include_str!("../../arch/x86_64/copy.s"),
@@ -221,6 +223,13 @@ global_asm!(
     flags = const FLAGS,
     frame = const size_of::<Frame>(),
     mode = const offset_of!(Frame, mode),
+    strings_used = const Dope::used(0, Dope::PARTS_MAX, 0).0 as i32,
+    frame_rdi = const offset_of!(Frame, w) + 8 * Frame::RDI,
+    frame_r8 = const offset_of!(Frame, w) + 8 * Frame::R8,
+    frame_r9 = const offset_of!(Frame, w) + 8 * Frame::R9,
+    frame_r10 = const offset_of!(Frame, w) + 8 * Frame::R10,
+    frame_r15 = const offset_of!(Frame, w) + 8 * Frame::R15,
+    frame_rax = const offset_of!(Frame, rax),
     trap_part = const size_of::<Frame>() - offset_of!(Frame, mode),
     from_rcx = const size_of::<Frame>() - offset_of!(Frame, rcx),
     sysret = const Frame::SYSRET,
@@ -229,6 +238,8 @@ global_asm!(
     on_system_call = sym super::trap::on_system_call,
     on_short_ipc = sym super::trap::on_short_ipc,
     on_short_call = sym super::trap::on_short_call,
+    on_strings = sym super::trap::on_strings,
+    on_strings_left = sym super::trap::on_strings_left,
     on_continue = sym super::trap::on_continue,
     exceptions = const super::trap::vector::EXCEPTIONS,
     on_exception = sym super::trap::on_exception,

@@ -12,7 +12,8 @@ use crate::global::kernel;
 use crate::ipc;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
-use crate::object::thread::Frame;
+use crate::object::door::thread_at;
+use crate::object::thread::{Frame, Operation};
 use crate::processor;
 use crate::sched::Next;
 use crate::{life, syscall};
@@ -65,6 +66,28 @@ pub extern "C" fn on_short_ipc() -> ! {
 pub extern "C" fn on_system_call() -> ! {
     let k = kernel();
     leave_with(k, syscall::system_call(k, processor::current()))
+}
+
+/// Transfers direct words and strings for the fast path, which sends the message if this is true.
+/// `shown`: address of the partner's block in the window, or its own in the space that is loaded.
+pub extern "C" fn on_strings(partner: u64, shown: u64) -> bool {
+    let partner = thread_at(partner).expect("the fast path has its hot line");
+    ipc::block::run_ahead(kernel(), processor::current(), partner, shown)
+}
+
+/// Handles a message of whose strings the fast path has transferred as many as it could.
+pub extern "C" fn on_strings_left() -> ! {
+    let k = kernel();
+    leave_with(k, send_rest(k, processor::current()))
+}
+
+fn send_rest(k: &Kernel, current: ThreadRef) -> Next {
+    let next = syscall::system_call(k, current);
+    // It is for this message alone.
+    if let Operation::Ahead { .. } = current.operation.get() {
+        current.operation.set(Operation::None);
+    }
+    next
 }
 
 /// Continues the operation of a busy thread, after interrupts had their moment.
@@ -149,8 +172,12 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
 #[cold]
 fn leave_copy(k: &Kernel, frame: &Frame) {
     if let Some(left) = user_copy::interrupted(frame) {
-        processor::copy::close_window(k, processor::current().task());
-        ipc::block::copy_interrupted(processor::current(), left);
+        let current = processor::current();
+        processor::copy::close_window(k, current.task());
+        if !ipc::block::copy_interrupted(current, left) {
+            // The registers are saved already. This thread is busy from here on.
+            let _ = send_rest(k, current);
+        }
     }
 }
 

@@ -19,7 +19,7 @@
 // Copies edi words from rsi to the partner's block. Afterwards rsp is the own hot line and edx the number of words.
     .macro copy_block site
     cmp     edi, [r15 + {fast_below}]   // fits, and nothing but words?
-    jae     .Lslow_long
+    jae     .Lstrings_\site
     test    rsi, rsi                    // not the kernel's?
     js      .Lslow_long
     mov     edx, edi
@@ -41,9 +41,15 @@
 \site:
     rep movsq
     mov     qword ptr [r11], 0          // and close it: the switch forgets what it showed
+.Lthere_\site:
     .endm
-// Other ways to the copy: within a space, without a window; where a switch forgets nothing, under the tag of windows, emptied by its load.
+// Other ways to the copy: in Rust, if there are strings (strings.s); within a space, without a window; where a switch forgets nothing,
+// under the tag of windows, emptied by its load.
     .macro other_ways site
+.Lstrings_\site:
+    mov     rsp, r11
+    call    .Lstrings
+    jmp     .Lthere_\site
 .Lown_\site:
     mov     rdi, [r15 + {block}]
     jmp     .Lcopy_\site

@@ -26,6 +26,7 @@ pub mod random;
 pub mod realtime;
 pub mod sched;
 pub mod state;
+pub mod strings;
 pub mod task;
 mod thread_state;
 pub mod transcript;
@@ -91,6 +92,10 @@ cases! {
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused overlapping_buffers_hurt_their_owner_only patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
         memory_revoked_in_between a_dead_receivers_frames_are_not_written blocks_for_one_who_has_ended
+    }
+    strings {
+        faults_in_each_of_them bad_ones_behind_good_ones up_to_the_end_of_the_user_half more_than_a_step_takes each_byte_is_copied_once
+        buffers_far_from_the_block the_slow_path_begins_at_the_beginning descriptors_are_read_once replies_bring_them
     }
     meanwhile {
         a_block_stays_where_the_message_was_accepted an_item_that_shrinks_stays_in_the_window many_wait_for_one_that_ends
