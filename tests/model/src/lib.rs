@@ -48,6 +48,8 @@ mod meanwhile;
 #[cfg(test)]
 mod patience;
 #[cfg(test)]
+mod plain;
+#[cfg(test)]
 mod regressions;
 #[cfg(test)]
 mod shuttles;
