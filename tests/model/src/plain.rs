@@ -3,9 +3,9 @@
 
 use crate::random::{Random, amount, first_seed};
 use crate::world::World;
-use abi::call::{self, IPC_TAKING_CALL, RESUME, RESUME_AS_IS, thread_op};
+use abi::call::{self, RESUME, RESUME_AS_IS, thread_op, vector};
 use abi::op::{self, Op};
-use abi::{Fpage, PAGE_SIZE, Rights, Timeout, Uid};
+use abi::{Fpage, Kind, PAGE_SIZE, Rights, Timeout, Uid};
 use kernel::object::ThreadRef;
 use kernel::object::thread::{Frame, WORDS};
 use kernel::sim;
@@ -20,7 +20,7 @@ const PAGES: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 enum Round {
     /// A fault or a call, answered with an item.
-    Item { faults: bool, item: Fpage, hot_spot: u64 },
+    Item { faults: bool, takes: bool, item: Fpage, hot_spot: u64 },
     /// An exception, answered with a label and words.
     Exception { label: u32, words: [u64; 4] },
 }
@@ -72,8 +72,9 @@ impl Stage {
                 world.page_fault(PLACE + 5 * PAGE_SIZE, Rights::R);
                 (op::ITEM, 0, [3; WORDS])
             }
-            Round::Item { .. } => {
-                world.system_call(IPC_TAKING_CALL as u64, root.uid().0, [9; WORDS]);
+            Round::Item { takes, .. } => {
+                let call = if takes { Op::CALL.with(op::TAKES_ITEM) } else { Op::CALL };
+                world.system_call(call.0 as u64, root.uid().0, [9; WORDS]);
                 (op::ITEM, 7, [4; WORDS])
             }
             Round::Exception { label, .. } => {
@@ -123,9 +124,15 @@ fn round(random: &mut Random) -> Round {
     let log2 = random.pick(&[12, 12, 12, 13, 16, 17]);
     let rights =
         random.pick(&[Rights::RW, Rights::RWX, Rights::R, Rights::NONE, Rights::RW.or(Rights::GRANT)]);
-    let first = random.pick(&[0x10_0000, 0x20_0000, 1 << 47]) + random.below(32) * PAGE_SIZE;
+    // The last is no address, but leads through the tables to one.
+    let first = random.pick(&[0x10_0000, 0x20_0000, 1 << 48 | 0x10_0000]) + random.below(32) * PAGE_SIZE;
     let item = Fpage((first & !((1 << log2) - 1)) | log2 << 4 | rights.0 as u64);
-    Round::Item { faults: random.one_in(2), item, hot_spot: PLACE + random.below(PAGES) * PAGE_SIZE }
+    Round::Item {
+        faults: random.one_in(2),
+        takes: !random.one_in(4),
+        item,
+        hot_spot: PLACE + random.below(PAGES) * PAGE_SIZE,
+    }
 }
 
 #[test]
@@ -145,4 +152,18 @@ fn a_pager_in_a_hurry_does_what_a_patient_one_does() {
         }
     }
     assert!(went_on > 100, "it went on {went_on} times");
+}
+
+#[test]
+fn a_pager_that_waits_is_asked_for_the_user_half_alone() {
+    let stage = Stage::new(Timeout::NEVER);
+    for (address, kind) in [(PLACE, Kind::Fault), (1 << 47, Kind::Exception), (u64::MAX, Kind::Exception)] {
+        stage.world.page_fault(address, Rights::R);
+        let frame = &stage.world.root.frame;
+        assert_eq!(Kind::from_eax(frame.rax.get() as u32), Some(kind), "{address:x}");
+        let is_exception = kind == Kind::Exception;
+        assert!(!is_exception || frame.w[0].get() == vector::UNRESOLVED_FAULT);
+        stage.reply(stage.ward.uid(), 0, RESUME_AS_IS, [0; WORDS]);
+        assert_eq!(stage.world.current(), stage.ward);
+    }
 }
