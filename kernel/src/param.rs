@@ -69,6 +69,16 @@ pub const SCAN_ROUTE: u32 = 12;
 /// Threads of a chain of calls that an alert reaches in one step. The wait of each may end with it.
 pub const PREEMPTION_ALERTS: usize = 4;
 
+/// Threads of a chain of calls whose queues count for the effective priority of the shuttle that carries the chain.
+pub const INHERIT_CHAIN: usize = 16;
+
+/// Servers of a task that inherit the priority of the most urgent caller that waits for one: those that became servers first.
+pub const INHERIT_SERVERS: usize = 8;
+
+/// Work on effective priorities in one dispatch, in threads of chains and priorities of queues looked at: some 15 instructions each. The last
+/// shuttle may take 150 more. What is left is done at the next interrupt, which comes at once.
+pub const SETTLE_WORK: u32 = 32;
+
 /// Structure of pending timeouts (decision 0012).
 pub type Timeouts = crate::util::wheel::Wheel;
 

@@ -233,6 +233,7 @@ fn their_fault(
     current.state.set(State::Stalled);
     current.partner.set(receiver.uid());
     // The fault is the receiver's, on its own shuttle, which the sender may still be on.
+    k.ends_service(current);
     let returned = k.regain(receiver, Some(current));
     receiver.operation.set(Operation::Taken { from: current.uid(), returned });
     receiver.errand.set(Errand::Fault);

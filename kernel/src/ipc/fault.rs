@@ -129,7 +129,7 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     }
     let wait = wait_of(partner);
     if !takes_fault(wait, current) {
-        enqueue_sender(current, partner);
+        enqueue_sender(k, current, partner);
         k.wheel.remove(current);
         return Next::Any;
     }
@@ -166,7 +166,7 @@ pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
     let wait = wait_of(partner);
     if !takes_fault(wait, thread) {
         k.wheel.remove(thread);
-        return enqueue_sender(thread, partner);
+        return enqueue_sender(k, thread, partner);
     }
     k.wheel.remove(partner);
     k.shuttle_of(thread);

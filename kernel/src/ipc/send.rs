@@ -125,11 +125,11 @@ fn shown(current: ThreadRef, request: &Request) -> Uid {
     if request.has(op::SHOWN) { current.crossing.shown.get() } else { current.uid() }
 }
 
-/// Blocks the current thread in the partner's queue, first come first served.
+/// Blocks the current thread in the partner's queue.
 fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
     request.suspend(current);
     current.errand.set(Errand::Ipc);
-    enqueue_sender(current, partner);
+    enqueue_sender(k, current, partner);
     set_timeout(k, current, request.send_timeout());
     Next::Any
 }

@@ -17,6 +17,8 @@ pub struct Scheduler {
     pub(super) since_ns: Cell<u64>,
     /// Time at which the timer fires; `u64::MAX` if it does not.
     pub(super) armed_ns: Cell<u64>,
+    /// The first thread whose home shuttle's effective priority is to be computed anew; see [`inherit`](crate::inherit).
+    pub(crate) unsettled: Cell<Option<ThreadRef>>,
     /// Insertions into and removals from the queues, for the ratio that the paper shows.
     pub queue_updates: Cell<u64>,
 }
@@ -37,6 +39,7 @@ impl Scheduler {
             running_limit: Cell::new(0),
             since_ns: Cell::new(0),
             armed_ns: Cell::new(u64::MAX),
+            unsettled: Cell::new(None),
             queue_updates: Cell::new(0),
         }
     }
