@@ -89,7 +89,7 @@ pub extern "C" fn on_strings_left() -> ! {
 }
 
 fn send_rest(k: &Kernel, current: ThreadRef) -> Next {
-    let next = syscall::system_call(k, current);
+    let next = syscall::system_call(k, current, Next::To);
     // It is for this message alone.
     if let Operation::Ahead { .. } = current.operation.get() {
         current.operation.set(Operation::None);
