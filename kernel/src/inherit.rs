@@ -290,7 +290,7 @@ impl Kernel {
 
     /// Moves a thread that stands in a queue to another priority. Returns how much work that was.
     fn move_waiter(&self, waiter: ThreadRef, priority: u8) -> u32 {
-        // Who stands at this priority already keeps its place.
+        // A waiter that stands at this priority already keeps its place.
         if waiter.home.stands_at.get() == priority {
             return 0;
         }

@@ -24,6 +24,9 @@ use abi::{Dope, Error, Fpage, Kind, Rights, StringPart};
 /// Cost of a string's descriptors in bytes of a step's budget: so many could be copied while they are read and written.
 const PART_BYTES: u64 = 1024;
 
+/// Cost of a string that is not short: a long one, one that lies elsewhere than the window shows, or one with a fault.
+const OTHER_BYTES: u64 = 4096;
+
 /// Longest copy that lets no interrupts in, in bytes. Longer ones cost nothing of the budget.
 const CLOSED_BYTES_MAX: u64 = 4096;
 
@@ -313,15 +316,6 @@ impl Copying<'_> {
         }
         let places = (block + used.strings_offset(), theirs + room.strings_offset());
         let (count, most) = (used.strings(), room.room_as_used().strings());
-        if at.part as u64 <= count.min(most) && !at.begun {
-            let shown = self.view.show(places.1);
-            let parts = (at.part as u64, count.min(most));
-            let rest = match short_strings(self.sender, shown, places, parts, self.budget) {
-                Ok(budget) => Rest { part: parts.1 + 1, done: 0, begun: false, budget },
-                Err(rest) => rest,
-            };
-            self.budget = rest.note(at, self.budget);
-        }
         if at.part as u64 > count { Ok(()) } else { self.strings(places, (count, most), at) }
     }
 
@@ -337,14 +331,18 @@ impl Copying<'_> {
         result.map_err(|fault| halt(fault, Rights::W))
     }
 
-    /// Transfers strings, one by one.
+    /// Transfers strings: short ones together, others one by one.
     #[inline(never)]
     fn strings(&mut self, places: (u64, u64), (count, most): (u64, u64), at: &mut Place) -> Result<(), Halt> {
-        while (at.part as u64) <= count {
-            if self.budget < PART_BYTES {
+        loop {
+            self.some_strings(places, count.min(most), at);
+            if at.part as u64 > count {
+                return Ok(());
+            }
+            if self.budget < OTHER_BYTES {
                 return Err(Halt::Again);
             }
-            self.budget -= PART_BYTES;
+            self.budget -= OTHER_BYTES;
             let number = at.part as u64 - 1;
             if number >= most {
                 return Err(Halt::Failed(Error::Overflow, Error::Overflow));
@@ -352,7 +350,20 @@ impl Copying<'_> {
             self.string((places.0 + 16 * number, places.1 + 16 * number), at)?;
             (at.part, at.done, at.begun) = (at.part + 1, 0, false);
         }
-        Ok(())
+    }
+
+    /// Transfers short strings, up to the first other one.
+    #[inline(always)]
+    fn some_strings(&mut self, places: (u64, u64), last: u64, at: &mut Place) {
+        if at.begun || at.part as u64 > last {
+            return;
+        }
+        let shown = self.view.show(places.1);
+        let rest = match short_strings(self.sender, shown, places, (at.part as u64, last), self.budget) {
+            Ok(budget) => Rest { part: last + 1, done: 0, begun: false, budget },
+            Err(rest) => rest,
+        };
+        self.budget = rest.note(at, self.budget);
     }
 
     /// Transfers one string. Its descriptors are read once: then their bounds hold until the string is there, whatever users write to them.

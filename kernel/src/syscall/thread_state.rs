@@ -125,9 +125,9 @@ fn check(words: &Words) -> Result<(), Error> {
     let group = Frame::checked_group(0, group).ok_or(Error::BadArgument)?;
     let is_known = words[LEN_BYTES].get() == ThreadState::LEN_BYTES && parts & !available() == 0;
     let is_plain = words[RESERVED..IMAGE].iter().all(|word| word.get() == 0);
-    let (fs, gs) = (words[FS_BASE].get(), words[GS_BASE].get());
-    let fs_fits = if has_bases() { is_canonical(fs) } else { fs >> 47 == 0 };
-    let gs_fits = if parts & STATE_GS != 0 { is_canonical(gs) } else { gs == 0 };
+    let [first, second] = [FS_BASE, GS_BASE].map(|base| words[base].get());
+    let fs_fits = if has_bases() { is_canonical(first) } else { first >> 47 == 0 };
+    let gs_fits = if parts & STATE_GS != 0 { is_canonical(second) } else { second == 0 };
     if !(is_known && is_plain && fs_fits && gs_fits && is_fit(image(words))) {
         return Err(Error::BadArgument);
     }

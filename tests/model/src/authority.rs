@@ -484,7 +484,7 @@ impl Trial {
                 allowed.and_then(|()| self.effect(by, target, operation, arguments))
             }
         };
-        // What is in memory is no matter of authority.
+        // Contents of memory are no matter of authority.
         if expected.is_ok() && matches!(operation, thread_op::GET_STATE | thread_op::SET_STATE) {
             return FINE;
         }

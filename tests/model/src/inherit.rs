@@ -192,7 +192,7 @@ impl Both {
         let queue: Vec<usize> =
             (1..=THREADS).filter(|&it| self.model.0[it].doing == Doing::Queues(me)).collect();
         let urgencies: Vec<u8> = queue.iter().map(|&it| self.model.urgency(it)).collect();
-        // Who answers has its own time again, and so has whoever waited for that.
+        // A thread that answers has its own time again, and its caller has its own.
         if let Some(caller) = caller {
             self.model.0[caller].doing = Doing::Runs;
         }

@@ -464,7 +464,7 @@ pub fn other_code_segments_are_exceptions() -> Outcome {
     for selector in all.filter(|&selector| selector != CODE) {
         check_eq!(other_way(&child, selector)?, [PROTECTION, selector & !3]);
     }
-    // The same jump to the one that there is needs no exception.
+    // A jump to the one that there is needs no exception.
     let mut agent = child.agent()?;
     static OPEN: AtomicU64 = AtomicU64::new(1);
     check_eq!(agent.attempt(suite_foreign_other_way, OPEN.as_ptr() as u64, CODE)?, Attempted::Returned(55));

@@ -14,6 +14,9 @@ const DOOR: u32 = 1001;
 /// Label of a call in whose middle the server tells the suite's thread.
 const HOLD: u32 = 7;
 
+/// Label of a call for which a server tells the suite's thread that it is about to call the next.
+const PASS: u32 = 8;
+
 /// How long the suite's thread waits for what comes at once, or never.
 const PATIENCE: Timeout = Timeout::from_us(60_000_000);
 
@@ -23,13 +26,14 @@ static CALLED: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 /// Label of its call.
 static LABELS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 static TURNS: AtomicU64 = AtomicU64::new(0);
-/// Which turn was whose, by the number of a client; of the hog the last. 0: none yet.
+/// Turn of each client, by its number; of the hog the last. 0: none yet.
 static TURN_OF: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
 /// Whom a server calls for each call, by its number; nil: nobody.
 static NEXT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// The client that is to be seen in the queue.
 static AWAITED: AtomicU64 = AtomicU64::new(0);
 static SEEN: AtomicU64 = AtomicU64::new(0);
+static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 const HOG: usize = 4;
 
@@ -87,6 +91,9 @@ extern "C" fn server(number: u64, _: u64) -> ! {
         answered = call.sender;
         let next = uid(&NEXT[number as usize]);
         if next != Uid::NIL {
+            if call.label == PASS {
+                tell();
+            }
             let _ = sys::ipc_call(next, call.label, [0; 8]);
         } else if call.label == HOLD {
             hold();
@@ -105,7 +112,7 @@ extern "C" fn hold() {
         if awaited != uid(&MAIN) {
             tell();
         }
-        loop {
+        while RELEASED.load(Relaxed) == 0 {
             core::hint::spin_loop();
         }
     }
@@ -125,7 +132,7 @@ fn below(steps: u8) -> Outcome<u8> {
 
 fn begin() {
     MAIN.store(sys::myself().0, Relaxed);
-    for zero in [&TURNS, &AWAITED, &SEEN].into_iter().chain(&TURN_OF).chain(&NEXT) {
+    for zero in [&TURNS, &AWAITED, &SEEN, &RELEASED].into_iter().chain(&TURN_OF).chain(&NEXT) {
         zero.store(0, Relaxed);
     }
 }
@@ -191,19 +198,15 @@ pub fn a_chain_of_calls() -> Outcome {
     two_are_served(first, servers[0].uid)
 }
 
-/// The first server stands in the second one's queue, which works for somebody else.
+/// The first server is about to stand in the second one's queue, which works for somebody else.
 pub fn a_chain_of_queues() -> Outcome {
     begin();
     let servers = [new_server(0, 6)?, new_server(1, 7)?];
     let other = new_client(3, 6, servers[1].uid, HOLD)?;
     hear(&servers[1])?;
     NEXT[0].store(servers[1].uid.0, Relaxed);
-    let first = new_client(0, 5, servers[0].uid, 0)?;
-    // It runs until the first server stands in the queue.
-    let look = || servers[0].info().map(|info| info.state);
-    while look()? != thread_state::SENDING {
-        sys::sleep_us(1000)?;
-    }
+    let first = new_client(0, 5, servers[0].uid, PASS)?;
+    hear(&servers[0])?;
     two_are_served(first, servers[0].uid)?;
     hear(&other)
 }
@@ -279,20 +282,23 @@ pub fn who_is_out_of_time_helps_no_more() -> Outcome {
     Ok(())
 }
 
-/// A priority that is given to a client in the queue is inherited, too.
-pub fn a_client_becomes_urgent_in_the_queue() -> Outcome {
+/// The server follows a client in its queue that gets another priority, down and up.
+pub fn a_client_in_the_queue_gets_other_priorities() -> Outcome {
     begin();
     let server = new_server(0, 6)?;
     let first = new_client(0, 5, server.uid, HOLD)?;
     hear(&server)?;
-    let other = new_client(1, 4, server.uid, 0)?;
-    while other.info()?.state != thread_state::SENDING {
-        sys::sleep_us(1000)?;
-    }
     let hog = new_hog()?;
+    let other = new_client(1, 2, server.uid, 0)?;
+    AWAITED.store(other.uid.0, Relaxed);
+    hear(&server)?;
+    check_eq!(turns([HOG]), [0]);
+    sys::thread_set_priority(other.uid, below(4)?, 0)?;
+    hear(&hog)?;
+    RELEASED.store(1, Relaxed);
     sys::thread_set_priority(other.uid, below(1)?, 0)?;
     hear(&other)?;
-    check_eq!(turns([1, 0, HOG]), [1, 0, 0]);
+    check_eq!(turns([HOG, 1, 0]), [1, 2, 0]);
     drop((first, hog));
     Ok(())
 }

@@ -144,7 +144,7 @@ const PATTERN: u64 = 0x0bad_cafe_0000_0000;
 struct Seen {
     parts: u64,
     done: u64,
-    /// As in [`ThreadState`]; the first is not stored.
+    /// Registers in the order of [`ThreadState`]; the first is not stored.
     registers: [u64; 18],
     fs_base: u64,
     gs_base: u64,
@@ -198,7 +198,7 @@ fn bad<T>(result: sys::Result<T>, error: Error) -> Outcome {
     fails(Call::ThreadControl, result.map(drop), error)
 }
 
-/// What this processor has, as any state says it.
+/// Parts that this processor has, by what any state says.
 fn parts(child: &Child) -> Outcome<u64> {
     let thread = sys::thread_create(child.0, pager::priority(), pager::uid(), pager::uid())?;
     let mut state = ThreadState { len_bytes: ThreadState::LEN_BYTES, ..ThreadState::ZERO };
@@ -411,7 +411,7 @@ pub fn a_thread_that_never_ran() -> Outcome {
     let mut state = ThreadState::ZERO;
     bad(sys::thread_get_state(thread, &mut state), Error::BadState)?;
     bad(sys::thread_set_state(thread, &state), Error::BadArgument)?;
-    // What is refused starts nothing.
+    // A refusal starts nothing.
     check_eq!(sys::thread_info(thread)?.state, sys::thread_state::INACTIVE);
     state.len_bytes = ThreadState::LEN_BYTES;
     state.image[IMAGE_MXCSR] = 0x1f80;
