@@ -8,13 +8,8 @@ use super::thread::Senders;
 use crate::util::list::List;
 
 /// A queue of waiters. Each stands in it at the priority that it had when it came, or that it was [moved](Queue::insert) to since.
+#[derive(Default)]
 pub struct Queue(List<Senders>);
-
-impl Default for Queue {
-    fn default() -> Self {
-        Queue(List::new())
-    }
-}
 
 impl Queue {
     /// The most urgent waiter.

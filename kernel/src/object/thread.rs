@@ -335,7 +335,8 @@ impl Place {
     }
 }
 
-const COLD_MAX: usize = 896;
+/// Largest size of [`Cold`] in bytes. In debug builds references to threads and tasks carry a generation.
+const COLD_MAX: usize = if cfg!(debug_assertions) { 1024 } else { 896 };
 const STACK_WORDS: usize = (4096
     - size_of::<Cold>()
     - size_of::<Extended>()

@@ -199,7 +199,7 @@ pub fn buffers_far_from_the_block() -> Outcome {
     sys::thread_abort(receiver.uid)?;
     receiver.wait()?;
     for (i, at) in FAR.into_iter().enumerate() {
-        let page = to().bytes.as_ptr() as u64 + 0x2_0000 + PAGE_SIZE * i as u64 & !(PAGE_SIZE - 1);
+        let page = (to().bytes.as_ptr() as u64 + 0x2_0000 + PAGE_SIZE * i as u64) & !(PAGE_SIZE - 1);
         pager::touch(page, Rights::RW);
         receiver.take((Fpage::memory(page, 12, Rights::RW), 0), Fpage::memory(at, 12, Rights::RW))?;
     }
