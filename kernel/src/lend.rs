@@ -83,11 +83,16 @@ impl Kernel {
     pub fn shuttle_of(&self, thread: ThreadRef) -> ThreadRef {
         match self.owner(thread.hot.shuttle.get()) {
             Some(owner) => owner,
-            None => {
-                self.go_home(thread);
-                thread
-            }
+            None => self.go_home_from_stale(thread),
         }
+    }
+
+    /// Puts a thread that holds what is stale on its home shuttle, and returns it.
+    #[cold]
+    #[inline(never)]
+    fn go_home_from_stale(&self, thread: ThreadRef) -> ThreadRef {
+        self.go_home(thread);
+        thread
     }
 
     /// Puts a thread on its home shuttle, whatever it held. It must not be in a ready queue, and must not claim anything.

@@ -174,17 +174,16 @@ impl Kernel {
         if thread != current {
             processor::switch(self, current, thread);
         }
-        if self.sched.unsettled.get().is_some() {
-            self.settle_soon();
-        }
-        thread
+        if self.sched.unsettled.get().is_some() { self.settle_soon(thread) } else { thread }
     }
 
     /// Goes on with the computation of effective priorities as soon as an interrupt comes, and at each exit from the kernel until then.
     #[cold]
-    fn settle_soon(&self) {
+    #[inline(never)]
+    fn settle_soon(&self, next: ThreadRef) -> ThreadRef {
         self.look_anew();
         self.arm(arch::now_ns());
+        next
     }
 
     /// Makes the next dispatch look at everything anew.
@@ -252,7 +251,7 @@ impl Kernel {
 
     /// Charges the time since the last charge to the shuttle that the processor is on. Returns its owner, if there still is
     /// one.
-    #[inline(always)]
+    #[inline]
     pub fn charge(&self, now: u64) -> Option<ThreadRef> {
         let used = now - self.sched.since_ns.replace(now);
         let running = self.sched.running.get();

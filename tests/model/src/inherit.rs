@@ -104,7 +104,7 @@ impl Model {
 
     fn end(&mut self, who: usize) {
         self.cut(who);
-        // Whoever waits for it alone has its time back, and so has nobody below it any more.
+        // A thread that waits for it alone has its time back, and so has nobody below it any more.
         if let Some(caller) = self.caller_of(who) {
             self.0[caller].doing = Doing::Runs;
         }
@@ -173,7 +173,7 @@ impl Both {
 
     fn call(&mut self, me: usize, to: usize) {
         let threads = &mut self.model.0;
-        // Whoever calls back to its caller answers it.
+        // A call back to its caller answers that.
         if to == me || threads[to].doing == Doing::Gone || threads[to].doing == Doing::Calls(me) {
             return;
         }

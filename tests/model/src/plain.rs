@@ -25,7 +25,7 @@ enum Round {
     Exception { label: u32, words: [u64; 4] },
 }
 
-/// What is seen after a round: whether the ward goes on, the two heads, the ward's registers, and its pages.
+/// Outcome of a round: whether the ward goes on, the two heads, the ward's registers, and its pages.
 type Seen = (bool, u64, [u64; WORDS + 4], Vec<Option<(u64, Rights)>>);
 
 struct Stage {

@@ -305,7 +305,7 @@ fn operation(random: &mut Random, ground: Ground) -> Op {
     }
 }
 
-/// What a map item does, as the model sees it. It knows nothing of the kernel's own [`Plan`]: an error in that shows in the states.
+/// Effect of a map item, as the model sees it. It knows nothing of the kernel's own [`Plan`]: an error in that shows in the states.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     space: u8,

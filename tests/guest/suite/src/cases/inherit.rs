@@ -21,14 +21,14 @@ const PASS: u32 = 8;
 const PATIENCE: Timeout = Timeout::from_us(60_000_000);
 
 static MAIN: AtomicU64 = AtomicU64::new(0);
-/// Whom a client calls, by its number: a server, or the door if it is nil.
+/// Partner that a client calls, by its number: a server, or the door if it is nil.
 static CALLED: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 /// Label of its call.
 static LABELS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 static TURNS: AtomicU64 = AtomicU64::new(0);
 /// Turn of each client, by its number; of the hog the last. 0: none yet.
 static TURN_OF: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
-/// Whom a server calls for each call, by its number; nil: nobody.
+/// Partner that a server calls for each call, by its number; nil: nobody.
 static NEXT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// The client that is to be seen in the queue.
 static AWAITED: AtomicU64 = AtomicU64::new(0);
