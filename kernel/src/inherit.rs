@@ -135,11 +135,18 @@ impl Kernel {
     /// Notes that the effective priority of the home shuttle of `owner` is to be computed anew.
     #[inline(never)]
     pub(crate) fn unsettle(&self, owner: ThreadRef) {
+        self.expect(owner.home.effective.get());
         if owner.uid().is_nil() || owner.home.unsettled.replace(true) {
             return;
         }
         owner.inherited.next.set(self.sched.unsettled.replace(Some(owner)));
         self.look_anew();
+    }
+
+    /// Notes that a shuttle whose effective priority is to be computed anew has this one, or may get it.
+    fn expect(&self, priority: u8) {
+        let most = &self.sched.unsettled_most;
+        most.set(most.get().max(priority));
     }
 
     /// Notes a change for a shuttle: the most urgent of those who wait for a thread on it.
@@ -148,6 +155,7 @@ impl Kernel {
         let rises = after > effective;
         let falls = before == effective && after < before && priority < before;
         if rises || falls {
+            self.expect(after);
             self.unsettle(owner);
         }
     }
@@ -267,9 +275,18 @@ impl Kernel {
             self.sched.unsettled.set(thread.inherited.next.take());
             thread.home.unsettled.set(false);
             if !thread.uid().is_nil() {
-                self.settle_claim(thread);
-                work += self.settle_shuttle(thread);
+                work += param::SETTLE_LINK + self.settle_claim(thread) + self.settle_shuttle(thread);
             }
+        }
+        if self.sched.unsettled.get().is_none() {
+            self.sched.unsettled_most.set(0);
+        }
+    }
+
+    /// Computes all effective priorities that are to be computed anew, in one step; for tests on the host.
+    pub fn settle_all(&self) {
+        while self.sched.unsettled.get().is_some() {
+            self.settle();
         }
     }
 
@@ -296,14 +313,15 @@ impl Kernel {
         }
         let shift = |queue: &Queue| {
             let before = queue.urgency();
-            let work = queue.remove(waiter) + queue.insert(waiter, priority);
+            queue.remove(waiter);
+            let work = queue.insert(waiter, priority);
             (work, (before, queue.urgency()))
         };
         if waiter.is_queued() && waiter.state.get() == State::Queueing {
             let task = waiter.queueing_at.get().expect("it waits somewhere");
             let (work, change) = shift(&task.doors.servers.callers);
             self.unsettle_servers(&task.doors.servers, change);
-            return work + param::INHERIT_SERVERS as u32;
+            return work + 3 * param::INHERIT_SERVERS as u32;
         }
         let (name, queued) = match waiter.stake() {
             Stake::Claims(to) => (to, false),
@@ -316,20 +334,24 @@ impl Kernel {
     }
 
     /// Lets a caller that is cut off stand among those of the thread that it called, if it does not yet. The next one of the chain may be cut off, too.
-    fn settle_claim(&self, caller: ThreadRef) {
-        let Stake::Claims(to) = caller.stake() else { return };
-        if caller.sender_link.is_linked() || !self.is_cut_off(caller) {
-            return;
+    /// Returns how much work that was.
+    fn settle_claim(&self, caller: ThreadRef) -> u32 {
+        let Stake::Claims(to) = caller.stake() else { return 0 };
+        if caller.sender_link.is_linked() {
+            return 0;
         }
-        let Some(called) = self.thread(to) else { return };
+        let work = param::INHERIT_CHAIN as u32;
+        let Some(called) = self.thread(to).filter(|_| self.is_cut_off(caller)) else { return work };
         if called.inherited.cut_off.is_empty() {
             called.set_special(special::CUT_OFF, 0);
         }
         caller.inherited.waiter.set(Some(caller));
         let before = called.inherited.cut_off.urgency();
-        called.inherited.cut_off.insert(caller, caller.home.effective.get());
+        let looked = called.inherited.cut_off.insert(caller, caller.home.effective.get());
         self.unsettle_waited(called, (before, called.inherited.cut_off.urgency()));
+        self.expect(called.inherited.cut_off.urgency());
         self.unsettle(called);
+        work + looked
     }
 
     /// Takes a caller whose claim is about to end out of those that are cut off from `called`, if it is there.

@@ -177,12 +177,15 @@ impl Kernel {
         if self.sched.unsettled.get().is_some() { self.settle_soon(thread) } else { thread }
     }
 
-    /// Goes on with the computation of effective priorities as soon as an interrupt comes, and at each exit from the kernel until then.
+    /// Goes on with the computation of effective priorities as soon as an interrupt comes, and at each exit from the kernel until then; unless
+    /// none of them can be as urgent as the thread that runs, which does not pay for the others.
     #[cold]
     #[inline(never)]
     fn settle_soon(&self, next: ThreadRef) -> ThreadRef {
-        self.look_anew();
-        self.arm(arch::now_ns());
+        if self.sched.unsettled_most.get() >= self.priority(next) {
+            self.look_anew();
+            self.arm(arch::now_ns());
+        }
         next
     }
 

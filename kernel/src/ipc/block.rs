@@ -96,7 +96,6 @@ pub fn run_ahead(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, shown: u64)
     let (words, count) = (used.words(), used.strings());
     let theirs = receiver.block.address.get();
     let shown = Shown::at(theirs, shown);
-    let budget = PREEMPTION_BYTES - 8 * words;
     debug_assert!(count != 0, "the fast path copies other blocks itself");
     // The slow path says what is wrong, if anything is.
     if !used.is_words_and_strings() || block > abi::USER_END - Dope::SIZE_MAX {
@@ -111,6 +110,8 @@ pub fn run_ahead(k: &Kernel, sender: ThreadRef, receiver: ThreadRef, shown: u64)
         let at = Place { done, moved: done, ..Place::default() };
         return run_rest_ahead(k, sender, receiver, shown, (at, PREEMPTION_BYTES));
     }
+    // Words that are more than a step were not copied above.
+    let budget = PREEMPTION_BYTES - 8 * words;
     let places = (block + used.strings_offset(), theirs + 8 * room.words());
     match short_strings(sender, shown, places, (1, count), budget) {
         Ok(_) => true,

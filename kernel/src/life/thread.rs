@@ -132,7 +132,7 @@ fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
     if !ipc::alert::go_on(k, thread) {
         return false;
     }
-    for _ in 0..param::PREEMPTION_PAGES {
+    for _ in 0..param::PREEMPTION_SENDERS {
         let Some(sender) = thread.senders.first() else { break };
         k.step_back(sender, thread);
         sender.state.set(State::Ready);

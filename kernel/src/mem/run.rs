@@ -12,7 +12,7 @@ use super::table;
 use crate::arch::pte;
 use crate::kernel::Kernel;
 use crate::object::TaskRef;
-use crate::object::mapping::{Cut, Fresh, Node, NodeSlot, Relation, Returned};
+use crate::object::mapping::{Cut, Node, NodeSlot, Relation, Returned};
 use crate::processor::space::Forget;
 use abi::{PAGE_SIZE, Rights};
 use core::cell::Cell;
@@ -22,9 +22,6 @@ const MAPPED_PER_UNIT: usize = 6;
 
 /// Price of going on with another slab that has free nodes, in pages.
 const SLAB_PAGES: usize = 6;
-
-/// Price of a new slab, in pages: a frame, and the links between the nodes that are left.
-const FRESH_PAGES: usize = 12;
 
 /// Maps or grants pages that `from` has a node for to addresses where `to` has nothing, from byte `done` of the plan on. Returns the
 /// number of bytes that are done.
@@ -56,15 +53,11 @@ fn share(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, bud
         if !rest.begins() {
             break;
         }
-        let (shared, price) = match to.slabs.cut() {
-            Some(nodes) => (rest.share(to, nodes, rights), SLAB_PAGES),
-            None => match Fresh::new(&k.pool, to) {
-                Some(fresh) => (rest.share_fresh(to, fresh, rights), FRESH_PAGES),
-                None => break,
-            },
-        };
+        // Where there is no node, the page at which that is found is for the single way, which makes a slab.
+        let Some(nodes) = to.slabs.cut() else { break };
+        let shared = rest.share(to, nodes, rights);
         pages += shared;
-        left = (left - shared).saturating_sub(price);
+        left = (left - shared).saturating_sub(SLAB_PAGES);
     }
     to.pages.set(to.pages.get() + pages as u32);
     *budget = left / MAPPED_PER_UNIT;
@@ -132,15 +125,6 @@ impl Run {
     fn share(&self, to: TaskRef, mut nodes: Cut, rights: pte::Derivation) -> usize {
         let pages = self.each(|| nodes.take(), rights, |_| ());
         to.slabs.return_cut(nodes, pages as u32);
-        pages
-    }
-
-    /// Maps pages with the nodes of a new slab. Returns their number.
-    #[inline(always)]
-    fn share_fresh(&self, to: TaskRef, fresh: Fresh, rights: pte::Derivation) -> usize {
-        let mut nodes = fresh.nodes().iter();
-        let pages = self.each(|| nodes.next(), rights, |child| fresh.begin(child));
-        to.slabs.add(fresh, pages);
         pages
     }
 

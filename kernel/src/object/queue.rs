@@ -1,7 +1,7 @@
 //! Queue: threads that wait for a thread, or for a server of a task, the most urgent first; within one priority first come, first served.
 //!
-//! It is one list. The first waiter of each priority knows the last one, so an insertion looks at one waiter of each priority that is in
-//! the queue, 64 at most, and at no other.
+//! It is one list. The first and the last waiter of each priority know each other, so an insertion looks at one waiter of each priority that
+//! is in the queue, 64 at most, and at no other; a removal looks at none.
 
 use super::ThreadRef;
 use super::thread::Senders;
@@ -38,7 +38,7 @@ impl Queue {
     fn find(&self, priority: u8) -> (Option<ThreadRef>, Option<ThreadRef>, u32) {
         let (mut place, mut above, mut looked) = (self.first(), None, 0);
         while let Some(first) = place.filter(|first| first.home.stands_at.get() > priority) {
-            above = first.inherited.last.get();
+            above = first.inherited.end.get();
             place = above.and_then(|last| self.after(last));
             looked += 1;
         }
@@ -49,51 +49,54 @@ impl Queue {
     pub fn insert(&self, thread: ThreadRef, priority: u8) -> u32 {
         let (first, above, looked) = self.find(priority);
         thread.home.stands_at.set(priority);
-        match first.and_then(|first| first.inherited.last.replace(Some(thread))).or(above) {
-            Some(before) => self.0.insert_after(before, thread),
-            None => self.0.push_front(thread),
-        }
-        if first.is_none() {
-            thread.inherited.last.set(Some(thread));
+        match first {
+            Some(first) => {
+                let last = first.inherited.end.replace(Some(thread)).expect("the first knows the last");
+                if last != first {
+                    last.inherited.end.set(None);
+                }
+                thread.inherited.end.set(Some(first));
+                self.0.insert_after(last, thread);
+            }
+            None => {
+                thread.inherited.end.set(Some(thread));
+                above.map_or_else(|| self.0.push_front(thread), |above| self.0.insert_after(above, thread));
+            }
         }
         looked
     }
 
-    /// Takes a waiter out. Returns the number of priorities looked at.
-    pub fn remove(&self, thread: ThreadRef) -> u32 {
+    /// Takes a waiter out.
+    pub fn remove(&self, thread: ThreadRef) {
         let priority = thread.home.stands_at.get();
         let equal = |it: &ThreadRef| it.home.stands_at.get() == priority;
         let before = self.0.before(thread).filter(equal);
         let behind = self.0.after(thread).filter(equal);
-        let mut looked = 0;
-        match (before, behind) {
-            (None, Some(behind)) => behind.inherited.last.set(thread.inherited.last.get()),
-            (Some(before), None) => {
-                let (first, _, priorities) = self.find(priority);
-                first.expect("another waiter of this priority").inherited.last.set(Some(before));
-                looked = priorities;
-            }
-            _ => {}
+        let end = thread.inherited.end.take();
+        if let Some(neighbour) = before.xor(behind) {
+            // It was the first or the last of several.
+            let other = end.expect("the first and the last know each other");
+            neighbour.inherited.end.set(Some(other));
+            other.inherited.end.set(Some(neighbour));
         }
-        thread.inherited.last.set(None);
         self.0.remove(thread);
-        looked
     }
 
-    /// Checks the order, and that the first of each priority knows the last.
+    /// Checks the order, and that the first and the last of each priority know each other, and no other waiter anybody.
     pub fn check(&self) {
         let mut first = self.first();
         while let Some(thread) = first {
             let priority = thread.home.stands_at.get();
             let (mut last, mut next) = (thread, self.after(thread));
             while let Some(it) = next.filter(|it| it.home.stands_at.get() == priority) {
+                assert!(
+                    last == thread || last.inherited.end.get().is_none(),
+                    "{last:?} is neither first nor last"
+                );
                 (last, next) = (it, self.after(it));
             }
-            assert_eq!(
-                thread.inherited.last.get(),
-                Some(last),
-                "{thread:?} knows another last one of its priority"
-            );
+            let ends = (thread.inherited.end.get(), last.inherited.end.get());
+            assert_eq!(ends, (Some(last), Some(thread)), "the ends of a priority know others");
             assert!(next.is_none_or(|it| it.home.stands_at.get() < priority), "a queue is out of order");
             first = next;
         }

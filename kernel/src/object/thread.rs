@@ -444,8 +444,8 @@ pub struct Inherited {
     pub cut_off: Queue,
     /// The thread on the home shuttle that stands in a queue, if there is one.
     pub waiter: Cell<Option<ThreadRef>>,
-    /// While the thread stands in a queue, the first of its priority: the last one of that priority.
-    pub last: Cell<Option<ThreadRef>>,
+    /// While the thread stands in a queue as the first or the last of its priority: the other of the two, or itself.
+    pub end: Cell<Option<ThreadRef>>,
     /// Next of the threads whose home shuttle's effective priority is to be computed anew.
     pub next: Cell<Option<ThreadRef>>,
 }

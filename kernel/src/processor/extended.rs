@@ -55,7 +55,7 @@ pub fn part(k: &Kernel, owner: ThreadRef, taker: ThreadRef, lent: Uid) {
         // Its owner ends, and nobody else was on it.
         return;
     }
-    let last = if is_loaded && current != k.idle() { Some(current) } else { k.thread(last) };
+    let last = last_on(k, owner);
     if last == Some(taker) || last == Some(owner) {
         return;
     }
@@ -104,12 +104,32 @@ pub fn forget(k: &Kernel, owner: ThreadRef) {
     }
 }
 
-/// Lets `work` see or change the state of a thread, in memory; if the processor holds it, it is saved before and loaded afterwards.
-pub fn with<T>(k: &Kernel, thread: ThreadRef, work: impl FnOnce(&Extended) -> T) -> T {
-    let owner = match thread.stake() {
+/// The thread that last was on the shuttle of `owner`: it runs, or has left its state there.
+fn last_on(k: &Kernel, owner: ThreadRef) -> Option<ThreadRef> {
+    let (current, is_loaded) = (processor::current(), k.loaded.get() == Some(owner));
+    if is_loaded && current != k.idle() { Some(current) } else { k.thread(owner.context.state_of.get()) }
+}
+
+/// Area with the state of a thread: beside the shuttle that it is on, or, if that is lent or the state was kept, beside its own.
+fn place_of(k: &Kernel, thread: ThreadRef) -> ThreadRef {
+    match thread.stake() {
         Stake::Holds if thread.special.get() & special::STATE_KEPT == 0 => k.shuttle_of(thread),
         _ => thread,
-    };
+    }
+}
+
+/// Whether what is in the place of a thread's state is that of somebody else, who works on the shuttle that the thread lent: its pager, or a
+/// server, or whom these called. The current thread is nobody else. Such a state is not the thread's to be shown or changed.
+pub fn is_with_another(k: &Kernel, thread: ThreadRef) -> bool {
+    let owner = place_of(k, thread);
+    let carrier =
+        last_on(k, owner).filter(|last| last.stake() == Stake::Holds && k.shuttle_of(*last) == owner);
+    carrier.is_some_and(|carrier| carrier != thread && carrier != processor::current())
+}
+
+/// Lets `work` see or change the state of a thread, in memory; if the processor holds it, it is saved before and loaded afterwards.
+pub fn with<T>(k: &Kernel, thread: ThreadRef, work: impl FnOnce(&Extended) -> T) -> T {
+    let owner = place_of(k, thread);
     if k.loaded.get() != Some(owner) {
         return work(&owner.extended);
     }

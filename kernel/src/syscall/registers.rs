@@ -51,7 +51,8 @@ fn with_group<T>(
     if args.second() >= REGISTERS.len() as u64 {
         return Err(Error::BadArgument);
     }
-    if !stands_still(thread) {
+    let has_base = args.second() as usize == REGISTERS.len() - 1;
+    if !stands_still(thread) || has_base && extended::is_with_another(k, thread) {
         return Err(Error::BadState);
     }
     complete(thread);

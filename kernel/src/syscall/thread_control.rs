@@ -269,6 +269,9 @@ fn set_fs(k: &Kernel, thread: ThreadRef, is_current: bool, base: u64) -> Result<
         return Err(Error::BadArgument);
     }
     if has_bases() {
+        if extended::is_with_another(k, thread) {
+            return Err(Error::BadState);
+        }
         extended::with(k, thread, |extended| extended.fs_base.set(base));
         return Ok(());
     }

@@ -36,7 +36,7 @@ const IMAGE: usize = offset_of!(ThreadState, image) / 8;
 /// Gives the caller the state of a thread.
 pub fn get(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Next {
     let address = match address(args) {
-        Ok(address) if stands_still(thread) => address,
+        Ok(address) if stands_still(thread) && !extended::is_with_another(k, thread) => address,
         Ok(_) => return done(current, Err(Error::BadState)),
         Err(error) => return done(current, Err(error)),
     };
@@ -52,7 +52,7 @@ pub fn get(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Ne
 /// Sets the state of a thread. One that has never run is stopped afterwards.
 pub fn set(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Next {
     let address = match address(args) {
-        Ok(address) if stands_still(thread) || thread.state.get() == State::Inactive => address,
+        Ok(address) if may_be_set(k, thread) => address,
         Ok(_) => return done(current, Err(Error::BadState)),
         Err(error) => return done(current, Err(error)),
     };
@@ -65,6 +65,11 @@ pub fn set(k: &Kernel, current: ThreadRef, thread: ThreadRef, args: &Args) -> Ne
         store(k, thread, words);
     }
     done(current, result)
+}
+
+/// Whether a thread stands still, and nobody else works with what would be changed; or it never ran.
+fn may_be_set(k: &Kernel, thread: ThreadRef) -> bool {
+    thread.state.get() == State::Inactive || stands_still(thread) && !extended::is_with_another(k, thread)
 }
 
 /// Address of the caller's block, if it may be one.

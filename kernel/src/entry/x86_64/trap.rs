@@ -18,6 +18,7 @@ use crate::processor;
 use crate::sched::Next;
 use crate::{life, syscall};
 use abi::Rights;
+use core::arch::asm;
 use core::ptr;
 
 /// Vectors of the processor that the kernel treats on their own.
@@ -156,10 +157,17 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
 pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     let k = kernel();
     life::bury(k);
-    if !frame.is_user() {
-        leave_copy(k, frame);
+    if !frame.is_user()
+        && let Some(left) = user_copy::interrupted(frame)
+    {
+        leave_copy(left, frame.mode.get());
     }
-    let next = match frame.mode.get() as u8 {
+    serve_interrupt(k, frame.mode.get())
+}
+
+/// Does the work of [`on_interrupt`]. `mode`: of the frame, with the interrupt's number.
+fn serve_interrupt(k: &Kernel, mode: u64) -> ! {
+    let next = match mode as u8 {
         number @ tables::LINE_VECTOR..tables::LEGACY_VECTOR => {
             match ipc::interrupt::fired(k, number - tables::LINE_VECTOR) {
                 Some(driver) => leave_as(k.preempt(driver)),
@@ -176,16 +184,36 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     leave_with(k, next)
 }
 
+/// Leaves a copy of the current thread's that was interrupted with `left` bytes to go, and all that is on its kernel stack: nothing of that
+/// goes on. So the message, which may go deep, has the whole stack again.
 #[cold]
-fn leave_copy(k: &Kernel, frame: &Frame) {
-    if let Some(left) = user_copy::interrupted(frame) {
-        let current = processor::current();
-        processor::copy::close_window(k, current.task());
-        if !ipc::block::copy_interrupted(current, left) {
-            // The registers are saved already. This thread is busy from here on.
-            let _ = send_rest(k, current);
-        }
+fn leave_copy(left: u64, mode: u64) -> ! {
+    let top = (&raw const processor::current().tcb().frame).addr();
+    // SAFETY: the stack ends below the saved registers, aligned for a call, and nothing on it is used any more: `on_interrupted_copy` gets
+    // all that it needs in registers, and does not return.
+    unsafe {
+        asm!(
+            "mov rsp, {top}",
+            "xor ebp, ebp",
+            "call {next}",
+            "ud2",
+            top = in(reg) top,
+            next = sym on_interrupted_copy,
+            in("rdi") left,
+            in("rsi") mode,
+            options(noreturn),
+        )
     }
+}
+
+extern "C" fn on_interrupted_copy(left: u64, mode: u64) -> ! {
+    let (k, current) = (kernel(), processor::current());
+    processor::copy::close_window(k, current.task());
+    if !ipc::block::copy_interrupted(current, left) {
+        // The registers are saved already. This thread is busy from here on.
+        let _ = send_rest(k, current);
+    }
+    serve_interrupt(k, mode)
 }
 
 /// Handles a fault of the kernel's own code: a copy of user memory ends, anything else is a bug.

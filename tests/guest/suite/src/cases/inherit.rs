@@ -327,3 +327,30 @@ fn serve_by_door() -> Outcome {
     drop((first, hog));
     Ok(())
 }
+
+extern "C" fn stands(called: u64, _: u64) -> ! {
+    let _ = sys::send(Uid(called), 0, [0; 8], Timeout::NEVER);
+    rest()
+}
+
+extern "C" fn hears_nobody(_: u64, _: u64) -> ! {
+    loop {
+        let _ = sys::receive(uid(&MAIN), Timeout::NEVER);
+    }
+}
+
+/// Threads that stand one in the other's queue; somebody more urgent comes to the last. (Interrupts may not stay off for long: the watch looks.)
+pub fn a_line_of_queues() -> Outcome {
+    begin();
+    let mut line = alloc::vec::Vec::new();
+    line.push(spawn(TaskId::NIL, below(7)?, hears_nobody, 0)?);
+    for i in 0..48 {
+        let called = line[i].uid.0;
+        line.push(spawn(TaskId::NIL, below(7)?, stands, called)?);
+    }
+    let _ = sys::receive(Uid::ANY, Timeout::from_us(20_000));
+    let urgent = spawn(TaskId::NIL, below(4)?, stands, line[48].uid.0)?;
+    let _ = sys::receive(Uid::ANY, Timeout::from_us(20_000));
+    check_eq!(urgent.info()?.state, thread_state::SENDING);
+    Ok(())
+}
