@@ -141,7 +141,7 @@ fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
             Type::Object(_) => return Some(id),
             Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
             Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
-            Type::Sequence(of, _) | Type::Array(of, _) => stack.push(*of),
+            Type::Sequence(of, _) | Type::Array(of, _) | Type::Optional(of) => stack.push(*of),
             _ => {}
         }
     }
@@ -266,7 +266,7 @@ impl<'a> Steps<'a> {
                     self.carried(ty)?;
                 }
             },
-            Type::Union { .. } => {
+            Type::Union { .. } | Type::Optional(_) => {
                 op(stream);
                 self.carried(ty)?;
             }
@@ -318,7 +318,7 @@ impl<'a> Steps<'a> {
                          discriminator says when"
                     ));
                 }
-                Type::Sequence(of, _) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
                 Type::Array(of, dims) => {
                     let elements = dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
                     if elements > limits::ELEMENTS_MAX {

@@ -127,6 +127,8 @@ impl Sizes {
                 Type::Sequence(element, bound) => {
                     of(*element)?.checked_mul(bound.as_ref().copied()?)?.checked_add(COUNT_BYTES_MAX)
                 }
+                // A byte says whether it is there.
+                Type::Optional(inner) => of(*inner)?.checked_add(1),
                 Type::Array(element, dims) => {
                     dims.iter().try_fold(of(*element)?, |all, &n| all.checked_mul(n))
                 }

@@ -31,6 +31,7 @@ use crate::source::Span;
 const ANONYMOUS: &str = "anonymous_";
 
 mod attributes;
+mod carried;
 mod constants;
 mod interfaces;
 mod types;
@@ -67,6 +68,10 @@ struct Checker<'a> {
     poisoned: HashSet<Symbol>,
     operations: HashMap<Symbol, Vec<Symbol>>,
     siblings: Siblings,
+    /// Names for texts: `typedef [string] char *Name`.
+    strings: HashSet<TypeId>,
+    /// What a pointer within something is, if nothing is said about it.
+    pointer_default: Pointer,
     /// The functions of the interface that is being checked.
     functions: HashSet<Symbol>,
     import_depth: usize,
@@ -103,6 +108,8 @@ pub fn compile(s: &mut Session, source: Preprocessed) -> Model {
         poisoned: HashSet::new(),
         operations: HashMap::new(),
         siblings: Vec::new(),
+        strings: HashSet::new(),
+        pointer_default: Pointer::Unique,
         functions: HashSet::new(),
         import_depth: 0,
         in_library: false,
@@ -436,7 +443,8 @@ impl Checker<'_> {
             let mut of = self.derive(base, declarator, attrs, header);
             let text = self.owned(name.name);
             if has(self.s, attrs, "context_handle") {
-                of = self.model.add(Type::Foreign("the context handle", text.clone()));
+                // The server says which number; 0 is none.
+                of = self.model.add(Type::Int { bits: 64, signed: false });
             }
             if let Some(&(old, first, old_header)) = self.ordinary.get(&name.name) {
                 let same = match old {
@@ -469,6 +477,9 @@ impl Checker<'_> {
                 }
             }
             let alias = self.model.add(Type::Alias(text, of));
+            if has(self.s, attrs, "string") {
+                self.strings.insert(alias);
+            }
             let imported = !self.in_main(name.span);
             self.model.named.push((alias, imported));
             self.declare(name, Entry::Type(alias), header);

@@ -28,6 +28,7 @@ use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId
 use crate::sizes::Sizes;
 use crate::source;
 
+mod agree;
 pub mod interface;
 pub mod l4_v4;
 pub mod linux;
@@ -213,7 +214,9 @@ impl<'a> Emitter<'a> {
             functions: RefCell::new(functions),
         };
         let endless = endless(model, |bound| emitter.inside(bound));
-        let carries = |id: TypeId| part.carries(&emitter, id) && !endless[id.0 as usize];
+        let carries = |id: TypeId| {
+            part.carries(&emitter, id) && !endless[id.0 as usize] && !emitter.points_to_array(id)
+        };
         emitter.travels = travelling(model, &emitter.sizes, carries);
         emitter
     }
@@ -236,6 +239,21 @@ impl<'a> Emitter<'a> {
     /// Whether a text lies in its value: where lists do, unless it is only lent.
     pub fn text_inside(&self, id: TypeId) -> bool {
         matches!(self.kind(id), Type::Str { bound, shown, .. } if *shown != Shown::Lent && self.inside(*bound))
+    }
+
+    /// Whether a type is a text that is a pointer, which is null if there is none.
+    pub fn is_text_pointer(&self, id: TypeId) -> bool {
+        matches!(self.kind(id), Type::Str { .. }) && !self.counted(id) && !self.text_inside(id)
+    }
+
+    /// Whether a type is an array that may be absent, of which nothing can be made: C's arrays are no values.
+    fn points_to_array(&self, id: TypeId) -> bool {
+        match self.model.ty(id) {
+            Type::Optional(of) => {
+                matches!(self.kind(*of), Type::Array(..)) || (self.text_inside(*of) && !self.counted(*of))
+            }
+            _ => false,
+        }
     }
 
     /// Whether a type is a text with its length beside it.
@@ -265,6 +283,8 @@ impl<'a> Emitter<'a> {
             // Kernels that have such things have numbers for them.
             Type::Object(_) | Type::Fpage => Ty::named("uint64_t"),
             Type::Sequence(..) => Ty::named(self.mangled(id)),
+            Type::Optional(of) if self.is_text_pointer(*of) => self.ty(*of),
+            Type::Optional(of) => Ty::named(format!("{} *", self.ty(*of).base)),
             Type::Array(of, dims) => {
                 let mut ty = self.ty(*of);
                 let mut all = dims.clone();
@@ -283,6 +303,7 @@ impl<'a> Emitter<'a> {
             Type::Str { bound: b, shown: Shown::Terminated, .. } => format!("string{}", bound(b)),
             Type::Str { bound: b, .. } => format!("{TEXT}{}", bound(b)),
             Type::Sequence(of, b) => format!("sequence{}_{}", bound(b), self.mangled(*of)),
+            Type::Optional(of) => format!("optional_{}", self.mangled(*of)),
             Type::Array(of, dims) => {
                 let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
                 format!("array_{}_{}", dims.join("_"), self.mangled(*of))
@@ -322,7 +343,7 @@ impl<'a> Emitter<'a> {
                     }
                     stack.push(*of);
                 }
-                Type::Sequence(of, _) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
                 Type::Flat(name, _) if self.sizes.fixed(ty).is_some_and(|f| f.size > ARRAY_BYTES_MAX) => {
                     return Some(format!("a union of that size (`{name}`) does not fit on a stack"));
                 }

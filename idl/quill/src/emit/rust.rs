@@ -22,6 +22,7 @@ use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation,
 use crate::sizes::Sizes;
 use crate::source;
 
+mod agree;
 mod any;
 mod constants;
 mod flat;
@@ -45,6 +46,11 @@ pub trait Part: Sync {
 
     /// The owned form of a string or sequence, of at most so many elements.
     fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream;
+
+    /// The owned form of a value that lies elsewhere.
+    fn elsewhere(&self, _rt: &TokenStream, of: TokenStream) -> TokenStream {
+        quote! { __Box<#of> }
+    }
 
     /// An expression for the owned form of a text that is known to fit, `text`; the empty one without.
     fn owned_text(&self, rt: &TokenStream, text: Option<TokenStream>) -> TokenStream;
@@ -213,6 +219,7 @@ fn spell_out(tokens: TokenStream, declared: &HashSet<String>) -> TokenStream {
                         "Result" => "::core::result::Result",
                         "Option" => "::core::option::Option",
                         "Vec" => "::std::vec::Vec",
+                        "Box" => "::std::boxed::Box",
                         "String" => "::std::string::String",
                         "From" => "::core::convert::From",
                         _ if PRIMITIVES.contains(&short) => "::core::primitive::",
@@ -248,7 +255,7 @@ fn allow(item: &mut syn::Item) {
         _ => return,
     };
     let allowed = syn::parse_quote! {
-        #[allow(dead_code, non_snake_case, non_camel_case_types, non_upper_case_globals, unused_imports, clippy::all)]
+        #[allow(dead_code, non_snake_case, non_camel_case_types, non_upper_case_globals, unused_imports, unused_parens, clippy::all)]
     };
     attributes.insert(0, allowed);
 }
@@ -486,6 +493,14 @@ impl<'a> Emitter<'a> {
                 let of = Element::Of(self.ty(from, *of));
                 self.part.list(&self.runtime(from), of, *bound)
             }
+            Type::Optional(of) => {
+                let inner = self.ty(from, *of);
+                let inner = match self.is_boxed(*of) {
+                    true => self.part.elsewhere(&self.runtime(from), inner),
+                    false => inner,
+                };
+                quote! { __Option<#inner> }
+            }
             Type::Array(of, dims) => {
                 let mut of = self.ty(from, *of);
                 for dim in dims.iter().rev() {
@@ -509,6 +524,14 @@ impl<'a> Emitter<'a> {
             }
             _ => quote! { () },
         }
+    }
+
+    /// Whether a value that may be absent lies elsewhere: it may be large, or contain others of its type.
+    fn is_boxed(&self, of: TypeId) -> bool {
+        matches!(
+            self.model.ty(self.model.resolved(of)),
+            Type::Struct(..) | Type::Union { .. } | Type::Flat(..) | Type::Array(..)
+        )
     }
 
     /// Whether values are passed by copy.
@@ -638,6 +661,16 @@ impl<'a> Emitter<'a> {
         let item = format_ident!("e{}", depth.to_string());
         match self.model.ty(self.model.resolved(ty)) {
             _ if self.model.is_any(ty) => quote! { if !#value.is_sound() { return Err(#failed); } },
+            Type::Struct(..) if self.model.agreements.contains_key(&self.model.resolved(ty)) => {
+                quote! { if !#value._agrees() { return Err(#failed); } }
+            }
+            Type::Optional(of) => {
+                let inner = self.bounds(*of, &quote! { #item }, failed, depth + 1);
+                if inner.is_empty() {
+                    return inner;
+                }
+                quote! { if let Some(#item) = #value.as_ref() { #inner } }
+            }
             Type::Str { bound: Some(bound), .. } => {
                 let bound = proc_macro2::Literal::u64_unsuffixed(*bound);
                 quote! { if #value.chars().count() > #bound { return Err(#failed); } }
@@ -796,7 +829,7 @@ impl<'a> Emitter<'a> {
                     }
                     stack.push(*of);
                 }
-                Type::Sequence(of, _) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
                 Type::Flat(name, _) if self.sizes.fixed(ty).is_some_and(|f| f.size > ARRAY_BYTES_MAX) => {
                     return Some(format!("a union of that size (`{name}`) does not fit on a stack"));
                 }

@@ -7,7 +7,7 @@ use crate::sizes::{Sizes, for_all_types};
 /// What a type consists of.
 fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
     match model.ty(id) {
-        Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
+        Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) | Type::Optional(to) => vec![*to],
         Type::Struct(_, fields) | Type::Flat(_, fields) => fields.iter().map(|f| f.ty).collect(),
         Type::Union { switch, branches, .. } => {
             branches.iter().map(|b| b.field.ty).chain([*switch]).collect()
@@ -23,7 +23,7 @@ pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
     for index in 0..model.types_len() {
         let id = TypeId(index as u32);
         match model.ty(id) {
-            Type::Union { .. } => found.push(id),
+            Type::Union { .. } | Type::Optional(_) => found.push(id),
             Type::Sequence(of, _) | Type::Array(of, _) if sizes.fixed(*of).is_none() => found.push(id),
             _ => {}
         }
@@ -59,7 +59,11 @@ pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool
     for index in 0..count {
         let id = TypeId(index as u32);
         // Types without a name of their own are written out within one another: that must end somewhere.
-        if let Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) = model.ty(id) {
+        if let Type::Alias(_, to)
+        | Type::Sequence(to, _)
+        | Type::Array(to, _)
+        | Type::Optional(to) = model.ty(id)
+        {
             depths[index] = depths[to.0 as usize] + 1;
         }
         if depths[index] > limits::NESTING_MAX {

@@ -60,6 +60,7 @@ typedef struct quill_out {
     size_t length;
     size_t room;
     quill_status status;
+    int depth;
 } quill_out;
 
 #define QUILL_HEADER 8
@@ -110,6 +111,21 @@ static inline void quill_fail(quill_out *out, quill_status status)
 {
     if (out->status == QUILL_OK)
         out->status = status;
+}
+
+/* One pointer further. What is deeper than readers go, or has no end, is refused. */
+static inline bool quill_put_enter(quill_out *out)
+{
+    if (out->depth == QUILL_DEPTH_MAX)
+        quill_fail(out, QUILL_TOO_LONG);
+    else
+        out->depth++;
+    return out->status == QUILL_OK;
+}
+
+static inline void quill_put_leave(quill_out *out)
+{
+    out->depth--;
 }
 
 /* A message that is being read. Every step checks that the bytes are there; after a failure all values are 0. */
@@ -246,6 +262,13 @@ static inline uint32_t quill_get_wchar(quill_in *in)
 static inline size_t quill_text_bytes(const char *text)
 {
     return text == NULL ? 0 : strlen(text);
+}
+
+/* How many characters a text has, or how many bytes, if it is none. */
+static inline int64_t quill_characters_of(const char *text, size_t bytes)
+{
+    size_t count = bytes == 0 ? 0 : quill_characters_and(true, text, bytes);
+    return count == SIZE_MAX ? (int64_t)bytes : (int64_t)count;
 }
 
 /* Refuses text that is no UTF-8, or has more characters than its type allows. */
@@ -420,7 +443,7 @@ static inline quill_status quill_serve(int socket, quill_dispatch dispatch, cons
 {
     for (;;) {
         quill_memory memory = { NULL };
-        quill_out out = { NULL, 0, 0, QUILL_OK };
+        quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
         quill_in in;
         uint32_t label;
         bool silent = false;

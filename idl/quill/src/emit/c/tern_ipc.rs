@@ -203,6 +203,7 @@ fn caller(way: &Way) -> Option<(Ty, String)> {
 /// Whether something that is read piece by piece has a list that does not lie in its value, or no end.
 fn has_list_elsewhere(e: &Emitter, ty: TypeId) -> bool {
     let elsewhere = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> bool| match e.model.ty(ty) {
+        Type::Optional(_) => true,
         Type::Sequence(element, bound) => !e.inside(*bound) || of(*element),
         Type::Array(element, _) => of(*element),
         Type::Struct(_, fields) => fields.iter().any(|f| of(f.ty)),

@@ -52,7 +52,8 @@ impl Emitter<'_> {
             Type::Alias(..) => TokenStream::new(),
             _ => self.part.implement(self, &modules, id),
         };
-        self.root.at(&modules).items.push(quote! { #item #implemented });
+        let agreeing = self.agreeing(&modules, id);
+        self.root.at(&modules).items.push(quote! { #item #implemented #agreeing });
     }
 
     fn exception(&mut self, id: ExceptionId, travels: &[bool]) {

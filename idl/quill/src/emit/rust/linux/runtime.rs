@@ -201,6 +201,27 @@ pub mod rt {
         }
     }
 
+    impl<T: Wire> Wire for Option<T> {
+        fn put(&self, out: &mut Out) {
+            self.is_some().put(out);
+            if let Some(value) = self {
+                value.put(out);
+            }
+        }
+        fn get(from: &mut In) -> Result<Option<T>, Malformed> {
+            if bool::get(from)? { from.nested(T::get).map(Some) } else { Ok(None) }
+        }
+    }
+
+    impl<T: Wire> Wire for Box<T> {
+        fn put(&self, out: &mut Out) {
+            (**self).put(out);
+        }
+        fn get(from: &mut In) -> Result<Box<T>, Malformed> {
+            T::get(from).map(Box::new)
+        }
+    }
+
     impl<T: Wire> Wire for Vec<T> {
         fn put(&self, out: &mut Out) {
             put_count(self.len(), out);
