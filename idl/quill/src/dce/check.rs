@@ -281,12 +281,39 @@ impl Checker<'_> {
             let id = match ty {
                 predefined::Predefined::Is(ty) => self.model.add(ty),
                 predefined::Predefined::Any => self.model.any(),
+                predefined::Predefined::Uuid { pointer } => {
+                    let uuid = self.uuid();
+                    if pointer { self.model.add(Type::Pointer(Pointer::Unsaid, uuid)) } else { uuid }
+                }
             };
             self.ordinary.insert(name.name, (Entry::Type(id), name.span, true));
             return id;
         }
         self.unknown_type(name, header);
         self.error
+    }
+
+    /// The struct of an identifier, as DCE has it.
+    fn uuid(&mut self) -> TypeId {
+        let name = self.s.names.intern("uuid_t");
+        if let Some(&(Entry::Type(id), ..)) = self.ordinary.get(&name) {
+            return id;
+        }
+        let mut number = |bits| self.model.add(Type::Int { bits, signed: false });
+        let (long, short, byte) = (number(32), number(16), number(8));
+        let node = self.model.add(Type::Array(byte, vec![6]));
+        let fields = [
+            ("time_low", long),
+            ("time_mid", short),
+            ("time_hi_and_version", short),
+            ("clock_seq_hi_and_reserved", byte),
+            ("clock_seq_low", byte),
+            ("node", node),
+        ];
+        let fields = fields.map(|(name, ty)| model::Field { name: name.into(), ty });
+        let id = self.model.add(Type::Struct("uuid_t".into(), fields.into()));
+        self.ordinary.insert(name, (Entry::Type(id), Span::default(), true));
+        id
     }
 
     fn unknown_type(&mut self, name: Ident, header: bool) {

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::{endless, travelling};
+use crate::emit::travel::{endless, held, is_opaque, travelling};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Method, RESULT};
 use crate::limits;
@@ -128,7 +128,7 @@ fn emit_with(
         let operations = model.operations(layout.interface);
         let interface = &model.interfaces[layout.interface.0 as usize];
         let methods = if interface.local { &[] } else { &layout.methods[..] };
-        refused.extend(refusals(&emitter, part, &operations, methods));
+        refused.extend(refusals(&emitter, part, &operations, methods, interface.local));
         if interface.local {
             items.extend(
                 interface::Interface { emitter: &emitter, interface: &interface.name }.direct(&operations),
@@ -149,6 +149,7 @@ fn refusals(
     part: &dyn Part,
     operations: &[&Operation],
     methods: &[Method],
+    local: bool,
 ) -> Vec<Diagnostic> {
     let mut refused = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
@@ -156,7 +157,7 @@ fn refusals(
             let method = methods.get(number)?;
             further_reference(method).or_else(|| part.refuses(emitter, operation, method))
         };
-        if let Some(what) = emitter.untranslatable(operation).or_else(by_method) {
+        if let Some(what) = emitter.untranslatable(operation, local).or_else(by_method) {
             let message = format!("`{}` cannot be translated: {what}", operation.name);
             refused.push(Diagnostic::error(Code::Unsupported, operation.span, message));
         }
@@ -191,6 +192,8 @@ pub struct Emitter<'a> {
     names: Names,
     /// Which types can travel.
     travels: Vec<bool>,
+    /// Which others a local interface can use.
+    held: Vec<bool>,
     /// Which have lists that lie elsewhere, once somebody has asked.
     elsewhere: OnceCell<Vec<bool>>,
     /// Names that are taken.
@@ -209,6 +212,7 @@ impl<'a> Emitter<'a> {
             hands_references: part.hands_references(),
             names,
             travels: Vec::new(),
+            held: Vec::new(),
             elsewhere: OnceCell::new(),
             taken: RefCell::new(taken),
             functions: RefCell::new(functions),
@@ -218,6 +222,10 @@ impl<'a> Emitter<'a> {
             part.carries(&emitter, id) && !endless[id.0 as usize] && !emitter.points_to_array(id)
         };
         emitter.travels = travelling(model, &emitter.sizes, carries);
+        emitter.held = held(model, &emitter.sizes, &emitter.travels);
+        for index in 0..emitter.held.len() {
+            emitter.held[index] &= !emitter.points_to_array(TypeId(index as u32));
+        }
         emitter
     }
 
@@ -291,6 +299,7 @@ impl<'a> Emitter<'a> {
                 all.append(&mut ty.dims);
                 Ty { dims: all, ..ty }
             }
+            kind if is_opaque(kind) => Ty::named("void *"),
             _ => Ty::named(self.names.types.get(&id).cloned().unwrap_or_else(|| "void".into())),
         }
     }
@@ -313,7 +322,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// What C cannot hold, of what the layout can carry.
-    fn untranslatable(&self, operation: &Operation) -> Option<String> {
+    fn untranslatable(&self, operation: &Operation, local: bool) -> Option<String> {
         let result = (!self.is_void(operation.result)).then_some(operation.result);
         let mut stack: Vec<TypeId> = operation.params.iter().map(|p| p.ty).chain(result).collect();
         let raised = operation.raises.iter().flat_map(|id| &self.model.exceptions[id.0 as usize].fields);
@@ -330,7 +339,11 @@ impl<'a> Emitter<'a> {
             if !seen.insert(ty) || is_handed {
                 continue;
             }
-            if !self.travels[ty.0 as usize] {
+            let is_held = local && self.held[ty.0 as usize];
+            if is_held && is_opaque(self.model.ty(ty)) {
+                continue;
+            }
+            if !self.travels[ty.0 as usize] && !is_held {
                 return Some(format!("`{}` cannot be written in C", self.model.show(ty)));
             }
             match self.model.ty(ty) {

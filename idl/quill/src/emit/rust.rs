@@ -14,7 +14,7 @@ use quote::{format_ident, quote};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::streamed;
+use crate::emit::travel::{is_opaque, streamed};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Message, Method, Room};
 use crate::limits;
@@ -88,6 +88,11 @@ pub trait Part: Sync {
     /// What a reference to an object is, if its holder owns it and it is handed over; else it is a word that says where the object is.
     fn reference(&self, _: &Emitter, _from: &[String], _to: Option<InterfaceId>) -> Option<TokenStream> {
         None
+    }
+
+    /// A word that says where an object is.
+    fn object(&self, rt: &TokenStream) -> TokenStream {
+        quote! { #rt::Uid }
     }
 
     /// Names of methods that servers have besides those of their interface.
@@ -335,6 +340,8 @@ pub struct Emitter<'a> {
     emitted: HashSet<TypeId>,
     /// Which types can travel at all.
     travels: Vec<bool>,
+    /// Which others a local interface can use.
+    held: Vec<bool>,
     /// Which of them may be read piece by piece.
     streamed: Vec<bool>,
     /// How large their values are, once somebody has asked.
@@ -422,6 +429,7 @@ impl<'a> Emitter<'a> {
             type_names,
             emitted: HashSet::new(),
             travels: Vec::new(),
+            held: Vec::new(),
             streamed: streamed(model, &Sizes::new(model)),
             owned: OnceCell::new(),
             refused: Vec::new(),
@@ -515,13 +523,13 @@ impl<'a> Emitter<'a> {
             | Type::Bitmask(name, ..)
             | Type::Union { name, .. } => self.path(from, name),
             Type::Object(to) => self.part.reference(self, from, *to).unwrap_or_else(|| {
-                let rt = self.runtime(from);
-                quote! { #rt::Uid }
+                self.part.object(&self.runtime(from))
             }),
             Type::Fpage => {
                 let rt = self.runtime(from);
                 quote! { #rt::Fpage }
             }
+            kind if is_opaque(kind) => quote! { *mut ::core::ffi::c_void },
             _ => quote! { () },
         }
     }
@@ -548,7 +556,7 @@ impl<'a> Emitter<'a> {
                 | Type::Bitmask(..)
                 | Type::Object(_)
                 | Type::Fpage
-        )
+        ) || is_opaque(self.model.ty(self.model.resolved(ty)))
     }
 
     fn argument(&self, from: &[String], param: &str, ty: TypeId) -> Argument {
@@ -718,7 +726,7 @@ impl<'a> Emitter<'a> {
         let (mut server, mut methods, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for ((&operation, method), rust) in operations.iter().zip(&layout.methods).zip(names.iter().cloned())
         {
-            if let Some(what) = self.untranslatable(operation).or_else(|| self.part.refuses(self, method)) {
+            if let Some(what) = self.untranslatable(operation, false).or_else(|| self.part.refuses(self, method)) {
                 self.refuse(operation, what);
                 continue;
             }
@@ -763,7 +771,7 @@ impl<'a> Emitter<'a> {
         let client = self.own_name(&from, "Client");
         let (mut server, mut calls, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for (&operation, rust) in operations.iter().zip(names.iter().cloned()) {
-            if let Some(what) = self.untranslatable(operation) {
+            if let Some(what) = self.untranslatable(operation, true) {
                 self.refuse(operation, what);
                 continue;
             }
@@ -799,7 +807,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// What Rust cannot hold, of what the layout can carry.
-    fn untranslatable(&self, operation: &Operation) -> Option<String> {
+    fn untranslatable(&self, operation: &Operation, local: bool) -> Option<String> {
         let void = matches!(self.model.ty(self.model.resolved(operation.result)), Type::Void);
         let result = (!void).then_some(operation.result);
         let types = operation.params.iter().map(|p| p.ty).chain(result);
@@ -814,7 +822,11 @@ impl<'a> Emitter<'a> {
             if !seen.insert(ty) || matches!(self.model.ty(ty), Type::Fpage) || self.is_owned_reference(ty) {
                 continue;
             }
-            if !self.travels[ty.0 as usize] {
+            let is_held = local && self.held[ty.0 as usize];
+            if is_held && is_opaque(self.model.ty(ty)) {
+                continue;
+            }
+            if !self.travels[ty.0 as usize] && !is_held {
                 return Some(format!("`{}` cannot be written in Rust", self.model.show(ty)));
             }
             match self.model.ty(ty) {

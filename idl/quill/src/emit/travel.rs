@@ -49,11 +49,56 @@ pub fn endless(model: &Model, inside: impl Fn(Option<u64>) -> bool) -> Vec<bool>
     for_all_types(model, true, &about)
 }
 
-/// Which types contain nothing that cannot travel: found by taking away until nothing changes.
+/// Those types that operations of local interfaces use and that cannot travel, but that programs can hold: addresses of which nobody
+/// looks at what is there stand for what has no form of its own.
+pub fn held(model: &Model, sizes: &Sizes, travels: &[bool]) -> Vec<bool> {
+    let local = model.interfaces.iter().filter(|i| i.local && !i.imported).flat_map(|i| &i.operations);
+    let mut stack: Vec<TypeId> =
+        local.flat_map(|o| o.params.iter().map(|p| p.ty).chain([o.result])).collect();
+    let mut used = vec![false; model.types_len()];
+    while let Some(id) = stack.pop() {
+        if !std::mem::replace(&mut used[id.0 as usize], true) {
+            stack.extend(inner(model, id));
+        }
+    }
+    let is_whole = |id: TypeId| match model.ty(id) {
+        Type::Union { switch, .. } => !matches!(model.ty(model.resolved(*switch)), Type::Error),
+        Type::Enum(_, members) => !members.is_empty(),
+        Type::Flat(..) => sizes.fixed(id).is_some(),
+        Type::Error | Type::Void | Type::Fixed(..) | Type::Float(128) | Type::Fpage => false,
+        _ => true,
+    };
+    let whole = spread(model, |id| !is_whole(id));
+    let all = used.into_iter().zip(travels).zip(whole);
+    all.map(|((used, travels), whole)| used && !travels && whole).collect()
+}
+
+/// Whether something has no form in a language but an address.
+pub fn is_opaque(ty: &Type) -> bool {
+    matches!(ty, Type::Pointer(..) | Type::Open(_) | Type::Foreign(..) | Type::Forward(_))
+}
+
+/// Which types contain nothing that cannot travel.
 pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
+    spread(model, |id| match model.ty(id) {
+        Type::Error
+        | Type::Void
+        | Type::Fixed(..)
+        | Type::Fpage
+        | Type::Forward(_)
+        | Type::Foreign(..) => true,
+        Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
+        Type::Enum(_, members) => members.is_empty(),
+        Type::Flat(..) => sizes.fixed(id).is_none(),
+        _ => !carries(id),
+    })
+}
+
+/// Which types contain nothing that is `bad`: found by taking away until nothing changes.
+fn spread(model: &Model, bad: impl Fn(TypeId) -> bool) -> Vec<bool> {
     let count = model.types_len();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
-    let mut travels = vec![true; count];
+    let mut good = vec![true; count];
     let mut lost = Vec::new();
     let mut depths = vec![0usize; count];
     for index in 0..count {
@@ -72,26 +117,14 @@ pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool
         for ty in inner(model, id) {
             users[ty.0 as usize].push(index);
         }
-        let bad = match model.ty(id) {
-            Type::Error
-            | Type::Void
-            | Type::Fixed(..)
-            | Type::Fpage
-            | Type::Forward(_)
-            | Type::Foreign(..) => true,
-            Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
-            Type::Enum(_, members) => members.is_empty(),
-            Type::Flat(..) => sizes.fixed(id).is_none(),
-            _ => !carries(id),
-        };
-        if bad {
+        if bad(id) {
             lost.push(index);
         }
     }
     while let Some(index) = lost.pop() {
-        if std::mem::replace(&mut travels[index], false) {
+        if std::mem::replace(&mut good[index], false) {
             lost.extend(&users[index]);
         }
     }
-    travels
+    good
 }

@@ -50,7 +50,7 @@ impl Checker<'_> {
                 }
                 Derived::Array(None) => self.model.add(Type::Open(ty)),
                 Derived::Array(Some(size)) => {
-                    let size = if header { None } else { self.array_size(size) };
+                    let size = if header { self.header_size(size) } else { self.array_size(size) };
                     match size {
                         Some(size) => self.model.add(Type::Array(ty, vec![size])),
                         None => self.model.add(Type::Open(ty)),
@@ -94,6 +94,17 @@ impl Checker<'_> {
                 self.error(Code::Bound, size.span, format!("the size of an array cannot be {v}"));
                 None
             }
+            _ => None,
+        }
+    }
+
+    /// The size of an array in a C header, if that is a number which can be computed.
+    fn header_size(&mut self, size: &Expr) -> Option<u64> {
+        if !size.items.iter().all(|(step, _)| matches!(step, Step::Int(_) | Step::Binary(_))) {
+            return None;
+        }
+        match self.quiet_eval(size) {
+            Value::Int(size) if (1..=u32::MAX.into()).contains(&size) => Some(size as u64),
             _ => None,
         }
     }

@@ -22,8 +22,8 @@ impl Part for Linux {
         Lists::Pointers
     }
 
-    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        !matches!(emitter.model.ty(ty), Type::Object(_))
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {

@@ -25,8 +25,11 @@ impl Part for Linux {
     fn runtime(&self) -> Runtime {
         Runtime::Inside(RUNTIME)
     }
-    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        !matches!(emitter.model.ty(ty), Type::Object(_))
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
+    }
+    fn object(&self, rt: &TokenStream) -> TokenStream {
+        quote! { #rt::Object }
     }
     fn refuses(&self, _: &Emitter, _: &Method) -> Option<String> {
         None
