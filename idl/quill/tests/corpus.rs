@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use quill::diag::Diagnostic;
 use quill::driver;
 use quill::emit::{self, rust::Purpose};
-use quill::kernel::{ALL, KernelPart, Linux};
+use quill::kernel::{ALL, KernelPart, Linux, TernDoor, TernIpc};
 use quill::model::Model;
 use quill::session::Options;
 use workshop::{Workshop, compilers};
@@ -127,6 +127,44 @@ fn what_is_made_of_other_peoples_files_compiles_without_a_warning() {
         wrong.extend(said.map(|why| format!("{file}: {why}")));
     }
     println!("{count} files in Rust and in C; {} complaints", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is made of whole files for Tern, in C, and in Rust where the crate that stubs share can be one of the host's.
+#[test]
+fn what_is_made_for_tern_compiles_without_a_warning() {
+    let Some((dir, rows)) = corpus() else { return };
+    let shop = Workshop::new("corpus-tern");
+    shop.bring_tern();
+    shop.bring("stub_on_host.rs", "stub.rs");
+    for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
+        shop.bring(&format!("../../../../user/lib/stub/src/{part}"), part);
+    }
+    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
+    let compiler = &compilers()[0];
+    let in_rust = ["--edition", "2024", "-D", "warnings", "--crate-type", "rlib", "--emit", "metadata"];
+    let in_rust = [&in_rust[..], &["--extern", "stub=libstub.rlib", "stubs.rs"]].concat();
+    let in_c = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "-ffreestanding", "-fsyntax-only", "stubs.c"];
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (file, _) in rows.iter().filter(|(_, verdict)| verdict == "accept") {
+        let out = driver::compile(&dir.join(file), options(&dir, file)).unwrap();
+        if !has_operations(&out.model) {
+            continue;
+        }
+        for kernel in [&TernIpc as &dyn KernelPart, &TernDoor] {
+            for (language, made) in outputs(&out.model, kernel) {
+                let Ok(text) = made else { continue };
+                let said = match language {
+                    "c" => complaint(&shop, "stubs.h", &text, compiler, &in_c),
+                    _ if kernel.name() == TernDoor.name() => continue,
+                    _ => complaint(&shop, "stubs.rs", &text, "rustc", &in_rust),
+                };
+                count += 1;
+                wrong.extend(said.map(|why| format!("{file} over {}: {why}", kernel.name())));
+            }
+        }
+    }
+    println!("{count} outputs for Tern; {} complaints", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

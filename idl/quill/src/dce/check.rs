@@ -382,9 +382,10 @@ impl Checker<'_> {
             }
             ItemKind::Function(spec, declarator) => match interface {
                 Some((around, operations, local)) => {
-                    if let Some(operation) = self.operation(item, spec, declarator, around, local) {
-                        operations.push(operation);
-                    }
+                    // Beside a local operation there is another one that is called in its place.
+                    let stays = !local && has(self.s, &item.attrs, "local");
+                    let operation = self.operation(item, spec, declarator, around, local);
+                    operations.extend(operation.filter(|_| !stays));
                 }
                 None => {
                     if let Some(name) = declarator.name {
@@ -468,6 +469,11 @@ impl Checker<'_> {
         for declarator in names {
             let Some(name) = declarator.name else { continue };
             let mut of = self.derive(base, declarator, attrs, header);
+            // What programs have in its place is their own affair: stubs have what travels.
+            let other = ["wire_marshal", "user_marshal", "transmit_as"].iter().find_map(|n| find(self.s, attrs, n));
+            if let Some(attr) = other.cloned() {
+                of = self.switch_type(&attr);
+            }
             let text = self.owned(name.name);
             if has(self.s, attrs, "context_handle") {
                 // The server says which number; 0 is none.

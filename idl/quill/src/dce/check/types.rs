@@ -343,6 +343,7 @@ impl Checker<'_> {
         }
     }
 
+    /// The type in an attribute's parentheses.
     pub(super) fn switch_type(&mut self, attr: &Attr) -> TypeId {
         let mut tokens = attr.arguments.clone().unwrap_or_default();
         let Some(&first) = tokens.first() else { return self.error };
