@@ -151,7 +151,7 @@ fn run(arguments: &Arguments) -> ExitCode {
     if let Some(depfile) = &arguments.depfile {
         let rule = output::rule(&target(arguments), &compiled.files());
         if let Err(error) = output::write_whole(depfile, &rule) {
-            eprintln!("error: cannot write `{}`: {error}", depfile.display());
+            eprintln!("error: cannot write `{}`: {}", depfile.display(), output::why(depfile, &error));
             return ExitCode::from(USAGE);
         }
     }
@@ -186,7 +186,7 @@ fn write(arguments: &Arguments, text: &str) -> ExitCode {
     }
     let path = target(arguments);
     if let Err(error) = output::write_whole(&path, text) {
-        eprintln!("error: cannot write `{}`: {error}", path.display());
+        eprintln!("error: cannot write `{}`: {}", path.display(), output::why(&path, &error));
         return ExitCode::from(USAGE);
     }
     ExitCode::SUCCESS

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::{endless, held, is_opaque, travelling};
+use crate::emit::travel::{endless, held, is_opaque, travelling, why};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Method, RESULT};
 use crate::limits;
@@ -344,7 +344,8 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             if !self.travels[ty.0 as usize] && !is_held {
-                return Some(format!("`{}` cannot be written in C", self.model.show(ty)));
+                let why = why(self.model, &self.travels, ty);
+                return Some(format!("`{}` cannot be written in C: {why}", self.model.show(ty)));
             }
             match self.model.ty(ty) {
                 Type::Array(of, dims) => {

@@ -14,7 +14,7 @@ use quote::{format_ident, quote};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::{is_opaque, streamed};
+use crate::emit::travel::{is_opaque, streamed, why};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Message, Method, Room};
 use crate::limits;
@@ -827,7 +827,8 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             if !self.travels[ty.0 as usize] && !is_held {
-                return Some(format!("`{}` cannot be written in Rust", self.model.show(ty)));
+                let why = why(self.model, &self.travels, ty);
+                return Some(format!("`{}` cannot be written in Rust: {why}", self.model.show(ty)));
             }
             match self.model.ty(ty) {
                 Type::Array(of, dims) => {

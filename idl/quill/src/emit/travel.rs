@@ -94,6 +94,36 @@ pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool
     })
 }
 
+/// Why a type does not travel: what stands in it that cannot.
+pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
+    let mut culprit = model.resolved(ty);
+    for _ in 0..limits::NESTING_MAX {
+        let inside = inner(model, culprit).into_iter().map(|ty| model.resolved(ty));
+        let Some(next) = inside.into_iter().find(|ty| !travels[ty.0 as usize]) else { break };
+        if next == culprit {
+            break;
+        }
+        culprit = next;
+    }
+    let show = model.show(culprit);
+    match model.ty(culprit) {
+        Type::Sequence(_, None) => {
+            format!("the list `{show}` has no bound, and not every bit pattern is a value of its elements")
+        }
+        Type::Sequence(..) => format!("not every bit pattern is a value of the elements of the list `{show}`"),
+        Type::Array(..) => format!("not every bit pattern is a value of the elements of the array `{show}`"),
+        Type::Optional(_) => format!("an array that may be absent (`{show}`) has no form of its own"),
+        Type::Object(_) => format!("the reference `{show}` is a parameter of its own, and no part of another one"),
+        Type::Foreign(what, name) => format!("{what} `{name}` has no form of its own"),
+        Type::Union { .. } if travels[culprit.0 as usize] => format!("`{show}` contains itself"),
+        Type::Union { .. } => format!("nothing says which member the union `{show}` holds, or it contains itself"),
+        Type::Struct(..) => format!("`{show}` contains itself where lists lie in their values"),
+        Type::Enum(..) => format!("the enum `{show}` has no values"),
+        Type::Void => "`void` is no value".into(),
+        _ => format!("`{show}` has no form of its own"),
+    }
+}
+
 /// Which types contain nothing that is `bad`: found by taking away until nothing changes.
 fn spread(model: &Model, bad: impl Fn(TypeId) -> bool) -> Vec<bool> {
     let count = model.types_len();

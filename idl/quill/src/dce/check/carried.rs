@@ -62,6 +62,13 @@ impl Checker<'_> {
             return (self.model.add(Type::Int { bits: 64, signed: false }), Vec::new());
         }
         let mut said = self.said(attrs, stands);
+        if let Some(full) = find(self.s, attrs, "ptr")
+            && self.in_main(full.span)
+            && !self.samba
+        {
+            let message = "`ptr` is carried as `unique`: what two of these pointers share arrives twice";
+            self.s.diags.push(Diagnostic::warning(Code::Attribute, full.span, message));
+        }
         match self.carry(ty, 0, &mut said) {
             Ok(ty) => (ty, said.rules),
             Err(why) => {
@@ -252,6 +259,7 @@ impl Checker<'_> {
                 Step::Int(number) => Size::Number(i64::try_from(*number).map_err(|_| REFUSED)?),
                 Step::Char(number) | Step::WideChar(number) => Size::Number(i64::from(*number)),
                 Step::Bool(truth) => Size::Number(i64::from(*truth)),
+                Step::SizeOf(name) => Size::Number(self.size_of(*name).ok_or(REFUSED)?),
                 Step::Grouped(name) if self.is_type(name.parts[0].name) => return Err(REFUSED),
                 Step::Name(name) | Step::Grouped(name) => self.size_named(name.parts[0]).ok_or(REFUSED)?,
                 // A parameter is what it points at.
@@ -276,6 +284,29 @@ impl Checker<'_> {
             stack.push(next);
         }
         if stack.len() == 1 { stack.pop().ok_or(REFUSED) } else { Err(REFUSED) }
+    }
+
+    /// Bytes of a number of C with that name.
+    fn size_of(&self, name: Symbol) -> Option<i64> {
+        let named = match self.ordinary.get(&name) {
+            Some((Entry::Type(id), ..)) => self.model.ty(self.model.resolved(*id)),
+            Some(_) => return None,
+            None => {
+                return match self.text(name) {
+                    "char" | "byte" | "boolean" => Some(1),
+                    "short" | "wchar_t" => Some(2),
+                    "long" | "int" | "float" => Some(4),
+                    "hyper" | "double" => Some(8),
+                    _ => None,
+                };
+            }
+        };
+        match named {
+            Type::Int { bits, .. } | Type::Float(bits) => Some(i64::from(*bits) / 8),
+            Type::Octet | Type::Char | Type::Bool => Some(1),
+            Type::WideChar => Some(2),
+            _ => None,
+        }
     }
 
     /// A name in a size: a field or parameter beside, or a constant.
