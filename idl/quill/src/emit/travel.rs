@@ -25,6 +25,7 @@ pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
         match model.ty(id) {
             Type::Union { .. } | Type::Optional(_) => found.push(id),
             Type::Sequence(of, _) | Type::Array(of, _) if sizes.fixed(*of).is_none() => found.push(id),
+            Type::Sequence(of, bound) if sizes.is_looked_at(*of, *bound) => found.push(id),
             _ => {}
         }
     }

@@ -93,15 +93,7 @@ impl Part for Tern {
     }
 
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        match emitter.kind(ty) {
-            // In memory a list is used as it lies, so whatever its bytes are must be a value.
-            Type::Sequence(of, bound) => {
-                let short = bound.is_some_and(|bound| bound <= ELEMENTS_MAX);
-                short || emitter.sizes.fixed(*of).is_none() || emitter.sizes.flat(*of)
-            }
-            Type::Object(_) => !emitter.is_owned_reference(ty),
-            _ => true,
-        }
+        !matches!(emitter.kind(ty), Type::Object(_)) || !emitter.is_owned_reference(ty)
     }
 
     fn refuses(&self, emitter: &Emitter, method: &Method) -> Option<String> {
@@ -330,9 +322,6 @@ const ELSEWHERE_BYTES: u64 = 24;
 
 /// Bytes of something that is read piece by piece, as its reader has it: on the stack.
 const OWNED_BYTES_MAX: u64 = 32 << 10;
-
-/// Elements of a list that could ever be in registers.
-const ELEMENTS_MAX: u64 = 88;
 
 /// Statements that make a list the words of a message.
 fn pack_directly(rt: &TokenStream, list: &TokenStream, lies: Lies) -> TokenStream {
