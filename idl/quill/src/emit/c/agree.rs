@@ -118,12 +118,13 @@ fn keeps(e: &Emitter, value: &Expr, ty: TypeId, rule: &Rule, beside: Beside, fai
         Rule::Exactly(_) => (wide(value.clone().field("_length")), "!="),
         Rule::AtMost(_) => (wide(value.clone().field("_length")), ">"),
         Rule::Below(_) => {
-            let (text, bytes) = if e.counted(ty) {
-                (value.clone().field("_buffer"), value.clone().field("_length"))
+            let characters = if e.counted(ty) {
+                let text = [value.clone().field("_buffer"), value.clone().field("_length")];
+                super::tree::call("quill_characters_of", text)
             } else {
-                (value.clone(), super::tree::call("quill_text_bytes", [value.clone()]))
+                super::tree::call("quill_text_characters", [value.clone()])
             };
-            (super::tree::call("quill_characters_of", [text, bytes]), ">=")
+            (characters, ">=")
         }
         Rule::Label(_) => (wide(value.clone().field("_d")), "!="),
     };

@@ -272,6 +272,11 @@ static inline int64_t quill_characters_of(const char *text, size_t bytes)
     return count == SIZE_MAX ? (int64_t)bytes : (int64_t)count;
 }
 
+static inline int64_t quill_text_characters(const char *text)
+{
+    return quill_characters_of(text, quill_text_bytes(text));
+}
+
 /* Refuses text that is no UTF-8, or has more characters than its type allows. */
 static inline void quill_check_text(quill_out *out, const char *text, uint64_t bound)
 {
