@@ -1,0 +1,85 @@
+//! The outline of a text, as the protocol has it.
+
+use lsp_types::{DocumentSymbol, SymbolKind};
+use quill::source::{SourceFile, SourceMap, Span};
+
+use crate::analysis::Analysis;
+use crate::outline::{Sort, Symbol};
+use crate::text::Lines;
+
+/// Levels of the tree. Nobody nests so deep, and readers of JSON have limits.
+const LEVELS_MAX: usize = 32;
+
+/// What the text itself declares, as a tree.
+pub fn of(analysis: &Analysis) -> Vec<DocumentSymbol> {
+    let Some(file) = analysis.main() else { return Vec::new() };
+    let map = &analysis.scan.map;
+    let lines = Lines::new(&file.text);
+    let all = &analysis.outline.symbols;
+    let mut children: Vec<Vec<DocumentSymbol>> = all.iter().map(|_| Vec::new()).collect();
+    let mut top = Vec::new();
+    let mut levels = Vec::with_capacity(all.len());
+    for symbol in all {
+        levels.push(symbol.parent.map_or(0, |parent: usize| levels[parent] + 1));
+    }
+    // Whatever is in something stands behind it.
+    for (index, symbol) in all.iter().enumerate().rev() {
+        let mut inner = std::mem::take(&mut children[index]);
+        inner.reverse();
+        if levels[index] >= LEVELS_MAX {
+            continue;
+        }
+        if let Some(shown) = show(map, file, &lines, symbol, inner) {
+            match symbol.parent {
+                Some(parent) => children[parent].push(shown),
+                None => top.push(shown),
+            }
+        }
+    }
+    top.reverse();
+    top
+}
+
+#[expect(deprecated, reason = "the structure has a field that is, and no way around it")]
+fn show(
+    map: &SourceMap,
+    file: &SourceFile,
+    lines: &Lines,
+    symbol: &Symbol,
+    children: Vec<DocumentSymbol>,
+) -> Option<DocumentSymbol> {
+    let name = map.call_site(symbol.span);
+    let here = |span: Span| map.file_index(span) == map.file_index(name);
+    let in_file = map.file_index(name).is_some_and(|i| std::ptr::eq(map.file(i), file));
+    if !in_file || symbol.sort == Sort::Forward {
+        return None;
+    }
+    let [first, last] = [symbol.first, symbol.last].map(|span| map.call_site(span));
+    let lo = if here(first) { first.lo.min(name.lo) } else { name.lo };
+    let hi = if here(last) { last.hi.max(name.hi) } else { name.hi };
+    Some(DocumentSymbol {
+        name: symbol.name.clone(),
+        detail: None,
+        kind: kind(symbol.sort),
+        tags: None,
+        deprecated: None,
+        range: lines.range(file, Span { lo, hi, ctx: 0 }),
+        selection_range: lines.range(file, name),
+        children: (!children.is_empty()).then_some(children),
+    })
+}
+
+fn kind(sort: Sort) -> SymbolKind {
+    match sort {
+        Sort::Module => SymbolKind::MODULE,
+        Sort::Interface | Sort::Forward => SymbolKind::INTERFACE,
+        Sort::Struct | Sort::Union | Sort::Exception => SymbolKind::STRUCT,
+        Sort::Enum | Sort::Bitmask => SymbolKind::ENUM,
+        Sort::Typedef | Sort::Native => SymbolKind::TYPE_PARAMETER,
+        Sort::Const => SymbolKind::CONSTANT,
+        Sort::Enumerator => SymbolKind::ENUM_MEMBER,
+        Sort::Operation => SymbolKind::METHOD,
+        Sort::Attribute => SymbolKind::PROPERTY,
+        Sort::Field => SymbolKind::FIELD,
+    }
+}
