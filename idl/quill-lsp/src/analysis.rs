@@ -17,9 +17,9 @@ use crate::outline::Outline;
 use crate::resolve::Names;
 use crate::settings::Settings;
 
-/// What is known of a text.
+/// Knowledge about a text.
 pub struct Analysis {
-    /// What quill made of it.
+    /// The result of quill.
     pub compiled: Compiled,
     /// Where values lie in messages, or why they do not.
     pub layouts: Result<Vec<InterfaceLayout>, Vec<Diagnostic>>,
@@ -27,9 +27,9 @@ pub struct Analysis {
     pub own: Option<usize>,
     /// The files of `outline`. The text is the first.
     pub scan: Session,
-    /// What it declares.
+    /// Its declarations.
     pub outline: Outline,
-    /// What names mean.
+    /// Meanings of names.
     pub names: Names,
 }
 
@@ -136,7 +136,7 @@ fn outermost(map: &SourceMap, mut span: Span) -> Option<(Span, Span)> {
     found
 }
 
-/// What a file declares, with all that it includes and imports.
+/// Declarations of a file, with all that it includes and imports.
 fn outline(scan: &mut Session, main: &Path, dialect: Dialect) -> Result<Outline, String> {
     let mut outline = Outline::new(dialect);
     let file = scan.load(main, None)?;

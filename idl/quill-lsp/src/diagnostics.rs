@@ -1,4 +1,4 @@
-//! What quill says of a text, as the protocol has it.
+//! Messages of quill about a text, as the protocol has them.
 
 use lsp_types::{
     Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Range, Uri,

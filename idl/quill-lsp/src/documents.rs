@@ -10,7 +10,7 @@ pub struct Document {
     pub uri: Uri,
     /// Its path, as the file system has it; some name if it is in none.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub text: String,
     /// The client's count of its changes.
     pub version: i32,

@@ -1,4 +1,4 @@
-//! What is shown of a name: its declaration, and what it costs.
+//! Text about a name: its declaration, and what it costs.
 
 use std::path::PathBuf;
 

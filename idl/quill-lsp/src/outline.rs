@@ -1,4 +1,4 @@
-//! What a file declares, found by its brackets and keywords: a text that is being typed has these long before a parser accepts it.
+//! Declarations of a file, found by its brackets and keywords: a text that is being typed has these long before a parser accepts it.
 //!
 //! Both dialects are read alike. Nothing here judges: what is no declaration is passed over.
 
@@ -7,7 +7,7 @@ use quill::lex::{Kind, Token};
 use quill::session::{Dialect, Session};
 use quill::source::Span;
 
-/// What sort of thing is declared.
+/// Kinds of declarations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     Module,
@@ -35,7 +35,7 @@ pub struct Symbol {
     pub name: String,
     /// Its name with those of modules and interfaces before it.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub sort: Sort,
     /// Its name's place.
     pub span: Span,
@@ -43,11 +43,11 @@ pub struct Symbol {
     pub first: Span,
     /// The last token of it.
     pub last: Span,
-    /// What it stands in.
+    /// The declaration around it.
     pub parent: Option<usize>,
     /// Tokens between its braces: the list, the first, and the one behind the last.
     pub body: Option<(usize, usize, usize)>,
-    /// What it inherits, as it is written.
+    /// Names of its bases, as they are written.
     pub bases: Vec<Vec<String>>,
 }
 
@@ -369,7 +369,7 @@ impl Scan<'_> {
     }
 }
 
-/// What begins with a keyword and may have a body.
+/// Kind of a declaration that begins with this keyword and may have a body.
 fn sort_of(word: &str) -> Option<Sort> {
     Some(match word {
         "module" | "library" => Sort::Module,

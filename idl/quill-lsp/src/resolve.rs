@@ -1,4 +1,4 @@
-//! What a name means: by the scopes around it, as the dialects have it, or by what is left if a text is not whole.
+//! The meaning of a name: by the scopes around it, as the dialects have it, or by what is left if a text is not whole.
 
 use std::collections::{HashMap, HashSet};
 
@@ -65,7 +65,7 @@ impl Names {
         found.or_else(|| self.best(outline, self.lasts.get(&self.fold(parts.last()?))?))
     }
 
-    /// What a name means in a scope: there, in what it inherits, or further out.
+    /// Meaning of a name in a scope: there, in what it inherits, or further out.
     fn resolve(
         &self,
         outline: &Outline,
@@ -83,7 +83,7 @@ impl Names {
         }
     }
 
-    /// What a scope has under a name, what it inherits included.
+    /// Finds a name in a scope or in what that inherits.
     fn within(
         &self,
         outline: &Outline,
@@ -111,7 +111,7 @@ impl Names {
         None
     }
 
-    /// What the name of a base means, looked for in modules only.
+    /// Meaning of the name of a base, looked for in modules only.
     fn outward(&self, outline: &Outline, mut scope: Option<usize>, parts: &[String]) -> Option<usize> {
         let name = parts.join("::");
         loop {

@@ -77,7 +77,7 @@ struct Server {
     settings: Settings,
     /// Open texts, by their addresses.
     documents: BTreeMap<String, Document>,
-    /// What is known of them.
+    /// Knowledge about them.
     analyses: HashMap<String, Analysis>,
     /// Those of which nothing is known, or not the newest.
     stale: BTreeSet<String>,
@@ -283,7 +283,7 @@ impl Server {
         open.map(|d| d.uri.clone()).or_else(|| documents::uri(path))
     }
 
-    /// What is known of a text, brought up to date.
+    /// Knowledge about a text, brought up to date.
     fn analysis(&mut self, uri: &Uri) -> Result<&Analysis, Refusal> {
         let key = uri.as_str();
         if !self.documents.contains_key(key) {

@@ -1,4 +1,4 @@
-//! What a client may ask for when it starts the server.
+//! Options that a client may give when it starts the server.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// The options, once they are understood.
 pub struct Settings {
-    /// What carries the messages.
+    /// The carrier of messages.
     pub kernel: &'static dyn KernelPart,
     /// The client named it, so what it cannot carry is an error.
     pub kernel_is_asked_for: bool,
@@ -29,7 +29,7 @@ struct Wishes {
 const KERNEL: &str = "tern-ipc";
 
 impl Settings {
-    /// What the `initializationOptions` ask for; relative directories are below `root`. The error is a message.
+    /// Reads the `initializationOptions`; relative directories are below `root`. The error is a message.
     pub fn new(wishes: Option<serde_json::Value>, root: Option<&Path>) -> Result<Settings, String> {
         let wishes = match wishes {
             None | Some(serde_json::Value::Null) => Wishes::default(),

@@ -1,4 +1,4 @@
-//! What the server says of texts: messages, hovers, definitions, outlines.
+//! Answers of the server about texts: messages, hovers, definitions, outlines.
 
 mod client;
 
@@ -166,7 +166,7 @@ fn costs_are_those_of_the_command() {
     }
 }
 
-/// What a kernel cannot carry is an error for those who asked for that kernel, and a remark for others.
+/// Messages that a kernel cannot carry are errors for those who asked for that kernel, and a remark for others.
 #[test]
 fn refusals_of_a_kernel() {
     let text = "interface I { void f(in fixed<3,1> x); void g(); };";
@@ -255,7 +255,7 @@ fn outlines() {
         "Shop:2(Size:23(width:8 height:8 grams:8) Bytes:26 Speed:10(Slow:22 Fast:22) LIMIT:14 Closed:23(when:8) \
          Base:11(Kind:26 knock:6) Desk:11(tariff:7 rate:7 weigh:6))",
     );
-    // What is not finished does not hide what is.
+    // Unfinished declarations do not hide finished ones.
     check("module M { interface I { void f(in long", "M:2(I:11)");
     check("module M { interface I { void f(); long g(", "M:2(I:11(f:6))");
     check(
@@ -278,5 +278,21 @@ fn outlines() {
         (range(&found[0]["range"]), range(&found[0]["selectionRange"])),
         ("0:0-0:45".into(), "0:22-0:23".into())
     );
+    client.end();
+}
+
+/// Declarations of other files are none of the text's, however many there are.
+#[test]
+fn outlines_of_texts_that_include_much() {
+    let mut client = Client::new(json!({}));
+    let many: String = (0..25_000).map(|i| format!("typedef long T{i};\n")).collect();
+    client.open("file:///none/many.idl", &many);
+    client.open(A, "#include \"many.idl\"\nmodule M {\n#include \"many.idl\"\ntypedef T7 U; };");
+    let found = client.ask("textDocument/documentSymbol", json!({ "textDocument": { "uri": A } }));
+    assert_eq!(tree(&found), "M:2(U:26)");
+    client.open("file:///none/begin.idl", "module M {");
+    client.open(A, "#include \"begin.idl\"\ntypedef long U; };");
+    let found = client.ask("textDocument/documentSymbol", json!({ "textDocument": { "uri": A } }));
+    assert_eq!(tree(&found), "U:26");
     client.end();
 }
