@@ -285,6 +285,19 @@ impl Type {
             _ => None,
         }
     }
+
+    /// Gives such a type another name.
+    pub(crate) fn rename(&mut self, to: String) {
+        match self {
+            Type::Struct(name, _)
+            | Type::Flat(name, _)
+            | Type::Enum(name, _)
+            | Type::Bitmask(name, ..)
+            | Type::Alias(name, _)
+            | Type::Union { name, .. } => *name = to,
+            _ => {}
+        }
+    }
 }
 
 /// Which way a parameter goes.

@@ -458,6 +458,18 @@ impl Checker<'_> {
         }
     }
 
+    /// Gives a type without a tag the first name that stands for it alone.
+    fn name_after(&mut self, ty: TypeId, names: &[Declarator], header: bool) {
+        let Some(name) = names.iter().filter(|d| d.derived.is_empty()).find_map(|d| d.name) else { return };
+        let is_free = !self.tags.contains_key(&name.name) && !self.ordinary.contains_key(&name.name);
+        let is_anonymous = self.model.ty(ty).name().is_some_and(|own| own.starts_with(ANONYMOUS));
+        let is_alias = matches!(self.model.ty(ty), Type::Alias(..));
+        if is_anonymous && is_free && !is_alias && !header {
+            let text = self.owned(name.name);
+            self.model.ty_mut(ty).rename(text);
+        }
+    }
+
     fn typedef(&mut self, attrs: &[Attr], spec: &Spec, names: &[Declarator], header: bool) {
         if !header {
             self.attributes(attrs, "a typedef");
@@ -466,11 +478,13 @@ impl Checker<'_> {
         if !header {
             self.flat_attribute(attrs, base);
         }
+        self.name_after(base, names, header);
         for declarator in names {
             let Some(name) = declarator.name else { continue };
             let mut of = self.derive(base, declarator, attrs, header);
             // What programs have in its place is their own affair: stubs have what travels.
-            let other = ["wire_marshal", "user_marshal", "transmit_as"].iter().find_map(|n| find(self.s, attrs, n));
+            let other =
+                ["wire_marshal", "user_marshal", "transmit_as"].iter().find_map(|n| find(self.s, attrs, n));
             if let Some(attr) = other.cloned() {
                 of = self.switch_type(&attr);
             }

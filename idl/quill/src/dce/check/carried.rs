@@ -52,12 +52,7 @@ impl Said {
 impl Checker<'_> {
     /// What travels for a field or parameter, and how it has to agree with those beside it: for now these are named by their
     /// symbols.
-    pub(super) fn carried(
-        &mut self,
-        ty: TypeId,
-        attrs: &[Attr],
-        stands: Stands,
-    ) -> (TypeId, Vec<Vec<Rule>>) {
+    pub(super) fn carried(&mut self, ty: TypeId, attrs: &[Attr], stands: Stands) -> (TypeId, Vec<Vec<Rule>>) {
         if has(self.s, attrs, "context_handle") {
             return (self.model.add(Type::Int { bits: 64, signed: false }), Vec::new());
         }
@@ -173,7 +168,8 @@ impl Checker<'_> {
         if said.string
             && let Some(wide) = self.width(to)
         {
-            let room = [(0, 0), (1, 1)].map(|(attribute, more)| Some((said.size(attribute, level)?.clone(), more)));
+            let room =
+                [(0, 0), (1, 1)].map(|(attribute, more)| Some((said.size(attribute, level)?.clone(), more)));
             let mut rules = Vec::new();
             if let Some((size, more)) = room.into_iter().flatten().next() {
                 rules.push(Rule::Below(plus(self.size(&size)?, more)));
@@ -201,7 +197,8 @@ impl Checker<'_> {
         said: &mut Said,
     ) -> Result<TypeId, Refused> {
         let mut size = |attribute| said.size(attribute, level).map(|expr| self.size(expr)).transpose();
-        let [size_is, max_is, length_is, first_is, last_is] = [size(0)?, size(1)?, size(2)?, size(3)?, size(4)?];
+        let [size_is, max_is, length_is, first_is, last_is] =
+            [size(0)?, size(1)?, size(2)?, size(3)?, size(4)?];
         let first = first_is.filter(|first| *first != Size::Number(0));
         let behind_first = |end: Size| match &first {
             Some(first) => Size::Two("-", Box::new([end, first.clone()])),
@@ -318,8 +315,9 @@ impl Checker<'_> {
             return None;
         }
         // Whatever is no constant has been reported.
-        let is_known = matches!(self.ordinary.get(&name.name), Some((Entry::Const(_) | Entry::Enumerator(_), ..)))
-            || predefined::constant(self.text(name.name)).is_some();
+        let is_known =
+            matches!(self.ordinary.get(&name.name), Some((Entry::Const(_) | Entry::Enumerator(_), ..)))
+                || predefined::constant(self.text(name.name)).is_some();
         match is_known.then(|| self.constant_named(name))? {
             Value::Int(number) => i64::try_from(number).ok().map(Size::Number),
             _ => None,

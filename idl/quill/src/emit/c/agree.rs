@@ -94,7 +94,8 @@ fn check(
         }
         kind => {
             let Some((own, rest)) = rules.split_first() else { return Vec::new() };
-            let mut body: Vec<Stmt> = own.iter().map(|rule| keeps(e, &value, ty, rule, beside, fail)).collect();
+            let mut body: Vec<Stmt> =
+                own.iter().map(|rule| keeps(e, &value, ty, rule, beside, fail)).collect();
             if let Type::Sequence(of, _) = kind {
                 let element = value.clone().field("_buffer").index(name(&index));
                 let inner = within(element, *of, rest);

@@ -103,8 +103,11 @@ impl Emitter<'_> {
             Type::Int { .. } | Type::Octet | Type::Char => self.ty(&super::selftest::module(), beside(of).1),
             _ => return None,
         };
-        let labels: Vec<Literal> =
-            branches.iter().flat_map(|b| &b.labels).map(|&label| Literal::i64_suffixed(label as i64)).collect();
+        let labels: Vec<Literal> = branches
+            .iter()
+            .flat_map(|b| &b.labels)
+            .map(|&label| Literal::i64_suffixed(label as i64))
+            .collect();
         let count = Literal::usize_unsuffixed(labels.len());
         (!labels.is_empty()).then(|| quote! { [#(#labels),*][_r.below(#count)] as #number })
     }
@@ -288,14 +291,19 @@ impl Emitter<'_> {
             Type::Array(of, dims) => {
                 let mut all = within(*of, rules)?;
                 for level in (0..dims.len()).rev() {
-                    let list = if level == 0 { value.clone() } else { quote! { #inner } };
+                    let list = if level == 0 {
+                        value.clone()
+                    } else {
+                        quote! { #inner }
+                    };
                     all = quote! { #list.iter().all(|#inner| #all) };
                 }
                 Some(all)
             }
             kind => {
                 let (own, rest) = rules.split_first()?;
-                let mut all: Vec<TokenStream> = own.iter().map(|rule| self.keeps(&value, rule, beside)).collect();
+                let mut all: Vec<TokenStream> =
+                    own.iter().map(|rule| self.keeps(&value, rule, beside)).collect();
                 if let Type::Sequence(of, _) = kind {
                     all.extend(within(*of, rest).map(|holds| quote! { #value.iter().all(|#inner| #holds) }));
                 }

@@ -472,9 +472,10 @@ impl Emitter<'_> {
         }
         let types = all.iter().map(|(_, ty)| test.value_type(self, *ty));
         let values = all.iter().map(|(_, ty)| self.random(*ty));
-        let given = all.iter().enumerate().map(|(i, (result, ty))| {
-            self.kept_result(borrows(result), *ty, &Literal::usize_unsuffixed(i))
-        });
+        let given = all
+            .iter()
+            .enumerate()
+            .map(|(i, (result, ty))| self.kept_result(borrows(result), *ty, &Literal::usize_unsuffixed(i)));
         let given: Vec<TokenStream> = given.collect();
         let given = tuple(&given);
         quote! { { let _kept: &(#(#types,)*) = keep(_kept, (#(#values,)*)); #given } }
@@ -494,7 +495,10 @@ impl Emitter<'_> {
         let names: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let whole = tuple(&names);
         if side == Side::Client || !results.iter().any(|(result, _)| borrows(result)) {
-            return quote! { { #(#made)* #whole } };
+            return match results.is_empty() {
+                true => quote! { () },
+                false => quote! { { #(#made)* #whole } },
+            };
         }
         let types = results.iter().map(|(_, ty)| test.value_type(self, *ty));
         let given = results.iter().zip(0..).map(|((result, ty), number)| {
@@ -915,6 +919,15 @@ impl SelfTest for TernDoor {
         });
         let serve_function = format_ident!("serve_{}", number.to_string());
         let run = tern_run(self, emitter, interface, (number, quote! { &::rt::door::Door }), |_| false);
+        // Nobody can stand between who cannot hand on what comes back.
+        let between = if emitter.can_hand_on(interface) {
+            quote! {
+                let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
+                ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
+            }
+        } else {
+            quote! { _door.duplicate() }
+        };
         quote! {
             fn #serve_function(_seed: __u64) -> ::sys::Result<[::rt::door::Door; 4]> {
                 ::rt::door::make_room::<#object<#server>>()?;
@@ -923,8 +936,7 @@ impl SelfTest for TernDoor {
                 let [_sane, _nonsense] =
                     [::rt::door::serve(#object(_server))?, ::rt::door::serve(Nonsense::new(_seed))?];
                 let _between = |_door: &::rt::door::Door| {
-                    let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
-                    ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
+                    #between
                 };
                 let _watched = [_between(&_sane)?, _between(&_nonsense)?];
                 let [_watched, _watched_nonsense] = _watched;
