@@ -470,6 +470,18 @@ impl Checker<'_> {
         }
     }
 
+    /// What a name stands for whose declaration says so.
+    fn named_after(&mut self, declared: TypeId, attrs: &[Attr]) -> TypeId {
+        if has(self.s, attrs, "context_handle") {
+            // The server says which number; 0 is none.
+            return self.model.add(Type::Int { bits: 64, signed: false });
+        }
+        // What programs have in the place of that is their own affair: stubs have what travels.
+        let other = ["wire_marshal", "user_marshal", "transmit_as"];
+        let other = other.iter().find_map(|name| find(self.s, attrs, name)).cloned();
+        other.map_or(declared, |attr| self.switch_type(&attr))
+    }
+
     fn typedef(&mut self, attrs: &[Attr], spec: &Spec, names: &[Declarator], header: bool) {
         if !header {
             self.attributes(attrs, "a typedef");
@@ -481,18 +493,8 @@ impl Checker<'_> {
         self.name_after(base, names, header);
         for declarator in names {
             let Some(name) = declarator.name else { continue };
-            let mut of = self.derive(base, declarator, attrs, header);
-            // What programs have in its place is their own affair: stubs have what travels.
-            let other =
-                ["wire_marshal", "user_marshal", "transmit_as"].iter().find_map(|n| find(self.s, attrs, n));
-            if let Some(attr) = other.cloned() {
-                of = self.switch_type(&attr);
-            }
-            let text = self.owned(name.name);
-            if has(self.s, attrs, "context_handle") {
-                // The server says which number; 0 is none.
-                of = self.model.add(Type::Int { bits: 64, signed: false });
-            }
+            let declared = self.derive(base, declarator, attrs, header);
+            let (of, text) = (self.named_after(declared, attrs), self.owned(name.name));
             if let Some(&(old, first, old_header)) = self.ordinary.get(&name.name) {
                 let same = match old {
                     // `typedef enum X X;` and later `typedef enum { ... } X;`: the second is what the first announced.

@@ -549,6 +549,25 @@ impl Emitter<'_> {
         }
     }
 
+    /// Statements that leave the arguments of a call in variables.
+    fn random_inputs(
+        &self,
+        test: &dyn SelfTest,
+        operation: &Operation,
+        inputs: &[(String, TypeId)],
+    ) -> Vec<TokenStream> {
+        if !operation.agreements.is_empty() {
+            let types = |_: &str, ty: TypeId| test.value_type(self, ty);
+            let all = self.random_agreed(operation, false, inputs, &types);
+            return all.into_iter().map(|(_, made)| made).collect();
+        }
+        let plain = inputs.iter().map(|(param, ty)| {
+            let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
+            quote! { let #ident: #owned = #value; }
+        });
+        plain.collect()
+    }
+
     /// Statements that call a method and compare what comes back; they leave `_good` and `_exception`.
     pub(super) fn test_call(
         &self,
@@ -559,18 +578,7 @@ impl Emitter<'_> {
         let from = module();
         let operation = parts.operation;
         let inputs = self.inputs(operation);
-        let plain = inputs.iter().map(|(param, ty)| {
-            let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
-            quote! { let #ident: #owned = #value; }
-        });
-        let types = |_: &str, ty: TypeId| test.value_type(self, ty);
-        let values: Vec<TokenStream> = match operation.agreements.is_empty() {
-            true => plain.collect(),
-            false => {
-                let all = self.random_agreed(operation, false, &inputs, &types);
-                all.into_iter().map(|(_, made)| made).collect()
-            }
-        };
+        let values = self.random_inputs(test, operation, &inputs);
         let passed = inputs.iter().map(|(n, ty)| self.passed(operation, n, *ty));
         let method = name(&parts.rust);
         let error = self.error_path(interface, parts);
@@ -880,6 +888,17 @@ impl SelfTest for TernIpc {
     }
 }
 
+/// Statements that put a watch between an object and its client; none, if nobody can hand on what comes back.
+fn between(hands_on: bool, [object, watched, client]: [&TokenStream; 3]) -> TokenStream {
+    if !hands_on {
+        return quote! { _door.duplicate() };
+    }
+    quote! {
+        let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
+        ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
+    }
+}
+
 /// Through Tern's doors.
 #[derive(Clone, Copy, Debug)]
 pub struct TernDoor;
@@ -919,15 +938,7 @@ impl SelfTest for TernDoor {
         });
         let serve_function = format_ident!("serve_{}", number.to_string());
         let run = tern_run(self, emitter, interface, (number, quote! { &::rt::door::Door }), |_| false);
-        // Nobody can stand between who cannot hand on what comes back.
-        let between = if emitter.can_hand_on(interface) {
-            quote! {
-                let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
-                ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
-            }
-        } else {
-            quote! { _door.duplicate() }
-        };
+        let between = between(emitter.can_hand_on(interface), [&object, &watched, &client]);
         quote! {
             fn #serve_function(_seed: __u64) -> ::sys::Result<[::rt::door::Door; 4]> {
                 ::rt::door::make_room::<#object<#server>>()?;
