@@ -131,7 +131,7 @@ fn what_is_made_of_other_peoples_files_compiles_without_a_warning() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is made of whole files for Tern, in C, and in Rust where the crate that stubs share can be one of the host's.
+/// Compiles what is made of whole files for Tern, in C, and in Rust where the crate that stubs share can be one of the host's.
 #[test]
 fn what_is_made_for_tern_compiles_without_a_warning() {
     let Some((dir, rows)) = corpus() else { return };
@@ -175,7 +175,7 @@ fn has_operations(model: &Model) -> bool {
     model.interfaces.iter().any(|i| i.defined && !i.imported && !i.local && !i.operations.is_empty())
 }
 
-/// What a kernel part makes of a model, in each of its languages.
+/// All that a kernel part makes of a model, in each of its languages.
 fn outputs(model: &Model, kernel: &dyn KernelPart) -> Vec<(&'static str, Result<String, Vec<Diagnostic>>)> {
     let mut all = Vec::new();
     if kernel.rust().is_some() {

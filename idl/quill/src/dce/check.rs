@@ -70,7 +70,7 @@ struct Checker<'a> {
     siblings: Siblings,
     /// Names for texts: `typedef [string] char *Name`.
     strings: HashSet<TypeId>,
-    /// What a pointer within something is, if nothing is said about it.
+    /// Kind of a pointer within something, if nothing is said about it.
     pointer_default: Pointer,
     /// The functions of the interface that is being checked.
     functions: HashSet<Symbol>,
@@ -470,13 +470,13 @@ impl Checker<'_> {
         }
     }
 
-    /// What a name stands for whose declaration says so.
+    /// Meaning of a name whose declaration says so.
     fn named_after(&mut self, declared: TypeId, attrs: &[Attr]) -> TypeId {
         if has(self.s, attrs, "context_handle") {
             // The server says which number; 0 is none.
             return self.model.add(Type::Int { bits: 64, signed: false });
         }
-        // What programs have in the place of that is their own affair: stubs have what travels.
+        // Stubs have what travels: programs may have something else in its place.
         let other = ["wire_marshal", "user_marshal", "transmit_as"];
         let other = other.iter().find_map(|name| find(self.s, attrs, name)).cloned();
         other.map_or(declared, |attr| self.switch_type(&attr))

@@ -340,7 +340,7 @@ pub struct Emitter<'a> {
     emitted: HashSet<TypeId>,
     /// Which types can travel at all.
     travels: Vec<bool>,
-    /// Which others a local interface can use.
+    /// Other types that a local interface can use.
     held: Vec<bool>,
     /// Which of them may be read piece by piece.
     streamed: Vec<bool>,

@@ -79,7 +79,7 @@ pub fn is_opaque(ty: &Type) -> bool {
     matches!(ty, Type::Pointer(..) | Type::Open(_) | Type::Foreign(..) | Type::Forward(_))
 }
 
-/// Which types contain nothing that cannot travel.
+/// Finds the types that contain nothing that cannot travel.
 pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
     spread(model, |id| match model.ty(id) {
         Type::Error | Type::Void | Type::Fixed(..) | Type::Fpage | Type::Forward(_) | Type::Foreign(..) => {
@@ -128,7 +128,7 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
     }
 }
 
-/// Which types contain nothing that is `bad`: found by taking away until nothing changes.
+/// Finds the types that contain nothing that is `bad`: found by taking away until nothing changes.
 fn spread(model: &Model, bad: impl Fn(TypeId) -> bool) -> Vec<bool> {
     let count = model.types_len();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];

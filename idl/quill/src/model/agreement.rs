@@ -1,4 +1,4 @@
-//! What a file says of values besides their types: that lists are as long as numbers beside them say, and the like.
+//! Rules of a file for values besides their types: that lists are as long as numbers beside them say, and the like.
 
 /// A whole number that a message says, computed from fields or parameters beside the value that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -51,7 +51,7 @@ fn main() {
     assert!(matches!(client.part(5, 3, &[1, 2, 3]), Err(Failure::TooLong)));
     let list = node(1, Some(Box::new(node(2, Some(Box::new(node(3, None)))))));
     assert_eq!(values(&client.list(&list, &Some(10)).unwrap().unwrap()), [13, 12, 11]);
-    // As deep as it may be; and deeper, which the server refuses.
+    // A list that is just deep enough; and deeper, which the server refuses.
     assert_eq!(values(&client.list(&long(64), &None).unwrap().unwrap()).len(), 64);
     assert!(client.list(&long(1000), &None).is_err());
     let what = any_u::text(Some("two".into()));
