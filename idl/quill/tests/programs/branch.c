@@ -25,7 +25,7 @@ static quill_status add(void *self, quill_memory *memory, int32_t amount, int32_
 static const Branch_Account_server account_methods = { .add = add };
 
 static quill_status open_account(void *self, quill_memory *memory, const char *name, uint64_t *result,
-                                 Branch_Office_open_raised *raised)
+                                 Branch_Office_enter_raised *raised)
 {
     struct office *office = self;
 
@@ -88,20 +88,20 @@ static quill_status ask(void *self, quill_memory *memory, uint64_t other, int32_
 }
 
 static const Branch_Office_server office_methods = {
-    .open = open_account, .all = all, .first = first, .close = close_account, .ask = ask,
+    .enter = open_account, .all = all, .first = first, .close = close_account, .ask = ask,
 };
 
 static void call(quill_client *client)
 {
     uint64_t one, two, dangling[] = { 0, 99, UINT64_MAX };
-    Branch_Office_open_raised raised;
+    Branch_Office_enter_raised raised;
     sequence_uint64_t found = { 0 };
     Branch_Entry entry;
     int32_t total;
 
-    CHECK(Branch_Office_open(client, "one", &one, &raised) == QUILL_OK);
-    CHECK(Branch_Office_open(client, "two", &two, &raised) == QUILL_OK && one != two);
-    CHECK(Branch_Office_open(client, "one", &two, &raised) == 1 && raised.Taken.by == one);
+    CHECK(Branch_Office_enter(client, "one", &one, &raised) == QUILL_OK);
+    CHECK(Branch_Office_enter(client, "two", &two, &raised) == QUILL_OK && one != two);
+    CHECK(Branch_Office_enter(client, "one", &two, &raised) == 1 && raised.Taken.by == one);
     CHECK(Branch_Office_all(client, &found) == QUILL_OK && found._length == 2 && found._buffer[0] == one);
     two = found._buffer[1];
     CHECK(Branch_Office_first(client, one, &entry) == QUILL_OK && entry.held == two && strcmp(entry.name, "two") == 0);

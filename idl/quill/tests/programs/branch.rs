@@ -26,9 +26,9 @@ struct Desk {
 }
 
 impl Office::Server for Desk {
-    fn open(&mut self, name: &str) -> Result<Object, Office::OpenError> {
+    fn enter(&mut self, name: &str) -> Result<Object, Office::EnterError> {
         if let Some((_, by)) = self.open.iter().find(|(known, _)| known == name) {
-            return Err(Office::OpenError::Taken(Taken { by: *by }));
+            return Err(Office::EnterError::Taken(Taken { by: *by }));
         }
         let mut holding = Holding(0);
         let object =
@@ -56,10 +56,10 @@ impl Office::Server for Desk {
 
 fn call(mut stream: UnixStream) {
     let mut office = Office::Client { transport: stream.try_clone().unwrap() };
-    let one = office.open("one").unwrap();
-    let two = office.open("two").unwrap();
+    let one = office.enter("one").unwrap();
+    let two = office.enter("two").unwrap();
     assert_ne!(one, two);
-    assert!(matches!(office.open("one"), Err(Office::OpenError::Taken(Taken { by })) if by == one));
+    assert!(matches!(office.enter("one"), Err(Office::EnterError::Taken(Taken { by })) if by == one));
     assert_eq!(office.all().unwrap(), [one, two]);
     assert_eq!(office.first(one).unwrap(), Entry { name: "two".into(), held: two });
     let mut account = Account::Client { transport: stream.try_clone().unwrap() };

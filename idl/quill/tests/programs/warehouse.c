@@ -123,7 +123,7 @@ static quill_status title(void *self, quill_memory *memory, int32_t room, char *
 }
 
 static const Warehouse_server methods = {
-    .open = open_session, .close = close_session, .sum = sum, .fill = fill, .both = both, .grid = grid,
+    .begin = open_session, .close = close_session, .sum = sum, .fill = fill, .both = both, .grid = grid,
     .part = part, .list = list, .tables = tables, .choose = choose, .names = names, .title = title,
 };
 
@@ -151,8 +151,8 @@ static void call(quill_client *client)
     sized out = { 0 };
     char *found = NULL;
 
-    CHECK(Warehouse_open(client, "abc", NULL, &session) == QUILL_OK && session == 399);
-    CHECK(Warehouse_open(client, "abc", (char *)"de", &session) == QUILL_OK && session == 302);
+    CHECK(Warehouse_begin(client, "abc", NULL, &session) == QUILL_OK && session == 399);
+    CHECK(Warehouse_begin(client, "abc", (char *)"de", &session) == QUILL_OK && session == 302);
     CHECK(Warehouse_close(client, &session) == QUILL_OK && session == 0);
     CHECK(Warehouse_sum(client, 4, &values, &total) == QUILL_OK && total == 10);
     CHECK(Warehouse_sum(client, 3, &values, &total) == QUILL_TOO_LONG);

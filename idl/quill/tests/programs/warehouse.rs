@@ -35,8 +35,8 @@ fn main() {
         UnixStream::connect(&path).ok()
     };
     let mut client = Warehouse::Client { transport: (0..1000).find_map(connect).expect("somebody serves") };
-    assert_eq!(client.open("abc", &None).unwrap(), 399);
-    assert_eq!(client.open("abc", &Some("de".into())).unwrap(), 302);
+    assert_eq!(client.begin("abc", &None).unwrap(), 399);
+    assert_eq!(client.begin("abc", &Some("de".into())).unwrap(), 302);
     assert_eq!(client.close(302).unwrap(), 0);
     assert_eq!(client.sum(3, &[1, 2, 3]).unwrap(), 6);
     for n in [2, 4, -1, i32::MIN] {
