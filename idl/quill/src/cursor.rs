@@ -180,7 +180,9 @@ impl<'a> Cursor<'a> {
         let token = self.peek();
         let code = if token.kind == Kind::Other { Code::Character } else { Code::Syntax };
         let near = self.near_template();
-        self.fail(Diagnostic::error(code, token.span, message).label(format!("expected {wanted}")).maybe(near))
+        self.fail(
+            Diagnostic::error(code, token.span, message).label(format!("expected {wanted}")).maybe(near),
+        )
     }
 
     /// The type with parameters that the word before a `<` was meant to be, perhaps.

@@ -17,7 +17,8 @@ use workshop::{Workshop, compilers};
 /// The directory of the corpus, and its rows: path and verdict.
 fn corpus() -> Option<(PathBuf, Vec<(String, String)>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
-    let dir = std::env::var_os("QUILL_CORPUS").map_or_else(|| root.join("../shared/idl-corpus"), PathBuf::from);
+    let dir =
+        std::env::var_os("QUILL_CORPUS").map_or_else(|| root.join("../shared/idl-corpus"), PathBuf::from);
     let Ok(table) = std::fs::read_to_string(dir.join("EXPECT.tsv")) else {
         // Past the test runner, which keeps what passing tests print to itself.
         let warning =
@@ -130,7 +131,7 @@ fn what_is_made_of_other_peoples_files_compiles_without_a_warning() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is made of whole files for Tern, in C, and in Rust where the crate that stubs share can be one of the host's.
+/// Compiles what is made of whole files for Tern, in C, and in Rust where the crate that stubs share can be one of the host's.
 #[test]
 fn what_is_made_for_tern_compiles_without_a_warning() {
     let Some((dir, rows)) = corpus() else { return };
@@ -144,7 +145,8 @@ fn what_is_made_for_tern_compiles_without_a_warning() {
     let compiler = &compilers()[0];
     let in_rust = ["--edition", "2024", "-D", "warnings", "--crate-type", "rlib", "--emit", "metadata"];
     let in_rust = [&in_rust[..], &["--extern", "stub=libstub.rlib", "stubs.rs"]].concat();
-    let in_c = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "-ffreestanding", "-fsyntax-only", "stubs.c"];
+    let in_c =
+        ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "-ffreestanding", "-fsyntax-only", "stubs.c"];
     let (mut count, mut wrong) = (0, Vec::new());
     for (file, _) in rows.iter().filter(|(_, verdict)| verdict == "accept") {
         let out = driver::compile(&dir.join(file), options(&dir, file)).unwrap();
@@ -173,7 +175,7 @@ fn has_operations(model: &Model) -> bool {
     model.interfaces.iter().any(|i| i.defined && !i.imported && !i.local && !i.operations.is_empty())
 }
 
-/// What a kernel part makes of a model, in each of its languages.
+/// All that a kernel part makes of a model, in each of its languages.
 fn outputs(model: &Model, kernel: &dyn KernelPart) -> Vec<(&'static str, Result<String, Vec<Diagnostic>>)> {
     let mut all = Vec::new();
     if kernel.rust().is_some() {
@@ -200,7 +202,9 @@ impl Complete {
         self.accepted += 1;
         self.calling += usize::from(calls);
         let all = ALL.iter().flat_map(|kernel| {
-            outputs(model, *kernel).into_iter().map(|(language, made)| (format!("{} {language}", kernel.name()), made))
+            outputs(model, *kernel)
+                .into_iter()
+                .map(|(language, made)| (format!("{} {language}", kernel.name()), made))
         });
         for (index, (output, made)) in all.enumerate() {
             if self.by_output.len() <= index {
@@ -221,10 +225,14 @@ impl Complete {
 #[test]
 fn complete_stubs_are_as_many_as_the_table_says() {
     let Some((dir, rows)) = corpus() else { return };
-    let mut table = String::from("# files that are accepted and translated whole, and those of them that have operations\n");
+    let mut table = String::from(
+        "# files that are accepted and translated whole, and those of them that have operations\n",
+    );
     for dialect in ["corba", "dce"] {
         let mut counts = Complete::default();
-        for (file, _) in rows.iter().filter(|(file, verdict)| file.starts_with(dialect) && verdict == "accept") {
+        for (file, _) in
+            rows.iter().filter(|(file, verdict)| file.starts_with(dialect) && verdict == "accept")
+        {
             let out = driver::compile(&dir.join(file), options(&dir, file)).unwrap();
             counts.add(file, &out.model);
         }

@@ -70,7 +70,7 @@ struct Checker<'a> {
     siblings: Siblings,
     /// Names for texts: `typedef [string] char *Name`.
     strings: HashSet<TypeId>,
-    /// What a pointer within something is, if nothing is said about it.
+    /// Kind of a pointer within something, if nothing is said about it.
     pointer_default: Pointer,
     /// The functions of the interface that is being checked.
     functions: HashSet<Symbol>,
@@ -458,6 +458,30 @@ impl Checker<'_> {
         }
     }
 
+    /// Gives a type without a tag the first name that stands for it alone.
+    fn name_after(&mut self, ty: TypeId, names: &[Declarator], header: bool) {
+        let Some(name) = names.iter().filter(|d| d.derived.is_empty()).find_map(|d| d.name) else { return };
+        let is_free = !self.tags.contains_key(&name.name) && !self.ordinary.contains_key(&name.name);
+        let is_anonymous = self.model.ty(ty).name().is_some_and(|own| own.starts_with(ANONYMOUS));
+        let is_alias = matches!(self.model.ty(ty), Type::Alias(..));
+        if is_anonymous && is_free && !is_alias && !header {
+            let text = self.owned(name.name);
+            self.model.ty_mut(ty).rename(text);
+        }
+    }
+
+    /// Meaning of a name whose declaration says so.
+    fn named_after(&mut self, declared: TypeId, attrs: &[Attr]) -> TypeId {
+        if has(self.s, attrs, "context_handle") {
+            // The server says which number; 0 is none.
+            return self.model.add(Type::Int { bits: 64, signed: false });
+        }
+        // Stubs have what travels: programs may have something else in its place.
+        let other = ["wire_marshal", "user_marshal", "transmit_as"];
+        let other = other.iter().find_map(|name| find(self.s, attrs, name)).cloned();
+        other.map_or(declared, |attr| self.switch_type(&attr))
+    }
+
     fn typedef(&mut self, attrs: &[Attr], spec: &Spec, names: &[Declarator], header: bool) {
         if !header {
             self.attributes(attrs, "a typedef");
@@ -466,19 +490,11 @@ impl Checker<'_> {
         if !header {
             self.flat_attribute(attrs, base);
         }
+        self.name_after(base, names, header);
         for declarator in names {
             let Some(name) = declarator.name else { continue };
-            let mut of = self.derive(base, declarator, attrs, header);
-            // What programs have in its place is their own affair: stubs have what travels.
-            let other = ["wire_marshal", "user_marshal", "transmit_as"].iter().find_map(|n| find(self.s, attrs, n));
-            if let Some(attr) = other.cloned() {
-                of = self.switch_type(&attr);
-            }
-            let text = self.owned(name.name);
-            if has(self.s, attrs, "context_handle") {
-                // The server says which number; 0 is none.
-                of = self.model.add(Type::Int { bits: 64, signed: false });
-            }
+            let declared = self.derive(base, declarator, attrs, header);
+            let (of, text) = (self.named_after(declared, attrs), self.owned(name.name));
             if let Some(&(old, first, old_header)) = self.ordinary.get(&name.name) {
                 let same = match old {
                     // `typedef enum X X;` and later `typedef enum { ... } X;`: the second is what the first announced.

@@ -11,7 +11,7 @@ pub(super) enum Predefined {
     Any,
     /// An identifier of 16 bytes; or a pointer to one.
     Uuid {
-        /// Which of the two.
+        /// Whether it is the pointer.
         pointer: bool,
     },
 }

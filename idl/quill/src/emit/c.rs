@@ -192,7 +192,7 @@ pub struct Emitter<'a> {
     names: Names,
     /// Which types can travel.
     travels: Vec<bool>,
-    /// Which others a local interface can use.
+    /// Other types that a local interface can use.
     held: Vec<bool>,
     /// Which have lists that lie elsewhere, once somebody has asked.
     elsewhere: OnceCell<Vec<bool>>,

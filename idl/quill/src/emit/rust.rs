@@ -340,7 +340,7 @@ pub struct Emitter<'a> {
     emitted: HashSet<TypeId>,
     /// Which types can travel at all.
     travels: Vec<bool>,
-    /// Which others a local interface can use.
+    /// Other types that a local interface can use.
     held: Vec<bool>,
     /// Which of them may be read piece by piece.
     streamed: Vec<bool>,
@@ -522,9 +522,9 @@ impl<'a> Emitter<'a> {
             | Type::Enum(name, _)
             | Type::Bitmask(name, ..)
             | Type::Union { name, .. } => self.path(from, name),
-            Type::Object(to) => self.part.reference(self, from, *to).unwrap_or_else(|| {
-                self.part.object(&self.runtime(from))
-            }),
+            Type::Object(to) => {
+                self.part.reference(self, from, *to).unwrap_or_else(|| self.part.object(&self.runtime(from)))
+            }
             Type::Fpage => {
                 let rt = self.runtime(from);
                 quote! { #rt::Fpage }
@@ -726,7 +726,9 @@ impl<'a> Emitter<'a> {
         let (mut server, mut methods, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for ((&operation, method), rust) in operations.iter().zip(&layout.methods).zip(names.iter().cloned())
         {
-            if let Some(what) = self.untranslatable(operation, false).or_else(|| self.part.refuses(self, method)) {
+            if let Some(what) =
+                self.untranslatable(operation, false).or_else(|| self.part.refuses(self, method))
+            {
                 self.refuse(operation, what);
                 continue;
             }

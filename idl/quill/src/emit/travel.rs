@@ -79,15 +79,12 @@ pub fn is_opaque(ty: &Type) -> bool {
     matches!(ty, Type::Pointer(..) | Type::Open(_) | Type::Foreign(..) | Type::Forward(_))
 }
 
-/// Which types contain nothing that cannot travel.
+/// Finds the types that contain nothing that cannot travel.
 pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
     spread(model, |id| match model.ty(id) {
-        Type::Error
-        | Type::Void
-        | Type::Fixed(..)
-        | Type::Fpage
-        | Type::Forward(_)
-        | Type::Foreign(..) => true,
+        Type::Error | Type::Void | Type::Fixed(..) | Type::Fpage | Type::Forward(_) | Type::Foreign(..) => {
+            true
+        }
         Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
         Type::Enum(_, members) => members.is_empty(),
         Type::Flat(..) => sizes.fixed(id).is_none(),
@@ -111,13 +108,19 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
         Type::Sequence(_, None) => {
             format!("the list `{show}` has no bound, and not every bit pattern is a value of its elements")
         }
-        Type::Sequence(..) => format!("not every bit pattern is a value of the elements of the list `{show}`"),
+        Type::Sequence(..) => {
+            format!("not every bit pattern is a value of the elements of the list `{show}`")
+        }
         Type::Array(..) => format!("not every bit pattern is a value of the elements of the array `{show}`"),
         Type::Optional(_) => format!("an array that may be absent (`{show}`) has no form of its own"),
-        Type::Object(_) => format!("the reference `{show}` is a parameter of its own, and no part of another one"),
+        Type::Object(_) => {
+            format!("the reference `{show}` is a parameter of its own, and no part of another one")
+        }
         Type::Foreign(what, name) => format!("{what} `{name}` has no form of its own"),
         Type::Union { .. } if travels[culprit.0 as usize] => format!("`{show}` contains itself"),
-        Type::Union { .. } => format!("nothing says which member the union `{show}` holds, or it contains itself"),
+        Type::Union { .. } => {
+            format!("nothing says which member the union `{show}` holds, or it contains itself")
+        }
         Type::Struct(..) => format!("`{show}` contains itself where lists lie in their values"),
         Type::Enum(..) => format!("the enum `{show}` has no values"),
         Type::Void => "`void` is no value".into(),
@@ -125,7 +128,7 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
     }
 }
 
-/// Which types contain nothing that is `bad`: found by taking away until nothing changes.
+/// Finds the types that contain nothing that is `bad`: found by taking away until nothing changes.
 fn spread(model: &Model, bad: impl Fn(TypeId) -> bool) -> Vec<bool> {
     let count = model.types_len();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -135,10 +138,8 @@ fn spread(model: &Model, bad: impl Fn(TypeId) -> bool) -> Vec<bool> {
     for index in 0..count {
         let id = TypeId(index as u32);
         // Types without a name of their own are written out within one another: that must end somewhere.
-        if let Type::Alias(_, to)
-        | Type::Sequence(to, _)
-        | Type::Array(to, _)
-        | Type::Optional(to) = model.ty(id)
+        if let Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) | Type::Optional(to) =
+            model.ty(id)
         {
             depths[index] = depths[to.0 as usize] + 1;
         }

@@ -1,4 +1,4 @@
-//! What travels for a type as C has it: of a pointer that is never null, what is behind it; of one that may be, a value that may be
+//! Values that travel for a type as C has it: of a pointer that is never null, what is behind it; of one that may be, a value that may be
 //! absent; of an array with a size beside it, a list; of characters with a zero at their end, a text.
 //!
 //! Sizes stay values of their own, and have to agree with the lists: that is an [`Agreement`], which every stub checks. Pointers
@@ -19,7 +19,7 @@ pub(super) enum Stands {
     Field,
 }
 
-/// What attributes say about one field or parameter.
+/// Attributes of one field or parameter.
 struct Said {
     stands: Stands,
     /// By attribute of [`DIMENSIONS`], then by level.
@@ -29,7 +29,7 @@ struct Said {
     /// It is an interface that another parameter names.
     named_interface: bool,
     kind: Option<Pointer>,
-    /// What has been found so far.
+    /// Rules that have been found so far.
     rules: Vec<Vec<Rule>>,
 }
 
@@ -50,14 +50,9 @@ impl Said {
 }
 
 impl Checker<'_> {
-    /// What travels for a field or parameter, and how it has to agree with those beside it: for now these are named by their
+    /// Type that travels for a field or parameter, and how it has to agree with those beside it: for now these are named by their
     /// symbols.
-    pub(super) fn carried(
-        &mut self,
-        ty: TypeId,
-        attrs: &[Attr],
-        stands: Stands,
-    ) -> (TypeId, Vec<Vec<Rule>>) {
+    pub(super) fn carried(&mut self, ty: TypeId, attrs: &[Attr], stands: Stands) -> (TypeId, Vec<Vec<Rule>>) {
         if has(self.s, attrs, "context_handle") {
             return (self.model.add(Type::Int { bits: 64, signed: false }), Vec::new());
         }
@@ -78,7 +73,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What attributes say. Mistakes in them have been reported.
+    /// Reads attributes. Mistakes in them have been reported.
     fn said(&mut self, attrs: &[Attr], stands: Stands) -> Said {
         let sizes = DIMENSIONS.map(|name| find(self.s, attrs, name).map_or(Vec::new(), |a| self.levels(a)));
         let switch = find(self.s, attrs, "switch_is");
@@ -111,7 +106,7 @@ impl Checker<'_> {
         levels
     }
 
-    /// What travels for a type at some level of pointers and arrays.
+    /// Type that travels for one at some level of pointers and arrays.
     fn carry(&mut self, ty: TypeId, level: usize, said: &mut Said) -> Result<TypeId, Refused> {
         if level > limits::NESTING_MAX {
             return Err("the pointer without an end");
@@ -168,12 +163,13 @@ impl Checker<'_> {
         Ok(if inner == to { ty } else { self.model.add(Type::Array(inner, dims)) })
     }
 
-    /// What is behind a pointer, or in an array that does not say how large it is.
+    /// Type behind a pointer, or in an array that does not say how large it is.
     fn behind(&mut self, to: TypeId, level: usize, said: &mut Said) -> Result<TypeId, Refused> {
         if said.string
             && let Some(wide) = self.width(to)
         {
-            let room = [(0, 0), (1, 1)].map(|(attribute, more)| Some((said.size(attribute, level)?.clone(), more)));
+            let room =
+                [(0, 0), (1, 1)].map(|(attribute, more)| Some((said.size(attribute, level)?.clone(), more)));
             let mut rules = Vec::new();
             if let Some((size, more)) = room.into_iter().flatten().next() {
                 rules.push(Rule::Below(plus(self.size(&size)?, more)));
@@ -201,7 +197,8 @@ impl Checker<'_> {
         said: &mut Said,
     ) -> Result<TypeId, Refused> {
         let mut size = |attribute| said.size(attribute, level).map(|expr| self.size(expr)).transpose();
-        let [size_is, max_is, length_is, first_is, last_is] = [size(0)?, size(1)?, size(2)?, size(3)?, size(4)?];
+        let [size_is, max_is, length_is, first_is, last_is] =
+            [size(0)?, size(1)?, size(2)?, size(3)?, size(4)?];
         let first = first_is.filter(|first| *first != Size::Number(0));
         let behind_first = |end: Size| match &first {
             Some(first) => Size::Two("-", Box::new([end, first.clone()])),
@@ -318,8 +315,9 @@ impl Checker<'_> {
             return None;
         }
         // Whatever is no constant has been reported.
-        let is_known = matches!(self.ordinary.get(&name.name), Some((Entry::Const(_) | Entry::Enumerator(_), ..)))
-            || predefined::constant(self.text(name.name)).is_some();
+        let is_known =
+            matches!(self.ordinary.get(&name.name), Some((Entry::Const(_) | Entry::Enumerator(_), ..)))
+                || predefined::constant(self.text(name.name)).is_some();
         match is_known.then(|| self.constant_named(name))? {
             Value::Int(number) => i64::try_from(number).ok().map(Size::Number),
             _ => None,

@@ -82,7 +82,7 @@ impl Checker<'_> {
         self.model.interfaces[id.0 as usize].operations = operations;
     }
 
-    /// What `pointer_default` says.
+    /// Kind of pointer that `pointer_default` names.
     fn default_pointer(&self, attrs: &[Attr]) -> Pointer {
         let arguments = find(self.s, attrs, "pointer_default").and_then(|attr| attr.arguments.as_ref());
         match arguments.and_then(|arguments| arguments.first()).map(|token| self.s.text(token)) {

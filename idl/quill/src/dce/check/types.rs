@@ -267,7 +267,9 @@ impl Checker<'_> {
         match self.agreements(named.collect()) {
             Ok(agreements) if agreements.is_empty() => {}
             Ok(agreements) => _ = self.model.agreements.insert(id, agreements),
-            Err(place) => fields[place].ty = self.model.add(Type::Foreign(UNSAID, fields[place].name.clone())),
+            Err(place) => {
+                fields[place].ty = self.model.add(Type::Foreign(UNSAID, fields[place].name.clone()))
+            }
         }
     }
 

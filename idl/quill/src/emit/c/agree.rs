@@ -5,10 +5,10 @@ use super::tree::{Expr, Stmt, Ty, name};
 use super::{Emitter, word};
 use crate::model::{Direction, Operation, Rule, Size, Type, TypeId};
 
-/// What a field or parameter with some place is in an expression, and its type.
+/// Finds the expression for a field or parameter with some place, and its type.
 type Beside<'a> = &'a dyn Fn(usize) -> (Expr, TypeId);
 
-/// What is done about values that do not agree.
+/// Makes what is done about values that do not agree.
 type Fail<'a> = &'a dyn Fn() -> Stmt;
 
 /// Statements that check whether the fields of a struct agree, and those of the structs in it.
@@ -94,7 +94,8 @@ fn check(
         }
         kind => {
             let Some((own, rest)) = rules.split_first() else { return Vec::new() };
-            let mut body: Vec<Stmt> = own.iter().map(|rule| keeps(e, &value, ty, rule, beside, fail)).collect();
+            let mut body: Vec<Stmt> =
+                own.iter().map(|rule| keeps(e, &value, ty, rule, beside, fail)).collect();
             if let Type::Sequence(of, _) = kind {
                 let element = value.clone().field("_buffer").index(name(&index));
                 let inner = within(element, *of, rest);

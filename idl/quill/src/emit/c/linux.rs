@@ -52,7 +52,8 @@ impl Interface<'_> {
     fn write(&self, message: &Message, places: &[Spot]) -> Vec<Stmt> {
         let out = || name("_out");
         let refuse = || Stmt::Do(call("quill_fail", [name("_out"), name("QUILL_TOO_LONG")]));
-        let checks = places.iter().flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &refuse, 0));
+        let checks =
+            places.iter().flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &refuse, 0));
         let mut body: Vec<Stmt> = checks.collect();
         for slot in &message.slots {
             let Place::Memory(at) = slot.place else { continue };
@@ -132,8 +133,9 @@ impl Interface<'_> {
             }
         }
         body.push(Stmt::Do(call("quill_get_end", [from()])));
-        let checks =
-            places.iter().flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &values::failed, 0));
+        let checks = places
+            .iter()
+            .flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &values::failed, 0));
         body.extend(values::unless_failed(checks.collect()));
         for path in values::anys(self.emitter, message) {
             body.push(Stmt::If(values::unsound(Self::at(places, path)), vec![values::failed()]));

@@ -7,11 +7,11 @@ use quote::{format_ident, quote};
 use super::{Emitter, name};
 use crate::model::{Agreement, Branch, Direction, Operation, Rule, Size, Type, TypeId};
 
-/// What a field or parameter with some place is in an expression, and its type.
+/// Finds the expression for a field or parameter with some place, and its type.
 pub(super) type Beside<'a> = &'a dyn Fn(usize) -> (TokenStream, TypeId);
 
 impl Emitter<'_> {
-    /// What a declared type has to tell whether its parts go together.
+    /// Items of a declared type to tell whether its parts go together.
     pub(super) fn agreeing(&self, from: &[String], id: TypeId) -> TokenStream {
         match self.model.ty(id) {
             Type::Struct(path, fields) => {
@@ -103,8 +103,11 @@ impl Emitter<'_> {
             Type::Int { .. } | Type::Octet | Type::Char => self.ty(&super::selftest::module(), beside(of).1),
             _ => return None,
         };
-        let labels: Vec<Literal> =
-            branches.iter().flat_map(|b| &b.labels).map(|&label| Literal::i64_suffixed(label as i64)).collect();
+        let labels: Vec<Literal> = branches
+            .iter()
+            .flat_map(|b| &b.labels)
+            .map(|&label| Literal::i64_suffixed(label as i64))
+            .collect();
         let count = Literal::usize_unsuffixed(labels.len());
         (!labels.is_empty()).then(|| quote! { [#(#labels),*][_r.below(#count)] as #number })
     }
@@ -172,7 +175,7 @@ impl Emitter<'_> {
         structs.chain(params).any(|ty| self.innermost(ty) == id)
     }
 
-    /// What is in a list of lists, perhaps an absent one.
+    /// Type of what is in a list of lists, perhaps an absent one.
     fn innermost(&self, ty: TypeId) -> TypeId {
         let mut ty = self.model.resolved(ty);
         while let Type::Optional(of) | Type::Sequence(of, _) | Type::Array(of, _) = self.model.ty(ty) {
@@ -181,7 +184,7 @@ impl Emitter<'_> {
         ty
     }
 
-    /// What says the discriminator of a union.
+    /// Function that says the discriminator of a union.
     fn labelling(&self, from: &[String], path: &str, switch: TypeId, branches: &[Branch]) -> TokenStream {
         let ident = name(&self.place(path).1);
         let number = |label: TokenStream| self.as_number(label, switch);
@@ -288,14 +291,19 @@ impl Emitter<'_> {
             Type::Array(of, dims) => {
                 let mut all = within(*of, rules)?;
                 for level in (0..dims.len()).rev() {
-                    let list = if level == 0 { value.clone() } else { quote! { #inner } };
+                    let list = if level == 0 {
+                        value.clone()
+                    } else {
+                        quote! { #inner }
+                    };
                     all = quote! { #list.iter().all(|#inner| #all) };
                 }
                 Some(all)
             }
             kind => {
                 let (own, rest) = rules.split_first()?;
-                let mut all: Vec<TokenStream> = own.iter().map(|rule| self.keeps(&value, rule, beside)).collect();
+                let mut all: Vec<TokenStream> =
+                    own.iter().map(|rule| self.keeps(&value, rule, beside)).collect();
                 if let Type::Sequence(of, _) = kind {
                     all.extend(within(*of, rest).map(|holds| quote! { #value.iter().all(|#inner| #holds) }));
                 }

@@ -472,9 +472,10 @@ impl Emitter<'_> {
         }
         let types = all.iter().map(|(_, ty)| test.value_type(self, *ty));
         let values = all.iter().map(|(_, ty)| self.random(*ty));
-        let given = all.iter().enumerate().map(|(i, (result, ty))| {
-            self.kept_result(borrows(result), *ty, &Literal::usize_unsuffixed(i))
-        });
+        let given = all
+            .iter()
+            .enumerate()
+            .map(|(i, (result, ty))| self.kept_result(borrows(result), *ty, &Literal::usize_unsuffixed(i)));
         let given: Vec<TokenStream> = given.collect();
         let given = tuple(&given);
         quote! { { let _kept: &(#(#types,)*) = keep(_kept, (#(#values,)*)); #given } }
@@ -494,7 +495,10 @@ impl Emitter<'_> {
         let names: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let whole = tuple(&names);
         if side == Side::Client || !results.iter().any(|(result, _)| borrows(result)) {
-            return quote! { { #(#made)* #whole } };
+            return match results.is_empty() {
+                true => quote! { () },
+                false => quote! { { #(#made)* #whole } },
+            };
         }
         let types = results.iter().map(|(_, ty)| test.value_type(self, *ty));
         let given = results.iter().zip(0..).map(|((result, ty), number)| {
@@ -545,6 +549,25 @@ impl Emitter<'_> {
         }
     }
 
+    /// Statements that leave the arguments of a call in variables.
+    fn random_inputs(
+        &self,
+        test: &dyn SelfTest,
+        operation: &Operation,
+        inputs: &[(String, TypeId)],
+    ) -> Vec<TokenStream> {
+        if !operation.agreements.is_empty() {
+            let types = |_: &str, ty: TypeId| test.value_type(self, ty);
+            let all = self.random_agreed(operation, false, inputs, &types);
+            return all.into_iter().map(|(_, made)| made).collect();
+        }
+        let plain = inputs.iter().map(|(param, ty)| {
+            let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
+            quote! { let #ident: #owned = #value; }
+        });
+        plain.collect()
+    }
+
     /// Statements that call a method and compare what comes back; they leave `_good` and `_exception`.
     pub(super) fn test_call(
         &self,
@@ -555,18 +578,7 @@ impl Emitter<'_> {
         let from = module();
         let operation = parts.operation;
         let inputs = self.inputs(operation);
-        let plain = inputs.iter().map(|(param, ty)| {
-            let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
-            quote! { let #ident: #owned = #value; }
-        });
-        let types = |_: &str, ty: TypeId| test.value_type(self, ty);
-        let values: Vec<TokenStream> = match operation.agreements.is_empty() {
-            true => plain.collect(),
-            false => {
-                let all = self.random_agreed(operation, false, &inputs, &types);
-                all.into_iter().map(|(_, made)| made).collect()
-            }
-        };
+        let values = self.random_inputs(test, operation, &inputs);
         let passed = inputs.iter().map(|(n, ty)| self.passed(operation, n, *ty));
         let method = name(&parts.rust);
         let error = self.error_path(interface, parts);
@@ -876,6 +888,17 @@ impl SelfTest for TernIpc {
     }
 }
 
+/// Statements that put a watch between an object and its client; none, if nobody can hand on what comes back.
+fn between(hands_on: bool, [object, watched, client]: [&TokenStream; 3]) -> TokenStream {
+    if !hands_on {
+        return quote! { _door.duplicate() };
+    }
+    quote! {
+        let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
+        ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
+    }
+}
+
 /// Through Tern's doors.
 #[derive(Clone, Copy, Debug)]
 pub struct TernDoor;
@@ -915,6 +938,7 @@ impl SelfTest for TernDoor {
         });
         let serve_function = format_ident!("serve_{}", number.to_string());
         let run = tern_run(self, emitter, interface, (number, quote! { &::rt::door::Door }), |_| false);
+        let between = between(emitter.can_hand_on(interface), [&object, &watched, &client]);
         quote! {
             fn #serve_function(_seed: __u64) -> ::sys::Result<[::rt::door::Door; 4]> {
                 ::rt::door::make_room::<#object<#server>>()?;
@@ -923,8 +947,7 @@ impl SelfTest for TernDoor {
                 let [_sane, _nonsense] =
                     [::rt::door::serve(#object(_server))?, ::rt::door::serve(Nonsense::new(_seed))?];
                 let _between = |_door: &::rt::door::Door| {
-                    let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
-                    ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
+                    #between
                 };
                 let _watched = [_between(&_sane)?, _between(&_nonsense)?];
                 let [_watched, _watched_nonsense] = _watched;

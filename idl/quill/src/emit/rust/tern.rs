@@ -631,23 +631,7 @@ impl Emitter<'_> {
         let results = self.results(operation);
         let read = general::values(&results, &method.reply);
         let mut unpack = self.unpack_reply(from, rt, &method.reply, &read, false);
-        let (mut short, mut place) = (TokenStream::new(), TokenStream::new());
-        let done = match &method.reply.pages {
-            Some(handed) => {
-                let given = name(&handed.param);
-                unpack.extend(if self.is_owned_reference(handed.ty) {
-                    place = quote! { let _place = ::rt::door::Room::new().map_err(#rt::Failure::Kernel)?; };
-                    quote! { let #given = _place.into_reference(_in[7]); }
-                } else {
-                    quote! { let #given = #rt::Fpage(_in[6]); }
-                });
-                short =
-                    quote! { if #rt::came_short::<S>(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
-                quote! { PAGES_DONE }
-            }
-            None if method.reply.long => quote! { LONG_DONE },
-            None => quote! { DONE },
-        };
+        let (place, short, done) = self.client_handed(rt, method, &mut unpack);
         unpack.extend(self.agreed(operation, true, &quote! { #rt::Failure::Malformed.into() }));
         let value = tuple(&results.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
         let failure = self.client_failure(from, rt, parts);
@@ -666,6 +650,36 @@ impl Emitter<'_> {
                 Ok(#value)
             }
         }
+    }
+
+    /// Statements of a client for what a reply hands over: a place for it, what is done if that has not come, and the name of `rax` if it
+    /// has. What finds it is behind `unpack`.
+    fn client_handed(
+        &self,
+        rt: &TokenStream,
+        method: &Method,
+        unpack: &mut TokenStream,
+    ) -> (TokenStream, TokenStream, TokenStream) {
+        let none = TokenStream::new;
+        let Some(handed) = &method.reply.pages else {
+            let done = if method.reply.long {
+                quote! { LONG_DONE }
+            } else {
+                quote! { DONE }
+            };
+            return (none(), none(), done);
+        };
+        let given = name(&handed.param);
+        let short = quote! { if #rt::came_short::<S>(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
+        let is_owned = self.is_owned_reference(handed.ty);
+        unpack.extend(match is_owned {
+            true => quote! { let #given = _place.into_reference(_in[7]); },
+            false => quote! { let #given = #rt::Fpage(_in[6]); },
+        });
+        let place = is_owned.then(|| {
+            quote! { let _place = ::rt::door::Room::new().map_err(#rt::Failure::Kernel)?; }
+        });
+        (place.unwrap_or_default(), short, quote! { PAGES_DONE })
     }
 
     /// The result of a client's method for a reply that is no success.

@@ -18,7 +18,13 @@ impl Emitter<'_> {
         let travels = travelling(self.model, &self.sizes, carries);
         self.travels.clone_from(&travels);
         self.held = held(self.model, &self.sizes, &travels);
-        for (index, _) in travels.iter().enumerate().filter(|(index, travels)| **travels || self.held[*index]).map(|(index, _)| (index, ())).collect::<Vec<_>>() {
+        for (index, _) in travels
+            .iter()
+            .enumerate()
+            .filter(|(index, travels)| **travels || self.held[*index])
+            .map(|(index, _)| (index, ()))
+            .collect::<Vec<_>>()
+        {
             self.declare(TypeId(index as u32));
         }
         for index in 0..self.model.exceptions.len() {
