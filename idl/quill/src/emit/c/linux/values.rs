@@ -27,7 +27,7 @@ pub fn anys<'m>(e: &'m Emitter, message: &'m Message) -> impl Iterator<Item = &'
 /// Statements about what has been read, which is nothing if something was wrong.
 pub fn unless_failed(body: Vec<Stmt>) -> Option<Stmt> {
     let good = Expr::Not(Box::new(name("_in").deref().field("failed")));
-    (!body.is_empty()).then(|| Stmt::If(good, body))
+    (!body.is_empty()).then_some(Stmt::If(good, body))
 }
 
 /// Gives a message up.
