@@ -17,7 +17,7 @@
 //! The value is stored beside the priority, and the queues of the scheduler go by it. Whatever may change it *unsettles* the shuttle, in a few
 //! instructions; the next dispatch computes it anew, and goes on to the shuttle that depends on it, within a budget.
 //!
-//! **The fast path changes nothing of this.** It ends and begins no wait of a thread for which anybody waits: such a thread has no key
+//! **The fast path changes nothing of this.** It answers for no thread for which anybody waits, and calls none: such a thread has no key
 //! that it can show, is not open, and is no idle server that the path finds ([`special::CUT_OFF`], [`Tcb::refold`], [`Servers::WANTED`]). Such a
 //! thread may call; but then the shuttle carries both.
 //!

@@ -179,7 +179,18 @@ impl<'a> Cursor<'a> {
         let message = format!("expected {wanted}, found {}", self.found());
         let token = self.peek();
         let code = if token.kind == Kind::Other { Code::Character } else { Code::Syntax };
-        self.fail(Diagnostic::error(code, token.span, message).label(format!("expected {wanted}")))
+        let near = self.near_template();
+        self.fail(
+            Diagnostic::error(code, token.span, message).label(format!("expected {wanted}")).maybe(near),
+        )
+    }
+
+    /// The type with parameters that the word before a `<` was meant to be, perhaps.
+    fn near_template(&self) -> Option<&'static str> {
+        let before = self.at.checked_sub(1).map(|at| self.tokens[at.min(self.tokens.len() - 1)])?;
+        let is_meant = self.is("<") && before.kind == Kind::Ident && !self.s.diags.full();
+        let templates = ["sequence", "string", "wstring", "fixed", "map"];
+        if is_meant { nearest(self.s.names.text(before.text), templates) } else { None }
     }
 
     /// Takes this word or operator, or reports that it is missing.

@@ -61,7 +61,9 @@ pub enum Item {
     Index,
     /// A call of an unknown function with so many arguments; the function is the first operand.
     Call(usize),
-    /// `sizeof(type)`, or a conversion: the value depends on types of C that are not modelled.
+    /// `sizeof(name)`.
+    SizeOf(Symbol),
+    /// `sizeof(…)` of more than a name: the value depends on types of C that are not modelled.
     Opaque,
 }
 
@@ -300,10 +302,12 @@ impl Cursor<'_> {
             Kind::Punct if &*text == "(" => return self.grouped(style, items),
             Kind::Ident if style == Style::C && &*text == "sizeof" => {
                 self.bump();
+                let name = self.peek_at(1);
+                let alone = self.is("(") && name.kind == Kind::Ident && self.word_at(2) == ")";
                 if self.is("(") {
                     self.group()?;
                 }
-                Item::Opaque
+                if alone { Item::SizeOf(name.text) } else { Item::Opaque }
             }
             Kind::Ident if matches!(&*text, "TRUE" | "FALSE") => {
                 self.bump();

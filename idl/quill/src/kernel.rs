@@ -121,7 +121,7 @@ impl KernelPart for Linux {
             items: false,
             block: None,
             pages: None,
-            references: References::No,
+            references: References::Words,
             label: "header",
         }
     }

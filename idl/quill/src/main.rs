@@ -24,7 +24,7 @@ mod tools;
     version,
     about,
     after_help = "Besides: `quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for \
-                  --emit; `quill test FILE` tests the stubs; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs.\n\n\
+                  --emit; `quill test FILE` tests the stubs; `quill lsp` is a language server for editors; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs.\n\n\
                   Exit codes: 0 accepted, 1 the input is at fault, 2 the command line or the file system is."
 )]
 struct Arguments {
@@ -90,6 +90,7 @@ fn main() -> ExitCode {
     match words.get(1).and_then(|w| w.to_str()) {
         Some("test") => return selftest::run(words),
         Some("explain") => return tools::explain(words.get(2).and_then(|w| w.to_str())),
+        Some("lsp") => return tools::language_server(&words[2..]),
         Some("man") if words.len() == 2 => return tools::manual(Arguments::command()),
         Some("completions") => {
             return tools::completions(words.get(2).and_then(|w| w.to_str()), Arguments::command());
@@ -151,7 +152,7 @@ fn run(arguments: &Arguments) -> ExitCode {
     if let Some(depfile) = &arguments.depfile {
         let rule = output::rule(&target(arguments), &compiled.files());
         if let Err(error) = output::write_whole(depfile, &rule) {
-            eprintln!("error: cannot write `{}`: {error}", depfile.display());
+            eprintln!("error: cannot write `{}`: {}", depfile.display(), output::why(depfile, &error));
             return ExitCode::from(USAGE);
         }
     }
@@ -186,7 +187,7 @@ fn write(arguments: &Arguments, text: &str) -> ExitCode {
     }
     let path = target(arguments);
     if let Err(error) = output::write_whole(&path, text) {
-        eprintln!("error: cannot write `{}`: {error}", path.display());
+        eprintln!("error: cannot write `{}`: {}", path.display(), output::why(&path, &error));
         return ExitCode::from(USAGE);
     }
     ExitCode::SUCCESS

@@ -79,14 +79,16 @@ pub struct Call {
     pub exceptions: Vec<(ExceptionId, Vec<Op>)>,
 }
 
-/// The steps of an operation for a kernel that sends references to objects in this way, or why there are none.
+/// The steps of an operation for a kernel that sends references to objects in this way, or why there are none. Where lists are
+/// used as they lie in memory, a long one is a block only if every bit pattern is a value of its elements.
 pub fn call(
     model: &Model,
     sizes: &Sizes,
     operation: &Operation,
     references: References,
+    lists_lie: bool,
 ) -> Result<Call, String> {
-    let steps = || Steps { model, sizes, references, ops: Vec::new() };
+    let steps = || Steps { model, sizes, references, lists_lie, ops: Vec::new() };
     let (mut request, mut reply) = (steps(), steps());
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
         reply.parameter(RESULT, operation.result, false, None, None)?;
@@ -141,7 +143,7 @@ fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
             Type::Object(_) => return Some(id),
             Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
             Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
-            Type::Sequence(of, _) | Type::Array(of, _) => stack.push(*of),
+            Type::Sequence(of, _) | Type::Array(of, _) | Type::Optional(of) => stack.push(*of),
             _ => {}
         }
     }
@@ -152,7 +154,7 @@ fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
 const VALUE_BYTES_MAX: u64 = 64;
 
 /// A list that has no more elements is a value that holds them itself, in all languages.
-const HELD_ELEMENTS_MAX: u64 = 88;
+pub const HELD_ELEMENTS_MAX: u64 = 88;
 
 /// Steps of one message. Beyond it nobody would read the layout, or call the method.
 const OPS_MAX: usize = 4_096;
@@ -161,6 +163,7 @@ struct Steps<'a> {
     model: &'a Model,
     sizes: &'a Sizes,
     references: References,
+    lists_lie: bool,
     ops: Vec<Op>,
 }
 
@@ -257,16 +260,16 @@ impl<'a> Steps<'a> {
                 op(What::Block { element: Fixed { size: 1, align: 1 }, bound });
             }
             Type::Sequence(of, bound) => match self.sizes.fixed(*of) {
-                Some(element) => {
+                Some(element) if !(self.lists_lie && self.sizes.is_looked_at(*of, *bound)) => {
                     op(What::Count);
                     op(What::Block { element, bound: *bound });
                 }
-                None => {
+                _ => {
                     op(stream);
                     self.carried(ty)?;
                 }
             },
-            Type::Union { .. } => {
+            Type::Union { .. } | Type::Optional(_) => {
                 op(stream);
                 self.carried(ty)?;
             }
@@ -318,7 +321,7 @@ impl<'a> Steps<'a> {
                          discriminator says when"
                     ));
                 }
-                Type::Sequence(of, _) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
                 Type::Array(of, dims) => {
                     let elements = dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
                     if elements > limits::ELEMENTS_MAX {

@@ -4,11 +4,15 @@
 //! model is wrong: names are resolved, constants have values in range. What a dialect can say but no kernel part
 //! carries (value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 
 use crate::source::Span;
+
+pub use agreement::{Agreement, Rule, Size};
+
+mod agreement;
 
 /// A type's place in the model; see [`Model::ty`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,6 +96,8 @@ pub enum Pointer {
     Unique,
     /// Perhaps null, perhaps equal to another one.
     Full,
+    /// Nothing is said: what it is depends on where it stands.
+    Unsaid,
 }
 
 /// How a text looks to programs in C, as an attribute file says.
@@ -165,7 +171,9 @@ pub enum Type {
     Bitmask(String, u8, Vec<(String, i128)>),
     /// Another name for a type.
     Alias(String, TypeId),
-    /// A pointer.
+    /// A value that may be absent.
+    Optional(TypeId),
+    /// A pointer, of which nothing says how it travels.
     Pointer(Pointer, TypeId),
     /// An array whose size an attribute gives.
     Open(TypeId),
@@ -190,6 +198,19 @@ impl Type {
             | Type::Alias(name, _)
             | Type::Union { name, .. } => Some(name),
             _ => None,
+        }
+    }
+
+    /// Gives such a type another name.
+    pub(crate) fn rename(&mut self, to: String) {
+        match self {
+            Type::Struct(name, _)
+            | Type::Flat(name, _)
+            | Type::Enum(name, _)
+            | Type::Bitmask(name, ..)
+            | Type::Alias(name, _)
+            | Type::Union { name, .. } => *name = to,
+            _ => {}
         }
     }
 }
@@ -252,6 +273,8 @@ pub struct Operation {
     pub params: Vec<Param>,
     /// What it may raise.
     pub raises: Vec<ExceptionId>,
+    /// How its parameters have to agree with one another.
+    pub agreements: Vec<Agreement>,
     /// Where it is declared.
     pub span: Span,
 }
@@ -308,6 +331,8 @@ pub struct Model {
     /// Each type with its aliases looked through.
     canonical: Vec<TypeId>,
     any: Option<TypeId>,
+    /// How the fields of structs have to agree with one another.
+    pub agreements: HashMap<TypeId, Vec<Agreement>>,
     /// Types that have a name, in the order of their declaration, and whether each came from another file.
     pub named: Vec<(TypeId, bool)>,
     /// The constants.
@@ -485,6 +510,7 @@ impl fmt::Display for Show<'_> {
             | Type::Bitmask(name, ..)
             | Type::Alias(name, _) => f.write_str(name),
             Type::Union { name, .. } | Type::Forward(name) => f.write_str(name),
+            Type::Optional(of) => write!(f, "{}, which may be absent", Show(model, *of, depth + 1)),
             Type::Pointer(_, to) => write!(f, "{} *", Show(model, *to, depth + 1)),
             Type::Open(of) => write!(f, "{}[]", Show(model, *of, depth + 1)),
             Type::Fpage => f.write_str("fpage"),

@@ -19,6 +19,20 @@ pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     result
 }
 
+/// Why a file could not be written: the directory that is missing, if it is that.
+pub fn why(path: &Path, error: &io::Error) -> String {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    match directory {
+        Some(directory) if error.kind() == io::ErrorKind::NotFound && !directory.exists() => {
+            format!("there is no directory `{}`", directory.display())
+        }
+        Some(directory) if error.kind() == io::ErrorKind::NotADirectory => {
+            format!("`{}` is no directory", directory.display())
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// A rule for make: what depends on which files. Each file but the first gets an empty rule of its own, so that make does
 /// not stop when it has been renamed or removed.
 pub fn rule(target: &Path, files: &[PathBuf]) -> String {
@@ -60,6 +74,14 @@ mod tests {
             "a.rs: a.idl b\\ c.idl\n\nb\\ c.idl:\n"
         );
         assert_eq!(rule(Path::new("$x"), &files(&["#y"])), "$$x: \\#y\n");
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let path = Path::new("/nonexistent/deep/x.rs");
+        let error = write_whole(path, "x").unwrap_err();
+        assert_eq!(why(path, &error), "there is no directory `/nonexistent/deep`");
+        assert_eq!(why(path, &io::ErrorKind::PermissionDenied.into()), "permission denied");
     }
 
     #[test]

@@ -58,7 +58,8 @@ pub struct Session {
     pub annotations: Vec<Ident>,
     /// Names of annotations that a file declares.
     pub own_annotations: HashSet<Symbol>,
-    /// Files given as text and not on disk, for tests and embedding: they are found before the disk is asked.
+    /// Files given as text and not on disk, for tests, editors and embedding: they are found before the disk is asked. One
+    /// that is on disk, too, is found under each of its names, if the path here is what the file system has.
     pub virtual_files: HashMap<PathBuf, Vec<u8>>,
 }
 
@@ -99,6 +100,12 @@ impl Session {
         let real = std::fs::canonicalize(path).map_err(|e| e.to_string())?;
         if let Some(&index) = self.files.get(&real) {
             self.files.insert(path.into(), index);
+            return Ok(index);
+        }
+        if let Some(bytes) = self.virtual_files.get(&real) {
+            let bytes = bytes.clone();
+            let index = self.load_bytes(path, &bytes, from)?;
+            self.files.insert(real, index);
             return Ok(index);
         }
         let size = std::fs::metadata(path).map_err(|e| e.to_string())?;

@@ -94,6 +94,12 @@ impl Sizes {
         self.flat[ty.0 as usize]
     }
 
+    /// Whether a list is long, and has elements of a fixed size not every bit pattern of which is a value.
+    pub fn is_looked_at(&self, of: TypeId, bound: Option<u64>) -> bool {
+        let is_long = bound.is_none_or(|bound| bound > crate::marshal::HELD_ELEMENTS_MAX);
+        is_long && self.fixed(of).is_some() && !self.flat(of)
+    }
+
     /// Whether a type can share its bytes with others, as a member of a flat union: it can be copied as one piece, and its
     /// bytes mean nothing but themselves.
     pub fn plain(&self, ty: TypeId) -> bool {
@@ -127,6 +133,8 @@ impl Sizes {
                 Type::Sequence(element, bound) => {
                     of(*element)?.checked_mul(bound.as_ref().copied()?)?.checked_add(COUNT_BYTES_MAX)
                 }
+                // A byte says whether it is there.
+                Type::Optional(inner) => of(*inner)?.checked_add(1),
                 Type::Array(element, dims) => {
                     dims.iter().try_fold(of(*element)?, |all, &n| all.checked_mul(n))
                 }

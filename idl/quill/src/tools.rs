@@ -1,6 +1,10 @@
-//! What the command does besides compiling: explanations of codes, the manual page, completions for shells.
+//! What the command does besides compiling: explanations of codes, the manual page, completions for shells, and the start of
+//! the language server, which is a program of its own so that whoever compiles with quill needs nothing of it.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Command, ValueEnum};
@@ -44,6 +48,20 @@ pub fn completions(shell: Option<&str>, mut command: Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "quill", &mut script);
     print(&String::from_utf8_lossy(&script))
+}
+
+/// Becomes the language server: `quill-lsp` beside this program, or else in the search path.
+pub fn language_server(arguments: &[OsString]) -> ExitCode {
+    let own = std::env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(|dir| dir.join("quill-lsp"));
+    let program = beside.filter(|path| path.is_file()).unwrap_or("quill-lsp".into());
+    // It returns only if it fails.
+    let error = std::process::Command::new(&program).args(arguments).exec();
+    eprintln!("error: cannot start `{}`: {error}", program.display());
+    eprintln!(
+        "help: `cargo build --release -p quill-lsp` builds it; it belongs beside `quill` or in the search path"
+    );
+    ExitCode::from(USAGE)
 }
 
 /// Writes to standard output; a reader that has gone away is no success.

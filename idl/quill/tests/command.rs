@@ -194,8 +194,9 @@ fn output() {
     let pieces = scratch.file("pieces.idl", pieces);
     check(&["layout", "--kernel", "tern-ipc", &pieces], None, 0, "stream");
     for language in ["rust", "c"] {
-        check(&["--emit", language, "--kernel", "tern-ipc", &pieces], None, 1, "");
+        check(&["--emit", language, "--kernel", "tern-ipc", &pieces], None, 0, "");
     }
+    check(&["--emit", "c", "--kernel", "l4-v4", &pieces], None, 1, "");
     check(&["layout", "--kernel", "minix", &file], None, 2, "there are: linux, tern-ipc, tern-door, l4-v4");
     let reply = scratch.file("reply.idl", b"interface I { string f(); };");
     for (language, inbox) in [("rust", "Inbox"), ("c", "I_replies")] {
@@ -225,6 +226,7 @@ fn usage() {
     check(&[], None, 2, "Usage");
     check(&["--bogus", "x"], None, 2, "--bogus");
     check(&["--help"], None, 0, "quill explain CODE");
+    check(&["--help"], None, 0, "quill lsp");
     check(&["--version"], None, 0, "quill");
     check(&["--dialect", "corba", "--acf", "x.acf", "-"], None, 1, "attribute file");
     check(&["explain", "E0101"], None, 0, "E0101: The text does not follow the grammar.");
@@ -233,4 +235,24 @@ fn usage() {
     check(&["-D", "X=long", "-"], Some(b"typedef X Y;"), 0, "");
     check(&["--dialect", "dce", "-"], Some(b"typedef long *Y;"), 0, "");
     check(&["--dialect", "corba", "-"], Some(b"typedef long *Y;"), 1, "expected a name");
+}
+
+/// The language server is a program of its own, beside this one or in the search path.
+#[test]
+fn starts_the_language_server() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("lsp");
+    let quill = scratch.0.join("quill");
+    std::fs::copy(env!("CARGO_BIN_EXE_quill"), &quill).unwrap();
+    let check = |code: i32, wanted: &str| {
+        let mut command = Command::new(&quill);
+        let out = command.args(["lsp", "--stdio"]).env("PATH", &scratch.0).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
+        assert_eq!(out.status.code(), Some(code), "{text}");
+        assert!(text.contains(wanted), "{text}");
+    };
+    check(2, "error: cannot start `quill-lsp`");
+    let server = scratch.file("quill-lsp", b"#!/bin/sh\necho \"served $*\"\nexit 7\n");
+    std::fs::set_permissions(server, std::fs::Permissions::from_mode(0o755)).unwrap();
+    check(7, "served --stdio");
 }

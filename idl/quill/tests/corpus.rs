@@ -1,5 +1,5 @@
 //! Interface files of other projects, which are not part of this one: verdicts against `EXPECT.tsv`, where
-//! `../shared/idl-corpus` lies beside the repository.
+//! `../shared/idl-corpus` lies beside the repository, or where `QUILL_CORPUS` says.
 
 mod workshop;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use quill::diag::Diagnostic;
 use quill::driver;
 use quill::emit::{self, rust::Purpose};
-use quill::kernel::Linux;
+use quill::kernel::{ALL, KernelPart, Linux, TernDoor, TernIpc};
 use quill::model::Model;
 use quill::session::Options;
 use workshop::{Workshop, compilers};
@@ -17,7 +17,8 @@ use workshop::{Workshop, compilers};
 /// The directory of the corpus, and its rows: path and verdict.
 fn corpus() -> Option<(PathBuf, Vec<(String, String)>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
-    let dir = root.join("../shared/idl-corpus");
+    let dir =
+        std::env::var_os("QUILL_CORPUS").map_or_else(|| root.join("../shared/idl-corpus"), PathBuf::from);
     let Ok(table) = std::fs::read_to_string(dir.join("EXPECT.tsv")) else {
         // Past the test runner, which keeps what passing tests print to itself.
         let warning =
@@ -128,4 +129,122 @@ fn what_is_made_of_other_peoples_files_compiles_without_a_warning() {
     }
     println!("{count} files in Rust and in C; {} complaints", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Compiles what is made of whole files for Tern, in C, and in Rust where the crate that stubs share can be one of the host's.
+#[test]
+fn what_is_made_for_tern_compiles_without_a_warning() {
+    let Some((dir, rows)) = corpus() else { return };
+    let shop = Workshop::new("corpus-tern");
+    shop.bring_tern();
+    shop.bring("stub_on_host.rs", "stub.rs");
+    for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
+        shop.bring(&format!("../../../../user/lib/stub/src/{part}"), part);
+    }
+    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
+    let compiler = &compilers()[0];
+    let in_rust = ["--edition", "2024", "-D", "warnings", "--crate-type", "rlib", "--emit", "metadata"];
+    let in_rust = [&in_rust[..], &["--extern", "stub=libstub.rlib", "stubs.rs"]].concat();
+    let in_c =
+        ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "-ffreestanding", "-fsyntax-only", "stubs.c"];
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (file, _) in rows.iter().filter(|(_, verdict)| verdict == "accept") {
+        let out = driver::compile(&dir.join(file), options(&dir, file)).unwrap();
+        if !has_operations(&out.model) {
+            continue;
+        }
+        for kernel in [&TernIpc as &dyn KernelPart, &TernDoor] {
+            for (language, made) in outputs(&out.model, kernel) {
+                let Ok(text) = made else { continue };
+                let said = match language {
+                    "c" => complaint(&shop, "stubs.h", &text, compiler, &in_c),
+                    _ if kernel.name() == TernDoor.name() => continue,
+                    _ => complaint(&shop, "stubs.rs", &text, "rustc", &in_rust),
+                };
+                count += 1;
+                wrong.extend(said.map(|why| format!("{file} over {}: {why}", kernel.name())));
+            }
+        }
+    }
+    println!("{count} outputs for Tern; {} complaints", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether a file says of an interface what its calls are, so that there is something to translate.
+fn has_operations(model: &Model) -> bool {
+    model.interfaces.iter().any(|i| i.defined && !i.imported && !i.local && !i.operations.is_empty())
+}
+
+/// All that a kernel part makes of a model, in each of its languages.
+fn outputs(model: &Model, kernel: &dyn KernelPart) -> Vec<(&'static str, Result<String, Vec<Diagnostic>>)> {
+    let mut all = Vec::new();
+    if kernel.rust().is_some() {
+        all.push(("rust", emit::rust::emit(model, kernel, Purpose::Stubs)));
+    }
+    if kernel.c().is_some() {
+        all.push(("c", emit::c::emit(model, kernel)));
+    }
+    all
+}
+
+/// Files of one dialect, and of how many all that they declare is translated.
+#[derive(Default)]
+struct Complete {
+    accepted: usize,
+    calling: usize,
+    /// By part and language: of all that are accepted, and of those that have operations.
+    by_output: Vec<(String, [usize; 2])>,
+}
+
+impl Complete {
+    fn add(&mut self, file: &str, model: &Model) {
+        let calls = has_operations(model);
+        self.accepted += 1;
+        self.calling += usize::from(calls);
+        let all = ALL.iter().flat_map(|kernel| {
+            outputs(model, *kernel)
+                .into_iter()
+                .map(|(language, made)| (format!("{} {language}", kernel.name()), made))
+        });
+        for (index, (output, made)) in all.enumerate() {
+            if self.by_output.len() <= index {
+                self.by_output.push((output.clone(), [0; 2]));
+            }
+            match made {
+                Ok(_) => {
+                    self.by_output[index].1[0] += 1;
+                    self.by_output[index].1[1] += usize::from(calls);
+                }
+                Err(why) => why.iter().for_each(|why| println!("{output}: {file}: {}", why.message)),
+            }
+        }
+    }
+}
+
+/// How many of these files are translated whole, by part and language, as the committed table says.
+#[test]
+fn complete_stubs_are_as_many_as_the_table_says() {
+    let Some((dir, rows)) = corpus() else { return };
+    let mut table = String::from(
+        "# files that are accepted and translated whole, and those of them that have operations\n",
+    );
+    for dialect in ["corba", "dce"] {
+        let mut counts = Complete::default();
+        for (file, _) in
+            rows.iter().filter(|(file, verdict)| file.starts_with(dialect) && verdict == "accept")
+        {
+            let out = driver::compile(&dir.join(file), options(&dir, file)).unwrap();
+            counts.add(file, &out.model);
+        }
+        table += &format!("{dialect}\taccepted\t{}\t{}\n", counts.accepted, counts.calling);
+        for (output, [all, calling]) in counts.by_output {
+            table += &format!("{dialect}\t{output}\t{all}\t{calling}\n");
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/corpus.tsv");
+    if std::env::var_os("QUILL_BLESS").is_some() {
+        std::fs::write(&path, &table).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(table, committed, "QUILL_BLESS=1 writes the table");
 }

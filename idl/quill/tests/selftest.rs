@@ -41,6 +41,8 @@ fn stubs_pass() {
         ("ledger.idl", 1),
         ("property.idl", 2),
         ("templates.idl", 5),
+        ("warehouse.idl", 1),
+        ("branch.idl", 2),
     ] {
         let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
         println!("{text}");

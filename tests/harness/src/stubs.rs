@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 25] = [
+const INTERFACES: [&str; 27] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
@@ -31,6 +31,8 @@ const INTERFACES: [&str; 25] = [
     "Clock::Wall through a door",
     "Catalog::Index through a door",
     "Mail::Box through a door",
+    "Warehouse",
+    "Warehouse through a door",
 ];
 
 /// The trials of this module: with the fast path on and off.

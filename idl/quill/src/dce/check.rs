@@ -31,6 +31,7 @@ use crate::source::Span;
 const ANONYMOUS: &str = "anonymous_";
 
 mod attributes;
+mod carried;
 mod constants;
 mod interfaces;
 mod types;
@@ -67,6 +68,10 @@ struct Checker<'a> {
     poisoned: HashSet<Symbol>,
     operations: HashMap<Symbol, Vec<Symbol>>,
     siblings: Siblings,
+    /// Names for texts: `typedef [string] char *Name`.
+    strings: HashSet<TypeId>,
+    /// Kind of a pointer within something, if nothing is said about it.
+    pointer_default: Pointer,
     /// The functions of the interface that is being checked.
     functions: HashSet<Symbol>,
     import_depth: usize,
@@ -103,6 +108,8 @@ pub fn compile(s: &mut Session, source: Preprocessed) -> Model {
         poisoned: HashSet::new(),
         operations: HashMap::new(),
         siblings: Vec::new(),
+        strings: HashSet::new(),
+        pointer_default: Pointer::Unique,
         functions: HashSet::new(),
         import_depth: 0,
         in_library: false,
@@ -274,12 +281,39 @@ impl Checker<'_> {
             let id = match ty {
                 predefined::Predefined::Is(ty) => self.model.add(ty),
                 predefined::Predefined::Any => self.model.any(),
+                predefined::Predefined::Uuid { pointer } => {
+                    let uuid = self.uuid();
+                    if pointer { self.model.add(Type::Pointer(Pointer::Unsaid, uuid)) } else { uuid }
+                }
             };
             self.ordinary.insert(name.name, (Entry::Type(id), name.span, true));
             return id;
         }
         self.unknown_type(name, header);
         self.error
+    }
+
+    /// The struct of an identifier, as DCE has it.
+    fn uuid(&mut self) -> TypeId {
+        let name = self.s.names.intern("uuid_t");
+        if let Some(&(Entry::Type(id), ..)) = self.ordinary.get(&name) {
+            return id;
+        }
+        let mut number = |bits| self.model.add(Type::Int { bits, signed: false });
+        let (long, short, byte) = (number(32), number(16), number(8));
+        let node = self.model.add(Type::Array(byte, vec![6]));
+        let fields = [
+            ("time_low", long),
+            ("time_mid", short),
+            ("time_hi_and_version", short),
+            ("clock_seq_hi_and_reserved", byte),
+            ("clock_seq_low", byte),
+            ("node", node),
+        ];
+        let fields = fields.map(|(name, ty)| model::Field { name: name.into(), ty });
+        let id = self.model.add(Type::Struct("uuid_t".into(), fields.into()));
+        self.ordinary.insert(name, (Entry::Type(id), Span::default(), true));
+        id
     }
 
     fn unknown_type(&mut self, name: Ident, header: bool) {
@@ -348,9 +382,10 @@ impl Checker<'_> {
             }
             ItemKind::Function(spec, declarator) => match interface {
                 Some((around, operations, local)) => {
-                    if let Some(operation) = self.operation(item, spec, declarator, around, local) {
-                        operations.push(operation);
-                    }
+                    // Beside a local operation there is another one that is called in its place.
+                    let stays = !local && has(self.s, &item.attrs, "local");
+                    let operation = self.operation(item, spec, declarator, around, local);
+                    operations.extend(operation.filter(|_| !stays));
                 }
                 None => {
                     if let Some(name) = declarator.name {
@@ -423,6 +458,30 @@ impl Checker<'_> {
         }
     }
 
+    /// Gives a type without a tag the first name that stands for it alone.
+    fn name_after(&mut self, ty: TypeId, names: &[Declarator], header: bool) {
+        let Some(name) = names.iter().filter(|d| d.derived.is_empty()).find_map(|d| d.name) else { return };
+        let is_free = !self.tags.contains_key(&name.name) && !self.ordinary.contains_key(&name.name);
+        let is_anonymous = self.model.ty(ty).name().is_some_and(|own| own.starts_with(ANONYMOUS));
+        let is_alias = matches!(self.model.ty(ty), Type::Alias(..));
+        if is_anonymous && is_free && !is_alias && !header {
+            let text = self.owned(name.name);
+            self.model.ty_mut(ty).rename(text);
+        }
+    }
+
+    /// Meaning of a name whose declaration says so.
+    fn named_after(&mut self, declared: TypeId, attrs: &[Attr]) -> TypeId {
+        if has(self.s, attrs, "context_handle") {
+            // The server says which number; 0 is none.
+            return self.model.add(Type::Int { bits: 64, signed: false });
+        }
+        // Stubs have what travels: programs may have something else in its place.
+        let other = ["wire_marshal", "user_marshal", "transmit_as"];
+        let other = other.iter().find_map(|name| find(self.s, attrs, name)).cloned();
+        other.map_or(declared, |attr| self.switch_type(&attr))
+    }
+
     fn typedef(&mut self, attrs: &[Attr], spec: &Spec, names: &[Declarator], header: bool) {
         if !header {
             self.attributes(attrs, "a typedef");
@@ -431,13 +490,11 @@ impl Checker<'_> {
         if !header {
             self.flat_attribute(attrs, base);
         }
+        self.name_after(base, names, header);
         for declarator in names {
             let Some(name) = declarator.name else { continue };
-            let mut of = self.derive(base, declarator, attrs, header);
-            let text = self.owned(name.name);
-            if has(self.s, attrs, "context_handle") {
-                of = self.model.add(Type::Foreign("the context handle", text.clone()));
-            }
+            let declared = self.derive(base, declarator, attrs, header);
+            let (of, text) = (self.named_after(declared, attrs), self.owned(name.name));
             if let Some(&(old, first, old_header)) = self.ordinary.get(&name.name) {
                 let same = match old {
                     // `typedef enum X X;` and later `typedef enum { ... } X;`: the second is what the first announced.
@@ -469,6 +526,9 @@ impl Checker<'_> {
                 }
             }
             let alias = self.model.add(Type::Alias(text, of));
+            if has(self.s, attrs, "string") {
+                self.strings.insert(alias);
+            }
             let imported = !self.in_main(name.span);
             self.model.named.push((alias, imported));
             self.declare(name, Entry::Type(alias), header);

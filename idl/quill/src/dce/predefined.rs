@@ -9,11 +9,21 @@ pub(super) enum Predefined {
     Is(Type),
     /// The type `any`, of which a model has one.
     Any,
+    /// An identifier of 16 bytes; or a pointer to one.
+    Uuid {
+        /// Whether it is the pointer.
+        pointer: bool,
+    },
 }
 
 /// The type behind a predefined name.
 pub(super) fn ty(name: &str) -> Option<Predefined> {
-    if name == "any" { Some(Predefined::Any) } else { plain(name).map(Predefined::Is) }
+    match name {
+        "any" => Some(Predefined::Any),
+        "uuid_t" | "idl_uuid_t" | "GUID" | "Guid" => Some(Predefined::Uuid { pointer: false }),
+        "uuid_p_t" => Some(Predefined::Uuid { pointer: true }),
+        _ => plain(name).map(Predefined::Is),
+    }
 }
 
 fn plain(name: &str) -> Option<Type> {
@@ -45,13 +55,10 @@ fn plain(name: &str) -> Option<Type> {
 }
 
 /// Base types that are more than a number.
-const BASE: [&str; 39] = [
+const BASE: [&str; 35] = [
     "ISO_UCS",
     "ISO_MULTI_LINGUAL",
     "uuid_old_t",
-    "idl_uuid_t",
-    "uuid_t",
-    "uuid_p_t",
     "twr_t",
     "twr_p_t",
     "ndr_format_t",
@@ -77,7 +84,6 @@ const BASE: [&str; 39] = [
     "utf16string",
     "u16string",
     "policy_handle",
-    "GUID",
     "dom_sid",
     "security_descriptor",
     "wstring",
@@ -88,7 +94,7 @@ const BASE: [&str; 39] = [
 ];
 
 /// Types that are built into MIDL, or declared by headers of the system that no file imports.
-const SYSTEM: [&str; 11] = [
+const SYSTEM: [&str; 10] = [
     "VARIANT",
     "BSTR",
     "IDispatch",
@@ -96,7 +102,6 @@ const SYSTEM: [&str; 11] = [
     "EventRegistrationToken",
     "HSTRING",
     "Object",
-    "Guid",
     "va_list",
     "size_t",
     "ptrdiff_t",

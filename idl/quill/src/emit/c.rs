@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::{endless, travelling};
+use crate::emit::travel::{endless, held, is_opaque, travelling, why};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Method, RESULT};
 use crate::limits;
@@ -28,6 +28,7 @@ use crate::model::{Direction, InterfaceId, Model, Operation, Shown, Type, TypeId
 use crate::sizes::Sizes;
 use crate::source;
 
+mod agree;
 pub mod interface;
 pub mod l4_v4;
 pub mod linux;
@@ -127,7 +128,7 @@ fn emit_with(
         let operations = model.operations(layout.interface);
         let interface = &model.interfaces[layout.interface.0 as usize];
         let methods = if interface.local { &[] } else { &layout.methods[..] };
-        refused.extend(refusals(&emitter, part, &operations, methods));
+        refused.extend(refusals(&emitter, part, &operations, methods, interface.local));
         if interface.local {
             items.extend(
                 interface::Interface { emitter: &emitter, interface: &interface.name }.direct(&operations),
@@ -148,6 +149,7 @@ fn refusals(
     part: &dyn Part,
     operations: &[&Operation],
     methods: &[Method],
+    local: bool,
 ) -> Vec<Diagnostic> {
     let mut refused = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
@@ -155,7 +157,7 @@ fn refusals(
             let method = methods.get(number)?;
             further_reference(method).or_else(|| part.refuses(emitter, operation, method))
         };
-        if let Some(what) = emitter.untranslatable(operation).or_else(by_method) {
+        if let Some(what) = emitter.untranslatable(operation, local).or_else(by_method) {
             let message = format!("`{}` cannot be translated: {what}", operation.name);
             refused.push(Diagnostic::error(Code::Unsupported, operation.span, message));
         }
@@ -190,6 +192,8 @@ pub struct Emitter<'a> {
     names: Names,
     /// Which types can travel.
     travels: Vec<bool>,
+    /// Other types that a local interface can use.
+    held: Vec<bool>,
     /// Which have lists that lie elsewhere, once somebody has asked.
     elsewhere: OnceCell<Vec<bool>>,
     /// Names that are taken.
@@ -208,13 +212,20 @@ impl<'a> Emitter<'a> {
             hands_references: part.hands_references(),
             names,
             travels: Vec::new(),
+            held: Vec::new(),
             elsewhere: OnceCell::new(),
             taken: RefCell::new(taken),
             functions: RefCell::new(functions),
         };
         let endless = endless(model, |bound| emitter.inside(bound));
-        let carries = |id: TypeId| part.carries(&emitter, id) && !endless[id.0 as usize];
+        let carries = |id: TypeId| {
+            part.carries(&emitter, id) && !endless[id.0 as usize] && !emitter.points_to_array(id)
+        };
         emitter.travels = travelling(model, &emitter.sizes, carries);
+        emitter.held = held(model, &emitter.sizes, &emitter.travels);
+        for index in 0..emitter.held.len() {
+            emitter.held[index] &= !emitter.points_to_array(TypeId(index as u32));
+        }
         emitter
     }
 
@@ -236,6 +247,21 @@ impl<'a> Emitter<'a> {
     /// Whether a text lies in its value: where lists do, unless it is only lent.
     pub fn text_inside(&self, id: TypeId) -> bool {
         matches!(self.kind(id), Type::Str { bound, shown, .. } if *shown != Shown::Lent && self.inside(*bound))
+    }
+
+    /// Whether a type is a text that is a pointer, which is null if there is none.
+    pub fn is_text_pointer(&self, id: TypeId) -> bool {
+        matches!(self.kind(id), Type::Str { .. }) && !self.counted(id) && !self.text_inside(id)
+    }
+
+    /// Whether a type is an array that may be absent, of which nothing can be made: C's arrays are no values.
+    fn points_to_array(&self, id: TypeId) -> bool {
+        match self.model.ty(id) {
+            Type::Optional(of) => {
+                matches!(self.kind(*of), Type::Array(..)) || (self.text_inside(*of) && !self.counted(*of))
+            }
+            _ => false,
+        }
     }
 
     /// Whether a type is a text with its length beside it.
@@ -265,12 +291,15 @@ impl<'a> Emitter<'a> {
             // Kernels that have such things have numbers for them.
             Type::Object(_) | Type::Fpage => Ty::named("uint64_t"),
             Type::Sequence(..) => Ty::named(self.mangled(id)),
+            Type::Optional(of) if self.is_text_pointer(*of) => self.ty(*of),
+            Type::Optional(of) => Ty::named(format!("{} *", self.ty(*of).base)),
             Type::Array(of, dims) => {
                 let mut ty = self.ty(*of);
                 let mut all = dims.clone();
                 all.append(&mut ty.dims);
                 Ty { dims: all, ..ty }
             }
+            kind if is_opaque(kind) => Ty::named("void *"),
             _ => Ty::named(self.names.types.get(&id).cloned().unwrap_or_else(|| "void".into())),
         }
     }
@@ -283,6 +312,7 @@ impl<'a> Emitter<'a> {
             Type::Str { bound: b, shown: Shown::Terminated, .. } => format!("string{}", bound(b)),
             Type::Str { bound: b, .. } => format!("{TEXT}{}", bound(b)),
             Type::Sequence(of, b) => format!("sequence{}_{}", bound(b), self.mangled(*of)),
+            Type::Optional(of) => format!("optional_{}", self.mangled(*of)),
             Type::Array(of, dims) => {
                 let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
                 format!("array_{}_{}", dims.join("_"), self.mangled(*of))
@@ -292,7 +322,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// What C cannot hold, of what the layout can carry.
-    fn untranslatable(&self, operation: &Operation) -> Option<String> {
+    fn untranslatable(&self, operation: &Operation, local: bool) -> Option<String> {
         let result = (!self.is_void(operation.result)).then_some(operation.result);
         let mut stack: Vec<TypeId> = operation.params.iter().map(|p| p.ty).chain(result).collect();
         let raised = operation.raises.iter().flat_map(|id| &self.model.exceptions[id.0 as usize].fields);
@@ -309,8 +339,13 @@ impl<'a> Emitter<'a> {
             if !seen.insert(ty) || is_handed {
                 continue;
             }
-            if !self.travels[ty.0 as usize] {
-                return Some(format!("`{}` cannot be written in C", self.model.show(ty)));
+            let is_held = local && self.held[ty.0 as usize];
+            if is_held && is_opaque(self.model.ty(ty)) {
+                continue;
+            }
+            if !self.travels[ty.0 as usize] && !is_held {
+                let why = why(self.model, &self.travels, ty);
+                return Some(format!("`{}` cannot be written in C: {why}", self.model.show(ty)));
             }
             match self.model.ty(ty) {
                 Type::Array(of, dims) => {
@@ -322,7 +357,7 @@ impl<'a> Emitter<'a> {
                     }
                     stack.push(*of);
                 }
-                Type::Sequence(of, _) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
                 Type::Flat(name, _) if self.sizes.fixed(ty).is_some_and(|f| f.size > ARRAY_BYTES_MAX) => {
                     return Some(format!("a union of that size (`{name}`) does not fit on a stack"));
                 }

@@ -14,7 +14,7 @@ use quote::{format_ident, quote};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::streamed;
+use crate::emit::travel::{is_opaque, streamed, why};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Message, Method, Room};
 use crate::limits;
@@ -22,6 +22,7 @@ use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation,
 use crate::sizes::Sizes;
 use crate::source;
 
+mod agree;
 mod any;
 mod constants;
 mod flat;
@@ -45,6 +46,11 @@ pub trait Part: Sync {
 
     /// The owned form of a string or sequence, of at most so many elements.
     fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream;
+
+    /// The owned form of a value that lies elsewhere.
+    fn elsewhere(&self, _rt: &TokenStream, of: TokenStream) -> TokenStream {
+        quote! { __Box<#of> }
+    }
 
     /// An expression for the owned form of a text that is known to fit, `text`; the empty one without.
     fn owned_text(&self, rt: &TokenStream, text: Option<TokenStream>) -> TokenStream;
@@ -82,6 +88,11 @@ pub trait Part: Sync {
     /// What a reference to an object is, if its holder owns it and it is handed over; else it is a word that says where the object is.
     fn reference(&self, _: &Emitter, _from: &[String], _to: Option<InterfaceId>) -> Option<TokenStream> {
         None
+    }
+
+    /// A word that says where an object is.
+    fn object(&self, rt: &TokenStream) -> TokenStream {
+        quote! { #rt::Uid }
     }
 
     /// Names of methods that servers have besides those of their interface.
@@ -213,6 +224,7 @@ fn spell_out(tokens: TokenStream, declared: &HashSet<String>) -> TokenStream {
                         "Result" => "::core::result::Result",
                         "Option" => "::core::option::Option",
                         "Vec" => "::std::vec::Vec",
+                        "Box" => "::std::boxed::Box",
                         "String" => "::std::string::String",
                         "From" => "::core::convert::From",
                         _ if PRIMITIVES.contains(&short) => "::core::primitive::",
@@ -248,7 +260,7 @@ fn allow(item: &mut syn::Item) {
         _ => return,
     };
     let allowed = syn::parse_quote! {
-        #[allow(dead_code, non_snake_case, non_camel_case_types, non_upper_case_globals, unused_imports, clippy::all)]
+        #[allow(dead_code, non_snake_case, non_camel_case_types, non_upper_case_globals, unused_imports, unused_parens, clippy::all)]
     };
     attributes.insert(0, allowed);
 }
@@ -328,6 +340,8 @@ pub struct Emitter<'a> {
     emitted: HashSet<TypeId>,
     /// Which types can travel at all.
     travels: Vec<bool>,
+    /// Other types that a local interface can use.
+    held: Vec<bool>,
     /// Which of them may be read piece by piece.
     streamed: Vec<bool>,
     /// How large their values are, once somebody has asked.
@@ -415,6 +429,7 @@ impl<'a> Emitter<'a> {
             type_names,
             emitted: HashSet::new(),
             travels: Vec::new(),
+            held: Vec::new(),
             streamed: streamed(model, &Sizes::new(model)),
             owned: OnceCell::new(),
             refused: Vec::new(),
@@ -486,6 +501,14 @@ impl<'a> Emitter<'a> {
                 let of = Element::Of(self.ty(from, *of));
                 self.part.list(&self.runtime(from), of, *bound)
             }
+            Type::Optional(of) => {
+                let inner = self.ty(from, *of);
+                let inner = match self.is_boxed(*of) {
+                    true => self.part.elsewhere(&self.runtime(from), inner),
+                    false => inner,
+                };
+                quote! { __Option<#inner> }
+            }
             Type::Array(of, dims) => {
                 let mut of = self.ty(from, *of);
                 for dim in dims.iter().rev() {
@@ -499,16 +522,24 @@ impl<'a> Emitter<'a> {
             | Type::Enum(name, _)
             | Type::Bitmask(name, ..)
             | Type::Union { name, .. } => self.path(from, name),
-            Type::Object(to) => self.part.reference(self, from, *to).unwrap_or_else(|| {
-                let rt = self.runtime(from);
-                quote! { #rt::Uid }
-            }),
+            Type::Object(to) => {
+                self.part.reference(self, from, *to).unwrap_or_else(|| self.part.object(&self.runtime(from)))
+            }
             Type::Fpage => {
                 let rt = self.runtime(from);
                 quote! { #rt::Fpage }
             }
+            kind if is_opaque(kind) => quote! { *mut ::core::ffi::c_void },
             _ => quote! { () },
         }
+    }
+
+    /// Whether a value that may be absent lies elsewhere: it may be large, or contain others of its type.
+    fn is_boxed(&self, of: TypeId) -> bool {
+        matches!(
+            self.model.ty(self.model.resolved(of)),
+            Type::Struct(..) | Type::Union { .. } | Type::Flat(..) | Type::Array(..)
+        )
     }
 
     /// Whether values are passed by copy.
@@ -525,7 +556,7 @@ impl<'a> Emitter<'a> {
                 | Type::Bitmask(..)
                 | Type::Object(_)
                 | Type::Fpage
-        )
+        ) || is_opaque(self.model.ty(self.model.resolved(ty)))
     }
 
     fn argument(&self, from: &[String], param: &str, ty: TypeId) -> Argument {
@@ -638,6 +669,16 @@ impl<'a> Emitter<'a> {
         let item = format_ident!("e{}", depth.to_string());
         match self.model.ty(self.model.resolved(ty)) {
             _ if self.model.is_any(ty) => quote! { if !#value.is_sound() { return Err(#failed); } },
+            Type::Struct(..) if self.model.agreements.contains_key(&self.model.resolved(ty)) => {
+                quote! { if !#value._agrees() { return Err(#failed); } }
+            }
+            Type::Optional(of) => {
+                let inner = self.bounds(*of, &quote! { #item }, failed, depth + 1);
+                if inner.is_empty() {
+                    return inner;
+                }
+                quote! { if let Some(#item) = #value.as_ref() { #inner } }
+            }
             Type::Str { bound: Some(bound), .. } => {
                 let bound = proc_macro2::Literal::u64_unsuffixed(*bound);
                 quote! { if #value.chars().count() > #bound { return Err(#failed); } }
@@ -685,7 +726,9 @@ impl<'a> Emitter<'a> {
         let (mut server, mut methods, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for ((&operation, method), rust) in operations.iter().zip(&layout.methods).zip(names.iter().cloned())
         {
-            if let Some(what) = self.untranslatable(operation).or_else(|| self.part.refuses(self, method)) {
+            if let Some(what) =
+                self.untranslatable(operation, false).or_else(|| self.part.refuses(self, method))
+            {
                 self.refuse(operation, what);
                 continue;
             }
@@ -730,7 +773,7 @@ impl<'a> Emitter<'a> {
         let client = self.own_name(&from, "Client");
         let (mut server, mut calls, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for (&operation, rust) in operations.iter().zip(names.iter().cloned()) {
-            if let Some(what) = self.untranslatable(operation) {
+            if let Some(what) = self.untranslatable(operation, true) {
                 self.refuse(operation, what);
                 continue;
             }
@@ -766,7 +809,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// What Rust cannot hold, of what the layout can carry.
-    fn untranslatable(&self, operation: &Operation) -> Option<String> {
+    fn untranslatable(&self, operation: &Operation, local: bool) -> Option<String> {
         let void = matches!(self.model.ty(self.model.resolved(operation.result)), Type::Void);
         let result = (!void).then_some(operation.result);
         let types = operation.params.iter().map(|p| p.ty).chain(result);
@@ -781,8 +824,13 @@ impl<'a> Emitter<'a> {
             if !seen.insert(ty) || matches!(self.model.ty(ty), Type::Fpage) || self.is_owned_reference(ty) {
                 continue;
             }
-            if !self.travels[ty.0 as usize] {
-                return Some(format!("`{}` cannot be written in Rust", self.model.show(ty)));
+            let is_held = local && self.held[ty.0 as usize];
+            if is_held && is_opaque(self.model.ty(ty)) {
+                continue;
+            }
+            if !self.travels[ty.0 as usize] && !is_held {
+                let why = why(self.model, &self.travels, ty);
+                return Some(format!("`{}` cannot be written in Rust: {why}", self.model.show(ty)));
             }
             match self.model.ty(ty) {
                 Type::Array(of, dims) => {
@@ -796,7 +844,7 @@ impl<'a> Emitter<'a> {
                     }
                     stack.push(*of);
                 }
-                Type::Sequence(of, _) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
                 Type::Flat(name, _) if self.sizes.fixed(ty).is_some_and(|f| f.size > ARRAY_BYTES_MAX) => {
                     return Some(format!("a union of that size (`{name}`) does not fit on a stack"));
                 }

@@ -7,7 +7,7 @@ use crate::sizes::{Sizes, for_all_types};
 /// What a type consists of.
 fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
     match model.ty(id) {
-        Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
+        Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) | Type::Optional(to) => vec![*to],
         Type::Struct(_, fields) | Type::Flat(_, fields) => fields.iter().map(|f| f.ty).collect(),
         Type::Union { switch, branches, .. } => {
             branches.iter().map(|b| b.field.ty).chain([*switch]).collect()
@@ -23,8 +23,9 @@ pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
     for index in 0..model.types_len() {
         let id = TypeId(index as u32);
         match model.ty(id) {
-            Type::Union { .. } => found.push(id),
+            Type::Union { .. } | Type::Optional(_) => found.push(id),
             Type::Sequence(of, _) | Type::Array(of, _) if sizes.fixed(*of).is_none() => found.push(id),
+            Type::Sequence(of, bound) if sizes.is_looked_at(*of, *bound) => found.push(id),
             _ => {}
         }
     }
@@ -49,17 +50,97 @@ pub fn endless(model: &Model, inside: impl Fn(Option<u64>) -> bool) -> Vec<bool>
     for_all_types(model, true, &about)
 }
 
-/// Which types contain nothing that cannot travel: found by taking away until nothing changes.
+/// Those types that operations of local interfaces use and that cannot travel, but that programs can hold: addresses of which nobody
+/// looks at what is there stand for what has no form of its own.
+pub fn held(model: &Model, sizes: &Sizes, travels: &[bool]) -> Vec<bool> {
+    let local = model.interfaces.iter().filter(|i| i.local && !i.imported).flat_map(|i| &i.operations);
+    let mut stack: Vec<TypeId> =
+        local.flat_map(|o| o.params.iter().map(|p| p.ty).chain([o.result])).collect();
+    let mut used = vec![false; model.types_len()];
+    while let Some(id) = stack.pop() {
+        if !std::mem::replace(&mut used[id.0 as usize], true) {
+            stack.extend(inner(model, id));
+        }
+    }
+    let is_whole = |id: TypeId| match model.ty(id) {
+        Type::Union { switch, .. } => !matches!(model.ty(model.resolved(*switch)), Type::Error),
+        Type::Enum(_, members) => !members.is_empty(),
+        Type::Flat(..) => sizes.fixed(id).is_some(),
+        Type::Error | Type::Void | Type::Fixed(..) | Type::Float(128) | Type::Fpage => false,
+        _ => true,
+    };
+    let whole = spread(model, |id| !is_whole(id));
+    let all = used.into_iter().zip(travels).zip(whole);
+    all.map(|((used, travels), whole)| used && !travels && whole).collect()
+}
+
+/// Whether something has no form in a language but an address.
+pub fn is_opaque(ty: &Type) -> bool {
+    matches!(ty, Type::Pointer(..) | Type::Open(_) | Type::Foreign(..) | Type::Forward(_))
+}
+
+/// Finds the types that contain nothing that cannot travel.
 pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool) -> Vec<bool> {
+    spread(model, |id| match model.ty(id) {
+        Type::Error | Type::Void | Type::Fixed(..) | Type::Fpage | Type::Forward(_) | Type::Foreign(..) => {
+            true
+        }
+        Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
+        Type::Enum(_, members) => members.is_empty(),
+        Type::Flat(..) => sizes.fixed(id).is_none(),
+        _ => !carries(id),
+    })
+}
+
+/// Why a type does not travel: what stands in it that cannot.
+pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
+    let mut culprit = model.resolved(ty);
+    for _ in 0..limits::NESTING_MAX {
+        let inside = inner(model, culprit).into_iter().map(|ty| model.resolved(ty));
+        let Some(next) = inside.into_iter().find(|ty| !travels[ty.0 as usize]) else { break };
+        if next == culprit {
+            break;
+        }
+        culprit = next;
+    }
+    let show = model.show(culprit);
+    match model.ty(culprit) {
+        Type::Sequence(_, None) => {
+            format!("the list `{show}` has no bound, and not every bit pattern is a value of its elements")
+        }
+        Type::Sequence(..) => {
+            format!("not every bit pattern is a value of the elements of the list `{show}`")
+        }
+        Type::Array(..) => format!("not every bit pattern is a value of the elements of the array `{show}`"),
+        Type::Optional(_) => format!("an array that may be absent (`{show}`) has no form of its own"),
+        Type::Object(_) => {
+            format!("the reference `{show}` is a parameter of its own, and no part of another one")
+        }
+        Type::Foreign(what, name) => format!("{what} `{name}` has no form of its own"),
+        Type::Union { .. } if travels[culprit.0 as usize] => format!("`{show}` contains itself"),
+        Type::Union { .. } => {
+            format!("nothing says which member the union `{show}` holds, or it contains itself")
+        }
+        Type::Struct(..) => format!("`{show}` contains itself where lists lie in their values"),
+        Type::Enum(..) => format!("the enum `{show}` has no values"),
+        Type::Void => "`void` is no value".into(),
+        _ => format!("`{show}` has no form of its own"),
+    }
+}
+
+/// Finds the types that contain nothing that is `bad`: found by taking away until nothing changes.
+fn spread(model: &Model, bad: impl Fn(TypeId) -> bool) -> Vec<bool> {
     let count = model.types_len();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); count];
-    let mut travels = vec![true; count];
+    let mut good = vec![true; count];
     let mut lost = Vec::new();
     let mut depths = vec![0usize; count];
     for index in 0..count {
         let id = TypeId(index as u32);
         // Types without a name of their own are written out within one another: that must end somewhere.
-        if let Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) = model.ty(id) {
+        if let Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) | Type::Optional(to) =
+            model.ty(id)
+        {
             depths[index] = depths[to.0 as usize] + 1;
         }
         if depths[index] > limits::NESTING_MAX {
@@ -68,26 +149,14 @@ pub fn travelling(model: &Model, sizes: &Sizes, carries: impl Fn(TypeId) -> bool
         for ty in inner(model, id) {
             users[ty.0 as usize].push(index);
         }
-        let bad = match model.ty(id) {
-            Type::Error
-            | Type::Void
-            | Type::Fixed(..)
-            | Type::Fpage
-            | Type::Forward(_)
-            | Type::Foreign(..) => true,
-            Type::Pointer(..) | Type::Open(_) | Type::Float(128) => true,
-            Type::Enum(_, members) => members.is_empty(),
-            Type::Flat(..) => sizes.fixed(id).is_none(),
-            _ => !carries(id),
-        };
-        if bad {
+        if bad(id) {
             lost.push(index);
         }
     }
     while let Some(index) = lost.pop() {
-        if std::mem::replace(&mut travels[index], false) {
+        if std::mem::replace(&mut good[index], false) {
             lost.extend(&users[index]);
         }
     }
-    travels
+    good
 }

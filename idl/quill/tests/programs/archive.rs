@@ -22,7 +22,7 @@ impl Shelf::Server for Keeper {
         match number {
             -1 => Err(Shelf::TitleError::Closed(Closed { until: 99 })),
             -2 => {
-                let place = Text::new(&"née ".repeat(800)).unwrap();
+                let place = "née ".repeat(800);
                 Err(Shelf::TitleError::Moved(Moved { r#where: place }))
             }
             -3 => Err(Failure::Refused(0xfffe_0001).into()),
@@ -78,7 +78,7 @@ impl Shelf::Server for Keeper {
         Ok((b(1), b(2), b(3), b(4), b(5), b(6), b(7), b(8), b(9), b(10), b(11)))
     }
     fn knock(&mut self) -> Result<(), Shelf::KnockError> {
-        Err(Shelf::KnockError::Moved(Moved { r#where: Text::new("there").unwrap() }))
+        Err(Shelf::KnockError::Moved(Moved { r#where: "there".into() }))
     }
 }
 

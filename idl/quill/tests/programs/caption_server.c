@@ -179,7 +179,7 @@ int caption_serve(int socket)
 void caption_damage(uint32_t label, const uint8_t *bytes, size_t length)
 {
     quill_memory memory = { NULL };
-    quill_out out = { NULL, 0, 0, QUILL_OK };
+    quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
     uint8_t *copy = malloc(length + 1);
     quill_in in = { copy, length, 0, 0, false, &memory };
     bool silent = false;

@@ -16,6 +16,9 @@ use std::marker::PhantomData;
 pub use list::{List, Text, get_list, get_text, put_list};
 pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len, tail, text, whole_words};
 pub use piece::{Blank, Malformed, Piece, WORDS, Words, view};
+pub use std::boxed::Box;
+pub use std::string::String;
+pub use std::vec::Vec;
 pub use stream::{In, Out, Wire, put_elements};
 
 pub const DONE: u64 = u64::MAX;

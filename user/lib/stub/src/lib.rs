@@ -9,12 +9,20 @@
 //!
 //! **Unsafe code** is in `call`, `serve` and `door`, because these are a few instructions in assembly, and in `long`, which takes
 //! lists for the bytes that they are. Generated code has none.
+//!
+//! Lists and texts without a bound, and values that may be absent, lie on the heap where they are parts of something. Everything
+//! else needs none.
 
 #![no_std]
 #![deny(unsafe_code)]
 
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
+
+pub use alloc::boxed::Box;
+pub use alloc::string::String;
+pub use alloc::vec::Vec;
 
 pub mod call;
 pub mod door;

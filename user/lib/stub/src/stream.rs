@@ -6,7 +6,12 @@
 
 use crate::Uid;
 use crate::long::{bytes, bytes_mut};
-use crate::{Blank, List, Malformed, Text};
+use crate::{Blank, Box, List, Malformed, String, Text, Vec};
+
+/// Values within values that may be absent, and lists within lists without a bound, at most: a hostile message cannot nest deeper.
+const DEPTH_MAX: usize = 64;
+/// Bytes of values that lie on the heap, in one message: a few bytes of it could be a great value.
+const HEAP_BYTES_MAX: usize = 64 << 10;
 
 /// Words that are being written. What does not fit is not written, and neither is what comes behind it.
 #[derive(Debug)]
@@ -48,12 +53,14 @@ impl<'a> Out<'a> {
 pub struct In<'a> {
     bytes: &'a [u8],
     at: usize,
+    depth: usize,
+    heap_bytes: usize,
 }
 
 impl<'a> In<'a> {
     /// Begins in front of these words.
     pub fn new(words: &'a [u64]) -> In<'a> {
-        In { bytes: bytes(words), at: 0 }
+        In { bytes: bytes(words), at: 0, depth: 0, heap_bytes: 0 }
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -66,6 +73,23 @@ impl<'a> In<'a> {
     /// Steps over what is before a multiple of `align`.
     pub fn align(&mut self, align: usize) -> Result<(), Malformed> {
         self.take(self.at.wrapping_neg() % align).map(drop)
+    }
+
+    /// Takes room on the heap.
+    fn room(&mut self, bytes: usize) -> Result<(), Malformed> {
+        self.heap_bytes = self.heap_bytes.saturating_add(bytes);
+        if self.heap_bytes <= HEAP_BYTES_MAX { Ok(()) } else { Err(Malformed) }
+    }
+
+    /// Reads one level deeper.
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Malformed>) -> Result<T, Malformed> {
+        if self.depth == DEPTH_MAX {
+            return Err(Malformed);
+        }
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
     }
 
     /// The end: nothing is left, but for what fills the last word.
@@ -158,6 +182,73 @@ impl<T: Wire + Blank, const N: usize> Wire for List<T, N> {
     }
 }
 
+impl Wire for String {
+    fn put(&self, out: &mut Out) {
+        put_count(self.len(), out);
+        out.write(self.as_bytes());
+        out.write(&[0]);
+    }
+    fn get(from: &mut In) -> Result<String, Malformed> {
+        let count = u32::get(from)? as usize;
+        let text = core::str::from_utf8(from.take(count)?).map_err(|_| Malformed)?;
+        if u8::get(from)? != 0 {
+            return Err(Malformed);
+        }
+        Ok(text.into())
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn put(&self, out: &mut Out) {
+        put_elements(self, out);
+    }
+    fn get(from: &mut In) -> Result<Vec<T>, Malformed> {
+        let count = u32::get(from)? as usize;
+        from.nested(|from| {
+            let mut list = Vec::new();
+            for _ in 0..count {
+                from.room(size_of::<T>())?;
+                list.push(T::get(from)?);
+            }
+            Ok(list)
+        })
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, out: &mut Out) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+    fn get(from: &mut In) -> Result<Option<T>, Malformed> {
+        if bool::get(from)? { from.nested(T::get).map(Some) } else { Ok(None) }
+    }
+}
+
+impl<T: Wire> Wire for Box<T> {
+    fn put(&self, out: &mut Out) {
+        (**self).put(out);
+    }
+    fn get(from: &mut In) -> Result<Box<T>, Malformed> {
+        from.room(size_of::<T>())?;
+        T::get(from).map(Box::new)
+    }
+}
+
+impl Blank for String {
+    const BLANK: String = String::new();
+}
+
+impl<T> Blank for Vec<T> {
+    const BLANK: Vec<T> = Vec::new();
+}
+
+impl<T> Blank for Option<T> {
+    const BLANK: Option<T> = None;
+}
+
 impl<T: Wire + Blank, const N: usize> Wire for [T; N] {
     fn put(&self, out: &mut Out) {
         self.iter().for_each(|value| value.put(out));
@@ -221,6 +312,51 @@ mod tests {
             assert_eq!(out.finish(), (room == 4).then_some(4), "{room}");
             assert_eq!(words[room..], [0; 8][room..]);
         }
+    }
+
+    #[test]
+    fn what_lies_elsewhere_comes_back() {
+        type Tree = Vec<Option<Box<Vec<String>>>>;
+        let tree: Tree = Vec::from([None, Some(Box::new(Vec::from(["one".into(), String::new()]))), None]);
+        let mut words = [u64::MAX; 8];
+        let mut out = Out::new(&mut words);
+        tree.put(&mut out);
+        let end = out.finish().unwrap();
+        let mut from = In::new(&words[..end]);
+        assert_eq!(Tree::get(&mut from), Ok(tree));
+        assert_eq!(from.finish(), Ok(()));
+        for cut in 0..end {
+            assert_eq!(Tree::get(&mut In::new(&words[..cut])), Err(Malformed), "{cut}");
+        }
+        let claims = |words: &[u64]| Tree::get(&mut In::new(words)).err();
+        assert_eq!(claims(&[u32::MAX.into()]), Some(Malformed), "elements that are not there");
+        assert_eq!(claims(&[2 << 32 | 1]), Some(Malformed), "neither there nor absent");
+    }
+
+    /// A list of lists without an end.
+    #[derive(Debug, PartialEq)]
+    struct Deep(Option<Box<Deep>>);
+
+    impl Wire for Deep {
+        fn put(&self, out: &mut Out) {
+            self.0.put(out);
+        }
+        fn get(from: &mut In) -> Result<Deep, Malformed> {
+            Option::get(from).map(Deep)
+        }
+    }
+
+    #[test]
+    fn nothing_nests_deeper_than_it_may() {
+        let deep = |levels: usize| {
+            let mut bytes = [0u8; 128];
+            bytes[..levels].fill(1);
+            let words: [u64; 16] =
+                core::array::from_fn(|i| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap()));
+            Deep::get(&mut In::new(&words)).map(drop)
+        };
+        assert_eq!(deep(DEPTH_MAX), Ok(()));
+        assert_eq!(deep(DEPTH_MAX + 1), Err(Malformed));
     }
 
     #[test]

@@ -257,7 +257,15 @@ impl Checker<'_> {
         }
         let name = self.text(operation.name.name).to_owned();
         let oneway = operation.oneway.is_some();
-        fresh.then_some(Operation { name, oneway, result, params, raises, span: operation.name.span })
+        fresh.then_some(Operation {
+            name,
+            oneway,
+            result,
+            params,
+            raises,
+            agreements: Vec::new(),
+            span: operation.name.span,
+        })
     }
 
     /// What annotations say about a parameter; see [`hints`].
@@ -297,6 +305,7 @@ impl Checker<'_> {
                 result,
                 params,
                 raises,
+                agreements: Vec::new(),
                 span: ident.span,
             };
             operations.push(make("_get_", ty, Vec::new(), get.clone()));

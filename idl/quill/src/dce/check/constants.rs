@@ -167,7 +167,7 @@ impl Checker<'_> {
                     }
                     Ok(Value::Error)
                 }
-                Step::Opaque | Step::Fixed(_) => Ok(Value::Error),
+                Step::Opaque | Step::SizeOf(_) | Step::Fixed(_) => Ok(Value::Error),
             };
             stack.push(result.unwrap_or_else(|why| {
                 self.error(Code::Arithmetic, *span, why);

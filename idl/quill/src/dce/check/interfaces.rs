@@ -1,6 +1,9 @@
 //! Interfaces, operations, parameters.
 
+use super::carried::Stands;
+use super::types::UNSAID;
 use super::*;
+use crate::model::{Agreement, Rule};
 
 impl Checker<'_> {
     pub(super) fn near_interface(&self, name: Symbol) -> Option<String> {
@@ -65,15 +68,28 @@ impl Checker<'_> {
             _ => None,
         });
         self.functions = declarators.map(|name| name.name).collect();
+        let default = self.default_pointer(&item.attrs);
+        let outer = std::mem::replace(&mut self.pointer_default, default);
         for item in &interface.items {
             if self.s.diags.stop() {
                 return;
             }
             self.item(item, Some((interface, &mut operations, local)));
         }
+        self.pointer_default = outer;
         self.of_objects = false;
         self.overloads(interface);
         self.model.interfaces[id.0 as usize].operations = operations;
+    }
+
+    /// Kind of pointer that `pointer_default` names.
+    fn default_pointer(&self, attrs: &[Attr]) -> Pointer {
+        let arguments = find(self.s, attrs, "pointer_default").and_then(|attr| attr.arguments.as_ref());
+        match arguments.and_then(|arguments| arguments.first()).map(|token| self.s.text(token)) {
+            Some("ref") => Pointer::Ref,
+            Some("ptr" | "full") => Pointer::Full,
+            _ => Pointer::Unique,
+        }
     }
 
     /// The base of an interface with that name; reports one that is none.
@@ -143,12 +159,15 @@ impl Checker<'_> {
         let mut result = self.spec(spec, &item.attrs, item.header);
         for step in &declarator.derived {
             if matches!(step, Derived::Pointer) {
-                result = self.model.add(Type::Pointer(Pointer::Unique, result));
+                result = self.model.add(Type::Pointer(Pointer::Unsaid, result));
             }
+        }
+        if !item.header && !self.samba {
+            result = self.carried(result, &item.attrs, Stands::Field).0;
         }
         let names: Vec<Symbol> = params.iter().filter_map(|p| p.declarator.name).map(|n| n.name).collect();
         self.siblings.push(names.iter().copied().collect());
-        let mut list = Vec::new();
+        let (mut list, mut rules) = (Vec::new(), Vec::new());
         let mut seen: HashMap<Symbol, Span> = HashMap::new();
         for param in params {
             if let Some(name) = param.declarator.name
@@ -156,11 +175,13 @@ impl Checker<'_> {
             {
                 self.twice(name, first);
             }
-            let param = self.param(param, local, item.header);
+            let symbol = param.declarator.name.map_or(Symbol::default(), |name| name.name);
+            let (param, param_rules) = self.param(param, local, item.header);
             // Which server is called is the stub's business; nothing of it travels.
             let handle = Type::Foreign("the type", "handle_t".into());
             if local || *self.model.ty(self.model.resolved(param.ty)) != handle {
                 list.push(param);
+                rules.push((symbol, param_rules));
             }
         }
         self.siblings.pop();
@@ -172,7 +193,25 @@ impl Checker<'_> {
         self.operations.insert(name.name, names);
         let name_text = self.owned(name.name);
         let oneway = has(self.s, &item.attrs, "maybe");
-        Some(Operation { name: name_text, oneway, result, params: list, raises: Vec::new(), span: name.span })
+        let agreements = self.agree_params(&mut list, rules);
+        let (params, raises, span) = (list, Vec::new(), name.span);
+        Some(Operation { name: name_text, oneway, result, params, raises, agreements, span })
+    }
+
+    /// How parameters have to agree. One that agrees with something that is no number beside it cannot travel.
+    fn agree_params(
+        &mut self,
+        params: &mut [model::Param],
+        rules: Vec<(Symbol, Vec<Vec<Rule>>)>,
+    ) -> Vec<Agreement> {
+        let named = params.iter().zip(rules).map(|(param, (name, rules))| (name, param.ty, rules));
+        match self.agreements(named.collect()) {
+            Ok(agreements) => agreements,
+            Err(place) => {
+                params[place].ty = self.model.add(Type::Foreign(UNSAID, params[place].name.clone()));
+                Vec::new()
+            }
+        }
     }
 
     pub(super) fn call_as(&mut self, attr: &Attr) {
@@ -183,7 +222,13 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn param(&mut self, param: &Param, local: bool, header: bool) -> model::Param {
+    /// A parameter, and how it has to agree with others.
+    pub(super) fn param(
+        &mut self,
+        param: &Param,
+        local: bool,
+        header: bool,
+    ) -> (model::Param, Vec<Vec<Rule>>) {
         self.unsized_array = false;
         if !header {
             self.attributes(&param.attrs, "a parameter");
@@ -217,14 +262,16 @@ impl Checker<'_> {
             _ => Direction::In,
         };
         let name = param.declarator.name.map_or(String::new(), |n| self.owned(n.name));
-        if !local && !header && !self.samba {
-            ty = self.behind(ty, &param.attrs, out);
+        let mut rules = Vec::new();
+        let is_foreign = matches!(self.model.ty(self.model.resolved(ty)), Type::Foreign(..));
+        if !header && !self.samba && !is_foreign {
+            (ty, rules) = self.carried(ty, &param.attrs, Stands::Parameter);
         }
         let mut checked = model::Param::new(name, ty, direction);
         if !header {
             self.hints(&param.attrs, &mut checked);
         }
-        checked
+        (checked, rules)
     }
 
     /// Whether C passes values of a type as copies.
@@ -242,36 +289,6 @@ impl Checker<'_> {
                 | Type::Flat(..)
                 | Type::Enum(..)
         )
-    }
-
-    /// What travels for a parameter that C passes by pointer: of one that cannot be null, the value; of characters with a
-    /// zero at their end, the text.
-    fn behind(&mut self, ty: TypeId, attrs: &[Attr], out: bool) -> TypeId {
-        let (to, elements) = match self.model.ty(ty) {
-            Type::Pointer(_, to) => (*to, None),
-            Type::Open(to) => (*to, None),
-            Type::Array(to, dims) if dims.len() == 1 => (*to, Some(dims[0])),
-            _ => return ty,
-        };
-        let pointer = matches!(self.model.ty(ty), Type::Pointer(..));
-        let inner = self.model.ty(self.model.resolved(to));
-        if has(self.s, attrs, "string") {
-            let wide = match inner {
-                Type::Char | Type::Octet | Type::Int { bits: 8, .. } => false,
-                Type::WideChar => true,
-                _ => return ty,
-            };
-            let optional = has(self.s, attrs, "unique") || has(self.s, attrs, "ptr");
-            let bound = elements.map(|elements| elements.saturating_sub(1).max(1));
-            return if optional {
-                ty
-            } else {
-                self.model.add(Type::Str { wide, bound, shown: Shown::default() })
-            };
-        }
-        let counted = attrs::SIZES.iter().any(|name| has(self.s, attrs, name));
-        let value = !matches!(inner, Type::Void | Type::Foreign(..) | Type::Object(_) | Type::Pointer(..));
-        if pointer && (out || has(self.s, attrs, "ref")) && !counted && value { to } else { ty }
     }
 
     /// What attributes say about a parameter besides its type; see [`hints`].

@@ -1,17 +1,24 @@
 //! Types: structs, unions, enums, and what a declarator makes of them.
 
+use super::carried::Stands;
 use super::*;
+use crate::model::Rule;
 
 /// Fields or branches of a struct or union whose declarations are read one after the other, with the names and labels that
 /// they have so far.
 #[derive(Default)]
 struct Members {
     fields: Vec<model::Field>,
+    /// The name of each field, and how it has to agree with others.
+    rules: Vec<(Symbol, Vec<Vec<Rule>>)>,
     branches: Vec<Branch>,
     seen: HashMap<Symbol, Span>,
     labels: HashMap<i128, Span>,
     default: Option<Span>,
 }
+
+/// How what agrees with no number beside it is called.
+pub(super) const UNSAID: &str = "the array whose size is no number beside it,";
 
 impl Checker<'_> {
     pub(super) fn pointer_kind(&self, attrs: &[Attr]) -> Pointer {
@@ -19,8 +26,10 @@ impl Checker<'_> {
             Pointer::Ref
         } else if has(self.s, attrs, "ptr") {
             Pointer::Full
-        } else {
+        } else if has(self.s, attrs, "unique") {
             Pointer::Unique
+        } else {
+            Pointer::Unsaid
         }
     }
 
@@ -41,7 +50,7 @@ impl Checker<'_> {
                 }
                 Derived::Array(None) => self.model.add(Type::Open(ty)),
                 Derived::Array(Some(size)) => {
-                    let size = if header { None } else { self.array_size(size) };
+                    let size = if header { self.header_size(size) } else { self.array_size(size) };
                     match size {
                         Some(size) => self.model.add(Type::Array(ty, vec![size])),
                         None => self.model.add(Type::Open(ty)),
@@ -85,6 +94,17 @@ impl Checker<'_> {
                 self.error(Code::Bound, size.span, format!("the size of an array cannot be {v}"));
                 None
             }
+            _ => None,
+        }
+    }
+
+    /// The size of an array in a C header, if that is a number which can be computed.
+    fn header_size(&mut self, size: &Expr) -> Option<u64> {
+        if !size.items.iter().all(|(step, _)| matches!(step, Step::Int(_) | Step::Binary(_))) {
+            return None;
+        }
+        match self.quiet_eval(size) {
+            Value::Int(size) if (1..=u32::MAX.into()).contains(&size) => Some(size as u64),
             _ => None,
         }
     }
@@ -158,8 +178,9 @@ impl Checker<'_> {
         for field in body {
             self.member(record.union, field, header, &mut members);
         }
-        let Members { fields, branches, .. } = members;
+        let Members { mut fields, mut branches, rules, .. } = members;
         self.siblings.pop();
+        self.agree(id, &mut fields, rules);
         let flat = record.union && record.switch.is_none() && !header && has(self.s, attrs, "flat");
         let ty = if flat {
             // An arm without a field has no bytes.
@@ -168,6 +189,14 @@ impl Checker<'_> {
         } else if record.union {
             if let Some(attr) = find(self.s, attrs, "switch_type").cloned() {
                 switch_ty = self.switch_type(&attr);
+            }
+            // Without labels it is one of C's, of which nothing says what it holds.
+            let is_labelled = branches.iter().any(|b| b.is_default || !b.labels.is_empty());
+            if switch_ty == self.error && is_labelled {
+                switch_ty = self.model.add(Type::Int { bits: 32, signed: true });
+            }
+            if !self.samba {
+                self.fill(&mut branches);
             }
             Type::Union { name, switch: switch_ty, branches }
         } else {
@@ -208,14 +237,63 @@ impl Checker<'_> {
             {
                 self.twice(name, first);
             }
+            let (ty, rules) = match header || self.samba {
+                true => (ty, Vec::new()),
+                false => self.carried(ty, &field.attrs, Stands::Field),
+            };
             members.fields.push(model::Field { name: self.owned(name.name), ty });
+            members.rules.push((name.name, rules));
         }
         if union {
+            let rules = members.rules.pop().map_or(Vec::new(), |(_, rules)| rules);
             let field = match (base, members.fields.pop()) {
+                (Some(_), Some(field)) if !rules.iter().all(Vec::is_empty) => {
+                    let ty = self.model.add(Type::Foreign(UNSAID, field.name.clone()));
+                    model::Field { ty, ..field }
+                }
                 (Some(_), Some(field)) => field,
                 _ => model::Field { name: String::new(), ty: self.void },
             };
             self.branch(&mut members.branches, Branch { labels: values, is_default, field }, &members.seen);
+        }
+    }
+
+    /// Notes how the fields of a struct have to agree. One that agrees with something that is no number beside it cannot travel.
+    fn agree(&mut self, id: TypeId, fields: &mut [model::Field], rules: Vec<(Symbol, Vec<Vec<Rule>>)>) {
+        if fields.len() != rules.len() {
+            return;
+        }
+        let named = fields.iter().zip(rules).map(|(field, (name, rules))| (name, field.ty, rules));
+        match self.agreements(named.collect()) {
+            Ok(agreements) if agreements.is_empty() => {}
+            Ok(agreements) => _ = self.model.agreements.insert(id, agreements),
+            Err(place) => {
+                fields[place].ty = self.model.add(Type::Foreign(UNSAID, fields[place].name.clone()))
+            }
+        }
+    }
+
+    /// Gives branches without a field what they can have in a message: a byte, where there is a default beside them, and nothing
+    /// where there is none, since a discriminator without a branch has nothing behind it either.
+    fn fill(&mut self, branches: &mut Vec<Branch>) {
+        let is_empty = |b: &Branch| b.field.name.is_empty();
+        let other_default = branches.iter().any(|b| b.is_default && !is_empty(b));
+        if !other_default && branches.iter().any(|b| !is_empty(b)) {
+            return branches.retain(|b| !is_empty(b));
+        }
+        let mut name = "nothing".to_owned();
+        while branches.iter().any(|b| b.field.name == name) {
+            name.push('_');
+        }
+        let ty = self.model.add(Type::Octet);
+        let mut whole = Branch { labels: Vec::new(), is_default: false, field: model::Field { name, ty } };
+        for empty in branches.iter().filter(|b| is_empty(b)) {
+            whole.labels.extend(&empty.labels);
+            whole.is_default |= empty.is_default;
+        }
+        branches.retain(|b| !is_empty(b));
+        if whole.is_default || !whole.labels.is_empty() {
+            branches.push(whole);
         }
     }
 
@@ -267,6 +345,7 @@ impl Checker<'_> {
         }
     }
 
+    /// The type in an attribute's parentheses.
     pub(super) fn switch_type(&mut self, attr: &Attr) -> TypeId {
         let mut tokens = attr.arguments.clone().unwrap_or_default();
         let Some(&first) = tokens.first() else { return self.error };

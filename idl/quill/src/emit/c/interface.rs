@@ -177,6 +177,12 @@ impl Interface<'_> {
         ins.map(|p| (p.name.as_str(), p.ty, self.emitter.value(&word(&p.name), p.ty, p.direction))).collect()
     }
 
+    /// The value of the parameter with that place, in a function that has the parameters.
+    pub fn parameter(&self, operation: &Operation, of: usize) -> Expr {
+        let param = &operation.params[of];
+        self.emitter.value(&word(&param.name), param.ty, param.direction)
+    }
+
     /// What comes back.
     pub fn outputs<'o>(&self, operation: &'o Operation) -> Vec<Spot<'o>> {
         let outs = operation.params.iter().filter(|p| p.direction != Direction::In);

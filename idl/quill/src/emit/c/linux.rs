@@ -1,8 +1,9 @@
 //! C over `linux`: the same messages as Rust's.
 
+use super::agree;
 use super::interface::{Interface, Spot, borrowed, status};
 use super::tree::{Expr, Item, Stmt, Ty, call, name};
-use super::{Emitter, Lists, Part};
+use super::{Emitter, Lists, Part, word};
 use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place};
 use crate::model::{Operation, Type, TypeId};
 
@@ -21,8 +22,8 @@ impl Part for Linux {
         Lists::Pointers
     }
 
-    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        !matches!(emitter.model.ty(ty), Type::Object(_))
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
@@ -50,7 +51,10 @@ impl Interface<'_> {
     /// Statements that write a message.
     fn write(&self, message: &Message, places: &[Spot]) -> Vec<Stmt> {
         let out = || name("_out");
-        let mut body = Vec::new();
+        let refuse = || Stmt::Do(call("quill_fail", [name("_out"), name("QUILL_TOO_LONG")]));
+        let checks =
+            places.iter().flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &refuse, 0));
+        let mut body: Vec<Stmt> = checks.collect();
         for slot in &message.slots {
             let Place::Memory(at) = slot.place else { continue };
             let value = Self::at(places, &slot.path);
@@ -129,6 +133,10 @@ impl Interface<'_> {
             }
         }
         body.push(Stmt::Do(call("quill_get_end", [from()])));
+        let checks = places
+            .iter()
+            .flat_map(|(_, ty, value)| agree::fields(self.emitter, *ty, value, &values::failed, 0));
+        body.extend(values::unless_failed(checks.collect()));
         for path in values::anys(self.emitter, message) {
             body.push(Stmt::If(values::unsound(Self::at(places, path)), vec![values::failed()]));
         }
@@ -145,6 +153,9 @@ impl Interface<'_> {
             Stmt::Let(Ty::named("quill_out"), "_message".into(), None),
             Stmt::Let(Ty::named("quill_out").to(), "_out".into(), Some(name("_message").address())),
         ];
+        let refuse = || Stmt::Do(call("quill_fail", [name("_out"), name("QUILL_TOO_LONG")]));
+        let parameter = |of: usize| self.parameter(operation, of);
+        body.extend(agree::parameters(self.emitter, operation, false, &parameter, &refuse));
         body.extend(self.write(&method.request, &self.inputs(operation)));
         if operation.oneway {
             body.push(Stmt::Return(Some(call("quill_send", [socket, label, name("_out")]))));
@@ -165,7 +176,10 @@ impl Interface<'_> {
             ),
             Stmt::If(name("_status").with("!=", name("QUILL_OK")), vec![Stmt::Return(Some(name("_status")))]),
         ]);
-        let mut cases = vec![(vec![0], self.read(&method.reply, &self.outputs(operation)))];
+        let mut read = self.read(&method.reply, &self.outputs(operation));
+        let agreed = agree::parameters(self.emitter, operation, true, &parameter, &values::failed);
+        read.extend(values::unless_failed(agreed));
+        let mut cases = vec![(vec![0], read)];
         body.extend(self.unused_place(operation));
         for (number, (_, message)) in method.exceptions.iter().enumerate() {
             let places = self.exception_spots(operation, number, name("_raised").deref());
@@ -193,6 +207,9 @@ impl Interface<'_> {
         let inputs = self.local(self.inputs(operation));
         let outputs = self.local(self.outputs(operation));
         body.extend(self.read(&method.request, &borrowed(&inputs)));
+        let variable = |of: usize| name(word(&operation.params[of].name));
+        let agreed = agree::parameters(self.emitter, operation, false, &variable, &values::failed);
+        body.extend(values::unless_failed(agreed));
         let malformed = || vec![Stmt::Return(Some(name("QUILL_MALFORMED")))];
         body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
         let called = self.call_method(operation, vec![name("_self"), name("_in").deref().field("memory")]);
@@ -207,7 +224,10 @@ impl Interface<'_> {
                 body,
             );
         }
-        let mut cases = vec![(vec![0], self.write(&method.reply, &borrowed(&outputs)))];
+        let refuse = || Stmt::Do(call("quill_fail", [name("_out"), name("QUILL_TOO_LONG")]));
+        let mut write = agree::parameters(self.emitter, operation, true, &variable, &refuse);
+        write.extend(self.write(&method.reply, &borrowed(&outputs)));
+        let mut cases = vec![(vec![0], write)];
         for (number, (_, message)) in method.exceptions.iter().enumerate() {
             let places = self.exception_spots(operation, number, name("_raised"));
             cases.push((vec![message.label.into()], self.write(message, &borrowed(&places))));

@@ -17,6 +17,7 @@ typedef uint32_t quill_status;
 #define QUILL_OK 0u
 #define QUILL_MALFORMED 0xffff0000u /* what came is no valid message */
 #define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
+#define QUILL_NO_OBJECT 0xffff0002u /* the server knows no such object */
 #define QUILL_IO 0xffff0100u        /* the connection failed */
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type or for a message */
 #define QUILL_MEMORY 0xffff0102u    /* there is no memory */
@@ -60,6 +61,7 @@ typedef struct quill_out {
     size_t length;
     size_t room;
     quill_status status;
+    int depth;
 } quill_out;
 
 #define QUILL_HEADER 8
@@ -110,6 +112,21 @@ static inline void quill_fail(quill_out *out, quill_status status)
 {
     if (out->status == QUILL_OK)
         out->status = status;
+}
+
+/* One pointer further. What is deeper than readers go, or has no end, is refused. */
+static inline bool quill_put_enter(quill_out *out)
+{
+    if (out->depth == QUILL_DEPTH_MAX)
+        quill_fail(out, QUILL_TOO_LONG);
+    else
+        out->depth++;
+    return out->status == QUILL_OK;
+}
+
+static inline void quill_put_leave(quill_out *out)
+{
+    out->depth--;
 }
 
 /* A message that is being read. Every step checks that the bytes are there; after a failure all values are 0. */
@@ -246,6 +263,18 @@ static inline uint32_t quill_get_wchar(quill_in *in)
 static inline size_t quill_text_bytes(const char *text)
 {
     return text == NULL ? 0 : strlen(text);
+}
+
+/* How many characters a text has, or how many bytes, if it is none. */
+static inline int64_t quill_characters_of(const char *text, size_t bytes)
+{
+    size_t count = bytes == 0 ? 0 : quill_characters_and(true, text, bytes);
+    return count == SIZE_MAX ? (int64_t)bytes : (int64_t)count;
+}
+
+static inline int64_t quill_text_characters(const char *text)
+{
+    return quill_characters_of(text, quill_text_bytes(text));
 }
 
 /* Refuses text that is no UTF-8, or has more characters than its type allows. */
@@ -420,7 +449,7 @@ static inline quill_status quill_serve(int socket, quill_dispatch dispatch, cons
 {
     for (;;) {
         quill_memory memory = { NULL };
-        quill_out out = { NULL, 0, 0, QUILL_OK };
+        quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
         quill_in in;
         uint32_t label;
         bool silent = false;
@@ -437,6 +466,101 @@ static inline quill_status quill_serve(int socket, quill_dispatch dispatch, cons
         if (status != QUILL_OK)
             return status == 1 ? QUILL_OK : status;
     }
+}
+
+/* --- references to objects: numbers in the table of the server that is called; none is 0 --- */
+
+/* A request that says for which object those are that come after it. */
+#define QUILL_SELECT 0xffff8000u
+
+typedef struct quill_exported {
+    quill_dispatch dispatch; /* none, once the object is withdrawn */
+    const void *methods;
+    void *self;
+} quill_exported;
+
+/* The objects that clients may call, whichever connection they have. One thread at a time uses it. */
+typedef struct quill_objects {
+    quill_exported *all;
+    uint64_t count;
+} quill_objects;
+
+/* Takes an object into the table, and returns its number, which none had before; 0 if there is no memory. */
+static inline uint64_t quill_export(quill_objects *objects, quill_dispatch dispatch, const void *methods, void *self)
+{
+    quill_exported *all = objects->all;
+    uint64_t count = objects->count;
+
+    /* Room for a power of two. */
+    if ((count & (count - 1)) == 0) {
+        all = realloc(all, (size_t)(count == 0 ? 1 : 2 * count) * sizeof *all);
+        if (all == NULL)
+            return 0;
+        objects->all = all;
+    }
+    all[count] = (quill_exported){ dispatch, methods, self };
+    return ++objects->count;
+}
+
+/* Takes an object out of the table. A request for it that nobody waits for may be under way no more. */
+static inline void quill_withdraw(quill_objects *objects, uint64_t object)
+{
+    if (object != 0 && object <= objects->count)
+        objects->all[object - 1].dispatch = NULL;
+}
+
+/* A connection: who serves it, and which object it is for now and was in the beginning. */
+typedef struct quill_connection {
+    const quill_objects *objects;
+    uint64_t root;
+    uint64_t selected;
+} quill_connection;
+
+static inline uint32_t quill_dispatch_selected(const void *unused, void *connection, uint32_t label, quill_in *in,
+                                               quill_out *out, bool *silent)
+{
+    quill_connection *to = connection;
+    uint64_t object = to->selected;
+    quill_exported found = { NULL, NULL, NULL };
+
+    (void)unused;
+    if (label == QUILL_SELECT) {
+        object = quill_get_u64(in);
+        quill_get_end(in);
+        if (in->failed)
+            return QUILL_MALFORMED;
+        if (object == 0)
+            object = to->root;
+    }
+    if (object != 0 && object <= to->objects->count)
+        found = to->objects->all[object - 1];
+    if (found.dispatch == NULL)
+        return QUILL_NO_OBJECT;
+    if (label == QUILL_SELECT) {
+        to->selected = object;
+        return QUILL_OK;
+    }
+    return found.dispatch(found.methods, found.self, label, in, out, silent);
+}
+
+/* Serves one connection until the client closes it: first for `root`, later for whichever object the client selects. */
+static inline quill_status quill_serve_objects(int socket, const quill_objects *objects, uint64_t root)
+{
+    quill_connection to = { objects, root, root };
+    return quill_serve(socket, quill_dispatch_selected, NULL, &to);
+}
+
+/* Says for which object of a server the requests are that follow; 0 is for the one that the connection began with. */
+static inline quill_status quill_select(quill_client *client, uint64_t object)
+{
+    quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
+    quill_in in;
+    uint32_t label;
+    quill_status status;
+
+    quill_put_u64(&out, object);
+    status = quill_call(client, QUILL_SELECT, &out, &label, &in);
+    return status == QUILL_OK ? label : status;
 }
 
 #endif

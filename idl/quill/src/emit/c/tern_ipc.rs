@@ -12,7 +12,7 @@
 use std::fmt::Write;
 
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
-use super::{Emitter, Lists, Part, interface, word};
+use super::{Emitter, Lists, Part, agree, interface, word};
 use crate::emit::travel::streamed;
 use crate::kernel::table_bits;
 use crate::layout::{Carrier, Chunk, Handed, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
@@ -95,6 +95,7 @@ impl Part for Tern {
         match emitter.model.ty(emitter.model.resolved(ty)) {
             // An array is copied as it is, so whatever its bytes are must be a value. Without a fixed size it is read piece by
             // piece.
+            Type::Sequence(of, bound) if emitter.sizes.is_looked_at(*of, *bound) => true,
             Type::Sequence(of, _) | Type::Array(of, _) => emitter.sizes.fixed(*of).is_none() || flat(*of),
             Type::Object(_) => !self.hands_references(),
             _ => true,
@@ -102,14 +103,6 @@ impl Part for Tern {
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
-        let messages = method.replies().chain([&method.request]);
-        let elsewhere = |chunk: &&Chunk| has_list_elsewhere(emitter, chunk.ty);
-        if let Some(chunk) = messages.flat_map(Message::streams).find(elsewhere) {
-            let path = chunk.path.join(".");
-            return Some(format!(
-                "`{path}` has a list in it that may have more than {ELEMENTS_MAX} elements"
-            ));
-        }
         let kept = method.replies().map(|reply| kept_words(emitter, reply)).max().unwrap_or(0);
         let bytes = 8 * KEPT_WORDS_MAX;
         (kept > KEPT_WORDS_MAX)
@@ -119,9 +112,7 @@ impl Part for Tern {
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
         let streamed = streamed(emitter.model, &emitter.sizes);
         let mut items = if self.0.begins { references::types(emitter) } else { Vec::new() };
-        let functions =
-            values::functions(emitter, |id| streamed[id.0 as usize] && !has_list_elsewhere(emitter, id));
-        items.extend(functions);
+        items.extend(values::functions(emitter, |id| streamed[id.0 as usize]));
         items
     }
 
@@ -139,10 +130,12 @@ impl Part for Tern {
         if way.begins {
             items.extend(door::room(&c, &room));
         } else if room.needed {
-            items.extend(room_record(&c, &room, "room"));
+            let mut requests = layout.methods.iter().map(|method| &method.request);
+            let memory = requests.any(|request| needs_memory(c.emitter, request));
+            items.extend(room_record(&c, &room, "room", memory));
         }
         if replies.needed {
-            items.extend(room_record(&c, &replies, "replies"));
+            items.extend(room_record(&c, &replies, "replies", replies_need_memory(&c, layout)));
         }
         let place = if way.begins { Arrival::Shared } else { Arrival::Own(&room) };
         for (operation, method) in operations.iter().copied().zip(&layout.methods) {
@@ -177,7 +170,7 @@ fn handing_pages(way: &Way, c: &Interface, layout: &InterfaceLayout, operations:
     };
     let replies = layout.replies();
     if replies.needed {
-        items.extend(room_record(c, &replies, "replies"));
+        items.extend(room_record(c, &replies, "replies", replies_need_memory(c, layout)));
     }
     let methods = operations.iter().zip(&layout.methods);
     items.extend(methods.map(|(operation, method)| client(way, c, layout, (operation, method))));
@@ -203,6 +196,7 @@ fn caller(way: &Way) -> Option<(Ty, String)> {
 /// Whether something that is read piece by piece has a list that does not lie in its value, or no end.
 fn has_list_elsewhere(e: &Emitter, ty: TypeId) -> bool {
     let elsewhere = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> bool| match e.model.ty(ty) {
+        Type::Optional(_) => true,
         Type::Sequence(element, bound) => !e.inside(*bound) || of(*element),
         Type::Array(element, _) => of(*element),
         Type::Struct(_, fields) => fields.iter().any(|f| of(f.ty)),
@@ -221,6 +215,11 @@ fn words() -> Expr {
 
 fn malformed() -> Vec<Stmt> {
     vec![Stmt::Return(Some(name("QUILL_MALFORMED")))]
+}
+
+/// The end of a function whose values do not agree.
+fn refused() -> Stmt {
+    Stmt::Return(Some(name("QUILL_TOO_LONG")))
 }
 
 /// Who makes a message.
@@ -353,7 +352,9 @@ fn wrong(e: &Emitter, ty: TypeId, value: &Expr) -> Option<Expr> {
 /// Statements that put a message into the words, which are zero.
 fn pack(c: &Interface, message: &Message, spots: &[Spot], oneway: bool, maker: Maker) -> Vec<Stmt> {
     let e = c.emitter;
-    let mut body = pack_block(c, message, spots, oneway, maker);
+    let checks = spots.iter().flat_map(|(_, ty, value)| agree::fields(e, *ty, value, &refused, 0));
+    let mut body: Vec<Stmt> = checks.collect();
+    body.extend(pack_block(c, message, spots, oneway, maker));
     for (i, slot) in message.slots.iter().enumerate() {
         let value = Interface::at(spots, &slot.path);
         let memory = maker.block();
@@ -709,6 +710,7 @@ fn take(c: &Interface, message: &Message, spots: &[Spot], room: Arrival, taker: 
         body.push(Stmt::Let(Ty::named("quill_in"), "_stream_in".into(), Some(came)));
         body.push(Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(name("_stream_in").address())));
         body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
+        body.extend(give_memory(c.emitter, message, room));
     } else if message.long && !direct {
         let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
         body.push(Stmt::If(came.with("!=", Expr::Int(dope(message).into())), malformed()));
@@ -722,6 +724,8 @@ fn take(c: &Interface, message: &Message, spots: &[Spot], room: Arrival, taker: 
     for path in values::anys(c.emitter, message) {
         body.push(Stmt::If(values::unsound(Interface::at(spots, path)), malformed()));
     }
+    let wrong = || malformed().remove(0);
+    body.extend(spots.iter().flat_map(|(_, ty, value)| agree::fields(c.emitter, *ty, value, &wrong, 0)));
     body
 }
 
@@ -893,25 +897,57 @@ fn begin(room: &Room, string: u32) -> u64 {
 }
 
 /// Memory for messages of one direction.
-fn room_record(c: &Interface, room: &Room, what: &str) -> Vec<Item> {
+fn room_record(c: &Interface, room: &Room, what: &str, memory: bool) -> Vec<Item> {
     let record = c.function(what);
     let messages = if what == "room" { "requests" } else { what };
     let comment = format!("Memory for {messages} that do not fit into registers; it begins as zeros.");
     let strings = room.capacities.len() as u64;
     let array = |base: &str, length: u64| Ty { dims: vec![length], ..Ty::named(base) };
+    let mut fields = vec![
+        (array("uint64_t", room_words(room)), "words".into()),
+        (array("uint64_t", 2 * strings.max(1)), "strings".into()),
+        (array("char", (room.buffers_bytes() + 8 * strings).max(8)), "buffers".into()),
+    ];
+    if memory {
+        fields.push((array("uint64_t", MEMORY_WORDS), "memory".into()));
+    }
     vec![
         Item::Comment(comment),
         Item::Announce("struct", record.clone()),
-        Item::Record(
-            "struct",
-            record,
-            vec![
-                (array("uint64_t", room_words(room)), "words".into()),
-                (array("uint64_t", 2 * strings.max(1)), "strings".into()),
-                (array("char", (room.buffers_bytes() + 8 * strings).max(8)), "buffers".into()),
-            ],
-        ),
+        Item::Record("struct", record, fields),
     ]
+}
+
+/// Words of memory for lists that are read piece by piece, and for what may be absent: all of a message has to do with it.
+const MEMORY_WORDS: u64 = 1024;
+
+/// Whether something in a message needs memory when it is read.
+fn needs_memory(e: &Emitter, message: &Message) -> bool {
+    message.streams().any(|chunk| has_list_elsewhere(e, chunk.ty))
+}
+
+/// Whether a reply does.
+fn replies_need_memory(c: &Interface, layout: &InterfaceLayout) -> bool {
+    layout.methods.iter().flat_map(Method::replies).any(|reply| needs_memory(c.emitter, reply))
+}
+
+/// Statements that give memory to what reads a message.
+fn give_memory(e: &Emitter, message: &Message, room: Arrival) -> Vec<Stmt> {
+    if !needs_memory(e, message) {
+        return Vec::new();
+    }
+    let mut body = Vec::new();
+    let memory = match room {
+        Arrival::Own(_) => name("_room").deref().field("memory"),
+        Arrival::Shared => {
+            let array = Ty { dims: vec![MEMORY_WORDS], ..Ty::named("uint64_t") };
+            body.push(Stmt::Announce(array, "_memory".into()));
+            name("_memory")
+        }
+    };
+    let given = [name("_in"), memory.cast(Ty::named("char *")), Expr::Int((8 * MEMORY_WORDS).into())];
+    body.push(Stmt::Do(call("quill_give_memory", given)));
+    body
 }
 
 /// All words, zero.
@@ -937,6 +973,8 @@ fn client(
     let replies = layout.replies();
     let parameters = client_parameters(way, c, layout, (operation, method));
     let mut body = vec![fresh()];
+    let parameter = |of: usize| c.parameter(operation, of);
+    body.extend(agree::parameters(c.emitter, operation, false, &parameter, &refused));
     body.extend(pack(c, &method.request, &c.inputs(operation), operation.oneway, Maker::Client));
     let function =
         if way.begins { references::client_name(c, operation, method) } else { c.operation(operation) };
@@ -964,6 +1002,8 @@ fn client(
     let done = call("__builtin_expect", [name("_rax").with("!=", done), Expr::Int(0)]);
     body.push(Stmt::If(done, client_failure(way, c, operation, method, &replies)));
     body.extend(arrive(c, &method.reply, &c.outputs(operation), &replies));
+    let wrong = || malformed().remove(0);
+    body.extend(agree::parameters(c.emitter, operation, true, &parameter, &wrong));
     if let Some(pages) = &method.reply.pages {
         let arrived = Interface::at(&c.outputs(operation), std::slice::from_ref(&pages.param));
         if way.begins {
@@ -1118,6 +1158,8 @@ fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room
         body.push(Stmt::Do(name("_kept").cast(Ty::named("void"))));
     }
     body.extend(take(c, request, &borrowed(&inputs), room, Maker::Server));
+    let (variable, wrong) = (|of: usize| name(word(&operation.params[of].name)), || malformed().remove(0));
+    body.extend(agree::parameters(c.emitter, operation, false, &variable, &wrong));
     if let Some(handed) = &request.pages {
         body.push(references::taken(handed, &borrowed(&inputs)));
     }
@@ -1142,7 +1184,9 @@ fn answer(way: &Way, c: &Interface, operation: &Operation, method: &Method, room
         }
         made
     };
-    let mut cases = vec![(vec![0], make(&method.reply, &borrowed(&outputs)))];
+    let mut good = agree::parameters(c.emitter, operation, true, &variable, &refused);
+    good.extend(make(&method.reply, &borrowed(&outputs)));
+    let mut cases = vec![(vec![0], good)];
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let spots = c.exception_spots(operation, number, name("_raised"));
         cases.push((vec![message.label.into()], make(message, &borrowed(&spots))));

@@ -625,17 +625,36 @@ typedef struct {
     char *bytes;
     uint64_t room, length;
     quill_status status;
+    uint32_t depth;
 } quill_out;
 
 static inline quill_out quill_begin_out(char *bytes, uint64_t room)
 {
-    return (quill_out){ bytes, room, 0, QUILL_OK };
+    return (quill_out){ bytes, room, 0, QUILL_OK, 0 };
 }
 
 static inline void quill_fail(quill_out *out, quill_status status)
 {
     if (out->status == QUILL_OK)
         out->status = status;
+}
+
+/* Values within values that may be absent, and lists within lists, at most. */
+#define QUILL_DEPTH_MAX 64
+
+/* One pointer further. What is deeper than readers go, or has no end, is refused. */
+static inline bool quill_put_enter(quill_out *out)
+{
+    if (out->depth == QUILL_DEPTH_MAX)
+        quill_fail(out, QUILL_TOO_LONG);
+    else
+        out->depth++;
+    return out->status == QUILL_OK;
+}
+
+static inline void quill_put_leave(quill_out *out)
+{
+    out->depth--;
 }
 
 static inline void quill_put(quill_out *out, const void *from, uint64_t count)
@@ -660,6 +679,9 @@ typedef struct {
     char *bytes;
     uint64_t length, at;
     bool failed;
+    uint32_t depth;
+    char *memory; /* for lists, and for what may be absent */
+    uint64_t memory_bytes;
 } quill_in;
 
 /* What comes behind so many words. Not even these are there, or other strings than so many, if it has failed. */
@@ -669,8 +691,44 @@ static inline quill_in quill_begin_in(uint64_t *room, const uint64_t *words, uin
     uint64_t count = dope & 0xfff;
 
     if (dope >> 12 != strings || count < fixed)
-        return (quill_in){ NULL, 0, 0, true };
-    return (quill_in){ (char *)(room + fixed), 8 * (count - fixed), 0, false };
+        return (quill_in){ NULL, 0, 0, true, 0, NULL, 0 };
+    return (quill_in){ (char *)(room + fixed), 8 * (count - fixed), 0, false, 0, NULL, 0 };
+}
+
+static inline void quill_give_memory(quill_in *in, char *memory, uint64_t bytes)
+{
+    in->memory = memory;
+    in->memory_bytes = bytes;
+}
+
+/* Memory for elements, if the message can hold so many, and there is so much left. */
+static inline void *quill_get_room(quill_in *in, uint32_t count, uint64_t wire_bytes, uint64_t bytes)
+{
+    uint64_t all = ((uint64_t)count * bytes + 15) & ~(uint64_t)15;
+    char *room = in->memory;
+
+    if (in->failed || count > (in->length - in->at) / wire_bytes || all > in->memory_bytes) {
+        in->failed = true;
+        return NULL;
+    }
+    in->memory += all;
+    in->memory_bytes -= all;
+    __builtin_memset(room, 0, all);
+    return room;
+}
+
+static inline bool quill_enter(quill_in *in)
+{
+    if (in->depth == QUILL_DEPTH_MAX)
+        in->failed = true;
+    else
+        in->depth++;
+    return !in->failed;
+}
+
+static inline void quill_leave(quill_in *in)
+{
+    in->depth--;
 }
 
 static inline char *quill_take(quill_in *in, uint64_t count)
@@ -755,6 +813,21 @@ static inline uint32_t quill_get_wchar(quill_in *in)
     if (!quill_is_scalar(character))
         in->failed = true;
     return character;
+}
+
+/* How many characters a text has, or how many bytes, if it is none. */
+static inline int64_t quill_characters_of(const char *text, uint64_t bytes)
+{
+    uint64_t count = bytes == 0 ? 0 : quill_characters_and(true, text, bytes);
+    return count == UINT64_MAX ? (int64_t)bytes : (int64_t)count;
+}
+
+static inline int64_t quill_text_characters(const char *text)
+{
+    uint64_t bytes = 0;
+    while (text != NULL && text[bytes] != 0)
+        bytes++;
+    return quill_characters_of(text, bytes);
 }
 
 /* Refuses text that is no UTF-8, or has more characters than its type allows. */

@@ -129,7 +129,8 @@ impl Expr {
         Expr::Cast(ty, Box::new(self))
     }
 
-    fn text(&self) -> String {
+    /// Its text.
+    pub fn text(&self) -> String {
         match self {
             Expr::Name(text) => text.clone(),
             Expr::Int(value) => integer(*value),
@@ -149,7 +150,7 @@ impl Expr {
     }
 
     /// As an operand.
-    fn tight(&self) -> String {
+    pub fn tight(&self) -> String {
         match self {
             Expr::Binary(..) | Expr::Cast(..) | Expr::Deref(_) | Expr::Address(_) | Expr::Not(_) => {
                 format!("({})", self.text())

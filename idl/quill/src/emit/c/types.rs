@@ -14,7 +14,7 @@ impl Emitter<'_> {
         let mut done = HashSet::new();
         for index in 0..self.model.types_len() {
             let id = TypeId(index as u32);
-            if !self.travels[index] || self.model.is_any_kind(id) {
+            if !(self.travels[index] || self.held[index]) || self.model.is_any_kind(id) {
                 continue;
             }
             match self.model.ty(id) {
@@ -109,7 +109,7 @@ impl Emitter<'_> {
     ) {
         let id = self.model.resolved(id);
         let name = self.ty(id).base;
-        if !self.travels[id.0 as usize] {
+        if !(self.travels[id.0 as usize] || self.held[id.0 as usize]) {
             return;
         }
         match self.model.ty(id) {

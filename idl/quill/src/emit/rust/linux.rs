@@ -25,8 +25,11 @@ impl Part for Linux {
     fn runtime(&self) -> Runtime {
         Runtime::Inside(RUNTIME)
     }
-    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        !matches!(emitter.model.ty(ty), Type::Object(_))
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
+    }
+    fn object(&self, rt: &TokenStream) -> TokenStream {
+        quote! { #rt::Object }
     }
     fn refuses(&self, _: &Emitter, _: &Method) -> Option<String> {
         None
@@ -222,9 +225,11 @@ impl Emitter<'_> {
         let label = method.request.label;
         let failed = quote! { #rt::Failure::TooLong.into() };
         let write = self.write(rt, &method.request, &self.inputs(operation), &failed);
+        let agreed = self.agreed(operation, false, &failed);
         if operation.oneway {
             return quote! {
                 #signature {
+                    #agreed
                     #write
                     self.transport.send(#label, &_out.finish()?)
                 }
@@ -232,6 +237,7 @@ impl Emitter<'_> {
         }
         let results = self.results(operation);
         let read = self.read(from, rt, &method.reply, &results);
+        let replied = self.agreed(operation, true, &quote! { #rt::Failure::Malformed.into() });
         let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
         let value = tuple(&values);
         let exceptions = self.raised(from, parts).into_iter().map(|Raised { message, fields, error }| {
@@ -241,11 +247,12 @@ impl Emitter<'_> {
         });
         quote! {
             #signature {
+                #agreed
                 #write
                 let (_label, _reply) = self.transport.call(#label, &_out.finish()?)?;
                 let mut _body = #rt::In::new(&_reply);
                 match _label {
-                    0 => { #read Ok(#value) }
+                    0 => { #read #replied Ok(#value) }
                     #(#exceptions)*
                     _ => Err(#rt::Failure::Refused(_label).into()),
                 }
@@ -259,6 +266,7 @@ impl Emitter<'_> {
         let label = method.request.label;
         let inputs = self.inputs(operation);
         let read = self.read(from, rt, &method.request, &inputs);
+        let agreed = self.agreed(operation, false, &quote! { #rt::Malformed });
         let arguments: Vec<TokenStream> =
             inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
         let ident = name(rust);
@@ -270,7 +278,7 @@ impl Emitter<'_> {
             let types = tuple(&types.collect::<Vec<_>>());
             return quote! {
                 #label => {
-                    let mut _read = || -> __Result<#types, #rt::Malformed> { #read Ok(#value) };
+                    let mut _read = || -> __Result<#types, #rt::Malformed> { #read #agreed Ok(#value) };
                     if let Ok(#value) = _read() { let _ = #call; }
                     Ok(None)
                 }
@@ -287,7 +295,7 @@ impl Emitter<'_> {
             Ok(Some((_label, __Vec::new())))
         };
         let finish = |label: u32| quote! { _out.finish().map(|bytes| Some((#label, bytes))).map_err(|_| #rt::Malformed) };
-        let ok = finish(0);
+        let (ok, replied) = (finish(0), self.agreed(operation, true, &failed));
         let failures = if operation.raises.is_empty() {
             quote! { Err(_failure) => { #failure } }
         } else {
@@ -301,8 +309,9 @@ impl Emitter<'_> {
         quote! {
             #label => {
                 #read
+                #agreed
                 match #call {
-                    Ok(#pattern) => { #write #ok }
+                    Ok(#pattern) => { #replied #write #ok }
                     #failures
                 }
             }

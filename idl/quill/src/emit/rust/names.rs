@@ -66,7 +66,8 @@ pub fn renamed(model: &Model) -> Model {
     for id in model.ids() {
         if let (Some(path), false) = (model.ty(id).name(), matches!(model.ty(id), Type::Alias(..))) {
             let is_value = matches!(model.ty(id), Type::Bitmask(..));
-            set_name(renamed.ty_mut(id), paths.choose(path, Space::of(is_value)));
+            let chosen = paths.choose(path, Space::of(is_value));
+            renamed.ty_mut(id).rename(chosen);
         }
     }
     for exception in &mut renamed.exceptions {
@@ -74,7 +75,8 @@ pub fn renamed(model: &Model) -> Model {
     }
     for id in model.ids() {
         if let Type::Alias(path, _) = model.ty(id) {
-            set_name(renamed.ty_mut(id), paths.choose(path, Space::Types));
+            let chosen = paths.choose(path, Space::Types);
+            renamed.ty_mut(id).rename(chosen);
         }
     }
     let mut values: HashSet<String> = HashSet::new();
@@ -188,18 +190,6 @@ fn distinct<'a>(names: impl Iterator<Item = &'a mut String>, choose: impl Fn(&st
 
 fn last(path: &str) -> &str {
     path.rsplit("::").next().unwrap_or(path)
-}
-
-fn set_name(ty: &mut Type, to: String) {
-    match ty {
-        Type::Struct(name, _)
-        | Type::Flat(name, _)
-        | Type::Enum(name, _)
-        | Type::Bitmask(name, ..)
-        | Type::Alias(name, _)
-        | Type::Union { name, .. } => *name = to,
-        _ => {}
-    }
 }
 
 /// What two things must not be called alike for.

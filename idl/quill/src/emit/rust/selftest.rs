@@ -11,7 +11,7 @@ use super::tern::general;
 use super::{Emitter, InterfaceParts, MethodParts, Side, fields_of, name, tuple};
 use crate::kernel::table_bits;
 use crate::layout::{Message, Method};
-use crate::model::{Branch, Operation, Type, TypeId, bits_of};
+use crate::model::{Agreement, Branch, Field, Operation, Type, TypeId, bits_of};
 
 /// What a self-test needs of a kernel part.
 pub trait SelfTest: Sync {
@@ -59,6 +59,15 @@ pub trait SelfTest: Sync {
 
     /// What tests all interfaces.
     fn all(&self, interfaces: &[String]) -> TokenStream;
+}
+
+/// The fields or parameters that others have to agree with.
+fn sizes_of(agreements: &[Agreement]) -> Vec<usize> {
+    let rules = agreements.iter().flat_map(|a| &a.rules).flatten();
+    let mut all: Vec<usize> = rules.flat_map(|rule| rule.size().names()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Elements of a list that have no fixed size.
@@ -180,6 +189,10 @@ impl Emitter<'_> {
                 let (value, bound) = (self.random(*of), bound(most));
                 quote! { _r.list(#bound, |_r| #value) }
             }
+            Type::Optional(of) => {
+                let value = self.random(*of);
+                self.random_optional(*of, &value)
+            }
             Type::Array(of, dims) => {
                 let value = self.random(*of);
                 dims.iter().fold(value, |value, _| quote! { ::core::array::from_fn(|_| #value) })
@@ -191,12 +204,77 @@ impl Emitter<'_> {
         }
     }
 
+    /// An expression for a value that may be absent.
+    pub(super) fn random_optional(&self, of: TypeId, value: &TokenStream) -> TokenStream {
+        if self.is_boxed(of) {
+            quote! { _r.maybe(|_r| Boxed::new(#value)) }
+        } else {
+            quote! { _r.maybe(|_r| #value) }
+        }
+    }
+
+    /// An expression for a random value of a struct whose fields have to agree.
+    fn random_agreeing(&self, ty: &TokenStream, fields: &[Field], agreements: &[Agreement]) -> TokenStream {
+        let beside = |of: usize| {
+            let field = name(&fields[of].name);
+            (quote! { #field }, fields[of].ty)
+        };
+        let fresh = sizes_of(agreements);
+        let sizes = self.random_sizes(agreements, &[], &beside, &fresh);
+        let rest = fields.iter().enumerate().filter(|(of, _)| !fresh.contains(of)).map(|(of, field)| {
+            let rules = agreements.iter().find(|a| a.of == of).map_or(&[][..], |a| &a.rules);
+            let (ident, value) = (name(&field.name), self.random_keeping(field.ty, rules, &beside));
+            quote! { let #ident = #value; }
+        });
+        let names = fields.iter().map(|f| name(&f.name));
+        quote! { #sizes #(#rest)* #ty { #(#names),* } }
+    }
+
+    /// Statements that give values to those parameters of an operation that are in a request, or in its reply, so that all of them
+    /// agree: variables of these types. Sizes come first.
+    fn random_agreed(
+        &self,
+        operation: &Operation,
+        reply: bool,
+        values: &[(String, TypeId)],
+        types: &dyn Fn(&str, TypeId) -> TokenStream,
+    ) -> Vec<(String, TokenStream)> {
+        let agreements = Emitter::agreements_of(operation, reply);
+        let beside = |of: usize| {
+            let param = name(&operation.params[of].name);
+            (quote! { #param }, operation.params[of].ty)
+        };
+        let place = |param: &str| operation.params.iter().position(|p| p.name == param);
+        let sizes = sizes_of(&operation.agreements);
+        let fresh: Vec<usize> =
+            values.iter().filter_map(|(n, _)| place(n)).filter(|of| sizes.contains(of)).collect();
+        let later = if reply { &[][..] } else { &operation.agreements };
+        let mut all = vec![(String::new(), self.random_sizes(&agreements, later, &beside, &fresh))];
+        for (param, ty) in values {
+            let of = place(param);
+            let (ident, declared) = (name(param), types(param, *ty));
+            let value = match of {
+                Some(of) if fresh.contains(&of) => quote! { #ident },
+                Some(of) => {
+                    let rules = agreements.iter().find(|a| a.of == of).map_or(&[][..], |a| &a.rules);
+                    self.random_keeping(*ty, rules, &beside)
+                }
+                None => self.random(*ty),
+            };
+            all.push((param.clone(), quote! { let #ident: #declared = #value; }));
+        }
+        all
+    }
+
     /// A function that makes random values of a declared type.
     fn random_function(&self, id: TypeId) -> TokenStream {
         let function = format_ident!("value_{}", id.0.to_string());
         let ty = self.ty(&module(), id);
         let body = match self.model.ty(id) {
             Type::Struct(_, fields) if self.model.is_any(id) => self.random_any(&ty, fields),
+            Type::Struct(_, fields) if self.model.agreements.contains_key(&id) => {
+                self.random_agreeing(&ty, fields, &self.model.agreements[&id])
+            }
             Type::Struct(_, fields) => {
                 let names = fields.iter().map(|f| name(&f.name));
                 let values = fields.iter().map(|f| self.random(f.ty));
@@ -277,7 +355,7 @@ impl Emitter<'_> {
             let signature =
                 self.signature(&from, (operation, parts.method), &parts.rust, &error, Side::Server);
             let inputs = self.inputs(operation);
-            let checks = inputs.iter().enumerate().map(|(i, (param, ty))| {
+            let plain = inputs.iter().enumerate().map(|(i, (param, ty))| {
                 let value = self.random_expected(*ty);
                 let owned = if self.is_handed(*ty) {
                     quote! { __u64 }
@@ -291,6 +369,7 @@ impl Emitter<'_> {
                     if !#same && *_wrong == 0 { *_wrong = #number; }
                 }
             });
+            let checks = self.expected_inputs(test, parts).unwrap_or_else(|| plain.collect());
             let answer = if operation.oneway {
                 quote! { Ok(()) }
             } else {
@@ -309,7 +388,7 @@ impl Emitter<'_> {
                     let mut _random = Random::new(*_seed, *_calls);
                     let _r = &mut _random;
                     *_calls += 1;
-                    #(#checks)*
+                    #checks
                     #answer
                 }
             }
@@ -320,6 +399,27 @@ impl Emitter<'_> {
             struct #server(#known);
             impl #server_trait for #server { #(#methods)* }
         }
+    }
+
+    /// Statements that compare what a server of an operation whose parameters agree is given with what it has to be given.
+    fn expected_inputs(&self, test: &dyn SelfTest, parts: &MethodParts) -> Option<TokenStream> {
+        let operation = parts.operation;
+        if operation.agreements.is_empty() {
+            return None;
+        }
+        let inputs = self.inputs(operation);
+        let types = |_: &str, ty: TypeId| test.value_type(self, ty);
+        let all = self.random_agreed(operation, false, &inputs, &types);
+        let given = inputs.iter().map(|(n, _)| format_ident!("_given_{n}"));
+        let names: Vec<Ident> = inputs.iter().map(|(n, _)| name(n)).collect();
+        let kept = names.iter().zip(given.clone()).map(|(ident, given)| quote! { let #given = #ident; });
+        let made = all.iter().map(|(_, made)| made);
+        let compared = inputs.iter().zip(given).zip(1u32..).map(|(((n, ty), given), number)| {
+            let (expected, same) = (name(n), self.same_input(operation, &given, *ty));
+            let number = Literal::u32_unsuffixed(number);
+            quote! { { let _expected = &#expected; if !#same && *_wrong == 0 { *_wrong = #number; } } }
+        });
+        Some(quote! { #(#kept)* #(#made)* #(#compared)* })
     }
 
     /// An expression for whether a server is given what is `_expected`.
@@ -350,7 +450,10 @@ impl Emitter<'_> {
     }
 
     /// An expression for random results.
-    fn random_results(&self, parts: &MethodParts) -> TokenStream {
+    fn random_results(&self, test: &dyn SelfTest, parts: &MethodParts) -> TokenStream {
+        if !parts.operation.agreements.is_empty() {
+            return self.agreed_results(test, parts, Side::Client);
+        }
         let results: Vec<TokenStream> =
             self.results(parts.operation).iter().map(|(_, ty)| self.random_expected(*ty)).collect();
         tuple(&results)
@@ -358,6 +461,9 @@ impl Emitter<'_> {
 
     /// Random results of a server, which keeps what it gives references to.
     fn kept_results(&self, test: &dyn SelfTest, parts: &MethodParts) -> TokenStream {
+        if !parts.operation.agreements.is_empty() {
+            return self.agreed_results(test, parts, Side::Server);
+        }
         let all = self.results(parts.operation);
         let borrows = |result: &str| test.borrows(parts.method, result, Side::Server);
         if !all.iter().any(|(result, _)| borrows(result)) {
@@ -366,17 +472,49 @@ impl Emitter<'_> {
         }
         let types = all.iter().map(|(_, ty)| test.value_type(self, *ty));
         let values = all.iter().map(|(_, ty)| self.random(*ty));
-        let given = all.iter().enumerate().map(|(i, (result, ty))| {
-            let number = Literal::usize_unsuffixed(i);
-            match self.model.ty(self.model.resolved(*ty)) {
-                _ if !borrows(result) => quote! { _kept.#number.clone() },
-                Type::Str { .. } | Type::Sequence(..) => quote! { &_kept.#number[..] },
-                _ => quote! { &_kept.#number },
-            }
-        });
+        let given = all
+            .iter()
+            .enumerate()
+            .map(|(i, (result, ty))| self.kept_result(borrows(result), *ty, &Literal::usize_unsuffixed(i)));
         let given: Vec<TokenStream> = given.collect();
         let given = tuple(&given);
         quote! { { let _kept: &(#(#types,)*) = keep(_kept, (#(#values,)*)); #given } }
+    }
+
+    /// Random results that agree, with the arguments, too: those that are given, by a server that keeps what it gives references to, or
+    /// those that a client has to get.
+    fn agreed_results(&self, test: &dyn SelfTest, parts: &MethodParts, side: Side) -> TokenStream {
+        let results = self.results(parts.operation);
+        let borrows = |result: &str| test.borrows(parts.method, result, side);
+        let types = |result: &str, ty: TypeId| match side {
+            Side::Client if !borrows(result) => self.ty(&module(), ty),
+            _ => test.value_type(self, ty),
+        };
+        let all = self.random_agreed(parts.operation, true, &results, &types);
+        let made = all.iter().map(|(_, made)| made);
+        let names: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
+        let whole = tuple(&names);
+        if side == Side::Client || !results.iter().any(|(result, _)| borrows(result)) {
+            return match results.is_empty() {
+                true => quote! { () },
+                false => quote! { { #(#made)* #whole } },
+            };
+        }
+        let types = results.iter().map(|(_, ty)| test.value_type(self, *ty));
+        let given = results.iter().zip(0..).map(|((result, ty), number)| {
+            self.kept_result(borrows(result), *ty, &Literal::usize_unsuffixed(number))
+        });
+        let given = tuple(&given.collect::<Vec<_>>());
+        quote! { { #(#made)* let _kept: &(#(#types,)*) = keep(_kept, (#(#names,)*)); #given } }
+    }
+
+    /// An expression for one of the results that a server has kept.
+    fn kept_result(&self, borrowed: bool, ty: TypeId, number: &Literal) -> TokenStream {
+        match self.model.ty(self.model.resolved(ty)) {
+            _ if !borrowed => quote! { _kept.#number.clone() },
+            Type::Str { .. } | Type::Sequence(..) => quote! { &_kept.#number[..] },
+            _ => quote! { &_kept.#number },
+        }
     }
 
     /// An expression for what a method returns: its results, or one of its exceptions.
@@ -411,6 +549,25 @@ impl Emitter<'_> {
         }
     }
 
+    /// Statements that leave the arguments of a call in variables.
+    fn random_inputs(
+        &self,
+        test: &dyn SelfTest,
+        operation: &Operation,
+        inputs: &[(String, TypeId)],
+    ) -> Vec<TokenStream> {
+        if !operation.agreements.is_empty() {
+            let types = |_: &str, ty: TypeId| test.value_type(self, ty);
+            let all = self.random_agreed(operation, false, inputs, &types);
+            return all.into_iter().map(|(_, made)| made).collect();
+        }
+        let plain = inputs.iter().map(|(param, ty)| {
+            let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
+            quote! { let #ident: #owned = #value; }
+        });
+        plain.collect()
+    }
+
     /// Statements that call a method and compare what comes back; they leave `_good` and `_exception`.
     pub(super) fn test_call(
         &self,
@@ -421,10 +578,7 @@ impl Emitter<'_> {
         let from = module();
         let operation = parts.operation;
         let inputs = self.inputs(operation);
-        let values = inputs.iter().map(|(param, ty)| {
-            let (ident, value, owned) = (name(param), self.random_given(*ty), test.value_type(self, *ty));
-            quote! { let #ident: #owned = #value; }
-        });
+        let values = self.random_inputs(test, operation, &inputs);
         let passed = inputs.iter().map(|(n, ty)| self.passed(operation, n, *ty));
         let method = name(&parts.rust);
         let error = self.error_path(interface, parts);
@@ -439,7 +593,7 @@ impl Emitter<'_> {
         let outcome = if operation.oneway {
             quote! { Ok(()) }
         } else {
-            self.random_outcome(interface, parts, &self.random_results(parts))
+            self.random_outcome(interface, parts, &self.random_results(test, parts))
         };
         let needs = test.call_needs(parts.method);
         let arms = self.variants(operation).into_iter().map(|(variant, _)| {
@@ -734,6 +888,17 @@ impl SelfTest for TernIpc {
     }
 }
 
+/// Statements that put a watch between an object and its client; none, if nobody can hand on what comes back.
+fn between(hands_on: bool, [object, watched, client]: [&TokenStream; 3]) -> TokenStream {
+    if !hands_on {
+        return quote! { _door.duplicate() };
+    }
+    quote! {
+        let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
+        ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
+    }
+}
+
 /// Through Tern's doors.
 #[derive(Clone, Copy, Debug)]
 pub struct TernDoor;
@@ -773,6 +938,7 @@ impl SelfTest for TernDoor {
         });
         let serve_function = format_ident!("serve_{}", number.to_string());
         let run = tern_run(self, emitter, interface, (number, quote! { &::rt::door::Door }), |_| false);
+        let between = between(emitter.can_hand_on(interface), [&object, &watched, &client]);
         quote! {
             fn #serve_function(_seed: __u64) -> ::sys::Result<[::rt::door::Door; 4]> {
                 ::rt::door::make_room::<#object<#server>>()?;
@@ -781,8 +947,7 @@ impl SelfTest for TernDoor {
                 let [_sane, _nonsense] =
                     [::rt::door::serve(#object(_server))?, ::rt::door::serve(Nonsense::new(_seed))?];
                 let _between = |_door: &::rt::door::Door| {
-                    let _door = alloc::boxed::Box::leak(alloc::boxed::Box::new(_door.duplicate()?));
-                    ::rt::door::serve(#object(#watched { server: #client { server: &*_door }, watch: Listener }))
+                    #between
                 };
                 let _watched = [_between(&_sane)?, _between(&_nonsense)?];
                 let [_watched, _watched_nonsense] = _watched;

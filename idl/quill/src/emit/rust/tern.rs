@@ -16,7 +16,6 @@ use quote::{format_ident, quote};
 use super::{
     Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, Side, name, selftest, tuple,
 };
-use crate::kernel;
 use crate::layout::{Carrier, Chunk, Leaf, Message, Method, Place, Room, Slot};
 use crate::model::{Field, InterfaceId, Type, TypeId, bits_of};
 use crate::sizes::for_all_types;
@@ -94,25 +93,7 @@ impl Part for Tern {
     }
 
     fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        // How many elements a list has that has no bound depends on their size, so it has no owned form, and must be a
-        // parameter.
-        let owned = |ty: TypeId| !matches!(emitter.kind(ty), Type::Sequence(_, None));
-        match emitter.kind(ty) {
-            // In memory a list is used as it lies, so whatever its bytes are must be a value. What is read piece by piece needs
-            // an owned form.
-            Type::Sequence(of, bound) => {
-                let short = bound.is_some_and(|bound| bound <= ELEMENTS_MAX);
-                match emitter.sizes.fixed(*of) {
-                    Some(_) => short || emitter.sizes.flat(*of),
-                    None => bound.is_some() && owned(*of),
-                }
-            }
-            Type::Array(of, _) => owned(*of),
-            Type::Object(_) => !emitter.is_owned_reference(ty),
-            Type::Struct(_, fields) => fields.iter().all(|f| owned(f.ty)),
-            Type::Union { branches, .. } => branches.iter().all(|b| owned(b.field.ty)),
-            _ => true,
-        }
+        !matches!(emitter.kind(ty), Type::Object(_)) || !emitter.is_owned_reference(ty)
     }
 
     fn refuses(&self, emitter: &Emitter, method: &Method) -> Option<String> {
@@ -141,17 +122,23 @@ impl Part for Tern {
     }
 
     fn list(&self, rt: &TokenStream, element: Element, bound: Option<u64>) -> TokenStream {
-        match element {
-            Element::Text => {
-                let bytes = bound.map_or(UNBOUNDED_BYTES, |characters| characters.saturating_mul(4));
-                let bytes = Literal::u64_unsuffixed(bytes);
+        // How much a list without a bound may hold depends on what else a message has: it lies elsewhere.
+        match (element, bound) {
+            (Element::Text, None) => quote! { #rt::String },
+            (Element::Text, Some(characters)) => {
+                let bytes = Literal::u64_unsuffixed(characters.saturating_mul(4));
                 quote! { #rt::Text<#bytes> }
             }
-            Element::Of(of) => {
-                let bound = Literal::u64_unsuffixed(bound.unwrap_or(0));
+            (Element::Of(of), None) => quote! { #rt::Vec<#of> },
+            (Element::Of(of), Some(bound)) => {
+                let bound = Literal::u64_unsuffixed(bound);
                 quote! { #rt::List<#of, #bound> }
             }
         }
+    }
+
+    fn elsewhere(&self, rt: &TokenStream, of: TokenStream) -> TokenStream {
+        quote! { #rt::Box<#of> }
     }
 
     fn owned_text(&self, rt: &TokenStream, text: Option<TokenStream>) -> TokenStream {
@@ -330,11 +317,11 @@ fn is_in_room(message: &Message, param: &str) -> bool {
 /// Words that a server keeps for its replies, on its stack.
 const OUTGOING_WORDS_MAX: u64 = 4096;
 
+/// Bytes of what is known of a value that lies elsewhere.
+const ELSEWHERE_BYTES: u64 = 24;
+
 /// Bytes of something that is read piece by piece, as its reader has it: on the stack.
 const OWNED_BYTES_MAX: u64 = 32 << 10;
-
-/// Elements of a list that could ever be in registers.
-const ELEMENTS_MAX: u64 = 88;
 
 /// Statements that make a list the words of a message.
 fn pack_directly(rt: &TokenStream, list: &TokenStream, lies: Lies) -> TokenStream {
@@ -479,12 +466,6 @@ enum Lies {
     Nowhere,
 }
 
-/// Bytes of a text without a bound.
-const UNBOUNDED_BYTES: u64 = match kernel::TernIpc::BLOCK {
-    Some(block) => block.unbounded_bytes,
-    None => 0,
-};
-
 impl Emitter<'_> {
     /// Some value of a type.
     fn blank(&self, from: &[String], id: TypeId) -> TokenStream {
@@ -524,12 +505,11 @@ impl Emitter<'_> {
     /// The size of a value, roughly; all that there are if it is too large or has no end.
     fn owned_bytes(&self, ty: TypeId) -> u64 {
         let bytes = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> u64| match self.model.ty(ty) {
-            Type::Str { bound, .. } => {
-                bound.map_or(UNBOUNDED_BYTES, |characters| characters.saturating_mul(4)).saturating_add(8)
-            }
-            Type::Sequence(element, bound) => {
-                of(*element).saturating_mul(bound.unwrap_or(u64::MAX)).saturating_add(8)
-            }
+            Type::Str { bound: None, .. } | Type::Sequence(_, None) => ELSEWHERE_BYTES,
+            Type::Str { bound: Some(bound), .. } => bound.saturating_mul(4).saturating_add(8),
+            Type::Sequence(element, Some(bound)) => of(*element).saturating_mul(*bound).saturating_add(8),
+            Type::Optional(of) if self.is_boxed(*of) => ELSEWHERE_BYTES,
+            Type::Optional(element) => of(*element).saturating_add(8),
             Type::Array(element, dims) => dims.iter().fold(of(*element), |all, &n| all.saturating_mul(n)),
             Type::Struct(_, fields) => fields.iter().map(|f| of(f.ty)).fold(0, u64::saturating_add),
             Type::Union { branches, .. } => {
@@ -628,6 +608,7 @@ impl Emitter<'_> {
         let label = Literal::u32_unsuffixed(method.request.label);
         let failed = quote! { #rt::Failure::TooLong.into() };
         let inputs = general::values(&self.inputs(operation), &method.request);
+        let agreed = self.agreed(operation, false, &failed);
         let pack = self.pack(rt, &method.request, &inputs, &failed, Lies::WithCaller);
         let words = Literal::u32_unsuffixed(method.registers());
         let pages = client_pages(self, rt, method);
@@ -641,6 +622,7 @@ impl Emitter<'_> {
             return quote! {
                 #[inline]
                 #signature {
+                    #agreed
                     #pack
                     #rt::Callee::#send(self.server, #label, _out, #pages)
                 }
@@ -649,28 +631,14 @@ impl Emitter<'_> {
         let results = self.results(operation);
         let read = general::values(&results, &method.reply);
         let mut unpack = self.unpack_reply(from, rt, &method.reply, &read, false);
-        let (mut short, mut place) = (TokenStream::new(), TokenStream::new());
-        let done = match &method.reply.pages {
-            Some(handed) => {
-                let given = name(&handed.param);
-                unpack.extend(if self.is_owned_reference(handed.ty) {
-                    place = quote! { let _place = ::rt::door::Room::new().map_err(#rt::Failure::Kernel)?; };
-                    quote! { let #given = _place.into_reference(_in[7]); }
-                } else {
-                    quote! { let #given = #rt::Fpage(_in[6]); }
-                });
-                short =
-                    quote! { if #rt::came_short::<S>(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
-                quote! { PAGES_DONE }
-            }
-            None if method.reply.long => quote! { LONG_DONE },
-            None => quote! { DONE },
-        };
+        let (place, short, done) = self.client_handed(rt, method, &mut unpack);
+        unpack.extend(self.agreed(operation, true, &quote! { #rt::Failure::Malformed.into() }));
         let value = tuple(&results.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
         let failure = self.client_failure(from, rt, parts);
         quote! {
             #[inline(always)]
             #signature {
+                #agreed
                 #pack
                 #place
                 let (_rax, _in) = #rt::Callee::#call(self.server, #label, _out, #pages);
@@ -682,6 +650,36 @@ impl Emitter<'_> {
                 Ok(#value)
             }
         }
+    }
+
+    /// Statements of a client for what a reply hands over: a place for it, what is done if that has not come, and the name of `rax` if it
+    /// has. What finds it is behind `unpack`.
+    fn client_handed(
+        &self,
+        rt: &TokenStream,
+        method: &Method,
+        unpack: &mut TokenStream,
+    ) -> (TokenStream, TokenStream, TokenStream) {
+        let none = TokenStream::new;
+        let Some(handed) = &method.reply.pages else {
+            let done = if method.reply.long {
+                quote! { LONG_DONE }
+            } else {
+                quote! { DONE }
+            };
+            return (none(), none(), done);
+        };
+        let given = name(&handed.param);
+        let short = quote! { if #rt::came_short::<S>(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
+        let is_owned = self.is_owned_reference(handed.ty);
+        unpack.extend(match is_owned {
+            true => quote! { let #given = _place.into_reference(_in[7]); },
+            false => quote! { let #given = #rt::Fpage(_in[6]); },
+        });
+        let place = is_owned.then(|| {
+            quote! { let _place = ::rt::door::Room::new().map_err(#rt::Failure::Kernel)?; }
+        });
+        (place.unwrap_or_default(), short, quote! { PAGES_DONE })
     }
 
     /// The result of a client's method for a reply that is no success.
@@ -1054,6 +1052,7 @@ impl Emitter<'_> {
             Type::Array(..) if parameter => quote! { #there.first().ok_or(#rt::Malformed)? },
             Type::Array(..) => quote! { #there.first().cloned().ok_or(#rt::Malformed)? },
             _ if parameter => there,
+            Type::Str { bound: None, .. } | Type::Sequence(_, None) => quote! { <#ty>::from(#there) },
             _ => quote! { <#ty>::new(#there).ok_or(#rt::Malformed)? },
         }
     }
@@ -1144,7 +1143,8 @@ impl Emitter<'_> {
         let inputs = self.inputs(operation);
         let read = general::values(&inputs, &method.request);
         let given = Literal::u32_unsuffixed(parts.given());
-        let unpack = self.unpack(from, rt, &method.request, &read, false);
+        let mut unpack = self.unpack(from, rt, &method.request, &read, false);
+        unpack.extend(self.agreed(operation, false, &quote! { #rt::Malformed }));
         let value = tuple(&read.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
         let types = read.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty));
         let types = tuple(&types.collect::<Vec<_>>());
@@ -1243,11 +1243,12 @@ impl Emitter<'_> {
         // What the server returns is checked like what it is given: a reply never breaks its own type.
         let reply = |message: &Message, values: &[(String, TypeId)], label: Option<u32>, lies: Lies| {
             let failed = quote! { () };
+            let agreed = label.is_none().then(|| self.agreed(operation, true, &failed));
             let pack = self.pack(rt, message, &general::values(values, message), &failed, lies);
             let (done, answer) = packed_answer(message, way.answer(rt, given, label));
             let mutable = (Emitter::outgoing(message, lies == Lies::Nowhere) > 0).then(|| quote! { mut });
             quote! {
-                let #mutable _pack = || -> __Result<#rt::Words, ()> { #pack Ok(_out) };
+                let #mutable _pack = || -> __Result<#rt::Words, ()> { #agreed #pack Ok(_out) };
                 match _pack() {
                     #done => { #answer }
                     Err(()) => #too_long,

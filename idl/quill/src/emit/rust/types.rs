@@ -6,7 +6,7 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 use super::{Emitter, name};
-use crate::emit::travel::{endless, travelling};
+use crate::emit::travel::{endless, held, travelling};
 use crate::model::{Branch, ExceptionId, Field, Type, TypeId, counts_up, values_of};
 
 impl Emitter<'_> {
@@ -17,7 +17,14 @@ impl Emitter<'_> {
         let carries = |id: TypeId| part.carries(self, id) && !endless[id.0 as usize];
         let travels = travelling(self.model, &self.sizes, carries);
         self.travels.clone_from(&travels);
-        for (index, _) in travels.iter().enumerate().filter(|(_, travels)| **travels) {
+        self.held = held(self.model, &self.sizes, &travels);
+        for (index, _) in travels
+            .iter()
+            .enumerate()
+            .filter(|(index, travels)| **travels || self.held[*index])
+            .map(|(index, _)| (index, ()))
+            .collect::<Vec<_>>()
+        {
             self.declare(TypeId(index as u32));
         }
         for index in 0..self.model.exceptions.len() {
@@ -50,9 +57,11 @@ impl Emitter<'_> {
         let (modules, _) = self.place(&path);
         let implemented = match self.model.ty(id) {
             Type::Alias(..) => TokenStream::new(),
+            _ if self.held[id.0 as usize] => TokenStream::new(),
             _ => self.part.implement(self, &modules, id),
         };
-        self.root.at(&modules).items.push(quote! { #item #implemented });
+        let agreeing = self.agreeing(&modules, id);
+        self.root.at(&modules).items.push(quote! { #item #implemented #agreeing });
     }
 
     fn exception(&mut self, id: ExceptionId, travels: &[bool]) {

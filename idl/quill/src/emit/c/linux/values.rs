@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::super::agree;
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
 use super::super::{Emitter, word};
 use crate::layout::{Leaf, Message, Slot};
@@ -21,6 +22,12 @@ pub fn unsound(any: Expr) -> Expr {
 pub fn anys<'m>(e: &'m Emitter, message: &'m Message) -> impl Iterator<Item = &'m [String]> {
     let kind = |slot: &&Slot| matches!(slot.leaf, Leaf::Value(ty) if e.model.is_any_kind(ty));
     message.slots.iter().filter(kind).filter_map(|slot| Some(slot.path.split_last()?.1))
+}
+
+/// Statements about what has been read, which is nothing if something was wrong.
+pub fn unless_failed(body: Vec<Stmt>) -> Option<Stmt> {
+    let good = Expr::Not(Box::new(name("_in").deref().field("failed")));
+    (!body.is_empty()).then_some(Stmt::If(good, body))
 }
 
 /// Gives a message up.
@@ -107,6 +114,7 @@ pub fn put(e: &Emitter, ty: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
             body
         }
         Type::Array(of, dims) => each(dims, value, depth, &|element, depth| put(e, *of, element, depth)),
+        Type::Optional(of) => put_optional(e, *of, value, depth),
         _ => vec![Stmt::Do(call(format!("quill_put_{}", e.mangled(ty)), [out(), value.address()]))],
     }
 }
@@ -139,8 +147,42 @@ pub fn get(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
             vec![Stmt::Set(place, call("quill_get_string", [from(), bound(*b)]))]
         }
         Type::Array(of, dims) => each(dims, place, depth, &|element, depth| get(e, *of, element, depth)),
+        Type::Optional(of) => get_optional(e, *of, place, depth),
         _ => vec![Stmt::Do(call(format!("quill_get_{}", e.mangled(ty)), [from(), place.address()]))],
     }
+}
+
+/// Statements that write a value that may be absent.
+fn put_optional(e: &Emitter, of: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
+    let out = || name("_out");
+    let there = || value.clone().with("!=", name("NULL"));
+    let mut body = vec![Stmt::Do(call("quill_put_bool", [out(), there()]))];
+    if e.is_text_pointer(of) {
+        body.push(Stmt::If(there(), put(e, of, value.clone(), depth)));
+        return body;
+    }
+    let mut inner = put(e, of, value.clone().deref(), depth);
+    inner.push(Stmt::Do(call("quill_put_leave", [out()])));
+    body.push(Stmt::If(there().with("&&", call("quill_put_enter", [out()])), inner));
+    body
+}
+
+/// Statements that read a value that may be absent.
+fn get_optional(e: &Emitter, of: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
+    let from = || name("_in");
+    let there = call("quill_get_bool", [from()]);
+    let nothing = Stmt::Set(place.clone(), name("NULL"));
+    if e.is_text_pointer(of) {
+        return vec![nothing, Stmt::If(there, get(e, of, place, depth))];
+    }
+    let size = call("sizeof", [place.clone().deref()]);
+    let room = call("quill_get_room", [from(), Expr::Int(1), Expr::Int(least(e, of, 0).into()), size]);
+    let inner = vec![
+        Stmt::Set(place.clone(), room),
+        Stmt::If(place.clone().with("!=", name("NULL")), get(e, of, place.deref(), depth)),
+        Stmt::Do(call("quill_leave", [from()])),
+    ];
+    vec![nothing, Stmt::If(there.with("&&", call("quill_enter", [from()])), inner)]
 }
 
 /// Loops over all elements of an array.
@@ -228,6 +270,8 @@ fn structure(e: &Emitter, id: TypeId) -> Vec<Function> {
     };
     puts.extend(ends("quill_put_align", "_out"));
     gets.extend(ends("quill_get_align", "_in"));
+    let refuse = || Stmt::Do(call("quill_fail", [name("_out"), name("QUILL_TOO_LONG")]));
+    puts.extend(agree::own_fields(e, id, &value(), &refuse));
     for field in fields {
         let place = value().field(word(&field.name));
         puts.extend(put(e, field.ty, place.clone(), 0));
@@ -245,6 +289,7 @@ fn structure(e: &Emitter, id: TypeId) -> Vec<Function> {
     }
     puts.extend(ends("quill_put_align", "_out"));
     gets.extend(ends("quill_get_align", "_in"));
+    gets.extend(unless_failed(agree::own_fields(e, id, &value(), &failed)));
     if e.model.is_any(id) {
         let fail = call("quill_fail", [name("_out"), name("QUILL_MALFORMED")]);
         puts.push(Stmt::If(unsound(value()), vec![Stmt::Do(fail)]));

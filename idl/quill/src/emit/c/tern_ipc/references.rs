@@ -28,7 +28,7 @@ pub fn types(e: &Emitter) -> Vec<Item> {
         }
     }
     let all = e.model.interfaces.iter().enumerate();
-    let used = all.filter(|(index, interface)| !interface.local && (!interface.imported || named[*index]));
+    let used = all.filter(|(index, interface)| named[*index] || (!interface.local && !interface.imported));
     let items: Vec<Item> = used
         .map(|(index, _)| {
             let reference = e.reference(Some(InterfaceId(index as u32)));

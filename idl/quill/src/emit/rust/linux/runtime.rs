@@ -13,6 +13,10 @@ pub mod rt {
     pub const MALFORMED: u32 = LABEL_ERROR;
     /// There is no such method.
     pub const NO_METHOD: u32 = LABEL_ERROR + 1;
+    /// There is no such object.
+    pub const NO_OBJECT: u32 = LABEL_ERROR + 2;
+    /// A request that says for which object those are that come after it.
+    const SELECT: u32 = LABEL_ERROR + 0x8000;
 
     /// Why a call failed, other than by an exception of the server.
     #[derive(Debug)]
@@ -201,6 +205,27 @@ pub mod rt {
         }
     }
 
+    impl<T: Wire> Wire for Option<T> {
+        fn put(&self, out: &mut Out) {
+            self.is_some().put(out);
+            if let Some(value) = self {
+                value.put(out);
+            }
+        }
+        fn get(from: &mut In) -> Result<Option<T>, Malformed> {
+            if bool::get(from)? { from.nested(T::get).map(Some) } else { Ok(None) }
+        }
+    }
+
+    impl<T: Wire> Wire for Box<T> {
+        fn put(&self, out: &mut Out) {
+            (**self).put(out);
+        }
+        fn get(from: &mut In) -> Result<Box<T>, Malformed> {
+            T::get(from).map(Box::new)
+        }
+    }
+
     impl<T: Wire> Wire for Vec<T> {
         fn put(&self, out: &mut Out) {
             put_count(self.len(), out);
@@ -243,6 +268,85 @@ pub mod rt {
     /// Writes text without its length.
     pub fn put_text(text: &str, out: &mut Out) {
         out.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// A reference to an object: its number in the table of the server that is called. None is 0.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Object(pub u64);
+
+    impl Wire for Object {
+        fn put(&self, out: &mut Out) {
+            self.0.put(out);
+        }
+        fn get(from: &mut In) -> Result<Object, Malformed> {
+            u64::get(from).map(Object)
+        }
+    }
+
+    /// Says for which object of a server the requests are that follow on this connection; 0 is for the one that it began with.
+    pub fn select(transport: &mut impl Transport, object: Object) -> Result<(), Failure> {
+        match transport.call(SELECT, &object.0.to_le_bytes())? {
+            (0, _) => Ok(()),
+            (label, _) => Err(Failure::Refused(label)),
+        }
+    }
+
+    /// Answers requests for an object.
+    type Answers = dyn FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)> + Send;
+    /// An object that a table and connections share.
+    type Shared = std::sync::Arc<std::sync::Mutex<Answers>>;
+
+    /// A server's table of the objects that clients may call, whichever connection they have. Its copies are the same table.
+    #[derive(Clone, Default)]
+    pub struct Objects {
+        all: std::sync::Arc<std::sync::Mutex<std::collections::HashMap<u64, Shared>>>,
+        last: std::sync::Arc<std::sync::atomic::AtomicU64>,
+    }
+
+    impl Objects {
+        /// A table without objects.
+        pub fn new() -> Objects {
+            Objects::default()
+        }
+
+        fn all(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<u64, Shared>> {
+            self.all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        }
+
+        /// Takes an object into the table; `dispatch` is that of its interface's module. No number is given twice.
+        pub fn export(&self, dispatch: impl FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)> + Send + 'static) -> Object {
+            let number = self.last.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            self.all().insert(number, std::sync::Arc::new(std::sync::Mutex::new(dispatch)));
+            Object(number)
+        }
+
+        /// Takes an object out of the table. Who has selected it may go on to call it. Whether it was there.
+        pub fn withdraw(&self, object: Object) -> bool {
+            self.all().remove(&object.0).is_some()
+        }
+
+        /// Serves one connection until the client closes it: first for the object `root`, later for whichever the client selects.
+        pub fn serve(&self, stream: &mut (impl Read + Write), root: Object) -> Result<(), Failure> {
+            let mut selected = self.all().get(&root.0).cloned();
+            serve(stream, |label, body| {
+                if label != SELECT {
+                    let Some(object) = &selected else { return Some((NO_OBJECT, Vec::new())) };
+                    let mut answers = object.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    return answers(label, body);
+                }
+                let Ok(number) = body.try_into().map(u64::from_le_bytes) else { return Some((MALFORMED, Vec::new())) };
+                let number = if number == 0 { root.0 } else { number };
+                let Some(object) = self.all().get(&number).cloned() else { return Some((NO_OBJECT, Vec::new())) };
+                selected = Some(object);
+                Some((0, Vec::new()))
+            })
+        }
+    }
+
+    impl std::fmt::Debug for Objects {
+        fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+            write!(f, "{} objects", self.all().len())
+        }
     }
 
     /// A way to a server.

@@ -44,6 +44,13 @@ impl Emitter<'_> {
             let bounds = self.bounds(field.ty, &quote! { #ident }, &failed, 0);
             quote! { let #ident = <#ty as #rt::Wire>::get(_from)?; #bounds }
         });
+        let checked = match self.model.agreements.contains_key(&id) {
+            true => quote! {
+                let _value = #ident { #(#names),* };
+                if _value._agrees() { Ok(_value) } else { Err(#failed) }
+            },
+            false => quote! { Ok(#ident { #(#names),* }) },
+        };
         quote! {
             impl #rt::Wire for #ident {
                 fn put(&self, _out: &mut #rt::Out) {
@@ -55,7 +62,7 @@ impl Emitter<'_> {
                     #get_align
                     #(#gets)*
                     #get_end
-                    Ok(#ident { #(#names),* })
+                    #checked
                 }
             }
         }

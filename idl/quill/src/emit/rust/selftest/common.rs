@@ -65,6 +65,33 @@ impl Random {
         ['a', 'Z', '7', ' ', '"', '\\', 'é', 'ß', '€', '\u{fffd}', '𝄞', '\u{10ffff}'][self.below(12)]
     }
 
+    /// A value, or none; none within many others.
+    pub fn maybe<T>(&mut self, mut value: impl FnMut(&mut Random) -> T) -> Option<T> {
+        if self.depth > 3 || self.below(3) == 0 {
+            return None;
+        }
+        self.depth += 1;
+        let some = value(self);
+        self.depth -= 1;
+        Some(some)
+    }
+
+    /// Whether there is such a union at all.
+    pub fn can<T>(&mut self, mut value: impl FnMut(&mut Random) -> T, mut fits: impl FnMut(&T) -> bool) -> bool {
+        (0..100).any(|_| fits(&value(self)))
+    }
+
+    /// A union with a given discriminator. Its branches are few.
+    pub fn labelled<T>(&mut self, mut value: impl FnMut(&mut Random) -> T, mut fits: impl FnMut(&T) -> bool) -> T {
+        for _ in 0..1000 {
+            let some = value(self);
+            if fits(&some) {
+                return some;
+            }
+        }
+        panic!("no value of a union has that discriminator");
+    }
+
     /// The length of a list with a bound; a bound that is small is met often.
     fn length(&mut self, bound: usize) -> usize {
         if self.depth > 2 {

@@ -1,10 +1,21 @@
 /// What a server gives references to: nothing.
 type Kept = ();
 
+/// A value that lies elsewhere.
+type Boxed<T> = std::boxed::Box<T>;
+
 impl Random {
     /// Text of at most so many characters.
     pub fn text(&mut self, bound: usize) -> String {
         (0..self.length(bound)).map(|_| self.character()).collect()
+    }
+
+    /// A list of so many values.
+    pub fn exactly<T>(&mut self, length: usize, mut value: impl FnMut(&mut Random) -> T) -> Vec<T> {
+        self.depth += 1;
+        let list = (0..length).map(|_| value(self)).collect();
+        self.depth -= 1;
+        list
     }
 
     /// A list of at most so many values.

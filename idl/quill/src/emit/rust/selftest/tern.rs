@@ -3,6 +3,31 @@ extern crate alloc;
 /// Bytes of a text or list without a bound.
 const UNBOUNDED_BYTES: usize = 4096;
 
+/// A value that lies elsewhere.
+type Boxed<T> = alloc::boxed::Box<T>;
+
+/// A text that can be made of characters.
+pub trait Write: Sized {
+    /// The most bytes that it can hold.
+    const MAX: usize;
+    /// A text, if it is not too long.
+    fn write(text: &str) -> Option<Self>;
+}
+
+impl<const N: usize> Write for ::stub::Text<N> {
+    const MAX: usize = N;
+    fn write(text: &str) -> Option<Self> {
+        ::stub::Text::new(text)
+    }
+}
+
+impl Write for alloc::string::String {
+    const MAX: usize = UNBOUNDED_BYTES;
+    fn write(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+}
+
 /// A list that can be made of values.
 pub trait Fill<T>: Sized {
     /// The most values that it can hold.
@@ -37,8 +62,8 @@ impl Random {
     }
 
     /// Text of at most so many characters.
-    pub fn text<const N: usize>(&mut self, bound: usize) -> ::stub::Text<N> {
-        let mut bytes = [0; N];
+    pub fn text<T: Write>(&mut self, bound: usize) -> T {
+        let mut bytes = alloc::vec![0; T::MAX];
         let mut at = 0;
         for _ in 0..self.any_length(bound) {
             let character = self.character();
@@ -46,7 +71,15 @@ impl Random {
                 at += character.encode_utf8(place).len();
             }
         }
-        ::core::str::from_utf8(&bytes[..at]).ok().and_then(::stub::Text::new).unwrap_or_else(|| panic!("it fits"))
+        ::core::str::from_utf8(&bytes[..at]).ok().and_then(T::write).unwrap_or_else(|| panic!("it fits"))
+    }
+
+    /// A list of so many values.
+    pub fn exactly<T, L: Fill<T>>(&mut self, length: usize, mut value: impl FnMut(&mut Random) -> T) -> L {
+        self.depth += 1;
+        let list = L::fill(length, || value(self));
+        self.depth -= 1;
+        list
     }
 
     /// A list of at most so many values.

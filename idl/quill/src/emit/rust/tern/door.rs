@@ -5,6 +5,8 @@
 //! does not come back. So what is behind a door has the methods with a further parameter, something of the thread that serves: that is
 //! a trait of its own, `Relay`. Whatever is a `Server` is one, and never looks at that parameter; a client puts its inbox there.
 
+use std::collections::HashSet;
+
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
@@ -12,7 +14,7 @@ use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest, t
 use super::{Handling, Kind, Stands, Way, has_memory, is_in_room, needs_inbox};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
 use crate::layout::interface_id;
-use crate::model::{InterfaceId, TypeId};
+use crate::model::{InterfaceId, Type, TypeId};
 
 /// Calls to objects.
 #[derive(Debug)]
@@ -116,7 +118,9 @@ impl Way for Door {
     fn server(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         let mut items = emitter.door_server(self, interface);
         items.extend(emitter.relay(interface));
-        items.push(emitter.client_as_object(interface));
+        if emitter.can_hand_on(interface) {
+            items.push(emitter.client_as_object(interface));
+        }
         items.push(emitter.watched(interface));
         items.push(emitter.interface_of_objects(interface));
         items
@@ -343,6 +347,38 @@ impl Emitter<'_> {
             },
             quote! { impl<S: #server_trait> #relay for S { #(#served)* } },
         ]
+    }
+
+    /// Whether who stands between a client and an object can hand on what that answers: memory of a thread is used again and nobody
+    /// gives back what lies on the heap.
+    pub(in crate::emit::rust) fn can_hand_on(&self, interface: &InterfaceParts) -> bool {
+        let kept = |parts: &MethodParts| {
+            let reply = &parts.method.reply;
+            let results = self.results(parts.operation);
+            let kept = results.iter().filter(|(n, _)| has_memory(reply, n) && !is_in_room(reply, n));
+            kept.map(|(_, ty)| *ty).collect::<Vec<_>>()
+        };
+        interface.methods.iter().flat_map(kept).all(|ty| !self.is_on_heap(ty))
+    }
+
+    /// Whether a part of a value lies on the heap.
+    fn is_on_heap(&self, ty: TypeId) -> bool {
+        let (mut stack, mut seen) = (vec![ty], HashSet::new());
+        while let Some(ty) = stack.pop() {
+            let ty = self.model.resolved(ty);
+            if !seen.insert(ty) {
+                continue;
+            }
+            match self.model.ty(ty) {
+                Type::Str { bound: None, .. } | Type::Sequence(_, None) => return true,
+                Type::Optional(of) if self.is_boxed(*of) => return true,
+                Type::Optional(of) | Type::Sequence(of, _) | Type::Array(of, _) => stack.push(*of),
+                Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
+                Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
+                _ => {}
+            }
+        }
+        false
     }
 
     /// Whoever refers to an object can be used, and served, like the object.

@@ -101,6 +101,7 @@ impl Emitter<'_> {
             let label = Literal::u32_unsuffixed(method.request.label);
             let inputs = self.inputs(operation);
             let unpack = self.unpack(from, rt, &method.request, &values(&inputs, &method.request), false);
+            let agreed = self.agreed(operation, false, &quote! { #rt::Failure::Malformed });
             let fields = in_braces(inputs.iter().map(|(n, _)| name(n)));
             // Who sends a oneway request does not wait; who waits for the answer to one would do so in vain.
             let kind = if operation.oneway {
@@ -115,7 +116,7 @@ impl Emitter<'_> {
                 }
                 None => quote! { #rt::no_pages(_message, #kind)?; },
             };
-            quote! { #label => { #pages #unpack Ok(#request::#variant #fields) } }
+            quote! { #label => { #pages #unpack #agreed Ok(#request::#variant #fields) } }
         });
         vec![
             quote! {
