@@ -95,9 +95,19 @@ pub const POSSIBLE: [(Call, &[Error]); 7] = [
     (Call::Flush, &[Error::BadArgument, Error::NoMemory]),
     (
         Call::ThreadControl,
-        &[Error::NoSuch, Error::BadArgument, Error::NoMemory, Error::Denied, Error::BadState],
+        &[
+            Error::NoSuch,
+            Error::BadArgument,
+            Error::NoMemory,
+            Error::Denied,
+            Error::BadState,
+            Error::NoAccess,
+        ],
     ),
-    (Call::TaskControl, &[Error::NoSuch, Error::BadArgument, Error::NoMemory, Error::Denied, Error::Limit]),
+    (
+        Call::TaskControl,
+        &[Error::NoSuch, Error::BadArgument, Error::NoMemory, Error::Denied, Error::BadState, Error::Limit],
+    ),
     (Call::ThreadSwitch, &[Error::NoSuch]),
     (Call::Clock, &[]),
     // The short forms for doors belong to it.

@@ -27,7 +27,6 @@ pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, 
     thread.block.init(k, task);
     thread.task.set(Some(task));
     thread.home.priority.set(priority);
-    thread.home.effective.set(priority);
     thread.home.slice_ns.set(param::TIME_SLICE_NS);
     thread.hot.space.set(task.space.get());
     lend::begin(thread, uid);
@@ -132,14 +131,14 @@ fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
     if !ipc::alert::go_on(k, thread) {
         return false;
     }
-    for _ in 0..param::PREEMPTION_SENDERS {
+    for _ in 0..param::PREEMPTION_PAGES {
         let Some(sender) = thread.senders.first() else { break };
-        k.step_back(sender, thread);
+        thread.senders.remove(sender);
         sender.state.set(State::Ready);
         ipc::end::partner_died(k, sender);
     }
     thread.refold();
-    k.end_inheritance(thread) && thread.senders.is_empty()
+    thread.senders.is_empty()
 }
 
 /// Value of [`Cold::cursor`](crate::object::thread::Cold::cursor): threads that wait for this one are sought for its whole task at once.
