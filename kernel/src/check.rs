@@ -122,7 +122,7 @@ impl Kernel {
             }
         }
         for owner in [Some(thread), owner].into_iter().flatten() {
-            self.check_queue(owner.home.priority.get() as usize);
+            self.check_queue(owner.home.effective.get() as usize);
         }
     }
 
@@ -233,7 +233,7 @@ impl Kernel {
         let occupied = self.sched.occupied.get() >> priority & 1 != 0;
         assert_eq!(occupied, !queue.is_empty(), "priority {priority} and its bit differ");
         for owner in members(queue.first(), |owner| queue.after(owner)) {
-            assert_eq!(owner.home.priority.get() as usize, priority, "{owner:?} is in the wrong queue");
+            assert_eq!(owner.home.effective.get() as usize, priority, "{owner:?} is in the wrong queue");
             let carrier = owner.home.carrier.get().expect("a queued shuttle has a carrier");
             assert!(carrier.is_ready(), "the carrier {carrier:?} of a queued shuttle waits");
             assert_eq!(carrier.special.get() & special::STOPPED, 0, "{carrier:?} is stopped and queued");
@@ -393,6 +393,7 @@ impl Kernel {
             }
         });
         let servers = &task.doors.servers;
+        servers.callers.check();
         for caller in members(servers.callers.first(), |caller| servers.callers.after(caller)) {
             assert_eq!(caller.state.get(), State::Queueing, "{caller:?} waits for a server and does not");
             assert_eq!(caller.queueing_at.get(), Some(task), "{caller:?} waits elsewhere");

@@ -83,16 +83,24 @@ impl Kernel {
     pub fn shuttle_of(&self, thread: ThreadRef) -> ThreadRef {
         match self.owner(thread.hot.shuttle.get()) {
             Some(owner) => owner,
-            None => {
-                self.go_home(thread);
-                thread
-            }
+            None => self.go_home_from_stale(thread),
         }
+    }
+
+    /// Puts a thread that holds what is stale on its home shuttle, and returns it.
+    #[cold]
+    #[inline(never)]
+    fn go_home_from_stale(&self, thread: ThreadRef) -> ThreadRef {
+        self.go_home(thread);
+        thread
     }
 
     /// Puts a thread on its home shuttle, whatever it held. It must not be in a ready queue, and must not claim anything.
     #[inline(always)]
     pub fn go_home(&self, thread: ThreadRef) {
+        if thread.is_awaited() {
+            self.leaves(thread);
+        }
         thread.hot.shuttle.set(thread.home_ref());
     }
 
@@ -110,7 +118,13 @@ impl Kernel {
     #[inline(always)]
     pub fn lend(&self, caller: ThreadRef, called: ThreadRef) {
         self.shuttle_of(caller);
-        called.hot.shuttle.set(caller.hot.shuttle.get());
+        if called.is_awaited() {
+            self.leaves(called);
+            called.hot.shuttle.set(caller.hot.shuttle.get());
+            self.comes(called);
+        } else {
+            called.hot.shuttle.set(caller.hot.shuttle.get());
+        }
     }
 
     /// Passes the shuttles when a message of `sender`, which holds one and is in no queue, ends the wait of `receiver`. Called while the
@@ -127,6 +141,10 @@ impl Kernel {
     pub fn pass_in(&self, sender: ThreadRef, receiver: ThreadRef, wait: Wait, is_call: bool) -> Passed {
         let (stake, shuttle) = (receiver.stake_in(wait), sender.hot.shuttle.get());
         match stake {
+            Stake::Nothing if is_call && receiver.is_awaited() => {
+                self.lend(sender, receiver);
+                Passed::Lent
+            }
             Stake::Nothing if is_call => {
                 receiver.hot.shuttle.set(shuttle);
                 Passed::Lent
@@ -147,8 +165,18 @@ impl Kernel {
     /// Gives the shuttle that `by` holds back to `to`, which lent it to this very thread and claims it by an equal word.
     #[inline(always)]
     pub fn give_back(&self, by: ThreadRef, to: ThreadRef) {
+        if by.is_awaited() {
+            self.end_claim_plainly(by, to);
+        }
         to.lent_to.set(Uid::NIL);
-        self.go_home(by);
+        by.hot.shuttle.set(by.home_ref());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_claim_plainly(&self, by: ThreadRef, to: ThreadRef) {
+        self.leaves(by);
+        self.end_claim(to, by);
     }
 
     #[cold]
@@ -200,8 +228,10 @@ impl Kernel {
     #[cold]
     #[inline(never)]
     fn resolve_claim(&self, thread: ThreadRef, lent: Uid, by: Option<ThreadRef>) -> bool {
-        thread.lent_to.set(Uid::NIL);
         let claim = thread.hot.shuttle.get();
+        self.end_claim_from(thread, lent);
+        self.shrinks(claim);
+        thread.lent_to.set(Uid::NIL);
         if let Some(by) = by
             && let Some(owner) = self.returned_after_cut(thread, by)
         {
@@ -212,7 +242,10 @@ impl Kernel {
         match self.owner(claim) {
             Some(owner) => self.renew(owner, thread, lent),
             None if claim.same_owner(thread.home_ref()) => self.renew(thread, thread, lent),
-            None => self.go_home(thread),
+            None => match self.still_carried_by(thread) {
+                Some(owner) => self.renew(owner, thread, lent),
+                None => self.go_home(thread),
+            },
         }
         false
     }
@@ -241,12 +274,21 @@ impl Kernel {
         if let Some(carrier) = displaced.filter(|&carrier| carrier != taker) {
             self.wake(carrier);
         }
+        self.follow_cut(owner, taker, lent);
     }
 
     /// Prepares the end of a thread: it leaves its ready queue, drops what it holds or claims, and a thread on its shuttle has to leave it.
     pub fn end_shuttle(&self, thread: ThreadRef) {
         self.unqueue_thread(thread);
+        self.shrinks(thread.hot.shuttle.get());
+        let stake = thread.stake();
+        if let Stake::Claims(lent) = stake {
+            self.end_claim_from(thread, lent);
+        }
         thread.lent_to.set(Uid::NIL);
         self.renew(thread, thread, Uid::NIL);
+        if let Stake::Claims(lent) = stake {
+            self.follow_cut(thread, thread, lent);
+        }
     }
 }

@@ -25,6 +25,7 @@ pub mod checked;
 pub mod entry;
 #[allow(unsafe_code)]
 pub mod global;
+pub mod inherit;
 pub mod ipc;
 pub mod kernel;
 pub mod layout;

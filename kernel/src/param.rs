@@ -60,14 +60,31 @@ pub const FORGOTTEN_TOGETHER: usize = 8;
 /// Threads looked at in one step, when a thread ends, to find those that wait for it.
 pub const PREEMPTION_SCAN: u32 = 128;
 
-/// Weight of a thread that is woken since it waited for one that ends, in threads looked at: some 115 instructions.
-pub const SCAN_WAKE: u32 = 8;
+/// Weight of a thread that is woken since it waited for one that ends, in threads looked at: some 115 instructions, and 500 more if its
+/// exception goes to a queue with waiters of all priorities.
+pub const SCAN_WAKE: u32 = 40;
+
+/// Threads taken out of the queue of one that ends, in one step. The exception of each may go to another queue, as above.
+pub const PREEMPTION_SENDERS: usize = 3;
 
 /// Weight of a thread whose wait crosses the border of a clan, in threads looked at: up to 32 chiefs are asked.
 pub const SCAN_ROUTE: u32 = 12;
 
 /// Threads of a chain of calls that an alert reaches in one step. The wait of each may end with it.
 pub const PREEMPTION_ALERTS: usize = 4;
+
+/// Threads of a chain of calls whose queues count for the effective priority of the shuttle that carries the chain.
+pub const INHERIT_CHAIN: usize = 8;
+
+/// Servers of a task that inherit the priority of the most urgent caller that waits for one: those that became servers first.
+pub const INHERIT_SERVERS: usize = 8;
+
+/// Work on effective priorities in one dispatch, in threads of chains and priorities of queues looked at: some 15 instructions each. The last
+/// shuttle may take 150 more. What is left is done at the next interrupt, which comes at once if it can matter to the thread that runs.
+pub const SETTLE_WORK: u32 = 48;
+
+/// Weight in it of a shuttle, beside what is looked at: it leaves queues and enters others.
+pub const SETTLE_LINK: u32 = 20;
 
 /// Structure of pending timeouts (decision 0012).
 pub type Timeouts = crate::util::wheel::Wheel;

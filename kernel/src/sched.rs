@@ -31,10 +31,10 @@ pub enum Next {
 }
 
 impl Kernel {
-    /// The priority at which `thread` runs now.
+    /// The priority at which `thread` runs now: the effective one of the shuttle that it is on.
     #[inline]
     pub fn priority(&self, thread: ThreadRef) -> u8 {
-        self.shuttle_of(thread).home.priority.get()
+        self.shuttle_of(thread).home.effective.get()
     }
 
     #[inline(never)]
@@ -53,7 +53,7 @@ impl Kernel {
     /// Puts a shuttle that is in no queue into its own.
     #[inline(always)]
     fn insert(&self, owner: ThreadRef, front: bool) {
-        let priority = owner.home.priority.get() as usize;
+        let priority = owner.home.effective.get() as usize;
         let queue = &self.sched.queues[priority];
         if front {
             queue.push_front(owner)
@@ -74,7 +74,7 @@ impl Kernel {
         if !owner.home.link.is_linked() {
             return None;
         }
-        let priority = owner.home.priority.get() as usize;
+        let priority = owner.home.effective.get() as usize;
         self.sched.queues[priority].remove(owner);
         self.sched.removed(priority);
         owner.home.carrier.get()
@@ -146,6 +146,9 @@ impl Kernel {
     #[inline(never)]
     fn dispatch_anew(&self, next: Next) -> ThreadRef {
         let current = processor::current();
+        if self.sched.unsettled.get().is_some() {
+            self.settle();
+        }
         let thread = match next {
             Next::Same if !self.sched.has_above(self.priority(current)) => current,
             Next::Same => {
@@ -171,7 +174,26 @@ impl Kernel {
         if thread != current {
             processor::switch(self, current, thread);
         }
-        thread
+        if self.sched.unsettled.get().is_some() { self.settle_soon(thread) } else { thread }
+    }
+
+    /// Goes on with the computation of effective priorities as soon as an interrupt comes, and at each exit from the kernel until then; unless
+    /// none of them can be as urgent as the thread that runs, which does not pay for the others.
+    #[cold]
+    #[inline(never)]
+    fn settle_soon(&self, next: ThreadRef) -> ThreadRef {
+        if self.sched.unsettled_most.get() >= self.priority(next) {
+            self.look_anew();
+            self.arm(arch::now_ns());
+        }
+        next
+    }
+
+    /// Makes the next dispatch look at everything anew.
+    #[inline(never)]
+    pub(crate) fn look_anew(&self) {
+        let _ = self.charge(arch::now_ns());
+        self.sched.running.set(ShuttleRef(0));
     }
 
     /// Dispatches after an interrupt made `thread` ready, which is in no queue: if it is more urgent than the
@@ -180,7 +202,7 @@ impl Kernel {
     pub fn preempt(&self, thread: ThreadRef) -> ThreadRef {
         let current = processor::current();
         let owner = self.shuttle_of(thread);
-        let priority = owner.home.priority.get();
+        let priority = owner.home.effective.get();
         let limit = Scheduler::limit(priority);
         let most_urgent = limit > self.sched.running_limit.get() && self.sched.occupied.get() <= limit;
         let plain = self.holds_running(current) && current.is_ready() && !thread.is_stopped();
@@ -217,7 +239,7 @@ impl Kernel {
     fn start_slice(&self, thread: ThreadRef, owner: ThreadRef, now: u64) {
         let current = processor::current();
         self.sched.running.set(thread.hot.shuttle.get());
-        self.sched.running_limit.set(Scheduler::limit(owner.home.priority.get()));
+        self.sched.running_limit.set(Scheduler::limit(owner.home.effective.get()));
         if thread == self.idle() {
             extended::rest(self, current);
             self.arm(u64::MAX);
@@ -246,8 +268,7 @@ impl Kernel {
     /// Charges the shuttle of `owner`, which is about to change: if the processor is on it, the next dispatch looks at it anew.
     pub fn stop_counting(&self, owner: ThreadRef) {
         if self.sched.running.get().same_owner(owner.home_ref()) {
-            let _ = self.charge(arch::now_ns());
-            self.sched.running.set(ShuttleRef(0));
+            self.look_anew();
         }
     }
 

@@ -37,13 +37,16 @@ const NUMBER: u32 = 1 << 31 | 0xff;
 const RESERVED: u32 = 0x7fff_0000;
 
 /// The table: number to handler. The short forms of ipc have numbers of their own, see [`short_ipc`].
+///
+/// `leave` leaves the kernel with a thread that goes on at once, on the shuttle that the processor is on; with [`Next::To`] it is left to
+/// the dispatcher to find that out.
 #[inline(always)]
-pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
+pub fn system_call(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
     let word = current.frame.head() as u32;
     if current.special.get() & UNUSUAL != 0 {
         return unusual_call(k, current, word);
     }
-    if word & RESERVED != 0 { short_number(k, current, word) } else { ordinary_call(k, current, word) }
+    if word & RESERVED != 0 { short_number(k, current, word) } else { ordinary_call(k, current, word, leave) }
 }
 
 /// Handles the short forms that the fast path leaves to Rust with all other calls, and any word with bits outside those of number and
@@ -68,9 +71,9 @@ fn short_number(k: &Kernel, current: ThreadRef, word: u32) -> Next {
 }
 
 #[inline(always)]
-fn ordinary_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
+fn ordinary_call(k: &Kernel, current: ThreadRef, word: u32, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
     // The most frequent number by far is told without the table.
-    if word & NUMBER == IPC { ipc::send::general(k, current) } else { other_call(k, current, word) }
+    if word & NUMBER == IPC { ipc::send::general(k, current, leave) } else { other_call(k, current, word) }
 }
 
 #[inline(always)]
@@ -87,11 +90,11 @@ fn other_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
     }
 }
 
-/// Handles call, or reply and wait, in their short forms.
+/// Handles call, or reply and wait, in their short forms. `leave`: as for [`system_call`].
 #[inline(always)]
-pub fn short_ipc(k: &Kernel, current: ThreadRef) -> Next {
+pub fn short_ipc(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
     if current.special.get() & UNUSUAL != 0 {
         return unusual_short(k, current);
     }
-    ipc::send::short(k, current)
+    ipc::send::short(k, current, leave)
 }

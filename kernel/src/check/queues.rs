@@ -18,6 +18,7 @@ struct Linked {
     ready: usize,
     sending: usize,
     queueing: usize,
+    cut_off: usize,
     timeouts: usize,
 }
 
@@ -37,8 +38,10 @@ impl Kernel {
             let waits = if thread.hot.accept.get() == NEVER { thread.state.get() } else { State::Ready };
             linked.sending += (waits == State::Sending) as usize;
             linked.queueing += (waits == State::Queueing) as usize;
+            linked.cut_off += (thread.sender_link.is_linked() && !thread.is_queued()) as usize;
             self.check_shuttle(thread);
             self.check_call(thread);
+            self.check_priority(thread);
         }
         assert_eq!(linked, self.count_linked(), "who is in a queue, and whom the queues hold (right)");
     }
@@ -46,6 +49,7 @@ impl Kernel {
     fn count_linked(&self) -> Linked {
         let sending =
             |thread: ThreadRef| members(thread.senders.first(), |it| thread.senders.after(it)).count();
+        let cut_off = |thread: ThreadRef| self.check_cut_off(thread);
         let queueing = |task: crate::object::TaskRef| {
             let callers = &task.doors.servers.callers;
             members(callers.first(), |it| callers.after(it)).count()
@@ -55,6 +59,7 @@ impl Kernel {
             ready: queues.map(|queue| members(queue.first(), |it| queue.after(it)).count()).sum(),
             sending: self.threads().map(sending).sum(),
             queueing: self.tasks().map(queueing).sum(),
+            cut_off: self.threads().map(cut_off).sum(),
             timeouts: self.wheel.check(),
         }
     }
@@ -112,6 +117,47 @@ impl Kernel {
         if let Some(other) = self.threads().find(|it| *it != thread && holds(it)) {
             assert_ne!(stake, Stake::Holds, "{thread:?} and {other:?} are both on the shuttle of {owner:?}");
         }
+    }
+
+    /// Checks the effective priority of a thread's home shuttle against its definition, and the waiter on it.
+    fn check_priority(&self, thread: ThreadRef) {
+        let is_exact = thread.uid().is_nil() || thread.home.unsettled.get();
+        let effective = thread.home.effective.get();
+        if !is_exact {
+            assert_eq!(
+                effective,
+                self.inherited(thread).0,
+                "effective priority of {thread:?} (right: the definition's)"
+            );
+        }
+        if let Some(waiter) = thread.inherited.waiter.get() {
+            assert!(waiter.sender_link.is_linked(), "{waiter:?} stands in no queue");
+            let holds = if waiter.is_queued() { waiter.hot.shuttle.get() } else { waiter.home_ref() };
+            assert_eq!(holds, thread.home_ref(), "{waiter:?} is on another shuttle than that of {thread:?}");
+        }
+        if thread.sender_link.is_linked() {
+            let owner = if thread.is_queued() { self.owner(thread.hot.shuttle.get()) } else { Some(thread) };
+            let owner = owner.expect("who stands in a queue knows its shuttle");
+            assert_eq!(owner.inherited.waiter.get(), Some(thread), "a shuttle does not know its waiter");
+            assert_eq!(
+                thread.home.stands_at.get(),
+                owner.home.effective.get(),
+                "{thread:?} stands in the wrong place"
+            );
+        }
+        thread.senders.check();
+        thread.inherited.cut_off.check();
+    }
+
+    /// Checks the callers that are cut off from a thread. Returns their number.
+    fn check_cut_off(&self, thread: ThreadRef) -> usize {
+        let cut_off = &thread.inherited.cut_off;
+        members(cut_off.first(), |it| cut_off.after(it))
+            .inspect(|caller| {
+                assert_eq!(caller.stake(), Stake::Claims(thread.name.get()), "{caller:?} waits for another");
+                assert!(self.is_cut_off(*caller), "{caller:?} is on a shuttle");
+            })
+            .count()
     }
 
     /// Checks that a caller's server names that caller.

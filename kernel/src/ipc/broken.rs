@@ -85,7 +85,7 @@ fn end_copy_of_state(k: &Kernel, thread: ThreadRef) {
 fn stop_waiting(k: &Kernel, thread: ThreadRef) {
     k.wheel.remove(thread);
     match (thread.wait(), thread.state.get()) {
-        (Wait::No, State::Sending) => wait::leave_queue(thread),
+        (Wait::No, State::Sending) => wait::leave_queue(k, thread),
         // Its pager may be the one that maps, on its shuttle.
         (Wait::No, State::Taking) => leave_mapping(k, thread, Error::SendAborted),
         _ => {}

@@ -11,7 +11,7 @@ use super::door::{self, Step};
 use super::receive::{receive_after_answer, receive_and_run};
 use super::request::{self, LENIENT, Request};
 use super::wait::hand_over;
-use super::{broken, end, fault, item, outcome, taking};
+use super::{broken, end, fault, item, outcome, plain, taking};
 use crate::kernel::Kernel;
 use crate::mem::space::Progress;
 use crate::object::ThreadRef;
@@ -19,6 +19,30 @@ use crate::object::thread::{Errand, Frame, Operation, Place, State, Wait};
 use crate::param::PREEMPTION_PAGES;
 use crate::sched::Next;
 use abi::{Error, Fpage, Kind, Rights, Uid};
+
+/// Does [`plain::REPLY_WITH_ITEM`], if it is plain: `leave` leaves the kernel with its receiver. `None` if nothing was done.
+#[inline(always)]
+pub(super) fn reply_with_item(
+    k: &Kernel,
+    current: ThreadRef,
+    leave: impl FnOnce(ThreadRef) -> Next,
+) -> Option<Next> {
+    let partner = plain::receiver(k, current)?;
+    let place = match item::map_single(k, current, partner) {
+        Some(place) => place,
+        None => {
+            let (plan, progress) = item::map_run(k, current, partner)?;
+            if !progress.is_done(plan) {
+                current.crossing.bits.set(0);
+                let request = Request::general(current).expect("a plain reply is valid");
+                return Some(go_on_later(k, current, partner, request, progress));
+            }
+            item::place(plan)
+        }
+    };
+    plain::reply(k, current, partner, place);
+    Some(leave(partner))
+}
 
 /// Sends the current thread's message with an item to a partner that waits for it.
 #[inline(always)]
@@ -39,6 +63,18 @@ fn send_long_item(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: R
     if item::step(k, plan, current, partner, &mut progress, PREEMPTION_PAGES) {
         return finish_item(k, item::place(plan), (current, partner), &request, progress.whole);
     }
+    go_on_later(k, current, partner, request, progress)
+}
+
+/// Lets the current thread go on with an item that takes more than a step, after a look at the interrupts.
+#[inline(never)]
+fn go_on_later(
+    k: &Kernel,
+    current: ThreadRef,
+    partner: ThreadRef,
+    request: Request,
+    progress: Progress,
+) -> Next {
     request.suspend(current);
     let is_answer = matches!(partner.wait(), Wait::Answer(_));
     taking::begin_map(k, current, partner, progress);
@@ -169,7 +205,7 @@ fn my_fault(k: &Kernel, current: ThreadRef, receiver: ThreadRef, mut at: Place, 
     }
     at.faulted = true;
     current.operation.set(Operation::Transfer { to: receiver.uid(), at });
-    fault::page_fault(k, current, address, Rights::R)
+    fault::fault_in_call(k, current, address, Rights::R)
 }
 
 /// Raises a fault at a page that the receiver does not have. The sender waits for that no longer than it wants to.
@@ -197,6 +233,7 @@ fn their_fault(
     current.state.set(State::Stalled);
     current.partner.set(receiver.uid());
     // The fault is the receiver's, on its own shuttle, which the sender may still be on.
+    k.ends_service(current);
     let returned = k.regain(receiver, Some(current));
     receiver.operation.set(Operation::Taken { from: current.uid(), returned });
     receiver.errand.set(Errand::Fault);

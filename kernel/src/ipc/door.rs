@@ -171,6 +171,7 @@ fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
 #[inline(always)]
 fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, has_failed: bool) -> Next {
     caller.frame.set_partner(0);
+    k.ends_service(current);
     k.regain(caller, Some(current));
     caller.set_ready();
     k.go_home(current);

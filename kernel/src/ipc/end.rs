@@ -36,7 +36,7 @@ fn out_of_patience(k: &Kernel, thread: ThreadRef) {
 pub fn fail_blocked(k: &Kernel, thread: ThreadRef, error: Error) {
     let waits = thread.wait();
     if thread.state.get() == State::Sending && waits == Wait::No {
-        wait::leave_queue(thread);
+        wait::leave_queue(k, thread);
         if thread.errand.get() != Errand::Ipc {
             return fault::unanswered(k, thread);
         }
@@ -100,7 +100,7 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
 pub fn leave(k: &Kernel, thread: ThreadRef) {
     serve::leave(k, thread);
     if thread.wait() == Wait::No && thread.state.get() == State::Sending {
-        wait::leave_queue(thread);
+        wait::leave_queue(k, thread);
     }
     if let Operation::Map { to, .. } = thread.operation.get()
         && let Some(receiver) = k.thread(to)

@@ -4,7 +4,7 @@
 //! pager or handler runs on the thread's shuttle.
 
 use super::wait::{Sent, enqueue_sender, hand_over, wait_of};
-use super::{broken, outcome, taking};
+use super::{broken, outcome, plain, taking};
 use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::object::ThreadRef;
@@ -15,10 +15,36 @@ use abi::call::{PORT_FAULT, REFUSE, RESUME, RESUME_AS_IS, vector};
 use abi::op::{self, Op};
 use abi::{Call, Fpage, Kind, Rights, Uid};
 
-/// Raises a page fault: the current thread touched a page that its task does not have, or not with these rights.
+/// Raises a page fault: the current thread, in user mode, touched a page that its task does not have, or not with these rights.
+/// `leave` leaves the kernel with a thread that goes on at once, on the current one's shuttle.
 #[inline(always)]
-pub fn page_fault(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
+pub fn page_fault(
+    k: &Kernel,
+    current: ThreadRef,
+    (address, rights): (u64, Rights),
+    leave: impl FnOnce(ThreadRef) -> Next,
+) -> Next {
     note(current, address, rights);
+    if address < abi::USER_END
+        && let Some(pager) = k.thread(current.fault.pager.get())
+        && plain::call(current, pager, Kind::Fault, fault_words(current, current.frame.ip()))
+    {
+        current.errand.set(Errand::Fault);
+        return leave(pager);
+    }
+    ask_pager(k, current, address)
+}
+
+/// Raises a page fault at an address of user memory that the kernel reads or writes in the middle of a system call of the current thread.
+#[inline(never)]
+pub fn fault_in_call(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
+    note(current, address, rights);
+    ask_pager(k, current, address)
+}
+
+/// Calls the pager of the current thread, which wanted to use an address that a pager can make valid.
+#[inline(never)]
+fn ask_pager(k: &Kernel, current: ThreadRef, address: u64) -> Next {
     if address >= abi::USER_END {
         return raise_unresolved(k, current, vector::UNRESOLVED_FAULT);
     }
@@ -61,8 +87,21 @@ pub(super) fn note(thread: ThreadRef, address: u64, rights: Rights) {
     thread.fault.rights.set(rights);
 }
 
-/// Raises an exception of the current thread.
+/// Raises an exception that the processor found in the current thread. `leave`: as for [`page_fault`].
 #[inline(always)]
+pub fn exception(k: &Kernel, current: ThreadRef, vector: u64, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
+    if let Some(handler) = k.thread(current.fault.handler.get())
+        && plain::call(current, handler, Kind::Exception, exception_words(current, vector))
+    {
+        current.fault.exception.set(vector);
+        current.errand.set(Errand::Exception);
+        return leave(handler);
+    }
+    raise(k, current, vector)
+}
+
+/// Raises an exception of the current thread.
+#[inline(never)]
 pub fn raise(k: &Kernel, current: ThreadRef, vector: u64) -> Next {
     current.fault.exception.set(vector);
     current.errand.set(Errand::Exception);
@@ -82,7 +121,7 @@ fn stop(thread: ThreadRef) {
     thread.set_special(special::STOPPED, 0);
 }
 
-/// Sends the current thread's fault or exception.
+/// Sends the current thread's fault or exception, whatever its partner does.
 #[inline(always)]
 fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     if current.hot.shuttle.get() != current.home_ref() {
@@ -90,7 +129,7 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
     }
     let wait = wait_of(partner);
     if !takes_fault(wait, current) {
-        enqueue_sender(current, partner);
+        enqueue_sender(k, current, partner);
         k.wheel.remove(current);
         return Next::Any;
     }
@@ -127,7 +166,7 @@ pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
     let wait = wait_of(partner);
     if !takes_fault(wait, thread) {
         k.wheel.remove(thread);
-        return enqueue_sender(thread, partner);
+        return enqueue_sender(k, thread, partner);
     }
     k.wheel.remove(partner);
     k.shuttle_of(thread);
@@ -141,26 +180,13 @@ pub(super) fn post(k: &Kernel, thread: ThreadRef, partner: ThreadRef) {
 /// long message.
 #[inline(always)]
 pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
-    let frame = &thread.frame;
     let (kind, words) = if thread.errand.get() == Errand::Fault {
-        let access = thread.fault.address.get() & !7 | thread.fault.rights.get().0 as u64;
-        (Kind::Fault, [access, thread.user_ip(), thread.task().id.get().0, 0, 0, 0, 0, 0])
+        (Kind::Fault, fault_words(thread, thread.user_ip()))
     } else {
         if thread.fault.exception.get() == vector::SYSCALL && is_foreign(thread) && receiver.takes_foreign() {
             return deliver_foreign(receiver, thread, passed);
         }
-        let [ip, sp, flags, head] = frame.at_trap();
-        let words = [
-            thread.fault.exception.get(),
-            frame.error.get(),
-            ip,
-            sp,
-            flags,
-            head,
-            thread.task().id.get().0,
-            thread.fault.address.get(),
-        ];
-        (Kind::Exception, words)
+        (Kind::Exception, exception_words(thread, thread.fault.exception.get()))
     };
     for (cell, word) in receiver.frame.w.iter().zip(words.into_iter().chain([0; 3])) {
         cell.set(word);
@@ -169,6 +195,29 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
     receiver.set_ready();
     // A fault that called back to the thread whose shuttle it was on has lent nothing.
     thread.set_faulting(receiver.uid(), passed == Passed::Lent);
+}
+
+/// Words of the message about the page fault of a thread.
+#[inline(always)]
+fn fault_words(thread: ThreadRef, ip: u64) -> [u64; 8] {
+    let access = thread.fault.address.get() & !7 | thread.fault.rights.get().0 as u64;
+    [access, ip, thread.task().id.get().0, 0, 0, 0, 0, 0]
+}
+
+/// Words of the message about the exception of a thread.
+#[inline(always)]
+fn exception_words(thread: ThreadRef, exception: u64) -> [u64; 8] {
+    let [ip, sp, flags, head] = thread.frame.at_trap();
+    [
+        exception,
+        thread.frame.error.get(),
+        ip,
+        sp,
+        flags,
+        head,
+        thread.task().id.get().0,
+        thread.fault.address.get(),
+    ]
 }
 
 /// Whether the message that a thread sends, or to which it waits for an answer, is a foreign call, for a handler that takes such calls.
@@ -206,6 +255,21 @@ pub(super) fn answer(k: &Kernel, current: ThreadRef, thread: ThreadRef, is_call:
         _ => true,
     };
     finish(k, current, thread, is_call, goes_on)
+}
+
+/// Answers an exception by a short reply and wait, after which the thread goes on. False if nothing was done.
+#[inline(always)]
+pub(super) fn answer_plainly(k: &Kernel, current: ThreadRef, thread: ThreadRef) -> bool {
+    if thread.errand.get() != Errand::Exception || !plain::is_answer(current, thread) {
+        return false;
+    }
+    let words: [u64; 4] = core::array::from_fn(|i| current.frame.w[2 + i].get());
+    let label = (current.frame.head() >> 32) as u32;
+    let goes_on = label == RESUME_AS_IS || label == RESUME && resume(thread, words);
+    if goes_on {
+        plain::resume(k, current, thread);
+    }
+    goes_on
 }
 
 /// Answers a fault with an item, which is mapped. Returns as [`answer`] does.

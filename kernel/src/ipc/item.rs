@@ -8,6 +8,7 @@ use crate::mem::plan::Plan;
 use crate::mem::space::{self, Progress};
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER};
+use crate::param::PREEMPTION_PAGES;
 use abi::call::{ITEM_WHOLE, NO_ITEM};
 use abi::{Error, Fpage, Kind, PAGE_SIZE, Rights, Space};
 
@@ -48,6 +49,14 @@ pub(super) fn map_single(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> 
     let (from, to) = (At::new(sender.task(), item.base()), At::new(receiver.task(), target));
     let done = space::map_single(k, from, to, item.rights());
     done.then_some(Fpage(target | PAGE | item.rights().0 as u64))
+}
+
+/// Maps the first pages of an item as far as they are a run, which mostly are all. `None` if there is none.
+#[inline(always)]
+pub(super) fn map_run(k: &Kernel, sender: ThreadRef, receiver: ThreadRef) -> Option<(Plan, Progress)> {
+    let plan = plan(sender, receiver)?;
+    let progress = space::map_run(k, &plan, (sender.task(), receiver.task()), PREEMPTION_PAGES)?;
+    Some((plan, progress))
 }
 
 /// Plan for the item of a door's call or return to the receiver, which waits for it.

@@ -6,7 +6,7 @@
 //! | floor | modules |
 //! |---|---|
 //! | the operation in the registers, borders of clans, the result in the registers | [`request`], [`clan`], [`outcome`] |
-//! | waiting, its timeouts, and the thread that runs next | [`wait`], [`known_route`] |
+//! | waiting, its timeouts, and the thread that runs next | [`wait`], [`known_route`], [`plain`] |
 //! | parts of a message beside words, and the threads that work on them and wait for them | [`taking`], [`item`], [`block`] |
 //! | servers of doors; transfers that fail | [`serve`], [`broken`] |
 //! | messages that the kernel sends; calls through doors | [`fault`], [`door`] |
@@ -30,6 +30,7 @@ pub mod interrupt;
 mod item;
 pub mod known_route;
 mod outcome;
+mod plain;
 pub mod receive;
 mod request;
 pub mod send;

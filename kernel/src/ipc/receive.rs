@@ -153,7 +153,7 @@ enum Taken {
 
 /// Takes the message of a sender in the queue of `thread`.
 fn take(k: &Kernel, thread: ThreadRef, sender: ThreadRef) -> Taken {
-    dequeue_sender(sender, thread);
+    dequeue_sender(k, sender, thread);
     k.wheel.remove(sender);
     sender.set_ready();
     match sender.errand.get() {

@@ -71,11 +71,21 @@ impl Request {
         }
     }
 
+    /// Reads the general form of a message of words only, and no flag but [`op::TAKES_BLOCK`].
+    #[inline(always)]
+    pub(super) fn of_words(thread: ThreadRef) -> Result<Request, Error> {
+        Request::general_of(thread, Op(thread.frame.op().0 & op::TAKES_BLOCK))
+    }
+
     /// Reads the general form, but for its rare flags: these [`Request::rare`] reads.
     #[inline(always)]
     pub(super) fn general(thread: ThreadRef) -> Result<Request, Error> {
+        Request::general_of(thread, thread.frame.op())
+    }
+
+    #[inline(always)]
+    fn general_of(thread: ThreadRef, op: Op) -> Result<Request, Error> {
         let frame = &thread.frame;
-        let op = frame.op();
         let flags = op.general_flags();
         let dest = Uid(frame.partner());
         let window = Fpage(frame.window());

@@ -9,7 +9,7 @@ use super::outcome::fail;
 use super::receive::{receive_after_answer, receive_and_run};
 use super::request::{self, LENIENT, Request, SHORT};
 use super::wait::{accepts, enqueue_sender, hand_over, set_timeout, wait_of};
-use super::{carry, clan, fault, known_route, outcome};
+use super::{carry, clan, fault, known_route, outcome, plain};
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Wait};
@@ -17,23 +17,43 @@ use crate::sched::Next;
 use abi::op;
 use abi::{Error, Kind, Timeout, Uid};
 
-/// Does a short form of the system call.
+/// Does a short form of the system call. `leave` leaves the kernel with a thread that goes on at once.
 #[inline(always)]
-pub fn short(k: &Kernel, current: ThreadRef) -> Next {
-    perform(k, current, &Request::short(current))
+pub fn short(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
+    perform(k, current, &Request::short(current), leave)
 }
 
-/// Does its general form.
+/// Does its general form. `leave`: as for [`short`].
 #[inline(always)]
-pub fn general(k: &Kernel, current: ThreadRef) -> Next {
+pub fn general(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
     const COMMON: u32 = op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE;
-    if !current.frame.op().has_only(COMMON) {
+    let op = current.frame.op();
+    if !op.has_only(COMMON) {
         return rare(k, current);
     }
-    match Request::general(current) {
-        Ok(request) => perform(k, current, &request),
+    if op.has_only(op::TAKES_BLOCK) {
+        return request(k, current, Request::of_words(current));
+    }
+    if op == plain::REPLY_WITH_ITEM
+        && let Some(next) = carry::reply_with_item(k, current, leave)
+    {
+        return next;
+    }
+    common(k, current)
+}
+
+#[inline(always)]
+fn request(k: &Kernel, current: ThreadRef, request: Result<Request, Error>) -> Next {
+    match request {
+        Ok(request) => perform(k, current, &request, Next::To),
         Err(error) => fail(current, error),
     }
+}
+
+/// Does the general form with an item, or until a point in time.
+#[inline(always)]
+fn common(k: &Kernel, current: ThreadRef) -> Next {
+    request(k, current, Request::general(current))
 }
 
 #[inline(never)]
@@ -49,12 +69,12 @@ fn rare(k: &Kernel, current: ThreadRef) -> Next {
         let receives = request.dest.is_nil();
         return fail(current, if receives { Error::ReceiveAborted } else { Error::SendAborted });
     }
-    perform(k, current, &request)
+    perform(k, current, &request, Next::To)
 }
 
 /// Sends a message in a short form that carries a block, or may bring one back, where the fast path gave up.
 pub fn other(k: &Kernel, current: ThreadRef) -> Next {
-    perform(k, current, &Request::other(current))
+    perform(k, current, &Request::other(current), Next::To)
 }
 
 /// Refuses a general form with bits that mean nothing.
@@ -63,22 +83,22 @@ pub fn malformed(current: ThreadRef) -> Next {
 }
 
 #[inline(always)]
-fn perform(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
+fn perform(k: &Kernel, current: ThreadRef, request: &Request, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
     // Whether this message crosses a border, and how, is found out anew.
     current.crossing.bits.set(0);
     if request.dest.is_nil() {
         return receive_and_run(k, current, request, None);
     }
-    send(k, current, request)
+    send(k, current, request, leave)
 }
 
 /// Does the send phase of the current thread.
 #[inline(always)]
-fn send(k: &Kernel, current: ThreadRef, request: &Request) -> Next {
+fn send(k: &Kernel, current: ThreadRef, request: &Request, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
     let error = match find(k, current, request) {
         Err(error) => error,
         Ok(partner) if accepts(wait_of(partner), shown(current, request)) => {
-            return send_to(k, current, partner, request);
+            return send_to(k, current, partner, request, leave);
         }
         Ok(_) if request.send_timeout() == Timeout::ZERO => Error::SendTimeout,
         Ok(partner) => return queue(k, current, partner, *request),
@@ -105,25 +125,33 @@ fn shown(current: ThreadRef, request: &Request) -> Uid {
     if request.has(op::SHOWN) { current.crossing.shown.get() } else { current.uid() }
 }
 
-/// Blocks the current thread in the partner's queue, first come first served.
+/// Blocks the current thread in the partner's queue.
 fn queue(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
     request.suspend(current);
     current.errand.set(Errand::Ipc);
-    enqueue_sender(current, partner);
+    enqueue_sender(k, current, partner);
     set_timeout(k, current, request.send_timeout());
     Next::Any
 }
 
 /// Sends the current thread's message to a partner that waits for it.
 #[inline(always)]
-fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request) -> Next {
+fn send_to(
+    k: &Kernel,
+    current: ThreadRef,
+    partner: ThreadRef,
+    request: &Request,
+    leave: impl FnOnce(ThreadRef) -> Next,
+) -> Next {
     if request.has(op::ITEM) {
         return carry::send_item(k, current, partner, request);
     }
     let answered = partner.common_wait();
     if let Wait::Answer(_) = answered {
-        let sent = fault::answer(k, current, partner, request.is_call());
-        return receive_after_answer(k, current, request, sent);
+        if fault::answer_plainly(k, current, partner) {
+            return leave(partner);
+        }
+        return answer(k, current, partner, *request);
     }
     if request.has(op::BLOCK) {
         return carry::send_block(k, current, partner, *request);
@@ -135,4 +163,11 @@ fn send_to(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: &Request
     outcome::deliver_words(current, partner, kind as u32, request.has(SHORT));
     let sent = hand_over(k, current, partner, passed);
     receive_and_run(k, current, request, Some(sent))
+}
+
+/// Answers a fault or exception of a partner without an item, in any way.
+#[inline(never)]
+fn answer(k: &Kernel, current: ThreadRef, partner: ThreadRef, request: Request) -> Next {
+    let sent = fault::answer(k, current, partner, request.is_call());
+    receive_after_answer(k, current, &request, sent)
 }

@@ -20,7 +20,9 @@ pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
     if current.server.pool.get().is_some() {
         return Err(Error::BadState);
     }
-    current.task().state().doors.servers.add(current).ok_or(Error::Limit)?;
+    let servers = &current.task().state().doors.servers;
+    servers.add(current).ok_or(Error::Limit)?;
+    k.unsettle_server(servers, current);
     current.server.stack.set(current.hot.sp.get());
     current.server.resume.set(current.hot.ip.get());
     k.go_home(current);
@@ -58,7 +60,7 @@ fn find_work(k: &Kernel, server: ThreadRef) -> bool {
         return false;
     }
     if let Some(caller) = servers.callers.first() {
-        leave_queue(caller);
+        leave_queue(k, caller);
         let door = target(k, caller).filter(|door| door.task() == server.task());
         let carries = caller.frame.op().short_flags().carries();
         let error = if door.is_none() { Some(Error::NoSuch) } else { refused(carries, caller, server, true) };
@@ -140,6 +142,7 @@ pub(super) fn enter(k: &Kernel, server: ThreadRef, caller: ThreadRef, door: &'st
     k.lend(caller, server);
     caller.errand.set(Errand::Ipc);
     caller.set_call(server);
+    k.begins_service(server);
 }
 
 /// Sends a server to a door's entry. It is ready afterwards.
@@ -157,7 +160,8 @@ pub(super) fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
     caller.errand.set(Errand::Ipc);
     caller.state.set(State::Queueing);
     caller.queueing_at.set(Some(task));
-    task.doors.servers.callers.push_back(caller);
+    let change = k.stand(caller, &task.doors.servers.callers);
+    k.unsettle_servers(&task.doors.servers, change);
     task.doors.servers.refold();
     if let Some(watcher) = task.doors.servers.watcher.take() {
         report(watcher);
@@ -167,9 +171,10 @@ pub(super) fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
 }
 
 /// Takes a caller that waits for a server out of the queue. It is ready afterwards.
-fn leave_queue(caller: ThreadRef) {
+fn leave_queue(k: &Kernel, caller: ThreadRef) {
     let task = caller.queueing_at.take().expect("it waits somewhere");
-    task.doors.servers.callers.remove(caller);
+    let change = k.step_out(caller, &task.doors.servers.callers);
+    k.unsettle_servers(&task.doors.servers, change);
     task.doors.servers.refold();
     caller.set_ready();
 }
@@ -312,7 +317,7 @@ pub fn abort(k: &Kernel, thread: ThreadRef) -> bool {
             end_control(k, thread);
         }
         (Wait::No, State::Queueing) => {
-            leave_queue(thread);
+            leave_queue(k, thread);
             outcome::set_error(thread, Error::SendAborted);
             k.wake(thread);
         }
@@ -340,14 +345,16 @@ fn resign(k: &Kernel, thread: ThreadRef) {
         thread.set_ready();
         k.go_home(thread);
     }
+    k.ends_service(thread);
     servers.remove(thread);
+    k.unsettle_server(servers, thread);
 }
 
 /// Cuts all links by which doors, servers and callers lead to a thread that is going to end.
 pub fn leave(k: &Kernel, thread: ThreadRef) {
     if thread.wait() == Wait::No {
         match thread.state.get() {
-            State::Queueing => leave_queue(thread),
+            State::Queueing => leave_queue(k, thread),
             State::Watching => thread.task().doors.servers.watcher.set(None),
             _ => {}
         }
@@ -366,7 +373,7 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
 pub fn close(k: &Kernel, task: TaskRef, callers: usize) -> bool {
     for _ in 0..callers {
         let Some(caller) = task.doors.servers.callers.first() else { return true };
-        leave_queue(caller);
+        leave_queue(k, caller);
         outcome::set_error(caller, Error::PartnerDied);
         k.wake(caller);
     }

@@ -113,6 +113,7 @@ pub(super) fn resume(k: &Kernel, receiver: ThreadRef, from: Uid, returned: bool)
         if returned {
             k.lend(receiver, sender);
             receiver.lent_to.set(from);
+            k.begins_service(sender);
         }
         file_limit(k, receiver);
         k.wheel.remove(sender);

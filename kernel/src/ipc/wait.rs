@@ -28,22 +28,23 @@ pub(super) fn accepts(wait: Wait, sender: Uid) -> bool {
     }
 }
 
-pub(super) fn enqueue_sender(sender: ThreadRef, partner: ThreadRef) {
+/// Lets a thread, which holds a shuttle, stand in the queue of another.
+pub(super) fn enqueue_sender(k: &Kernel, sender: ThreadRef, partner: ThreadRef) {
     sender.state.set(State::Sending);
     sender.partner.set(partner.uid());
-    partner.senders.push_back(sender);
+    k.stand_before(sender, partner);
     partner.refold();
 }
 
-pub(super) fn dequeue_sender(sender: ThreadRef, partner: ThreadRef) {
-    partner.senders.remove(sender);
+pub(super) fn dequeue_sender(k: &Kernel, sender: ThreadRef, partner: ThreadRef) {
+    k.step_back(sender, partner);
     partner.refold();
 }
 
 /// Takes a thread that waits to send out of the queue. The partner may be ending, so that no uid leads to it any more.
-pub(super) fn leave_queue(sender: ThreadRef) {
+pub(super) fn leave_queue(k: &Kernel, sender: ThreadRef) {
     let partner = ThreadRef::named(sender.partner.get());
-    dequeue_sender(sender, partner.expect("a queue ends before its thread does"));
+    dequeue_sender(k, sender, partner.expect("a queue ends before its thread does"));
 }
 
 /// Files or drops the timeout of a thread that starts to wait.

@@ -27,6 +27,7 @@ pub fn new_thread(k: &Kernel, task: TaskRef, priority: u8) -> Result<ThreadRef, 
     thread.block.init(k, task);
     thread.task.set(Some(task));
     thread.home.priority.set(priority);
+    thread.home.effective.set(priority);
     thread.home.slice_ns.set(param::TIME_SLICE_NS);
     thread.hot.space.set(task.space.get());
     lend::begin(thread, uid);
@@ -131,14 +132,14 @@ fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
     if !ipc::alert::go_on(k, thread) {
         return false;
     }
-    for _ in 0..param::PREEMPTION_PAGES {
+    for _ in 0..param::PREEMPTION_SENDERS {
         let Some(sender) = thread.senders.first() else { break };
-        thread.senders.remove(sender);
+        k.step_back(sender, thread);
         sender.state.set(State::Ready);
         ipc::end::partner_died(k, sender);
     }
     thread.refold();
-    thread.senders.is_empty()
+    k.end_inheritance(thread) && thread.senders.is_empty()
 }
 
 /// Value of [`Cold::cursor`](crate::object::thread::Cold::cursor): threads that wait for this one are sought for its whole task at once.

@@ -7,18 +7,21 @@
 use super::at::At;
 use super::plan::Plan;
 use super::pool::Pool;
-use super::recent::{Leaf, Places};
+use super::recent::Places;
 use super::table;
 use crate::arch::pte;
 use crate::kernel::Kernel;
 use crate::object::TaskRef;
-use crate::object::mapping::{Cut, Node, Relation, Returned};
+use crate::object::mapping::{Cut, Node, NodeSlot, Relation, Returned};
 use crate::processor::space::Forget;
 use abi::{PAGE_SIZE, Rights};
 use core::cell::Cell;
 
 /// Pages that are mapped for one unit of a budget.
-const MAPPED_PER_UNIT: usize = 4;
+const MAPPED_PER_UNIT: usize = 6;
+
+/// Price of going on with another slab that has free nodes, in pages.
+const SLAB_PAGES: usize = 6;
 
 /// Maps or grants pages that `from` has a node for to addresses where `to` has nothing, from byte `done` of the plan on. Returns the
 /// number of bytes that are done.
@@ -42,31 +45,45 @@ pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, b
 /// Maps pages. Returns their number.
 #[inline(never)]
 fn share(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> usize {
-    let most = *budget * MAPPED_PER_UNIT;
-    let Some((run, nodes)) = Run::new(k, plan, (from, to), (done, most)) else { return 0 };
+    let Some(run) = Run::new(k, plan, (from, to), done) else { return 0 };
     let rights = pte::Derivation::new(plan.rights);
-    let (pages, nodes) =
-        run.each(nodes, |_, entry| Some(rights.of(entry)), |_, node, child| node.add_child(child));
-    end_map(to, nodes, pages);
-    *budget = (*budget * MAPPED_PER_UNIT - pages) / MAPPED_PER_UNIT;
+    let (mut pages, mut left) = (0, *budget * MAPPED_PER_UNIT);
+    loop {
+        let rest = run.behind(pages).up_to(left);
+        if !rest.begins() {
+            break;
+        }
+        // Where there is no node, the page at which that is found is for the single way, which makes a slab.
+        let Some(nodes) = to.slabs.cut() else { break };
+        let shared = rest.share(to, nodes, rights);
+        pages += shared;
+        left = (left - shared).saturating_sub(SLAB_PAGES);
+    }
+    to.pages.set(to.pages.get() + pages as u32);
+    *budget = left / MAPPED_PER_UNIT;
     pages
 }
 
 /// Grants pages, each for a unit: its slab may have to learn that it gets one node back. Returns their number.
 #[inline(never)]
 fn grant(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> usize {
-    let Some((run, nodes)) = Run::new(k, plan, (from, to), (done, *budget)) else { return 0 };
-    let pages = run.grant(&k.pool, to, nodes, plan.rights);
+    let Some(run) = Run::new(k, plan, (from, to), done) else { return 0 };
+    let Some(nodes) = to.slabs.cut() else { return 0 };
+    let pages = run.up_to(*budget).grant(&k.pool, to, nodes, plan.rights);
     *budget -= pages;
     Forget::of(from).pages(plan.from + done, pages);
     pages
 }
 
-/// Ends a mapping: the receiver has so many pages more.
+/// Pages that the loop over a run takes together: the compiler writes the loop out that many times.
+const CHUNK: usize = 4;
+
+/// Entries or slots in chunks, and the rest.
+type Chunks<T> = (&'static [[T; CHUNK]], &'static [T]);
+
 #[inline(always)]
-fn end_map(to: TaskRef, nodes: Cut, pages: usize) {
-    to.slabs.return_cut(nodes, pages as u32);
-    to.pages.set(to.pages.get() + pages as u32);
+fn chunks((entries, slots): Places) -> (Chunks<Cell<u64>>, Chunks<NodeSlot>) {
+    (entries.as_chunks(), slots.as_chunks())
 }
 
 /// Entries and node slots of the pages to map or grant.
@@ -78,45 +95,69 @@ struct Run {
 }
 
 impl Run {
-    /// A run of at most `most` pages from byte `done` of the plan on, as far as there are tables and a slab with nodes for them.
+    /// A run of the pages from byte `done` of the plan on, as far as there are tables for them.
     #[inline(always)]
-    fn new(
-        k: &Kernel,
-        plan: &Plan,
-        (from, to): (TaskRef, TaskRef),
-        (done, most): (u64, usize),
-    ) -> Option<(Run, Cut)> {
+    fn new(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64) -> Option<Run> {
         let (source, target) = (plan.from + done, plan.to + done);
         let left = ((1 << plan.log2) - done).min(abi::USER_END.saturating_sub(target)) / PAGE_SIZE;
         let (giver, taker) = (table::run(&k.pool, from, source)?, table::run(&k.pool, to, target)?);
-        let most = most.min(left as usize).min(giver.0.len()).min(taker.0.len());
-        let first = |(entries, slots): Places| (&entries[..most], &slots[..most]);
-        Some((Run { giver: first(giver), taker: first(taker), target }, to.slabs.cut()?))
+        let most = (left as usize).min(giver.0.len()).min(taker.0.len());
+        Some(Run { giver, taker, target }.up_to(most))
     }
 
-    /// Calls `page` for each page in whose target `to` has nothing, with a node for it. `entry` gives the entry of `to` for that of `from`,
-    /// or ends the run.
+    /// The first `most` pages of the run, or all.
+    #[inline(always)]
+    fn up_to(&self, most: usize) -> Run {
+        let most = most.min(self.giver.0.len());
+        let first = |(entries, slots): Places| (&entries[..most], &slots[..most]);
+        Run { giver: first(self.giver), taker: first(self.taker), target: self.target }
+    }
+
+    /// Whether the first page of the run is simple.
+    #[inline(always)]
+    fn begins(&self) -> bool {
+        let [giver, taker] = [self.giver, self.taker].map(|(_, slots)| slots.first().map(Cell::get));
+        matches!((giver, taker), (Some(Some(_)), Some(None)))
+    }
+
+    /// Maps pages with nodes of one slab. Returns their number.
+    #[inline(always)]
+    fn share(&self, to: TaskRef, mut nodes: Cut, rights: pte::Derivation) -> usize {
+        let pages = self.each(|| nodes.take(), rights, |_| ());
+        to.slabs.return_cut(nodes, pages as u32);
+        pages
+    }
+
+    /// Maps each page for whose target `to` has nothing, with the next of `nodes`, which is begun. Returns the number of pages.
     #[inline(always)]
     fn each(
         &self,
-        mut nodes: Cut,
-        entry: impl Fn(&'static Node, u64) -> Option<u64>,
-        mut page: impl FnMut(Leaf, &'static Node, &'static Node),
-    ) -> (usize, Cut) {
-        let giver = self.giver.0.iter().zip(self.giver.1);
-        let taker = self.taker.0.iter().zip(self.taker.1);
-        let (mut pages, mut target) = (0, self.target);
-        for ((old, old_slot), (new, new_slot)) in giver.zip(taker) {
-            let (Some(node), None) = (old_slot.get(), new_slot.get()) else { break };
-            let Some(given) = entry(node, old.get()) else { break };
-            let Some(child) = nodes.take() else { break };
-            new.set(given);
-            child.fill(target, Some(new), new_slot);
-            page(Leaf { entry: old, slot: old_slot }, node, child);
-            target += PAGE_SIZE;
-            pages += 1;
+        mut nodes: impl FnMut() -> Option<&'static Node>,
+        rights: pte::Derivation,
+        begin: impl Fn(&'static Node),
+    ) -> usize {
+        let mut target = self.target;
+        let mut one =
+            |old: &Cell<u64>, old_slot: &NodeSlot, new: &'static Cell<u64>, new_slot: &'static NodeSlot| {
+                let (Some(node), None) = (old_slot.get(), new_slot.get()) else { return false };
+                let Some(child) = nodes() else { return false };
+                new.set(rights.of(old.get()));
+                begin(child);
+                node.add_child(child.fill(target, Some(new), new_slot));
+                target += PAGE_SIZE;
+                true
+            };
+        let ((old, old_rest), (old_slots, old_slots_rest)) = chunks(self.giver);
+        let ((new, new_rest), (new_slots, new_slots_rest)) = chunks(self.taker);
+        let mut all = old.iter().zip(old_slots).zip(new).zip(new_slots);
+        let all = all.all(|(((old, old_slots), new), new_slots)| {
+            (0..CHUNK).all(|i| one(&old[i], &old_slots[i], &new[i], &new_slots[i]))
+        });
+        if all {
+            let mut rest = old_rest.iter().zip(old_slots_rest).zip(new_rest).zip(new_slots_rest);
+            rest.all(|(((old, old_slot), new), new_slot)| one(old, old_slot, new, new_slot));
         }
-        (pages, nodes)
+        ((target - self.target) / PAGE_SIZE) as usize
     }
 
     /// The rest of the run behind its first `pages` pages.
@@ -124,6 +165,28 @@ impl Run {
         let rest = |(entries, slots): Places| (&entries[pages..], &slots[pages..]);
         let target = self.target + pages as u64 * PAGE_SIZE;
         Run { giver: rest(self.giver), taker: rest(self.taker), target }
+    }
+
+    /// Grants pages whose nodes lie in the slab of `lost`, which gets them. Returns their number.
+    #[inline(always)]
+    fn grant_of_slab(&self, nodes: &mut Cut, rights: pte::Handover, lost: &mut Returned) -> usize {
+        let giver = self.giver.0.iter().zip(self.giver.1);
+        let taker = self.taker.0.iter().zip(self.taker.1);
+        let (mut pages, mut target) = (0, self.target);
+        for ((old, old_slot), (new, new_slot)) in giver.zip(taker) {
+            let (Some(node), None) = (old_slot.get(), new_slot.get()) else { break };
+            let Some(given) = rights.of(old.get()).filter(|_| lost.is_of(node)) else { break };
+            let Some(child) = nodes.take() else { break };
+            new.set(given);
+            child.fill(target, Some(new), new_slot);
+            old.set(0);
+            old_slot.set(None);
+            node.replace_by(child);
+            lost.add(node);
+            target += PAGE_SIZE;
+            pages += 1;
+        }
+        pages
     }
 
     /// Grants pages. Ends before one of which the giver has more rights than it gives: pages below it would have to lose them.
@@ -134,18 +197,8 @@ impl Run {
         let mut all = 0;
         // Pages whose nodes lie in one slab are done together: the slab is told once.
         while let Some(first) = self.giver.1.first().and_then(Cell::get) {
-            let (slab, mut lost) = (Returned::of(first), Returned::of(first));
-            let (pages, left) = self.each(
-                nodes,
-                |node, entry| rights.of(entry).filter(|_| slab.is_of(node)),
-                |from, node, child| {
-                    from.entry.set(0);
-                    from.slot.set(None);
-                    node.replace_by(child);
-                    lost.add(node);
-                },
-            );
-            nodes = left;
+            let mut lost = Returned::of(first);
+            let pages = self.grant_of_slab(&mut nodes, rights, &mut lost);
             if pages == 0 {
                 break;
             }
@@ -156,7 +209,8 @@ impl Run {
             }
             self = self.behind(pages);
         }
-        end_map(to, nodes, all);
+        to.slabs.return_cut(nodes, all as u32);
+        to.pages.set(to.pages.get() + all as u32);
         all
     }
 }
@@ -183,9 +237,19 @@ pub fn flush<const OWN: bool>(k: &Kernel, at: At, most: u64, status: &mut u64, b
     // Units for more than a page and one mapping below it.
     let mut left = *budget;
     let (mut lost, mut lost_own) = (Losses::default(), Losses::default());
+    if let Some(first) = slots.first().and_then(Cell::get).and_then(|node| node.below(None))
+        && !first.is_bookmark()
+        && left >= SETTLING
+    {
+        left -= SETTLING;
+        lost = Losses::of(first, 0);
+    }
     let mut done = 0;
-    while let Some(slot) = slots.get(done) {
-        let Some(node) = slot.get() else { break };
+    loop {
+        if !OWN {
+            done += take_plainly(&slots[done..], &mut lost);
+        }
+        let Some(node) = slots.get(done).and_then(Cell::get) else { break };
         if !take_below(pool, node, &mut lost, &mut left) {
             break;
         }
@@ -195,7 +259,7 @@ pub fn flush<const OWN: bool>(k: &Kernel, at: At, most: u64, status: &mut u64, b
             }
             lost_own.entries |= take(node);
             node.unlink();
-            slot.set(None);
+            node.leave();
             lost_own.add(node);
         }
         done += 1;
@@ -207,6 +271,31 @@ pub fn flush<const OWN: bool>(k: &Kernel, at: At, most: u64, status: &mut u64, b
     done as u64
 }
 
+/// Takes pages of which each has no mapping below it, or one whose node lies in the slab of `lost`. Returns the number of pages.
+#[inline(always)]
+fn take_plainly(slots: &'static [NodeSlot], lost: &mut Losses) -> usize {
+    if lost.nodes.is_empty() {
+        return 0;
+    }
+    // By value, so that all is in registers.
+    let (mut taken, mut done) = (*lost, 0);
+    for slot in slots {
+        let Some(node) = slot.get() else { break };
+        if let Some(below) = node.next()
+            && !node.is_beside(below)
+        {
+            // A bookmark is of no slab.
+            if !taken.nodes.is_of(below) || below.next().is_some_and(|next| !node.is_beside(next)) {
+                break;
+            }
+            taken.take(node, below);
+        }
+        done += 1;
+    }
+    *lost = taken;
+    done
+}
+
 /// Takes a page from all mappings below `node`. False if something is in the way, or this was enough for one step.
 #[inline(always)]
 fn take_below(pool: &Pool, node: &'static Node, lost: &mut Losses, left: &mut usize) -> bool {
@@ -216,18 +305,15 @@ fn take_below(pool: &Pool, node: &'static Node, lost: &mut Losses, left: &mut us
         Relation::Beside => return true,
         _ => return false,
     }
-    let mut next = lost.take(node, first);
-    // The first is part of the price of the page; those behind it are not.
-    while let Some(below) = next {
-        match node.relation(below) {
-            Relation::Below if *left != 0 && lost.has_room_for(pool, below, left) => {}
-            Relation::Beside => return true,
-            _ => return false,
+    match lost.take(node, first) {
+        Some(next) if !node.is_beside(next) => {
+            let done;
+            // By value, as in `has_room_for`.
+            (*lost, *left, done) = lost.take_others(pool, node, *left);
+            done
         }
-        *left = left.saturating_sub(1);
-        next = lost.take(node, below);
+        _ => true,
     }
-    true
 }
 
 /// Makes a page absent. Returns its former entry.
@@ -278,9 +364,31 @@ impl Losses {
         self.nodes.add(node);
     }
 
+    /// Takes a page from all that are still below `node`, of which there is one: the first was part of the page's price. Returns what is
+    /// left of the units, and whether nobody has it any more.
+    #[inline(never)]
+    fn take_others(mut self, pool: &Pool, node: &'static Node, mut left: usize) -> (Losses, usize, bool) {
+        while let Some(below) = node.next() {
+            match node.relation(below) {
+                Relation::Below if left != 0 && self.has_room_for(pool, below, &mut left) => {}
+                Relation::Beside => break,
+                _ => return (self, left, false),
+            }
+            left = left.saturating_sub(1);
+            self.take(node, below);
+        }
+        (self, left, true)
+    }
+
     #[inline(never)]
     fn begin(self, pool: &Pool, node: &'static Node) -> Losses {
         self.nodes.settle(pool);
-        Losses { nodes: Returned::of(node), forget: Forget::of(node.task()), entries: self.entries }
+        Losses::of(node, self.entries)
+    }
+
+    /// No losses, for nodes of the slab of `node`.
+    #[inline(always)]
+    fn of(node: &'static Node, entries: u64) -> Losses {
+        Losses { nodes: Returned::of(node), forget: Forget::of(node.task()), entries }
     }
 }

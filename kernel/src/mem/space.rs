@@ -57,10 +57,26 @@ impl Progress {
         Progress { done: noted >> 1, whole, walking: noted & 1 != 0, fresh: true }
     }
 
+    /// Whether all of a plan is carried out.
+    #[inline(always)]
+    pub fn is_done(self, plan: Plan) -> bool {
+        self.done >> plan.log2 != 0
+    }
+
     /// Progress in one word.
     pub fn noted(self) -> u64 {
         self.done << 1 | self.walking as u64
     }
+}
+
+/// Begins to carry out a plan about several pages with a run of them. `None` if nothing could be done.
+#[inline(always)]
+pub fn map_run(k: &Kernel, plan: &Plan, tasks: (TaskRef, TaskRef), mut budget: usize) -> Option<Progress> {
+    if !is_range(plan) {
+        return None;
+    }
+    let done = run::map(k, plan, tasks, 0, &mut budget);
+    (done != 0).then_some(Progress { done, fresh: false, ..Progress::START })
 }
 
 /// Carries out a plan from `progress` on, and counts that up. It is not `whole` any more when the receiver, or σ0
@@ -82,6 +98,10 @@ pub fn map(
             return Ok(());
         }
         progress.fresh &= bytes == 0;
+        if *budget == 0 {
+            progress.fresh = true;
+            return Err(Again);
+        }
     }
     map_extents(k, &plan, (from, to), progress, budget)
 }
@@ -192,6 +212,7 @@ const STATUS: u64 = 3;
 
 /// Takes rights back. Starts at address (number) `at` and counts it up; collects status bits, and beside them the progress. There may
 /// be no memory if part of a large page of the task's own is to be taken away; then nothing has happened.
+#[inline(always)]
 pub fn flush(
     k: &Kernel,
     what: Flush,
@@ -202,8 +223,8 @@ pub fn flush(
     let page = what.page;
     if page.space() == Space::Memory && page.rights().has(Rights::R) {
         if page.log2() == 12 {
-            if let Some(done) = flush_single(k, what, status) {
-                return Ok(done);
+            if flush_single_apart(k, what, status).is_some() {
+                return Ok(());
             }
         } else if flush_remembered(k, what, at, status, budget) {
             return Ok(());
@@ -212,9 +233,14 @@ pub fn flush(
     flush_extents(k, what, at, status, budget)
 }
 
+#[inline(never)]
+fn flush_single_apart(k: &Kernel, what: Flush, status: &mut u64) -> Option<()> {
+    flush_single(k, what, status)
+}
+
 /// Takes back one page whose place a task still remembers, and which one other got from it at most. `None` if there is more to be done.
 #[inline(always)]
-fn flush_single(k: &Kernel, what: Flush, status: &mut u64) -> Option<()> {
+pub fn flush_single(k: &Kernel, what: Flush, status: &mut u64) -> Option<()> {
     let leaf = what.task.recent.leaf(what.page.base())?;
     let Some(node) = leaf.slot.get() else { return Some(()) };
     if let Some(below) = node.below(None) {

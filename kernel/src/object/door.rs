@@ -14,11 +14,12 @@
 
 use super::ThreadRef;
 use super::mapping::{Node, NodeTable};
-use super::thread::{IDLE, NEVER, Senders, State, Wait};
+use super::queue::Queue;
+use super::thread::{IDLE, NEVER, State, Wait};
 use crate::layout;
 use crate::mem::pool::Words;
 use crate::object::thread::{Frame as Registers, Tcb};
-use crate::param::TCB_SHIFT;
+use crate::param::{INHERIT_SERVERS, TCB_SHIFT};
 use crate::trace::ring::DoorCounts;
 use crate::util::list::{Link, List, Tag};
 use abi::call::{FLAGS, SERVERS_MAX};
@@ -68,8 +69,8 @@ pub struct Servers {
     pub all: List<OfServers>,
     /// Number of servers.
     pub count: Cell<u32>,
-    /// Callers that wait for a server, first come first served.
-    pub callers: List<Senders>,
+    /// Callers that wait for a server, the most urgent first.
+    pub callers: Queue,
     /// Thread that waits for a shortage.
     pub watcher: Cell<Option<ThreadRef>>,
     /// The first door that nobody refers to, of which no server knows yet.
@@ -206,6 +207,11 @@ impl Servers {
     /// All servers.
     pub fn each(&self) -> impl Iterator<Item = ThreadRef> {
         core::iter::successors(self.all.first(), |&thread| self.all.after(thread))
+    }
+
+    /// Servers that inherit the priority of the most urgent caller that waits for one.
+    pub fn helped(&self) -> impl Iterator<Item = ThreadRef> {
+        self.each().take(INHERIT_SERVERS)
     }
 
     /// Server that has a call of this door now, if there is one.

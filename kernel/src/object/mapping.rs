@@ -98,21 +98,6 @@ impl Slab {
     /// Number of nodes in a slab.
     pub const NODES: usize = NODES;
 
-    /// Lays a slab over a frame.
-    fn create(pool: &Pool, frame: Frame, task: TaskRef) -> &'static Slab {
-        let slab = &pool.at::<SlabFrame>(frame).head;
-        slab.task.set(Some(task));
-        slab.frame.set(frame.0);
-        slab.used.set(0);
-        let nodes = &pool.at::<SlabFrame>(frame).nodes;
-        slab.free.set(nodes.first());
-        for (i, node) in nodes.iter().enumerate() {
-            node.next.set(nodes.get(i + 1));
-            node.slab.set(Some(slab));
-        }
-        slab
-    }
-
     /// List in which the slab is when it has free nodes.
     fn list(&self) -> &'static Slabs {
         let task = self.task.get().expect("a slab has a task").state();
@@ -135,7 +120,7 @@ impl Slabs {
     #[inline]
     pub fn take(&self, pool: &Pool, task: TaskRef) -> Option<&'static Node> {
         if self.first.get().is_none() {
-            self.push(Slab::create(pool, task.take_frame(pool)?, task));
+            self.add(Fresh::new(pool, task)?, 0);
         }
         self.take_ready()
     }
@@ -159,21 +144,22 @@ impl Slabs {
         match self.take(pool, task) {
             Some(second) => Some((first, second)),
             None => {
-                self.give_back(pool, first);
+                Slabs::give_back(pool, first);
                 None
             }
         }
     }
 
+    /// Gives a node back to its slab.
     #[inline(always)]
-    fn give_back(&self, pool: &Pool, node: &'static Node) {
+    fn give_back(pool: &Pool, node: &'static Node) {
         let slab = node.slab();
         node.next.set(slab.free.replace(Some(node)));
-        self.count_returned(pool, slab, 1);
+        Slabs::count_returned(pool, slab, 1);
     }
 
     #[inline(always)]
-    fn count_returned(&self, pool: &Pool, slab: &'static Slab, count: u32) {
+    fn count_returned(pool: &Pool, slab: &'static Slab, count: u32) {
         let used = slab.used.get();
         slab.used.set(used - count);
         if used as usize == NODES || used == count {
@@ -214,6 +200,23 @@ impl Slabs {
         if cut.free.is_none() {
             self.remove(cut.slab);
         }
+    }
+
+    /// Adds a slab of whose nodes the first `taken` were taken.
+    pub fn add(&self, fresh: Fresh, taken: usize) {
+        let Fresh { slab, nodes } = fresh;
+        let free = &nodes[taken..];
+        for pair in free.windows(2) {
+            pair[0].slab.set(Some(slab));
+            pair[0].next.set(Some(&pair[1]));
+        }
+        if let Some(last) = free.last() {
+            last.slab.set(Some(slab));
+            last.next.set(None);
+            self.push(slab);
+        }
+        slab.free.set(free.first());
+        slab.used.set(taken as u32);
     }
 
     fn release(&self, pool: &Pool, slab: &'static Slab) {
@@ -265,6 +268,36 @@ impl Cut {
     }
 }
 
+/// A slab that is not yet in its task's list: its nodes are taken from the first on.
+pub struct Fresh {
+    slab: &'static Slab,
+    nodes: &'static [Node; NODES],
+}
+
+impl Fresh {
+    /// Lays a slab over a frame. `None` if the task cannot pay for that. It is to be [added](Slabs::add).
+    #[inline(never)]
+    pub fn new(pool: &Pool, task: TaskRef) -> Option<Fresh> {
+        let frame = task.take_frame(pool)?;
+        let SlabFrame { head, nodes } = pool.at::<SlabFrame>(frame);
+        head.task.set(Some(task));
+        head.frame.set(frame.0);
+        Some(Fresh { slab: head, nodes })
+    }
+
+    /// The nodes in their order. Each that is used has to [`begin`](Fresh::begin).
+    #[inline(always)]
+    pub fn nodes(&self) -> &'static [Node; NODES] {
+        self.nodes
+    }
+
+    /// Begins the life of one of the nodes.
+    #[inline(always)]
+    pub fn begin(&self, node: &Node) {
+        node.slab.set(Some(self.slab));
+    }
+}
+
 /// Nodes of one slab that are given back together: a chain, with its two ends.
 #[derive(Clone, Copy, Default)]
 pub struct Returned {
@@ -283,6 +316,12 @@ impl Returned {
     /// A chain without a node, for nodes of the slab of `node`.
     pub fn of(node: &'static Node) -> Returned {
         Returned { slab: Some(node.slab()), first: None, last: Some(node), count: 0 }
+    }
+
+    /// Whether the chain is of no slab.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.slab.is_none()
     }
 
     /// Whether `node` lies in the slab of this chain.
@@ -305,7 +344,7 @@ impl Returned {
         let task = last.task();
         task.lose_pages(self.count);
         last.next.set(slab.free.replace(self.first));
-        task.slabs.count_returned(pool, slab, self.count);
+        Slabs::count_returned(pool, slab, self.count);
     }
 }
 
@@ -362,6 +401,7 @@ impl Node {
     }
 
     /// Task whose mapping this is.
+    #[inline(always)]
     pub fn task(&self) -> TaskRef {
         self.slab().task.get().expect("a slab has a task")
     }
@@ -462,6 +502,12 @@ impl Node {
         }
     }
 
+    /// Whether a node that comes behind this one is neither below it nor a bookmark, whose kind is more than any other.
+    #[inline(always)]
+    pub fn is_beside(&self, next: &'static Node) -> bool {
+        next.kind.get() <= self.kind.get()
+    }
+
     /// Takes `below`, the next node, out of the tree. Returns the node that comes behind this one then.
     #[inline(always)]
     pub fn cut_below(&'static self, below: &'static Node) -> Option<&'static Node> {
@@ -509,8 +555,7 @@ impl Node {
     #[inline(always)]
     pub fn discard(&'static self, pool: &Pool) {
         self.leave();
-        let task = self.task();
-        task.slabs.give_back(pool, self);
+        Slabs::give_back(pool, self);
     }
 }
 
@@ -572,9 +617,9 @@ impl LargePage {
     /// Takes the node out of its slot and gives it back, with its record; nobody has the page any more, or
     /// [`Node::replace_by`] has given it another node.
     pub fn discard(self, pool: &Pool) {
-        let (task, record) = (self.task(), self.record());
+        let record = self.record();
         self.0.discard(pool);
-        task.slabs.give_back(pool, record);
+        Slabs::give_back(pool, record);
     }
 
     /// Asserts the promises of the node, and returns its record.
@@ -716,9 +761,9 @@ impl Node {
 
     /// Takes a door's last identifier, the maker's, out of its slot, and gives both nodes back.
     pub fn discard_door(&'static self, pool: &Pool) {
-        let (task, door) = (self.task(), self.door());
+        let door = self.door();
         self.erase(pool);
-        task.slabs.give_back(pool, door);
+        Slabs::give_back(pool, door);
     }
 }
 

@@ -6,6 +6,7 @@ mod checked;
 pub mod door;
 pub mod interrupt;
 pub mod mapping;
+pub mod queue;
 pub mod shuttle;
 pub mod task;
 pub mod thread;

@@ -70,6 +70,12 @@ pub struct Shuttle {
     pub reference: Word,
     /// Priority, 0 (lowest) to 63.
     pub priority: Cell<u8>,
+    /// Priority at which it is scheduled: its own, or that of the most urgent waiter that it has to serve; see [`inherit`](crate::inherit).
+    pub effective: Cell<u8>,
+    /// Priority at which its owner stands in a queue, while it does.
+    pub stands_at: Cell<u8>,
+    /// Whether its effective priority is to be computed anew.
+    pub unsettled: Cell<bool>,
 }
 
 /// Tag of the ready queues, which link shuttles through their owners.

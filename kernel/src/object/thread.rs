@@ -29,6 +29,7 @@ use super::block::Block;
 use super::breakpoint::Breakpoints;
 use super::checked::{Checked, Generation};
 use super::mapping::{Bookmark, Node};
+use super::queue::Queue;
 use super::shuttle::{Shuttle, ShuttleRef};
 use super::task::TaskRef;
 use crate::arch;
@@ -38,7 +39,7 @@ use crate::lend::word::{Stake, Word};
 use crate::mem::plan::Plan;
 use crate::mem::pool::{Frame as PoolFrame, Zeroable};
 use crate::util::discipline::Locked;
-use crate::util::list::{Link, List, Tag};
+use crate::util::list::{Link, Tag};
 use crate::util::timeout::Timeout;
 use abi::call::{FLAGS, FOREIGN, vector};
 use abi::op;
@@ -195,6 +196,8 @@ pub mod special {
     pub const ALERTABLE: u32 = 1 << 11;
     /// Its task is in a prediction domain that is not that of all others.
     pub const IN_DOMAIN: u32 = 1 << 12;
+    /// Callers wait for it whose shuttle was taken away: see [`Inherited::cut_off`].
+    pub const CUT_OFF: u32 = 1 << 13;
     /// Bits that a switch to or from the thread has to care about.
     pub const SWITCHED: u32 = HAS_FS | STATE_KEPT | PORTS_LIVE | STEPPED | BREAKPOINTS | TRACED | IN_DOMAIN;
     /// An interrupt of its own is pending or masked: its next receive must look.
@@ -398,9 +401,10 @@ pub struct Cold {
     pub crossing: Crossing,
     /// Block into which it receives long messages.
     pub block: Block,
-    /// Threads that wait to send to this one, first come first served.
-    pub senders: List<Senders>,
-    /// Membership in another thread's `senders`, or among the callers that wait for a server.
+    /// Threads that wait to send to this one, the most urgent first.
+    pub senders: Queue,
+    /// Membership in another thread's `senders`, among the callers that wait for a server, or among another thread's
+    /// [callers that are cut off](Inherited::cut_off).
     pub sender_link: Link,
     /// Membership in the task's list of threads.
     pub task_link: Locked<Link>,
@@ -429,6 +433,21 @@ pub struct Cold {
     pub item: Cell<(Plan, u64)>,
     /// Descriptors, the sender's and the receiver's, of the string of a block that it is in the middle of copying; see [`Place::begun`].
     pub string: Cell<([u64; 2], [u64; 2])>,
+    /// State of the inheritance of priorities.
+    pub inherited: Inherited,
+}
+
+/// A thread's part in the inheritance of priorities; see [`inherit`](crate::inherit).
+#[repr(C)]
+pub struct Inherited {
+    /// Callers that wait for this thread, and whose shuttle was taken away meanwhile, the most urgent first.
+    pub cut_off: Queue,
+    /// The thread on the home shuttle that stands in a queue, if there is one.
+    pub waiter: Cell<Option<ThreadRef>>,
+    /// While the thread stands in a queue as the first or the last of its priority: the other of the two, or itself.
+    pub end: Cell<Option<ThreadRef>>,
+    /// Next of the threads whose home shuttle's effective priority is to be computed anew.
+    pub next: Cell<Option<ThreadRef>>,
 }
 
 /// The receive that a thread is in, or that follows what it sends.
@@ -889,6 +908,18 @@ impl Tcb {
         self.receiving.from.get().0 == self.frame.partner()
     }
 
+    /// Whether somebody may stand in its queue, or be [cut off](Inherited::cut_off) from it: its key, or the fast path's flags in the place of
+    /// that, say so.
+    #[inline(always)]
+    pub fn is_awaited(&self) -> bool {
+        self.hot.key.get() & 0xf != 0
+    }
+
+    /// Whether it stands in a queue since it wants to send, or to call through a door.
+    pub fn is_queued(&self) -> bool {
+        self.hot.accept.get() == NEVER && matches!(self.state.get(), State::Sending | State::Queueing)
+    }
+
     /// Whether it must not run, ready or not.
     #[inline(always)]
     pub fn is_stopped(&self) -> bool {
@@ -1065,10 +1096,9 @@ impl Tcb {
         }
         assert!(has_flags || self.block.answer_key.get() == key | TAKES_BLOCK);
         assert_eq!(key == POISON || has_flags, special || !self.senders.is_empty());
-        assert_eq!(
-            self.sender_link.is_linked(),
-            matches!(self.state.get(), State::Sending | State::Queueing) && self.hot.accept.get() == NEVER
-        );
+        let is_cut_off = self.sender_link.is_linked() && matches!(self.stake(), Stake::Claims(_));
+        assert_eq!(self.sender_link.is_linked(), self.is_queued() || is_cut_off);
+        assert_eq!(self.special.get() & special::CUT_OFF != 0, !self.inherited.cut_off.is_empty());
     }
 }
 

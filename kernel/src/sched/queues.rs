@@ -17,6 +17,10 @@ pub struct Scheduler {
     pub(super) since_ns: Cell<u64>,
     /// Time at which the timer fires; `u64::MAX` if it does not.
     pub(super) armed_ns: Cell<u64>,
+    /// The first thread whose home shuttle's effective priority is to be computed anew; see [`inherit`](crate::inherit).
+    pub(crate) unsettled: Cell<Option<ThreadRef>>,
+    /// Highest priority that one of these shuttles has or may get; 0 if there is none.
+    pub(crate) unsettled_most: Cell<u8>,
     /// Insertions into and removals from the queues, for the ratio that the paper shows.
     pub queue_updates: Cell<u64>,
 }
@@ -37,6 +41,8 @@ impl Scheduler {
             running_limit: Cell::new(0),
             since_ns: Cell::new(0),
             armed_ns: Cell::new(u64::MAX),
+            unsettled: Cell::new(None),
+            unsettled_most: Cell::new(0),
             queue_updates: Cell::new(0),
         }
     }

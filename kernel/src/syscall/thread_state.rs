@@ -94,7 +94,7 @@ fn place(thread: ThreadRef) -> &'static Words {
 fn wait_for_page(k: &Kernel, current: ThreadRef, address: u64, rights: Rights) -> Next {
     current.operation.set(Operation::CopyState);
     k.set_busy(current);
-    fault::page_fault(k, current, address, rights)
+    fault::fault_in_call(k, current, address, rights)
 }
 
 /// Parts of a state on this processor.

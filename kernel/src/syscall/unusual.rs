@@ -49,7 +49,7 @@ pub fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
     if current.special.get() & special::DENY_NATIVE != 0 {
         return ipc::fault::system_call_exception(k, current);
     }
-    let next = ipc::send::short(k, current);
+    let next = ipc::send::short(k, current, Next::To);
     leave_debugged(current);
     next
 }
@@ -72,7 +72,7 @@ pub fn unusual_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
         _ if Op(word).is_door_call() && !ipc::serve::exists(k, current) => ipc::carry::call_door(k, current),
         _ if denied => ipc::fault::system_call_exception(k, current),
         _ if word & RESERVED != 0 => short_number(k, current, word),
-        _ => ordinary_call(k, current, word),
+        _ => ordinary_call(k, current, word, Next::To),
     };
     leave_debugged(current);
     next

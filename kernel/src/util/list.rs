@@ -59,6 +59,11 @@ impl<T: Tag> List<T> {
         T::link(&thread).next.get()
     }
 
+    /// The element before `thread`, which is in this list.
+    pub fn before(&self, thread: ThreadRef) -> Option<ThreadRef> {
+        T::link(&thread).prev.get()
+    }
+
     /// Whether nothing is in the list.
     pub fn is_empty(&self) -> bool {
         self.head.get().is_none()
@@ -75,6 +80,18 @@ impl<T: Tag> List<T> {
             Some(last) => T::link(&last).next.set(Some(thread)),
             None => self.head.set(Some(thread)),
         }
+    }
+
+    /// Puts an element that is in no list of this tag behind `before`, which is in this list.
+    pub fn insert_after(&self, before: ThreadRef, thread: ThreadRef) {
+        let Some(behind) = self.after(before) else { return self.push_back(thread) };
+        let link = T::link(&thread);
+        debug_assert!(!link.linked.get(), "thread is in a list already");
+        link.linked.set(true);
+        link.prev.set(Some(before));
+        link.next.set(Some(behind));
+        T::link(&before).next.set(Some(thread));
+        T::link(&behind).prev.set(Some(thread));
     }
 
     /// Puts an element that is in no list of this tag before all others.

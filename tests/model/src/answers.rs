@@ -150,7 +150,7 @@ fn nobody_else_answers_a_fault_or_an_exception() {
                 frame.rax.set(Call::Ipc as u64 | (label as u64) << 32);
                 frame.rdx.set(ward.uid().0);
                 frame.w.iter().for_each(|word| word.set(0));
-                let _ = kernel::syscall::system_call(&world.k, other);
+                let _ = kernel::syscall::system_call(&world.k, other, kernel::sched::Next::To);
                 assert_eq!(frame.rax.get(), Error::SendTimeout as u64);
             });
             assert_eq!((ward.state.get(), world.current()), (state, world.root));

@@ -362,7 +362,7 @@ impl Trial {
         frame.w[Frame::R10].set(r10);
         frame.w[Frame::R8].set(r8);
         self.world.acting(thread, || {
-            let _ = syscall::system_call(&self.world.k, thread);
+            let _ = syscall::system_call(&self.world.k, thread, Next::To);
             let mut steps = 0;
             while thread.operation.get() != Operation::None {
                 let _ = syscall::continue_operation(&self.world.k, thread);
@@ -645,7 +645,7 @@ impl Trial {
         frame.rax.set(Call::ThreadSwitch as u64);
         frame.w[Frame::RDI].set(uid.0);
         let next = self.world.acting(thread, || {
-            let next = syscall::system_call(&self.world.k, thread);
+            let next = syscall::system_call(&self.world.k, thread, Next::To);
             // It never ran, and is on its own shuttle.
             self.world.k.unqueue(thread);
             next
@@ -705,7 +705,7 @@ impl Trial {
         frame.w.iter().for_each(|word| word.set(0));
         frame.w[Frame::RBX].set(Uid::interrupt(LINES[line]).0);
         let state = thread.state.get();
-        let next = self.world.acting(thread, || syscall::system_call(&self.world.k, thread));
+        let next = self.world.acting(thread, || syscall::system_call(&self.world.k, thread, Next::To));
         assert_eq!((next, thread.state.get()), (Next::Same, state));
         frame.mode.set(mode);
         compare("listen", Err(expected), [frame.rax.get(), 0, 0])

@@ -533,7 +533,7 @@ fn clans_are_nested_so_deeply_and_no_deeper() {
         (w[Frame::RDI], w[Frame::RSI]) = (quota, 1);
         above.frame.rax.set(rax);
         above.frame.w.iter().zip(w).for_each(|(register, word)| register.set(word));
-        let _ = world.acting(above, || syscall::system_call(&world.k, above));
+        let _ = world.acting(above, || syscall::system_call(&world.k, above, kernel::sched::Next::To));
         let expected = if depth < DEPTH_MAX { 0 } else { Error::Limit as u64 };
         assert_eq!(above.frame.rax.get(), expected, "the task at depth {}", depth + 1);
         if depth == DEPTH_MAX {

@@ -31,6 +31,8 @@ fn a_task_of_many_threads_ends_in_a_number_of_steps_that_grows_with_them() {
     // Some wait for an answer or message of one of them alone, some to send to one.
     let mut waiting = Vec::new();
     for &thread in threads.iter().step_by(100) {
+        // A thread that waits for it would let it run before the first thread.
+        world.thread_control(thread_op::STOP, [thread.0, 0, 0, 0]).expect("it may");
         waiting.push(world.new_thread_uid(1));
         let never = (Timeout::NEVER, Timeout::NEVER);
         world.ipc(Uid::NIL, thread, never, Fpage::NIL, 0, [0; 8]);

@@ -454,13 +454,15 @@ impl Machine {
     /// The current thread, in user mode, touches a page.
     pub fn page_fault(&mut self, address: u64, rights: Rights) {
         self.trap(14, Departure::Faults, |world, current| {
-            ipc::fault::page_fault(&world.k, current, address, rights)
+            ipc::fault::page_fault(&world.k, current, (address, rights), Next::To)
         });
     }
 
     /// The current thread, in user mode, causes an exception.
     pub fn exception(&mut self, vector: u64) {
-        self.trap(vector, Departure::Faults, |world, current| ipc::fault::raise(&world.k, current, vector));
+        self.trap(vector, Departure::Faults, |world, current| {
+            ipc::fault::exception(&world.k, current, vector, Next::To)
+        });
     }
 
     /// A line fires, if it is open.

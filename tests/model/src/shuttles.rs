@@ -67,7 +67,8 @@ fn an_aborted_caller_takes_its_shuttle_back() {
     assert_eq!(world.current(), c);
     abort(&world, a);
     assert_eq!(world.current(), a, "a is the most urgent again");
-    assert_eq!(world.k.priority(c), 28, "c goes on with its own");
+    assert_eq!(c.hot.shuttle.get(), c.home_ref(), "c goes on with its own");
+    assert_eq!(world.k.priority(c), 29, "at the priority of b, which waits for it");
     world.check();
 }
 

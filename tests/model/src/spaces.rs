@@ -305,27 +305,50 @@ fn operation(random: &mut Random, ground: Ground) -> Op {
     }
 }
 
-/// Where an item arrives, as the specification says it: the smaller of item and window is mapped whole, and the hot spot, as far as it
-/// lies in the larger one, selects its place there. A number of a port or line has one place only, which both must have.
-fn arrival(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Plan> {
-    let space = item.space();
-    if window == Fpage(0) || window.space() != space {
-        return None;
+/// Effect of a map item, as the model sees it. It knows nothing of the kernel's own [`Plan`]: an error in that shows in the states.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    space: u8,
+    /// Addresses or numbers of the first byte, port or line, at the giver and at the taker.
+    from: u64,
+    to: u64,
+    /// Bytes, ports or lines.
+    size: u64,
+    rights: Rights,
+}
+
+impl Arrival {
+    /// The item's effect, as the specification says it: the smaller of item and window is mapped whole, and the hot spot, as far as it lies
+    /// in the larger one, selects its place there. A number of a port or line has one place only, which both must have.
+    fn of(item: Fpage, hot_spot: u64, window: Fpage) -> Option<Arrival> {
+        let space = item.space();
+        if window == Fpage(0) || window.space() != space {
+            return None;
+        }
+        let first = |page: Fpage| if space == Space::Memory { page.base() } else { page.base() / PAGE_SIZE };
+        let [item_at, window_at] = [item, window].map(|page| first(page)..first(page) + (1 << page.log2()));
+        let size = 1 << item.log2().min(window.log2());
+        let arrival = |from, to| Arrival { space: space as u8, from, to, size, rights: item.rights() };
+        if matches!(space, Space::Port | Space::Interrupt) {
+            let from = item_at.start.max(window_at.start);
+            let is_in_both = from + size <= item_at.end.min(window_at.end);
+            return is_in_both.then(|| arrival(from, from));
+        }
+        let place = |range: std::ops::Range<u64>| {
+            let places = (range.end - range.start) / size;
+            range.start + hot_spot / size % places * size
+        };
+        Some(arrival(place(item_at), place(window_at)))
     }
-    let first = |page: Fpage| if space == Space::Memory { page.base() } else { page.base() / PAGE_SIZE };
-    let [item_at, window_at] = [item, window].map(|page| first(page)..first(page) + (1 << page.log2()));
-    let size = 1 << item.log2().min(window.log2());
-    let plan = |from, to| Plan { space, from, to, log2: u64::ilog2(size), rights: item.rights() };
-    if matches!(space, Space::Port | Space::Interrupt) {
-        let from = item_at.start.max(window_at.start);
-        let is_in_both = from + size <= item_at.end.min(window_at.end);
-        return is_in_both.then(|| plan(from, from));
+
+    fn is_memory(self) -> bool {
+        self.space == Space::Memory as u8
     }
-    let place = |range: std::ops::Range<u64>| {
-        let places = (range.end - range.start) / size;
-        range.start + hot_spot / size % places * size
-    };
-    Some(plan(place(item_at), place(window_at)))
+
+    /// Giver's and taker's place at an offset.
+    fn places(self, (from, to): (usize, usize), offset: u64) -> [Place; 2] {
+        [(self.space, from, self.from + offset), (self.space, to, self.to + offset)]
+    }
 }
 
 /// Both sides.
@@ -353,38 +376,7 @@ impl Both {
     fn perform(&mut self, op: &Op) {
         match *op {
             Op::Map { from, to, item, hot_spot, window, budget } => {
-                let plan = Plan::fit(item, hot_spot, window);
-                assert_eq!(plan, arrival(item, hot_spot, window), "{item:?} at {hot_spot:#x} in {window:?}");
-                let Some(plan) = plan else { return };
-                if plan.space == Space::Memory && from == 0 && !self.ground.has(plan.from, plan.log2) {
-                    return;
-                }
-                let mut progress = Progress::START;
-                let offsets = self.offsets(plan);
-                let is_memory = plan.space == Space::Memory;
-                let was_large: Vec<bool> =
-                    offsets.iter().map(|at| is_memory && self.is_of_large(from, plan.from + at)).collect();
-                let space = plan.space as u8;
-                // A map back to where the page came from flushes its own source. Broken off between the two, it ends
-                // with nothing to map and the ancestor flushed but not replaced; the model knows only the whole.
-                let back = offsets.iter().any(|offset| {
-                    self.model.descends((space, from, plan.from + offset), (space, to, plan.to + offset))
-                });
-                if back && offsets.iter().any(|at| is_memory && self.is_of_large(to, plan.to + at)) {
-                    // The split of a large page is a step of its own: here it is always broken off.
-                    return;
-                }
-                let budget = if back { 100_000 } else { budget };
-                self.repeat((self.actors[from][0], budget), |k, tasks, budget| {
-                    space::map(k, plan, tasks[from], tasks[to], &mut progress, budget).is_ok()
-                });
-                assert!(progress.whole, "the quota is large");
-                for (offset, was_large) in offsets.into_iter().zip(was_large) {
-                    let apart = was_large && self.large(to, plan.to + offset).is_none();
-                    let places = [(from, plan.from + offset), (to, plan.to + offset)];
-                    let [source, target] = places.map(|(task, at)| (space, task, at));
-                    self.model.map(source, target, plan.rights, apart);
-                }
+                self.map((from, to), (item, hot_spot, window), budget);
             }
             Op::Flush { task, page, own, budget } => self.flush(task, &[page], own, budget),
             Op::FlushBoth { task, pages, own, budget } => self.flush(task, &pages, own, budget),
@@ -409,13 +401,65 @@ impl Both {
         }
     }
 
-    /// What the model knows of a plan.
-    fn offsets(&self, plan: Plan) -> Vec<u64> {
-        if plan.space != Space::Memory {
-            return (0..1 << plan.log2).collect();
+    /// Maps on both sides. The kernel makes its plan; the model is told the item and the window.
+    fn map(
+        &mut self,
+        (from, to): (usize, usize),
+        (item, hot_spot, window): (Fpage, u64, Fpage),
+        budget: usize,
+    ) {
+        let plan = Plan::fit(item, hot_spot, window);
+        let arrival = Arrival::of(item, hot_spot, window);
+        assert_eq!(plan.is_some(), arrival.is_some(), "{item:?} at {hot_spot:#x} in {window:?}");
+        let (Some(plan), Some(arrival)) = (plan, arrival) else { return };
+        let of_machine = arrival.is_memory() && from == 0;
+        if of_machine && !self.ground.has(arrival.from, arrival.size.ilog2()) {
+            return;
         }
-        let all = (0..1 << plan.log2).step_by(PAGE_SIZE as usize);
-        all.filter(|offset| self.ground.knows(plan.from + offset)).collect()
+        let offsets = self.offsets(arrival);
+        let is_of_large = |task, first: u64| -> Vec<bool> {
+            offsets.iter().map(|at| arrival.is_memory() && self.is_of_large(task, first + at)).collect()
+        };
+        let was_large = is_of_large(from, arrival.from);
+        // A map back to where the page came from flushes its own source. Broken off between the two, it ends
+        // with nothing to map and the ancestor flushed but not replaced; the model knows only the whole.
+        let back = offsets.iter().any(|&offset| {
+            let [source, target] = arrival.places((from, to), offset);
+            self.model.descends(source, target)
+        });
+        if back && is_of_large(to, arrival.to).contains(&true) {
+            // The split of a large page is a step of its own: here it is always broken off.
+            return;
+        }
+        let budget = if back { 100_000 } else { budget };
+        let mut progress = Progress::START;
+        // With an odd budget as a plain reply does it: a run comes first.
+        let mut begins_with_run = budget % 2 == 1;
+        self.repeat((self.actors[from][0], budget), |k, tasks, left| {
+            if std::mem::take(&mut begins_with_run)
+                && let Some(begun) = space::map_run(k, &plan, (tasks[from], tasks[to]), *left)
+            {
+                progress = begun;
+                *left = 0;
+                return progress.is_done(plan);
+            }
+            space::map(k, plan, tasks[from], tasks[to], &mut progress, left).is_ok()
+        });
+        assert!(progress.whole, "the quota is large");
+        for (offset, was_large) in offsets.into_iter().zip(was_large) {
+            let [source, target] = arrival.places((from, to), offset);
+            let apart = was_large && self.large(to, target.2).is_none();
+            self.model.map(source, target, arrival.rights, apart);
+        }
+    }
+
+    /// Offsets in an item of the pages, ports or lines that the model knows.
+    fn offsets(&self, arrival: Arrival) -> Vec<u64> {
+        if !arrival.is_memory() {
+            return (0..arrival.size).collect();
+        }
+        let all = (0..arrival.size).step_by(PAGE_SIZE as usize);
+        all.filter(|offset| self.ground.knows(arrival.from + offset)).collect()
     }
 
     /// The node of the large page that is at an address.

@@ -85,8 +85,8 @@ fn memory(frames: usize) -> *mut u8 {
 /// What the entry code does with a system call whose registers are saved.
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     match current.frame.rax.get() as u32 {
-        abi::call::IPC_CALL.. => syscall::short_ipc(k, current),
-        _ => syscall::system_call(k, current),
+        abi::call::IPC_CALL.. => syscall::short_ipc(k, current, Next::To),
+        _ => syscall::system_call(k, current, Next::To),
     }
 }
 
@@ -228,7 +228,7 @@ impl World {
 
     /// The current thread touches a page that it has not.
     pub fn page_fault(&self, address: u64, rights: Rights) -> bool {
-        self.trap(14, 6, |k, current| ipc::fault::page_fault(k, current, address, rights))
+        self.trap(14, 6, |k, current| ipc::fault::page_fault(k, current, (address, rights), Next::To))
     }
 
     /// The current thread wants to use ports that it has not.
@@ -238,7 +238,7 @@ impl World {
 
     /// The current thread causes an exception.
     pub fn exception(&self, vector: u64) -> bool {
-        self.trap(vector, 0, |k, current| ipc::fault::raise(k, current, vector))
+        self.trap(vector, 0, |k, current| ipc::fault::exception(k, current, vector, Next::To))
     }
 
     /// An interrupt line fires.

@@ -44,6 +44,13 @@ fn leave_as(thread: ThreadRef) -> ! {
     unsafe { leave_kernel(&raw const thread.tcb().hot) }
 }
 
+/// Leaves the kernel with a thread that goes on in the current one's place, on the same shuttle.
+#[inline(always)]
+fn leave_plainly(thread: ThreadRef) -> Next {
+    processor::switch_space(processor::current(), thread);
+    leave_as(thread)
+}
+
 /// Handles a call that the fast path did not finish. If it leaves its clan, its route may be known.
 pub extern "C" fn on_short_call() -> ! {
     let k = kernel();
@@ -60,13 +67,13 @@ pub extern "C" fn on_short_call() -> ! {
 /// Handles a call, or a reply and wait, that the fast path did not finish.
 pub extern "C" fn on_short_ipc() -> ! {
     let k = kernel();
-    leave_with(k, syscall::short_ipc(k, processor::current()))
+    leave_with(k, syscall::short_ipc(k, processor::current(), leave_plainly))
 }
 
 /// Handles any other system call.
 pub extern "C" fn on_system_call() -> ! {
     let k = kernel();
-    leave_with(k, syscall::system_call(k, processor::current()))
+    leave_with(k, syscall::system_call(k, processor::current(), leave_plainly))
 }
 
 /// Transfers direct words and strings for the fast path, which sends the message if this is true.
@@ -83,7 +90,7 @@ pub extern "C" fn on_strings_left() -> ! {
 }
 
 fn send_rest(k: &Kernel, current: ThreadRef) -> Next {
-    let next = syscall::system_call(k, current);
+    let next = syscall::system_call(k, current, Next::To);
     // It is for this message alone.
     if let Operation::Ahead { .. } = current.operation.get() {
         current.operation.set(Operation::None);
@@ -111,7 +118,7 @@ pub extern "C" fn on_exception(frame: &Frame) {
     if !frame.is_user() || UNUSUAL >> number & 1 != 0 {
         return on_unusual(k, frame, number);
     }
-    leave_with(k, ipc::fault::raise(k, processor::current(), number as u64))
+    leave_with(k, ipc::fault::exception(k, processor::current(), number as u64, leave_plainly))
 }
 
 #[cold]
@@ -215,7 +222,7 @@ fn in_kernel(k: &Kernel, frame: &Frame, number: u8, address: u64) {
     match copy_fault(frame, address) {
         Recovery::None => fatal(frame, number),
         Recovery::Return => {}
-        Recovery::Slow => leave_with(k, syscall::system_call(k, processor::current())),
+        Recovery::Slow => leave_with(k, syscall::system_call(k, processor::current(), Next::To)),
     }
 }
 
@@ -239,7 +246,7 @@ pub extern "C" fn on_page_fault(frame: &Frame) {
         error if error & WRITE != 0 => Rights::W,
         _ => Rights::R,
     };
-    leave_with(k, ipc::fault::page_fault(k, processor::current(), address, rights))
+    leave_with(k, ipc::fault::page_fault(k, processor::current(), (address, rights), leave_plainly))
 }
 
 /// Copies a frame from an exception stack to that of the current thread.

@@ -14,6 +14,7 @@ pub mod door_long;
 pub mod exception;
 pub mod exhaust;
 mod foreign;
+pub mod inherit;
 pub mod ipc;
 pub mod kernel_half;
 pub mod large;
@@ -76,6 +77,10 @@ cases! {
         what_does_not_arrive_stays
         items_travel_in_registers bad_items_in_registers_are_refused ends_while_pages_are_mapped
         words_cross_borders_and_nothing_else calls_for_words_take_nothing_else a_fault_before_the_second_call
+    }
+    inherit {
+        a_hog_a_server_and_three_clients a_chain_of_calls a_line_of_queues a_chain_of_queues a_chain_that_was_cut who_gives_up_helps_no_more
+        who_is_out_of_time_helps_no_more a_client_in_the_queue_gets_other_priorities callers_of_a_door
     }
     turns { an_answer_with_words an_answer_with_a_block a_return }
     door_items { identifiers_come_and_go }

@@ -1,0 +1,407 @@
+//! Inheritance: a shuttle is scheduled at the priority of the most urgent thread that it has to serve (row D6, decision 0081).
+//!
+//! A thread that works for others should be as urgent as the most urgent of those that wait for it. They wait in its queue, or, if it serves
+//! doors, in the queue of its task. What they wait for may wait itself:
+//!
+//! * **Along a chain of calls** one shuttle carries all threads, from its owner, which called the first, to the one that works. So a queue at
+//!   any of them counts for that shuttle.
+//! * **From shuttle to shuttle.** Whoever stands in a queue stands there at the effective priority of the shuttle that it holds. If that
+//!   changes, it changes its place, and the next shuttle follows.
+//! * **Past a cut.** When a shuttle was taken away from a chain, a caller in it is on no shuttle and waits. Its own one, at home, stands for it
+//!   among the [callers that are cut off](crate::object::thread::Inherited::cut_off) of the thread that it called.
+//!
+//! **The effective priority of a shuttle is the greatest of** its own priority, what waits for its owner, and what waits for each thread
+//! that is on the shuttle in the chain below the owner ([`Kernel::inherited`]). What waits for a thread is the most urgent of its queue and of
+//! its callers that are cut off; for the first servers of a task that of the task's callers, in place of its queue.
+//!
+//! The value is stored beside the priority, and the queues of the scheduler go by it. Whatever may change it *unsettles* the shuttle, in a few
+//! instructions; the next dispatch computes it anew, and goes on to the shuttle that depends on it, within a budget.
+//!
+//! **The fast path changes nothing of this.** It answers for no thread for which anybody waits, and calls none: such a thread has no key
+//! that it can show, is not open, and is no idle server that the path finds ([`special::CUT_OFF`], [`Tcb::refold`], [`Servers::WANTED`]). Such a
+//! thread may call; but then the shuttle carries both.
+//!
+//! [`Tcb::refold`]: crate::object::thread::Tcb::refold
+//! [`Servers::WANTED`]: crate::object::door::Servers::WANTED
+
+use crate::kernel::Kernel;
+use crate::lend::word::Stake;
+use crate::object::ThreadRef;
+use crate::object::door::{Servers, thread_at};
+use crate::object::queue::Queue;
+use crate::object::shuttle::ShuttleRef;
+use crate::object::thread::{State, Wait, special};
+use crate::param;
+
+/// Change of what waits for a thread: the priorities of the most urgent, before and after.
+type Change = (u8, u8);
+
+impl Kernel {
+    /// The thread whose home shuttle `word` names, by whatever epoch.
+    fn named_by(&self, word: ShuttleRef) -> Option<ThreadRef> {
+        ThreadRef::in_slot(word.slot()).filter(|owner| word.slot() != 0 && owner.home_ref().same_owner(word))
+    }
+
+    /// The thread below `thread` in the chain that the shuttle of `owner` carries.
+    fn below(&self, owner: ThreadRef, thread: ThreadRef) -> Option<ThreadRef> {
+        let is_on = |it: ThreadRef| it.hot.shuttle.get().same_owner(owner.home_ref());
+        match thread.stake() {
+            Stake::Claims(to) if is_on(thread) => self.thread(to).filter(|&below| is_on(below)),
+            _ => None,
+        }
+    }
+
+    /// Priority of the most urgent that stands in the queue of a thread, or is cut off from it. A server of doors takes nothing from its queue.
+    fn waits_for(thread: ThreadRef) -> u8 {
+        let queue = if thread.server.pool.get().is_none() { thread.senders.urgency() } else { 0 };
+        queue.max(thread.inherited.cut_off.urgency())
+    }
+
+    /// Priority of the most urgent caller that waits for a server of doors, if this is one that inherits it.
+    fn callers_of(server: ThreadRef) -> u8 {
+        if server.server.pool.get().is_none() {
+            return 0;
+        }
+        let servers = &server.task().state().doors.servers;
+        let urgency = servers.callers.urgency();
+        if urgency != 0 && servers.helped().any(|it| it == server) { urgency } else { 0 }
+    }
+
+    /// Whether a caller waits for the return from its call of a door, by this server; or takes what that returns, in steps.
+    fn is_served_by(caller: ThreadRef, server: ThreadRef) -> bool {
+        let takes = || {
+            let is_taking = caller.state.get() == State::Taking && caller.partner.get() == server.uid();
+            is_taking && caller.stake() == Stake::Claims(server.uid()) && server.frame.op().is_door_return()
+        };
+        match caller.wait() {
+            Wait::Return(of) => of == server.uid(),
+            Wait::No => takes(),
+            _ => false,
+        }
+    }
+
+    /// The caller of a door for whom a server works.
+    fn served_by(server: ThreadRef) -> Option<ThreadRef> {
+        thread_at(server.server.caller.get()).filter(|&caller| Self::is_served_by(caller, server))
+    }
+
+    /// Computes the effective priority of the home shuttle of `owner`, from the definition. With the number of threads looked at.
+    pub(crate) fn inherited(&self, owner: ThreadRef) -> (u8, u32) {
+        let mut most = owner.home.priority.get().max(Self::waits_for(owner)).max(Self::callers_of(owner));
+        let mut thread = owner;
+        for looked in 1..param::INHERIT_CHAIN {
+            if let Stake::Claims(to) = thread.stake()
+                && let Some(server) = self.thread(to)
+                && thread.hot.shuttle.get().same_owner(owner.home_ref())
+                && Self::is_served_by(thread, server)
+            {
+                most = most.max(Self::callers_of(server));
+            }
+            let Some(below) = self.below(owner, thread) else { return (most, looked as u32) };
+            most = most.max(Self::waits_for(below));
+            thread = below;
+        }
+        (most, param::INHERIT_CHAIN as u32)
+    }
+
+    /// Whether a caller that is on another's shuttle, by its word, is not in the chain which that carries.
+    pub(crate) fn is_cut_off(&self, caller: ThreadRef) -> bool {
+        let word = caller.hot.shuttle.get();
+        if word.same_owner(caller.home_ref()) {
+            return false;
+        }
+        self.named_by(word).is_none_or(|owner| self.is_in_chain(owner, caller) == Some(false))
+    }
+
+    /// Owner of the shuttle that a caller claims by a word of whatever epoch, if it still is in the chain which that carries: the chain was
+    /// cut below.
+    pub(crate) fn still_carried_by(&self, caller: ThreadRef) -> Option<ThreadRef> {
+        self.named_by(caller.hot.shuttle.get()).filter(|&owner| self.is_in_chain(owner, caller) == Some(true))
+    }
+
+    /// Whether a thread is in the chain that the shuttle of `owner` carries; `None` if that is too long to know.
+    fn is_in_chain(&self, owner: ThreadRef, thread: ThreadRef) -> Option<bool> {
+        let mut above = owner;
+        for _ in 0..param::INHERIT_CHAIN {
+            match self.below(owner, above) {
+                Some(below) if below == thread => return Some(true),
+                Some(below) => above = below,
+                None => return Some(false),
+            }
+        }
+        None
+    }
+
+    /// Notes that the effective priority of the home shuttle of `owner` is to be computed anew.
+    #[inline(never)]
+    pub(crate) fn unsettle(&self, owner: ThreadRef) {
+        self.expect(owner.home.effective.get());
+        if owner.uid().is_nil() || owner.home.unsettled.replace(true) {
+            return;
+        }
+        owner.inherited.next.set(self.sched.unsettled.replace(Some(owner)));
+        self.look_anew();
+    }
+
+    /// Notes that a shuttle whose effective priority is to be computed anew has this one, or may get it.
+    fn expect(&self, priority: u8) {
+        let most = &self.sched.unsettled_most;
+        most.set(most.get().max(priority));
+    }
+
+    /// Notes a change for a shuttle: the most urgent of those who wait for a thread on it.
+    fn follow(&self, owner: ThreadRef, (before, after): Change) {
+        let (priority, effective) = (owner.home.priority.get(), owner.home.effective.get());
+        let rises = after > effective;
+        let falls = before == effective && after < before && priority < before;
+        if rises || falls {
+            self.expect(after);
+            self.unsettle(owner);
+        }
+    }
+
+    /// Notes a change of what waits for a thread, for its own shuttle and the one that it is on.
+    fn unsettle_waited(&self, thread: ThreadRef, change: Change) {
+        if change.0 != change.1 {
+            self.follow(thread, change);
+            self.named_by(thread.hot.shuttle.get()).into_iter().for_each(|owner| self.follow(owner, change));
+        }
+    }
+
+    /// Notes a change of the callers that wait for a server of a task.
+    pub(crate) fn unsettle_servers(&self, servers: &Servers, change: Change) {
+        if change.0 == change.1 {
+            return;
+        }
+        for server in servers.helped() {
+            self.follow(server, change);
+            let caller = Self::served_by(server);
+            let owner = caller.and_then(|caller| self.named_by(caller.hot.shuttle.get()));
+            owner.into_iter().for_each(|owner| self.follow(owner, change));
+        }
+    }
+
+    /// Notes that a thread has become a server of its task, or is one no more.
+    #[cold]
+    pub(crate) fn unsettle_server(&self, servers: &Servers, server: ThreadRef) {
+        self.unsettle(server);
+        self.shrinks(server.hot.shuttle.get());
+        // Another one may be among the first now.
+        self.unsettle_servers(servers, (0, servers.callers.urgency()));
+    }
+
+    /// Notes that the call which a server works for is about to end.
+    #[inline(always)]
+    pub(crate) fn ends_service(&self, server: ThreadRef) {
+        if server.server.pool.get().is_some() && !server.task().state().doors.servers.callers.is_empty() {
+            self.ends_awaited_service(server);
+        }
+    }
+
+    #[cold]
+    fn ends_awaited_service(&self, server: ThreadRef) {
+        Self::served_by(server).into_iter().for_each(|caller| self.shrinks(caller.hot.shuttle.get()));
+    }
+
+    /// Notes that a server has begun to work for a caller.
+    #[inline(always)]
+    pub(crate) fn begins_service(&self, server: ThreadRef) {
+        if !server.task().state().doors.servers.callers.is_empty() {
+            self.unsettle_waited(server, (0, Self::callers_of(server)));
+        }
+    }
+
+    /// Notes that a thread for which somebody waits is about to leave the shuttle that it is on.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn leaves(&self, thread: ThreadRef) {
+        if Self::waits_for(thread) != 0 {
+            self.shrinks(thread.hot.shuttle.get());
+        }
+    }
+
+    /// Notes that a thread for which somebody waits has come to the shuttle that it is on.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn comes(&self, thread: ThreadRef) {
+        self.unsettle_waited(thread, (0, Self::waits_for(thread)));
+    }
+
+    /// Notes that the chain which a shuttle carries loses threads.
+    pub(crate) fn shrinks(&self, shuttle: ShuttleRef) {
+        let owner = self.named_by(shuttle);
+        if let Some(owner) = owner.filter(|it| it.home.effective.get() > it.home.priority.get()) {
+            self.unsettle(owner);
+        }
+    }
+
+    /// Lets a thread stand in a queue, on the shuttle that it holds. Returns how the queue has changed.
+    pub(crate) fn stand(&self, waiter: ThreadRef, queue: &Queue) -> Change {
+        let owner = self.shuttle_of(waiter);
+        owner.inherited.waiter.set(Some(waiter));
+        let before = queue.urgency();
+        queue.insert(waiter, owner.home.effective.get());
+        (before, queue.urgency())
+    }
+
+    /// Takes a thread out of a queue. Returns how the queue has changed.
+    pub(crate) fn step_out(&self, waiter: ThreadRef, queue: &Queue) -> Change {
+        self.shuttle_of(waiter).inherited.waiter.set(None);
+        let before = queue.urgency();
+        queue.remove(waiter);
+        (before, queue.urgency())
+    }
+
+    /// Lets a thread stand in the queue of another one.
+    pub(crate) fn stand_before(&self, waiter: ThreadRef, thread: ThreadRef) {
+        let change = self.stand(waiter, &thread.senders);
+        self.unsettle_waited(thread, change);
+    }
+
+    /// Takes a thread out of the queue of another one.
+    pub(crate) fn step_back(&self, waiter: ThreadRef, thread: ThreadRef) {
+        let change = self.step_out(waiter, &thread.senders);
+        self.unsettle_waited(thread, change);
+    }
+
+    /// Computes effective priorities anew, within a budget.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn settle(&self) {
+        let mut work = 0;
+        while work < param::SETTLE_WORK
+            && let Some(thread) = self.sched.unsettled.get()
+        {
+            self.sched.unsettled.set(thread.inherited.next.take());
+            thread.home.unsettled.set(false);
+            if !thread.uid().is_nil() {
+                work += param::SETTLE_LINK + self.settle_claim(thread) + self.settle_shuttle(thread);
+            }
+        }
+        if self.sched.unsettled.get().is_none() {
+            self.sched.unsettled_most.set(0);
+        }
+    }
+
+    /// Computes all effective priorities that are to be computed anew, in one step; for tests on the host.
+    pub fn settle_all(&self) {
+        while self.sched.unsettled.get().is_some() {
+            self.settle();
+        }
+    }
+
+    /// Computes the effective priority of one shuttle anew. Returns how much work that was.
+    pub(crate) fn settle_shuttle(&self, owner: ThreadRef) -> u32 {
+        let (effective, looked) = self.inherited(owner);
+        if effective == owner.home.effective.get() {
+            return looked;
+        }
+        let carrier = self.unqueue(owner);
+        self.stop_counting(owner);
+        owner.home.effective.set(effective);
+        if let Some(carrier) = carrier {
+            self.wake(carrier);
+        }
+        looked + owner.inherited.waiter.get().map_or(0, |waiter| self.move_waiter(waiter, effective))
+    }
+
+    /// Moves a thread that stands in a queue to another priority. Returns how much work that was.
+    fn move_waiter(&self, waiter: ThreadRef, priority: u8) -> u32 {
+        // A waiter that stands at this priority already keeps its place.
+        if waiter.home.stands_at.get() == priority {
+            return 0;
+        }
+        let shift = |queue: &Queue| {
+            let before = queue.urgency();
+            queue.remove(waiter);
+            let work = queue.insert(waiter, priority);
+            (work, (before, queue.urgency()))
+        };
+        if waiter.is_queued() && waiter.state.get() == State::Queueing {
+            let task = waiter.queueing_at.get().expect("it waits somewhere");
+            let (work, change) = shift(&task.doors.servers.callers);
+            self.unsettle_servers(&task.doors.servers, change);
+            return work + 3 * param::INHERIT_SERVERS as u32;
+        }
+        let (name, queued) = match waiter.stake() {
+            Stake::Claims(to) => (to, false),
+            _ => (waiter.partner.get(), true),
+        };
+        let thread = ThreadRef::named(name).expect("a queue ends before its thread does");
+        let (work, change) = shift(if queued { &thread.senders } else { &thread.inherited.cut_off });
+        self.unsettle_waited(thread, change);
+        work
+    }
+
+    /// Lets a caller that is cut off stand among those of the thread that it called, if it does not yet. The next one of the chain may be cut off, too.
+    /// Returns how much work that was.
+    fn settle_claim(&self, caller: ThreadRef) -> u32 {
+        let Stake::Claims(to) = caller.stake() else { return 0 };
+        if caller.sender_link.is_linked() {
+            return 0;
+        }
+        let work = param::INHERIT_CHAIN as u32;
+        let Some(called) = self.thread(to).filter(|_| self.is_cut_off(caller)) else { return work };
+        if called.inherited.cut_off.is_empty() {
+            called.set_special(special::CUT_OFF, 0);
+        }
+        caller.inherited.waiter.set(Some(caller));
+        let before = called.inherited.cut_off.urgency();
+        let looked = called.inherited.cut_off.insert(caller, caller.home.effective.get());
+        self.unsettle_waited(called, (before, called.inherited.cut_off.urgency()));
+        self.expect(called.inherited.cut_off.urgency());
+        self.unsettle(called);
+        work + looked
+    }
+
+    /// Takes a caller whose claim is about to end out of those that are cut off from `called`, if it is there.
+    pub(crate) fn end_claim(&self, caller: ThreadRef, called: ThreadRef) {
+        if !caller.sender_link.is_linked() {
+            return;
+        }
+        caller.inherited.waiter.set(None);
+        let cut_off = &called.inherited.cut_off;
+        let before = cut_off.urgency();
+        cut_off.remove(caller);
+        self.unsettle_waited(called, (before, cut_off.urgency()));
+        if cut_off.is_empty() {
+            called.set_special(0, special::CUT_OFF);
+        }
+    }
+
+    /// Does so for a caller of whom it is known whom it called.
+    pub(crate) fn end_claim_from(&self, caller: ThreadRef, called: abi::Uid) {
+        if let Some(called) = ThreadRef::named(called).filter(|_| caller.sender_link.is_linked()) {
+            self.end_claim(caller, called);
+        }
+    }
+
+    /// Forgets, some in each step, the callers that are cut off from a thread which ends. True if nothing of it has to do with inheritance
+    /// any more.
+    pub(crate) fn end_inheritance(&self, thread: ThreadRef) -> bool {
+        for _ in 0..param::PREEMPTION_PAGES {
+            let Some(caller) = thread.inherited.cut_off.first() else { break };
+            self.end_claim(caller, thread);
+        }
+        if thread.home.unsettled.get() {
+            self.settle();
+        }
+        thread.inherited.cut_off.is_empty() && !thread.home.unsettled.get()
+    }
+
+    /// Follows a shuttle that was taken from whoever was on it: `lent` is the thread to which the taker had lent it.
+    pub(crate) fn follow_cut(&self, owner: ThreadRef, taker: ThreadRef, lent: abi::Uid) {
+        self.shrinks(owner.home_ref());
+        if let Some(waiter) =
+            owner.inherited.waiter.get().filter(|&waiter| waiter != owner && waiter != taker)
+        {
+            owner.inherited.waiter.set(None);
+            self.go_home(waiter);
+            waiter.inherited.waiter.set(Some(waiter));
+            self.move_waiter(waiter, waiter.home.effective.get());
+        }
+        if let Some(called) = self.thread(lent).filter(|it| matches!(it.stake(), Stake::Claims(_))) {
+            self.unsettle(called);
+        }
+    }
+}
