@@ -57,8 +57,9 @@ pub const TAG_SEARCH: u32 = 16;
 /// of them. The next switch would do so anyway.
 pub const FORGOTTEN_TOGETHER: usize = 8;
 
-/// Threads looked at in one step, when a thread ends, to find those that wait for it.
-pub const PREEMPTION_SCAN: u32 = 128;
+/// Threads looked at in one step, when a thread ends, to find those that wait for it: up to 33 instructions each. The last of a step
+/// may be woken in addition.
+pub const PREEMPTION_SCAN: u32 = 80;
 
 /// Weight of a thread that is woken since it waited for one that ends, in threads looked at: some 115 instructions, and 500 more if its
 /// exception goes to a queue with waiters of all priorities.

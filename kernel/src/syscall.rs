@@ -70,6 +70,23 @@ fn short_number(k: &Kernel, current: ThreadRef, word: u32) -> Next {
     }
 }
 
+/// Does a system call of a thread for which nothing unusual happens, off the usual way: the dispatcher finds out which thread goes on.
+/// It is not inlined, so that the frames of its callers stay small: the kernel stack of a thread lies in the page of all else of it.
+#[inline(never)]
+fn late_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
+    match word {
+        _ if word & RESERVED != 0 => short_number(k, current, word),
+        _ if word & NUMBER == IPC => ipc::send::late(k, current),
+        _ => other_call(k, current, word),
+    }
+}
+
+/// Does a system call that began on the fast path.
+pub fn rest_of_call(k: &Kernel, current: ThreadRef) -> Next {
+    let word = current.frame.head() as u32;
+    if current.special.get() & UNUSUAL != 0 { unusual_call(k, current, word) } else { late_call(k, current, word) }
+}
+
 #[inline(always)]
 fn ordinary_call(k: &Kernel, current: ThreadRef, word: u32, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
     // The most frequent number by far is told without the table.

@@ -26,7 +26,6 @@ pub fn short(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Ne
 /// Does its general form. `leave`: as for [`short`].
 #[inline(always)]
 pub fn general(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
-    const COMMON: u32 = op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE;
     let op = current.frame.op();
     if !op.has_only(COMMON) {
         return rare(k, current);
@@ -41,6 +40,15 @@ pub fn general(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> 
     }
     common(k, current)
 }
+
+/// Does the general form without any short cut, in a small frame.
+#[inline(never)]
+pub fn late(k: &Kernel, current: ThreadRef) -> Next {
+    if current.frame.op().has_only(COMMON) { common(k, current) } else { rare(k, current) }
+}
+
+/// Flags of the general form that are frequent.
+const COMMON: u32 = op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE;
 
 #[inline(always)]
 fn request(k: &Kernel, current: ThreadRef, request: Result<Request, Error>) -> Next {

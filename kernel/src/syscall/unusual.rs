@@ -1,6 +1,6 @@
 //! Calls of threads that are traced or debugged, that an alert may end, or to which native calls are denied.
 
-use super::{RESERVED, ordinary_call, short_number};
+use super::late_call;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::special;
@@ -71,8 +71,7 @@ pub fn unusual_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
         // A missing door is refused before the thread's right to call, as on the fast path.
         _ if Op(word).is_door_call() && !ipc::serve::exists(k, current) => ipc::carry::call_door(k, current),
         _ if denied => ipc::fault::system_call_exception(k, current),
-        _ if word & RESERVED != 0 => short_number(k, current, word),
-        _ => ordinary_call(k, current, word, Next::To),
+        _ => late_call(k, current, word),
     };
     leave_debugged(current);
     next

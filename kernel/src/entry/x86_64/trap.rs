@@ -90,7 +90,7 @@ pub extern "C" fn on_strings_left() -> ! {
 }
 
 fn send_rest(k: &Kernel, current: ThreadRef) -> Next {
-    let next = syscall::system_call(k, current, Next::To);
+    let next = syscall::rest_of_call(k, current);
     // It is for this message alone.
     if let Operation::Ahead { .. } = current.operation.get() {
         current.operation.set(Operation::None);
@@ -222,7 +222,7 @@ fn in_kernel(k: &Kernel, frame: &Frame, number: u8, address: u64) {
     match copy_fault(frame, address) {
         Recovery::None => fatal(frame, number),
         Recovery::Return => {}
-        Recovery::Slow => leave_with(k, syscall::system_call(k, processor::current(), Next::To)),
+        Recovery::Slow => leave_with(k, syscall::rest_of_call(k, processor::current())),
     }
 }
 

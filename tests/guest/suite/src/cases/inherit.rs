@@ -342,14 +342,16 @@ extern "C" fn hears_nobody(_: u64, _: u64) -> ! {
 /// Threads that stand one in the other's queue; somebody more urgent comes to the last. (Interrupts may not stay off for long: the watch looks.)
 pub fn a_line_of_queues() -> Outcome {
     begin();
+    // More than the queues of a chain that one dispatch settles.
+    const LENGTH: usize = 18;
     let mut line = alloc::vec::Vec::new();
     line.push(spawn(TaskId::NIL, below(7)?, hears_nobody, 0)?);
-    for i in 0..48 {
+    for i in 0..LENGTH {
         let called = line[i].uid.0;
         line.push(spawn(TaskId::NIL, below(7)?, stands, called)?);
     }
     let _ = sys::receive(Uid::ANY, Timeout::from_us(20_000));
-    let urgent = spawn(TaskId::NIL, below(4)?, stands, line[48].uid.0)?;
+    let urgent = spawn(TaskId::NIL, below(4)?, stands, line[LENGTH].uid.0)?;
     let _ = sys::receive(Uid::ANY, Timeout::from_us(20_000));
     check_eq!(urgent.info()?.state, thread_state::SENDING);
     Ok(())
