@@ -22,7 +22,8 @@ use crate::sched::Next;
 use abi::Call;
 use abi::call::NULL;
 use abi::op::Op;
-use unusual::{UNUSUAL, unusual_call, unusual_short};
+pub use unusual::unusual_call;
+use unusual::{UNUSUAL, unusual_short};
 
 const IPC: u32 = Call::Ipc as u32;
 const FLUSH: u32 = Call::Flush as u32;
@@ -36,17 +37,71 @@ const DOOR_CONTROL: u32 = Call::DoorControl as u32;
 const NUMBER: u32 = 1 << 31 | 0xff;
 const RESERVED: u32 = 0x7fff_0000;
 
-/// The table: number to handler. The short forms of ipc have numbers of their own, see [`short_ipc`].
+/// Which of the ways below a system call takes. The short forms of ipc that come here by [`short_ipc`] do not ask.
+pub enum Way {
+    /// General form of ipc with frequent flags: [`ipc::send::usual`].
+    Usual,
+    /// General form with any flags: [`ipc::send::rare`].
+    Rare,
+    /// All else of a thread for which nothing unusual happens: [`ordinary_call`].
+    Ordinary,
+    /// All calls of other threads: [`unusual_call`].
+    Unusual,
+}
+
+/// Way of the current thread's call.
+#[inline(always)]
+pub fn way(current: ThreadRef) -> Way {
+    let word = current.frame.head() as u32;
+    if current.special.get() & UNUSUAL != 0 {
+        Way::Unusual
+    } else if word & (NUMBER | RESERVED) != IPC {
+        Way::Ordinary
+    } else if ipc::send::is_usual(Op(word)) {
+        Way::Usual
+    } else {
+        Way::Rare
+    }
+}
+
+/// Does a system call of the current thread. The kernel's entry does the same with each way in a frame of its own: the kernel stack of a
+/// thread lies in the page of all else of it.
 ///
 /// `leave` leaves the kernel with a thread that goes on at once, on the shuttle that the processor is on; with [`Next::To`] it is left to
 /// the dispatcher to find that out.
-#[inline(always)]
 pub fn system_call(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
-    let word = current.frame.head() as u32;
-    if current.special.get() & UNUSUAL != 0 {
-        return unusual_call(k, current, word);
+    match way(current) {
+        Way::Usual => ipc::send::usual(k, current, leave),
+        Way::Rare => ipc::send::rare(k, current),
+        Way::Ordinary => ordinary_call(k, current),
+        Way::Unusual => unusual_call(k, current),
     }
-    if word & RESERVED != 0 { short_number(k, current, word) } else { ordinary_call(k, current, word, leave) }
+}
+
+/// Does a system call by the longest way, which every call may take: none is cut short.
+#[inline(always)]
+pub fn any_call(k: &Kernel, current: ThreadRef) -> Next {
+    if current.special.get() & UNUSUAL != 0 { unusual_call(k, current) } else { ordinary_call(k, current) }
+}
+
+/// The table: number to handler.
+#[inline(always)]
+pub fn ordinary_call(k: &Kernel, current: ThreadRef) -> Next {
+    let word = current.frame.head() as u32;
+    if word & RESERVED != 0 {
+        return short_number(k, current, word);
+    }
+    let operation = word >> 8;
+    match word & NUMBER {
+        IPC => ipc::send::general(k, current),
+        FLUSH if operation & 0xff == 0 => flush::flush(k, current),
+        THREAD_CONTROL => thread_control::thread_control(k, current, operation & 0xff),
+        TASK_CONTROL => task_control::task_control(k, current, operation & 0xff),
+        THREAD_SWITCH if operation & 0xff == 0 => processor::thread_switch(k, current),
+        DOOR_CONTROL => door_control::door_control(k, current, operation & 0xff),
+        CLOCK if operation & 0xff == 0 => processor::clock(current),
+        _ => ipc::fault::system_call_exception(k, current),
+    }
 }
 
 /// Handles the short forms that the fast path leaves to Rust with all other calls, and any word with bits outside those of number and
@@ -66,43 +121,6 @@ fn short_number(k: &Kernel, current: ThreadRef, word: u32) -> Next {
         _ if word == NULL => Next::Same,
         _ if op.is_foreign_return() => ipc::foreign::answer(k, current),
         _ if op.is_general() => ipc::send::malformed(current),
-        _ => ipc::fault::system_call_exception(k, current),
-    }
-}
-
-/// Does a system call of a thread for which nothing unusual happens, off the usual way: the dispatcher finds out which thread goes on.
-/// It is not inlined, so that the frames of its callers stay small: the kernel stack of a thread lies in the page of all else of it.
-#[inline(never)]
-fn late_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
-    match word {
-        _ if word & RESERVED != 0 => short_number(k, current, word),
-        _ if word & NUMBER == IPC => ipc::send::late(k, current),
-        _ => other_call(k, current, word),
-    }
-}
-
-/// Does a system call that began on the fast path.
-pub fn rest_of_call(k: &Kernel, current: ThreadRef) -> Next {
-    let word = current.frame.head() as u32;
-    if current.special.get() & UNUSUAL != 0 { unusual_call(k, current, word) } else { late_call(k, current, word) }
-}
-
-#[inline(always)]
-fn ordinary_call(k: &Kernel, current: ThreadRef, word: u32, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
-    // The most frequent number by far is told without the table.
-    if word & NUMBER == IPC { ipc::send::general(k, current, leave) } else { other_call(k, current, word) }
-}
-
-#[inline(always)]
-fn other_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
-    let operation = word >> 8;
-    match word & NUMBER {
-        FLUSH if operation & 0xff == 0 => flush::flush(k, current),
-        THREAD_CONTROL => thread_control::thread_control(k, current, operation & 0xff),
-        TASK_CONTROL => task_control::task_control(k, current, operation & 0xff),
-        THREAD_SWITCH if operation & 0xff == 0 => processor::thread_switch(k, current),
-        DOOR_CONTROL => door_control::door_control(k, current, operation & 0xff),
-        CLOCK if operation & 0xff == 0 => processor::clock(current),
         _ => ipc::fault::system_call_exception(k, current),
     }
 }

@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, Wait};
 use crate::sched::Next;
-use abi::op;
+use abi::op::{self, Op};
 use abi::{Error, Kind, Timeout, Uid};
 
 /// Does a short form of the system call. `leave` leaves the kernel with a thread that goes on at once.
@@ -23,13 +23,16 @@ pub fn short(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Ne
     perform(k, current, &Request::short(current), leave)
 }
 
-/// Does its general form. `leave`: as for [`short`].
+/// Whether the general form has none but frequent flags.
 #[inline(always)]
-pub fn general(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
+pub fn is_usual(op: Op) -> bool {
+    op.has_only(op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE)
+}
+
+/// Does the general form with such flags. `leave`: as for [`short`].
+#[inline(always)]
+pub fn usual(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> Next) -> Next {
     let op = current.frame.op();
-    if !op.has_only(COMMON) {
-        return rare(k, current);
-    }
     if op.has_only(op::TAKES_BLOCK) {
         return request(k, current, Request::of_words(current));
     }
@@ -41,14 +44,11 @@ pub fn general(k: &Kernel, current: ThreadRef, leave: impl FnOnce(ThreadRef) -> 
     common(k, current)
 }
 
-/// Does the general form without any short cut, in a small frame.
+/// Does the general form with any flags, in a small frame.
 #[inline(never)]
-pub fn late(k: &Kernel, current: ThreadRef) -> Next {
-    if current.frame.op().has_only(COMMON) { common(k, current) } else { rare(k, current) }
+pub fn general(k: &Kernel, current: ThreadRef) -> Next {
+    if is_usual(current.frame.op()) { common(k, current) } else { rare(k, current) }
 }
-
-/// Flags of the general form that are frequent.
-const COMMON: u32 = op::ITEM | op::TAKES_BLOCK | op::ABSOLUTE;
 
 #[inline(always)]
 fn request(k: &Kernel, current: ThreadRef, request: Result<Request, Error>) -> Next {
@@ -64,11 +64,18 @@ fn common(k: &Kernel, current: ThreadRef) -> Next {
     request(k, current, Request::general(current))
 }
 
-#[inline(never)]
-fn rare(k: &Kernel, current: ThreadRef) -> Next {
-    if let Some(partner) = known_route::reply(k, current) {
-        return Next::To(partner);
+/// Does the general form with other flags, or without them.
+#[inline(always)]
+pub fn rare(k: &Kernel, current: ThreadRef) -> Next {
+    match known_route::reply(k, current) {
+        Some(partner) => Next::To(partner),
+        None => anew(k, current),
     }
+}
+
+/// Does the general form, over a route that is not known.
+#[inline(never)]
+fn anew(k: &Kernel, current: ThreadRef) -> Next {
     let request = match Request::rare(current) {
         Ok(request) => request,
         Err(error) => return fail(current, error),

@@ -336,7 +336,7 @@ impl Place {
 }
 
 /// Largest size of [`Cold`] in bytes. In debug builds references to threads and tasks carry a generation.
-const COLD_MAX: usize = if cfg!(debug_assertions) { 1024 } else { 896 };
+const COLD_MAX: usize = if cfg!(debug_assertions) { 896 } else { 768 };
 const STACK_WORDS: usize = (4096
     - size_of::<Cold>()
     - size_of::<Extended>()

@@ -1,6 +1,6 @@
 //! Calls of threads that are traced or debugged, that an alert may end, or to which native calls are denied.
 
-use super::late_call;
+use super::ordinary_call;
 use crate::kernel::Kernel;
 use crate::object::ThreadRef;
 use crate::object::thread::special;
@@ -56,7 +56,8 @@ pub fn unusual_short(k: &Kernel, current: ThreadRef) -> Next {
 
 /// Handles any number of a thread that is debugged or traced, or to which native calls are denied.
 #[cold]
-pub fn unusual_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
+pub fn unusual_call(k: &Kernel, current: ThreadRef) -> Next {
+    let word = current.frame.head() as u32;
     // The fast path refuses a missing door before it looks at the caller, so that such a call is not recorded. Here it is the same.
     let is_fast = Op(word).without(op::TAKES_BLOCK) == Op::DOOR_CALL;
     if is_fast && !ipc::serve::exists(k, current) {
@@ -71,7 +72,7 @@ pub fn unusual_call(k: &Kernel, current: ThreadRef, word: u32) -> Next {
         // A missing door is refused before the thread's right to call, as on the fast path.
         _ if Op(word).is_door_call() && !ipc::serve::exists(k, current) => ipc::carry::call_door(k, current),
         _ if denied => ipc::fault::system_call_exception(k, current),
-        _ => late_call(k, current, word),
+        _ => ordinary_call(k, current),
     };
     leave_debugged(current);
     next

@@ -11,14 +11,14 @@ use core::marker::PhantomData;
 #[derive(Default)]
 pub struct Link {
     next: Cell<Option<ThreadRef>>,
+    /// The element before the owner, or the owner itself if it is the first. `None` while it is in no list.
     prev: Cell<Option<ThreadRef>>,
-    linked: Cell<bool>,
 }
 
 impl Link {
     /// Whether the owner is in a list now.
     pub fn is_linked(&self) -> bool {
-        self.linked.get()
+        self.prev.get().is_some()
     }
 }
 
@@ -61,7 +61,7 @@ impl<T: Tag> List<T> {
 
     /// The element before `thread`, which is in this list.
     pub fn before(&self, thread: ThreadRef) -> Option<ThreadRef> {
-        T::link(&thread).prev.get()
+        T::link(&thread).prev.get().filter(|&before| before != thread)
     }
 
     /// Whether nothing is in the list.
@@ -72,13 +72,17 @@ impl<T: Tag> List<T> {
     /// Appends an element that is in no list of this tag.
     pub fn push_back(&self, thread: ThreadRef) {
         let link = T::link(&thread);
-        debug_assert!(!link.linked.replace(true), "thread is in a list already");
-        link.linked.set(true);
+        debug_assert!(!link.is_linked(), "thread is in a list already");
         link.next.set(None);
-        link.prev.set(self.tail.get());
         match self.tail.replace(Some(thread)) {
-            Some(last) => T::link(&last).next.set(Some(thread)),
-            None => self.head.set(Some(thread)),
+            Some(last) => {
+                link.prev.set(Some(last));
+                T::link(&last).next.set(Some(thread));
+            }
+            None => {
+                link.prev.set(Some(thread));
+                self.head.set(Some(thread));
+            }
         }
     }
 
@@ -86,8 +90,7 @@ impl<T: Tag> List<T> {
     pub fn insert_after(&self, before: ThreadRef, thread: ThreadRef) {
         let Some(behind) = self.after(before) else { return self.push_back(thread) };
         let link = T::link(&thread);
-        debug_assert!(!link.linked.get(), "thread is in a list already");
-        link.linked.set(true);
+        debug_assert!(!link.is_linked(), "thread is in a list already");
         link.prev.set(Some(before));
         link.next.set(Some(behind));
         T::link(&before).next.set(Some(thread));
@@ -97,9 +100,8 @@ impl<T: Tag> List<T> {
     /// Puts an element that is in no list of this tag before all others.
     pub fn push_front(&self, thread: ThreadRef) {
         let link = T::link(&thread);
-        debug_assert!(!link.linked.get(), "thread is in a list already");
-        link.linked.set(true);
-        link.prev.set(None);
+        debug_assert!(!link.is_linked(), "thread is in a list already");
+        link.prev.set(Some(thread));
         link.next.set(self.head.get());
         match self.head.replace(Some(thread)) {
             Some(first) => T::link(&first).prev.set(Some(thread)),
@@ -110,15 +112,16 @@ impl<T: Tag> List<T> {
     /// Takes out an element of this list.
     pub fn remove(&self, thread: ThreadRef) {
         let link = T::link(&thread);
-        debug_assert!(link.linked.get(), "thread is in no list");
-        link.linked.set(false);
-        match link.prev.get() {
-            Some(prev) => T::link(&prev).next.set(link.next.get()),
-            None => self.head.set(link.next.get()),
+        debug_assert!(link.is_linked(), "thread is in no list");
+        let (before, next) = (self.before(thread), link.next.get());
+        link.prev.set(None);
+        match before {
+            Some(before) => T::link(&before).next.set(next),
+            None => self.head.set(next),
         }
-        match link.next.get() {
-            Some(next) => T::link(&next).prev.set(link.prev.get()),
-            None => self.tail.set(link.prev.get()),
+        match next {
+            Some(next) => T::link(&next).prev.set(before.or(Some(next))),
+            None => self.tail.set(before),
         }
     }
 

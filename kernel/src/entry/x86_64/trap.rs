@@ -11,12 +11,13 @@ use crate::arch::{apic, debug, tables, user_copy};
 use crate::global::kernel;
 use crate::ipc;
 use crate::kernel::Kernel;
+use crate::life;
 use crate::object::ThreadRef;
 use crate::object::door::thread_at;
 use crate::object::thread::{Frame, Operation};
 use crate::processor;
 use crate::sched::Next;
-use crate::{life, syscall};
+use crate::syscall::{self, Way};
 use abi::Rights;
 use core::arch::asm;
 use core::ptr;
@@ -70,10 +71,38 @@ pub extern "C" fn on_short_ipc() -> ! {
     leave_with(k, syscall::short_ipc(k, processor::current(), leave_plainly))
 }
 
-/// Handles any other system call.
+/// Handles any other system call. Each way has a frame of its own, which no other pays for.
 pub extern "C" fn on_system_call() -> ! {
+    match syscall::way(processor::current()) {
+        Way::Usual => on_usual_ipc(),
+        Way::Rare => on_rare_ipc(),
+        Way::Ordinary => on_ordinary_call(),
+        Way::Unusual => on_unusual_call(),
+    }
+}
+
+#[inline(never)]
+fn on_usual_ipc() -> ! {
     let k = kernel();
-    leave_with(k, syscall::system_call(k, processor::current(), leave_plainly))
+    leave_with(k, ipc::send::usual(k, processor::current(), leave_plainly))
+}
+
+#[inline(never)]
+fn on_rare_ipc() -> ! {
+    let k = kernel();
+    leave_with(k, ipc::send::rare(k, processor::current()))
+}
+
+#[inline(never)]
+fn on_ordinary_call() -> ! {
+    let k = kernel();
+    leave_with(k, syscall::ordinary_call(k, processor::current()))
+}
+
+#[cold]
+fn on_unusual_call() -> ! {
+    let k = kernel();
+    leave_with(k, syscall::unusual_call(k, processor::current()))
 }
 
 /// Transfers direct words and strings for the fast path, which sends the message if this is true.
@@ -90,7 +119,7 @@ pub extern "C" fn on_strings_left() -> ! {
 }
 
 fn send_rest(k: &Kernel, current: ThreadRef) -> Next {
-    let next = syscall::rest_of_call(k, current);
+    let next = syscall::any_call(k, current);
     // It is for this message alone.
     if let Operation::Ahead { .. } = current.operation.get() {
         current.operation.set(Operation::None);
@@ -136,7 +165,7 @@ fn on_unusual(k: &Kernel, frame: &Frame, number: u8) {
             adopt(frame);
             processor::current().frame.error.set(debug::take_status());
         }
-        _ if !frame.is_user() => return in_kernel(k, frame, number, 0),
+        _ if !frame.is_user() => return in_kernel(frame, number, 0),
         _ => {}
     }
     let current = processor::current();
@@ -160,7 +189,7 @@ pub extern "C" fn on_interrupt(frame: &Frame) -> ! {
     if !frame.is_user()
         && let Some(left) = user_copy::interrupted(frame)
     {
-        leave_copy(left, frame.mode.get());
+        begin_anew(on_interrupted_copy, (left, frame.mode.get()));
     }
     serve_interrupt(k, frame.mode.get())
 }
@@ -184,13 +213,13 @@ fn serve_interrupt(k: &Kernel, mode: u64) -> ! {
     leave_with(k, next)
 }
 
-/// Leaves a copy of the current thread's that was interrupted with `left` bytes to go, and all that is on its kernel stack: nothing of that
-/// goes on. So the message, which may go deep, has the whole stack again.
+/// Leaves all that is on the current thread's kernel stack, where nothing goes on, and calls `next` with two arguments: so that, which may
+/// go deep, has the whole stack again.
 #[cold]
-fn leave_copy(left: u64, mode: u64) -> ! {
+fn begin_anew(next: extern "C" fn(u64, u64) -> !, arguments: (u64, u64)) -> ! {
     let top = (&raw const processor::current().tcb().frame).addr();
-    // SAFETY: the stack ends below the saved registers, aligned for a call, and nothing on it is used any more: `on_interrupted_copy` gets
-    // all that it needs in registers, and does not return.
+    // SAFETY: the stack ends below the saved registers, aligned for a call, and nothing on it is used any more: `next` gets all that it
+    // needs in registers, and does not return.
     unsafe {
         asm!(
             "mov rsp, {top}",
@@ -198,14 +227,15 @@ fn leave_copy(left: u64, mode: u64) -> ! {
             "call {next}",
             "ud2",
             top = in(reg) top,
-            next = sym on_interrupted_copy,
-            in("rdi") left,
-            in("rsi") mode,
+            next = in(reg) next,
+            in("rdi") arguments.0,
+            in("rsi") arguments.1,
             options(noreturn),
         )
     }
 }
 
+/// Handles an interrupt with the number in `mode` that ended a copy of the current thread's with `left` bytes to go.
 extern "C" fn on_interrupted_copy(left: u64, mode: u64) -> ! {
     let (k, current) = (kernel(), processor::current());
     processor::copy::close_window(k, current.task());
@@ -218,12 +248,18 @@ extern "C" fn on_interrupted_copy(left: u64, mode: u64) -> ! {
 
 /// Handles a fault of the kernel's own code: a copy of user memory ends, anything else is a bug.
 #[cold]
-fn in_kernel(k: &Kernel, frame: &Frame, number: u8, address: u64) {
+fn in_kernel(frame: &Frame, number: u8, address: u64) {
     match copy_fault(frame, address) {
         Recovery::None => fatal(frame, number),
         Recovery::Return => {}
-        Recovery::Slow => leave_with(k, syscall::rest_of_call(k, processor::current())),
+        Recovery::Slow => begin_anew(on_slow_call, (0, 0)),
     }
+}
+
+/// Handles a call that the fast path broke off at a fault of its own.
+extern "C" fn on_slow_call(_: u64, _: u64) -> ! {
+    let k = kernel();
+    leave_with(k, syscall::any_call(k, processor::current()))
 }
 
 /// Handles a page fault. Returns if it ended a copy.
@@ -234,7 +270,7 @@ pub extern "C" fn on_page_fault(frame: &Frame) {
     let k = kernel();
     let address = read_cr2();
     if !frame.is_user() {
-        return in_kernel(k, frame, vector::PAGE_FAULT, address);
+        return in_kernel(frame, vector::PAGE_FAULT, address);
     }
     let error = frame.error.get();
     if error & USER == 0 {
