@@ -306,7 +306,10 @@ fn info(k: &Kernel, thread: ThreadRef, args: &Args) {
         }
     };
     args.give([
-        state | (thread.home.priority.get() as u64) << 8 | u64::from(works_for(k, thread)) << 16,
+        state
+            | u64::from(thread.home.priority.get()) << 8
+            | u64::from(works_for(k, thread)) << 16
+            | u64::from(thread.home.effective.get()) << 34,
         thread.home.time_ns.get(),
         thread.user_ip(),
         thread.fault.count.get() as u64,

@@ -301,6 +301,8 @@ pub struct ThreadInfo {
     pub state: u8,
     /// Its own priority.
     pub priority: u8,
+    /// Priority at which its own shuttle is scheduled, whoever is on that: its own, or the greatest that the shuttle inherits.
+    pub effective: u8,
     /// Slot of the thread on whose time it works ([`Uid::slot`]), because that has called it or somebody who did; 0: on its own.
     pub works_for: u32,
     /// CPU time in nanoseconds, time lent out included.
@@ -321,8 +323,10 @@ const SLOTS: u32 = (1 << abi::uid::SLOT_BITS) - 1;
 /// Reads the state of a thread.
 pub fn thread_info(target: Uid) -> Result<ThreadInfo> {
     let [state, cpu_ns, ip, faults, pager, of] = thread(thread_op::INFO, [target.0, 0, 0, 0, 0, 0])?;
-    let (state, priority, works_for) = (state as u8, (state >> 8) as u8, (state >> 16) as u32 & SLOTS);
-    Ok(ThreadInfo { state, priority, works_for, cpu_ns, ip, faults, pager: Uid(pager), task: TaskId(of) })
+    let (number, priority, effective) = (state as u8, (state >> 8) as u8, (state >> 34) as u8);
+    let works_for = (state >> 16) as u32 & SLOTS;
+    let (pager, task) = (Uid(pager), TaskId(of));
+    Ok(ThreadInfo { state: number, priority, effective, works_for, cpu_ns, ip, faults, pager, task })
 }
 
 /// The thread after `previous` (nil: the first) in a task (nil: own); nil at the end.

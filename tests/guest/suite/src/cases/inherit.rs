@@ -293,8 +293,11 @@ pub fn a_client_in_the_queue_gets_other_priorities() -> Outcome {
     AWAITED.store(other.uid.0, Relaxed);
     hear(&server)?;
     check_eq!(turns([HOG]), [0]);
+    let info = first.info()?;
+    check_eq!((info.priority, info.effective), (below(5)?, below(2)?));
     sys::thread_set_priority(other.uid, below(4)?, 0)?;
     hear(&hog)?;
+    check_eq!(first.info()?.effective, below(4)?);
     RELEASED.store(1, Relaxed);
     sys::thread_set_priority(other.uid, below(1)?, 0)?;
     hear(&other)?;
