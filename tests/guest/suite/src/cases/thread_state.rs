@@ -6,7 +6,6 @@ use crate::{check, check_eq};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use core::time::Duration;
 use sys::abi::USER_END;
 use sys::abi::call::{Call, FLAGS, RESUME_AS_IS, thread_op};
 use sys::abi::state::register::{R11, RAX, RCX, RFLAGS, RIP, RSP};
