@@ -90,9 +90,13 @@ pub const SETTLE_LINK: u32 = 20;
 /// Structure of pending timeouts (decision 0012).
 pub type Timeouts = crate::util::wheel::Wheel;
 
-/// Pending timeouts that one clock interrupt handles, expired or filed anew, so that it stays short (2,000 instructions
-/// at most) however many end together.
+/// Pending timeouts that one clock interrupt handles, expired or filed anew, so that it stays short however many end together: some 240
+/// instructions each.
 pub const EXPIRIES: usize = 8;
+
+/// Weight among them of one that takes a shuttle back, or ends a transfer: some 1,000 instructions, and 500 more if a caller that is cut off
+/// moves in a queue with waiters of all priorities.
+pub const EXPIRY_OF_TWO: usize = 3;
 
 /// Time until the next clock interrupt if more are due, in nanoseconds: about as long as the interrupt took, so that they
 /// do not take more than half of the processor from the running thread.

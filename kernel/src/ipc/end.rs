@@ -2,21 +2,26 @@
 
 use super::{broken, fault, outcome, serve, taking, wait};
 use crate::kernel::Kernel;
+use crate::lend::word::Stake;
 use crate::object::ThreadRef;
 use crate::object::thread::{Errand, NEVER, Operation, Place, State, Wait};
+use crate::param::EXPIRY_OF_TWO;
 use abi::{Error, Uid};
 
-/// Ends the wait of a thread whose timeout fired. The entry may be left from a wait that is over.
-pub fn expired(k: &Kernel, thread: ThreadRef) {
+/// Ends the wait of a thread whose timeout fired. The entry may be left from a wait that is over. Returns the weight of this, see
+/// [`EXPIRIES`](crate::param::EXPIRIES).
+pub fn expired(k: &Kernel, thread: ThreadRef) -> usize {
     if thread.hot.accept.get() != NEVER {
-        return;
+        return 1;
     }
-    match thread.state.get() {
+    let (state, claims) = (thread.state.get(), matches!(thread.stake(), Stake::Claims(_)));
+    match state {
         State::Stalled | State::Taking => out_of_patience(k, thread),
         State::Sending => fail_blocked(k, thread, Error::SendTimeout),
         State::Receiving => fail_blocked(k, thread, Error::ReceiveTimeout),
-        _ => {}
+        _ => return 1,
     }
+    if claims || matches!(state, State::Stalled | State::Taking) { EXPIRY_OF_TWO } else { 1 }
 }
 
 /// Ends the transfer or mapping in which a thread takes part whose patience is over.

@@ -97,7 +97,10 @@ mod tests {
                             }
                             now += random() >> ($shift + 4 + random() % 36);
                             let mut fired = Vec::new();
-                            while structure.expire(now, 3, |t| fired.push(t)) {}
+                            while structure.expire(now, 3, |t| {
+                                fired.push(t);
+                                1
+                            }) {}
                             for (i, slot) in model.iter_mut().enumerate() {
                                 let due = fired.contains(&threads[i]);
                                 if let Some(deadline) = *slot {

@@ -143,9 +143,9 @@ impl Wheel {
         self.not_before.get() << GRAIN_SHIFT
     }
 
-    /// Advances to `now_ns` and hands each expired thread to `expired`. At most `limit` entries are touched; true
-    /// if it must be called again.
-    pub fn expire(&self, now_ns: u64, mut limit: usize, mut expired: impl FnMut(ThreadRef)) -> bool {
+    /// Advances to `now_ns` and hands each expired thread to `expired`, which returns the weight of that. Entries of at most the weight
+    /// `limit` are touched, and the rest of the last one; true if it must be called again.
+    pub fn expire(&self, now_ns: u64, mut limit: usize, mut expired: impl FnMut(ThreadRef) -> usize) -> bool {
         let target = now_ns >> GRAIN_SHIFT;
         while let Some((index, start)) = self.next_list() {
             if start > target {
@@ -158,13 +158,16 @@ impl Wheel {
                     self.not_before.set(start);
                     return true;
                 }
-                limit -= 1;
                 self.lists[index].remove(thread);
-                match thread.timeout.deadline.get() {
-                    NEVER => {}
+                let weight = match thread.timeout.deadline.get() {
                     deadline if deadline <= start => expired(thread),
-                    deadline => self.file(thread, deadline),
-                }
+                    NEVER => 1,
+                    deadline => {
+                        self.file(thread, deadline);
+                        1
+                    }
+                };
+                limit = limit.saturating_sub(weight);
             }
             self.clear_if_empty(index);
         }

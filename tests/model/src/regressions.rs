@@ -156,7 +156,7 @@ fn a_transfer_that_ends_while_a_fault_in_it_is_answered() {
             0 => assert!(kernel::ipc::end::abort(&world.k, sender)),
             1 => assert!(kernel::ipc::end::abort(&world.k, receiver)),
             // The sender's patience with the receiver's pager.
-            _ => kernel::ipc::end::expired(&world.k, sender),
+            _ => assert_eq!(kernel::ipc::end::expired(&world.k, sender), kernel::param::EXPIRY_OF_TWO),
         }
         world.check();
         assert_eq!(pager.frame.rax.get(), Error::SendAborted as u64);

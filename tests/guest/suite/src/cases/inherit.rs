@@ -359,3 +359,51 @@ pub fn a_line_of_queues() -> Outcome {
     check_eq!(urgent.info()?.state, thread_state::SENDING);
     Ok(())
 }
+
+/// Point in time at which all callers give up.
+static GIVE_UP_NS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn calls_until(called: u64, _: u64) -> ! {
+    let until_ns = Some(GIVE_UP_NS.load(Relaxed));
+    let _ = sys::Ipc { to: Uid(called), from: Uid(called), until_ns, ..sys::Ipc::NONE }.run();
+    rest()
+}
+
+/// Calls a thread for its own caller.
+extern "C" fn passes_on(called: u64, _: u64) -> ! {
+    let _ = sys::receive(Uid::ANY, Timeout::NEVER);
+    let _ = sys::ipc_call(Uid(called), 0, [0; 8]);
+    rest()
+}
+
+/// Takes all calls and answers none.
+extern "C" fn answers_nobody(_: u64, _: u64) -> ! {
+    rest()
+}
+
+/// Callers take their shuttles back at one point in time, from as many chains to one thread, in whose queues all of them move.
+/// (Interrupts may not stay off for long: the watch looks.)
+pub fn many_chains_are_cut_at_once() -> Outcome {
+    chains_are_cut(hears_nobody, thread_state::SENDING)?;
+    chains_are_cut(answers_nobody, thread_state::RECEIVING)
+}
+
+/// `state`: of the middle threads afterwards.
+fn chains_are_cut(last: extern "C" fn(u64, u64) -> !, state: u8) -> Outcome {
+    const CHAINS: usize = 10;
+    begin();
+    let own = pager::priority();
+    GIVE_UP_NS.store(rt::time::now_ns() + 200_000_000, Relaxed);
+    let last = spawn(TaskId::NIL, below(1)?, last, 0)?;
+    let mut chains = alloc::vec::Vec::new();
+    for i in 0..CHAINS as u8 {
+        let middle = spawn(TaskId::NIL, own.saturating_sub(2 + 2 * i).max(1), passes_on, last.uid.0)?;
+        let first = spawn(TaskId::NIL, below(1)?, calls_until, middle.uid.0)?;
+        chains.push((first, middle));
+    }
+    let _ = sys::receive(Uid::ANY, Timeout::from_us(400_000));
+    for (first, middle) in &chains {
+        check_eq!((first.info()?.state, middle.info()?.state), (thread_state::RECEIVING, state));
+    }
+    Ok(())
+}

@@ -81,6 +81,7 @@ cases! {
     inherit {
         a_hog_a_server_and_three_clients a_chain_of_calls a_line_of_queues a_chain_of_queues a_chain_that_was_cut who_gives_up_helps_no_more
         who_is_out_of_time_helps_no_more a_client_in_the_queue_gets_other_priorities callers_of_a_door
+        many_chains_are_cut_at_once
     }
     turns { an_answer_with_words an_answer_with_a_block a_return }
     door_items { identifiers_come_and_go }
