@@ -366,6 +366,11 @@ impl Kernel {
             counts.add(node);
             counts.add_to_slabs(record);
             counts.records += 1;
+            counts.frames += large.index().is_some() as u32;
+            for border in large.check_index(&self.pool) {
+                counts.add_to_slabs(border);
+                counts.records += 1;
+            }
             if pte::is_large(value) {
                 assert_eq!((large.parts(), large.frame()), (0, pte::address(value)));
                 counts.pages += table::PARTS as u32;

@@ -104,6 +104,25 @@ fn erase(step: &Step, node: LargePage) -> Restricted {
     Restricted::Gone
 }
 
+/// Heads of an index that are taken out for one unit.
+const HEADS_PER_UNIT: usize = 8;
+
+/// Takes the index of a large page out of the list: the page goes, or its place in the tree changes hands.
+pub fn dissolve_index(step: &mut Step, node: LargePage) -> Result<(), Stop> {
+    while node.index().is_some() {
+        step.begin(1)?;
+        step.is_fresh = false;
+        node.dissolve_index(step.pool(), HEADS_PER_UNIT);
+    }
+    Ok(())
+}
+
+/// Prepares the loss of parts: if no other is left, the page goes with them.
+pub fn prepare_loss(step: &mut Step, node: LargePage, part: Part) -> Result<(), Stop> {
+    let is_last = node.parts() != 0 && node.parts() <= part.count;
+    if is_last { dissolve_index(step, node) } else { Ok(()) }
+}
+
 /// Takes `remove` from a large page; with `whole` from all of it, else from `part`. Collects status bits.
 pub fn restrict(step: &mut Step, node: LargePage, (part, whole): (Part, bool), remove: Rights) -> Restricted {
     let entry = node.cell();
@@ -269,7 +288,10 @@ fn map_whole(step: &mut Step, giver: Giver, to: At, rights: Rights) -> Result<bo
     }
     let grants = rights.has(Rights::GRANT);
     if grants {
+        // First, since the walk may leave nothing of a step for it; and again, if somebody has made another meanwhile.
+        dissolve_index(step, node)?;
         small::narrow_for_grant(step, &node, (held, given))?;
+        dissolve_index(step, node)?;
         if unfuse(step, node) {
             return step.stop();
         }

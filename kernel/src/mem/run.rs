@@ -12,7 +12,7 @@ use super::table;
 use crate::arch::pte;
 use crate::kernel::Kernel;
 use crate::object::TaskRef;
-use crate::object::mapping::{Cut, Node, NodeSlot, Relation, Returned};
+use crate::object::mapping::{Cut, Fresh, Node, NodeSlot, Relation, Returned};
 use crate::processor::space::Forget;
 use abi::{PAGE_SIZE, Rights};
 use core::cell::Cell;
@@ -23,44 +23,86 @@ const MAPPED_PER_UNIT: usize = 6;
 /// Price of going on with another slab that has free nodes, in pages.
 const SLAB_PAGES: usize = 6;
 
-/// Maps or grants pages that `from` has a node for to addresses where `to` has nothing, from byte `done` of the plan on. Returns the
-/// number of bytes that are done.
-#[inline(always)]
-pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> u64 {
-    // σ0 may have pages there without a node, from the machine.
-    if !plan.rights.has(Rights::R) || to.is_sigma0.get() {
-        return 0;
-    }
-    let pages = if !plan.rights.has(Rights::GRANT) {
-        share(k, plan, (from, to), done, budget)
-    } else if from != to {
-        grant(k, plan, (from, to), done, budget)
-    } else {
-        // The nodes of a grant within one task come from where they go to.
-        0
-    };
-    pages as u64 * PAGE_SIZE
+/// Price of a new slab, in pages: a frame, and the links between the nodes that are left.
+const FRESH_PAGES: usize = 12;
+
+/// Pages that were mapped or granted.
+#[derive(Clone, Copy)]
+pub struct Mapped {
+    pages: usize,
+    /// Whether the receiver could not pay for the page behind them. That was an answer: nobody is to ask for it again.
+    pub is_denied: bool,
 }
 
-/// Maps pages. Returns their number.
+impl Mapped {
+    fn pages(pages: usize) -> Mapped {
+        Mapped { pages, is_denied: false }
+    }
+
+    /// Their bytes.
+    #[inline(always)]
+    pub fn bytes(self) -> u64 {
+        self.pages as u64 * PAGE_SIZE
+    }
+}
+
+/// Maps or grants pages that `from` has a node for to addresses where `to` has nothing, from byte `done` of the plan on.
+#[inline(always)]
+pub fn map(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> Mapped {
+    // σ0 may have pages there without a node, from the machine.
+    if !plan.rights.has(Rights::R) || to.is_sigma0.get() {
+        return Mapped::pages(0);
+    }
+    if !plan.rights.has(Rights::GRANT) {
+        share(k, plan, (from, to), done, budget)
+    } else if from != to {
+        Mapped::pages(grant(k, plan, (from, to), done, budget))
+    } else {
+        // The nodes of a grant within one task come from where they go to.
+        Mapped::pages(0)
+    }
+}
+
+/// Maps pages.
 #[inline(never)]
-fn share(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> usize {
-    let Some(run) = Run::new(k, plan, (from, to), done) else { return 0 };
+fn share(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, budget: &mut usize) -> Mapped {
+    let Some(run) = Run::new(k, plan, (from, to), done) else { return Mapped::pages(0) };
     let rights = pte::Derivation::new(plan.rights);
-    let (mut pages, mut left) = (0, *budget * MAPPED_PER_UNIT);
+    let (mut pages, mut left, mut is_denied) = (0, *budget * MAPPED_PER_UNIT, false);
     loop {
         let rest = run.behind(pages).up_to(left);
         if !rest.begins() {
             break;
         }
-        // Where there is no node, the page at which that is found is for the single way, which makes a slab.
-        let Some(nodes) = to.slabs.cut() else { break };
+        let Some(nodes) = to.slabs.cut() else {
+            // Apart, so that all is in registers here.
+            let shared = share_fresh(k, plan, (from, to), done + pages as u64 * PAGE_SIZE, left);
+            is_denied = shared == 0;
+            if is_denied {
+                break;
+            }
+            pages += shared;
+            left = (left - shared).saturating_sub(FRESH_PAGES);
+            continue;
+        };
         let shared = rest.share(to, nodes, rights);
         pages += shared;
         left = (left - shared).saturating_sub(SLAB_PAGES);
     }
     to.pages.set(to.pages.get() + pages as u32);
     *budget = left / MAPPED_PER_UNIT;
+    Mapped { pages, is_denied }
+}
+
+/// Maps pages, of which the first can be mapped, with the nodes of a new slab. Returns their number: 0 if the slab is denied.
+#[inline(never)]
+fn share_fresh(k: &Kernel, plan: &Plan, (from, to): (TaskRef, TaskRef), done: u64, most: usize) -> usize {
+    let Some(run) = Run::new(k, plan, (from, to), done) else { return 0 };
+    let Some(fresh) = Fresh::new(&k.pool, to) else { return 0 };
+    let mut nodes = fresh.nodes().iter();
+    let rights = pte::Derivation::new(plan.rights);
+    let pages = run.up_to(most).each(|| nodes.next(), rights, |child| fresh.begin(child));
+    to.slabs.add(fresh, pages);
     pages
 }
 

@@ -100,7 +100,15 @@ pub fn map_single(k: &Kernel, from: At, to: At, rights: Rights) -> bool {
 fn map_part_single(k: &Kernel, from: At, to: At, rights: Rights) -> bool {
     let giver = Giver::part(table::find(&k.pool, from.task, from.address), from.address);
     let (Some(giver), Some(place)) = (giver, single_place(k, to)) else { return false };
-    share_single((giver.entry, giver.node), to, place, rights)
+    let Some((large, _)) = giver.part_of else {
+        return share_single((giver.entry, giver.node), to, place, rights);
+    };
+    let Some(behind) = large.place_of(&k.pool, Part::at(from.address).first) else { return false };
+    match take_single(giver.entry, to, place, rights) {
+        Some(child) => large.add_child_behind(behind, child),
+        None => return false,
+    }
+    true
 }
 
 /// Place to which a single page goes, if there is a table.
@@ -117,15 +125,22 @@ fn single_place(k: &Kernel, to: At) -> Option<Leaf> {
 
 #[inline(always)]
 fn share_single((entry, node): (u64, &'static Node), to: At, place: Leaf, rights: Rights) -> bool {
+    let Some(child) = take_single(entry, to, place, rights) else { return false };
+    node.add_child(child);
+    true
+}
+
+/// Fills in the place of a single page if there is nothing. Returns the node, which is to get a place in the tree.
+#[inline(always)]
+fn take_single(entry: u64, to: At, place: Leaf, rights: Rights) -> Option<&'static Node> {
     let given = pte::rights(entry).and(rights);
     // σ0 may have a page from the machine there, without a node.
     if place.entry.get() != 0 || given == Rights::NONE {
-        return false;
+        return None;
     }
-    let Some(child) = to.task.slabs.take_ready() else { return false };
+    let child = to.task.slabs.take_ready()?;
     add_page(child, place, to, pte::derive(entry, given));
-    node.add_child(child);
-    true
+    Some(child)
 }
 
 /// Fills in the node of a page, and its entry.
@@ -167,26 +182,55 @@ fn map_page(step: &mut Step, from: At, to: At, rights: Rights) -> Result<(), Gap
         }
     };
     let given = held.and(rights);
-    if grants && giver.part_of.is_some() {
-        // The receiver's node begins a tree of its own beside the large page, so nobody may be below that.
-        Walk { part: Part::at(from.address), own: false, ..Walk::clear(giver.node) }.run(step)?;
-    } else if grants {
+    if let Some((large, _)) = giver.part_of {
+        return Ok(map_part(step, (large, giver.entry), from, (to, place), rights)?);
+    }
+    if grants {
         narrow_for_grant(step, giver.node, (held, given))?;
     }
     let child = to.task.slabs.take(step.pool(), to.task).ok_or(Stop::NoMemory)?;
     add_page(child, place, to, pte::derive(giver.entry, given));
-    if !grants {
-        giver.node.add_child(child);
-    } else if let Some((large, _)) = giver.part_of {
-        large.add_beside(child);
-        large::restrict(step, large, (Part::at(from.address), false), Rights::RWX);
+    if grants {
+        grant(step.k(), giver.node, child)
     } else {
-        grant(step.k(), giver.node, child);
+        giver.node.add_child(child)
     }
-    if giver.part_of.is_some() {
-        // Six walks, none of them remembered.
-        step.charge(3);
+    Ok(())
+}
+
+/// Maps or grants a part of a large page, which is split if it is to be granted, to a place where there is nothing.
+#[inline(never)]
+fn map_part(
+    step: &mut Step,
+    (large, entry): (LargePage, u64),
+    from: At,
+    (to, place): (At, Leaf),
+    rights: Rights,
+) -> Result<(), Stop> {
+    let (pool, part) = (step.pool(), Part::at(from.address));
+    let given = pte::derive(entry, pte::rights(entry).and(rights));
+    // Six walks, none of them remembered.
+    if rights.has(Rights::GRANT) {
+        // First, since the walk may leave nothing of a step for it; and again, if somebody has made another meanwhile.
+        large::prepare_loss(step, large, part)?;
+        // The receiver's node begins a tree of its own beside the large page, so nobody may be below that.
+        Walk { part, own: false, ..Walk::clear(&large) }.run(step)?;
+        large::prepare_loss(step, large, part)?;
+        let child = to.task.slabs.take(pool, to.task).ok_or(Stop::NoMemory)?;
+        add_page(child, place, to, given);
+        large.add_beside(child);
+        large::restrict(step, large, (part, false), Rights::RWX);
+    } else {
+        if large.index().is_none() && !step.has_room_for_large() {
+            // A frame for the index is a step of its own.
+            return step.stop();
+        }
+        let behind = large.ensure_place_of(pool, part.first).ok_or(Stop::NoMemory)?;
+        let child = to.task.slabs.take(pool, to.task).ok_or(Stop::NoMemory)?;
+        add_page(child, place, to, given);
+        large.add_child_behind(behind, child);
     }
+    step.charge(3);
     Ok(())
 }
 

@@ -60,6 +60,12 @@ impl Progress {
     /// Whether all of a plan is carried out.
     #[inline(always)]
     pub fn is_done(self, plan: Plan) -> bool {
+        self.whole && self.is_over(&plan)
+    }
+
+    /// Whether nothing of a plan is left to be done.
+    #[inline(always)]
+    fn is_over(self, plan: &Plan) -> bool {
         self.done >> plan.log2 != 0
     }
 
@@ -75,7 +81,11 @@ pub fn map_run(k: &Kernel, plan: &Plan, tasks: (TaskRef, TaskRef), mut budget: u
     if !is_range(plan) {
         return None;
     }
-    let done = run::map(k, plan, tasks, 0, &mut budget);
+    let mapped = run::map(k, plan, tasks, 0, &mut budget);
+    if mapped.is_denied {
+        return Some(Progress { done: 1 << plan.log2, whole: false, ..Progress::START });
+    }
+    let done = mapped.bytes();
     (done != 0).then_some(Progress { done, fresh: false, ..Progress::START })
 }
 
@@ -90,11 +100,20 @@ pub fn map(
     progress: &mut Progress,
     budget: &mut usize,
 ) -> Result<(), Again> {
+    // The beginning may have been denied.
+    if progress.is_over(&plan) {
+        return Ok(());
+    }
     // Most are one run.
     if is_range(&plan) {
-        let bytes = run::map(k, &plan, (from, to), progress.done, budget);
+        let mapped = run::map(k, &plan, (from, to), progress.done, budget);
+        let bytes = mapped.bytes();
         progress.done += bytes;
-        if progress.done >> plan.log2 != 0 {
+        if mapped.is_denied {
+            progress.whole = false;
+            return Ok(());
+        }
+        if progress.is_over(&plan) {
             return Ok(());
         }
         progress.fresh &= bytes == 0;
@@ -124,19 +143,22 @@ fn map_extents(
 ) -> Result<(), Again> {
     let mut step = Step::new(k, *budget, tasks.0);
     (step.is_fresh, step.walking) = (progress.fresh, progress.walking);
-    let is_done = |progress: &Progress| progress.done >> plan.log2 != 0;
     let result = loop {
-        if is_done(progress) {
+        if progress.is_over(plan) {
             break Ok(());
         }
         match map_extent(&mut step, plan, tasks, progress.done) {
             Ok(done) => progress.done += done,
             Err(stop) => break Err(stop),
         }
-        if is_range(plan) && !is_done(progress) {
-            progress.done += run::map(k, plan, tasks, progress.done, &mut step.budget);
+        if is_range(plan) && !progress.is_over(plan) {
+            let mapped = run::map(k, plan, tasks, progress.done, &mut step.budget);
+            progress.done += mapped.bytes();
             // Up to two walks and the ends of two slabs, however short the run was.
             step.charge(2);
+            if mapped.is_denied {
+                break Err(Stop::NoMemory);
+            }
         }
     };
     *budget = step.budget;

@@ -13,7 +13,7 @@ use super::large::{self, Part, Restricted};
 use super::small;
 use super::step::Step;
 use crate::arch::pte;
-use crate::object::mapping::{Mark, Node};
+use crate::object::mapping::{Border, Index, LargePage, Mark, Node};
 use abi::{PAGE_SIZE, Rights};
 
 /// Walk that takes rights from everyone below a mapping, and with `own` at last from the mapping itself.
@@ -56,6 +56,9 @@ impl Walk {
                 // Nothing will be left where it stands; its own walk begins anew.
                 step.pass()?;
                 below.take_out();
+            } else if below.border().is_some() {
+                let root = self.root.large().expect("those below lose their borders before they go");
+                large::dissolve_index(step, root)?;
             } else {
                 self.restrict(step, below, Part::WHOLE)?;
             }
@@ -106,7 +109,7 @@ impl Walk {
                 match self.root.below(Some(at.place)) {
                     Some(next) => {
                         step.pass()?;
-                        at.place = next;
+                        at.place = self.skip(next);
                     }
                     None => at.is_back = true,
                 }
@@ -120,18 +123,64 @@ impl Walk {
         }
     }
 
+    /// Node from which a walk goes on that has come to `next`: the mappings of single parts lie between borders, and it looks at one when it
+    /// comes back.
+    fn skip(self, next: &'static Node) -> &'static Node {
+        match next.border() {
+            Some(Border::Start(index)) if self.uses(index) => index.end(),
+            _ => next,
+        }
+    }
+
+    /// Whether the walk goes by way of an index, to the one part that it is about.
+    fn uses(self, index: Index) -> bool {
+        self.part.count == 1 && index.is_usable()
+    }
+
     fn come_back(self, step: &mut Step, at: &mut Reached) -> Result<(), Stop> {
         let part = self.half(at.half);
-        while !core::ptr::eq(at.place, self.root) {
-            let before = at.place.before().expect("the root is before those below it");
-            if self.concerns(at.place, part) {
-                self.restrict(step, at.place, part)?;
+        loop {
+            let place = at.place;
+            let index = place.large().and_then(LargePage::index);
+            if let Some(index) = index.filter(|index| !index.is_suspended()) {
+                // Others may have added what this walk has not met: the index is new, or another walk has ended.
+                step.pass()?;
+                at.place = index.end();
+                continue;
+            }
+            if core::ptr::eq(place, self.root) {
+                break;
+            }
+            let before = place.before().expect("the root is before those below it");
+            if let Some(border) = place.border() {
+                step.pass()?;
+                at.place = self.before_border(step, border, before);
+                continue;
+            }
+            if self.concerns(place, part) {
+                self.restrict(step, place, part)?;
             } else {
                 step.pass()?;
             }
             at.place = before;
         }
-        if self.own { self.restrict(step, self.root, part) } else { Ok(()) }
+        if self.own {
+            return self.restrict(step, self.root, part);
+        }
+        end_walk(self.root);
+        Ok(())
+    }
+
+    /// Node to which a walk comes back from a border, behind the node `before`.
+    fn before_border(self, step: &Step, border: Border, before: &'static Node) -> &'static Node {
+        match border {
+            Border::End(index) => {
+                index.suspend();
+                if self.uses(index) { index.last_of(step.pool(), self.part.first) } else { before }
+            }
+            Border::Head(index, _) if self.uses(index) => index.start(),
+            _ => before,
+        }
     }
 
     /// Whether a node below maps a page of this part, or is a large page, which has all parts.
@@ -150,12 +199,24 @@ impl Walk {
             step.status |= small::restrict(step.k(), node, self.remove);
             return Ok(());
         };
+        if self.remove.has(Rights::R) {
+            if self.part.is_whole() {
+                large::dissolve_index(step, large)?;
+            } else {
+                large::prepare_loss(step, large, part)?;
+            }
+        }
         let before = (step.budget, step.is_fresh);
         step.begin_large()?;
         match large::restrict(step, large, (part, self.part.is_whole()), self.remove) {
-            Restricted::Kept | Restricted::Gone => Ok(()),
+            Restricted::Gone => Ok(()),
+            Restricted::Kept => {
+                end_walk(node);
+                Ok(())
+            }
             Restricted::Partly => Err(Stop::Again),
             Restricted::NoMemory if self.remove == Rights::NONE => {
+                end_walk(node);
                 step.status |= pte::status(large.cell().get());
                 Ok(())
             }
@@ -165,5 +226,12 @@ impl Walk {
                 Walk::clear(node).run(step)
             }
         }
+    }
+}
+
+/// Ends a walk at a mapping that is there still: what is added below it has lost the rights.
+fn end_walk(node: &'static Node) {
+    if let Some(index) = node.large().and_then(LargePage::index) {
+        index.resume();
     }
 }

@@ -7,13 +7,18 @@
 //!
 //! Nodes are cut from slabs, frames that belong to (and are charged to) the task whose mapping they record.
 //!
-//! A large page has one node too, and a second one that stands in no tree, its *record*: what is left when the page is split.
+//! A large page has one node too, and a second one that stands in no tree, its *record*: what is left when the page is split. What is mapped
+//! out of its parts is found by its [`Index`].
 //!
 //! Each thread has a [`Bookmark`], which stands in a list where its walk through everything below a page was broken off. For a walk that
 //! meets it there it is deeper than any mapping, so it ends no subtree, and has no entry.
 //!
 //! A door identifier has a node as well. The root of its tree is its maker's, and all others hang directly below that: a task that hands
 //! one on has no say over it afterwards. The root's second node is the door itself; it stands in no tree.
+
+mod index;
+
+pub use index::{Border, Index};
 
 use super::task::TaskRef;
 use crate::mem::pool::{Frame, Pool, Zeroable};
@@ -46,8 +51,8 @@ pub struct Node {
     address: Cell<u64>,
     /// Distance from the root, and from bit 32 on [`abi::Space`] as a number: a child's kind is its parent's plus one.
     kind: Cell<u64>,
-    /// The record of a large page; in a bookmark the root of the walk; of a door identifier the door, and in that the
-    /// root. Means nothing in others.
+    /// The record of a large page, and in that the end of its index ([`Index`]), whose borders lead to one another here; in a bookmark the root
+    /// of the walk; of a door identifier the door, and in that the root. Means nothing in others.
     record: Cell<Option<&'static Node>>,
 }
 
@@ -581,6 +586,7 @@ impl LargePage {
     ) -> LargePage {
         node.fill(address | LARGE, Some(entry), slot).record.set(Some(record));
         record.address.set(frame);
+        record.record.set(None);
         LargePage(node)
     }
 
@@ -618,6 +624,7 @@ impl LargePage {
     /// [`Node::replace_by`] has given it another node.
     pub fn discard(self, pool: &Pool) {
         let record = self.record();
+        debug_assert!(record.record.get().is_none(), "an index of nothing");
         self.0.discard(pool);
         Slabs::give_back(pool, record);
     }
@@ -845,7 +852,7 @@ impl Node {
             return 0;
         }
         let others = core::iter::successors(self.next.get(), |node| node.next.get());
-        1 + others.filter(|node| !node.is_bookmark()).count()
+        1 + others.filter(|node| !node.is_bookmark() && node.border().is_none()).count()
     }
 
     /// Whether the node's slab has no free node.

@@ -91,6 +91,11 @@ impl Stage {
     }
 }
 
+/// Two pages of the large one, which a walk looks for among all others.
+fn pair(index: u64, rights: Rights) -> Fpage {
+    Fpage::memory(PLACE + index * PAGE_SIZE, 13, rights)
+}
+
 fn page(index: u64, rights: Rights) -> Fpage {
     Fpage::memory(PLACE + index * PAGE_SIZE, 12, rights)
 }
@@ -189,7 +194,7 @@ fn a_part_is_granted_without_those_who_had_it() {
     assert_eq!(stage.far.pages.get(), 0);
 }
 
-/// A flush of one small page, of which hundreds were mapped out of the large one: it is broken off many times, and what
+/// A flush of two small pages, of which hundreds were mapped out of the large one: it is broken off many times, and what
 /// changes meanwhile is no trouble.
 #[test]
 fn a_long_list_is_walked_in_steps() {
@@ -197,7 +202,7 @@ fn a_long_list_is_walked_in_steps() {
     assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
     assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
     assert!(!stage.is_large(stage.far, PLACE));
-    let what = Flush { task: stage.near, page: page(0, Rights::W), own: false };
+    let what = Flush { task: stage.near, page: pair(0, Rights::W), own: false };
     let (mut at, mut status, mut steps) = (0, 0, 0);
     while stage.step(stage.near, |k| space::flush(k, what, &mut at, &mut status, &mut 2)).is_err() {
         stage.world.check();
@@ -206,11 +211,11 @@ fn a_long_list_is_walked_in_steps() {
         stage.flush(stage.far, page(index, Rights::RWX), true).expect("small pages");
         if steps == 5 {
             // Another thread of the same task: the first begins anew.
-            stage.flush(stage.near, page(255, Rights::W), false).expect("nothing of one's own goes");
+            stage.flush(stage.near, pair(254, Rights::W), false).expect("nothing of one's own goes");
         }
     }
     assert!(steps > 5, "it was not broken off");
-    for (index, rights) in [(0, Rights::R), (1, Rights::RW), (255, Rights::R)] {
+    for (index, rights) in [(0, Rights::R), (1, Rights::R), (3, Rights::RW), (255, Rights::R)] {
         assert_eq!(stage.shows(stage.far, PLACE + index * PAGE_SIZE).map(|(_, rights)| rights), Some(rights));
     }
 }
@@ -221,7 +226,7 @@ fn a_bookmark_goes_with_its_page() {
     let stage = Stage::new();
     assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
     assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
-    let what = Flush { task: stage.near, page: page(0, Rights::W), own: false };
+    let what = Flush { task: stage.near, page: pair(0, Rights::W), own: false };
     let result = stage.step(stage.near, |k| space::flush(k, what, &mut 0, &mut 0, &mut 2));
     assert_eq!(result, Err(Stop::Again));
     stage.world.check();
@@ -254,6 +259,120 @@ fn nothing_slips_past_a_walk() {
             assert_eq!(stage.shows(stage.far, address).map(|(_, rights)| rights), left);
         }
         assert_eq!(stage.shows(stage.near, PLACE + PAGE_SIZE).map(|(_, rights)| rights), left);
+        stage.world.check();
+    }
+}
+
+/// Units that a flush of one small page takes, of which `copies` were mapped out of a large page, as were `others` other pages.
+fn units_of_flush(others: u64, copies: u64, rights: Rights) -> usize {
+    let stage = Stage::new();
+    assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
+    let map = |index: u64, to: u64| {
+        assert!(stage.map(
+            (stage.near, PLACE + index * PAGE_SIZE),
+            (stage.far, PLACE + to * PAGE_SIZE),
+            12,
+            Rights::RW
+        ));
+    };
+    (0..others / 2).for_each(|index| map(index, index));
+    (0..copies).for_each(|copy| map(300, 400 + copy));
+    (others / 2..others).for_each(|index| map(index, index));
+    let what = Flush { task: stage.near, page: page(300, rights), own: false };
+    let (mut at, mut status, mut budget) = (0, 0, 1000);
+    stage
+        .step(stage.near, |k| space::flush(k, what, &mut at, &mut status, &mut budget))
+        .expect("units enough");
+    stage.world.check();
+    let left = if rights.has(Rights::R) { None } else { Some(Rights::R) };
+    for copy in 0..copies {
+        let place = PLACE + (400 + copy) * PAGE_SIZE;
+        assert_eq!(stage.shows(stage.far, place).map(|(_, rights)| rights), left);
+    }
+    for index in 0..others {
+        assert!(stage.shows(stage.far, PLACE + index * PAGE_SIZE).is_some());
+    }
+    1000 - budget
+}
+
+/// What a flush of one small page costs depends on the mappings of that page alone.
+#[test]
+fn a_flush_of_a_part_passes_no_other_part() {
+    for rights in [Rights::RWX, Rights::W] {
+        for copies in [1, 5] {
+            let alone = units_of_flush(0, copies, rights);
+            assert_eq!(units_of_flush(256, copies, rights), alone, "{rights:?}, {copies}");
+            assert!(alone < 40, "{alone} units for {copies}");
+        }
+    }
+}
+
+/// While a walk through the mappings of one part is broken off, that part and others are handed on, and another walk comes and goes.
+#[test]
+fn nothing_slips_past_a_walk_through_one_part() {
+    const COPIES: u64 = 40;
+    for (rights, left) in [(Rights::W, Some(Rights::R)), (Rights::RWX, None)] {
+        for disturbed in 1..25 {
+            let stage = Stage::new();
+            assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
+            assert!(stage.map((stage.near, PLACE), (stage.far, 1 << 30), 21, Rights::RW));
+            let map = |index: u64, to: u64| {
+                assert!(stage.map(
+                    (stage.near, PLACE + index * PAGE_SIZE),
+                    (stage.far, to * PAGE_SIZE),
+                    12,
+                    Rights::RW
+                ));
+            };
+            (0..COPIES).for_each(|copy| map(7, copy));
+            map(8, COPIES);
+            let what = Flush { task: stage.near, page: page(7, rights), own: true };
+            let (mut at, mut status, mut steps) = (0, 0, 0);
+            while stage.step(stage.near, |k| space::flush(k, what, &mut at, &mut status, &mut 2)).is_err() {
+                steps += 1;
+                if steps == disturbed {
+                    map(7, COPIES + 1);
+                    map(9, COPIES + 2);
+                    stage.flush(stage.near, page(8, Rights::W), false).expect("nothing of one's own goes");
+                    map(7, COPIES + 3);
+                    assert!(stage.map((stage.near, PLACE), (stage.far, 2 << 30), 12, Rights::RW));
+                }
+            }
+            assert!(steps > 10, "it was not broken off");
+            for copy in (0..COPIES).chain([COPIES + 1, COPIES + 3]).take(if steps < disturbed {
+                COPIES as usize
+            } else {
+                99
+            }) {
+                let shown = stage.shows(stage.far, copy * PAGE_SIZE).map(|(_, rights)| rights);
+                assert_eq!(shown, left, "{rights:?}, {copy}, in step {disturbed}");
+            }
+            assert_eq!(stage.shows(stage.far, (1 << 30) + 7 * PAGE_SIZE).map(|(_, rights)| rights), left);
+            stage.world.check();
+        }
+    }
+}
+
+/// A large page of which parts were mapped is granted, and goes: the index goes before, in steps.
+#[test]
+fn an_index_goes_before_its_page() {
+    for grants in [true, false] {
+        let stage = Stage::new();
+        assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
+        assert!(stage.map((stage.near, PLACE), (stage.far, PLACE), 20, Rights::RW));
+        if grants {
+            assert!(stage.map((stage.near, PLACE), (stage.far, 3 << 30), 21, Rights::RW.or(Rights::GRANT)));
+            assert!(stage.is_large(stage.far, 3 << 30));
+            stage
+                .flush(stage.far, Fpage::memory(3 << 30, 12, Rights::RWX), false)
+                .expect("nothing of one's own goes");
+        } else {
+            stage.flush(stage.near, Fpage::memory(PLACE, 12, Rights::RWX), true).expect("it is split");
+        }
+        assert_eq!(stage.shows(stage.far, PLACE), None);
+        assert!(stage.shows(stage.far, PLACE + PAGE_SIZE).is_some());
+        stage.flush(stage.sigma0, Fpage::memory(MEMORY, 21, Rights::RWX), false).expect("σ0 loses nothing");
+        assert_eq!((stage.near.pages.get(), stage.far.pages.get()), (0, 0));
         stage.world.check();
     }
 }

@@ -719,6 +719,67 @@ FUNCTION bench_large_server_\name
 LARGE_PAIR whole, 39, 40
 LARGE_PAIR small, 41, 42
 
+# A small page out of a large one, of which half of all others are mapped already.
+.set SMALL, 12 << 4
+.set HALF, 20 << 4
+.set HALF_BYTES, 1 << 20
+
+FUNCTION bench_large_client_part
+    OWN_WINDOW
+    mov edi, LARGE_WINDOW + HALF_BYTES
+    mov esi, 2
+    mov eax, TAKING_CALL
+    syscall
+1:  mov edi, LARGE_WINDOW
+    xor esi, esi
+    mov eax, TAKING_CALL
+    syscall
+    mov ebp, [rdi]                          # it is there
+    mov edi, LARGE_WINDOW
+    mov esi, 1                              # take it back
+    mov eax, 0xfffffffe
+    syscall
+    dec r9d
+    jg 1b
+    REPORT
+
+.macro ANSWER_WITH item
+    mov r13d, \item
+    mov r14, rdi
+    mov rbx, -1
+    xor ebp, ebp
+    mov r15, 0xffffffff00000000
+    mov eax, TAKING_IPC_MAP
+    syscall
+.endm
+
+FUNCTION bench_large_server_part
+    OWN_WINDOW
+    mov rdx, [bench_chief]                  # which answers with a large page
+    mov eax, TAKING_CALL
+    syscall
+    xor edx, edx
+    mov eax, 0xffffffff
+    syscall
+    mov r9d, PAGES                          # counts down in the client, as a word of the message
+1:  cmp esi, 1
+    je 2f
+    ja 3f
+    ANSWER_WITH LARGE_PLACE+SMALL+3
+    jmp 1b
+3:  ANSWER_WITH LARGE_PLACE+HALF_BYTES+HALF+3
+    jmp 1b
+2:  mov edi, LARGE_PLACE + SMALL + 7
+    xor esi, esi
+    START 162
+    mov eax, 0x80000002
+    syscall
+    END 162
+    mov edi, LARGE_WINDOW
+    mov eax, 0xffffffff
+    syscall
+    jmp 1b
+
 # The client's pages go to the server and come back, with the answer to a call that is not counted.
 .macro GRANT_CLIENT name, region, size
 FUNCTION \name

@@ -132,6 +132,8 @@ unsafe extern "C" {
     fn bench_grant_server();
     fn bench_large_client_whole();
     fn bench_large_server_whole();
+    fn bench_large_client_part();
+    fn bench_large_server_part();
     fn bench_large_client_small();
     fn bench_large_server_small();
 }
@@ -360,6 +362,7 @@ impl Chief {
         let memory = Upstream(rt::home()).block(LOG2).ok_or(Error::NoMemory)?.lend();
         let base = memory.fpage().base();
         self.large_pair(bench_large_client_whole, bench_large_server_whole, (base, LOG2, 1))?;
+        self.large_pair(bench_large_client_part, bench_large_server_part, (base, LOG2, 1))?;
         self.large_pair(bench_large_client_small, bench_large_server_small, (base, LOG2 - 1, 2))?;
         memory.reclaim();
         Ok(())
