@@ -37,7 +37,7 @@ const DOOR_CONTROL: u32 = Call::DoorControl as u32;
 const NUMBER: u32 = 1 << 31 | 0xff;
 const RESERVED: u32 = 0x7fff_0000;
 
-/// Which of the ways below a system call takes. The short forms of ipc that come here by [`short_ipc`] do not ask.
+/// Ways of a system call through the kernel. The short forms of ipc that come here by [`short_ipc`] do not ask.
 pub enum Way {
     /// General form of ipc with frequent flags: [`ipc::send::usual`].
     Usual,

@@ -295,7 +295,7 @@ fn units_of_flush(others: u64, copies: u64, rights: Rights) -> usize {
     1000 - budget
 }
 
-/// What a flush of one small page costs depends on the mappings of that page alone.
+/// The cost of a flush of one small page depends on the mappings of that page alone.
 #[test]
 fn a_flush_of_a_part_passes_no_other_part() {
     for rights in [Rights::RWX, Rights::W] {
