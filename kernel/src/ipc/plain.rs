@@ -11,7 +11,7 @@ use super::outcome;
 use crate::kernel::Kernel;
 use crate::lend;
 use crate::object::ThreadRef;
-use crate::object::thread::{Errand, NEVER, Operation, State, TAKES_BLOCK, TAKES_ITEM, WORDS};
+use crate::object::thread::{Errand, NEVER, Operation, State, TAKING, WORDS};
 use abi::call::{ITEM_WHOLE, NO_ITEM};
 use abi::op::{self, Op};
 use abi::{Fpage, Kind, Timeout, Uid};
@@ -77,8 +77,8 @@ pub(super) fn is_answer(current: ThreadRef, thread: ThreadRef) -> bool {
 /// The general form in which pagers reply: with an item, and a receive that takes whatever comes.
 pub(super) const REPLY_WITH_ITEM: Op = Op::GENERAL.with(op::ITEM | op::TAKES_BLOCK);
 
-/// Thread to which the current one replies by [`REPLY_WITH_ITEM`], to wait for anybody then. It takes the item, and waits
-/// in a way that [`reply`] can end.
+/// Thread to which the current one replies by [`REPLY_WITH_ITEM`], to wait for anybody then. It waits in a way that [`reply`] can end;
+/// if it takes no item, it has no window, and nothing can be mapped.
 #[inline(always)]
 pub(super) fn receiver(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     let frame = &current.frame;
@@ -93,10 +93,7 @@ pub(super) fn receiver(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     let partner = k.thread(Uid(frame.partner()))?;
     let waits = match partner.hot.accept.get() {
         NEVER => partner.errand.get() == Errand::Fault && waits_for_answer(current, partner),
-        accept => {
-            accept & !TAKES_BLOCK == current.hot.key.get() | TAKES_ITEM
-                && lend::fast_return(&current.hot, &partner.hot)
-        }
+        accept => accept & !TAKING == current.hot.key.get() && lend::fast_return(&current.hot, &partner.hot),
     };
     waits.then_some(partner)
 }

@@ -4,7 +4,7 @@
 //! Code that ends with the user half would make the processor leave the kernel for an address that is none. Each way by which
 //! a page can be mapped has to stop before that: alone, in a run, page by page, and large.
 
-use crate::world::World;
+use crate::world::{Caches, World};
 use abi::{Fpage, PAGE_SIZE, Rights, Space};
 use kernel::arch::pte;
 use kernel::layout::SIGMA0_PROGRAM;
@@ -41,7 +41,11 @@ fn map(world: &World, (from, to): (TaskRef, TaskRef), item: (u64, u64, u32), rig
 
 impl Edge {
     fn new() -> Edge {
-        let world = World::new(1 << 11);
+        Edge::on(Caches::None)
+    }
+
+    fn on(caches: Caches) -> Edge {
+        let world = World::on(1 << 11, caches);
         let [giver, taker] = [world.new_task(100), world.new_task(100)].map(|id| world.task(id));
         map(&world, (world.sigma0, giver), (0x100_0000, SMALL, 14), Rights::RWX);
         map(&world, (world.sigma0, giver), (0x200_0000, LARGE, LARGE_LOG2), Rights::RWX);
@@ -113,4 +117,43 @@ fn the_first_task_keeps_its_program() {
             world.k.check();
         }
     }
+}
+
+/// The first task has memory from the machine, for which there are no nodes. Pages that it is given take the place of that, and it
+/// uses what it had no more.
+#[test]
+fn the_first_task_forgets_the_memory_that_it_had() {
+    for grant in [Rights::NONE, Rights::GRANT] {
+        let edge = Edge::on(Caches::Tagged);
+        let (world, sigma0) = (&edge.world, edge.world.sigma0);
+        // Behind a page that was given away, so that there is a table, and a slab.
+        let place = 0x180_0000;
+        map(world, (sigma0, edge.taker), (place, LAST - 8 * PAGE_SIZE, 12), Rights::R);
+        let pages = [4, 5, 6, 7].map(|i| place + i * PAGE_SIZE);
+        assert!(pages.iter().all(|&page| sim::touch(&world.k.pool, sigma0, page, true)));
+        sim::audit(&world.k).expect("nothing has changed");
+        map(world, (edge.giver, sigma0), (SMALL, pages[0], 14), Rights::RW.or(grant));
+        let given = pages.map(|page| sim::walk(&world.k.pool, sigma0, page).expect("it is there").0);
+        assert_eq!(given, [0, 1, 2, 3].map(|i| 0x100_0000 + i * PAGE_SIZE));
+        sim::audit(&world.k).expect("what it had is forgotten");
+        world.check();
+    }
+}
+
+/// Pages that a task grants to itself move. Their nodes go back to where the new ones come from: none is lost, so no frame is taken
+/// however often that happens.
+#[test]
+fn pages_that_a_task_grants_to_itself_move() {
+    let edge = Edge::new();
+    let (giver, places) = (edge.giver, [SMALL, SMALL + 0x1_0000]);
+    let pages =
+        |first: u64| [0, 1, 2, 3].map(|i| sim::walk(&edge.world.k.pool, giver, first + i * PAGE_SIZE));
+    let (before, used) = (pages(SMALL), giver.used.get());
+    for i in 0..64 {
+        let (from, to) = (places[i % 2], places[(i + 1) % 2]);
+        map(&edge.world, (giver, giver), (from, to, 14), Rights::RWX.or(Rights::GRANT));
+        assert_eq!((pages(to), pages(from)), (before, [None; 4]));
+        assert_eq!(giver.used.get(), used, "after {i} times");
+    }
+    edge.world.check();
 }

@@ -318,3 +318,28 @@ fn kernel_and_reference_agree_who_is_the_most_urgent() {
     });
     assert!(seen.iter().all(|&count| count > 20), "boosted, taken in order, cut: {seen:?}");
 }
+
+/// Somebody urgent stands in the queue of the last of seven that called each other: it and the first are as urgent.
+#[test]
+fn the_end_of_a_chain_of_seven_calls_inherits() {
+    let world = World::new(512);
+    world.thread_control(thread_op::SET_PRIORITY, [0; 4]).expect("a priority");
+    let begin = |priority| world.k.thread(world.new_thread_uid(priority)).expect("just made");
+    let servers = [(); 7].map(|()| {
+        let server = begin(2);
+        world.wait();
+        server
+    });
+    let client = begin(2);
+    for server in servers {
+        world.ipc_call(server.uid());
+        assert_eq!(world.current(), server);
+    }
+    let (last, urgent) = (world.current(), begin(9));
+    world.ipc_call(last.uid());
+    world.settle();
+    world.k.settle_all();
+    world.check();
+    assert_eq!(urgent.state.get(), State::Sending);
+    assert_eq!((world.k.priority(last), client.home.effective.get()), (9, 9));
+}

@@ -54,6 +54,8 @@ mod patience;
 #[cfg(test)]
 mod plain;
 #[cfg(test)]
+mod pools;
+#[cfg(test)]
 mod regressions;
 #[cfg(test)]
 mod shuttles;

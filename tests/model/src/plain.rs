@@ -1,6 +1,8 @@
 //! Plain messages against the general way: faults, calls and exceptions that a pager answers, once as it does all day and once with a
 //! timeout at each of its receives, which the plain way leaves alone. All that anybody can see is the same.
 
+mod pager;
+
 use crate::random::{Random, amount, first_seed};
 use crate::world::World;
 use abi::call::{self, RESUME, RESUME_AS_IS, thread_op, vector};

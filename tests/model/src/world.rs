@@ -12,7 +12,7 @@ use kernel::kernel::Kernel;
 use kernel::mem::plan::Plan;
 use kernel::mem::pool::Pool;
 use kernel::mem::space::{self, Flush, Progress};
-use kernel::object::thread::{Frame, Tcb, WORDS};
+use kernel::object::thread::{Frame, Tcb, WORDS, special};
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor;
 use kernel::sched::Next;
@@ -85,8 +85,21 @@ fn memory(frames: usize) -> *mut u8 {
 /// What the entry code does with a system call whose registers are saved.
 pub fn system_call(k: &Kernel, current: ThreadRef) -> Next {
     match current.frame.rax.get() as u32 {
-        abi::call::IPC_CALL.. => syscall::short_ipc(k, current, Next::To),
-        _ => syscall::system_call(k, current, Next::To),
+        abi::call::IPC_CALL.. => syscall::short_ipc(k, current, leave_plainly(current)),
+        _ => syscall::system_call(k, current, leave_plainly(current)),
+    }
+}
+
+/// Leaves the kernel with a thread in the place of the current one. The entry code switches the address space for that and nothing else,
+/// and decides nothing, so both must be as that needs it.
+fn leave_plainly(current: ThreadRef) -> impl FnOnce(ThreadRef) -> Next {
+    let shuttle = current.hot.shuttle.get();
+    move |thread| {
+        assert!(!current.is_ready(), "the thread that is left does not wait");
+        assert_eq!(thread.hot.shuttle.get(), shuttle, "a plain way leads to another shuttle");
+        let either = current.special.get() | thread.special.get();
+        assert_eq!(either & special::SWITCHED, 0, "a plain way switches an address space alone");
+        Next::To(thread)
     }
 }
 
@@ -228,7 +241,9 @@ impl World {
 
     /// The current thread touches a page that it has not.
     pub fn page_fault(&self, address: u64, rights: Rights) -> bool {
-        self.trap(14, 6, |k, current| ipc::fault::page_fault(k, current, (address, rights), Next::To))
+        self.trap(14, 6, |k, current| {
+            ipc::fault::page_fault(k, current, (address, rights), leave_plainly(current))
+        })
     }
 
     /// The current thread wants to use ports that it has not.
@@ -238,7 +253,7 @@ impl World {
 
     /// The current thread causes an exception.
     pub fn exception(&self, vector: u64) -> bool {
-        self.trap(vector, 0, |k, current| ipc::fault::exception(k, current, vector, Next::To))
+        self.trap(vector, 0, |k, current| ipc::fault::exception(k, current, vector, leave_plainly(current)))
     }
 
     /// An interrupt line fires.
