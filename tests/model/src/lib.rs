@@ -56,6 +56,8 @@ mod plain;
 #[cfg(test)]
 mod regressions;
 #[cfg(test)]
+mod rings;
+#[cfg(test)]
 mod shuttles;
 #[cfg(test)]
 mod spaces;
