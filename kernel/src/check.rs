@@ -419,6 +419,12 @@ impl Kernel {
         if let Some(watcher) = servers.watcher.get() {
             assert!(watcher.task() == task && watcher.state.get() == State::Watching);
         }
+        if let Some(maker) = servers.maker.get() {
+            assert!(
+                maker.task() == task && maker.state.get() != State::Inactive,
+                "{maker:?} makes no server"
+            );
+        }
     }
 
     /// Checks the spaces of ports and interrupt lines.

@@ -17,6 +17,10 @@
 //! The value is stored beside the priority, and the queues of the scheduler go by it. Whatever may change it *unsettles* the shuttle, in a few
 //! instructions; the next dispatch computes it anew, and goes on to the shuttle that depends on it, within a budget.
 //!
+//! **No ring supports itself.** Shuttles may depend on each other in a ring: a server that waits for a caller of its own task does, and all other
+//! servers of the task with it. So a shuttle that waits and may have lost what it inherits *sinks* to its own priority first, and so do those
+//! that have the priority from it; only then are all of them computed anew, from what is left ([`Kernel::settle`]).
+//!
 //! **The fast path changes nothing of this.** It answers for no thread for which anybody waits, and calls none: such a thread has no key
 //! that it can show, is not open, and is no idle server that the path finds ([`special::CUT_OFF`], [`Tcb::refold`], [`Servers::WANTED`]). Such a
 //! thread may call; but then the shuttle carries both.
@@ -33,8 +37,27 @@ use crate::object::shuttle::ShuttleRef;
 use crate::object::thread::{State, Wait, special};
 use crate::param;
 
-/// Change of what waits for a thread: the priorities of the most urgent, before and after.
-type Change = (u8, u8);
+/// Change of what waits for a thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Change {
+    /// Priority of the most urgent, before and after.
+    before: u8,
+    after: u8,
+    /// Whether one of that priority has gone, or fallen. Another one that has it may have it from this queue.
+    has_left: bool,
+}
+
+impl Change {
+    /// Change of a queue in which nobody was looked at before.
+    fn to(after: u8) -> Change {
+        Change { before: 0, after, has_left: false }
+    }
+
+    /// Whether nothing follows from it.
+    fn is_none(self) -> bool {
+        self.before == self.after && !self.has_left
+    }
+}
 
 impl Kernel {
     /// The thread whose home shuttle `word` names, by whatever epoch.
@@ -53,18 +76,24 @@ impl Kernel {
 
     /// Priority of the most urgent that stands in the queue of a thread, or is cut off from it. A server of doors takes nothing from its queue.
     fn waits_for(thread: ThreadRef) -> u8 {
-        let queue = if thread.server.pool.get().is_none() { thread.senders.urgency() } else { 0 };
-        queue.max(thread.inherited.cut_off.urgency())
+        Self::waits_by(thread, Queue::urgency)
     }
 
-    /// Priority of the most urgent caller that waits for a server of doors, if this is one that inherits it.
+    fn waits_by(thread: ThreadRef, urgency: impl Fn(&Queue) -> u8) -> u8 {
+        let queue = if thread.server.pool.get().is_none() { urgency(&thread.senders) } else { 0 };
+        queue.max(urgency(&thread.inherited.cut_off))
+    }
+
+    /// Priority of the most urgent caller that waits for a server of doors, if this is one that inherits it, or is to make one.
     fn callers_of(server: ThreadRef) -> u8 {
-        if server.server.pool.get().is_none() {
-            return 0;
-        }
+        Self::callers_by(server, Queue::urgency)
+    }
+
+    fn callers_by(server: ThreadRef, urgency: impl Fn(&Queue) -> u8) -> u8 {
         let servers = &server.task().state().doors.servers;
-        let urgency = servers.callers.urgency();
-        if urgency != 0 && servers.helped().any(|it| it == server) { urgency } else { 0 }
+        let urgency = urgency(&servers.callers);
+        let is_server = || server.server.pool.get().is_some() && servers.helped().any(|it| it == server);
+        if urgency != 0 && (servers.maker.get() == Some(server) || is_server()) { urgency } else { 0 }
     }
 
     /// Whether a caller waits for the return from its call of a door, by this server; or takes what that returns, in steps.
@@ -87,30 +116,49 @@ impl Kernel {
 
     /// Computes the effective priority of the home shuttle of `owner`, from the definition. With the number of threads looked at.
     pub(crate) fn inherited(&self, owner: ThreadRef) -> (u8, u32) {
-        let mut most = owner.home.priority.get().max(Self::waits_for(owner)).max(Self::callers_of(owner));
-        let mut thread = owner;
-        for looked in 1..param::INHERIT_CHAIN {
+        self.inherited_by(owner, Queue::urgency)
+    }
+
+    /// Computes it with another notion of the most urgent that stands in a queue; for tests on the host.
+    #[inline(always)]
+    pub fn inherited_by(&self, owner: ThreadRef, urgency: impl Fn(&Queue) -> u8 + Copy) -> (u8, u32) {
+        let mut most = owner
+            .home
+            .priority
+            .get()
+            .max(Self::waits_by(owner, urgency))
+            .max(Self::callers_by(owner, urgency));
+        let (mut thread, mut looked) = (owner, 1);
+        for _ in 0..param::INHERIT_CHAIN {
             if let Stake::Claims(to) = thread.stake()
                 && let Some(server) = self.thread(to)
                 && thread.hot.shuttle.get().same_owner(owner.home_ref())
                 && Self::is_served_by(thread, server)
             {
-                most = most.max(Self::callers_of(server));
+                most = most.max(Self::callers_by(server, urgency));
+                looked += param::INHERIT_SERVERS as u32 / 2;
             }
-            let Some(below) = self.below(owner, thread) else { return (most, looked as u32) };
-            most = most.max(Self::waits_for(below));
+            let Some(below) = self.below(owner, thread) else { break };
+            most = most.max(Self::waits_by(below, urgency));
+            looked += 1;
             thread = below;
         }
-        (most, param::INHERIT_CHAIN as u32)
+        (most, looked)
     }
 
     /// Whether a caller that is on another's shuttle, by its word, is not in the chain which that carries.
     pub(crate) fn is_cut_off(&self, caller: ThreadRef) -> bool {
+        self.may_be_cut_off(caller) == Some(true)
+    }
+
+    /// Whether it is; `None` if the shuttle has got a chain since that is too long to know.
+    pub(crate) fn may_be_cut_off(&self, caller: ThreadRef) -> Option<bool> {
         let word = caller.hot.shuttle.get();
         if word.same_owner(caller.home_ref()) {
-            return false;
+            return Some(false);
         }
-        self.named_by(word).is_none_or(|owner| self.is_in_chain(owner, caller) == Some(false))
+        let Some(owner) = self.named_by(word) else { return Some(true) };
+        self.is_in_chain(owner, caller).map(|is_in_it| !is_in_it)
     }
 
     /// Owner of the shuttle that a caller claims by a word of whatever epoch, if it still is in the chain which that carries: the chain was
@@ -149,20 +197,32 @@ impl Kernel {
         most.set(most.get().max(priority));
     }
 
+    /// Notes that the home shuttle of `owner` may have lost what it inherits.
+    pub(crate) fn reconsider(&self, owner: ThreadRef) {
+        self.unsettle(owner);
+        let is_in_ring = owner.inherited.waiter.get().is_some();
+        let inherits = owner.home.effective.get() > owner.home.priority.get();
+        if is_in_ring && inherits && owner.home.unsettled.get() && !owner.home.sinks.replace(true) {
+            owner.inherited.next_to_sink.set(self.sched.sinking.replace(Some(owner)));
+        }
+    }
+
     /// Notes a change for a shuttle: the most urgent of those who wait for a thread on it.
-    fn follow(&self, owner: ThreadRef, (before, after): Change) {
+    fn follow(&self, owner: ThreadRef, Change { before, after, has_left }: Change) {
         let (priority, effective) = (owner.home.priority.get(), owner.home.effective.get());
-        let rises = after > effective;
-        let falls = before == effective && after < before && priority < before;
-        if rises || falls {
+        let loses = after < before || has_left && owner.inherited.waiter.get().is_some();
+        if after > effective {
             self.expect(after);
             self.unsettle(owner);
+        } else if before == effective && priority < before && loses {
+            self.expect(after);
+            self.reconsider(owner);
         }
     }
 
     /// Notes a change of what waits for a thread, for its own shuttle and the one that it is on.
     fn unsettle_waited(&self, thread: ThreadRef, change: Change) {
-        if change.0 != change.1 {
+        if !change.is_none() {
             self.follow(thread, change);
             self.named_by(thread.hot.shuttle.get()).into_iter().for_each(|owner| self.follow(owner, change));
         }
@@ -170,9 +230,10 @@ impl Kernel {
 
     /// Notes a change of the callers that wait for a server of a task.
     pub(crate) fn unsettle_servers(&self, servers: &Servers, change: Change) {
-        if change.0 == change.1 {
+        if change.is_none() {
             return;
         }
+        servers.maker.get().into_iter().for_each(|maker| self.follow(maker, change));
         for server in servers.helped() {
             self.follow(server, change);
             let caller = Self::served_by(server);
@@ -184,10 +245,22 @@ impl Kernel {
     /// Notes that a thread has become a server of its task, or is one no more.
     #[cold]
     pub(crate) fn unsettle_server(&self, servers: &Servers, server: ThreadRef) {
-        self.unsettle(server);
+        self.reconsider(server);
         self.shrinks(server.hot.shuttle.get());
         // Another one may be among the first now.
-        self.unsettle_servers(servers, (0, servers.callers.urgency()));
+        self.unsettle_servers(servers, Change::to(servers.callers.urgency()));
+    }
+
+    /// Notes that a thread is to make a server of its task, for which callers wait.
+    #[cold]
+    pub(crate) fn begins_to_make(&self, servers: &Servers, maker: ThreadRef) {
+        servers.maker.set(Some(maker));
+        self.follow(maker, Change::to(servers.callers.urgency()));
+    }
+
+    /// Notes that nobody is to make a server of a task any more.
+    pub(crate) fn ends_to_make(&self, servers: &Servers) {
+        servers.maker.take().into_iter().for_each(|maker| self.reconsider(maker));
     }
 
     /// Notes that the call which a server works for is about to end.
@@ -207,7 +280,7 @@ impl Kernel {
     #[inline(always)]
     pub(crate) fn begins_service(&self, server: ThreadRef) {
         if !server.task().state().doors.servers.callers.is_empty() {
-            self.unsettle_waited(server, (0, Self::callers_of(server)));
+            self.unsettle_waited(server, Change::to(Self::callers_of(server)));
         }
     }
 
@@ -224,32 +297,44 @@ impl Kernel {
     #[cold]
     #[inline(never)]
     pub(crate) fn comes(&self, thread: ThreadRef) {
-        self.unsettle_waited(thread, (0, Self::waits_for(thread)));
+        self.unsettle_waited(thread, Change::to(Self::waits_for(thread)));
     }
 
     /// Notes that the chain which a shuttle carries loses threads.
     pub(crate) fn shrinks(&self, shuttle: ShuttleRef) {
         let owner = self.named_by(shuttle);
         if let Some(owner) = owner.filter(|it| it.home.effective.get() > it.home.priority.get()) {
-            self.unsettle(owner);
+            self.reconsider(owner);
         }
     }
 
     /// Lets a thread stand in a queue, on the shuttle that it holds. Returns how the queue has changed.
     pub(crate) fn stand(&self, waiter: ThreadRef, queue: &Queue) -> Change {
         let owner = self.shuttle_of(waiter);
-        owner.inherited.waiter.set(Some(waiter));
+        self.set_waiter(owner, waiter);
         let before = queue.urgency();
         queue.insert(waiter, owner.home.effective.get());
-        (before, queue.urgency())
+        Change { before, after: queue.urgency(), has_left: false }
+    }
+
+    /// From now on `waiter` stands for the home shuttle of `owner`. So others may have its priority, which it may have lost already.
+    fn set_waiter(&self, owner: ThreadRef, waiter: ThreadRef) {
+        owner.inherited.waiter.set(Some(waiter));
+        if owner.home.unsettled.get() {
+            self.reconsider(owner);
+        }
     }
 
     /// Takes a thread out of a queue. Returns how the queue has changed.
     pub(crate) fn step_out(&self, waiter: ThreadRef, queue: &Queue) -> Change {
         self.shuttle_of(waiter).inherited.waiter.set(None);
+        Self::leave_queue(waiter, queue)
+    }
+
+    fn leave_queue(waiter: ThreadRef, queue: &Queue) -> Change {
         let before = queue.urgency();
         queue.remove(waiter);
-        (before, queue.urgency())
+        Change { before, after: queue.urgency(), has_left: waiter.home.stands_at.get() == before }
     }
 
     /// Lets a thread stand in the queue of another one.
@@ -269,18 +354,31 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn settle(&self) {
         let mut work = 0;
-        while work < param::SETTLE_WORK
-            && let Some(thread) = self.sched.unsettled.get()
-        {
-            self.sched.unsettled.set(thread.inherited.next.take());
-            thread.home.unsettled.set(false);
-            if !thread.uid().is_nil() {
-                work += param::SETTLE_LINK + self.settle_claim(thread) + self.settle_shuttle(thread);
+        while work < param::SETTLE_WORK {
+            work += param::SETTLE_LOOK;
+            // All sink before any rises: what is left then has its priority from elsewhere.
+            if let Some(thread) = self.sched.sinking.get() {
+                self.sched.sinking.set(thread.inherited.next_to_sink.take());
+                thread.home.sinks.set(false);
+                work += self.sink(thread);
+            } else if let Some(thread) = self.sched.unsettled.get() {
+                self.sched.unsettled.set(thread.inherited.next.take());
+                thread.home.unsettled.set(false);
+                if !thread.uid().is_nil() {
+                    work += self.settle_claim(thread) + self.settle_shuttle(thread);
+                }
+            } else {
+                break;
             }
         }
         if self.sched.unsettled.get().is_none() {
             self.sched.unsettled_most.set(0);
         }
+    }
+
+    /// Whether no effective priority is to be computed anew.
+    pub fn is_settled(&self) -> bool {
+        self.sched.unsettled.get().is_none()
     }
 
     /// Computes all effective priorities that are to be computed anew, in one step; for tests on the host.
@@ -293,8 +391,19 @@ impl Kernel {
     /// Computes the effective priority of one shuttle anew. Returns how much work that was.
     pub(crate) fn settle_shuttle(&self, owner: ThreadRef) -> u32 {
         let (effective, looked) = self.inherited(owner);
+        looked + self.set_effective(owner, effective)
+    }
+
+    /// Gives a shuttle that waits its own priority. Returns how much work that was.
+    fn sink(&self, owner: ThreadRef) -> u32 {
+        let waits = owner.inherited.waiter.get().is_some();
+        if waits { self.set_effective(owner, owner.home.priority.get()) } else { 0 }
+    }
+
+    /// Returns how much work that was.
+    fn set_effective(&self, owner: ThreadRef, effective: u8) -> u32 {
         if effective == owner.home.effective.get() {
-            return looked;
+            return 0;
         }
         let carrier = self.unqueue(owner);
         self.stop_counting(owner);
@@ -302,7 +411,8 @@ impl Kernel {
         if let Some(carrier) = carrier {
             self.wake(carrier);
         }
-        looked + owner.inherited.waiter.get().map_or(0, |waiter| self.move_waiter(waiter, effective))
+        let waiter = owner.inherited.waiter.get();
+        param::SETTLE_LINK + waiter.map_or(0, |waiter| self.move_waiter(waiter, effective))
     }
 
     /// Moves a thread that stands in a queue to another priority. Returns how much work that was.
@@ -311,11 +421,11 @@ impl Kernel {
         if waiter.home.stands_at.get() == priority {
             return 0;
         }
+        let falls = priority < waiter.home.stands_at.get();
         let shift = |queue: &Queue| {
-            let before = queue.urgency();
-            queue.remove(waiter);
+            let Change { before, has_left, .. } = Self::leave_queue(waiter, queue);
             let work = queue.insert(waiter, priority);
-            (work, (before, queue.urgency()))
+            (work, Change { before, after: queue.urgency(), has_left: has_left && falls })
         };
         if waiter.is_queued() && waiter.state.get() == State::Queueing {
             let task = waiter.queueing_at.get().expect("it waits somewhere");
@@ -345,10 +455,11 @@ impl Kernel {
         if called.inherited.cut_off.is_empty() {
             called.set_special(special::CUT_OFF, 0);
         }
-        caller.inherited.waiter.set(Some(caller));
+        self.set_waiter(caller, caller);
         let before = called.inherited.cut_off.urgency();
         let looked = called.inherited.cut_off.insert(caller, caller.home.effective.get());
-        self.unsettle_waited(called, (before, called.inherited.cut_off.urgency()));
+        let after = called.inherited.cut_off.urgency();
+        self.unsettle_waited(called, Change { before, after, has_left: false });
         self.expect(called.inherited.cut_off.urgency());
         self.unsettle(called);
         work + looked
@@ -361,9 +472,7 @@ impl Kernel {
         }
         caller.inherited.waiter.set(None);
         let cut_off = &called.inherited.cut_off;
-        let before = cut_off.urgency();
-        cut_off.remove(caller);
-        self.unsettle_waited(called, (before, cut_off.urgency()));
+        self.unsettle_waited(called, Self::leave_queue(caller, cut_off));
         if cut_off.is_empty() {
             called.set_special(0, special::CUT_OFF);
         }
@@ -379,7 +488,7 @@ impl Kernel {
     /// Forgets, some in each step, the callers that are cut off from a thread which ends. True if nothing of it has to do with inheritance
     /// any more.
     pub(crate) fn end_inheritance(&self, thread: ThreadRef) -> bool {
-        for _ in 0..param::PREEMPTION_PAGES {
+        for _ in 0..param::PREEMPTION_CUT_OFF {
             let Some(caller) = thread.inherited.cut_off.first() else { break };
             self.end_claim(caller, thread);
         }
@@ -399,6 +508,8 @@ impl Kernel {
             self.go_home(waiter);
             waiter.inherited.waiter.set(Some(waiter));
             self.move_waiter(waiter, waiter.home.effective.get());
+            // It may have that by way of the shuttle which is gone from here.
+            self.reconsider(waiter);
         }
         if let Some(called) = self.thread(lent).filter(|it| matches!(it.stake(), Stake::Claims(_))) {
             self.unsettle(called);

@@ -68,6 +68,9 @@ pub const SCAN_WAKE: u32 = 40;
 /// Threads taken out of the queue of one that ends, in one step. The exception of each may go to another queue, as above.
 pub const PREEMPTION_SENDERS: usize = 3;
 
+/// Callers that are cut off from a thread which ends, forgotten in one step.
+pub const PREEMPTION_CUT_OFF: usize = 4;
+
 /// Weight of a thread whose wait crosses the border of a clan, in threads looked at: up to 32 chiefs are asked.
 pub const SCAN_ROUTE: u32 = 12;
 
@@ -82,10 +85,13 @@ pub const INHERIT_SERVERS: usize = 8;
 
 /// Work on effective priorities in one dispatch, in threads of chains and priorities of queues looked at: some 15 instructions each. The last
 /// shuttle may take 150 more. What is left is done at the next interrupt, which comes at once if it can matter to the thread that runs.
-pub const SETTLE_WORK: u32 = 48;
+pub const SETTLE_WORK: u32 = 64;
 
-/// Weight in it of a shuttle, beside what is looked at: it leaves queues and enters others.
-pub const SETTLE_LINK: u32 = 20;
+/// Weight in it of a shuttle, beside what is looked at.
+pub const SETTLE_LOOK: u32 = 4;
+
+/// Weight in it of a change of its priority: it leaves queues and enters others.
+pub const SETTLE_LINK: u32 = 16;
 
 /// Structure of pending timeouts (decision 0012).
 pub type Timeouts = crate::util::wheel::Wheel;

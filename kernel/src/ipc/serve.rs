@@ -22,6 +22,7 @@ pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
     }
     let servers = &current.task().state().doors.servers;
     servers.add(current).ok_or(Error::Limit)?;
+    k.ends_to_make(servers);
     k.unsettle_server(servers, current);
     current.server.stack.set(current.hot.sp.get());
     current.server.resume.set(current.hot.ip.get());
@@ -166,6 +167,7 @@ pub(super) fn queue(k: &Kernel, caller: ThreadRef, task: TaskRef) -> Next {
     if let Some(watcher) = task.doors.servers.watcher.take() {
         report(watcher);
         k.wake(watcher);
+        k.begins_to_make(&task.doors.servers, watcher);
     }
     Next::Any
 }
@@ -283,11 +285,13 @@ pub fn resumed(k: &Kernel, thread: ThreadRef) {
 }
 
 /// Lets the current thread wait until a caller has to wait for a server of its task.
-pub fn shortage(current: ThreadRef) -> Result<Next, Error> {
-    let task = current.task();
-    let servers = &task.doors.servers;
+pub fn shortage(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
+    let servers = &current.task().state().doors.servers;
     if servers.watcher.get().is_some() {
         return Err(Error::BadState);
+    }
+    if servers.maker.get() == Some(current) {
+        k.ends_to_make(servers);
     }
     if servers.callers.is_empty() {
         current.state.set(State::Watching);
@@ -295,6 +299,7 @@ pub fn shortage(current: ThreadRef) -> Result<Next, Error> {
         return Ok(Next::Any);
     }
     report(current);
+    k.begins_to_make(servers, current);
     Ok(Next::Same)
 }
 
@@ -358,6 +363,10 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
             State::Watching => thread.task().doors.servers.watcher.set(None),
             _ => {}
         }
+    }
+    let servers = &thread.task().state().doors.servers;
+    if servers.maker.get() == Some(thread) {
+        k.ends_to_make(servers);
     }
     if thread.server.pool.get().is_some() {
         let is_last = thread.special.get() & special::LAST_CALL != 0;

@@ -105,7 +105,7 @@ fn erase(step: &Step, node: LargePage) -> Restricted {
 }
 
 /// Heads of an index that are taken out for one unit.
-const HEADS_PER_UNIT: usize = 8;
+const HEADS_PER_UNIT: usize = 2;
 
 /// Takes the index of a large page out of the list: the page goes, or its place in the tree changes hands.
 pub fn dissolve_index(step: &mut Step, node: LargePage) -> Result<(), Stop> {

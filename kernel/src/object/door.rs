@@ -73,6 +73,8 @@ pub struct Servers {
     pub callers: Queue,
     /// Thread that waits for a shortage.
     pub watcher: Cell<Option<ThreadRef>>,
+    /// Thread that was told of a shortage, until there is one more server, or it watches again. It inherits as a server does.
+    pub maker: Cell<Option<ThreadRef>>,
     /// The first door that nobody refers to, of which no server knows yet.
     pub unreferenced: Cell<Option<&'static Node>>,
     /// Whether the task is being ended. Then the fast path finds no server that waits for a call.

@@ -76,6 +76,8 @@ pub struct Shuttle {
     pub stands_at: Cell<u8>,
     /// Whether its effective priority is to be computed anew.
     pub unsettled: Cell<bool>,
+    /// Whether it is to have its own priority before that, so that it does not support itself.
+    pub sinks: Cell<bool>,
 }
 
 /// Tag of the ready queues, which link shuttles through their owners.

@@ -336,7 +336,7 @@ impl Place {
 }
 
 /// Largest size of [`Cold`] in bytes. In debug builds references to threads and tasks carry a generation.
-const COLD_MAX: usize = if cfg!(debug_assertions) { 896 } else { 768 };
+const COLD_MAX: usize = if cfg!(debug_assertions) { 1024 } else { 768 };
 const STACK_WORDS: usize = (4096
     - size_of::<Cold>()
     - size_of::<Extended>()
@@ -448,6 +448,8 @@ pub struct Inherited {
     pub end: Cell<Option<ThreadRef>>,
     /// Next of the threads whose home shuttle's effective priority is to be computed anew.
     pub next: Cell<Option<ThreadRef>>,
+    /// Next of those of them whose home shuttle is to have its own priority first.
+    pub next_to_sink: Cell<Option<ThreadRef>>,
 }
 
 /// The receive that a thread is in, or that follows what it sends.

@@ -19,6 +19,8 @@ pub struct Scheduler {
     pub(super) armed_ns: Cell<u64>,
     /// The first thread whose home shuttle's effective priority is to be computed anew; see [`inherit`](crate::inherit).
     pub(crate) unsettled: Cell<Option<ThreadRef>>,
+    /// The first of them whose home shuttle is to have its own priority first.
+    pub(crate) sinking: Cell<Option<ThreadRef>>,
     /// Highest priority that one of these shuttles has or may get; 0 if there is none.
     pub(crate) unsettled_most: Cell<u8>,
     /// Insertions into and removals from the queues, for the ratio that the paper shows.
@@ -42,6 +44,7 @@ impl Scheduler {
             since_ns: Cell::new(0),
             armed_ns: Cell::new(u64::MAX),
             unsettled: Cell::new(None),
+            sinking: Cell::new(None),
             unsettled_most: Cell::new(0),
             queue_updates: Cell::new(0),
         }

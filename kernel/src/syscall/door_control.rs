@@ -16,7 +16,7 @@ pub fn door_control(k: &Kernel, current: ThreadRef, operation: u32) -> Next {
     let result = match operation {
         op::CREATE => return create(k, current),
         op::SERVE => ipc::serve::serve(k, current),
-        op::SHORTAGE => ipc::serve::shortage(current),
+        op::SHORTAGE => ipc::serve::shortage(k, current),
         _ => Err(Error::BadArgument),
     };
     result.unwrap_or_else(|error| done(current, Err(error)))

@@ -243,6 +243,7 @@ fn set_priority(k: &Kernel, thread: ThreadRef, priority: u64, slice_us: u64) -> 
     let carrier = k.unqueue(thread);
     k.stop_counting(thread);
     thread.home.priority.set(priority as u8);
+    k.reconsider(thread);
     k.settle_shuttle(thread);
     if slice_us != 0 {
         thread.home.slice_ns.set(slice_ns);

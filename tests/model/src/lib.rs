@@ -58,6 +58,8 @@ mod pools;
 #[cfg(test)]
 mod regressions;
 #[cfg(test)]
+mod rings;
+#[cfg(test)]
 mod shuttles;
 #[cfg(test)]
 mod spaces;

@@ -12,6 +12,7 @@ use kernel::kernel::Kernel;
 use kernel::mem::plan::Plan;
 use kernel::mem::pool::Pool;
 use kernel::mem::space::{self, Flush, Progress};
+use kernel::object::queue::Queue;
 use kernel::object::thread::{Frame, Tcb, WORDS, special};
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor;
@@ -420,6 +421,37 @@ impl World {
     pub fn check(&self) {
         let owned = self.k.check();
         self.check_pool(owned);
+        if self.k.is_settled() {
+            self.check_inheritance();
+        }
+    }
+
+    /// Asserts that no effective priority is greater than the definition asks for. The kernel's own check is content with any that support
+    /// each other; here all begin with their own and rise as far as they have to.
+    fn check_inheritance(&self) {
+        let slots = 1..self.k.thread_slots.high_water();
+        let threads: Vec<ThreadRef> =
+            slots.clone().filter_map(ThreadRef::in_slot).filter(|it| !it.uid().is_nil()).collect();
+        let slot = |thread: ThreadRef| thread.name.get().slot() as usize;
+        let mut least = vec![0; slots.end as usize];
+        threads.iter().for_each(|it| least[slot(*it)] = it.home.priority.get());
+        loop {
+            let before = least.clone();
+            let stands = |waiter: ThreadRef| {
+                before[slot(if waiter.is_queued() { self.k.shuttle_of(waiter) } else { waiter })]
+            };
+            let urgency = |queue: &Queue| {
+                core::iter::successors(queue.first(), |it| queue.after(*it)).map(stands).max().unwrap_or(0)
+            };
+            threads.iter().for_each(|it| least[slot(*it)] = self.k.inherited_by(*it, urgency).0);
+            if least == before {
+                break;
+            }
+        }
+        for thread in threads {
+            let effective = thread.home.effective.get();
+            assert_eq!(effective, least[slot(thread)], "{thread:?} has more than anybody gives it");
+        }
     }
 
     /// Asserts that the pool is what the tasks own, what is free, and what belongs to nobody.

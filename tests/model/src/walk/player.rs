@@ -289,7 +289,9 @@ impl Walk {
             Op::React { number, .. } if number % 8 < 3 && taker.is_some() && current.special.get() == 0 => {
                 let (pager, handler) = (current.fault.pager.get(), taker.unwrap_or(Uid::NIL));
                 self.control(Call::ThreadControl, thread_op::SET_PAGER, [0, pager.0, handler.0, 0]);
-                self.control(Call::ThreadControl, thread_op::DENY_NATIVE, [0, 1, number % 100, 0]);
+                if self.machine.world.current() == current {
+                    self.control(Call::ThreadControl, thread_op::DENY_NATIVE, [0, 1, number % 100, 0]);
+                }
                 return true;
             }
             Op::Call { dest, .. } | Op::Exception { vector: dest }
