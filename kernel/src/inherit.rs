@@ -494,8 +494,10 @@ impl Kernel {
         }
         if thread.home.unsettled.get() {
             self.settle();
+            // That was enough for one step.
+            return false;
         }
-        thread.inherited.cut_off.is_empty() && !thread.home.unsettled.get()
+        thread.inherited.cut_off.is_empty()
     }
 
     /// Follows a shuttle that was taken from whoever was on it: `lent` is the thread to which the taker had lent it.

@@ -59,7 +59,7 @@ pub const FORGOTTEN_TOGETHER: usize = 8;
 
 /// Threads looked at in one step, when a thread ends, to find those that wait for it: up to 33 instructions each. The last of a step
 /// may be woken in addition.
-pub const PREEMPTION_SCAN: u32 = 80;
+pub const PREEMPTION_SCAN: u32 = 48;
 
 /// Weight of a thread that is woken since it waited for one that ends, in threads looked at: some 115 instructions, and 500 more if its
 /// exception goes to a queue with waiters of all priorities.
@@ -85,7 +85,7 @@ pub const INHERIT_SERVERS: usize = 8;
 
 /// Work on effective priorities in one dispatch, in threads of chains and priorities of queues looked at: some 15 instructions each. The last
 /// shuttle may take 150 more. What is left is done at the next interrupt, which comes at once if it can matter to the thread that runs.
-pub const SETTLE_WORK: u32 = 64;
+pub const SETTLE_WORK: u32 = 48;
 
 /// Weight in it of a shuttle, beside what is looked at.
 pub const SETTLE_LOOK: u32 = 4;

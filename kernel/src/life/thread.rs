@@ -132,6 +132,9 @@ fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
     if !ipc::alert::go_on(k, thread) {
         return false;
     }
+    if thread.senders.is_empty() {
+        return k.end_inheritance(thread);
+    }
     for _ in 0..param::PREEMPTION_SENDERS {
         let Some(sender) = thread.senders.first() else { break };
         k.step_back(sender, thread);
@@ -139,7 +142,8 @@ fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
         ipc::end::partner_died(k, sender);
     }
     thread.refold();
-    k.end_inheritance(thread) && thread.senders.is_empty()
+    // That was enough for one step, whoever is left.
+    false
 }
 
 /// Value of [`Cold::cursor`](crate::object::thread::Cold::cursor): threads that wait for this one are sought for its whole task at once.

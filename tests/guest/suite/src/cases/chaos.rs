@@ -711,7 +711,9 @@ pub fn chains_of_doors_and_sudden_ends() -> Outcome {
          died={died} aborted={aborted} no_such={none} deepest={deepest} unreferenced={unreferenced}",
         (sys::clock() - since) / 1_000_000
     );
-    check_eq!((after.quota, after.threads, after.used), (before.quota, before.threads, before.used));
+    check_eq!((after.quota, after.threads), (before.quota, before.threads));
+    // A task keeps one slab without nodes, if it has no other with room; whether it does depends on what was needed at once.
+    check!(after.used.abs_diff(before.used) <= 1, "{} frames, and {} before", after.used, before.used);
     // It was no walk through an empty house.
     check!(returned > kills && died > kills / 100 && unreferenced > kills / 100);
     check!(
