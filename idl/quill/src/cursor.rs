@@ -1,4 +1,4 @@
-//! What both parsers share: a place in a list of tokens, expectations, and recovery after an error.
+//! Place in a list of tokens, expectations, and recovery after an error, as both parsers have them.
 //!
 //! A parse function returns [`Parse`]; its error says that a message has been given. The caller that owns a list of
 //! declarations then calls [`Cursor::recover`] and goes on with the next one. Names in skipped text are *poisoned*:
@@ -133,6 +133,19 @@ impl<'a> Cursor<'a> {
             self.at += 1;
         }
         token
+    }
+
+    /// Takes the name of a file between angle brackets, as a literal.
+    pub fn angled(&mut self) -> Parse<(Symbol, Span)> {
+        let open = self.expect("<")?;
+        let mut name = String::from("\"");
+        while !self.is(">") && !self.is(";") && !self.at_end() {
+            let token = self.bump();
+            name += self.s.names.text(token.text);
+        }
+        self.close(">", open)?;
+        name.push('"');
+        Ok((self.s.names.intern(&name), open.to(self.last_span())))
     }
 
     /// Takes the next token if it is this word or operator.

@@ -380,11 +380,7 @@ fn method(
     label: u32,
 ) -> Result<Method, String> {
     let shape = kernel.shape();
-    let call = marshal::call(model, sizes, operation, shape.references, shape.block.is_some())?;
-    if let (Some(ty), References::No) = (marshal::reference(model, operation), shape.references) {
-        let (show, kernel) = (model.show(ty), kernel.name());
-        return Err(format!("a reference to an object (`{show}`) cannot be sent over `{kernel}`"));
-    }
+    let call = marshal::call(model, sizes, operation, shape.references, shape.lying())?;
     let ends = Ends::new(&shape, operation.oneway);
     let all = || [&call.request, &call.reply].into_iter().chain(call.exceptions.iter().map(|(_, ops)| ops));
     let mut parts = Vec::new();

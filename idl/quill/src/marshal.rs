@@ -17,12 +17,33 @@ pub const RESULT: &str = "_result";
 /// How references to objects are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
-    /// Not at all.
-    No,
     /// As a word: there is a name for each object that means the same to everybody.
     Words,
     /// As something that the kernel hands over beside the words, as it does with pages: what it is called is every task's own affair.
     Handed,
+}
+
+/// Choice of those lists and arrays of elements of a fixed size that are used as they lie in a message, so that they go piece by piece unless every bit
+/// pattern is a value of their elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lying {
+    /// None: each element is read.
+    None,
+    /// Lists that are too long for a value that holds its elements itself.
+    Long,
+    /// All.
+    All,
+}
+
+impl Lying {
+    /// Whether each element of a list has to be looked at by itself.
+    fn looks_at(self, sizes: &Sizes, of: TypeId, bound: Option<u64>) -> bool {
+        match self {
+            Lying::None => false,
+            Lying::Long => sizes.is_looked_at(of, bound),
+            Lying::All => !sizes.flat(of),
+        }
+    }
 }
 
 /// A step of marshalling.
@@ -79,16 +100,16 @@ pub struct Call {
     pub exceptions: Vec<(ExceptionId, Vec<Op>)>,
 }
 
-/// The steps of an operation for a kernel that sends references to objects in this way, or why there are none. Where lists are
-/// used as they lie in memory, a long one is a block only if every bit pattern is a value of its elements.
+/// The steps of an operation for a kernel that sends references to objects in this way and of which receivers use such lists as they
+/// lie, or why there are none.
 pub fn call(
     model: &Model,
     sizes: &Sizes,
     operation: &Operation,
     references: References,
-    lists_lie: bool,
+    lying: Lying,
 ) -> Result<Call, String> {
-    let steps = || Steps { model, sizes, references, lists_lie, ops: Vec::new() };
+    let steps = || Steps { model, sizes, references, lying, ops: Vec::new() };
     let (mut request, mut reply) = (steps(), steps());
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
         reply.parameter(RESULT, operation.result, false, None, None)?;
@@ -123,14 +144,6 @@ pub fn call(
     Ok(Call { request: request.ops, reply: reply.ops, exceptions })
 }
 
-/// A reference to an object in a message of an operation, however deep.
-pub fn reference(model: &Model, operation: &Operation) -> Option<TypeId> {
-    let exceptions = operation.raises.iter().flat_map(|id| &model.exceptions[id.0 as usize].fields);
-    let mut stack: Vec<TypeId> = operation.params.iter().map(|p| p.ty).chain([operation.result]).collect();
-    stack.extend(exceptions.map(|field| field.ty));
-    reference_in(model, stack)
-}
-
 /// A reference to an object in one of these types, however deep.
 fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
     let mut seen = vec![false; model.types_len()];
@@ -163,7 +176,7 @@ struct Steps<'a> {
     model: &'a Model,
     sizes: &'a Sizes,
     references: References,
-    lists_lie: bool,
+    lying: Lying,
     ops: Vec<Op>,
 }
 
@@ -236,6 +249,7 @@ impl<'a> Steps<'a> {
         let mut op =
             |what| self.ops.push(Op { path: path.clone(), ty, what, stays, typical: None, caches: None });
         let resolved = self.model.resolved(ty);
+        let looked_at = self.lying == Lying::All && !self.sizes.flat(resolved);
         match self.model.ty(resolved) {
             Type::Struct(_, fields) => {
                 let fixed = self.sizes.fixed(resolved).filter(|_| self.sizes.flat(resolved));
@@ -245,7 +259,7 @@ impl<'a> Steps<'a> {
                 }
                 return self.take_fields_apart(path, fields, stays, depth);
             }
-            Type::Array(..) => match self.sizes.fixed(resolved) {
+            Type::Array(..) => match self.sizes.fixed(resolved).filter(|_| !looked_at) {
                 Some(size) if size.size <= VALUE_BYTES_MAX => op(What::Value(size)),
                 Some(size) => op(What::Block { element: size, bound: Some(1) }),
                 None => {
@@ -260,7 +274,7 @@ impl<'a> Steps<'a> {
                 op(What::Block { element: Fixed { size: 1, align: 1 }, bound });
             }
             Type::Sequence(of, bound) => match self.sizes.fixed(*of) {
-                Some(element) if !(self.lists_lie && self.sizes.is_looked_at(*of, *bound)) => {
+                Some(element) if !self.lying.looks_at(self.sizes, *of, *bound) => {
                     op(What::Count);
                     op(What::Block { element, bound: *bound });
                 }

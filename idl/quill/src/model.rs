@@ -187,10 +187,10 @@ pub enum Type {
     Foreign(&'static str, String),
 }
 
-impl Type {
-    /// The name of a type that values have and that a file declares.
-    pub fn name(&self) -> Option<&str> {
-        match self {
+/// Name of a type, as it is lent.
+macro_rules! declared {
+    ($ty:expr) => {
+        match $ty {
             Type::Struct(name, _)
             | Type::Flat(name, _)
             | Type::Enum(name, _)
@@ -199,19 +199,18 @@ impl Type {
             | Type::Union { name, .. } => Some(name),
             _ => None,
         }
+    };
+}
+
+impl Type {
+    /// The name of a type that values have and that a file declares.
+    pub fn name(&self) -> Option<&str> {
+        declared!(self).map(|name| name.as_str())
     }
 
-    /// Gives such a type another name.
-    pub(crate) fn rename(&mut self, to: String) {
-        match self {
-            Type::Struct(name, _)
-            | Type::Flat(name, _)
-            | Type::Enum(name, _)
-            | Type::Bitmask(name, ..)
-            | Type::Alias(name, _)
-            | Type::Union { name, .. } => *name = to,
-            _ => {}
-        }
+    /// Place of that name, for another one.
+    pub(crate) fn name_mut(&mut self) -> Option<&mut String> {
+        declared!(self)
     }
 }
 
@@ -260,6 +259,26 @@ impl Param {
     }
 }
 
+/// Place in which a client in C finds how a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The result.
+    Result,
+    /// A parameter of the interface that comes back.
+    Param(String),
+    /// A further parameter, which only this side's programs have.
+    Added(String),
+}
+
+/// How a client in C is told of failures besides the function's own result, as an attribute file says. Nothing of this travels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statuses {
+    /// Failures of the way to the server.
+    pub comm: Option<Told>,
+    /// Failures of the server.
+    pub fault: Option<Told>,
+}
+
 /// An operation; attributes are one or two of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
@@ -275,6 +294,8 @@ pub struct Operation {
     pub raises: Vec<ExceptionId>,
     /// How its parameters have to agree with one another.
     pub agreements: Vec<Agreement>,
+    /// How clients in C are told of failures.
+    pub statuses: Statuses,
     /// Where it is declared.
     pub span: Span,
 }
@@ -374,6 +395,31 @@ impl Model {
         fields[0].ty == self.resolved(id)
     }
 
+    /// Takes all types of another model that has no interfaces. A type's place there, and what comes back, is its place here.
+    pub fn absorb(&mut self, other: Model) -> u32 {
+        let first = self.types.len() as u32;
+        let place = |id: &mut TypeId| id.0 += first;
+        for mut ty in other.types {
+            match &mut ty {
+                Type::Sequence(of, _) | Type::Array(of, _) | Type::Alias(_, of) => place(of),
+                Type::Optional(of) | Type::Pointer(_, of) | Type::Open(of) => place(of),
+                Type::Struct(_, fields) | Type::Flat(_, fields) => {
+                    fields.iter_mut().for_each(|field| place(&mut field.ty));
+                }
+                Type::Union { switch, branches, .. } => {
+                    place(switch);
+                    branches.iter_mut().for_each(|branch| place(&mut branch.field.ty));
+                }
+                Type::Object(interface) => *interface = None,
+                _ => {}
+            }
+            self.types.push(ty);
+        }
+        self.canonical.extend(other.canonical.into_iter().map(|id| TypeId(id.0 + first)));
+        self.named.extend(other.named.into_iter().map(|(id, _)| (TypeId(id.0 + first), true)));
+        first
+    }
+
     /// Completes a type that was declared before; `ty` is no alias.
     pub fn define(&mut self, id: TypeId, ty: Type) {
         debug_assert!(!matches!(ty, Type::Alias(..)));
@@ -409,6 +455,13 @@ impl Model {
     /// A type that is to be changed; none becomes or was an alias.
     pub(crate) fn ty_mut(&mut self, id: TypeId) -> &mut Type {
         &mut self.types[id.0 as usize]
+    }
+
+    /// Gives a type that has a name another one.
+    pub(crate) fn rename(&mut self, id: TypeId, to: String) {
+        if let Some(name) = self.ty_mut(id).name_mut() {
+            *name = to;
+        }
     }
 
     /// All types.

@@ -8,12 +8,15 @@ use crate::codes::Code;
 use crate::cursor::{Cursor, Ident, Parse, Reported};
 use crate::diag::Diagnostic;
 use crate::expr::{Expr, ScopedName, Style};
+use crate::l4;
 use crate::lex::{Kind, Token};
 use crate::source::Span;
 
+mod l4_dialect;
 mod templates;
 mod types;
 
+use l4_dialect::{attributes, import, typedef};
 use types::*;
 
 /// Words that are no names, in any mixture of case.
@@ -129,7 +132,7 @@ fn declaration(c: &mut Cursor, inside: Inside, decls: &mut Vec<Decl>) {
         return;
     }
     let start = c.span();
-    let result = annotations(c).and_then(|annotations| {
+    let result = attributes(c).and_then(|annotations| {
         let kind = c.nested(|c| declaration_kind(c, inside))?;
         Ok(Decl { annotations, kind, span: start })
     });
@@ -162,8 +165,7 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
         ("const", _) => constant(c)?,
         ("typedef", _) => {
             c.bump();
-            let ty = type_spec(c)?;
-            DeclKind::Typedef(ty, declarators(c)?)
+            typedef(c)?
         }
         ("struct" | "union", _) if c.word_at(2) == ";" => {
             let kind = if c.bump().text == c.s.names.intern("struct") {
@@ -185,6 +187,9 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
             DeclKind::Native(ident(c)?)
         }
         ("typeid" | "typeprefix", _) if starts_name(c, 1) || c.word_at(1) == "::" => repository_id(c)?,
+        ("import", _) if c.s.l4 && (c.word_at(1) == "<" || c.peek_at(1).kind == Kind::Str) => {
+            return l4_dialect::loose_import(c);
+        }
         ("import", _) if starts_name(c, 1) || c.word_at(1) == "::" || c.peek_at(1).kind == Kind::Str => {
             import(c)?
         }
@@ -208,20 +213,14 @@ fn repository_id(c: &mut Cursor) -> Parse<DeclKind> {
     Ok(DeclKind::About(vec![name]))
 }
 
-/// `import`, with the name of a scope or a file, of which nothing is looked up.
-fn import(c: &mut Cursor) -> Parse<DeclKind> {
-    c.bump();
-    if c.peek().kind == Kind::Str {
-        c.bump();
-    } else {
-        c.scoped_name()?;
-    }
-    Ok(DeclKind::About(Vec::new()))
-}
-
 /// Fails at a word that begins no declaration where a module's may stand.
 fn no_declaration(c: &mut Cursor) -> Parse<DeclKind> {
     let word = c.word();
+    if c.s.l4 && word == "library" {
+        let message = "`library` begins a part in DCE IDL, and what is around it is CORBA IDL";
+        let help = "put each language into a file of its own";
+        return c.fail(Diagnostic::error(Code::Syntax, c.span(), message).help(help));
+    }
     if TYPES.contains(&word) || matches!(word, "oneway" | "attribute" | "readonly") {
         let message = format!("`{word}` cannot start a declaration here");
         let span = c.span();
@@ -563,7 +562,7 @@ fn operation(c: &mut Cursor, name: Ident, oneway: Option<Span>, result: Option<T
 }
 
 fn param(c: &mut Cursor) -> Parse<Param> {
-    let mut annotations_ = annotations(c)?;
+    let mut annotations_ = attributes(c)?;
     let direction = match c.word() {
         "in" => Direction::In,
         "out" => Direction::Out,

@@ -203,7 +203,7 @@ fn ident(c: &mut Cursor) -> Parse<Ident> {
 fn dotted(c: &mut Cursor) -> Parse<Ident> {
     let mut name = ident(c)?;
     while c.eat(".") || c.eat("::") {
-        name = ident(c)?;
+        name = if c.s.l4 && c.is("if") { c.ident_token() } else { ident(c)? };
     }
     if c.is("<") {
         skip_angles(c);
@@ -230,17 +230,19 @@ fn skip_angles(c: &mut Cursor) {
 fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
     let next_is_name = c.peek_at(1).kind == Kind::Ident;
     let kind = match c.word() {
-        "import" if c.peek_at(1).kind == Kind::Str => {
-            c.bump();
-            let mut files = Vec::new();
-            while c.peek().kind == Kind::Str {
-                let token = c.bump();
-                files.push((token.text, token.span));
-                if !c.eat(",") {
-                    break;
-                }
+        "import" if c.peek_at(1).kind == Kind::Str || c.s.l4 && c.word_at(1) == "<" => {
+            let files = imports(c)?;
+            // DICE's files end it without a semicolon.
+            if c.s.l4 {
+                c.eat(";");
+                return Ok(files);
             }
-            ItemKind::Import(files)
+            files
+        }
+        "exception" if c.s.l4 && next_is_name && c.word_at(2) == "{" => {
+            c.bump();
+            let name = ident(c)?;
+            ItemKind::Exception(name, fields(c, false)?)
         }
         "importlib" if c.word_at(1) == "(" => {
             c.bump();
@@ -283,6 +285,23 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
     };
     c.semicolon()?;
     Ok(kind)
+}
+
+/// `import`, with the names of files.
+fn imports(c: &mut Cursor) -> Parse<ItemKind> {
+    c.bump();
+    if c.is("<") {
+        return Ok(ItemKind::Import(vec![c.angled()?]));
+    }
+    let mut files = Vec::new();
+    while c.peek().kind == Kind::Str {
+        let token = c.bump();
+        files.push((token.text, token.span));
+        if !c.eat(",") {
+            break;
+        }
+    }
+    Ok(ItemKind::Import(files))
 }
 
 /// Text for the output of other compilers.
@@ -346,7 +365,22 @@ fn declaration(c: &mut Cursor) -> Parse<ItemKind> {
         declarator(c)?;
     }
     let function = first.derived.iter().any(|d| matches!(d, Derived::Function(_)));
-    Ok(if function { ItemKind::Function(spec, first) } else { ItemKind::Type(spec) })
+    let raises = if function && c.s.l4 && c.eat("raises") { raised(c)? } else { Vec::new() };
+    Ok(if function { ItemKind::Function(spec, first, raises) } else { ItemKind::Type(spec) })
+}
+
+/// Names of exceptions in parentheses.
+fn raised(c: &mut Cursor) -> Parse<Vec<Ident>> {
+    let open = c.expect("(")?;
+    let mut names = Vec::new();
+    while !c.is(")") {
+        names.push(dotted(c)?);
+        if !c.eat(",") {
+            break;
+        }
+    }
+    c.close(")", open)?;
+    Ok(names)
 }
 
 /// Whether `interface X` here is the type of something: `interface X *f();`.
@@ -388,7 +422,8 @@ fn constant(c: &mut Cursor) -> Parse<ItemKind> {
 fn interface(c: &mut Cursor) -> Parse<ItemKind> {
     let dispatch = c.is("dispinterface");
     c.bump();
-    let name = dotted(c)?;
+    // No word of C is left in the names that are made of it.
+    let name = if c.s.l4 && c.is("if") { c.ident_token() } else { dotted(c)? };
     if c.eat(";") {
         return Ok(ItemKind::Forward(name));
     }

@@ -34,6 +34,7 @@ pub mod l4_v4;
 pub mod linux;
 mod names;
 mod selftest;
+mod status;
 pub mod tern_ipc;
 pub mod tree;
 mod types;
@@ -86,6 +87,10 @@ pub fn emit(model: &Model, kernel: &dyn KernelPart) -> Result<String, Vec<Diagno
 
 /// The C text over L4's V4 API, with programs behind it that test the interfaces; see `quill test`.
 pub fn emit_selftest(model: &Model) -> Result<String, Vec<Diagnostic>> {
+    let refused = selftest::untestable(model);
+    if !refused.is_empty() {
+        return Err(refused);
+    }
     emit_with(model, &crate::kernel::L4V4, &selftest::TEXTS.concat(), selftest::programs)
 }
 
@@ -137,7 +142,12 @@ fn emit_with(
         }
 
         if refused.is_empty() {
-            items.extend(part.interface(&emitter, layout, &operations));
+            items.extend(status::told(
+                &emitter,
+                layout,
+                &operations,
+                part.interface(&emitter, layout, &operations),
+            ));
         }
     }
     if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter, layouts)) } else { Err(refused) }

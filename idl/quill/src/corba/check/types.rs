@@ -65,7 +65,8 @@ impl Checker<'_> {
                 self.union(*name, switch, cases)
             }
             Constructed::Flat { name, members } => {
-                if !annotations.iter().any(|a| self.text(a.name.name) == "flat") {
+                // L4's dialect copies it as it is.
+                if !self.s.l4 && !annotations.iter().any(|a| self.text(a.name.name) == "flat") {
                     let message = format!("the union `{}` has no discriminator", self.text(name.name));
                     let help = "`switch (…)` behind its name gives it one; `@flat` before `union` says that it has none";
                     self.s.diags.push(Diagnostic::error(Code::Switch, name.span, message).help(help));
@@ -76,47 +77,6 @@ impl Checker<'_> {
             Constructed::Bitmask { name, members } => self.bitmask(*name, members, annotations),
             Constructed::Bitset { name, base, fields } => self.bitset(*name, base.as_ref(), fields),
         }
-    }
-
-    /// A bitset, which has at most 64 bits, those of its base included.
-    fn bitset(&mut self, name: Ident, base: Option<&ScopedName>, fields: &[(Expr, Vec<Ident>)]) -> TypeId {
-        let mut bits = base.map_or(0, |base| self.base_bits(base));
-        let id = self.model.add(Type::Foreign("the bitset", self.path(name)));
-        let scope = self.open(ScopeKind::Record, name);
-        self.declare(name, Entry::Type(id, Some(scope)));
-        self.within(scope, |c| {
-            for (width, names) in fields {
-                let own = c.positive(width, "the width of a bit field").unwrap_or(1);
-                if own > 64 {
-                    c.error(Code::Range, width.span, format!("a bit field has 1 to 64 bits, not {own}"));
-                }
-                // One without a name is a gap.
-                bits += own.min(64) * names.len().max(1) as u64;
-                for &name in names {
-                    c.declare(name, Entry::Instance);
-                }
-            }
-        });
-        if bits > 64 {
-            let message = format!("the bitset `{}` has {bits} bits, and can have 64", self.text(name.name));
-            self.error(Code::Range, name.span, message);
-        }
-        self.bitsets.insert(id, bits);
-        id
-    }
-
-    /// How many bits the base of a bitset has.
-    fn base_bits(&mut self, base: &ScopedName) -> u64 {
-        let bits = match self.resolve(base) {
-            Entry::Type(id, _) => self.bitsets.get(&self.model.resolved(id)).copied(),
-            Entry::Poison => Some(0),
-            _ => None,
-        };
-        bits.unwrap_or_else(|| {
-            let message = format!("`{}` is no bitset that can be extended here", self.text(last(base).name));
-            self.error(Code::BadBase, base.span, message);
-            0
-        })
     }
 
     pub(super) fn structure(
@@ -478,6 +438,11 @@ impl Checker<'_> {
                 let bound = bound.map_or(String::new(), |bound| format!(", {bound}"));
                 let name = format!("map<{}, {}{bound}>", self.model.show(key_id), self.model.show(value_id));
                 self.model.add(Type::Foreign("the type", name))
+            }
+            TypeKind::Ref(to) => {
+                let to = self.ty(to);
+                let name = self.model.show(to);
+                self.model.add(Type::Foreign("the address of a value of type", name))
             }
             TypeKind::Fixed(None) => self.model.add(Type::Fixed(0, 0)),
             TypeKind::Fixed(Some((digits, scale))) => self.fixed(digits, scale),

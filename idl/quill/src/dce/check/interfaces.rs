@@ -3,7 +3,7 @@
 use super::carried::Stands;
 use super::types::UNSAID;
 use super::*;
-use crate::model::{Agreement, Rule};
+use crate::model::{Agreement, Rule, Statuses, Told};
 
 impl Checker<'_> {
     pub(super) fn near_interface(&self, name: Symbol) -> Option<String> {
@@ -60,11 +60,12 @@ impl Checker<'_> {
         entry.imported = imported;
         entry.span = interface.name.span;
         entry.bases = bases;
+        self.model.interfaces[id.0 as usize].number = self.interface_number(&item.attrs);
         let mut operations = Vec::new();
         let objects = ["object", "odl", "dual", "oleautomation", "local"];
         self.of_objects = interface.dispatch || objects.iter().any(|a| has(self.s, &item.attrs, a));
         let declarators = interface.items.iter().filter_map(|item| match &item.kind {
-            ItemKind::Function(_, declarator) => declarator.name,
+            ItemKind::Function(_, declarator, _) => declarator.name,
             _ => None,
         });
         self.functions = declarators.map(|name| name.name).collect();
@@ -80,6 +81,59 @@ impl Checker<'_> {
         self.of_objects = false;
         self.overloads(interface);
         self.model.interfaces[id.0 as usize].operations = operations;
+    }
+
+    /// Number of an interface that stands where an identifier does; 0 if nothing.
+    fn interface_number(&mut self, attrs: &[Attr]) -> u16 {
+        let Some(uuid) = find(self.s, attrs, "uuid").filter(|_| self.s.l4).cloned() else { return 0 };
+        let tokens = uuid.arguments.as_deref().unwrap_or(&[]);
+        if !attrs::is_number(tokens) {
+            return 0;
+        }
+        let Ok(value) = attrs::expression(self.s, tokens, &uuid) else { return 0 };
+        let Value::Int(number) = self.eval(&value) else { return 0 };
+        l4::number(number).unwrap_or_else(|message| {
+            self.error(Code::AttributeForm, uuid.span, message);
+            0
+        })
+    }
+
+    /// An exception, as IDL4's files have it.
+    pub(super) fn exception(&mut self, name: Ident, members: &[Field]) {
+        if let Some(&(_, first, _)) = self.ordinary.get(&name.name) {
+            return self.twice(name, first);
+        }
+        let fields = self.fields_of(members);
+        let id = ExceptionId(self.model.exceptions.len() as u32);
+        self.model.exceptions.push(Exception { name: self.owned(name.name), fields });
+        self.declare(name, Entry::Exception(id), false);
+    }
+
+    /// Exceptions with these names.
+    pub(super) fn raises(&mut self, names: &[Ident]) -> Vec<ExceptionId> {
+        let mut all = Vec::new();
+        for &name in names {
+            match self.ordinary.get(&name.name) {
+                Some(&(Entry::Exception(id), ..)) if !all.contains(&id) => all.push(id),
+                Some(&(Entry::Exception(_), ..)) => {}
+                _ if self.poisoned.contains(&name.name) => {}
+                _ => {
+                    let message = format!("`{}` is no exception", self.text(name.name));
+                    self.error(Code::Raises, name.span, message);
+                }
+            }
+        }
+        all
+    }
+
+    /// An operation with its exceptions, of which nobody hears if nothing comes back.
+    pub(super) fn raising(&mut self, operation: Operation, raises: Vec<ExceptionId>) -> Operation {
+        if !operation.oneway || raises.is_empty() {
+            return Operation { raises, ..operation };
+        }
+        let message = format!("`{}` is oneway, so nobody hears what it raises", operation.name);
+        self.s.diags.push(Diagnostic::warning(Code::Oneway, operation.span, message));
+        operation
     }
 
     /// Kind of pointer that `pointer_default` names.
@@ -124,7 +178,7 @@ impl Checker<'_> {
         }
         let mut seen: HashMap<Symbol, Span> = HashMap::new();
         for item in &interface.items {
-            let ItemKind::Function(_, declarator) = &item.kind else { continue };
+            let ItemKind::Function(_, declarator, _) = &item.kind else { continue };
             let Some(name) = declarator.name else { continue };
             let special =
                 ["propget", "propput", "propputref", "overload", "eventadd", "eventremove", "local"];
@@ -156,6 +210,7 @@ impl Checker<'_> {
             || has(self.s, &item.attrs, "local")
             || around.dispatch
             || has(self.s, &item.attrs, "callback");
+        let param_list = params;
         let mut result = self.spec(spec, &item.attrs, item.header);
         for step in &declarator.derived {
             if matches!(step, Derived::Pointer) {
@@ -192,10 +247,52 @@ impl Checker<'_> {
         }
         self.operations.insert(name.name, names);
         let name_text = self.owned(name.name);
-        let oneway = has(self.s, &item.attrs, "maybe");
+        let oneway = self.is_oneway(&item.attrs);
         let agreements = self.agree_params(&mut list, rules);
         let (params, raises, span) = (list, Vec::new(), name.span);
-        Some(Operation { name: name_text, oneway, result, params, raises, agreements, span })
+        let statuses = self.statuses(&item.attrs, param_list, &params, result);
+        Some(Operation { name: name_text, oneway, result, params, raises, agreements, statuses, span })
+    }
+
+    /// Places for failures that the interface file itself names: a result or a parameter of 32 bits that comes back.
+    fn statuses(
+        &mut self,
+        attrs: &[Attr],
+        params: &[Param],
+        checked: &[model::Param],
+        result: TypeId,
+    ) -> Statuses {
+        let mut all = Statuses::default();
+        for (attribute, is_comm) in [("comm_status", true), ("fault_status", false)] {
+            let named = params.iter().find_map(|param| Some((find(self.s, &param.attrs, attribute)?, param)));
+            let (span, told, ty) = match (find(self.s, attrs, attribute), named) {
+                (Some(attr), _) => (attr.span, Told::Result, Some(result)),
+                (None, Some((attr, param))) => {
+                    let name = param.declarator.name.map_or(String::new(), |name| self.owned(name.name));
+                    let comes_back = |p: &&model::Param| p.name == name && p.direction != Direction::In;
+                    (attr.span, Told::Param(name.clone()), checked.iter().find(comes_back).map(|p| p.ty))
+                }
+                (None, None) => continue,
+            };
+            let is_place =
+                |ty: TypeId| matches!(self.model.ty(self.model.resolved(ty)), Type::Int { bits: 32, .. });
+            if !ty.is_some_and(is_place) {
+                let message = format!("`{attribute}` needs a place of 32 bits that comes back");
+                self.error(Code::AttributeForm, span, message);
+                continue;
+            }
+            *(if is_comm { &mut all.comm } else { &mut all.fault }) = Some(told);
+        }
+        all
+    }
+
+    /// Whether nothing comes back, as attributes of an operation say; warns of a number among them.
+    fn is_oneway(&mut self, attrs: &[Attr]) -> bool {
+        if let Some(uuid) = find(self.s, attrs, "uuid") {
+            let (name, span) = (uuid.name, uuid.span);
+            l4::warn_of_number(self.s, name, span);
+        }
+        ["maybe", "oneway"].iter().any(|attr| has(self.s, attrs, attr))
     }
 
     /// How parameters have to agree. One that agrees with something that is no number beside it cannot travel.
@@ -236,6 +333,9 @@ impl Checker<'_> {
         let unsized_array = self.unsized_array;
         let base = self.spec(&param.spec, &param.attrs, header);
         let mut ty = self.derive(base, &param.declarator, &param.attrs, header);
+        if self.s.l4 {
+            ty = self.behind_out(ty, &param.attrs);
+        }
         if unsized_array {
             ty = self
                 .model
@@ -274,6 +374,17 @@ impl Checker<'_> {
         (checked, rules)
     }
 
+    /// Type of a list or text that comes back, where L4's dialects have a pointer to the pointer: its outer one says where the inner
+    /// one is put.
+    fn behind_out(&self, ty: TypeId, attrs: &[Attr]) -> TypeId {
+        let sizes = ["string", "size_is", "length_is", "max_is"];
+        let is_list = has(self.s, attrs, "out") && sizes.iter().any(|size| has(self.s, attrs, size));
+        match self.model.ty(ty) {
+            Type::Pointer(_, to) if is_list && matches!(self.model.ty(*to), Type::Pointer(..)) => *to,
+            _ => ty,
+        }
+    }
+
     /// Whether C passes values of a type as copies.
     fn is_by_value(&self, ty: TypeId) -> bool {
         matches!(
@@ -291,11 +402,25 @@ impl Checker<'_> {
         )
     }
 
+    /// Follows `max_value`: only so many bits matter as the greatest value has.
+    fn max_value(&mut self, attr: &Attr, param: &mut model::Param) {
+        let tokens = attr.arguments.as_deref().unwrap_or(&[]);
+        let Ok(value) = attrs::expression(self.s, tokens, attr) else { return };
+        let Value::Int(most) = self.eval(&value) else { return };
+        if let Err(message) = hints::max_value(&mut self.model, param, most) {
+            self.error(Code::AttributeForm, attr.span, message);
+        }
+    }
+
     /// What attributes say about a parameter besides its type; see [`hints`].
     fn hints(&mut self, attrs: &[Attr], param: &mut model::Param) {
         for attr in attrs {
             let name = self.owned(attr.name);
             hints::mark(&self.model, param, &name);
+            if name == "max_value" && self.s.l4 {
+                self.max_value(attr, param);
+                continue;
+            }
             if !hints::SIZES.contains(&name.as_str()) {
                 continue;
             }
