@@ -109,7 +109,7 @@ impl Walk {
                 match self.root.below(Some(at.place)) {
                     Some(next) => {
                         step.pass()?;
-                        at.place = self.skip(next);
+                        at.place = self.skip(step, next)?;
                     }
                     None => at.is_back = true,
                 }
@@ -125,10 +125,13 @@ impl Walk {
 
     /// Node from which a walk goes on that has come to `next`: the mappings of single parts lie between borders, and it looks at one when it
     /// comes back.
-    fn skip(self, next: &'static Node) -> &'static Node {
-        match next.border() {
-            Some(Border::Start(index)) if self.uses(index) => index.end(),
-            _ => next,
+    fn skip(self, step: &mut Step, next: &'static Node) -> Result<&'static Node, Stop> {
+        let Some(border) = next.border() else { return Ok(next) };
+        // To find out the kind of a border takes as long as to pass it.
+        step.pass()?;
+        match border {
+            Border::Start(index) if self.uses(index) => Ok(index.end()),
+            _ => Ok(next),
         }
     }
 
@@ -153,6 +156,7 @@ impl Walk {
             }
             let before = place.before().expect("the root is before those below it");
             if let Some(border) = place.border() {
+                step.pass()?;
                 step.pass()?;
                 at.place = self.before_border(step, border, before);
                 continue;
