@@ -280,6 +280,23 @@ pub fn strings_neither_come_from_nor_go_there() -> Outcome {
     Ok(())
 }
 
+/// Blocks there whose dope says that they have a string: their words do not come, and their descriptors are not read.
+pub fn blocks_with_strings_come_from_nowhere_there() -> Outcome {
+    for is_one_task in [false, true] {
+        let (_tasks, mut sender, mut receiver) = partners(is_one_task)?;
+        for (words, strings) in [(0, 1), (8, 1), (8, 16), (64, 2)] {
+            let room = Dope::room(words, strings, 0);
+            sys::thread_set_block(receiver.uid, to_block(), room, Timeout::NEVER)?;
+            for place in places(&[&sender, &receiver]) {
+                let mut call = with_block(Frame::call(receiver.uid, 0, WORDS), IPC_LONG_CALL, words, place);
+                call.rdi = Dope::used(words, strings, 0).0;
+                refused(&mut sender, call, Error::BadArgument, &receiver, "call with strings", place)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Flexpages of the kernel's memory, in all places where one can be: nobody gives or takes it.
 pub fn pages_are_neither_given_nor_taken_there() -> Outcome {
     let (_tasks, mut sender, mut receiver) = partners(false)?;

@@ -109,7 +109,7 @@ cases! {
     kernel_half {
         blocks_come_from_nowhere_there queued_blocks_come_from_nowhere_there answers_come_from_nowhere_there
         blocks_through_doors_come_from_nowhere_there queued_blocks_through_doors_come_from_nowhere_there
-        strings_neither_come_from_nor_go_there pages_are_neither_given_nor_taken_there pages_through_doors_are_not_given_there control_takes_no_address_there
+        strings_neither_come_from_nor_go_there blocks_with_strings_come_from_nowhere_there pages_are_neither_given_nor_taken_there pages_through_doors_are_not_given_there control_takes_no_address_there
         programs_touch_nothing_there handlers_resume_nobody_there
     }
     clan {

@@ -98,7 +98,7 @@ pub fn bad_ones_behind_good_ones() -> Outcome {
 
 /// Bad descriptors: length of the string otherwise, its number, whether it is the sender's, and the words.
 fn bad_ones() -> impl Iterator<Item = (u32, usize, bool, [u64; 2])> {
-    [PIECE as u32, 5000].into_iter().flat_map(|len| {
+    let bad = [PIECE as u32, 5000].into_iter().flat_map(|len| {
         let (mine, theirs) = (from().bytes.as_ptr() as u64, to().bytes.as_ptr() as u64);
         let last = USER_END - u64::from(len) + 1;
         let nowhere = [0xffff_8000_0000_0000, u64::MAX - 8, 1 << 47, USER_END, last];
@@ -108,7 +108,15 @@ fn bad_ones() -> impl Iterator<Item = (u32, usize, bool, [u64; 2])> {
         let too_small = [len - 1, 0].map(|capacity| (false, [theirs, u64::from(capacity) << 32]));
         let all = sent.into_iter().chain(too_long).chain(taken).chain(too_small);
         all.enumerate().map(move |(k, (of_sender, words))| (len, k, of_sender, words))
-    })
+    });
+    bad.chain(too_long_for_any_room())
+}
+
+/// Strings that are longer than one may be, for receivers with as much room.
+fn too_long_for_any_room() -> impl Iterator<Item = (u32, usize, bool, [u64; 2])> {
+    let mine = from().bytes.as_ptr() as u64;
+    let all = [StringPart::MAX + 1, u32::MAX].into_iter().enumerate();
+    all.map(move |(k, len)| (u32::MAX, k, true, [mine, len.into()]))
 }
 
 /// At the end of the user half a string may end, though nobody has a page there; one that is empty may lie anywhere in it.
