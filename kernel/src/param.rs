@@ -88,10 +88,10 @@ pub const INHERIT_SERVERS: usize = 8;
 pub const SETTLE_WORK: u32 = 48;
 
 /// Weight in it of a shuttle, beside what is looked at.
-pub const SETTLE_LOOK: u32 = 4;
+pub const SETTLE_LOOK: u32 = 8;
 
 /// Weight in it of a change of its priority: it leaves queues and enters others.
-pub const SETTLE_LINK: u32 = 16;
+pub const SETTLE_LINK: u32 = 12;
 
 /// Structure of pending timeouts (decision 0012).
 pub type Timeouts = crate::util::wheel::Wheel;
