@@ -187,10 +187,10 @@ pub enum Type {
     Foreign(&'static str, String),
 }
 
-impl Type {
-    /// The name of a type that values have and that a file declares.
-    pub fn name(&self) -> Option<&str> {
-        match self {
+/// Name of a type, as it is lent.
+macro_rules! declared {
+    ($ty:expr) => {
+        match $ty {
             Type::Struct(name, _)
             | Type::Flat(name, _)
             | Type::Enum(name, _)
@@ -199,19 +199,18 @@ impl Type {
             | Type::Union { name, .. } => Some(name),
             _ => None,
         }
+    };
+}
+
+impl Type {
+    /// The name of a type that values have and that a file declares.
+    pub fn name(&self) -> Option<&str> {
+        declared!(self).map(|name| name.as_str())
     }
 
-    /// Gives such a type another name.
-    pub(crate) fn rename(&mut self, to: String) {
-        match self {
-            Type::Struct(name, _)
-            | Type::Flat(name, _)
-            | Type::Enum(name, _)
-            | Type::Bitmask(name, ..)
-            | Type::Alias(name, _)
-            | Type::Union { name, .. } => *name = to,
-            _ => {}
-        }
+    /// Place of that name, for another one.
+    pub(crate) fn name_mut(&mut self) -> Option<&mut String> {
+        declared!(self)
     }
 }
 
@@ -409,6 +408,13 @@ impl Model {
     /// A type that is to be changed; none becomes or was an alias.
     pub(crate) fn ty_mut(&mut self, id: TypeId) -> &mut Type {
         &mut self.types[id.0 as usize]
+    }
+
+    /// Gives a type that has a name another one.
+    pub(crate) fn rename(&mut self, id: TypeId, to: String) {
+        if let Some(name) = self.ty_mut(id).name_mut() {
+            *name = to;
+        }
     }
 
     /// All types.

@@ -1,4 +1,4 @@
-//! What the command does besides compiling: explanations of codes, the manual page, completions for shells, and the start of
+//! Rest of the command besides compiling: explanations of codes, the manual page, completions for shells, and the start of
 //! the language server, which is a program of its own so that whoever compiles with quill needs nothing of it.
 
 use std::ffi::OsString;

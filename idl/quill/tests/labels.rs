@@ -71,7 +71,7 @@ const CHECK: &str = r#"
         value._u.branch = number;                                                              \
         quill_out out = { NULL, 0, 0, QUILL_OK, 0 };                                              \
         quill_put_##type(&out, &value);                                                        \
-        quill_in in = { out.bytes + QUILL_HEADER, out.length, 0, 0, false, NULL };             \
+        quill_in in = quill_begin_in(out.bytes + QUILL_HEADER, out.length, NULL);             \
         quill_get_##type(&in, &read);                                                          \
         printf("%s %s ", #type, #branch);                                                      \
         for (size_t i = 0; i < out.length; i++)                                                \

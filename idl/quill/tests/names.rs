@@ -72,8 +72,18 @@ fn code(text: &str) -> String {
 fn words_of_stubs(wanted: impl Fn(String, String) -> String) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/emit");
     let read = |name: &str| code(&std::fs::read_to_string(root.join(name)).unwrap());
-    let headers =
-        ["any.h", "utf8.h", "linux_runtime.h", "tern_ipc_runtime.h", "tern_references.h", "l4_v4_runtime.h"];
+    let headers = [
+        "any.h",
+        "utf8.h",
+        "stream.h",
+        "linux_message.h",
+        "linux_runtime.h",
+        "tern_ipc_runtime.h",
+        "tern_stream.h",
+        "tern_serve.h",
+        "tern_references.h",
+        "l4_v4_runtime.h",
+    ];
     let mut rust = read("rust/linux/runtime.rs");
     let mut c: String = headers.into_iter().map(|name| read(&format!("c/{name}"))).collect();
     for file in ["bank.idl", "parcel.idl", "property.idl", "depot.idl"] {

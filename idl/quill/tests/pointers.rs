@@ -56,3 +56,41 @@ fn objects_refer_to_one_another() {
         }
     }
 }
+
+/// A value of two bytes in a message that takes 8,000 in memory.
+const GREAT: &str = "union Great switch (boolean) { case TRUE: double all[1000]; case FALSE: octet none; };
+    typedef sequence<Great> Greats;
+    interface Store { void keep(in Greats values); };";
+
+#[test]
+fn short_messages_do_not_take_great_memory() {
+    let shop = Workshop::new("budget");
+    shop.emit_rust_of("budget_stubs.idl", GREAT, &Linux);
+    shop.emit_c_of("budget_stubs.idl", GREAT, &Linux);
+    shop.bring("budget.rs", "budget.rs");
+    shop.bring("budget.c", "budget.c");
+    shop.tool("rustc", &["--edition", "2024", "-A", "warnings", "-o", "in_rust", "budget.rs"]);
+    shop.run("in_rust");
+    for compiler in compilers() {
+        shop.tool(&compiler, &[&STRICT[..], &["-O2", "-o", "in_c", "budget.c"]].concat());
+        shop.run("in_c");
+    }
+}
+
+/// Readers of both kernels and languages stop at one depth, so what one can send the others can read.
+#[test]
+fn all_runtimes_read_as_deep() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let depth = |file: &str, before: &str| {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let digits = text.split(before).nth(1).unwrap_or_else(|| panic!("{file} has no {before:?}"));
+        digits.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse::<u32>().unwrap()
+    };
+    let in_rust = "const DEPTH_MAX: usize = ";
+    let all = [
+        depth("idl/quill/src/emit/c/stream.h", "#define QUILL_DEPTH_MAX "),
+        depth("idl/quill/src/emit/rust/linux/runtime.rs", in_rust),
+        depth("user/lib/stub/src/stream.rs", in_rust),
+    ];
+    assert_eq!(all, [64; 3]);
+}

@@ -466,7 +466,7 @@ impl Checker<'_> {
         let is_alias = matches!(self.model.ty(ty), Type::Alias(..));
         if is_anonymous && is_free && !is_alias && !header {
             let text = self.owned(name.name);
-            self.model.ty_mut(ty).rename(text);
+            self.model.rename(ty, text);
         }
     }
 

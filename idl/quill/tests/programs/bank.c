@@ -216,7 +216,7 @@ static void damage(void)
         uint8_t body[160] = { 0 };
         size_t length = pick(sizeof body + 1);
         quill_memory memory = { NULL };
-        quill_in in = { body, length, 0, 0, false, &memory };
+        quill_in in = quill_begin_in(body, length, &memory);
         quill_out out = { 0 };
         bool silent = false;
         for (size_t i = 0; i < length; i++)

@@ -198,7 +198,7 @@ static void answer_copy(uint32_t label, const uint8_t *bytes, size_t length)
     quill_memory memory = { NULL };
     quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
     uint8_t *copy = malloc(length + 1);
-    quill_in in = { copy, length, 0, 0, false, &memory };
+    quill_in in = quill_begin_in(copy, length, &memory);
     bool silent = false;
 
     memcpy(copy, bytes, length);

@@ -197,7 +197,7 @@ static void damage(void)
         size_t length = pick(161);
         uint8_t *body = malloc(length + (length == 0));
         quill_memory memory = { NULL };
-        quill_in in = { body, length, 0, 0, false, &memory };
+        quill_in in = quill_begin_in(body, length, &memory);
         quill_out out = { 0 };
         bool silent = false;
         for (size_t i = 0; i < length; i++)

@@ -15,7 +15,12 @@ pub struct Linux;
 
 impl Part for Linux {
     fn runtime(&self) -> &'static str {
-        concat!(include_str!("utf8.h"), include_str!("linux_runtime.h"))
+        concat!(
+            include_str!("utf8.h"),
+            include_str!("linux_message.h"),
+            include_str!("stream.h"),
+            include_str!("linux_runtime.h")
+        )
     }
 
     fn lists(&self) -> Lists {

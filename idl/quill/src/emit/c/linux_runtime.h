@@ -1,286 +1,12 @@
-#ifndef QUILL_LINUX_H
-#define QUILL_LINUX_H
+#ifndef QUILL_LINUX_WAY_H
+#define QUILL_LINUX_WAY_H
 
-/* What all stubs share: messages, their values, and the way over a Unix-domain socket. */
-
-#include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-/* How a call ended: 0, the number of an exception from 1, or one of these. */
-typedef uint32_t quill_status;
-#define QUILL_OK 0u
-#define QUILL_MALFORMED 0xffff0000u /* what came is no valid message */
-#define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
-#define QUILL_NO_OBJECT 0xffff0002u /* the server knows no such object */
-#define QUILL_IO 0xffff0100u        /* the connection failed */
-#define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type or for a message */
-#define QUILL_MEMORY 0xffff0102u    /* there is no memory */
-
-#define QUILL_BODY_BYTES_MAX (16u << 20)
-#define QUILL_DEPTH_MAX 64
-
-/* Memory that is given back all at once. */
-struct quill_piece {
-    struct quill_piece *next;
-};
-typedef struct quill_memory {
-    struct quill_piece *first;
-} quill_memory;
-
-static inline void *quill_allocate(quill_memory *memory, size_t bytes)
-{
-    size_t head = (sizeof(struct quill_piece) + 15) & ~(size_t)15;
-    struct quill_piece *piece = bytes > SIZE_MAX - head ? NULL : malloc(head + bytes);
-
-    if (piece == NULL)
-        return NULL;
-    piece->next = memory->first;
-    memory->first = piece;
-    memset((char *)piece + head, 0, bytes);
-    return (char *)piece + head;
-}
-
-static inline void quill_release(quill_memory *memory)
-{
-    while (memory->first != NULL) {
-        struct quill_piece *piece = memory->first;
-        memory->first = piece->next;
-        free(piece);
-    }
-}
-
-/* A message that is being written. A failure stays, and everything after it is skipped. */
-typedef struct quill_out {
-    uint8_t *bytes; /* with eight bytes in front for the header */
-    size_t length;
-    size_t room;
-    quill_status status;
-    int depth;
-} quill_out;
-
-#define QUILL_HEADER 8
-
-static inline uint8_t *quill_extend(quill_out *out, size_t count)
-{
-    if (out->status != QUILL_OK)
-        return NULL;
-    if (count > QUILL_BODY_BYTES_MAX - out->length) {
-        out->status = QUILL_TOO_LONG;
-        return NULL;
-    }
-    if (out->length + count > out->room || out->bytes == NULL) {
-        size_t room = (out->length + count) * 2 + 64;
-        uint8_t *bytes = realloc(out->bytes, QUILL_HEADER + room);
-        if (bytes == NULL) {
-            out->status = QUILL_MEMORY;
-            return NULL;
-        }
-        out->bytes = bytes;
-        out->room = room;
-    }
-    out->length += count;
-    return out->bytes + QUILL_HEADER + out->length - count;
-}
-
-static inline void quill_put(quill_out *out, const void *from, size_t count)
-{
-    uint8_t *to = quill_extend(out, count);
-    if (to != NULL && count > 0)
-        memcpy(to, from, count);
-}
-
-/* Pads to where the layout puts the next value. */
-static inline void quill_put_at(quill_out *out, size_t offset)
-{
-    uint8_t *to = offset > out->length ? quill_extend(out, offset - out->length) : NULL;
-    if (to != NULL)
-        memset(to, 0, (size_t)(out->bytes + QUILL_HEADER + out->length - to));
-}
-
-static inline void quill_put_align(quill_out *out, size_t align)
-{
-    quill_put_at(out, (out->length + align - 1) & ~(align - 1));
-}
-
-static inline void quill_fail(quill_out *out, quill_status status)
-{
-    if (out->status == QUILL_OK)
-        out->status = status;
-}
-
-/* One pointer further. What is deeper than readers go, or has no end, is refused. */
-static inline bool quill_put_enter(quill_out *out)
-{
-    if (out->depth == QUILL_DEPTH_MAX)
-        quill_fail(out, QUILL_TOO_LONG);
-    else
-        out->depth++;
-    return out->status == QUILL_OK;
-}
-
-static inline void quill_put_leave(quill_out *out)
-{
-    out->depth--;
-}
-
-/* A message that is being read. Every step checks that the bytes are there; after a failure all values are 0. */
-typedef struct quill_in {
-    const uint8_t *bytes;
-    size_t length;
-    size_t at;
-    int depth;
-    bool failed;
-    quill_memory *memory; /* for what has no fixed size */
-} quill_in;
-
-static inline const uint8_t *quill_take(quill_in *in, size_t count)
-{
-    if (in->failed || count > in->length - in->at) {
-        in->failed = true;
-        return NULL;
-    }
-    in->at += count;
-    return in->bytes + in->at - count;
-}
-
-static inline void quill_get_at(quill_in *in, size_t offset)
-{
-    if (offset < in->at)
-        in->failed = true;
-    else
-        quill_take(in, offset - in->at);
-}
-
-static inline void quill_get_align(quill_in *in, size_t align)
-{
-    quill_get_at(in, (in->at + align - 1) & ~(align - 1));
-}
-
-/* So many bytes as they are. */
-static inline void quill_get_bytes(quill_in *in, void *to, size_t count)
-{
-    const uint8_t *from = quill_take(in, count);
-    if (from != NULL)
-        memcpy(to, from, count);
-}
-
-static inline void quill_get_end(quill_in *in)
-{
-    if (in->at != in->length)
-        in->failed = true;
-}
-
-/* Memory for elements, if the message can hold so many. */
-static inline void *quill_get_room(quill_in *in, uint32_t count, size_t wire_bytes, size_t bytes)
-{
-    void *room;
-    if (in->failed || count > (in->length - in->at) / wire_bytes) {
-        in->failed = true;
-        return NULL;
-    }
-    room = quill_allocate(in->memory, (size_t)count * bytes + 1);
-    if (room == NULL)
-        in->failed = true;
-    return room;
-}
-
-static inline bool quill_enter(quill_in *in)
-{
-    if (in->depth == QUILL_DEPTH_MAX)
-        in->failed = true;
-    else
-        in->depth++;
-    return !in->failed;
-}
-
-static inline void quill_leave(quill_in *in)
-{
-    in->depth--;
-}
-
-#define QUILL_NUMBER(name, type)                                       \
-    static inline void quill_put_##name(quill_out *out, type value)    \
-    {                                                                  \
-        quill_put_align(out, sizeof value);                            \
-        quill_put(out, &value, sizeof value);                          \
-    }                                                                  \
-    static inline type quill_get_##name(quill_in *in)                  \
-    {                                                                  \
-        type value = 0;                                                \
-        const uint8_t *from;                                           \
-        quill_get_align(in, sizeof value);                             \
-        from = quill_take(in, sizeof value);                           \
-        if (from != NULL)                                              \
-            memcpy(&value, from, sizeof value);                        \
-        return value;                                                  \
-    }
-
-QUILL_NUMBER(u8, uint8_t)
-QUILL_NUMBER(u16, uint16_t)
-QUILL_NUMBER(u32, uint32_t)
-QUILL_NUMBER(u64, uint64_t)
-QUILL_NUMBER(i8, int8_t)
-QUILL_NUMBER(i16, int16_t)
-QUILL_NUMBER(i32, int32_t)
-QUILL_NUMBER(i64, int64_t)
-QUILL_NUMBER(f32, float)
-QUILL_NUMBER(f64, double)
-
-static inline void quill_put_bool(quill_out *out, bool value)
-{
-    quill_put_u8(out, value);
-}
-
-static inline bool quill_get_bool(quill_in *in)
-{
-    uint8_t byte = quill_get_u8(in);
-    if (byte > 1)
-        in->failed = true;
-    return byte == 1;
-}
-
-static inline void quill_put_wchar(quill_out *out, uint32_t value)
-{
-    if (!quill_is_scalar(value))
-        quill_fail(out, QUILL_MALFORMED);
-    quill_put_u32(out, value);
-}
-
-static inline uint32_t quill_get_wchar(quill_in *in)
-{
-    uint32_t character = quill_get_u32(in);
-    if (!quill_is_scalar(character))
-        in->failed = true;
-    return character;
-}
-
-static inline size_t quill_text_bytes(const char *text)
-{
-    return text == NULL ? 0 : strlen(text);
-}
-
-/* How many characters a text has, or how many bytes, if it is none. */
-static inline int64_t quill_characters_of(const char *text, size_t bytes)
-{
-    size_t count = bytes == 0 ? 0 : quill_characters_and(true, text, bytes);
-    return count == SIZE_MAX ? (int64_t)bytes : (int64_t)count;
-}
-
-static inline int64_t quill_text_characters(const char *text)
-{
-    return quill_characters_of(text, quill_text_bytes(text));
-}
+/* Texts in messages, and the way of messages over a Unix-domain socket. */
 
 /* Refuses text that is no UTF-8, or has more characters than its type allows. */
 static inline void quill_check_text(quill_out *out, const char *text, uint64_t bound)
 {
-    size_t bytes = quill_text_bytes(text);
+    size_t bytes = quill_bytes_of(text);
     size_t count = bytes == 0 ? 0 : quill_characters_and(true, text, bytes);
     if (count > bound)
         quill_fail(out, QUILL_TOO_LONG);
@@ -297,12 +23,12 @@ static inline void quill_check_counted(quill_out *out, const char *text, size_t 
 
 static inline void quill_put_text(quill_out *out, const char *text)
 {
-    quill_put(out, text, quill_text_bytes(text));
+    quill_put(out, text, quill_bytes_of(text));
 }
 
 static inline void quill_put_string(quill_out *out, const char *text)
 {
-    quill_put_u32(out, (uint32_t)quill_text_bytes(text));
+    quill_put_u32(out, (uint32_t)quill_bytes_of(text));
     quill_put_text(out, text);
 }
 
@@ -425,7 +151,7 @@ static inline quill_status quill_receive(int socket, quill_memory *memory, uint3
         return QUILL_MEMORY;
     if (length > 0 && quill_read_all(socket, bytes, length) != QUILL_OK)
         return QUILL_IO;
-    *in = (quill_in){ bytes, length, 0, 0, false, memory };
+    *in = quill_begin_in(bytes, length, memory);
     return QUILL_OK;
 }
 

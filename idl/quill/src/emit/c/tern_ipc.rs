@@ -70,16 +70,19 @@ pub const DOOR: Way = Way {
 
 impl Part for Tern {
     fn runtime(&self) -> &'static str {
-        if self.0.begins {
-            concat!(
-                include_str!("utf8.h"),
-                include_str!("tern_ipc_runtime.h"),
-                "\n",
-                include_str!("tern_references.h")
-            )
-        } else {
-            concat!(include_str!("utf8.h"), include_str!("tern_ipc_runtime.h"))
+        macro_rules! of_ipc {
+            ($($more:tt)*) => {
+                concat!(
+                    include_str!("utf8.h"),
+                    include_str!("tern_ipc_runtime.h"),
+                    include_str!("tern_stream.h"),
+                    include_str!("stream.h"),
+                    include_str!("tern_serve.h"),
+                    $($more)*
+                )
+            };
         }
+        if self.0.begins { of_ipc!("\n", include_str!("tern_references.h")) } else { of_ipc!() }
     }
 
     fn hands_references(&self) -> bool {

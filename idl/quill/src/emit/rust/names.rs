@@ -67,7 +67,7 @@ pub fn renamed(model: &Model) -> Model {
         if let (Some(path), false) = (model.ty(id).name(), matches!(model.ty(id), Type::Alias(..))) {
             let is_value = matches!(model.ty(id), Type::Bitmask(..));
             let chosen = paths.choose(path, Space::of(is_value));
-            renamed.ty_mut(id).rename(chosen);
+            renamed.rename(id, chosen);
         }
     }
     for exception in &mut renamed.exceptions {
@@ -76,7 +76,7 @@ pub fn renamed(model: &Model) -> Model {
     for id in model.ids() {
         if let Type::Alias(path, _) = model.ty(id) {
             let chosen = paths.choose(path, Space::Types);
-            renamed.ty_mut(id).rename(chosen);
+            renamed.rename(id, chosen);
         }
     }
     let mut values: HashSet<String> = HashSet::new();

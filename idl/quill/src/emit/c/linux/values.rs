@@ -38,7 +38,7 @@ pub fn failed() -> Stmt {
 /// The number of elements or bytes of a string or sequence.
 pub fn count(e: &Emitter, ty: TypeId, value: Expr) -> Expr {
     match e.kind(ty) {
-        Type::Str { .. } if !e.counted(ty) => call("quill_text_bytes", [value]).cast(Ty::named("uint32_t")),
+        Type::Str { .. } if !e.counted(ty) => call("quill_bytes_of", [value]).cast(Ty::named("uint32_t")),
         _ => value.field("_length"),
     }
 }

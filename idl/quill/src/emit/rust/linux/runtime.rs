@@ -7,6 +7,8 @@ pub mod rt {
     pub const BODY_BYTES_MAX: usize = 16 << 20;
     /// Values within values, at most: a hostile message cannot nest deeper.
     const DEPTH_MAX: usize = 64;
+    /// Bytes of elements and of what may be absent, in one message: a few bytes of it could be a great value.
+    const HEAP_BYTES_MAX: usize = 64 << 20;
     /// Labels of replies from here on are errors of the transport.
     const LABEL_ERROR: u32 = 0xffff_0000;
     /// The request was no valid message of its method.
@@ -84,12 +86,13 @@ pub mod rt {
         bytes: &'a [u8],
         at: usize,
         depth: usize,
+        heap_bytes: usize,
     }
 
     impl<'a> In<'a> {
         /// Starts at the front.
         pub fn new(bytes: &'a [u8]) -> In<'a> {
-            In { bytes, at: 0, depth: 0 }
+            In { bytes, at: 0, depth: 0, heap_bytes: 0 }
         }
 
         fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -115,9 +118,17 @@ pub mod rt {
             if count.checked_mul(size).is_some_and(|n| n <= left) { Ok(count) } else { Err(Malformed) }
         }
 
+        /// Takes room on the heap.
+        fn room(&mut self, bytes: usize) -> Result<(), Malformed> {
+            self.heap_bytes = self.heap_bytes.saturating_add(bytes);
+            if self.heap_bytes <= HEAP_BYTES_MAX { Ok(()) } else { Err(Malformed) }
+        }
+
         /// Elements whose number is known.
         pub fn elements<T: Wire>(&mut self, count: usize) -> Result<Vec<T>, Malformed> {
-            let mut list = Vec::with_capacity(self.has(count, 1)?);
+            let count = self.has(count, 1)?;
+            self.room(count.saturating_mul(size_of::<T>()))?;
+            let mut list = Vec::with_capacity(count);
             for _ in 0..count {
                 list.push(T::get(self)?);
             }
@@ -222,6 +233,7 @@ pub mod rt {
             (**self).put(out);
         }
         fn get(from: &mut In) -> Result<Box<T>, Malformed> {
+            from.room(size_of::<T>())?;
             T::get(from).map(Box::new)
         }
     }

@@ -1,0 +1,174 @@
+#ifndef QUILL_LINUX_H
+#define QUILL_LINUX_H
+
+/* What all stubs share: messages, their values, and the way over a Unix-domain socket. */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* How a call ended: 0, the number of an exception from 1, or one of these. */
+typedef uint32_t quill_status;
+#define QUILL_OK 0u
+#define QUILL_MALFORMED 0xffff0000u /* what came is no valid message */
+#define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
+#define QUILL_NO_OBJECT 0xffff0002u /* the server knows no such object */
+#define QUILL_IO 0xffff0100u        /* the connection failed */
+#define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type or for a message */
+#define QUILL_MEMORY 0xffff0102u    /* there is no memory */
+
+#define QUILL_BODY_BYTES_MAX (16u << 20)
+/* Elements and what may be absent, in one message that has come: a few bytes of it could be a great value. */
+#define QUILL_HEAP_BYTES_MAX ((size_t)64 << 20)
+
+/* Memory that is given back all at once. */
+struct quill_piece {
+    struct quill_piece *next;
+};
+typedef struct quill_memory {
+    struct quill_piece *first;
+} quill_memory;
+
+static inline void *quill_allocate(quill_memory *memory, size_t bytes)
+{
+    size_t head = (sizeof(struct quill_piece) + 15) & ~(size_t)15;
+    struct quill_piece *piece = bytes > SIZE_MAX - head ? NULL : malloc(head + bytes);
+
+    if (piece == NULL)
+        return NULL;
+    piece->next = memory->first;
+    memory->first = piece;
+    memset((char *)piece + head, 0, bytes);
+    return (char *)piece + head;
+}
+
+static inline void quill_release(quill_memory *memory)
+{
+    while (memory->first != NULL) {
+        struct quill_piece *piece = memory->first;
+        memory->first = piece->next;
+        free(piece);
+    }
+}
+
+/* A message that is being written. A failure stays, and everything after it is skipped. */
+typedef struct quill_out {
+    uint8_t *bytes; /* with eight bytes in front for the header */
+    size_t length;
+    size_t room;
+    quill_status status;
+    int depth;
+} quill_out;
+
+#define QUILL_HEADER 8
+
+static inline uint8_t *quill_extend(quill_out *out, size_t count)
+{
+    if (out->status != QUILL_OK)
+        return NULL;
+    if (count > QUILL_BODY_BYTES_MAX - out->length) {
+        out->status = QUILL_TOO_LONG;
+        return NULL;
+    }
+    if (out->length + count > out->room || out->bytes == NULL) {
+        size_t room = (out->length + count) * 2 + 64;
+        uint8_t *bytes = realloc(out->bytes, QUILL_HEADER + room);
+        if (bytes == NULL) {
+            out->status = QUILL_MEMORY;
+            return NULL;
+        }
+        out->bytes = bytes;
+        out->room = room;
+    }
+    out->length += count;
+    return out->bytes + QUILL_HEADER + out->length - count;
+}
+
+static inline void quill_put(quill_out *out, const void *from, size_t count)
+{
+    uint8_t *to = quill_extend(out, count);
+    if (to != NULL && count > 0)
+        memcpy(to, from, count);
+}
+
+/* Pads to where the layout puts the next value. */
+static inline void quill_put_at(quill_out *out, size_t offset)
+{
+    uint8_t *to = offset > out->length ? quill_extend(out, offset - out->length) : NULL;
+    if (to != NULL)
+        memset(to, 0, (size_t)(out->bytes + QUILL_HEADER + out->length - to));
+}
+
+static inline void quill_put_align(quill_out *out, size_t align)
+{
+    quill_put_at(out, (out->length + align - 1) & ~(align - 1));
+}
+
+/* A message that is being read. Every step checks that the bytes are there; after a failure all values are 0. */
+typedef struct quill_in {
+    const uint8_t *bytes;
+    size_t length;
+    size_t at;
+    int depth;
+    bool failed;
+    quill_memory *memory; /* for what has no fixed size */
+    size_t heap_bytes;    /* taken of it */
+} quill_in;
+
+/* Begins in front of these bytes. */
+static inline quill_in quill_begin_in(const uint8_t *bytes, size_t length, quill_memory *memory)
+{
+    return (quill_in){ bytes, length, 0, 0, false, memory, 0 };
+}
+
+static inline const uint8_t *quill_take(quill_in *in, size_t count)
+{
+    if (in->failed || count > in->length - in->at) {
+        in->failed = true;
+        return NULL;
+    }
+    in->at += count;
+    return in->bytes + in->at - count;
+}
+
+static inline void quill_get_at(quill_in *in, size_t offset)
+{
+    if (offset < in->at)
+        in->failed = true;
+    else
+        quill_take(in, offset - in->at);
+}
+
+static inline void quill_get_align(quill_in *in, size_t align)
+{
+    quill_get_at(in, (in->at + align - 1) & ~(align - 1));
+}
+
+static inline void quill_get_end(quill_in *in)
+{
+    if (in->at != in->length)
+        in->failed = true;
+}
+
+/* Memory for elements, if the message can hold so many. */
+static inline void *quill_get_room(quill_in *in, uint32_t count, size_t wire_bytes, size_t bytes)
+{
+    void *room;
+    if (in->failed || count > (in->length - in->at) / wire_bytes
+        || count > (QUILL_HEAP_BYTES_MAX - in->heap_bytes) / (bytes == 0 ? 1 : bytes)) {
+        in->failed = true;
+        return NULL;
+    }
+    in->heap_bytes += (size_t)count * bytes;
+    room = quill_allocate(in->memory, (size_t)count * bytes + 1);
+    if (room == NULL)
+        in->failed = true;
+    return room;
+}
+
+#endif
