@@ -135,6 +135,19 @@ impl<'a> Cursor<'a> {
         token
     }
 
+    /// Takes the name of a file between angle brackets, as a literal.
+    pub fn angled(&mut self) -> Parse<(Symbol, Span)> {
+        let open = self.expect("<")?;
+        let mut name = String::from("\"");
+        while !self.is(">") && !self.is(";") && !self.at_end() {
+            let token = self.bump();
+            name += self.s.names.text(token.text);
+        }
+        self.close(">", open)?;
+        name.push('"');
+        Ok((self.s.names.intern(&name), open.to(self.last_span())))
+    }
+
     /// Takes the next token if it is this word or operator.
     pub fn eat(&mut self, word: &str) -> bool {
         let found = self.is(word);

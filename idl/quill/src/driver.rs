@@ -10,6 +10,7 @@ use crate::dce;
 use crate::diag::{Diagnostic, Diags};
 use crate::emit;
 use crate::kernel::{KernelPart, Linux};
+use crate::l4;
 use crate::layout::{self, InterfaceLayout};
 use crate::lex::{Kind, Token};
 use crate::lookalike;
@@ -143,6 +144,7 @@ pub fn compile_text(path: &Path, text: &[u8], options: Options) -> Compiled {
 pub fn compile_loaded(mut session: Session, file: usize) -> Compiled {
     let source = pp::preprocess(&mut session, file);
     let path = session.map.file(file).path.clone();
+    session.l4 = l4::is_l4(&session, &source.tokens);
     let dialect = match session.options.dialect {
         Some(dialect) => dialect,
         None => guess_dialect(&session, &path, &source.tokens),
@@ -220,6 +222,11 @@ fn verdict(compiled: &Compiled) -> bool {
 fn guess_dialect(session: &Session, path: &Path, tokens: &[Token]) -> Dialect {
     let text = |i: usize| tokens.get(i).map_or("", |t| session.names.text(t.text));
     let kind = |i: usize| tokens.get(i).map_or(Kind::Eof, |t| t.kind);
+    if session.l4
+        && let Some(is_corba) = l4::is_corba(session, tokens)
+    {
+        return if is_corba { Dialect::Corba } else { Dialect::Dce };
+    }
     for i in 0..tokens.len().min(200_000) {
         let before = if i == 0 { ";" } else { text(i - 1) };
         let dce = match text(i) {

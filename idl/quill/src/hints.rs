@@ -14,6 +14,7 @@
 //! The others mean something that no kernel part can do yet. They are no mistakes, so a file with them is accepted; stubs
 //! are refused by name, rather than made as if nothing had been said.
 
+use crate::l4;
 use crate::model::{Model, Param, Type};
 
 /// Attributes with a number.
@@ -57,6 +58,19 @@ pub fn mark(model: &Model, param: &mut Param, name: &str) {
     }
     let known = UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name);
     param.unsupported = known.map(|(name, _)| *name).or(param.unsupported);
+}
+
+/// Gives a number the type of those bits that matter if it is never greater than `most`. The error is a message.
+pub fn max_value(model: &mut Model, param: &mut Param, most: i128) -> Result<(), String> {
+    let signed = match model.ty(model.resolved(param.ty)) {
+        Type::Int { signed, .. } => *signed,
+        Type::Char | Type::Octet | Type::Error => return Ok(()),
+        _ => return Err("`max_value` is for whole numbers".into()),
+    };
+    if most < 0 {
+        return Err("`max_value` takes a whole number from 0 on".into());
+    }
+    apply(model, param, "relevant_bits", l4::bits(most, signed).min(64))
 }
 
 /// Gives a parameter one of the attributes of [`SIZES`]. The error is a message.

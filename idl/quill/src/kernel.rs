@@ -243,7 +243,7 @@ impl KernelPart for L4V4 {
             items: true,
             block: None,
             pages: None,
-            references: References::No,
+            references: References::Words,
             label: "tag",
         }
     }

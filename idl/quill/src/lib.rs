@@ -5,7 +5,7 @@
 //! 1. [`source`], [`diag`], [`codes`], [`limits`]: places, messages, and what a run may use up.
 //! 2. [`lex`], [`pp`]: bytes to tokens, macros and includes.
 //! 3. [`cursor`], [`expr`]: what the parsers share.
-//! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL.
+//! 4. [`corba`]: OMG IDL. [`dce`]: DCE and MS IDL. [`l4`]: what L4's own compilers add to both.
 //! 5. [`model`]: what both produce; [`any`], a type that is always there. [`acf`]: attribute files, which say how one side's programs see it.
 //! 6. [`sizes`], [`marshal`]: what a message is made of, in order.
 //! 7. [`kernel`], [`layout`]: what carries messages, and where every value lies in them.
@@ -30,6 +30,7 @@ pub mod expr;
 pub mod hints;
 pub mod intern;
 pub mod kernel;
+pub mod l4;
 pub mod layout;
 pub mod lex;
 pub mod limits;

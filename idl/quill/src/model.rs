@@ -373,6 +373,31 @@ impl Model {
         fields[0].ty == self.resolved(id)
     }
 
+    /// Takes all types of another model that has no interfaces. A type's place there, and what comes back, is its place here.
+    pub fn absorb(&mut self, other: Model) -> u32 {
+        let first = self.types.len() as u32;
+        let place = |id: &mut TypeId| id.0 += first;
+        for mut ty in other.types {
+            match &mut ty {
+                Type::Sequence(of, _) | Type::Array(of, _) | Type::Alias(_, of) => place(of),
+                Type::Optional(of) | Type::Pointer(_, of) | Type::Open(of) => place(of),
+                Type::Struct(_, fields) | Type::Flat(_, fields) => {
+                    fields.iter_mut().for_each(|field| place(&mut field.ty));
+                }
+                Type::Union { switch, branches, .. } => {
+                    place(switch);
+                    branches.iter_mut().for_each(|branch| place(&mut branch.field.ty));
+                }
+                Type::Object(interface) => *interface = None,
+                _ => {}
+            }
+            self.types.push(ty);
+        }
+        self.canonical.extend(other.canonical.into_iter().map(|id| TypeId(id.0 + first)));
+        self.named.extend(other.named.into_iter().map(|(id, _)| (TypeId(id.0 + first), true)));
+        first
+    }
+
     /// Completes a type that was declared before; `ty` is no alias.
     pub fn define(&mut self, id: TypeId, ty: Type) {
         debug_assert!(!matches!(ty, Type::Alias(..)));

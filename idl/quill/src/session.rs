@@ -52,6 +52,10 @@ pub struct Session {
     pub read_bytes: usize,
     /// A file is missing, so names that it would declare are, too: silence about unknown names.
     pub incomplete: bool,
+    /// The file is in a dialect of L4's own compilers; see [`crate::l4`].
+    pub l4: bool,
+    /// Attributes of these dialects of which a warning has said that they have no effect.
+    pub told: HashSet<Symbol>,
     /// Tokens that macros produced.
     pub expanded_tokens: usize,
     /// Annotations, wherever they stand.

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::cursor::Ident;
 use crate::expr::{Expr, ScopedName};
+use crate::intern::Symbol;
 use crate::source::Span;
 
 /// `@name` or `@name(…)`.
@@ -72,6 +73,8 @@ pub enum DeclKind {
     Value(Value),
     /// `component`, `connector`, `home`, `porttype`: read and kept as a scope
     Assembly(Assembly),
+    /// `import` of a file: the literal
+    Import(Symbol, Span),
     /// `typeid`, `typeprefix`, `import`: the name is checked
     About(Vec<ScopedName>),
     /// `@annotation X {…}`
@@ -187,6 +190,8 @@ pub enum TypeKind {
     Sequence(Box<Type>, Option<Expr>),
     /// `map`
     Map(Box<Type>, Box<Type>, Option<Expr>),
+    /// `ref`, an address of a value, as IDL4 has it.
+    Ref(Box<Type>),
     /// `fixed`, with digits and scale.
     Fixed(Option<(Expr, Expr)>),
     /// A type declared where it is used, and what precedes it.
@@ -291,6 +296,20 @@ pub enum Constructed {
         /// Width and names of each group.
         fields: Vec<(Expr, Vec<Ident>)>,
     },
+}
+
+impl Constructed {
+    /// Place of its name, for another one.
+    pub fn name_mut(&mut self) -> &mut Ident {
+        match self {
+            Constructed::Struct { name, .. }
+            | Constructed::Union { name, .. }
+            | Constructed::Flat { name, .. }
+            | Constructed::Enum { name, .. }
+            | Constructed::Bitmask { name, .. }
+            | Constructed::Bitset { name, .. } => name,
+        }
+    }
 }
 
 /// A branch of a union.

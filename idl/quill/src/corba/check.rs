@@ -17,6 +17,7 @@ use crate::diag::{Diagnostic, nearest};
 use crate::expr::{Expr, Item, ScopedName};
 use crate::hints;
 use crate::intern::Symbol;
+use crate::l4;
 use crate::limits;
 use crate::model::{
     Branch, Const, Direction, Exception, ExceptionId, Field, Interface, InterfaceId, Model, Operation, Param,
@@ -28,6 +29,7 @@ use crate::source::Span;
 
 mod annotations;
 mod constants;
+mod headers;
 mod interfaces;
 mod names;
 mod pragma;
@@ -254,6 +256,7 @@ impl Checker<'_> {
                     self.resolve(name);
                 }
             }
+            DeclKind::Import(literal, span) => self.import(*literal, *span),
             DeclKind::AnnotationType(_) => {}
         }
     }

@@ -8,6 +8,7 @@ use crate::codes::Code;
 use crate::cursor::{Cursor, Ident, Parse, Reported};
 use crate::diag::Diagnostic;
 use crate::expr::{Expr, ScopedName, Style};
+use crate::l4;
 use crate::lex::{Kind, Token};
 use crate::source::Span;
 
@@ -129,7 +130,7 @@ fn declaration(c: &mut Cursor, inside: Inside, decls: &mut Vec<Decl>) {
         return;
     }
     let start = c.span();
-    let result = annotations(c).and_then(|annotations| {
+    let result = attributes(c).and_then(|annotations| {
         let kind = c.nested(|c| declaration_kind(c, inside))?;
         Ok(Decl { annotations, kind, span: start })
     });
@@ -162,8 +163,7 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
         ("const", _) => constant(c)?,
         ("typedef", _) => {
             c.bump();
-            let ty = type_spec(c)?;
-            DeclKind::Typedef(ty, declarators(c)?)
+            typedef(c)?
         }
         ("struct" | "union", _) if c.word_at(2) == ";" => {
             let kind = if c.bump().text == c.s.names.intern("struct") {
@@ -185,6 +185,11 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
             DeclKind::Native(ident(c)?)
         }
         ("typeid" | "typeprefix", _) if starts_name(c, 1) || c.word_at(1) == "::" => repository_id(c)?,
+        ("import", _) if c.s.l4 && (c.word_at(1) == "<" || c.peek_at(1).kind == Kind::Str) => {
+            let kind = import(c)?;
+            c.eat(";");
+            return Ok(kind);
+        }
         ("import", _) if starts_name(c, 1) || c.word_at(1) == "::" || c.peek_at(1).kind == Kind::Str => {
             import(c)?
         }
@@ -195,6 +200,20 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
     };
     c.semicolon()?;
     Ok(kind)
+}
+
+/// A typedef. In L4's dialect the first plain name of a type without one is the type's own.
+fn typedef(c: &mut Cursor) -> Parse<DeclKind> {
+    let is_nameless = c.s.l4 && matches!(c.word(), "struct" | "union" | "enum") && c.word_at(1) == "{";
+    let mut ty = type_spec(c)?;
+    let mut names = declarators(c)?;
+    if is_nameless
+        && let TypeKind::Constructed(constructed, _) = &mut ty.kind
+        && let Some(plain) = names.iter().position(|name| name.dims.is_empty())
+    {
+        *constructed.name_mut() = names.remove(plain).name;
+    }
+    Ok(DeclKind::Typedef(ty, names))
 }
 
 /// `typeid` or `typeprefix`, with the name that it is about.
@@ -208,20 +227,36 @@ fn repository_id(c: &mut Cursor) -> Parse<DeclKind> {
     Ok(DeclKind::About(vec![name]))
 }
 
-/// `import`, with the name of a scope or a file, of which nothing is looked up.
+/// `import`, with the name of a scope or a file.
 fn import(c: &mut Cursor) -> Parse<DeclKind> {
     c.bump();
     if c.peek().kind == Kind::Str {
-        c.bump();
+        let token = c.bump();
+        return Ok(DeclKind::Import(token.text, token.span));
+    } else if c.s.l4 && c.is("<") {
+        let (literal, span) = c.angled()?;
+        return Ok(DeclKind::Import(literal, span));
     } else {
         c.scoped_name()?;
     }
     Ok(DeclKind::About(Vec::new()))
 }
 
+/// Name of the tag-less type that begins at a word of the source: no other has it.
+fn nameless(c: &mut Cursor) -> Ident {
+    let span = c.last_span();
+    let name = format!("anonymous_{}", c.at);
+    Ident { name: c.s.names.intern(&name), span }
+}
+
 /// Fails at a word that begins no declaration where a module's may stand.
 fn no_declaration(c: &mut Cursor) -> Parse<DeclKind> {
     let word = c.word();
+    if c.s.l4 && word == "library" {
+        let message = "`library` begins a part in DCE IDL, and what is around it is CORBA IDL";
+        let help = "put each language into a file of its own";
+        return c.fail(Diagnostic::error(Code::Syntax, c.span(), message).help(help));
+    }
     if TYPES.contains(&word) || matches!(word, "oneway" | "attribute" | "readonly") {
         let message = format!("`{word}` cannot start a declaration here");
         let span = c.span();
@@ -307,6 +342,36 @@ fn annotation_values(c: &mut Cursor, mut tokens: Vec<Token>) -> Vec<(Option<Iden
     }
     c.s.diags = messages;
     values
+}
+
+/// Annotations, or in L4's dialect attributes in brackets, which say the same things.
+fn attributes(c: &mut Cursor) -> Parse<Vec<Annotation>> {
+    let mut all = annotations(c)?;
+    while c.s.l4 && c.is("[") {
+        let open = c.bump().span;
+        loop {
+            let start = c.span();
+            if c.peek().kind != Kind::Ident {
+                return c.unexpected("an attribute");
+            }
+            let name = c.ident_token();
+            let mut arguments = Vec::new();
+            if c.is("(") {
+                let tokens = c.group()?;
+                arguments = annotation_values(c, tokens);
+            }
+            if !l4::is_known(c.s.names.text(name.name)) {
+                c.s.annotations.push(name);
+            }
+            all.push(Annotation { name, arguments, span: start.to(c.last_span()) });
+            if !c.eat(",") {
+                break;
+            }
+        }
+        c.close("]", open)?;
+        all.extend(annotations(c)?);
+    }
+    Ok(all)
 }
 
 fn annotation_type(c: &mut Cursor) -> Parse<DeclKind> {
@@ -563,7 +628,7 @@ fn operation(c: &mut Cursor, name: Ident, oneway: Option<Span>, result: Option<T
 }
 
 fn param(c: &mut Cursor) -> Parse<Param> {
-    let mut annotations_ = annotations(c)?;
+    let mut annotations_ = attributes(c)?;
     let direction = match c.word() {
         "in" => Direction::In,
         "out" => Direction::Out,

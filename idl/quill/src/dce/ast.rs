@@ -41,8 +41,10 @@ pub enum ItemKind {
     Const(Spec, Declarator, Expr),
     /// A type on its own: a body, or a promise of one
     Type(Spec),
-    /// An operation, or a function that a header declares
-    Function(Spec, Declarator),
+    /// An operation, or a function that a header declares, and what it raises
+    Function(Spec, Declarator, Vec<Ident>),
+    /// `exception X {…}`, as IDL4 has it
+    Exception(Ident, Vec<Field>),
     /// `interface X;`, or the same with `coclass`, `dispinterface` …
     Forward(Ident),
     /// `interface X : Y {…}` and `dispinterface`

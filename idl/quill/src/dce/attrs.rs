@@ -55,7 +55,7 @@ const KNOWN: [(&str, &str); 6] = [
          nopidl unused value warn absolute no_srv_register pointer_default_top to_null missing \
          max_recursion no_unreferenced_warn ndr_no_compression bitmap enum struct",
     ),
-    ("Extensions for microkernels", "fpage typ_size max_size relevant_bits caches flat map grant"),
+    ("Extensions for microkernels", "fpage typ_size max_size relevant_bits caches flat map grant oneway"),
 ];
 
 fn known() -> impl Iterator<Item = &'static str> {
@@ -112,8 +112,11 @@ pub(crate) fn check_configuration(s: &mut Session, attr: &Attr, more: &[&'static
 
 /// Warns of an attribute that no compiler is known to have.
 pub(super) fn check_name(s: &mut Session, attr: &Attr) {
+    if crate::l4::warn(s, attr.name, attr.span) {
+        return;
+    }
     let name = s.names.text(attr.name);
-    if known().any(|k| k.eq_ignore_ascii_case(name)) {
+    if known().any(|k| k.eq_ignore_ascii_case(name)) || s.l4 && name == "max_value" {
         return;
     }
     let message = format!("the attribute `{name}` is not known and has no effect");
@@ -155,6 +158,11 @@ pub(super) fn expression(s: &mut Session, tokens: &[Token], attr: &Attr) -> Pars
     Ok(expr)
 }
 
+/// Whether a number, or the name of one, stands where other dialects have an identifier.
+pub(super) fn is_number(tokens: &[Token]) -> bool {
+    matches!(tokens, [token] if matches!(token.kind, Kind::Number | Kind::Ident))
+}
+
 /// Checks the form of `uuid` and `version`.
 pub(super) fn check_form(s: &mut Session, attr: &Attr) {
     let name = s.names.text(attr.name).to_owned();
@@ -167,6 +175,9 @@ pub(super) fn check_form(s: &mut Session, attr: &Attr) {
             let hex = text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
             let named = !text.contains('-') && tokens.len() == 1 && tokens[0].kind == Kind::Ident;
             let whole = hex && groups == [8, 4, 4, 4, 12];
+            if s.l4 && is_number(tokens) {
+                return;
+            }
             if !whole && !named {
                 let message = "this is no uuid: it has 8, 4, 4, 4 and 12 hexadecimal digits";
                 s.diags.push(Diagnostic::error(Code::AttributeForm, attr.span, message));

@@ -17,11 +17,12 @@ use crate::diag::{Diagnostic, nearest};
 use crate::expr::{Expr, Item as Step, Unary};
 use crate::hints;
 use crate::intern::Symbol;
+use crate::l4;
 use crate::lex::Kind;
 use crate::limits;
 use crate::model::{
-    self, Branch, Const, Direction, Interface as ModelInterface, InterfaceId, Model, Operation, Pointer,
-    Shown, Type, TypeId, Value,
+    self, Branch, Const, Direction, Exception, ExceptionId, Interface as ModelInterface, InterfaceId, Model,
+    Operation, Pointer, Shown, Type, TypeId, Value,
 };
 use crate::pp::{self, Preprocessed};
 use crate::session::Session;
@@ -44,6 +45,7 @@ enum Entry {
     Enumerator(i128),
     Interface(InterfaceId),
     Function,
+    Exception(ExceptionId),
     /// Declared in a way that is not understood, in a header.
     Unread,
 }
@@ -94,12 +96,37 @@ struct Checker<'a> {
 
 /// Parses and checks a preprocessed file, with all that it imports.
 pub fn compile(s: &mut Session, source: Preprocessed) -> Model {
-    let samba = is_samba(s, &source);
+    let mut checker = checker(s, &source);
+    let header = checker.is_header(checker.main);
+    checker.file(source, header);
+    checker.attribute_file();
+    checker.model
+}
+
+/// Types of a C header, and the names that stand for them.
+pub fn header(s: &mut Session, source: Preprocessed) -> (Model, Vec<(Symbol, TypeId)>) {
+    let mut checker = checker(s, &source);
+    checker.samba = false;
+    checker.file(source, true);
+    let ordinary = checker.ordinary.iter().filter_map(|(&name, &(entry, ..))| match entry {
+        Entry::Type(id) => Some((name, id)),
+        _ => None,
+    });
+    let mut names: Vec<(Symbol, TypeId)> = ordinary.collect();
+    let tags = checker.tags.iter().filter(|(name, _)| !checker.ordinary.contains_key(name));
+    names.extend(tags.map(|(&name, tag)| (name, tag.ty)));
+    names.sort_unstable_by_key(|(_, id)| *id);
+    (checker.model, names)
+}
+
+/// A checker that knows nothing yet.
+fn checker<'a>(s: &'a mut Session, source: &Preprocessed) -> Checker<'a> {
+    let samba = is_samba(s, source);
     let mut model = Model::default();
     let error = model.add(Type::Error);
     let void = model.add(Type::Void);
     let main = source.file;
-    let mut checker = Checker {
+    Checker {
         s,
         model,
         ordinary: HashMap::new(),
@@ -122,11 +149,7 @@ pub fn compile(s: &mut Session, source: Preprocessed) -> Model {
         error,
         void,
         anonymous: 0,
-    };
-    let header = checker.is_header(main);
-    checker.file(source, header);
-    checker.attribute_file();
-    checker.model
+    }
 }
 
 fn is_samba(s: &Session, source: &Preprocessed) -> bool {
@@ -189,6 +212,9 @@ impl Checker<'_> {
         let main = self.s.map.file(self.main).path.clone();
         let includers: Vec<PathBuf> = std::iter::once(main).chain(includer).collect();
         let Some(path) = pp::find(self.s, &name, false, &includers, false) else {
+            if self.s.l4 && l4::is_header(&name) {
+                return l4::warn_of_header(self.s, &name, span);
+            }
             return pp::not_found(self.s, &name, span, false);
         };
         if self.import_depth >= limits::INCLUDE_DEPTH_MAX {
@@ -277,7 +303,9 @@ impl Checker<'_> {
         if let Some(tag) = self.tags.get(&name.name) {
             return tag.ty;
         }
-        if let Some(ty) = predefined::ty(self.text(name.name)) {
+        let of_l4 =
+            if self.s.l4 { l4::ty(self.text(name.name)).map(predefined::Predefined::Is) } else { None };
+        if let Some(ty) = of_l4.or_else(|| predefined::ty(self.text(name.name))) {
             let id = match ty {
                 predefined::Predefined::Is(ty) => self.model.add(ty),
                 predefined::Predefined::Any => self.model.any(),
@@ -380,11 +408,14 @@ impl Checker<'_> {
                     self.flat_attribute(&item.attrs, ty);
                 }
             }
-            ItemKind::Function(spec, declarator) => match interface {
+            ItemKind::Exception(name, fields) => self.exception(*name, fields),
+            ItemKind::Function(spec, declarator, raises) => match interface {
                 Some((around, operations, local)) => {
                     // Beside a local operation there is another one that is called in its place.
                     let stays = !local && has(self.s, &item.attrs, "local");
+                    let raises = self.raises(raises);
                     let operation = self.operation(item, spec, declarator, around, local);
+                    let operation = operation.map(|operation| self.raising(operation, raises));
                     operations.extend(operation.filter(|_| !stays));
                 }
                 None => {

@@ -6,7 +6,7 @@ pub mod check;
 pub mod parse;
 mod predefined;
 
-pub use check::compile;
+pub use check::{compile, header};
 
 #[cfg(test)]
 mod tests;

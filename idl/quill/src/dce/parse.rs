@@ -203,7 +203,7 @@ fn ident(c: &mut Cursor) -> Parse<Ident> {
 fn dotted(c: &mut Cursor) -> Parse<Ident> {
     let mut name = ident(c)?;
     while c.eat(".") || c.eat("::") {
-        name = ident(c)?;
+        name = if c.s.l4 && c.is("if") { c.ident_token() } else { ident(c)? };
     }
     if c.is("<") {
         skip_angles(c);
@@ -230,6 +230,17 @@ fn skip_angles(c: &mut Cursor) {
 fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
     let next_is_name = c.peek_at(1).kind == Kind::Ident;
     let kind = match c.word() {
+        "import" if c.s.l4 && c.word_at(1) == "<" => {
+            c.bump();
+            let file = c.angled()?;
+            c.eat(";");
+            return Ok(ItemKind::Import(vec![file]));
+        }
+        "exception" if c.s.l4 && next_is_name && c.word_at(2) == "{" => {
+            c.bump();
+            let name = ident(c)?;
+            ItemKind::Exception(name, fields(c, false)?)
+        }
         "import" if c.peek_at(1).kind == Kind::Str => {
             c.bump();
             let mut files = Vec::new();
@@ -239,6 +250,11 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
                 if !c.eat(",") {
                     break;
                 }
+            }
+            if c.s.l4 {
+                // DICE's files end it without a semicolon.
+                c.eat(";");
+                return Ok(ItemKind::Import(files));
             }
             ItemKind::Import(files)
         }
@@ -346,7 +362,22 @@ fn declaration(c: &mut Cursor) -> Parse<ItemKind> {
         declarator(c)?;
     }
     let function = first.derived.iter().any(|d| matches!(d, Derived::Function(_)));
-    Ok(if function { ItemKind::Function(spec, first) } else { ItemKind::Type(spec) })
+    let raises = if function && c.s.l4 && c.eat("raises") { raised(c)? } else { Vec::new() };
+    Ok(if function { ItemKind::Function(spec, first, raises) } else { ItemKind::Type(spec) })
+}
+
+/// Names of exceptions in parentheses.
+fn raised(c: &mut Cursor) -> Parse<Vec<Ident>> {
+    let open = c.expect("(")?;
+    let mut names = Vec::new();
+    while !c.is(")") {
+        names.push(dotted(c)?);
+        if !c.eat(",") {
+            break;
+        }
+    }
+    c.close(")", open)?;
+    Ok(names)
 }
 
 /// Whether `interface X` here is the type of something: `interface X *f();`.
@@ -388,7 +419,8 @@ fn constant(c: &mut Cursor) -> Parse<ItemKind> {
 fn interface(c: &mut Cursor) -> Parse<ItemKind> {
     let dispatch = c.is("dispinterface");
     c.bump();
-    let name = dotted(c)?;
+    // No word of C is left in the names that are made of it.
+    let name = if c.s.l4 && c.is("if") { c.ident_token() } else { dotted(c)? };
     if c.eat(";") {
         return Ok(ItemKind::Forward(name));
     }

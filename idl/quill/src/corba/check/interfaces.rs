@@ -73,6 +73,7 @@ impl Checker<'_> {
             scope = self.open(ScopeKind::Interface, interface.name);
         }
         let imported = self.imported(interface.name.span);
+        self.l4_attributes(annotations, false);
         let entry = &mut self.model.interfaces[id.0 as usize];
         entry.defined = true;
         entry.span = interface.name.span;
@@ -85,6 +86,13 @@ impl Checker<'_> {
 
     /// What `@id` says about an interface; 0 if nothing.
     fn interface_number(&mut self, annotations: &[ast::Annotation]) -> u16 {
+        if let Some(expr) = annotation(self.s, annotations, "uuid").filter(|_| self.s.l4) {
+            let number = self.number(expr).map_or(Ok(0), l4::number);
+            return number.unwrap_or_else(|message| {
+                self.error(Code::AttributeForm, expr.span, message);
+                0
+            });
+        }
         let Some(expr) = annotation(self.s, annotations, "id") else { return 0 };
         let Some(value) = self.number(expr) else { return 0 };
         match u16::try_from(value) {
@@ -102,6 +110,9 @@ impl Checker<'_> {
         for decl in body {
             if self.s.diags.stop() {
                 break;
+            }
+            if let DeclKind::Operation(_) | DeclKind::Attribute(_) = decl.kind {
+                self.l4_attributes(&decl.annotations, true);
             }
             match &decl.kind {
                 DeclKind::Operation(operation) => operations.extend(self.operation(operation)),
@@ -239,6 +250,7 @@ impl Checker<'_> {
                 }
                 c.declare(param.name, Entry::Instance);
                 let mut checked = Param::new(c.text(param.name.name), ty, direction);
+                c.l4_attributes(&param.annotations, false);
                 c.hints(&param.annotations, &mut checked);
                 c.limits(&param.annotations, ty);
                 checked.ty = c.optional(&param.annotations, param.name, checked.ty);
@@ -268,11 +280,40 @@ impl Checker<'_> {
         })
     }
 
+    /// Follows `max_value`: only so many bits matter as the greatest value has.
+    fn max_value(&mut self, annotation: &ast::Annotation, param: &mut Param) {
+        let Some((_, value)) = annotation.arguments.first() else {
+            return self.error(
+                Code::AttributeForm,
+                annotation.span,
+                "`max_value` needs a value in parentheses",
+            );
+        };
+        let Some(most) = self.number(value) else { return };
+        if let Err(message) = hints::max_value(&mut self.model, param, most) {
+            self.error(Code::AttributeForm, annotation.span, message);
+        }
+    }
+
+    /// Warns of attributes of L4's dialects without effect; for an operation, its number is one.
+    pub(super) fn l4_attributes(&mut self, annotations: &[ast::Annotation], is_operation: bool) {
+        for annotation in annotations {
+            l4::warn(self.s, annotation.name.name, annotation.span);
+            if is_operation && self.text(annotation.name.name) == "uuid" {
+                l4::warn_of_number(self.s, annotation.name.name, annotation.span);
+            }
+        }
+    }
+
     /// What annotations say about a parameter; see [`hints`].
     fn hints(&mut self, annotations: &[ast::Annotation], param: &mut Param) {
         for annotation in annotations {
             let name = self.text(annotation.name.name).to_owned();
             hints::mark(&self.model, param, &name);
+            if name == "max_value" && self.s.l4 {
+                self.max_value(annotation, param);
+                continue;
+            }
             if !hints::SIZES.contains(&name.as_str()) {
                 continue;
             }

@@ -282,6 +282,10 @@ impl Checker<'_> {
             [last] if last == "fpage" && !name.absolute => {
                 return Some(Entry::Type(self.model.add(Type::Fpage), None));
             }
+            [last] if self.s.l4 && !name.absolute => {
+                let ty = l4::ty(last)?;
+                return Some(Entry::Type(self.model.add(ty), None));
+            }
             _ => return None,
         };
         let ty = match last {

@@ -65,7 +65,8 @@ impl Checker<'_> {
                 self.union(*name, switch, cases)
             }
             Constructed::Flat { name, members } => {
-                if !annotations.iter().any(|a| self.text(a.name.name) == "flat") {
+                // L4's dialect copies it as it is.
+                if !self.s.l4 && !annotations.iter().any(|a| self.text(a.name.name) == "flat") {
                     let message = format!("the union `{}` has no discriminator", self.text(name.name));
                     let help = "`switch (…)` behind its name gives it one; `@flat` before `union` says that it has none";
                     self.s.diags.push(Diagnostic::error(Code::Switch, name.span, message).help(help));
@@ -478,6 +479,11 @@ impl Checker<'_> {
                 let bound = bound.map_or(String::new(), |bound| format!(", {bound}"));
                 let name = format!("map<{}, {}{bound}>", self.model.show(key_id), self.model.show(value_id));
                 self.model.add(Type::Foreign("the type", name))
+            }
+            TypeKind::Ref(to) => {
+                let to = self.ty(to);
+                let name = self.model.show(to);
+                self.model.add(Type::Foreign("the address of a value of type", name))
             }
             TypeKind::Fixed(None) => self.model.add(Type::Fixed(0, 0)),
             TypeKind::Fixed(Some((digits, scale))) => self.fixed(digits, scale),

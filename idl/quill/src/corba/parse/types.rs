@@ -25,7 +25,7 @@ pub(super) fn declarators(c: &mut Cursor) -> Parse<Vec<Declarator>> {
 }
 
 pub(super) fn member(c: &mut Cursor) -> Parse<Member> {
-    let annotations = annotations(c)?;
+    let annotations = attributes(c)?;
     let ty = type_spec(c)?;
     let names = declarators(c)?;
     c.semicolon()?;
@@ -63,7 +63,7 @@ pub(super) fn members_and(c: &mut Cursor, inner: &mut Vec<Decl>) -> Parse<Vec<Me
 pub(super) fn constructed(c: &mut Cursor) -> Parse<Constructed> {
     let keyword = c.word().to_owned();
     c.bump();
-    let name = ident(c)?;
+    let name = if c.s.l4 && c.is("{") { nameless(c) } else { ident(c)? };
     c.nested(|c| match keyword.as_str() {
         "struct" => {
             let base = if c.eat(":") { Some(c.scoped_name()?) } else { None };
@@ -232,6 +232,10 @@ pub(super) fn type_kind(c: &mut Cursor) -> Parse<TypeKind> {
             close_angle(c)?;
             Ok(TypeKind::Fixed(Some((digits, scale))))
         }
+        "ref" if c.s.l4 && starts_name(c, 1) && starts_name(c, 2) => {
+            c.bump();
+            Ok(TypeKind::Ref(Box::new(type_spec(c)?)))
+        }
         "struct" | "union" | "enum" => Ok(TypeKind::Constructed(Box::new(constructed(c)?), Vec::new())),
         "bitmask" | "bitset" if follows_name => {
             Ok(TypeKind::Constructed(Box::new(constructed(c)?), Vec::new()))
@@ -275,6 +279,18 @@ fn base(c: &mut Cursor) -> Parse<Option<Base>> {
                 Base::Float(128)
             }
             _ => Base::Int(32, true),
+        },
+        "int" if c.s.l4 => Base::Int(32, true),
+        "unsigned" if c.s.l4 && !matches!(c.word_at(1), "short" | "long") => match c.word_at(1) {
+            "int" => {
+                c.bump();
+                Base::Int(32, false)
+            }
+            "char" => {
+                c.bump();
+                Base::Octet
+            }
+            _ => Base::Int(32, false),
         },
         "unsigned" => {
             c.bump();

@@ -170,12 +170,16 @@ impl Checker<'_> {
         {
             let room =
                 [(0, 0), (1, 1)].map(|(attribute, more)| Some((said.size(attribute, level)?.clone(), more)));
-            let mut rules = Vec::new();
+            let (mut rules, mut bound) = (Vec::new(), None);
             if let Some((size, more)) = room.into_iter().flatten().next() {
-                rules.push(Rule::Below(plus(self.size(&size)?, more)));
+                let size = self.size(&size)?;
+                match self.greatest(&size) {
+                    Some(most) => bound = Some(most),
+                    None => rules.push(Rule::Below(plus(size, more))),
+                }
             }
             said.rules.push(rules);
-            return Ok(self.model.add(Type::Str { wide, bound: None, shown: Shown::default() }));
+            return Ok(self.model.add(Type::Str { wide, bound, shown: Shown::default() }));
         }
         if said.is_sized(level) {
             return self.list(to, None, level, said);
@@ -204,6 +208,10 @@ impl Checker<'_> {
             Some(first) => Size::Two("-", Box::new([end, first.clone()])),
             None => end,
         };
+        // L4's dialects say by `max_is` how much there may be, beside how much there is.
+        let both = size_is.as_ref().or(length_is.as_ref());
+        let limit = both.and(max_is.as_ref()).and_then(|max| self.greatest(max));
+        let max_is = max_is.filter(|_| limit.is_none());
         let room = size_is.or(max_is.map(|last| plus(last, 1)));
         let length = length_is.or(last_is.map(|last| behind_first(plus(last, 1))));
         let rules = match (length, room) {
@@ -213,6 +221,8 @@ impl Checker<'_> {
             (None, Some(room)) => vec![Rule::Exactly(behind_first(room))],
             (None, None) => Vec::new(),
         };
+        let exact = rules.first().and_then(|rule| self.greatest(rule.size()));
+        let bound = bound.or(limit).or(exact);
         said.rules.push(rules);
         let of = match self.model.ty(self.model.resolved(of)) {
             // So many bytes.
@@ -220,6 +230,14 @@ impl Checker<'_> {
             _ => self.carry(of, level + 1, said)?,
         };
         Ok(self.model.add(Type::Sequence(of, bound)))
+    }
+
+    /// Most elements that a constant size allows, in L4's dialects: what has a bound is carried in less room.
+    fn greatest(&self, size: &Size) -> Option<u64> {
+        match size {
+            Size::Number(number @ 1..) if self.s.l4 => u64::try_from(*number).ok(),
+            _ => None,
+        }
     }
 
     /// Whether a name stands for a text.

@@ -60,11 +60,12 @@ impl Checker<'_> {
         entry.imported = imported;
         entry.span = interface.name.span;
         entry.bases = bases;
+        self.model.interfaces[id.0 as usize].number = self.interface_number(&item.attrs);
         let mut operations = Vec::new();
         let objects = ["object", "odl", "dual", "oleautomation", "local"];
         self.of_objects = interface.dispatch || objects.iter().any(|a| has(self.s, &item.attrs, a));
         let declarators = interface.items.iter().filter_map(|item| match &item.kind {
-            ItemKind::Function(_, declarator) => declarator.name,
+            ItemKind::Function(_, declarator, _) => declarator.name,
             _ => None,
         });
         self.functions = declarators.map(|name| name.name).collect();
@@ -80,6 +81,59 @@ impl Checker<'_> {
         self.of_objects = false;
         self.overloads(interface);
         self.model.interfaces[id.0 as usize].operations = operations;
+    }
+
+    /// Number of an interface that stands where an identifier does; 0 if nothing.
+    fn interface_number(&mut self, attrs: &[Attr]) -> u16 {
+        let Some(uuid) = find(self.s, attrs, "uuid").filter(|_| self.s.l4).cloned() else { return 0 };
+        let tokens = uuid.arguments.as_deref().unwrap_or(&[]);
+        if !attrs::is_number(tokens) {
+            return 0;
+        }
+        let Ok(value) = attrs::expression(self.s, tokens, &uuid) else { return 0 };
+        let Value::Int(number) = self.eval(&value) else { return 0 };
+        l4::number(number).unwrap_or_else(|message| {
+            self.error(Code::AttributeForm, uuid.span, message);
+            0
+        })
+    }
+
+    /// An exception, as IDL4's files have it.
+    pub(super) fn exception(&mut self, name: Ident, members: &[Field]) {
+        if let Some(&(_, first, _)) = self.ordinary.get(&name.name) {
+            return self.twice(name, first);
+        }
+        let fields = self.fields_of(members);
+        let id = ExceptionId(self.model.exceptions.len() as u32);
+        self.model.exceptions.push(Exception { name: self.owned(name.name), fields });
+        self.declare(name, Entry::Exception(id), false);
+    }
+
+    /// Exceptions with these names.
+    pub(super) fn raises(&mut self, names: &[Ident]) -> Vec<ExceptionId> {
+        let mut all = Vec::new();
+        for &name in names {
+            match self.ordinary.get(&name.name) {
+                Some(&(Entry::Exception(id), ..)) if !all.contains(&id) => all.push(id),
+                Some(&(Entry::Exception(_), ..)) => {}
+                _ if self.poisoned.contains(&name.name) => {}
+                _ => {
+                    let message = format!("`{}` is no exception", self.text(name.name));
+                    self.error(Code::Raises, name.span, message);
+                }
+            }
+        }
+        all
+    }
+
+    /// An operation with its exceptions, of which nobody hears if nothing comes back.
+    pub(super) fn raising(&mut self, operation: Operation, raises: Vec<ExceptionId>) -> Operation {
+        if !operation.oneway || raises.is_empty() {
+            return Operation { raises, ..operation };
+        }
+        let message = format!("`{}` is oneway, so nobody hears what it raises", operation.name);
+        self.s.diags.push(Diagnostic::warning(Code::Oneway, operation.span, message));
+        operation
     }
 
     /// Kind of pointer that `pointer_default` names.
@@ -124,7 +178,7 @@ impl Checker<'_> {
         }
         let mut seen: HashMap<Symbol, Span> = HashMap::new();
         for item in &interface.items {
-            let ItemKind::Function(_, declarator) = &item.kind else { continue };
+            let ItemKind::Function(_, declarator, _) = &item.kind else { continue };
             let Some(name) = declarator.name else { continue };
             let special =
                 ["propget", "propput", "propputref", "overload", "eventadd", "eventremove", "local"];
@@ -192,7 +246,11 @@ impl Checker<'_> {
         }
         self.operations.insert(name.name, names);
         let name_text = self.owned(name.name);
-        let oneway = has(self.s, &item.attrs, "maybe");
+        let oneway = ["maybe", "oneway"].iter().any(|attr| has(self.s, &item.attrs, attr));
+        if let Some(uuid) = find(self.s, &item.attrs, "uuid") {
+            let (name, span) = (uuid.name, uuid.span);
+            l4::warn_of_number(self.s, name, span);
+        }
         let agreements = self.agree_params(&mut list, rules);
         let (params, raises, span) = (list, Vec::new(), name.span);
         Some(Operation { name: name_text, oneway, result, params, raises, agreements, span })
@@ -236,6 +294,9 @@ impl Checker<'_> {
         let unsized_array = self.unsized_array;
         let base = self.spec(&param.spec, &param.attrs, header);
         let mut ty = self.derive(base, &param.declarator, &param.attrs, header);
+        if self.s.l4 {
+            ty = self.behind_out(ty, &param.attrs);
+        }
         if unsized_array {
             ty = self
                 .model
@@ -274,6 +335,17 @@ impl Checker<'_> {
         (checked, rules)
     }
 
+    /// Type of a list or text that comes back, where L4's dialects have a pointer to the pointer: its outer one says where the inner
+    /// one is put.
+    fn behind_out(&self, ty: TypeId, attrs: &[Attr]) -> TypeId {
+        let sizes = ["string", "size_is", "length_is", "max_is"];
+        let is_list = has(self.s, attrs, "out") && sizes.iter().any(|size| has(self.s, attrs, size));
+        match self.model.ty(ty) {
+            Type::Pointer(_, to) if is_list && matches!(self.model.ty(*to), Type::Pointer(..)) => *to,
+            _ => ty,
+        }
+    }
+
     /// Whether C passes values of a type as copies.
     fn is_by_value(&self, ty: TypeId) -> bool {
         matches!(
@@ -291,11 +363,25 @@ impl Checker<'_> {
         )
     }
 
+    /// Follows `max_value`: only so many bits matter as the greatest value has.
+    fn max_value(&mut self, attr: &Attr, param: &mut model::Param) {
+        let tokens = attr.arguments.as_deref().unwrap_or(&[]);
+        let Ok(value) = attrs::expression(self.s, tokens, attr) else { return };
+        let Value::Int(most) = self.eval(&value) else { return };
+        if let Err(message) = hints::max_value(&mut self.model, param, most) {
+            self.error(Code::AttributeForm, attr.span, message);
+        }
+    }
+
     /// What attributes say about a parameter besides its type; see [`hints`].
     fn hints(&mut self, attrs: &[Attr], param: &mut model::Param) {
         for attr in attrs {
             let name = self.owned(attr.name);
             hints::mark(&self.model, param, &name);
+            if name == "max_value" && self.s.l4 {
+                self.max_value(attr, param);
+                continue;
+            }
             if !hints::SIZES.contains(&name.as_str()) {
                 continue;
             }

@@ -181,7 +181,14 @@ impl Checker<'_> {
         let Members { mut fields, mut branches, rules, .. } = members;
         self.siblings.pop();
         self.agree(id, &mut fields, rules);
-        let flat = record.union && record.switch.is_none() && !header && has(self.s, attrs, "flat");
+        // L4's dialects copy a union that nothing tells apart as it is.
+        let labelled = |field: &Field| {
+            !field.labels.is_empty()
+                || ["case", "default"].iter().any(|label| has(self.s, &field.attrs, label))
+        };
+        let is_plain = self.s.l4 && !body.iter().any(labelled) && !has(self.s, attrs, "switch_type");
+        let flat =
+            record.union && record.switch.is_none() && !header && (is_plain || has(self.s, attrs, "flat"));
         let ty = if flat {
             // An arm without a field has no bytes.
             let members = branches.into_iter().map(|b| b.field).filter(|f| !f.name.is_empty());
@@ -208,6 +215,15 @@ impl Checker<'_> {
             self.model.named.push((id, imported));
         }
         id
+    }
+
+    /// Fields of an exception.
+    pub(super) fn fields_of(&mut self, declarations: &[Field]) -> Vec<model::Field> {
+        let mut members = Members::default();
+        for field in declarations {
+            self.member(false, field, false, &mut members);
+        }
+        members.fields
     }
 
     /// Adds the fields of one declaration in a struct, or the branch that it is in a union.

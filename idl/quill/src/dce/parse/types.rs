@@ -28,7 +28,8 @@ const QUALIFIERS: [&str; 22] = [
 ];
 
 pub(super) fn qualifiers(c: &mut Cursor) {
-    while c.peek().kind == Kind::Ident && QUALIFIERS.contains(&c.word()) {
+    // DICE's files have operations of such names.
+    while c.peek().kind == Kind::Ident && QUALIFIERS.contains(&c.word()) && !(c.s.l4 && c.word_at(1) == "(") {
         c.bump();
     }
 }
@@ -76,8 +77,13 @@ pub(super) fn spec_kind(c: &mut Cursor) -> Parse<SpecKind> {
     }
     let name = ident(c)?;
     if matches!(c.word(), "." | "<" | "::") {
+        let l4 = c.s.l4 && c.is("::");
+        let mut last = name;
         while c.eat(".") || c.eat("::") {
-            ident(c)?;
+            last = ident(c)?;
+        }
+        if l4 {
+            return Ok(SpecKind::Named(last));
         }
         if c.is("<") {
             skip_angles(c);
@@ -188,7 +194,8 @@ pub(super) fn basic(c: &mut Cursor) -> Parse<Option<Basic>> {
             continue;
         }
         // After a complete type the next word is what is declared, even if it is `small`.
-        match basic_word(c.word()) {
+        let found = if c.s.l4 && c.is("handle_t") { None } else { basic_word(c.word()) };
+        match found {
             Some(found) if core.is_none() && modifiers.fit(found) => core = Some(found),
             _ => break,
         }

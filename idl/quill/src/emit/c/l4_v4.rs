@@ -35,25 +35,18 @@ impl Part for L4V4 {
         match emitter.model.ty(emitter.model.resolved(ty)) {
             // Lists are copied as they are, so whatever their bytes are must be a value.
             Type::Sequence(of, _) | Type::Array(of, _) => flat(*of),
-            Type::Union { .. } | Type::Object(_) => false,
+            Type::Union { .. } => false,
             _ => true,
         }
     }
 
-    fn refuses(&self, emitter: &Emitter, operation: &Operation, method: &Method) -> Option<String> {
+    fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
         let lists = |message: &Message| {
             message.slots.iter().any(|slot| is_list(emitter, slot)) || !message.chunks.is_empty()
         };
         if let Some((exception, _)) = method.exceptions.iter().find(|(_, message)| lists(message)) {
             return Some(format!(
                 "the exception `{exception}` has a text or a list, for which nobody brings room"
-            ));
-        }
-        let endless = |chunk: &&Chunk| bytes_max(emitter, chunk).is_none();
-        if let Some(chunk) = method.reply.chunks.iter().find(endless) {
-            return Some(format!(
-                "`{}` comes back without a bound, so nobody knows how much room to bring",
-                chunk.path[0]
             ));
         }
         let counted = |chunk: &&Chunk| emitter.counted(chunk.ty);
@@ -69,19 +62,6 @@ impl Part for L4V4 {
                 "`{}`, a counted text, may have more than {COPY_BYTES_MAX} bytes",
                 chunk.path[0]
             ));
-        }
-        let array = |chunk: &&Chunk| matches!(emitter.kind(chunk.ty), Type::Array(..));
-        let inside = |chunk: &Chunk| {
-            operation.params.iter().any(|p| p.name == chunk.path[0] && p.direction == Direction::InOut)
-        };
-        if let Some(chunk) = method.reply.chunks.iter().find(array) {
-            return Some(format!(
-                "`{}`, an array that comes back, does not fit into registers",
-                chunk.path[0]
-            ));
-        }
-        if let Some(chunk) = method.reply.chunks.iter().find(|chunk| inside(chunk)) {
-            return Some(format!("`{}`, which goes both ways, does not fit into registers", chunk.path[0]));
         }
         None
     }
@@ -143,6 +123,11 @@ fn refused_later(e: &Emitter, chunk: &Chunk) -> Option<u64> {
     let element = chunk.element.map_or(1, |element| element.size);
     let short = |bound: &u64| bound.saturating_mul(element) < 1 << 21 && *bound > 0;
     chunk.bound.filter(short).filter(|_| matches!(e.kind(chunk.ty), Type::Sequence(..)))
+}
+
+/// Whether something of a request comes back in its place.
+fn goes_back(operation: &Operation, chunk: &Chunk) -> bool {
+    operation.params.iter().any(|p| p.name == chunk.path[0] && p.direction == Direction::InOut)
 }
 
 /// The text of a message that may travel behind the values: a lone one.
@@ -234,6 +219,8 @@ struct Side<'a> {
     reply: bool,
     /// The receiver's refusal comes back, so it is enough to look for a list that is too long when it does.
     answered: bool,
+    /// A text goes both ways, so that it may not stay in the message that the reply replaces.
+    both_ways: bool,
 }
 
 impl Side<'_> {
@@ -403,14 +390,14 @@ impl Side<'_> {
         let (from, bytes, too_long) = match e.kind(chunk.ty) {
             Type::Str { .. } if e.counted(chunk.ty) => {
                 let copy = self.copy_of(i, chunk, body);
-                let bytes = format!("_bytes_{i}");
+                let bytes = format!("_sent_{i}");
                 let arguments = [copy.clone(), room(e, chunk), value, characters(e, chunk.ty)];
                 let found = call("quill_copy_counted", arguments);
                 body.push(Stmt::Let(Ty::named("size_t"), bytes.clone(), Some(found)));
                 (copy, name(&bytes), Some(name(bytes).with("==", int(0))))
             }
             Type::Str { .. } => {
-                let bytes = format!("_bytes_{i}");
+                let bytes = format!("_sent_{i}");
                 let found = call("quill_item_text", [value.clone(), characters(e, chunk.ty)]);
                 body.push(Stmt::Let(Ty::named("size_t"), bytes.clone(), Some(found)));
                 (value, name(&bytes), Some(name(bytes).with("==", int(0))))
@@ -505,6 +492,9 @@ impl Side<'_> {
             let value = Interface::at(self.spots, &chunk.path);
             if self.reply {
                 body.push(Stmt::Do(call("quill_bring_text", [place, name(text)])));
+            } else if self.both_ways {
+                body.push(Stmt::Do(call("quill_bring_text", [place.clone(), name(text)])));
+                body.push(Stmt::Set(value, place));
             } else {
                 body.push(Stmt::Set(value, unconst(name(text))));
             }
@@ -755,6 +745,7 @@ fn client_side<'a>(c: &'a Interface, message: &'a Message, spots: &'a [Spot<'a>]
         too_long: name("QUILL_TOO_LONG"),
         reply,
         answered: false,
+        both_ways: false,
     }
 }
 
@@ -871,6 +862,7 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
         too_long: refused.clone(),
         reply: false,
         answered: false,
+        both_ways: tail(e, &method.request).is_some_and(|chunk| goes_back(operation, chunk)),
     };
     let mut body = variables(c, operation, &method.request);
     body.extend(["_utcb", "_w0", "_w1"].map(|unused| Stmt::Do(name(unused).cast(Ty::named("void")))));
@@ -945,7 +937,16 @@ fn variables(c: &Interface, operation: &Operation, request: &Message) -> Vec<Stm
 /// A reply on the server's side.
 fn reply<'a>(c: &'a Interface, message: &'a Message, spots: &'a [Spot<'a>]) -> Side<'a> {
     let bad = call("quill_refuse_as", [name("QUILL_MALFORMED")]);
-    Side { c, message, spots, malformed: bad.clone(), too_long: bad, reply: true, answered: false }
+    Side {
+        c,
+        message,
+        spots,
+        malformed: bad.clone(),
+        too_long: bad,
+        reply: true,
+        answered: false,
+        both_ways: false,
+    }
 }
 
 /// The server's loop: the place of a method is found by the first bits of the label, as many as there are places.

@@ -17,9 +17,11 @@ typedef uint32_t quill_status;
 #define QUILL_TOO_LONG 0xff02u  /* an argument is too long for its type or for a message */
 #define QUILL_KERNEL 0x10000u   /* and up: the message did not get through; the kernel's error code is added */
 
-/* Bytes that a server receives of a text or list without a bound. */
+/* Bytes that a server receives of a text or list without a bound, and for which a client brings room where one comes back. */
 #ifndef QUILL_UNBOUNDED_BYTES
 #define QUILL_UNBOUNDED_BYTES 4096
+#elif QUILL_UNBOUNDED_BYTES < 256
+#error "a message has more registers than QUILL_UNBOUNDED_BYTES"
 #endif
 
 typedef struct quill_unbounded {
