@@ -5,7 +5,7 @@
 //! the trait and list it in [`ALL`]; a part without code for a language says so, and has layouts and costs all the same.
 
 use crate::emit::{c, rust};
-use crate::marshal::References;
+use crate::marshal::{Lying, References};
 
 /// What carries messages.
 pub trait KernelPart: Sync {
@@ -68,6 +68,17 @@ pub struct Shape {
     pub references: References,
     /// Where a label travels that costs no register, in words for a reader.
     pub label: &'static str,
+}
+
+impl Shape {
+    /// Which lists receivers use as they lie.
+    pub fn lying(&self) -> Lying {
+        match (self.items, self.block) {
+            (true, _) => Lying::All,
+            (false, Some(_)) => Lying::Long,
+            (false, None) => Lying::None,
+        }
+    }
 }
 
 /// A message with a part in memory, where that costs some of the registers.

@@ -380,7 +380,7 @@ fn method(
     label: u32,
 ) -> Result<Method, String> {
     let shape = kernel.shape();
-    let call = marshal::call(model, sizes, operation, shape.references, shape.block.is_some())?;
+    let call = marshal::call(model, sizes, operation, shape.references, shape.lying())?;
     if let (Some(ty), References::No) = (marshal::reference(model, operation), shape.references) {
         let (show, kernel) = (model.show(ty), kernel.name());
         return Err(format!("a reference to an object (`{show}`) cannot be sent over `{kernel}`"));

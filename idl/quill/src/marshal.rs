@@ -25,6 +25,29 @@ pub enum References {
     Handed,
 }
 
+/// Which lists and arrays of elements of a fixed size are used as they lie in a message, so that they go piece by piece unless every bit
+/// pattern is a value of their elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lying {
+    /// None: each element is read.
+    None,
+    /// Lists that are too long for a value that holds its elements itself.
+    Long,
+    /// All.
+    All,
+}
+
+impl Lying {
+    /// Whether each element of a list has to be looked at by itself.
+    fn looks_at(self, sizes: &Sizes, of: TypeId, bound: Option<u64>) -> bool {
+        match self {
+            Lying::None => false,
+            Lying::Long => sizes.is_looked_at(of, bound),
+            Lying::All => !sizes.flat(of),
+        }
+    }
+}
+
 /// A step of marshalling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
@@ -79,16 +102,16 @@ pub struct Call {
     pub exceptions: Vec<(ExceptionId, Vec<Op>)>,
 }
 
-/// The steps of an operation for a kernel that sends references to objects in this way, or why there are none. Where lists are
-/// used as they lie in memory, a long one is a block only if every bit pattern is a value of its elements.
+/// The steps of an operation for a kernel that sends references to objects in this way and of which receivers use such lists as they
+/// lie, or why there are none.
 pub fn call(
     model: &Model,
     sizes: &Sizes,
     operation: &Operation,
     references: References,
-    lists_lie: bool,
+    lying: Lying,
 ) -> Result<Call, String> {
-    let steps = || Steps { model, sizes, references, lists_lie, ops: Vec::new() };
+    let steps = || Steps { model, sizes, references, lying, ops: Vec::new() };
     let (mut request, mut reply) = (steps(), steps());
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
         reply.parameter(RESULT, operation.result, false, None, None)?;
@@ -163,7 +186,7 @@ struct Steps<'a> {
     model: &'a Model,
     sizes: &'a Sizes,
     references: References,
-    lists_lie: bool,
+    lying: Lying,
     ops: Vec<Op>,
 }
 
@@ -246,6 +269,10 @@ impl<'a> Steps<'a> {
                 return self.take_fields_apart(path, fields, stays, depth);
             }
             Type::Array(..) => match self.sizes.fixed(resolved) {
+                Some(_) if self.lying == Lying::All && !self.sizes.flat(resolved) => {
+                    op(stream);
+                    self.carried(ty)?;
+                }
                 Some(size) if size.size <= VALUE_BYTES_MAX => op(What::Value(size)),
                 Some(size) => op(What::Block { element: size, bound: Some(1) }),
                 None => {
@@ -260,7 +287,7 @@ impl<'a> Steps<'a> {
                 op(What::Block { element: Fixed { size: 1, align: 1 }, bound });
             }
             Type::Sequence(of, bound) => match self.sizes.fixed(*of) {
-                Some(element) if !(self.lists_lie && self.sizes.is_looked_at(*of, *bound)) => {
+                Some(element) if !self.lying.looks_at(self.sizes, *of, *bound) => {
                     op(What::Count);
                     op(What::Block { element, bound: *bound });
                 }

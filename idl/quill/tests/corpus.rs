@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use quill::diag::Diagnostic;
 use quill::driver;
 use quill::emit::{self, rust::Purpose};
-use quill::kernel::{ALL, KernelPart, Linux, TernDoor, TernIpc};
+use quill::kernel::{ALL, KernelPart, L4V4, Linux, TernDoor, TernIpc};
 use quill::model::Model;
 use quill::session::Options;
 use workshop::{Workshop, compilers};
@@ -131,9 +131,9 @@ fn what_is_made_of_other_peoples_files_compiles_without_a_warning() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Compiles what is made of whole files for Tern, in C, and in Rust where the crate that stubs share can be one of the host's.
+/// Compiles what is made of whole files for Tern and for L4, in C, and in Rust where the crate that stubs share can be one of the host's.
 #[test]
-fn what_is_made_for_tern_compiles_without_a_warning() {
+fn what_is_made_for_kernels_compiles_without_a_warning() {
     let Some((dir, rows)) = corpus() else { return };
     let shop = Workshop::new("corpus-tern");
     shop.bring_tern();
@@ -153,7 +153,7 @@ fn what_is_made_for_tern_compiles_without_a_warning() {
         if !has_operations(&out.model) {
             continue;
         }
-        for kernel in [&TernIpc as &dyn KernelPart, &TernDoor] {
+        for kernel in [&TernIpc as &dyn KernelPart, &TernDoor, &L4V4] {
             for (language, made) in outputs(&out.model, kernel) {
                 let Ok(text) = made else { continue };
                 let said = match language {
@@ -166,7 +166,7 @@ fn what_is_made_for_tern_compiles_without_a_warning() {
             }
         }
     }
-    println!("{count} outputs for Tern; {} complaints", wrong.len());
+    println!("{count} outputs for Tern and L4; {} complaints", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

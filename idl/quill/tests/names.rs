@@ -79,10 +79,13 @@ fn words_of_stubs(wanted: impl Fn(String, String) -> String) -> BTreeSet<String>
         "linux_message.h",
         "linux_runtime.h",
         "tern_ipc_runtime.h",
+        "stream_places.h",
+        "stream_texts.h",
         "tern_stream.h",
         "tern_serve.h",
         "tern_references.h",
         "l4_v4_runtime.h",
+        "l4_v4_texts.h",
     ];
     let mut rust = read("rust/linux/runtime.rs");
     let mut c: String = headers.into_iter().map(|name| read(&format!("c/{name}"))).collect();

@@ -86,6 +86,10 @@ pub fn emit(model: &Model, kernel: &dyn KernelPart) -> Result<String, Vec<Diagno
 
 /// The C text over L4's V4 API, with programs behind it that test the interfaces; see `quill test`.
 pub fn emit_selftest(model: &Model) -> Result<String, Vec<Diagnostic>> {
+    let refused = selftest::untestable(model);
+    if !refused.is_empty() {
+        return Err(refused);
+    }
     emit_with(model, &crate::kernel::L4V4, &selftest::TEXTS.concat(), selftest::programs)
 }
 

@@ -18,6 +18,7 @@ use crate::emit::travel::{is_opaque, streamed, why};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Message, Method, Room};
 use crate::limits;
+use crate::marshal::Lying;
 use crate::model::{Direction, ExceptionId, Field, InterfaceId, Model, Operation, Param, Type, TypeId};
 use crate::sizes::Sizes;
 use crate::source;
@@ -430,7 +431,7 @@ impl<'a> Emitter<'a> {
             emitted: HashSet::new(),
             travels: Vec::new(),
             held: Vec::new(),
-            streamed: streamed(model, &Sizes::new(model)),
+            streamed: streamed(model, &Sizes::new(model), Lying::Long),
             owned: OnceCell::new(),
             refused: Vec::new(),
             exceptions: HashSet::new(),

@@ -1,6 +1,7 @@
 //! Which types values can travel of at all, in whatever language.
 
 use crate::limits;
+use crate::marshal::Lying;
 use crate::model::{Model, Type, TypeId};
 use crate::sizes::{Sizes, for_all_types};
 
@@ -17,7 +18,7 @@ fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
 }
 
 /// Which types are unions, lists of what has no fixed size, or parts of these: what may be read piece by piece.
-pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
+pub fn streamed(model: &Model, sizes: &Sizes, lying: Lying) -> Vec<bool> {
     let mut streamed = vec![false; model.types_len()];
     let mut found = Vec::new();
     for index in 0..model.types_len() {
@@ -26,6 +27,9 @@ pub fn streamed(model: &Model, sizes: &Sizes) -> Vec<bool> {
             Type::Union { .. } | Type::Optional(_) => found.push(id),
             Type::Sequence(of, _) | Type::Array(of, _) if sizes.fixed(*of).is_none() => found.push(id),
             Type::Sequence(of, bound) if sizes.is_looked_at(*of, *bound) => found.push(id),
+            Type::Sequence(of, _) | Type::Array(of, _) if lying == Lying::All && !sizes.flat(*of) => {
+                found.push(id);
+            }
             _ => {}
         }
     }

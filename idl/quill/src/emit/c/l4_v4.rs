@@ -8,10 +8,15 @@
 //! All of a server is one function, loop included, that is part of its caller. Where the caller's methods are a constant
 //! the compiler puts them into it, and nothing remains of the calls.
 
+use std::collections::BTreeMap;
+
+use super::linux::values;
 use super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
-use super::{Emitter, Lists, Part, interface};
+use super::{Emitter, Lists, Part, agree, interface, word};
+use crate::emit::travel::streamed;
 use crate::kernel::table_bits;
 use crate::layout::{Chunk, InterfaceLayout, Leaf, Message, Method, Place, Slot};
+use crate::marshal::Lying;
 use crate::model::{Direction, Operation, Type, TypeId};
 use crate::sizes::Fixed;
 
@@ -23,30 +28,32 @@ pub struct L4V4;
 
 impl Part for L4V4 {
     fn runtime(&self) -> &'static str {
-        concat!(include_str!("utf8.h"), include_str!("l4_v4_runtime.h"))
+        concat!(
+            include_str!("utf8.h"),
+            include_str!("l4_v4_runtime.h"),
+            include_str!("stream_places.h"),
+            include_str!("stream.h"),
+            include_str!("stream_texts.h"),
+            include_str!("l4_v4_texts.h")
+        )
     }
 
     fn lists(&self) -> Lists {
         Lists::Pointers
     }
 
-    fn carries(&self, emitter: &Emitter, ty: TypeId) -> bool {
-        let flat = |of: TypeId| emitter.sizes.fixed(of).is_some() && emitter.sizes.flat(of);
-        match emitter.model.ty(emitter.model.resolved(ty)) {
-            // Lists are copied as they are, so whatever their bytes are must be a value.
-            Type::Sequence(of, _) | Type::Array(of, _) => flat(*of),
-            Type::Union { .. } => false,
-            _ => true,
-        }
+    fn carries(&self, _: &Emitter, _: TypeId) -> bool {
+        true
     }
 
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
-        let lists = |message: &Message| {
-            message.slots.iter().any(|slot| is_list(emitter, slot)) || !message.chunks.is_empty()
-        };
-        if let Some((exception, _)) = method.exceptions.iter().find(|(_, message)| lists(message)) {
+        let counted_slot = |slot: &&Slot| is_list(emitter, slot) && emitter.counted(leaf_type(slot));
+        if let Some((exception, _)) = method.exceptions.iter().find(|(_, message)| {
+            message.slots.iter().any(|slot| counted_slot(&slot))
+                || message.chunks.iter().any(|chunk| emitter.counted(chunk.ty))
+        }) {
             return Some(format!(
-                "the exception `{exception}` has a text or a list, for which nobody brings room"
+                "the exception `{exception}` has a counted text, which does not fit into registers"
             ));
         }
         let counted = |chunk: &&Chunk| emitter.counted(chunk.ty);
@@ -66,8 +73,9 @@ impl Part for L4V4 {
         None
     }
 
-    fn values(&self, _: &Emitter) -> Vec<Item> {
-        Vec::new()
+    fn values(&self, emitter: &Emitter) -> Vec<Item> {
+        let streamed = streamed(emitter.model, &emitter.sizes, Lying::All);
+        values::functions(emitter, |id| streamed[id.0 as usize])
     }
 
     fn interface(&self, emitter: &Emitter, layout: &InterfaceLayout, operations: &[&Operation]) -> Vec<Item> {
@@ -75,6 +83,7 @@ impl Part for L4V4 {
         let caller = (Ty::named("quill_thread"), "_from".into());
         let mut items = c.declarations(operations, Some(&caller));
         items.extend(buffers(&c, &layout.methods));
+        items.extend(replies(&c, &layout.methods));
         for (operation, method) in operations.iter().zip(&layout.methods) {
             items.push(client(&c, operation, method));
             items.push(answer(&c, operation, method));
@@ -96,10 +105,20 @@ fn is_list(e: &Emitter, slot: &Slot) -> bool {
     }
 }
 
-/// The most bytes of a longer list, with the zero at the end of a text; `None` without a bound.
+/// Type of a slot's value or list.
+fn leaf_type(slot: &Slot) -> TypeId {
+    match slot.leaf {
+        Leaf::Value(ty) | Leaf::Count(ty) | Leaf::Elements(ty, _) | Leaf::Tail(ty) => ty,
+    }
+}
+
+/// The most bytes of a longer list, with the zero at the end of a text; `None` without a bound. A value that is read piece by piece
+/// and may be long has as many bytes as one without a bound.
 fn bytes_max(e: &Emitter, chunk: &Chunk) -> Option<u64> {
-    let element = chunk.element.map_or(1, |element| element.size);
-    let bytes = chunk.bound?.saturating_mul(element);
+    let Some(element) = chunk.element else {
+        return chunk.bound.filter(|bytes| *bytes <= COPY_BYTES_MAX).map(|bytes| bytes.max(1));
+    };
+    let bytes = chunk.bound?.saturating_mul(element.size);
     Some(bytes + u64::from(matches!(e.kind(chunk.ty), Type::Str { .. })))
 }
 
@@ -133,7 +152,7 @@ fn goes_back(operation: &Operation, chunk: &Chunk) -> bool {
 /// The text of a message that may travel behind the values: a lone one.
 fn tail<'m>(e: &Emitter, message: &'m Message) -> Option<&'m Chunk> {
     let [chunk] = &message.chunks[..] else { return None };
-    matches!(e.kind(chunk.ty), Type::Str { .. }).then_some(chunk)
+    (matches!(e.kind(chunk.ty), Type::Str { .. }) && chunk.element.is_some()).then_some(chunk)
 }
 
 /// The first byte of a slot.
@@ -184,7 +203,7 @@ fn is_block(e: &Emitter, ty: TypeId) -> bool {
     matches!(e.kind(ty), Type::Struct(..) | Type::Flat(..) | Type::Array(..))
 }
 
-/// Whether a block's first words are put in their place from registers; `quill_take` does it.
+/// Whether a block's first words are put in their place from registers; `quill_take_out` does it.
 fn taken(slot: &Slot) -> bool {
     match offset(slot) {
         0 => slot.fixed.size >= 8,
@@ -221,6 +240,10 @@ struct Side<'a> {
     answered: bool,
     /// A text goes both ways, so that it may not stay in the message that the reply replaces.
     both_ways: bool,
+    /// The message is an exception on the client's side: what is in it lies in the client's room.
+    raised: bool,
+    /// Which items arrive in the client's room, wherever they are wanted.
+    in_room: Vec<bool>,
 }
 
 impl Side<'_> {
@@ -274,7 +297,13 @@ impl Side<'_> {
     /// Statements that put the values into the message and leave its tag in `_tag`.
     fn pack(&self) -> Vec<Stmt> {
         let e = self.c.emitter;
-        let mut body = Vec::new();
+        let refuse = || Stmt::Return(Some(self.too_long.clone()));
+        let mut body = self.agree(&refuse);
+        if has_streams(self.message) {
+            body.push(Stmt::Announce(Ty::named("quill_out"), "_stream".into()));
+            let stream = Some(name("_stream").address());
+            body.push(Stmt::Let(Ty::named("quill_out").to(), "_out".into(), stream));
+        }
         // A text first: what the values replace may be a part of it.
         if let Some(chunk) = tail(e, self.message) {
             let value = Interface::at(self.spots, &chunk.path);
@@ -365,6 +394,9 @@ impl Side<'_> {
     }
 
     fn pack_chunk(&self, i: usize, chunk: &Chunk, body: &mut Vec<Stmt>) {
+        if chunk.element.is_none() {
+            return self.pack_stream(i, chunk, body);
+        }
         let e = self.c.emitter;
         let value = Interface::at(self.spots, &chunk.path);
         let at = self.item(i);
@@ -452,12 +484,76 @@ impl Side<'_> {
             let unsound = super::linux::values::unsound(Interface::at(self.spots, path));
             body.push(self.refuse_if(unsound));
         }
+        body.extend(self.agree(&|| Stmt::Return(Some(self.malformed.clone()))));
         body
+    }
+
+    /// Statements that check whether what is in structs agrees.
+    fn agree(&self, fail: &dyn Fn() -> Stmt) -> Vec<Stmt> {
+        let e = self.c.emitter;
+        self.spots.iter().flat_map(|(_, ty, value)| agree::fields(e, *ty, value, fail, 0)).collect()
+    }
+
+    /// Statements that write a value that is read piece by piece, and make it an item.
+    fn pack_stream(&self, i: usize, chunk: &Chunk, body: &mut Vec<Stmt>) {
+        let e = self.c.emitter;
+        let place = if self.reply { self.reply_room(i) } else { name(format!("_piece_{i}")) };
+        if !self.reply {
+            let room = match bytes_max(e, chunk) {
+                Some(bytes) => Ty { dims: vec![bytes.div_ceil(8)], ..Ty::named("uint64_t") },
+                None => Ty::named("quill_unbounded"),
+            };
+            body.push(Stmt::Announce(room, format!("_piece_{i}")));
+        }
+        let (begin, room) = (start_of(place.clone()), call("sizeof", [place]));
+        let stream = || name("_stream");
+        body.push(Stmt::Set(stream(), call("quill_begin_out", [begin.clone(), room])));
+        body.extend(values::put(e, chunk.ty, Interface::at(self.spots, &chunk.path), 0));
+        let status = || stream().field("status");
+        let failed = unlikely(status().with("!=", name("QUILL_OK")));
+        let why = if self.reply { self.too_long.clone() } else { status() };
+        body.push(Stmt::If(failed, vec![Stmt::Return(Some(why))]));
+        let item = [utcb(), self.item(i), begin, stream().field("length")];
+        body.push(Stmt::Do(call("quill_put_item", item)));
+    }
+
+    /// Place in a server for a value of a reply until it is sent.
+    fn reply_room(&self, i: usize) -> Expr {
+        name("_buffers").deref().field(format!("_reply_{i}"))
+    }
+
+    /// Statements that read such a value from where it has arrived.
+    fn unpack_stream(&self, i: usize, chunk: &Chunk, buffer: Expr, body: &mut Vec<Stmt>) {
+        let e = self.c.emitter;
+        let bytes = format!("_bytes_{i}");
+        let found = call("quill_item_bytes", [utcb(), self.item(i)]);
+        body.push(Stmt::Let(Ty::named("quill_word"), bytes.clone(), Some(found)));
+        body.push(self.refuse_if(name(&bytes).with(">", room(e, chunk))));
+        body.push(Stmt::Do(call("quill_next_in", [name("_in"), buffer, name(bytes)])));
+        body.extend(values::get(e, chunk.ty, Interface::at(self.spots, &chunk.path), 0));
+        body.push(self.refuse_if(Expr::Not(Box::new(call("quill_is_end", [name("_in")])))));
+    }
+
+    /// Statements before values are read piece by piece: memory for lists in them.
+    fn begin_streams(&self) -> Vec<Stmt> {
+        if !has_streams(self.message) {
+            return Vec::new();
+        }
+        let owner = name(if self.reply { "_room" } else { "_buffers" }).deref();
+        let kept = self.kept_bytes(self.message.slots.len());
+        let memory = owner.field("_memory").cast(Ty::named("char *")).with("+", int(kept));
+        let left = name("QUILL_MEMORY_BYTES").with("-", int(kept));
+        let given = call("quill_give_memory", [name("_in"), memory, left]);
+        vec![
+            Stmt::Let(Ty::named("quill_in"), "_pieces".into(), None),
+            Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(name("_pieces").address())),
+            Stmt::Do(given),
+        ]
     }
 
     fn unpack_parts(&self, buffer: &dyn Fn(usize, &Chunk) -> Expr) -> Vec<Stmt> {
         let e = self.c.emitter;
-        let mut body = Vec::new();
+        let mut body = self.begin_streams();
         if self.spills() {
             body.push(Stmt::Do(call("quill_spill", [utcb(), name("_w0"), name("_w1")])));
         }
@@ -490,9 +586,9 @@ impl Side<'_> {
             body.push(Stmt::Let(Ty::named("const char *"), text.clone(), Some(found)));
             body.push(self.refuse_if(name(&text).with("==", name("NULL"))));
             let value = Interface::at(self.spots, &chunk.path);
-            if self.reply {
-                body.push(Stmt::Do(call("quill_bring_text", [place, name(text)])));
-            } else if self.both_ways {
+            if self.reply && !self.raised {
+                body.push(Stmt::Do(call("quill_bring_text", [value, name(text)])));
+            } else if self.both_ways || self.raised {
                 body.push(Stmt::Do(call("quill_bring_text", [place.clone(), name(text)])));
                 body.push(Stmt::Set(value, place));
             } else {
@@ -526,7 +622,7 @@ impl Side<'_> {
         match slot.leaf {
             Leaf::Value(ty) if is_block(e, ty) => {
                 let from = [utcb(), int(at), int(slot.fixed.size as u32), name("_w0"), name("_w1")];
-                body.push(Stmt::Do(call("quill_take", [start(e, ty, value)].into_iter().chain(from))));
+                body.push(Stmt::Do(call("quill_take_out", [start(e, ty, value)].into_iter().chain(from))));
             }
             Leaf::Value(ty) => {
                 let base = if matches!(e.kind(ty), Type::Bool) { "uint8_t".into() } else { e.ty(ty).base };
@@ -562,6 +658,23 @@ impl Side<'_> {
         }
     }
 
+    /// Where a list of an exception that arrives in registers is kept: in the memory of the client's room.
+    fn kept_list(&self, i: usize) -> Expr {
+        let memory = name("_room").deref().field("_memory").cast(Ty::named("char *"));
+        memory.with("+", int(self.kept_bytes(i)))
+    }
+
+    /// Bytes of memory that such lists before this slot take.
+    fn kept_bytes(&self, before: usize) -> i128 {
+        let bytes = self.message.slots[..before].iter().map(|slot| match slot.leaf {
+            Leaf::Elements(ty, element) if self.raised => {
+                (self.room(ty) * element.size + 1).next_multiple_of(8)
+            }
+            _ => 0,
+        });
+        bytes.sum::<u64>().into()
+    }
+
     fn unpack_elements(
         &self,
         i: usize,
@@ -588,7 +701,7 @@ impl Side<'_> {
                 body.push(Stmt::Set(value.field("_length"), count));
             }
             Type::Str { .. } => {
-                let mut to = value.clone();
+                let mut to = if self.raised { self.kept_list(i) } else { value.clone() };
                 if !self.reply {
                     let text = format!("_text_{i}");
                     let room = Ty { dims: vec![self.room(ty) + 1], ..Ty::named("char") };
@@ -597,7 +710,7 @@ impl Side<'_> {
                 }
                 let text = call("quill_get_text", [to.clone(), from, count, characters(e, ty)]);
                 body.push(self.refuse_if(Expr::Not(Box::new(text))));
-                if !self.reply {
+                if !self.reply || self.raised {
                     body.push(Stmt::Set(value, to));
                 }
             }
@@ -610,6 +723,9 @@ impl Side<'_> {
                     room.dims.insert(0, bound.max(1));
                     body.push(Stmt::Let(room, list.clone(), None));
                     body.push(Stmt::Set(value.clone().field("_buffer"), name(list)));
+                } else if self.raised {
+                    let kept = self.kept_list(i).cast(Ty::named("void *"));
+                    body.push(Stmt::Set(value.clone().field("_buffer"), kept));
                 }
                 body.push(Stmt::Set(value.clone().field("_length"), count.clone()));
                 let size = count.with("*", int(element.size));
@@ -619,7 +735,15 @@ impl Side<'_> {
         }
     }
 
+    /// Whether an item of a reply is in the client's room.
+    fn is_in_room(&self, i: usize) -> bool {
+        self.in_room.get(i).is_some_and(|is_in_room| *is_in_room)
+    }
+
     fn unpack_chunk(&self, i: usize, chunk: &Chunk, buffer: Expr, body: &mut Vec<Stmt>) {
+        if chunk.element.is_none() {
+            return self.unpack_stream(i, chunk, buffer, body);
+        }
         let e = self.c.emitter;
         let value = Interface::at(self.spots, &chunk.path);
         let bytes = format!("_bytes_{i}");
@@ -639,8 +763,10 @@ impl Side<'_> {
                 if e.counted(chunk.ty) {
                     body.push(Stmt::Set(value.clone().field("_length"), length));
                     body.push(Stmt::Set(value.field("_buffer"), buffer));
-                } else if !self.reply {
+                } else if !self.reply || self.raised {
                     body.push(Stmt::Set(value, buffer));
+                } else if self.is_in_room(i) {
+                    body.push(Stmt::Do(call("quill_bring_text", [value, buffer])));
                 }
             }
             Type::Sequence(..) => {
@@ -649,15 +775,18 @@ impl Side<'_> {
                     bad = bad.with("||", bytes.clone().with("%", int(element)).with("!=", int(0)));
                 }
                 body.push(self.refuse_if(bad));
-                let length = if element > 1 { bytes.with("/", int(element)) } else { bytes };
+                let length = if element > 1 { bytes.clone().with("/", int(element)) } else { bytes.clone() };
                 body.push(Stmt::Set(value.clone().field("_length"), length.cast(Ty::named("uint32_t"))));
-                if !self.reply {
+                if !self.reply || self.raised {
                     body.push(Stmt::Set(value.field("_buffer"), buffer.cast(Ty::named("void *"))));
+                } else if self.is_in_room(i) {
+                    let copy = [value.field("_buffer"), buffer, bytes];
+                    body.push(Stmt::Do(call("__builtin_memcpy", copy)));
                 }
             }
             _ => {
                 body.push(self.refuse_if(bytes.with("!=", int(element))));
-                if !self.reply {
+                if !self.reply || self.raised || self.is_in_room(i) {
                     body.push(Stmt::Do(call("__builtin_memcpy", [value, buffer, int(element)])));
                 }
             }
@@ -673,37 +802,113 @@ fn unconst(text: Expr) -> Expr {
     text.cast(Ty::named("uintptr_t")).cast(Ty::named("char *"))
 }
 
-/// The buffers for what a server receives as items: the one with number n has room for the n-th item of any request.
-fn buffers(c: &Interface, methods: &[Method]) -> Vec<Item> {
-    let most = methods.iter().map(|method| method.request.chunks.len()).max().unwrap_or(0);
-    if most == 0 {
-        return Vec::new();
+/// Whether something in a message is read piece by piece.
+fn has_streams(message: &Message) -> bool {
+    message.streams().next().is_some()
+}
+
+/// The first byte of room for a value that is read piece by piece.
+fn start_of(room: Expr) -> Expr {
+    room.address().cast(Ty::named("char *"))
+}
+
+/// Room for items by their numbers: a union of what bounds ask for, and of what there is for something without one.
+fn rooms<'m>(
+    c: &Interface,
+    chunks: impl Iterator<Item = (usize, &'m Chunk)>,
+) -> Vec<(usize, Vec<(Ty, String)>)> {
+    let mut sizes: BTreeMap<usize, Vec<Option<u64>>> = BTreeMap::new();
+    for (number, chunk) in chunks {
+        sizes.entry(number).or_default().push(bytes_max(c.emitter, chunk));
     }
-    let record = c.function("buffers");
-    let mut fields = Vec::new();
-    for number in 0..most {
-        let chunks = methods.iter().filter_map(|method| method.request.chunks.get(number));
-        let sizes: Vec<Option<u64>> = chunks.map(|chunk| bytes_max(c.emitter, chunk)).collect();
+    let room = |(number, sizes): (usize, Vec<Option<u64>>)| {
         let bound = sizes.iter().flatten().copied().max().unwrap_or(0).max(1).next_multiple_of(8);
-        // Two members of a union: what the bounds ask for, and what there is for a list without one.
-        let mut inner =
-            vec![(Ty { dims: vec![bound.div_ceil(8)], ..Ty::named("uint64_t") }, "_bounded".into())];
+        let words = Ty { dims: vec![bound.div_ceil(8)], ..Ty::named("uint64_t") };
+        let mut inner = vec![(words, "_bounded".into())];
         if sizes.contains(&None) {
-            let room = Ty { dims: Vec::new(), ..Ty::named("quill_unbounded") };
-            inner.push((room, "_unbounded".into()));
+            inner.push((Ty::named("quill_unbounded"), "_unbounded".into()));
         }
-        fields.push((c.function(&format!("buffers_{number}")), inner));
-    }
+        (number, inner)
+    };
+    sizes.into_iter().map(room).collect()
+}
+
+/// Items of messages, with their numbers.
+fn items_of<'m>(messages: impl Iterator<Item = &'m Message>) -> impl Iterator<Item = (usize, &'m Chunk)> {
+    messages.flat_map(|message| message.chunks.iter().enumerate())
+}
+
+/// Which items of a method's replies arrive in the client's room: values that are read piece by piece, and all that are of an exception.
+fn in_room(method: &Method) -> Vec<bool> {
+    let items = method.replies().map(|reply| reply.chunks.len()).max().unwrap_or(0);
+    let is_in_room = |number: usize| {
+        method.exceptions.iter().any(|(_, message)| message.chunks.len() > number)
+            || method.reply.chunks.get(number).is_some_and(|chunk| chunk.element.is_none())
+    };
+    (0..items).map(is_in_room).collect()
+}
+
+/// Whether a client brings a room for what comes back.
+pub fn needs_room(e: &Emitter, method: &Method) -> bool {
+    let has_list = |message: &Message| message.slots.iter().any(|slot| is_list(e, slot));
+    in_room(method).contains(&true) || method.exceptions.iter().any(|(_, message)| has_list(message))
+}
+
+/// A struct with such rooms.
+fn record(
+    c: &Interface,
+    what: &str,
+    rooms: Vec<(String, String, Vec<(Ty, String)>)>,
+    memory: bool,
+) -> Vec<Item> {
+    let record = c.function(what);
     let mut items = Vec::new();
-    for (union, inner) in &fields {
+    let mut members = Vec::new();
+    for (union, field, inner) in rooms {
+        let union = c.function(&union);
         items.push(Item::Announce("union", union.clone()));
-        items.push(Item::Record("union", union.clone(), inner.clone()));
+        items.push(Item::Record("union", union.clone(), inner));
+        members.push((Ty::named(union), field));
     }
-    let members =
-        fields.iter().enumerate().map(|(i, (union, _))| (Ty::named(union), format!("_{i}"))).collect();
+    if memory {
+        let words = Ty { dims: vec![MEMORY_WORDS], ..Ty::named("uint64_t") };
+        members.push((words, "_memory".into()));
+    }
     items.push(Item::Announce("struct", record.clone()));
     items.push(Item::Record("struct", record, members));
     items
+}
+
+/// Words of memory for lists in values that are read piece by piece; as QUILL_MEMORY_BYTES says.
+const MEMORY_WORDS: u64 = 1024;
+
+/// What a server has room for: the items of any request, and the values of its replies that are read piece by piece.
+fn buffers(c: &Interface, methods: &[Method]) -> Vec<Item> {
+    if !methods.iter().any(needs_buffers) {
+        return Vec::new();
+    }
+    let requests = || methods.iter().map(|method| &method.request);
+    let come = rooms(c, items_of(requests())).into_iter();
+    let come = come.map(|(number, inner)| (format!("buffers_{number}"), format!("_{number}"), inner));
+    let answers = items_of(methods.iter().flat_map(Method::replies));
+    let go = rooms(c, answers.filter(|(_, chunk)| chunk.element.is_none())).into_iter();
+    let go = go.map(|(number, inner)| (format!("answers_{number}"), format!("_reply_{number}"), inner));
+    record(c, "buffers", come.chain(go).collect(), requests().any(has_streams))
+}
+
+/// What a client brings for replies with values that are read piece by piece, and for lists in exceptions.
+fn replies(c: &Interface, methods: &[Method]) -> Vec<Item> {
+    let needed: Vec<&Method> = methods.iter().filter(|method| needs_room(c.emitter, method)).collect();
+    if needed.is_empty() {
+        return Vec::new();
+    }
+    let chunks = needed.iter().flat_map(|method| {
+        let in_room = in_room(method);
+        items_of(method.replies()).filter(move |(number, _)| in_room[*number])
+    });
+    let rooms = rooms(c, chunks).into_iter();
+    let rooms = rooms.map(|(number, inner)| (format!("replies_{number}"), format!("_{number}"), inner));
+    record(c, "replies", rooms.collect(), true)
 }
 
 /// The name of a server's n-th buffer.
@@ -714,12 +919,18 @@ fn buffer(number: usize) -> Expr {
 /// A client's function.
 fn client(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let mut parameters: Parameters = vec![(Ty::named("quill_thread"), "_server".into())];
+    if needs_room(c.emitter, method) {
+        parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
+    }
     parameters.extend(c.parameters(operation));
     let inputs = c.inputs(operation);
     let mut body = vec![
         Stmt::Let(Ty::named("char *"), "_utcb".into(), Some(call("quill_utcb", []))),
         Stmt::Let(Ty::named("quill_word"), "_tag".into(), Some(int(0))),
     ];
+    let parameter = |of: usize| c.parameter(operation, of);
+    let refuse = || Stmt::Return(Some(name("QUILL_TOO_LONG")));
+    body.extend(agree::parameters(c.emitter, operation, false, &parameter, &refuse));
     let request = Side { answered: !operation.oneway, ..client_side(c, &method.request, &inputs, false) };
     body.extend(request.pack());
     if operation.oneway {
@@ -746,7 +957,14 @@ fn client_side<'a>(c: &'a Interface, message: &'a Message, spots: &'a [Spot<'a>]
         reply,
         answered: false,
         both_ways: false,
+        raised: false,
+        in_room: Vec::new(),
     }
+}
+
+/// Room for an item in what a client brings.
+fn in_room_at(number: usize) -> Expr {
+    name("_room").deref().field(format!("_{number}"))
 }
 
 /// Statements that send the request and take the reply apart. What is to come as items has a place before: the buffer
@@ -757,9 +975,13 @@ fn exchange(c: &Interface, operation: &Operation, method: &Method, body: &mut Ve
         body.push(Stmt::Let(Ty::named("uint32_t"), word.into(), Some(int(0))));
     }
     let outputs = c.outputs(operation);
-    let items = method.reply.chunks.len() as u32;
+    let in_room = in_room(method);
+    let items = in_room.len() as u32;
     let kept = 2 * items + 1;
-    let room_of = |_: usize, chunk: &Chunk| {
+    let room_of = |number: usize, chunk: &Chunk| {
+        if in_room[number] {
+            return start_of(in_room_at(number));
+        }
         let value = Interface::at(&outputs, &chunk.path);
         if matches!(e.kind(chunk.ty), Type::Sequence(..)) { value.field("_buffer") } else { value }
     };
@@ -768,9 +990,12 @@ fn exchange(c: &Interface, operation: &Operation, method: &Method, body: &mut Ve
         body.push(Stmt::Let(saved, "_kept".into(), None));
         body.push(Stmt::Do(call("quill_keep_buffers", [utcb(), name("_kept"), int(kept)])));
     }
-    for (i, chunk) in method.reply.chunks.iter().enumerate() {
-        let arguments = [utcb(), int(i as u32), int(items), room_of(i, chunk), room(e, chunk)];
-        body.push(Stmt::Do(call("quill_accept", arguments)));
+    for (i, &is_in_room) in in_room.iter().enumerate() {
+        let [to, size] = match method.reply.chunks.get(i) {
+            Some(chunk) if !is_in_room => [room_of(i, chunk), room(e, chunk)],
+            _ => [start_of(in_room_at(i)), call("sizeof", [in_room_at(i)])],
+        };
+        body.push(Stmt::Do(call("quill_accept", [utcb(), int(i as u32), int(items), to, size])));
     }
     let messages = [&method.reply].into_iter().chain(method.exceptions.iter().map(|(_, message)| message));
     let received = messages.map(travels).max().unwrap_or(0);
@@ -782,7 +1007,14 @@ fn exchange(c: &Interface, operation: &Operation, method: &Method, body: &mut Ve
     }
     body.extend(["_w0", "_w1"].map(|unused| Stmt::Do(name(unused).cast(Ty::named("void")))));
     body.push(expected(e, &method.reply, failure(c, operation, method)));
-    body.extend(client_side(c, &method.reply, &outputs, true).unpack(&room_of));
+    if needs_room(e, method) {
+        body.push(Stmt::Do(name("_room").cast(Ty::named("void"))));
+    }
+    let reply = Side { in_room: in_room.clone(), ..client_side(c, &method.reply, &outputs, true) };
+    body.extend(reply.unpack(&room_of));
+    let parameter = |of: usize| c.parameter(operation, of);
+    let wrong = || Stmt::Return(Some(name("QUILL_MALFORMED")));
+    body.extend(agree::parameters(e, operation, true, &parameter, &wrong));
 }
 
 /// The bytes of a message in registers, at most.
@@ -824,9 +1056,15 @@ fn failure(c: &Interface, operation: &Operation, method: &Method) -> Vec<Stmt> {
     for (number, (_, message)) in method.exceptions.iter().enumerate() {
         let spots = c.exception_spots(operation, number, name("_raised").deref());
         let spots = borrowed(&spots);
-        let mut case = client_side(c, message, &spots, true).unpack(&|_, _| name("NULL"));
+        let exception = Side { raised: true, ..client_side(c, message, &spots, true) };
+        let mut case = exception.unpack(&|number, _| start_of(in_room_at(number)));
         case.push(Stmt::Return(Some(int(message.label))));
-        body.push(Stmt::If(call("quill_is_shape", [name("_tag"), tag(message)]), case));
+        // The rest of the tag of a lone text is looked at with the text.
+        let is_it = match tail(e, message) {
+            Some(_) => Expr::Not(Box::new(call("quill_is_other", [name("_tag"), int(message.label)]))),
+            None => call("quill_is_shape", [name("_tag"), tag(message)]),
+        };
+        body.push(Stmt::If(is_it, case));
     }
     // A label of an exception with another shape than its own.
     let found = Stmt::Let(status(), "_status".into(), Some(failed));
@@ -841,9 +1079,9 @@ fn inlined(ty: &str) -> Ty {
     Ty::named(format!("__attribute__((always_inline)) {ty}"))
 }
 
-/// Whether a method's request can have items.
-fn needs_buffers(method: &Method) -> bool {
-    !method.request.chunks.is_empty()
+/// Whether a method's request can have items, or something in its reply is kept until that is sent.
+pub fn needs_buffers(method: &Method) -> bool {
+    !method.request.chunks.is_empty() || method.replies().any(has_streams)
 }
 
 /// The function that answers a request for a method: from a tag to the tag of the reply.
@@ -863,14 +1101,19 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
         reply: false,
         answered: false,
         both_ways: tail(e, &method.request).is_some_and(|chunk| goes_back(operation, chunk)),
+        raised: false,
+        in_room: Vec::new(),
     };
     let mut body = variables(c, operation, &method.request);
     body.extend(["_utcb", "_w0", "_w1"].map(|unused| Stmt::Do(name(unused).cast(Ty::named("void")))));
     if tail(e, &method.request).is_none() {
         let whole = call("quill_is_shape", [name("_tag"), tag(&method.request)]);
-        body.push(Stmt::If(unlikely(Expr::Not(Box::new(whole))), vec![Stmt::Return(Some(refused))]));
+        body.push(Stmt::If(unlikely(Expr::Not(Box::new(whole))), vec![Stmt::Return(Some(refused.clone()))]));
     }
     body.extend(request.unpack(&|i, _| buffer(i).address().cast(Ty::named("char *"))));
+    let variable = |of: usize| name(word(&operation.params[of].name));
+    let wrong = || Stmt::Return(Some(refused.clone()));
+    body.extend(agree::parameters(e, operation, false, &variable, &wrong));
     let called = c.call_method(operation, vec![name("_self"), name("_partner").deref()]);
     let function = c.function(&format!("{}_answer", operation.name));
     if operation.oneway {
@@ -895,6 +1138,8 @@ fn answer(c: &Interface, operation: &Operation, method: &Method) -> Item {
     };
     body.push(Stmt::If(unlikely(name("_status").with("!=", name("QUILL_OK"))), failed));
     let outputs = borrowed(&outputs);
+    let refuse = || Stmt::Return(Some(call("quill_refuse_as", [name("QUILL_MALFORMED")])));
+    body.extend(agree::parameters(e, operation, true, &variable, &refuse));
     body.extend(reply(c, &method.reply, &outputs).pack());
     body.push(Stmt::Return(Some(name("_tag"))));
     Item::Function(inlined("quill_word"), function, parameters, body)
@@ -946,6 +1191,8 @@ fn reply<'a>(c: &'a Interface, message: &'a Message, spots: &'a [Spot<'a>]) -> S
         reply: true,
         answered: false,
         both_ways: false,
+        raised: false,
+        in_room: Vec::new(),
     }
 }
 
@@ -956,7 +1203,7 @@ fn serve(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Item {
         (Ty::named("void *"), "_self".into()),
     ];
     let most = methods.iter().map(|method| method.request.chunks.len()).max().unwrap_or(0);
-    if most > 0 {
+    if methods.iter().any(needs_buffers) {
         parameters.push((Ty::named(c.function("buffers")).to(), "_buffers".into()));
     }
     let mut body = vec![
@@ -968,6 +1215,9 @@ fn serve(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Item {
         Stmt::Do(name("_methods").cast(Ty::named("void"))),
         Stmt::Do(name("_self").cast(Ty::named("void"))),
     ];
+    if methods.iter().any(needs_buffers) {
+        body.push(Stmt::Do(name("_buffers").cast(Ty::named("void"))));
+    }
     for number in 0..most {
         let place = buffer(number);
         let size = call("sizeof", [place.clone()]);

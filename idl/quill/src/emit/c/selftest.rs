@@ -5,11 +5,14 @@
 //! enough that a value is made and compared where it is wanted, without functions for types.
 
 use super::interface::{Interface, status};
+use super::l4_v4::{needs_buffers, needs_room};
 use super::tree::{Expr, Item, Stmt, Ty, call, name, text};
 use super::{Emitter, tree, word};
+use crate::codes::Code;
+use crate::diag::Diagnostic;
 use crate::kernel::table_bits;
 use crate::layout::{InterfaceLayout, Method};
-use crate::model::{Direction, Operation, Shown, Type, TypeId, bits_of};
+use crate::model::{Direction, Model, Operation, Shown, Type, TypeId, bits_of};
 
 const BEGIN: &str = include_str!("selftest_begin.h");
 const END: &str = include_str!("selftest_end.h");
@@ -34,6 +37,44 @@ pub fn programs(e: &Emitter, layouts: &[InterfaceLayout]) -> String {
         all += &text(&items);
     }
     all + END
+}
+
+/// Refuses operations for which no values are made here: unions, what may be absent, and lists that agree with numbers beside them.
+pub fn untestable(model: &Model) -> Vec<Diagnostic> {
+    let own = model.interfaces.iter().filter(|interface| !interface.imported && !interface.local);
+    let refused = own.flat_map(|interface| &interface.operations).filter(|operation| {
+        let raised = operation.raises.iter().flat_map(|id| &model.exceptions[id.0 as usize].fields);
+        let values = operation.params.iter().map(|param| param.ty).chain([operation.result]);
+        !operation.agreements.is_empty()
+            || has_choice(model, values.chain(raised.map(|field| field.ty)).collect())
+    });
+    let message = |operation: &Operation| {
+        let name = &operation.name;
+        let message = format!(
+            "`{name}` cannot be tested over `l4-v4`: no values are made of unions, of what may be absent, or of lists with a number beside them"
+        );
+        Diagnostic::error(Code::Unsupported, operation.span, message)
+    };
+    refused.map(message).collect()
+}
+
+/// Whether a part of such types is a union, may be absent, or agrees with something beside it.
+fn has_choice(model: &Model, mut types: Vec<TypeId>) -> bool {
+    let mut seen = vec![false; model.types_len()];
+    while let Some(id) = types.pop() {
+        let id = model.resolved(id);
+        if std::mem::replace(&mut seen[id.0 as usize], true) {
+            continue;
+        }
+        match model.ty(id) {
+            Type::Union { .. } | Type::Optional(_) => return true,
+            Type::Struct(..) if model.agreements.contains_key(&id) => return true,
+            Type::Struct(_, fields) if !model.is_any(id) => types.extend(fields.iter().map(|field| field.ty)),
+            Type::Sequence(of, _) | Type::Array(of, _) => types.push(*of),
+            _ => {}
+        }
+    }
+    false
 }
 
 fn random() -> Expr {
@@ -190,9 +231,9 @@ fn values_of(values: &str) -> Vec<Stmt> {
 
 fn program(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Vec<Item> {
     let mut items = Vec::new();
-    for &operation in operations {
+    for (&operation, method) in operations.iter().zip(methods) {
         items.push(server_method(c, operation));
-        items.push(client_method(c, operation));
+        items.push(client_method(c, operation, method));
     }
     let method = |operation: &&Operation| format!("selftest_serve_{}", c.emitter.method(operation));
     let table: Vec<String> = operations.iter().map(method).collect();
@@ -203,7 +244,7 @@ fn program(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Vec<
     let cases = oneway.map(|m| format!(" || label >> {} == {}", 16 - bits, m.request.label >> (16 - bits)));
     let cases: String = cases.collect();
     // A server has buffers if something comes as an item.
-    let (buffers, argument) = match methods.iter().any(|method| !method.request.chunks.is_empty()) {
+    let (buffers, argument) = match methods.iter().any(needs_buffers) {
         true => (format!("    static {} buffers;\n", c.function("buffers")), ", &buffers"),
         false => (String::new(), ""),
     };
@@ -264,7 +305,7 @@ fn outcome(operation: &Operation, raise: impl Fn(usize) -> Vec<Stmt>) -> Vec<Stm
 }
 
 /// A call of a method, with what comes back compared.
-fn client_method(c: &Interface, operation: &Operation) -> Item {
+fn client_method(c: &Interface, operation: &Operation, method: &Method) -> Item {
     let e = c.emitter;
     let mut body =
         vec![Stmt::Set(name("selftest_call_number"), name("selftest_call_number").with("+", Expr::Int(1)))];
@@ -282,6 +323,11 @@ fn client_method(c: &Interface, operation: &Operation) -> Item {
         body.extend(bring_room(e, *ty, place.clone()));
     }
     let mut arguments = vec![name("SERVER")];
+    if needs_room(e, method) {
+        let room = Ty::named(format!("static {}", c.function("replies")));
+        body.push(Stmt::Announce(room, "_room".into()));
+        arguments.push(name("_room").address());
+    }
     for (ty, parameter) in c.parameters(operation) {
         let value = name(parameter);
         arguments.push(if ty.pointer && ty.dims.is_empty() { value.address() } else { value });

@@ -16,6 +16,7 @@ use super::{Emitter, Lists, Part, agree, interface, word};
 use crate::emit::travel::streamed;
 use crate::kernel::table_bits;
 use crate::layout::{Carrier, Chunk, Handed, InterfaceLayout, Leaf, Message, Method, Place, Room, Slot};
+use crate::marshal::Lying;
 use crate::model::{Operation, Type, TypeId};
 use crate::sizes::for_all_types;
 
@@ -75,8 +76,10 @@ impl Part for Tern {
                 concat!(
                     include_str!("utf8.h"),
                     include_str!("tern_ipc_runtime.h"),
+                    include_str!("stream_places.h"),
                     include_str!("tern_stream.h"),
                     include_str!("stream.h"),
+                    include_str!("stream_texts.h"),
                     include_str!("tern_serve.h"),
                     $($more)*
                 )
@@ -113,7 +116,7 @@ impl Part for Tern {
     }
 
     fn values(&self, emitter: &Emitter) -> Vec<Item> {
-        let streamed = streamed(emitter.model, &emitter.sizes);
+        let streamed = streamed(emitter.model, &emitter.sizes, Lying::Long);
         let mut items = if self.0.begins { references::types(emitter) } else { Vec::new() };
         items.extend(values::functions(emitter, |id| streamed[id.0 as usize]));
         items
