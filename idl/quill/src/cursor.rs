@@ -1,4 +1,4 @@
-//! What both parsers share: a place in a list of tokens, expectations, and recovery after an error.
+//! Place in a list of tokens, expectations, and recovery after an error, as both parsers have them.
 //!
 //! A parse function returns [`Parse`]; its error says that a message has been given. The caller that owns a list of
 //! declarations then calls [`Cursor::recover`] and goes on with the next one. Names in skipped text are *poisoned*:

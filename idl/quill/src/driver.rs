@@ -216,7 +216,7 @@ fn verdict(compiled: &Compiled) -> bool {
     accepted
 }
 
-/// Which dialect a file is written in. Brackets before a declaration, `import "…"`, `cpp_quote` and pointers are DCE's;
+/// Finds the dialect of a file. Brackets before a declaration, `import "…"`, `cpp_quote` and pointers are DCE's;
 /// `module`, `::`, `@`, `sequence<` and the like are CORBA's. A file that shows neither is CORBA's, unless an
 /// attribute file goes with it.
 fn guess_dialect(session: &Session, path: &Path, tokens: &[Token]) -> Dialect {

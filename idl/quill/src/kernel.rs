@@ -71,7 +71,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Which lists receivers use as they lie.
+    /// Lists that receivers use as they lie.
     pub fn lying(&self) -> Lying {
         match (self.items, self.block) {
             (true, _) => Lying::All,

@@ -25,7 +25,7 @@ pub enum References {
     Handed,
 }
 
-/// Which lists and arrays of elements of a fixed size are used as they lie in a message, so that they go piece by piece unless every bit
+/// Choice of those lists and arrays of elements of a fixed size that are used as they lie in a message, so that they go piece by piece unless every bit
 /// pattern is a value of their elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lying {

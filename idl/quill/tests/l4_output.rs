@@ -261,7 +261,7 @@ fn sizes_that_lie_are_refused() {
     }
 }
 
-/// What a kernel cannot carry is refused by name.
+/// Pages and the like, which a kernel cannot carry, are refused by name.
 #[test]
 fn what_cannot_be_carried_is_refused() {
     let refused = [

@@ -31,7 +31,7 @@ impl Checker<'_> {
         let first = self.model.absorb(types);
         for (name, id) in names {
             let folded = self.fold(name);
-            // What the file itself declares goes before, and one header may be imported often.
+            // Declarations of the file itself go before, and one header may be imported often.
             if !self.scopes[self.current].entries.contains_key(&folded) {
                 self.declare(Ident { name, span }, Entry::Type(TypeId(first + id.0), None));
             }

@@ -242,7 +242,7 @@ struct Side<'a> {
     both_ways: bool,
     /// The message is an exception on the client's side: what is in it lies in the client's room.
     raised: bool,
-    /// Which items arrive in the client's room, wherever they are wanted.
+    /// Items that arrive in the client's room, wherever they are wanted, by number.
     in_room: Vec<bool>,
 }
 
@@ -838,7 +838,7 @@ fn items_of<'m>(messages: impl Iterator<Item = &'m Message>) -> impl Iterator<It
     messages.flat_map(|message| message.chunks.iter().enumerate())
 }
 
-/// Which items of a method's replies arrive in the client's room: values that are read piece by piece, and all that are of an exception.
+/// Finds those items of a method's replies that arrive in the client's room: values that are read piece by piece, and all that are of an exception.
 fn in_room(method: &Method) -> Vec<bool> {
     let items = method.replies().map(|reply| reply.chunks.len()).max().unwrap_or(0);
     let is_in_room = |number: usize| {
@@ -882,7 +882,7 @@ fn record(
 /// Words of memory for lists in values that are read piece by piece; as QUILL_MEMORY_BYTES says.
 const MEMORY_WORDS: u64 = 1024;
 
-/// What a server has room for: the items of any request, and the values of its replies that are read piece by piece.
+/// Room of a server: for the items of any request, and the values of its replies that are read piece by piece.
 fn buffers(c: &Interface, methods: &[Method]) -> Vec<Item> {
     if !methods.iter().any(needs_buffers) {
         return Vec::new();
@@ -896,7 +896,7 @@ fn buffers(c: &Interface, methods: &[Method]) -> Vec<Item> {
     record(c, "buffers", come.chain(go).collect(), requests().any(has_streams))
 }
 
-/// What a client brings for replies with values that are read piece by piece, and for lists in exceptions.
+/// Room that a client brings for replies with values that are read piece by piece, and for lists in exceptions.
 fn replies(c: &Interface, methods: &[Method]) -> Vec<Item> {
     let needed: Vec<&Method> = methods.iter().filter(|method| needs_room(c.emitter, method)).collect();
     if needed.is_empty() {

@@ -1,7 +1,7 @@
 #ifndef QUILL_LINUX_H
 #define QUILL_LINUX_H
 
-/* What all stubs share: messages, their values, and the way over a Unix-domain socket. */
+/* Messages over a Unix-domain socket, as all stubs of a file have them. */
 
 #include <errno.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 /* Values that are read piece by piece, from the words in memory behind those that have places. */
 
-/* What is done about a request that is wrong, or not known to be right: the second look decides. */
+/* Refusal of a request that is wrong, or not known to be right: the second look decides. */
 QUILL_INLINE quill_status quill_refused(bool again)
 {
     return again ? QUILL_MALFORMED : QUILL_AGAIN;
@@ -28,7 +28,7 @@ QUILL_INLINE uint64_t quill_words_again(uint64_t bytes)
     return bytes / 8;
 }
 
-/* What comes behind so many words. Not even these are there, or other strings than so many, if it has failed. */
+/* Begins behind so many words. Not even these are there, or other strings than so many, if it has failed. */
 static inline quill_in quill_begin_in(uint64_t *room, const uint64_t *words, uint64_t fixed, uint32_t strings)
 {
     uint32_t dope = (uint32_t)words[0];
