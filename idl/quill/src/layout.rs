@@ -381,10 +381,6 @@ fn method(
 ) -> Result<Method, String> {
     let shape = kernel.shape();
     let call = marshal::call(model, sizes, operation, shape.references, shape.lying())?;
-    if let (Some(ty), References::No) = (marshal::reference(model, operation), shape.references) {
-        let (show, kernel) = (model.show(ty), kernel.name());
-        return Err(format!("a reference to an object (`{show}`) cannot be sent over `{kernel}`"));
-    }
     let ends = Ends::new(&shape, operation.oneway);
     let all = || [&call.request, &call.reply].into_iter().chain(call.exceptions.iter().map(|(_, ops)| ops));
     let mut parts = Vec::new();

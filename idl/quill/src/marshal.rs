@@ -17,8 +17,6 @@ pub const RESULT: &str = "_result";
 /// How references to objects are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
-    /// Not at all.
-    No,
     /// As a word: there is a name for each object that means the same to everybody.
     Words,
     /// As something that the kernel hands over beside the words, as it does with pages: what it is called is every task's own affair.
@@ -146,14 +144,6 @@ pub fn call(
     Ok(Call { request: request.ops, reply: reply.ops, exceptions })
 }
 
-/// A reference to an object in a message of an operation, however deep.
-pub fn reference(model: &Model, operation: &Operation) -> Option<TypeId> {
-    let exceptions = operation.raises.iter().flat_map(|id| &model.exceptions[id.0 as usize].fields);
-    let mut stack: Vec<TypeId> = operation.params.iter().map(|p| p.ty).chain([operation.result]).collect();
-    stack.extend(exceptions.map(|field| field.ty));
-    reference_in(model, stack)
-}
-
 /// A reference to an object in one of these types, however deep.
 fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
     let mut seen = vec![false; model.types_len()];
@@ -259,6 +249,7 @@ impl<'a> Steps<'a> {
         let mut op =
             |what| self.ops.push(Op { path: path.clone(), ty, what, stays, typical: None, caches: None });
         let resolved = self.model.resolved(ty);
+        let looked_at = self.lying == Lying::All && !self.sizes.flat(resolved);
         match self.model.ty(resolved) {
             Type::Struct(_, fields) => {
                 let fixed = self.sizes.fixed(resolved).filter(|_| self.sizes.flat(resolved));
@@ -268,11 +259,7 @@ impl<'a> Steps<'a> {
                 }
                 return self.take_fields_apart(path, fields, stays, depth);
             }
-            Type::Array(..) => match self.sizes.fixed(resolved) {
-                Some(_) if self.lying == Lying::All && !self.sizes.flat(resolved) => {
-                    op(stream);
-                    self.carried(ty)?;
-                }
+            Type::Array(..) => match self.sizes.fixed(resolved).filter(|_| !looked_at) {
                 Some(size) if size.size <= VALUE_BYTES_MAX => op(What::Value(size)),
                 Some(size) => op(What::Block { element: size, bound: Some(1) }),
                 None => {

@@ -28,6 +28,7 @@ use crate::session::Session;
 use crate::source::Span;
 
 mod annotations;
+mod bitsets;
 mod constants;
 mod headers;
 mod interfaces;

@@ -12,9 +12,11 @@ use crate::l4;
 use crate::lex::{Kind, Token};
 use crate::source::Span;
 
+mod l4_dialect;
 mod templates;
 mod types;
 
+use l4_dialect::{attributes, import, typedef};
 use types::*;
 
 /// Words that are no names, in any mixture of case.
@@ -186,9 +188,7 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
         }
         ("typeid" | "typeprefix", _) if starts_name(c, 1) || c.word_at(1) == "::" => repository_id(c)?,
         ("import", _) if c.s.l4 && (c.word_at(1) == "<" || c.peek_at(1).kind == Kind::Str) => {
-            let kind = import(c)?;
-            c.eat(";");
-            return Ok(kind);
+            return l4_dialect::loose_import(c);
         }
         ("import", _) if starts_name(c, 1) || c.word_at(1) == "::" || c.peek_at(1).kind == Kind::Str => {
             import(c)?
@@ -202,20 +202,6 @@ fn declaration_kind(c: &mut Cursor, inside: Inside) -> Parse<DeclKind> {
     Ok(kind)
 }
 
-/// A typedef. In L4's dialect the first plain name of a type without one is the type's own.
-fn typedef(c: &mut Cursor) -> Parse<DeclKind> {
-    let is_nameless = c.s.l4 && matches!(c.word(), "struct" | "union" | "enum") && c.word_at(1) == "{";
-    let mut ty = type_spec(c)?;
-    let mut names = declarators(c)?;
-    if is_nameless
-        && let TypeKind::Constructed(constructed, _) = &mut ty.kind
-        && let Some(plain) = names.iter().position(|name| name.dims.is_empty())
-    {
-        *constructed.name_mut() = names.remove(plain).name;
-    }
-    Ok(DeclKind::Typedef(ty, names))
-}
-
 /// `typeid` or `typeprefix`, with the name that it is about.
 fn repository_id(c: &mut Cursor) -> Parse<DeclKind> {
     c.bump();
@@ -225,28 +211,6 @@ fn repository_id(c: &mut Cursor) -> Parse<DeclKind> {
     }
     c.bump();
     Ok(DeclKind::About(vec![name]))
-}
-
-/// `import`, with the name of a scope or a file.
-fn import(c: &mut Cursor) -> Parse<DeclKind> {
-    c.bump();
-    if c.peek().kind == Kind::Str {
-        let token = c.bump();
-        return Ok(DeclKind::Import(token.text, token.span));
-    } else if c.s.l4 && c.is("<") {
-        let (literal, span) = c.angled()?;
-        return Ok(DeclKind::Import(literal, span));
-    } else {
-        c.scoped_name()?;
-    }
-    Ok(DeclKind::About(Vec::new()))
-}
-
-/// Name of the tag-less type that begins at a word of the source: no other has it.
-fn nameless(c: &mut Cursor) -> Ident {
-    let span = c.last_span();
-    let name = format!("anonymous_{}", c.at);
-    Ident { name: c.s.names.intern(&name), span }
 }
 
 /// Fails at a word that begins no declaration where a module's may stand.
@@ -342,36 +306,6 @@ fn annotation_values(c: &mut Cursor, mut tokens: Vec<Token>) -> Vec<(Option<Iden
     }
     c.s.diags = messages;
     values
-}
-
-/// Annotations, or in L4's dialect attributes in brackets, which say the same things.
-fn attributes(c: &mut Cursor) -> Parse<Vec<Annotation>> {
-    let mut all = annotations(c)?;
-    while c.s.l4 && c.is("[") {
-        let open = c.bump().span;
-        loop {
-            let start = c.span();
-            if c.peek().kind != Kind::Ident {
-                return c.unexpected("an attribute");
-            }
-            let name = c.ident_token();
-            let mut arguments = Vec::new();
-            if c.is("(") {
-                let tokens = c.group()?;
-                arguments = annotation_values(c, tokens);
-            }
-            if !l4::is_known(c.s.names.text(name.name)) {
-                c.s.annotations.push(name);
-            }
-            all.push(Annotation { name, arguments, span: start.to(c.last_span()) });
-            if !c.eat(",") {
-                break;
-            }
-        }
-        c.close("]", open)?;
-        all.extend(annotations(c)?);
-    }
-    Ok(all)
 }
 
 fn annotation_type(c: &mut Cursor) -> Parse<DeclKind> {

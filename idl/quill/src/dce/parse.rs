@@ -230,33 +230,19 @@ fn skip_angles(c: &mut Cursor) {
 fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
     let next_is_name = c.peek_at(1).kind == Kind::Ident;
     let kind = match c.word() {
-        "import" if c.s.l4 && c.word_at(1) == "<" => {
-            c.bump();
-            let file = c.angled()?;
-            c.eat(";");
-            return Ok(ItemKind::Import(vec![file]));
+        "import" if c.peek_at(1).kind == Kind::Str || c.s.l4 && c.word_at(1) == "<" => {
+            let files = imports(c)?;
+            // DICE's files end it without a semicolon.
+            if c.s.l4 {
+                c.eat(";");
+                return Ok(files);
+            }
+            files
         }
         "exception" if c.s.l4 && next_is_name && c.word_at(2) == "{" => {
             c.bump();
             let name = ident(c)?;
             ItemKind::Exception(name, fields(c, false)?)
-        }
-        "import" if c.peek_at(1).kind == Kind::Str => {
-            c.bump();
-            let mut files = Vec::new();
-            while c.peek().kind == Kind::Str {
-                let token = c.bump();
-                files.push((token.text, token.span));
-                if !c.eat(",") {
-                    break;
-                }
-            }
-            if c.s.l4 {
-                // DICE's files end it without a semicolon.
-                c.eat(";");
-                return Ok(ItemKind::Import(files));
-            }
-            ItemKind::Import(files)
         }
         "importlib" if c.word_at(1) == "(" => {
             c.bump();
@@ -299,6 +285,23 @@ fn item_kind(c: &mut Cursor) -> Parse<ItemKind> {
     };
     c.semicolon()?;
     Ok(kind)
+}
+
+/// `import`, with the names of files.
+fn imports(c: &mut Cursor) -> Parse<ItemKind> {
+    c.bump();
+    if c.is("<") {
+        return Ok(ItemKind::Import(vec![c.angled()?]));
+    }
+    let mut files = Vec::new();
+    while c.peek().kind == Kind::Str {
+        let token = c.bump();
+        files.push((token.text, token.span));
+        if !c.eat(",") {
+            break;
+        }
+    }
+    Ok(ItemKind::Import(files))
 }
 
 /// Text for the output of other compilers.

@@ -366,10 +366,10 @@ fn what_cannot_be_carried_is_refused_by_name() {
         refused("interface I { void f(in ValueBase a); };", &Linux)
             .contains("`f` cannot be translated: the type `ValueBase`")
     );
-    assert!(refused("interface I { void f(in I other); };", &L4V4).contains("(`I`) cannot be sent"));
-    let list = "interface I {}; typedef sequence<Object, 3> L; interface J { L f(); };";
-    assert!(refused(list, &L4V4).contains("(`Object`) cannot be sent over `l4-v4`"));
-    assert!(lay_out(list, &TernIpc).1.is_ok() && lay_out(list, &Linux).1.is_ok());
+    let list = "interface I {}; typedef sequence<Object, 3> L; interface J { L f(in I other); };";
+    assert!(
+        [&L4V4 as &dyn KernelPart, &TernIpc, &Linux].iter().all(|kernel| lay_out(list, *kernel).1.is_ok())
+    );
     for (source, why) in [
         ("interface I { void f(in fpage a, in fpage b); };", "a message hands over one flexpage"),
         ("struct S { fpage a; }; interface I { void f(in S a); };", "a flexpage is a parameter of its own"),

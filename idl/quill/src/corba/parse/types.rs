@@ -63,7 +63,7 @@ pub(super) fn members_and(c: &mut Cursor, inner: &mut Vec<Decl>) -> Parse<Vec<Me
 pub(super) fn constructed(c: &mut Cursor) -> Parse<Constructed> {
     let keyword = c.word().to_owned();
     c.bump();
-    let name = if c.s.l4 && c.is("{") { nameless(c) } else { ident(c)? };
+    let name = if c.s.l4 && c.is("{") { l4_dialect::nameless(c) } else { ident(c)? };
     c.nested(|c| match keyword.as_str() {
         "struct" => {
             let base = if c.eat(":") { Some(c.scoped_name()?) } else { None };
@@ -221,17 +221,7 @@ pub(super) fn type_kind(c: &mut Cursor) -> Parse<TypeKind> {
             close_angle(c)?;
             Ok(TypeKind::Map(Box::new(key), Box::new(value), bound))
         }
-        "fixed" => {
-            c.bump();
-            if !c.eat("<") {
-                return Ok(TypeKind::Fixed(None));
-            }
-            let digits = angle_expr(c)?;
-            c.expect(",")?;
-            let scale = angle_expr(c)?;
-            close_angle(c)?;
-            Ok(TypeKind::Fixed(Some((digits, scale))))
-        }
+        "fixed" => fixed(c),
         "ref" if c.s.l4 && starts_name(c, 1) && starts_name(c, 2) => {
             c.bump();
             Ok(TypeKind::Ref(Box::new(type_spec(c)?)))
@@ -245,6 +235,19 @@ pub(super) fn type_kind(c: &mut Cursor) -> Parse<TypeKind> {
         }
         _ => unexpected_near(c, "a type", &TYPES),
     }
+}
+
+/// `fixed`, with digits and scale if they are given.
+fn fixed(c: &mut Cursor) -> Parse<TypeKind> {
+    c.bump();
+    if !c.eat("<") {
+        return Ok(TypeKind::Fixed(None));
+    }
+    let digits = angle_expr(c)?;
+    c.expect(",")?;
+    let scale = angle_expr(c)?;
+    close_angle(c)?;
+    Ok(TypeKind::Fixed(Some((digits, scale))))
 }
 
 /// The type that one or several words name, if they do; the cursor stays at the last of them.

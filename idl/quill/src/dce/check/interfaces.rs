@@ -246,14 +246,19 @@ impl Checker<'_> {
         }
         self.operations.insert(name.name, names);
         let name_text = self.owned(name.name);
-        let oneway = ["maybe", "oneway"].iter().any(|attr| has(self.s, &item.attrs, attr));
-        if let Some(uuid) = find(self.s, &item.attrs, "uuid") {
-            let (name, span) = (uuid.name, uuid.span);
-            l4::warn_of_number(self.s, name, span);
-        }
+        let oneway = self.is_oneway(&item.attrs);
         let agreements = self.agree_params(&mut list, rules);
         let (params, raises, span) = (list, Vec::new(), name.span);
         Some(Operation { name: name_text, oneway, result, params, raises, agreements, span })
+    }
+
+    /// Whether nothing comes back, as attributes of an operation say; warns of a number among them.
+    fn is_oneway(&mut self, attrs: &[Attr]) -> bool {
+        if let Some(uuid) = find(self.s, attrs, "uuid") {
+            let (name, span) = (uuid.name, uuid.span);
+            l4::warn_of_number(self.s, name, span);
+        }
+        ["maybe", "oneway"].iter().any(|attr| has(self.s, attrs, attr))
     }
 
     /// How parameters have to agree. One that agrees with something that is no number beside it cannot travel.
