@@ -280,6 +280,11 @@ fn name(text: &str) -> Ident {
     })
 }
 
+/// Name of a module in Rust: a keyword becomes raw, or gets an underscore where that cannot be.
+pub fn module_name(text: &str) -> String {
+    name(text).to_string()
+}
+
 /// The form that Rust gives the names of types.
 fn camel(text: &str) -> String {
     let mut out = String::new();

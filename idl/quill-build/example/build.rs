@@ -1,0 +1,3 @@
+fn main() {
+    quill_build::Stubs::new().include("idl").rust(["idl/bank.idl"]);
+}
