@@ -101,6 +101,17 @@ const PIECES: &[&str] = &[
     "declare",
     "SAFEARRAY(",
     "interface I;",
+    "[prealloc] ",
+    "[kernelmsg(idl4::pagefault)]",
+    "[max_value(7)]",
+    "[uuid(70000)]",
+    "import <l4/types.h>",
+    "threadid",
+    "ref long",
+    "typedef struct { ",
+    "typedef union { int a; } ",
+    "char **",
+    "[out, length_is(n)]",
 ];
 
 fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
@@ -141,8 +152,8 @@ const GOOD_DCE: &str = "import \"t.idl\"; cpp_quote(\"x\") [uuid(01234567-89ab-c
 #[test]
 fn mutated_files_end_without_a_panic() {
     let mut seeds: Vec<Vec<u8>> = vec![GOOD_CORBA.into(), GOOD_DCE.into()];
-    for folder in ["diagnostics", "accepted"] {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden").join(folder);
+    for folder in ["../golden/diagnostics", "../golden/accepted", "tests/programs"] {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
         files.sort();
         files.retain(|p| p.extension().is_some_and(|e| e == "idl"));
