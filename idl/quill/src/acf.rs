@@ -6,7 +6,7 @@
 //!
 //! The form is DCE's, and serves both dialects. What stubs follow is `counted` and `terminated`, which are quill's own: a
 //! text with its length beside it in C, or with a zero at its end, which is the rule. Before an interface they concern all its
-//! parameters and results, before an operation its result.
+//! parameters and results, before an operation its result. `comm_status` and `fault_status` are DCE's: a place in C for how a call failed.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::dce::attrs;
 use crate::dce::{ast::Attr, parse};
 use crate::diag::{Diagnostic, nearest};
 use crate::lex::Kind;
-use crate::model::{Direction, Model, Shown, Type, TypeId};
+use crate::model::{Direction, Model, Operation, Shown, Told, Type, TypeId};
 use crate::pp::{self, Preprocessed};
 use crate::session::Session;
 use crate::source::Span;
@@ -84,8 +84,19 @@ fn is_called(path: &str, name: &str) -> bool {
 pub struct Wish {
     interface: String,
     what: What,
-    shown: Shown,
+    how: How,
     span: Span,
+}
+
+/// Change that is wished for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// Another look of texts.
+    Shown(Shown),
+    /// A place for failures of the way to the server.
+    Comm,
+    /// A place for failures of the server.
+    Fault,
 }
 
 #[derive(Clone, Debug)]
@@ -182,16 +193,19 @@ impl Reader<'_, '_> {
     fn wish(&mut self, attrs: &[Attr], what: What) {
         for attr in attrs {
             let name = self.c.s.names.text(attr.name).to_owned();
-            let shown = match name.as_str() {
-                "counted" => Shown::Counted,
-                "terminated" => Shown::Terminated,
+            let told = !matches!(what, What::Interface | What::Type(_));
+            let how = match name.as_str() {
+                "counted" => How::Shown(Shown::Counted),
+                "terminated" => How::Shown(Shown::Terminated),
+                "comm_status" if told => How::Comm,
+                "fault_status" if told => How::Fault,
                 _ => {
                     attrs::check_configuration(self.c.s, attr, &["counted", "terminated"]);
                     continue;
                 }
             };
             let interface = self.interface.clone();
-            self.wishes.push(Wish { interface, what: what.clone(), shown, span: attr.span });
+            self.wishes.push(Wish { interface, what: what.clone(), how, span: attr.span });
         }
     }
 
@@ -284,22 +298,9 @@ pub fn apply(s: &mut Session, model: &mut Model, mut wishes: Vec<Wish>) {
         let called = model.interfaces[index].name.clone();
         for operation in &mut operations {
             for wish in wishes.iter().filter(|wish| is_called(&called, &wish.interface)) {
-                match &wish.what {
-                    What::Interface => {
-                        operation.result = model.shown_as(operation.result, wish.shown);
-                        for param in &mut operation.params {
-                            param.ty = model.shown_as(param.ty, wish.shown);
-                        }
-                    }
-                    What::Result(name) if *name == operation.name => {
-                        operation.result = text_as(s, model, operation.result, wish);
-                    }
-                    What::Param(name, param) if *name == operation.name => {
-                        for param in operation.params.iter_mut().filter(|p| p.name == *param) {
-                            param.ty = text_as(s, model, param.ty, wish);
-                        }
-                    }
-                    _ => {}
+                match wish.how {
+                    How::Shown(shown) => show(s, model, operation, wish, shown),
+                    How::Comm | How::Fault => tell(s, model, operation, wish),
                 }
             }
             for param in operation.params.iter_mut().filter(|p| p.direction == Direction::In) {
@@ -311,6 +312,51 @@ pub fn apply(s: &mut Session, model: &mut Model, mut wishes: Vec<Wish>) {
         }
         model.interfaces[index].operations = operations;
     }
+}
+
+/// Gives texts of an operation another look.
+fn show(s: &mut Session, model: &mut Model, operation: &mut Operation, wish: &Wish, shown: Shown) {
+    match &wish.what {
+        What::Interface => {
+            operation.result = model.shown_as(operation.result, shown);
+            for param in &mut operation.params {
+                param.ty = model.shown_as(param.ty, shown);
+            }
+        }
+        What::Result(name) if *name == operation.name => {
+            operation.result = text_as(s, model, operation.result, wish);
+        }
+        What::Param(name, param) if *name == operation.name => {
+            for param in operation.params.iter_mut().filter(|p| p.name == *param) {
+                param.ty = text_as(s, model, param.ty, wish);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Gives an operation a place for failures: its result, or a parameter that comes back or is added.
+fn tell(s: &mut Session, model: &Model, operation: &mut Operation, wish: &Wish) {
+    let (told, ty) = match &wish.what {
+        What::Result(name) if *name == operation.name => (Told::Result, Some(operation.result)),
+        What::Param(name, param) if *name == operation.name => {
+            match operation.params.iter().find(|p| p.name == *param) {
+                Some(found) if found.direction == Direction::In => (Told::Param(param.clone()), None),
+                Some(found) => (Told::Param(param.clone()), Some(found.ty)),
+                None => (Told::Added(param.clone()), Some(TypeId(0))),
+            }
+        }
+        _ => return,
+    };
+    let is_number = |ty: TypeId| matches!(model.ty(model.resolved(ty)), Type::Int { bits: 32, .. });
+    let fits = matches!(told, Told::Added(_)) || ty.is_some_and(is_number);
+    if !fits || operation.oneway {
+        let message = format!("how `{}` fails needs a place of 32 bits that comes back", operation.name);
+        return s.diags.push(Diagnostic::error(Code::AttributeForm, wish.span, message));
+    }
+    let place =
+        if wish.how == How::Comm { &mut operation.statuses.comm } else { &mut operation.statuses.fault };
+    *place = Some(told);
 }
 
 fn present_type(s: &mut Session, model: &mut Model, name: &str, wish: &Wish) {
@@ -330,5 +376,8 @@ fn text_as(s: &mut Session, model: &mut Model, ty: TypeId, wish: &Wish) -> TypeI
         let message = format!("texts are counted or terminated, and `{}` is none", model.show(ty));
         s.diags.push(Diagnostic::error(Code::AttributeForm, wish.span, message));
     }
-    model.shown_as(ty, wish.shown)
+    match wish.how {
+        How::Shown(shown) => model.shown_as(ty, shown),
+        How::Comm | How::Fault => ty,
+    }
 }

@@ -259,6 +259,26 @@ impl Param {
     }
 }
 
+/// Place in which a client in C finds how a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The result.
+    Result,
+    /// A parameter of the interface that comes back.
+    Param(String),
+    /// A further parameter, which only this side's programs have.
+    Added(String),
+}
+
+/// How a client in C is told of failures besides the function's own result, as an attribute file says. Nothing of this travels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statuses {
+    /// Failures of the way to the server.
+    pub comm: Option<Told>,
+    /// Failures of the server.
+    pub fault: Option<Told>,
+}
+
 /// An operation; attributes are one or two of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
@@ -274,6 +294,8 @@ pub struct Operation {
     pub raises: Vec<ExceptionId>,
     /// How its parameters have to agree with one another.
     pub agreements: Vec<Agreement>,
+    /// How clients in C are told of failures.
+    pub statuses: Statuses,
     /// Where it is declared.
     pub span: Span,
 }

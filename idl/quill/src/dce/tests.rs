@@ -194,7 +194,7 @@ fn attribute_files() {
     let with = |acf: &str, expected: &[&str]| check_files(&[("m.idl", &idl), ("m.acf", acf)], expected);
     with(
         "[explicit_handle] interface i { include \"x.h\"; typedef [in_line] t; [code] f([comm_status] st, a); }",
-        &["wE0501@1", "wE0501@1", "wE0501@1", "wE0501@1"],
+        &["wE0501@1", "wE0501@1", "wE0501@1"],
     );
     with("interface i { f([countd]\na); }", &["E0501@1"]);
     with("interface i {\nf([counted] a); }", &["E0502@2"]);

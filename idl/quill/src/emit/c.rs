@@ -34,6 +34,7 @@ pub mod l4_v4;
 pub mod linux;
 mod names;
 mod selftest;
+mod status;
 pub mod tern_ipc;
 pub mod tree;
 mod types;
@@ -141,7 +142,12 @@ fn emit_with(
         }
 
         if refused.is_empty() {
-            items.extend(part.interface(&emitter, layout, &operations));
+            items.extend(status::told(
+                &emitter,
+                layout,
+                &operations,
+                part.interface(&emitter, layout, &operations),
+            ));
         }
     }
     if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter, layouts)) } else { Err(refused) }

@@ -276,6 +276,7 @@ impl Checker<'_> {
             params,
             raises,
             agreements: Vec::new(),
+            statuses: Default::default(),
             span: operation.name.span,
         })
     }
@@ -347,6 +348,7 @@ impl Checker<'_> {
                 params,
                 raises,
                 agreements: Vec::new(),
+                statuses: Default::default(),
                 span: ident.span,
             };
             operations.push(make("_get_", ty, Vec::new(), get.clone()));

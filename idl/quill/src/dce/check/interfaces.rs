@@ -3,7 +3,7 @@
 use super::carried::Stands;
 use super::types::UNSAID;
 use super::*;
-use crate::model::{Agreement, Rule};
+use crate::model::{Agreement, Rule, Statuses, Told};
 
 impl Checker<'_> {
     pub(super) fn near_interface(&self, name: Symbol) -> Option<String> {
@@ -210,6 +210,7 @@ impl Checker<'_> {
             || has(self.s, &item.attrs, "local")
             || around.dispatch
             || has(self.s, &item.attrs, "callback");
+        let param_list = params;
         let mut result = self.spec(spec, &item.attrs, item.header);
         for step in &declarator.derived {
             if matches!(step, Derived::Pointer) {
@@ -249,7 +250,40 @@ impl Checker<'_> {
         let oneway = self.is_oneway(&item.attrs);
         let agreements = self.agree_params(&mut list, rules);
         let (params, raises, span) = (list, Vec::new(), name.span);
-        Some(Operation { name: name_text, oneway, result, params, raises, agreements, span })
+        let statuses = self.statuses(&item.attrs, param_list, &params, result);
+        Some(Operation { name: name_text, oneway, result, params, raises, agreements, statuses, span })
+    }
+
+    /// Places for failures that the interface file itself names: a result or a parameter of 32 bits that comes back.
+    fn statuses(
+        &mut self,
+        attrs: &[Attr],
+        params: &[Param],
+        checked: &[model::Param],
+        result: TypeId,
+    ) -> Statuses {
+        let mut all = Statuses::default();
+        for (attribute, is_comm) in [("comm_status", true), ("fault_status", false)] {
+            let named = params.iter().find_map(|param| Some((find(self.s, &param.attrs, attribute)?, param)));
+            let (span, told, ty) = match (find(self.s, attrs, attribute), named) {
+                (Some(attr), _) => (attr.span, Told::Result, Some(result)),
+                (None, Some((attr, param))) => {
+                    let name = param.declarator.name.map_or(String::new(), |name| self.owned(name.name));
+                    let comes_back = |p: &&model::Param| p.name == name && p.direction != Direction::In;
+                    (attr.span, Told::Param(name.clone()), checked.iter().find(comes_back).map(|p| p.ty))
+                }
+                (None, None) => continue,
+            };
+            let is_place =
+                |ty: TypeId| matches!(self.model.ty(self.model.resolved(ty)), Type::Int { bits: 32, .. });
+            if !ty.is_some_and(is_place) {
+                let message = format!("`{attribute}` needs a place of 32 bits that comes back");
+                self.error(Code::AttributeForm, span, message);
+                continue;
+            }
+            *(if is_comm { &mut all.comm } else { &mut all.fault }) = Some(told);
+        }
+        all
     }
 
     /// Whether nothing comes back, as attributes of an operation say; warns of a number among them.

@@ -17,6 +17,10 @@ typedef uint32_t quill_status;
 #define QUILL_TOO_LONG 0xff02u  /* an argument is too long for its type or for a message */
 #define QUILL_KERNEL 0x10000u   /* and up: the message did not get through; the kernel's error code is added */
 
+/* Whether the way to the server failed, and whether the server did, of a method with so many exceptions. */
+#define QUILL_IS_COMM(status) ((status) >= QUILL_KERNEL || (status) == QUILL_TOO_LONG)
+#define QUILL_IS_FAULT(status, exceptions) ((status) > (exceptions) && !QUILL_IS_COMM(status))
+
 /* Bytes that a server receives of a text or list without a bound, and for which a client brings room where one comes back. */
 #ifndef QUILL_UNBOUNDED_BYTES
 #define QUILL_UNBOUNDED_BYTES 4096

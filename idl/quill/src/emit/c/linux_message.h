@@ -22,6 +22,10 @@ typedef uint32_t quill_status;
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type or for a message */
 #define QUILL_MEMORY 0xffff0102u    /* there is no memory */
 
+/* Whether the way to the server failed, and whether the server did, of a method with so many exceptions. */
+#define QUILL_IS_COMM(status) ((status) >= QUILL_IO)
+#define QUILL_IS_FAULT(status, exceptions) ((status) > (exceptions) && !QUILL_IS_COMM(status))
+
 #define QUILL_BODY_BYTES_MAX (16u << 20)
 /* Elements and what may be absent, in one message that has come: a few bytes of it could be a great value. */
 #define QUILL_HEAP_BYTES_MAX ((size_t)64 << 20)

@@ -20,6 +20,10 @@ typedef uint32_t quill_status;
 #define QUILL_AGAIN 0xffff0201u     /* in a server: the request has to be looked at again, by who knows UTF-8 */
 #define QUILL_KERNEL 0xfffd0000u    /* and up: the message did not get through; the kernel's error is added */
 
+/* Whether the way to the server failed, and whether the server did, of a method with so many exceptions. */
+#define QUILL_IS_COMM(status) ((status) >= QUILL_KERNEL && (status) != QUILL_MALFORMED && (status) != QUILL_NO_METHOD)
+#define QUILL_IS_FAULT(status, exceptions) ((status) > (exceptions) && !QUILL_IS_COMM(status))
+
 /* The words of a message stay in registers only if everything that touches them is one function. */
 #define QUILL_INLINE static inline __attribute__((always_inline))
 

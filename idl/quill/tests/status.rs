@@ -1,0 +1,110 @@
+//! Clients in C are told in DCE's way how a call failed, whatever carries the messages.
+
+mod workshop;
+
+use std::path::Path;
+
+use quill::driver::{self, Compiled};
+use quill::kernel::{KernelPart, L4V4, Linux, TernDoor, TernIpc};
+use quill::session::Options;
+use workshop::{Workshop, compilers};
+
+const IDL: &str = "[uuid(01234567-89ab-cdef-0123-456789abcdef)] interface I {
+    error_status_t add([in] long a, [in] long b);
+    void look([in] long a, [out] long *found, [out, comm_status] error_status_t *ended);
+    long plain([in] long a);
+}";
+
+const ACF: &str = "interface I {
+    [comm_status, fault_status] add();
+    plain([comm_status] how, [fault_status] why);
+}";
+
+fn compiled(shop: &Workshop, idl: &str, acf: &str) -> Compiled {
+    let file = shop.path("status.idl");
+    std::fs::write(&file, idl).unwrap();
+    std::fs::write(shop.path("status.acf"), acf).unwrap();
+    driver::compile(Path::new(&file), Options::default()).unwrap()
+}
+
+#[test]
+fn failures_are_told_where_somebody_looks() {
+    let shop = Workshop::new("status");
+    shop.bring("status.c", "status.c");
+    let mut out = compiled(&shop, IDL, ACF);
+    std::fs::write(shop.path("status.h"), out.c(&Linux)).unwrap();
+    assert!(out.accepted() && !out.messages().contains("warning"), "{}", out.messages());
+    for compiler in compilers() {
+        let options =
+            ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-O2", "-o", "status", "status.c"];
+        shop.tool(&compiler, &options);
+        shop.run("status");
+    }
+}
+
+/// The messages are the same, and so are Rust's stubs, whose results say how a call failed.
+#[test]
+fn nothing_of_it_travels() {
+    let shop = Workshop::new("status-layout");
+    let layout = |acf: &str| {
+        let mut out = compiled(&shop, IDL, acf);
+        let layouts = out.layout(&TernIpc);
+        (quill::layout::text(&out.model, &layouts, &TernIpc), out.rust(&Linux))
+    };
+    assert_eq!(layout(ACF), layout(""));
+}
+
+#[test]
+fn all_kernels_have_them_without_a_warning() {
+    let shop = Workshop::new("status-kernels");
+    shop.bring_tern();
+    std::fs::write(shop.path("all.c"), "#include \"status.h\"\n").unwrap();
+    for kernel in [&TernIpc as &dyn KernelPart, &TernDoor, &L4V4] {
+        let mut out = compiled(&shop, IDL, ACF);
+        let text = out.c(kernel);
+        assert!(out.accepted(), "{}: {}", kernel.name(), out.messages());
+        assert!(
+            text.contains("QUILL_IS_COMM(_status)") && text.contains("I_plain_told"),
+            "{}",
+            kernel.name()
+        );
+        std::fs::write(shop.path("status.h"), text).unwrap();
+        for compiler in compilers() {
+            shop.tool(
+                &compiler,
+                &[
+                    "-std=gnu11",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-ffreestanding",
+                    "-I.",
+                    "-fsyntax-only",
+                    "all.c",
+                ],
+            );
+        }
+    }
+}
+
+#[test]
+fn places_that_are_none_are_refused() {
+    let shop = Workshop::new("status-refused");
+    for (acf, why) in [
+        ("interface I { plain([comm_status] a); }", "how `plain` fails needs a place"),
+        ("interface I { [comm_status] look(); }", "how `look` fails needs a place"),
+        ("interface I { [comm_status] gone(); }", "no operation `gone`"),
+    ] {
+        let out = compiled(&shop, IDL, acf);
+        assert!(out.messages().contains(why), "{acf}: {}", out.messages());
+    }
+    for (idl, why) in [
+        ("interface I { void f([in, comm_status] long a); }", "`comm_status` needs a place"),
+        ("interface I { [fault_status] void f([in] long a); }", "`fault_status` needs a place"),
+        ("interface I { [fault_status] hyper f([in] long a); }", "`fault_status` needs a place"),
+    ] {
+        let idl = format!("[uuid(01234567-89ab-cdef-0123-456789abcdef)] {idl}");
+        let out = compiled(&shop, &idl, "");
+        assert!(out.messages().contains(why), "{idl}: {}", out.messages());
+    }
+}
