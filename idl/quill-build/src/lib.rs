@@ -1,10 +1,8 @@
 //! Stubs of interface files for build scripts of cargo.
 //!
 //! ```no_run
-//! // build.rs
-//! fn main() {
-//!     quill_build::Stubs::new().include("idl").rust(["idl/bank.idl", "idl/clock.idl"]);
-//! }
+//! // In `main` of build.rs:
+//! quill_build::Stubs::new().include("idl").rust(["idl/bank.idl", "idl/clock.idl"]);
 //! ```
 //!
 //! and in the crate, wherever the stubs shall be:

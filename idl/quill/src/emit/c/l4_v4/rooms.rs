@@ -13,10 +13,7 @@ pub(super) fn start_of(room: Expr) -> Expr {
 }
 
 /// Room for items by their numbers: a union of what bounds ask for, and of what there is for something without one.
-fn rooms<'m>(
-    c: &Interface,
-    chunks: impl Iterator<Item = (usize, &'m Chunk)>,
-) -> Vec<(usize, Vec<(Ty, String)>)> {
+fn rooms<'m>(c: &Interface, chunks: impl Iterator<Item = (usize, &'m Chunk)>) -> Vec<(usize, Parameters)> {
     let mut sizes: BTreeMap<usize, Vec<Option<u64>>> = BTreeMap::new();
     for (number, chunk) in chunks {
         sizes.entry(number).or_default().push(bytes_max(c.emitter, chunk));
@@ -55,12 +52,7 @@ pub fn needs_room(e: &Emitter, method: &Method) -> bool {
 }
 
 /// A struct with such rooms.
-fn record(
-    c: &Interface,
-    what: &str,
-    rooms: Vec<(String, String, Vec<(Ty, String)>)>,
-    memory: bool,
-) -> Vec<Item> {
+fn record(c: &Interface, what: &str, rooms: Vec<(String, String, Parameters)>, memory: bool) -> Vec<Item> {
     let record = c.function(what);
     let mut items = Vec::new();
     let mut members = Vec::new();
