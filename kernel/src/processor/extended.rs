@@ -60,7 +60,7 @@ pub fn part(k: &Kernel, owner: ThreadRef, taker: ThreadRef, lent: Uid) {
         return;
     }
     // A thread that waits for anybody has left its state here, and goes on with what its own shuttle has.
-    let carrier = last.filter(|last| last.stake() == Stake::Holds && k.shuttle_of(*last) == owner);
+    let carrier = last.filter(|&last| carries(k, last, owner));
     // A thread that waits for its pager has the state back, even from a pager that is not done with it; from no other thread.
     let keeps =
         taker == owner && owner.errand.get() != Errand::Ipc && last.is_none_or(|last| last.uid() == lent);
@@ -122,9 +122,13 @@ fn place_of(k: &Kernel, thread: ThreadRef) -> ThreadRef {
 /// server, or whom these called. The current thread is nobody else. Such a state is not the thread's to be shown or changed.
 pub fn is_with_another(k: &Kernel, thread: ThreadRef) -> bool {
     let owner = place_of(k, thread);
-    let carrier =
-        last_on(k, owner).filter(|last| last.stake() == Stake::Holds && k.shuttle_of(*last) == owner);
+    let carrier = last_on(k, owner).filter(|&last| carries(k, last, owner));
     carrier.is_some_and(|carrier| carrier != thread && carrier != processor::current())
+}
+
+/// Whether a thread is on the shuttle of `owner`, so that the state there is that thread's.
+fn carries(k: &Kernel, thread: ThreadRef, owner: ThreadRef) -> bool {
+    thread.stake() == Stake::Holds && k.shuttle_of(thread) == owner
 }
 
 /// Lets `work` see or change the state of a thread, in memory; if the processor holds it, it is saved before and loaded afterwards.

@@ -56,6 +56,11 @@ fn debugged(child: &Child) -> Outcome<Agent> {
 /// Runs an agent into its loop and stops it there.
 fn spinning(agent: &mut Agent, pattern: u64) -> Outcome {
     agent.start_attempt(suite_spin, pattern, 0);
+    stop_in_loop(agent)
+}
+
+/// Stops an agent that gets into its loop.
+pub fn stop_in_loop(agent: &Agent) -> Outcome {
     for _ in 0..10_000 {
         rt::time::sleep(Duration::from_millis(1));
         if agent.info()?.ip == address(suite_spin_loop) {

@@ -1,12 +1,11 @@
 //! All registers of a thread at once: got, set, copied to another thread, and refused.
 
-use super::foreign;
+use super::{debug, foreign};
 use crate::kit::{Agent, Attempt, Attempted, Child, Frame, Outcome, fails, in_time_enough, pager};
 use crate::{check, check_eq};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use core::time::Duration;
 use sys::abi::USER_END;
 use sys::abi::call::{Call, FLAGS, RESUME_AS_IS, thread_op};
 use sys::abi::state::register::{R11, RAX, RCX, RFLAGS, RIP, RSP};
@@ -210,18 +209,6 @@ fn parts(child: &Child) -> Outcome<u64> {
     Ok(parts)
 }
 
-/// Stops an agent that gets into its loop.
-fn stop_in_loop(agent: &Agent) -> Outcome {
-    for _ in 0..10_000 {
-        rt::time::sleep(Duration::from_millis(1));
-        if agent.info()?.ip == address(suite_spin_loop) {
-            return Ok(sys::thread_stop(agent.uid)?);
-        }
-    }
-    check!(false, "the thread does not get into its loop");
-    Ok(())
-}
-
 /// An agent that has filled its registers, and is stopped.
 fn filled(child: &Child) -> Outcome<(Agent, u64)> {
     let parts = parts(child)?;
@@ -231,7 +218,7 @@ fn filled(child: &Child) -> Outcome<(Agent, u64)> {
         sys::thread_set_fs(agent.uid, &raw const SEEN as u64)?;
     }
     agent.start_attempt(suite_state_fill, PATTERN, parts);
-    stop_in_loop(&agent)?;
+    debug::stop_in_loop(&agent)?;
     Ok((agent, parts))
 }
 
@@ -666,7 +653,7 @@ pub fn on_a_borrowed_shuttle() -> Outcome {
         sys::thread_set_pager(server.uid, pager::uid(), sys::myself())?;
         client.start(Frame::call(server.uid, 0, [0; 11]));
         if traps == 0 {
-            stop_in_loop(&server)?;
+            debug::stop_in_loop(&server)?;
         } else {
             exception(server.uid)?;
         }
