@@ -27,6 +27,19 @@ const STRICT: [&str; 7] =
 
 const ALONE: [&str; 4] = ["-ffreestanding", "-nostdlib", "-static", "-fno-pie"];
 
+/// Builds a program with each compiler and width at these levels of optimisation, and runs it.
+fn run_everywhere(shop: &Workshop, program: &str, levels: &[&[&str]]) {
+    let source = format!("{program}.c");
+    for (compiler, width) in machines(shop) {
+        for level in levels {
+            println!("{compiler} {width} {}", level.join(" "));
+            let output = [width, "-o", program, &source];
+            shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
+            shop.run(program);
+        }
+    }
+}
+
 /// Compilers, and widths of processors that they make programs for and that this host runs.
 fn machines(shop: &Workshop) -> Vec<(String, &'static str)> {
     std::fs::write(shop.path("try.c"), "void _start(void) { for (;;) __asm__ volatile(\"int3\"); }\n")
@@ -53,14 +66,7 @@ fn both_sides_understand_each_other_and_damaged_requests_are_refused() {
     shop.emit_c("mail.idl", &L4V4);
     shop.bring("mail.c", "mail.c");
     shop.bring("../../src/emit/c/l4_v4_host.h", "l4_kernel.h");
-    for (compiler, width) in machines(&shop) {
-        for level in LEVELS {
-            println!("{compiler} {width} {}", level.join(" "));
-            let output = [width, "-o", "mail", "mail.c"];
-            shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
-            shop.run("mail");
-        }
-    }
+    run_everywhere(&shop, "mail", &LEVELS);
 }
 
 /// Flat unions, and values that bring their types along.
@@ -155,13 +161,7 @@ fn items_carry_what_is_said_of_caches() {
         }
     "#;
     std::fs::write(shop.path("caches.c"), program).unwrap();
-    for (compiler, width) in machines(&shop) {
-        for level in [LEVELS[0], LEVELS[2]] {
-            let output = [width, "-o", "caches", "caches.c"];
-            shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
-            shop.run("caches");
-        }
-    }
+    run_everywhere(&shop, "caches", &[LEVELS[0], LEVELS[2]]);
 }
 
 /// A program may speak several interfaces, and names that clash are kept apart.
@@ -188,14 +188,7 @@ fn pieces_and_exceptions_with_lists_arrive() {
     shop.emit_c("board.idl", &L4V4);
     shop.bring("board.c", "board.c");
     shop.bring("../../src/emit/c/l4_v4_host.h", "l4_kernel.h");
-    for (compiler, width) in machines(&shop) {
-        for level in [LEVELS[0], LEVELS[2], LEVELS[4], LEVELS[7]] {
-            println!("{compiler} {width} {}", level.join(" "));
-            let output = [width, "-o", "board", "board.c"];
-            shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
-            shop.run("board");
-        }
-    }
+    run_everywhere(&shop, "board", &[LEVELS[0], LEVELS[2], LEVELS[4], LEVELS[7]]);
 }
 
 /// Sizes beside lists have to agree with them, and a union with its discriminator.
@@ -252,13 +245,7 @@ fn sizes_that_lie_are_refused() {
         }
     "#;
     std::fs::write(shop.path("sizes.c"), program).unwrap();
-    for (compiler, width) in machines(&shop) {
-        for level in [LEVELS[0], LEVELS[2]] {
-            let output = [width, "-o", "sizes", "sizes.c"];
-            shop.tool(&compiler, &[&STRICT[..], &ALONE, level, &output].concat());
-            shop.run("sizes");
-        }
-    }
+    run_everywhere(&shop, "sizes", &[LEVELS[0], LEVELS[2]]);
 }
 
 /// Pages and the like, which a kernel cannot carry, are refused by name.

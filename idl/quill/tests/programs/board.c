@@ -4,13 +4,7 @@
 #define QUILL_UNBOUNDED_BYTES 600
 #include "board.h"
 #include "l4_kernel.h"
-
-static bool same(const char *a, const char *b)
-{
-    while (*a != 0 && *a == *b)
-        a++, b++;
-    return *a == *b;
-}
+#include "on_l4.h"
 
 static char *text(const char *literal)
 {
@@ -278,16 +272,6 @@ static void exceptions(void)
 }
 
 /* --- damaged requests --- */
-
-static uint32_t pick(void)
-{
-    static uint64_t state = 0x2545f4914f6cdd1du;
-
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 16);
-}
 
 static quill_word raw(const quill_word *words)
 {

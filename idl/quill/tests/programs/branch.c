@@ -2,8 +2,8 @@
 
 #include "branch.h"
 #include "check.h"
+#include "sockets.h"
 
-#include <sys/un.h>
 
 #define ACCOUNTS 4
 
@@ -122,22 +122,16 @@ static void call(quill_client *client)
 
 int main(int count, char **arguments)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int end = socket(AF_UNIX, SOCK_STREAM, 0);
-
     CHECK(count == 3);
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", arguments[2]);
-    if (strcmp(arguments[1], "serve") == 0) {
+    bool serves = strcmp(arguments[1], "serve") == 0;
+    int end = connection(arguments[2], serves);
+    if (serves) {
         struct office office = { 0 };
         uint64_t root = quill_export(&office.objects, Branch_Office_dispatch, &office_methods, &office);
-        CHECK(bind(end, (struct sockaddr *)&address, sizeof address) == 0 && listen(end, 1) == 0);
-        CHECK(quill_serve_objects(accept(end, NULL, NULL), &office.objects, root) == QUILL_OK);
+        CHECK(quill_serve_objects(end, &office.objects, root) == QUILL_OK);
         free(office.objects.all);
     } else {
         quill_client client = { end, { NULL } };
-        int tries = 0;
-        while (connect(end, (struct sockaddr *)&address, sizeof address) != 0 && tries++ < 1000)
-            usleep(5000);
         call(&client);
     }
     return 0;

@@ -4,6 +4,7 @@
 #define QUILL_UNBOUNDED_BYTES 600
 #include "mail.h"
 #include "l4_kernel.h"
+#include "on_l4.h"
 
 static bool equal(const void *a, const void *b, size_t bytes)
 {
@@ -11,13 +12,6 @@ static bool equal(const void *a, const void *b, size_t bytes)
         if (((const char *)a)[i] != ((const char *)b)[i])
             return false;
     return true;
-}
-
-static bool same(const char *a, const char *b)
-{
-    size_t n = strlen(a);
-
-    return strlen(b) == n && equal(a, b, n);
 }
 
 /* --- the server --- */
@@ -214,17 +208,6 @@ static void server(void)
 }
 
 /* --- the client --- */
-
-/* Half of the state: the other half is short of a library for division. */
-static uint32_t pick(void)
-{
-    static uint64_t state = 0x2545f4914f6cdd1du;
-
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 16);
-}
 
 static char letters[2000];
 

@@ -3,8 +3,8 @@
 
 #include "warehouse.h"
 #include "check.h"
+#include "sockets.h"
 
-#include <sys/un.h>
 
 /* --- the server answers with what it was given --- */
 
@@ -215,22 +215,16 @@ static void damage(void)
 
 int main(int count, char **arguments)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int end = socket(AF_UNIX, SOCK_STREAM, 0);
-
     if (count != 3) {
         damage();
         return 0;
     }
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", arguments[2]);
-    if (strcmp(arguments[1], "serve") == 0) {
-        CHECK(bind(end, (struct sockaddr *)&address, sizeof address) == 0 && listen(end, 1) == 0);
-        CHECK(quill_serve(accept(end, NULL, NULL), Warehouse_dispatch, &methods, NULL) == QUILL_OK);
+    bool serves = strcmp(arguments[1], "serve") == 0;
+    int end = connection(arguments[2], serves);
+    if (serves) {
+        CHECK(quill_serve(end, Warehouse_dispatch, &methods, NULL) == QUILL_OK);
     } else {
         quill_client client = { end, { NULL } };
-        int tries = 0;
-        while (connect(end, (struct sockaddr *)&address, sizeof address) != 0 && tries++ < 1000)
-            usleep(10000);
         call(&client);
     }
     return 0;

@@ -416,6 +416,17 @@ extern "C" fn take_exception(_: u64) -> u64 {
     if goes_on.is_ok() { 0 } else { 3 }
 }
 
+/// Lets a handler have the foreign calls of an agent that waits for a flag, and sets that.
+pub fn redirect_at(agent: &Agent, handler: &Agent, flag: &AtomicU64) -> Outcome {
+    for _ in 0..10 {
+        sys::thread_switch(agent.uid)?;
+    }
+    sys::thread_set_pager(agent.uid, pager::uid(), handler.uid)?;
+    sys::foreign::thread_redirect(agent.uid, 1)?;
+    flag.store(1, Relaxed);
+    Ok(())
+}
+
 /// Vector and error code of the exception in which another way into a kernel ends, at a thread whose foreign calls go to a handler.
 fn other_way(child: &Child, way: u64) -> Outcome<[u64; 2]> {
     static FLAG: AtomicU64 = AtomicU64::new(0);
@@ -424,12 +435,7 @@ fn other_way(child: &Child, way: u64) -> Outcome<[u64; 2]> {
     agent.attempt(suite_nothing, 0, 0)?;
     FLAG.store(0, Relaxed);
     agent.start_attempt(suite_foreign_other_way, FLAG.as_ptr() as u64, way);
-    for _ in 0..10 {
-        sys::thread_switch(agent.uid)?;
-    }
-    sys::thread_set_pager(agent.uid, pager::uid(), server.uid)?;
-    sys::foreign::thread_redirect(agent.uid, 1)?;
-    FLAG.store(1, Relaxed);
+    redirect_at(&agent, &server, &FLAG)?;
     check_eq!(server.result()?, 0);
     check_eq!(agent.attempted()?, Attempted::Returned(55));
     let [vector, code, ip, _] = EXCEPTION.each_ref().map(|word| word.load(Relaxed));

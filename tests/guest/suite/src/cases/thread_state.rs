@@ -5,7 +5,7 @@ use crate::kit::{Agent, Attempt, Attempted, Child, Frame, Outcome, fails, in_tim
 use crate::{check, check_eq};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use sys::abi::USER_END;
 use sys::abi::call::{Call, FLAGS, RESUME_AS_IS, thread_op};
 use sys::abi::state::register::{R11, RAX, RCX, RFLAGS, RIP, RSP};
@@ -733,7 +733,7 @@ extern "C" fn set_state_of_caller(caller: u64) -> u64 {
 static STOPS: AtomicBool = AtomicBool::new(false);
 
 pub fn in_a_foreign_call() -> Outcome {
-    static FLAG: AtomicU32 = AtomicU32::new(0);
+    static FLAG: AtomicU64 = AtomicU64::new(0);
     let child = Child::new()?;
     for stops in [false, true] {
         let (mut agent, mut server) = (child.agent()?, Agent::new(TaskId::NIL)?);
@@ -743,12 +743,7 @@ pub fn in_a_foreign_call() -> Outcome {
         server.start_apply(set_state_of_caller, agent.uid.0);
         check!(server.settle()?);
         agent.start_attempt(suite_wait_then_call, FLAG.as_ptr() as u64, 39);
-        for _ in 0..10 {
-            sys::thread_switch(agent.uid)?;
-        }
-        sys::thread_set_pager(agent.uid, pager::uid(), server.uid)?;
-        sys::foreign::thread_redirect(agent.uid, 1)?;
-        FLAG.store(1, Relaxed);
+        foreign::redirect_at(&agent, &server, &FLAG)?;
         check_eq!(server.result()?, 0);
         check_eq!(agent.attempted()?, Attempted::Returned(77));
     }

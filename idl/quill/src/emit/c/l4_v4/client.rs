@@ -122,7 +122,7 @@ fn expected(e: &Emitter, message: &Message, otherwise: Vec<Stmt>) -> Stmt {
     Stmt::If(unlikely(Expr::Not(Box::new(whole))), otherwise)
 }
 
-/// What a client does with a reply that is not that of success.
+/// Statements of a client for a reply that is not that of success.
 fn failure(c: &Interface, operation: &Operation, method: &Method) -> Vec<Stmt> {
     let e = c.emitter;
     let failed = call("quill_failed", [utcb(), name("_tag")]);

@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// What one side of a call does with a message.
+/// One side of a call, and one of its messages.
 pub(super) struct Side<'a> {
     pub(super) c: &'a Interface<'a>,
     pub(super) message: &'a Message,
     pub(super) spots: &'a [Spot<'a>],
-    /// What is returned when something is no value.
+    /// Result of a function that meets something which is no value.
     pub(super) malformed: Expr,
-    /// What is returned when something is too long.
+    /// Result of a function that meets something too long.
     pub(super) too_long: Expr,
     /// The message is a reply: its texts may lie in the request that it replaces.
     pub(super) reply: bool,
