@@ -13,7 +13,7 @@ mod tests;
 pub use regions::{Memory, Range, Regions};
 
 use crate::layout;
-use crate::param::{MEMORY_MIN, POOL_MIN, POOL_SHARE};
+use crate::param::{MEMORY_MIN, POOL_MIN, POOL_SHARE, POOL_SHARE_MAX};
 use abi::boot::{InfoPage, Screen, memory_kind};
 use core::fmt;
 use regions::ADDRESS_END;
@@ -201,7 +201,7 @@ pub fn take_pool(memory: &mut Memory, wanted: Option<u64>) -> Result<Pool, Refus
         Some(bytes) if bytes > ram_bytes / 2 => return Err(Refusal::LargePool(bytes, ram_bytes)),
         _ => {}
     }
-    let share = (ram_bytes / POOL_SHARE / POOL_UNIT * POOL_UNIT).max(POOL_MIN);
+    let share = (ram_bytes / POOL_SHARE / POOL_UNIT * POOL_UNIT).clamp(POOL_MIN, POOL_SHARE_MAX);
     let len = wanted.map_or(share, |bytes| bytes.next_multiple_of(POOL_UNIT)).min(POOL_MAX);
     let start = memory
         .regions

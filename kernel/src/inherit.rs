@@ -493,8 +493,8 @@ impl Kernel {
             self.end_claim(caller, thread);
         }
         if thread.home.unsettled.get() {
-            self.settle();
-            // That was enough for one step.
+            // The next dispatch computes some, and then is the next step.
+            self.look_anew();
             return false;
         }
         thread.inherited.cut_off.is_empty()

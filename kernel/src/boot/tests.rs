@@ -127,6 +127,10 @@ fn the_pool_is_high_and_has_its_share() {
     assert_eq!(kind_at(&memory.regions, 0x7e0_0000), memory_kind::FREE);
     let mut memory = memory_of(&PC);
     assert_eq!(take_pool(&mut memory, Some(5 << 20)).unwrap().range.len, 6 << 20);
+    // In a large machine there is one slot for each thread that the pool has room for, unless its owner wants it otherwise.
+    let large = [(0, 0x9_fc00, 1), (0x10_0000, 64 << 30, 1)];
+    assert_eq!(take_pool(&mut memory_of(&large), None).unwrap().range.len, POOL_SHARE_MAX);
+    assert_eq!(take_pool(&mut memory_of(&large), Some(2 << 30)).unwrap().range.len, 2 << 30);
 }
 
 #[test]

@@ -137,6 +137,8 @@ impl Trial {
             }
             let mut steps = 0;
             while thread.operation.get() != Operation::None {
+                // The dispatch between two steps does so.
+                self.world.k.settle_all();
                 let _ = syscall::continue_operation(k, thread);
                 steps += 1;
                 assert!(steps < 100_000, "a call makes no progress");

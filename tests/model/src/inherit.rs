@@ -238,7 +238,9 @@ impl Both {
         self.model.end(who);
         // All steps at once: who learns of it would otherwise run between two of them.
         life::thread::begin_end(&self.world.k, victim);
-        while !life::thread::end_thread_step(&self.world.k, victim, None) {}
+        while !life::thread::end_thread_step(&self.world.k, victim, None) {
+            self.world.k.settle_all();
+        }
         self.world.leave(Next::Same);
     }
 

@@ -4,7 +4,7 @@
 use crate::world::World;
 use abi::call::thread_op;
 use abi::state::{IMAGE_HEADER, IMAGE_MXCSR, STATE_SSE};
-use abi::{Fpage, Rights, ThreadState, Timeout, Uid};
+use abi::{Call, Fpage, Rights, TaskId, ThreadState, Timeout, Uid};
 use kernel::arch::extended::{IMAGE_WORD, registers, set_registers};
 use kernel::mem::plan::Plan;
 use kernel::object::thread::State;

@@ -288,6 +288,8 @@ impl Pair {
             let _ = crate::world::system_call(&self.world.k, thread);
             let mut steps = 0;
             while thread.operation.get() != Operation::None {
+                // The dispatch between two steps does so.
+                self.world.k.settle_all();
                 let _ = syscall::continue_operation(&self.world.k, thread);
                 steps += 1;
                 assert!(steps < 100_000, "a call makes no progress");
