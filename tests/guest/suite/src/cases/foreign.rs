@@ -1,7 +1,7 @@
 //! Foreign calls: system calls of another system, which arrive with a handler in all registers.
 
 use super::exception::denied;
-use crate::kit::{Agent, Attempt, Attempted, Child, Outcome, in_time_enough, pager};
+use crate::kit::{Agent, Attempt, Attempted, Child, Outcome, pager, runs_until};
 use crate::{check, check_eq};
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -180,10 +180,7 @@ fn caller(child: &Child, index: usize, handler: Uid) -> Outcome<Agent> {
 }
 
 fn has_flag(index: usize, value: u64) -> Outcome<bool> {
-    in_time_enough(1000, |_| {
-        sys::thread_switch(Uid::NIL)?;
-        Ok(guest(index).flag.load(Relaxed) == value)
-    })
+    runs_until(Uid::NIL, || Ok(guest(index).flag.load(Relaxed) == value))
 }
 
 /// Lets an agent whose call has returned end, and the next test use it.

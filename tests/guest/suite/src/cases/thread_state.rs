@@ -1,7 +1,7 @@
 //! All registers of a thread at once: got, set, copied to another thread, and refused.
 
 use super::{debug, foreign};
-use crate::kit::{Agent, Attempt, Attempted, Child, Frame, Outcome, fails, in_time_enough, pager};
+use crate::kit::{Agent, Attempt, Attempted, Child, Frame, Outcome, fails, pager, runs_until};
 use crate::{check, check_eq};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
@@ -247,11 +247,7 @@ fn runs_with(thread: Uid, state: &ThreadState) -> Outcome {
     check_eq!(state.registers[RIP], address(suite_state_store));
     expect_seen(state.parts);
     sys::thread_resume(thread)?;
-    let done = in_time_enough(1000, |_| {
-        sys::thread_switch(thread)?;
-        Ok(seen().done == 1)
-    })?;
-    check!(done, "the thread does not store its registers");
+    check!(runs_until(thread, || Ok(seen().done == 1))?, "the thread does not store its registers");
     let seen = seen();
     check_eq!(seen.registers[1..2], state.registers[1..2]);
     check_eq!(seen.registers[3..], state.registers[3..]);
@@ -375,10 +371,7 @@ pub fn a_thread_is_copied() -> Outcome {
     check_eq!(get(copy)?, state);
     // It spins in the other's loop.
     sys::thread_resume(copy)?;
-    check!(in_time_enough(1000, |_| {
-        sys::thread_switch(copy)?;
-        Ok(sys::thread_info(copy)?.cpu_ns != 0)
-    })?);
+    check!(runs_until(copy, || Ok(sys::thread_info(copy)?.cpu_ns != 0))?);
     sys::thread_stop(copy)?;
     let ran = get(copy)?;
     check_eq!(ran, state);
@@ -410,10 +403,7 @@ pub fn a_thread_that_never_ran() -> Outcome {
     // SAFETY: the function never returns; it needs a word of stack.
     unsafe { sys::thread_start(thread, address(suite_state_store), stack, 7)? };
     expect_seen(parts);
-    check!(in_time_enough(1000, |_| {
-        sys::thread_switch(thread)?;
-        Ok(seen().done == 1)
-    })?);
+    check!(runs_until(thread, || Ok(seen().done == 1))?);
     check_eq!(seen().registers[sys::abi::state::register::RDI], 7);
     Ok(sys::thread_destroy(thread)?)
 }

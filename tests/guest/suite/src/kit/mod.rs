@@ -18,6 +18,7 @@ pub use seen::{fails, note};
 pub use stage::{Client, Stage};
 
 use core::sync::atomic::{AtomicU64, Ordering};
+use sys::abi::Uid;
 
 static PROGRESS: AtomicU64 = AtomicU64::new(0);
 
@@ -44,6 +45,18 @@ pub fn in_time_enough(us: u64, mut attempt: impl FnMut(u64) -> Outcome<bool>) ->
         us *= 4;
     }
     Ok(false)
+}
+
+/// Lets a thread run until something has happened. False if it did not in time enough.
+pub fn runs_until(thread: Uid, mut has_happened: impl FnMut() -> Outcome<bool>) -> Outcome<bool> {
+    in_time_enough(1000, |us| {
+        sys::thread_switch(thread)?;
+        if has_happened()? {
+            return Ok(true);
+        }
+        sys::sleep_us(us)?;
+        has_happened()
+    })
 }
 
 core::arch::global_asm!(include_str!("kit.s"));
