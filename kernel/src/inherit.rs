@@ -493,7 +493,7 @@ impl Kernel {
             self.end_claim(caller, thread);
         }
         if thread.home.unsettled.get() {
-            // The next dispatch computes some, and then is the next step.
+            // The dispatch behind this step computes some, even if none of them is as urgent as the thread that takes these steps.
             self.look_anew();
             return false;
         }

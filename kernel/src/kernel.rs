@@ -78,13 +78,17 @@ pub struct Kernel {
 /// A thread holds a frame, and so many uids use up no more slots than they pay for. Hence threads that exist and slots that are
 /// used up are together no more than the slots that there are, whoever has made how many.
 fn uid_price(frames: u64) -> UidPrice {
-    let generations = (1 << abi::uid::GENERATION_BITS) - 1;
-    // Slots that go with the uids that cost nothing.
-    let free = param::TASK_MAX as u64 * param::UIDS_FREE / generations + 1;
-    let slots = param::TCB_MAX as u64 - 1 - free;
-    let per_frame = (generations * slots / frames).min(generations * param::SLOTS_PER_FRAME_MAX);
+    let per_frame = (GENERATIONS * SLOTS / frames).min(GENERATIONS * param::SLOTS_PER_FRAME_MAX);
     UidPrice { free: param::UIDS_FREE, per_frame }
 }
+
+/// Threads that a slot can have, one after the other.
+const GENERATIONS: u64 = (1 << abi::uid::GENERATION_BITS) - 1;
+
+/// Slots for threads, without those that go with the uids that cost nothing.
+const SLOTS: u64 = param::TCB_MAX as u64 - 1 - (param::TASK_MAX as u64 * param::UIDS_FREE / GENERATIONS + 1);
+
+const _: () = assert!(param::POOL_SHARE_MAX / abi::PAGE_SIZE <= SLOTS);
 
 impl Kernel {
     /// A kernel over a pool, without any object yet.
@@ -94,10 +98,7 @@ impl Kernel {
         let uid_price = uid_price(pool.frames() as u64);
         Kernel {
             pool: Locked::new(pool),
-            thread_slots: Locked::new(Slots::new(
-                param::TCB_MAX as u32,
-                (1 << abi::uid::GENERATION_BITS) - 1,
-            )),
+            thread_slots: Locked::new(Slots::new(param::TCB_MAX as u32, GENERATIONS as u32)),
             task_slots: Locked::new(Slots::new(param::TASK_MAX as u32, u32::MAX)),
             task_pages: Locked::new([const { Cell::new(None) }; param::TASK_MAX / TASKS_PER_PAGE]),
             tags: Home::new(Tags::new()),

@@ -111,8 +111,8 @@ pub const EXPIRY_PAUSE_NS: u64 = 2_000;
 /// Share of physical memory that becomes the kernel's pool unless the boot option `kmem` says otherwise.
 pub const POOL_SHARE: u64 = 8;
 
-/// Largest pool that the kernel takes unless the boot option `kmem` says otherwise, in bytes: a thread is one frame of it, and for so many
-/// there are slots, beside those that uids use up (decision 0080).
+/// Largest pool that the kernel takes unless the boot option `kmem` says otherwise, in bytes. A thread is one frame of it, and there are slots
+/// for as many threads (decision 0080).
 pub const POOL_SHARE_MAX: u64 = 1016 << 20;
 
 /// Smallest pool the kernel starts with, in bytes.
@@ -126,7 +126,6 @@ pub const INTERRUPT_LINES: usize = 192;
 
 const _: () = assert!(TASK_MAX <= 1 << 16);
 const _: () = assert!(INTERRUPT_LINES <= 256);
-const _: () = assert!(POOL_SHARE_MAX / 4096 <= 261_000);
 
 /// Senders in a queue that a receive looks at for a message which is shown to come from the thread for which it waits.
 pub const QUEUE_SCAN: usize = 256;

@@ -242,25 +242,22 @@ fn usage() {
 /// The language server is a program of its own, beside this one or in the search path.
 #[test]
 fn starts_the_language_server() {
-    // Links, not copies: a program that another thread holds open for writing while it starts a child cannot be started.
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("lsp-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let scratch = Scratch(dir);
-    let quill = scratch.0.join("quill");
-    std::fs::hard_link(env!("CARGO_BIN_EXE_quill"), &quill).unwrap();
-    let server = scratch.0.join("quill-lsp");
-    let check = |is: Option<&str>, code: i32, wanted: &str| {
-        if let Some(program) = is {
-            let _ = std::fs::remove_file(&server);
-            std::os::unix::fs::symlink(program, &server).unwrap();
-        }
-        let mut command = Command::new(&quill);
+    let scratch = Scratch::new("lsp");
+    // Another process writes the programs: one that this process had open for writing could still be open in a child of another test.
+    let make = |line: &str| {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-ec", line, env!("CARGO_BIN_EXE_quill")]).current_dir(&scratch.0);
+        assert!(shell.status().unwrap().success(), "{line}");
+    };
+    make(r#"cp "$0" quill"#);
+    let check = |code: i32, wanted: &str| {
+        let mut command = Command::new(scratch.0.join("quill"));
         let out = command.args(["lsp", "--stdio"]).env("PATH", &scratch.0).output().unwrap();
         let text = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
         assert_eq!(out.status.code(), Some(code), "{text}");
         assert!(text.contains(wanted), "{text}");
     };
-    check(None, 2, "error: cannot start `quill-lsp`");
-    check(Some("/bin/echo"), 0, "--stdio");
-    check(Some("/bin/false"), 1, "");
+    check(2, "error: cannot start `quill-lsp`");
+    make(r#"printf '#!/bin/sh\necho "served $*"\nexit 7\n' > quill-lsp; chmod 755 quill-lsp"#);
+    check(7, "served --stdio");
 }

@@ -23,7 +23,7 @@ use abi::call::{
 use abi::{Call, Dope, Error, Fpage, Rights, Space, TaskId, ThreadState, Uid};
 use kernel::mem::plan::Plan;
 use kernel::mem::space::{self, Progress};
-use kernel::object::thread::{Frame, Operation, State, special};
+use kernel::object::thread::{Frame, State, special};
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor::{self, extended};
 use kernel::sched::Next;
@@ -363,14 +363,7 @@ impl Trial {
         frame.w[Frame::R8].set(r8);
         self.world.acting(thread, || {
             let _ = syscall::system_call(&self.world.k, thread, Next::To);
-            let mut steps = 0;
-            while thread.operation.get() != Operation::None {
-                // The dispatch between two steps does so.
-                self.world.k.settle_all();
-                let _ = syscall::continue_operation(&self.world.k, thread);
-                steps += 1;
-                assert!(steps < 100_000, "a call makes no progress");
-            }
+            self.world.finish(thread);
         });
         [frame.rax.get(), frame.w[Frame::RDI].get(), frame.w[Frame::RSI].get()]
     }

@@ -239,6 +239,7 @@ impl Both {
         // All steps at once: who learns of it would otherwise run between two of them.
         life::thread::begin_end(&self.world.k, victim);
         while !life::thread::end_thread_step(&self.world.k, victim, None) {
+            // A dispatch would do so between two steps.
             self.world.k.settle_all();
         }
         self.world.leave(Next::Same);

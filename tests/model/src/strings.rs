@@ -13,12 +13,12 @@ use crate::world::World;
 use abi::call::{thread_op, timeouts};
 use abi::op;
 use abi::{Call, Dope, Error, Fpage, PAGE_SIZE, Rights, Space, StringPart, Timeout, Uid};
+use kernel::arch;
 use kernel::mem::plan::Plan;
 use kernel::object::ThreadRef;
-use kernel::object::thread::{Frame, Operation, State, Wait};
+use kernel::object::thread::{Frame, State, Wait};
 use kernel::processor;
 use kernel::sim;
-use kernel::{arch, syscall};
 
 /// First address that no user has.
 const USER_END: u64 = 0x7fff_ffff_f000;
@@ -286,14 +286,7 @@ impl Pair {
         self.world.acting(thread, || {
             arch::load_space(thread.hot.space.get());
             let _ = crate::world::system_call(&self.world.k, thread);
-            let mut steps = 0;
-            while thread.operation.get() != Operation::None {
-                // The dispatch between two steps does so.
-                self.world.k.settle_all();
-                let _ = syscall::continue_operation(&self.world.k, thread);
-                steps += 1;
-                assert!(steps < 100_000, "a call makes no progress");
-            }
+            self.world.finish(thread);
         });
         arch::load_space(self.world.root.hot.space.get());
         self.rest();

@@ -13,7 +13,7 @@ use kernel::mem::plan::Plan;
 use kernel::mem::pool::Pool;
 use kernel::mem::space::{self, Flush, Progress};
 use kernel::object::queue::Queue;
-use kernel::object::thread::{Frame, Tcb, WORDS, special};
+use kernel::object::thread::{Frame, Operation, Tcb, WORDS, special};
 use kernel::object::{TaskRef, ThreadRef};
 use kernel::processor;
 use kernel::sched::Next;
@@ -350,6 +350,18 @@ impl World {
         // A dispatch on the way may have gone to its shuttle.
         self.k.stop_counting(thread);
         result
+    }
+
+    /// Takes all steps that are left of a thread's operation, as that thread, and dispatches nobody between two of them. A dispatch would compute
+    /// effective priorities there, for which the end of a thread waits: this does.
+    pub fn finish(&self, thread: ThreadRef) {
+        let mut steps = 0;
+        while thread.operation.get() != Operation::None {
+            self.k.settle_all();
+            let _ = syscall::continue_operation(&self.k, thread);
+            steps += 1;
+            assert!(steps < 100_000, "a call makes no progress");
+        }
     }
 
     /// The current thread makes a thread in a task (nil: its own) and starts it.

@@ -4,7 +4,6 @@
 #include "check.h"
 #include "sockets.h"
 
-
 /* --- the server answers with what it was given --- */
 
 struct echo {

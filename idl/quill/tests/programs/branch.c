@@ -4,7 +4,6 @@
 #include "check.h"
 #include "sockets.h"
 
-
 #define ACCOUNTS 4
 
 struct office {

@@ -5,7 +5,6 @@
 #include "check.h"
 #include "sockets.h"
 
-
 /* --- the server answers with what it was given --- */
 
 static quill_status open_session(void *self, quill_memory *memory, const char *name_, char *title, uint64_t *result)

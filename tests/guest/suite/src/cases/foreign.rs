@@ -171,12 +171,17 @@ fn caller(child: &Child, index: usize, handler: Uid) -> Outcome<Agent> {
     *memory = Guest { flag: AtomicU64::new(0), before: FRESH, after: FRESH, flags: 0, rcx: 0 };
     memory.before.r9 = index as u64;
     agent.start_attempt(suite_foreign_guest, memory as *mut Guest as u64, 0);
+    redirect(&agent, handler, 0x7001 + index as u32)?;
+    Ok(agent)
+}
+
+/// Lets an agent get to where it waits for a flag; from then on `handler` has its foreign calls, with this label.
+fn redirect(agent: &Agent, handler: Uid, label: u32) -> Outcome {
     for _ in 0..10 {
         sys::thread_switch(agent.uid)?;
     }
     sys::thread_set_pager(agent.uid, pager::uid(), handler)?;
-    sys::foreign::thread_redirect(agent.uid, 0x7001 + index as u32)?;
-    Ok(agent)
+    Ok(sys::foreign::thread_redirect(agent.uid, label)?)
 }
 
 fn has_flag(index: usize, value: u64) -> Outcome<bool> {
@@ -415,11 +420,7 @@ extern "C" fn take_exception(_: u64) -> u64 {
 
 /// Lets a handler have the foreign calls of an agent that waits for a flag, and sets that.
 pub fn redirect_at(agent: &Agent, handler: &Agent, flag: &AtomicU64) -> Outcome {
-    for _ in 0..10 {
-        sys::thread_switch(agent.uid)?;
-    }
-    sys::thread_set_pager(agent.uid, pager::uid(), handler.uid)?;
-    sys::foreign::thread_redirect(agent.uid, 1)?;
+    redirect(agent, handler.uid, 1)?;
     flag.store(1, Relaxed);
     Ok(())
 }
