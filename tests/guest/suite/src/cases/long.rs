@@ -873,7 +873,7 @@ impl Agent {
     }
 
     /// Reads a word with the help of the suite's pager.
-    fn peek_own(&mut self, address: u64) -> Outcome {
+    pub(super) fn peek_own(&mut self, address: u64) -> Outcome {
         extern "C" fn read(address: u64) -> u64 {
             // SAFETY: the test gives an address of its own memory.
             unsafe { (address as *const u64).read_volatile() }

@@ -1,10 +1,11 @@
 //! Strings of messages, on both paths: what ends one in the middle lets the message go on from that very byte, and what was looked at holds.
 
 use super::long::{arrived, check_request, describe, from, long_call, open, pair, prepare, set_room, to};
+use super::map::WINDOW;
 use crate::kit::{Agent, Child, Frame, Outcome, WORDS, note, pager, progress, spawn};
 use crate::{check, check_eq};
 use core::sync::atomic::{AtomicBool, Ordering};
-use sys::abi::call::{Call, IPC_LONG_CALL};
+use sys::abi::call::{Call, IPC_LONG_CALL, NO_ITEM};
 use sys::abi::{PAGE_SIZE, USER_END, op};
 use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, TaskId, Timeout};
 
@@ -16,7 +17,12 @@ const APART: usize = 2 * PAGE_SIZE as usize + 3;
 
 /// Sixteen strings of 256 bytes, each from and to a page of its own.
 fn scattered(used: Dope, room: Dope) {
-    let piece = |i| (i * APART, (PIECES - 1 - i) * APART, PIECE as u32, 2 * PIECE as u32);
+    scattered_of(used, room, PIECE);
+}
+
+/// Sixteen strings of so many bytes, at the same places.
+fn scattered_of(used: Dope, room: Dope, len: usize) {
+    let piece = |i| (i * APART, (PIECES - 1 - i) * APART, len as u32, 2 * len as u32);
     describe(used, room, (0..PIECES).map(piece));
 }
 
@@ -73,6 +79,12 @@ pub fn faults_in_each_of_them() -> Outcome {
 pub fn bad_ones_behind_good_ones() -> Outcome {
     let (used, room) = (Dope::used(2, PIECES as u64, 0), Dope::room(2, PIECES as u64, 0));
     let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    // All pages are there from here on: where one is not, the slow path looks again.
+    prepare(0);
+    scattered_of(used, room, 5000);
+    sender.block(long_call(receiver.uid, used))?;
+    check_request(&receiver.wait()?, &sender, used, room)?;
+    answer(&mut sender, &mut receiver)?;
     for (len, k, of_sender, words) in bad_ones() {
         let errors = if of_sender {
             (Error::BadArgument, Error::NoAccess)
@@ -199,19 +211,28 @@ pub fn each_byte_is_copied_once() -> Outcome {
     Ok(())
 }
 
+/// Gives pages of the receiving side's bytes to the receiver a second time: `count` of them, at `there`.
+fn show_again(receiver: &mut Agent, first: usize, count: u64, there: u64) -> Outcome {
+    for at in (0..count).map(|i| i * PAGE_SIZE) {
+        let page = to().bytes.as_ptr() as u64 + first as u64 + at;
+        pager::touch(page, Rights::RW);
+        let window = Fpage::memory(there + at, 12, Rights::RW);
+        receiver.take((Fpage::memory(page, 12, Rights::RW), 0), window)?;
+    }
+    Ok(())
+}
+
 /// Where a receiver's buffers lie so far apart that no window shows two of them, nor the block.
 pub fn buffers_far_from_the_block() -> Outcome {
     const FAR: [u64; 2] = [0x91_0000_0000, 0x2345_6789_0000];
+    const FIRST: usize = 0x2_0000;
+    const SECOND: usize = FIRST + PAGE_SIZE as usize;
     let (used, room) = (Dope::used(1, 5, 0), Dope::room(1, 5, 0));
     let (_near, mut sender, _far, mut receiver) = pair(room)?;
     sys::thread_abort(receiver.uid)?;
     receiver.wait()?;
-    for (i, at) in FAR.into_iter().enumerate() {
-        let page = (to().bytes.as_ptr() as u64 + 0x2_0000 + PAGE_SIZE * i as u64) & !(PAGE_SIZE - 1);
-        pager::touch(page, Rights::RW);
-        receiver.take((Fpage::memory(page, 12, Rights::RW), 0), Fpage::memory(at, 12, Rights::RW))?;
-    }
-    let first = 0x2_0000 - (to().bytes.as_ptr() as usize & (PAGE_SIZE as usize - 1));
+    show_again(&mut receiver, FIRST, 1, FAR[0])?;
+    show_again(&mut receiver, SECOND, 1, FAR[1])?;
     for round in 0..4 {
         prepare(round);
         describe(used, room, (0..5).map(|i| (i * 5000, i * 300, 200, 200)));
@@ -221,12 +242,84 @@ pub fn buffers_far_from_the_block() -> Outcome {
         receiver.block(open())?;
         sender.block(long_call(receiver.uid, used))?;
         check_request(&receiver.wait()?, &sender, used, room)?;
-        let places = [0, first, first + PAGE_SIZE as usize, 900, first + 1000];
-        for (i, there) in places.into_iter().enumerate() {
+        for (i, there) in [0, FIRST, SECOND, 900, FIRST + 1000].into_iter().enumerate() {
             check!(arrived(i * 5000, there, 200), "string {i} differs");
             check_eq!(to().block[2 + 2 * i], 200 << 32 | 200);
         }
         sender.wait_for_answer(&mut receiver)?;
+    }
+    Ok(())
+}
+
+/// A buffer that begins where the window of the block shows it, and ends behind that.
+pub fn buffers_that_no_window_shows_whole() -> Outcome {
+    const SHOWN_END: u64 = 1 << 39;
+    const FIRST: usize = 0x2_0000;
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    sys::thread_abort(receiver.uid)?;
+    receiver.wait()?;
+    show_again(&mut receiver, FIRST, 16, SHOWN_END - 2 * PAGE_SIZE)?;
+    for len in [100, 4096, 9000, 20_000, 50_000] {
+        for round in 0..2 {
+            prepare(len as u64 + round);
+            describe(used, room, [(3, 0, len as u32, len as u32)]);
+            to().block[0] = SHOWN_END - 2 * PAGE_SIZE;
+            receiver.block(open())?;
+            sender.block(long_call(receiver.uid, used))?;
+            check_request(&receiver.wait()?, &sender, used, room)?;
+            check!(arrived(3, FIRST, len), "{len} bytes differ");
+            check_eq!(to().bytes[FIRST + len], 0x55);
+            sender.wait_for_answer(&mut receiver)?;
+        }
+    }
+    Ok(())
+}
+
+/// A string out of the user half, whose pages in that are there: nothing of it is sent.
+pub fn out_of_the_user_half() -> Outcome {
+    const LAST: u64 = USER_END - PAGE_SIZE;
+    let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    show_again(&mut sender, 0, 1, LAST)?;
+    for len in [PAGE_SIZE as u32 + 1, 20_000, 100_000] {
+        prepare(len.into());
+        describe(used, room, [(0, 0, len, len)]);
+        from().block[0] = LAST;
+        sender.start(long_call(receiver.uid, used));
+        let (sent, got) = (sender.wait()?, receiver.wait()?);
+        check_eq!((sent.error(), got.error()), (Some(Error::BadArgument), Some(Error::NoAccess)));
+        check_eq!((sent.rdi, got.rdi), (0, 0));
+        receiver.block(open())?;
+    }
+    Ok(())
+}
+
+/// Words and strings with something beside them: items, which arrive as well, and bits of the dope that mean nothing yet.
+pub fn with_something_beside_them() -> Outcome {
+    let (used, room) = (Dope::used(1, 1, 1), Dope::room(2, 1, 1));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    sender.peek_own(from().bytes.as_ptr() as u64)?;
+    let page = Fpage::memory(from().bytes.as_ptr() as u64, 12, Rights::R);
+    let window = Fpage::memory(WINDOW, 12, Rights::R);
+    for round in 0..4 {
+        prepare(round);
+        describe(used, room, [(0, 0, 200, 200)]);
+        from().block[used.items_offset() as usize / 8..][..2].copy_from_slice(&[page.0, 0]);
+        to().block[room.items_offset() as usize / 8..][..2].copy_from_slice(&[window.0, 0]);
+        sender.block(long_call(receiver.uid, used))?;
+        let got = receiver.wait()?;
+        check!(got.rax as u32 & NO_ITEM == 0, "round {round}: no item came");
+        check_eq!(got.rdi, room.with_used(used).0);
+        check!(arrived(0, 0, 200), "round {round}: the string differs");
+        check_eq!(to().block[room.items_offset() as usize / 8], window.0);
+        answer(&mut sender, &mut receiver)?;
+    }
+    for reserved in (28..32).map(|bit| 1 << bit) {
+        to().block[0] = 0x5555;
+        let refused = sender.run(long_call(receiver.uid, Dope(Dope::used(1, 1, 0).0 | reserved)))?;
+        check_eq!(refused.error(), Some(Error::BadArgument));
+        check!(!receiver.is_done() && to().block[0] == 0x5555, "bits {reserved:#x} were sent");
     }
     Ok(())
 }
