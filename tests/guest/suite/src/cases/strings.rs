@@ -281,6 +281,12 @@ pub fn out_of_the_user_half() -> Outcome {
     const LAST: u64 = USER_END - PAGE_SIZE;
     let (used, room) = (Dope::used(0, 1, 0), Dope::room(0, 1, 0));
     let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    // All pages are there from here on: where one is not, the slow path looks again.
+    prepare(0);
+    describe(used, room, [(0, 0, 100_000, 100_000)]);
+    sender.block(long_call(receiver.uid, used))?;
+    check_request(&receiver.wait()?, &sender, used, room)?;
+    answer(&mut sender, &mut receiver)?;
     show_again(&mut sender, 0, 1, LAST)?;
     for len in [PAGE_SIZE as u32 + 1, 20_000, 100_000] {
         prepare(len.into());
