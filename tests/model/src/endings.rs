@@ -201,3 +201,18 @@ fn a_task_that_is_being_ended_is_called_on_neither_path() {
         }
     }
 }
+
+/// A thread ends itself where nobody else is ready. Its block is freed by the next interrupt, and the processor, which was idle, holds
+/// nothing of it any more.
+#[test]
+fn one_that_ended_itself_is_forgotten_by_an_idle_processor() {
+    let world = World::new(500);
+    let thread = world.new_thread(TaskId::NIL, 1);
+    world.wait();
+    assert_eq!(world.current(), thread);
+    world.begin_call(Call::ThreadControl, thread_op::DESTROY, thread.uid().0);
+    world.settle();
+    assert!(world.is_idle());
+    world.interrupt(5);
+    world.check();
+}

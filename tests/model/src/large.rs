@@ -25,20 +25,25 @@ struct Stage {
     far: TaskRef,
     /// Threads of these.
     actors: [ThreadRef; 3],
+    /// Another thread of the first of the two.
+    second: ThreadRef,
 }
 
 impl Stage {
     fn new() -> Stage {
         let world = World::new(1024);
         let [near, far] = [(); 2].map(|()| world.task(world.new_task(100)));
-        let [in_near, in_far] = [near, far].map(|task| world.new_stand_in(task.id.get()));
-        Stage { sigma0: world.sigma0, near, far, actors: [world.root, in_near, in_far], world }
+        let [in_near, in_far, second] = [near, far, near].map(|task| world.new_stand_in(task.id.get()));
+        Stage { sigma0: world.sigma0, near, far, actors: [world.root, in_near, in_far], second, world }
     }
 
     /// A step of something that a thread of `task` does.
     fn step<R>(&self, task: TaskRef, step: impl FnOnce(&Kernel) -> R) -> R {
-        let actor = self.actors.into_iter().find(|actor| actor.task() == task).expect("on the stage");
-        self.world.acting(actor, || step(&self.world.k))
+        self.world.acting(self.actor(task), || step(&self.world.k))
+    }
+
+    fn actor(&self, task: TaskRef) -> ThreadRef {
+        self.actors.into_iter().find(|actor| actor.task() == task).expect("on the stage")
     }
 
     /// Maps with the budget of a step, until done. Returns whether all arrived.
@@ -57,10 +62,15 @@ impl Stage {
     }
 
     fn flush(&self, task: TaskRef, page: Fpage, own: bool) -> Result<u64, Stop> {
+        self.flush_by(self.actor(task), page, own)
+    }
+
+    fn flush_by(&self, actor: ThreadRef, page: Fpage, own: bool) -> Result<u64, Stop> {
         let (mut at, mut status) = (0, 0);
+        let what = Flush { task: actor.task(), page, own };
         loop {
-            let result = self
-                .step(task, |k| space::flush(k, Flush { task, page, own }, &mut at, &mut status, &mut 32));
+            let step = || space::flush(&self.world.k, what, &mut at, &mut status, &mut 32);
+            let result = self.world.acting(actor, step);
             self.world.check();
             match result {
                 Err(Stop::Again) => {}
@@ -310,9 +320,19 @@ fn a_flush_of_a_part_passes_no_other_part() {
 /// While a walk through the mappings of one part is broken off, that part and others are handed on, and another walk comes and goes.
 #[test]
 fn nothing_slips_past_a_walk_through_one_part() {
+    walk_through_one_part(|stage| stage.actor(stage.near));
+}
+
+/// The other walk is one of another thread, so that both are under way.
+#[test]
+fn nothing_slips_past_two_walks_through_parts() {
+    walk_through_one_part(|stage| stage.second);
+}
+
+fn walk_through_one_part(of_other_walk: impl Fn(&Stage) -> ThreadRef) {
     const COPIES: u64 = 40;
     for (rights, left) in [(Rights::W, Some(Rights::R)), (Rights::RWX, None)] {
-        for disturbed in 1..25 {
+        for disturbed in 1..60 {
             let stage = Stage::new();
             assert!(stage.map((stage.sigma0, MEMORY), (stage.near, PLACE), 21, Rights::RW));
             assert!(stage.map((stage.near, PLACE), (stage.far, 1 << 30), 21, Rights::RW));
@@ -333,7 +353,8 @@ fn nothing_slips_past_a_walk_through_one_part() {
                 if steps == disturbed {
                     map(7, COPIES + 1);
                     map(9, COPIES + 2);
-                    stage.flush(stage.near, page(8, Rights::W), false).expect("nothing of one's own goes");
+                    let other = of_other_walk(&stage);
+                    stage.flush_by(other, page(8, Rights::W), false).expect("nothing of one's own goes");
                     map(7, COPIES + 3);
                     assert!(stage.map((stage.near, PLACE), (stage.far, 2 << 30), 12, Rights::RW));
                 }

@@ -83,7 +83,7 @@ suite_foreign_elsewhere:
     mov eax, 77
     jmp suite_foreign_behind
 
-# Other ways in, once the word at rdi is not 0. rsi: 0 for int 0x80, 1 for sysenter, above 1 a jump to that code segment.
+# Other ways in, once the word at rdi is not 0. rsi: 0 for int 0x80, 1 for sysenter, 2 for a native call, above 2 a jump to that code segment.
     .globl suite_foreign_other_way
 suite_foreign_other_way:
 1:  pause
@@ -100,7 +100,12 @@ suite_foreign_other_way:
     lea rdx, [rip + suite_foreign_other_way_end]
     sysenter
     ret
-3:  lea ecx, [rip + suite_foreign_other_way_end]
+3:  cmp rsi, 2
+    jne 4f
+    mov eax, 0x80000027
+    syscall
+    ret
+4:  lea ecx, [rip + suite_foreign_other_way_end]
     mov [rsp - 16], ecx
     mov [rsp - 12], esi
     jmp fword ptr [rsp - 16]
@@ -457,6 +462,13 @@ pub fn interrupts_of_programs_are_exceptions() -> Outcome {
 pub fn sysenter_is_an_exception() -> Outcome {
     let got = other_way(&Child::new()?, 1)?;
     check!(got == [PROTECTION, 0] || got == [INVALID, 0], "sysenter: {got:x?}");
+    Ok(())
+}
+
+/// A native call, which the thread may not make, is no foreign one, although its handler takes those.
+pub fn native_calls_are_exceptions() -> Outcome {
+    let got = other_way(&Child::new()?, 2)?;
+    check_eq!(got[0], sys::abi::call::vector::SYSCALL);
     Ok(())
 }
 

@@ -283,7 +283,8 @@ pub fn strings_neither_come_from_nor_go_there() -> Outcome {
 /// Blocks there whose dope says that they have a string: their words do not come, and their descriptors are not read.
 pub fn blocks_with_strings_come_from_nowhere_there() -> Outcome {
     for is_one_task in [false, true] {
-        let (_tasks, mut sender, receiver) = partners(is_one_task)?;
+        let (_tasks, mut sender, mut receiver) = partners(is_one_task)?;
+        exchange_block(&mut sender, &mut receiver, IPC_LONG_CALL, 8)?;
         for (words, strings) in [(0, 1), (8, 1), (8, 16), (64, 2)] {
             let room = Dope::room(words, strings, 0);
             sys::thread_set_block(receiver.uid, to_block(), room, Timeout::NEVER)?;

@@ -259,12 +259,16 @@ pub fn buffers_that_no_window_shows_whole() -> Outcome {
     let (_near, mut sender, _far, mut receiver) = pair(room)?;
     sys::thread_abort(receiver.uid)?;
     receiver.wait()?;
-    show_again(&mut receiver, FIRST, 16, SHOWN_END - 2 * PAGE_SIZE)?;
+    // The second lies so that, were it looked for in the window, frames of the machine would be found.
+    let places = [SHOWN_END - 2 * PAGE_SIZE, SHOWN_END + 0x100_0000];
+    for place in places {
+        show_again(&mut receiver, FIRST, 16, place)?;
+    }
     for len in [100, 4096, 9000, 20_000, 50_000] {
-        for round in 0..2 {
+        for (place, round) in places.into_iter().zip(0..).chain([(places[0], 2), (places[1], 3)]) {
             prepare(len as u64 + round);
             describe(used, room, [(3, 0, len as u32, len as u32)]);
-            to().block[0] = SHOWN_END - 2 * PAGE_SIZE;
+            to().block[0] = place;
             receiver.block(open())?;
             sender.block(long_call(receiver.uid, used))?;
             check_request(&receiver.wait()?, &sender, used, room)?;
@@ -296,6 +300,29 @@ pub fn out_of_the_user_half() -> Outcome {
         let (sent, got) = (sender.wait()?, receiver.wait()?);
         check_eq!((sent.error(), got.error()), (Some(Error::BadArgument), Some(Error::NoAccess)));
         check_eq!((sent.rdi, got.rdi), (0, 0));
+        receiver.block(open())?;
+    }
+    Ok(())
+}
+
+/// More direct words than the receiver has room for, and a string, whose descriptor lies behind that room: nothing comes.
+pub fn more_words_than_there_is_room_for() -> Outcome {
+    let room = Dope::room(2, 1, 0);
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    for words in [2, 3, 100, 512] {
+        let used = Dope::used(words, 1, 0);
+        prepare(words);
+        describe(used, room, [(0, 0, 100, 100)]);
+        let before = to().block;
+        sender.start(long_call(receiver.uid, used));
+        let got = receiver.wait()?;
+        if words == 2 {
+            check_request(&got, &sender, used, room)?;
+            answer(&mut sender, &mut receiver)?;
+            continue;
+        }
+        check_eq!((sender.wait()?.error(), got.error()), (Some(Error::Overflow), Some(Error::Overflow)));
+        check!(to().block == before, "{words} words were written");
         receiver.block(open())?;
     }
     Ok(())
