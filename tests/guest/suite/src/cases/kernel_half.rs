@@ -19,7 +19,6 @@ use sys::{Dope, Error, Fpage, Kind, Rights, StringPart, Timeout, Uid, thread_sta
 
 const POOL: u64 = 0xffff_8000_0000_0000;
 const WINDOW: u64 = 0xffff_8080_0000_0000;
-const DIRECT: u64 = 0xffff_8180_0000_0000;
 const DOORS: u64 = 0xffff_8200_0000_0000;
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
 const PER_CPU: u64 = 0xffff_ffff_bfff_c000;
@@ -38,8 +37,7 @@ fn control_block(uid: Uid) -> u64 {
 
 /// Where something of the kernel's is mapped, several of each kind; what is a thread's own is that of these.
 fn places(agents: &[&Agent]) -> Vec<u64> {
-    let mut places =
-        Vec::from([POOL, POOL + 0x3008, POOL + 0x1_0000, WINDOW + to_block(), DIRECT + 0x10_0000]);
+    let mut places = Vec::from([POOL, POOL + 0x3008, POOL + 0x1_0000, WINDOW + to_block()]);
     places.extend([DOORS, DOORS + 8 * 9, INFO_PAGE, PER_CPU, PER_CPU + 0x40, PORT_BITMAP, TCBS, TCBS + HOT]);
     // Text, constants and data.
     places.extend((0..10).map(|i| TEXT + i * 0x1_0000));

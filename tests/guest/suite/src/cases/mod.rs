@@ -101,7 +101,7 @@ cases! {
     }
     strings {
         faults_in_each_of_them bad_ones_behind_good_ones up_to_the_end_of_the_user_half more_than_a_step_takes each_byte_is_copied_once
-        buffers_far_from_the_block buffers_that_no_window_shows_whole out_of_the_user_half with_something_beside_them more_words_than_there_is_room_for the_slow_path_begins_at_the_beginning descriptors_are_read_once replies_bring_them
+        buffers_far_from_the_block buffers_that_no_window_shows_whole buffers_in_front_of_the_window out_of_the_user_half with_something_beside_them more_words_than_there_is_room_for the_slow_path_begins_at_the_beginning descriptors_are_read_once replies_bring_them
     }
     meanwhile {
         a_block_stays_where_the_message_was_accepted an_item_that_shrinks_stays_in_the_window many_wait_for_one_that_ends

@@ -1,6 +1,8 @@
 //! Strings of messages, on both paths: what ends one in the middle lets the message go on from that very byte, and what was looked at holds.
 
-use super::long::{arrived, check_request, describe, from, long_call, open, pair, prepare, set_room, to};
+use super::long::{
+    arrived, check_request, describe, from, long_call, open, pair, prepare, set_room, to, to_block,
+};
 use super::map::WINDOW;
 use crate::kit::{Agent, Child, Frame, Outcome, WORDS, note, pager, progress, spawn};
 use crate::{check, check_eq};
@@ -211,10 +213,14 @@ pub fn each_byte_is_copied_once() -> Outcome {
     Ok(())
 }
 
-/// Gives pages of the receiving side's bytes to the receiver a second time: `count` of them, at `there`.
-fn show_again(receiver: &mut Agent, first: usize, count: u64, there: u64) -> Outcome {
+fn bytes_at(offset: usize) -> u64 {
+    to().bytes.as_ptr() as u64 + offset as u64
+}
+
+/// Gives pages from `first` on to the receiver a second time: `count` of them, at `there`.
+fn show_again(receiver: &mut Agent, first: u64, count: u64, there: u64) -> Outcome {
     for at in (0..count).map(|i| i * PAGE_SIZE) {
-        let page = to().bytes.as_ptr() as u64 + first as u64 + at;
+        let page = first + at;
         pager::touch(page, Rights::RW);
         let window = Fpage::memory(there + at, 12, Rights::RW);
         receiver.take((Fpage::memory(page, 12, Rights::RW), 0), window)?;
@@ -231,8 +237,8 @@ pub fn buffers_far_from_the_block() -> Outcome {
     let (_near, mut sender, _far, mut receiver) = pair(room)?;
     sys::thread_abort(receiver.uid)?;
     receiver.wait()?;
-    show_again(&mut receiver, FIRST, 1, FAR[0])?;
-    show_again(&mut receiver, SECOND, 1, FAR[1])?;
+    show_again(&mut receiver, bytes_at(FIRST), 1, FAR[0])?;
+    show_again(&mut receiver, bytes_at(SECOND), 1, FAR[1])?;
     for round in 0..4 {
         prepare(round);
         describe(used, room, (0..5).map(|i| (i * 5000, i * 300, 200, 200)));
@@ -259,22 +265,42 @@ pub fn buffers_that_no_window_shows_whole() -> Outcome {
     let (_near, mut sender, _far, mut receiver) = pair(room)?;
     sys::thread_abort(receiver.uid)?;
     receiver.wait()?;
-    // The second lies so that, were it looked for in the window, frames of the machine would be found.
-    let places = [SHOWN_END - 2 * PAGE_SIZE, SHOWN_END + 0x100_0000];
-    for place in places {
-        show_again(&mut receiver, FIRST, 16, place)?;
-    }
+    show_again(&mut receiver, bytes_at(FIRST), 16, SHOWN_END - 2 * PAGE_SIZE)?;
     for len in [100, 4096, 9000, 20_000, 50_000] {
-        for (place, round) in places.into_iter().zip(0..).chain([(places[0], 2), (places[1], 3)]) {
+        for round in 0..2 {
             prepare(len as u64 + round);
             describe(used, room, [(3, 0, len as u32, len as u32)]);
-            to().block[0] = place;
+            to().block[0] = SHOWN_END - 2 * PAGE_SIZE;
             receiver.block(open())?;
             sender.block(long_call(receiver.uid, used))?;
             check_request(&receiver.wait()?, &sender, used, room)?;
             check!(arrived(3, FIRST, len), "{len} bytes differ");
             check_eq!(to().bytes[FIRST + len], 0x55);
             sender.wait_for_answer(&mut receiver)?;
+        }
+    }
+    Ok(())
+}
+
+/// Buffers in front of what the window of the block shows. Were they looked for in the window, the kernel's own memory would be found.
+pub fn buffers_in_front_of_the_window() -> Outcome {
+    const BLOCK: u64 = 1 << 39;
+    let (used, room) = (Dope::used(1, 1, 0), Dope::room(1, 1, 0));
+    let (_near, mut sender, _far, mut receiver) = pair(room)?;
+    sys::thread_abort(receiver.uid)?;
+    receiver.wait()?;
+    show_again(&mut receiver, to_block(), 1, BLOCK)?;
+    sys::thread_set_block(receiver.uid, BLOCK, room, Timeout::NEVER)?;
+    receiver.block(open())?;
+    for len in [50_000, 9000, 4096, 100] {
+        for round in 0..2 {
+            prepare(len as u64 + round);
+            describe(used, room, [(3, 0, len as u32, len as u32)]);
+            sender.block(long_call(receiver.uid, used))?;
+            let got = receiver.wait()?;
+            check_eq!((got.error(), got.rdi, got.rsi), (None, room.with_used(used).0, BLOCK));
+            check!(to().block[0] == from().block[0] && arrived(3, 0, len), "{len} bytes differ");
+            answer(&mut sender, &mut receiver)?;
         }
     }
     Ok(())
@@ -291,7 +317,7 @@ pub fn out_of_the_user_half() -> Outcome {
     sender.block(long_call(receiver.uid, used))?;
     check_request(&receiver.wait()?, &sender, used, room)?;
     answer(&mut sender, &mut receiver)?;
-    show_again(&mut sender, 0, 1, LAST)?;
+    show_again(&mut sender, bytes_at(0), 1, LAST)?;
     for len in [PAGE_SIZE as u32 + 1, 20_000, 100_000] {
         prepare(len.into());
         describe(used, room, [(0, 0, len, len)]);
