@@ -17,6 +17,7 @@ pub mod c_program;
 pub mod ksyms;
 pub mod newlib;
 pub mod programs;
+pub mod system;
 pub mod tools;
 
 pub mod console;

@@ -1,0 +1,194 @@
+//! The system description: what runs on a machine, and what it may do.
+//!
+//! A person writes it as a TOML file in `systems`. When an image is built, that is checked, and packed into the boot archive in the form that is
+//! defined here. `root` unpacks it and starts what it says. So nothing on the machine reads what a person wrote, and a mistake is
+//! told before anything boots.
+
+#![no_std]
+
+extern crate alloc;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// Its name in the boot archive.
+pub const FILE: &str = "system";
+
+/// First bytes of the packed form. The last of them counts the forms that there have been.
+const MAGIC: &[u8] = b"tern system 1";
+
+/// The memory manager's program. It starts first, and gets its memory from σ0.
+pub const MEMORY_MANAGER: &str = "mm";
+
+/// The program of the console, the server that starts before all others.
+pub const CONSOLE: &str = "console";
+
+/// The program of all tasks that are made of modules.
+pub const MODULES: &str = "modules";
+
+/// Parts of which the kernel memory of `root` consists: see [`Program::kernel_share`].
+pub const KERNEL_SHARES: u64 = 256;
+
+/// The highest priority of a program: above are the keeper of `root`, `root` and σ0.
+pub const PRIORITY_MAX: u8 = 60;
+
+/// What runs, and what it may do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct System {
+    /// The file that a person wrote, as a path in the checkout.
+    pub source: String,
+    /// Programs of which more is said than of all others. Those that serve names start at boot, in this order.
+    pub programs: Vec<Program>,
+    /// What all programs may do that are not among them. It has no name.
+    pub usual: Program,
+}
+
+/// A program, or a task that is made of modules, with its rights and limits.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// Line of the source where it begins, from 1 on.
+    pub line: u32,
+    /// Its name.
+    pub name: String,
+    /// Its file in the boot archive.
+    pub file: String,
+    /// Arguments with which it is started at boot.
+    pub arguments: String,
+    /// The names that it serves. Nobody else may register them. It is started again when it crashes.
+    pub serves: Vec<String>,
+    /// Priority of its first thread.
+    pub priority: u8,
+    /// Highest priority of its threads.
+    pub priority_max: u8,
+    /// Kernel memory, in parts of [`KERNEL_SHARES`] of what `root` starts with: tables, threads, mappings.
+    pub kernel_share: u64,
+    /// Memory, in pages.
+    pub pages_max: u64,
+    /// Ports and interrupts that it may have.
+    pub devices: Vec<Device>,
+    /// Contiguous memory that it may have besides, in bytes. It learns where that lies.
+    pub contiguous_max: u64,
+    /// Whether it may start programs, and end programs that it did not start.
+    pub is_operator: bool,
+}
+
+/// Part of a device that is handed to its driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Device {
+    /// `1 << log2` I/O ports, of which the first is a multiple of their number.
+    Ports {
+        /// The first one.
+        first: u16,
+        /// Logarithm of their number.
+        log2: u8,
+    },
+    /// An interrupt line.
+    Interrupt(u8),
+}
+
+impl Device {
+    /// Whether both have something in common.
+    pub fn overlaps(self, other: Device) -> bool {
+        match (self, other) {
+            (Device::Ports { first, log2 }, Device::Ports { first: other, log2: other_log2 }) => {
+                let shift = u32::from(log2.max(other_log2));
+                u32::from(first) >> shift == u32::from(other) >> shift
+            }
+            (Device::Interrupt(line), Device::Interrupt(other)) => line == other,
+            _ => false,
+        }
+    }
+}
+
+impl System {
+    /// The packed form.
+    pub fn pack(&self) -> Vec<u8> {
+        let mut packed = MAGIC.to_vec();
+        packed.extend(postcard::to_allocvec(self).expect("memory is there, and nothing in it is without a form"));
+        packed
+    }
+
+    /// Unpacks a description. `None` if these bytes are none.
+    pub fn unpack(bytes: &[u8]) -> Option<System> {
+        let (system, rest) = postcard::take_from_bytes(bytes.strip_prefix(MAGIC)?).ok()?;
+        rest.is_empty().then_some(system)
+    }
+
+    /// What a program may do.
+    pub fn program(&self, name: &str) -> &Program {
+        self.programs.iter().find(|program| program.name == name).unwrap_or(&self.usual)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn system() -> System {
+        let usual = Program {
+            line: 3,
+            name: String::new(),
+            file: String::new(),
+            arguments: String::new(),
+            serves: vec![],
+            priority: 32,
+            priority_max: 36,
+            kernel_share: 16,
+            pages_max: 16384,
+            devices: vec![],
+            contiguous_max: 0,
+            is_operator: false,
+        };
+        let console = Program {
+            name: CONSOLE.into(),
+            file: CONSOLE.into(),
+            serves: vec![CONSOLE.into()],
+            devices: vec![Device::Ports { first: 0x3f8, log2: 3 }, Device::Interrupt(4)],
+            ..usual.clone()
+        };
+        System { source: "systems/default.toml".into(), programs: vec![console], usual }
+    }
+
+    #[test]
+    fn is_unpacked_as_it_was_packed() {
+        let packed = system().pack();
+        assert_eq!(System::unpack(&packed), Some(system()));
+        assert_eq!(system().program("console").devices.len(), 2);
+        assert_eq!(system().program("hello"), &system().usual);
+    }
+
+    #[test]
+    fn other_bytes_are_none() {
+        let packed = system().pack();
+        for len in 0..packed.len() {
+            assert_eq!(System::unpack(&packed[..len]), None, "{len} bytes of {}", packed.len());
+        }
+        assert_eq!(System::unpack(&[&packed[..], &[0]].concat()), None);
+        // Whatever a byte is changed to, nothing but an answer comes of it.
+        for at in 0..packed.len() {
+            for byte in 0..=255 {
+                let mut wrong = packed.clone();
+                wrong[at] = byte;
+                let _ = System::unpack(&wrong);
+            }
+        }
+    }
+
+    #[test]
+    fn devices_that_overlap() {
+        let ports = |first, log2| Device::Ports { first, log2 };
+        for (one, other, wanted) in [
+            (ports(0x70, 1), ports(0x70, 1), true),
+            (ports(0x70, 1), ports(0x71, 0), true),
+            (ports(0x70, 1), ports(0x72, 1), false),
+            (ports(0x0, 7), ports(0x70, 1), true),
+            (Device::Interrupt(4), Device::Interrupt(4), true),
+            (Device::Interrupt(4), ports(4, 0), false),
+        ] {
+            assert_eq!(one.overlaps(other), wanted, "{one:?} {other:?}");
+            assert_eq!(other.overlaps(one), wanted, "{other:?} {one:?}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Makes a [`System`] of a file, or finds what is wrong with it: all of it at once.
+
+use super::Mistake;
+use super::file::{Entry, File, Rights, Task, line_of};
+use description::{CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program, System};
+use toml::Spanned;
+
+/// Bytes of a name.
+const NAME_MAX: usize = 16;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// The description, for a boot archive with these files.
+pub fn check(source: &str, text: &str, file: &File, files: &[&str]) -> Result<System, Vec<Mistake>> {
+    let mut checker = Checker { text, files, usual: file.usual.get_ref().clone(), mistakes: Vec::new() };
+    let usual_line = line_of(text, file.usual.span());
+    let usual = checker.rights(usual_line, &file.usual.get_ref().clone());
+    let programs: Vec<Program> = file.program.iter().map(|entry| checker.program(entry)).collect();
+    let modules: Vec<Program> = file.module.iter().map(|entry| checker.program(entry)).collect();
+    let tasks = checker.tasks(&file.task, &modules);
+    checker.belong(&modules, &file.task);
+    let all: Vec<Program> = programs.into_iter().chain(tasks).collect();
+    checker.unique(&all, &modules);
+    checker.files(&all);
+    checker.fit(&all);
+    checker.needed(usual_line, &all);
+    checker.mistakes.sort_by_key(|mistake| mistake.line);
+    if checker.mistakes.is_empty() {
+        Ok(System { source: source.into(), programs: all, usual })
+    } else {
+        Err(checker.mistakes)
+    }
+}
+
+struct Checker<'a> {
+    text: &'a str,
+    files: &'a [&'a str],
+    usual: Rights,
+    mistakes: Vec<Mistake>,
+}
+
+impl Checker<'_> {
+    fn wrong(&mut self, line: u32, reason: String) {
+        self.mistakes.push(Mistake { line, reason });
+    }
+
+    /// A value, or 0 and a mistake.
+    fn taken<T: Default>(&mut self, line: u32, value: Result<T, String>) -> T {
+        value.unwrap_or_else(|reason| {
+            self.wrong(line, reason);
+            T::default()
+        })
+    }
+
+    /// A program without a name that has these rights.
+    fn rights(&mut self, line: u32, rights: &Rights) -> Program {
+        let priority_max = ranged("priority-max", rights.priority_max, PRIORITY_MAX.into(), "the highest of a program");
+        let priority_max = self.taken(line, priority_max) as u8;
+        // A mistake is told once.
+        let most = if priority_max == 0 { PRIORITY_MAX } else { priority_max };
+        let priority = ranged("priority", rights.priority, most.into(), "its priority-max");
+        let share = ranged("kernel-share", rights.kernel_share, KERNEL_SHARES, "which is all");
+        let memory = bytes("memory", &rights.memory);
+        Program {
+            line,
+            name: String::new(),
+            file: String::new(),
+            arguments: String::new(),
+            serves: Vec::new(),
+            priority: self.taken(line, priority) as u8,
+            priority_max,
+            kernel_share: self.taken(line, share),
+            pages_max: self.taken(line, memory) / PAGE,
+            devices: Vec::new(),
+            contiguous_max: 0,
+            is_operator: false,
+        }
+    }
+
+    fn program(&mut self, entry: &Spanned<Entry>) -> Program {
+        let line = line_of(self.text, entry.span());
+        let entry = entry.get_ref();
+        let rights = Rights {
+            // Who may have less than is usual begins there.
+            priority: entry.priority.unwrap_or(self.usual.priority.min(entry.priority_max.unwrap_or(i64::MAX))),
+            priority_max: entry.priority_max.unwrap_or(self.usual.priority_max),
+            kernel_share: entry.kernel_share.unwrap_or(self.usual.kernel_share),
+            memory: entry.memory.clone().unwrap_or(self.usual.memory.clone()),
+        };
+        let file = entry.file.as_ref().unwrap_or(&entry.name);
+        for name in [&entry.name, file].into_iter().chain(&entry.serves) {
+            self.name(line, name);
+        }
+        let ports = entry.ports.iter().map(|text| ports(text));
+        let lines = entry.interrupts.iter().map(|&line| interrupt(line));
+        let devices: Vec<_> = ports.chain(lines).collect();
+        let devices =
+            devices.into_iter().filter_map(|device| device.map_err(|reason| self.wrong(line, reason)).ok()).collect();
+        let contiguous = entry.contiguous.as_ref().map_or(Ok(0), |text| bytes("contiguous", text));
+        Program {
+            name: entry.name.clone(),
+            file: file.clone(),
+            arguments: entry.arguments.clone().unwrap_or_default(),
+            serves: entry.serves.clone(),
+            devices,
+            contiguous_max: self.taken(line, contiguous),
+            is_operator: entry.operator,
+            ..self.rights(line, &rights)
+        }
+    }
+
+    fn name(&mut self, line: u32, name: &str) {
+        let is_name = (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_name {
+            self.wrong(line, format!("{name:?} is no name, which has 1 to {NAME_MAX} printable characters"));
+        }
+    }
+
+    /// The tasks that are made of modules. A task may do what its modules may together.
+    fn tasks(&mut self, tasks: &[Spanned<Task>], modules: &[Program]) -> Vec<Program> {
+        let mut programs = Vec::new();
+        for task in tasks {
+            let line = line_of(self.text, task.span());
+            let task = task.get_ref();
+            self.name(line, &task.name);
+            if task.modules.is_empty() {
+                self.wrong(line, format!("{} has no module", task.name));
+            }
+            let mut parts = Vec::new();
+            for name in &task.modules {
+                match modules.iter().find(|module| module.name == *name) {
+                    Some(module) => parts.push(module),
+                    None => self.wrong(line, format!("there is no module {name:?}")),
+                }
+            }
+            let most = |of: fn(&Program) -> u8| parts.iter().map(|part| of(part)).max().unwrap_or(1);
+            let sum = |of: fn(&Program) -> u64| parts.iter().map(|part| of(part)).sum();
+            programs.push(Program {
+                line,
+                name: task.name.clone(),
+                file: MODULES.into(),
+                arguments: task.modules.join(" "),
+                serves: parts.iter().flat_map(|part| part.serves.clone()).collect(),
+                priority: most(|part| part.priority),
+                priority_max: most(|part| part.priority_max),
+                kernel_share: sum(|part| part.kernel_share),
+                pages_max: sum(|part| part.pages_max),
+                devices: parts.iter().flat_map(|part| part.devices.clone()).collect(),
+                contiguous_max: sum(|part| part.contiguous_max),
+                is_operator: false,
+            });
+        }
+        programs
+    }
+
+    /// Each module belongs to one task.
+    fn belong(&mut self, modules: &[Program], tasks: &[Spanned<Task>]) {
+        for module in modules {
+            let named = |task: &Spanned<Task>| task.get_ref().modules.iter().filter(|name| **name == module.name).count();
+            match tasks.iter().map(named).sum() {
+                1 => {}
+                0 => self.wrong(module.line, format!("module {} is in no task", module.name)),
+                count => self.wrong(module.line, format!("module {} is in tasks {count} times", module.name)),
+            }
+        }
+    }
+
+    /// Each name is there once, and is served by one program; each device has one owner among those that start at boot.
+    fn unique(&mut self, programs: &[Program], modules: &[Program]) {
+        for (index, program) in programs.iter().enumerate() {
+            let earlier = &programs[..index];
+            if let Some(other) = earlier.iter().find(|other| other.name == program.name) {
+                self.wrong(program.line, format!("{} has an entry already, in line {}", program.name, other.line));
+            }
+            for name in &program.serves {
+                if let Some(other) = earlier.iter().find(|other| other.serves.contains(name)) {
+                    let reason = format!("the name {name:?} is served by {} already, in line {}", other.name, other.line);
+                    self.wrong(program.line, reason);
+                }
+            }
+            let owners = earlier.iter().filter(|other| !other.serves.is_empty() && !program.serves.is_empty());
+            let shared = |other: &&Program| {
+                other.devices.iter().any(|&one| program.devices.iter().any(|&device| one.overlaps(device)))
+            };
+            if let Some(owner) = owners.clone().find(shared) {
+                let reason = format!("{} has a device of {}, in line {}", program.name, owner.name, owner.line);
+                self.wrong(program.line, reason);
+            }
+        }
+        for (index, module) in modules.iter().enumerate() {
+            if let Some(other) = modules[..index].iter().find(|other| other.name == module.name) {
+                self.wrong(module.line, format!("module {} is there already, in line {}", module.name, other.line));
+            }
+        }
+    }
+
+    /// Each program has a file, and no task is called like one.
+    fn files(&mut self, programs: &[Program]) {
+        for program in programs {
+            if !self.files.contains(&program.file.as_str()) {
+                let reason = format!("{}: there is no program {} in the boot archive", program.name, program.file);
+                self.wrong(program.line, reason);
+            }
+            if program.file == MODULES && self.files.contains(&program.name.as_str()) {
+                self.wrong(program.line, format!("{} is the name of a file", program.name));
+            }
+        }
+    }
+
+    /// Programs that start at boot have no more kernel memory together than there is.
+    fn fit(&mut self, programs: &[Program]) {
+        let mut sum = 0;
+        for program in programs.iter().filter(|it| !it.serves.is_empty() || it.name == MEMORY_MANAGER) {
+            sum += program.kernel_share;
+            if sum > KERNEL_SHARES {
+                let reason = format!(
+                    "{}: programs that start at boot have a kernel-share of {sum} together, of {KERNEL_SHARES}",
+                    program.name
+                );
+                self.wrong(program.line, reason);
+                return;
+            }
+        }
+    }
+
+    /// No system is without these.
+    fn needed(&mut self, line: u32, programs: &[Program]) {
+        for name in [MEMORY_MANAGER, CONSOLE] {
+            if !programs.iter().any(|program| program.name == name) {
+                self.wrong(line, format!("there is no program {name:?}, without which nothing starts"));
+            }
+        }
+    }
+}
+
+fn ranged(key: &str, value: i64, most: u64, why: &str) -> Result<u64, String> {
+    let fine = u64::try_from(value).ok().filter(|value| (1..=most).contains(value));
+    fine.ok_or_else(|| format!("{key} {value}: expected 1 to {most}, {why}"))
+}
+
+/// Bytes, written as `64 MiB`.
+fn bytes(key: &str, text: &str) -> Result<u64, String> {
+    let expected = || format!("{key} {text:?}: expected a number and KiB, MiB or GiB, such as \"64 MiB\"");
+    let (number, unit) = text.split_once(' ').ok_or_else(expected)?;
+    let shift = match unit {
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => return Err(expected()),
+    };
+    let number: u64 = number.parse().map_err(|_| expected())?;
+    let bytes = number.checked_mul(1 << shift).filter(|bytes| bytes.is_multiple_of(PAGE) && *bytes >= PAGE);
+    bytes.filter(|bytes| *bytes < 1 << 47).ok_or_else(|| format!("{key} {text:?}: expected whole pages of 4 KiB, one at least"))
+}
+
+/// Ports, written as `0x3f8+8`: the first one, and their number.
+fn ports(text: &str) -> Result<Device, String> {
+    let expected = || format!("ports {text:?}: expected the first one and their number, such as \"0x3f8+8\"");
+    let (first, count) = text.split_once('+').ok_or_else(expected)?;
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let (first, count) = (number(first).ok_or_else(expected)?, number(count).ok_or_else(expected)?);
+    if !count.is_power_of_two() || !first.is_multiple_of(count) || u64::from(first) + u64::from(count) > 1 << 16 {
+        let reason = "their number is a power of two, of which the first one is a multiple, and there are 65,536";
+        return Err(format!("ports {text:?}: {reason}"));
+    }
+    Ok(Device::Ports { first: first as u16, log2: count.ilog2() as u8 })
+}
+
+fn interrupt(line: i64) -> Result<Device, String> {
+    let line = u8::try_from(line).ok().filter(|&line| line < 192);
+    line.map(Device::Interrupt).ok_or_else(|| "interrupts: expected lines from 0 to 191".into())
+}

@@ -1,0 +1,89 @@
+//! A description as a person writes it.
+
+use super::Mistake;
+use serde::Deserialize;
+use std::ops::Range;
+use toml::Spanned;
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// What an entry does not say, and all programs without one.
+    pub usual: Spanned<Rights>,
+    /// Programs.
+    #[serde(default)]
+    pub program: Vec<Spanned<Entry>>,
+    /// Modules, each of which belongs to one task.
+    #[serde(default)]
+    pub module: Vec<Spanned<Entry>>,
+    /// Tasks that are made of modules.
+    #[serde(default)]
+    pub task: Vec<Spanned<Task>>,
+}
+
+/// A program, or a module.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Entry {
+    /// Its name, and the name of its file in the boot archive.
+    pub name: String,
+    /// Its file, if that has another name.
+    pub file: Option<String>,
+    /// Arguments with which it is started at boot.
+    pub arguments: Option<String>,
+    /// The names that it serves.
+    #[serde(default)]
+    pub serves: Vec<String>,
+    // Rights, which cannot be flattened, since unknown keys would be taken then.
+    /// See [`Rights`], like all that follow.
+    pub priority: Option<i64>,
+    pub priority_max: Option<i64>,
+    pub kernel_share: Option<i64>,
+    pub memory: Option<String>,
+    pub contiguous: Option<String>,
+    #[serde(default)]
+    pub ports: Vec<String>,
+    #[serde(default)]
+    pub interrupts: Vec<i64>,
+    #[serde(default)]
+    pub operator: bool,
+}
+
+/// Rights and limits of all programs that have no entry. An entry may change each of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rights {
+    /// Priority of the first thread.
+    pub priority: i64,
+    /// Highest priority of its threads.
+    pub priority_max: i64,
+    /// Kernel memory, in parts of 256 of all.
+    pub kernel_share: i64,
+    /// Memory, such as `64 MiB`.
+    pub memory: String,
+}
+
+/// A task that is made of modules.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name.
+    pub name: String,
+    /// Its modules.
+    pub modules: Vec<String>,
+}
+
+/// Reads the file. What TOML does not allow, or no key is for, is told with its line.
+pub fn parse(text: &str) -> Result<File, Mistake> {
+    toml::from_str(text).map_err(|error| Mistake {
+        line: line_of(text, error.span().unwrap_or_default()),
+        reason: error.message().replace('\n', ": "),
+    })
+}
+
+/// Line in which a part of the text begins, from 1 on.
+pub fn line_of(text: &str, part: Range<usize>) -> u32 {
+    let before = text.as_bytes().get(..part.start).unwrap_or_default();
+    before.iter().filter(|&&byte| byte == b'\n').count() as u32 + 1
+}

@@ -1,0 +1,94 @@
+//! The committed descriptions, and mistakes with their lines.
+
+use super::*;
+use description::{Device, MODULES};
+
+const FILES: [&str; 9] =
+    ["mm", "console", "modules", "shell", "suite", "bench", "stub-test", "door-test", "counter"];
+
+const SMALL: &str = r#"[usual]
+priority = 32
+priority-max = 36
+kernel-share = 16
+memory = "64 MiB"
+
+[[program]]
+name = "mm"
+
+[[program]]
+name = "console"
+serves = ["console"]
+ports = ["0x3f8+8"]
+"#;
+
+fn read_text(text: &str) -> std::result::Result<System, Vec<Mistake>> {
+    let file = file::parse(text).map_err(|mistake| vec![mistake])?;
+    check::check("systems/test.toml", text, &file, &FILES)
+}
+
+#[test]
+fn committed_descriptions_are_fine() {
+    let names = names().expect("the folder is there");
+    assert!(names.contains(&"default".into()), "{names:?}");
+    for name in names {
+        read(&name, &FILES).unwrap_or_else(|error| panic!("{}", error.message));
+    }
+}
+
+#[test]
+fn an_entry_is_what_it_says_and_what_is_usual() {
+    let system = read("default", &FILES).unwrap_or_else(|error| panic!("{}", error.message));
+    let services = system.program("services");
+    assert_eq!((services.file.as_str(), services.arguments.as_str()), (MODULES, "clock calendar"));
+    assert_eq!(services.serves, ["clock", "calendar"]);
+    assert_eq!((services.kernel_share, services.pages_max, services.priority), (8, 2048, 54));
+    assert_eq!(services.devices, [Device::Ports { first: 0x70, log2: 1 }]);
+    let suite = system.program("suite");
+    assert_eq!((suite.priority, suite.priority_max, suite.contiguous_max), (32, 50, 1032 << 20));
+    assert_eq!(system.program("hello").pages_max, 16384);
+    assert_eq!(System::unpack(&system.pack()), Some(system));
+}
+
+#[test]
+fn mistakes_are_told_with_their_lines() {
+    let cases: [(&str, u32, &str); 24] = [
+        ("[[program]]\nname = \"counter\"\nkernel-share = 99999", 15, "kernel-share 99999: expected 1 to 256, which is all"),
+        ("[[program]]\nname = \"counter\"\npriority = 99", 15, "priority 99: expected 1 to 36, its priority-max"),
+        ("[[program]]\nname = \"counter\"\npriority-max = 99", 15, "priority-max 99: expected 1 to 60, the highest"),
+        ("[[program]]\nname = \"counter\"\nkernel-share = 0", 15, "kernel-share 0: expected 1 to 256"),
+        ("[[program]]\nname = \"counter\"\nkernel-share = -1", 15, "kernel-share -1: expected 1 to 256"),
+        ("[[program]]\nname = \"counter\"\nmemory = \"0 MiB\"", 15, "memory \"0 MiB\": expected whole pages"),
+        ("[[program]]\nname = \"counter\"\nmemory = \"64M\"", 15, "memory \"64M\": expected a number and KiB"),
+        ("[[program]]\nname = \"counter\"\nmemory = 64", 17, "expected a string"),
+        ("[[program]]\nname = \"counter\"\nserves = [\"a server\"]", 15, "\"a server\" is no name"),
+        ("[[program]]\nname = \"counter\"\nserves = [\"console\"]", 15, "served by console already, in line 10"),
+        ("[[program]]\nname = \"missing\"", 15, "missing: there is no program missing in the boot archive"),
+        ("[[program]]\nname = \"mm\"", 15, "mm has an entry already, in line 7"),
+        ("[[program]]\nname = \"counter\"\npriorty = 3", 17, "unknown field `priorty`"),
+        ("[[program]]\nserves = [\"counter\"]", 15, "missing field `name`"),
+        ("[[program]]\nname = \"counter\"\nports = [\"0x3f9+8\"]", 15, "a power of two"),
+        ("[[program]]\nname = \"counter\"\nports = [\"65536+1\"]", 15, "there are 65,536"),
+        ("[[program]]\nname = \"counter\"\nports = [\"8\"]", 15, "expected the first one and their number"),
+        ("[[program]]\nname = \"counter\"\ninterrupts = [192]", 15, "expected lines from 0 to 191"),
+        ("[[program]]\nname = \"counter\"\nserves = [\"c\"]\nports = [\"0x3fc+1\"]", 15, "counter has a device of console, in line 10"),
+        ("[[program]]\nname = \"counter\"\nserves = [\"c\"]\nkernel-share = 240", 15, "a kernel-share of 272 together"),
+        ("[[module]]\nname = \"clock\"", 15, "module clock is in no task"),
+        ("[[task]]\nname = \"services\"\nmodules = [\"clock\"]", 15, "there is no module \"clock\""),
+        ("[[task]]\nname = \"shell\"\nmodules = []", 15, "shell is the name of a file"),
+        ("[[program]\nname = \"counter\"", 15, ""),
+    ];
+    for (more, line, reason) in cases {
+        let mistakes = read_text(&format!("{SMALL}\n{more}\n")).expect_err(more);
+        let is_told = |it: &Mistake| it.line == line && it.reason.contains(reason);
+        assert!(mistakes.iter().any(is_told), "{more}\n{mistakes:?}");
+    }
+}
+
+#[test]
+fn what_every_system_needs() {
+    let mistakes = read_text(&SMALL.replace("\"mm\"", "\"shell\"")).expect_err("there is no memory manager");
+    assert_eq!(mistakes.len(), 1);
+    assert!(mistakes[0].reason.contains("\"mm\""), "{mistakes:?}");
+    assert!(read_text("").is_err());
+    assert!(read("nosuch", &FILES).is_err_and(|error| error.message.contains("there are: default")));
+}
