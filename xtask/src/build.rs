@@ -35,16 +35,25 @@ pub fn perform() -> Result<u8> {
     Ok(0)
 }
 
+/// The system that is built if nobody says which.
+pub const DEFAULT: &str = "default";
+
 /// Names a directory with a system that is already built; then nothing is built. The tests use it, so that a
 /// hundred boots do not ask cargo a hundred times.
 pub const PREBUILT: &str = "TERN_PREBUILT";
 
-/// Builds kernel and boot archive.
+/// Builds kernel and boot archive, with the default system.
 pub fn system() -> Result<System> {
-    if let Some(directory) = std::env::var_os(PREBUILT).map(PathBuf::from) {
+    system_of(DEFAULT)
+}
+
+/// Builds kernel and boot archive, with the system of this name.
+pub fn system_of(name: &str) -> Result<System> {
+    let prebuilt = std::env::var_os(PREBUILT).filter(|_| name == DEFAULT);
+    if let Some(directory) = prebuilt.map(PathBuf::from) {
         return Ok(System { kernel: directory.join("tern-kernel"), archive: directory.join("boot.cpio") });
     }
-    Ok(System { kernel: kernel()?, archive: archive(&programs::build_all()?)? })
+    Ok(System { kernel: kernel()?, archive: archive(&programs::build_all(name)?)? })
 }
 
 /// Builds the kernel and fills in its symbol table.

@@ -55,6 +55,9 @@ pub struct RunOptions {
     /// Feed this file (or standard input: -) to the shell and print only its answers
     #[arg(long, value_name = "FILE")]
     pub script: Option<String>,
+    /// The system: a file of the folder `systems`, without its ending
+    #[arg(long, value_name = "NAME", default_value = build::DEFAULT)]
+    pub system: String,
     /// Number of processors
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=CPUS_MAX))]
     pub smp: u32,

@@ -6,7 +6,7 @@
 use crate::archive::{Entry, strip};
 use crate::build::{self, GUEST_TARGET, USER_FLAGS, run_builder};
 use crate::c_program::Compiler;
-use crate::{Context, Error, Result, paths};
+use crate::{Context, Error, Result, paths, system};
 use quill::build::Build;
 use quill::kernel::{KernelPart, TernDoor, TernIpc};
 use serde_json::Value;
@@ -91,13 +91,13 @@ fn read_package(package: &Value, root: &Path) -> Option<Package> {
     })
 }
 
-/// Builds all user programs and returns what goes into the boot archive, sorted by name.
-pub fn build_all() -> Result<Vec<Entry>> {
-    build_all_with(None)
+/// Builds all user programs and returns what goes into the boot archive, sorted by name, with the system description of this name.
+pub fn build_all(system: &str) -> Result<Vec<Entry>> {
+    build_all_with(system, None)
 }
 
 /// Builds like [`build_all`], with an environment variable for the build scripts.
-pub fn build_all_with(variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
+pub fn build_all_with(system: &str, variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
     let mut entries = build_rust(&packages()?, variable)?;
     entries.extend(build_c()?);
     entries.extend(data_files()?);
@@ -105,6 +105,9 @@ pub fn build_all_with(variable: Option<(&str, &Path)>) -> Result<Vec<Entry>> {
     if let Some(pair) = entries.windows(2).find(|pair| pair[0].name == pair[1].name) {
         return Err(Error::new(format!("two files for the boot archive are named {}", pair[0].name)));
     }
+    let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let description = system::read(system, &files)?.pack();
+    entries.push(Entry { name: description::FILE.into(), data: description });
     Ok(entries)
 }
 

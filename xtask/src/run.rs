@@ -31,7 +31,7 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     if boot.split_whitespace().any(|word| word == "init=") {
         return Err(Error::usage("--boot: init= wants the name of a program"));
     }
-    let system = build::system()?;
+    let system = build::system_of(&options.system)?;
     let mut machine = Machine::new(&system);
     if script.is_some() {
         machine = machine.with("init=shell args=script");

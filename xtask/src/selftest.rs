@@ -45,7 +45,7 @@ pub fn perform(options: SelftestOptions) -> Result<u8> {
     }
     let system = System {
         kernel: build::kernel()?,
-        archive: build::archive(&programs::build_all_with(Some((VARIABLE, &all)))?)?,
+        archive: build::archive(&programs::build_all_with(build::DEFAULT, Some((VARIABLE, &all)))?)?,
     };
     run(&system, &options)
 }

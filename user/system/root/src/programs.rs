@@ -3,6 +3,7 @@
 use crate::output;
 use crate::policy::{self, Policy};
 use crate::supervisor::{Awaits, Ended, Program, Supervisor, is_fatal};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::memory::{self, File, Refusal};
@@ -18,13 +19,8 @@ use rt::{println, time};
 impl Supervisor {
     /// Starts a boot server; a failure is told and survived.
     pub(crate) fn start_server(&mut self, policy: &'static Policy) {
-        if let Err(status) = self.start(policy, policy.serves.join(" "), TaskId::NIL) {
-            let (program, place) = (policy.program, policy.place);
-            let file = Name::new(program).and_then(|name| self.file_of(&name, policy));
-            match file {
-                None => println!("root: {place}: {program}: there is no such program in the boot archive"),
-                Some(_) => println!("root: {place}: cannot start {program}: {}", status.describe()),
-            }
+        if let Err(status) = self.start(policy, policy.arguments_at_boot(), TaskId::NIL) {
+            println!("root: cannot start {}: {}", self.place_of(policy), status.describe());
             self.give_up(policy);
         }
     }
@@ -36,10 +32,10 @@ impl Supervisor {
         arguments: String,
         parent: TaskId,
     ) -> Result<TaskId, Status> {
-        let policy = policy::of(name.as_str());
+        let policy = self.policies.of(name.as_str());
         self.file_of(name, policy).ok_or(Status::NotFound)?;
         // There is one of each server, and `root` has started it.
-        if is_vital(policy) || name.as_str() == policy::MODULES_FILE {
+        if policy.is_vital() || name.as_str() == policy::MODULES {
             return Err(Status::Taken);
         }
         self.start_file(name, policy, arguments, parent)
@@ -52,7 +48,7 @@ impl Supervisor {
         arguments: String,
         parent: TaskId,
     ) -> Result<TaskId, Status> {
-        let name = Name::new(policy.program).ok_or(Status::NotFound)?;
+        let name = Name::new(&policy.name).ok_or(Status::NotFound)?;
         self.start_file(&name, policy, arguments, parent)
     }
 
@@ -66,9 +62,6 @@ impl Supervisor {
         if self.programs.len() >= policy::PROGRAMS_MAX {
             return Err(Status::Exhausted);
         }
-        if policy.mistake().is_some() {
-            return Err(Status::Denied);
-        }
         let arguments = self.with_environment(arguments, policy, parent)?;
         let file = self.file_of(name, policy).ok_or(Status::NotFound)?;
         let quota = (self.kernel_frames * policy.kernel_share / 256).max(policy::KERNEL_FRAMES_MIN);
@@ -81,7 +74,7 @@ impl Supervisor {
                 return Err(status);
             }
         };
-        if is_manager(policy) {
+        if policy.is_manager() {
             self.manager = thread;
         }
         self.programs.push(Program {
@@ -100,7 +93,7 @@ impl Supervisor {
     /// The file of a program in the boot archive.
     fn file_of(&self, name: &Name, policy: &Policy) -> Option<File> {
         let archive = self.archive.bytes;
-        let file = sys::abi::archive::find(archive, policy.file.unwrap_or(name.as_str()))?;
+        let file = sys::abi::archive::find(archive, policy.file_of(name.as_str()))?;
         let offset = file.data.as_ptr() as u64 - archive.as_ptr() as u64;
         Some(File { offset, len: file.data.len() as u64 })
     }
@@ -113,7 +106,7 @@ impl Supervisor {
         parent: TaskId,
     ) -> Result<String, Status> {
         // The memory manager must not ask `root` for anything, since `root` waits for it.
-        if arguments.contains('\0') || is_manager(policy) {
+        if arguments.contains('\0') || policy.is_manager() {
             return Ok(arguments);
         }
         let parent = self.programs.iter().find(|program| program.task == parent);
@@ -144,7 +137,7 @@ impl Supervisor {
     }
 
     fn pager_for(&self, policy: &Policy) -> Uid {
-        if is_manager(policy) { self.keeper } else { self.manager }
+        if policy.is_manager() { self.keeper } else { self.manager }
     }
 
     /// Gives a dead task's memory back to its pager.
@@ -169,7 +162,7 @@ impl Supervisor {
     /// Ends a broken memory manager, and with it everything else; then all starts anew.
     pub(crate) fn repair(&mut self) {
         if let Some(failure) = self.broken.take()
-            && let Some(index) = self.programs.iter().position(|program| is_manager(program.policy))
+            && let Some(index) = self.programs.iter().position(|program| program.policy.is_manager())
         {
             println!("root: the memory manager does not answer: {failure}");
             self.end(index, End::Killed);
@@ -227,11 +220,11 @@ impl Supervisor {
     fn end_with(&mut self, index: usize, end: End, report: Option<Report>) {
         let mut program = self.programs.remove(index);
         let Program { task, policy, .. } = program;
-        if is_manager(policy) {
+        if policy.is_manager() {
             self.manager = Uid::NIL;
         }
         self.names.retain(|binding| binding.task != task);
-        if policy.serves.contains(&rt::api::console::NAME) {
+        if policy.serves_name(rt::api::console::NAME) {
             output::use_console(Uid::NIL);
         }
         self.pending.retain(|pending| pending.task != task);
@@ -248,7 +241,7 @@ impl Supervisor {
         tell(&program, end);
         if let Some(Report { registers, stack }) = report {
             let from = stack_from(registers[1]);
-            crash::report(policy.file.unwrap_or(program.name.as_str()), &registers, |at, line| {
+            crash::report(policy.file_of(program.name.as_str()), &registers, |at, line| {
                 let rest = stack.get((at - from) as usize..).unwrap_or_default();
                 let len = rest.len().min(line.len());
                 line[..len].copy_from_slice(&rest[..len]);
@@ -291,20 +284,18 @@ impl Supervisor {
                 End::Killed => 137,
             });
         }
-        if !is_vital(program.policy) {
+        if !program.policy.is_vital() {
             return;
         }
-        if !self.may_restart(program.policy.program) {
+        if !self.may_restart(&program.policy.says.name) {
             let (name, is_crash) = (program.name, matches!(end, End::Crashed(_)));
-            let (place, how) = (program.policy.place, if is_crash { "crashes" } else { "ends" });
-            println!(
-                "root: {name} ({place}) {how} too often and stays down; \"restart {name}\" starts it again"
-            );
-            if is_manager(program.policy) {
+            let (place, how) = (self.place_of(program.policy), if is_crash { "crashes" } else { "ends" });
+            println!("root: {place} {how} too often and stays down; \"restart {name}\" starts it again");
+            if program.policy.is_manager() {
                 output::end(1);
             }
             self.give_up(program.policy);
-        } else if is_manager(program.policy) {
+        } else if program.policy.is_manager() {
             // Its memory went with it, so nobody else can go on.
             println!("root: starting everything anew");
             while let Some(mut other) = self.programs.pop() {
@@ -322,6 +313,11 @@ impl Supervisor {
         }
     }
 
+    /// A program, and where the description says so.
+    pub(crate) fn place_of(&self, policy: &Policy) -> String {
+        format!("{} ({}, line {})", policy.name, self.policies.source, policy.line)
+    }
+
     /// Counts a restart; false if there were too many lately.
     fn may_restart(&mut self, program: &'static str) -> bool {
         let now = time::now_ns();
@@ -334,7 +330,7 @@ impl Supervisor {
     /// Nobody will serve this name: those who wait for it learn that.
     fn give_up(&mut self, policy: &Policy) {
         let is_for =
-            |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if policy.serves.contains(&name.as_str()));
+            |awaits: &Awaits| matches!(awaits, Awaits::Name(name) if policy.serves_name(name.as_str()));
         self.answer_pending(|pending| is_for(&pending.awaits), &Status::NotFound.into());
     }
 }
@@ -344,10 +340,10 @@ fn tell(program: &Program, end: End) {
     let (name, number) = (program.name, program.task.number());
     match end {
         End::Crashed(crash) => println!("root: {name} (task {number}) crashed: {crash}"),
-        End::Exited(status) if is_vital(program.policy) => {
+        End::Exited(status) if program.policy.is_vital() => {
             println!("root: {name} (task {number}) ended with status {status}");
         }
-        End::Killed if is_vital(program.policy) => println!("root: {name} (task {number}) was killed"),
+        End::Killed if program.policy.is_vital() => println!("root: {name} (task {number}) was killed"),
         End::Exited(_) | End::Killed => {}
     }
 }
@@ -376,13 +372,4 @@ fn usage(task: TaskId, end: End) -> Outcome {
         thread = next;
     }
     outcome
-}
-
-/// Whether the system restarts the program.
-fn is_vital(policy: &Policy) -> bool {
-    !policy.serves.is_empty() || is_manager(policy)
-}
-
-fn is_manager(policy: &Policy) -> bool {
-    policy.program == policy::MEMORY_MANAGER.program
 }

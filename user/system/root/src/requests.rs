@@ -71,8 +71,8 @@ impl Supervisor {
 
     fn register(&mut self, index: usize, server: Uid, name: Name) -> Decision {
         let program = &self.programs[index];
-        let is_reserved = self.servers.iter().any(|policy| policy.serves.contains(&name.as_str()));
-        if is_reserved && !program.policy.serves.contains(&name.as_str()) {
+        let is_reserved = self.servers.iter().any(|policy| policy.serves_name(name.as_str()));
+        if is_reserved && !program.policy.serves_name(name.as_str()) {
             return Err(Status::Denied);
         }
         if self.names.iter().any(|binding| binding.name == name && binding.task != program.task) {
@@ -95,7 +95,7 @@ impl Supervisor {
         if let Some(binding) = self.names.iter().find(|binding| binding.name == name) {
             return now(names::Answer::Resolve(binding.server));
         }
-        let is_starting = self.programs.iter().any(|program| program.policy.serves.contains(&name.as_str()));
+        let is_starting = self.programs.iter().any(|program| program.policy.serves_name(name.as_str()));
         if !is_starting {
             return Err(Status::NotFound);
         }
@@ -132,7 +132,7 @@ impl Supervisor {
 
     /// The machine's screen, which is the console's.
     fn screen_of(&self, index: usize) -> Result<sigma0::Screen, Status> {
-        if !self.programs[index].policy.serves.contains(&console::NAME) {
+        if !self.programs[index].policy.serves_name(console::NAME) {
             return Err(Status::Denied);
         }
         sigma0::screen(rt::home()).map_err(|_| Status::Busy)
@@ -143,7 +143,7 @@ impl Supervisor {
     fn block(&mut self, index: usize, log2: u32) -> Decision {
         let program = &mut self.programs[index];
         let held: u64 = program.blocks.iter().map(|(_, log2)| 1 << log2).sum();
-        if held + (1 << log2) > program.policy.blocks_max {
+        if held + (1 << log2) > program.policy.contiguous_max {
             return Err(Status::Denied);
         }
         let block = Upstream(rt::home()).block(log2).ok_or(Status::Exhausted)?;
@@ -252,13 +252,13 @@ impl Supervisor {
             return Err(Status::Denied);
         }
         let is_meant =
-            |policy: &&&Policy| policy.program == name.as_str() || policy.serves.contains(&name.as_str());
+            |policy: &&&Policy| policy.name == name.as_str() || policy.serves_name(name.as_str());
         let policy = *self.servers.iter().find(is_meant).ok_or(Status::NotFound)?;
-        if self.programs.iter().any(|program| program.policy.program == policy.program) {
+        if self.programs.iter().any(|program| program.policy.name == policy.name) {
             return Err(Status::Taken);
         }
-        self.restarts.remove(policy.program);
-        self.start(policy, policy.serves.join(" "), TaskId::NIL)?;
+        self.restarts.remove(policy.name.as_str());
+        self.start(policy, policy.arguments_at_boot(), TaskId::NIL)?;
         now(Answer::Restart)
     }
 

@@ -4,7 +4,7 @@
 //! client thread, since a thread that asks again has given up its former request.
 
 use crate::options::Options;
-use crate::policy::{self, Place, Policy};
+use crate::policy::{Policies, Policy};
 use crate::{keeper, output};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -12,7 +12,6 @@ use alloc::vec::Vec;
 use rt::api::process::{self, Outcome};
 use rt::api::{Failure, Name, Reply, Result};
 use rt::frames::Lent;
-use rt::module::{Cluster, FILE, Known, clusters};
 use rt::pager::Archive;
 use rt::sys::{self, Error, Fpage, TaskId, Timeout, Uid};
 use rt::{println, server, time};
@@ -30,6 +29,8 @@ pub struct Supervisor {
     pub(crate) keeper: Uid,
     /// The memory manager's thread; nil while there is none.
     pub(crate) manager: Uid,
+    /// What the system description says.
+    pub(crate) policies: Policies,
     /// Boot servers, in the order in which they start.
     pub(crate) servers: Vec<&'static Policy>,
     pub(crate) programs: Vec<Program>,
@@ -106,6 +107,10 @@ impl Supervisor {
     pub fn new(options: Options) -> Result<Supervisor> {
         let identity = sys::identity();
         let archive = rt::pager::archive(rt::home())?;
+        let Some(policies) = Policies::read(archive.bytes) else {
+            println!("tern: the boot archive has no system description for this root");
+            output::end(1);
+        };
         let sigma0 = rt::api::sigma0::usage(rt::home())?;
         let keeper = keeper::start(identity.uid, archive)?;
         let own = sys::task_info(TaskId::NIL).map_err(Failure::Kernel)?;
@@ -118,7 +123,8 @@ impl Supervisor {
             kernel_frames: own.quota - own.used,
             keeper,
             manager: Uid::NIL,
-            servers: servers(archive.bytes),
+            policies,
+            servers: policies.servers().collect(),
             programs: Vec::new(),
             ended: Vec::new(),
             names: Vec::new(),
@@ -131,7 +137,7 @@ impl Supervisor {
 
     /// Starts the memory manager, the boot servers and the first program.
     pub fn start_system(&mut self) {
-        let started = self.start(&policy::MEMORY_MANAGER, String::new(), TaskId::NIL);
+        let started = self.start(self.policies.manager(), String::new(), TaskId::NIL);
         if let Err(status) = started {
             println!("root: cannot start the memory manager: {}", status.describe());
             output::end(1);
@@ -204,47 +210,6 @@ impl Supervisor {
         let task = sys::thread_info(thread).ok()?.task;
         self.programs.iter().position(|program| program.task == task)
     }
-}
-
-/// The console, the tasks that are made of modules, and the programs that serve names. What is wrong with the modules' file or with the
-/// table of policies is told, and left out.
-fn servers(archive: &'static [u8]) -> Vec<&'static Policy> {
-    let told = |policy: &Policy, mistake| println!("root: {}: {}: {mistake}", policy.place, policy.program);
-    for (policy, mistake) in policy::mistakes() {
-        told(policy, mistake);
-    }
-    let mut servers = Vec::new();
-    for policy in [&policy::CONSOLE].into_iter().chain(modules(archive)).chain(policy::servers()) {
-        match policy.mistake().or(policy.conflict(&servers)) {
-            Some(mistake) => told(policy, mistake),
-            None => servers.push(policy),
-        }
-    }
-    servers
-}
-
-/// The tasks that are made of modules.
-fn modules(archive: &'static [u8]) -> Vec<&'static Policy> {
-    let mut servers = Vec::new();
-    let Some(file) = sys::abi::archive::find(archive, FILE) else {
-        println!("root: there is no file '{FILE}'");
-        return servers;
-    };
-    let text = core::str::from_utf8(file.data).unwrap_or("not UTF-8");
-    let known = Known {
-        is_file: &|name| sys::abi::archive::find(archive, name).is_some(),
-        is_module: &|name| policy::module(name).is_some(),
-    };
-    for (line, cluster) in clusters(text, known) {
-        match cluster {
-            Ok(Cluster { name, modules }) => {
-                let place = Place { file: FILE, line: line as u32 };
-                servers.push(policy::together(place, name, &modules));
-            }
-            Err(mistake) => println!("root: file '{FILE}', line {line}: {mistake}"),
-        }
-    }
-    servers
 }
 
 /// Whether a call failed because the memory manager itself is broken.
