@@ -35,13 +35,17 @@ impl fmt::Display for Mistake {
 pub fn read(name: &str, files: &[&str]) -> Result<System> {
     let source = path(name)?;
     let text = String::from_utf8_lossy(&paths::read(&paths::root().join(&source))?).into_owned();
-    let source = source.display().to_string();
+    of_text(&source.display().to_string(), &text, files)
+}
+
+/// Reads a description that is called `source`, for a boot archive with these files.
+pub fn of_text(source: &str, text: &str, files: &[&str]) -> Result<System> {
     let told = |mistakes: &[Mistake]| {
         let lines: Vec<String> = mistakes.iter().map(|mistake| format!("{source}, {mistake}")).collect();
         Error::new(lines.join("\n"))
     };
-    let file = file::parse(&text).map_err(|mistake| told(&[mistake]))?;
-    check::check(&source, &text, &file, files).map_err(|mistakes| told(&mistakes))
+    let file = file::parse(text).map_err(|mistake| told(&[mistake]))?;
+    check::check(source, text, &file, files).map_err(|mistakes| told(&mistakes))
 }
 
 /// The file of a name, relative to the checkout.

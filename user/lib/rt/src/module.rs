@@ -1,5 +1,5 @@
-//! Modules (row D19): a server is a library that makes an object, and which of them share a task is said by the boot archive's
-//! file `clusters` alone.
+//! Modules (row D19): a server is a library that makes an object, and which of them share a task is said by the
+//! system description alone.
 //!
 //! [`run`] is a program's whole `main`: it makes the modules that the arguments name. Each has a *desk*, the thread that is
 //! registered under its name: it hands out identifiers of the module's door, and answers calls by ipc itself, for clients that have no
@@ -11,10 +11,8 @@
 //! The surprise: a module is not dropped while its task lives, since its desk can always hand out one more reference. What *it*
 //! hands out is another matter: objects of [`door`](crate::door), with lives of their own.
 
-mod clusters;
 mod service;
 
-pub use clusters::{Cluster, FILE, Known, Mistake, clusters};
 pub use service::Service;
 
 use crate::door::{self, Door, Object};
