@@ -3,6 +3,7 @@
 use super::Mistake;
 use super::file::{Entry, File, Rights, Task, line_of};
 use description::{CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program, System};
+use std::collections::BTreeSet;
 use toml::Spanned;
 
 /// Bytes of a name.
@@ -25,6 +26,8 @@ pub fn check(source: &str, text: &str, file: &File, files: &[&str]) -> Result<Sy
     checker.files(&all);
     checker.fit(&all);
     checker.needed(usual_line, &all);
+    checker.found(&usual, &all);
+    checker.no_cycles(&all);
     checker.mistakes.sort_by_key(|mistake| mistake.line);
     if checker.mistakes.is_empty() {
         Ok(System { source: source.into(), programs: all, usual })
@@ -62,12 +65,19 @@ impl Checker<'_> {
         let priority = ranged("priority", rights.priority, most.into(), "its priority-max");
         let share = ranged("kernel-share", rights.kernel_share, KERNEL_SHARES, "which is all");
         let memory = bytes("memory", &rights.memory);
+        let restarts = match u8::try_from(rights.restarts) {
+            Ok(restarts) => restarts,
+            Err(_) => self.taken(line, Err(format!("restarts {}: expected 0 to 255", rights.restarts))),
+        };
         Program {
             line,
             name: String::new(),
             file: String::new(),
             arguments: String::new(),
             serves: Vec::new(),
+            restarts,
+            uses: rights.uses.clone(),
+            instead: Vec::new(),
             priority: self.taken(line, priority) as u8,
             priority_max,
             kernel_share: self.taken(line, share),
@@ -87,6 +97,8 @@ impl Checker<'_> {
             priority_max: entry.priority_max.unwrap_or(self.usual.priority_max),
             kernel_share: entry.kernel_share.unwrap_or(self.usual.kernel_share),
             memory: entry.memory.clone().unwrap_or(self.usual.memory.clone()),
+            restarts: entry.restarts.unwrap_or(self.usual.restarts),
+            uses: entry.uses.clone().or(self.usual.uses.clone()),
         };
         let file = entry.file.as_ref().unwrap_or(&entry.name);
         for name in [&entry.name, file].into_iter().chain(&entry.serves) {
@@ -103,6 +115,7 @@ impl Checker<'_> {
             file: file.clone(),
             arguments: entry.arguments.clone().unwrap_or_default(),
             serves: entry.serves.clone(),
+            instead: entry.instead.clone().into_iter().collect(),
             devices,
             contiguous_max: self.taken(line, contiguous),
             is_operator: entry.operator,
@@ -136,12 +149,22 @@ impl Checker<'_> {
             }
             let most = |of: fn(&Program) -> u8| parts.iter().map(|part| of(part)).max().unwrap_or(1);
             let sum = |of: fn(&Program) -> u64| parts.iter().map(|part| of(part)).sum();
+            let serves: Vec<String> = parts.iter().flat_map(|part| part.serves.clone()).collect();
+            // It asks nobody for what is in the task.
+            let uses: Option<Vec<_>> = parts.iter().map(|part| part.uses.clone()).collect();
+            let outside = |names: Vec<Vec<String>>| {
+                let names: BTreeSet<String> = names.into_iter().flatten().collect();
+                names.into_iter().filter(|name| !serves.contains(name)).collect()
+            };
             programs.push(Program {
                 line,
                 name: task.name.clone(),
                 file: MODULES.into(),
                 arguments: task.modules.join(" "),
-                serves: parts.iter().flat_map(|part| part.serves.clone()).collect(),
+                uses: uses.map(outside),
+                instead: parts.iter().flat_map(|part| part.instead.clone()).collect(),
+                restarts: parts.iter().map(|part| part.restarts).min().unwrap_or(0),
+                serves,
                 priority: most(|part| part.priority),
                 priority_max: most(|part| part.priority_max),
                 kernel_share: sum(|part| part.kernel_share),
@@ -230,6 +253,49 @@ impl Checker<'_> {
             if !programs.iter().any(|program| program.name == name) {
                 self.wrong(line, format!("there is no program {name:?}, without which nothing starts"));
             }
+        }
+    }
+
+    /// Each name that a program asks for, or finds in the place of another, is served by somebody.
+    fn found(&mut self, usual: &Program, programs: &[Program]) {
+        let served: BTreeSet<&String> = programs.iter().flat_map(|program| &program.serves).collect();
+        for program in [usual].into_iter().chain(programs) {
+            let uses = program.uses.iter().flatten();
+            let others = program.instead.iter().flat_map(|(asked, found)| [asked, found]);
+            for name in uses.chain(others).filter(|name| !served.contains(name)) {
+                self.wrong(program.line, format!("the name {name:?} is served by nobody"));
+            }
+        }
+    }
+
+    /// No programs that start at boot wait for each other in a ring.
+    fn no_cycles(&mut self, programs: &[Program]) {
+        let server_of = |name: &str| programs.iter().position(|it| it.serves.iter().any(|served| served == name));
+        let awaited = |index: usize| {
+            let program: &Program = &programs[index];
+            let uses = program.uses.iter().flatten();
+            uses.filter_map(move |name| server_of(program.finds(name)?)).filter(move |&other| other != index)
+        };
+        // Programs from which every way has come to an end.
+        let mut ended = BTreeSet::new();
+        while let Some(next) = (0..programs.len()).find(|at| {
+            !ended.contains(at) && awaited(*at).all(|other| ended.contains(&other))
+        }) {
+            ended.insert(next);
+        }
+        let Some(first) = (0..programs.len()).find(|at| !ended.contains(at)) else { return };
+        // From one that is left, each step leads to another that is.
+        let mut way = vec![first];
+        loop {
+            let at = way[way.len() - 1];
+            let Some(next) = awaited(at).find(|other| !ended.contains(other)) else { return };
+            if let Some(begin) = way.iter().position(|&before| before == next) {
+                let ring: Vec<&str> = way[begin..].iter().chain([&next]).map(|&it| programs[it].name.as_str()).collect();
+                let reason = format!("programs that use each other in a ring: {}", ring.join(", "));
+                self.wrong(programs[next].line, reason);
+                return;
+            }
+            way.push(next);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Mistake;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 
@@ -32,20 +33,34 @@ pub struct Entry {
     pub file: Option<String>,
     /// Arguments with which it is started at boot.
     pub arguments: Option<String>,
-    /// The names that it serves.
+    /// The names that it serves. It starts at boot if it serves any, and again when it ends.
     #[serde(default)]
     pub serves: Vec<String>,
-    // Rights, which cannot be flattened, since unknown keys would be taken then.
-    /// See [`Rights`], like all that follow.
+    /// Names in whose place it finds others: those of monitors.
+    #[serde(default)]
+    pub instead: BTreeMap<String, String>,
+    // Rights of all programs, which cannot be flattened, since unknown keys would be taken then.
+    /// See [`Rights::priority`].
     pub priority: Option<i64>,
+    /// See [`Rights::priority_max`].
     pub priority_max: Option<i64>,
+    /// See [`Rights::kernel_share`].
     pub kernel_share: Option<i64>,
+    /// See [`Rights::memory`].
     pub memory: Option<String>,
+    /// See [`Rights::restarts`].
+    pub restarts: Option<i64>,
+    /// See [`Rights::uses`].
+    pub uses: Option<Vec<String>>,
+    /// Contiguous memory that it may have besides, such as `2 MiB`.
     pub contiguous: Option<String>,
+    /// I/O ports, each group such as `0x3f8+8`: the first one, and their number.
     #[serde(default)]
     pub ports: Vec<String>,
+    /// Interrupt lines.
     #[serde(default)]
     pub interrupts: Vec<i64>,
+    /// Whether it may start programs, and end programs that it did not start.
     #[serde(default)]
     pub operator: bool,
 }
@@ -62,6 +77,10 @@ pub struct Rights {
     pub kernel_share: i64,
     /// Memory, such as `64 MiB`.
     pub memory: String,
+    /// How often it may end within ten seconds and be started again, if it serves names.
+    pub restarts: i64,
+    /// The names that it may ask for; without this, all.
+    pub uses: Option<Vec<String>>,
 }
 
 /// A task that is made of modules.

@@ -11,6 +11,7 @@ priority = 32
 priority-max = 36
 kernel-share = 16
 memory = "64 MiB"
+restarts = 5
 
 [[program]]
 name = "mm"
@@ -41,6 +42,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     let services = system.program("services");
     assert_eq!((services.file.as_str(), services.arguments.as_str()), (MODULES, "clock calendar"));
     assert_eq!(services.serves, ["clock", "calendar"]);
+    assert_eq!((services.uses.as_deref(), services.restarts), (Some(&["console".to_string()][..]), 5));
     assert_eq!((services.kernel_share, services.pages_max, services.priority), (8, 2048, 54));
     assert_eq!(services.devices, [Device::Ports { first: 0x70, log2: 1 }]);
     let suite = system.program("suite");
@@ -51,31 +53,46 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
 
 #[test]
 fn mistakes_are_told_with_their_lines() {
-    let cases: [(&str, u32, &str); 24] = [
-        ("[[program]]\nname = \"counter\"\nkernel-share = 99999", 15, "kernel-share 99999: expected 1 to 256, which is all"),
-        ("[[program]]\nname = \"counter\"\npriority = 99", 15, "priority 99: expected 1 to 36, its priority-max"),
-        ("[[program]]\nname = \"counter\"\npriority-max = 99", 15, "priority-max 99: expected 1 to 60, the highest"),
-        ("[[program]]\nname = \"counter\"\nkernel-share = 0", 15, "kernel-share 0: expected 1 to 256"),
-        ("[[program]]\nname = \"counter\"\nkernel-share = -1", 15, "kernel-share -1: expected 1 to 256"),
-        ("[[program]]\nname = \"counter\"\nmemory = \"0 MiB\"", 15, "memory \"0 MiB\": expected whole pages"),
-        ("[[program]]\nname = \"counter\"\nmemory = \"64M\"", 15, "memory \"64M\": expected a number and KiB"),
-        ("[[program]]\nname = \"counter\"\nmemory = 64", 17, "expected a string"),
-        ("[[program]]\nname = \"counter\"\nserves = [\"a server\"]", 15, "\"a server\" is no name"),
-        ("[[program]]\nname = \"counter\"\nserves = [\"console\"]", 15, "served by console already, in line 10"),
-        ("[[program]]\nname = \"missing\"", 15, "missing: there is no program missing in the boot archive"),
-        ("[[program]]\nname = \"mm\"", 15, "mm has an entry already, in line 7"),
-        ("[[program]]\nname = \"counter\"\npriorty = 3", 17, "unknown field `priorty`"),
-        ("[[program]]\nserves = [\"counter\"]", 15, "missing field `name`"),
-        ("[[program]]\nname = \"counter\"\nports = [\"0x3f9+8\"]", 15, "a power of two"),
-        ("[[program]]\nname = \"counter\"\nports = [\"65536+1\"]", 15, "there are 65,536"),
-        ("[[program]]\nname = \"counter\"\nports = [\"8\"]", 15, "expected the first one and their number"),
-        ("[[program]]\nname = \"counter\"\ninterrupts = [192]", 15, "expected lines from 0 to 191"),
-        ("[[program]]\nname = \"counter\"\nserves = [\"c\"]\nports = [\"0x3fc+1\"]", 15, "counter has a device of console, in line 10"),
-        ("[[program]]\nname = \"counter\"\nserves = [\"c\"]\nkernel-share = 240", 15, "a kernel-share of 272 together"),
-        ("[[module]]\nname = \"clock\"", 15, "module clock is in no task"),
-        ("[[task]]\nname = \"services\"\nmodules = [\"clock\"]", 15, "there is no module \"clock\""),
-        ("[[task]]\nname = \"shell\"\nmodules = []", 15, "shell is the name of a file"),
-        ("[[program]\nname = \"counter\"", 15, ""),
+    let cases: [(&str, u32, &str); 30] = [
+        ("[[program]]\nname = \"counter\"\nkernel-share = 99999", 16, "kernel-share 99999: expected 1 to 256, which is all"),
+        ("[[program]]\nname = \"counter\"\npriority = 99", 16, "priority 99: expected 1 to 36, its priority-max"),
+        ("[[program]]\nname = \"counter\"\npriority-max = 99", 16, "priority-max 99: expected 1 to 60, the highest"),
+        ("[[program]]\nname = \"counter\"\nkernel-share = 0", 16, "kernel-share 0: expected 1 to 256"),
+        ("[[program]]\nname = \"counter\"\nkernel-share = -1", 16, "kernel-share -1: expected 1 to 256"),
+        ("[[program]]\nname = \"counter\"\nmemory = \"0 MiB\"", 16, "memory \"0 MiB\": expected whole pages"),
+        ("[[program]]\nname = \"counter\"\nmemory = \"64M\"", 16, "memory \"64M\": expected a number and KiB"),
+        ("[[program]]\nname = \"counter\"\nmemory = 64", 18, "expected a string"),
+        ("[[program]]\nname = \"counter\"\nserves = [\"a server\"]", 16, "\"a server\" is no name"),
+        ("[[program]]\nname = \"counter\"\nserves = [\"console\"]", 16, "served by console already, in line 11"),
+        ("[[program]]\nname = \"missing\"", 16, "missing: there is no program missing in the boot archive"),
+        ("[[program]]\nname = \"mm\"", 16, "mm has an entry already, in line 8"),
+        ("[[program]]\nname = \"counter\"\npriorty = 3", 18, "unknown field `priorty`"),
+        ("[[program]]\nserves = [\"counter\"]", 16, "missing field `name`"),
+        ("[[program]]\nname = \"counter\"\nports = [\"0x3f9+8\"]", 16, "a power of two"),
+        ("[[program]]\nname = \"counter\"\nports = [\"65536+1\"]", 16, "there are 65,536"),
+        ("[[program]]\nname = \"counter\"\nports = [\"8\"]", 16, "expected the first one and their number"),
+        ("[[program]]\nname = \"counter\"\ninterrupts = [192]", 16, "expected lines from 0 to 191"),
+        ("[[program]]\nname = \"counter\"\nserves = [\"c\"]\nports = [\"0x3fc+1\"]", 16, "counter has a device of console, in line 11"),
+        ("[[program]]\nname = \"counter\"\nserves = [\"c\"]\nkernel-share = 240", 16, "a kernel-share of 272 together"),
+        ("[[module]]\nname = \"clock\"", 16, "module clock is in no task"),
+        ("[[task]]\nname = \"services\"\nmodules = [\"clock\"]", 16, "there is no module \"clock\""),
+        ("[[task]]\nname = \"shell\"\nmodules = []", 16, "shell is the name of a file"),
+        ("[[program]\nname = \"counter\"", 16, ""),
+        ("[[program]]\nname = \"counter\"\nrestarts = 256", 16, "restarts 256: expected 0 to 255"),
+        ("[[program]]\nname = \"counter\"\nuses = [\"clock\"]", 16, "the name \"clock\" is served by nobody"),
+        ("[[program]]\nname = \"counter\"\ninstead = { console = \"log\" }", 16, "the name \"log\" is served by nobody"),
+        ("[[program]]\nname = \"counter\"\ninstead = { log = \"console\" }", 16, "the name \"log\" is served by nobody"),
+        (
+            "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nuses = [\"d\"]\n[[program]]\nname = \"bench\"\nserves = [\"d\"]\nuses = [\"c\"]",
+            16,
+            "use each other in a ring: counter, bench, counter",
+        ),
+        (
+            "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nuses = [\"console\"]\ninstead = { console = \"d\" }\n\
+             [[program]]\nname = \"bench\"\nserves = [\"d\"]\nuses = [\"c\", \"console\"]",
+            16,
+            "use each other in a ring: counter, bench, counter",
+        ),
     ];
     for (more, line, reason) in cases {
         let mistakes = read_text(&format!("{SMALL}\n{more}\n")).expect_err(more);

@@ -55,8 +55,14 @@ pub struct Program {
     pub file: String,
     /// Arguments with which it is started at boot.
     pub arguments: String,
-    /// The names that it serves. Nobody else may register them. It is started again when it crashes.
+    /// The names that it serves. Nobody else may register them.
     pub serves: Vec<String>,
+    /// How often it may end within ten seconds and be started again, if it serves names.
+    pub restarts: u8,
+    /// The names that it may ask for; `None`: all.
+    pub uses: Option<Vec<String>>,
+    /// Names that it asks for, each with the one that it finds in its place: that of a monitor.
+    pub instead: Vec<(String, String)>,
     /// Priority of its first thread.
     pub priority: u8,
     /// Highest priority of its threads.
@@ -115,9 +121,23 @@ impl System {
         rest.is_empty().then_some(system)
     }
 
+    /// The program that serves a name.
+    pub fn server_of(&self, name: &str) -> Option<&Program> {
+        self.programs.iter().find(|program| program.serves.iter().any(|served| served == name))
+    }
+
     /// What a program may do.
     pub fn program(&self, name: &str) -> &Program {
         self.programs.iter().find(|program| program.name == name).unwrap_or(&self.usual)
+    }
+}
+
+impl Program {
+    /// The name that it finds when it asks for this one; `None` if it may not ask.
+    pub fn finds<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        let may_ask = self.uses.as_ref().is_none_or(|uses| uses.iter().any(|used| used == name));
+        let other = self.instead.iter().find(|(asked, _)| asked == name);
+        may_ask.then_some(other.map_or(name, |(_, found)| found))
     }
 }
 
@@ -133,6 +153,9 @@ mod tests {
             file: String::new(),
             arguments: String::new(),
             serves: vec![],
+            restarts: 5,
+            uses: None,
+            instead: vec![],
             priority: 32,
             priority_max: 36,
             kernel_share: 16,
@@ -157,6 +180,19 @@ mod tests {
         assert_eq!(System::unpack(&packed), Some(system()));
         assert_eq!(system().program("console").devices.len(), 2);
         assert_eq!(system().program("hello"), &system().usual);
+    }
+
+    #[test]
+    fn names_that_are_found() {
+        let mut program = system().usual;
+        assert_eq!(program.finds("clock"), Some("clock"));
+        program.instead = vec![("clock".into(), "slow-clock".into())];
+        assert_eq!(program.finds("clock"), Some("slow-clock"));
+        program.uses = Some(vec!["clock".into()]);
+        assert_eq!(program.finds("clock"), Some("slow-clock"));
+        assert_eq!(program.finds("slow-clock"), None);
+        program.uses = Some(vec![]);
+        assert_eq!(program.finds("clock"), None);
     }
 
     #[test]

@@ -111,7 +111,5 @@ pub const PROGRAMS_MAX: usize = 64;
 /// How many names, pieces of arguments, unanswered requests and ended children are kept for one program (of each).
 pub const KEPT_MAX: usize = 64;
 
-/// A server that crashes more often than [`RESTARTS_MAX`] times within [`RESTARTS_NS`] stays down.
-pub const RESTARTS_MAX: usize = 5;
-/// See [`RESTARTS_MAX`].
+/// A server that ends more often than its description allows within this time stays down.
 pub const RESTARTS_NS: u64 = 10_000_000_000;

@@ -287,7 +287,7 @@ impl Supervisor {
         if !program.policy.is_vital() {
             return;
         }
-        if !self.may_restart(&program.policy.says.name) {
+        if !self.may_restart(program.policy.says) {
             let (name, is_crash) = (program.name, matches!(end, End::Crashed(_)));
             let (place, how) = (self.place_of(program.policy), if is_crash { "crashes" } else { "ends" });
             println!("root: {place} {how} too often and stays down; \"restart {name}\" starts it again");
@@ -319,12 +319,12 @@ impl Supervisor {
     }
 
     /// Counts a restart; false if there were too many lately.
-    fn may_restart(&mut self, program: &'static str) -> bool {
+    fn may_restart(&mut self, program: &'static description::Program) -> bool {
         let now = time::now_ns();
-        let times = self.restarts.entry(program).or_default();
+        let times = self.restarts.entry(&program.name).or_default();
         times.retain(|time| now - time < policy::RESTARTS_NS);
         times.push(now);
-        times.len() <= policy::RESTARTS_MAX
+        times.len() <= usize::from(program.restarts)
     }
 
     /// Nobody will serve this name: those who wait for it learn that.

@@ -92,6 +92,8 @@ impl Supervisor {
     }
 
     fn resolve(&mut self, index: usize, client: Uid, name: Name) -> Decision {
+        let found = self.programs[index].policy.finds(name.as_str()).ok_or(Status::Denied)?;
+        let name = Name::new(found).ok_or(Status::NotFound)?;
         if let Some(binding) = self.names.iter().find(|binding| binding.name == name) {
             return now(names::Answer::Resolve(binding.server));
         }
