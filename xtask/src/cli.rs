@@ -2,7 +2,7 @@
 
 use crate::machine::{Kind, MEMORY_MIB};
 use crate::{Error, Result};
-use crate::{bench, build, check, doctor, image, mutate, nightly, run, selftest, test};
+use crate::{bench, build, check, doctor, image, mutate, nightly, run, selftest, system, test};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ pub enum Verb {
     Image(ImageOptions),
     /// Build the kernel and the boot archive
     Build,
+    /// Check a system description, or show what it says
+    System(SystemOptions),
     /// Say what is installed and what is missing
     Doctor,
     /// Take parts of the kernel out, one by one, and see whether a test notices
@@ -162,6 +164,33 @@ pub struct BenchOptions {
     pub bless: bool,
 }
 
+/// Options of `system`.
+#[derive(Args, Debug)]
+pub struct SystemOptions {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub verb: SystemVerb,
+}
+
+/// Verb of `system`.
+#[derive(Debug, Subcommand)]
+pub enum SystemVerb {
+    /// Look for mistakes, and tell each with its line
+    Check {
+        /// A file of the folder `systems`, without its ending; without it all
+        name: Option<String>,
+    },
+    /// Show who runs, with which rights, and who may ask for whom
+    Show {
+        /// A file of the folder `systems`, without its ending
+        #[arg(default_value = build::DEFAULT)]
+        name: String,
+        /// Draw it into this file, too
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+    },
+}
+
 /// Options of `image`.
 #[derive(Args, Debug)]
 pub struct ImageOptions {
@@ -192,6 +221,7 @@ impl Verb {
             Verb::Check => check::perform(),
             Verb::Image(options) => image::perform(options),
             Verb::Build => build::perform(),
+            Verb::System(options) => system::perform(options),
             Verb::Doctor => doctor::perform(),
             Verb::Mutate(options) => mutate::perform(options),
             Verb::Miri(passed) => nightly::miri(&passed.arguments),
@@ -211,7 +241,7 @@ pub fn parse() -> Result<Verb> {
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 Err(Error::usage(
-                    "which verb? run, test, selftest, bench, check, image, build, doctor, mutate, miri, fuzz, help",
+                    "which verb? run, test, selftest, bench, check, image, build, system, doctor, mutate, miri, fuzz, help",
                 ))
             }
             _ => Err(Error::usage(one_line(&error.to_string()))),

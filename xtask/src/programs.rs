@@ -111,6 +111,18 @@ pub fn build_all_with(system: &str, variable: Option<(&str, &Path)>) -> Result<V
     Ok(entries)
 }
 
+/// Names of all files of the boot archive but the system description, without building any.
+pub fn names() -> Result<Vec<String>> {
+    let packages = packages()?;
+    let binaries =
+        packages.iter().filter(|package| package.is_program()).flat_map(|package| package.binaries.clone());
+    let mut names: Vec<String> = binaries.collect();
+    let name_of = |path: PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    names.extend(c_programs(&paths::root())?.into_iter().map(|(directory, _)| name_of(directory)));
+    names.extend(data_files()?.into_iter().map(|entry| entry.name));
+    Ok(names)
+}
+
 /// Where the ELF file of a program of the boot archive is, with all that [`strip`] drops: places to look at.
 pub fn elf_files(program: &str) -> [PathBuf; 2] {
     let user = paths::target().join("user");
@@ -143,17 +155,25 @@ fn build_c() -> Result<Vec<Entry>> {
     let made = paths::create(&paths::target().join("user/c"))?;
     let compiler = Compiler::new(&runtime, &stub_headers()?, &made)?;
     let mut entries = Vec::new();
-    for directory in folders(&root)? {
-        let sources = files_with_extension(&directory, &["c", "S"])?;
-        if sources.is_empty() || directory.join("Cargo.toml").exists() {
-            continue;
-        }
+    for (directory, sources) in c_programs(&root)? {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let output = made.join(&name);
         compiler.program(&name, &sources, &output)?;
         entries.push(Entry { name, data: strip(&paths::read(&output)?) });
     }
     Ok(entries)
+}
+
+/// Folders of the [`ROOMS`] that hold C files and no manifest, with these files.
+fn c_programs(root: &Path) -> Result<Vec<(PathBuf, Vec<PathBuf>)>> {
+    let mut found = Vec::new();
+    for directory in folders(root)? {
+        let sources = files_with_extension(&directory, &["c", "S"])?;
+        if !sources.is_empty() && !directory.join("Cargo.toml").exists() {
+            found.push((directory, sources));
+        }
+    }
+    Ok(found)
 }
 
 /// Makes C stubs of all interfaces, `<NAME.h>` for threads that serve by ipc and `<door/NAME.h>` for objects behind doors; gives back their

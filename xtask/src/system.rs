@@ -4,8 +4,10 @@
 
 mod check;
 mod file;
+mod show;
 
-use crate::{Error, Result, paths};
+use crate::cli::{SystemOptions, SystemVerb};
+use crate::{Error, Result, paths, programs};
 use description::System;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,30 @@ impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.reason)
     }
+}
+
+/// The verb `system`.
+pub fn perform(options: SystemOptions) -> Result<u8> {
+    let files = programs::names()?;
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    match options.verb {
+        SystemVerb::Check { name } => {
+            let names = name.map_or_else(names, |name| Ok(vec![name]))?;
+            for name in names {
+                let system = read(&name, &files)?;
+                let servers = system.programs.iter().filter(|program| !program.serves.is_empty()).count();
+                println!("{}: {} programs, {servers} of them servers", system.source, system.programs.len());
+            }
+        }
+        SystemVerb::Show { name, svg } => {
+            let system = read(&name, &files)?;
+            print!("{}", show::text(&system));
+            if let Some(file) = svg {
+                paths::write(&file, show::drawing(&system)?.as_bytes())?;
+            }
+        }
+    }
+    Ok(0)
 }
 
 /// Reads the description of this name, for a boot archive with these files.
@@ -59,7 +85,7 @@ fn path(name: &str) -> Result<PathBuf> {
 
 /// Names of all descriptions, sorted.
 pub fn names() -> Result<Vec<String>> {
-    let files = crate::programs::files_with_extension(&paths::root().join(FOLDER), &[ENDING])?;
+    let files = programs::files_with_extension(&paths::root().join(FOLDER), &[ENDING])?;
     Ok(files.iter().filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned())).collect())
 }
 

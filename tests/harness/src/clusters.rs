@@ -93,9 +93,10 @@ fn entries(world: &World, tasks: &[Task]) -> xtask::Result<Vec<Entry>> {
     let text = String::from_utf8_lossy(&paths::read(&paths::root().join(DEFAULT))?).into_owned();
     let is_kept = |part: &&str| match part.split_once('\n') {
         Some(("task]]", _)) => false,
-        Some(("module]]", rest)) => tasks.iter().flat_map(|(_, modules)| *modules).any(|module| {
-            rest.starts_with(&format!("name = {module:?}\n"))
-        }),
+        Some(("module]]", rest)) => tasks
+            .iter()
+            .flat_map(|(_, modules)| *modules)
+            .any(|module| rest.starts_with(&format!("name = {module:?}\n"))),
         _ => true,
     };
     let parts: Vec<&str> = text.split("\n[[").filter(is_kept).collect();

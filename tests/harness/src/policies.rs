@@ -10,8 +10,14 @@ const DESCRIPTION: &str = "systems/default.toml";
 
 /// Entries with a mistake, and what is told of them behind their lines.
 const ENTRIES: [(&str, &str); 3] = [
-    ("[[program]]\nname = \"hello-c\"\nkernel-share = 99999\n", "kernel-share 99999: expected 1 to 256, which is all"),
-    ("[[program]]\nname = \"second\"\nserves = [\"console\"]\n", "the name \"console\" is served by console already"),
+    (
+        "[[program]]\nname = \"hello-c\"\nkernel-share = 99999\n",
+        "kernel-share 99999: expected 1 to 256, which is all",
+    ),
+    (
+        "[[program]]\nname = \"second\"\nserves = [\"console\"]\n",
+        "the name \"console\" is served by console already",
+    ),
     ("[[program]]\nname = \"missing\"\n", "missing: there is no program missing in the boot archive"),
 ];
 

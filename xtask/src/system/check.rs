@@ -58,7 +58,8 @@ impl Checker<'_> {
 
     /// A program without a name that has these rights.
     fn rights(&mut self, line: u32, rights: &Rights) -> Program {
-        let priority_max = ranged("priority-max", rights.priority_max, PRIORITY_MAX.into(), "the highest of a program");
+        let priority_max =
+            ranged("priority-max", rights.priority_max, PRIORITY_MAX.into(), "the highest of a program");
         let priority_max = self.taken(line, priority_max) as u8;
         // A mistake is told once.
         let most = if priority_max == 0 { PRIORITY_MAX } else { priority_max };
@@ -93,7 +94,9 @@ impl Checker<'_> {
         let entry = entry.get_ref();
         let rights = Rights {
             // Who may have less than is usual begins there.
-            priority: entry.priority.unwrap_or(self.usual.priority.min(entry.priority_max.unwrap_or(i64::MAX))),
+            priority: entry
+                .priority
+                .unwrap_or(self.usual.priority.min(entry.priority_max.unwrap_or(i64::MAX))),
             priority_max: entry.priority_max.unwrap_or(self.usual.priority_max),
             kernel_share: entry.kernel_share.unwrap_or(self.usual.kernel_share),
             memory: entry.memory.clone().unwrap_or(self.usual.memory.clone()),
@@ -107,8 +110,10 @@ impl Checker<'_> {
         let ports = entry.ports.iter().map(|text| ports(text));
         let lines = entry.interrupts.iter().map(|&line| interrupt(line));
         let devices: Vec<_> = ports.chain(lines).collect();
-        let devices =
-            devices.into_iter().filter_map(|device| device.map_err(|reason| self.wrong(line, reason)).ok()).collect();
+        let devices = devices
+            .into_iter()
+            .filter_map(|device| device.map_err(|reason| self.wrong(line, reason)).ok())
+            .collect();
         let contiguous = entry.contiguous.as_ref().map_or(Ok(0), |text| bytes("contiguous", text));
         Program {
             name: entry.name.clone(),
@@ -124,7 +129,8 @@ impl Checker<'_> {
     }
 
     fn name(&mut self, line: u32, name: &str) {
-        let is_name = (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_name =
+            (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_name {
             self.wrong(line, format!("{name:?} is no name, which has 1 to {NAME_MAX} printable characters"));
         }
@@ -180,7 +186,9 @@ impl Checker<'_> {
     /// Each module belongs to one task.
     fn belong(&mut self, modules: &[Program], tasks: &[Spanned<Task>]) {
         for module in modules {
-            let named = |task: &Spanned<Task>| task.get_ref().modules.iter().filter(|name| **name == module.name).count();
+            let named = |task: &Spanned<Task>| {
+                task.get_ref().modules.iter().filter(|name| **name == module.name).count()
+            };
             match tasks.iter().map(named).sum() {
                 1 => {}
                 0 => self.wrong(module.line, format!("module {} is in no task", module.name)),
@@ -194,26 +202,37 @@ impl Checker<'_> {
         for (index, program) in programs.iter().enumerate() {
             let earlier = &programs[..index];
             if let Some(other) = earlier.iter().find(|other| other.name == program.name) {
-                self.wrong(program.line, format!("{} has an entry already, in line {}", program.name, other.line));
+                self.wrong(
+                    program.line,
+                    format!("{} has an entry already, in line {}", program.name, other.line),
+                );
             }
             for name in &program.serves {
                 if let Some(other) = earlier.iter().find(|other| other.serves.contains(name)) {
-                    let reason = format!("the name {name:?} is served by {} already, in line {}", other.name, other.line);
+                    let reason = format!(
+                        "the name {name:?} is served by {} already, in line {}",
+                        other.name, other.line
+                    );
                     self.wrong(program.line, reason);
                 }
             }
-            let owners = earlier.iter().filter(|other| !other.serves.is_empty() && !program.serves.is_empty());
+            let owners =
+                earlier.iter().filter(|other| !other.serves.is_empty() && !program.serves.is_empty());
             let shared = |other: &&Program| {
                 other.devices.iter().any(|&one| program.devices.iter().any(|&device| one.overlaps(device)))
             };
             if let Some(owner) = owners.clone().find(shared) {
-                let reason = format!("{} has a device of {}, in line {}", program.name, owner.name, owner.line);
+                let reason =
+                    format!("{} has a device of {}, in line {}", program.name, owner.name, owner.line);
                 self.wrong(program.line, reason);
             }
         }
         for (index, module) in modules.iter().enumerate() {
             if let Some(other) = modules[..index].iter().find(|other| other.name == module.name) {
-                self.wrong(module.line, format!("module {} is there already, in line {}", module.name, other.line));
+                self.wrong(
+                    module.line,
+                    format!("module {} is there already, in line {}", module.name, other.line),
+                );
             }
         }
     }
@@ -222,7 +241,8 @@ impl Checker<'_> {
     fn files(&mut self, programs: &[Program]) {
         for program in programs {
             if !self.files.contains(&program.file.as_str()) {
-                let reason = format!("{}: there is no program {} in the boot archive", program.name, program.file);
+                let reason =
+                    format!("{}: there is no program {} in the boot archive", program.name, program.file);
                 self.wrong(program.line, reason);
             }
             if program.file == MODULES && self.files.contains(&program.name.as_str()) {
@@ -270,7 +290,8 @@ impl Checker<'_> {
 
     /// No programs that start at boot wait for each other in a ring.
     fn no_cycles(&mut self, programs: &[Program]) {
-        let server_of = |name: &str| programs.iter().position(|it| it.serves.iter().any(|served| served == name));
+        let server_of =
+            |name: &str| programs.iter().position(|it| it.serves.iter().any(|served| served == name));
         let awaited = |index: usize| {
             let program: &Program = &programs[index];
             let uses = program.uses.iter().flatten();
@@ -278,9 +299,9 @@ impl Checker<'_> {
         };
         // Programs from which every way has come to an end.
         let mut ended = BTreeSet::new();
-        while let Some(next) = (0..programs.len()).find(|at| {
-            !ended.contains(at) && awaited(*at).all(|other| ended.contains(&other))
-        }) {
+        while let Some(next) = (0..programs.len())
+            .find(|at| !ended.contains(at) && awaited(*at).all(|other| ended.contains(&other)))
+        {
             ended.insert(next);
         }
         let Some(first) = (0..programs.len()).find(|at| !ended.contains(at)) else { return };
@@ -290,7 +311,8 @@ impl Checker<'_> {
             let at = way[way.len() - 1];
             let Some(next) = awaited(at).find(|other| !ended.contains(other)) else { return };
             if let Some(begin) = way.iter().position(|&before| before == next) {
-                let ring: Vec<&str> = way[begin..].iter().chain([&next]).map(|&it| programs[it].name.as_str()).collect();
+                let ring: Vec<&str> =
+                    way[begin..].iter().chain([&next]).map(|&it| programs[it].name.as_str()).collect();
                 let reason = format!("programs that use each other in a ring: {}", ring.join(", "));
                 self.wrong(programs[next].line, reason);
                 return;
@@ -317,7 +339,9 @@ fn bytes(key: &str, text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_| expected())?;
     let bytes = number.checked_mul(1 << shift).filter(|bytes| bytes.is_multiple_of(PAGE) && *bytes >= PAGE);
-    bytes.filter(|bytes| *bytes < 1 << 47).ok_or_else(|| format!("{key} {text:?}: expected whole pages of 4 KiB, one at least"))
+    bytes
+        .filter(|bytes| *bytes < 1 << 47)
+        .ok_or_else(|| format!("{key} {text:?}: expected whole pages of 4 KiB, one at least"))
 }
 
 /// Ports, written as `0x3f8+8`: the first one, and their number.
@@ -329,8 +353,12 @@ fn ports(text: &str) -> Result<Device, String> {
         None => text.parse().ok(),
     };
     let (first, count) = (number(first).ok_or_else(expected)?, number(count).ok_or_else(expected)?);
-    if !count.is_power_of_two() || !first.is_multiple_of(count) || u64::from(first) + u64::from(count) > 1 << 16 {
-        let reason = "their number is a power of two, of which the first one is a multiple, and there are 65,536";
+    if !count.is_power_of_two()
+        || !first.is_multiple_of(count)
+        || u64::from(first) + u64::from(count) > 1 << 16
+    {
+        let reason =
+            "their number is a power of two, of which the first one is a multiple, and there are 65,536";
         return Err(format!("ports {text:?}: {reason}"));
     }
     Ok(Device::Ports { first: first as u16, log2: count.ilog2() as u8 })

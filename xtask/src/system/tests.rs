@@ -54,16 +54,36 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
 #[test]
 fn mistakes_are_told_with_their_lines() {
     let cases: [(&str, u32, &str); 30] = [
-        ("[[program]]\nname = \"counter\"\nkernel-share = 99999", 16, "kernel-share 99999: expected 1 to 256, which is all"),
-        ("[[program]]\nname = \"counter\"\npriority = 99", 16, "priority 99: expected 1 to 36, its priority-max"),
-        ("[[program]]\nname = \"counter\"\npriority-max = 99", 16, "priority-max 99: expected 1 to 60, the highest"),
+        (
+            "[[program]]\nname = \"counter\"\nkernel-share = 99999",
+            16,
+            "kernel-share 99999: expected 1 to 256, which is all",
+        ),
+        (
+            "[[program]]\nname = \"counter\"\npriority = 99",
+            16,
+            "priority 99: expected 1 to 36, its priority-max",
+        ),
+        (
+            "[[program]]\nname = \"counter\"\npriority-max = 99",
+            16,
+            "priority-max 99: expected 1 to 60, the highest",
+        ),
         ("[[program]]\nname = \"counter\"\nkernel-share = 0", 16, "kernel-share 0: expected 1 to 256"),
         ("[[program]]\nname = \"counter\"\nkernel-share = -1", 16, "kernel-share -1: expected 1 to 256"),
         ("[[program]]\nname = \"counter\"\nmemory = \"0 MiB\"", 16, "memory \"0 MiB\": expected whole pages"),
-        ("[[program]]\nname = \"counter\"\nmemory = \"64M\"", 16, "memory \"64M\": expected a number and KiB"),
+        (
+            "[[program]]\nname = \"counter\"\nmemory = \"64M\"",
+            16,
+            "memory \"64M\": expected a number and KiB",
+        ),
         ("[[program]]\nname = \"counter\"\nmemory = 64", 18, "expected a string"),
         ("[[program]]\nname = \"counter\"\nserves = [\"a server\"]", 16, "\"a server\" is no name"),
-        ("[[program]]\nname = \"counter\"\nserves = [\"console\"]", 16, "served by console already, in line 11"),
+        (
+            "[[program]]\nname = \"counter\"\nserves = [\"console\"]",
+            16,
+            "served by console already, in line 11",
+        ),
         ("[[program]]\nname = \"missing\"", 16, "missing: there is no program missing in the boot archive"),
         ("[[program]]\nname = \"mm\"", 16, "mm has an entry already, in line 8"),
         ("[[program]]\nname = \"counter\"\npriorty = 3", 18, "unknown field `priorty`"),
@@ -72,16 +92,32 @@ fn mistakes_are_told_with_their_lines() {
         ("[[program]]\nname = \"counter\"\nports = [\"65536+1\"]", 16, "there are 65,536"),
         ("[[program]]\nname = \"counter\"\nports = [\"8\"]", 16, "expected the first one and their number"),
         ("[[program]]\nname = \"counter\"\ninterrupts = [192]", 16, "expected lines from 0 to 191"),
-        ("[[program]]\nname = \"counter\"\nserves = [\"c\"]\nports = [\"0x3fc+1\"]", 16, "counter has a device of console, in line 11"),
-        ("[[program]]\nname = \"counter\"\nserves = [\"c\"]\nkernel-share = 240", 16, "a kernel-share of 272 together"),
+        (
+            "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nports = [\"0x3fc+1\"]",
+            16,
+            "counter has a device of console, in line 11",
+        ),
+        (
+            "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nkernel-share = 240",
+            16,
+            "a kernel-share of 272 together",
+        ),
         ("[[module]]\nname = \"clock\"", 16, "module clock is in no task"),
         ("[[task]]\nname = \"services\"\nmodules = [\"clock\"]", 16, "there is no module \"clock\""),
         ("[[task]]\nname = \"shell\"\nmodules = []", 16, "shell is the name of a file"),
         ("[[program]\nname = \"counter\"", 16, ""),
         ("[[program]]\nname = \"counter\"\nrestarts = 256", 16, "restarts 256: expected 0 to 255"),
         ("[[program]]\nname = \"counter\"\nuses = [\"clock\"]", 16, "the name \"clock\" is served by nobody"),
-        ("[[program]]\nname = \"counter\"\ninstead = { console = \"log\" }", 16, "the name \"log\" is served by nobody"),
-        ("[[program]]\nname = \"counter\"\ninstead = { log = \"console\" }", 16, "the name \"log\" is served by nobody"),
+        (
+            "[[program]]\nname = \"counter\"\ninstead = { console = \"log\" }",
+            16,
+            "the name \"log\" is served by nobody",
+        ),
+        (
+            "[[program]]\nname = \"counter\"\ninstead = { log = \"console\" }",
+            16,
+            "the name \"log\" is served by nobody",
+        ),
         (
             "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nuses = [\"d\"]\n[[program]]\nname = \"bench\"\nserves = [\"d\"]\nuses = [\"c\"]",
             16,
@@ -108,4 +144,38 @@ fn what_every_system_needs() {
     assert!(mistakes[0].reason.contains("\"mm\""), "{mistakes:?}");
     assert!(read_text("").is_err());
     assert!(read("nosuch", &FILES).is_err_and(|error| error.message.contains("there are: default")));
+}
+
+/// A program with a monitor between it and the console.
+const MONITORED: &str = "
+[[program]]
+name = \"counter\"
+serves = [\"log\"]
+uses = [\"console\"]
+
+[[program]]
+name = \"shell\"
+uses = [\"console\"]
+instead = { console = \"log\" }
+";
+
+#[test]
+fn descriptions_are_shown() {
+    let system = read_text(&format!("{SMALL}{MONITORED}")).expect("it is fine");
+    let text = show::text(&system);
+    let line = |name: &str| {
+        text.lines()
+            .find(|line| line.starts_with(name))
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(line("counter").as_deref(), Some("counter log console 32 to 36 16/256 64 MiB -"));
+    assert_eq!(line("console").as_deref(), Some("console console all 32 to 36 16/256 64 MiB ports 0x3f8+8"));
+    assert_eq!(line("shell").as_deref(), Some("shell - console (finds log) 32 to 36 16/256 64 MiB -"));
+    let drawing = show::drawing(&system).unwrap_or_else(|error| panic!("{}", error.message));
+    assert!(drawing.starts_with("<?xml") && drawing.trim_end().ends_with("</svg>"), "{drawing}");
+    // From the shell to the monitor, and from that to the console.
+    assert_eq!(drawing.matches("<path").count(), 2);
+    for name in ["mm", "console", "counter", "shell"] {
+        assert!(drawing.contains(&format!(">{name}</tspan>")), "{drawing}");
+    }
 }

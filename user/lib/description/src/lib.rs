@@ -111,7 +111,9 @@ impl System {
     /// The packed form.
     pub fn pack(&self) -> Vec<u8> {
         let mut packed = MAGIC.to_vec();
-        packed.extend(postcard::to_allocvec(self).expect("memory is there, and nothing in it is without a form"));
+        packed.extend(
+            postcard::to_allocvec(self).expect("memory is there, and nothing in it is without a form"),
+        );
         packed
     }
 

@@ -75,7 +75,8 @@ pub struct Policies {
 impl Policies {
     /// Reads those of a boot archive. `None` if it has no description, or one of another version.
     pub fn read(archive: &'static [u8]) -> Option<Policies> {
-        let system: &'static System = Box::leak(Box::new(System::unpack(archive::find(archive, FILE)?.data)?));
+        let system: &'static System =
+            Box::leak(Box::new(System::unpack(archive::find(archive, FILE)?.data)?));
         let named: Vec<Policy> = system.programs.iter().map(Policy::new).collect();
         Some(Policies {
             source: &system.source,

@@ -253,8 +253,7 @@ impl Supervisor {
         if !self.programs[index].policy.is_operator {
             return Err(Status::Denied);
         }
-        let is_meant =
-            |policy: &&&Policy| policy.name == name.as_str() || policy.serves_name(name.as_str());
+        let is_meant = |policy: &&&Policy| policy.name == name.as_str() || policy.serves_name(name.as_str());
         let policy = *self.servers.iter().find(is_meant).ok_or(Status::NotFound)?;
         if self.programs.iter().any(|program| program.policy.name == policy.name) {
             return Err(Status::Taken);
