@@ -21,8 +21,17 @@ const ENTRIES: [(&str, &str); 3] = [
     ("[[program]]\nname = \"missing\"\n", "missing: there is no program missing in the boot archive"),
 ];
 
-/// A module that has an entry and is not in the program of the modules, and what else is there to be run.
-const MODULE: &str = "[[module]]\nname = \"weekday\"\nserves = [\"weekday\"]\n\n[[task]]\nname = \"more\"\nmodules = [\"weekday\"]\n";
+/// A module that has an entry and is not in the program of the modules. It works before the shell does.
+const MODULE: &str = r#"[[module]]
+name = "weekday"
+serves = ["weekday"]
+priority = 54
+priority-max = 54
+
+[[task]]
+name = "more"
+modules = ["weekday"]
+"#;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
@@ -42,12 +51,12 @@ fn mistakes_are_told_with_their_lines(world: &'static World) -> Verdict {
     for (entry, told) in ENTRIES {
         let before = bad.split(entry).next().ok_or("the entry is not there")?;
         let line = before.lines().count() + 1;
-        reply.check_contains(&format!("{DESCRIPTION}, line {line}: {told}"))?;
+        reply.check_error(&format!("{DESCRIPTION}, line {line}: {told}"))?;
     }
 
     // What only the machine finds out is told there, with the line; all else runs.
     fs::write(&file, format!("{good}\n{MODULE}"))?;
-    let line = good.lines().count() + 6;
+    let line = good.lines().count() + 8;
     let reply = in_copy(&tree.0, "./tern run", "run nosuch\ndate\nexit 0\n")?;
     reply.check_code(0)?;
     for told in [

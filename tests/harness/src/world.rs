@@ -129,6 +129,11 @@ impl Reply {
         if self.out.contains(text) { Ok(()) } else { Err(self.failed(&format!("expected {text:?}"))) }
     }
 
+    /// Fails unless standard error contains the text.
+    pub fn check_error(&self, text: &str) -> Verdict {
+        if self.err.contains(text) { Ok(()) } else { Err(self.failed(&format!("expected {text:?}"))) }
+    }
+
     /// Fails unless the exit code is this one.
     pub fn check_code(&self, code: u8) -> Verdict {
         if self.code == code { Ok(()) } else { Err(self.failed(&format!("expected exit code {code}"))) }
