@@ -44,6 +44,10 @@ fn walk(program: &[Op], fast: bool, caches: Caches, mut each: impl FnMut(usize, 
     walk.machine.world.check();
     for (i, op) in program.iter().enumerate() {
         walk.perform(op);
+        if !walk.machine.world.k.is_settled() {
+            // The alarm that a dispatch has set for this comes before the next instruction.
+            walk.perform(&Op::Advance { us: 0 });
+        }
         if trace {
             walk.print(i, op);
         }
