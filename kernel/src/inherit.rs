@@ -254,6 +254,8 @@ impl Kernel {
     /// Notes that a thread is to make a server of its task, for which callers wait.
     #[cold]
     pub(crate) fn begins_to_make(&self, servers: &Servers, maker: ThreadRef) {
+        // Another one, which was told before, makes none for them any more.
+        self.ends_to_make(servers);
         servers.maker.set(Some(maker));
         self.follow(maker, Change::to(servers.callers.urgency()));
     }

@@ -128,4 +128,7 @@ const _: () = assert!(TASK_MAX <= 1 << 16);
 const _: () = assert!(INTERRUPT_LINES <= 256);
 
 /// Senders in a queue that a receive looks at for a message which is shown to come from the thread for which it waits.
-pub const QUEUE_SCAN: usize = 256;
+pub const QUEUE_SCAN: usize = 128;
+
+/// Threads that are being ended, at most, that are passed over where the next thread of a task is asked for.
+pub const NEXT_SCAN: usize = 64;

@@ -145,8 +145,7 @@ fn call_for(k: &Kernel, current: ThreadRef, partner: ThreadRef) -> Next {
 /// Keeps the extended state of a thread that faults on a borrowed shuttle. A foreign call that is taken at once passes it on, like a message.
 #[cold]
 fn keep_state(current: ThreadRef, partner: ThreadRef) {
-    let is_taken = partner.takes_foreign() && partner.wait() == Wait::Open;
-    if !(is_taken && is_foreign(current)) {
+    if !(partner.wait() == Wait::Open && takes_call(partner, current)) {
         extended::keep(current);
     }
 }
@@ -183,8 +182,12 @@ pub(super) fn deliver(receiver: ThreadRef, thread: ThreadRef, passed: Passed) {
     let (kind, words) = if thread.errand.get() == Errand::Fault {
         (Kind::Fault, fault_words(thread, thread.user_ip()))
     } else {
-        if thread.fault.exception.get() == vector::SYSCALL && is_foreign(thread) && receiver.takes_foreign() {
-            return deliver_foreign(receiver, thread, passed);
+        if thread.fault.exception.get() == vector::SYSCALL {
+            let is_foreign = takes_call(receiver, thread);
+            thread.fault.is_foreign.set(is_foreign);
+            if is_foreign {
+                return deliver_foreign(receiver, thread, passed);
+            }
         }
         (Kind::Exception, exception_words(thread, thread.fault.exception.get()))
     };
@@ -220,12 +223,25 @@ fn exception_words(thread: ThreadRef, exception: u64) -> [u64; 8] {
     ]
 }
 
-/// Whether the message that a thread sends, or to which it waits for an answer, is a foreign call, for a handler that takes such calls.
+/// Whether the exception that a thread sends is a foreign call, and its handler takes that as one.
 #[cold]
-pub(super) fn is_foreign(thread: ThreadRef) -> bool {
-    thread.errand.get() == Errand::Exception
+fn takes_call(handler: ThreadRef, thread: ThreadRef) -> bool {
+    let is_call = thread.errand.get() == Errand::Exception
         && thread.fault.exception.get() == vector::SYSCALL
-        && thread.frame.op().is_foreign()
+        && thread.frame.op().is_foreign();
+    is_call && handler.takes_foreign() && handler.may_do_calls_of(thread)
+}
+
+/// Whether a thread waits for the return from a foreign call. Its registers do not say so: they may have been changed since.
+pub(super) fn waits_for_return(thread: ThreadRef) -> bool {
+    let has_called = thread.errand.get() == Errand::Exception
+        && thread.fault.exception.get() == vector::SYSCALL
+        && thread.fault.is_foreign.get();
+    match thread.wait() {
+        Wait::Foreign(_) => true,
+        Wait::Answer(_) => has_called,
+        _ => false,
+    }
 }
 
 /// Gives the foreign call of a thread to a handler that takes it, which is ready afterwards, and makes the thread wait.

@@ -15,7 +15,7 @@ use crate::kernel::Kernel;
 use crate::lend::Passed;
 use crate::lend::word::Stake;
 use crate::object::ThreadRef;
-use crate::object::thread::{NO_STACK, Wait};
+use crate::object::thread::{NO_STACK, Operation};
 use crate::sched::Next;
 use abi::{Error, Uid};
 
@@ -30,9 +30,16 @@ pub fn answer(k: &Kernel, current: ThreadRef) -> Next {
     if stack == NO_STACK {
         return outcome::fail(current, Error::BadState);
     }
+    let caller = caller(k, current);
+    if caller.is_none() && !k.is_settled() {
+        // Its caller's shuttle may just have been taken from it. The next dispatch, or one soon after that, says so.
+        current.operation.set(Operation::ForeignReturn);
+        k.set_busy(current);
+        k.look_anew();
+        return Next::Same;
+    }
     current.hot.sp.set(stack);
     current.crossing.bits.set(0);
-    let caller = caller(k, current);
     let request = Request::foreign_return(current, caller.map_or(Uid::NIL, |caller| caller.uid()));
     let sent = caller.and_then(|caller| {
         caller.frame.take_registers(&current.frame, result);
@@ -47,22 +54,30 @@ pub fn answer(k: &Kernel, current: ThreadRef) -> Next {
     receive_rarely(k, current, request, sent)
 }
 
-/// The thread whose foreign call the current thread does: the last before it in the chain of calls that begins at the owner of its shuttle.
+/// Goes on with a return whose caller was not known yet.
+pub fn continue_answer(k: &Kernel, current: ThreadRef) -> Next {
+    current.operation.set(Operation::None);
+    answer(k, current)
+}
+
+/// The thread whose foreign call the current thread does: the last before it in the chain of calls that begins at the owner of its shuttle; or,
+/// if that shuttle was taken from the chain, one that is cut off.
 fn caller(k: &Kernel, current: ThreadRef) -> Option<ThreadRef> {
     let mut thread = k.shuttle_of(current);
     for _ in 0..CHAIN_MAX {
         match thread.stake() {
             Stake::Claims(to) if to == current.uid() => {
-                let waits = match thread.wait() {
-                    Wait::Foreign(_) => true,
-                    Wait::Answer(_) => fault::is_foreign(thread),
-                    _ => false,
-                };
-                return Some(thread).filter(|_| waits);
+                return Some(thread).filter(|&thread| fault::waits_for_return(thread));
             }
-            Stake::Claims(to) => thread = k.thread(to)?,
-            _ => return None,
+            Stake::Claims(to) => match k.thread(to) {
+                Some(next) => thread = next,
+                None => break,
+            },
+            _ => break,
         }
     }
-    None
+    let cut_off = &current.inherited.cut_off;
+    let mut callers =
+        core::iter::successors(cut_off.first(), |&caller| cut_off.after(caller)).take(CHAIN_MAX);
+    callers.find(|&caller| caller.stake() == Stake::Claims(current.uid()) && fault::waits_for_return(caller))
 }

@@ -21,8 +21,8 @@ pub(super) fn receive_and_run(k: &Kernel, current: ThreadRef, request: &Request,
             wait_for_answer(k, current, request, lent_to)
         }
         _ => {
-            let alone = request.dest.is_nil();
-            receive(k, current, request.from, request.receive_timeout(), request.window, alone)
+            let kind = if request.dest.is_nil() { Phase::Alone } else { Phase::Second };
+            receive(k, current, request.from, request.receive_timeout(), request.window, kind)
         }
     };
     match sent.and_then(|sent| sent.first) {
@@ -54,15 +54,26 @@ pub(super) fn receive_rarely(k: &Kernel, current: ThreadRef, request: Request, s
     receive_and_run(k, current, &request, sent)
 }
 
+/// Place of a receive phase.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The ipc has no send phase.
+    Alone,
+    /// Behind a send phase.
+    Second,
+    /// In a step of its own.
+    Step,
+}
+
 /// Does the receive phase of a thread that runs or is about to. True if it is over; otherwise the thread waits.
 #[inline(always)]
-fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, alone: bool) -> bool {
+fn receive(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout, window: Fpage, phase: Phase) -> bool {
     let nothing_there = thread.senders.is_empty() && thread.line.get() == 0;
     if from == Uid::ANY && timeout == Timeout::NEVER && nothing_there {
         wait(k, thread, from, timeout, window, Uid::NIL);
         return false;
     }
-    receive_looking(k, thread, from, timeout, window, alone)
+    receive_looking(k, thread, from, timeout, window, phase)
 }
 
 /// Does the receive phase where there may be a message already.
@@ -73,10 +84,10 @@ fn receive_looking(
     from: Uid,
     timeout: Timeout,
     window: Fpage,
-    alone: bool,
+    phase: Phase,
 ) -> bool {
     if from.is_nil() {
-        let error = if alone { Error::NoSuch as u64 } else { 0 };
+        let error = if phase == Phase::Alone { Error::NoSuch as u64 } else { 0 };
         thread.frame.finish(error);
         thread.frame.mode.set(Frame::SYSRET);
         return true;
@@ -90,18 +101,25 @@ fn receive_looking(
         outcome::deliver_interrupt(thread, line, count);
         return true;
     }
-    let sender = if from == Uid::ANY { thread.senders.first() } else { queued_as(k, thread, from) };
+    let sender = match from {
+        Uid::ANY => thread.senders.first(),
+        _ => queued(k, thread, from),
+    };
+    let sender = match sender {
+        None if may_be_shown(thread, from) && phase != Phase::Step => {
+            look_again(k, thread, from, timeout);
+            return true;
+        }
+        None if may_be_shown(thread, from) => shown_in_queue(thread, from),
+        sender => sender,
+    };
     if let Some(sender) = sender {
         match take(k, thread, sender) {
             Taken::Message => return true,
             Taken::Mapping => return false,
             // Nothing was delivered: look at the next sender, after a look at the interrupts.
             Taken::Refused => {
-                thread.receiving.from.set(from);
-                thread.receiving.timeout.set(timeout.0);
-                thread.operation.set(Operation::Receive);
-                thread.frame.mode.set(Frame::SYSRET);
-                k.set_busy(thread);
+                look_again(k, thread, from, timeout);
                 return true;
             }
         }
@@ -115,16 +133,31 @@ fn receive_looking(
     false
 }
 
-/// First sender in the queue of `thread` whose message is shown to come from `from`. If it is another than `from`, which can be only across
-/// the border of a clan, it is sought among a limited number.
-fn queued_as(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<ThreadRef> {
-    let queued = |it: &ThreadRef| {
+/// Lets a thread look for a message again, in a step of its own. Its window is noted already.
+fn look_again(k: &Kernel, thread: ThreadRef, from: Uid, timeout: Timeout) {
+    thread.receiving.from.set(from);
+    thread.receiving.timeout.set(timeout.0);
+    thread.operation.set(Operation::Receive);
+    thread.frame.mode.set(Frame::SYSRET);
+    k.set_busy(thread);
+}
+
+/// The thread `from`, if it is in the queue of `thread` with a message of its own.
+fn queued(k: &Kernel, thread: ThreadRef, from: Uid) -> Option<ThreadRef> {
+    let is_queued = |it: &ThreadRef| {
         it.hot.accept.get() == NEVER && it.state.get() == State::Sending && it.partner.get() == thread.uid()
     };
-    let itself = k.thread(from).filter(queued).filter(|it| clan::shown_as(*it) == from);
-    if itself.is_some() || from.clan() == thread.uid().clan() {
-        return itself;
-    }
+    k.thread(from).filter(is_queued).filter(|it| clan::shown_as(*it) == from)
+}
+
+/// Whether a message that another thread shows as one from `from` may be in the queue. It can only come across the border of a clan.
+fn may_be_shown(thread: ThreadRef, from: Uid) -> bool {
+    let is_thread = from != Uid::ANY && from.as_interrupt().is_none();
+    is_thread && from.clan() != thread.uid().clan() && !thread.senders.is_empty()
+}
+
+/// First sender in the queue of `thread` whose message is shown to come from `from`, among a limited number.
+fn shown_in_queue(thread: ThreadRef, from: Uid) -> Option<ThreadRef> {
     core::iter::successors(thread.senders.first(), |it| thread.senders.after(*it))
         .take(param::QUEUE_SCAN)
         .find(|it| clan::shown_as(*it) == from)
@@ -250,7 +283,13 @@ fn after_taken(k: &Kernel, thread: ThreadRef, sender: ThreadRef, is_call: bool) 
 pub fn continue_receive(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
     let timeout = Timeout(current.receiving.timeout.get());
-    let done =
-        receive(k, current, current.receiving.from.get(), timeout, current.receiving.window.get(), false);
+    let done = receive(
+        k,
+        current,
+        current.receiving.from.get(),
+        timeout,
+        current.receiving.window.get(),
+        Phase::Step,
+    );
     if done { Next::Same } else { Next::Any }
 }

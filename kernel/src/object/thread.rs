@@ -265,6 +265,8 @@ pub enum Operation {
     },
     /// A server looks for something to do.
     Serve,
+    /// A return from a foreign call looks for the caller again.
+    ForeignReturn,
     /// An alert goes on along a chain, from [`Cold::alerting`].
     Alert,
     /// A door is made: its task has one table more, and the call in the registers begins anew.
@@ -493,6 +495,8 @@ pub struct Fault {
     pub address: Cell<u64>,
     /// Vector of the last exception.
     pub exception: Cell<u64>,
+    /// Whether that was a system call which its handler has in all registers, as a foreign call.
+    pub is_foreign: Cell<bool>,
 }
 
 /// Value of [`Foreign::stack`] that is no stack pointer.
@@ -635,9 +639,12 @@ impl ThreadRef {
     /// Computes the words for the fast path of foreign calls. To be called whenever a thread to which native calls are denied gets another
     /// handler, or other bits of `special`.
     pub fn refold_foreign(self) {
-        let handler = ThreadRef::named(self.fault.handler.get());
-        match handler.filter(|&handler| self.special.get() == special::DENY_NATIVE && handler != self) {
-            Some(handler) if handler.uid() == self.fault.handler.get() => {
+        let name = self.fault.handler.get();
+        let is_handler = |handler: &ThreadRef| {
+            !name.is_nil() && handler.uid() == name && *handler != self && handler.may_do_calls_of(self)
+        };
+        match ThreadRef::named(name).filter(is_handler) {
+            Some(handler) if self.special.get() == special::DENY_NATIVE => {
                 self.foreign.handler.set(super::door::hot_address(handler));
                 self.foreign.key.set(handler.foreign_key());
             }
@@ -646,6 +653,13 @@ impl ThreadRef {
                 self.foreign.key.set(POISON);
             }
         }
+    }
+
+    /// Whether the thread may have another one's foreign calls: it belongs to that one's task, or to the chief of that. So nobody else can make a thread
+    /// whose calls look like those of a thread that the handler knows.
+    pub fn may_do_calls_of(self, thread: ThreadRef) -> bool {
+        let (own, task) = (self.task(), thread.task());
+        own == task || task.chief.get() == Some(own)
     }
 
     /// Makes the thread wait for the return from its foreign call, which `handler` has taken on the shuttle that the thread lent. True if the
@@ -682,6 +696,7 @@ impl ThreadRef {
     #[cold]
     fn unfold_foreign(self, handler: Uid) {
         self.fault.exception.set(vector::SYSCALL);
+        self.fault.is_foreign.set(true);
         self.errand.set(Errand::Exception);
         self.frame.complete_foreign(self.hot.ip.get(), self.hot.sp.get(), self.hot.key.get());
         self.set_faulting(handler, true);

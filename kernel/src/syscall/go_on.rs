@@ -23,6 +23,7 @@ pub fn continue_operation(k: &Kernel, current: ThreadRef) -> Next {
         Operation::EndThread { victim } => life::end_thread(k, current, victim),
         Operation::EndTask { victim, at } => life::end_task(k, current, victim, at),
         Operation::Serve => ipc::serve::continue_serve(k, current),
+        Operation::ForeignReturn => ipc::foreign::continue_answer(k, current),
         Operation::Alert => thread_control::continue_alert(k, current),
         Operation::CreateDoor => door_control::create(k, current),
         Operation::CopyState => thread_control::begin_anew(k, current),

@@ -336,7 +336,9 @@ fn next(k: &Kernel, current: ThreadRef, args: &Args) -> Result<(), Error> {
             k.thread(Uid(args.first())).filter(|thread| thread.task() == task).ok_or(Error::NoSuch)?;
         task.threads.after(thread)
     };
-    // A thread that is being ended has lost its uid.
-    args.give([next.map_or(0, |thread| thread.uid().0)]);
+    // A thread that is being ended has lost its uid. There are as many as threads that end others.
+    let mut behind =
+        core::iter::successors(next, |&thread| task.threads.after(thread)).take(param::NEXT_SCAN);
+    args.give([behind.find(|thread| !thread.uid().is_nil()).map_or(0, |thread| thread.uid().0)]);
     Ok(())
 }

@@ -139,6 +139,14 @@ fn the_maker_of_a_server_inherits() {
     settle(&world);
     assert!(h.state.get() == State::Queueing && watcher.is_ready());
     assert_eq!(world.current(), watcher, "the hog runs, and nobody makes a server");
+
+    // Another thread of the task asks, and is the maker from then on.
+    assert_eq!(watcher.home.effective.get(), 9);
+    let second = world.new_stand_in(world.sigma0.id.get());
+    world
+        .acting(second, || world.call(Call::DoorControl, door_op::SHORTAGE, [0; 4]).expect("somebody waits"));
+    world.k.settle_all();
+    assert_eq!([watcher, second].map(|it| it.home.effective.get()), [2, 9]);
 }
 
 /// A chain of `calls` calls; somebody urgent stands in the queue of the last.

@@ -2,14 +2,17 @@
 
 use super::large;
 use super::map::{self, WINDOW};
-use crate::kit::{Agent, Child, Frame, Outcome, Random, WORDS, fails, in_time_enough, note};
+use crate::kit::{Agent, Child, Frame, Outcome, Random, WORDS, fails, in_time_enough, note, pager};
 use crate::{check, check_eq};
+use core::arch::global_asm;
 use core::ptr::{addr_of, addr_of_mut};
 use sys::abi::PAGE_SIZE;
 use sys::abi::call::{
-    Call, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, ITEM_WHOLE, NO_BLOCK, PATIENCE_US,
+    Call, IPC_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, ITEM_WHOLE, NO_BLOCK,
+    PATIENCE_US,
 };
 use sys::abi::op;
+use sys::thread_state;
 use sys::{Dope, Error, Fpage, Kind, Registered, Rights, StringPart, Timeout, Uid};
 
 const WORDS_MAX: usize = Dope::WORDS_MAX as usize;
@@ -29,6 +32,26 @@ static mut TO: Side = Side { block: [0; 8192], bytes: [0; BYTES + 8192] };
 
 /// How far into a large page a string begins.
 const LARGE_OFFSET: usize = 0x7_f123;
+
+// A call to the thread whose uid is in rdi, and another when that is over.
+global_asm!(
+    "
+    .section .text.suite_long_caller, \"ax\", @progbits
+    .globl suite_long_caller
+suite_long_caller:
+    mov rbx, rdi
+1:  mov rdx, rbx
+    mov eax, {call}
+    syscall
+    jmp 1b
+    .text
+    ",
+    call = const IPC_CALL,
+);
+
+unsafe extern "C" {
+    fn suite_long_caller();
+}
 
 /// Where nobody has a page, and the suite's pager gives none.
 const NOWHERE: u64 = 0x90_0000_0000;
@@ -516,6 +539,43 @@ pub fn items_in_a_block() -> Outcome {
         let word = u64::from_le_bytes(from().bytes[i as usize * 4096..][..8].try_into().expect("8 bytes"));
         check_eq!(receiver.peek(WINDOW + i * PAGE_SIZE)?, Some(word));
         check!(!receiver.poke(WINDOW + i * PAGE_SIZE, 1)?, "a right came from nowhere");
+    }
+    Ok(())
+}
+
+/// A block of as much as a step copies, and then a receive that looks through a long queue for what a chief may have shown: the harness sees how
+/// long that takes without a look at the interrupts.
+pub fn a_receive_behind_many_callers() -> Outcome {
+    const CALLERS: usize = 130;
+    let (used, room) = (Dope::used(512, 4, 0), Dope::room(512, 4, 0));
+    let (near, far) = (Child::with_quota(600)?, Child::with_quota(128)?);
+    let (mut middle, mut partner) = (near.agent()?, far.agent()?);
+    set_room(&partner, room, NEVER)?;
+    let entry = suite_long_caller as *const () as usize as u64;
+    let mut callers = alloc::vec::Vec::new();
+    for _ in 0..CALLERS {
+        let caller = sys::thread_create(near.0, pager::priority(), pager::uid(), pager::uid())?;
+        // SAFETY: it makes one system call, and needs no stack.
+        unsafe { sys::thread_start(caller, entry, 0, middle.uid.0)? };
+        callers.push(caller);
+    }
+    let waits =
+        |caller: &Uid| sys::thread_info(*caller).is_ok_and(|info| info.state == thread_state::SENDING);
+    while !callers.iter().all(waits) {
+        sys::sleep_us(100)?;
+    }
+    // Somebody of another clan: this thread.
+    let from = pager::uid();
+    for round in 0..4 {
+        prepare(round);
+        describe(used, room, (0..4).map(|i| (i * 5000, i * 5000, 4096, 4096)));
+        partner.block(open())?;
+        let mut frame = Frame::ipc(partner.uid, from, NEVER, Timeout::from_us(50));
+        frame.rax |= op::BLOCK as u64;
+        (frame.rdi, frame.rsi) = (used.0, from_block());
+        check_eq!(middle.run(frame)?.error(), Some(Error::ReceiveTimeout));
+        partner.wait()?;
+        check!((0..4).all(|i| arrived(i * 5000, i * 5000, 4096)));
     }
     Ok(())
 }

@@ -93,7 +93,7 @@ cases! {
     long {
         answers_after_a_call_that_was_ended direct_words_of_all_sizes what_was_received_is_sent_on who_takes_no_block_gets_none a_block_for_a_while within_a_task strings_of_all_sizes
         flags_do_not_turn_copies_round flags_of_others_do_not_turn_copies_round strings_from_and_to_large_pages a_string_as_long_as_can_be
-        many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks items_in_a_block
+        many_strings_are_scattered queued_senders_deliver_when_taken the_general_form_sends_blocks a_receive_behind_many_callers items_in_a_block
         as_many_items_as_can_be bad_items_are_refused
         too_long_is_an_error_for_both no_room_is_the_senders_error_alone bad_blocks_are_refused
         bad_strings_are_refused overlapping_buffers_hurt_their_owner_only patience_with_the_partners_pager abort_in_the_middle partner_ends_in_the_middle
