@@ -51,86 +51,76 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     assert_eq!(System::unpack(&system.pack()), Some(system));
 }
 
+/// What is added to [`SMALL`], the line that is told, and what is told.
+const MISTAKES: [(&str, u32, &str); 30] = [
+    (
+        "[[program]]\nname = \"counter\"\nkernel-share = 99999",
+        16,
+        "kernel-share 99999: expected 1 to 256, which is all",
+    ),
+    ("[[program]]\nname = \"counter\"\npriority = 99", 16, "priority 99: expected 1 to 36, its priority-max"),
+    (
+        "[[program]]\nname = \"counter\"\npriority-max = 99",
+        16,
+        "priority-max 99: expected 1 to 60, the highest",
+    ),
+    ("[[program]]\nname = \"counter\"\nkernel-share = 0", 16, "kernel-share 0: expected 1 to 256"),
+    ("[[program]]\nname = \"counter\"\nkernel-share = -1", 16, "kernel-share -1: expected 1 to 256"),
+    ("[[program]]\nname = \"counter\"\nmemory = \"0 MiB\"", 16, "memory \"0 MiB\": expected whole pages"),
+    ("[[program]]\nname = \"counter\"\nmemory = \"64M\"", 16, "memory \"64M\": expected a number and KiB"),
+    ("[[program]]\nname = \"counter\"\nmemory = 64", 18, "expected a string"),
+    ("[[program]]\nname = \"counter\"\nserves = [\"a server\"]", 16, "\"a server\" is no name"),
+    ("[[program]]\nname = \"counter\"\nserves = [\"console\"]", 16, "served by console already, in line 11"),
+    ("[[program]]\nname = \"missing\"", 16, "missing: there is no program missing in the boot archive"),
+    ("[[program]]\nname = \"mm\"", 16, "mm has an entry already, in line 8"),
+    ("[[program]]\nname = \"counter\"\npriorty = 3", 18, "unknown field `priorty`"),
+    ("[[program]]\nserves = [\"counter\"]", 16, "missing field `name`"),
+    ("[[program]]\nname = \"counter\"\nports = [\"0x3f9+8\"]", 16, "a power of two"),
+    ("[[program]]\nname = \"counter\"\nports = [\"65536+1\"]", 16, "there are 65,536"),
+    ("[[program]]\nname = \"counter\"\nports = [\"8\"]", 16, "expected the first one and their number"),
+    ("[[program]]\nname = \"counter\"\ninterrupts = [192]", 16, "expected lines from 0 to 191"),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nports = [\"0x3fc+1\"]",
+        16,
+        "counter has a device of console, in line 11",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nkernel-share = 240",
+        16,
+        "a kernel-share of 272 together",
+    ),
+    ("[[module]]\nname = \"clock\"", 16, "module clock is in no task"),
+    ("[[task]]\nname = \"services\"\nmodules = [\"clock\"]", 16, "there is no module \"clock\""),
+    ("[[task]]\nname = \"shell\"\nmodules = []", 16, "shell is the name of a file"),
+    ("[[program]\nname = \"counter\"", 16, ""),
+    ("[[program]]\nname = \"counter\"\nrestarts = 256", 16, "restarts 256: expected 0 to 255"),
+    ("[[program]]\nname = \"counter\"\nuses = [\"clock\"]", 16, "the name \"clock\" is served by nobody"),
+    (
+        "[[program]]\nname = \"counter\"\ninstead = { console = \"log\" }",
+        16,
+        "the name \"log\" is served by nobody",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\ninstead = { log = \"console\" }",
+        16,
+        "the name \"log\" is served by nobody",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nuses = [\"d\"]\n[[program]]\nname = \"bench\"\nserves = [\"d\"]\nuses = [\"c\"]",
+        16,
+        "use each other in a ring: counter, bench, counter",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nuses = [\"console\"]\ninstead = { console = \"d\" }\n\
+             [[program]]\nname = \"bench\"\nserves = [\"d\"]\nuses = [\"c\", \"console\"]",
+        16,
+        "use each other in a ring: counter, bench, counter",
+    ),
+];
+
 #[test]
 fn mistakes_are_told_with_their_lines() {
-    let cases: [(&str, u32, &str); 30] = [
-        (
-            "[[program]]\nname = \"counter\"\nkernel-share = 99999",
-            16,
-            "kernel-share 99999: expected 1 to 256, which is all",
-        ),
-        (
-            "[[program]]\nname = \"counter\"\npriority = 99",
-            16,
-            "priority 99: expected 1 to 36, its priority-max",
-        ),
-        (
-            "[[program]]\nname = \"counter\"\npriority-max = 99",
-            16,
-            "priority-max 99: expected 1 to 60, the highest",
-        ),
-        ("[[program]]\nname = \"counter\"\nkernel-share = 0", 16, "kernel-share 0: expected 1 to 256"),
-        ("[[program]]\nname = \"counter\"\nkernel-share = -1", 16, "kernel-share -1: expected 1 to 256"),
-        ("[[program]]\nname = \"counter\"\nmemory = \"0 MiB\"", 16, "memory \"0 MiB\": expected whole pages"),
-        (
-            "[[program]]\nname = \"counter\"\nmemory = \"64M\"",
-            16,
-            "memory \"64M\": expected a number and KiB",
-        ),
-        ("[[program]]\nname = \"counter\"\nmemory = 64", 18, "expected a string"),
-        ("[[program]]\nname = \"counter\"\nserves = [\"a server\"]", 16, "\"a server\" is no name"),
-        (
-            "[[program]]\nname = \"counter\"\nserves = [\"console\"]",
-            16,
-            "served by console already, in line 11",
-        ),
-        ("[[program]]\nname = \"missing\"", 16, "missing: there is no program missing in the boot archive"),
-        ("[[program]]\nname = \"mm\"", 16, "mm has an entry already, in line 8"),
-        ("[[program]]\nname = \"counter\"\npriorty = 3", 18, "unknown field `priorty`"),
-        ("[[program]]\nserves = [\"counter\"]", 16, "missing field `name`"),
-        ("[[program]]\nname = \"counter\"\nports = [\"0x3f9+8\"]", 16, "a power of two"),
-        ("[[program]]\nname = \"counter\"\nports = [\"65536+1\"]", 16, "there are 65,536"),
-        ("[[program]]\nname = \"counter\"\nports = [\"8\"]", 16, "expected the first one and their number"),
-        ("[[program]]\nname = \"counter\"\ninterrupts = [192]", 16, "expected lines from 0 to 191"),
-        (
-            "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nports = [\"0x3fc+1\"]",
-            16,
-            "counter has a device of console, in line 11",
-        ),
-        (
-            "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nkernel-share = 240",
-            16,
-            "a kernel-share of 272 together",
-        ),
-        ("[[module]]\nname = \"clock\"", 16, "module clock is in no task"),
-        ("[[task]]\nname = \"services\"\nmodules = [\"clock\"]", 16, "there is no module \"clock\""),
-        ("[[task]]\nname = \"shell\"\nmodules = []", 16, "shell is the name of a file"),
-        ("[[program]\nname = \"counter\"", 16, ""),
-        ("[[program]]\nname = \"counter\"\nrestarts = 256", 16, "restarts 256: expected 0 to 255"),
-        ("[[program]]\nname = \"counter\"\nuses = [\"clock\"]", 16, "the name \"clock\" is served by nobody"),
-        (
-            "[[program]]\nname = \"counter\"\ninstead = { console = \"log\" }",
-            16,
-            "the name \"log\" is served by nobody",
-        ),
-        (
-            "[[program]]\nname = \"counter\"\ninstead = { log = \"console\" }",
-            16,
-            "the name \"log\" is served by nobody",
-        ),
-        (
-            "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nuses = [\"d\"]\n[[program]]\nname = \"bench\"\nserves = [\"d\"]\nuses = [\"c\"]",
-            16,
-            "use each other in a ring: counter, bench, counter",
-        ),
-        (
-            "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nuses = [\"console\"]\ninstead = { console = \"d\" }\n\
-             [[program]]\nname = \"bench\"\nserves = [\"d\"]\nuses = [\"c\", \"console\"]",
-            16,
-            "use each other in a ring: counter, bench, counter",
-        ),
-    ];
-    for (more, line, reason) in cases {
+    for (more, line, reason) in MISTAKES {
         let mistakes = read_text(&format!("{SMALL}\n{more}\n")).expect_err(more);
         let is_told = |it: &Mistake| it.line == line && it.reason.contains(reason);
         assert!(mistakes.iter().any(is_told), "{more}\n{mistakes:?}");
