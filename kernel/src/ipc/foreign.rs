@@ -35,7 +35,8 @@ pub fn answer(k: &Kernel, current: ThreadRef) -> Next {
         // Its caller's shuttle may just have been taken from it. The next dispatch, or one soon after that, says so.
         current.operation.set(Operation::ForeignReturn);
         k.set_busy(current);
-        return Next::Any;
+        k.look_anew();
+        return Next::Same;
     }
     current.hot.sp.set(stack);
     current.crossing.bits.set(0);

@@ -107,7 +107,7 @@ fn registers_that_change_meanwhile_keep_no_return_away() {
         let ward = ward(&world, TaskId::NIL, 5, handler);
         call(&world);
         assert_eq!(world.current(), handler);
-        // Who looks makes the wait one that all code knows; then the result changes.
+        // Looking makes the wait one that all code knows; then the result changes.
         world.acting(world.root, || {
             world.thread_control(thread_op::GET_REGISTERS, [ward.uid().0, 0, 0, 0]).expect("it waits");
         });

@@ -323,17 +323,15 @@ impl Chief {
         }
     }
 
-    /// A client that makes foreign calls, which end in an exception, and a handler for them. The last result must be there.
-    fn foreign(
-        &self,
-        client_task: TaskId,
-        client: Entry,
-        handler_task: TaskId,
-        handler: Entry,
-    ) -> Result<()> {
+    /// A client that makes foreign calls, which end in an exception, and a handler for them in the task that has made the client's. The
+    /// last result must be there.
+    fn foreign(&self, client_task: TaskId, client: Entry, entry: Entry) -> Result<()> {
         static mut STACK: [u128; 64] = [0; 64];
         let stack = (&raw const STACK).wrapping_add(1) as u64 - 8;
-        let handler = self.start_on(handler_task, handler, stack)?;
+        let pager = sys::thread_info(self.uid)?.pager;
+        let handler = sys::thread_create(TaskId::NIL, self.priority, pager, Uid::NIL)?;
+        // SAFETY: the stack is the thread's alone while it lives.
+        unsafe { sys::thread_start(handler, address(entry), stack, addr_of!(ARGUMENTS) as u64) }?;
         self.settle(handler)?;
         let thread = sys::thread_create(client_task, self.priority, self.uid, handler)?;
         sys::foreign::thread_redirect(thread, 7)?;
@@ -503,8 +501,8 @@ impl Chief {
         self.many(near, bench_vector_hidden_client, far, bench_vector_hidden_server)?;
         self.many(near, bench_vector_control_client, far, bench_vector_control_server)?;
         self.many(near, bench_program_client, far, bench_program_server)?;
-        self.foreign(near, bench_foreign_client, far, bench_foreign_handler)?;
-        self.foreign(near, bench_foreign_rust_client, far, serve_foreign)?;
+        self.foreign(near, bench_foreign_client, bench_foreign_handler)?;
+        self.foreign(near, bench_foreign_rust_client, serve_foreign)?;
         self.beside(near, bench_switch_client, far, bench_switch_server)?;
         self.beside(near, bench_switch_vector_client, far, bench_switch_vector_server)?;
         sys::task_destroy(near)?;
