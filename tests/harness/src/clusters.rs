@@ -104,7 +104,7 @@ fn entries(world: &World, tasks: &[Task]) -> xtask::Result<Vec<Entry>> {
         .iter()
         .map(|(name, modules)| format!("\n[[task]]\nname = {name:?}\nmodules = {modules:?}\n"))
         .collect();
-    // Who may ask for all may ask for what nobody serves.
+    // A program that may ask for all may ask for a name that nobody serves.
     let text = (parts.join("\n[[") + &tasks).replace("uses = [\"console\", \"clock\"]\n", "");
     let system = xtask::system::of_text("clusters", &text, &files)?;
     entries.push(Entry { name: description::FILE.into(), data: system.pack() });
