@@ -167,7 +167,7 @@ pub struct BenchOptions {
 /// Options of `system`.
 #[derive(Args, Debug)]
 pub struct SystemOptions {
-    /// What to do with it.
+    /// The verb behind `system`.
     #[command(subcommand)]
     pub verb: SystemVerb,
 }

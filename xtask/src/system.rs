@@ -23,7 +23,7 @@ const ENDING: &str = "toml";
 pub struct Mistake {
     /// Line, from 1 on.
     pub line: u32,
-    /// What is wrong there, in a sentence without a full stop.
+    /// Reason, in a sentence without a full stop.
     pub reason: String,
 }
 

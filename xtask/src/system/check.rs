@@ -93,7 +93,7 @@ impl Checker<'_> {
         let line = line_of(self.text, entry.span());
         let entry = entry.get_ref();
         let rights = Rights {
-            // Who may have less than is usual begins there.
+            // A program that may have less than is usual begins there.
             priority: entry
                 .priority
                 .unwrap_or(self.usual.priority.min(entry.priority_max.unwrap_or(i64::MAX))),

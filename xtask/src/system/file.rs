@@ -10,7 +10,7 @@ use toml::Spanned;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// What an entry does not say, and all programs without one.
+    /// Rights of programs that have no entry, and of those whose entries do not say.
     pub usual: Spanned<Rights>,
     /// Programs.
     #[serde(default)]

@@ -51,7 +51,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     assert_eq!(System::unpack(&system.pack()), Some(system));
 }
 
-/// What is added to [`SMALL`], the line that is told, and what is told.
+/// Mistakes: text that is added to [`SMALL`], the line that is told, and a part of the message.
 const MISTAKES: [(&str, u32, &str); 30] = [
     (
         "[[program]]\nname = \"counter\"\nkernel-share = 99999",

@@ -33,14 +33,14 @@ pub const KERNEL_SHARES: u64 = 256;
 /// The highest priority of a program: above are the keeper of `root`, `root` and σ0.
 pub const PRIORITY_MAX: u8 = 60;
 
-/// What runs, and what it may do.
+/// Programs that run, and what each may do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct System {
     /// The file that a person wrote, as a path in the checkout.
     pub source: String,
     /// Programs of which more is said than of all others. Those that serve names start at boot, in this order.
     pub programs: Vec<Program>,
-    /// What all programs may do that are not among them. It has no name.
+    /// Rights of all programs that are not among them. It has no name.
     pub usual: Program,
 }
 
@@ -128,7 +128,7 @@ impl System {
         self.programs.iter().find(|program| program.serves.iter().any(|served| served == name))
     }
 
-    /// What a program may do.
+    /// Rights of a program.
     pub fn program(&self, name: &str) -> &Program {
         self.programs.iter().find(|program| program.name == name).unwrap_or(&self.usual)
     }

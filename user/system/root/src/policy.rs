@@ -14,7 +14,7 @@ pub use description::MODULES;
 /// Rights and limits of a program.
 #[derive(Debug)]
 pub struct Policy {
-    /// What the description says.
+    /// Its entry in the description.
     pub says: &'static Program,
     /// Ports and interrupts that it may have.
     pub resources: Vec<Fpage>,

@@ -29,7 +29,7 @@ pub struct Supervisor {
     pub(crate) keeper: Uid,
     /// The memory manager's thread; nil while there is none.
     pub(crate) manager: Uid,
-    /// What the system description says.
+    /// Rights of programs, from the system description.
     pub(crate) policies: Policies,
     /// Boot servers, in the order in which they start.
     pub(crate) servers: Vec<&'static Policy>,
