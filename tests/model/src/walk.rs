@@ -25,6 +25,9 @@ const LEN: usize = 500;
 /// Steps after which memory is checked, too. The tables of all tasks take longer than all else.
 const MEMORY_STEPS: usize = 8;
 
+/// Alarms, at most, that come one after the other while effective priorities are computed.
+const SETTLE_STEPS: usize = 8;
+
 /// What walks had to do with.
 #[derive(Default)]
 struct Seen {
@@ -44,9 +47,11 @@ fn walk(program: &[Op], fast: bool, caches: Caches, mut each: impl FnMut(usize, 
     walk.machine.world.check();
     for (i, op) in program.iter().enumerate() {
         walk.perform(op);
-        if !walk.machine.world.k.is_settled() {
-            // The alarm that a dispatch has set for this comes before the next instruction.
-            walk.perform(&Op::Advance { us: 0 });
+        // An alarm that a dispatch has set for this comes before the next instruction.
+        for _ in 0..SETTLE_STEPS {
+            if !walk.machine.world.k.is_settled() {
+                walk.perform(&Op::Advance { us: 0 });
+            }
         }
         if trace {
             walk.print(i, op);
