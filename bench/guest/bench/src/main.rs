@@ -227,6 +227,14 @@ impl Chief {
         Ok(unsafe { sys::thread_start(thread, address(entry), 0, addr_of!(ARGUMENTS) as u64) }?)
     }
 
+    /// Starts a thread in a child, with a stack.
+    fn start_on(&self, task: TaskId, entry: Entry, stack: u64) -> Result<Uid> {
+        let thread = sys::thread_create(task, self.priority, self.uid, Uid::NIL)?;
+        // SAFETY: the stack is the thread's alone while it lives.
+        unsafe { sys::thread_start(thread, address(entry), stack, addr_of!(ARGUMENTS) as u64) }?;
+        Ok(thread)
+    }
+
     /// Serves page faults of the children until one of them calls; returns what it says.
     fn serve(&self) -> Result<Message> {
         let mut message = sys::receive(Uid::ANY, Timeout::NEVER)?;
