@@ -46,6 +46,11 @@ pub struct Entry {
     pub ports: Vec<String>,
     #[serde(default)]
     pub interrupts: Vec<i64>,
+    /// Classes of devices.
+    #[serde(default)]
+    pub devices: Vec<String>,
+    #[serde(default)]
+    pub bus: bool,
     #[serde(default)]
     pub operator: bool,
 }

@@ -3,8 +3,19 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 9] =
-    ["mm", "console", "modules", "shell", "suite", "bench", "stub-test", "door-test", "counter"];
+const FILES: [&str; 11] = [
+    "mm",
+    "console",
+    "bus",
+    "virtio-block",
+    "modules",
+    "shell",
+    "suite",
+    "bench",
+    "stub-test",
+    "door-test",
+    "counter",
+];
 
 const SMALL: &str = r#"[usual]
 priority = 32
@@ -51,7 +62,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
 
 #[test]
 fn mistakes_are_told_with_their_lines() {
-    let cases: [(&str, u32, &str); 24] = [
+    let cases: [(&str, u32, &str); 28] = [
         ("[[program]]\nname = \"counter\"\nkernel-share = 99999", 15, "kernel-share 99999: expected 1 to 256, which is all"),
         ("[[program]]\nname = \"counter\"\npriority = 99", 15, "priority 99: expected 1 to 36, its priority-max"),
         ("[[program]]\nname = \"counter\"\npriority-max = 99", 15, "priority-max 99: expected 1 to 60, the highest"),
@@ -75,6 +86,14 @@ fn mistakes_are_told_with_their_lines() {
         ("[[module]]\nname = \"clock\"", 15, "module clock is in no task"),
         ("[[task]]\nname = \"services\"\nmodules = [\"clock\"]", 15, "there is no module \"clock\""),
         ("[[task]]\nname = \"shell\"\nmodules = []", 15, "shell is the name of a file"),
+        ("[[program]]\nname = \"counter\"\ndevices = [\"disk\"]", 15, "no class \"disk\"; there are: block, network"),
+        ("[[program]]\nname = \"counter\"\ndevices = [\"block\"]", 15, "counter has devices, and no program has \"bus = true\""),
+        ("[[program]]\nname = \"suite\"\nbus = true\n[[program]]\nname = \"counter\"\nbus = true", 18, "suite is the bus server already, in line 15"),
+        (
+            "[[program]]\nname = \"suite\"\nserves = [\"s\"]\nbus = true\ndevices = [\"block\"]\n[[program]]\nname = \"counter\"\nserves = [\"c\"]\ndevices = [\"network\", \"block\"]",
+            20,
+            "counter has the block devices of suite, in line 15",
+        ),
         ("[[program]\nname = \"counter\"", 15, ""),
     ];
     for (more, line, reason) in cases {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "system";
 
 /// First bytes of the packed form. The last of them counts the forms that there have been.
-const MAGIC: &[u8] = b"tern system 1";
+const MAGIC: &[u8] = b"tern system 2";
 
 /// The memory manager's program. It starts first, and gets its memory from σ0.
 pub const MEMORY_MANAGER: &str = "mm";
@@ -32,6 +32,9 @@ pub const KERNEL_SHARES: u64 = 256;
 
 /// The highest priority of a program: above are the keeper of `root`, `root` and σ0.
 pub const PRIORITY_MAX: u8 = 60;
+
+/// Classes of devices that a description has words for, with the numbers that PCI gives them.
+pub const CLASSES: [(&str, u8); 4] = [("block", 1), ("network", 2), ("display", 3), ("sound", 4)];
 
 /// What runs, and what it may do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -67,6 +70,10 @@ pub struct Program {
     pub pages_max: u64,
     /// Ports and interrupts that it may have.
     pub devices: Vec<Device>,
+    /// Classes of devices that it may drive, of those that the bus server hands out: bits, by their numbers.
+    pub classes: u32,
+    /// Whether it is the bus server, which may have all devices that no other program has.
+    pub is_bus: bool,
     /// Contiguous memory that it may have besides, in bytes. It learns where that lies.
     pub contiguous_max: u64,
     /// Whether it may start programs, and end programs that it did not start.
@@ -138,6 +145,8 @@ mod tests {
             kernel_share: 16,
             pages_max: 16384,
             devices: vec![],
+            classes: 0,
+            is_bus: false,
             contiguous_max: 0,
             is_operator: false,
         };

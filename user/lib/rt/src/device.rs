@@ -76,6 +76,16 @@ impl Port {
         value
     }
 
+    /// Reads four bytes.
+    pub fn read_u32(self) -> u32 {
+        let value;
+        // SAFETY: as in `read`.
+        unsafe {
+            asm!("in eax, dx", out("eax") value, in("dx") self.0, options(nomem, nostack, preserves_flags))
+        };
+        value
+    }
+
     /// Writes a byte.
     pub fn write(self, value: u8) {
         // SAFETY: as in `read`.
