@@ -27,7 +27,7 @@ mod blocks;
 use blocks::{Block, Step, change, is_excerpt, prints, read};
 
 /// Guides that are done.
-const GUIDES: [&str; 6] = ["debugging", "first-server", "getting-started", "idl-doors", "modules", "objects"];
+const GUIDES: [&str; 7] = ["debugging", "drivers", "first-server", "getting-started", "idl-doors", "modules", "objects"];
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Result<Vec<Trial>> {

@@ -1,4 +1,4 @@
-//! Lists the devices behind PCI: `devices`. `devices claim CLASS` tries to get the first of a class, and says what comes of it.
+//! Lists the devices behind PCI: `devices`. `devices claim CLASS VENDOR DEVICE` tries to get one, and says what comes of it.
 
 #![no_std]
 #![no_main]
@@ -23,12 +23,12 @@ fn main() -> i32 {
     let words: alloc::vec::Vec<&str> = arguments.iter().map(|word| word.as_str()).collect();
     let outcome = match words[..] {
         [] => list(),
-        ["claim", class] => match class.parse() {
-            Ok(class) => claim(class),
-            Err(_) => Err(Failure::Refused(Status::BadRequest)),
+        ["claim", class, vendor, device] => match [class, vendor, device].map(|word| u16::from_str_radix(word, 16)) {
+            [Ok(class @ 0..256), Ok(vendor), Ok(device)] => claim(class as u8, vendor, device),
+            _ => Err(Failure::Refused(Status::BadRequest)),
         },
         _ => {
-            println!("usage: devices [claim CLASS]");
+            println!("usage: devices [claim CLASS VENDOR DEVICE], in hexadecimal");
             return 2;
         }
     };
@@ -84,9 +84,9 @@ fn show(server: Uid, place: u32, entry: &Entry) -> api::Result<()> {
 }
 
 /// Claims, says where, and lets go.
-fn claim(class: u8) -> api::Result<()> {
+fn claim(class: u8, vendor: u16, device: u16) -> api::Result<()> {
     let lease = Room::new().map_err(Failure::Kernel)?;
-    let place = bus::claim(server()?, class, bus::ANY, bus::ANY, lease.window())?;
+    let place = bus::claim(server()?, class, vendor, device, lease.window())?;
     println!("claimed place {place}");
     drop(lease.into_door());
     Ok(())

@@ -192,3 +192,21 @@ fn pieces_are_of_one_function() {
     assert_eq!(pieces(0xfebf_2000), [Some((0xfebf_1000, 12)), Some((0xc040, 6)), None, None, None]);
     assert_eq!(pieces(0xfebf_1100)[0], None, "a page with both");
 }
+
+#[test]
+fn what_is_the_boards_is_no_piece() {
+    for (value, writable) in [
+        (0xfee0_0000, 0xffff_f000),
+        (0xfec0_0000, 0xffff_f000),
+        (0xfed0_0100, 0xffff_ff00),
+        (0x000b_8000, 0xffff_8000),
+        (0xc000_0000, 0xc000_0000),
+        (0x0cf9, 0xfff8),
+        (0x0c01, 0xfc00),
+        (0x0021, 0xffe0),
+    ] {
+        let found = find(&mut bar(0, value, writable));
+        assert_ne!(found[0].bars[0], Bar::Nothing, "{value:#x}");
+        assert_eq!(piece(&found, 0, 0), None, "{value:#x}");
+    }
+}

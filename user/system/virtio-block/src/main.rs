@@ -27,6 +27,10 @@ const TRIES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 fn main() -> i32 {
+    if rt::environment::variable("LOG").is_none() {
+        // The library tells of each disk that it has found.
+        rt::log::set_max_level(rt::log::LevelFilter::Warn);
+    }
     let disk = match claim() {
         Ok(disk) => disk,
         Err(failure) => {
