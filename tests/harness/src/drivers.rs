@@ -62,7 +62,11 @@ impl Disk {
     fn check(&self, sector: usize, text: &str) -> Verdict {
         let bytes = fs::read(&self.file)?;
         let found = &bytes[sector * SECTOR..][..text.len()];
-        if found == text.as_bytes() { Ok(()) } else { Err(format!("{:?} in sector {sector}", String::from_utf8_lossy(found)).into()) }
+        if found == text.as_bytes() {
+            Ok(())
+        } else {
+            Err(format!("{:?} in sector {sector}", String::from_utf8_lossy(found)).into())
+        }
     }
 }
 
@@ -110,7 +114,10 @@ fn what_is_written_is_in_the_file(world: &'static World) -> Verdict {
     for machine in ["pc", "q35"] {
         let reply = disk.script(world, &["--machine", machine], script)?;
         reply.check_code(0)?;
-        check_lines(&reply, &["2048 sectors of 512 bytes", "sector-7..", "written-by-tern..", "sector-2040.."])?;
+        check_lines(
+            &reply,
+            &["2048 sectors of 512 bytes", "sector-7..", "written-by-tern..", "sector-2040.."],
+        )?;
         disk.check(8, "sector-8.\0")?;
         disk.check(9, "written-by-tern\0\0\0")?;
         disk.check(10, "sector-10.\0")?;
@@ -162,7 +169,7 @@ fn a_bus_server_that_ended_is_started_again(world: &'static World) -> Verdict {
     disk.check(6, "after\0")
 }
 
-/// Who may not have a device is told so, and so is who comes second. Nobody is the owner of what somebody gave back.
+/// Claims of programs that may not have the device are denied, and so are those that come second. Devices that were given back are free.
 fn each_device_has_one_driver(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     let claims = "run devices claim 1 1af4 1042\nrun devices claim 1 8086 7010\nrun devices claim 1 8086 7010\n\
@@ -173,7 +180,8 @@ fn each_device_has_one_driver(world: &'static World) -> Verdict {
     let file = disk.file.display().to_string();
     let entry = "\n[[program]]\nname = \"devices\"\ndevices = [\"block\", \"network\"]\n";
     let reply = world.script_with(&entries(world, entry)?, &["--disk", &file], claims.as_bytes())?;
-    let expected = ["devices: the name is taken", free, free, "devices: not found", denied, denied, "sector-4.."];
+    let expected =
+        ["devices: the name is taken", free, free, "devices: not found", denied, denied, "sector-4.."];
     check_lines(&reply, &expected)
 }
 

@@ -23,10 +23,12 @@ fn main() -> i32 {
     let words: alloc::vec::Vec<&str> = arguments.iter().map(|word| word.as_str()).collect();
     let outcome = match words[..] {
         [] => list(),
-        ["claim", class, vendor, device] => match [class, vendor, device].map(|word| u16::from_str_radix(word, 16)) {
-            [Ok(class @ 0..256), Ok(vendor), Ok(device)] => claim(class as u8, vendor, device),
-            _ => Err(Failure::Refused(Status::BadRequest)),
-        },
+        ["claim", class, vendor, device] => {
+            match [class, vendor, device].map(|word| u16::from_str_radix(word, 16)) {
+                [Ok(class @ 0..256), Ok(vendor), Ok(device)] => claim(class as u8, vendor, device),
+                _ => Err(Failure::Refused(Status::BadRequest)),
+            }
+        }
         _ => {
             println!("usage: devices [claim CLASS VENDOR DEVICE], in hexadecimal");
             return 2;

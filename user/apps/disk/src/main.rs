@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+use alloc::vec;
 use alloc::vec::Vec;
 use rt::api::block::{self, BYTES_MAX, Replies};
 use rt::api::{self, Failure, Name, Status, names, stub};
@@ -63,8 +64,7 @@ fn read(first: u64, count: u32) -> api::Result<()> {
     let server = server()?;
     let bytes = u64::from(block::info(server)?.sector_bytes) * u64::from(count);
     // What is too much is asked for all the same: the driver says no.
-    let mut sectors = Vec::from([0; BYTES_MAX as usize]);
-    sectors.truncate(bytes as usize);
+    let mut sectors = vec![0; bytes.min(BYTES_MAX.into()) as usize];
     block::read(server, REPLIES.take().ok_or(Failure::Garbled)?, first, count, &mut sectors)?;
     let shown = &sectors[..SHOWN.min(sectors.len())];
     let text: alloc::string::String =
@@ -75,8 +75,7 @@ fn read(first: u64, count: u32) -> api::Result<()> {
 
 fn write(first: u64, text: &[u8]) -> api::Result<()> {
     let server = server()?;
-    let mut sector = Vec::new();
-    sector.resize(block::info(server)?.sector_bytes as usize, 0);
+    let mut sector = vec![0; block::info(server)?.sector_bytes as usize];
     let len = text.len().min(sector.len());
     sector[..len].copy_from_slice(&text[..len]);
     block::write(server, first, &sector)?;

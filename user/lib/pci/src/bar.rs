@@ -48,7 +48,11 @@ pub(crate) fn sized(configuration: &mut impl Configuration, address: Address) ->
     while number < BARS {
         let (value, mask) = ask(configuration, address, number);
         let is_wide = value & (IS_PORTS | WIDTH) == IS_64_BITS;
-        let upper = if is_wide && number + 1 < BARS { ask(configuration, address, number + 1) } else { (0, u32::MAX) };
+        let upper = if is_wide && number + 1 < BARS {
+            ask(configuration, address, number + 1)
+        } else {
+            (0, u32::MAX)
+        };
         bars[number] = match value & IS_PORTS {
             // Its upper half would be no register any more.
             0 if is_wide && number + 1 == BARS => Bar::Nothing,
@@ -108,10 +112,13 @@ pub fn piece(functions: &[Function], place: usize, number: usize) -> Option<(u64
     let bar = *functions.get(place)?.bars.get(number)?;
     let own = range(bar)?;
     let others = functions.iter().enumerate().filter(|(other, _)| *other != place);
-    let mut others = others.flat_map(|(_, function)| function.bars).filter(|other| is_of_one_kind(bar, *other));
+    let mut others =
+        others.flat_map(|(_, function)| function.bars).filter(|other| is_of_one_kind(bar, *other));
     let overlaps = |other: (u64, u64)| other.0 < own.1 && own.0 < other.1;
-    let of_the_board = if matches!(bar, Bar::Ports { .. }) { PORTS_OF_THE_BOARD } else { MEMORY_OF_THE_BOARD };
-    let is_shared = others.any(|other| range(other).is_some_and(overlaps)) || of_the_board.into_iter().any(overlaps);
+    let of_the_board =
+        if matches!(bar, Bar::Ports { .. }) { PORTS_OF_THE_BOARD } else { MEMORY_OF_THE_BOARD };
+    let is_shared =
+        others.any(|other| range(other).is_some_and(overlaps)) || of_the_board.into_iter().any(overlaps);
     (!is_shared).then_some((own.0, (own.1 - own.0).ilog2()))
 }
 

@@ -134,11 +134,12 @@ fn lists_of_capabilities_end() {
 
 #[test]
 fn buses_behind_bridges_are_visited_once() {
-    let bridge = |fake: Fake, address, behind: u32| {
-        fake.function(address, 0x000c_1b36, 0x06_04_00)
-            .with(address, offset::HEADER, 0x0001_0000, 0)
-            .with(address, offset::BUSES, behind << 8, 0)
-    };
+    let bridge =
+        |fake: Fake, address, behind: u32| {
+            fake.function(address, 0x000c_1b36, 0x06_04_00)
+                .with(address, offset::HEADER, 0x0001_0000, 0)
+                .with(address, offset::BUSES, behind << 8, 0)
+        };
     let (first, second) = (Address::new(0, 1, 0), Address::new(7, 0, 0));
     // The second leads back, in a circle; another one says that its own bus is behind it.
     let fake = bridge(bridge(fake(), first, 7), second, 0);
@@ -185,9 +186,16 @@ fn pieces_are_of_one_function() {
     let pieces = |base: u32| {
         let fake = bar(0, 0xfebf_1000, 0xffff_ff00).with(HERE, offset::BAR + 4, 0xc041, 0xffc0);
         let fake = fake.function(other, 0x1042_1af4, 0x01_00_00);
-        let mut fake = fake.with(other, offset::BAR, base, 0xffff_ff00).with(other, offset::BAR + 4, 0xc081, 0xffc0);
+        let mut fake =
+            fake.with(other, offset::BAR, base, 0xffff_ff00).with(other, offset::BAR + 4, 0xc081, 0xffc0);
         let found = find(&mut fake);
-        [piece(&found, 0, 0), piece(&found, 0, 1), piece(&found, 0, 2), piece(&found, 2, 0), piece(&found, 0, 6)]
+        [
+            piece(&found, 0, 0),
+            piece(&found, 0, 1),
+            piece(&found, 0, 2),
+            piece(&found, 2, 0),
+            piece(&found, 0, 6),
+        ]
     };
     assert_eq!(pieces(0xfebf_2000), [Some((0xfebf_1000, 12)), Some((0xc040, 6)), None, None, None]);
     assert_eq!(pieces(0xfebf_1100)[0], None, "a page with both");

@@ -3,10 +3,10 @@
 //! Without *flush* a device has nothing in a cache when it says that it has written (virtio 1.2, 5.2.6.2): so no request for that is needed,
 //! for which the crate would spin. Without *event index* nobody has to compare numbers that wrap around. Indirect descriptors need a heap.
 
+use virtio_drivers::PhysAddr;
 use virtio_drivers::Result;
 use virtio_drivers::transport::pci::PciTransport;
 use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
-use virtio_drivers::PhysAddr;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 const FLUSH: u64 = 1 << 9;
@@ -57,7 +57,14 @@ impl Transport for Plain {
         self.0.requires_legacy_layout()
     }
 
-    fn queue_set(&mut self, queue: u16, size: u32, descriptors: PhysAddr, driver: PhysAddr, device: PhysAddr) {
+    fn queue_set(
+        &mut self,
+        queue: u16,
+        size: u32,
+        descriptors: PhysAddr,
+        driver: PhysAddr,
+        device: PhysAddr,
+    ) {
         self.0.queue_set(queue, size, descriptors, driver, device);
     }
 

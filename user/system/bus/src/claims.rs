@@ -98,7 +98,9 @@ impl Claims {
             function.class() == class && fits(vendor, function.vendor) && fits(device, function.device)
         };
         let mut outcome = Err(Status::NotFound);
-        for (place, claim) in self.claims.iter_mut().enumerate().filter(|(place, _)| is_meant(&self.functions[*place])) {
+        for (place, claim) in
+            self.claims.iter_mut().enumerate().filter(|(place, _)| is_meant(&self.functions[*place]))
+        {
             if claim.owner.is_none() {
                 claim.owner = Some(thread);
                 return Ok(place as u32);
@@ -158,7 +160,10 @@ impl Claims {
             return Err(Status::NotFound);
         }
         let others = self.claims.iter().zip(&self.functions).enumerate();
-        if others.filter(|(other, _)| *other != place).any(|(_, (claim, function))| claim.has_line && function.line == line) {
+        if others
+            .filter(|(other, _)| *other != place)
+            .any(|(_, (claim, function))| claim.has_line && function.line == line)
+        {
             return Err(Status::Taken);
         }
         let interrupt = Fpage::interrupt(line);
@@ -189,7 +194,9 @@ impl Claims {
     /// Ends a claim. The function is silenced first.
     pub fn release(&mut self, place: u32) {
         let place = place as usize;
-        let (Some(function), Some(claim)) = (self.functions.get(place), self.claims.get_mut(place)) else { return };
+        let (Some(function), Some(claim)) = (self.functions.get(place), self.claims.get_mut(place)) else {
+            return;
+        };
         set_command(&mut self.ports, function, command::NO_INTERRUPT);
         let line = claim.has_line.then(|| Fpage::interrupt(function.line));
         for part in claim.parts.into_iter().flatten().chain(line) {

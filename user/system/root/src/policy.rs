@@ -56,7 +56,9 @@ impl Policy {
     fn has_of(&self, wanted: Fpage) -> bool {
         let end = |part: Fpage| (part.base() >> 12) + (1 << part.log2());
         self.resources.iter().any(|part| {
-            part.space() == wanted.space() && part.base() >> 12 < end(wanted) && wanted.base() >> 12 < end(*part)
+            part.space() == wanted.space()
+                && part.base() >> 12 < end(wanted)
+                && wanted.base() >> 12 < end(*part)
         })
     }
 
@@ -100,7 +102,8 @@ impl Policies {
     /// Whether the bus server may have a part of a device: all but what the description gives to others. Whether memory is a device's,
     /// σ0 knows.
     pub fn is_for_bus(&self, wanted: Fpage) -> bool {
-        wanted.space() == Space::Memory || !self.named.iter().any(|policy| !policy.is_bus && policy.has_of(wanted))
+        wanted.space() == Space::Memory
+            || !self.named.iter().any(|policy| !policy.is_bus && policy.has_of(wanted))
     }
 
     /// Policy of the memory manager.

@@ -38,7 +38,8 @@ fn main() -> i32 {
             return 1;
         }
     };
-    let registered = Name::new(block::NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
+    let registered =
+        Name::new(block::NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
     let (Ok(()), Some(room)) = (registered, ROOM.take()) else { return 1 };
     block::serve(&mut Own { disk }, room);
     1
@@ -76,7 +77,11 @@ impl Own {
 fn check(disk: &Disk, first: u64, bytes: usize) -> Result<(), Fault> {
     let is_whole = bytes > 0 && bytes <= BYTES_MAX && bytes.is_multiple_of(SECTOR_BYTES);
     let end = first.checked_add((bytes / SECTOR_BYTES) as u64);
-    if is_whole && end.is_some_and(|end| end <= disk.sectors()) { Ok(()) } else { Err(refused(Status::BadRequest)) }
+    if is_whole && end.is_some_and(|end| end <= disk.sectors()) {
+        Ok(())
+    } else {
+        Err(refused(Status::BadRequest))
+    }
 }
 
 /// A broken device may write to memory until the bus server has silenced it. That happens when this task ends; then `root` starts it again.
