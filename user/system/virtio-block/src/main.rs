@@ -104,7 +104,7 @@ impl block::Server for Own {
         Ok((SECTOR_BYTES as u32, disk.sectors(), disk.is_read_only()))
     }
 
-    fn read<'a>(&'a mut self, first: u64, count: u32) -> Result<&'a [u8], Fault> {
+    fn read(&mut self, first: u64, count: u32) -> Result<&[u8], Fault> {
         let disk = self.disk()?;
         let bytes = (count as usize).checked_mul(SECTOR_BYTES).ok_or(refused(Status::BadRequest))?;
         check(disk, first, bytes)?;
