@@ -38,10 +38,12 @@ const MEMORY_MASK: u32 = !0xf;
 /// The largest memory that makes sense, in bytes: as much as a flexpage can be.
 const LEN_MAX: u64 = 1 << 46;
 
-/// Sizes all of a function's registers, while it answers at none of them, and does not use memory. It does not afterwards, either.
+/// Sizes all of a function's registers, while it answers at none of them. From then on it does not use memory, and does not interrupt: a line that
+/// it shares must not be held by a function without a driver.
 pub(crate) fn sized(configuration: &mut impl Configuration, address: Address) -> [Bar; BARS] {
     // The status is in the upper half, where ones clear bits: zeroes leave it.
-    let before = configuration.read(address, offset::COMMAND) & 0xffff & !command::MASTER;
+    let before =
+        configuration.read(address, offset::COMMAND) & 0xffff & !command::MASTER | command::NO_INTERRUPT;
     configuration.write(address, offset::COMMAND, before & !(command::PORTS | command::MEMORY));
     let mut bars = [Bar::Nothing; BARS];
     let mut number = 0;

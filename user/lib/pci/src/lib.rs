@@ -65,6 +65,8 @@ pub mod command {
     pub const MEMORY: u32 = 1 << 1;
     /// Uses memory itself.
     pub const MASTER: u32 = 1 << 2;
+    /// Does not interrupt.
+    pub const NO_INTERRUPT: u32 = 1 << 10;
 }
 
 const HAS_CAPABILITIES: u32 = 1 << 20;
@@ -111,8 +113,8 @@ impl Function {
     }
 }
 
-/// Finds all functions, bus by bus, and sizes what they answer at. None of them uses memory by itself afterwards, but for bridges, on
-/// whose behalf others do.
+/// Finds all functions, bus by bus, and sizes what they answer at. None of them uses memory by itself or interrupts afterwards, but for
+/// bridges, which use memory on behalf of others.
 pub fn find(configuration: &mut impl Configuration) -> Vec<Function> {
     let mut functions = Vec::new();
     // A bridge may say that any bus is behind it, and several may say the same.

@@ -62,8 +62,9 @@ fn bars_of(mut fake: Fake) -> [Bar; BARS] {
     assert_eq!(found.len(), 1);
     assert_eq!(fake.careless, 0, "sized while it answered");
     for ((at, old), new) in before.iter().zip(fake.registers.values()) {
-        // Nothing but the right to use memory has changed.
-        let wanted = if at.1 == offset::COMMAND { old.0 & !command::MASTER } else { old.0 };
+        // Nothing but the rights to use memory and to interrupt has changed.
+        let silent = |command: u32| command & !command::MASTER | command::NO_INTERRUPT;
+        let wanted = if at.1 == offset::COMMAND { silent(old.0) } else { old.0 };
         assert_eq!(new.0, wanted, "{at:x?}");
     }
     found[0].bars

@@ -79,6 +79,11 @@ impl Disk {
         self.device.readonly()
     }
 
+    /// Takes back an interrupt for which nobody waits.
+    pub fn quiet(&mut self) {
+        self.device.ack_interrupt();
+    }
+
     /// Reads `len` bytes from a sector on: whole sectors, which are there, and [`BYTES_MAX`] at most.
     pub fn read(&mut self, first: u64, len: usize) -> core::result::Result<&[u8], Trouble> {
         let Disk { device, request, response, data, .. } = self;

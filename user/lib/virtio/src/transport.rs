@@ -1,12 +1,12 @@
 //! The crate's way to a device by PCI, less the features that we do not want.
 //!
-//! Without *flush* a device has nothing in a cache when it says that it has written (virtio 1.2, 5.2.6.2): so no request for that is needed,
+//! Without *flush* a device has nothing in a cache when it says that it has written (virtio 1.2, 5.2.5): so no request for that is needed,
 //! for which the crate would spin. Without *event index* nobody has to compare numbers that wrap around. Indirect descriptors need a heap.
 
 use virtio_drivers::PhysAddr;
-use virtio_drivers::Result;
 use virtio_drivers::transport::pci::PciTransport;
 use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
+use virtio_drivers::{Error, Result};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 const FLUSH: u64 = 1 << 9;
@@ -15,6 +15,9 @@ const EVENT_INDEX: u64 = 1 << 29;
 
 /// Features that no driver accepts.
 const UNWANTED: u64 = FLUSH | INDIRECT | EVENT_INDEX;
+
+/// How often what may change meanwhile is read.
+const TRIES: usize = 1000;
 
 /// The way to a device.
 #[derive(Debug)]
@@ -78,6 +81,18 @@ impl Transport for Plain {
 
     fn ack_interrupt(&mut self) -> InterruptStatus {
         self.0.ack_interrupt()
+    }
+
+    /// Reads until nothing has changed meanwhile, but not for ever: a device could change all the time.
+    fn read_consistent<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
+        for _ in 0..TRIES {
+            let before = self.read_config_generation();
+            let found = read();
+            if self.read_config_generation() == before {
+                return found;
+            }
+        }
+        Err(Error::NotReady)
     }
 
     fn read_config_generation(&self) -> u32 {
