@@ -63,7 +63,7 @@ fn tell() -> api::Result<()> {
 fn read(first: u64, count: u32) -> api::Result<()> {
     let server = server()?;
     let bytes = u64::from(block::info(server)?.sector_bytes) * u64::from(count);
-    // What is too much is asked for all the same: the driver says no.
+    // A request for too much is sent all the same: the driver says no.
     let mut sectors = vec![0; bytes.min(BYTES_MAX as u64) as usize];
     block::read(server, REPLIES.take().ok_or(Failure::Garbled)?, first, count, &mut sectors)?;
     let shown = &sectors[..SHOWN.min(sectors.len())];

@@ -33,7 +33,7 @@ pub mod command {
     pub const ALL: u16 = PORTS | MEMORY | MASTER | NO_INTERRUPT;
 }
 
-/// What is at a place.
+/// Asks for the function at a place.
 pub fn device(server: Uid, place: u32) -> Result<Entry> {
     Ok(Client { server }.device(place)?)
 }

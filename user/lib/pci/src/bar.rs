@@ -108,7 +108,7 @@ const MEMORY_OF_THE_BOARD: [(u64, u64); 2] = [(0, 1 << 20), (0xfec0_0000, 1 << 3
 /// See [`MEMORY_OF_THE_BOARD`].
 const PORTS_OF_THE_BOARD: [(u64, u64); 2] = [(0, 0x400), (0xcf8, 0xd00)];
 
-/// What a register of a function leads to, in units that can be handed to its driver alone: first and log2 of the number of bytes or
+/// Memory or ports that a register of a function leads to, in units that can be handed to its driver alone: first and log2 of the number of bytes or
 /// ports. `None` if there is nothing, or if a part of it is another function's, too, or the board's.
 pub fn piece(functions: &[Function], place: usize, number: usize) -> Option<(u64, u32)> {
     let bar = *functions.get(place)?.bars.get(number)?;

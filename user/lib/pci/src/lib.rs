@@ -53,7 +53,7 @@ pub mod offset {
     pub const CAPABILITIES: u8 = 0x34;
     /// Interrupt pin (byte 1) and line.
     pub const INTERRUPT: u8 = 0x3c;
-    /// What comes from here on is capabilities.
+    /// Capabilities begin here.
     pub const HEADER_END: u8 = 0x40;
 }
 
@@ -100,7 +100,7 @@ pub struct Function {
     pub line: u8,
     /// Interrupt pin from 1 on; 0 if it has none.
     pub pin: u8,
-    /// What it answers at.
+    /// Memory and ports that it answers at.
     pub bars: [Bar; BARS],
     /// Whether it can send interrupts as messages, by a table.
     pub has_msix: bool,

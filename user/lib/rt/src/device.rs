@@ -37,7 +37,7 @@ impl DeviceMemory {
         let log2 = len.ilog2().max(frames::FRAME_LOG2);
         let window = frames::reserve(log2).ok_or(Failure::Refused(Status::Exhausted))?;
         api::bus::part(bus, place, number, window)?;
-        // What is less than a page is somewhere in one.
+        // A register that leads to less than a page leads somewhere into one.
         let address = window.base() + base % (1 << frames::FRAME_LOG2);
         Ok(DeviceMemory { address, len: len as usize, physical: base })
     }

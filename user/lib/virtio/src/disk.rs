@@ -22,7 +22,7 @@ const DEVICES: [u16; 2] = [0x1042, 0x1001];
 /// Bytes of a sector, for all virtio disks.
 pub const SECTOR_BYTES: usize = SECTOR_SIZE;
 
-/// As many bytes as one request moves.
+/// Bytes that one request moves, at most.
 pub const BYTES_MAX: usize = 4096;
 
 /// How long a device may take for a request.

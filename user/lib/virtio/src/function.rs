@@ -22,7 +22,7 @@ pub struct Function {
     bus: Uid,
     place: u32,
     line: u8,
-    /// As long as it is there nobody else has the function.
+    /// Keeps all others from the function.
     _lease: Door,
 }
 

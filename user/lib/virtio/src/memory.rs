@@ -1,6 +1,6 @@
 //! Memory of a device, and memory that it may use. A task drives one device, so there is one of each.
 //!
-//! What is sent to the device is copied to pages of which the bus server has told the physical address, and back when the device is
+//! Data for the device is copied to pages of which the bus server has told the physical address, and back when the device is
 //! done: so a device that does what it should reaches nothing else of the driver's.
 #![allow(unsafe_code)]
 

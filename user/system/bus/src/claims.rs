@@ -49,7 +49,7 @@ impl Claims {
         Claims { ports, functions, claims }
     }
 
-    /// What is at a place.
+    /// Function at a place.
     pub fn entry(&self, place: u32) -> Result<Entry> {
         let function = self.functions.get(place as usize).ok_or(Status::NotFound)?;
         Ok(Entry {
@@ -129,7 +129,7 @@ impl Claims {
         Ok(())
     }
 
-    /// What is behind a base address register, to be mapped.
+    /// Memory or ports behind a base address register, to be mapped.
     pub fn part(&mut self, thread: Uid, place: u32, number: u8) -> Result<Fpage> {
         self.own(thread, place)?;
         let place = place as usize;

@@ -112,10 +112,9 @@ impl Supervisor {
     /// Hands a device to a program that may have it. It goes through `root`'s own space, so that it can be taken back.
     fn resource(&mut self, index: usize, wanted: Fpage) -> Decision {
         let policy = self.programs[index].policy;
-        if !policy.resources.contains(&wanted)
-            && !(policy.is_bus && self.policies.is_for_bus(wanted))
-            && sigma0::screen_memory(&self.screen_of(index)?) != Some(wanted)
-        {
+        let is_given =
+            policy.resources.contains(&wanted) || (policy.is_bus && self.policies.is_for_bus(wanted));
+        if !is_given && sigma0::screen_memory(&self.screen_of(index)?) != Some(wanted) {
             return Err(Status::Denied);
         }
         let program = &mut self.programs[index];
