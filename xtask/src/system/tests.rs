@@ -57,6 +57,8 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     let suite = system.program("suite");
     assert_eq!((suite.priority, suite.priority_max, suite.contiguous_max), (32, 50, 1032 << 20));
     assert_eq!(system.program("hello").pages_max, 16384);
+    let (bus, disk) = (system.program("bus"), system.program("virtio-block"));
+    assert_eq!((bus.is_bus, bus.classes, disk.is_bus, disk.classes), (true, 0, false, 1 << 1));
     assert_eq!(System::unpack(&system.pack()), Some(system));
 }
 

@@ -1,4 +1,4 @@
-//! Lists the devices behind PCI: `devices`. `devices claim CLASS VENDOR DEVICE` tries to get one, and says what comes of it.
+//! Lists the devices behind PCI: where they are, vendor and number, class, interrupt line, whether somebody drives them, and what they answer at.
 
 #![no_std]
 #![no_main]
@@ -9,7 +9,6 @@ extern crate alloc;
 use alloc::format;
 use rt::api::bus::{self, Entry, Kind};
 use rt::api::{self, Failure, Name, Status, names};
-use rt::door::Room;
 use rt::println;
 use rt::sys::Uid;
 
@@ -19,22 +18,7 @@ rt::entry!(main);
 const BARS: u8 = 6;
 
 fn main() -> i32 {
-    let arguments = rt::arguments();
-    let words: alloc::vec::Vec<&str> = arguments.iter().map(|word| word.as_str()).collect();
-    let outcome = match words[..] {
-        [] => list(),
-        ["claim", class, vendor, device] => {
-            match [class, vendor, device].map(|word| u16::from_str_radix(word, 16)) {
-                [Ok(class @ 0..256), Ok(vendor), Ok(device)] => claim(class as u8, vendor, device),
-                _ => Err(Failure::Refused(Status::BadRequest)),
-            }
-        }
-        _ => {
-            println!("usage: devices [claim CLASS VENDOR DEVICE], in hexadecimal");
-            return 2;
-        }
-    };
-    match outcome {
+    match list() {
         Ok(()) => 0,
         Err(failure) => {
             println!("devices: {failure}");
@@ -82,14 +66,5 @@ fn show(server: Uid, place: u32, entry: &Entry) -> api::Result<()> {
     println!(
         "{bus:02x}:{slot:02x}.{function}  {vendor:04x}:{device:04x}  {class_code:06x}  {line:<6}{driver:<7}{parts}"
     );
-    Ok(())
-}
-
-/// Claims, says where, and lets go.
-fn claim(class: u8, vendor: u16, device: u16) -> api::Result<()> {
-    let lease = Room::new().map_err(Failure::Kernel)?;
-    let place = bus::claim(server()?, class, vendor, device, lease.window())?;
-    println!("claimed place {place}");
-    drop(lease.into_door());
     Ok(())
 }
