@@ -20,7 +20,7 @@ const DISK: &str = "1af4:1042  010000";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 7] = [
+    let trials: [Named; 8] = [
         ("devices_are_listed", devices_are_listed),
         ("without_a_disk_nobody_waits", without_a_disk_nobody_waits),
         ("what_is_written_is_in_the_file", what_is_written_is_in_the_file),
@@ -28,6 +28,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         ("a_driver_that_ended_is_started_again", a_driver_that_ended_is_started_again),
         ("a_bus_server_that_ended_is_started_again", a_bus_server_that_ended_is_started_again),
         ("each_device_has_one_driver", each_device_has_one_driver),
+        ("nothing_acknowledged_is_lost", nothing_acknowledged_is_lost),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("drivers", format!("drivers::{name}"), verdict)))
 }
@@ -179,6 +180,21 @@ fn each_device_has_one_driver(world: &'static World) -> Verdict {
     let entry = "\n[[program]]\nname = \"bus-test\"\ndevices = [\"block\"]\ncontiguous = \"64 KiB\"\n";
     let reply = world.script_with(&entries(world, entry)?, &["--disk", &file], script.as_bytes())?;
     check_lines(&reply, &["bus-test: all is well", "bus-test: all is well", "sector-4.."])
+}
+
+/// The driver and the bus server are killed at random moments. Requests that it had are made again; what it had acknowledged is there.
+fn nothing_acknowledged_is_lost(world: &'static World) -> Verdict {
+    let entry = "\n[[program]]\nname = \"disk-test\"\noperator = true\n";
+    let entries = entries(world, entry)?;
+    for seed in 1..=if world.full { 20 } else { 3 } {
+        let disk = Disk::new()?;
+        let file = disk.file.display().to_string();
+        let script = format!("run disk-test {seed}\n");
+        let reply = world.script_with(&entries, &["--disk", &file], script.as_bytes())?;
+        reply.check_code(0)?;
+        reply.check_contains("all is there: 12 kills")?;
+    }
+    Ok(())
 }
 
 /// The boot archive with more in its description.
