@@ -129,7 +129,7 @@ fn again(server: Uid) -> Result<Door> {
     Err(Failure::Refused(Status::Taken))
 }
 
-/// What a driver may do with its function, and what not.
+/// Things that a driver may do with its function, and things that it may not.
 fn parts(server: Uid, place: u32) -> Result<()> {
     let (_, first, count) = bus::bar(server, place, PORTS)?;
     bus::part(server, place, PORTS, Fpage::ports(first as u16, count.ilog2()))?;
