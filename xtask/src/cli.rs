@@ -75,6 +75,9 @@ pub struct RunOptions {
     /// Use the host's virtualisation instead of emulation
     #[arg(long)]
     pub kvm: bool,
+    /// Plug in a disk: this file, byte for byte
+    #[arg(long, value_name = "FILE")]
+    pub disk: Option<PathBuf>,
     /// More boot options, such as "fastpath=off seed=7"
     #[arg(long, value_name = "OPTIONS")]
     pub boot: Vec<String>,

@@ -65,6 +65,8 @@ pub struct Machine {
     pub gdb: bool,
     /// Use the host's virtualisation.
     pub kvm: bool,
+    /// File that is a disk, byte for byte.
+    pub disk: Option<PathBuf>,
     /// Further arguments of the emulator.
     pub extra: Vec<String>,
 }
@@ -89,6 +91,7 @@ impl Machine {
             cpu: "max".into(),
             gdb: false,
             kvm: false,
+            disk: None,
             extra: Vec::new(),
         }
     }
@@ -132,6 +135,12 @@ impl Machine {
             command.args(["-accel", "tcg"]);
         }
         self.add_boot(&mut command);
+        if let Some(disk) = &self.disk {
+            // A comma ends a value, and two are one that does not.
+            let file = disk.display().to_string().replace(',', ",,");
+            command.args(["-drive", &format!("if=none,id=disk,format=raw,file={file}")]);
+            command.args(["-device", "virtio-blk-pci,drive=disk,disable-legacy=on"]);
+        }
         command.args(&self.extra);
         Ok(command)
     }

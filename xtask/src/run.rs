@@ -8,6 +8,7 @@ use crate::machine::{GDB_ADDRESS, Machine};
 use crate::{Context, Error, Result, build, interrupt, terminal};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +43,7 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     machine.cpus = options.smp;
     machine.gdb = options.gdb;
     machine.kvm = options.kvm;
+    machine.disk = options.disk.as_deref().map(disk).transpose()?;
     if options.gdb {
         eprintln!(
             "tern: waiting for a debugger: gdb {} -ex 'target remote {GDB_ADDRESS}'",
@@ -52,6 +54,15 @@ pub fn perform(options: RunOptions) -> Result<u8> {
         Some(script) => run_script(&machine, Reports::of(&system), script),
         None => run_interactive(&machine, Reports::of(&system)),
     }
+}
+
+/// The file of a disk, as a path that the emulator finds.
+fn disk(path: &Path) -> Result<PathBuf> {
+    let file = path.canonicalize().context(|| format!("open the disk {}", path.display()))?;
+    if !file.is_file() {
+        return Err(Error::new(format!("the disk {} is no file", path.display())));
+    }
+    Ok(file)
 }
 
 fn open_script(path: &str) -> Result<Box<dyn Read + Send>> {

@@ -27,8 +27,8 @@ mod blocks;
 use blocks::{Block, Step, change, is_excerpt, prints, read};
 
 /// Guides that are done.
-const GUIDES: [&str; 7] =
-    ["debugging", "first-server", "getting-started", "idl-doors", "modules", "objects", "system"];
+const GUIDES: [&str; 8] =
+    ["debugging", "drivers", "first-server", "getting-started", "idl-doors", "modules", "objects", "system"];
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Result<Vec<Trial>> {

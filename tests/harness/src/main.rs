@@ -14,6 +14,7 @@ mod c_library;
 mod clusters;
 mod crashes;
 mod doors;
+mod drivers;
 mod front_door;
 mod guides;
 mod interactive;
@@ -57,6 +58,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(boot::trials(world));
     trials.extend(shell::trials(world));
     trials.extend(interactive::trials(world));
+    trials.extend(drivers::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(screens::trials(world));
     trials.extend(stubs::trials(world));

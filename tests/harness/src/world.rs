@@ -84,11 +84,16 @@ impl World {
 
     /// Feeds a script to the shell of a system whose boot archive has these files.
     pub fn script_in(&self, entries: &[Entry], script: &[u8]) -> xtask::Result<Reply> {
+        self.script_with(entries, &[], script)
+    }
+
+    /// Does that with more options of `run`.
+    pub fn script_with(&self, entries: &[Entry], options: &[&str], script: &[u8]) -> xtask::Result<Reply> {
         let scratch = Scratch::create()?;
         paths::write(&scratch.0.join("boot.cpio"), &pack(entries))?;
         fs::copy(&self.system.kernel, scratch.0.join("tern-kernel")).context(|| "copy the kernel".into())?;
         let mut command = self.tern_command();
-        command.env(build::PREBUILT, &scratch.0).args(["run", "--script", "-"]);
+        command.env(build::PREBUILT, &scratch.0).args(["run", "--script", "-"]).args(options);
         run(command, script)
     }
 

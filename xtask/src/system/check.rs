@@ -2,7 +2,9 @@
 
 use super::Mistake;
 use super::file::{Entry, File, Rights, Task, line_of};
-use description::{CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program, System};
+use description::{
+    CLASSES, CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program, System,
+};
 use std::collections::BTreeSet;
 use toml::Spanned;
 
@@ -23,6 +25,7 @@ pub fn check(source: &str, text: &str, file: &File, files: &[&str]) -> Result<Sy
     checker.belong(&modules, &file.task);
     let all: Vec<Program> = programs.into_iter().chain(tasks).collect();
     checker.unique(&all, &modules);
+    checker.drivers(&all);
     checker.files(&all);
     checker.fit(&all);
     checker.needed(usual_line, &all);
@@ -84,6 +87,8 @@ impl Checker<'_> {
             kernel_share: self.taken(line, share),
             pages_max: self.taken(line, memory) / PAGE,
             devices: Vec::new(),
+            classes: 0,
+            is_bus: false,
             contiguous_max: 0,
             is_operator: false,
         }
@@ -114,6 +119,8 @@ impl Checker<'_> {
             .into_iter()
             .filter_map(|device| device.map_err(|reason| self.wrong(line, reason)).ok())
             .collect();
+        let classes = entry.devices.iter().map(|name| class(name).map_err(|reason| self.wrong(line, reason)));
+        let classes = classes.filter_map(Result::ok).fold(0, |all, class| all | 1 << class);
         let contiguous = entry.contiguous.as_ref().map_or(Ok(0), |text| bytes("contiguous", text));
         Program {
             name: entry.name.clone(),
@@ -122,6 +129,8 @@ impl Checker<'_> {
             serves: entry.serves.clone(),
             instead: entry.instead.clone().into_iter().collect(),
             devices,
+            classes,
+            is_bus: entry.bus,
             contiguous_max: self.taken(line, contiguous),
             is_operator: entry.operator,
             ..self.rights(line, &rights)
@@ -176,6 +185,8 @@ impl Checker<'_> {
                 kernel_share: sum(|part| part.kernel_share),
                 pages_max: sum(|part| part.pages_max),
                 devices: parts.iter().flat_map(|part| part.devices.clone()).collect(),
+                classes: parts.iter().fold(0, |all, part| all | part.classes),
+                is_bus: parts.iter().any(|part| part.is_bus),
                 contiguous_max: sum(|part| part.contiguous_max),
                 is_operator: false,
             });
@@ -233,6 +244,35 @@ impl Checker<'_> {
                     module.line,
                     format!("module {} is there already, in line {}", module.name, other.line),
                 );
+            }
+        }
+    }
+
+    /// There is one bus server, if somebody has devices from it; and of each class one driver among those that start at boot.
+    fn drivers(&mut self, programs: &[Program]) {
+        let bus = programs.iter().find(|program| program.is_bus);
+        for (index, program) in programs.iter().enumerate() {
+            let earlier = &programs[..index];
+            if let Some(other) = earlier.iter().find(|other| other.is_bus && program.is_bus) {
+                let reason = format!(
+                    "{}: {} is the bus server already, in line {}",
+                    program.name, other.name, other.line
+                );
+                self.wrong(program.line, reason);
+            }
+            if program.classes != 0 && bus.is_none() {
+                let reason = format!("{} has devices, and no program has \"bus = true\"", program.name);
+                self.wrong(program.line, reason);
+            }
+            for (name, class) in CLASSES.into_iter().filter(|(_, class)| program.classes >> class & 1 != 0) {
+                let is_owner = |other: &&Program| !other.serves.is_empty() && other.classes >> class & 1 != 0;
+                if let Some(owner) = earlier.iter().find(is_owner).filter(|_| !program.serves.is_empty()) {
+                    let reason = format!(
+                        "{} has the {name} devices of {}, in line {}",
+                        program.name, owner.name, owner.line
+                    );
+                    self.wrong(program.line, reason);
+                }
             }
         }
     }
@@ -362,6 +402,17 @@ fn ports(text: &str) -> Result<Device, String> {
         return Err(format!("ports {text:?}: {reason}"));
     }
     Ok(Device::Ports { first: first as u16, log2: count.ilog2() as u8 })
+}
+
+/// Number of a class of devices.
+fn class(name: &str) -> Result<u8, String> {
+    let known = CLASSES.iter().find(|(known, _)| *known == name);
+    known.map(|(_, number)| *number).ok_or_else(|| {
+        format!(
+            "devices: there is no class {name:?}; there are: {}",
+            CLASSES.map(|(known, _)| known).join(", ")
+        )
+    })
 }
 
 fn interrupt(line: i64) -> Result<Device, String> {

@@ -60,6 +60,12 @@ pub struct Entry {
     /// Interrupt lines.
     #[serde(default)]
     pub interrupts: Vec<i64>,
+    /// Classes of devices.
+    #[serde(default)]
+    pub devices: Vec<String>,
+    /// Whether it is the bus server.
+    #[serde(default)]
+    pub bus: bool,
     /// Whether it may start programs, and end programs that it did not start.
     #[serde(default)]
     pub operator: bool,

@@ -1,7 +1,7 @@
 //! Shows what a description says: as text, and as a drawing of the programs and the servers that they may ask for.
 
 use crate::{Error, Result};
-use description::{Device, Program, System};
+use description::{CLASSES, Device, Program, System};
 use layout::backends::svg::SVGWriter;
 use layout::gv::{DotParser, GraphBuilder};
 use std::fmt::Write;
@@ -42,7 +42,7 @@ fn row(program: &Program) -> [String; COLUMNS.len()] {
         priority,
         format!("{}/{}", program.kernel_share, description::KERNEL_SHARES),
         memory(program),
-        or_none(program.devices.iter().map(device).collect::<Vec<_>>().join(" ")),
+        or_none(devices(program).join(" ")),
     ]
 }
 
@@ -77,6 +77,14 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
+/// Devices of a program, and classes of those that the bus server gives it.
+fn devices(program: &Program) -> Vec<String> {
+    let classes = CLASSES.into_iter().filter(|(_, class)| program.classes >> class & 1 != 0);
+    let classes = classes.map(|(name, _)| format!("{name} devices"));
+    let bus = program.is_bus.then(|| "bus".into());
+    program.devices.iter().map(device).chain(classes).chain(bus).collect()
+}
+
 fn device(device: &Device) -> String {
     match *device {
         Device::Ports { first, log2 } => format!("ports {first:#x}+{}", 1 << log2),
@@ -108,7 +116,7 @@ fn dot(system: &System) -> String {
         if program.uses.is_none() {
             lines.push("may ask for all".into());
         }
-        lines.extend(program.devices.iter().map(device));
+        lines.extend(devices(program));
         let _ = writeln!(
             dot,
             "  p{index} [label=\"{}\"];",

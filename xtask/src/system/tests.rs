@@ -3,8 +3,19 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 9] =
-    ["mm", "console", "modules", "shell", "suite", "bench", "stub-test", "door-test", "counter"];
+const FILES: [&str; 11] = [
+    "mm",
+    "console",
+    "bus",
+    "virtio-block",
+    "modules",
+    "shell",
+    "suite",
+    "bench",
+    "stub-test",
+    "door-test",
+    "counter",
+];
 
 const SMALL: &str = r#"[usual]
 priority = 32
@@ -48,11 +59,33 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     let suite = system.program("suite");
     assert_eq!((suite.priority, suite.priority_max, suite.contiguous_max), (32, 50, 1032 << 20));
     assert_eq!(system.program("hello").pages_max, 16384);
+    let (bus, disk) = (system.program("bus"), system.program("virtio-block"));
+    assert_eq!((bus.is_bus, bus.classes, disk.is_bus, disk.classes), (true, 0, false, 1 << 1));
     assert_eq!(System::unpack(&system.pack()), Some(system));
 }
 
 /// Mistakes: text that is added to [`SMALL`], the line that is told, and a part of the message.
-const MISTAKES: [(&str, u32, &str); 30] = [
+const MISTAKES: [(&str, u32, &str); 34] = [
+    (
+        "[[program]]\nname = \"counter\"\ndevices = [\"disk\"]",
+        16,
+        "no class \"disk\"; there are: block, network",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\ndevices = [\"block\"]",
+        16,
+        "counter has devices, and no program has \"bus = true\"",
+    ),
+    (
+        "[[program]]\nname = \"suite\"\nbus = true\n[[program]]\nname = \"counter\"\nbus = true",
+        19,
+        "suite is the bus server already, in line 16",
+    ),
+    (
+        "[[program]]\nname = \"suite\"\nserves = [\"s\"]\nbus = true\ndevices = [\"block\"]\n[[program]]\nname = \"counter\"\nserves = [\"c\"]\ndevices = [\"network\", \"block\"]",
+        21,
+        "counter has the block devices of suite, in line 16",
+    ),
     (
         "[[program]]\nname = \"counter\"\nkernel-share = 99999",
         16,

@@ -19,6 +19,8 @@ extern crate std;
 
 pub mod wire;
 
+pub mod block;
+pub mod bus;
 pub mod calendar;
 pub mod clock;
 pub mod console;

@@ -245,6 +245,11 @@ pub fn restart(server: Uid, name: &Name) -> Result<()> {
     Ok(Client { server }.restart(name.bytes())?)
 }
 
+/// Classes of devices that a thread's program may drive, as bits by their number. For the bus server.
+pub fn classes(server: Uid, thread: Uid) -> Result<u32> {
+    Ok(Client { server }.classes(thread)?)
+}
+
 /// `None` for what is not there.
 fn found<T>(outcome: core::result::Result<T, stub::Failure>) -> Result<Option<T>> {
     match outcome.map_err(Failure::from) {

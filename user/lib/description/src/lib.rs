@@ -33,6 +33,9 @@ pub const KERNEL_SHARES: u64 = 256;
 /// The highest priority of a program: above are the keeper of `root`, `root` and σ0.
 pub const PRIORITY_MAX: u8 = 60;
 
+/// Classes of devices that a description has words for, with the numbers that PCI gives them.
+pub const CLASSES: [(&str, u8); 4] = [("block", 1), ("network", 2), ("display", 3), ("sound", 4)];
+
 /// Programs that run, and what each may do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct System {
@@ -73,6 +76,10 @@ pub struct Program {
     pub pages_max: u64,
     /// Ports and interrupts that it may have.
     pub devices: Vec<Device>,
+    /// Classes of devices that it may drive, of those that the bus server hands out: bits, by their numbers.
+    pub classes: u32,
+    /// Whether it is the bus server, which may have all devices that no other program has.
+    pub is_bus: bool,
     /// Contiguous memory that it may have besides, in bytes. It learns where that lies.
     pub contiguous_max: u64,
     /// Whether it may start programs, and end programs that it did not start.
@@ -163,6 +170,8 @@ mod tests {
             kernel_share: 16,
             pages_max: 16384,
             devices: vec![],
+            classes: 0,
+            is_bus: false,
             contiguous_max: 0,
             is_operator: false,
         };

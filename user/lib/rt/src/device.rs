@@ -5,16 +5,18 @@
 #![allow(unsafe_code)]
 
 use crate::frames;
+use api::bus::Kind;
 use api::{Failure, Result, Status, memory};
 use core::arch::asm;
 use core::ptr::with_exposed_provenance_mut;
-use sys::Fpage;
+use sys::{Fpage, Uid};
 
 /// Memory of a device, through a window of this program. Nothing but the device is behind it, so writing is safe for the
 /// program, whatever the device makes of it.
 #[derive(Debug)]
 pub struct DeviceMemory {
-    window: Fpage,
+    address: u64,
+    len: usize,
     physical: u64,
 }
 
@@ -23,12 +25,41 @@ impl DeviceMemory {
     pub fn map(wanted: Fpage) -> Result<DeviceMemory> {
         let window = frames::reserve(wanted.log2()).ok_or(Failure::Refused(Status::Exhausted))?;
         memory::resource(crate::home(), wanted, window)?;
-        Ok(DeviceMemory { window, physical: wanted.base() })
+        Ok(DeviceMemory { address: window.base(), len: 1 << window.log2(), physical: wanted.base() })
+    }
+
+    /// Asks the bus server for what is behind a base address register of a function that this thread has claimed.
+    pub fn behind(bus: Uid, place: u32, number: u8) -> Result<DeviceMemory> {
+        let (kind, base, len) = api::bus::bar(bus, place, number)?;
+        if !matches!(kind, Kind::MEMORY | Kind::PREFETCHABLE) {
+            return Err(Failure::Refused(Status::NotFound));
+        }
+        let log2 = len.ilog2().max(frames::FRAME_LOG2);
+        let window = frames::reserve(log2).ok_or(Failure::Refused(Status::Exhausted))?;
+        api::bus::part(bus, place, number, window)?;
+        // A register that leads to less than a page leads somewhere into one.
+        let address = window.base() + base % (1 << frames::FRAME_LOG2);
+        Ok(DeviceMemory { address, len: len as usize, physical: base })
     }
 
     /// Physical address of its first byte.
     pub fn physical(&self) -> u64 {
         self.physical
+    }
+
+    /// Reads a byte. Outside are all ones, as where no device is.
+    pub fn read_u8(&self, at: usize) -> u8 {
+        self.read(at).unwrap_or(u8::MAX)
+    }
+
+    /// Reads two bytes. Outside are all ones.
+    pub fn read_u16(&self, at: usize) -> u16 {
+        self.read(at).unwrap_or(u16::MAX)
+    }
+
+    /// Reads four bytes. Outside are all ones.
+    pub fn read_u32(&self, at: usize) -> u32 {
+        self.read(at).unwrap_or(u32::MAX)
     }
 
     /// Writes a byte. What lies outside is not written.
@@ -46,13 +77,24 @@ impl DeviceMemory {
         self.write(at, value);
     }
 
+    fn read<T: Copy>(&self, at: usize) -> Option<T> {
+        let from = self.place::<T>(at)?;
+        // SAFETY: as in `write`; all bits are a value of these types.
+        Some(unsafe { from.read_volatile() })
+    }
+
     fn write<T>(&mut self, at: usize, value: T) {
-        let len = 1usize << self.window.log2();
-        if at.is_multiple_of(size_of::<T>()) && at.checked_add(size_of::<T>()).is_some_and(|end| end <= len) {
-            let to = with_exposed_provenance_mut::<T>(self.window.base() as usize + at);
-            // SAFETY: aligned, and inside of a window that `map` reserved for this value alone; the memory is the device's.
+        if let Some(to) = self.place::<T>(at) {
+            // SAFETY: aligned, and inside of a window that was reserved for this value alone; the memory is the device's.
             unsafe { to.write_volatile(value) };
         }
+    }
+
+    /// Where a value is. `None` if it is not aligned, or a part of it lies outside.
+    fn place<T>(&self, at: usize) -> Option<*mut T> {
+        let address = (self.address as usize).checked_add(at)?;
+        let fits = at.checked_add(size_of::<T>()).is_some_and(|end| end <= self.len);
+        (fits && address.is_multiple_of(size_of::<T>())).then_some(with_exposed_provenance_mut(address))
     }
 }
 
@@ -72,6 +114,16 @@ impl Port {
         // SAFETY: the instruction changes no memory of this program; see the top of the file.
         unsafe {
             asm!("in al, dx", out("al") value, in("dx") self.0, options(nomem, nostack, preserves_flags))
+        };
+        value
+    }
+
+    /// Reads four bytes.
+    pub fn read_u32(self) -> u32 {
+        let value;
+        // SAFETY: as in `read`.
+        unsafe {
+            asm!("in eax, dx", out("eax") value, in("dx") self.0, options(nomem, nostack, preserves_flags))
         };
         value
     }

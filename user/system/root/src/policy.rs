@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use description::{CONSOLE, Device, FILE, MEMORY_MANAGER, Program, System};
 use rt::sys::Fpage;
-use rt::sys::abi::archive;
+use rt::sys::abi::{Space, archive};
 
 pub use description::MODULES;
 
@@ -52,6 +52,16 @@ impl Policy {
         self.serves.iter().any(|served| served == name)
     }
 
+    /// Whether it has something of a part of a device.
+    fn has_of(&self, wanted: Fpage) -> bool {
+        let end = |part: Fpage| (part.base() >> 12) + (1 << part.log2());
+        self.resources.iter().any(|part| {
+            part.space() == wanted.space()
+                && part.base() >> 12 < end(wanted)
+                && wanted.base() >> 12 < end(*part)
+        })
+    }
+
     /// Whether this is the memory manager.
     pub fn is_manager(&self) -> bool {
         self.name == MEMORY_MANAGER
@@ -88,6 +98,13 @@ impl Policies {
     /// Policy of a program.
     pub fn of(&self, program: &str) -> &'static Policy {
         self.named.iter().find(|policy| policy.name == program).unwrap_or(self.usual)
+    }
+
+    /// Whether the bus server may have a part of a device: all but what the description gives to others. Whether memory is a device's,
+    /// σ0 knows.
+    pub fn is_for_bus(&self, wanted: Fpage) -> bool {
+        wanted.space() == Space::Memory
+            || !self.named.iter().any(|policy| !policy.is_bus && policy.has_of(wanted))
     }
 
     /// Policy of the memory manager.

@@ -237,7 +237,7 @@ impl Supervisor {
             // Whomever the driver gave it to loses it, too.
             let _ = sys::flush(window.with_rights(Rights::RWX));
         }
-        take_blocks(&mut program);
+        self.take_blocks(&mut program);
         tell(&program, end);
         if let Some(Report { registers, stack }) = report {
             let from = stack_from(registers[1]);
@@ -300,7 +300,7 @@ impl Supervisor {
             println!("root: starting everything anew");
             while let Some(mut other) = self.programs.pop() {
                 let _ = sys::task_destroy(other.task);
-                take_blocks(&mut other);
+                self.take_blocks(&mut other);
             }
             self.names.clear();
             self.pending.clear();
@@ -310,6 +310,18 @@ impl Supervisor {
             self.start_system();
         } else {
             self.start_server(program.policy);
+        }
+    }
+
+    /// Takes contiguous memory of an ended program. It goes back to σ0, unless devices may use it.
+    fn take_blocks(&mut self, program: &mut Program) {
+        for (lent, log2) in program.blocks.drain(..) {
+            let block = lent.reclaim();
+            if program.policy.is_bus {
+                self.kept.push((block.lend(), log2));
+            } else {
+                Upstream(rt::home()).give_back(block.physical(), log2);
+            }
         }
     }
 
@@ -352,13 +364,6 @@ fn tell(program: &Program, end: End) {
 struct Report {
     registers: Registers,
     stack: Vec<u8>,
-}
-
-/// Gives contiguous memory of an ended program back to σ0.
-fn take_blocks(program: &mut Program) {
-    for (lent, log2) in program.blocks.drain(..) {
-        Upstream(rt::home()).give_back(lent.reclaim().physical(), log2);
-    }
 }
 
 /// Time and faults of a task, counted just before its end.

@@ -113,9 +113,10 @@ impl Supervisor {
 
     /// Hands a device to a program that may have it. It goes through `root`'s own space, so that it can be taken back.
     fn resource(&mut self, index: usize, wanted: Fpage) -> Decision {
-        if !self.programs[index].policy.resources.contains(&wanted)
-            && sigma0::screen_memory(&self.screen_of(index)?) != Some(wanted)
-        {
+        let policy = self.programs[index].policy;
+        let is_given =
+            policy.resources.contains(&wanted) || (policy.is_bus && self.policies.is_for_bus(wanted));
+        if !is_given && sigma0::screen_memory(&self.screen_of(index)?) != Some(wanted) {
             return Err(Status::Denied);
         }
         let program = &mut self.programs[index];
@@ -148,8 +149,11 @@ impl Supervisor {
         if held + (1 << log2) > program.policy.contiguous_max {
             return Err(Status::Denied);
         }
-        let block = Upstream(rt::home()).block(log2).ok_or(Status::Exhausted)?;
-        let lent = block.lend();
+        let kept = self.kept.iter().position(|(_, kept)| program.policy.is_bus && *kept == log2);
+        let lent = match kept {
+            Some(at) => self.kept.swap_remove(at).0,
+            None => Upstream(rt::home()).block(log2).ok_or(Status::Exhausted)?.lend(),
+        };
         let (block, physical) = (lent.fpage(), lent.physical());
         program.blocks.push((lent, log2));
         now(memory::Answer::Pages(physical, block))
@@ -200,6 +204,13 @@ impl Supervisor {
                 now(Answer::Doors(counts.map(|count| count as u32)))
             }
             Request::Memory => now(self.memory()?),
+            Request::Classes { thread } => {
+                if !self.programs[index].policy.is_bus {
+                    return Err(Status::Denied);
+                }
+                let of = self.program_of(thread).ok_or(Status::NotFound)?;
+                now(Answer::Classes(self.programs[of].policy.classes))
+            }
             Request::Restart { name } => self.restart(index, checked(name)?),
         }
     }

@@ -41,6 +41,9 @@ pub struct Supervisor {
     pub(crate) staged: BTreeMap<Uid, Staged>,
     /// The memory manager failed in this way, and nothing has been done about it yet.
     pub(crate) broken: Option<Failure>,
+    /// Contiguous memory of a bus server that has ended, with the log2 of each size. Devices may still write there, so only the next bus
+    /// server gets it, which silences them first.
+    pub(crate) kept: Vec<(Lent, u32)>,
     /// When each server was restarted lately.
     pub(crate) restarts: BTreeMap<&'static str, Vec<u64>>,
 }
@@ -131,6 +134,7 @@ impl Supervisor {
             pending: Vec::new(),
             staged: BTreeMap::new(),
             broken: None,
+            kept: Vec::new(),
             restarts: BTreeMap::new(),
         })
     }

@@ -1,0 +1,209 @@
+//! Devices and their drivers: the bus server, and a disk that is a file of the host.
+
+use crate::world::{Named, Reply, Scratch, Verdict, World};
+use libtest_mimic::Trial;
+use std::fs;
+use std::path::PathBuf;
+use xtask::archive::Entry;
+use xtask::paths;
+
+/// The description that is changed.
+const DEFAULT: &str = "systems/default.toml";
+
+/// Sectors of the disk, and bytes of each.
+const SECTORS: usize = 2048;
+/// See [`SECTORS`].
+const SECTOR: usize = 512;
+
+/// A virtio disk in the list of devices.
+const DISK: &str = "1af4:1042  010000";
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let trials: [Named; 8] = [
+        ("devices_are_listed", devices_are_listed),
+        ("without_a_disk_nobody_waits", without_a_disk_nobody_waits),
+        ("what_is_written_is_in_the_file", what_is_written_is_in_the_file),
+        ("what_is_not_there_is_refused", what_is_not_there_is_refused),
+        ("a_driver_that_ended_is_started_again", a_driver_that_ended_is_started_again),
+        ("a_bus_server_that_ended_is_started_again", a_bus_server_that_ended_is_started_again),
+        ("each_device_has_one_driver", each_device_has_one_driver),
+        ("nothing_acknowledged_is_lost", nothing_acknowledged_is_lost),
+    ];
+    Vec::from(trials.map(|(name, verdict)| world.trial("drivers", format!("drivers::{name}"), verdict)))
+}
+
+/// A disk.
+struct Disk {
+    file: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Disk {
+    /// Each sector begins with its number.
+    fn new() -> xtask::Result<Disk> {
+        let scratch = Scratch::create()?;
+        let file = scratch.0.join("disk, the first");
+        let mut bytes = vec![0; SECTORS * SECTOR];
+        for (number, sector) in bytes.chunks_mut(SECTOR).enumerate() {
+            let text = format!("sector-{number}.");
+            sector[..text.len()].copy_from_slice(text.as_bytes());
+        }
+        paths::write(&file, &bytes)?;
+        Ok(Disk { file, _scratch: scratch })
+    }
+
+    fn script(&self, world: &World, options: &[&str], script: &str) -> xtask::Result<Reply> {
+        let file = self.file.display().to_string();
+        let options = [&["run", "--script", "-", "--disk", &file], options].concat();
+        world.tern(&options, script.as_bytes())
+    }
+
+    /// Fails unless a sector of the file begins with this.
+    fn check(&self, sector: usize, text: &str) -> Verdict {
+        let bytes = fs::read(&self.file)?;
+        let found = &bytes[sector * SECTOR..][..text.len()];
+        if found == text.as_bytes() {
+            Ok(())
+        } else {
+            Err(format!("{:?} in sector {sector}", String::from_utf8_lossy(found)).into())
+        }
+    }
+}
+
+/// Lines in order, among others.
+fn check_lines(reply: &Reply, expected: &[&str]) -> Verdict {
+    let mut lines = reply.out.lines();
+    match expected.iter().find(|text| !lines.any(|line| line.contains(*text))) {
+        None => Ok(()),
+        Some(text) => Err(reply.failed(&format!("expected {text:?}, in this order"))),
+    }
+}
+
+fn devices_are_listed(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    for (machine, bridge) in [("pc", "8086:1237  060000"), ("q35", "8086:29c0  060000")] {
+        let reply = disk.script(world, &["--machine", machine], "run devices\n")?;
+        reply.check_code(0)?;
+        check_lines(&reply, &["ADDRESS", bridge, DISK])?;
+        let line = reply.out.lines().find(|line| line.contains(DISK)).unwrap_or_default();
+        for part in ["yes", "memory 0x", "prefetchable 0x", "+0x4000", "msi-x"] {
+            if !line.contains(part) {
+                return Err(reply.failed(&format!("expected {part:?} of the disk")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn without_a_disk_nobody_waits(world: &'static World) -> Verdict {
+    for machine in ["pc", "microvm"] {
+        let script = b"run disk\nrun disk read 0\nrun devices\n";
+        let reply = world.tern(&["run", "--script", "-", "--machine", machine], script)?;
+        check_lines(&reply, &["disk: not found", "disk: not found", "ADDRESS"])?;
+        if reply.out.contains("root:") {
+            return Err(reply.failed("somebody was started again"));
+        }
+    }
+    Ok(())
+}
+
+fn what_is_written_is_in_the_file(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    let script = "run disk\nrun disk read 7\nrun disk write 9 written-by-tern\nrun disk write 2047 the-last\nrun disk read 9\n\
+        run disk read 2040 8\n";
+    for machine in ["pc", "q35"] {
+        let reply = disk.script(world, &["--machine", machine], script)?;
+        reply.check_code(0)?;
+        check_lines(
+            &reply,
+            &["2048 sectors of 512 bytes", "sector-7..", "written-by-tern..", "sector-2040.."],
+        )?;
+        disk.check(8, "sector-8.\0")?;
+        disk.check(9, "written-by-tern\0\0\0")?;
+        disk.check(10, "sector-10.\0")?;
+        disk.check(2047, "the-last\0\0")?;
+    }
+    Ok(())
+}
+
+fn what_is_not_there_is_refused(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    let before = fs::read(&disk.file)?;
+    let refused = [
+        "read 2048",
+        "read 2041 8",
+        "read 18446744073709551615",
+        "read 18446744073709551615 2",
+        "read 36028797018963968",
+        "read 0 9",
+        "read 0 0",
+        "read 0 8388608",
+        "write 2048 nothing",
+        "write 18446744073709551615 nothing",
+    ];
+    for command in refused {
+        // One that is there is read afterwards.
+        let reply = disk.script(world, &[], &format!("run disk {command}\nrun disk read 3\n"))?;
+        check_lines(&reply, &["disk: the server does not understand the request", "sector-3.."])?;
+    }
+    if fs::read(&disk.file)? == before { Ok(()) } else { Err("the file has changed".into()) }
+}
+
+fn a_driver_that_ended_is_started_again(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    let script = "run disk write 5 before\nkill virtio-block\nrun disk read 5\nrun disk write 6 after\nkill virtio-block\nrun disk read 6\n\
+        run devices\n";
+    let reply = disk.script(world, &[], script)?;
+    reply.check_code(0)?;
+    check_lines(&reply, &["was killed", "before..", "was killed", "after..", DISK])?;
+    disk.check(5, "before\0")?;
+    disk.check(6, "after\0")
+}
+
+/// Drivers lose what they had from it, and are started again, too.
+fn a_bus_server_that_ended_is_started_again(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    let script = "run disk write 5 before\nkill bus\nrun disk read 5\nrun disk read 5\nrun disk write 6 after\nrun devices\n";
+    let reply = disk.script(world, &[], script)?;
+    check_lines(&reply, &["bus (task", "virtio-block (task", "before..", DISK])?;
+    disk.check(6, "after\0")
+}
+
+/// Claims of programs that may not have the device are denied, and so are those that come second. Devices that were given back are free.
+fn each_device_has_one_driver(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    let script = "run bus-test\nrun bus-test\nrun disk read 4\n";
+    let reply = disk.script(world, &[], script)?;
+    check_lines(&reply, &["bus-test: not allowed", "bus-test: not allowed", "sector-4.."])?;
+    let file = disk.file.display().to_string();
+    let entry = "\n[[program]]\nname = \"bus-test\"\ndevices = [\"block\"]\ncontiguous = \"64 KiB\"\n";
+    let reply = world.script_with(&entries(world, entry)?, &["--disk", &file], script.as_bytes())?;
+    check_lines(&reply, &["bus-test: all is well", "bus-test: all is well", "sector-4.."])
+}
+
+/// The driver and the bus server are killed at random moments. Requests that it had are made again; what it had acknowledged is there.
+fn nothing_acknowledged_is_lost(world: &'static World) -> Verdict {
+    let entry = "\n[[program]]\nname = \"disk-test\"\noperator = true\n";
+    let entries = entries(world, entry)?;
+    for seed in 1..=if world.full { 20 } else { 3 } {
+        let disk = Disk::new()?;
+        let file = disk.file.display().to_string();
+        let script = format!("run disk-test {seed}\n");
+        let reply = world.script_with(&entries, &["--disk", &file], script.as_bytes())?;
+        reply.check_code(0)?;
+        reply.check_contains("all is there: 12 kills")?;
+    }
+    Ok(())
+}
+
+/// The boot archive with more in its description.
+fn entries(world: &World, more: &str) -> xtask::Result<Vec<Entry>> {
+    let mut entries = world.entries()?;
+    entries.retain(|entry| entry.name != description::FILE);
+    let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let text = String::from_utf8_lossy(&paths::read(&paths::root().join(DEFAULT))?).into_owned() + more;
+    let system = xtask::system::of_text("drivers", &text, &files)?;
+    entries.push(Entry { name: description::FILE.into(), data: system.pack() });
+    Ok(entries)
+}

@@ -1,0 +1,17 @@
+//! Virtio devices. What they understand is told in the crate `virtio-drivers`; here is what that wants of Tern: [`function`], a device that was
+//! claimed at the bus server; [`memory`], memory that the device may use; [`transport`], the way of messages between both; and
+//! [`disk`], a whole device behind a safe interface.
+//!
+//! **Unsafe code** is in `memory`, which answers for addresses, and in `disk`, where the device has buffers while a request is under way.
+
+#![no_std]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+pub mod disk;
+pub mod function;
+pub mod memory;
+pub mod transport;
+
+pub use disk::Disk;

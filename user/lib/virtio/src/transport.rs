@@ -1,0 +1,109 @@
+//! The crate's way to a device by PCI, less the features that we do not want.
+//!
+//! Without *flush* a device has nothing in a cache when it says that it has written (virtio 1.2, 5.2.5): so no request for that is needed,
+//! for which the crate would spin. Without *event index* nobody has to compare numbers that wrap around. Indirect descriptors need a heap.
+
+use virtio_drivers::PhysAddr;
+use virtio_drivers::transport::pci::PciTransport;
+use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
+use virtio_drivers::{Error, Result};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+const FLUSH: u64 = 1 << 9;
+const INDIRECT: u64 = 1 << 28;
+const EVENT_INDEX: u64 = 1 << 29;
+
+/// Features that no driver accepts.
+const UNWANTED: u64 = FLUSH | INDIRECT | EVENT_INDEX;
+
+/// How often what may change meanwhile is read.
+const TRIES: usize = 1000;
+
+/// The way to a device.
+#[derive(Debug)]
+pub struct Plain(pub PciTransport);
+
+impl Transport for Plain {
+    fn read_device_features(&mut self) -> u64 {
+        self.0.read_device_features() & !UNWANTED
+    }
+
+    fn device_type(&self) -> DeviceType {
+        self.0.device_type()
+    }
+
+    fn write_driver_features(&mut self, features: u64) {
+        self.0.write_driver_features(features);
+    }
+
+    fn max_queue_size(&mut self, queue: u16) -> u32 {
+        self.0.max_queue_size(queue)
+    }
+
+    fn notify(&mut self, queue: u16) {
+        self.0.notify(queue);
+    }
+
+    fn get_status(&self) -> DeviceStatus {
+        self.0.get_status()
+    }
+
+    fn set_status(&mut self, status: DeviceStatus) {
+        self.0.set_status(status);
+    }
+
+    fn set_guest_page_size(&mut self, bytes: u32) {
+        self.0.set_guest_page_size(bytes);
+    }
+
+    fn requires_legacy_layout(&self) -> bool {
+        self.0.requires_legacy_layout()
+    }
+
+    fn queue_set(
+        &mut self,
+        queue: u16,
+        size: u32,
+        descriptors: PhysAddr,
+        driver: PhysAddr,
+        device: PhysAddr,
+    ) {
+        self.0.queue_set(queue, size, descriptors, driver, device);
+    }
+
+    fn queue_unset(&mut self, queue: u16) {
+        self.0.queue_unset(queue);
+    }
+
+    fn queue_used(&mut self, queue: u16) -> bool {
+        self.0.queue_used(queue)
+    }
+
+    fn ack_interrupt(&mut self) -> InterruptStatus {
+        self.0.ack_interrupt()
+    }
+
+    /// Reads until nothing has changed meanwhile, but not for ever: a device could change all the time.
+    fn read_consistent<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
+        for _ in 0..TRIES {
+            let before = self.read_config_generation();
+            let found = read();
+            if self.read_config_generation() == before {
+                return found;
+            }
+        }
+        Err(Error::NotReady)
+    }
+
+    fn read_config_generation(&self) -> u32 {
+        self.0.read_config_generation()
+    }
+
+    fn read_config_space<T: FromBytes + IntoBytes>(&self, offset: usize) -> Result<T> {
+        self.0.read_config_space(offset)
+    }
+
+    fn write_config_space<T: IntoBytes + Immutable>(&mut self, offset: usize, value: T) -> Result<()> {
+        self.0.write_config_space(offset, value)
+    }
+}
