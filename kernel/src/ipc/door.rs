@@ -121,6 +121,11 @@ pub(super) fn arrive(
         serve::not_called(k, receiver);
         return outcome::fail(current, Error::NoSuch);
     }
+    if !is_call {
+        // As long as it waits, it is known on whose shuttle the caller is.
+        k.ends_service(current);
+        k.regain(receiver, Some(current));
+    }
     deliver(if is_call { Kind::DoorCall } else { Kind::DoorReturn });
     serve::count(k, current, receiver, (carries, is_call), bytes);
     if !is_call {
