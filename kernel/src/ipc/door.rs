@@ -82,7 +82,7 @@ pub(super) fn give_back(k: &Kernel, current: ThreadRef) -> Step {
         Err(error @ (Error::NoWindow | Error::Denied)) => {
             outcome::set_error(caller, error);
             outcome::set_error(current, error);
-            Step::Run(let_go(k, current, caller, true))
+            Step::Run(let_go(k, current, caller, Then::GoesOn))
         }
         Err(error) => Step::Run(outcome::fail(current, error)),
     }
@@ -121,10 +121,16 @@ pub(super) fn arrive(
         serve::not_called(k, receiver);
         return outcome::fail(current, Error::NoSuch);
     }
+    if !is_call {
+        // As long as it waits, it is known on whose shuttle the caller is.
+        k.ends_service(current);
+        k.regain(receiver, Some(current));
+    }
     deliver(if is_call { Kind::DoorCall } else { Kind::DoorReturn });
     serve::count(k, current, receiver, (carries, is_call), bytes);
     if !is_call {
-        return end_call(k, current, receiver);
+        let then = if carries == Carries::Block { Then::IsIdleLater } else { Then::IsIdle };
+        return let_go(k, current, receiver, then);
     }
     let door = receiver.server.door.get().expect("it was there a moment ago");
     serve::enter(k, receiver, current, door);
@@ -164,18 +170,32 @@ fn go_with_item(k: &Kernel, current: ThreadRef, receiver: ThreadRef, is_call: bo
 
 /// Ends a call: its caller has what it waited for, and goes on; the current thread waits for its next call.
 fn end_call(k: &Kernel, current: ThreadRef, caller: ThreadRef) -> Next {
-    let_go(k, current, caller, false)
+    let_go(k, current, caller, Then::IsIdle)
 }
 
-/// Lets the caller go on, and the current thread wait for its next call; or go on too, if its return `has_failed`.
+/// State of a server whose call is over.
+enum Then {
+    /// It waits for its next call.
+    IsIdle,
+    /// It does so from its next step on, since this one was long.
+    IsIdleLater,
+    /// It goes on, since its return has failed.
+    GoesOn,
+}
+
+/// Lets the caller go on, and the current thread, too, or wait for its next call.
 #[inline(always)]
-fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, has_failed: bool) -> Next {
+fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, then: Then) -> Next {
     caller.frame.set_partner(0);
     k.ends_service(current);
     k.regain(caller, Some(current));
     caller.set_ready();
     k.go_home(current);
-    let goes_on = has_failed || serve::become_idle(k, current);
+    let goes_on = match then {
+        Then::IsIdle => serve::become_idle(k, current),
+        Then::IsIdleLater => serve::become_idle_later(k, current),
+        Then::GoesOn => true,
+    };
     if goes_on {
         k.wake(current);
     }

@@ -34,19 +34,12 @@ pub fn serve(k: &Kernel, current: ThreadRef) -> Result<Next, Error> {
 pub fn continue_serve(k: &Kernel, current: ThreadRef) -> Next {
     current.operation.set(Operation::None);
     k.go_home(current);
-    end_last_call(current);
-    if find_work(k, current, true) { Next::Same } else { Next::Any }
+    if become_idle(k, current) { Next::Same } else { Next::Any }
 }
 
 /// Gives a server that is ready something to do: it begins a call that waits for a server, or tells that a door is unreferenced, or
 /// waits. True if it goes on now.
 pub(super) fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
-    end_last_call(server);
-    find_work(k, server, false)
-}
-
-/// Forgets the door that a server served last. It is to be told as unreferenced if it is and that was its last call.
-fn end_last_call(server: ThreadRef) {
     let last = server.server.door.take().filter(|_| server.special.get() & special::LAST_CALL != 0);
     const ENDS: u32 = special::LAST_CALL | special::ALERTED | special::ALERTABLE;
     if server.special.get() & ENDS != 0 {
@@ -55,11 +48,22 @@ fn end_last_call(server: ThreadRef) {
     if let Some(door) = last.filter(|door| door.is_unreferenced()) {
         note(door);
     }
+    find_work(k, server)
+}
+
+/// Does so in a step of its own, where this one was long already: all servers may have to be asked whether they serve a door. True if it goes
+/// on now.
+pub(super) fn become_idle_later(k: &Kernel, server: ThreadRef) -> bool {
+    if server.is_stopped() {
+        return become_idle(k, server);
+    }
+    look_again(k, server);
+    true
 }
 
 /// Lets a server, which is ready and in no list, begin with a caller or door that waits for one, if there is one; otherwise it waits. True
-/// if it goes on now. `is_step`: whether this is a step of its own.
-fn find_work(k: &Kernel, server: ThreadRef, is_step: bool) -> bool {
+/// if it goes on now.
+fn find_work(k: &Kernel, server: ThreadRef) -> bool {
     let servers = &server.task().state().doors.servers;
     if server.is_stopped() {
         // A caller that waits is for another server; this one looks when it is resumed.
@@ -94,11 +98,6 @@ fn find_work(k: &Kernel, server: ThreadRef, is_step: bool) -> bool {
         return server.is_ready();
     }
     if let Some(door) = servers.unreferenced.get() {
-        if !is_step {
-            // Whether it is served is asked of all servers.
-            look_again(k, server);
-            return true;
-        }
         door.unlink_unreferenced(&servers.unreferenced);
         servers.refold();
         if door.is_unreferenced() && !is_busy(server.task(), door) {
@@ -242,7 +241,7 @@ pub(super) fn was_to_be_called(receiver: ThreadRef) -> bool {
 pub(super) fn not_called(k: &Kernel, server: ThreadRef) {
     server.set_ready();
     k.go_home(server);
-    if become_idle(k, server) {
+    if become_idle_later(k, server) {
         k.wake(server);
     }
 }
@@ -283,7 +282,7 @@ fn rouse(k: &Kernel, task: TaskRef) {
     // The fast path leaves there the door that the server served last.
     server.server.door.set(None);
     k.go_home(server);
-    if find_work(k, server, false) {
+    if find_work(k, server) {
         k.wake(server);
     }
 }

@@ -444,6 +444,34 @@ fn a_server_that_is_on_the_shuttle_of_another_caller() {
     }
 }
 
+/// The shuttle on which a caller works is taken from it while it waits. The server returns an identifier, for which no step is needed.
+#[test]
+fn an_identifier_returns_to_a_caller_that_is_cut_off() {
+    let world = world();
+    let s = server(&world, Fpage::NIL);
+    let [t, _] = waiters(&world);
+    let x = client(&world, world.root);
+    let window = Fpage::doors(8, 3, Rights::RW);
+    world.thread_control(thread_op::SET_WINDOW, [0, window.0, 0, 0]).expect("a window");
+    world.wait();
+    run(&world, t);
+    world.ipc(x.uid(), x.uid(), (Timeout::NEVER, Timeout::from_us(1000)), Fpage::NIL, 0, [1; 8]);
+    assert_eq!(world.current(), x);
+    world.system_call((DOOR_CALL & !op::TAKES_ITEM).into(), 1, [0; WORDS]);
+    assert_eq!((world.current(), x.wait()), (s, Wait::Return(s.uid())));
+    world.advance(2_000_000);
+    world.settle();
+    world.k.settle_all();
+    assert!(x.sender_link.is_linked(), "it is not cut off");
+    run(&world, s);
+    let mut words = [0; WORDS];
+    words[6] = Fpage::doors(0, 0, Rights::R).0;
+    world.system_call(DOOR_ITEM_RETURN.into(), 0, words);
+    world.check();
+    assert!(x.is_ready() && !x.sender_link.is_linked());
+    assert_eq!(x.frame.w[6].get(), Fpage::doors(8, 0, Rights::R).0);
+}
+
 #[test]
 fn a_stopped_server_does_not_enter_a_door() {
     let world = world();

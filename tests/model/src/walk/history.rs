@@ -193,8 +193,8 @@ impl History {
             let uid = server.uid();
             let caller = door::thread_at(server.server.caller.get());
             let caller = caller.filter(|caller| caller.wait() == Wait::Return(uid));
-            // So it is if the block or item of a call is on its way to it.
-            let is_called = server.receiving.from.get().is_nil();
+            // So it is if the block or item of a call is on its way to it; an answer to its fault may be, too.
+            let is_called = server.receiving.from.get().is_nil() && server.errand.get() == Errand::Ipc;
             let serves = match (caller, server.operation.get()) {
                 (Some(caller), _) => caller.uid().0,
                 (None, Operation::Taken { from, .. }) if is_called => from.0,
