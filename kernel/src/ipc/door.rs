@@ -122,7 +122,7 @@ pub(super) fn arrive(
         return outcome::fail(current, Error::NoSuch);
     }
     if !is_call {
-        // As long as it waits, it is known on whose shuttle the caller is.
+        // The caller's wait tells whose shuttle it has lent, as long as there is one.
         k.ends_service(current);
         k.regain(receiver, Some(current));
     }

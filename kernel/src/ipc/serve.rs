@@ -54,11 +54,13 @@ pub(super) fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
 /// Does so in a step of its own, where this one was long already: all servers may have to be asked whether they serve a door. True if it goes
 /// on now.
 pub(super) fn become_idle_later(k: &Kernel, server: ThreadRef) -> bool {
-    if server.is_stopped() {
-        return become_idle(k, server);
+    match server.is_stopped() {
+        true => become_idle(k, server),
+        false => {
+            look_again(k, server);
+            true
+        }
     }
-    look_again(k, server);
-    true
 }
 
 /// Lets a server, which is ready and in no list, begin with a caller or door that waits for one, if there is one; otherwise it waits. True
