@@ -268,7 +268,15 @@ impl Kernel {
     /// Notes that the call which a server works for is about to end.
     #[inline(always)]
     pub(crate) fn ends_service(&self, server: ThreadRef) {
-        if server.server.pool.get().is_some() && !server.task().state().doors.servers.callers.is_empty() {
+        if server.server.pool.get().is_some() {
+            self.ends_call(server);
+        }
+    }
+
+    /// Does so for a thread that is a server.
+    #[inline(always)]
+    pub(crate) fn ends_call(&self, server: ThreadRef) {
+        if !server.task().state().doors.servers.callers.is_empty() {
             self.ends_awaited_service(server);
         }
     }

@@ -117,22 +117,20 @@ pub(super) fn arrive(
     deliver: impl FnOnce(Kind),
 ) -> Next {
     k.wheel.remove(receiver);
-    if is_call && receiver.server.door.get().is_none() {
-        serve::not_called(k, receiver);
-        return outcome::fail(current, Error::NoSuch);
-    }
     if !is_call {
         // The caller's wait tells whose shuttle it has lent, as long as there is one.
-        k.ends_service(current);
-        k.regain(receiver, Some(current));
-    }
-    deliver(if is_call { Kind::DoorCall } else { Kind::DoorReturn });
-    serve::count(k, current, receiver, (carries, is_call), bytes);
-    if !is_call {
+        end_claim(k, current, receiver);
+        deliver(Kind::DoorReturn);
+        serve::count(k, current, receiver, (carries, false), bytes);
         let then = if carries == Carries::Block { Then::IsIdleLater } else { Then::IsIdle };
-        return let_go(k, current, receiver, then);
+        return part(k, current, receiver, then);
     }
-    let door = receiver.server.door.get().expect("it was there a moment ago");
+    let Some(door) = receiver.server.door.get() else {
+        serve::not_called(k, receiver);
+        return outcome::fail(current, Error::NoSuch);
+    };
+    deliver(Kind::DoorCall);
+    serve::count(k, current, receiver, (carries, true), bytes);
     serve::enter(k, receiver, current, door);
     // A server that was stopped meanwhile has the call, and begins with it when it is resumed.
     if receiver.is_stopped() { Next::Any } else { Next::To(receiver) }
@@ -186,11 +184,24 @@ enum Then {
 /// Lets the caller go on, and the current thread, too, or wait for its next call.
 #[inline(always)]
 fn let_go(k: &Kernel, current: ThreadRef, caller: ThreadRef, then: Then) -> Next {
+    end_claim(k, current, caller);
+    part(k, current, caller, then)
+}
+
+/// Gives a caller, which still waits, its shuttle back. The current thread is on its own afterwards.
+#[inline(always)]
+fn end_claim(k: &Kernel, current: ThreadRef, caller: ThreadRef) {
+    k.ends_call(current);
+    if !k.regain(caller, Some(current)) {
+        k.go_home(current);
+    }
+}
+
+/// Does the rest of [`let_go`] for a caller that has its shuttle.
+#[inline(always)]
+fn part(k: &Kernel, current: ThreadRef, caller: ThreadRef, then: Then) -> Next {
     caller.frame.set_partner(0);
-    k.ends_service(current);
-    k.regain(caller, Some(current));
     caller.set_ready();
-    k.go_home(current);
     let goes_on = match then {
         Then::IsIdle => serve::become_idle(k, current),
         Then::IsIdleLater => serve::become_idle_later(k, current),
