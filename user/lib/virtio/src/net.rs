@@ -1,0 +1,137 @@
+//! A virtio network card, frame by frame, without waiting.
+//!
+//! What the device says is checked: that it is done with a buffer which it has, and that it wrote no more than fits. One that says anything else is
+//! [`Broken`]: it may still have buffers, so its driver must end, and the bus server silences it.
+#![allow(unsafe_code)]
+
+use crate::disk::Broken;
+use crate::function::Function;
+use crate::memory::Hardware;
+use crate::transport::Plain;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use rt::api::{Failure, Result};
+use virtio_drivers::device::net::VirtIONetRaw;
+
+/// Class of network cards.
+const CLASS: u8 = 2;
+
+/// Numbers of virtio network cards: as they are, and those that also understand what was before version 1.
+const DEVICES: [u16; 2] = [0x1041, 0x1000];
+
+/// Buffers that the device has at most, each way.
+const QUEUE: usize = 16;
+
+/// Bytes of a buffer: a frame, and the device's header before it.
+const BUFFER_BYTES: usize = 2048;
+
+/// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
+pub const FRAME_MAX: usize = 1514;
+
+/// Bytes of a frame, at least: the header of Ethernet.
+const FRAME_MIN: usize = 14;
+
+type Buffer = Box<[u8; BUFFER_BYTES]>;
+
+/// A network card.
+pub struct Card {
+    /// Keeps the lease, and the interrupt.
+    _function: Function,
+    device: VirtIONetRaw<Hardware, Plain, QUEUE>,
+    /// Buffers that the device fills, by token.
+    receiving: [Option<Buffer>; QUEUE],
+    /// Buffers that the device sends, by token, and their bytes.
+    sending: [Option<(Buffer, usize)>; QUEUE],
+    free: Vec<Buffer>,
+}
+
+impl Card {
+    /// Claims the first free network card, and starts it.
+    pub fn claim() -> Result<Card> {
+        let mut function = Function::claim(CLASS, &DEVICES)?;
+        let transport = function.open()?;
+        let device = VirtIONetRaw::new(Plain(transport)).map_err(|error| {
+            rt::println!("virtio: {error}");
+            Failure::Garbled
+        })?;
+        let free = (0..QUEUE).map(|_| Box::new([0; BUFFER_BYTES])).collect();
+        let (receiving, sending) = ([const { None }; QUEUE], [const { None }; QUEUE]);
+        let mut card = Card { _function: function, device, receiving, sending, free };
+        for _ in 0..QUEUE {
+            card.offer(Box::new([0; BUFFER_BYTES])).map_err(|Broken| Failure::Garbled)?;
+        }
+        Ok(card)
+    }
+
+    /// Its hardware address.
+    pub fn address(&self) -> [u8; 6] {
+        self.device.mac_address()
+    }
+
+    /// Takes its interrupt back. To be called before looking at what has come.
+    pub fn quiet(&mut self) {
+        self.device.ack_interrupt();
+    }
+
+    /// Lets the device fill a buffer.
+    fn offer(&mut self, mut buffer: Buffer) -> core::result::Result<(), Broken> {
+        // SAFETY: the buffer is kept, and used by nobody, until the device is done with it, or for ever if it is broken. The device itself has a
+        // copy.
+        let token = unsafe { self.device.receive_begin(&mut buffer[..]) }.map_err(|_| Broken)?;
+        let place = self.receiving.get_mut(usize::from(token)).ok_or(Broken)?;
+        *place = Some(buffer);
+        Ok(())
+    }
+
+    /// Hands a frame that has come to `take`; false if there is none. What is no frame is dropped.
+    pub fn receive(&mut self, take: impl FnOnce(&[u8])) -> core::result::Result<bool, Broken> {
+        let Some(token) = self.device.poll_receive() else { return Ok(false) };
+        let mut buffer =
+            self.receiving.get_mut(usize::from(token)).and_then(Option::take).ok_or(Broken)?;
+        // SAFETY: it is the buffer that `offer` gave for this token.
+        let done = unsafe { self.device.receive_complete(token, &mut buffer[..]) };
+        let (header, len) = done.map_err(|_| Broken)?;
+        let end = header.checked_add(len).ok_or(Broken)?;
+        let frame = buffer.get(header..end).ok_or(Broken)?;
+        if (FRAME_MIN..=FRAME_MAX).contains(&len) {
+            take(frame);
+        }
+        self.offer(buffer)?;
+        Ok(true)
+    }
+
+    /// Takes back what the device has sent.
+    pub fn reap(&mut self) -> core::result::Result<(), Broken> {
+        // No more than it had: a device must not keep its driver here.
+        for _ in 0..QUEUE {
+            let Some(token) = self.device.poll_transmit() else { return Ok(()) };
+            let place = self.sending.get_mut(usize::from(token)).and_then(Option::take);
+            let (buffer, len) = place.ok_or(Broken)?;
+            // SAFETY: they are the bytes that `send` gave for this token.
+            unsafe { self.device.transmit_complete(token, &buffer[..len]) }.map_err(|_| Broken)?;
+            self.free.push(buffer);
+        }
+        Ok(())
+    }
+
+    /// Whether another frame can be sent now.
+    pub fn can_send(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Begins to send a frame. One that is none, or too long, or for which there is no buffer, is dropped.
+    pub fn send(&mut self, frame: &[u8]) -> core::result::Result<(), Broken> {
+        if !(FRAME_MIN..=FRAME_MAX).contains(&frame.len()) {
+            return Ok(());
+        }
+        let Some(mut buffer) = self.free.pop() else { return Ok(()) };
+        let header = self.device.fill_buffer_header(&mut buffer[..]).map_err(|_| Broken)?;
+        let end = header + frame.len();
+        buffer[header..end].copy_from_slice(frame);
+        // SAFETY: as in `offer`.
+        let token = unsafe { self.device.transmit_begin(&buffer[..end]) }.map_err(|_| Broken)?;
+        let place = self.sending.get_mut(usize::from(token)).ok_or(Broken)?;
+        *place = Some((buffer, end));
+        Ok(())
+    }
+}
