@@ -25,6 +25,26 @@ pub enum Kind {
     Microvm,
 }
 
+/// A port of the host's loopback interface that leads to one of the guest's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The host's.
+    pub host: u16,
+    /// The guest's.
+    pub guest: u16,
+}
+
+impl std::str::FromStr for Forward {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Forward, String> {
+        let port = |text: &str| text.parse().ok().filter(|&port: &u16| port > 0);
+        let ports = text.split_once(':').and_then(|(host, guest)| Some((port(host)?, port(guest)?)));
+        let (host, guest) = ports.ok_or("expected two ports, such as 8080:80")?;
+        Ok(Forward { host, guest })
+    }
+}
+
 /// Medium that a machine starts from.
 #[derive(Clone, Debug)]
 pub enum Boot {
@@ -67,6 +87,8 @@ pub struct Machine {
     pub kvm: bool,
     /// File that is a disk, byte for byte.
     pub disk: Option<PathBuf>,
+    /// A network card, and the port that leads to it.
+    pub net: Option<Forward>,
     /// Further arguments of the emulator.
     pub extra: Vec<String>,
 }
@@ -92,6 +114,7 @@ impl Machine {
             gdb: false,
             kvm: false,
             disk: None,
+            net: None,
             extra: Vec::new(),
         }
     }
@@ -140,6 +163,12 @@ impl Machine {
             let file = disk.display().to_string().replace(',', ",,");
             command.args(["-drive", &format!("if=none,id=disk,format=raw,file={file}")]);
             command.args(["-device", "virtio-blk-pci,drive=disk,disable-legacy=on"]);
+        }
+        if let Some(Forward { host, guest }) = self.net {
+            // Restricted: the card reaches the emulator's own servers, and nothing else. Forwarding listens on loopback only.
+            let forward = format!("hostfwd=tcp:127.0.0.1:{host}-:{guest}");
+            command.args(["-netdev", &format!("user,id=net,restrict=on,{forward}")]);
+            command.args(["-device", "virtio-net-pci,netdev=net,disable-legacy=on"]);
         }
         command.args(&self.extra);
         Ok(command)

@@ -1,0 +1,22 @@
+//! The stack of the network server: frames in, frames out, sockets in between. It knows no task, no device and no clock, so all of it runs on the
+//! host, where it is tested.
+//!
+//! Protocols are the crate `smoltcp`'s, of which nothing is seen outside. In reading order: [`wire`], where frames go that stay in this machine and which
+//! may leave it; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod sockets;
+pub mod stack;
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use sockets::{Id, Kind, Refusal, State, readiness};
+pub use stack::{Fallback, Stack, Status};

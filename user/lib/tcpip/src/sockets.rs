@@ -1,0 +1,611 @@
+//! Sockets, as clients have them: numbers that nobody guesses, each with an owner. Nothing here waits; what cannot be done now is
+//! [`Refusal::Again`], and [`readiness`] says when it can.
+//!
+//! **A socket that goes does not go at once**: what its owner has written is still sent. Connections without an owner end by themselves, or
+//! after a while; there are so many of them at most, and the oldest has to go first.
+
+use crate::stack::Stack;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::socket::{dns, icmp, tcp, udp};
+use smoltcp::time::{Duration, Instant};
+use smoltcp::wire::{
+    DnsQueryType, Icmpv4Packet, Icmpv4Repr, Icmpv6Packet, Icmpv6Repr, IpAddress, IpEndpoint, IpListenEndpoint,
+};
+
+/// A socket: a number that nobody guesses.
+pub type Id = u64;
+
+/// Sockets of one owner, at most, with each place of a listener's queue.
+pub const OWN_MAX: usize = 32;
+
+/// All sockets, at most.
+pub const ALL_MAX: usize = 192;
+
+/// Connections that a listener keeps before they are accepted, at most.
+pub const BACKLOG_MAX: usize = 8;
+
+/// Bytes that a connection keeps each way.
+pub const STREAM_BYTES: usize = 16 << 10;
+
+/// Bytes and datagrams that a socket for these keeps each way.
+const DATAGRAM_BYTES: usize = 8 << 10;
+/// See [`DATAGRAM_BYTES`].
+const DATAGRAMS: usize = 16;
+
+/// Bytes of a datagram, at most: none is sent in pieces. With IPv6 it is 20 less.
+pub const DATAGRAM_MAX: usize = 1472;
+
+/// Connections without an owner, at most, and how long each has to end.
+const ORPHANS_MAX: usize = 32;
+/// See [`ORPHANS_MAX`].
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the other side may be silent before a connection is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Ports that are given to who does not say which.
+const FIRST_FREE_PORT: u16 = 49152;
+
+/// Kind of a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Datagrams.
+    Udp,
+    /// A connection.
+    Tcp,
+    /// Echo requests.
+    Echo,
+}
+
+/// Why something cannot be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Not now.
+    Again,
+    /// The connection has ended, or there never was one.
+    Closed,
+    /// The port is in use.
+    InUse,
+    /// The owner has as many sockets as it may, or there are as many as there can be.
+    Limit,
+    /// An address, a port or a size that cannot be, or nothing that this kind of socket does.
+    Bad,
+    /// No way leads there.
+    Unreachable,
+    /// There is no such name, or nobody who knows.
+    NotFound,
+}
+
+/// State of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// There is none.
+    Closed,
+    /// The other side has not answered yet.
+    Connecting,
+    /// There is one, at least in one direction.
+    Open,
+}
+
+/// What a socket is ready for, as bits.
+pub mod readiness {
+    /// To receive, to accept, or to hear that there is nothing more to come.
+    pub const READABLE: u32 = 1;
+    /// To send, or to hear that nothing can be sent.
+    pub const WRITABLE: u32 = 2;
+}
+
+enum Entry {
+    Udp(SocketHandle),
+    Tcp(SocketHandle),
+    Listener { at: IpListenEndpoint, queue: Vec<SocketHandle> },
+    Echo(SocketHandle, u16),
+    Query(Query),
+}
+
+enum Query {
+    Asked(dns::QueryHandle),
+    Answered(Result<IpAddr, Refusal>),
+}
+
+struct Slot {
+    owner: u64,
+    entry: Entry,
+}
+
+impl Slot {
+    fn weight(&self) -> usize {
+        match &self.entry {
+            Entry::Listener { queue, .. } => queue.len(),
+            _ => 1,
+        }
+    }
+}
+
+/// All sockets.
+pub(crate) struct Table {
+    slots: BTreeMap<Id, Slot>,
+    orphans: VecDeque<(SocketHandle, Instant)>,
+    random: u64,
+    next_port: u16,
+}
+
+impl Table {
+    pub fn new(seed: u64) -> Table {
+        let next_port = FIRST_FREE_PORT + (seed >> 50) as u16;
+        Table { slots: BTreeMap::new(), orphans: VecDeque::new(), random: seed, next_port }
+    }
+
+    /// A number that is not in use: the generator SplitMix64.
+    fn id(&mut self) -> Id {
+        loop {
+            self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut id = self.random;
+            id = (id ^ id >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            id = (id ^ id >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            id ^= id >> 31;
+            if !self.slots.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Refuses more than an owner may have.
+    fn room(&self, owner: u64, wanted: usize) -> Result<(), Refusal> {
+        let (mut own, mut all) = (0, 0);
+        for slot in self.slots.values() {
+            all += slot.weight();
+            own += if slot.owner == owner { slot.weight() } else { 0 };
+        }
+        if own + wanted > OWN_MAX || all + wanted > ALL_MAX { Err(Refusal::Limit) } else { Ok(()) }
+    }
+
+    fn insert(&mut self, owner: u64, entry: Entry) -> Id {
+        let id = self.id();
+        self.slots.insert(id, Slot { owner, entry });
+        id
+    }
+
+    /// Whether some socket other than a connection's end has the port.
+    fn has_port(&self, sockets: &SocketSet<'static>, port: u16, is_udp: bool) -> bool {
+        self.slots.values().any(|slot| match &slot.entry {
+            Entry::Udp(handle) => is_udp && sockets.get::<udp::Socket>(*handle).endpoint().port == port,
+            Entry::Listener { at, .. } => !is_udp && at.port == port,
+            Entry::Tcp(handle) => {
+                let local = sockets.get::<tcp::Socket>(*handle).local_endpoint();
+                !is_udp && local.is_some_and(|local| local.port == port)
+            }
+            _ => false,
+        })
+    }
+
+    fn free_port(&mut self, sockets: &SocketSet<'static>, is_udp: bool) -> Result<u16, Refusal> {
+        for _ in FIRST_FREE_PORT..=u16::MAX {
+            let port = self.next_port;
+            self.next_port = port.checked_add(1).unwrap_or(FIRST_FREE_PORT);
+            let is_orphan = |(handle, _): &(SocketHandle, Instant)| {
+                let local = sockets.get::<tcp::Socket>(*handle).local_endpoint();
+                local.is_some_and(|local| local.port == port)
+            };
+            if !self.has_port(sockets, port, is_udp) && !self.orphans.iter().any(is_orphan) {
+                return Ok(port);
+            }
+        }
+        Err(Refusal::Limit)
+    }
+
+    /// Does what is due after frames have come: listeners listen again, connections without an owner go.
+    pub fn look_after(&mut self, now: Instant, sockets: &mut SocketSet<'static>) {
+        for slot in self.slots.values_mut() {
+            if let Entry::Listener { at, queue } = &mut slot.entry {
+                for &handle in queue.iter() {
+                    let socket = sockets.get_mut::<tcp::Socket>(handle);
+                    if !socket.is_open() {
+                        // It cannot fail: the port is one, and the socket is closed.
+                        let _ = socket.listen(*at);
+                    }
+                }
+            }
+        }
+        self.orphans.retain(|&(handle, until)| {
+            let socket = sockets.get_mut::<tcp::Socket>(handle);
+            let is_over = matches!(socket.state(), tcp::State::Closed | tcp::State::TimeWait);
+            if is_over || until <= now {
+                sockets.remove(handle);
+            }
+            !is_over && until > now
+        });
+    }
+
+    /// When something is due that frames do not bring.
+    pub fn next(&self, now: Instant) -> Option<Duration> {
+        self.orphans.front().map(|&(_, until)| until - now.min(until))
+    }
+
+    /// A connection has no owner any more.
+    fn orphan(&mut self, now: Instant, sockets: &mut SocketSet<'static>, handle: SocketHandle) {
+        sockets.get_mut::<tcp::Socket>(handle).close();
+        if self.orphans.len() >= ORPHANS_MAX
+            && let Some((oldest, _)) = self.orphans.pop_front()
+        {
+            sockets.remove(oldest);
+        }
+        self.orphans.push_back((handle, now + ORPHAN_PATIENCE));
+    }
+}
+
+fn stream() -> tcp::Socket<'static> {
+    let mut socket =
+        tcp::Socket::new(tcp::SocketBuffer::new(vec![0; STREAM_BYTES]), tcp::SocketBuffer::new(vec![0; STREAM_BYTES]));
+    socket.set_timeout(Some(SILENCE_MAX));
+    socket
+}
+
+/// An address and a port to listen at; the address that is none means all.
+fn listened(at: SocketAddr, port: u16) -> IpListenEndpoint {
+    let addr = Some(IpAddress::from(at.ip())).filter(|address| !address.is_unspecified());
+    IpListenEndpoint { addr, port }
+}
+
+fn state_of(socket: &tcp::Socket) -> State {
+    match socket.state() {
+        tcp::State::Closed | tcp::State::TimeWait | tcp::State::Listen => State::Closed,
+        tcp::State::SynSent | tcp::State::SynReceived => State::Connecting,
+        _ => State::Open,
+    }
+}
+
+/// Whether a listener's socket has a connection to hand out.
+fn is_connected(socket: &tcp::Socket) -> bool {
+    state_of(socket) == State::Open
+}
+
+impl Stack {
+    /// A socket of a kind.
+    pub fn open(&mut self, owner: u64, kind: Kind) -> Result<Id, Refusal> {
+        self.table.room(owner, 1)?;
+        let entry = match kind {
+            Kind::Tcp => Entry::Tcp(self.sockets.add(stream())),
+            Kind::Udp => {
+                let buffer =
+                    || udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; DATAGRAMS], vec![0; DATAGRAM_BYTES]);
+                Entry::Udp(self.sockets.add(udp::Socket::new(buffer(), buffer())))
+            }
+            Kind::Echo => {
+                let buffer =
+                    || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; DATAGRAMS], vec![0; DATAGRAM_BYTES]);
+                let mut socket = icmp::Socket::new(buffer(), buffer());
+                let taken = |ident: u16| {
+                    let mut all = self.table.slots.values();
+                    all.any(|slot| matches!(slot.entry, Entry::Echo(_, other) if other == ident))
+                };
+                let ident = (1..).find(|&ident| !taken(ident)).ok_or(Refusal::Limit)?;
+                socket.bind(icmp::Endpoint::Ident(ident)).map_err(|_| Refusal::Bad)?;
+                Entry::Echo(self.sockets.add(socket), ident)
+            }
+        };
+        Ok(self.table.insert(owner, entry))
+    }
+
+    /// A listener at a port, with room for so many connections that nobody has accepted.
+    pub fn listen(&mut self, owner: u64, at: SocketAddr, backlog: usize) -> Result<Id, Refusal> {
+        let backlog = backlog.clamp(1, BACKLOG_MAX);
+        self.table.room(owner, backlog)?;
+        let port = match at.port() {
+            0 => self.table.free_port(&self.sockets, false)?,
+            port if self.table.has_port(&self.sockets, port, false) => return Err(Refusal::InUse),
+            port => port,
+        };
+        let at = listened(at, port);
+        let mut queue = Vec::new();
+        for _ in 0..backlog {
+            let mut socket = stream();
+            socket.listen(at).map_err(|_| Refusal::Bad)?;
+            queue.push(self.sockets.add(socket));
+        }
+        Ok(self.table.insert(owner, Entry::Listener { at, queue }))
+    }
+
+    /// Asks for the address of a name. What is an address already needs nobody.
+    pub fn resolve(&mut self, owner: u64, name: &str) -> Result<Id, Refusal> {
+        self.table.room(owner, 1)?;
+        let known = match name {
+            "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
+            _ => name.parse().ok(),
+        };
+        let query = match known {
+            Some(address) => Query::Answered(Ok(address)),
+            None if self.status().servers.is_empty() => Query::Answered(Err(Refusal::NotFound)),
+            None => {
+                let socket = self.sockets.get_mut::<dns::Socket>(self.dns);
+                let asked = socket.start_query(self.interface.context(), name, DnsQueryType::A);
+                Query::Asked(asked.map_err(|_| Refusal::Bad)?)
+            }
+        };
+        Ok(self.table.insert(owner, Entry::Query(query)))
+    }
+
+    /// Its owner has it no more.
+    pub fn close(&mut self, id: Id) {
+        let Some(slot) = self.table.slots.remove(&id) else { return };
+        match slot.entry {
+            Entry::Tcp(handle) => self.table.orphan(self.now, &mut self.sockets, handle),
+            Entry::Listener { queue, .. } => {
+                for handle in queue {
+                    let socket = self.sockets.get_mut::<tcp::Socket>(handle);
+                    if is_connected(socket) {
+                        // Who is connected hears that nobody is there, when the oldest has to go.
+                        socket.abort();
+                        self.table.orphans.push_back((handle, self.now));
+                    } else {
+                        self.sockets.remove(handle);
+                    }
+                }
+            }
+            Entry::Udp(handle) | Entry::Echo(handle, _) => drop(self.sockets.remove(handle)),
+            Entry::Query(Query::Asked(handle)) => {
+                self.sockets.get_mut::<dns::Socket>(self.dns).cancel_query(handle);
+            }
+            Entry::Query(Query::Answered(_)) => {}
+        }
+    }
+
+    /// How many sockets an owner has.
+    pub fn owned(&self, owner: u64) -> usize {
+        self.table.slots.values().filter(|slot| slot.owner == owner).map(Slot::weight).sum()
+    }
+
+    /// All sockets that the stack keeps, with those that have no owner.
+    pub fn kept(&self) -> usize {
+        // Two are the stack's own.
+        self.sockets.iter().count() - 2
+    }
+
+    fn entry(&self, id: Id) -> Result<&Entry, Refusal> {
+        self.table.slots.get(&id).map(|slot| &slot.entry).ok_or(Refusal::Closed)
+    }
+
+    fn tcp(&mut self, id: Id) -> Result<&mut tcp::Socket<'static>, Refusal> {
+        match *self.entry(id)? {
+            Entry::Tcp(handle) => Ok(self.sockets.get_mut(handle)),
+            _ => Err(Refusal::Bad),
+        }
+    }
+
+    fn udp(&mut self, id: Id) -> Result<(&mut udp::Socket<'static>, SocketHandle), Refusal> {
+        match *self.entry(id)? {
+            Entry::Udp(handle) => Ok((self.sockets.get_mut(handle), handle)),
+            _ => Err(Refusal::Bad),
+        }
+    }
+
+    /// Whether a way leads to an address.
+    fn reaches(&self, to: IpAddr) -> Result<(), Refusal> {
+        let address = IpAddress::from(to);
+        if address.is_unspecified() {
+            return Err(Refusal::Bad);
+        }
+        let is_near = self.interface.ip_addrs().iter().any(|cidr| cidr.contains_addr(&address));
+        let is_far = to.is_ipv4() && self.status().router.is_some();
+        let is_for_all = self.status().is_up && (address.is_broadcast() || address.is_multicast());
+        if is_near || is_far || is_for_all { Ok(()) } else { Err(Refusal::Unreachable) }
+    }
+
+    /// What a socket is ready for: bits of [`readiness`]. Nothing is ready that is not there.
+    pub fn ready(&mut self, id: Id) -> Result<u32, Refusal> {
+        self.follow(id);
+        let bits = |can_read, can_write| {
+            let read = if can_read { readiness::READABLE } else { 0 };
+            read | if can_write { readiness::WRITABLE } else { 0 }
+        };
+        Ok(match self.entry(id)? {
+            Entry::Udp(handle) => {
+                let socket = self.sockets.get::<udp::Socket>(*handle);
+                bits(socket.can_recv(), socket.can_send())
+            }
+            Entry::Echo(handle, _) => {
+                let socket = self.sockets.get::<icmp::Socket>(*handle);
+                bits(socket.can_recv(), socket.can_send())
+            }
+            Entry::Tcp(handle) => {
+                let socket = self.sockets.get::<tcp::Socket>(*handle);
+                let is_settled = state_of(socket) != State::Connecting;
+                let can_read = socket.can_recv() || is_settled && !socket.may_recv();
+                bits(can_read, socket.can_send() || is_settled && !socket.may_send())
+            }
+            Entry::Listener { queue, .. } => {
+                let mut queue = queue.iter().map(|handle| self.sockets.get::<tcp::Socket>(*handle));
+                bits(queue.any(is_connected), false)
+            }
+            Entry::Query(query) => bits(matches!(query, Query::Answered(_)), false),
+        })
+    }
+
+    /// Sees whether a name was found.
+    fn follow(&mut self, id: Id) {
+        let Some(Slot { entry: Entry::Query(query), .. }) = self.table.slots.get_mut(&id) else { return };
+        let Query::Asked(handle) = *query else { return };
+        *query = match self.sockets.get_mut::<dns::Socket>(self.dns).get_query_result(handle) {
+            Ok(found) => Query::Answered(found.first().map(|&found| found.into()).ok_or(Refusal::NotFound)),
+            Err(dns::GetQueryResultError::Pending) => return,
+            Err(dns::GetQueryResultError::Failed) => Query::Answered(Err(Refusal::NotFound)),
+        };
+    }
+
+    /// The address that a name has.
+    pub fn found(&mut self, id: Id) -> Result<IpAddr, Refusal> {
+        self.follow(id);
+        match self.entry(id)? {
+            Entry::Query(Query::Answered(answer)) => *answer,
+            Entry::Query(Query::Asked(_)) => Err(Refusal::Again),
+            _ => Err(Refusal::Bad),
+        }
+    }
+
+    /// Takes datagrams for an address and a port; for any port, if that is 0.
+    pub fn bind(&mut self, id: Id, at: SocketAddr) -> Result<(), Refusal> {
+        self.udp(id)?;
+        let port = match at.port() {
+            0 => self.table.free_port(&self.sockets, true)?,
+            port if self.table.has_port(&self.sockets, port, true) => return Err(Refusal::InUse),
+            port => port,
+        };
+        self.udp(id)?.0.bind(listened(at, port)).map_err(|_| Refusal::Bad)
+    }
+
+    /// Sends a datagram.
+    pub fn send_to(&mut self, id: Id, to: SocketAddr, bytes: &[u8]) -> Result<(), Refusal> {
+        let longest = if to.is_ipv4() { DATAGRAM_MAX } else { DATAGRAM_MAX - 20 };
+        if to.port() == 0 || bytes.len() > longest {
+            return Err(Refusal::Bad);
+        }
+        self.reaches(to.ip())?;
+        if !self.udp(id)?.0.is_open() {
+            self.bind(id, SocketAddr::from(([0, 0, 0, 0], 0)))?;
+        }
+        match self.udp(id)?.0.send_slice(bytes, IpEndpoint::from(to)) {
+            Ok(()) => Ok(()),
+            Err(udp::SendError::BufferFull) => Err(Refusal::Again),
+            Err(udp::SendError::Unaddressable) => Err(Refusal::Bad),
+        }
+    }
+
+    /// Takes a datagram: from whom, and how long it is. What does not fit is lost.
+    pub fn receive_from(&mut self, id: Id, to: &mut [u8]) -> Result<(SocketAddr, usize), Refusal> {
+        let (bytes, about) = self.udp(id)?.0.recv().map_err(|_| Refusal::Again)?;
+        let len = bytes.len().min(to.len());
+        to[..len].copy_from_slice(&bytes[..len]);
+        Ok((SocketAddr::new(about.endpoint.addr.into(), about.endpoint.port), len))
+    }
+
+    /// Begins a connection.
+    pub fn connect(&mut self, id: Id, to: SocketAddr) -> Result<(), Refusal> {
+        self.reaches(to.ip())?;
+        if to.port() == 0 || state_of(self.tcp(id)?) != State::Closed {
+            return Err(Refusal::Bad);
+        }
+        let port = self.table.free_port(&self.sockets, false)?;
+        let Entry::Tcp(handle) = *self.entry(id)? else { return Err(Refusal::Bad) };
+        let socket = self.sockets.get_mut::<tcp::Socket>(handle);
+        socket.connect(self.interface.context(), IpEndpoint::from(to), port).map_err(|_| Refusal::Unreachable)
+    }
+
+    /// State of a connection, and its ends, if it has them: this one and the other.
+    pub fn state(&mut self, id: Id) -> Result<(State, [Option<SocketAddr>; 2]), Refusal> {
+        let socket = self.tcp(id)?;
+        let address = |end: IpEndpoint| SocketAddr::new(end.addr.into(), end.port);
+        let ends = [socket.local_endpoint().map(address), socket.remote_endpoint().map(address)];
+        Ok((state_of(socket), ends))
+    }
+
+    /// Writes as much as there is room for: at least a byte, if there is one.
+    pub fn write(&mut self, id: Id, bytes: &[u8]) -> Result<usize, Refusal> {
+        let socket = self.tcp(id)?;
+        if state_of(socket) == State::Connecting {
+            return Err(Refusal::Again);
+        }
+        match socket.send_slice(bytes) {
+            Ok(0) if !bytes.is_empty() => Err(Refusal::Again),
+            Ok(len) => Ok(len),
+            Err(tcp::SendError::InvalidState) => Err(Refusal::Closed),
+        }
+    }
+
+    /// Reads what has come: 0 bytes if nothing more will.
+    pub fn read(&mut self, id: Id, to: &mut [u8]) -> Result<usize, Refusal> {
+        let socket = self.tcp(id)?;
+        if state_of(socket) == State::Connecting {
+            return Err(Refusal::Again);
+        }
+        match socket.recv_slice(to) {
+            Ok(0) if !to.is_empty() => Err(Refusal::Again),
+            Ok(len) => Ok(len),
+            Err(tcp::RecvError::Finished) => Ok(0),
+            Err(tcp::RecvError::InvalidState) if socket.remote_endpoint().is_some() => Ok(0),
+            Err(tcp::RecvError::InvalidState) => Err(Refusal::Closed),
+        }
+    }
+
+    /// Nothing more will be written.
+    pub fn shutdown(&mut self, id: Id) -> Result<(), Refusal> {
+        self.tcp(id)?.close();
+        Ok(())
+    }
+
+    /// Takes a connection from a listener. It is its owner's.
+    pub fn accept(&mut self, id: Id) -> Result<Id, Refusal> {
+        let slot = self.table.slots.get(&id).ok_or(Refusal::Closed)?;
+        let (Entry::Listener { at, queue }, owner) = (&slot.entry, slot.owner) else { return Err(Refusal::Bad) };
+        let mut places = queue.iter();
+        let place = places.position(|&handle| is_connected(self.sockets.get::<tcp::Socket>(handle)));
+        let (at, place) = (*at, place.ok_or(Refusal::Again)?);
+        self.table.room(owner, 1)?;
+        let mut next = stream();
+        // It cannot fail: the port is one, and the socket is new.
+        let _ = next.listen(at);
+        let next = self.sockets.add(next);
+        let Some(Slot { entry: Entry::Listener { queue, .. }, .. }) = self.table.slots.get_mut(&id) else {
+            return Err(Refusal::Closed);
+        };
+        let connected = core::mem::replace(&mut queue[place], next);
+        Ok(self.table.insert(owner, Entry::Tcp(connected)))
+    }
+
+    /// Sends an echo request.
+    pub fn ask_echo(&mut self, id: Id, to: IpAddr, number: u16, bytes: &[u8]) -> Result<(), Refusal> {
+        let Entry::Echo(handle, ident) = *self.entry(id)? else { return Err(Refusal::Bad) };
+        if bytes.len() > DATAGRAM_MAX - 20 {
+            return Err(Refusal::Bad);
+        }
+        self.reaches(to)?;
+        let source = self.interface.get_source_address(&to.into()).ok_or(Refusal::Unreachable)?;
+        let socket = self.sockets.get_mut::<icmp::Socket>(handle);
+        match (to, source) {
+            (IpAddr::V4(_), _) => {
+                let request = Icmpv4Repr::EchoRequest { ident, seq_no: number, data: bytes };
+                let buffer = socket.send(request.buffer_len(), to.into()).map_err(refused_echo)?;
+                request.emit(&mut Icmpv4Packet::new_unchecked(buffer), &Default::default());
+            }
+            (IpAddr::V6(to), IpAddress::Ipv6(source)) => {
+                let request = Icmpv6Repr::EchoRequest { ident, seq_no: number, data: bytes };
+                let buffer = socket.send(request.buffer_len(), to.into()).map_err(refused_echo)?;
+                request.emit(&source, &to, &mut Icmpv6Packet::new_unchecked(buffer), &Default::default());
+            }
+            _ => return Err(Refusal::Unreachable),
+        }
+        Ok(())
+    }
+
+    /// Takes the answer to an echo request: from whom, the request's number, and how many bytes came back.
+    pub fn echoed(&mut self, id: Id) -> Result<(IpAddr, u16, usize), Refusal> {
+        let Entry::Echo(handle, _) = *self.entry(id)? else { return Err(Refusal::Bad) };
+        let socket = self.sockets.get_mut::<icmp::Socket>(handle);
+        let (bytes, from) = socket.recv().map_err(|_| Refusal::Again)?;
+        let answer = match from {
+            IpAddress::Ipv4(_) => Icmpv4Packet::new_checked(bytes).ok().and_then(|packet| {
+                match Icmpv4Repr::parse(&packet, &Default::default()) {
+                    Ok(Icmpv4Repr::EchoReply { seq_no, data, .. }) => Some((seq_no, data.len())),
+                    _ => None,
+                }
+            }),
+            // The socket has checked it; type, then after six bytes the number.
+            IpAddress::Ipv6(_) => match bytes {
+                [129, _, _, _, _, _, high, low, data @ ..] => Some((u16::from_be_bytes([*high, *low]), data.len())),
+                _ => None,
+            },
+        };
+        let (number, len) = answer.ok_or(Refusal::Again)?;
+        Ok((from.into(), number, len))
+    }
+}
+
+fn refused_echo(error: icmp::SendError) -> Refusal {
+    match error {
+        icmp::SendError::BufferFull => Refusal::Again,
+        icmp::SendError::Unaddressable => Refusal::Bad,
+    }
+}

@@ -1,0 +1,206 @@
+//! Tests of the stack: alone with itself, two of them over a wire that loses frames, with a server that gives addresses, and with frames that are
+//! not meant well.
+
+mod hostile;
+mod pairs;
+
+use crate::sockets::{ALL_MAX, BACKLOG_MAX, OWN_MAX};
+use crate::{Fallback, Id, Kind, Refusal, Stack, State, readiness};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::vec::Vec;
+
+const SECOND_US: u64 = 1_000_000;
+
+/// A stack and its time.
+struct Host {
+    stack: Stack,
+    now_us: u64,
+}
+
+impl Host {
+    fn new(seed: u64, fallback: Option<Fallback>) -> Host {
+        Host { stack: Stack::new(0, seed, fallback), now_us: 0 }
+    }
+
+    /// Turns, with as much time between them as the stack wants.
+    fn turn(&mut self, turns: usize) {
+        for _ in 0..turns {
+            let next = self.stack.turn(self.now_us).unwrap_or(SECOND_US);
+            self.now_us += next.clamp(1, SECOND_US);
+        }
+    }
+}
+
+fn end(address: &str) -> SocketAddr {
+    address.parse().unwrap()
+}
+
+/// A connection between two owners of one machine: the ends of who connected and of who accepted.
+fn connection(host: &mut Host, at: &str) -> (Id, Id, Id) {
+    let listener = host.stack.listen(2, end(at), 2).unwrap();
+    let client = host.stack.open(1, Kind::Tcp).unwrap();
+    assert_eq!(host.stack.accept(listener), Err(Refusal::Again));
+    host.stack.connect(client, end(at)).unwrap();
+    assert_eq!(host.stack.ready(client), Ok(0), "it is not decided");
+    host.turn(8);
+    assert_eq!(host.stack.ready(listener), Ok(readiness::READABLE));
+    let server = host.stack.accept(listener).unwrap();
+    assert_eq!(host.stack.state(client).unwrap().0, State::Open);
+    (listener, client, server)
+}
+
+#[test]
+fn datagrams_go_from_one_owner_to_another() {
+    for address in ["127.0.0.1", "[::1]"] {
+        let mut host = Host::new(1, None);
+        let (a, b) = (host.stack.open(1, Kind::Udp).unwrap(), host.stack.open(2, Kind::Udp).unwrap());
+        let at = end(&std::format!("{address}:7"));
+        host.stack.bind(b, at).unwrap();
+        assert_eq!(host.stack.bind(a, at), Err(Refusal::InUse));
+        host.stack.send_to(a, at, b"to seven").unwrap();
+        host.turn(4);
+        let mut bytes = [0; 100];
+        let (from, len) = host.stack.receive_from(b, &mut bytes).unwrap();
+        assert_eq!(&bytes[..len], b"to seven");
+        assert_eq!(host.stack.receive_from(b, &mut bytes), Err(Refusal::Again));
+        host.stack.send_to(b, from, b"back").unwrap();
+        host.turn(4);
+        assert_eq!(host.stack.receive_from(a, &mut bytes), Ok((at, 4)));
+        assert_eq!(host.stack.pop(), None, "nothing leaves");
+    }
+}
+
+#[test]
+fn connections_stay_in_the_machine() {
+    for address in ["127.0.0.1:80", "[::1]:80"] {
+        let mut host = Host::new(2, None);
+        let (listener, client, server) = connection(&mut host, address);
+        let mut bytes = [0; 64];
+        assert_eq!(host.stack.write(client, b"question"), Ok(8));
+        host.turn(4);
+        assert_eq!(host.stack.read(server, &mut bytes), Ok(8));
+        assert_eq!(host.stack.read(server, &mut bytes), Err(Refusal::Again));
+        assert_eq!(host.stack.write(server, b"answer"), Ok(6));
+        host.stack.shutdown(server).unwrap();
+        host.turn(4);
+        assert_eq!(host.stack.read(client, &mut bytes), Ok(6));
+        assert_eq!(host.stack.read(client, &mut bytes), Ok(0), "the end");
+        for id in [listener, client, server] {
+            host.stack.close(id);
+        }
+        host.turn(40);
+        assert_eq!((host.stack.kept(), host.stack.owned(1), host.stack.owned(2)), (0, 0, 0));
+        assert_eq!(host.stack.pop(), None, "nothing leaves");
+    }
+}
+
+#[test]
+fn nobody_listens() {
+    let mut host = Host::new(3, None);
+    let client = host.stack.open(1, Kind::Tcp).unwrap();
+    assert_eq!(host.stack.read(client, &mut [0]), Err(Refusal::Closed));
+    host.stack.connect(client, end("127.0.0.1:81")).unwrap();
+    assert_eq!(host.stack.write(client, b"x"), Err(Refusal::Again));
+    host.turn(8);
+    assert_eq!(host.stack.state(client).unwrap().0, State::Closed);
+    assert_eq!(host.stack.ready(client), Ok(readiness::READABLE | readiness::WRITABLE));
+    assert_eq!(host.stack.write(client, b"x"), Err(Refusal::Closed));
+    assert_eq!(host.stack.connect(client, end("10.9.9.9:1")), Err(Refusal::Unreachable));
+    assert_eq!(host.stack.connect(client, end("0.0.0.0:1")), Err(Refusal::Bad));
+    assert_eq!(host.stack.connect(client, end("127.0.0.1:0")), Err(Refusal::Bad));
+}
+
+/// Bytes that were written before their socket went arrive.
+#[test]
+fn a_socket_that_goes_has_sent_everything() {
+    let mut host = Host::new(4, None);
+    let (_, client, server) = connection(&mut host, "127.0.0.1:80");
+    let all: Vec<u8> = (0..16_000).map(|at| at as u8).collect();
+    assert_eq!(host.stack.write(client, &all), Ok(all.len()));
+    host.stack.close(client);
+    assert_eq!(host.stack.write(client, b"x"), Err(Refusal::Closed), "it is gone");
+    let (mut read, mut bytes) = (Vec::new(), [0; 999]);
+    for _ in 0..200 {
+        host.turn(1);
+        match host.stack.read(server, &mut bytes) {
+            Ok(0) => break,
+            Ok(len) => read.extend_from_slice(&bytes[..len]),
+            Err(error) => assert_eq!(error, Refusal::Again),
+        }
+    }
+    assert_eq!(read, all);
+}
+
+/// However many a client opens, others have room; and all is free again when they are closed.
+#[test]
+fn each_owner_has_so_many() {
+    let mut host = Host::new(5, None);
+    let mut all = Vec::new();
+    for owner in 1..=10 {
+        let mut own = 0;
+        for turn in 0..100 {
+            let opened = match turn % 4 {
+                0 => host.stack.open(owner, Kind::Udp),
+                1 => host.stack.open(owner, Kind::Tcp),
+                2 => host.stack.listen(owner, end("0.0.0.0:0"), 2),
+                _ => host.stack.open(owner, Kind::Echo),
+            };
+            own += usize::from(opened.is_ok());
+            all.extend(opened);
+        }
+        assert!(own > 0 || host.stack.kept() > ALL_MAX - BACKLOG_MAX, "owner {owner} has none");
+        assert!(host.stack.owned(owner) <= OWN_MAX);
+    }
+    assert!(host.stack.kept() <= ALL_MAX);
+    assert_eq!(host.stack.open(1, Kind::Udp), Err(Refusal::Limit));
+    for id in all {
+        host.stack.close(id);
+        host.stack.close(id);
+    }
+    host.turn(40);
+    assert_eq!(host.stack.kept(), 0);
+}
+
+#[test]
+fn sockets_do_what_their_kind_does() {
+    let mut host = Host::new(6, None);
+    let udp = host.stack.open(1, Kind::Udp).unwrap();
+    let tcp = host.stack.open(1, Kind::Tcp).unwrap();
+    assert_eq!(host.stack.write(udp, b"x"), Err(Refusal::Bad));
+    assert_eq!(host.stack.bind(tcp, end("0.0.0.0:1")), Err(Refusal::Bad));
+    assert_eq!(host.stack.accept(tcp), Err(Refusal::Bad));
+    assert_eq!(host.stack.echoed(udp), Err(Refusal::Bad));
+    assert_eq!(host.stack.found(udp), Err(Refusal::Bad));
+    assert_eq!(host.stack.ready(udp ^ 1), Err(Refusal::Closed), "nobody has this one");
+    assert_eq!(host.stack.send_to(udp, end("127.0.0.1:9"), &[0; 1473]), Err(Refusal::Bad));
+}
+
+#[test]
+fn echoes_come_back() {
+    let mut host = Host::new(7, None);
+    for address in ["127.0.0.1", "::1"] {
+        let address: IpAddr = address.parse().unwrap();
+        let echo = host.stack.open(1, Kind::Echo).unwrap();
+        host.stack.ask_echo(echo, address, 5, b"payload").unwrap();
+        assert_eq!(host.stack.ready(echo).unwrap() & readiness::READABLE, 0);
+        host.turn(6);
+        // What came first may be the request itself.
+        let answer = host.stack.echoed(echo).or_else(|_| host.stack.echoed(echo));
+        assert_eq!(answer, Ok((address, 5, 7)));
+    }
+}
+
+#[test]
+fn names_that_are_addresses_need_nobody() {
+    let mut host = Host::new(8, None);
+    for (name, expected) in [
+        ("localhost", Ok(IpAddr::from([127, 0, 0, 1]))),
+        ("10.0.2.2", Ok(IpAddr::from(Ipv4Addr::new(10, 0, 2, 2)))),
+        ("tern.example", Err(Refusal::NotFound)),
+        ("", Err(Refusal::NotFound)),
+    ] {
+        let query = host.stack.resolve(1, name).unwrap();
+        assert_eq!(host.stack.ready(query), Ok(readiness::READABLE));
+        assert_eq!(host.stack.found(query), expected, "{name}");
+    }
+}

@@ -1,0 +1,234 @@
+//! Two stacks over a wire that loses frames; and one with a server that gives addresses.
+
+use super::{Host, SECOND_US, end};
+use crate::{Fallback, Id, Kind, Refusal, State, readiness};
+use core::net::{IpAddr, Ipv4Addr};
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{
+    DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, IpProtocol,
+    Ipv4Packet, Ipv4Repr, UdpPacket, UdpRepr,
+};
+use std::vec;
+use std::vec::Vec;
+
+/// Two hosts, 10.1.0.1 and 10.1.0.2.
+pub struct Pair {
+    pub hosts: [Host; 2],
+    random: u64,
+    /// One frame in so many is lost; 0: none.
+    loss: u64,
+}
+
+impl Pair {
+    pub fn new(loss: u64) -> Pair {
+        let host = |number: u8| {
+            let fallback = Fallback { address: (Ipv4Addr::new(10, 1, 0, number), 24), router: None };
+            let mut host = Host::new(number.into(), Some(fallback));
+            host.stack.set_link(Some([2, 0, 0, 0, 1, number]));
+            host
+        };
+        let mut pair = Pair { hosts: [host(1), host(2)], random: 1, loss };
+        // Nobody gives addresses.
+        pair.run(600);
+        assert_eq!(pair.hosts[0].stack.address_at(0), Some((IpAddr::from([10, 1, 0, 1]), 24)));
+        pair
+    }
+
+    fn is_lost(&mut self) -> bool {
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        self.loss > 0 && (self.random >> 33).is_multiple_of(self.loss)
+    }
+
+    /// Time goes on, ten milliseconds a turn.
+    pub fn run(&mut self, turns: usize) {
+        for _ in 0..turns {
+            for from in 0..2 {
+                let now_us = self.hosts[from].now_us;
+                self.hosts[from].now_us += SECOND_US / 100;
+                self.hosts[from].stack.turn(now_us);
+                while let Some(frame) = self.hosts[from].stack.pop() {
+                    assert!(!crate::wire::is_of_loopback(&frame));
+                    if !self.is_lost() {
+                        self.hosts[1 - from].stack.push(&frame);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A connection from the first to the second.
+    pub fn connect(&mut self, port: u16) -> (Id, Id, Id) {
+        let listener = self.hosts[1].stack.listen(1, end(&std::format!("0.0.0.0:{port}")), 2).unwrap();
+        let client = self.hosts[0].stack.open(1, Kind::Tcp).unwrap();
+        self.hosts[0].stack.connect(client, end(&std::format!("10.1.0.2:{port}"))).unwrap();
+        for _ in 0..5000 {
+            self.run(1);
+            if let Ok(server) = self.hosts[1].stack.accept(listener) {
+                return (listener, client, server);
+            }
+        }
+        panic!("nobody has connected");
+    }
+}
+
+/// Everything arrives, in order, whatever the wire loses.
+#[test]
+fn a_wire_that_loses_frames_loses_no_bytes() {
+    for loss in [0, 20, 8] {
+        let mut pair = Pair::new(loss);
+        let (_, client, server) = pair.connect(80);
+        let all: Vec<u8> = (0..100_000u32).map(|at| (at * 7 >> 3) as u8).collect();
+        let (mut written, mut read, mut bytes) = (0, Vec::new(), [0; 4096]);
+        for _ in 0..100_000 {
+            if written < all.len() {
+                match pair.hosts[0].stack.write(client, &all[written..]) {
+                    Ok(len) => written += len,
+                    Err(error) => assert_eq!(error, Refusal::Again),
+                }
+            } else {
+                pair.hosts[0].stack.shutdown(client).unwrap();
+            }
+            pair.run(1);
+            match pair.hosts[1].stack.read(server, &mut bytes) {
+                Ok(0) => break,
+                Ok(len) => read.extend_from_slice(&bytes[..len]),
+                Err(error) => assert_eq!(error, Refusal::Again),
+            }
+        }
+        assert!(read == all, "loss 1/{loss}: {} of {} bytes", read.len(), all.len());
+    }
+}
+
+#[test]
+fn a_card_that_goes_and_comes_back_keeps_connections() {
+    let mut pair = Pair::new(0);
+    let (_, client, server) = pair.connect(80);
+    pair.hosts[0].stack.set_link(None);
+    assert_eq!(pair.hosts[0].stack.write(client, b"later"), Ok(5));
+    pair.run(200);
+    pair.hosts[0].stack.set_link(Some([2, 0, 0, 0, 1, 1]));
+    pair.run(2000);
+    assert_eq!(pair.hosts[1].stack.read(server, &mut [0; 9]), Ok(5));
+    assert_eq!(pair.hosts[0].stack.state(client).unwrap().0, State::Open);
+}
+
+#[test]
+fn echoes_and_datagrams_cross_the_wire() {
+    let mut pair = Pair::new(0);
+    let (echo, udp) = (pair.hosts[0].stack.open(1, Kind::Echo).unwrap(), pair.hosts[0].stack.open(1, Kind::Udp).unwrap());
+    let other = pair.hosts[1].stack.open(1, Kind::Udp).unwrap();
+    pair.hosts[1].stack.bind(other, end("0.0.0.0:9")).unwrap();
+    for address in ["10.1.0.2", "fe80::ff:fe00:102"] {
+        pair.hosts[0].stack.ask_echo(echo, address.parse().unwrap(), 1, b"12345").unwrap();
+        // The stack asks for one neighbour in a second.
+        pair.run(250);
+        assert_eq!(pair.hosts[0].stack.echoed(echo), Ok((address.parse().unwrap(), 1, 5)));
+    }
+    assert_eq!(pair.hosts[0].stack.ask_echo(echo, [10, 2, 0, 1].into(), 1, b""), Err(Refusal::Unreachable));
+    pair.hosts[0].stack.send_to(udp, end("10.1.0.2:9"), &[7; 1472]).unwrap();
+    pair.run(10);
+    assert_eq!(pair.hosts[1].stack.ready(other).unwrap() & readiness::READABLE, readiness::READABLE);
+    assert_eq!(pair.hosts[1].stack.receive_from(other, &mut [0; 2000]).unwrap().1, 1472);
+}
+
+/// A server's answer to a frame with a message of DHCP, if it is one.
+fn leased(frame: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
+    let server = Ipv4Addr::new(10, 0, 2, 2);
+    let ethernet = EthernetFrame::new_checked(frame).ok()?;
+    let ip = Ipv4Packet::new_checked(ethernet.payload()).ok()?;
+    let udp = UdpPacket::new_checked(ip.payload()).ok()?;
+    let packet = DhcpPacket::new_checked(udp.payload()).ok().filter(|_| udp.dst_port() == 67)?;
+    let asked = DhcpRepr::parse(&packet).ok()?;
+    let message_type = match asked.message_type {
+        DhcpMessageType::Discover => DhcpMessageType::Offer,
+        _ => DhcpMessageType::Ack,
+    };
+    let answer = DhcpRepr {
+        message_type,
+        your_ip: address,
+        server_ip: server,
+        router: Some(server),
+        subnet_mask: Some(Ipv4Addr::new(255, 255, 255, 0)),
+        server_identifier: Some(server),
+        lease_duration: Some(3600),
+        dns_servers: Some([Ipv4Addr::new(10, 0, 2, 3)].into_iter().collect()),
+        requested_ip: None,
+        client_identifier: None,
+        parameter_request_list: None,
+        max_size: None,
+        ..asked
+    };
+    let udp = UdpRepr { src_port: 67, dst_port: 68 };
+    let payload_len = udp.header_len() + answer.buffer_len();
+    let ip =
+        Ipv4Repr { src_addr: server, dst_addr: address, next_header: IpProtocol::Udp, payload_len, hop_limit: 64 };
+    let ethernet = EthernetRepr {
+        src_addr: EthernetAddress([2, 0, 0, 0, 9, 9]),
+        dst_addr: ethernet.src_addr(),
+        ethertype: EthernetProtocol::Ipv4,
+    };
+    let sums = ChecksumCapabilities::default();
+    let mut bytes = vec![0; ethernet.buffer_len() + ip.buffer_len() + payload_len];
+    let mut frame = EthernetFrame::new_unchecked(&mut bytes);
+    ethernet.emit(&mut frame);
+    let mut packet = Ipv4Packet::new_unchecked(frame.payload_mut());
+    ip.emit(&mut packet, &sums);
+    let mut datagram = UdpPacket::new_unchecked(packet.payload_mut());
+    udp.emit(
+        &mut datagram,
+        &server.into(),
+        &address.into(),
+        answer.buffer_len(),
+        |bytes| answer.emit(&mut DhcpPacket::new_unchecked(bytes)).unwrap(),
+        &sums,
+    );
+    Some(bytes)
+}
+
+/// Lets a server answer for some seconds.
+fn serve(host: &mut Host, address: Ipv4Addr, seconds: u64) {
+    for _ in 0..seconds * 20 {
+        host.stack.turn(host.now_us);
+        host.now_us += SECOND_US / 20;
+        while let Some(frame) = host.stack.pop() {
+            if let Some(answer) = leased(&frame, address) {
+                host.stack.push(&answer);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_address_comes_from_a_server() {
+    let mut host = Host::new(9, None);
+    host.stack.set_link(Some([0x52, 0x54, 0, 0x12, 0x34, 0x56]));
+    serve(&mut host, Ipv4Addr::new(10, 0, 2, 15), 20);
+    assert_eq!(host.stack.address_at(0), Some((IpAddr::from([10, 0, 2, 15]), 24)));
+    let status = host.stack.status();
+    assert_eq!((status.is_leased, status.router), (true, Some(Ipv4Addr::new(10, 0, 2, 2))));
+    assert_eq!(status.servers, [Ipv4Addr::new(10, 0, 2, 3)]);
+    host.stack.set_link(None);
+    host.stack.turn(host.now_us);
+    assert_eq!(host.stack.address_at(0), Some((IpAddr::from([10, 0, 2, 15]), 24)), "the card may come back");
+    host.stack.set_link(Some([0x52, 0x54, 0, 0x12, 0x34, 0x57]));
+    assert_ne!(host.stack.address_at(0), Some((IpAddr::from([10, 0, 2, 15]), 24)), "it is another card");
+}
+
+/// A server that is late has the last word; and nobody can give an address that none can have.
+#[test]
+fn a_lease_comes_after_the_fallback() {
+    let mut host = Host::new(10, None);
+    host.stack.set_link(Some([0x52, 0x54, 0, 0x12, 0x34, 0x56]));
+    host.turn(20);
+    while host.stack.pop().is_some() {}
+    assert_eq!(host.stack.address_at(0), Some((IpAddr::from([169, 254, 0x34, 0x56]), 16)));
+    serve(&mut host, Ipv4Addr::new(10, 0, 2, 15), 200);
+    assert_eq!(host.stack.address_at(0), Some((IpAddr::from([10, 0, 2, 15]), 24)));
+    for bad in [[127, 0, 0, 1], [224, 0, 0, 1], [255, 255, 255, 255], [0, 0, 0, 0]] {
+        let mut host = Host::new(11, None);
+        host.stack.set_link(Some([0x52, 0x54, 0, 0x12, 0x34, 0x56]));
+        serve(&mut host, bad.into(), 30);
+        let addresses: Vec<_> = (0..8).map_while(|place| host.stack.address_at(place)).collect();
+        assert!(addresses.iter().all(|(address, len)| *address != IpAddr::from(bad) || *len == 8), "{addresses:?}");
+    }
+}

@@ -1,0 +1,181 @@
+//! Frames on their way. The stack has one interface; what it sends to itself comes back here, and only the rest goes to the card.
+//!
+//! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, whatever the stack thinks: [`is_of_loopback`] is asked both ways.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
+use smoltcp::time::Instant;
+
+/// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
+pub const FRAME_MAX: usize = 1514;
+
+/// Bytes of Ethernet's header.
+const HEADER: usize = 14;
+
+/// Frames in each queue, at most. What comes when a queue is full is lost, as on any network.
+const QUEUE_MAX: usize = 64;
+
+/// Frames that are received in one turn of the stack, at most, so that a turn ends.
+const TURN_MAX: usize = 128;
+
+const ARP: [u8; 2] = [0x08, 0x06];
+const IPV4: [u8; 2] = [0x08, 0x00];
+const IPV6: [u8; 2] = [0x86, 0xdd];
+
+/// Number of ICMP for IPv6, and of its messages about neighbours that name an address.
+const ICMPV6: u8 = 58;
+/// See [`ICMPV6`].
+const NEIGHBOURS: [u8; 2] = [135, 136];
+
+const LOCALHOST_V6: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+/// Whether a frame names an address of the loopback network, as far as a frame of its kind can.
+pub fn is_of_loopback(frame: &[u8]) -> bool {
+    let Some(kind) = frame.get(12..HEADER) else { return false };
+    let is_v4 = |at: usize| frame.get(HEADER + at) == Some(&127);
+    let is_v6 = |at: usize| frame.get(HEADER + at..HEADER + at + 16) == Some(&LOCALHOST_V6[..]);
+    if kind == ARP {
+        // Addresses of the sender and of whom it asks for.
+        is_v4(14) || is_v4(24)
+    } else if kind == IPV4 {
+        is_v4(12) || is_v4(16)
+    } else if kind == IPV6 {
+        let is_about_neighbour = frame.get(HEADER + 6) == Some(&ICMPV6)
+            && frame.get(HEADER + 40).is_some_and(|message| NEIGHBOURS.contains(message));
+        is_v6(8) || is_v6(24) || is_about_neighbour && is_v6(48)
+    } else {
+        false
+    }
+}
+
+/// Frames between the stack and the card.
+#[derive(Debug, Default)]
+pub struct Wire {
+    /// Hardware address of this machine.
+    own: [u8; 6],
+    is_up: bool,
+    incoming: VecDeque<Vec<u8>>,
+    outgoing: VecDeque<Vec<u8>>,
+    looped: VecDeque<Vec<u8>>,
+    /// Frames that may still be received in this turn.
+    budget: usize,
+    /// Frames that were received from the card and sent to it, and those that were lost for lack of room.
+    pub counts: Counts,
+}
+
+/// Numbers of frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// From the card.
+    pub received: u64,
+    /// To the card.
+    pub sent: u64,
+    /// Lost, or refused.
+    pub dropped: u64,
+}
+
+impl Wire {
+    /// Begins a turn.
+    pub fn begin(&mut self) {
+        self.budget = TURN_MAX;
+    }
+
+    /// Sets the hardware address, and whether there is a card. What was on its way to a card is lost.
+    pub fn set(&mut self, own: [u8; 6], is_up: bool) {
+        (self.own, self.is_up) = (own, is_up);
+        self.incoming.clear();
+        self.outgoing.clear();
+    }
+
+    /// Whether there is something that the stack has not seen.
+    pub fn has_more(&self) -> bool {
+        !self.looped.is_empty() || !self.incoming.is_empty()
+    }
+
+    /// Takes a frame from the card.
+    pub fn push(&mut self, frame: &[u8]) {
+        let is_wanted = (HEADER..=FRAME_MAX).contains(&frame.len()) && !is_of_loopback(frame);
+        if is_wanted && self.is_up && self.incoming.len() < QUEUE_MAX {
+            self.counts.received += 1;
+            self.incoming.push_back(frame.into());
+        } else {
+            self.counts.dropped += 1;
+        }
+    }
+
+    /// Whether there is room for another frame from the card.
+    pub fn has_room(&self) -> bool {
+        self.incoming.len() < QUEUE_MAX
+    }
+
+    /// The next frame for the card.
+    pub fn pop(&mut self) -> Option<Vec<u8>> {
+        self.outgoing.pop_front()
+    }
+
+    /// Sends a frame of the stack's to where it belongs.
+    fn send(&mut self, frame: Vec<u8>) {
+        let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
+        let is_own = frame[..6] == self.own;
+        let is_for_many = first & 1 != 0;
+        if self.is_up && !is_own && !is_of_loopback(&frame) {
+            self.counts.sent += 1;
+            self.outgoing.push_back(frame.clone());
+        }
+        if is_own || is_for_many {
+            if self.looped.len() < QUEUE_MAX {
+                self.looped.push_back(frame);
+            } else {
+                self.counts.dropped += 1;
+            }
+        }
+    }
+}
+
+/// A frame that is received.
+#[derive(Debug)]
+pub struct Received(Vec<u8>);
+
+/// A place for a frame that is sent.
+#[derive(Debug)]
+pub struct Sent<'a>(&'a mut Wire);
+
+impl phy::RxToken for Received {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
+        read(&self.0)
+    }
+}
+
+impl phy::TxToken for Sent<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, fill: F) -> R {
+        let mut frame = vec![0; len];
+        let result = fill(&mut frame);
+        self.0.send(frame);
+        result
+    }
+}
+
+impl Device for Wire {
+    type RxToken<'a> = Received;
+    type TxToken<'a> = Sent<'a>;
+
+    fn receive(&mut self, _: Instant) -> Option<(Received, Sent<'_>)> {
+        self.budget = self.budget.checked_sub(1)?;
+        let frame = self.looped.pop_front().or_else(|| self.incoming.pop_front())?;
+        Some((Received(frame), Sent(self)))
+    }
+
+    fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
+        // What answers a frame is sent all the same; so there may be a few more.
+        (self.outgoing.len() < QUEUE_MAX && self.looped.len() < QUEUE_MAX).then_some(Sent(self))
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ethernet;
+        capabilities.max_transmission_unit = FRAME_MAX;
+        capabilities
+    }
+}
