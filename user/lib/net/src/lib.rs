@@ -1,5 +1,5 @@
 //! The network, for those who serve it and those who use it. In reading order: [`link`], the way to a network card, and [`region`], the memory
-//! through which its frames go.
+//! through which its frames go; [`sockets`], what programs use.
 //!
 //! **Unsafe code** is in `region`, where memory of another task is.
 
@@ -10,5 +10,6 @@ extern crate alloc;
 
 pub mod link;
 pub mod region;
+pub mod sockets;
 
 pub use ring;

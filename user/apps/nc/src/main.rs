@@ -1,0 +1,132 @@
+//! Connects, listens, and sends texts.
+//!
+//! `nc HOST PORT [TEXT...]` connects, sends a line, and shows what comes. `nc listen PORT [COUNT]` shows what comes by so many connections, `nc echo PORT [COUNT]` sends it
+//! back. `nc udp HOST PORT TEXT...` sends a datagram and shows the answer, `nc udp-echo PORT [COUNT]` sends datagrams back.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use net::sockets::{Error, FOREVER, Net, Result, Stream};
+use rt::println;
+
+rt::entry!(main);
+
+/// How long to wait for a connection or an answer, in milliseconds.
+const PATIENCE_MS: u64 = 10_000;
+
+/// Bytes that are read at a time.
+const LEN_MAX: usize = 4096;
+
+/// Connections that nobody has accepted yet.
+const BACKLOG: u16 = 4;
+
+fn main() -> i32 {
+    let arguments = rt::arguments();
+    let words: Vec<&str> = arguments.iter().map(|word| word.as_str()).collect();
+    let outcome = match words[..] {
+        ["listen", port] => listen(port, "1", show),
+        ["listen", port, count] => listen(port, count, show),
+        ["echo", port] => listen(port, "1", echo),
+        ["echo", port, count] => listen(port, count, echo),
+        ["udp-echo", port] => echo_datagrams(port, "1"),
+        ["udp-echo", port, count] => echo_datagrams(port, count),
+        ["udp", host, port, ref text @ ..] if !text.is_empty() => datagram(host, port, &text.join(" ")),
+        [host, port, ref text @ ..] => connect(host, port, text),
+        _ => {
+            println!("usage: nc HOST PORT [TEXT...] | listen PORT [COUNT] | echo PORT [COUNT]");
+            println!("          | udp HOST PORT TEXT... | udp-echo PORT [COUNT]");
+            return 2;
+        }
+    };
+    match outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            println!("nc: {error}");
+            1
+        }
+    }
+}
+
+fn number(text: &str) -> Result<u16> {
+    text.parse().map_err(|_| Error::Bad)
+}
+
+/// All addresses, with a port.
+fn everywhere(port: &str) -> Result<SocketAddr> {
+    Ok(SocketAddr::from(([0, 0, 0, 0], number(port)?)))
+}
+
+fn find(net: &Net, host: &str, port: &str) -> Result<SocketAddr> {
+    Ok(SocketAddr::new(net.resolve(host, PATIENCE_MS)?, number(port)?))
+}
+
+fn connect(host: &str, port: &str, text: &[&str]) -> Result<()> {
+    let net = Net::open()?;
+    let stream = net.connect(find(&net, host, port)?, PATIENCE_MS)?;
+    if !text.is_empty() {
+        stream.write((text.join(" ") + "\n").as_bytes())?;
+    }
+    stream.shutdown()?;
+    show(&stream)
+}
+
+/// Shows what comes, to its end.
+fn show(stream: &Stream) -> Result<()> {
+    loop {
+        let bytes = stream.read(LEN_MAX, FOREVER)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        rt::print!("{}", String::from_utf8_lossy(&bytes));
+    }
+}
+
+/// Sends back what comes, to its end.
+fn echo(stream: &Stream) -> Result<()> {
+    loop {
+        let bytes = stream.read(LEN_MAX, FOREVER)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        stream.write(&bytes)?;
+    }
+}
+
+fn listen(port: &str, count: &str, serve: fn(&Stream) -> Result<()>) -> Result<()> {
+    let net = Net::open()?;
+    let listener = net.listen(everywhere(port)?, BACKLOG)?;
+    for _ in 0..number(count)? {
+        let stream = listener.accept(FOREVER)?;
+        // One that breaks off is over, and others may come.
+        match serve(&stream) {
+            Ok(()) | Err(Error::Closed) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn datagram(host: &str, port: &str, text: &str) -> Result<()> {
+    let net = Net::open()?;
+    let socket = net.datagrams(None)?;
+    socket.send(find(&net, host, port)?, text.as_bytes())?;
+    let (from, bytes) = socket.receive(PATIENCE_MS)?;
+    println!("{from}: {}", String::from_utf8_lossy(&bytes));
+    Ok(())
+}
+
+fn echo_datagrams(port: &str, count: &str) -> Result<()> {
+    let net = Net::open()?;
+    let socket = net.datagrams(Some(everywhere(port)?))?;
+    for _ in 0..number(count)? {
+        let (from, bytes) = socket.receive(FOREVER)?;
+        socket.send(from, &bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! Sockets that wait, for programs: each operation is tried, and if it cannot be done now the program waits until it can. Served by `network`; the
+//! interfaces are `idl/interfaces/sockets.idl` and `network.idl`.
+//!
+//! Who waits does so in a call by ipc that the server answers when its time has come, so nobody keeps a thread of the server busy by waiting.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use rt::api::stub::{Failure as Fault, Inbox, View};
+use rt::api::{Failure, Name, names};
+use rt::door::{Reference, Room};
+use rt::sys::Uid;
+
+pub use Network::Entrance;
+pub use Sockets::Endpoint;
+
+rt::interface!(ipc, "../../../idl/interfaces/network.idl");
+rt::interface!(door, "../../../idl/interfaces/sockets.idl");
+
+/// The name under which the server registers.
+pub const NAME: &str = "network";
+
+/// Patience without an end.
+pub const FOREVER: u64 = u64::MAX;
+
+/// Why something failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// The connection has ended, or the other side does not want it.
+    Closed,
+    /// The port is in use.
+    InUse,
+    /// This program has as many sockets as it may.
+    Limit,
+    /// An address, a port or a size that cannot be.
+    Bad,
+    /// No way leads there.
+    Unreachable,
+    /// There is no such name, or nobody who knows.
+    NotFound,
+    /// It took too long.
+    TimedOut,
+    /// The server did not answer as it should.
+    Server(Failure),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Error::Closed => f.write_str("the connection is closed"),
+            Error::InUse => f.write_str("the port is in use"),
+            Error::Limit => f.write_str("too many sockets"),
+            Error::Bad => f.write_str("no such address, port or size"),
+            Error::Unreachable => f.write_str("no way leads there"),
+            Error::NotFound => f.write_str("the name is not known"),
+            Error::TimedOut => f.write_str("it took too long"),
+            Error::Server(failure) => failure.fmt(f),
+        }
+    }
+}
+
+/// Result of an operation.
+pub type Result<T> = core::result::Result<T, Error>;
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        Error::Server(failure)
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        match fault {
+            Fault::Refused(Sockets::CLOSED) => Error::Closed,
+            Fault::Refused(Sockets::IN_USE) => Error::InUse,
+            Fault::Refused(Sockets::LIMIT) => Error::Limit,
+            Fault::Refused(Sockets::BAD) => Error::Bad,
+            Fault::Refused(Sockets::UNREACHABLE) => Error::Unreachable,
+            Fault::Refused(Sockets::NOT_FOUND) => Error::NotFound,
+            fault => Error::Server(fault.into()),
+        }
+    }
+}
+
+/// An address as it travels.
+pub fn packed(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) if address.is_unspecified() => [0; 16],
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// An address that has come.
+pub fn unpacked(address: [u8; 16]) -> IpAddr {
+    let address = Ipv6Addr::from(address);
+    address.to_ipv4_mapped().map_or(address.into(), IpAddr::from)
+}
+
+/// An address and a port as they travel.
+pub fn endpoint(at: SocketAddr) -> Endpoint {
+    Endpoint { address: packed(at.ip()), port: at.port() }
+}
+
+/// An address and a port that have come.
+pub fn socket_address(at: &Endpoint) -> SocketAddr {
+    SocketAddr::new(unpacked(at.address), at.port)
+}
+
+/// The network, as a program has it.
+pub struct Net {
+    server: Uid,
+    host: Reference<Sockets::Host::Client<View>>,
+}
+
+impl Net {
+    /// Finds the network server. Waits while it starts.
+    pub fn open() -> Result<Net> {
+        let server = names::resolve(rt::home(), &Name::new(NAME).ok_or(Failure::Garbled)?)?;
+        let room = Room::new().map_err(Failure::Kernel)?;
+        Entrance::Client { server }.open(room.window())?;
+        Ok(Net { server, host: room.into_door().into() })
+    }
+
+    /// What there is to know of the interface, and whatever has no function here.
+    pub fn host(&self) -> &Sockets::Host::Client<View> {
+        &self.host
+    }
+
+    /// Does something as soon as it can be done.
+    fn when<T>(
+        &self,
+        ticket: u64,
+        event: u32,
+        patience_ms: u64,
+        mut act: impl FnMut() -> core::result::Result<T, Fault>,
+    ) -> Result<T> {
+        loop {
+            match act() {
+                Err(Fault::Refused(Sockets::AGAIN)) => self.wait(ticket, event, patience_ms)?,
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    fn wait(&self, ticket: u64, event: u32, patience_ms: u64) -> Result<()> {
+        match (Entrance::Client { server: self.server }).wait(ticket, event, patience_ms)? {
+            0 => Err(Error::TimedOut),
+            _ => Ok(()),
+        }
+    }
+
+    /// The address that a name has, or that it is.
+    pub fn resolve(&self, name: &str, patience_ms: u64) -> Result<IpAddr> {
+        let question = self.host.resolve(name)?;
+        let ticket = question.ticket()?;
+        self.when(ticket, Sockets::READABLE, patience_ms, || question.answer()).map(unpacked)
+    }
+
+    /// A connection.
+    pub fn connect(&self, to: SocketAddr, patience_ms: u64) -> Result<Stream<'_>> {
+        let stream = self.host.open_stream()?;
+        stream.connect(&endpoint(to))?;
+        let ticket = stream.ticket()?;
+        self.wait(ticket, Sockets::WRITABLE, patience_ms)?;
+        match stream.phase()? {
+            Sockets::State::OPEN => Ok(Stream { net: self, stream, ticket }),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// A listener.
+    pub fn listen(&self, at: SocketAddr, backlog: u16) -> Result<Listener<'_>> {
+        let listener = self.host.listen(&endpoint(at), backlog)?;
+        let ticket = listener.ticket()?;
+        Ok(Listener { net: self, listener, ticket })
+    }
+
+    /// A socket for datagrams. Without a port it gets one when it sends.
+    pub fn datagrams(&self, at: Option<SocketAddr>) -> Result<Datagrams<'_>> {
+        let socket = self.host.open_datagrams()?;
+        if let Some(at) = at {
+            socket.bind(&endpoint(at))?;
+        }
+        let ticket = socket.ticket()?;
+        Ok(Datagrams { net: self, socket, ticket })
+    }
+
+    /// A socket for echo requests.
+    pub fn echo(&self) -> Result<Echo<'_>> {
+        let echo = self.host.open_echo()?;
+        let ticket = echo.ticket()?;
+        Ok(Echo { net: self, echo, ticket })
+    }
+}
+
+/// A connection.
+pub struct Stream<'a> {
+    net: &'a Net,
+    stream: Reference<Sockets::Stream::Client<View>>,
+    ticket: u64,
+}
+
+impl Stream<'_> {
+    /// Writes all of it.
+    pub fn write(&self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let now = &bytes[..bytes.len().min(Sockets::BYTES_MAX as usize)];
+            let len = self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.stream.write(now))?;
+            bytes = bytes.get(len as usize..).ok_or(Error::Server(Failure::Garbled))?;
+        }
+        Ok(())
+    }
+
+    /// Reads what has come, and waits until something has: nothing if nothing more will.
+    pub fn read(&self, len_max: usize, patience_ms: u64) -> Result<Vec<u8>> {
+        let len_max = len_max.min(Sockets::BYTES_MAX as usize) as u32;
+        let mut replies = alloc::boxed::Box::new(Sockets::Stream::Replies::new());
+        Inbox::open(&mut *replies, |inbox| {
+            let read = || self.stream.read(inbox, len_max).map(<[u8]>::to_vec);
+            self.net.when(self.ticket, Sockets::READABLE, patience_ms, read)
+        })?
+    }
+
+    /// Nothing more will be written.
+    pub fn shutdown(&self) -> Result<()> {
+        Ok(self.stream.shutdown()?)
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> Result<SocketAddr> {
+        Ok(socket_address(&self.stream.peer()?))
+    }
+}
+
+/// A listener.
+pub struct Listener<'a> {
+    net: &'a Net,
+    listener: Reference<Sockets::Listener::Client<View>>,
+    ticket: u64,
+}
+
+impl<'a> Listener<'a> {
+    /// Waits for a connection.
+    pub fn accept(&self, patience_ms: u64) -> Result<Stream<'a>> {
+        let accept = || self.listener.accept();
+        let stream = self.net.when(self.ticket, Sockets::READABLE, patience_ms, accept)?;
+        let ticket = stream.ticket()?;
+        Ok(Stream { net: self.net, stream, ticket })
+    }
+}
+
+/// A socket for datagrams.
+pub struct Datagrams<'a> {
+    net: &'a Net,
+    socket: Reference<Sockets::Datagrams::Client<View>>,
+    ticket: u64,
+}
+
+impl Datagrams<'_> {
+    /// Sends a datagram.
+    pub fn send(&self, to: SocketAddr, bytes: &[u8]) -> Result<()> {
+        let to = endpoint(to);
+        self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.socket.send(&to, bytes))
+    }
+
+    /// Waits for a datagram: from whom, and what.
+    pub fn receive(&self, patience_ms: u64) -> Result<(SocketAddr, Vec<u8>)> {
+        let mut replies = alloc::boxed::Box::new(Sockets::Datagrams::Replies::new());
+        Inbox::open(&mut *replies, |inbox| {
+            let receive = || {
+                let (bytes, from) = self.socket.receive(inbox)?;
+                Ok((socket_address(&from), bytes.to_vec()))
+            };
+            self.net.when(self.ticket, Sockets::READABLE, patience_ms, receive)
+        })?
+    }
+}
+
+/// A socket for echo requests.
+pub struct Echo<'a> {
+    net: &'a Net,
+    echo: Reference<Sockets::Echo::Client<View>>,
+    ticket: u64,
+}
+
+impl Echo<'_> {
+    /// Asks for an echo.
+    pub fn ask(&self, to: IpAddr, number: u16, len: u16) -> Result<()> {
+        let to = packed(to);
+        self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.echo.ask(&to, number, len))
+    }
+
+    /// Waits for an answer: from whom, to which question, and how many bytes.
+    pub fn answer(&self, patience_ms: u64) -> Result<(IpAddr, u16, u16)> {
+        let answer = || self.echo.answer();
+        let (from, number, len) = self.net.when(self.ticket, Sockets::READABLE, patience_ms, answer)?;
+        Ok((unpacked(from), number, len))
+    }
+}

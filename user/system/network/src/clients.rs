@@ -1,0 +1,88 @@
+//! Whose a socket is: the task of the thread that asked for the network. The kernel says which thread that is; which task it belongs to, `root`
+//! knows.
+
+use crate::objects;
+use crate::shared::Shared;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use rt::api::{Status, process};
+use rt::door::Door;
+use rt::sync::Mutex;
+use rt::sys::{TaskId, Uid};
+
+/// Objects of one task, and of all, that make sockets.
+const OWN_MAX: usize = 8;
+/// See [`OWN_MAX`].
+const ALL_MAX: usize = 64;
+
+/// Tasks, and threads of a task, that are looked through.
+const TASKS_MAX: u64 = 256;
+/// See [`TASKS_MAX`].
+const THREADS_MAX: usize = 256;
+
+/// How many objects each task has.
+type Counts = Arc<Mutex<BTreeMap<u64, usize>>>;
+
+/// A task's part in the network.
+pub struct Membership {
+    counts: Counts,
+    /// The task.
+    pub owner: u64,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(&self.owner) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.owner);
+            }
+        }
+    }
+}
+
+/// All clients.
+pub struct Clients {
+    shared: Shared,
+    counts: Counts,
+}
+
+impl Clients {
+    /// None yet.
+    pub fn new(shared: Shared) -> Clients {
+        Clients { shared, counts: Counts::default() }
+    }
+
+    /// An object that makes sockets, for the task of a thread.
+    pub fn open(&self, thread: Uid) -> Result<Door, Status> {
+        let owner = task_of(thread).ok_or(Status::Denied)?.0;
+        let mut counts = self.counts.lock();
+        let all: usize = counts.values().sum();
+        let own = counts.entry(owner).or_default();
+        if *own >= OWN_MAX || all >= ALL_MAX {
+            return Err(Status::Exhausted);
+        }
+        *own += 1;
+        drop(counts);
+        let membership = Membership { counts: self.counts.clone(), owner };
+        objects::host(self.shared.clone(), membership).map_err(|_| Status::Exhausted)
+    }
+}
+
+/// The task of a thread.
+fn task_of(thread: Uid) -> Option<TaskId> {
+    for place in 0..TASKS_MAX {
+        let task = process::task_at(rt::home(), place).ok()??.id();
+        let mut previous = Uid::NIL;
+        for _ in 0..THREADS_MAX {
+            // One that has ended meanwhile has no threads.
+            let Ok(Some(entry)) = process::thread_after(rt::home(), task, previous) else { break };
+            if entry.uid == thread {
+                return Some(task);
+            }
+            previous = entry.uid;
+        }
+    }
+    None
+}

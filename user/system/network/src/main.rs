@@ -1,0 +1,144 @@
+//! The network server: sockets, each an object behind a door, over the stack of the library `tcpip`.
+//!
+//! Reading order: [`shared`], the stack and the rings of the card, behind one lock; [`objects`], what clients call; [`card`], a thread that finds the
+//! card's driver and waits for it; [`clients`], whose a socket is.
+//!
+//! **Nobody waits inside.** Objects do what can be done now, on their caller's time, and poke the first thread if the stack has something to do. That one
+//! takes the stack's turns, and answers who waits for a socket when it is ready: a client waits in a call by ipc, so it keeps no thread busy here, and if
+//! it ends nothing is left but an answer that finds nobody.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod card;
+mod clients;
+mod objects;
+mod shared;
+
+use alloc::vec::Vec;
+use clients::Clients;
+use core::net::Ipv4Addr;
+use net::link;
+use net::sockets::Entrance::{Answer, Request};
+use net::sockets::NAME;
+use rt::api::{Failure, Name, Reply, Status, names};
+use rt::door::Door;
+use rt::sys::{Ipc, Kind, Message, Rights, Uid};
+use rt::{println, random, server, time};
+use shared::Shared;
+use tcpip::{Fallback, Id, Stack};
+
+rt::entry!(main);
+
+/// Threads that wait, at most.
+const WAITERS_MAX: usize = 256;
+
+/// A thread that waits for a socket.
+struct Waiter {
+    thread: Uid,
+    ticket: Id,
+    events: u32,
+    /// Until when, in nanoseconds.
+    until_ns: u64,
+}
+
+fn main() -> i32 {
+    let stack = Stack::new(time::now_ns() / 1000, random::number(), fallback());
+    let shared = Shared::new(stack, rt::sys::myself());
+    let prepared = objects::make_room().map_err(Failure::Kernel);
+    let prepared = prepared.and_then(|()| card::begin(&shared).map_err(Failure::Kernel));
+    let named = Name::new(NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
+    match prepared.and(named) {
+        Ok(()) => Server { clients: Clients::new(shared.clone()), shared, waiters: Vec::new() }.serve(),
+        Err(failure) => {
+            println!("network: {failure}");
+            1
+        }
+    }
+}
+
+/// Address that is used if no server gives one, as the environment says: `ADDRESS=10.0.2.15/24`, `ROUTER=10.0.2.2`.
+fn fallback() -> Option<Fallback> {
+    let address = rt::environment::variable("ADDRESS")?;
+    let (address, len) = address.split_once('/')?;
+    let router: Option<Ipv4Addr> = rt::environment::variable("ROUTER").and_then(|router| router.parse().ok());
+    Some(Fallback { address: (address.parse().ok()?, len.parse().ok()?), router })
+}
+
+struct Server {
+    shared: Shared,
+    clients: Clients,
+    waiters: Vec<Waiter>,
+}
+
+impl Server {
+    fn serve(mut self) -> ! {
+        loop {
+            let (kick, next_us) = self.shared.turn();
+            if let Some(driver) = kick
+                && link::kick(driver).is_err()
+            {
+                self.shared.could_not_kick();
+            }
+            let until_ns = self.answer_waiters(next_us);
+            let ipc = Ipc { from: Uid::ANY, until_ns, ..Ipc::NONE };
+            if let Ok(Some(message)) = ipc.run()
+                && message.kind == Kind::Request
+            {
+                let mut door = None;
+                let answer = self.answer(&message, &mut door);
+                if let Some(reply) = answer.unwrap_or_else(|status| Some(status.into())) {
+                    let _ = server::reply(message.sender, &reply);
+                }
+                // Moved to the client with the answer; what is left of it goes.
+                drop(door);
+            }
+        }
+    }
+
+    fn answer(&mut self, message: &Message, door: &mut Option<Door>) -> Result<Option<Reply>, Status> {
+        let thread = message.sender;
+        match Request::read(message)? {
+            Request::Open => {
+                let made = self.clients.open(thread)?;
+                let (item, _) = made.item(Rights::RW.or(Rights::GRANT));
+                *door = Some(made);
+                Ok(Some(Answer::Open(item).into()))
+            }
+            Request::Wait { ticket, events, patience_ms } => {
+                self.waiters.retain(|waiter| waiter.thread != thread);
+                if self.waiters.len() >= WAITERS_MAX {
+                    return Err(Status::Exhausted);
+                }
+                let patience_ns = patience_ms.saturating_mul(1_000_000);
+                let until_ns = time::now_ns().saturating_add(patience_ns);
+                self.waiters.push(Waiter { thread, ticket, events, until_ns });
+                Ok(None)
+            }
+            // The turn comes before the next message.
+            Request::Poke => Ok(None),
+        }
+    }
+
+    /// Answers those whose sockets are ready, or whose patience is over. Says when there is something to do again.
+    fn answer_waiters(&mut self, next_us: Option<u64>) -> Option<u64> {
+        let now_ns = time::now_ns();
+        let mut until_ns = next_us.map_or(u64::MAX, |us| now_ns.saturating_add(us.saturating_mul(1000)));
+        let shared = &self.shared;
+        self.waiters.retain(|waiter| {
+            // A socket that is gone is ready for everything: who calls it hears so.
+            let ready = shared.stack(|stack| stack.ready(waiter.ticket)).unwrap_or(u32::MAX) & waiter.events;
+            let waits = ready == 0 && waiter.until_ns > now_ns;
+            if waits {
+                until_ns = until_ns.min(waiter.until_ns);
+            } else {
+                let _ = server::reply(waiter.thread, &Answer::Wait(ready).into());
+            }
+            waits
+        });
+        (until_ns != u64::MAX).then_some(until_ns)
+    }
+}

@@ -1,0 +1,212 @@
+//! Objects that clients call. Each does what can be done now, on its caller's time.
+
+use crate::clients::Membership;
+use crate::shared::Shared;
+use alloc::vec;
+use net::sockets::Sockets::{self, Datagrams, Echo, Host, Listener, Question, Stream};
+use net::sockets::{Endpoint, endpoint, packed, socket_address, unpacked};
+use rt::api::stub::{Failure, Hold, View};
+use rt::door::{self, Door, Reference};
+use rt::sys;
+use tcpip::sockets::DATAGRAM_MAX;
+use tcpip::{Id, Kind, Refusal, Stack, State};
+
+fn refused(refusal: Refusal) -> Failure {
+    Failure::Refused(match refusal {
+        Refusal::Again => Sockets::AGAIN,
+        Refusal::Closed => Sockets::CLOSED,
+        Refusal::InUse => Sockets::IN_USE,
+        Refusal::Limit => Sockets::LIMIT,
+        Refusal::Bad => Sockets::BAD,
+        Refusal::Unreachable => Sockets::UNREACHABLE,
+        Refusal::NotFound => Sockets::NOT_FOUND,
+    })
+}
+
+/// Threads that serve have room for requests to all of these. To be said before there is the first object.
+pub fn make_room() -> sys::Result<()> {
+    door::make_room::<Host::Object<Hosted>>()?;
+    door::make_room::<Datagrams::Object<Socket>>()?;
+    door::make_room::<Stream::Object<Socket>>()
+}
+
+/// A socket, which is closed when nobody refers to it any more.
+pub struct Socket {
+    shared: Shared,
+    id: Id,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.shared.stack(|stack| stack.close(self.id));
+        self.shared.poke();
+    }
+}
+
+impl Socket {
+    /// Does something that the stack has to follow.
+    fn act<T>(&self, act: impl FnOnce(&mut Stack, Id) -> Result<T, Refusal>) -> Result<T, Failure> {
+        let outcome = self.look(act);
+        self.shared.poke();
+        outcome
+    }
+
+    /// Does something that changes nothing on the wire.
+    fn look<T>(&self, act: impl FnOnce(&mut Stack, Id) -> Result<T, Refusal>) -> Result<T, Failure> {
+        self.shared.stack(|stack| act(stack, self.id)).map_err(refused)
+    }
+}
+
+/// Puts an object behind a door; if that cannot be, the object goes.
+fn served<C: rt::api::stub::Interface>(door: sys::Result<Door>) -> Result<Reference<C>, Failure> {
+    door.map(Reference::from).map_err(Failure::Kernel)
+}
+
+impl Datagrams::Relay for Socket {
+    fn ticket(&self) -> Result<u64, Failure> {
+        Ok(self.id)
+    }
+    fn bind(&self, at: &Endpoint) -> Result<(), Failure> {
+        self.look(|stack, id| stack.bind(id, socket_address(at)))
+    }
+    fn send(&self, to: &Endpoint, data: &[u8]) -> Result<(), Failure> {
+        self.act(|stack, id| stack.send_to(id, socket_address(to), data))
+    }
+    fn receive<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Datagrams::Replies>,
+    ) -> Result<(&'a [u8], Endpoint), Failure> {
+        let mut bytes = [0; DATAGRAM_MAX];
+        let (from, len) = self.look(|stack, id| stack.receive_from(id, &mut bytes))?;
+        Ok((hold.keep(&bytes[..len])?, endpoint(from)))
+    }
+}
+
+impl Stream::Relay for Socket {
+    fn ticket(&self) -> Result<u64, Failure> {
+        Ok(self.id)
+    }
+    fn connect(&self, to: &Endpoint) -> Result<(), Failure> {
+        self.act(|stack, id| stack.connect(id, socket_address(to)))
+    }
+    fn phase(&self) -> Result<Sockets::State, Failure> {
+        let (state, _) = self.look(Stack::state)?;
+        Ok(match state {
+            State::Closed => Sockets::State::CLOSED_STATE,
+            State::Connecting => Sockets::State::CONNECTING,
+            State::Open => Sockets::State::OPEN,
+        })
+    }
+    fn peer(&self) -> Result<Endpoint, Failure> {
+        let (_, [_, peer]) = self.look(Stack::state)?;
+        peer.map(endpoint).ok_or(refused(Refusal::Closed))
+    }
+    fn write(&self, data: &[u8]) -> Result<u32, Failure> {
+        self.act(|stack, id| stack.write(id, data)).map(|len| len as u32)
+    }
+    fn read<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Stream::Replies>,
+        len_max: u32,
+    ) -> Result<&'a [u8], Failure> {
+        let mut bytes = [0; Sockets::BYTES_MAX as usize];
+        let len_max = bytes.len().min(len_max as usize);
+        // The other side may have waited for the room.
+        let len = self.act(|stack, id| stack.read(id, &mut bytes[..len_max]))?;
+        hold.keep(&bytes[..len])
+    }
+    fn shutdown(&self) -> Result<(), Failure> {
+        self.act(Stack::shutdown)
+    }
+}
+
+impl Listener::Server for Socket {
+    fn ticket(&self) -> Result<u64, Failure> {
+        Ok(self.id)
+    }
+    fn accept(&self) -> Result<Reference<Stream::Client<View>>, Failure> {
+        let id = self.look(Stack::accept)?;
+        served(door::serve(Stream::Object(Socket { shared: self.shared.clone(), id })))
+    }
+}
+
+impl Echo::Server for Socket {
+    fn ticket(&self) -> Result<u64, Failure> {
+        Ok(self.id)
+    }
+    fn ask(&self, to: &[u8; 16], number: u16, len: u16) -> Result<(), Failure> {
+        let bytes = vec![0; usize::from(len).min(DATAGRAM_MAX)];
+        self.act(|stack, id| stack.ask_echo(id, unpacked(*to), number, &bytes))
+    }
+    fn answer(&self) -> Result<([u8; 16], u16, u16), Failure> {
+        let (from, number, len) = self.look(Stack::echoed)?;
+        Ok((packed(from), number, len as u16))
+    }
+}
+
+impl Question::Server for Socket {
+    fn ticket(&self) -> Result<u64, Failure> {
+        Ok(self.id)
+    }
+    fn answer(&self) -> Result<[u8; 16], Failure> {
+        self.look(Stack::found).map(packed)
+    }
+}
+
+/// An object that makes sockets for its task.
+pub struct Hosted {
+    shared: Shared,
+    membership: Membership,
+}
+
+/// Makes one.
+pub fn host(shared: Shared, membership: Membership) -> sys::Result<Door> {
+    door::serve(Host::Object(Hosted { shared, membership }))
+}
+
+impl Hosted {
+    fn open(&self, open: impl FnOnce(&mut Stack, u64) -> Result<Id, Refusal>) -> Result<Socket, Failure> {
+        let id = self.shared.stack(|stack| open(stack, self.membership.owner)).map_err(refused)?;
+        Ok(Socket { shared: self.shared.clone(), id })
+    }
+}
+
+impl Host::Server for Hosted {
+    fn open_datagrams(&self) -> Result<Reference<Datagrams::Client<View>>, Failure> {
+        served(door::serve(Datagrams::Object(self.open(|stack, owner| stack.open(owner, Kind::Udp))?)))
+    }
+    fn open_stream(&self) -> Result<Reference<Stream::Client<View>>, Failure> {
+        served(door::serve(Stream::Object(self.open(|stack, owner| stack.open(owner, Kind::Tcp))?)))
+    }
+    fn listen(&self, at: &Endpoint, backlog: u16) -> Result<Reference<Listener::Client<View>>, Failure> {
+        let at = socket_address(at);
+        served(door::serve(Listener::Object(self.open(|stack, owner| stack.listen(owner, at, backlog.into()))?)))
+    }
+    fn open_echo(&self) -> Result<Reference<Echo::Client<View>>, Failure> {
+        served(door::serve(Echo::Object(self.open(|stack, owner| stack.open(owner, Kind::Echo))?)))
+    }
+    fn resolve(&self, name: &str) -> Result<Reference<Question::Client<View>>, Failure> {
+        let socket = self.open(|stack, owner| stack.resolve(owner, name))?;
+        self.shared.poke();
+        served(door::serve(Question::Object(socket)))
+    }
+    fn address_at(&self, place: u32) -> Result<([u8; 16], u8), Failure> {
+        let found = self.shared.stack(|stack| stack.address_at(place as usize));
+        let (address, len) = found.ok_or(refused(Refusal::NotFound))?;
+        Ok((packed(address), len))
+    }
+    fn link(&self) -> Result<(bool, u64, bool), Failure> {
+        let status = self.shared.stack(|stack| stack.status());
+        let [a, b, c, d, e, f] = status.hardware;
+        Ok((status.is_up, u64::from_le_bytes([a, b, c, d, e, f, 0, 0]), status.is_leased))
+    }
+    fn counts(&self) -> Result<(u64, u64, u64), Failure> {
+        let counts = self.shared.stack(|stack| stack.status().counts);
+        Ok((counts.received, counts.sent, counts.dropped))
+    }
+    fn router(&self) -> Result<([u8; 16], [u8; 16]), Failure> {
+        let status = self.shared.stack(|stack| stack.status());
+        let packed = |address: Option<core::net::Ipv4Addr>| address.map_or([0; 16], |address| packed(address.into()));
+        Ok((packed(status.router), packed(status.servers.first().copied())))
+    }
+}

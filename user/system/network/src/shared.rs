@@ -1,0 +1,122 @@
+//! The stack, and the rings of the card, behind one lock, which nobody holds while he waits for anything else.
+
+use alloc::sync::Arc;
+use net::ring::{Broken, Consumer, PACKET_MAX, Producer};
+use net::sockets::Entrance::Client;
+use rt::door::Door;
+use rt::sync::Mutex;
+use rt::sys::Uid;
+use rt::{println, time};
+use tcpip::Stack;
+
+/// The card, as long as its driver lives.
+pub struct Link {
+    /// The driver.
+    pub driver: Uid,
+    /// Frames that have come.
+    pub received: Consumer<'static>,
+    /// Frames that are to go.
+    pub to_send: Producer<'static>,
+    /// Keeps all others from the card.
+    pub _lease: Door,
+}
+
+struct State {
+    stack: Stack,
+    link: Option<Link>,
+    packet: [u8; PACKET_MAX],
+}
+
+/// What all threads share.
+#[derive(Clone)]
+pub struct Shared {
+    state: Arc<Mutex<State>>,
+    /// The thread that takes turns.
+    first: Uid,
+}
+
+impl Shared {
+    /// A stack without a card.
+    pub fn new(stack: Stack, first: Uid) -> Shared {
+        Shared { state: Arc::new(Mutex::new(State { stack, link: None, packet: [0; PACKET_MAX] })), first }
+    }
+
+    /// Does something with the stack.
+    pub fn stack<T>(&self, act: impl FnOnce(&mut Stack) -> T) -> T {
+        act(&mut self.state.lock().stack)
+    }
+
+    /// There is something to do for the thread that takes turns.
+    pub fn poke(&self) {
+        let _ = Client { server: self.first }.poke();
+    }
+
+    /// There is a card, with this address, or there is none any more.
+    pub fn set_link(&self, link: Option<(Link, [u8; 6])>) {
+        let mut state = self.state.lock();
+        let (link, address) = link.unzip();
+        let before = core::mem::replace(&mut state.link, link);
+        state.stack.set_link(address);
+        drop(state);
+        drop(before);
+        self.poke();
+    }
+
+    /// Whether there is a card.
+    pub fn has_link(&self) -> bool {
+        self.state.lock().link.is_some()
+    }
+
+    /// Takes a turn of the stack, and moves frames. Says who is to be told that there are frames to be sent, and in how many microseconds there is
+    /// something to do again.
+    pub fn turn(&self) -> (Option<Uid>, Option<u64>) {
+        let mut state = self.state.lock();
+        let mut more = state.receive();
+        let mut next_us = state.stack.turn(time::now_ns() / 1000);
+        let wakes = state.send();
+        if more.is_err() || wakes.is_err() {
+            println!("network: the driver's rings make no sense");
+            state.link = None;
+            state.stack.set_link(None);
+            more = Ok(false);
+        }
+        if more == Ok(true) {
+            next_us = Some(0);
+        }
+        let driver = state.link.as_ref().map(|link| link.driver);
+        (driver.filter(|_| wakes == Ok(true)), next_us)
+    }
+
+    /// The driver did not hear that there are frames; it is told again.
+    pub fn could_not_kick(&self) {
+        if let Some(link) = &self.state.lock().link {
+            link.to_send.could_not_wake();
+        }
+    }
+}
+
+impl State {
+    /// Gives the stack what has come, as far as it has room. Says whether there is more.
+    fn receive(&mut self) -> Result<bool, Broken> {
+        let State { stack, link: Some(link), packet } = self else { return Ok(false) };
+        while stack.has_room() {
+            match link.received.take(packet)? {
+                Some(len) => stack.push(&packet[..len]),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends what the stack has for the card, as far as there is room. Says whether the driver sleeps.
+    fn send(&mut self) -> Result<bool, Broken> {
+        let State { stack, link: Some(link), .. } = self else { return Ok(false) };
+        while link.to_send.has_room()? {
+            match stack.pop() {
+                Some(frame) => link.to_send.put(&frame)?,
+                None => break,
+            };
+        }
+        Ok(link.to_send.waiting()? > 0 && link.to_send.wakes())
+    }
+}
