@@ -28,7 +28,7 @@ pub enum Kind {
 /// A port of the host's loopback interface that leads to one of the guest's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// The host's.
+    /// The host's; 0 is any that is free.
     pub host: u16,
     /// The guest's.
     pub guest: u16,
@@ -38,9 +38,9 @@ impl std::str::FromStr for Forward {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Forward, String> {
-        let port = |text: &str| text.parse().ok().filter(|&port: &u16| port > 0);
+        let port = |text: &str| text.parse::<u16>().ok();
         let ports = text.split_once(':').and_then(|(host, guest)| Some((port(host)?, port(guest)?)));
-        let (host, guest) = ports.ok_or("expected two ports, such as 8080:80")?;
+        let (host, guest) = ports.filter(|&(_, guest)| guest > 0).ok_or("expected two ports, such as 8080:80")?;
         Ok(Forward { host, guest })
     }
 }

@@ -19,6 +19,7 @@ mod front_door;
 mod guides;
 mod interactive;
 mod leaks;
+mod networks;
 mod person;
 mod policies;
 mod realtime;
@@ -59,6 +60,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(shell::trials(world));
     trials.extend(interactive::trials(world));
     trials.extend(drivers::trials(world));
+    trials.extend(networks::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(screens::trials(world));
     trials.extend(stubs::trials(world));

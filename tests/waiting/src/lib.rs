@@ -1,4 +1,4 @@
-//! The runtime's condition variables, locks for readers, and channels (`user/lib/rt/src/sync`), as they are, over a simulated system: loom
+//! The runtime's condition variables, locks for readers, and channels (`user/lib/rt/src/sync`), and the rings of packets (`user/lib/ring`), as they are, over a simulated system: loom
 //! runs each test through all interleavings of its threads, up to a number of preemptions.
 //!
 //! [`system`] is what the runtime's own `system` is over the kernel: a mutex, and a sleep that an alert ends.
@@ -18,7 +18,12 @@ mod condvar;
 #[path = "../../../user/lib/rt/src/sync/line.rs"]
 mod line;
 #[allow(dead_code)]
+#[allow(dead_code)]
+#[path = "../../../user/lib/ring/src/ring.rs"]
+mod ring;
 #[path = "../../../user/lib/rt/src/sync/rwlock.rs"]
 mod rwlock;
+mod word;
 
+mod rings;
 mod tests;

@@ -258,6 +258,11 @@ pub struct Datagrams<'a> {
 }
 
 impl Datagrams<'_> {
+    /// Number by which it is waited for.
+    pub fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
     /// Sends a datagram.
     pub fn send(&self, to: SocketAddr, bytes: &[u8]) -> Result<()> {
         let to = endpoint(to);

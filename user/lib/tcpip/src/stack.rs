@@ -4,7 +4,7 @@
 //! lease that comes later replaces it. The link-local address of IPv6 comes from the hardware address.
 
 use crate::sockets::Table;
-use crate::wire::{Counts, Wire};
+use crate::wire::{Counts, NO_CARD, Wire};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,9 +15,6 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Cid
 
 /// How long nobody may answer before there is the fallback.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Hardware address while there is no card: one that nobody else has, by its second bit.
-const NO_CARD: [u8; 6] = [2, 0, 0, 0, 0, 0];
 
 /// How often what was sent to ourselves is looked at in one turn.
 const ROUNDS_MAX: usize = 32;
@@ -132,6 +129,11 @@ impl Stack {
     /// State of the interface.
     pub fn status(&self) -> Status {
         Status { counts: self.wire.counts, ..self.status.clone() }
+    }
+
+    /// Whether it is known which addresses there are. A card has none until a server has answered, or nobody has for a while.
+    pub fn is_settled(&self) -> bool {
+        self.fallback_at.is_none()
     }
 
     /// The address at a place, from 0 on, and the length of its network's prefix.

@@ -11,6 +11,9 @@ use smoltcp::time::Instant;
 /// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
 pub const FRAME_MAX: usize = 1514;
 
+/// Hardware address while there has been no card: one that nobody else has, by its second bit.
+pub const NO_CARD: [u8; 6] = [2, 0, 0, 0, 0, 0];
+
 /// Bytes of Ethernet's header.
 const HEADER: usize = 14;
 
@@ -82,11 +85,13 @@ impl Wire {
         self.budget = TURN_MAX;
     }
 
-    /// Sets the hardware address, and whether there is a card. What was on its way to a card is lost.
+    /// Sets the hardware address, and whether there is a card. What was on its way to it waits until the card comes back, unless it is another.
     pub fn set(&mut self, own: [u8; 6], is_up: bool) {
+        if self.own != own {
+            self.outgoing.clear();
+        }
         (self.own, self.is_up) = (own, is_up);
         self.incoming.clear();
-        self.outgoing.clear();
     }
 
     /// Whether there is something that the stack has not seen.
@@ -112,7 +117,7 @@ impl Wire {
 
     /// The next frame for the card.
     pub fn pop(&mut self) -> Option<Vec<u8>> {
-        self.outgoing.pop_front()
+        if self.is_up { self.outgoing.pop_front() } else { None }
     }
 
     /// Sends a frame of the stack's to where it belongs.
@@ -120,9 +125,14 @@ impl Wire {
         let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
         let is_own = frame[..6] == self.own;
         let is_for_many = first & 1 != 0;
-        if self.is_up && !is_own && !is_of_loopback(&frame) {
-            self.counts.sent += 1;
-            self.outgoing.push_back(frame.clone());
+        let has_card = self.own != NO_CARD;
+        if has_card && !is_own && !is_of_loopback(&frame) {
+            if self.is_up || self.outgoing.len() < QUEUE_MAX {
+                self.counts.sent += 1;
+                self.outgoing.push_back(frame.clone());
+            } else {
+                self.counts.dropped += 1;
+            }
         }
         if is_own || is_for_many {
             if self.looped.len() < QUEUE_MAX {
@@ -169,7 +179,8 @@ impl Device for Wire {
 
     fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
         // What answers a frame is sent all the same; so there may be a few more.
-        (self.outgoing.len() < QUEUE_MAX && self.looped.len() < QUEUE_MAX).then_some(Sent(self))
+        let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
+        (has_room && self.looped.len() < QUEUE_MAX).then_some(Sent(self))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {

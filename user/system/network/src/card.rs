@@ -44,7 +44,10 @@ fn follow(shared: &Shared, region: Region) -> ! {
             }
             // Its driver has just ended, or its last client has.
             Err(Failure::Refused(Status::Taken)) => time::sleep(PAUSE),
-            Err(_) => time::sleep(LONG_PAUSE),
+            Err(_) => {
+                shared.set_link(None);
+                time::sleep(LONG_PAUSE);
+            }
         }
     }
 }

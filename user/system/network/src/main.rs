@@ -25,7 +25,6 @@ use net::link;
 use net::sockets::Entrance::{Answer, Request};
 use net::sockets::NAME;
 use rt::api::{Failure, Name, Reply, Status, names};
-use rt::door::Door;
 use rt::sys::{Ipc, Kind, Message, Rights, Uid};
 use rt::{println, random, server, time};
 use shared::Shared;
@@ -35,6 +34,9 @@ rt::entry!(main);
 
 /// Threads that wait, at most.
 const WAITERS_MAX: usize = 256;
+
+/// Threads that come before it is known which addresses there are, at most.
+const EARLY_MAX: usize = 64;
 
 /// A thread that waits for a socket.
 struct Waiter {
@@ -52,7 +54,7 @@ fn main() -> i32 {
     let prepared = prepared.and_then(|()| card::begin(&shared).map_err(Failure::Kernel));
     let named = Name::new(NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
     match prepared.and(named) {
-        Ok(()) => Server { clients: Clients::new(shared.clone()), shared, waiters: Vec::new() }.serve(),
+        Ok(()) => Server { clients: Clients::new(shared.clone()), shared, waiters: Vec::new(), early: Vec::new() }.serve(),
         Err(failure) => {
             println!("network: {failure}");
             1
@@ -72,6 +74,8 @@ struct Server {
     shared: Shared,
     clients: Clients,
     waiters: Vec<Waiter>,
+    /// Threads that came before it was known which addresses there are.
+    early: Vec<Uid>,
 }
 
 impl Server {
@@ -83,30 +87,44 @@ impl Server {
             {
                 self.shared.could_not_kick();
             }
+            if !self.early.is_empty() && self.shared.is_settled() {
+                for thread in core::mem::take(&mut self.early) {
+                    self.open(thread);
+                }
+            }
             let until_ns = self.answer_waiters(next_us);
             let ipc = Ipc { from: Uid::ANY, until_ns, ..Ipc::NONE };
             if let Ok(Some(message)) = ipc.run()
                 && message.kind == Kind::Request
+                && let Err(status) = self.take(&message)
             {
-                let mut door = None;
-                let answer = self.answer(&message, &mut door);
-                if let Some(reply) = answer.unwrap_or_else(|status| Some(status.into())) {
-                    let _ = server::reply(message.sender, &reply);
-                }
-                // Moved to the client with the answer; what is left of it goes.
-                drop(door);
+                let _ = server::reply(message.sender, &Reply::from(status));
             }
         }
     }
 
-    fn answer(&mut self, message: &Message, door: &mut Option<Door>) -> Result<Option<Reply>, Status> {
+    /// Gives a thread an object that makes sockets.
+    fn open(&self, thread: Uid) {
+        let made = self.clients.open(thread);
+        let reply = match &made {
+            Ok(door) => Answer::Open(door.item(Rights::RW.or(Rights::GRANT)).0).into(),
+            Err(status) => Reply::from(*status),
+        };
+        // Moved to the client with the answer; what is left of it goes.
+        let _ = server::reply(thread, &reply);
+    }
+
+    /// Does what a message asks for, or keeps it for later.
+    fn take(&mut self, message: &Message) -> Result<(), Status> {
         let thread = message.sender;
         match Request::read(message)? {
+            Request::Open if self.shared.is_settled() => self.open(thread),
             Request::Open => {
-                let made = self.clients.open(thread)?;
-                let (item, _) = made.item(Rights::RW.or(Rights::GRANT));
-                *door = Some(made);
-                Ok(Some(Answer::Open(item).into()))
+                self.early.retain(|early| *early != thread);
+                if self.early.len() >= EARLY_MAX {
+                    return Err(Status::Busy);
+                }
+                self.early.push(thread);
             }
             Request::Wait { ticket, events, patience_ms } => {
                 self.waiters.retain(|waiter| waiter.thread != thread);
@@ -116,11 +134,11 @@ impl Server {
                 let patience_ns = patience_ms.saturating_mul(1_000_000);
                 let until_ns = time::now_ns().saturating_add(patience_ns);
                 self.waiters.push(Waiter { thread, ticket, events, until_ns });
-                Ok(None)
             }
             // The turn comes before the next message.
-            Request::Poke => Ok(None),
+            Request::Poke => {}
         }
+        Ok(())
     }
 
     /// Answers those whose sockets are ready, or whose patience is over. Says when there is something to do again.

@@ -24,6 +24,8 @@ pub struct Link {
 struct State {
     stack: Stack,
     link: Option<Link>,
+    /// It has been found out whether there is a card.
+    is_decided: bool,
     packet: [u8; PACKET_MAX],
 }
 
@@ -38,7 +40,14 @@ pub struct Shared {
 impl Shared {
     /// A stack without a card.
     pub fn new(stack: Stack, first: Uid) -> Shared {
-        Shared { state: Arc::new(Mutex::new(State { stack, link: None, packet: [0; PACKET_MAX] })), first }
+        let state = State { stack, link: None, is_decided: false, packet: [0; PACKET_MAX] };
+        Shared { state: Arc::new(Mutex::new(state)), first }
+    }
+
+    /// Whether it is known which addresses there are.
+    pub fn is_settled(&self) -> bool {
+        let state = self.state.lock();
+        state.is_decided && state.stack.is_settled()
     }
 
     /// Does something with the stack.
@@ -57,6 +66,7 @@ impl Shared {
         let (link, address) = link.unzip();
         let before = core::mem::replace(&mut state.link, link);
         state.stack.set_link(address);
+        state.is_decided = true;
         drop(state);
         drop(before);
         self.poke();
@@ -98,7 +108,7 @@ impl Shared {
 impl State {
     /// Gives the stack what has come, as far as it has room. Says whether there is more.
     fn receive(&mut self) -> Result<bool, Broken> {
-        let State { stack, link: Some(link), packet } = self else { return Ok(false) };
+        let State { stack, link: Some(link), packet, .. } = self else { return Ok(false) };
         while stack.has_room() {
             match link.received.take(packet)? {
                 Some(len) => stack.push(&packet[..len]),

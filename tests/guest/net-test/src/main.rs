@@ -1,0 +1,164 @@
+//! The network, as its clients see it. `net-test` connects two ends of this program over loopback, and sends more than any buffer holds; `net-test greedy`
+//! takes all the sockets that it may have, waits with many threads, and ends in the middle of it.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use net::sockets::{Entrance, Error, FOREVER, NAME, Net, Result};
+use rt::api::{Failure, Name, names};
+use rt::println;
+use rt::thread::spawn;
+use rt::time::sleep;
+
+rt::entry!(main);
+
+/// Sockets that a program may have.
+const OWN_MAX: usize = 32;
+
+/// Threads of a greedy program: more than the server has.
+const THREADS: usize = 24;
+
+/// Bytes that are sent.
+const BYTES: usize = 200_000;
+
+/// How long to wait, in milliseconds.
+const PATIENCE_MS: u64 = 20_000;
+
+fn main() -> i32 {
+    let arguments = rt::arguments();
+    let outcome = match arguments.first().map(|word| word.as_str()) {
+        Some("greedy") => greedy(),
+        _ => stream().and_then(|()| datagrams()).and_then(|()| refusals()).and_then(|()| tickets()),
+    };
+    match outcome {
+        Ok(()) => {
+            println!("net-test: all is well");
+            0
+        }
+        Err(error) => {
+            println!("net-test: {error}");
+            1
+        }
+    }
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+fn check(is_so: bool, what: &str) -> Result<()> {
+    if is_so {
+        return Ok(());
+    }
+    println!("net-test: {what}");
+    Err(Error::Bad)
+}
+
+fn byte(at: usize) -> u8 {
+    (at * 31 >> 4) as u8
+}
+
+/// More bytes than any buffer holds, from one thread to another, and how many there were back.
+fn stream() -> Result<()> {
+    let net = Net::open()?;
+    let listener = net.listen(local(5000), 1)?;
+    let sender = spawn(32, || -> Result<usize> {
+        let net = Net::open()?;
+        let stream = net.connect(local(5000), PATIENCE_MS)?;
+        let all: Vec<u8> = (0..BYTES).map(byte).collect();
+        stream.write(&all)?;
+        stream.shutdown()?;
+        let answer = stream.read(8, PATIENCE_MS)?;
+        Ok(usize::from_le_bytes(answer.try_into().map_err(|_| Error::Bad)?))
+    });
+    let sender = sender.map_err(Failure::Kernel)?;
+    let stream = listener.accept(PATIENCE_MS)?;
+    let mut read = 0;
+    loop {
+        let bytes = stream.read(4096, PATIENCE_MS)?;
+        if bytes.is_empty() {
+            break;
+        }
+        check(bytes.iter().enumerate().all(|(at, &has)| has == byte(read + at)), "other bytes arrived")?;
+        read += bytes.len();
+    }
+    stream.write(&read.to_le_bytes())?;
+    let told = sender.join().ok_or(Error::Bad)??;
+    check(read == BYTES && told == BYTES, "bytes are missing")
+}
+
+fn datagrams() -> Result<()> {
+    let net = Net::open()?;
+    let (one, other) = (net.datagrams(None)?, net.datagrams(Some(local(5001)))?);
+    for number in 0..40u8 {
+        one.send(local(5001), &[number; 100])?;
+        let (from, bytes) = other.receive(PATIENCE_MS)?;
+        check(bytes == [number; 100], "another datagram arrived")?;
+        other.send(from, &bytes[..usize::from(number)])?;
+        let (from, bytes) = one.receive(PATIENCE_MS)?;
+        check(from == local(5001) && bytes.len() == usize::from(number), "another answer arrived")?;
+    }
+    Ok(())
+}
+
+fn refusals() -> Result<()> {
+    let net = Net::open()?;
+    check(net.connect(local(5999), PATIENCE_MS).err() == Some(Error::Closed), "nobody listens there")?;
+    let listener = net.listen(local(5002), 1)?;
+    check(net.listen(local(5002), 1).err() == Some(Error::InUse), "the port is in use")?;
+    check(listener.accept(10).err() == Some(Error::TimedOut), "nobody came")?;
+    drop(listener);
+    // Its end comes by the kernel's message to the server.
+    let mut tries = 0;
+    while net.listen(local(5002), 1).is_err() {
+        tries += 1;
+        check(tries < 100, "the port is free again")?;
+        sleep(core::time::Duration::from_millis(10));
+    }
+    let far = SocketAddr::from(([127, 0, 0, 1], 0));
+    check(net.connect(far, PATIENCE_MS).err() == Some(Error::Bad), "no port")?;
+    check(net.resolve("localhost", 0).ok() == Some(local(0).ip()), "localhost")
+}
+
+/// A ticket that is nobody's is ready for everything, and tells nothing.
+fn tickets() -> Result<()> {
+    let server = names::resolve(rt::home(), &Name::new(NAME).ok_or(Error::Bad)?)?;
+    for ticket in [0, 1, u64::MAX] {
+        let ready = Entrance::Client { server }.wait(ticket, 3, FOREVER)?;
+        check(ready == 3, "it is ready")?;
+    }
+    Ok(())
+}
+
+/// Takes what it can, and ends while threads of it wait.
+fn greedy() -> Result<()> {
+    let net = Net::open()?;
+    let mut all = Vec::new();
+    loop {
+        match net.datagrams(None) {
+            Ok(socket) => all.push(socket),
+            Err(Error::Limit) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    check(all.len() == OWN_MAX, "it has as many sockets as it may")?;
+    check(net.datagrams(None).err() == Some(Error::Limit), "and no more")?;
+    // Those that wait keep nobody of the server's busy.
+    let server = names::resolve(rt::home(), &Name::new(NAME).ok_or(Error::Bad)?)?;
+    let ticket = all[0].ticket();
+    for _ in 0..THREADS {
+        let wait = move || Entrance::Client { server }.wait(ticket, 1, FOREVER).is_ok();
+        spawn(32, wait).map_err(Failure::Kernel)?.detach();
+    }
+    sleep(core::time::Duration::from_millis(20));
+    // The last two are of use yet.
+    let (Some(one), Some(other)) = (all.pop(), all.pop()) else { return Err(Error::Bad) };
+    one.send(local(9), b"to nobody")?;
+    drop((one, other));
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! Words that two tasks share, as loom has them.
+
+pub use loom::sync::atomic::{AtomicU64, Ordering, fence};
