@@ -16,6 +16,9 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Cid
 /// How long nobody may answer before there is the fallback.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the stack knows a neighbour for sure: half of what it forgets one after.
+const INTRODUCTION: Duration = Duration::from_secs(30);
+
 /// How often what was sent to ourselves is looked at in one turn.
 const ROUNDS_MAX: usize = 32;
 
@@ -62,6 +65,8 @@ pub struct Stack {
     fallback: Option<Fallback>,
     /// When the fallback is used.
     fallback_at: Option<Instant>,
+    /// When the stack may have forgotten that it has its addresses itself.
+    introduced_until: Instant,
     pub(crate) now: Instant,
 }
 
@@ -87,6 +92,7 @@ impl Stack {
             status: Status { hardware: NO_CARD, ..Status::default() },
             fallback,
             fallback_at: None,
+            introduced_until: now,
             now,
         };
         stack.configure(None, None, &[]);
@@ -146,6 +152,15 @@ impl Stack {
     pub fn turn(&mut self, now_us: u64) -> Option<u64> {
         self.now = instant(now_us);
         self.wire.begin();
+        if self.introduced_until <= self.now {
+            self.introduced_until = self.now + INTRODUCTION;
+            for cidr in self.interface.ip_addrs() {
+                match cidr.address() {
+                    IpAddress::Ipv4(address) => self.wire.introduce(address.octets()),
+                    IpAddress::Ipv6(address) => self.wire.introduce_v6(address),
+                }
+            }
+        }
         for _ in 0..ROUNDS_MAX {
             self.interface.poll(self.now, &mut self.wire, &mut self.sockets);
             self.table.look_after(self.now, &mut self.sockets);
@@ -223,6 +238,8 @@ impl Stack {
                 let _ = all.push(cidr);
             }
         });
+        // The stack has forgotten all neighbours with the addresses.
+        self.introduced_until = self.now;
         let routes = self.interface.routes_mut();
         match router {
             Some(router) => drop(routes.add_default_ipv4_route(router)),

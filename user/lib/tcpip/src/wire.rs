@@ -5,8 +5,13 @@
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::net::Ipv6Addr;
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
 use smoltcp::time::Instant;
+use smoltcp::wire::{
+    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, Icmpv6Repr, IpProtocol, Ipv6Packet,
+    Ipv6Repr, NdiscNeighborFlags, NdiscRepr,
+};
 
 /// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
 pub const FRAME_MAX: usize = 1514;
@@ -97,6 +102,44 @@ impl Wire {
     /// Whether there is something that the stack has not seen.
     pub fn has_more(&self) -> bool {
         !self.looped.is_empty() || !self.incoming.is_empty()
+    }
+
+    /// Tells the stack that it has an address itself, as if it had asked: it asks for one neighbour in a second, so asking for itself would make others wait.
+    pub fn introduce(&mut self, address: [u8; 4]) {
+        let mut frame = Vec::with_capacity(HEADER + 28);
+        for part in [&self.own[..], &self.own, &ARP, &[0, 1], &IPV4, &[6, 4, 0, 2]] {
+            frame.extend_from_slice(part);
+        }
+        for _ in 0..2 {
+            frame.extend_from_slice(&self.own);
+            frame.extend_from_slice(&address);
+        }
+        self.looped.push_back(frame);
+    }
+
+    /// Does that for an address of IPv6.
+    pub fn introduce_v6(&mut self, address: Ipv6Addr) {
+        let own = EthernetAddress(self.own);
+        let told = Icmpv6Repr::Ndisc(NdiscRepr::NeighborAdvert {
+            flags: NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE,
+            target_addr: address,
+            lladdr: Some(own.into()),
+        });
+        let ip = Ipv6Repr {
+            src_addr: address,
+            dst_addr: address,
+            next_header: IpProtocol::Icmpv6,
+            payload_len: told.buffer_len(),
+            hop_limit: 255,
+        };
+        let ethernet = EthernetRepr { src_addr: own, dst_addr: own, ethertype: EthernetProtocol::Ipv6 };
+        let mut bytes = vec![0; ethernet.buffer_len() + ip.buffer_len() + told.buffer_len()];
+        let mut frame = EthernetFrame::new_unchecked(&mut bytes);
+        ethernet.emit(&mut frame);
+        let mut packet = Ipv6Packet::new_unchecked(frame.payload_mut());
+        ip.emit(&mut packet);
+        told.emit(&address, &address, &mut Icmpv6Packet::new_unchecked(packet.payload_mut()), &Default::default());
+        self.looped.push_back(bytes);
     }
 
     /// Takes a frame from the card.

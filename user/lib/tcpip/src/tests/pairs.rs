@@ -131,6 +131,23 @@ fn echoes_and_datagrams_cross_the_wire() {
     assert_eq!(pair.hosts[1].stack.receive_from(other, &mut [0; 2000]).unwrap().1, 1472);
 }
 
+/// Whoever talks to himself keeps nobody from asking for another neighbour.
+#[test]
+fn own_addresses_need_no_asking() {
+    let mut pair = Pair::new(0);
+    let echo = pair.hosts[0].stack.open(1, Kind::Echo).unwrap();
+    // The second time is long after all neighbours are forgotten.
+    for round in 0..2 {
+        for address in ["127.0.0.1", "::1", "10.1.0.1", "fe80::ff:fe00:101", "10.1.0.2"] {
+            pair.hosts[0].stack.ask_echo(echo, address.parse().unwrap(), round, b"").unwrap();
+            pair.run(4);
+            let answer = pair.hosts[0].stack.echoed(echo).or_else(|_| pair.hosts[0].stack.echoed(echo));
+            assert_eq!(answer, Ok((address.parse().unwrap(), round, 0)), "{address}, round {round}");
+        }
+        pair.run(10_000);
+    }
+}
+
 /// A server's answer to a frame with a message of DHCP, if it is one.
 fn leased(frame: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
     let server = Ipv4Addr::new(10, 0, 2, 2);
