@@ -40,7 +40,8 @@ impl std::str::FromStr for Forward {
     fn from_str(text: &str) -> std::result::Result<Forward, String> {
         let port = |text: &str| text.parse::<u16>().ok();
         let ports = text.split_once(':').and_then(|(host, guest)| Some((port(host)?, port(guest)?)));
-        let (host, guest) = ports.filter(|&(_, guest)| guest > 0).ok_or("expected two ports, such as 8080:80")?;
+        let (host, guest) =
+            ports.filter(|&(_, guest)| guest > 0).ok_or("expected two ports, such as 8080:80")?;
         Ok(Forward { host, guest })
     }
 }

@@ -3,11 +3,13 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 11] = [
+const FILES: [&str; 13] = [
     "mm",
     "console",
     "bus",
     "virtio-block",
+    "virtio-net",
+    "network",
     "modules",
     "shell",
     "suite",
@@ -61,6 +63,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     assert_eq!(system.program("hello").pages_max, 16384);
     let (bus, disk) = (system.program("bus"), system.program("virtio-block"));
     assert_eq!((bus.is_bus, bus.classes, disk.is_bus, disk.classes), (true, 0, false, 1 << 1));
+    assert_eq!((system.program("virtio-net").classes, system.program("network").classes), (1 << 2, 0));
     assert_eq!(System::unpack(&system.pack()), Some(system));
 }
 

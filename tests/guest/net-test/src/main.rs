@@ -60,7 +60,7 @@ fn check(is_so: bool, what: &str) -> Result<()> {
 }
 
 fn byte(at: usize) -> u8 {
-    (at * 31 >> 4) as u8
+    ((at * 31) >> 4) as u8
 }
 
 /// More bytes than any buffer holds, from one thread to another, and how many there were back.

@@ -49,7 +49,10 @@ fn ping(host: &str, count: u16) -> Result<()> {
             let (from, answered, len) = echo.answer(PATIENCE_MS)?;
             // An answer to an earlier question may be late.
             if answered == number {
-                println!("{len} bytes from {from}, number {number}, {} us", (time::now() - begin).as_micros());
+                println!(
+                    "{len} bytes from {from}, number {number}, {} us",
+                    (time::now() - begin).as_micros()
+                );
                 break;
             }
         }

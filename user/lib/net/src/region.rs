@@ -41,7 +41,9 @@ impl Region {
 
     /// Whether this is the whole of what came, so that what its owner says of the memory is about this.
     pub fn is(self, arrived: Fpage) -> bool {
-        arrived.base() == self.address as u64 && arrived.log2() == Region::LOG2 && arrived.rights().has(Rights::RW)
+        arrived.base() == self.address as u64
+            && arrived.log2() == Region::LOG2
+            && arrived.rights().has(Rights::RW)
     }
 
     /// Gives back what was mapped over it.

@@ -1,7 +1,7 @@
 //! Sockets that wait, for programs: each operation is tried, and if it cannot be done now the program waits until it can. Served by `network`; the
 //! interfaces are `idl/interfaces/sockets.idl` and `network.idl`.
 //!
-//! Who waits does so in a call by ipc that the server answers when its time has come, so nobody keeps a thread of the server busy by waiting.
+//! Waiting is a call by ipc that the server answers when its time has come, so nobody keeps a thread of the server busy by waiting.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -122,7 +122,7 @@ impl Net {
         Ok(Net { server, host: room.into_door().into() })
     }
 
-    /// What there is to know of the interface, and whatever has no function here.
+    /// Object of the server that makes sockets, and tells of addresses and the card.
     pub fn host(&self) -> &Sockets::Host::Client<View> {
         &self.host
     }

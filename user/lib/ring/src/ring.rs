@@ -149,13 +149,14 @@ impl<'a> Consumer<'a> {
 
     /// Says that this side will sleep until it is woken. False if there is something to take: then it must not.
     pub fn may_sleep(&self) -> Result<bool, Broken> {
+        // Exchanged and not stored, so that this word's changes by both sides are in one order.
         let asleep = &self.ring.words[ASLEEP];
-        asleep.store(1, Ordering::Relaxed);
+        asleep.swap(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if self.waiting()? == 0 {
             return Ok(true);
         }
-        asleep.store(0, Ordering::Relaxed);
+        asleep.swap(0, Ordering::Relaxed);
         Ok(false)
     }
 }

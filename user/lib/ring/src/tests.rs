@@ -74,7 +74,7 @@ fn a_ring_is_a_queue() {
     }
 }
 
-/// Whoever sleeps is woken once, and nobody sleeps while there is something.
+/// A sleeper is woken once, and nobody sleeps while there is something.
 #[test]
 fn a_sleeper_is_woken_once() {
     let words = words(2);
@@ -131,7 +131,8 @@ fn random_memory_does_no_harm() {
         let (mut producer, mut consumer) = (Producer::new(&words).unwrap(), Consumer::new(&words).unwrap());
         for _ in 0..8 {
             let at = [0, 8, 16, SLOT_WORDS, 2 * SLOT_WORDS][random.below(5) as usize];
-            let value = [random.below(4), random.below(4096), u64::MAX - random.below(4)][random.below(3) as usize];
+            let value =
+                [random.below(4), random.below(4096), u64::MAX - random.below(4)][random.below(3) as usize];
             words[at].store(value, Ordering::Relaxed);
             broken += usize::from(producer.put(b"some packet").is_err());
             broken += usize::from(consumer.take(&mut [0; PACKET_MAX]).is_err());

@@ -91,7 +91,7 @@ pub enum State {
     Open,
 }
 
-/// What a socket is ready for, as bits.
+/// Bits for what a socket is ready for.
 pub mod readiness {
     /// To receive, to accept, or to hear that there is nothing more to come.
     pub const READABLE: u32 = 1;
@@ -239,8 +239,10 @@ impl Table {
 }
 
 fn stream() -> tcp::Socket<'static> {
-    let mut socket =
-        tcp::Socket::new(tcp::SocketBuffer::new(vec![0; STREAM_BYTES]), tcp::SocketBuffer::new(vec![0; STREAM_BYTES]));
+    let mut socket = tcp::Socket::new(
+        tcp::SocketBuffer::new(vec![0; STREAM_BYTES]),
+        tcp::SocketBuffer::new(vec![0; STREAM_BYTES]),
+    );
     socket.set_timeout(Some(SILENCE_MAX));
     socket
 }
@@ -271,13 +273,21 @@ impl Stack {
         let entry = match kind {
             Kind::Tcp => Entry::Tcp(self.sockets.add(stream())),
             Kind::Udp => {
-                let buffer =
-                    || udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; DATAGRAMS], vec![0; DATAGRAM_BYTES]);
+                let buffer = || {
+                    udp::PacketBuffer::new(
+                        vec![udp::PacketMetadata::EMPTY; DATAGRAMS],
+                        vec![0; DATAGRAM_BYTES],
+                    )
+                };
                 Entry::Udp(self.sockets.add(udp::Socket::new(buffer(), buffer())))
             }
             Kind::Echo => {
-                let buffer =
-                    || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; DATAGRAMS], vec![0; DATAGRAM_BYTES]);
+                let buffer = || {
+                    icmp::PacketBuffer::new(
+                        vec![icmp::PacketMetadata::EMPTY; DATAGRAMS],
+                        vec![0; DATAGRAM_BYTES],
+                    )
+                };
                 let mut socket = icmp::Socket::new(buffer(), buffer());
                 let taken = |ident: u16| {
                     let mut all = self.table.slots.values();
@@ -338,7 +348,7 @@ impl Stack {
                 for handle in queue {
                     let socket = self.sockets.get_mut::<tcp::Socket>(handle);
                     if is_connected(socket) {
-                        // Who is connected hears that nobody is there, when the oldest has to go.
+                        // The other side hears that nobody is there.
                         socket.abort();
                         self.table.orphans.push_back((handle, self.now));
                     } else {
@@ -395,7 +405,7 @@ impl Stack {
         if is_near || is_far || is_for_all { Ok(()) } else { Err(Refusal::Unreachable) }
     }
 
-    /// What a socket is ready for: bits of [`readiness`]. Nothing is ready that is not there.
+    /// Says for what a socket is ready: bits of [`readiness`]. Nothing is ready that is not there.
     pub fn ready(&mut self, id: Id) -> Result<u32, Refusal> {
         self.follow(id);
         let bits = |can_read, can_write| {
@@ -539,7 +549,9 @@ impl Stack {
     /// Takes a connection from a listener. It is its owner's.
     pub fn accept(&mut self, id: Id) -> Result<Id, Refusal> {
         let slot = self.table.slots.get(&id).ok_or(Refusal::Closed)?;
-        let (Entry::Listener { at, queue }, owner) = (&slot.entry, slot.owner) else { return Err(Refusal::Bad) };
+        let (Entry::Listener { at, queue }, owner) = (&slot.entry, slot.owner) else {
+            return Err(Refusal::Bad);
+        };
         let mut places = queue.iter();
         let place = places.position(|&handle| is_connected(self.sockets.get::<tcp::Socket>(handle)));
         let (at, place) = (*at, place.ok_or(Refusal::Again)?);
@@ -594,7 +606,9 @@ impl Stack {
             }),
             // The socket has checked it; type, then after six bytes the number.
             IpAddress::Ipv6(_) => match bytes {
-                [129, _, _, _, _, _, high, low, data @ ..] => Some((u16::from_be_bytes([*high, *low]), data.len())),
+                [129, _, _, _, _, _, high, low, data @ ..] => {
+                    Some((u16::from_be_bytes([*high, *low]), data.len()))
+                }
                 _ => None,
             },
         };

@@ -219,7 +219,10 @@ impl Stack {
     /// Sets all addresses. One that cannot be an address of this machine is left out.
     fn configure(&mut self, address: Option<Ipv4Cidr>, router: Option<Ipv4Addr>, servers: &[Ipv4Addr]) {
         let can_be_own = |address: &Ipv4Addr| {
-            !(address.is_multicast() || address.is_broadcast() || address.is_unspecified() || address.is_loopback())
+            !(address.is_multicast()
+                || address.is_broadcast()
+                || address.is_unspecified()
+                || address.is_loopback())
         };
         let address = address.filter(|cidr| can_be_own(&cidr.address()));
         let router = router.filter(can_be_own);

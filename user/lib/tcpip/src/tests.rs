@@ -184,7 +184,7 @@ fn echoes_come_back() {
         host.stack.ask_echo(echo, address, 5, b"payload").unwrap();
         assert_eq!(host.stack.ready(echo).unwrap() & readiness::READABLE, 0);
         host.turn(6);
-        // What came first may be the request itself.
+        // The request itself may have come first.
         let answer = host.stack.echoed(echo).or_else(|_| host.stack.echoed(echo));
         assert_eq!(answer, Ok((address, 5, 7)));
     }

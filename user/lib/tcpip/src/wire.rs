@@ -9,8 +9,8 @@ use core::net::Ipv6Addr;
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
-    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, Icmpv6Repr, IpProtocol, Ipv6Packet,
-    Ipv6Repr, NdiscNeighborFlags, NdiscRepr,
+    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, Icmpv6Repr, IpProtocol,
+    Ipv6Packet, Ipv6Repr, NdiscNeighborFlags, NdiscRepr,
 };
 
 /// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
@@ -138,7 +138,12 @@ impl Wire {
         ethernet.emit(&mut frame);
         let mut packet = Ipv6Packet::new_unchecked(frame.payload_mut());
         ip.emit(&mut packet);
-        told.emit(&address, &address, &mut Icmpv6Packet::new_unchecked(packet.payload_mut()), &Default::default());
+        told.emit(
+            &address,
+            &address,
+            &mut Icmpv6Packet::new_unchecked(packet.payload_mut()),
+            &Default::default(),
+        );
         self.looped.push_back(bytes);
     }
 
@@ -221,7 +226,7 @@ impl Device for Wire {
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
-        // What answers a frame is sent all the same; so there may be a few more.
+        // Answers to a frame are sent all the same; so there may be a few more.
         let has_room = !self.is_up || self.outgoing.len() < QUEUE_MAX;
         (has_room && self.looped.len() < QUEUE_MAX).then_some(Sent(self))
     }

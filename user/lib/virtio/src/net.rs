@@ -1,6 +1,6 @@
 //! A virtio network card, frame by frame, without waiting.
 //!
-//! What the device says is checked: that it is done with a buffer which it has, and that it wrote no more than fits. One that says anything else is
+//! Everything that the device says is checked: that it is done with a buffer which it has, and that it wrote no more than fits. One that says anything else is
 //! [`Broken`]: it may still have buffers, so its driver must end, and the bus server silences it.
 #![allow(unsafe_code)]
 
@@ -86,8 +86,7 @@ impl Card {
     /// Hands a frame that has come to `take`; false if there is none. What is no frame is dropped.
     pub fn receive(&mut self, take: impl FnOnce(&[u8])) -> core::result::Result<bool, Broken> {
         let Some(token) = self.device.poll_receive() else { return Ok(false) };
-        let mut buffer =
-            self.receiving.get_mut(usize::from(token)).and_then(Option::take).ok_or(Broken)?;
+        let mut buffer = self.receiving.get_mut(usize::from(token)).and_then(Option::take).ok_or(Broken)?;
         // SAFETY: it is the buffer that `offer` gave for this token.
         let done = unsafe { self.device.receive_complete(token, &mut buffer[..]) };
         let (header, len) = done.map_err(|_| Broken)?;

@@ -71,7 +71,9 @@ fn attach(region: Region) -> Result<(Link, [u8; 6])> {
 /// Waits for frames, and not for long. False if the driver is gone.
 fn is_there(driver: Uid) -> bool {
     match (Client { server: Within::us(driver, LOOK_US) }).wait() {
-        Ok(()) | Err(Fault::Kernel(Error::ReceiveTimeout | Error::ReceiveAborted | Error::SendAborted)) => true,
+        Ok(()) | Err(Fault::Kernel(Error::ReceiveTimeout | Error::ReceiveAborted | Error::SendAborted)) => {
+            true
+        }
         Err(_) => false,
     }
 }

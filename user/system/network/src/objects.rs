@@ -180,7 +180,9 @@ impl Host::Server for Hosted {
     }
     fn listen(&self, at: &Endpoint, backlog: u16) -> Result<Reference<Listener::Client<View>>, Failure> {
         let at = socket_address(at);
-        served(door::serve(Listener::Object(self.open(|stack, owner| stack.listen(owner, at, backlog.into()))?)))
+        served(door::serve(Listener::Object(
+            self.open(|stack, owner| stack.listen(owner, at, backlog.into()))?,
+        )))
     }
     fn open_echo(&self) -> Result<Reference<Echo::Client<View>>, Failure> {
         served(door::serve(Echo::Object(self.open(|stack, owner| stack.open(owner, Kind::Echo))?)))
@@ -206,7 +208,8 @@ impl Host::Server for Hosted {
     }
     fn router(&self) -> Result<([u8; 16], [u8; 16]), Failure> {
         let status = self.shared.stack(|stack| stack.status());
-        let packed = |address: Option<core::net::Ipv4Addr>| address.map_or([0; 16], |address| packed(address.into()));
+        let packed =
+            |address: Option<core::net::Ipv4Addr>| address.map_or([0; 16], |address| packed(address.into()));
         Ok((packed(status.router), packed(status.servers.first().copied())))
     }
 }

@@ -22,7 +22,8 @@ impl Random {
 /// Frames of all kinds that the second of two hosts receives.
 fn corpus() -> Vec<Vec<u8>> {
     let mut pair = Pair::new(0);
-    let (udp, echo) = (pair.hosts[0].stack.open(1, Kind::Udp).unwrap(), pair.hosts[0].stack.open(1, Kind::Echo).unwrap());
+    let (udp, echo) =
+        (pair.hosts[0].stack.open(1, Kind::Udp).unwrap(), pair.hosts[0].stack.open(1, Kind::Echo).unwrap());
     let client = pair.hosts[0].stack.open(1, Kind::Tcp).unwrap();
     let listener = pair.hosts[1].stack.listen(1, end("0.0.0.0:80"), 2).unwrap();
     let mut frames = Vec::new();
@@ -151,7 +152,7 @@ fn still_answers(pair: &mut Pair) {
     panic!("it does not answer");
 }
 
-/// What says that it comes from this machine, and does not, is not heard.
+/// Frames that say that they come from this machine, and do not, are not heard.
 #[test]
 fn martians_are_dropped() {
     let mut host = Host::new(1, None);
@@ -162,7 +163,8 @@ fn martians_are_dropped() {
         let (from, to) = if is_v4 { (26, 30) } else { (22, 38) };
         for at in [from, to] {
             let mut martian = frame.clone();
-            let local: &[u8] = if is_v4 { &[127, 0, 0, 1] } else { &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] };
+            let local: &[u8] =
+                if is_v4 { &[127, 0, 0, 1] } else { &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] };
             if frame[12..14] == [8, 6] {
                 martian[28..32].copy_from_slice(&[127, 0, 0, 1]);
             } else {

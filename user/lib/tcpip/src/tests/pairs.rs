@@ -5,8 +5,8 @@ use crate::{Fallback, Id, Kind, Refusal, State, readiness};
 use core::net::{IpAddr, Ipv4Addr};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
-    DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, IpProtocol,
-    Ipv4Packet, Ipv4Repr, UdpPacket, UdpRepr,
+    DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr,
+    IpProtocol, Ipv4Packet, Ipv4Repr, UdpPacket, UdpRepr,
 };
 use std::vec;
 use std::vec::Vec;
@@ -77,7 +77,7 @@ fn a_wire_that_loses_frames_loses_no_bytes() {
     for loss in [0, 20, 8] {
         let mut pair = Pair::new(loss);
         let (_, client, server) = pair.connect(80);
-        let all: Vec<u8> = (0..100_000u32).map(|at| (at * 7 >> 3) as u8).collect();
+        let all: Vec<u8> = (0..100_000u32).map(|at| ((at * 7) >> 3) as u8).collect();
         let (mut written, mut read, mut bytes) = (0, Vec::new(), [0; 4096]);
         for _ in 0..100_000 {
             if written < all.len() {
@@ -115,7 +115,8 @@ fn a_card_that_goes_and_comes_back_keeps_connections() {
 #[test]
 fn echoes_and_datagrams_cross_the_wire() {
     let mut pair = Pair::new(0);
-    let (echo, udp) = (pair.hosts[0].stack.open(1, Kind::Echo).unwrap(), pair.hosts[0].stack.open(1, Kind::Udp).unwrap());
+    let (echo, udp) =
+        (pair.hosts[0].stack.open(1, Kind::Echo).unwrap(), pair.hosts[0].stack.open(1, Kind::Udp).unwrap());
     let other = pair.hosts[1].stack.open(1, Kind::Udp).unwrap();
     pair.hosts[1].stack.bind(other, end("0.0.0.0:9")).unwrap();
     for address in ["10.1.0.2", "fe80::ff:fe00:102"] {
@@ -131,7 +132,7 @@ fn echoes_and_datagrams_cross_the_wire() {
     assert_eq!(pair.hosts[1].stack.receive_from(other, &mut [0; 2000]).unwrap().1, 1472);
 }
 
-/// Whoever talks to himself keeps nobody from asking for another neighbour.
+/// Frames to oneself keep nobody from asking for another neighbour.
 #[test]
 fn own_addresses_need_no_asking() {
     let mut pair = Pair::new(0);
@@ -177,8 +178,13 @@ fn leased(frame: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
     };
     let udp = UdpRepr { src_port: 67, dst_port: 68 };
     let payload_len = udp.header_len() + answer.buffer_len();
-    let ip =
-        Ipv4Repr { src_addr: server, dst_addr: address, next_header: IpProtocol::Udp, payload_len, hop_limit: 64 };
+    let ip = Ipv4Repr {
+        src_addr: server,
+        dst_addr: address,
+        next_header: IpProtocol::Udp,
+        payload_len,
+        hop_limit: 64,
+    };
     let ethernet = EthernetRepr {
         src_addr: EthernetAddress([2, 0, 0, 0, 9, 9]),
         dst_addr: ethernet.src_addr(),
@@ -246,6 +252,9 @@ fn a_lease_comes_after_the_fallback() {
         host.stack.set_link(Some([0x52, 0x54, 0, 0x12, 0x34, 0x56]));
         serve(&mut host, bad.into(), 30);
         let addresses: Vec<_> = (0..8).map_while(|place| host.stack.address_at(place)).collect();
-        assert!(addresses.iter().all(|(address, len)| *address != IpAddr::from(bad) || *len == 8), "{addresses:?}");
+        assert!(
+            addresses.iter().all(|(address, len)| *address != IpAddr::from(bad) || *len == 8),
+            "{addresses:?}"
+        );
     }
 }
