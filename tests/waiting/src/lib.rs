@@ -18,9 +18,9 @@ mod condvar;
 #[path = "../../../user/lib/rt/src/sync/line.rs"]
 mod line;
 #[allow(dead_code)]
-#[allow(dead_code)]
 #[path = "../../../user/lib/ring/src/ring.rs"]
 mod ring;
+#[allow(dead_code)]
 #[path = "../../../user/lib/rt/src/sync/rwlock.rs"]
 mod rwlock;
 mod word;

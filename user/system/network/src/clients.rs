@@ -1,4 +1,4 @@
-//! Whose a socket is: the task of the thread that asked for the network. The kernel says which thread that is; which task it belongs to, `root`
+//! Owners of sockets: the tasks of the threads that asked for the network. The kernel says which thread that is; which task it belongs to, `root`
 //! knows.
 
 use crate::objects;

@@ -29,7 +29,7 @@ struct State {
     packet: [u8; PACKET_MAX],
 }
 
-/// What all threads share.
+/// State that all threads share.
 #[derive(Clone)]
 pub struct Shared {
     state: Arc<Mutex<State>>,

@@ -91,7 +91,7 @@ impl Drop for Lease {
     }
 }
 
-/// Who has the rings.
+/// The client that has the rings.
 struct Client {
     region: Region,
     received: Producer<'static>,
@@ -140,7 +140,7 @@ impl Driver {
                 if let Some(reply) = reply {
                     let _ = server::reply(message.sender, &reply);
                 }
-                // What came with it and was not wanted goes.
+                // Pages that came with it and were not wanted go.
                 if message.item().is_some() {
                     self.spare.clear();
                 }
