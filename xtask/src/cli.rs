@@ -280,6 +280,9 @@ mod tests {
             &["run", "--smp", "0"],
             &["run", "--machine", "vax"],
             &["run", "--fast"],
+            &["run", "--net", "80"],
+            &["run", "--net", "8080:0"],
+            &["run", "--net", "65536:80"],
             &["bench", "ipc", "more"],
         ] {
             let line = complaint(arguments);

@@ -62,7 +62,7 @@ fn the_host_is_answered_whoever_is_killed(world: &'static World) -> Verdict {
             echoes
         })
     };
-    let script = "run ip\nrun nc echo 7\nkill virtio-net\nrun ping 10.0.2.2\nrun nc echo 7\nkill network\nrun ping 127.0.0.1\nrun nc echo 7\n\
+    let script = "run ip\nrun nc echo 7\nkill virtio-net\nrun net-test stranger\nrun ping 10.0.2.2\nrun nc echo 7\nkill network\nrun ping 127.0.0.1\nrun nc echo 7\n\
         run ping 10.0.2.2\nrun ip\n";
     let forward = format!("{port}:7");
     let reply = world.tern(&["run", "--script", "-", "--net", &forward], script.as_bytes());
@@ -75,6 +75,7 @@ fn the_host_is_answered_whoever_is_killed(world: &'static World) -> Verdict {
         &[
             "52:54:00:12:34:56 up",
             "virtio-net (task",
+            "net-test: all is well",
             "56 bytes from 10.0.2.2",
             "network (task",
             "56 bytes from 127.0.0.1",

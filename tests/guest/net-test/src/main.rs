@@ -1,5 +1,6 @@
 //! The network, as its clients see it. `net-test` connects two ends of this program over loopback, and sends more than any buffer holds; `net-test greedy`
-//! takes all the sockets that it may have, waits with many threads, and ends in the middle of it.
+//! takes all the sockets that it may have, waits with many threads, and ends in the middle of it; `net-test stranger` asks the card's driver for what is the network
+//! server's.
 
 #![no_std]
 #![no_main]
@@ -9,9 +10,13 @@ extern crate alloc;
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use net::link;
+use net::region::Region;
 use net::sockets::{Entrance, Error, FOREVER, NAME, Net, Result};
-use rt::api::{Failure, Name, names};
+use rt::api::{Failure, Name, Status, names};
+use rt::door::Room;
 use rt::println;
+use rt::sys::{Fpage, Rights};
 use rt::thread::spawn;
 use rt::time::sleep;
 
@@ -33,6 +38,7 @@ fn main() -> i32 {
     let arguments = rt::arguments();
     let outcome = match arguments.first().map(|word| word.as_str()) {
         Some("greedy") => greedy(),
+        Some("stranger") => stranger(),
         _ => stream().and_then(|()| datagrams()).and_then(|()| refusals()).and_then(|()| tickets()),
     };
     match outcome {
@@ -132,6 +138,28 @@ fn tickets() -> Result<()> {
         let ready = Entrance::Client { server }.wait(ticket, 3, FOREVER)?;
         check(ready == 3, "it is ready")?;
     }
+    Ok(())
+}
+
+/// The driver has a client, and nobody else gets frames, whatever he hands over.
+fn stranger() -> Result<()> {
+    let driver = names::resolve(rt::home(), &Name::new(link::NAME).ok_or(Error::Bad)?)?;
+    let region = Region::new().ok_or(Error::Bad)?;
+    let room = Room::new().map_err(Failure::Kernel)?;
+    let page = Fpage::memory(region.fpage().base(), 12, Rights::RW);
+    for rings in [region.fpage(), page, region.fpage().with_rights(Rights::R)] {
+        let outcome = link::attach(driver, rings, room.window());
+        check(outcome == Err(Failure::Refused(Status::Taken)), "there is a client")?;
+        let _ = rt::sys::flush(region.fpage());
+    }
+    check(link::wait(driver) == Err(Failure::Refused(Status::Denied)), "it is not the client")?;
+    for _ in 0..100 {
+        link::kick(driver)?;
+    }
+    let net = Net::open()?;
+    let echo = net.echo()?;
+    echo.ask(core::net::IpAddr::from([10, 0, 2, 2]), 1, 56)?;
+    echo.answer(PATIENCE_MS)?;
     Ok(())
 }
 

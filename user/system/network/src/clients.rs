@@ -58,12 +58,11 @@ impl Clients {
     pub fn open(&self, thread: Uid) -> Result<Door, Status> {
         let owner = task_of(thread).ok_or(Status::Denied)?.0;
         let mut counts = self.counts.lock();
-        let all: usize = counts.values().sum();
-        let own = counts.entry(owner).or_default();
-        if *own >= OWN_MAX || all >= ALL_MAX {
+        let (all, own): (usize, usize) = (counts.values().sum(), counts.get(&owner).copied().unwrap_or(0));
+        if own >= OWN_MAX || all >= ALL_MAX {
             return Err(Status::Exhausted);
         }
-        *own += 1;
+        counts.insert(owner, own + 1);
         drop(counts);
         let membership = Membership { counts: self.counts.clone(), owner };
         objects::host(self.shared.clone(), membership).map_err(|_| Status::Exhausted)

@@ -20,7 +20,7 @@ use net::region::Region;
 use net::ring::{self, Consumer, PACKET_MAX, Producer};
 use rt::api::{self, Failure, Name, Reply, Status, names};
 use rt::door::{self, Door, Object};
-use rt::sys::{Kind, Message, Rights, Uid};
+use rt::sys::{Fpage, Kind, Message, Rights, Uid};
 use rt::{println, server, time};
 use virtio::Card;
 use virtio::disk::Broken;
@@ -93,11 +93,13 @@ impl Drop for Lease {
 
 /// The client that has the rings.
 struct Client {
+    /// Thread that gave them, and may wait for frames.
+    owner: Uid,
     region: Region,
     received: Producer<'static>,
     to_send: Consumer<'static>,
-    /// Thread that waits for frames.
-    waiter: Option<Uid>,
+    /// Whether it waits.
+    waits: bool,
     /// Set when its lease is over.
     is_over: Arc<AtomicBool>,
 }
@@ -170,7 +172,7 @@ impl Driver {
         match request {
             Request::Info => Ok(Some(Answer::Info(card.address(), FRAME_MAX as u32).into())),
             Request::Attach { rings } => {
-                let door = self.attach(rings)?;
+                let door = self.attach(message.sender, rings)?;
                 let (item, _) = door.item(Rights::R.or(Rights::GRANT));
                 let reply = Answer::Attach(item).into();
                 // Sent here, since what is sent later has to be there still.
@@ -181,15 +183,15 @@ impl Driver {
             // Frames are moved before the next message.
             Request::Kick => Ok(None),
             Request::Wait => {
-                let client = self.client.as_mut().ok_or(Status::Denied)?;
-                client.waiter = Some(message.sender);
+                let client = self.client.as_mut().filter(|client| client.owner == message.sender);
+                client.ok_or(Status::Denied)?.waits = true;
                 Ok(None)
             }
         }
     }
 
     /// Takes a client's rings.
-    fn attach(&mut self, arrived: rt::sys::Fpage) -> Result<Door, Status> {
+    fn attach(&mut self, owner: Uid, arrived: Fpage) -> Result<Door, Status> {
         if self.client.as_ref().is_some_and(|client| !client.is_over.load(Ordering::Acquire)) {
             return Err(Status::Taken);
         }
@@ -208,7 +210,7 @@ impl Driver {
         };
         let is_over = Arc::new(AtomicBool::new(false));
         let door = door::export(Lease { is_over: is_over.clone() }).map_err(|_| Status::Exhausted)?;
-        self.client = Some(Client { region, received, to_send, waiter: None, is_over });
+        self.client = Some(Client { owner, region, received, to_send, waits: false, is_over });
         Ok(door)
     }
 }
@@ -217,10 +219,9 @@ impl Client {
     /// Answers who waits, if there is something.
     fn answer_waiter(&mut self) {
         // Numbers that make no sense are found by the next who moves frames.
-        if self.received.waiting().is_ok_and(|waiting| waiting > 0)
-            && let Some(waiter) = self.waiter.take()
-        {
-            let _ = server::reply(waiter, &Answer::Wait.into());
+        if self.waits && self.received.waiting().is_ok_and(|waiting| waiting > 0) {
+            self.waits = false;
+            let _ = server::reply(self.owner, &Answer::Wait.into());
         }
     }
 }
