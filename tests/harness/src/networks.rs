@@ -83,6 +83,9 @@ fn the_host_is_answered_whoever_is_killed(world: &'static World) -> Verdict {
             "10.0.2.15/24 leased",
         ],
     )?;
+    if reply.out.matches("root: virtio-net").count() != 1 {
+        return Err(reply.failed("the driver has ended with its client"));
+    }
     if echoes < 3 {
         return Err(reply.failed(&format!("the host had {echoes} echoes")));
     }
