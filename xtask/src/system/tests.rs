@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "mm",
     "console",
     "bus",
@@ -14,6 +14,7 @@ const FILES: [&str; 13] = [
     "shell",
     "suite",
     "bench",
+    "bench-c",
     "stub-test",
     "door-test",
     "counter",
