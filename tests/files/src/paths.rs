@@ -1,0 +1,1 @@
+//! Paths that Linux would follow out of a folder.
