@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`FileSystem`], what one must be able to do, with inodes and single names only; [`path`], from a path to an inode;
 //! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
-//! [`Ram`], a file system in memory.
+//! [`Ram`], a file system in memory; [`mounts`], several file systems as one.
 //!
 //! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
 
@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod mounts;
 pub mod path;
 mod ram;
 mod volume;
