@@ -23,7 +23,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("cat /a/file", &["one two", "three"]),
     ("ln /a/file /a/other", &[]),
     ("ln -s b/../file /a/link", &[]),
-    ("ls -l /a", &["drwxr-xr-x   2          0 b/", "-rw-r--r--   2         14 file", "lrwxrwxrwx   1         9 link -> b/../file", "-rw-r--r--   2         14 other"]),
+    ("ls -l /a", &["drwxr-xr-x   2          0 b/", "-rw-r--r--   2         14 file", "lrwxrwxrwx   1          9 link -> b/../file", "-rw-r--r--   2         14 other"]),
     ("cat /a/link /a/other", &["one two", "three", "one two", "three"]),
     ("cp /a/link /a/b", &[]),
     ("echo more >> /a/b/link", &[]),
