@@ -148,7 +148,12 @@ pub struct Here<F> {
 }
 
 impl<F: FileSystem> Here<F> {
-    fn with_file<T>(&mut self, at: &str, how: How, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> vfs::Result<T> {
+    fn with_file<T>(
+        &mut self,
+        at: &str,
+        how: How,
+        run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>,
+    ) -> vfs::Result<T> {
         let file = self.volume.open(self.root, at.as_bytes(), how, 0o644)?;
         let result = run(&mut self.volume, file);
         self.volume.close(file)?;
@@ -257,7 +262,8 @@ fn try_on_linux(root: &Path, step: &Step) -> io::Result<String> {
         Step::Open { at: path, how } => {
             // Options of the standard library refuse combinations that the system call has.
             let create = if how.create { 0o100 } else { 0 };
-            let flags = create | if how.exclusive { 0o200 } else { 0 } | if how.truncate { 0o1000 } else { 0 };
+            let flags =
+                create | if how.exclusive { 0o200 } else { 0 } | if how.truncate { 0o1000 } else { 0 };
             OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o644).open(at(path))?;
             Ok(String::new())
         }
@@ -280,7 +286,9 @@ fn try_on_linux(root: &Path, step: &Step) -> io::Result<String> {
         Step::Unlink(path) => fs::remove_file(at(path)).map(done),
         Step::Link(from, to) => fs::hard_link(at(from), at(to)).map(done),
         Step::Symlink(target, path) => symlink(target, at(path)).map(done),
-        Step::Readlink(path) => Ok(String::from_utf8_lossy(fs::read_link(at(path))?.as_os_str().as_bytes()).into()),
+        Step::Readlink(path) => {
+            Ok(String::from_utf8_lossy(fs::read_link(at(path))?.as_os_str().as_bytes()).into())
+        }
         Step::Rename(from, to) => fs::rename(at(from), at(to)).map(done),
         Step::Stat { at: path, follow } => {
             let found = if *follow { fs::metadata(at(path)) } else { fs::symlink_metadata(at(path)) }?;
@@ -343,7 +351,10 @@ fn compare<F: FileSystem>(name: &str, programs: u64, steps: u64, make: impl Fn()
         for number in 0..steps {
             let step = step(&mut random, has_links);
             let (ours, linux) = (here.run(&step), on_linux(&folder.0, &step));
-            assert!(alike(&step, &ours, &linux), "seed {seed}, step {number}: {step:?}: {ours:?}, Linux {linux:?}");
+            assert!(
+                alike(&step, &ours, &linux),
+                "seed {seed}, step {number}: {step:?}: {ours:?}, Linux {linux:?}"
+            );
             done += u64::from(ours.is_ok());
         }
         let (mut ours, mut linux) = (BTreeMap::new(), BTreeMap::new());

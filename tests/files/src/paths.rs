@@ -1,4 +1,4 @@
-//! What the comparison with Linux cannot show: paths that would lead out, files without a name, a file system that is full.
+//! Promises that a comparison with Linux cannot show: paths that would lead out, files without a name, a file system that is full.
 
 use vfs::path::Last;
 use vfs::{Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
@@ -35,10 +35,18 @@ fn no_path_leads_out_of_its_base() -> vfs::Result<()> {
     volume.symlink(root, b"/secret", b"home/inner/absolute")?;
     volume.symlink(root, b"../../../secret", b"home/inner/upward")?;
     let home = volume.enter(root, b"home")?;
-    for path in ["secret", "/secret", "../secret", "/../../secret", "inner/../../secret", "inner/absolute", "inner/upward"] {
+    for path in [
+        "secret",
+        "/secret",
+        "../secret",
+        "/../../secret",
+        "inner/../../secret",
+        "inner/absolute",
+        "inner/upward",
+    ] {
         assert_eq!(get(&mut volume, home, path)?, "inside", "{path}");
     }
-    // The same links lead elsewhere from above.
+    // From above the links lead elsewhere.
     for path in ["home/inner/absolute", "home/inner/upward", "home/../secret"] {
         assert_eq!(get(&mut volume, root, path)?, "outside", "{path}");
     }
@@ -95,7 +103,7 @@ fn what_is_full_loses_nothing() -> vfs::Result<()> {
     assert!((900 << 10..1 << 20).contains(&written) && written.is_multiple_of(4096), "{written}");
     assert_eq!(volume.attributes(file)?.len, written as u64);
     assert_eq!(volume.write(file, written as u64, &[1]), Err(Error::NoSpace));
-    // What has its page can be written.
+    // Bytes that have their page can be written.
     assert_eq!(volume.write(file, 0, &[2; 100])?, 100);
     let mut made = 0;
     let error = loop {
@@ -142,7 +150,11 @@ fn names_and_lengths_have_bounds() -> vfs::Result<()> {
     volume.close(file)?;
     for count in [40, 41] {
         for number in 0..count {
-            let _ = volume.symlink(root, format!("{count}-{}", number + 1).as_bytes(), format!("{count}-{number}").as_bytes());
+            let _ = volume.symlink(
+                root,
+                format!("{count}-{}", number + 1).as_bytes(),
+                format!("{count}-{number}").as_bytes(),
+            );
         }
         put(&mut volume, root, &format!("{count}-{count}"), "end")?;
     }
@@ -185,7 +197,8 @@ fn a_listing_goes_on_while_entries_come_and_go() -> vfs::Result<()> {
         round += 1;
         assert!(round < 100, "it ends");
     }
-    let stayed = (0..40).filter(|number| seen.iter().filter(|name| **name == number.to_string()).count() == 1).count();
+    let stayed =
+        (0..40).filter(|number| seen.iter().filter(|name| **name == number.to_string()).count() == 1).count();
     assert_eq!(stayed, 40, "each that was there came once");
     Ok(())
 }

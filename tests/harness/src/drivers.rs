@@ -143,9 +143,13 @@ fn what_is_not_there_is_refused(world: &'static World) -> Verdict {
         "write 18446744073709551615 nothing",
     ];
     // After each, one that is there is read.
-    let script: String = refused.iter().map(|command| format!("run disk {command}\nrun disk read 3\n")).collect();
+    let script: String =
+        refused.iter().map(|command| format!("run disk {command}\nrun disk read 3\n")).collect();
     let reply = disk.script(world, &[], &script)?;
-    check_lines(&reply, &["disk: the server does not understand the request", "sector-3.."].repeat(refused.len()))?;
+    check_lines(
+        &reply,
+        &["disk: the server does not understand the request", "sector-3.."].repeat(refused.len()),
+    )?;
     if fs::read(&disk.file)? == before { Ok(()) } else { Err("the file has changed".into()) }
 }
 

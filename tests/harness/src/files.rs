@@ -23,7 +23,15 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("cat /a/file", &["one two", "three"]),
     ("ln /a/file /a/other", &[]),
     ("ln -s b/../file /a/link", &[]),
-    ("ls -l /a", &["drwxr-xr-x   2          0 b/", "-rw-r--r--   2         14 file", "lrwxrwxrwx   1          9 link -> b/../file", "-rw-r--r--   2         14 other"]),
+    (
+        "ls -l /a",
+        &[
+            "drwxr-xr-x   2          0 b/",
+            "-rw-r--r--   2         14 file",
+            "lrwxrwxrwx   1          9 link -> b/../file",
+            "-rw-r--r--   2         14 other",
+        ],
+    ),
     ("cat /a/link /a/other", &["one two", "three", "one two", "three"]),
     ("cp /a/link /a/b", &[]),
     ("echo more >> /a/b/link", &[]),
@@ -64,7 +72,8 @@ fn commands_do_what_they_say(world: &'static World) -> Verdict {
         for expected in *says {
             let line = lines.next().unwrap_or_default();
             // Numbers of tasks are nobody's business here.
-            let is_as_expected = if expected.ends_with("(task ") { line.starts_with(expected) } else { line == *expected };
+            let is_as_expected =
+                if expected.ends_with("(task ") { line.starts_with(expected) } else { line == *expected };
             if !is_as_expected {
                 return Err(reply.failed(&format!("{command}: expected {expected:?}, found {line:?}")));
             }
@@ -121,7 +130,11 @@ fn what_is_on_the_disk_stays_there(world: &'static World) -> Verdict {
     reply.check_contains("first\nsecond\nthird\nfourth\n")?;
     tool("e2fsck", &["-p", disk.path()]).or_else(|failed| {
         // Status 1: the journal was replayed.
-        if failed.message().is_some_and(|text| text.contains("exit status: 1\n")) { Ok(String::new()) } else { Err(failed) }
+        if failed.message().is_some_and(|text| text.contains("exit status: 1\n")) {
+            Ok(String::new())
+        } else {
+            Err(failed)
+        }
     })?;
     tool("e2fsck", &["-f", "-n", disk.path()])?;
     let read = tool("debugfs", &["-R", "cat /etc/told", disk.path()])?;
@@ -138,7 +151,8 @@ fn what_is_on_the_disk_stays_there(world: &'static World) -> Verdict {
 fn without_a_file_system_there_is_an_error(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
     xtask::paths::write(&disk.file, &vec![0; 1 << 20])?;
-    let reply = disk.run(world, "ls /disk\necho text > /disk/file\necho text > /file\ncat /file\nexit 0\n")?;
+    let reply =
+        disk.run(world, "ls /disk\necho text > /disk/file\necho text > /file\ncat /file\nexit 0\n")?;
     reply.check_contains("ls: /disk: there is no file system that makes sense")?;
     reply.check_contains("echo: /disk/file: there is no file system that makes sense")?;
     reply.check_contains("\ntext\n")

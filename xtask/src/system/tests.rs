@@ -3,11 +3,14 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 11] = [
+const FILES: [&str; 14] = [
     "mm",
     "console",
     "bus",
     "virtio-block",
+    "ramfs",
+    "ext4",
+    "mounts",
     "modules",
     "shell",
     "suite",

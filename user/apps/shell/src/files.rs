@@ -38,11 +38,7 @@ fn each(command: &str, paths: &[&str], run: impl Fn(&Directory, &str) -> Result<
 }
 
 /// Carries out something with two paths. A second one that is a directory means the name of the first in there.
-fn both(
-    command: &str,
-    words: &[&str],
-    run: impl Fn(&Directory, &str, &str) -> Result<()>,
-) -> i32 {
+fn both(command: &str, words: &[&str], run: impl Fn(&Directory, &str, &str) -> Result<()>) -> i32 {
     let &[from, to] = words else { return usage(&alloc::format!("{command} FROM TO")) };
     let outcome = Directory::root().and_then(|root| {
         let name = from.trim_end_matches('/').rsplit('/').next().unwrap_or(from);
@@ -71,7 +67,8 @@ pub fn list(_: &mut Shell, words: &[&str]) -> i32 {
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         for entry in entries {
             let name = String::from_utf8_lossy(&entry.name);
-            let target = if entry.kind == Kind::Symlink { directory.readlink(&entry.name).ok() } else { None };
+            let target =
+                if entry.kind == Kind::Symlink { directory.readlink(&entry.name).ok() } else { None };
             // One that is gone meanwhile is none. Where a file system is not there, its directory still has a name.
             match directory.stat(&entry.name, false) {
                 Ok(found) => line(&name, &found, target, is_long),

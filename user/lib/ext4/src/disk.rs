@@ -32,7 +32,11 @@ impl<D: Disk> Sectors<D> {
     fn check(&self, len: usize, sector: SectorId, count: u32) -> Ext4Result<()> {
         let is_whole = len as u64 == u64::from(count) * u64::from(self.0.sector_bytes());
         let is_there = sector.checked_add(count)?.raw() <= self.0.sectors();
-        if is_whole && is_there { Ok(()) } else { Err(Ext4Error::invalid_input().with_operation("disk:range")) }
+        if is_whole && is_there {
+            Ok(())
+        } else {
+            Err(Ext4Error::invalid_input().with_operation("disk:range"))
+        }
     }
 }
 

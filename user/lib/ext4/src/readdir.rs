@@ -78,7 +78,12 @@ fn whole(found: Vec<DirectoryEntry>) -> Result<Vec<Entry>> {
         next = cursor(entry.next_cursor).or(next);
         let Some(next) = next else { continue };
         if !is_itself(&entry) {
-            entries.push(Entry { inode: inode(entry.inode), kind: kind(entry.file_type), name: entry.name, next });
+            entries.push(Entry {
+                inode: inode(entry.inode),
+                kind: kind(entry.file_type),
+                name: entry.name,
+                next,
+            });
         }
     }
     if next.is_none() {

@@ -1,9 +1,7 @@
 //! Directories and files, for programs.
 
 use crate::stubs::Files::{Directory as directory, File as file};
-use crate::wire::{
-    BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, space_from_wire,
-};
+use crate::wire::{BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, space_from_wire};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use rt::api::stub::{Inbox, View};
@@ -111,7 +109,8 @@ impl Directory {
     /// Where a symbolic link leads.
     pub fn readlink(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         let mut replies = Box::new(directory::Replies::new());
-        let found = Inbox::open(&mut *replies, |inbox| self.0.readlink(inbox, path.as_ref()).map(<[u8]>::to_vec));
+        let found =
+            Inbox::open(&mut *replies, |inbox| self.0.readlink(inbox, path.as_ref()).map(<[u8]>::to_vec));
         found.and_then(|found| found).map_err(failed)
     }
 

@@ -7,7 +7,8 @@
 
 use crate::stubs::Files::{self as idl, Directory, File};
 use crate::wire::{
-    BYTES_MAX, ENTRIES_MAX, PATH_MAX, attributes_to_wire, entry_to_wire, how_from_bits, refused, space_to_wire,
+    BYTES_MAX, ENTRIES_MAX, PATH_MAX, attributes_to_wire, entry_to_wire, how_from_bits, refused,
+    space_to_wire,
 };
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -153,7 +154,12 @@ impl<F: FileSystem + Send + 'static> File::Relay for Open<F> {
 impl<F: FileSystem + Send + 'static> Directory::Relay for Open<F> {
     node!();
 
-    fn open(&self, file: &[u8], how: u32, permissions: u16) -> Result<Reference<File::Client<View>>, Failure> {
+    fn open(
+        &self,
+        file: &[u8],
+        how: u32,
+        permissions: u16,
+    ) -> Result<Reference<File::Client<View>>, Failure> {
         let how = how_from_bits(how).ok_or(refused(Error::Invalid))?;
         let open = |volume: &mut Volume<F>, base| volume.open(base, file, how, permissions);
         let inode = if how == How::default() { self.with(open)? } else { self.safely(open)? };

@@ -121,7 +121,12 @@ pub fn entry_to_wire(from: &Entry) -> Option<idl::Entry> {
 
 /// An entry of a message.
 pub fn entry_from_wire(from: &idl::Entry) -> Entry {
-    Entry { name: from.name.to_vec(), inode: Inode(from.inode), kind: kind_from_wire(from.kind), next: from.next }
+    Entry {
+        name: from.name.to_vec(),
+        inode: Inode(from.inode),
+        kind: kind_from_wire(from.kind),
+        next: from.next,
+    }
 }
 
 /// Space in a message.

@@ -62,7 +62,10 @@ impl Mounts {
     pub fn route(&self, path: &[Vec<u8>]) -> (usize, Vec<u8>) {
         let fits = self.0.iter().enumerate().filter(|(_, mount)| path.starts_with(&mount.at));
         // There is one at the root.
-        let (number, len) = fits.map(|(number, mount)| (number, mount.at.len())).max_by_key(|&(_, len)| len).unwrap_or((0, 0));
+        let (number, len) = fits
+            .map(|(number, mount)| (number, mount.at.len()))
+            .max_by_key(|&(_, len)| len)
+            .unwrap_or((0, 0));
         (number, path[len..].join(&b'/'))
     }
 
@@ -119,11 +122,19 @@ mod tests {
     #[test]
     fn places_of_file_systems_are_known() {
         let mounts = mounts();
-        for (path, is_needed, has_below) in
-            [("", true, true), ("disk", true, true), ("disk/old", true, true), ("disk/old/x", true, false), ("a", false, false)]
-        {
+        for (path, is_needed, has_below) in [
+            ("", true, true),
+            ("disk", true, true),
+            ("disk/old", true, true),
+            ("disk/old/x", true, false),
+            ("a", false, false),
+        ] {
             let names = names(path.as_bytes());
-            assert_eq!((mounts.is_needed(&names), mounts.has_below(&names)), (is_needed, has_below), "{path}");
+            assert_eq!(
+                (mounts.is_needed(&names), mounts.has_below(&names)),
+                (is_needed, has_below),
+                "{path}"
+            );
         }
         assert_eq!(mounts.covered(0).collect::<Vec<_>>(), [b"disk".to_vec()]);
         assert_eq!(mounts.covered(1).collect::<Vec<_>>(), [b"old/x".to_vec()]);
@@ -133,7 +144,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_found() {
-        for wrong in [&["/disk=disk"][..], &["/=ram", "x=disk"], &["/=ram", "/="], &["/=ram", "//=disk"], &["/"], &[]] {
+        for wrong in
+            [&["/disk=disk"][..], &["/=ram", "x=disk"], &["/=ram", "/="], &["/=ram", "//=disk"], &["/"], &[]]
+        {
             assert_eq!(Mounts::new(wrong.iter().copied()), None, "{wrong:?}");
         }
     }

@@ -57,7 +57,11 @@ impl Place {
     /// Inode and kind of what is there.
     pub fn existing(&self) -> Result<(Inode, Kind)> {
         let (inode, kind) = self.found.ok_or(Error::NotFound)?;
-        if self.is_directory && kind != Kind::Directory { Err(Error::NotDirectory) } else { Ok((inode, kind)) }
+        if self.is_directory && kind != Kind::Directory {
+            Err(Error::NotDirectory)
+        } else {
+            Ok((inode, kind))
+        }
     }
 }
 

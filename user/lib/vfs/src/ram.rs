@@ -3,9 +3,10 @@
 //! What it may use is said when it is made, and counted: pages, and for each inode and each name a fixed amount and its bytes. So it is full before
 //! its server's memory is.
 
-use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use crate::{self as vfs, Attributes, Changes, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
 
 /// Bytes of a page.
@@ -31,6 +32,9 @@ pub struct Ram {
     clock: fn() -> u64,
 }
 
+/// Pages of a file, by their numbers. Those that are not there are zeros.
+type Pages = BTreeMap<u64, Box<[u8]>>;
+
 #[derive(Debug)]
 struct Node {
     attributes: Attributes,
@@ -39,7 +43,7 @@ struct Node {
 
 #[derive(Debug)]
 enum Content {
-    File(BTreeMap<u64, Box<[u8]>>),
+    File(Pages),
     Directory(Directory),
     Symlink(Vec<u8>),
 }
@@ -181,7 +185,7 @@ impl Ram {
 }
 
 impl Node {
-    fn pages(&mut self) -> Result<(&mut Attributes, &mut BTreeMap<u64, Box<[u8]>>)> {
+    fn pages(&mut self) -> Result<(&mut Attributes, &mut Pages)> {
         match &mut self.content {
             Content::File(pages) => Ok((&mut self.attributes, pages)),
             Content::Directory(_) => Err(Error::IsDirectory),
@@ -244,15 +248,19 @@ impl FileSystem for Ram {
         self.find(directory, name)
     }
 
-    fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>> {
-        let found: Vec<_> = self.directory(directory)?.entries.range(cursor..).take(count_max)
+    fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<vfs::Entry>> {
+        let found: Vec<_> = self
+            .directory(directory)?
+            .entries
+            .range(cursor..)
+            .take(count_max)
             .map(|(&place, (name, inode))| (place, name.clone(), *inode))
             .collect();
         found
             .into_iter()
             .map(|(place, name, inode)| {
                 let kind = self.get(inode)?.attributes.kind;
-                Ok(Entry { name, inode, kind, next: place + 1 })
+                Ok(vfs::Entry { name, inode, kind, next: place + 1 })
             })
             .collect()
     }
@@ -377,15 +385,16 @@ impl FileSystem for Ram {
         let (attributes, pages) = self.get(inode)?.pages()?;
         let (before, mut written) = (pages.len(), 0);
         for (number, first, len) in parts(offset, from.len()) {
-            if !pages.contains_key(&number) {
-                let Some(left) = free.checked_sub(PAGE as u64) else { break };
-                let Ok(page) = page() else { break };
-                free = left;
-                pages.insert(number, page);
-            }
-            if let Some(page) = pages.get_mut(&number) {
-                page[first..first + len].copy_from_slice(&from[written..written + len]);
-            }
+            let page = match pages.entry(number) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(place) => {
+                    let Some(left) = free.checked_sub(PAGE as u64) else { break };
+                    let Ok(page) = page() else { break };
+                    free = left;
+                    place.insert(page)
+                }
+            };
+            page[first..first + len].copy_from_slice(&from[written..written + len]);
             written += len;
         }
         if written == 0 && !from.is_empty() {

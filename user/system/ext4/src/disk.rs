@@ -77,7 +77,9 @@ impl ext4::Disk for Block {
         for (number, part) in to.chunks_mut(step * bytes).enumerate() {
             let (at, count) = (first + (number * step) as u64, (part.len() / bytes) as u32);
             let place = core::cell::RefCell::new(part);
-            self.request(|disk| block::read(disk.server, &mut disk.replies, at, count, &mut place.borrow_mut()))?;
+            self.request(|disk| {
+                block::read(disk.server, &mut disk.replies, at, count, &mut place.borrow_mut())
+            })?;
         }
         Ok(())
     }

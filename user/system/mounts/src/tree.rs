@@ -106,7 +106,11 @@ impl Tree {
     }
 
     /// An operation that makes, moves or removes a name: none of those at which file systems are found.
-    fn change<T>(&self, path: &[u8], run: impl Fn(&Client, &[u8]) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn change<T>(
+        &self,
+        path: &[u8],
+        run: impl Fn(&Client, &[u8]) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         if self.all.mounts.is_needed(&self.whole(path)) {
             return Err(refused(Status::Busy));
         }
@@ -160,7 +164,12 @@ impl Directory::Relay for Tree {
         self.itself(Client::sync)
     }
 
-    fn open(&self, file: &[u8], how: u32, permissions: u16) -> Result<Reference<File::Client<View>>, Failure> {
+    fn open(
+        &self,
+        file: &[u8],
+        how: u32,
+        permissions: u16,
+    ) -> Result<Reference<File::Client<View>>, Failure> {
         self.at(file, |root, path| root.open(path, how, permissions))
     }
 

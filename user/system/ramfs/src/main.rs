@@ -13,7 +13,7 @@ rt::entry!(main);
 const KIB: u64 = 16 * 1024;
 
 fn main() -> i32 {
-    let kib = rt::arguments().iter().next().map_or(Ok(KIB), |size| size.parse());
+    let kib = rt::arguments().first().map_or(Ok(KIB), |size| size.parse());
     let Ok(kib) = kib else {
         println!("ramfs: usage: ramfs [KIB]");
         return 2;
