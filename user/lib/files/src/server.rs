@@ -79,7 +79,7 @@ impl<F: FileSystem + Send + 'static> Open<F> {
         self.with(run)
     }
 
-    /// What an operation has opened.
+    /// The object for an inode that an operation has opened.
     fn opened(&self, inode: Inode) -> Open<F> {
         Open { volume: self.volume.clone(), inode, is_dirty: AtomicBool::new(false) }
     }

@@ -185,7 +185,7 @@ impl fmt::Debug for Name<'_> {
     }
 }
 
-/// What a file system must be able to do. [`Volume`] makes of it what its users see.
+/// Operations that a file system must have. [`Volume`] makes of them the paths and open files that its users see.
 ///
 /// Its caller promises: each inode that is named is [the root](FileSystem::root), was found by a method, and was not
 /// [forgotten](FileSystem::forget) since; `directory` is one, and has a name; other inodes are of the kind that the method is for. A caller that

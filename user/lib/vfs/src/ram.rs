@@ -1,6 +1,6 @@
 //! A file system in memory. Files are pages, and holes take none.
 //!
-//! What it may use is said when it is made, and counted: pages, and for each inode and each name a fixed amount and its bytes. So it is full before
+//! A limit is said when it is made, and all that it uses is counted: pages, and for each inode and each name a fixed amount and its bytes. So it is full before
 //! its server's memory is.
 
 use crate::{self as vfs, Attributes, Changes, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// What an inode counts for, in bytes, beside its pages. A name, too, beside its bytes.
+/// Bytes that an inode counts for, beside its pages. A name, too, beside its bytes.
 const OVERHEAD: u64 = 256;
 
 /// Longest file. An index of pages is then a number of 32 bits and more to spare.
