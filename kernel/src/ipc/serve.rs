@@ -390,13 +390,14 @@ pub fn leave(k: &Kernel, thread: ThreadRef) {
     }
 }
 
-/// Closes the doors of a task that ends: its callers learn of it, some in each step. True when none is left.
-pub fn close(k: &Kernel, task: TaskRef, callers: usize) -> bool {
-    for _ in 0..callers {
+/// Closes the doors of a task that ends: its callers learn of it, each a part of the step's budget. True when none is left.
+pub fn close(k: &Kernel, task: TaskRef, budget: &mut usize) -> bool {
+    while *budget > 0 {
         let Some(caller) = task.doors.servers.callers.first() else { return true };
         leave_queue(k, caller);
         outcome::set_error(caller, Error::PartnerDied);
         k.wake(caller);
+        *budget -= 1;
     }
     false
 }

@@ -85,14 +85,13 @@ pub fn end_task(k: &Kernel, current: ThreadRef, victim: TaskId, at: TaskId) -> N
 
 /// Does one budget of work on the end of a task without children. True when only its frame and top table are left.
 fn take_apart(k: &Kernel, task: TaskRef) -> bool {
-    if !end_threads_step(k, task) {
-        return false;
-    }
-    if !ipc::serve::close(k, task, param::PREEMPTION_PAGES) {
+    // Threads, callers and pages that go in one step share its budget.
+    let mut budget = param::PREEMPTION_PAGES;
+    if !end_threads_step(k, task, &mut budget) || !ipc::serve::close(k, task, &mut budget) {
         return false;
     }
     if task.cursor.get() < EVERYTHING_END {
-        empty(k, task);
+        empty(k, task, budget);
         return false;
     }
     if doors::release_tables(k, task, param::PREEMPTION_PAGES as u32 / 4) {
@@ -112,7 +111,7 @@ const DOORS_AT: u64 = LINES_AT + (1 << 8);
 const EVERYTHING_END: u64 = DOORS_AT + DOORS_MAX as u64;
 
 /// Takes one budget of pages, ports, lines or identifiers from a task and from everyone who got them from it.
-fn empty(k: &Kernel, task: TaskRef) {
+fn empty(k: &Kernel, task: TaskRef, mut budget: usize) {
     let cursor = task.cursor.get();
     let (page, start, end) = match cursor {
         0..PORTS_AT => (Fpage::WHOLE, 0, PORTS_AT),
@@ -120,7 +119,7 @@ fn empty(k: &Kernel, task: TaskRef) {
         LINES_AT..DOORS_AT => (Fpage::interrupts(), LINES_AT, DOORS_AT),
         _ => (Fpage::doors(0, DOORS_LOG2, Rights::RW), DOORS_AT, EVERYTHING_END),
     };
-    let (mut at, mut budget) = (cursor - start, param::PREEMPTION_PAGES);
+    let mut at = cursor - start;
     // Large page that was dealt with: other pages may have taken its place.
     let mut status = task.flushing.get();
     let rest = space::flush(k, Flush { task, page, own: true }, &mut at, &mut status, &mut budget);

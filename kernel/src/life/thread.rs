@@ -150,9 +150,9 @@ fn close_queue(k: &Kernel, thread: ThreadRef) -> bool {
 const WITH_TASK: u32 = u32::MAX;
 
 /// Does one budget of work on the end of all threads of a task: first none of them takes a message any more, then one search
-/// finds all threads that wait for any of them, then they go. (A search for each would take the square of their number.) True
-/// when none is left.
-pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
+/// finds all threads that wait for any of them, then they go, each a part of the budget. (A search for each would take the square of their number.)
+/// True when none is left.
+pub fn end_threads_step(k: &Kernel, task: TaskRef, budget: &mut usize) -> bool {
     let Some(thread) = task.threads.first() else { return true };
     if thread.cursor.get() != WITH_TASK {
         // Threads that are done go to the end of the list, so that all are done when the first one is.
@@ -171,9 +171,10 @@ pub fn end_threads_step(k: &Kernel, task: TaskRef) -> bool {
         }));
         return false;
     }
-    for _ in 0..param::PREEMPTION_PAGES {
+    while *budget > 0 {
         let Some(thread) = task.threads.first() else { return true };
         dismantle(k, thread, None);
+        *budget -= 1;
     }
     false
 }

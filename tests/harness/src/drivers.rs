@@ -142,11 +142,14 @@ fn what_is_not_there_is_refused(world: &'static World) -> Verdict {
         "write 2048 nothing",
         "write 18446744073709551615 nothing",
     ];
-    for command in refused {
-        // One that is there is read afterwards.
-        let reply = disk.script(world, &[], &format!("run disk {command}\nrun disk read 3\n"))?;
-        check_lines(&reply, &["disk: the server does not understand the request", "sector-3.."])?;
-    }
+    // After each, one that is there is read.
+    let script: String =
+        refused.iter().map(|command| format!("run disk {command}\nrun disk read 3\n")).collect();
+    let reply = disk.script(world, &[], &script)?;
+    check_lines(
+        &reply,
+        &["disk: the server does not understand the request", "sector-3.."].repeat(refused.len()),
+    )?;
     if fs::read(&disk.file)? == before { Ok(()) } else { Err("the file has changed".into()) }
 }
 

@@ -15,6 +15,7 @@ mod clusters;
 mod crashes;
 mod doors;
 mod drivers;
+mod files;
 mod front_door;
 mod guides;
 mod interactive;
@@ -61,6 +62,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(interactive::trials(world));
     trials.extend(drivers::trials(world));
     trials.extend(networks::trials(world));
+    trials.extend(files::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(screens::trials(world));
     trials.extend(stubs::trials(world));

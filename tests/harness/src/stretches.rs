@@ -1,6 +1,7 @@
 //! How long interrupts stay off, anywhere: watched by ipcscope while the guest's suite runs.
 
 use crate::world::{Verdict, World};
+use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 use xtask::ksyms::Names;
@@ -54,7 +55,7 @@ pub fn judge(world: &World, report: &str) -> Verdict {
     let too_long: Vec<String> = report
         .lines()
         .filter(|line| length(line).is_some_and(|length| length > LENGTH_MAX))
-        .map(|line| line.split(' ').map(|word| named(&names, word)).collect::<Vec<_>>().join(" "))
+        .map(|line| told(&names, line))
         .collect();
     if too_long.is_empty() {
         return Ok(());
@@ -72,12 +73,23 @@ fn length(line: &str) -> Option<u64> {
     length.parse().ok().filter(|_| rest != "stretches")
 }
 
-/// An address of a report, with its count, as a name.
-fn named(names: &Names, word: &str) -> String {
-    let (address, times) = word.split_once('*').unwrap_or((word, ""));
-    match address.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
-        Some(address) if times.is_empty() => names.of(address),
-        Some(address) => format!("{}*{times}", names.of(address)),
-        None => word.into(),
+/// A stretch for people: its length, where it began and ended, and its functions with the times that a block of each was executed.
+fn told(names: &Names, line: &str) -> String {
+    let mut words = line.split(' ');
+    let mut told: Vec<String> = words.by_ref().take(3).map(|word| named(names, word)).collect();
+    let mut functions = HashSet::new();
+    for (address, times) in words.filter_map(|word| word.split_once('*')) {
+        let place = named(names, address);
+        let function = place.rsplit_once('+').map_or(place.as_str(), |(function, _)| function);
+        if functions.insert(function.to_string()) {
+            told.push(format!("{function}*{times}"));
+        }
     }
+    told.join(" ")
+}
+
+/// An address of a report as a name.
+fn named(names: &Names, word: &str) -> String {
+    let address = word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    address.map_or_else(|| word.into(), |address| names.of(address))
 }

@@ -3,13 +3,16 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 17] = [
     "mm",
     "console",
     "bus",
     "virtio-block",
     "virtio-net",
     "network",
+    "ramfs",
+    "ext4",
+    "mounts",
     "modules",
     "shell",
     "suite",

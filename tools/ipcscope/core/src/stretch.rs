@@ -20,6 +20,9 @@ const OPEN_BYTES: u64 = 32;
 /// Blocks of a stretch that are remembered, to say where it was spent.
 const BLOCKS_MAX: usize = 1 << 16;
 
+/// Blocks of a stretch that are told: enough for the body of a loop with the functions that it calls.
+const BLOCKS_TOLD: usize = 100;
+
 /// Counts of the emulator itself.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
@@ -157,7 +160,7 @@ fn most_frequent(blocks: &[u64]) -> Vec<(u64, usize)> {
     blocks.iter().for_each(|pc| *times.entry(*pc).or_default() += 1);
     let mut times: Vec<_> = times.into_iter().collect();
     times.sort_by_key(|&(pc, times)| (std::cmp::Reverse(times), pc));
-    times.truncate(8);
+    times.truncate(BLOCKS_TOLD);
     times
 }
 

@@ -1,7 +1,7 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{doors, environment, listing, programs, trace};
+use crate::{doors, environment, files, listing, programs, trace};
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
 use rt::{print, println, time};
@@ -29,7 +29,7 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 15] = [
+pub const COMMANDS: [Command; 25] = [
     plain("help", "[COMMAND]", "list the commands, or tell about one", help),
     Command {
         details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
@@ -53,6 +53,19 @@ pub const COMMANDS: [Command; 15] = [
                   it. SERVER is its name, or the name of a service that it gives.",
         ..plain("restart", "SERVER", "start a server that stays down", programs::restart)
     },
+    plain("ls", "[-l] [PATH...]", "list directories", files::list),
+    plain("cat", "PATH...", "show files", files::show),
+    plain("cp", "FROM TO", "copy a file", files::copy),
+    plain("mv", "FROM TO", "move a file or directory", files::rename),
+    plain("ln", "[-s] EXISTING PATH", "give a file another name, or make a symbolic link", files::link),
+    plain("rm", "PATH...", "remove files", files::unlink),
+    plain("mkdir", "PATH...", "make directories", files::mkdir),
+    plain("rmdir", "PATH...", "remove empty directories", files::rmdir),
+    Command {
+        details: "What was written before survives a loss of power.",
+        ..plain("sync", "", "wait until all files are on the disk", files::sync)
+    },
+    plain("df", "[PATH...]", "show how much space there is", files::space),
     plain("time", "COMMAND...", "tell how long a command takes", time),
     plain("date", "", "show date and time (UTC)", date),
     plain("bench", "[ARGUMENT...]", "run the program bench: measurements", programs::bench),
@@ -87,7 +100,10 @@ pub const COMMANDS: [Command; 15] = [
             environment::set,
         )
     },
-    plain("echo", "[WORD...]", "print words", echo),
+    Command {
+        details: "Behind > is the file to write them to, behind >> the one to add them to.",
+        ..plain("echo", "[WORD...] [>|>> PATH]", "print words, or write them to a file", echo)
+    },
     Command {
         details: "STATUS is a number from 0 to 255; without it, the status of the last command.",
         ..plain("exit", "[STATUS]", "end the shell, and with it the system", exit)
@@ -131,6 +147,9 @@ fn tell(name: &str) -> i32 {
 }
 
 fn echo(_: &mut Shell, words: &[&str]) -> i32 {
+    if let [words @ .., way @ (">" | ">>"), path] = words {
+        return files::write(path, &(words.join(" ") + "\n"), *way == ">>");
+    }
     for (index, word) in words.iter().enumerate() {
         print!("{}{word}", if index == 0 { "" } else { " " });
     }

@@ -16,6 +16,7 @@ mod commands;
 mod doors;
 mod editor;
 mod environment;
+mod files;
 mod foreground;
 mod input;
 mod listing;

@@ -21,10 +21,36 @@ pub enum Status {
     BadImage = 7,
     /// The name is taken.
     Taken = 8,
+    /// A name in front of a slash is none of a directory.
+    NotDirectory = 9,
+    /// A directory is no file.
+    IsDirectory = 10,
+    /// A directory has entries.
+    NotEmpty = 11,
+    /// Nobody may write there.
+    ReadOnly = 12,
+    /// There is no room left for files.
+    Full = 13,
+    /// A name is too long.
+    NameTooLong = 14,
+    /// A file would be too large.
+    TooLarge = 15,
+    /// A file has as many names as it can have.
+    TooManyLinks = 16,
+    /// Symbolic links lead to one another.
+    Loop = 17,
+    /// A device does not do its work.
+    Io = 18,
+    /// There is no file system, or none that makes sense.
+    Damaged = 19,
+    /// The server knows what is wanted, and does not do that.
+    Unsupported = 20,
+    /// The two places are in two file systems.
+    OtherFileSystem = 21,
 }
 
 impl Status {
-    pub(crate) const ALL: [(Status, &'static str); 7] = [
+    pub(crate) const ALL: [(Status, &'static str); 20] = [
         (Status::BadRequest, "the server does not understand the request"),
         (Status::Denied, "not allowed"),
         (Status::NotFound, "not found"),
@@ -32,6 +58,19 @@ impl Status {
         (Status::Busy, "busy"),
         (Status::BadImage, "not a program for this machine"),
         (Status::Taken, "the name is taken"),
+        (Status::NotDirectory, "not a directory"),
+        (Status::IsDirectory, "is a directory"),
+        (Status::NotEmpty, "the directory is not empty"),
+        (Status::ReadOnly, "read-only"),
+        (Status::Full, "no space left"),
+        (Status::NameTooLong, "the name is too long"),
+        (Status::TooLarge, "the file is too large"),
+        (Status::TooManyLinks, "too many links"),
+        (Status::Loop, "too many symbolic links"),
+        (Status::Io, "input/output error"),
+        (Status::Damaged, "there is no file system that makes sense"),
+        (Status::Unsupported, "not supported"),
+        (Status::OtherFileSystem, "in another file system"),
     ];
 
     fn from_label(label: u32) -> Option<Status> {

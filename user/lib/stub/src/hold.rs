@@ -6,7 +6,7 @@
 //! ([`keep`](Hold::keep)), the second one an inbox ([`open`](Hold::open)).
 
 use crate::door::Turn;
-use crate::long::{put_all, put_text};
+use crate::long::{bytes_of, put_all, put_text};
 use crate::{Failure, Inbox, Room, Space, Strings};
 use core::cell::Cell;
 use core::fmt;
@@ -80,6 +80,19 @@ impl<'a, R> Hold<'a, R> {
     /// Fails if there is no memory for it.
     pub fn keep<T: Keep + ?Sized>(&self, value: &T) -> Result<&'a T, Failure> {
         value.copy_to(self.memory()?).ok_or(Failure::Kernel(Error::NoMemory))
+    }
+
+    /// Lets `with` write at most `len` bytes that stay until the reply has left, and say how many. They have any value at first, so it writes as
+    /// many as it says. This is for bytes that lie nowhere in one piece; others are [kept](Hold::keep).
+    pub fn fill(
+        &self,
+        len: usize,
+        with: impl FnOnce(&mut [u8]) -> Result<usize, Failure>,
+    ) -> Result<&'a [u8], Failure> {
+        let memory = self.memory()?.room(len).ok_or(Failure::Kernel(Error::NoMemory))?;
+        let bytes = bytes_of(memory, len);
+        let count = with(bytes)?;
+        bytes.get(..count).ok_or(Failure::Malformed)
     }
 }
 

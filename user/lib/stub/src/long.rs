@@ -413,6 +413,13 @@ pub fn put_all<'a, T: Clone>(memory: &'a mut [u128], values: &[T]) -> &'a [T] {
     unsafe { slice::from_raw_parts(place, values.len()) }
 }
 
+/// The first bytes of memory, which must have so many.
+pub fn bytes_of(memory: &mut [u128], len: usize) -> &mut [u8] {
+    assert!(size_of_val(memory) >= len);
+    // SAFETY: so many are there, they have values, and nobody else has them for so long.
+    unsafe { slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<u8>(), len) }
+}
+
 /// Copies a text to memory, which must be large enough for it.
 pub fn put_text<'a>(memory: &'a mut [u128], text: &str) -> &'a str {
     let bytes = put_all(memory, text.as_bytes());

@@ -1,14 +1,15 @@
 //! Doors: calls through identifiers that lead to an entry point and a datum in another task (rows D1–D10, D18).
 
 use super::exception::{denied, denied_flush};
+use super::map::{WINDOW, fill_all, page};
 use crate::kit::{Agent, Child, Frame, Outcome, WORDS, door_entry};
 use crate::{check, check_eq};
 use alloc::vec::Vec;
-use sys::abi::Call;
 use sys::abi::call::{
     DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_TAKING_CALL, DOORS_LOG2, DOORS_MAX, FLUSH_SELF,
     SERVERS_MAX, door_op, vector,
 };
+use sys::abi::{Call, PAGE_SIZE};
 use sys::{Dope, Error, Fpage, Kind, Rights, TaskId, Timeout, Uid, thread_state};
 
 /// What an object is called in the task that has it.
@@ -513,6 +514,37 @@ pub fn the_called_ends() -> Outcome {
     check_eq!(pair.client.wait()?.error(), Some(Error::PartnerDied));
     check_eq!(other.wait()?.error(), Some(Error::PartnerDied));
     check_eq!(other.run(Frame::door_call(9, 3, WORDS))?.error(), Some(Error::NoSuch));
+    Ok(())
+}
+
+/// A task ends that has threads, callers in the queue of its doors, and a page of each thread. The harness watches how long a step of it has
+/// interrupts off.
+pub fn a_crowded_task_ends() -> Outcome {
+    fill_all(0..32, 7);
+    for (threads, waiting) in [(6, 12), (2, 15), (12, 5)] {
+        let (near, far) = (Child::with_quota(80)?, Child::with_quota(80)?);
+        let (mut server, mut maker) = (far.agent()?, far.agent()?);
+        let others = (2..threads).map(|_| far.agent()).collect::<Outcome<Vec<Agent>>>()?;
+        check_eq!(make(&mut maker, 7, DATUM)?, None);
+        let mut first = near.agent()?;
+        let mut callers = (0..waiting).map(|_| near.agent()).collect::<Outcome<Vec<Agent>>>()?;
+        hand(&mut maker, 7, Rights::RW, &mut first, 9)?;
+        serve(&mut server)?;
+        first.block(Frame::door_call(9, 3, WORDS))?;
+        arrived(&mut server, 3, DATUM)?;
+        for caller in &mut callers {
+            caller.block(Frame::door_call(9, 3, WORDS))?;
+        }
+        for at in 0..16 {
+            let to = WINDOW + 2 * at * PAGE_SIZE;
+            maker.take((Fpage::memory(page(2 * at as usize), 12, Rights::RW), to), Fpage::WHOLE)?;
+        }
+        sys::task_destroy(far.0)?;
+        for caller in callers.iter_mut().chain([&mut first]) {
+            check_eq!(caller.wait()?.error(), Some(Error::PartnerDied));
+        }
+        drop(others);
+    }
     Ok(())
 }
 

@@ -64,7 +64,7 @@ cases! {
     }
     door {
         words_and_label_come_and_go the_datum_names_the_object a_call_within_a_task a_call_in_a_call servers_that_are_special
-        callers_wait_in_order who_waits_learns_of_a_shortage identifiers_are_handed_on calls_that_are_denied some_may_not_be_handed_on moved_identifiers_are_gone
+        a_crowded_task_ends callers_wait_in_order who_waits_learns_of_a_shortage identifiers_are_handed_on calls_that_are_denied some_may_not_be_handed_on moved_identifiers_are_gone
         revoked_doors a_running_call_survives_revocation unreferenced_comes_once unreferenced_waits_for_calls
         numbers_that_are_no_identifier returns_without_a_call the_called_ends the_caller_ends the_middle_ends
         a_stop_in_the_chain_stops_one aborted_calls returns_after_a_call_that_was_ended servers_resign tasks_end_with_their_doors what_doors_cost too_many_servers

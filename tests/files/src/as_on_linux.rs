@@ -1,0 +1,393 @@
+//! Random programs, run here and in a folder of Linux: both say the same of each step, and all that is there in the end is alike.
+//!
+//! Programs have either symbolic links or `..`, never both, since a link and `..` lead out of the folder, where Linux goes on and a
+//! [`Volume`] does not. Those paths are in `paths.rs`.
+
+use crate::ext4_on_disk::Memory;
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use vfs::path::Last;
+use vfs::{Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
+
+/// A generator that gives the same numbers for the same seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % end
+    }
+
+    pub fn chance(&mut self, of: u64) -> bool {
+        self.below(of) == 0
+    }
+}
+
+/// A folder of Linux that is removed when the test is over.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tern-vfs-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Debug)]
+enum Step {
+    Open { at: String, how: How },
+    Read { at: String, offset: u64, len: usize },
+    Write { at: String, offset: u64, len: usize },
+    Append { at: String, len: usize },
+    Truncate { at: String, len: u64 },
+    Mkdir(String),
+    Rmdir(String),
+    Unlink(String),
+    Link(String, String),
+    Symlink(String, String),
+    Readlink(String),
+    Rename(String, String),
+    Stat { at: String, follow: bool },
+    Chmod(String, u16),
+}
+
+fn path(random: &mut Random, climbs: bool) -> String {
+    let mut parts = Vec::new();
+    let mut depth = 0;
+    for _ in 0..1 + random.below(3) {
+        match random.below(12) {
+            0 => parts.push("."),
+            1 if climbs && depth > 0 => {
+                depth -= 1;
+                parts.push("..");
+            }
+            part => {
+                depth += 1;
+                parts.push(["a", "b", "c"][part as usize % 3]);
+            }
+        }
+    }
+    parts.join("/") + if random.chance(12) { "/" } else { "" }
+}
+
+fn step(random: &mut Random, has_links: bool) -> Step {
+    let choice = random.below(20);
+    let at = path(random, !has_links);
+    let offset = [random.below(20), random.below(9000), 4096 * random.below(4)][random.below(3) as usize];
+    let len = [random.below(20), random.below(9000)][random.below(2) as usize] as usize;
+    match choice {
+        0..4 => {
+            let create = !random.chance(4);
+            let how = How { create, exclusive: create && random.chance(4), truncate: random.chance(6) };
+            Step::Open { at, how }
+        }
+        4 => Step::Read { at, offset, len },
+        5 | 6 => Step::Write { at, offset, len },
+        7 => Step::Append { at, len },
+        8 => Step::Truncate { at, len: offset },
+        9 | 10 => Step::Mkdir(at),
+        11 => Step::Rmdir(at),
+        12 => Step::Unlink(at),
+        13 => Step::Link(at, path(random, !has_links)),
+        14 if has_links => Step::Symlink(path(random, false).trim_end_matches('/').into(), at),
+        15 if has_links => Step::Readlink(at),
+        16 | 17 => Step::Rename(at, path(random, !has_links)),
+        18 => Step::Chmod(at, random.below(0o1000) as u16),
+        _ => Step::Stat { at, follow: random.chance(2) },
+    }
+}
+
+/// Result of a step as text, or the number of Linux's error.
+type Seen = Result<String, i32>;
+
+fn number(error: Error) -> i32 {
+    match error {
+        Error::NotFound => 2,
+        Error::Busy => 16,
+        Error::Exists => 17,
+        Error::NotDirectory => 20,
+        Error::IsDirectory => 21,
+        Error::Invalid => 22,
+        Error::TooLarge => 27,
+        Error::NoSpace => 28,
+        Error::ReadOnly => 30,
+        Error::TooManyLinks => 31,
+        Error::NameTooLong => 36,
+        Error::NotEmpty => 39,
+        Error::Loop => 40,
+        Error::Io | Error::Damaged => 5,
+        Error::Unsupported => 95,
+    }
+}
+
+fn content(len: usize, offset: u64) -> Vec<u8> {
+    (0..len).map(|at| ((at as u64 + offset) % 251 + 1) as u8).collect()
+}
+
+/// A line that both sides give of bytes.
+fn told(bytes: &[u8]) -> String {
+    let sum = bytes.iter().fold(7u64, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    format!("{} bytes {sum:x}", bytes.len())
+}
+
+/// A file system of ours, and its root, open.
+pub struct Here<F> {
+    pub volume: Volume<F>,
+    pub root: Inode,
+}
+
+impl<F: FileSystem> Here<F> {
+    fn with_file<T>(
+        &mut self,
+        at: &str,
+        how: How,
+        run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>,
+    ) -> vfs::Result<T> {
+        let file = self.volume.open(self.root, at.as_bytes(), how, 0o644)?;
+        let result = run(&mut self.volume, file);
+        self.volume.close(file)?;
+        result
+    }
+
+    fn run(&mut self, step: &Step) -> Seen {
+        self.try_run(step).map_err(number)
+    }
+
+    fn try_run(&mut self, step: &Step) -> vfs::Result<String> {
+        let (root, plain) = (self.root, How::default());
+        match step {
+            Step::Open { at, how } => self.with_file(at, *how, |_, _| Ok(String::new())),
+            Step::Read { at, offset, len } => self.with_file(at, plain, |volume, file| {
+                let mut to = vec![0xee; *len];
+                let count = volume.read(file, *offset, &mut to)?;
+                Ok(told(&to[..count]))
+            }),
+            Step::Write { at, offset, len } => self.with_file(at, plain, |volume, file| {
+                volume.write(file, *offset, &content(*len, *offset)).map(|count| count.to_string())
+            }),
+            Step::Append { at, len } => self.with_file(at, plain, |volume, file| {
+                volume.append(file, &content(*len, 3)).map(|(_, count)| count.to_string())
+            }),
+            Step::Truncate { at, len } => {
+                self.with_file(at, plain, |volume, file| volume.truncate(file, *len)).map(|()| String::new())
+            }
+            Step::Mkdir(at) => self.volume.mkdir(root, at.as_bytes(), 0o755).map(|()| String::new()),
+            Step::Rmdir(at) => self.volume.rmdir(root, at.as_bytes()).map(|()| String::new()),
+            Step::Unlink(at) => self.volume.unlink(root, at.as_bytes()).map(|()| String::new()),
+            Step::Link(from, at) => {
+                self.volume.link(root, from.as_bytes(), at.as_bytes()).map(|()| String::new())
+            }
+            Step::Symlink(target, at) => {
+                self.volume.symlink(root, target.as_bytes(), at.as_bytes()).map(|()| String::new())
+            }
+            Step::Readlink(at) => {
+                self.volume.readlink(root, at.as_bytes()).map(|to| String::from_utf8_lossy(&to).into())
+            }
+            Step::Rename(from, at) => {
+                self.volume.rename(root, from.as_bytes(), at.as_bytes()).map(|()| String::new())
+            }
+            Step::Stat { at, follow } => {
+                let last = if *follow { Last::Follow } else { Last::Stay };
+                let found = self.volume.attributes_at(root, at.as_bytes(), last)?;
+                let len = if found.kind == Kind::Directory { 0 } else { found.len };
+                let links = if found.kind == Kind::Directory { 0 } else { found.links };
+                Ok(format!("{:?} {links} links {len} {:o}", found.kind, found.permissions))
+            }
+            Step::Chmod(at, permissions) => {
+                let found = self.volume.attributes_at(root, at.as_bytes(), Last::Follow)?;
+                let changes = Changes { permissions: Some(*permissions), ..Changes::default() };
+                self.volume.change(found.inode, &changes).map(|()| String::new())
+            }
+        }
+    }
+
+    /// All that is there, by its path.
+    pub fn all(&mut self, directory: Inode, prefix: &str, found: &mut BTreeMap<String, String>) {
+        let mut cursor = 0;
+        loop {
+            // Few at a time, so that cursors matter.
+            let entries = self.volume.readdir(directory, cursor, 2).unwrap();
+            let Some(last) = entries.last() else { break };
+            cursor = last.next;
+            for entry in entries {
+                let name = String::from_utf8(entry.name).unwrap();
+                let at = format!("{prefix}{name}");
+                let what = match entry.kind {
+                    Kind::Symlink => {
+                        let to = self.volume.readlink(directory, name.as_bytes()).unwrap();
+                        format!("-> {}", String::from_utf8_lossy(&to))
+                    }
+                    Kind::Directory => {
+                        let inner = self.volume.enter(directory, name.as_bytes()).unwrap();
+                        self.all(inner, &format!("{at}/"), found);
+                        self.volume.close(inner).unwrap();
+                        "directory".into()
+                    }
+                    Kind::Special => panic!("{at}: nobody has made that"),
+                    Kind::File => {
+                        let file = self.volume.open(directory, name.as_bytes(), How::default(), 0).unwrap();
+                        let len = self.volume.attributes(file).unwrap().len;
+                        let mut bytes = vec![0xee; len as usize + 10];
+                        let count = self.volume.read(file, 0, &mut bytes).unwrap();
+                        self.volume.close(file).unwrap();
+                        told(&bytes[..count])
+                    }
+                };
+                assert!(found.insert(at.clone(), what).is_none(), "{at} is listed twice");
+            }
+        }
+    }
+}
+
+fn on_linux(root: &Path, step: &Step) -> Seen {
+    try_on_linux(root, step).map_err(|error| error.raw_os_error().unwrap_or(-1))
+}
+
+fn try_on_linux(root: &Path, step: &Step) -> io::Result<String> {
+    let at = |path: &str| PathBuf::from(format!("{}/{path}", root.display()));
+    let opened = |path: &str| OpenOptions::new().read(true).write(true).open(at(path));
+    let done = |()| String::new();
+    match step {
+        Step::Open { at: path, how } => {
+            // Options of the standard library refuse combinations that the system call has.
+            let create = if how.create { 0o100 } else { 0 };
+            let flags =
+                create | if how.exclusive { 0o200 } else { 0 } | if how.truncate { 0o1000 } else { 0 };
+            OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o644).open(at(path))?;
+            Ok(String::new())
+        }
+        Step::Read { at, offset, len } => {
+            let mut to = vec![0xee; *len];
+            let count = opened(at)?.read_at(&mut to, *offset)?;
+            Ok(told(&to[..count]))
+        }
+        Step::Write { at, offset, len } => {
+            opened(at)?.write_at(&content(*len, *offset), *offset).map(|count| count.to_string())
+        }
+        Step::Append { at, len } => {
+            let file = opened(at)?;
+            let end = file.metadata()?.len();
+            file.write_at(&content(*len, 3), end).map(|count| count.to_string())
+        }
+        Step::Truncate { at, len } => opened(at)?.set_len(*len).map(done),
+        Step::Mkdir(path) => fs::create_dir(at(path)).map(done),
+        Step::Rmdir(path) => fs::remove_dir(at(path)).map(done),
+        Step::Unlink(path) => fs::remove_file(at(path)).map(done),
+        Step::Link(from, to) => fs::hard_link(at(from), at(to)).map(done),
+        Step::Symlink(target, path) => symlink(target, at(path)).map(done),
+        Step::Readlink(path) => {
+            Ok(String::from_utf8_lossy(fs::read_link(at(path))?.as_os_str().as_bytes()).into())
+        }
+        Step::Rename(from, to) => fs::rename(at(from), at(to)).map(done),
+        Step::Stat { at: path, follow } => {
+            let found = if *follow { fs::metadata(at(path)) } else { fs::symlink_metadata(at(path)) }?;
+            let kind = match found.file_type() {
+                kind if kind.is_dir() => Kind::Directory,
+                kind if kind.is_symlink() => Kind::Symlink,
+                _ => Kind::File,
+            };
+            let (len, links) = if kind == Kind::Directory { (0, 0) } else { (found.len(), found.nlink()) };
+            Ok(format!("{kind:?} {links} links {len} {:o}", found.mode() & 0o7777))
+        }
+        Step::Chmod(path, permissions) => {
+            fs::set_permissions(at(path), Permissions::from_mode(u32::from(*permissions))).map(done)
+        }
+    }
+}
+
+pub fn all_on_linux(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let at = format!("{prefix}{}", entry.file_name().display());
+        let kind = entry.file_type().unwrap();
+        let what = if kind.is_symlink() {
+            format!("-> {}", fs::read_link(entry.path()).unwrap().display())
+        } else if kind.is_dir() {
+            all_on_linux(&entry.path(), &format!("{at}/"), found);
+            "directory".into()
+        } else {
+            told(&fs::read(entry.path()).unwrap())
+        };
+        found.insert(at, what);
+    }
+}
+
+/// Whether two refusals are one. Linux has several numbers for some, and says which in an order of its own.
+fn alike(step: &Step, here: &Seen, linux: &Seen) -> bool {
+    match (step, here, linux) {
+        // No permission: links to directories.
+        (Step::Link(..), Err(21), Err(1)) => true,
+        // A file to make whose name ends with a slash: Linux does not look where a link of that name leads.
+        (Step::Open { at, how }, Err(_), Err(21)) if how.create && at.ends_with('/') => true,
+        // A path without a last name.
+        (Step::Unlink(_), Err(21), Err(_)) | (Step::Rmdir(_), Err(16), Err(16 | 22 | 39)) => true,
+        _ => here == linux,
+    }
+}
+
+/// Runs programs on file systems that `make` makes.
+fn compare<F: FileSystem>(name: &str, programs: u64, steps: u64, make: impl Fn() -> F) {
+    let mut done = 0;
+    for seed in 1..=programs {
+        let mut random = Random(seed);
+        let has_links = random.chance(2);
+        let folder = Folder::new(&format!("{name}-{seed}"));
+        let mut volume = Volume::new(make());
+        let root = volume.root();
+        // ext4 begins with a directory of its own.
+        let _ = volume.rmdir(root, b"lost+found");
+        let mut here = Here { volume, root };
+        for number in 0..steps {
+            let step = step(&mut random, has_links);
+            let (ours, linux) = (here.run(&step), on_linux(&folder.0, &step));
+            assert!(
+                alike(&step, &ours, &linux),
+                "seed {seed}, step {number}: {step:?}: {ours:?}, Linux {linux:?}"
+            );
+            done += u64::from(ours.is_ok());
+        }
+        let (mut ours, mut linux) = (BTreeMap::new(), BTreeMap::new());
+        here.all(root, "", &mut ours);
+        all_on_linux(&folder.0, "", &mut linux);
+        assert_eq!(ours, linux, "seed {seed}");
+        assert_eq!(here.volume.open_count(), 1, "seed {seed}: only the root is open");
+    }
+    assert!(done > programs * steps / 8, "hardly anything succeeds: {done}");
+}
+
+/// Whether counts are the large ones.
+pub fn is_full() -> bool {
+    std::env::var_os("TERN_FULL").is_some_and(|full| full == "1")
+}
+
+fn programs() -> u64 {
+    if is_full() { 1500 } else { 150 }
+}
+
+/// A disk in memory, with an empty ext4 file system.
+fn ext4() -> ext4::Mounted<Memory> {
+    let disk = Memory::new(64 << 20);
+    ext4::format(disk.clone(), || 0).unwrap();
+    ext4::Mounted::new(disk, || 0).unwrap()
+}
+
+#[test]
+fn ext4_and_linux_agree() {
+    compare("ext4", programs() / 3, 300, ext4);
+}
+
+#[test]
+fn ram_and_linux_agree() {
+    compare("ram", programs(), 300, || Ram::new(16 << 20, || 0));
+}

@@ -1,0 +1,6 @@
+//! Tests of file systems on the host.
+#![cfg(test)]
+
+mod as_on_linux;
+mod ext4_on_disk;
+mod paths;

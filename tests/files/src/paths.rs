@@ -1,0 +1,241 @@
+//! Promises that a comparison with Linux cannot show: paths that would lead out, files without a name, a file system that is full.
+
+use vfs::path::Last;
+use vfs::{Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
+
+const CREATE: How = How { create: true, exclusive: false, truncate: false };
+
+fn ram() -> (Volume<Ram>, Inode) {
+    let mut volume = Volume::new(Ram::new(1 << 20, || 7));
+    let root = volume.root();
+    (volume, root)
+}
+
+fn put(volume: &mut Volume<Ram>, base: Inode, path: &str, text: &str) -> vfs::Result<()> {
+    let file = volume.open(base, path.as_bytes(), CREATE, 0o644)?;
+    volume.write(file, 0, text.as_bytes())?;
+    volume.close(file)
+}
+
+fn get(volume: &mut Volume<Ram>, base: Inode, path: &str) -> vfs::Result<String> {
+    let file = volume.open(base, path.as_bytes(), How::default(), 0)?;
+    let mut text = vec![0; 100];
+    let len = volume.read(file, 0, &mut text)?;
+    volume.close(file)?;
+    Ok(String::from_utf8_lossy(&text[..len]).into())
+}
+
+#[test]
+fn no_path_leads_out_of_its_base() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    put(&mut volume, root, "secret", "outside")?;
+    volume.mkdir(root, b"home", 0o755)?;
+    volume.mkdir(root, b"home/inner", 0o755)?;
+    put(&mut volume, root, "home/secret", "inside")?;
+    volume.symlink(root, b"/secret", b"home/inner/absolute")?;
+    volume.symlink(root, b"../../../secret", b"home/inner/upward")?;
+    let home = volume.enter(root, b"home")?;
+    for path in [
+        "secret",
+        "/secret",
+        "../secret",
+        "/../../secret",
+        "inner/../../secret",
+        "inner/absolute",
+        "inner/upward",
+    ] {
+        assert_eq!(get(&mut volume, home, path)?, "inside", "{path}");
+    }
+    // From above the links lead elsewhere.
+    for path in ["home/inner/absolute", "home/inner/upward", "home/../secret"] {
+        assert_eq!(get(&mut volume, root, path)?, "outside", "{path}");
+    }
+    let outer = volume.enter(home, b"..")?;
+    assert_eq!(outer, home);
+    volume.close(outer)
+}
+
+#[test]
+fn a_file_without_a_name_lives_until_it_is_closed() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    let before = volume.space()?;
+    put(&mut volume, root, "file", "still here")?;
+    let open = volume.open(root, b"file", How::default(), 0)?;
+    volume.unlink(root, b"file")?;
+    put(&mut volume, root, "file", "another")?;
+    let mut text = [0; 20];
+    let len = volume.read(open, 0, &mut text)?;
+    assert_eq!((&text[..len], volume.attributes(open)?.links), (&b"still here"[..], 0));
+    // One that is replaced, too.
+    let replaced = volume.open(root, b"file", How::default(), 0)?;
+    put(&mut volume, root, "new", "new")?;
+    volume.rename(root, b"new", b"file")?;
+    assert_eq!(volume.attributes(replaced)?.links, 0);
+    assert_eq!(get(&mut volume, root, "file")?, "new");
+    volume.close(open)?;
+    volume.close(replaced)?;
+    volume.unlink(root, b"file")?;
+    assert_eq!(volume.space()?, before, "all of it is given back");
+    assert_eq!(volume.close(open), Err(Error::Invalid), "it was closed");
+    Ok(())
+}
+
+#[test]
+fn a_directory_without_a_name_gets_no_names() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    volume.mkdir(root, b"gone", 0o755)?;
+    let gone = volume.enter(root, b"gone")?;
+    volume.rmdir(root, b"gone")?;
+    assert_eq!(volume.readdir(gone, 0, 9)?, []);
+    assert_eq!(volume.mkdir(gone, b"more", 0o755), Err(Error::NotFound));
+    assert_eq!(put(&mut volume, gone, "file", ""), Err(Error::NotFound));
+    put(&mut volume, root, "file", "")?;
+    assert_eq!(volume.attributes(gone)?.links, 0);
+    volume.close(gone)
+}
+
+#[test]
+fn what_is_full_loses_nothing() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    let before = volume.space()?;
+    let file = volume.open(root, b"large", CREATE, 0o644)?;
+    let written = volume.write(file, 0, &vec![1; 2 << 20])?;
+    assert!((900 << 10..1 << 20).contains(&written) && written.is_multiple_of(4096), "{written}");
+    assert_eq!(volume.attributes(file)?.len, written as u64);
+    assert_eq!(volume.write(file, written as u64, &[1]), Err(Error::NoSpace));
+    // Bytes that have their page can be written.
+    assert_eq!(volume.write(file, 0, &[2; 100])?, 100);
+    let mut made = 0;
+    let error = loop {
+        match volume.mkdir(root, format!("directory-{made}").as_bytes(), 0o755) {
+            Ok(()) => made += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, Error::NoSpace);
+    let long = "x".repeat(255);
+    assert_eq!(volume.rename(root, b"large", long.as_bytes()), Err(Error::NoSpace));
+    assert_eq!(volume.attributes(file)?.links, 1);
+    volume.truncate(file, 1)?;
+    volume.rename(root, b"large", long.as_bytes())?;
+    volume.close(file)?;
+    volume.unlink(root, long.as_bytes())?;
+    for number in 0..made {
+        volume.rmdir(root, format!("directory-{number}").as_bytes())?;
+    }
+    assert_eq!(volume.space()?, before);
+    Ok(())
+}
+
+#[test]
+fn names_and_lengths_have_bounds() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    let (longest, longer) = ("n".repeat(255), "n".repeat(256));
+    put(&mut volume, root, &longest, "")?;
+    assert_eq!(put(&mut volume, root, &longer, ""), Err(Error::NameTooLong));
+    assert_eq!(volume.attributes_at(root, longer.as_bytes(), Last::Stay), Err(Error::NameTooLong));
+    assert_eq!(put(&mut volume, root, "zero\0byte", ""), Err(Error::Invalid));
+    put(&mut volume, root, "not \u{fffd} only ASCII", "")?;
+    let file = volume.open(root, b"file", CREATE, 0o644)?;
+    for offset in [u64::MAX, i64::MAX as u64, 1 << 46] {
+        assert_eq!(volume.write(file, offset, b"x"), Err(Error::TooLarge), "{offset}");
+        assert_eq!(volume.read(file, offset, &mut [0; 9])?, 0);
+    }
+    assert_eq!(volume.truncate(file, 1 << 63), Err(Error::TooLarge));
+    assert_eq!(volume.truncate(file, (1 << 46) + 1), Err(Error::TooLarge));
+    // The largest is a hole, and takes nothing.
+    volume.truncate(file, 1 << 46)?;
+    assert_eq!(volume.attributes(file)?.allocated, 0);
+    assert_eq!(volume.write(file, (1 << 46) - 1, b"x")?, 1);
+    volume.close(file)?;
+    for count in [40, 41] {
+        for number in 0..count {
+            let _ = volume.symlink(
+                root,
+                format!("{count}-{}", number + 1).as_bytes(),
+                format!("{count}-{number}").as_bytes(),
+            );
+        }
+        put(&mut volume, root, &format!("{count}-{count}"), "end")?;
+    }
+    assert_eq!(get(&mut volume, root, "40-0")?, "end");
+    assert_eq!(get(&mut volume, root, "41-0"), Err(Error::Loop));
+    Ok(())
+}
+
+/// A file system that makes each symbolic link twice as long does not make its server work for ever.
+#[test]
+fn links_that_grow_end() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    volume.symlink(root, "a/".repeat(2000).as_bytes(), b"a")?;
+    assert_eq!(get(&mut volume, root, "a").unwrap_err(), Error::NameTooLong);
+    volume.symlink(root, b".", b"dot")?;
+    assert_eq!(volume.enter(root, "dot/".repeat(40).as_bytes())?, root);
+    assert_eq!(volume.enter(root, "dot/".repeat(41).as_bytes()), Err(Error::Loop));
+    Ok(())
+}
+
+#[test]
+fn a_listing_goes_on_while_entries_come_and_go() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    for number in 0..40 {
+        put(&mut volume, root, &format!("{number}"), "")?;
+    }
+    let (mut seen, mut cursor, mut round) = (Vec::new(), 0, 0);
+    loop {
+        let entries = volume.readdir(root, cursor, 3)?;
+        let Some(last) = entries.last() else { break };
+        cursor = last.next;
+        seen.extend(entries.into_iter().map(|entry| String::from_utf8(entry.name).unwrap()));
+        // One that was seen goes, others come, and one of these goes again.
+        if round < 10 {
+            volume.unlink(root, format!("{round}").as_bytes())?;
+            put(&mut volume, root, &format!("late-{round}"), "")?;
+            put(&mut volume, root, "short", "")?;
+            volume.unlink(root, b"short")?;
+        }
+        round += 1;
+        assert!(round < 100, "it ends");
+    }
+    let stayed =
+        (0..40).filter(|number| seen.iter().filter(|name| **name == number.to_string()).count() == 1).count();
+    assert_eq!(stayed, 40, "each that was there came once");
+    Ok(())
+}
+
+#[test]
+fn attributes_change_alone() -> vfs::Result<()> {
+    let (mut volume, root) = ram();
+    put(&mut volume, root, "file", "text")?;
+    let file = volume.open(root, b"file", How::default(), 0)?;
+    let before = volume.attributes(file)?;
+    assert_eq!((before.kind, before.permissions, before.len), (Kind::File, 0o644, 4));
+    volume.change(file, &Changes { permissions: Some(0o17777), ..Changes::default() })?;
+    volume.change(file, &Changes { owner: Some((3, 4)), ..Changes::default() })?;
+    volume.change(file, &Changes { times: Some((5, 6)), ..Changes::default() })?;
+    let after = volume.attributes(file)?;
+    assert_eq!((after.permissions, after.owner, after.group), (0o7777, 3, 4));
+    assert_eq!((after.accessed, after.modified, after.len, after.links), (5, 6, 4, 1));
+    volume.close(file)
+}
+
+/// Promises of a [`FileSystem`]'s caller that are broken are errors.
+#[test]
+fn wrong_inodes_are_errors() -> vfs::Result<()> {
+    let mut ram = Ram::new(1 << 20, || 0);
+    let (root, name) = (ram.root(), vfs::Name::new(b"file")?);
+    let file = ram.create(root, name, vfs::New::File, 0o644)?;
+    let nothing = Inode(99);
+    assert_eq!(ram.attributes(nothing), Err(Error::NotFound));
+    assert_eq!(ram.lookup(file, name), Err(Error::NotDirectory));
+    assert_eq!(ram.create(root, name, vfs::New::File, 0), Err(Error::Exists));
+    assert_eq!(ram.rmdir(root, name), Err(Error::NotDirectory));
+    assert_eq!(ram.read(root, 0, &mut [0]), Err(Error::IsDirectory));
+    assert_eq!(ram.readlink(file), Err(Error::Invalid));
+    assert_eq!(ram.forget(file), Err(Error::Busy));
+    assert_eq!(ram.link(root, root, vfs::Name::new(b"x")?), Err(Error::IsDirectory));
+    for wrong in [&b""[..], b".", b"..", b"a/b", b"a\0b"] {
+        assert_eq!(vfs::Name::new(wrong), Err(Error::Invalid));
+    }
+    Ok(())
+}

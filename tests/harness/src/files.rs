@@ -1,0 +1,159 @@
+//! Files: the commands of the shell on a file system in memory, and on a disk that Linux's tools make before and check afterwards.
+
+use crate::world::{Named, Reply, Scratch, Verdict, World};
+use libtest_mimic::Trial;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let trials: [Named; 3] = [
+        ("commands_do_what_they_say", commands_do_what_they_say),
+        ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
+        ("without_a_file_system_there_is_an_error", without_a_file_system_there_is_an_error),
+    ];
+    Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("files::{name}"), verdict)))
+}
+
+/// Commands, and what each says.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("mkdir /a /a/b", &[]),
+    ("echo one  two > /a/file", &[]),
+    ("echo three >> a/b/../file", &[]),
+    ("cat /a/file", &["one two", "three"]),
+    ("ln /a/file /a/other", &[]),
+    ("ln -s b/../file /a/link", &[]),
+    (
+        "ls -l /a",
+        &[
+            "drwxr-xr-x   2          0 b/",
+            "-rw-r--r--   2         14 file",
+            "lrwxrwxrwx   1          9 link -> b/../file",
+            "-rw-r--r--   2         14 other",
+        ],
+    ),
+    ("cat /a/link /a/other", &["one two", "three", "one two", "three"]),
+    ("cp /a/link /a/b", &[]),
+    ("echo more >> /a/b/link", &[]),
+    ("cat /a/b/link", &["one two", "three", "more"]),
+    ("mv /a/b/link /a/moved", &[]),
+    ("rmdir /a/b", &[]),
+    ("rm /a/link /a/file", &[]),
+    ("ls /a", &["moved", "other"]),
+    ("mv /a /z", &[]),
+    ("ls / /z", &["disk/ (not there)", "z/", "moved", "other"]),
+    ("rm /a/other", &["rm: /a/other: not found"]),
+    ("rm /z", &["rm: /z: is a directory"]),
+    ("rmdir /z", &["rmdir: /z: the directory is not empty"]),
+    ("rmdir /disk", &["rmdir: /disk: busy"]),
+    ("mv /z/other /disk/other", &["mv: /z/other: in another file system"]),
+    ("mkdir /z/other", &["mkdir: /z/other: the name is taken"]),
+    ("cat /z/other/x", &["cat: /z/other/x: not a directory"]),
+    ("mv /z /z/y", &["mv: /z: the server does not understand the request"]),
+    ("ln -s /loop /loop", &[]),
+    ("cat /loop", &["cat: /loop: too many symbolic links"]),
+    ("ls", &["disk/ (not there)", "loop", "z/"]),
+    ("sync", &[]),
+    ("cat", &["usage: cat PATH..."]),
+    ("cp /z/other", &["usage: cp FROM TO"]),
+    ("cp /z/other /z/other", &["cp: /z/other: the server does not understand the request"]),
+    ("kill mounts", &["root: mounts (task "]),
+    ("cat /z/other", &["one two", "three"]),
+    ("kill ramfs", &["root: ramfs (task "]),
+    ("ls", &["disk/ (not there)"]),
+];
+
+fn commands_do_what_they_say(world: &'static World) -> Verdict {
+    let script: String = COMMANDS.iter().map(|(command, _)| format!("{command}\n")).collect();
+    let reply = world.script((script + "exit 0\n").as_bytes())?;
+    reply.check_code(0)?;
+    let mut lines = reply.out.lines();
+    for (command, says) in COMMANDS {
+        for expected in *says {
+            let line = lines.next().unwrap_or_default();
+            // Numbers of tasks are nobody's business here.
+            let is_as_expected =
+                if expected.ends_with("(task ") { line.starts_with(expected) } else { line == *expected };
+            if !is_as_expected {
+                return Err(reply.failed(&format!("{command}: expected {expected:?}, found {line:?}")));
+            }
+        }
+    }
+    match lines.next() {
+        None => Ok(()),
+        Some(line) => Err(reply.failed(&format!("expected nothing more, found {line:?}"))),
+    }
+}
+
+/// Runs one of Linux's tools.
+fn tool(name: &str, arguments: &[&str]) -> Result<String, libtest_mimic::Failed> {
+    let output = Command::new(Path::new("/usr/sbin").join(name)).args(arguments).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        Ok(text)
+    } else {
+        let complained = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{name} {arguments:?}: {}\n{text}{complained}", output.status).into())
+    }
+}
+
+/// A disk, made by `./tern run`.
+struct Disk {
+    file: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Disk {
+    fn new() -> xtask::Result<Disk> {
+        let scratch = Scratch::create()?;
+        Ok(Disk { file: scratch.0.join("a disk"), _scratch: scratch })
+    }
+
+    fn run(&self, world: &World, script: &str) -> xtask::Result<Reply> {
+        let file = self.file.display().to_string();
+        world.tern(&["run", "--script", "-", "--disk", &file], script.as_bytes())
+    }
+
+    fn path(&self) -> &str {
+        self.file.to_str().unwrap_or_default()
+    }
+}
+
+/// Every server on the way is killed. What was written is there, for the next boot and for Linux, which finds no mistake.
+fn what_is_on_the_disk_stays_there(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    let script = "mkdir /disk/etc\necho first > /disk/etc/motd\nkill virtio-block\necho second >> /disk/etc/motd\n\
+        kill ext4\necho third >> /disk/etc/motd\nkill bus\necho fourth >> /disk/etc/motd\nkill mounts\n\
+        mv /disk/etc/motd /disk/etc/told\ncat /disk/etc/told\nexit 0\n";
+    let reply = disk.run(world, script)?;
+    reply.check_code(0)?;
+    reply.check_contains("first\nsecond\nthird\nfourth\n")?;
+    tool("e2fsck", &["-p", disk.path()]).or_else(|failed| {
+        // Status 1: the journal was replayed.
+        if failed.message().is_some_and(|text| text.contains("exit status: 1\n")) {
+            Ok(String::new())
+        } else {
+            Err(failed)
+        }
+    })?;
+    tool("e2fsck", &["-f", "-n", disk.path()])?;
+    let read = tool("debugfs", &["-R", "cat /etc/told", disk.path()])?;
+    if read != "first\nsecond\nthird\nfourth\n" {
+        return Err(format!("Linux reads {read:?}").into());
+    }
+    tool("debugfs", &["-w", "-R", "symlink /etc/link told", disk.path()])?;
+    let reply = disk.run(world, "cat /disk/etc/link\nls -l /disk/etc\nexit 0\n")?;
+    reply.check_contains("first\nsecond\nthird\nfourth\n")?;
+    reply.check_contains("link -> told")
+}
+
+/// A disk of zeros is refused by everybody, and does no harm to the rest.
+fn without_a_file_system_there_is_an_error(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    xtask::paths::write(&disk.file, &vec![0; 1 << 20])?;
+    let reply =
+        disk.run(world, "ls /disk\necho text > /disk/file\necho text > /file\ncat /file\nexit 0\n")?;
+    reply.check_contains("ls: /disk: there is no file system that makes sense")?;
+    reply.check_contains("echo: /disk/file: there is no file system that makes sense")?;
+    reply.check_contains("\ntext\n")
+}

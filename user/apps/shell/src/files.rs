@@ -1,0 +1,215 @@
+//! Commands for files and directories.
+
+use crate::shell::{STATUS_USAGE, Shell};
+use alloc::string::String;
+use alloc::vec::Vec;
+use files::wire::BYTES_MAX;
+use files::{Directory, File};
+use rt::api::{Failure, Result, Status};
+use rt::{print, println};
+use vfs::{Attributes, How, Kind};
+
+/// Runs a command, and says of which path why it failed.
+fn told(command: &str, path: &str, outcome: Result<()>) -> i32 {
+    match outcome {
+        Ok(()) => 0,
+        Err(failure) => {
+            println!("{command}: {path}: {failure}");
+            1
+        }
+    }
+}
+
+fn usage(text: &str) -> i32 {
+    println!("usage: {text}");
+    STATUS_USAGE
+}
+
+/// Carries out the same for each path, and goes on behind one that fails.
+fn each(command: &str, paths: &[&str], run: impl Fn(&Directory, &str) -> Result<()>) -> i32 {
+    if paths.is_empty() {
+        return usage(&alloc::format!("{command} PATH..."));
+    }
+    let root = match Directory::root() {
+        Ok(root) => root,
+        Err(failure) => return told(command, "/", Err(failure)),
+    };
+    paths.iter().fold(0, |status, path| told(command, path, run(&root, path)).max(status))
+}
+
+/// Carries out something with two paths. A second one that is a directory means the name of the first in there.
+fn both(command: &str, words: &[&str], run: impl Fn(&Directory, &str, &str) -> Result<()>) -> i32 {
+    let &[from, to] = words else { return usage(&alloc::format!("{command} FROM TO")) };
+    let outcome = Directory::root().and_then(|root| {
+        let name = from.trim_end_matches('/').rsplit('/').next().unwrap_or(from);
+        let is_directory = root.stat(to, true).is_ok_and(|found| found.kind == Kind::Directory);
+        let to = if is_directory { alloc::format!("{to}/{name}") } else { String::from(to) };
+        run(&root, from, &to)
+    });
+    told(command, from, outcome)
+}
+
+/// `ls`.
+pub fn list(_: &mut Shell, words: &[&str]) -> i32 {
+    let (is_long, paths) = match words {
+        ["-l", paths @ ..] => (true, paths),
+        paths => (false, paths),
+    };
+    let paths = if paths.is_empty() { &["/"] } else { paths };
+    each("ls", paths, |root, path| {
+        let found = root.stat(path, true)?;
+        if found.kind != Kind::Directory {
+            line(path, &found, None, is_long);
+            return Ok(());
+        }
+        let directory = root.enter(path)?;
+        let mut entries = directory.entries()?;
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        for entry in entries {
+            let name = String::from_utf8_lossy(&entry.name);
+            let target =
+                if entry.kind == Kind::Symlink { directory.readlink(&entry.name).ok() } else { None };
+            // One that is gone meanwhile is none. Where a file system is not there, its directory still has a name.
+            match directory.stat(&entry.name, false) {
+                Ok(found) => line(&name, &found, target, is_long),
+                Err(_) if entry.kind == Kind::Directory => println!("{name}/ (not there)"),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    })
+}
+
+fn line(name: &str, found: &Attributes, target: Option<Vec<u8>>, is_long: bool) {
+    let (letter, mark) = match found.kind {
+        Kind::File => ('-', ""),
+        Kind::Directory => ('d', "/"),
+        Kind::Symlink => ('l', ""),
+        Kind::Special => ('?', ""),
+    };
+    if is_long {
+        let bit = |bit: u16, letter| if found.permissions & bit != 0 { letter } else { '-' };
+        let bits: String = (0..9).rev().map(|at| bit(1 << at, ['x', 'w', 'r'][at % 3])).collect();
+        print!("{letter}{bits} {:>3} {:>10} ", found.links, found.len);
+    }
+    match target {
+        Some(target) if is_long => println!("{name} -> {}", String::from_utf8_lossy(&target)),
+        _ => println!("{name}{mark}"),
+    }
+}
+
+/// `cat`.
+pub fn show(_: &mut Shell, words: &[&str]) -> i32 {
+    each("cat", words, |root, path| {
+        let file = root.open(path, How::default())?;
+        let mut left = Vec::new();
+        let mut offset = 0;
+        loop {
+            let before = left.len();
+            file.read_at(offset, BYTES_MAX, &mut left)?;
+            let count = left.len() - before;
+            offset += count as u64;
+            // A character that is not whole yet waits for its end.
+            let whole = if count == 0 { left.len() } else { whole_characters(&left) };
+            print!("{}", String::from_utf8_lossy(&left[..whole]));
+            left.drain(..whole);
+            if count == 0 {
+                return Ok(());
+            }
+        }
+    })
+}
+
+/// Bytes up to a character that may go on behind them.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match core::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    }
+}
+
+/// `cp`.
+pub fn copy(_: &mut Shell, words: &[&str]) -> i32 {
+    both("cp", words, |root, from, to| {
+        let source = root.open(from, How::default())?;
+        if root.stat(to, true).is_ok_and(|there| source.stat().is_ok_and(|own| is_one(&own, &there))) {
+            return Err(Failure::Refused(Status::BadRequest));
+        }
+        let target = root.open(to, How { create: true, truncate: true, ..How::default() })?;
+        let (mut piece, mut offset) = (Vec::new(), 0);
+        loop {
+            piece.clear();
+            source.read_at(offset, BYTES_MAX, &mut piece)?;
+            if piece.is_empty() {
+                return target.sync();
+            }
+            target.write_at(offset, &piece)?;
+            offset += piece.len() as u64;
+        }
+    })
+}
+
+/// Whether two are most likely one file: numbers are those of a file system, and there are several.
+fn is_one(first: &Attributes, second: &Attributes) -> bool {
+    (first.inode, first.len, first.changed) == (second.inode, second.len, second.changed)
+}
+
+/// `mv`.
+pub fn rename(_: &mut Shell, words: &[&str]) -> i32 {
+    both("mv", words, |root, from, to| root.rename(from, to))
+}
+
+/// `ln`.
+pub fn link(_: &mut Shell, words: &[&str]) -> i32 {
+    match words {
+        ["-s", target, path] => {
+            told("ln", path, Directory::root().and_then(|root| root.symlink(target, path)))
+        }
+        [existing, path] => told("ln", path, Directory::root().and_then(|root| root.link(existing, path))),
+        _ => usage("ln [-s] EXISTING PATH"),
+    }
+}
+
+/// `rm`.
+pub fn unlink(_: &mut Shell, words: &[&str]) -> i32 {
+    each("rm", words, |root, path| root.unlink(path))
+}
+
+/// `mkdir`.
+pub fn mkdir(_: &mut Shell, words: &[&str]) -> i32 {
+    each("mkdir", words, |root, path| root.mkdir(path))
+}
+
+/// `rmdir`.
+pub fn rmdir(_: &mut Shell, words: &[&str]) -> i32 {
+    each("rmdir", words, |root, path| root.rmdir(path))
+}
+
+/// `sync`.
+pub fn sync(_: &mut Shell, words: &[&str]) -> i32 {
+    if !words.is_empty() {
+        return usage("sync");
+    }
+    told("sync", "/", Directory::root().and_then(|root| root.sync()))
+}
+
+/// `df`.
+pub fn space(_: &mut Shell, words: &[&str]) -> i32 {
+    let paths = if words.is_empty() { &["/"] } else { words };
+    println!("{:>12} {:>12} {:>10}  PATH", "KIB", "FREE", "FILES FREE");
+    each("df", paths, |root, path| {
+        let space = root.enter(path)?.space()?;
+        println!("{:>12} {:>12} {:>10}  {path}", space.total >> 10, space.free >> 10, space.files_free);
+        Ok(())
+    })
+}
+
+/// Writes a line to a file: in the place of what it has, or behind that.
+pub fn write(path: &str, text: &str, is_more: bool) -> i32 {
+    let outcome = Directory::root().and_then(|root| {
+        let file: File = root.open(path, How { create: true, truncate: !is_more, ..How::default() })?;
+        text.as_bytes().chunks(BYTES_MAX).try_for_each(|piece| file.append(piece).map(drop))?;
+        file.sync()
+    });
+    told("echo", path, outcome)
+}

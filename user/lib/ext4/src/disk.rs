@@ -1,0 +1,78 @@
+//! A disk under the file system.
+
+use rsext4::{BlockIo, DeviceCapabilities, DeviceGeometry, Ext4Error, Ext4Result, SectorId, WriteFlags};
+use vfs::Result;
+
+/// A disk: sectors that are read and written whole.
+pub trait Disk {
+    /// Bytes of a sector, a power of two.
+    fn sector_bytes(&self) -> u32;
+
+    /// How many sectors there are.
+    fn sectors(&self) -> u64;
+
+    /// Whether nothing can be written.
+    fn is_read_only(&self) -> bool;
+
+    /// Reads whole sectors from one on.
+    fn read(&mut self, first: u64, to: &mut [u8]) -> Result<()>;
+
+    /// Writes whole sectors from one on.
+    fn write(&mut self, first: u64, from: &[u8]) -> Result<()>;
+
+    /// Done when what was written survives a loss of power.
+    fn flush(&mut self) -> Result<()>;
+}
+
+/// A disk as the library wants it.
+pub struct Sectors<D>(pub D);
+
+impl<D: Disk> Sectors<D> {
+    /// Whether bytes are so many sectors, all of them there.
+    fn check(&self, len: usize, sector: SectorId, count: u32) -> Ext4Result<()> {
+        let is_whole = len as u64 == u64::from(count) * u64::from(self.0.sector_bytes());
+        let is_there = sector.checked_add(count)?.raw() <= self.0.sectors();
+        if is_whole && is_there {
+            Ok(())
+        } else {
+            Err(Ext4Error::invalid_input().with_operation("disk:range"))
+        }
+    }
+}
+
+impl<D: Disk> BlockIo for Sectors<D> {
+    fn write(&mut self, buffer: &[u8], sector: SectorId, count: u32) -> Ext4Result<()> {
+        self.check(buffer.len(), sector, count)?;
+        self.0.write(sector.raw(), buffer).map_err(|_| Ext4Error::io())
+    }
+
+    fn read(&mut self, buffer: &mut [u8], sector: SectorId, count: u32) -> Ext4Result<()> {
+        self.check(buffer.len(), sector, count)?;
+        self.0.read(sector.raw(), buffer).map_err(|_| Ext4Error::io())
+    }
+
+    fn write_with_flags(
+        &mut self,
+        buffer: &[u8],
+        sector: SectorId,
+        count: u32,
+        flags: WriteFlags,
+    ) -> Ext4Result<()> {
+        if flags.contains(WriteFlags::FUA) {
+            return Err(Ext4Error::unsupported());
+        }
+        self.write(buffer, sector, count)
+    }
+
+    fn geometry(&self) -> DeviceGeometry {
+        DeviceGeometry::new(self.0.sector_bytes(), self.0.sectors())
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        DeviceCapabilities { read_only: self.0.is_read_only(), flush: true, ..DeviceCapabilities::default() }
+    }
+
+    fn flush(&mut self) -> Ext4Result<()> {
+        self.0.flush().map_err(|_| Ext4Error::io())
+    }
+}

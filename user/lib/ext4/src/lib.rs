@@ -1,0 +1,261 @@
+//! ext4 as a [`FileSystem`], on the library `rsext4`, which has the journal, the trees and the checksums.
+//!
+//! Here are the seams: a [`Disk`] under it, a clock, errors and cursors of ours. What the library does with a damaged disk, it does in the task of
+//! the server that runs it, and a panic ends that task alone.
+//!
+//! The surprise: a cursor of a directory with an index is a hash of 64 bits, and names whose hashes are equal are read together. More of them than
+//! fit into one answer are refused, since no cursor tells them apart; it takes somebody who makes such names.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod disk;
+mod readdir;
+
+pub use disk::Disk;
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use disk::Sectors;
+use rsext4::{
+    Clock, DirectoryEntryType, Ext4, Ext4Error, Ext4ErrorKind, Ext4Timestamp, FileName, FilePermissions,
+    InodeInfo, InodeMetadataUpdate, InodeNumber, MkfsOptions, MountOptions, MountServices, MountedServices,
+    MutationContext, NoopObserver, RenameOptions,
+};
+use vfs::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Bytes of a sector, in which the library counts blocks of a file.
+const SECTOR: u64 = 512;
+
+/// Files belong to user 0 until somebody else gets them; permissions are as they are asked for.
+const CONTEXT: MutationContext = MutationContext::new(0, 0, 0, 0);
+
+/// Tells nanoseconds since 1970.
+#[derive(Clone, Copy)]
+struct Time(fn() -> u64);
+
+impl Clock for Time {
+    fn now(&self) -> rsext4::Ext4Result<Ext4Timestamp> {
+        Ok(timestamp((self.0)()))
+    }
+}
+
+fn timestamp(time: u64) -> Ext4Timestamp {
+    Ext4Timestamp::new((time / SECOND) as i64, (time % SECOND) as u32)
+}
+
+/// A mounted ext4 file system.
+pub struct Mounted<D: Disk> {
+    fs: Ext4<Sectors<D>, MountedServices<(), NoopObserver, ()>>,
+}
+
+impl<D: Disk> fmt::Debug for Mounted<D> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Mounted").finish_non_exhaustive()
+    }
+}
+
+/// Makes an empty file system on a disk. What was there is lost.
+pub fn format<D: Disk>(disk: D, clock: fn() -> u64) -> Result<()> {
+    rsext4::format(Sectors(disk), Time(clock), MkfsOptions::default()).map(drop).map_err(error)
+}
+
+impl<D: Disk> Mounted<D> {
+    /// Mounts what is on a disk, and first brings to an end what its journal has begun. A disk that can only be read, or whose file system
+    /// has recorded errors, is mounted to be read.
+    pub fn new(disk: D, clock: fn() -> u64) -> Result<Mounted<D>> {
+        let is_read_only = disk.is_read_only();
+        let services = MountServices::new(Time(clock), (), NoopObserver);
+        let fs = if is_read_only {
+            Ext4::mount(Sectors(disk), services, MountOptions::read_only_no_journal_replay())
+        } else {
+            Ext4::mount_with_readonly_fallback(Sectors(disk), services)
+        };
+        Ok(Mounted { fs: fs.map_err(error)? })
+    }
+
+    /// Whether nothing can be written.
+    pub fn is_read_only(&self) -> bool {
+        self.fs.options().readonly
+    }
+
+    /// Writes all that is still to be written, and marks the file system as whole.
+    pub fn unmount(mut self) -> Result<()> {
+        self.fs.unmount().map_err(error)
+    }
+
+    fn info(&mut self, inode: Inode) -> Result<InodeInfo> {
+        self.fs.inode(number(inode)?).map_err(error)
+    }
+
+    fn find(&mut self, directory: Inode, name: Name) -> Result<InodeInfo> {
+        let name = file_name(name)?;
+        self.fs.lookup_child(number(directory)?, name).map_err(error)?.ok_or(Error::NotFound)
+    }
+}
+
+fn number(inode: Inode) -> Result<InodeNumber> {
+    InodeNumber::from_u64(inode.0).map_err(|_| Error::NotFound)
+}
+
+fn inode(number: InodeNumber) -> Inode {
+    Inode(number.as_u64())
+}
+
+fn file_name(name: Name<'_>) -> Result<FileName<'_>> {
+    FileName::new(name.bytes()).map_err(error)
+}
+
+fn kind(file_type: DirectoryEntryType) -> Kind {
+    match file_type {
+        DirectoryEntryType::RegularFile => Kind::File,
+        DirectoryEntryType::Directory => Kind::Directory,
+        DirectoryEntryType::Symlink => Kind::Symlink,
+        _ => Kind::Special,
+    }
+}
+
+fn error(error: Ext4Error) -> Error {
+    match error.kind() {
+        Ext4ErrorKind::Io | Ext4ErrorKind::Timeout | Ext4ErrorKind::JournalAborted => Error::Io,
+        Ext4ErrorKind::Corrupted
+        | Ext4ErrorKind::ChecksumMismatch
+        | Ext4ErrorKind::BadSuperblock
+        | Ext4ErrorKind::InvalidMagic => Error::Damaged,
+        Ext4ErrorKind::ReadOnly => Error::ReadOnly,
+        Ext4ErrorKind::NoSpace | Ext4ErrorKind::NoMemory | Ext4ErrorKind::QuotaExceeded => Error::NoSpace,
+        Ext4ErrorKind::TooManyLinks => Error::TooManyLinks,
+        Ext4ErrorKind::NotFound | Ext4ErrorKind::BadFileDescriptor => Error::NotFound,
+        Ext4ErrorKind::AlreadyExists => Error::Exists,
+        Ext4ErrorKind::NotDirectory => Error::NotDirectory,
+        Ext4ErrorKind::IsDirectory => Error::IsDirectory,
+        Ext4ErrorKind::NotEmpty => Error::NotEmpty,
+        Ext4ErrorKind::Busy => Error::Busy,
+        Ext4ErrorKind::InvalidInput | Ext4ErrorKind::PermissionDenied => Error::Invalid,
+        Ext4ErrorKind::Overflow | Ext4ErrorKind::FileTooLarge => Error::TooLarge,
+        _ => Error::Unsupported,
+    }
+}
+
+impl<D: Disk> FileSystem for Mounted<D> {
+    fn root(&self) -> Inode {
+        inode(self.fs.root_inode())
+    }
+
+    fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
+        let info = self.info(inode)?;
+        Ok(Attributes {
+            inode,
+            kind: kind(info.file_type()),
+            permissions: info.mode & 0o7777,
+            links: info.links.into(),
+            owner: info.uid,
+            group: info.gid,
+            len: info.size,
+            allocated: info.blocks.saturating_mul(SECTOR),
+            accessed: u64::from(info.atime) * SECOND,
+            modified: u64::from(info.mtime) * SECOND,
+            changed: u64::from(info.ctime) * SECOND,
+        })
+    }
+
+    fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
+        let permissions = changes.permissions.map(|bits| FilePermissions::new(bits & 0o7777));
+        let update = InodeMetadataUpdate {
+            permissions: permissions.transpose().map_err(error)?,
+            owner: changes.owner,
+            atime: changes.times.map(|(accessed, _)| timestamp(accessed)),
+            mtime: changes.times.map(|(_, modified)| timestamp(modified)),
+            device_number: None,
+            project_id: None,
+            flags: None,
+        };
+        self.fs.update_inode_metadata(number(inode)?, update).map(drop).map_err(error)
+    }
+
+    fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {
+        self.find(directory, name).map(|info| inode(info.number))
+    }
+
+    fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>> {
+        readdir::read(&mut self.fs, number(directory)?, cursor, count_max)
+    }
+
+    fn create(&mut self, directory: Inode, name: Name, new: New, permissions: u16) -> Result<Inode> {
+        let (parent, name) = (number(directory)?, file_name(name)?);
+        let permissions = FilePermissions::new(permissions & 0o7777).map_err(error)?;
+        let made = match new {
+            New::File => self.fs.create_regular_file(CONTEXT, parent, name, permissions),
+            New::Directory => self.fs.create_directory(CONTEXT, parent, name, permissions),
+            New::Symlink(target) => self.fs.create_symlink(CONTEXT, parent, name, target),
+        };
+        made.map(|info| inode(info.number)).map_err(error)
+    }
+
+    fn link(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()> {
+        self.fs.hard_link(number(inode)?, number(directory)?, file_name(name)?).map(drop).map_err(error)
+    }
+
+    fn unlink(&mut self, directory: Inode, name: Name) -> Result<()> {
+        self.fs.unlink(number(directory)?, file_name(name)?).map(drop).map_err(error)
+    }
+
+    fn rmdir(&mut self, directory: Inode, name: Name) -> Result<()> {
+        self.fs.remove_empty_directory(number(directory)?, file_name(name)?).map(drop).map_err(error)
+    }
+
+    fn rename(&mut self, from: Inode, name: Name, to: Inode, new_name: Name) -> Result<()> {
+        let (from, to) = (number(from)?, number(to)?);
+        let options = RenameOptions::REPLACE;
+        self.fs.rename(from, file_name(name)?, to, file_name(new_name)?, options).map(drop).map_err(error)
+    }
+
+    fn forget(&mut self, inode: Inode) -> Result<()> {
+        self.fs.reap_unlinked_inode(number(inode)?).map_err(error)
+    }
+
+    fn readlink(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        let info = self.info(inode)?;
+        if kind(info.file_type()) != Kind::Symlink {
+            return Err(Error::Invalid);
+        }
+        // A block is the longest that ext4 has.
+        let mut target = vec![0; info.size.min(4096) as usize];
+        let len = self.fs.read_inode(info.number, 0, &mut target).map_err(error)?;
+        target.truncate(len);
+        Ok(target)
+    }
+
+    fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        self.fs.read_inode(number(inode)?, offset, to).map_err(error)
+    }
+
+    fn write(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
+        self.fs.write_inode(number(inode)?, offset, from).map_err(error)?;
+        Ok(from.len())
+    }
+
+    fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
+        self.fs.truncate_inode(number(inode)?, len).map_err(error)
+    }
+
+    fn sync(&mut self, _: Inode) -> Result<()> {
+        self.fs.sync().map_err(error)
+    }
+
+    fn space(&mut self) -> Result<Space> {
+        let found = self.fs.statfs();
+        Ok(Space {
+            total: found.total_blocks.saturating_mul(found.block_size),
+            free: found.free_blocks.saturating_mul(found.block_size),
+            files: found.total_inodes.into(),
+            files_free: found.free_inodes.into(),
+        })
+    }
+}

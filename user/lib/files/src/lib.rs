@@ -1,0 +1,26 @@
+//! Files behind doors (`idl/interfaces/files.idl`): how programs use them, and how a file system is served.
+//!
+//! [`Directory`] and [`File`] are references, for programs. [`serve`] is a whole server: it puts a [`vfs::FileSystem`] behind doors, each open
+//! file an object of its own. [`wire`] says how the two sides write one thing.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod client;
+mod desk;
+mod server;
+pub mod wire;
+
+pub use client::{Directory, File};
+pub use desk::hand_out;
+pub use server::serve;
+
+/// Stubs of the interfaces: [`files.idl`](../../../../idl/interfaces/files.idl).
+pub mod stubs {
+    rt::interface!(door, "../../../idl/interfaces/files.idl");
+}
+
+/// Name under which all files are found: that of the server `mounts`.
+pub const NAME: &str = "files";

@@ -1,0 +1,226 @@
+//! A file system behind doors. Each directory and each open file is an object, and the last reference to it closes it.
+//!
+//! Calls come from several threads at once, and one after the other they have the file system.
+//!
+//! Names are safe when they are acknowledged: each call that makes, moves or removes one syncs. Contents are safe when a file is synced or closed. So a
+//! server that ends loses no more than a loss of power does.
+
+use crate::stubs::Files::{self as idl, Directory, File};
+use crate::wire::{
+    BYTES_MAX, ENTRIES_MAX, PATH_MAX, attributes_to_wire, entry_to_wire, how_from_bits, refused,
+    space_to_wire,
+};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use rt::api::stub::{Failure, Hold, View};
+use rt::api::{self, Status};
+use rt::door::{self, Reference};
+use rt::sync::Mutex;
+use vfs::path::Last;
+use vfs::{Changes, Error, FileSystem, How, Inode, Volume};
+
+type Shared<F> = Arc<Mutex<Volume<F>>>;
+
+/// Serves a file system under a name, for ever. Comes back if that cannot be.
+pub fn serve<F: FileSystem + Send + 'static>(name: &str, fs: F) -> api::Failure {
+    match root(fs) {
+        Ok(root) => crate::hand_out(name, Ok(root)),
+        Err(failure) => failure,
+    }
+}
+
+/// The root directory of a file system that is in use from now on.
+fn root<F: FileSystem + Send + 'static>(fs: F) -> api::Result<Reference<Directory::Client<View>>> {
+    door::make_room::<File::Object<Open<F>>>().map_err(api::Failure::Kernel)?;
+    let mut volume = Volume::new(fs);
+    let inode = volume.root();
+    let open = Open { volume: Arc::new(Mutex::new(volume)), inode, is_dirty: AtomicBool::new(false) };
+    Ok(door::serve(Directory::Object(open)).map_err(api::Failure::Kernel)?.into())
+}
+
+/// A file or directory that is open.
+struct Open<F: FileSystem> {
+    volume: Shared<F>,
+    inode: Inode,
+    /// Its contents have changed since they were synced.
+    is_dirty: AtomicBool,
+}
+
+impl<F: FileSystem> Drop for Open<F> {
+    fn drop(&mut self) {
+        let mut volume = self.volume.lock();
+        // Nobody is left who could hear of an error.
+        if self.is_dirty.load(Ordering::Relaxed) {
+            let _ = volume.sync(self.inode);
+        }
+        let _ = volume.close(self.inode);
+    }
+}
+
+impl<F: FileSystem + Send + 'static> Open<F> {
+    /// An operation on the file system, while nobody else has one.
+    fn with<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
+        run(&mut self.volume.lock(), self.inode).map_err(refused)
+    }
+
+    /// An operation that changes names or attributes, and is safe when it is done.
+    fn safely<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
+        self.with(|volume, inode| {
+            let done = run(volume, inode)?;
+            volume.sync(inode)?;
+            Ok(done)
+        })
+    }
+
+    /// An operation that changes contents.
+    fn dirtily<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
+        self.is_dirty.store(true, Ordering::Relaxed);
+        self.with(run)
+    }
+
+    /// The object for an inode that an operation has opened.
+    fn opened(&self, inode: Inode) -> Open<F> {
+        Open { volume: self.volume.clone(), inode, is_dirty: AtomicBool::new(false) }
+    }
+
+    fn change(&self, changes: &Changes) -> Result<(), Failure> {
+        self.safely(|volume, inode| volume.change(inode, changes))
+    }
+
+    fn stat(&self) -> Result<idl::Attributes, Failure> {
+        self.with(|volume, inode| volume.attributes(inode)).map(|found| attributes_to_wire(&found))
+    }
+}
+
+/// No threads, identifiers or memory are left for one more object.
+fn exhausted(_: rt::sys::Error) -> Failure {
+    Failure::Refused(Status::Exhausted as u32)
+}
+
+/// Methods of [`idl::Node`], which files and directories have alike.
+macro_rules! node {
+    () => {
+        fn stat(&self) -> Result<idl::Attributes, Failure> {
+            Open::stat(self)
+        }
+
+        fn chmod(&self, permissions: u16) -> Result<(), Failure> {
+            self.change(&Changes { permissions: Some(permissions), ..Changes::default() })
+        }
+
+        fn chown(&self, owner: u32, group: u32) -> Result<(), Failure> {
+            self.change(&Changes { owner: Some((owner, group)), ..Changes::default() })
+        }
+
+        fn utimes(&self, accessed: u64, modified: u64) -> Result<(), Failure> {
+            self.change(&Changes { times: Some((accessed, modified)), ..Changes::default() })
+        }
+
+        fn sync(&self) -> Result<(), Failure> {
+            self.is_dirty.store(false, Ordering::Relaxed);
+            self.with(Volume::sync)
+        }
+    };
+}
+
+impl<F: FileSystem + Send + 'static> File::Relay for Open<F> {
+    node!();
+
+    fn read<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, File::Replies>,
+        offset: u64,
+        count: u32,
+    ) -> Result<&'a [u8], Failure> {
+        let count = BYTES_MAX.min(count as usize);
+        hold.fill(count, |to| self.with(|volume, inode| volume.read(inode, offset, to)))
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<u32, Failure> {
+        self.dirtily(|volume, inode| volume.write(inode, offset, data)).map(|count| count as u32)
+    }
+
+    fn append(&self, data: &[u8]) -> Result<u64, Failure> {
+        let (offset, count) = self.dirtily(|volume, inode| volume.append(inode, data))?;
+        if count < data.len() { Err(refused(Error::NoSpace)) } else { Ok(offset) }
+    }
+
+    fn truncate(&self, len: u64) -> Result<(), Failure> {
+        self.dirtily(|volume, inode| volume.truncate(inode, len))
+    }
+}
+
+impl<F: FileSystem + Send + 'static> Directory::Relay for Open<F> {
+    node!();
+
+    fn open(
+        &self,
+        file: &[u8],
+        how: u32,
+        permissions: u16,
+    ) -> Result<Reference<File::Client<View>>, Failure> {
+        let how = how_from_bits(how).ok_or(refused(Error::Invalid))?;
+        let open = |volume: &mut Volume<F>, base| volume.open(base, file, how, permissions);
+        let inode = if how == How::default() { self.with(open)? } else { self.safely(open)? };
+        let open = self.opened(inode);
+        Ok(door::serve(File::Object(open)).map_err(exhausted)?.into())
+    }
+
+    fn enter(&self, at: &[u8]) -> Result<Reference<Directory::Client<View>>, Failure> {
+        let open = self.opened(self.with(|volume, base| volume.enter(base, at))?);
+        Ok(door::serve(Directory::Object(open)).map_err(exhausted)?.into())
+    }
+
+    fn stat_at(&self, at: &[u8], follow: bool) -> Result<idl::Attributes, Failure> {
+        let last = if follow { Last::Follow } else { Last::Stay };
+        self.with(|volume, base| volume.attributes_at(base, at, last)).map(|found| attributes_to_wire(&found))
+    }
+
+    fn readdir<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Directory::Replies>,
+        cursor: u64,
+    ) -> Result<&'a [idl::Entry], Failure> {
+        let entries = self.with(|volume, inode| volume.readdir(inode, cursor, ENTRIES_MAX))?;
+        let entries: Vec<_> = entries.iter().filter_map(entry_to_wire).collect();
+        hold.keep(entries.as_slice())
+    }
+
+    fn mkdir(&self, at: &[u8], permissions: u16) -> Result<(), Failure> {
+        self.safely(|volume, base| volume.mkdir(base, at, permissions))
+    }
+
+    fn symlink(&self, target: &[u8], at: &[u8]) -> Result<(), Failure> {
+        self.safely(|volume, base| volume.symlink(base, target, at))
+    }
+
+    fn readlink<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Directory::Replies>,
+        at: &[u8],
+    ) -> Result<&'a [u8], Failure> {
+        let target = self.with(|volume, base| volume.readlink(base, at))?;
+        hold.keep(target.get(..PATH_MAX).unwrap_or(&target))
+    }
+
+    fn link(&self, existing: &[u8], at: &[u8]) -> Result<(), Failure> {
+        self.safely(|volume, base| volume.link(base, existing, at))
+    }
+
+    fn rename(&self, existing: &[u8], at: &[u8]) -> Result<(), Failure> {
+        self.safely(|volume, base| volume.rename(base, existing, at))
+    }
+
+    fn unlink(&self, at: &[u8]) -> Result<(), Failure> {
+        self.safely(|volume, base| volume.unlink(base, at))
+    }
+
+    fn rmdir(&self, at: &[u8]) -> Result<(), Failure> {
+        self.safely(|volume, base| volume.rmdir(base, at))
+    }
+
+    fn statfs(&self) -> Result<idl::Space, Failure> {
+        self.with(|volume, _| volume.space()).map(space_to_wire)
+    }
+}

@@ -1,0 +1,147 @@
+//! Values of messages, and how the two sides have them.
+
+use crate::stubs::Files as idl;
+use rt::api::stub::{Failure, List};
+use rt::api::{self, Status};
+use vfs::{Attributes, Entry, Error, How, Inode, Kind, Space};
+
+/// Most bytes of one read or write.
+pub const BYTES_MAX: usize = idl::BYTES_MAX as usize;
+
+/// Most bytes of a path.
+pub const PATH_MAX: usize = 4095;
+
+/// Most entries of one `readdir`.
+pub const ENTRIES_MAX: usize = 14;
+
+/// Bits of `how` in `open`.
+mod how {
+    pub const CREATE: u32 = 1;
+    pub const EXCLUSIVE: u32 = 2;
+    pub const TRUNCATE: u32 = 4;
+}
+
+/// Bits of a way to open a file.
+pub fn how_to_bits(how: How) -> u32 {
+    let bit = |is_set: bool, bit| if is_set { bit } else { 0 };
+    bit(how.create, how::CREATE) | bit(how.exclusive, how::EXCLUSIVE) | bit(how.truncate, how::TRUNCATE)
+}
+
+/// A way to open a file. None if a bit has no meaning.
+pub fn how_from_bits(bits: u32) -> Option<How> {
+    let has = |bit| bits & bit != 0;
+    let how = How { create: has(how::CREATE), exclusive: has(how::EXCLUSIVE), truncate: has(how::TRUNCATE) };
+    (how_to_bits(how) == bits).then_some(how)
+}
+
+/// Status of an error.
+pub fn status(error: Error) -> Status {
+    match error {
+        Error::NotFound => Status::NotFound,
+        Error::Exists => Status::Taken,
+        Error::NotDirectory => Status::NotDirectory,
+        Error::IsDirectory => Status::IsDirectory,
+        Error::NotEmpty => Status::NotEmpty,
+        Error::ReadOnly => Status::ReadOnly,
+        Error::NoSpace => Status::Full,
+        Error::NameTooLong => Status::NameTooLong,
+        Error::TooLarge => Status::TooLarge,
+        Error::TooManyLinks => Status::TooManyLinks,
+        Error::Loop => Status::Loop,
+        Error::Invalid => Status::BadRequest,
+        Error::Busy => Status::Busy,
+        Error::Io => Status::Io,
+        Error::Damaged => Status::Damaged,
+        Error::Unsupported => Status::Unsupported,
+    }
+}
+
+/// Answer of a method that fails.
+pub fn refused(error: Error) -> Failure {
+    Failure::Refused(status(error) as u32)
+}
+
+fn kind_to_wire(kind: Kind) -> idl::Kind {
+    match kind {
+        Kind::File => idl::Kind::KIND_FILE,
+        Kind::Directory => idl::Kind::KIND_DIRECTORY,
+        Kind::Symlink => idl::Kind::KIND_SYMLINK,
+        Kind::Special => idl::Kind::KIND_SPECIAL,
+    }
+}
+
+fn kind_from_wire(kind: idl::Kind) -> Kind {
+    match kind {
+        idl::Kind::KIND_FILE => Kind::File,
+        idl::Kind::KIND_DIRECTORY => Kind::Directory,
+        idl::Kind::KIND_SYMLINK => Kind::Symlink,
+        idl::Kind::KIND_SPECIAL => Kind::Special,
+    }
+}
+
+/// Attributes in a message.
+pub fn attributes_to_wire(from: &Attributes) -> idl::Attributes {
+    idl::Attributes {
+        inode: from.inode.0,
+        len: from.len,
+        allocated: from.allocated,
+        accessed: from.accessed,
+        modified: from.modified,
+        changed: from.changed,
+        links: from.links,
+        owner: from.owner,
+        group: from.group,
+        permissions: from.permissions,
+        kind: kind_to_wire(from.kind),
+    }
+}
+
+/// Attributes of a message.
+pub fn attributes_from_wire(from: &idl::Attributes) -> Attributes {
+    Attributes {
+        inode: Inode(from.inode),
+        kind: kind_from_wire(from.kind),
+        permissions: from.permissions,
+        links: from.links,
+        owner: from.owner,
+        group: from.group,
+        len: from.len,
+        allocated: from.allocated,
+        accessed: from.accessed,
+        modified: from.modified,
+        changed: from.changed,
+    }
+}
+
+/// An entry in a message. None if its name is too long for one, which no file system has.
+pub fn entry_to_wire(from: &Entry) -> Option<idl::Entry> {
+    let name = List::new(&from.name)?;
+    Some(idl::Entry { inode: from.inode.0, next: from.next, kind: kind_to_wire(from.kind), name })
+}
+
+/// An entry of a message.
+pub fn entry_from_wire(from: &idl::Entry) -> Entry {
+    Entry {
+        name: from.name.to_vec(),
+        inode: Inode(from.inode),
+        kind: kind_from_wire(from.kind),
+        next: from.next,
+    }
+}
+
+/// Space in a message.
+pub fn space_to_wire(from: Space) -> idl::Space {
+    let Space { total, free, files, files_free } = from;
+    idl::Space { total, free, files, files_free }
+}
+
+/// Space of a message.
+pub fn space_from_wire(from: idl::Space) -> Space {
+    let idl::Space { total, free, files, files_free } = from;
+    Space { total, free, files, files_free }
+}
+
+/// A failure as programs see it.
+pub fn failed(failure: Failure) -> api::Failure {
+    failure.into()
+}

@@ -1,0 +1,248 @@
+//! File systems without a machine: what each must be able to do, and what all have in common.
+//!
+//! In reading order: [`FileSystem`], what one must be able to do, with inodes and single names only; [`path`], from a path to an inode;
+//! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
+//! [`Ram`], a file system in memory; [`mounts`], several file systems as one.
+//!
+//! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod mounts;
+pub mod path;
+mod ram;
+mod volume;
+
+pub use ram::Ram;
+pub use volume::{How, Volume};
+
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Most bytes of a name.
+pub const NAME_MAX: usize = 255;
+
+/// Why an operation fails. Nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// There is nothing of that name.
+    NotFound,
+    /// There is something of that name.
+    Exists,
+    /// A name in front of a slash is none of a directory.
+    NotDirectory,
+    /// A directory is no file.
+    IsDirectory,
+    /// A directory has entries.
+    NotEmpty,
+    /// Nobody may write here.
+    ReadOnly,
+    /// The file system is full.
+    NoSpace,
+    /// A name has more than [`NAME_MAX`] bytes.
+    NameTooLong,
+    /// No file can be so long.
+    TooLarge,
+    /// A file has as many names as it can have.
+    TooManyLinks,
+    /// Symbolic links lead to one another, without end.
+    Loop,
+    /// That makes no sense: a name that is none, a directory that would be in itself.
+    Invalid,
+    /// This is kept from being removed: the directory itself, or one above it.
+    Busy,
+    /// The device does not read or write.
+    Io,
+    /// The device reads, and there is no file system in what it says.
+    Damaged,
+    /// This file system cannot do that.
+    Unsupported,
+}
+
+/// Result of an operation.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// Number of a file, directory or symbolic link in its file system.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Inode(pub u64);
+
+/// Kind of an inode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// Something else, such as a device, that others have made. It has a name and attributes, and can be moved and removed.
+    Special,
+}
+
+/// Meaning and size of an inode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attributes {
+    /// Its number.
+    pub inode: Inode,
+    /// Its kind.
+    pub kind: Kind,
+    /// The lower twelve bits of a mode in Unix.
+    pub permissions: u16,
+    /// Names that it has; of a directory one more, and one for each directory in it.
+    pub links: u32,
+    /// Number of its owner.
+    pub owner: u32,
+    /// Number of its group.
+    pub group: u32,
+    /// Bytes.
+    pub len: u64,
+    /// Bytes that it takes.
+    pub allocated: u64,
+    /// When its contents were read, in nanoseconds since 1970.
+    pub accessed: u64,
+    /// When its contents were written, in nanoseconds since 1970.
+    pub modified: u64,
+    /// When anything of it was changed, in nanoseconds since 1970.
+    pub changed: u64,
+}
+
+/// Attributes that are to change; the others stay.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Changes {
+    /// See [`Attributes::permissions`].
+    pub permissions: Option<u16>,
+    /// Owner and group.
+    pub owner: Option<(u32, u32)>,
+    /// Accessed and modified.
+    pub times: Option<(u64, u64)>,
+}
+
+/// An entry of a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its inode.
+    pub inode: Inode,
+    /// The inode's kind.
+    pub kind: Kind,
+    /// Cursor of the next one.
+    pub next: u64,
+}
+
+/// How much there is in a file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// Bytes.
+    pub total: u64,
+    /// Bytes that are free.
+    pub free: u64,
+    /// Inodes.
+    pub files: u64,
+    /// Inodes that are free.
+    pub files_free: u64,
+}
+
+/// An inode to make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum New<'a> {
+    /// An empty file.
+    File,
+    /// An empty directory.
+    Directory,
+    /// A symbolic link that leads there.
+    Symlink(&'a [u8]),
+}
+
+/// A name in a directory: 1 to [`NAME_MAX`] bytes without zeros and slashes, and neither `.` nor `..`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name<'a>(&'a [u8]);
+
+impl<'a> Name<'a> {
+    /// Checks a name. `.` and `..` are [`Error::Invalid`].
+    pub fn new(bytes: &'a [u8]) -> Result<Name<'a>> {
+        if bytes.len() > NAME_MAX {
+            Err(Error::NameTooLong)
+        } else if matches!(bytes, b"" | b"." | b"..") || bytes.iter().any(|byte| matches!(byte, 0 | b'/')) {
+            Err(Error::Invalid)
+        } else {
+            Ok(Name(bytes))
+        }
+    }
+
+    /// Its bytes.
+    pub const fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+impl fmt::Debug for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.escape_ascii().fmt(f)
+    }
+}
+
+/// Operations that a file system must have. [`Volume`] makes of them the paths and open files that its users see.
+///
+/// Its caller promises: each inode that is named is [the root](FileSystem::root), was found by a method, and was not
+/// [forgotten](FileSystem::forget) since; `directory` is one, and has a name; other inodes are of the kind that the method is for. A caller that
+/// breaks the promise gets an error.
+pub trait FileSystem {
+    /// The directory in which all names begin.
+    fn root(&self) -> Inode;
+
+    /// Attributes of an inode.
+    fn attributes(&mut self, inode: Inode) -> Result<Attributes>;
+
+    /// Changes some of them.
+    fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()>;
+
+    /// The inode of a name.
+    fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode>;
+
+    /// At most so many entries from a cursor on, without `.` and `..`. Cursor 0 is the first entry, and no entries are the end. An
+    /// entry that is there all the time comes once, even if others come and go meanwhile.
+    fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>>;
+
+    /// Makes an inode with a name that is not there yet.
+    fn create(&mut self, directory: Inode, name: Name, new: New, permissions: u16) -> Result<Inode>;
+
+    /// Gives a file or symbolic link another name, that is not there yet.
+    fn link(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()>;
+
+    /// Takes a name away from a file or symbolic link. The inode stays, without names if that was the last, until it is
+    /// [forgotten](FileSystem::forget).
+    fn unlink(&mut self, directory: Inode, name: Name) -> Result<()>;
+
+    /// Takes the name away from an empty directory. The inode stays until it is [forgotten](FileSystem::forget).
+    fn rmdir(&mut self, directory: Inode, name: Name) -> Result<()>;
+
+    /// Moves a name, all at once. The inode that had the new name, of the same kind and if a directory, empty, loses it as by
+    /// [`unlink`](FileSystem::unlink) or [`rmdir`](FileSystem::rmdir). The two names are of two inodes.
+    fn rename(&mut self, from: Inode, name: Name, to: Inode, new_name: Name) -> Result<()>;
+
+    /// An inode that has no names is not used any more.
+    fn forget(&mut self, inode: Inode) -> Result<()>;
+
+    /// Where a symbolic link leads.
+    fn readlink(&mut self, inode: Inode) -> Result<Vec<u8>>;
+
+    /// Bytes of a file from an offset on. Gives back how many there were: fewer than wanted only at the end.
+    fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize>;
+
+    /// Writes to a file, and makes it longer where that is needed, with zeros between its end and the offset. Gives back how many
+    /// bytes were written: fewer only if the file system is full then.
+    fn write(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize>;
+
+    /// Makes a file shorter, or longer by zeros.
+    fn truncate(&mut self, inode: Inode, len: u64) -> Result<()>;
+
+    /// Done when all that was done to an inode, and to its names, survives a loss of power.
+    fn sync(&mut self, inode: Inode) -> Result<()>;
+
+    /// How much there is.
+    fn space(&mut self) -> Result<Space>;
+}

@@ -1,0 +1,153 @@
+//! File systems as one: which of them has a path.
+//!
+//! Paths are taken as they are written: `.` is nothing, and `..` takes the name before it away.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Names of a path.
+type Names = Vec<Vec<u8>>;
+
+/// File systems, by the paths at which they are found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mounts(Vec<Mount>);
+
+/// A file system in the place of a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Mount {
+    at: Names,
+    server: String,
+}
+
+/// Names of a path, in which `.` and `..` are no names any more. None leads above the first.
+pub fn names(path: &[u8]) -> Names {
+    let mut names: Names = Vec::new();
+    for name in path.split(|&byte| byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." => drop(names.pop()),
+            _ => names.push(name.to_vec()),
+        }
+    }
+    names
+}
+
+impl Mounts {
+    /// Reads `/=ram` and `/disk=disk`: paths, and the servers whose files are found there. `None` if one is no such thing, if none is at the root, or
+    /// if two are at one path.
+    pub fn new<'a>(mounts: impl Iterator<Item = &'a str>) -> Option<Mounts> {
+        let mut all: Vec<Mount> = Vec::new();
+        for mount in mounts {
+            let (path, server) = mount.split_once('=')?;
+            let at = names(path.as_bytes());
+            if !path.starts_with('/') || server.is_empty() || all.iter().any(|other| other.at == at) {
+                return None;
+            }
+            all.push(Mount { at, server: server.into() });
+        }
+        all.iter().any(|mount| mount.at.is_empty()).then_some(Mounts(all))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The server of one of them.
+    pub fn server(&self, number: usize) -> Option<&str> {
+        self.0.get(number).map(|mount| mount.server.as_str())
+    }
+
+    /// The file system that has a path, by its number, and the path in there.
+    pub fn route(&self, path: &[Vec<u8>]) -> (usize, Vec<u8>) {
+        let fits = self.0.iter().enumerate().filter(|(_, mount)| path.starts_with(&mount.at));
+        // There is one at the root.
+        let (number, len) = fits
+            .map(|(number, mount)| (number, mount.at.len()))
+            .max_by_key(|&(_, len)| len)
+            .unwrap_or((0, 0));
+        (number, path[len..].join(&b'/'))
+    }
+
+    /// Whether a file system is found at the path or below, so that nobody may move or remove it.
+    pub fn is_needed(&self, path: &[Vec<u8>]) -> bool {
+        self.0.iter().any(|mount| mount.at.starts_with(path))
+    }
+
+    /// Whether a file system is found below a path.
+    pub fn has_below(&self, path: &[Vec<u8>]) -> bool {
+        self.below(path).next().is_some()
+    }
+
+    /// File systems that are found below a path, by their numbers.
+    pub fn below(&self, path: &[Vec<u8>]) -> impl Iterator<Item = usize> {
+        self.0
+            .iter()
+            .enumerate()
+            .filter(move |(_, mount)| mount.at.len() > path.len() && mount.at.starts_with(path))
+            .map(|(number, _)| number)
+    }
+
+    /// Paths in one file system in whose places others are found.
+    pub fn covered(&self, number: usize) -> impl Iterator<Item = Vec<u8>> {
+        self.0.iter().enumerate().filter_map(move |(other, mount)| {
+            let (_, above) = mount.at.split_last()?;
+            let is_other = other != number && self.route(above).0 == number;
+            let skip = self.0.get(number)?.at.len();
+            is_other.then(|| mount.at[skip..].join(&b'/'))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn mounts() -> Mounts {
+        Mounts::new(["/=ram", "/disk=disk", "/disk/old/x=other"].into_iter()).unwrap()
+    }
+
+    #[test]
+    fn the_longest_path_decides() {
+        let route = |path: &str| mounts().route(&names(path.as_bytes()));
+        assert_eq!(route(""), (0, vec![]));
+        assert_eq!(route("/a/b"), (0, b"a/b".to_vec()));
+        assert_eq!(route("disk"), (1, vec![]));
+        assert_eq!(route("/disks"), (0, b"disks".to_vec()));
+        assert_eq!(route("//disk/./a/../old/"), (1, b"old".to_vec()));
+        assert_eq!(route("../../disk/old/x/y"), (2, b"y".to_vec()));
+    }
+
+    #[test]
+    fn places_of_file_systems_are_known() {
+        let mounts = mounts();
+        for (path, is_needed, has_below) in [
+            ("", true, true),
+            ("disk", true, true),
+            ("disk/old", true, true),
+            ("disk/old/x", true, false),
+            ("a", false, false),
+        ] {
+            let names = names(path.as_bytes());
+            assert_eq!(
+                (mounts.is_needed(&names), mounts.has_below(&names)),
+                (is_needed, has_below),
+                "{path}"
+            );
+        }
+        assert_eq!(mounts.covered(0).collect::<Vec<_>>(), [b"disk".to_vec()]);
+        assert_eq!(mounts.covered(1).collect::<Vec<_>>(), [b"old/x".to_vec()]);
+        assert_eq!(mounts.covered(2).count(), 0);
+        assert_eq!((mounts.count(), mounts.server(2), mounts.server(3)), (3, Some("other"), None));
+    }
+
+    #[test]
+    fn mistakes_are_found() {
+        for wrong in
+            [&["/disk=disk"][..], &["/=ram", "x=disk"], &["/=ram", "/="], &["/=ram", "//=disk"], &["/"], &[]]
+        {
+            assert_eq!(Mounts::new(wrong.iter().copied()), None, "{wrong:?}");
+        }
+    }
+}

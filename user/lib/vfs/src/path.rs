@@ -1,0 +1,145 @@
+//! From a path to an inode.
+//!
+//! A walk begins at a directory, the *base*, and never leaves what is below it: `..` in the base is the base, and a symbolic link that
+//! begins with a slash leads to the base. So a reference to a directory is all the room that its owner has.
+
+use crate::{Error, FileSystem, Inode, Kind, Name, Result};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Symbolic links in one walk, at most, as in Linux.
+pub const LINKS_MAX: usize = 40;
+
+/// Most bytes of a path, together with the symbolic links on it that are still to be followed.
+pub const LEN_MAX: usize = 64 * 1024;
+
+/// Whether a symbolic link at the end of a path is followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Last {
+    /// Its target is meant.
+    Follow,
+    /// The link is meant, unless a slash stands behind it.
+    Stay,
+    /// The link is meant: its name is to be made, moved or removed.
+    Name,
+}
+
+impl Last {
+    fn follows(self, ends_with_slash: bool) -> bool {
+        match self {
+            Last::Follow => true,
+            Last::Stay => ends_with_slash,
+            Last::Name => false,
+        }
+    }
+}
+
+/// Place that a path leads to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Directories from the base to the one that has the name.
+    pub above: Vec<Inode>,
+    /// The last name. None if the path ends with the base, with `.` or with `..`: then the place is the last of `above`.
+    pub name: Option<Vec<u8>>,
+    /// Inode and kind at the place, if there is something.
+    pub found: Option<(Inode, Kind)>,
+    /// A slash behind the last name says that it is one of a directory.
+    pub is_directory: bool,
+}
+
+impl Place {
+    /// The directory that has the name, and the name. [`Error::Busy`] if the path has no last name.
+    pub fn entry(&self) -> Result<(Inode, Name<'_>)> {
+        let directory = *self.above.last().ok_or(Error::Invalid)?;
+        Ok((directory, Name::new(self.name.as_ref().ok_or(Error::Busy)?)?))
+    }
+
+    /// Inode and kind of what is there.
+    pub fn existing(&self) -> Result<(Inode, Kind)> {
+        let (inode, kind) = self.found.ok_or(Error::NotFound)?;
+        if self.is_directory && kind != Kind::Directory {
+            Err(Error::NotDirectory)
+        } else {
+            Ok((inode, kind))
+        }
+    }
+}
+
+/// Walks a path from a directory on.
+pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> Result<Place> {
+    let mut above = vec![base];
+    let mut left = path.to_vec();
+    let mut links = 0;
+    loop {
+        let Some((name, rest)) = next_name(&left) else {
+            return Ok(itself(above));
+        };
+        let (is_last, ends_with_slash) = (next_name(rest).is_none(), !rest.is_empty());
+        let directory = *above.last().ok_or(Error::Invalid)?;
+        match name {
+            b"." => {}
+            b".." => {
+                if above.len() > 1 {
+                    above.pop();
+                }
+            }
+            _ => {
+                let found = look(fs, directory, Name::new(name)?)?;
+                match found {
+                    Some((inode, Kind::Symlink)) if !is_last || last.follows(ends_with_slash) => {
+                        links += 1;
+                        if links > LINKS_MAX {
+                            return Err(Error::Loop);
+                        }
+                        let target = fs.readlink(inode)?;
+                        if target.first() == Some(&b'/') {
+                            above.truncate(1);
+                        }
+                        left = joined(&target, rest)?;
+                        continue;
+                    }
+                    _ if is_last => {
+                        let name = Some(name.to_vec());
+                        return Ok(Place { above, name, found, is_directory: ends_with_slash });
+                    }
+                    Some((inode, Kind::Directory)) => above.push(inode),
+                    Some(_) => return Err(Error::NotDirectory),
+                    None => return Err(Error::NotFound),
+                }
+            }
+        }
+        left = rest.to_vec();
+    }
+}
+
+/// The last directory of a walk, without a name.
+fn itself(above: Vec<Inode>) -> Place {
+    let found = above.last().map(|&inode| (inode, Kind::Directory));
+    Place { above, name: None, found, is_directory: true }
+}
+
+/// The first name, and what follows it: nothing, or a slash and more.
+fn next_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let start = path.iter().position(|&byte| byte != b'/')?;
+    let path = &path[start..];
+    let len = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
+    Some(path.split_at(len))
+}
+
+fn joined(target: &[u8], rest: &[u8]) -> Result<Vec<u8>> {
+    if target.is_empty() {
+        return Err(Error::NotFound);
+    }
+    if target.len() + rest.len() > LEN_MAX {
+        return Err(Error::NameTooLong);
+    }
+    Ok([target, rest].concat())
+}
+
+fn look(fs: &mut impl FileSystem, directory: Inode, name: Name) -> Result<Option<(Inode, Kind)>> {
+    match fs.lookup(directory, name) {
+        Ok(inode) => Ok(Some((inode, fs.attributes(inode)?.kind))),
+        Err(Error::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,285 @@
+//! A file system that is in use: paths in place of inodes, and files that live on without a name while somebody has them open.
+//!
+//! Inodes that a [`Volume`] hands out are *open*: they stay until each was [closed](Volume::close). A base is an open directory.
+
+use crate::path::{self, Last, Place};
+use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, New, Result, Space};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Longest file. Offsets beyond are refused before a file system hears of them.
+pub const FILE_MAX: u64 = i64::MAX as u64;
+
+/// How a file is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct How {
+    /// Makes the file if there is none.
+    pub create: bool,
+    /// Fails if there is one. Of no use without `create`.
+    pub exclusive: bool,
+    /// Empties it.
+    pub truncate: bool,
+}
+
+/// A file system, and what is open in it.
+#[derive(Debug)]
+pub struct Volume<F> {
+    fs: F,
+    /// How often each inode is open.
+    open: BTreeMap<Inode, usize>,
+}
+
+impl<F: FileSystem> Volume<F> {
+    /// The file system in use, with nothing open.
+    pub const fn new(fs: F) -> Volume<F> {
+        Volume { fs, open: BTreeMap::new() }
+    }
+
+    /// The file system, not in use any more.
+    pub fn into_inner(self) -> F {
+        self.fs
+    }
+
+    /// The root directory, open.
+    pub fn root(&mut self) -> Inode {
+        let root = self.fs.root();
+        self.opened(root)
+    }
+
+    /// Opens a file.
+    pub fn open(&mut self, base: Inode, path: &[u8], how: How, permissions: u16) -> Result<Inode> {
+        let last = if how.create && how.exclusive { Last::Name } else { Last::Follow };
+        let place = self.walk(base, path, last)?;
+        let inode = match place.found {
+            _ if how.create && place.is_directory && place.name.is_some() => return Err(Error::IsDirectory),
+            Some(_) if how.create && how.exclusive => return Err(Error::Exists),
+            Some((_, Kind::Directory)) => return Err(Error::IsDirectory),
+            Some((_, Kind::Special)) => return Err(Error::Unsupported),
+            Some(_) => place.existing()?.0,
+            None if !how.create => return Err(Error::NotFound),
+            None => self.create(&place, New::File, permissions)?,
+        };
+        if how.truncate && place.found.is_some() {
+            self.fs.truncate(inode, 0)?;
+        }
+        Ok(self.opened(inode))
+    }
+
+    /// Opens a directory.
+    pub fn enter(&mut self, base: Inode, path: &[u8]) -> Result<Inode> {
+        match self.walk(base, path, Last::Follow)?.existing()? {
+            (inode, Kind::Directory) => Ok(self.opened(inode)),
+            _ => Err(Error::NotDirectory),
+        }
+    }
+
+    /// Opens what is open once more.
+    pub fn opened(&mut self, inode: Inode) -> Inode {
+        *self.open.entry(inode).or_default() += 1;
+        inode
+    }
+
+    /// Closes what was opened. Without a name it is gone, if nobody else has it open.
+    pub fn close(&mut self, inode: Inode) -> Result<()> {
+        let Some(count) = self.open.get_mut(&inode) else { return Err(Error::Invalid) };
+        *count -= 1;
+        if *count == 0 {
+            self.open.remove(&inode);
+            self.reap(inode)?;
+        }
+        Ok(())
+    }
+
+    /// How many inodes are open.
+    pub fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Attributes of what is open.
+    pub fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
+        self.fs.attributes(inode)
+    }
+
+    /// Attributes of what is at a path.
+    pub fn attributes_at(&mut self, base: Inode, path: &[u8], last: Last) -> Result<Attributes> {
+        let (inode, _) = self.walk(base, path, last)?.existing()?;
+        self.fs.attributes(inode)
+    }
+
+    /// Changes attributes of what is open.
+    pub fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
+        self.fs.change(inode, changes)
+    }
+
+    /// At most so many entries of a directory, from a cursor on. A directory without a name has none.
+    pub fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>> {
+        if self.fs.attributes(directory)?.links == 0 {
+            return Ok(Vec::new());
+        }
+        self.fs.readdir(directory, cursor, count_max)
+    }
+
+    /// Makes a directory.
+    pub fn mkdir(&mut self, base: Inode, path: &[u8], permissions: u16) -> Result<()> {
+        self.make(base, path, New::Directory, permissions)
+    }
+
+    /// Makes a symbolic link that leads to a target, wherever that is.
+    pub fn symlink(&mut self, base: Inode, target: &[u8], path: &[u8]) -> Result<()> {
+        if target.is_empty() || target.contains(&0) {
+            return Err(Error::Invalid);
+        }
+        self.make(base, path, New::Symlink(target), 0o777)
+    }
+
+    /// Where the symbolic link at a path leads.
+    pub fn readlink(&mut self, base: Inode, path: &[u8]) -> Result<Vec<u8>> {
+        match self.walk(base, path, Last::Stay)?.existing()? {
+            (inode, Kind::Symlink) => self.fs.readlink(inode),
+            _ => Err(Error::Invalid),
+        }
+    }
+
+    /// Gives a file another name. A symbolic link at the end of the first path gets it itself.
+    pub fn link(&mut self, base: Inode, existing: &[u8], path: &[u8]) -> Result<()> {
+        let (inode, kind) = self.walk(base, existing, Last::Stay)?.existing()?;
+        let place = self.walk(base, path, Last::Name)?;
+        if place.found.is_some() {
+            return Err(Error::Exists);
+        }
+        if place.is_directory {
+            return Err(Error::NotFound);
+        }
+        if kind == Kind::Directory {
+            return Err(Error::IsDirectory);
+        }
+        self.is_there(&place)?;
+        let (directory, name) = place.entry()?;
+        self.fs.link(inode, directory, name)
+    }
+
+    /// Moves a name, and replaces what had the new one. Two names of one inode stay both.
+    pub fn rename(&mut self, base: Inode, existing: &[u8], path: &[u8]) -> Result<()> {
+        let from = self.walk(base, existing, Last::Name)?;
+        let to = self.walk(base, path, Last::Name)?;
+        let ((directory, name), (to_directory, to_name)) = (from.entry()?, to.entry()?);
+        let (inode, kind) = from.found.ok_or(Error::NotFound)?;
+        let is_directory = kind == Kind::Directory;
+        if !is_directory && (from.is_directory || to.is_directory) {
+            return Err(Error::NotDirectory);
+        }
+        if to.above.contains(&inode) {
+            return Err(Error::Invalid);
+        }
+        self.is_there(&to)?;
+        match to.found {
+            Some((target, _)) if from.above.contains(&target) => return Err(Error::NotEmpty),
+            Some((target, _)) if target == inode => return Ok(()),
+            Some((_, Kind::Directory)) if !is_directory => return Err(Error::IsDirectory),
+            Some((_, kind)) if is_directory && kind != Kind::Directory => return Err(Error::NotDirectory),
+            _ => {}
+        }
+        self.fs.rename(directory, name, to_directory, to_name)?;
+        self.reap_if_closed(to.found)
+    }
+
+    /// Takes a name away from a file or symbolic link.
+    pub fn unlink(&mut self, base: Inode, path: &[u8]) -> Result<()> {
+        let place = self.walk(base, path, Last::Name)?;
+        if let Some((_, Kind::Directory)) = place.found {
+            return Err(Error::IsDirectory);
+        }
+        place.existing()?;
+        let (directory, name) = place.entry()?;
+        self.fs.unlink(directory, name)?;
+        self.reap_if_closed(place.found)
+    }
+
+    /// Removes an empty directory.
+    pub fn rmdir(&mut self, base: Inode, path: &[u8]) -> Result<()> {
+        let place = self.walk(base, path, Last::Name)?;
+        let (directory, name) = place.entry()?;
+        match place.existing()? {
+            (_, Kind::Directory) => self.fs.rmdir(directory, name)?,
+            _ => return Err(Error::NotDirectory),
+        }
+        self.reap_if_closed(place.found)
+    }
+
+    /// Bytes of a file that is open. Gives back how many there were: none behind its end.
+    pub fn read(&mut self, file: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        let len = to.len().min(FILE_MAX.saturating_sub(offset) as usize);
+        self.fs.read(file, offset, &mut to[..len])
+    }
+
+    /// Writes to a file that is open. Gives back how many bytes were written.
+    pub fn write(&mut self, file: Inode, offset: u64, from: &[u8]) -> Result<usize> {
+        if from.is_empty() {
+            return Ok(0);
+        }
+        if offset.checked_add(from.len() as u64).is_none_or(|end| end > FILE_MAX) {
+            return Err(Error::TooLarge);
+        }
+        self.fs.write(file, offset, from)
+    }
+
+    /// Writes at the end of a file that is open. Gives back where, and how many bytes were written.
+    pub fn append(&mut self, file: Inode, from: &[u8]) -> Result<(u64, usize)> {
+        let offset = self.fs.attributes(file)?.len;
+        Ok((offset, self.write(file, offset, from)?))
+    }
+
+    /// Makes a file that is open shorter, or longer by zeros.
+    pub fn truncate(&mut self, file: Inode, len: u64) -> Result<()> {
+        if len > FILE_MAX { Err(Error::TooLarge) } else { self.fs.truncate(file, len) }
+    }
+
+    /// Done when all of it survives a loss of power.
+    pub fn sync(&mut self, inode: Inode) -> Result<()> {
+        self.fs.sync(inode)
+    }
+
+    /// How much there is.
+    pub fn space(&mut self) -> Result<Space> {
+        self.fs.space()
+    }
+
+    fn walk(&mut self, base: Inode, path: &[u8], last: Last) -> Result<Place> {
+        path::walk(&mut self.fs, base, path, last)
+    }
+
+    fn make(&mut self, base: Inode, path: &[u8], new: New, permissions: u16) -> Result<()> {
+        let place = self.walk(base, path, Last::Name)?;
+        if place.found.is_some() {
+            return Err(Error::Exists);
+        }
+        if place.is_directory && new != New::Directory {
+            return Err(Error::NotFound);
+        }
+        self.create(&place, new, permissions).map(drop)
+    }
+
+    fn create(&mut self, place: &Place, new: New, permissions: u16) -> Result<Inode> {
+        self.is_there(place)?;
+        let (directory, name) = place.entry()?;
+        self.fs.create(directory, name, new, permissions & 0o7777)
+    }
+
+    /// The directory that is to have a name has one itself.
+    fn is_there(&mut self, place: &Place) -> Result<()> {
+        let (directory, _) = place.entry()?;
+        if self.fs.attributes(directory)?.links == 0 { Err(Error::NotFound) } else { Ok(()) }
+    }
+
+    fn reap_if_closed(&mut self, found: Option<(Inode, Kind)>) -> Result<()> {
+        match found {
+            Some((inode, _)) if !self.open.contains_key(&inode) => self.reap(inode),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nobody has it open: if it has no names it is not used any more.
+    fn reap(&mut self, inode: Inode) -> Result<()> {
+        if self.fs.attributes(inode)?.links == 0 { self.fs.forget(inode) } else { Ok(()) }
+    }
+}

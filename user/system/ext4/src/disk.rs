@@ -1,0 +1,99 @@
+//! The disk, as its driver serves it. When the driver is started anew, a request is made again: one that writes says the same once more.
+
+use alloc::boxed::Box;
+use core::time::Duration;
+use rt::api::block::{self, BYTES_MAX, Info, Replies};
+use rt::api::{self, Failure, Name, Status, names};
+use rt::sys::Uid;
+use rt::{home, time};
+use vfs::{Error, Result};
+
+/// How often a request is made again whose driver is gone, and how long to wait before.
+const TRIES: usize = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The disk.
+pub struct Block {
+    server: Uid,
+    info: Info,
+    replies: Box<Replies>,
+}
+
+fn find() -> api::Result<Uid> {
+    names::resolve(home(), &Name::new(block::NAME).ok_or(Failure::Garbled)?)
+}
+
+impl Block {
+    /// The disk that there is.
+    pub fn new() -> api::Result<Block> {
+        let server = find()?;
+        let info = block::info(server)?;
+        if !info.sector_bytes.is_power_of_two() || info.sector_bytes as usize > BYTES_MAX as usize {
+            return Err(Failure::Garbled);
+        }
+        Ok(Block { server, info, replies: Box::new(Replies::new()) })
+    }
+
+    /// Makes a request, and again if its driver ends meanwhile.
+    fn request<T>(&mut self, run: impl Fn(&mut Block) -> api::Result<T>) -> Result<T> {
+        for _ in 0..TRIES {
+            match run(self) {
+                Err(failure) if failure.server_is_gone() || failure == Failure::Refused(Status::Busy) => {
+                    time::sleep(PAUSE);
+                    // Another disk is none of this file system's.
+                    self.server = find().map_err(|_| Error::Io)?;
+                    if block::info(self.server).is_ok_and(|info| info != self.info) {
+                        return Err(Error::Io);
+                    }
+                }
+                Err(Failure::Refused(Status::Denied)) => return Err(Error::ReadOnly),
+                outcome => return outcome.map_err(|_| Error::Io),
+            }
+        }
+        Err(Error::Io)
+    }
+}
+
+/// Sectors in one request.
+fn step(sector_bytes: u32) -> usize {
+    BYTES_MAX as usize / sector_bytes as usize
+}
+
+impl ext4::Disk for Block {
+    fn sector_bytes(&self) -> u32 {
+        self.info.sector_bytes
+    }
+
+    fn sectors(&self) -> u64 {
+        self.info.sectors
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.info.is_read_only
+    }
+
+    fn read(&mut self, first: u64, to: &mut [u8]) -> Result<()> {
+        let (bytes, step) = (self.info.sector_bytes as usize, step(self.info.sector_bytes));
+        for (number, part) in to.chunks_mut(step * bytes).enumerate() {
+            let (at, count) = (first + (number * step) as u64, (part.len() / bytes) as u32);
+            let place = core::cell::RefCell::new(part);
+            self.request(|disk| {
+                block::read(disk.server, &mut disk.replies, at, count, &mut place.borrow_mut())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, first: u64, from: &[u8]) -> Result<()> {
+        let (bytes, step) = (self.info.sector_bytes as usize, step(self.info.sector_bytes));
+        for (number, part) in from.chunks(step * bytes).enumerate() {
+            let at = first + (number * step) as u64;
+            self.request(|disk| block::write(disk.server, at, part))?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.request(|disk| block::flush(disk.server))
+    }
+}

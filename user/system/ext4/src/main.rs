@@ -1,0 +1,60 @@
+//! The file system of the disk, ext4, served under the name `disk`. Without a disk, or without such a file system on it, the server says so to
+//! everybody who asks.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod disk;
+
+use disk::Block;
+use ext4::Mounted;
+use files::wire::status;
+use rt::api::{Failure, Status, clock};
+use rt::module::Service;
+use rt::{println, time};
+use vfs::Error;
+
+rt::entry!(main);
+
+/// Name under which the server is found.
+const NAME: &str = "disk";
+
+fn main() -> i32 {
+    let failure = match mount() {
+        Ok(mounted) => files::serve(NAME, mounted),
+        Err(status) => files::hand_out(NAME, Err(status)),
+    };
+    println!("ext4: {failure}");
+    1
+}
+
+fn mount() -> Result<Mounted<Block>, Status> {
+    let disk = Block::new().map_err(|failure| match failure {
+        Failure::Refused(status) => status,
+        _ => Status::Io,
+    })?;
+    let mounted = Mounted::new(disk, now).map_err(|error| {
+        if error != Error::Damaged {
+            println!("ext4: the disk is not mounted: {}", status(error).describe());
+        }
+        status(error)
+    })?;
+    if mounted.is_read_only() {
+        println!("ext4: the disk can only be read");
+    }
+    Ok(mounted)
+}
+
+/// Nanoseconds since 1970, by the clock if there is one.
+fn now() -> u64 {
+    static CLOCK: Service = Service::new(clock::NAME);
+    static ZERO: rt::sync::Mutex<Option<u64>> = rt::sync::Mutex::new(None);
+    let since = u64::try_from(time::now().as_nanos()).unwrap_or(u64::MAX);
+    let zero = *ZERO.lock().get_or_insert_with(|| {
+        clock::now(&CLOCK).map_or(0, |seconds| seconds.saturating_mul(1_000_000_000).saturating_sub(since))
+    });
+    zero.saturating_add(since)
+}

@@ -1,0 +1,242 @@
+//! A directory of all file systems together.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use files::Directory as Root;
+use files::stubs::Files::{self as idl, Directory, File};
+use rt::api::stub::{Failure, Hold, View};
+use rt::api::{self, Status};
+use rt::door::{self, Reference};
+use rt::sync::Mutex;
+use vfs::mounts::{Mounts, names};
+
+type Client = Directory::Client<View>;
+
+/// A directory with file systems below. Its path begins at the root of all.
+pub struct Tree {
+    all: Arc<All>,
+    path: Vec<Vec<u8>>,
+}
+
+/// File systems, and references to those that have been used.
+struct All {
+    mounts: Mounts,
+    found: Mutex<Vec<Option<Arc<Reference<Client>>>>>,
+}
+
+fn refused(status: Status) -> Failure {
+    Failure::Refused(status as u32)
+}
+
+fn failed(failure: api::Failure) -> Failure {
+    match failure {
+        api::Failure::Refused(status) => refused(status),
+        _ => refused(Status::Busy),
+    }
+}
+
+impl All {
+    /// The root directory of a file system.
+    fn root(&self, number: usize) -> Result<Arc<Reference<Client>>, Failure> {
+        if let Some(Some(root)) = self.found.lock().get(number) {
+            return Ok(root.clone());
+        }
+        // The lock is open meanwhile: who is asked may have to start first.
+        let server = self.mounts.server(number).ok_or(refused(Status::NotFound))?;
+        let root = Root::of(server).map_err(failed)?;
+        for path in self.mounts.covered(number) {
+            // Others are found there, so there is a name for each.
+            let _ = root.mkdir(path);
+        }
+        let root = Arc::new(root.into_reference());
+        if let Some(place) = self.found.lock().get_mut(number) {
+            *place = Some(root.clone());
+        }
+        Ok(root)
+    }
+
+    /// An operation on a file system. One whose server is gone is looked for again, once, if nothing was begun there.
+    fn with<T>(&self, number: usize, run: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+        for _ in 0..2 {
+            let root = self.root(number)?;
+            let outcome = run(&root);
+            match outcome {
+                Err(Failure::Kernel(error)) => {
+                    if let Some(place) = self.found.lock().get_mut(number) {
+                        *place = None;
+                    }
+                    if error != rt::sys::Error::NoSuch {
+                        break;
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+        Err(refused(Status::Busy))
+    }
+}
+
+impl Tree {
+    /// The root of all.
+    pub fn new(mounts: Mounts) -> Tree {
+        let found = Mutex::new((0..mounts.count()).map(|_| None).collect());
+        Tree { all: Arc::new(All { mounts, found }), path: Vec::new() }
+    }
+
+    /// Names from the root of all.
+    fn whole(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        let mut whole = self.path.clone();
+        whole.extend(names(path));
+        whole
+    }
+
+    /// The file system that has a path, and the path in there, which ends with a slash if it did.
+    fn route(&self, path: &[u8]) -> (usize, Vec<u8>) {
+        let (number, mut rest) = self.all.mounts.route(&self.whole(path));
+        if path.ends_with(b"/") && !rest.is_empty() {
+            rest.push(b'/');
+        }
+        (number, rest)
+    }
+
+    /// An operation on what has a path.
+    fn at<T>(&self, path: &[u8], run: impl Fn(&Client, &[u8]) -> Result<T, Failure>) -> Result<T, Failure> {
+        let (number, rest) = self.route(path);
+        self.all.with(number, |root| run(root, &rest))
+    }
+
+    /// An operation that makes, moves or removes a name: none of those at which file systems are found.
+    fn change<T>(
+        &self,
+        path: &[u8],
+        run: impl Fn(&Client, &[u8]) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if self.all.mounts.is_needed(&self.whole(path)) {
+            return Err(refused(Status::Busy));
+        }
+        self.at(path, run)
+    }
+
+    /// An operation that takes two paths of one file system.
+    fn change_both<T>(
+        &self,
+        first: &[u8],
+        second: &[u8],
+        run: impl Fn(&Client, &[u8], &[u8]) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if self.route(first).0 != self.route(second).0 {
+            return Err(refused(Status::OtherFileSystem));
+        }
+        self.change(first, |root, first| self.change(second, |_, second| run(root, first, second)))
+    }
+
+    /// An operation on the directory itself.
+    fn itself<T>(&self, run: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.at(b"", |root, path| if path.is_empty() { run(root) } else { run(&*root.enter(path)?) })
+    }
+}
+
+impl Directory::Relay for Tree {
+    fn stat(&self) -> Result<idl::Attributes, Failure> {
+        self.itself(Client::stat)
+    }
+
+    fn chmod(&self, permissions: u16) -> Result<(), Failure> {
+        self.itself(|directory| directory.chmod(permissions))
+    }
+
+    fn chown(&self, owner: u32, group: u32) -> Result<(), Failure> {
+        self.itself(|directory| directory.chown(owner, group))
+    }
+
+    fn utimes(&self, accessed: u64, modified: u64) -> Result<(), Failure> {
+        self.itself(|directory| directory.utimes(accessed, modified))
+    }
+
+    fn sync(&self) -> Result<(), Failure> {
+        for number in self.all.mounts.below(&self.path) {
+            // One that is not there has nothing to lose.
+            match self.all.with(number, Client::sync) {
+                Err(Failure::Refused(status)) if status == Status::NotFound as u32 => {}
+                outcome => outcome?,
+            }
+        }
+        self.itself(Client::sync)
+    }
+
+    fn open(
+        &self,
+        file: &[u8],
+        how: u32,
+        permissions: u16,
+    ) -> Result<Reference<File::Client<View>>, Failure> {
+        self.at(file, |root, path| root.open(path, how, permissions))
+    }
+
+    fn enter(&self, at: &[u8]) -> Result<Reference<Directory::Client<View>>, Failure> {
+        let path = self.whole(at);
+        if !self.all.mounts.has_below(&path) {
+            return self.at(at, |root, path| root.enter(path));
+        }
+        // That it is a directory, its file system says.
+        self.at(at, |root, path| root.enter(path)).map(drop)?;
+        let tree = Tree { all: self.all.clone(), path };
+        Ok(door::serve(Directory::Object(tree)).map_err(|_| refused(Status::Exhausted))?.into())
+    }
+
+    fn stat_at(&self, at: &[u8], follow: bool) -> Result<idl::Attributes, Failure> {
+        self.at(at, |root, path| root.stat_at(path, follow))
+    }
+
+    fn readdir<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Directory::Replies>,
+        cursor: u64,
+    ) -> Result<&'a [idl::Entry], Failure> {
+        let entries = self.itself(|directory| {
+            let mut replies = alloc::boxed::Box::new(Directory::Replies::new());
+            rt::api::stub::Inbox::open(&mut *replies, |inbox| directory.readdir(inbox, cursor))?
+        })?;
+        hold.keep(&entries[..])
+    }
+
+    fn mkdir(&self, at: &[u8], permissions: u16) -> Result<(), Failure> {
+        self.at(at, |root, path| root.mkdir(path, permissions))
+    }
+
+    fn symlink(&self, target: &[u8], at: &[u8]) -> Result<(), Failure> {
+        self.at(at, |root, path| root.symlink(target, path))
+    }
+
+    fn readlink<'a>(
+        &'a self,
+        hold: &'a mut Hold<'a, Directory::Replies>,
+        at: &[u8],
+    ) -> Result<&'a [u8], Failure> {
+        let target = self.at(at, |root, path| {
+            let mut replies = alloc::boxed::Box::new(Directory::Replies::new());
+            rt::api::stub::Inbox::open(&mut *replies, |inbox| root.readlink(inbox, path).map(<[u8]>::to_vec))?
+        })?;
+        hold.keep(target.as_slice())
+    }
+
+    fn link(&self, existing: &[u8], at: &[u8]) -> Result<(), Failure> {
+        self.change_both(existing, at, Client::link)
+    }
+
+    fn rename(&self, existing: &[u8], at: &[u8]) -> Result<(), Failure> {
+        self.change_both(existing, at, Client::rename)
+    }
+
+    fn unlink(&self, at: &[u8]) -> Result<(), Failure> {
+        self.change(at, Client::unlink)
+    }
+
+    fn rmdir(&self, at: &[u8]) -> Result<(), Failure> {
+        self.change(at, Client::rmdir)
+    }
+
+    fn statfs(&self) -> Result<idl::Space, Failure> {
+        self.itself(Client::statfs)
+    }
+}
