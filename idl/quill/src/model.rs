@@ -173,6 +173,8 @@ pub enum Type {
     Alias(String, TypeId),
     /// A value that may be absent.
     Optional(TypeId),
+    /// A value that may be absent, and that several parts of a message may have in common: what they share is there once.
+    Shared(TypeId),
     /// A pointer, of which nothing says how it travels.
     Pointer(Pointer, TypeId),
     /// An array whose size an attribute gives.
@@ -402,7 +404,7 @@ impl Model {
         for mut ty in other.types {
             match &mut ty {
                 Type::Sequence(of, _) | Type::Array(of, _) | Type::Alias(_, of) => place(of),
-                Type::Optional(of) | Type::Pointer(_, of) | Type::Open(of) => place(of),
+                Type::Optional(of) | Type::Shared(of) | Type::Pointer(_, of) | Type::Open(of) => place(of),
                 Type::Struct(_, fields) | Type::Flat(_, fields) => {
                     fields.iter_mut().for_each(|field| place(&mut field.ty));
                 }
@@ -563,7 +565,9 @@ impl fmt::Display for Show<'_> {
             | Type::Bitmask(name, ..)
             | Type::Alias(name, _) => f.write_str(name),
             Type::Union { name, .. } | Type::Forward(name) => f.write_str(name),
-            Type::Optional(of) => write!(f, "{}, which may be absent", Show(model, *of, depth + 1)),
+            Type::Optional(of) | Type::Shared(of) => {
+                write!(f, "{}, which may be absent", Show(model, *of, depth + 1))
+            }
             Type::Pointer(_, to) => write!(f, "{} *", Show(model, *to, depth + 1)),
             Type::Open(of) => write!(f, "{}[]", Show(model, *of, depth + 1)),
             Type::Fpage => f.write_str("fpage"),

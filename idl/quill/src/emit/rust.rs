@@ -14,7 +14,7 @@ use quote::{format_ident, quote};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::{is_opaque, streamed, why};
+use crate::emit::travel::{is_opaque, sharing, streamed, why};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Message, Method, Room};
 use crate::limits;
@@ -350,6 +350,8 @@ pub struct Emitter<'a> {
     held: Vec<bool>,
     /// Which of them may be read piece by piece.
     streamed: Vec<bool>,
+    /// Which have parts that several values may have in common.
+    shares: Vec<bool>,
     /// How large their values are, once somebody has asked.
     owned: OnceCell<Vec<u64>>,
     refused: Vec<Diagnostic>,
@@ -436,6 +438,7 @@ impl<'a> Emitter<'a> {
             emitted: HashSet::new(),
             travels: Vec::new(),
             held: Vec::new(),
+            shares: sharing(model),
             streamed: streamed(model, &Sizes::new(model), Lying::Long),
             owned: OnceCell::new(),
             refused: Vec::new(),
@@ -514,6 +517,10 @@ impl<'a> Emitter<'a> {
                     false => inner,
                 };
                 quote! { __Option<#inner> }
+            }
+            Type::Shared(of) => {
+                let (rt, inner) = (self.runtime(from), self.ty(from, *of));
+                quote! { __Option<#rt::Shared<#inner>> }
             }
             Type::Array(of, dims) => {
                 let mut of = self.ty(from, *of);
@@ -685,6 +692,13 @@ impl<'a> Emitter<'a> {
                 }
                 quote! { if let Some(#item) = #value.as_ref() { #inner } }
             }
+            Type::Shared(of) => {
+                let inner = self.bounds(*of, &quote! { #item }, failed, depth + 1);
+                if inner.is_empty() {
+                    return inner;
+                }
+                quote! { if let Some(#item) = #value.as_deref() { #inner } }
+            }
             Type::Str { bound: Some(bound), .. } => {
                 let bound = proc_macro2::Literal::u64_unsuffixed(*bound);
                 quote! { if #value.chars().count() > #bound { return Err(#failed); } }
@@ -850,7 +864,7 @@ impl<'a> Emitter<'a> {
                     }
                     stack.push(*of);
                 }
-                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) | Type::Shared(of) => stack.push(*of),
                 Type::Flat(name, _) if self.sizes.fixed(ty).is_some_and(|f| f.size > ARRAY_BYTES_MAX) => {
                     return Some(format!("a union of that size (`{name}`) does not fit on a stack"));
                 }

@@ -19,6 +19,8 @@ impl Part for Linux {
             include_str!("utf8.h"),
             include_str!("linux_message.h"),
             include_str!("stream.h"),
+            include_str!("linux_shared.h"),
+            include_str!("stream_shared.h"),
             include_str!("linux_runtime.h")
         )
     }

@@ -127,8 +127,7 @@ static inline quill_status quill_send(int socket, uint32_t label, quill_out *out
         memcpy(out->bytes + 4, &length, 4);
         status = quill_write_all(socket, out->bytes, QUILL_HEADER + out->length);
     }
-    free(out->bytes);
-    out->bytes = NULL;
+    quill_discard(out);
     return status;
 }
 
@@ -175,7 +174,7 @@ static inline quill_status quill_serve(int socket, quill_dispatch dispatch, cons
 {
     for (;;) {
         quill_memory memory = { NULL };
-        quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
+        quill_out out = { 0 };
         quill_in in;
         uint32_t label;
         bool silent = false;
@@ -184,7 +183,7 @@ static inline quill_status quill_serve(int socket, quill_dispatch dispatch, cons
         if (status == QUILL_OK) {
             label = dispatch(methods, self, label, &in, &out, &silent);
             if (silent)
-                free(out.bytes);
+                quill_discard(&out);
             else
                 status = quill_send(socket, label, &out);
         }
@@ -279,7 +278,7 @@ static inline quill_status quill_serve_objects(int socket, const quill_objects *
 /* Says for which object of a server the requests are that follow; 0 is for the one that the connection began with. */
 static inline quill_status quill_select(quill_client *client, uint64_t object)
 {
-    quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
+    quill_out out = { 0 };
     quill_in in;
     uint32_t label;
     quill_status status;

@@ -79,6 +79,8 @@ impl Part for Tern {
                     include_str!("stream_places.h"),
                     include_str!("tern_stream.h"),
                     include_str!("stream.h"),
+                    include_str!("places_shared.h"),
+                    include_str!("stream_shared.h"),
                     include_str!("stream_texts.h"),
                     include_str!("tern_serve.h"),
                     $($more)*
@@ -202,7 +204,7 @@ fn caller(way: &Way) -> Option<(Ty, String)> {
 /// Whether something that is read piece by piece has a list that does not lie in its value, or no end.
 fn has_list_elsewhere(e: &Emitter, ty: TypeId) -> bool {
     let elsewhere = |ty: TypeId, of: &mut dyn FnMut(TypeId) -> bool| match e.model.ty(ty) {
-        Type::Optional(_) => true,
+        Type::Optional(_) | Type::Shared(_) => true,
         Type::Sequence(element, bound) => !e.inside(*bound) || of(*element),
         Type::Array(element, _) => of(*element),
         Type::Struct(_, fields) => fields.iter().any(|f| of(f.ty)),
@@ -687,6 +689,7 @@ fn pack_streams(c: &Interface, message: &Message, spots: &[Spot], maker: Maker) 
         ),
         Stmt::Let(Ty::named("quill_out").to(), "_out".into(), Some(name("_stream").address())),
     ];
+    body.extend(share(c.emitter, message, "_out"));
     for chunk in message.streams() {
         body.push(align());
         body.extend(values::put(c.emitter, chunk.ty, Interface::at(spots, &chunk.path), 0));
@@ -716,6 +719,7 @@ fn take(c: &Interface, message: &Message, spots: &[Spot], room: Arrival, taker: 
         body.push(Stmt::Let(Ty::named("quill_in"), "_stream_in".into(), Some(came)));
         body.push(Stmt::Let(Ty::named("quill_in").to(), "_in".into(), Some(name("_stream_in").address())));
         body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
+        body.extend(share(c.emitter, message, "_in"));
         body.extend(give_memory(c.emitter, message, room));
     } else if message.long && !direct {
         let came = words().index(Expr::Int(0)).cast(Ty::named("uint32_t"));
@@ -954,6 +958,18 @@ fn give_memory(e: &Emitter, message: &Message, room: Arrival) -> Vec<Stmt> {
     let given = [name("_in"), memory.cast(Ty::named("char *")), Expr::Int((8 * MEMORY_WORDS).into())];
     body.push(Stmt::Do(call("quill_give_memory", given)));
     body
+}
+
+/// Statements that give a message a table of the values that others may share, if it has such.
+fn share(e: &Emitter, message: &Message, of: &str) -> Vec<Stmt> {
+    if !message.streams().any(|chunk| e.shares(chunk.ty)) {
+        return Vec::new();
+    }
+    let table = format!("_shared{of}");
+    vec![
+        Stmt::Announce(Ty::named("quill_shared"), table.clone()),
+        Stmt::Set(name(of).deref().field("shared"), call("quill_begin_shared", [name(table).address()])),
+    ]
 }
 
 /// All words, zero.

@@ -5,7 +5,7 @@
 //! them. What does not depend on the interface is in `selftest/`.
 
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 
 use super::tern::general;
 use super::{Emitter, InterfaceParts, MethodParts, Side, fields_of, name, tuple};
@@ -192,6 +192,10 @@ impl Emitter<'_> {
             Type::Optional(of) => {
                 let value = self.random(*of);
                 self.random_optional(*of, &value)
+            }
+            Type::Shared(of) => {
+                let value = self.random(*of);
+                quote! { _r.shared(|_r| #value) }
             }
             Type::Array(of, dims) => {
                 let value = self.random(*of);
@@ -422,8 +426,25 @@ impl Emitter<'_> {
         Some(quote! { #(#kept)* #(#made)* #(#compared)* })
     }
 
+    /// An expression for whether what two values have in common is the same in both; none if there can be no such thing.
+    fn alike(&self, ty: TypeId, one: &TokenStream, other: &TokenStream) -> Option<TokenStream> {
+        let shares = self.shares[self.model.resolved(ty).0 as usize];
+        shares.then(|| match self.model.ty(self.model.resolved(ty)) {
+            Type::Sequence(..) => quote! { && alike_lists(#one, #other) },
+            _ => quote! { && alike(#one, #other) },
+        })
+    }
+
     /// An expression for whether a server is given what is `_expected`.
     fn same_input(&self, operation: &Operation, ident: &Ident, ty: TypeId) -> TokenStream {
+        let same = self.equal_input(operation, ident, ty);
+        match self.alike(ty, &quote! { #ident }, &quote! { &_expected }) {
+            Some(alike) => quote! { (#same #alike) },
+            None => same,
+        }
+    }
+
+    fn equal_input(&self, operation: &Operation, ident: &Ident, ty: TypeId) -> TokenStream {
         match self.model.ty(self.model.resolved(ty)) {
             // Who sends a oneway request does not wait before the pages have something else to hold.
             Type::Fpage if operation.oneway => quote! { WINDOW.is(#ident) },
@@ -635,7 +656,13 @@ impl Emitter<'_> {
     }
 
     /// An expression for whether a result, which may be borrowed, is the expected one.
-    fn same_result(&self, ty: TypeId, borrowed: bool, (given, expected): (&Ident, &Ident)) -> TokenStream {
+    fn same_result(&self, ty: TypeId, borrowed: bool, pair: (&Ident, &Ident)) -> TokenStream {
+        let same = self.equal_result(ty, borrowed, pair);
+        let alike = self.alike(ty, &pair.0.to_token_stream(), &pair.1.to_token_stream());
+        quote! { #same #alike }
+    }
+
+    fn equal_result(&self, ty: TypeId, borrowed: bool, (given, expected): (&Ident, &Ident)) -> TokenStream {
         match self.model.ty(self.model.resolved(ty)) {
             Type::Fpage => quote! { WINDOW.holds(*#given, *#expected) },
             _ if self.is_owned_reference(ty) => quote! { number_of(#given) == *#expected },

@@ -508,6 +508,7 @@ impl Emitter<'_> {
             Type::Str { bound: None, .. } | Type::Sequence(_, None) => ELSEWHERE_BYTES,
             Type::Str { bound: Some(bound), .. } => bound.saturating_mul(4).saturating_add(8),
             Type::Sequence(element, Some(bound)) => of(*element).saturating_mul(*bound).saturating_add(8),
+            Type::Shared(_) => ELSEWHERE_BYTES,
             Type::Optional(of) if self.is_boxed(*of) => ELSEWHERE_BYTES,
             Type::Optional(element) => of(*element).saturating_add(8),
             Type::Array(element, dims) => dims.iter().fold(of(*element), |all, &n| all.saturating_mul(n)),
