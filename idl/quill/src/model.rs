@@ -4,7 +4,7 @@
 //! model is wrong: names are resolved, constants have values in range. What a dialect can say but no kernel part
 //! carries (value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -354,6 +354,8 @@ pub struct Model {
     /// Each type with its aliases looked through.
     canonical: Vec<TypeId>,
     any: Option<TypeId>,
+    /// Types whose values are context handles: numbers that a server has chosen for one client, 0 for none.
+    contexts: HashSet<TypeId>,
     /// How the fields of structs have to agree with one another.
     pub agreements: HashMap<TypeId, Vec<Agreement>>,
     /// Types that have a name, in the order of their declaration, and whether each came from another file.
@@ -384,6 +386,30 @@ impl Model {
         let any = crate::any::add(self);
         self.any = Some(any);
         any
+    }
+
+    /// A new type for context handles.
+    pub fn add_context(&mut self) -> TypeId {
+        let context = self.add(Type::Int { bits: 64, signed: false });
+        self.contexts.insert(context);
+        context
+    }
+
+    /// The name of a type of context handles, if this is one.
+    pub fn context(&self, id: TypeId) -> Option<&str> {
+        self.contexts.contains(&self.resolved(id)).then(|| {
+            let (mut ty, mut name) = (self.ty(id), "context");
+            while let Type::Alias(alias, to) = ty {
+                (ty, name) = (self.ty(*to), alias);
+            }
+            name
+        })
+    }
+
+    /// Types of the context handles that operations open, close or use, each once, in the order of their names.
+    pub fn contexts_of<'a>(&'a self, operations: impl IntoIterator<Item = &'a Operation>) -> BTreeSet<&'a str> {
+        let types = operations.into_iter().flat_map(|o| o.params.iter().map(|p| p.ty).chain([o.result]));
+        types.filter_map(|ty| self.context(ty)).collect()
     }
 
     /// Whether a type is `any`.
@@ -418,6 +444,7 @@ impl Model {
             self.types.push(ty);
         }
         self.canonical.extend(other.canonical.into_iter().map(|id| TypeId(id.0 + first)));
+        self.contexts.extend(other.contexts.into_iter().map(|id| TypeId(id.0 + first)));
         self.named.extend(other.named.into_iter().map(|(id, _)| (TypeId(id.0 + first), true)));
         first
     }

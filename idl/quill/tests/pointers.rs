@@ -77,6 +77,25 @@ fn what_pointers_share_arrives_once() {
     }
 }
 
+/// A client cannot use what it has not opened, and its server hears of what it leaves open.
+#[test]
+fn context_handles_end_with_their_clients() {
+    let shop = workshop("counter", "calls");
+    for compiler in compilers() {
+        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let output = ["-o", "counter", "counter.c"];
+        if let Err(why) = shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
+            println!("{compiler} has no sanitizers: {why}");
+            shop.tool(&compiler, &[&STRICT[..], &["-O2"], &output].concat());
+        }
+        for server in ["counter", "main"] {
+            for client in ["counter", "main"] {
+                shop.together([server, "serve", "socket"], [client, "call", "socket"]);
+            }
+        }
+    }
+}
+
 /// A value of two bytes in a message that takes 8,000 in memory.
 const GREAT: &str = "union Great switch (boolean) { case TRUE: double all[1000]; case FALSE: octet none; };
     typedef sequence<Great> Greats;

@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 
+use self::contexts::rundowns;
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::emit::travel::{is_opaque, sharing, streamed, why};
@@ -24,6 +25,7 @@ use crate::sizes::Sizes;
 use crate::source;
 
 mod agree;
+mod contexts;
 mod any;
 mod constants;
 mod flat;
@@ -108,6 +110,11 @@ pub trait Part: Sync {
 
     /// What the trait of a server has besides the methods of its interface.
     fn server_extras(&self, rt: &TokenStream) -> TokenStream;
+
+    /// Whether servers are told which context handles a client has left open when it is gone.
+    fn runs_down(&self) -> bool {
+        false
+    }
 
     /// The client, and what answers requests.
     fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream>;
@@ -380,6 +387,8 @@ pub struct InterfaceParts<'a> {
     room: Room,
     /// Memory for their replies.
     replies: Room,
+    /// How its servers are told of context handles that a client has left open, if they are.
+    rundowns: Vec<contexts::Rundown>,
 }
 
 impl InterfaceParts<'_> {
@@ -765,14 +774,18 @@ impl<'a> Emitter<'a> {
         let server_trait = self.own_name(&from, "Server");
         let client_struct = self.own_name(&from, "Client");
         let extras = self.part.server_extras(&rt);
+        let rundowns = rundowns(self, &operations, &names);
+        let told = rundowns.iter().map(|rundown| rundown.declared());
+        let told: Vec<TokenStream> = told.collect();
         let (room, replies) = (layout.room(), layout.replies());
-        let parts = InterfaceParts { from, rt, server_trait, client_struct, methods, layout, room, replies };
+        let parts =
+            InterfaceParts { from, rt, server_trait, client_struct, methods, layout, room, replies, rundowns };
         let items = self.part.interface(self, &parts);
         let server_trait = &parts.server_trait;
         let module = self.root.at(&parts.from);
         let server = quote! {
             #[doc = #doc]
-            pub trait #server_trait { #extras #(#server)* }
+            pub trait #server_trait { #extras #(#server)* #(#told)* }
         };
         module.items.insert(0, server);
         module.items.extend(items);

@@ -54,7 +54,7 @@ impl Checker<'_> {
     /// symbols.
     pub(super) fn carried(&mut self, ty: TypeId, attrs: &[Attr], stands: Stands) -> (TypeId, Vec<Vec<Rule>>) {
         if has(self.s, attrs, "context_handle") {
-            return (self.model.add(Type::Int { bits: 64, signed: false }), Vec::new());
+            return (self.model.add_context(), Vec::new());
         }
         let mut said = self.said(attrs, stands);
         match self.carry(ty, 0, &mut said) {

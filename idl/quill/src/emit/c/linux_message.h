@@ -18,6 +18,7 @@ typedef uint32_t quill_status;
 #define QUILL_MALFORMED 0xffff0000u /* what came is no valid message */
 #define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
 #define QUILL_NO_OBJECT 0xffff0002u /* the server knows no such object */
+#define QUILL_NO_CONTEXT 0xffff0003u /* the client has no such context handle open */
 #define QUILL_IO 0xffff0100u        /* the connection failed */
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type or for a message */
 #define QUILL_MEMORY 0xffff0102u    /* there is no memory */
@@ -151,12 +152,13 @@ typedef struct quill_in {
     quill_memory *memory; /* for what has no fixed size */
     size_t heap_bytes;    /* taken of it */
     quill_shared shared;
+    struct quill_contexts *contexts; /* of the client, where somebody keeps them */
 } quill_in;
 
 /* Begins in front of these bytes. */
 static inline quill_in quill_begin_in(const uint8_t *bytes, size_t length, quill_memory *memory)
 {
-    return (quill_in){ bytes, length, 0, 0, false, memory, 0, { 0 } };
+    return (quill_in){ bytes, length, 0, 0, false, memory, 0, { 0 }, NULL };
 }
 
 static inline const uint8_t *quill_take(quill_in *in, size_t count)

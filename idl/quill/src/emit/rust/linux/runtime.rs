@@ -22,6 +22,8 @@ pub mod rt {
     pub const NO_METHOD: u32 = LABEL_ERROR + 1;
     /// There is no such object.
     pub const NO_OBJECT: u32 = LABEL_ERROR + 2;
+    /// The client has no such context handle open.
+    pub const NO_CONTEXT: u32 = LABEL_ERROR + 3;
     /// A request that says for which object those are that come after it.
     const SELECT: u32 = LABEL_ERROR + 0x8000;
 
@@ -373,6 +375,45 @@ pub mod rt {
         match transport.call(SELECT, &object.0.to_le_bytes())? {
             (0, _) => Ok(()),
             (label, _) => Err(Failure::Refused(label)),
+        }
+    }
+
+    /// The context handles that a client has open, each with the number of its type.
+    #[derive(Debug, Default)]
+    pub struct Contexts {
+        open: std::collections::BTreeSet<(usize, u64)>,
+    }
+
+    impl Contexts {
+        /// Whether a request may have that handle: it is open, or none.
+        pub fn holds(&self, kind: usize, handle: u64) -> bool {
+            handle == 0 || self.open.contains(&(kind, handle))
+        }
+
+        /// A method was given one handle, and gave back another one: the first is closed, the second open, unless they are the same.
+        pub fn change(&mut self, kind: usize, before: u64, after: u64) {
+            if before != after {
+                self.open.remove(&(kind, before));
+            }
+            if after != 0 {
+                self.open.insert((kind, after));
+            }
+        }
+
+        /// How many are open.
+        pub fn len(&self) -> usize {
+            self.open.len()
+        }
+
+        /// Whether none is.
+        pub fn is_empty(&self) -> bool {
+            self.open.is_empty()
+        }
+
+        /// Takes one out: its type and number.
+        #[allow(clippy::should_implement_trait)]
+        pub fn next(&mut self) -> Option<(usize, u64)> {
+            self.open.pop_first()
         }
     }
 
