@@ -18,8 +18,10 @@ use crate::marshal::{self, Op, References, What};
 use crate::model::{InterfaceId, Model, Operation, TypeId};
 use crate::sizes::{Fixed, Sizes};
 
+pub use instructions::{Instructions, instructions, instructions_text};
 pub use text::{Cost, cost, cost_text, text};
 
+mod instructions;
 mod text;
 
 /// Where a leaf lies.
