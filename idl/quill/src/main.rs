@@ -24,7 +24,7 @@ mod tools;
     version,
     about,
     after_help = "Besides: `quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for \
-                  --emit; `quill test FILE` tests the stubs; `quill lsp` is a language server for editors; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs.\n\n\
+                  --emit; `quill test FILE` tests the stubs; `quill lsp` is a language server for editors; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs, `quill support SYSTEM` what CMake, Meson or pkg-config do.\n\n\
                   Exit codes: 0 accepted, 1 the input is at fault, 2 the command line or the file system is."
 )]
 struct Arguments {
@@ -95,6 +95,7 @@ fn main() -> ExitCode {
         Some("completions") => {
             return tools::completions(words.get(2).and_then(|w| w.to_str()), Arguments::command());
         }
+        Some("support") => return tools::support(words.get(2).and_then(|w| w.to_str())),
         Some(what @ ("layout" | "cost")) => words[1] = format!("--emit={what}").into(),
         _ => {}
     }
