@@ -397,7 +397,10 @@ fn method(
     if longest && call.request.iter().any(|op| op.stays) {
         parts.iter_mut().for_each(|p| p.first = ends.first_long);
     }
-    let easy = parts.iter().all(|p| p.first + p.packed_words(&shape) <= p.ends.easy(p.long));
+    let easy = parts.iter().all(|p| {
+        let end = p.ends.easy(p.long);
+        p.first + p.packed_words(&shape) <= end && (p.long || fits_without_holes(&shape, p, end))
+    });
     let end = |p: &Parts| if easy { p.ends.easy(p.long).min(p.ends.all(p.long)) } else { p.ends.all(p.long) };
     let roomy = !shape.dense && parts.iter().take(2).all(|p| p.first + p.spread_words(&shape) <= end(p));
     let mut parts = parts.into_iter();
@@ -415,6 +418,11 @@ fn method(
         exceptions.push((model.exceptions[id.0 as usize].name.clone(), place(i as u32 + 1)?));
     }
     Ok(Method { name: operation.name.clone(), oneway: operation.oneway, request, reply, exceptions })
+}
+
+/// Whether values have places up to that register: those that are larger than one begin with one, so there may be holes.
+fn fits_without_holes(shape: &Shape, parts: &Parts, end: u32) -> bool {
+    place(Shape { registers: end, ..*shape }, parts, false).memory == 0
 }
 
 /// Which registers a message can use: up to which, and from which on if it is long.

@@ -156,7 +156,9 @@ fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
             Type::Object(_) => return Some(id),
             Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
             Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
-            Type::Sequence(of, _) | Type::Array(of, _) | Type::Optional(of) | Type::Shared(of) => stack.push(*of),
+            Type::Sequence(of, _) | Type::Array(of, _) | Type::Optional(of) | Type::Shared(of) => {
+                stack.push(*of)
+            }
             _ => {}
         }
     }

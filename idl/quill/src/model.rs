@@ -407,7 +407,10 @@ impl Model {
     }
 
     /// Types of the context handles that operations open, close or use, each once, in the order of their names.
-    pub fn contexts_of<'a>(&'a self, operations: impl IntoIterator<Item = &'a Operation>) -> BTreeSet<&'a str> {
+    pub fn contexts_of<'a>(
+        &'a self,
+        operations: impl IntoIterator<Item = &'a Operation>,
+    ) -> BTreeSet<&'a str> {
         let types = operations.into_iter().flat_map(|o| o.params.iter().map(|p| p.ty).chain([o.result]));
         types.filter_map(|ty| self.context(ty)).collect()
     }

@@ -33,7 +33,8 @@ fn counted_rows_are_predicted() {
     let rows = std::fs::read_to_string(root.join("bench/results/idl.json")).unwrap();
     let row = |name: String| -> u32 {
         let behind = rows.split(&format!("\"{name}\"")).last().filter(|_| rows.contains(&name));
-        let digits = behind.unwrap_or_else(|| panic!("there is no row {name}")).split("\"user\":").nth(1).unwrap();
+        let digits =
+            behind.unwrap_or_else(|| panic!("there is no row {name}")).split("\"user\":").nth(1).unwrap();
         digits.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
     };
     let file = root.join("idl/interfaces/bench.idl");
@@ -98,7 +99,8 @@ impl Generated {
     /// A client that has its arguments in memory and wants its results there, and a server whose method has each argument in a register and
     /// gives back whatever is in one.
     fn c(&self, number: usize) -> String {
-        let (mut parameters, mut arguments, mut fields, mut uses) = (String::new(), String::new(), String::new(), String::new());
+        let (mut parameters, mut arguments, mut fields, mut uses) =
+            (String::new(), String::new(), String::new(), String::new());
         for (i, &(direction, ty)) in self.params.iter().enumerate() {
             let c = TYPES[ty].1;
             let by_pointer = direction != "in" || ty == PAIR;
@@ -169,10 +171,13 @@ fn counted(count: usize) -> Vec<(String, Instructions, [u32; 2])> {
         state ^= state << 17;
         (state >> 20) as usize
     };
-    let compile = |idl: &str| driver::compile_text(Path::new("generated.idl"), idl.as_bytes(), Options::default());
+    let compile =
+        |idl: &str| driver::compile_text(Path::new("generated.idl"), idl.as_bytes(), Options::default());
     let file = |all: &[Generated]| {
         let interfaces: String = all.iter().enumerate().map(|(number, one)| one.idl(number)).collect();
-        format!("module M {{\n  enum Kind {{ A, B, C }};\n  struct Pair {{ long x; long y; }};\n{interfaces}}};\n")
+        format!(
+            "module M {{\n  enum Kind {{ A, B, C }};\n  struct Pair {{ long x; long y; }};\n{interfaces}}};\n"
+        )
     };
     let mut all: Vec<Generated> = Vec::new();
     while all.len() < count {
@@ -180,7 +185,8 @@ fn counted(count: usize) -> Vec<(String, Instructions, [u32; 2])> {
         // What does not fit into registers is for others to predict.
         let mut out = compile(&file(&all[all.len() - 1..]));
         let layouts = out.layout(&TernIpc);
-        let fits = layouts.iter().flat_map(|l| &l.methods).all(|method| instructions(&out.model, method).is_some());
+        let fits =
+            layouts.iter().flat_map(|l| &l.methods).all(|method| instructions(&out.model, method).is_some());
         if !out.accepted() || !fits {
             all.pop();
         }
@@ -188,7 +194,9 @@ fn counted(count: usize) -> Vec<(String, Instructions, [u32; 2])> {
     let idl = file(&all);
     let predicted = predictions(&mut compile(&idl));
     shop.emit_c_of("generated.idl", &idl, &TernIpc);
-    let list = |of: &str| (0..count).map(|number| format!("(void (*)(tern_uid)){of}_{number}")).collect::<Vec<_>>().join(", ");
+    let list = |of: &str| {
+        (0..count).map(|number| format!("(void (*)(tern_uid)){of}_{number}")).collect::<Vec<_>>().join(", ")
+    };
     let mut program = HEAD.to_owned();
     all.iter().enumerate().for_each(|(number, one)| program += &one.c(number));
     let _ = write!(
@@ -202,9 +210,20 @@ fn counted(count: usize) -> Vec<(String, Instructions, [u32; 2])> {
     );
     std::fs::write(shop.path("generated.c"), program).unwrap();
     // As the programs of `bench/` are.
-    let options = ["-std=gnu11", "-O2", "-ffreestanding", "-fPIE", "-mno-sse", "-fomit-frame-pointer", "-DQUILL_OMIT_FRAME_POINTER"];
+    let options = [
+        "-std=gnu11",
+        "-O2",
+        "-ffreestanding",
+        "-fPIE",
+        "-mno-sse",
+        "-fomit-frame-pointer",
+        "-DQUILL_OMIT_FRAME_POINTER",
+    ];
     shop.tool("gcc", &[&options[..], &["-w", "-I.", "-c", "generated.c"]].concat());
-    shop.tool("gcc", &["-std=gnu11", "-O2", "-w", "-D_GNU_SOURCE", "-o", "count", "count_stubs.c", "generated.o"]);
+    shop.tool(
+        "gcc",
+        &["-std=gnu11", "-O2", "-w", "-D_GNU_SOURCE", "-o", "count", "count_stubs.c", "generated.o"],
+    );
     let out = Command::new(shop.path("count")).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let lines = String::from_utf8(out.stdout).unwrap();
@@ -213,7 +232,10 @@ fn counted(count: usize) -> Vec<(String, Instructions, [u32; 2])> {
         [numbers.next().unwrap(), numbers.next().unwrap()]
     });
     let what = all.iter().enumerate().map(|(number, one)| one.idl(number).trim().to_owned());
-    what.zip(predicted).zip(numbers).map(|((idl, (_, predicted)), counted)| (idl, predicted.unwrap(), counted)).collect()
+    what.zip(predicted)
+        .zip(numbers)
+        .map(|((idl, (_, predicted)), counted)| (idl, predicted.unwrap(), counted))
+        .collect()
 }
 
 /// Fifty interfaces. A compiler does now and then what nobody foresees: so the clients that are mispredicted may be one, the servers, in which it

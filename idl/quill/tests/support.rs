@@ -15,7 +15,8 @@ impl Project {
         let dir = std::env::temp_dir().join(format!("quill-support-{name}-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("more idl")).unwrap();
         let project = Project(dir);
-        project.write("counter.idl", "#include <limits.idl>\ninterface Counter { long add(in long more); };\n");
+        project
+            .write("counter.idl", "#include <limits.idl>\ninterface Counter { long add(in long more); };\n");
         project.write("clock.idl", "#ifdef LATE\nconst long HOUR = 23;\n#endif\n");
         project.limit(5);
         project.write(

@@ -25,9 +25,9 @@ use crate::sizes::Sizes;
 use crate::source;
 
 mod agree;
-mod contexts;
 mod any;
 mod constants;
+mod contexts;
 mod flat;
 pub mod linux;
 mod names;
@@ -778,8 +778,17 @@ impl<'a> Emitter<'a> {
         let told = rundowns.iter().map(|rundown| rundown.declared());
         let told: Vec<TokenStream> = told.collect();
         let (room, replies) = (layout.room(), layout.replies());
-        let parts =
-            InterfaceParts { from, rt, server_trait, client_struct, methods, layout, room, replies, rundowns };
+        let parts = InterfaceParts {
+            from,
+            rt,
+            server_trait,
+            client_struct,
+            methods,
+            layout,
+            room,
+            replies,
+            rundowns,
+        };
         let items = self.part.interface(self, &parts);
         let server_trait = &parts.server_trait;
         let module = self.root.at(&parts.from);

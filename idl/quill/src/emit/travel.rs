@@ -117,7 +117,9 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
             format!("not every bit pattern is a value of the elements of the list `{show}`")
         }
         Type::Array(..) => format!("not every bit pattern is a value of the elements of the array `{show}`"),
-        Type::Optional(_) | Type::Shared(_) => format!("an array that may be absent (`{show}`) has no form of its own"),
+        Type::Optional(_) | Type::Shared(_) => {
+            format!("an array that may be absent (`{show}`) has no form of its own")
+        }
         Type::Object(_) => {
             format!("the reference `{show}` is a parameter of its own, and no part of another one")
         }

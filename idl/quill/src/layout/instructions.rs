@@ -64,7 +64,9 @@ impl Counts {
                     is_number = false;
                 }
                 Type::Struct(..) | Type::Array(..) if slot.fixed.size <= 8 => counts.small_structs += 1,
-                Type::Struct(..) | Type::Array(..) => counts.struct_words += slot.fixed.size.div_ceil(8) as u32,
+                Type::Struct(..) | Type::Array(..) => {
+                    counts.struct_words += slot.fixed.size.div_ceil(8) as u32
+                }
                 _ => {}
             }
             let register = shared.entry(word).or_insert((0, true));
@@ -160,7 +162,11 @@ pub fn instructions_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dy
     for layout in layouts {
         let name = &model.interfaces[layout.interface.0 as usize].name;
         let _ = writeln!(out, "instructions of {name} over {}, predicted", kernel.name());
-        let _ = writeln!(out, "  {:<24} {:>11} {:>11} {:>11} {:>11}", "method", "client in C", "server", "in Rust", "server");
+        let _ = writeln!(
+            out,
+            "  {:<24} {:>11} {:>11} {:>11} {:>11}",
+            "method", "client in C", "server", "in Rust", "server"
+        );
         for method in &layout.methods {
             let _ = match instructions(model, method) {
                 Some(Instructions { c_client, c_server, rust_client, rust_server }) => writeln!(
@@ -168,7 +174,9 @@ pub fn instructions_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dy
                     "  {:<24} {c_client:>11} {c_server:>11} {rust_client:>11} {rust_server:>11}",
                     method.name
                 ),
-                None => writeln!(out, "  {:<24} {:>11} {:>11} {:>11} {:>11}", method.name, "-", "-", "-", "-"),
+                None => {
+                    writeln!(out, "  {:<24} {:>11} {:>11} {:>11} {:>11}", method.name, "-", "-", "-", "-")
+                }
             };
         }
     }

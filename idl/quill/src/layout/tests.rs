@@ -72,6 +72,24 @@ fn messages_of_all_sizes_have_places() {
     }
 }
 
+/// Structs of two registers leave holes before them, so eight registers full of bytes are more than eight registers.
+#[test]
+fn values_with_holes_before_them_use_the_hard_registers() {
+    let types = "struct P { long x; long y; }; struct Q { long long a; long long b; }; enum E { A, B };";
+    for method in [
+        "Q f(inout unsigned short f1, in E f2, in long long f3, inout Q f4, in E m, out unsigned short g, in unsigned long h, \
+         in boolean f5, in P f6, in long long f7)",
+        "void f(inout octet f1, in Q f2, inout Q f3, in Q f4, in octet m)",
+    ] {
+        let (_, layouts) = lay_out(&format!("{types} interface I {{ {method}; }};"), &TernIpc);
+        let layouts = layouts.unwrap_or_else(|why| panic!("{why:?}"));
+        for message in [&layouts[0].methods[0].request, &layouts[0].methods[0].reply] {
+            let in_registers = message.slots.iter().all(|slot| matches!(slot.place, Place::Register(..)));
+            assert!(in_registers && !message.long && message.registers <= 11, "{message:?}");
+        }
+    }
+}
+
 #[test]
 fn a_single_list_is_the_words_of_its_message() {
     check(

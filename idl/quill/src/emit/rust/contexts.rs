@@ -20,7 +20,8 @@ pub(super) struct Rundown {
 impl Rundown {
     /// The method in the server's trait, which a server may leave out.
     pub(super) fn declared(&self) -> TokenStream {
-        let (method, doc) = (&self.method, format!(" The client that had this `{}` open is gone.", self.context));
+        let (method, doc) =
+            (&self.method, format!(" The client that had this `{}` open is gone.", self.context));
         quote! { #[doc = #doc] fn #method(&mut self, _handle: __u64) {} }
     }
 }
@@ -43,7 +44,11 @@ pub(super) fn rundowns(emitter: &Emitter, operations: &[&Operation], taken: &[St
 }
 
 /// Whether such a parameter, or the result, is a context handle: the number of its type, and its variable.
-fn handle(emitter: &Emitter, interface: &InterfaceParts, (param, ty): (&str, TypeId)) -> Option<(Literal, Ident)> {
+fn handle(
+    emitter: &Emitter,
+    interface: &InterfaceParts,
+    (param, ty): (&str, TypeId),
+) -> Option<(Literal, Ident)> {
     let context = emitter.model.context(ty)?;
     let kind = interface.rundowns.iter().position(|rundown| rundown.context == context)?;
     Some((Literal::usize_unsuffixed(kind), name(param)))
@@ -92,7 +97,11 @@ pub(super) fn note(emitter: &Emitter, interface: &InterfaceParts, operation: &Op
     let result = handle(emitter, interface, ("_result", operation.result));
     let result = result.map(|(kind, ident)| quote! { _contexts.change(#kind, 0, #ident); });
     let all: Vec<TokenStream> = params.chain(result).collect();
-    if all.is_empty() { TokenStream::new() } else { quote! { if let Some(_contexts) = _contexts { #(#all)* } } }
+    if all.is_empty() {
+        TokenStream::new()
+    } else {
+        quote! { if let Some(_contexts) = _contexts { #(#all)* } }
+    }
 }
 
 /// Functions of an interface with context handles: a dispatcher for one client, the end of a client, and the loop that has both.

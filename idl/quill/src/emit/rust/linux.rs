@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{contexts, Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, name, selftest, tuple};
+use super::{
+    Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, contexts, name, selftest, tuple,
+};
 use crate::layout::{Chunk, Leaf, Message, Method, Place};
 use crate::model::{Type, TypeId};
 

@@ -212,10 +212,7 @@ fn get_shared(e: &Emitter, of: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
         body.extend(if_any(there(), look_again(e, of, place.clone().deref(), depth)));
         let size = call("sizeof", [place.clone().deref()]);
         let room = call("quill_get_room", [from(), Expr::Int(1), Expr::Int(least(e, of, 0).into()), size]);
-        vec![
-            Stmt::Set(place.clone(), room),
-            Stmt::If(there(), get(e, of, place.clone().deref(), depth)),
-        ]
+        vec![Stmt::Set(place.clone(), room), Stmt::If(there(), get(e, of, place.clone().deref(), depth))]
     };
     fresh.push(Stmt::Do(call("quill_get_shared_end", [from(), place.clone()])));
     body.push(Stmt::If(call("quill_is_fresh", [from()]), fresh));
