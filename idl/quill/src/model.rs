@@ -4,7 +4,7 @@
 //! model is wrong: names are resolved, constants have values in range. What a dialect can say but no kernel part
 //! carries (value types, pipes …) is [`Type::Foreign`]: accepted here, refused by name when stubs are asked for.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -13,6 +13,7 @@ use crate::source::Span;
 pub use agreement::{Agreement, Rule, Size};
 
 mod agreement;
+mod contexts;
 
 /// A type's place in the model; see [`Model::ty`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -386,33 +387,6 @@ impl Model {
         let any = crate::any::add(self);
         self.any = Some(any);
         any
-    }
-
-    /// A new type for context handles.
-    pub fn add_context(&mut self) -> TypeId {
-        let context = self.add(Type::Int { bits: 64, signed: false });
-        self.contexts.insert(context);
-        context
-    }
-
-    /// The name of a type of context handles, if this is one.
-    pub fn context(&self, id: TypeId) -> Option<&str> {
-        self.contexts.contains(&self.resolved(id)).then(|| {
-            let (mut ty, mut name) = (self.ty(id), "context");
-            while let Type::Alias(alias, to) = ty {
-                (ty, name) = (self.ty(*to), alias);
-            }
-            name
-        })
-    }
-
-    /// Types of the context handles that operations open, close or use, each once, in the order of their names.
-    pub fn contexts_of<'a>(
-        &'a self,
-        operations: impl IntoIterator<Item = &'a Operation>,
-    ) -> BTreeSet<&'a str> {
-        let types = operations.into_iter().flat_map(|o| o.params.iter().map(|p| p.ty).chain([o.result]));
-        types.filter_map(|ty| self.context(ty)).collect()
     }
 
     /// Whether a type is `any`.
