@@ -163,11 +163,7 @@ fn run(arguments: &Arguments) -> ExitCode {
         Some(Emit::Deps) => print(&output::rule(&target(arguments), &compiled.files())),
         Some(Emit::Rust | Emit::C) => write(arguments, &code),
         Some(Emit::Layout) => print(&quill::layout::text(&compiled.model, &layouts, kernel)),
-        Some(Emit::Cost) => {
-            let (model, layouts) = (&compiled.model, &layouts);
-            let costs = quill::layout::cost_text(model, layouts, kernel);
-            print(&(costs + &quill::layout::instructions_text(model, layouts, kernel)))
-        }
+        Some(Emit::Cost) => print(&quill::layout::costs_text(&compiled.model, &layouts, kernel)),
     }
 }
 

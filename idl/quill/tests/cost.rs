@@ -159,11 +159,20 @@ const HEAD: &str = r#"
     #define MAKE_AT(address) __asm__ volatile("" : "=m"(*(address)))
 "#;
 
-/// Clients and servers of so many interfaces, counted, beside what is predicted for them.
-fn counted(count: usize) -> Vec<(String, Instructions, [u32; 2])> {
-    let shop = Workshop::new("cost");
-    shop.bring_tern();
-    shop.bring("count_stubs.c", "count_stubs.c");
+/// A file with these interfaces.
+fn file(all: &[Generated]) -> String {
+    let interfaces: String = all.iter().enumerate().map(|(number, one)| one.idl(number)).collect();
+    format!(
+        "module M {{\n  enum Kind {{ A, B, C }};\n  struct Pair {{ long x; long y; }};\n{interfaces}}};\n"
+    )
+}
+
+fn compile(idl: &str) -> Compiled {
+    driver::compile_text(Path::new("generated.idl"), idl.as_bytes(), Options::default())
+}
+
+/// So many interfaces that fit into registers: what does not is for others to predict.
+fn generated(count: usize) -> Vec<Generated> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut chance = || {
         state ^= state << 13;
@@ -171,71 +180,59 @@ fn counted(count: usize) -> Vec<(String, Instructions, [u32; 2])> {
         state ^= state << 17;
         (state >> 20) as usize
     };
-    let compile =
-        |idl: &str| driver::compile_text(Path::new("generated.idl"), idl.as_bytes(), Options::default());
-    let file = |all: &[Generated]| {
-        let interfaces: String = all.iter().enumerate().map(|(number, one)| one.idl(number)).collect();
-        format!(
-            "module M {{\n  enum Kind {{ A, B, C }};\n  struct Pair {{ long x; long y; }};\n{interfaces}}};\n"
-        )
-    };
-    let mut all: Vec<Generated> = Vec::new();
-    while all.len() < count {
-        all.push(Generated::new(&mut chance));
-        // What does not fit into registers is for others to predict.
-        let mut out = compile(&file(&all[all.len() - 1..]));
+    let fits = |one: &Generated| {
+        let mut out = compile(&file(std::slice::from_ref(one)));
         let layouts = out.layout(&TernIpc);
-        let fits =
-            layouts.iter().flat_map(|l| &l.methods).all(|method| instructions(&out.model, method).is_some());
-        if !out.accepted() || !fits {
-            all.pop();
-        }
-    }
-    let idl = file(&all);
-    let predicted = predictions(&mut compile(&idl));
-    shop.emit_c_of("generated.idl", &idl, &TernIpc);
+        let mut methods = layouts.iter().flat_map(|layout| &layout.methods);
+        out.accepted() && methods.all(|method| instructions(&out.model, method).is_some())
+    };
+    std::iter::repeat_with(|| Generated::new(&mut chance)).filter(fits).take(count).collect()
+}
+
+/// The program with the stubs of interfaces, for one that counts.
+fn program(all: &[Generated]) -> String {
     let list = |of: &str| {
-        (0..count).map(|number| format!("(void (*)(tern_uid)){of}_{number}")).collect::<Vec<_>>().join(", ")
+        let names = (0..all.len()).map(|number| format!("(void (*)(tern_uid)){of}_{number}"));
+        names.collect::<Vec<_>>().join(", ")
     };
     let mut program = HEAD.to_owned();
     all.iter().enumerate().for_each(|(number, one)| program += &one.c(number));
     let _ = write!(
         program,
         "static void (*const clients[])(tern_uid) = {{ {} }}, (*const servers[])(tern_uid) = {{ {} }};
-         int interfaces(void) {{ return {count}; }}
+         int interfaces(void) {{ return {}; }}
          void run_client(int interface) {{ clients[interface](3); }}
          void run_server(int interface) {{ servers[interface](0); }}\n",
         list("client"),
-        list("serve")
+        list("serve"),
+        all.len()
     );
-    std::fs::write(shop.path("generated.c"), program).unwrap();
-    // As the programs of `bench/` are.
-    let options = [
-        "-std=gnu11",
-        "-O2",
-        "-ffreestanding",
-        "-fPIE",
-        "-mno-sse",
-        "-fomit-frame-pointer",
-        "-DQUILL_OMIT_FRAME_POINTER",
-    ];
-    shop.tool("gcc", &[&options[..], &["-w", "-I.", "-c", "generated.c"]].concat());
-    shop.tool(
-        "gcc",
-        &["-std=gnu11", "-O2", "-w", "-D_GNU_SOURCE", "-o", "count", "count_stubs.c", "generated.o"],
-    );
+    program
+}
+
+/// Clients and servers of interfaces, counted, beside what is predicted for them.
+fn counted(all: &[Generated]) -> Vec<(String, Instructions, [u32; 2])> {
+    let shop = Workshop::new("cost");
+    shop.bring_tern();
+    shop.bring("count_stubs.c", "count_stubs.c");
+    let idl = file(all);
+    shop.emit_c_of("generated.idl", &idl, &TernIpc);
+    std::fs::write(shop.path("generated.c"), program(all)).unwrap();
+    // Compiled with the options that the programs of `bench/` have.
+    let options = ["-std=gnu11", "-O2", "-ffreestanding", "-fPIE", "-mno-sse", "-fomit-frame-pointer"];
+    let stubs = ["-DQUILL_OMIT_FRAME_POINTER", "-w", "-I.", "-c", "generated.c"];
+    shop.tool("gcc", &[&options[..], &stubs].concat());
+    shop.tool("gcc", &["-O2", "-w", "-D_GNU_SOURCE", "-o", "count", "count_stubs.c", "generated.o"]);
     let out = Command::new(shop.path("count")).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let lines = String::from_utf8(out.stdout).unwrap();
     let numbers = lines.lines().map(|line| {
-        let mut numbers = line.split(' ').map(|number| number.parse().unwrap());
-        [numbers.next().unwrap(), numbers.next().unwrap()]
+        let (client, server) = line.split_once(' ').unwrap();
+        [client.parse().unwrap(), server.parse().unwrap()]
     });
     let what = all.iter().enumerate().map(|(number, one)| one.idl(number).trim().to_owned());
-    what.zip(predicted)
-        .zip(numbers)
-        .map(|((idl, (_, predicted)), counted)| (idl, predicted.unwrap(), counted))
-        .collect()
+    let predicted = predictions(&mut compile(&idl)).into_iter().map(|(_, predicted)| predicted.unwrap());
+    what.zip(predicted).zip(numbers).map(|((idl, predicted), counted)| (idl, predicted, counted)).collect()
 }
 
 /// Fifty interfaces. A compiler does now and then what nobody foresees: so the clients that are mispredicted may be one, the servers, in which it
@@ -247,7 +244,7 @@ fn generated_interfaces_are_predicted() {
         return;
     }
     let (mut clients, mut servers) = (0, 0);
-    let all = counted(50);
+    let all = counted(&generated(50));
     assert_eq!(all.len(), 50);
     for (idl, predicted, [client, server]) in all {
         if !is_near(predicted.c_client, client) {

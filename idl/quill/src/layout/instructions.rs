@@ -153,6 +153,11 @@ pub fn instructions(model: &Model, method: &Method) -> Option<Instructions> {
     })
 }
 
+/// All that `quill cost` shows: what messages hold, and what their stubs take.
+pub fn costs_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
+    super::cost_text(model, layouts, kernel) + &instructions_text(model, layouts, kernel)
+}
+
 /// The predicted instructions of every method as a table; empty for a kernel whose stubs have not been counted.
 pub fn instructions_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
     let mut out = String::new();

@@ -105,19 +105,13 @@ impl Emitter<'_> {
             Type::Struct(..) if self.model.agreements.contains_key(&self.model.resolved(ty)) => {
                 quote! { if !#value._agrees() { return Err(#failed); } }
             }
-            Type::Optional(of) => {
+            kind @ (Type::Optional(of) | Type::Shared(of)) => {
                 let inner = self.bounds(*of, &quote! { #item }, failed, depth + 1);
-                if inner.is_empty() {
-                    return inner;
+                match kind {
+                    _ if inner.is_empty() => inner,
+                    Type::Shared(_) => quote! { if let Some(#item) = #value.as_deref() { #inner } },
+                    _ => quote! { if let Some(#item) = #value.as_ref() { #inner } },
                 }
-                quote! { if let Some(#item) = #value.as_ref() { #inner } }
-            }
-            Type::Shared(of) => {
-                let inner = self.bounds(*of, &quote! { #item }, failed, depth + 1);
-                if inner.is_empty() {
-                    return inner;
-                }
-                quote! { if let Some(#item) = #value.as_deref() { #inner } }
             }
             Type::Str { bound: Some(bound), .. } => {
                 let bound = proc_macro2::Literal::u64_unsuffixed(*bound);
