@@ -147,7 +147,7 @@ impl Generated {
     }
 }
 
-/// What the programs have in common with those of `bench/`.
+/// Lines that the programs have in common with those of `bench/`.
 const HEAD: &str = r#"
     #include <stdint.h>
     #include "generated.h"

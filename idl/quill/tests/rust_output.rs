@@ -38,7 +38,7 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     }
 }
 
-/// What pointers share, over words.
+/// Values that pointers share, over words.
 #[test]
 fn what_pointers_share_arrives_once_over_tern() {
     let shop = Workshop::new("rust-cabinet");

@@ -1,4 +1,4 @@
-//! What `quill support` prints is all that a project in C needs to build with stubs: with CMake, Meson and pkg-config, as far as these are here. The program
+//! Projects in C are built with stubs and what `quill support` prints: with CMake, Meson and pkg-config, as far as these are here. The program
 //! is built once more when a file changes that an interface file includes.
 
 use std::path::{Path, PathBuf};

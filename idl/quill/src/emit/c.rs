@@ -212,7 +212,7 @@ pub struct Emitter<'a> {
     held: Vec<bool>,
     /// Which have lists that lie elsewhere, once somebody has asked.
     elsewhere: OnceCell<Vec<bool>>,
-    /// Which have parts that several values may have in common.
+    /// Marks of types with parts that several values may have in common.
     shares: Vec<bool>,
     /// Names that are taken.
     taken: RefCell<HashSet<String>>,

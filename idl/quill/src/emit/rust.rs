@@ -273,7 +273,7 @@ pub struct Emitter<'a> {
     held: Vec<bool>,
     /// Which of them may be read piece by piece.
     streamed: Vec<bool>,
-    /// Which have parts that several values may have in common.
+    /// Marks of types with parts that several values may have in common.
     shares: Vec<bool>,
     /// How large their values are, once somebody has asked.
     owned: OnceCell<Vec<u64>>,

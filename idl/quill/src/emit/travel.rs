@@ -135,7 +135,7 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
     }
 }
 
-/// Which types have parts that several values may have in common.
+/// Marks of types with parts that several values may have in common.
 pub fn sharing(model: &Model) -> Vec<bool> {
     let apart = spread(model, |id| matches!(model.ty(id), Type::Shared(_)));
     apart.into_iter().map(|apart| !apart).collect()

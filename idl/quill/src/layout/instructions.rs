@@ -1,6 +1,6 @@
 //! How many instructions the stubs of a method take over Tern's ipc: a prediction, made of what stands in its messages.
 //!
-//! What is predicted is what `./tern bench idl` counts: a client's method from its arguments in memory to its results there, with one instruction
+//! Predictions are of what `./tern bench idl` counts: a client's method from its arguments in memory to its results there, with one instruction
 //! for the kernel; a server from one system call to the next, with a method that does nothing. All of it is the way to success, and copies of texts and
 //! lists are the kernel's. The weights, in tenths of an instruction, were found by counting stubs in C of 600 interfaces by chance, and those in
 //! Rust from the rows of `bench/`. A test holds them against the rows, and against other interfaces (`tests/cost.rs`).
@@ -52,7 +52,7 @@ impl Counts {
         let kind = |ty: TypeId| model.ty(model.resolved(ty));
         let mut shared: BTreeMap<u32, (u32, bool)> = BTreeMap::new();
         for slot in &message.slots {
-            // What has a place in memory has not been counted.
+            // Values with places in memory have not been counted.
             let Place::Register(word, _) = slot.place else { return None };
             let Leaf::Value(ty) = slot.leaf else { continue };
             counts.values += 1;

@@ -10,7 +10,7 @@ static ROOM(Cabinet) *room;
 #define SHORT(method, ...) Cabinet_##method(TO(Cabinet), __VA_ARGS__)
 #define LONG(method, ...) Cabinet_##method(TO(Cabinet), replies, __VA_ARGS__)
 #define CLIENT void
-/* As many as a message can hold. */
+/* The most that a message can hold. */
 #define MANY 64
 #else
 #include STUBS
@@ -122,14 +122,14 @@ static void calls(CLIENT)
     CHECK(SHORT(sheets, 5, &list, NULL, &lists) == QUILL_OK && lists == 2);
     some[4].n = 2;
     CHECK(SHORT(sheets, 5, &list, NULL, &lists) == QUILL_TOO_LONG);
-    /* What contains itself would have no end for whoever follows it. */
+    /* A value that contains itself would have no end for whoever follows it. */
     last.next = &first;
     CHECK(SHORT(count, &first, NULL, &papers, &titles) == QUILL_TOO_LONG);
     last.next = NULL;
     last.same = &last;
     CHECK(SHORT(count, &first, NULL, &papers, &titles) == QUILL_TOO_LONG);
     last.same = NULL;
-    /* As deep as one may go, and one more; each is there in two ways. */
+    /* A chain as deep as one may go, and one more; each is there in two ways. */
     for (int i = 0; i < 66; i++) {
         chain[i] = (paper){ i, NULL, NULL, NULL };
         if (i < 65)

@@ -71,7 +71,7 @@ fn calls(client: &mut Cabinet::Client<UnixStream>) {
     assert_eq!(client.sheets(4, &all, &Some(Shared::new(100))).unwrap(), 102);
     all[0].n = 2;
     assert!(matches!(client.sheets(4, &all, &None), Err(Failure::TooLong)));
-    // As deep as one may go, and one more.
+    // Chains as deep as one may go, and one more.
     let chain = |length| (0..length).fold(None, |chain, number| paper(number, &None, &chain, &chain));
     assert_eq!(client.count(&chain(64), &None).unwrap(), (64, 0));
     assert!(matches!(client.count(&chain(65), &None), Err(Failure::Refused(MALFORMED))));

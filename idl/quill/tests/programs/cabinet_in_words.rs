@@ -84,7 +84,7 @@ fn calls(inbox: &mut Inbox<Cabinet::Replies>) {
     let list = Some(Shared::new(vec![1, 2]));
     let few = [values(&list), values(&None), values(&list), values(&Some(Shared::new(vec![1, 2])))];
     assert_eq!(cabinet.sheets(4, &few, &Some(Shared::new(100))), Ok(102));
-    // As many as there may be, and one more.
+    // The most that there may be, and one more.
     let many = |count: i32| (0..count).map(|n| values(&Some(Shared::new(vec![n, n])))).collect::<Vec<_>>();
     assert_eq!(cabinet.sheets(64, &many(64), &None), Ok(64));
     assert_eq!(cabinet.sheets(65, &many(65), &None), Err(Failure::TooLong));

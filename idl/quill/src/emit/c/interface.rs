@@ -38,7 +38,7 @@ impl Interface<'_> {
         self.declarations_with(operations, second, Vec::new())
     }
 
-    /// The same with further functions of a server, behind its methods.
+    /// These declarations with further functions of a server, behind its methods.
     pub fn declarations_with(
         &self,
         operations: &[&Operation],

@@ -174,7 +174,7 @@ typedef struct quill_context {
     quill_rundown rundown; /* none, if the server does not want to know */
 } quill_context;
 
-/* What a client has open. */
+/* Context handles that a client has open. */
 typedef struct quill_contexts {
     quill_context *all;
     size_t count, room;

@@ -136,7 +136,7 @@ impl Emitter<'_> {
                 let value = self.random_keeping(*of, rules, beside);
                 self.random_optional(*of, &value)
             }
-            // What keeps rules of its own is nobody else's.
+            // A value with rules of its own is nobody else's.
             Type::Shared(of) => {
                 let value = self.random_keeping(*of, rules, beside);
                 quote! { _r.maybe(|_r| rt::Shared::new(#value)) }

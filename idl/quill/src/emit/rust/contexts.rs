@@ -117,7 +117,7 @@ pub(super) fn functions(emitter: &Emitter, interface: &InterfaceParts) -> TokenS
         quote! { #kind => #server_trait::#method(_server, _handle), }
     });
     quote! {
-        /// As `dispatch`, for one client: it can use those context handles that it has open, and no others.
+        /// Answers a request of one client, which can use those context handles that it has open, and no others.
         pub fn #dispatch_in<S: #server_trait + ?Sized>(
             _server: &mut S,
             _contexts: &mut #rt::Contexts,

@@ -1,4 +1,4 @@
-//! What attributes and dialects do to messages: bounds, sizes, hints; and what they do not.
+//! Attributes and dialects, and messages: bounds, sizes and hints, which change them, and all that does not.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What makes a declared type travel in words, and what one of its values is before it has come.
+//! Traits of declared types: how they travel in words, and what one of their values is before it has come.
 
 use super::*;
 
