@@ -46,6 +46,9 @@ impl Compiled {
                 if !kernel.takes_cache_hints() {
                     self.note_cache_hints(kernel);
                 }
+                if !kernel.keeps_shared() {
+                    self.note_shared(kernel);
+                }
                 layouts
             }
             Err(refused) => {
@@ -61,6 +64,22 @@ impl Compiled {
         for operation in own.flat_map(|i| &i.operations) {
             for param in operation.params.iter().filter(|p| p.caches.is_some()) {
                 let message = format!("`caches` of `{}` has no effect over `{}`", param.name, kernel.name());
+                self.session.diags.push(Diagnostic::warning(Code::Attribute, operation.span, message));
+            }
+        }
+    }
+
+    /// Says what `ptr` comes to where nobody keeps what several pointers share.
+    fn note_shared(&mut self, kernel: &dyn KernelPart) {
+        let shares = emit::travel::sharing(&self.model);
+        let own = self.model.interfaces.iter().filter(|i| !i.imported);
+        for operation in own.flat_map(|i| &i.operations) {
+            let is_shared = |param: &&crate::model::Param| shares[self.model.resolved(param.ty).0 as usize];
+            for param in operation.params.iter().filter(is_shared) {
+                let (param, kernel) = (&param.name, kernel.name());
+                let message = format!(
+                    "`ptr` in `{param}` is carried as `unique` over `{kernel}`: what two of these pointers share arrives twice"
+                );
                 self.session.diags.push(Diagnostic::warning(Code::Attribute, operation.span, message));
             }
         }

@@ -35,6 +35,11 @@ pub trait KernelPart: Sync {
         false
     }
 
+    /// Whether what several pointers of a message share (`ptr`) arrives once.
+    fn keeps_shared(&self) -> bool {
+        true
+    }
+
     /// Code in Rust, if there is any.
     fn rust(&self) -> Option<&'static dyn rust::Part>;
 
@@ -260,6 +265,9 @@ impl KernelPart for L4V4 {
     }
     fn takes_cache_hints(&self) -> bool {
         true
+    }
+    fn keeps_shared(&self) -> bool {
+        false
     }
     /// The number's bits from the top down, as over Tern's ipc: the tag's label has 16 bits.
     fn request_label(&self, number: u32, _: u16) -> u32 {

@@ -24,7 +24,7 @@ mod tools;
     version,
     about,
     after_help = "Besides: `quill explain CODE` explains a message; `quill layout FILE` and `quill cost FILE` are short for \
-                  --emit; `quill test FILE` tests the stubs; `quill lsp` is a language server for editors; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs.\n\n\
+                  --emit; `quill test FILE` tests the stubs; `quill lsp` is a language server for editors; `quill man` prints the manual page; `quill completions SHELL` prints what a shell needs, `quill support SYSTEM` what CMake, Meson or pkg-config do.\n\n\
                   Exit codes: 0 accepted, 1 the input is at fault, 2 the command line or the file system is."
 )]
 struct Arguments {
@@ -95,6 +95,7 @@ fn main() -> ExitCode {
         Some("completions") => {
             return tools::completions(words.get(2).and_then(|w| w.to_str()), Arguments::command());
         }
+        Some("support") => return tools::support(words.get(2).and_then(|w| w.to_str())),
         Some(what @ ("layout" | "cost")) => words[1] = format!("--emit={what}").into(),
         _ => {}
     }
@@ -162,7 +163,7 @@ fn run(arguments: &Arguments) -> ExitCode {
         Some(Emit::Deps) => print(&output::rule(&target(arguments), &compiled.files())),
         Some(Emit::Rust | Emit::C) => write(arguments, &code),
         Some(Emit::Layout) => print(&quill::layout::text(&compiled.model, &layouts, kernel)),
-        Some(Emit::Cost) => print(&quill::layout::cost_text(&compiled.model, &layouts, kernel)),
+        Some(Emit::Cost) => print(&quill::layout::costs_text(&compiled.model, &layouts, kernel)),
     }
 }
 

@@ -156,7 +156,9 @@ fn reference_in(model: &Model, mut stack: Vec<TypeId>) -> Option<TypeId> {
             Type::Object(_) => return Some(id),
             Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),
             Type::Union { branches, .. } => stack.extend(branches.iter().map(|b| b.field.ty)),
-            Type::Sequence(of, _) | Type::Array(of, _) | Type::Optional(of) => stack.push(*of),
+            Type::Sequence(of, _) | Type::Array(of, _) | Type::Optional(of) | Type::Shared(of) => {
+                stack.push(*of)
+            }
             _ => {}
         }
     }
@@ -283,7 +285,7 @@ impl<'a> Steps<'a> {
                     self.carried(ty)?;
                 }
             },
-            Type::Union { .. } | Type::Optional(_) => {
+            Type::Union { .. } | Type::Optional(_) | Type::Shared(_) => {
                 op(stream);
                 self.carried(ty)?;
             }
@@ -335,7 +337,7 @@ impl<'a> Steps<'a> {
                          discriminator says when"
                     ));
                 }
-                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) | Type::Shared(of) => stack.push(*of),
                 Type::Array(of, dims) => {
                     let elements = dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
                     if elements > limits::ELEMENTS_MAX {

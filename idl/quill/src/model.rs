@@ -13,6 +13,7 @@ use crate::source::Span;
 pub use agreement::{Agreement, Rule, Size};
 
 mod agreement;
+mod contexts;
 
 /// A type's place in the model; see [`Model::ty`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -173,6 +174,8 @@ pub enum Type {
     Alias(String, TypeId),
     /// A value that may be absent.
     Optional(TypeId),
+    /// A value that may be absent, and that several parts of a message may have in common: what they share is there once.
+    Shared(TypeId),
     /// A pointer, of which nothing says how it travels.
     Pointer(Pointer, TypeId),
     /// An array whose size an attribute gives.
@@ -352,6 +355,8 @@ pub struct Model {
     /// Each type with its aliases looked through.
     canonical: Vec<TypeId>,
     any: Option<TypeId>,
+    /// Types whose values are context handles: numbers that a server has chosen for one client, 0 for none.
+    contexts: HashSet<TypeId>,
     /// How the fields of structs have to agree with one another.
     pub agreements: HashMap<TypeId, Vec<Agreement>>,
     /// Types that have a name, in the order of their declaration, and whether each came from another file.
@@ -402,7 +407,7 @@ impl Model {
         for mut ty in other.types {
             match &mut ty {
                 Type::Sequence(of, _) | Type::Array(of, _) | Type::Alias(_, of) => place(of),
-                Type::Optional(of) | Type::Pointer(_, of) | Type::Open(of) => place(of),
+                Type::Optional(of) | Type::Shared(of) | Type::Pointer(_, of) | Type::Open(of) => place(of),
                 Type::Struct(_, fields) | Type::Flat(_, fields) => {
                     fields.iter_mut().for_each(|field| place(&mut field.ty));
                 }
@@ -416,6 +421,7 @@ impl Model {
             self.types.push(ty);
         }
         self.canonical.extend(other.canonical.into_iter().map(|id| TypeId(id.0 + first)));
+        self.contexts.extend(other.contexts.into_iter().map(|id| TypeId(id.0 + first)));
         self.named.extend(other.named.into_iter().map(|(id, _)| (TypeId(id.0 + first), true)));
         first
     }
@@ -563,7 +569,9 @@ impl fmt::Display for Show<'_> {
             | Type::Bitmask(name, ..)
             | Type::Alias(name, _) => f.write_str(name),
             Type::Union { name, .. } | Type::Forward(name) => f.write_str(name),
-            Type::Optional(of) => write!(f, "{}, which may be absent", Show(model, *of, depth + 1)),
+            Type::Optional(of) | Type::Shared(of) => {
+                write!(f, "{}, which may be absent", Show(model, *of, depth + 1))
+            }
             Type::Pointer(_, to) => write!(f, "{} *", Show(model, *to, depth + 1)),
             Type::Open(of) => write!(f, "{}[]", Show(model, *of, depth + 1)),
             Type::Fpage => f.write_str("fpage"),

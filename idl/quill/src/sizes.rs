@@ -135,6 +135,8 @@ impl Sizes {
                 }
                 // A byte says whether it is there.
                 Type::Optional(inner) => of(*inner)?.checked_add(1),
+                // Or it says which one it is, by a number.
+                Type::Shared(inner) => of(*inner)?.max(COUNT_BYTES_MAX).checked_add(1),
                 Type::Array(element, dims) => {
                     dims.iter().try_fold(of(*element)?, |all, &n| all.checked_mul(n))
                 }

@@ -1,4 +1,4 @@
-//! Rest of the command besides compiling: explanations of codes, the manual page, completions for shells, and the start of
+//! Rest of the command besides compiling: explanations of codes, the manual page, completions for shells, files for build systems, and the start of
 //! the language server, which is a program of its own so that whoever compiles with quill needs nothing of it.
 
 use std::ffi::OsString;
@@ -48,6 +48,25 @@ pub fn completions(shell: Option<&str>, mut command: Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "quill", &mut script);
     print(&String::from_utf8_lossy(&script))
+}
+
+/// Prints what a build system needs for stubs in C.
+pub fn support(system: Option<&str>) -> ExitCode {
+    match system {
+        Some("cmake") => print(include_str!("support/QuillConfig.cmake")),
+        Some("meson") => print(include_str!("support/meson.build")),
+        Some("pkg-config") => {
+            let own = std::env::current_exe().unwrap_or_else(|_| "quill".into());
+            let text = include_str!("support/quill.pc").replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+            // In such a file a space ends a word, a dollar begins a variable and a number sign a comment.
+            let own = own.to_string_lossy().replace('$', "$$").replace('#', "\\#");
+            print(&text.replace("@QUILL@", &own))
+        }
+        _ => {
+            eprintln!("error: `quill support` takes cmake, meson or pkg-config");
+            ExitCode::from(USAGE)
+        }
+    }
 }
 
 /// Becomes the language server: `quill-lsp` beside this program, or else in the search path.

@@ -90,6 +90,7 @@ fn messages_arrive(kernel: &dyn KernelPart, on: &str) {
         ("letter", "Mail_Box", "knock", ""),
         ("archive", "Archive_Shelf", "knock", ", Archive_Shelf_replies *, Archive_Shelf_knock_raised *"),
         ("catalog", "Catalog_Index", "forget", ", const sequence_30_string_20 *"),
+        ("cabinet", "Cabinet", "count", ", paper *, paper *, int32_t *, int32_t *"),
     ];
     for (turn, (name, server, method, more)) in programs.into_iter().enumerate() {
         let shop = Workshop::new(&format!("c-{name}-{}", kernel.name()));

@@ -159,6 +159,10 @@ fn tools_around() {
     check(&["completions", "zsh"], None, 0, "#compdef quill");
     check(&["completions", "cmd"], None, 2, "bash, elvish, fish, powershell or zsh");
     check(&["completions"], None, 2, "takes");
+    check(&["support", "cmake"], None, 0, "function(quill_stubs target)");
+    check(&["support", "meson"], None, 0, "quill_c = generator(");
+    check(&["support", "pkg-config"], None, 0, "Name: quill");
+    check(&["support", "make"], None, 2, "cmake, meson or pkg-config");
 }
 
 #[test]

@@ -69,7 +69,7 @@ const CHECK: &str = r#"
         memset(&read, 0, sizeof read);                                                         \
         value._d = (__typeof__(value._d))(label);                                              \
         value._u.branch = number;                                                              \
-        quill_out out = { NULL, 0, 0, QUILL_OK, 0 };                                              \
+        quill_out out = { 0 };                                              \
         quill_put_##type(&out, &value);                                                        \
         quill_in in = quill_begin_in(out.bytes + QUILL_HEADER, out.length, NULL);             \
         quill_get_##type(&in, &read);                                                          \

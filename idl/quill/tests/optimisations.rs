@@ -125,7 +125,7 @@ fn counted_texts_lie_in_the_message() {
             uint8_t message[16] = { 5, 0, 0, 0, 0, 0, 0, 0, 'a', 'b', 'c', 'd', 'e' };
             quill_memory memory = { NULL };
             quill_in in = quill_begin_in(message, 13, &memory);
-            quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
+            quill_out out = { 0 };
             bool silent = false;
             uint32_t label = Caption_Board_dispatch(&methods, NULL, 0, &in, &out, &silent);
             free(out.bytes);

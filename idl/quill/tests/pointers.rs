@@ -57,6 +57,45 @@ fn objects_refer_to_one_another() {
     }
 }
 
+#[test]
+fn what_pointers_share_arrives_once() {
+    let shop = workshop("cabinet", "calls");
+    for compiler in compilers() {
+        shop.tool(&compiler, &[&STRICT[..], &["-O2", "-o", "cabinet", "cabinet.c"]].concat());
+        for server in ["cabinet", "main"] {
+            for client in ["cabinet", "main"] {
+                shop.together([server, "serve", "socket"], [client, "call", "socket"]);
+            }
+        }
+        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let output = ["-o", "cabinet", "cabinet.c"];
+        match shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
+            Ok(()) => shop.together(["cabinet", "serve", "socket"], ["cabinet", "call", "socket"]),
+            Err(why) => println!("{compiler} has no sanitizers: {why}"),
+        }
+        shop.run("cabinet");
+    }
+}
+
+/// A client cannot use what it has not opened, and its server hears of what it leaves open.
+#[test]
+fn context_handles_end_with_their_clients() {
+    let shop = workshop("counter", "calls");
+    for compiler in compilers() {
+        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let output = ["-o", "counter", "counter.c"];
+        if let Err(why) = shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
+            println!("{compiler} has no sanitizers: {why}");
+            shop.tool(&compiler, &[&STRICT[..], &["-O2"], &output].concat());
+        }
+        for server in ["counter", "main"] {
+            for client in ["counter", "main"] {
+                shop.together([server, "serve", "socket"], [client, "call", "socket"]);
+            }
+        }
+    }
+}
+
 /// A value of two bytes in a message that takes 8,000 in memory.
 const GREAT: &str = "union Great switch (boolean) { case TRUE: double all[1000]; case FALSE: octet none; };
     typedef sequence<Great> Greats;
@@ -93,4 +132,10 @@ fn all_runtimes_read_as_deep() {
         depth("user/lib/stub/src/stream.rs", in_rust),
     ];
     assert_eq!(all, [64; 3]);
+    // And who carries messages in so little memory has tables of one size.
+    let shared = [
+        depth("idl/quill/src/emit/c/places_shared.h", "#define QUILL_SHARED_MAX "),
+        depth("user/lib/stub/src/stream.rs", "const SHARED_MAX: usize = "),
+    ];
+    assert_eq!(shared, [64; 2]);
 }

@@ -38,6 +38,15 @@ fn messages_of_tern_arrive_and_damaged_ones_do_not() {
     }
 }
 
+/// Values that pointers share, over words.
+#[test]
+fn what_pointers_share_arrives_once_over_tern() {
+    let shop = Workshop::new("rust-cabinet");
+    shop.emit("cabinet.idl", &TernIpc);
+    shop.bring("cabinet_in_words.rs", "main.rs");
+    run_on_host(&shop);
+}
+
 /// The kernel marks a request by whether its sender waits, and those to which nothing comes back have senders who do not.
 #[test]
 fn oneway_requests_reach_servers_that_look_for_themselves() {
@@ -156,6 +165,7 @@ fn layouts() {
         ("depot.idl", &kernels[1..]),
         ("ledger.idl", &kernels[..]),
         ("property.idl", &kernels[..]),
+        ("cabinet.idl", &kernels[..]),
     ] {
         let mut out = driver::compile(&accepted(file), Options::default()).unwrap();
         let mut text = String::new();

@@ -43,6 +43,8 @@ fn stubs_pass() {
         ("templates.idl", 5),
         ("warehouse.idl", 1),
         ("branch.idl", 2),
+        ("cabinet.idl", 1),
+        ("counter.idl", 1),
     ] {
         let (code, text) = quill_test(&["--rounds", "30", accepted(file).to_str().unwrap()]);
         println!("{text}");

@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 27] = [
+const INTERFACES: [&str; 29] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
@@ -33,6 +33,8 @@ const INTERFACES: [&str; 27] = [
     "Mail::Box through a door",
     "Warehouse",
     "Warehouse through a door",
+    "Cabinet",
+    "Cabinet through a door",
 ];
 
 /// The trials of this module: with the fast path on and off.

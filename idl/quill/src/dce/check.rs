@@ -504,8 +504,7 @@ impl Checker<'_> {
     /// Meaning of a name whose declaration says so.
     fn named_after(&mut self, declared: TypeId, attrs: &[Attr]) -> TypeId {
         if has(self.s, attrs, "context_handle") {
-            // The server says which number; 0 is none.
-            return self.model.add(Type::Int { bits: 64, signed: false });
+            return self.model.add_context();
         }
         // Stubs have what travels: programs may have something else in its place.
         let other = ["wire_marshal", "user_marshal", "transmit_as"];

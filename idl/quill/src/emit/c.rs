@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::codes::Code;
 use crate::diag::Diagnostic;
-use crate::emit::travel::{endless, held, is_opaque, travelling, why};
+use crate::emit::travel::{endless, held, is_opaque, sharing, travelling, why};
 use crate::kernel::KernelPart;
 use crate::layout::{self, InterfaceLayout, Method, RESULT};
 use crate::limits;
@@ -62,6 +62,11 @@ pub trait Part: Sync {
     /// Why an operation cannot be translated, although each of its types can travel.
     fn refuses(&self, _emitter: &Emitter, _operation: &Operation, _method: &Method) -> Option<String> {
         None
+    }
+
+    /// Whether what several pointers share is told once.
+    fn keeps_shared(&self) -> bool {
+        true
     }
 
     /// Functions that write and read values of declared types.
@@ -198,6 +203,7 @@ pub struct Emitter<'a> {
     pub sizes: Sizes,
     lists: Lists,
     hands_references: bool,
+    keeps_shared: bool,
     /// What everything is called.
     names: Names,
     /// Which types can travel.
@@ -206,6 +212,8 @@ pub struct Emitter<'a> {
     held: Vec<bool>,
     /// Which have lists that lie elsewhere, once somebody has asked.
     elsewhere: OnceCell<Vec<bool>>,
+    /// Marks of types with parts that several values may have in common.
+    shares: Vec<bool>,
     /// Names that are taken.
     taken: RefCell<HashSet<String>>,
     /// Names of functions, by what they were to be called.
@@ -220,6 +228,8 @@ impl<'a> Emitter<'a> {
             sizes: Sizes::new(model),
             lists: part.lists(),
             hands_references: part.hands_references(),
+            keeps_shared: part.keeps_shared(),
+            shares: sharing(model),
             names,
             travels: Vec::new(),
             held: Vec::new(),
@@ -267,11 +277,24 @@ impl<'a> Emitter<'a> {
     /// Whether a type is an array that may be absent, of which nothing can be made: C's arrays are no values.
     fn points_to_array(&self, id: TypeId) -> bool {
         match self.model.ty(id) {
-            Type::Optional(of) => {
+            Type::Optional(of) | Type::Shared(of) => {
                 matches!(self.kind(*of), Type::Array(..)) || (self.text_inside(*of) && !self.counted(*of))
             }
             _ => false,
         }
+    }
+
+    /// Type of the value that several others may share, where that is kept.
+    pub fn shared(&self, id: TypeId) -> Option<TypeId> {
+        match self.kind(id) {
+            Type::Shared(of) if self.keeps_shared => Some(*of),
+            _ => None,
+        }
+    }
+
+    /// Whether a part of a type may be shared.
+    pub fn shares(&self, id: TypeId) -> bool {
+        self.keeps_shared && self.shares[self.model.resolved(id).0 as usize]
     }
 
     /// Whether a type is a text with its length beside it.
@@ -301,8 +324,8 @@ impl<'a> Emitter<'a> {
             // Kernels that have such things have numbers for them.
             Type::Object(_) | Type::Fpage => Ty::named("uint64_t"),
             Type::Sequence(..) => Ty::named(self.mangled(id)),
-            Type::Optional(of) if self.is_text_pointer(*of) => self.ty(*of),
-            Type::Optional(of) => Ty::named(format!("{} *", self.ty(*of).base)),
+            Type::Optional(of) | Type::Shared(of) if self.is_text_pointer(*of) => self.ty(*of),
+            Type::Optional(of) | Type::Shared(of) => Ty::named(format!("{} *", self.ty(*of).base)),
             Type::Array(of, dims) => {
                 let mut ty = self.ty(*of);
                 let mut all = dims.clone();
@@ -323,6 +346,7 @@ impl<'a> Emitter<'a> {
             Type::Str { bound: b, .. } => format!("{TEXT}{}", bound(b)),
             Type::Sequence(of, b) => format!("sequence{}_{}", bound(b), self.mangled(*of)),
             Type::Optional(of) => format!("optional_{}", self.mangled(*of)),
+            Type::Shared(of) => format!("shared_{}", self.mangled(*of)),
             Type::Array(of, dims) => {
                 let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
                 format!("array_{}_{}", dims.join("_"), self.mangled(*of))
@@ -367,7 +391,7 @@ impl<'a> Emitter<'a> {
                     }
                     stack.push(*of);
                 }
-                Type::Sequence(of, _) | Type::Optional(of) => stack.push(*of),
+                Type::Sequence(of, _) | Type::Optional(of) | Type::Shared(of) => stack.push(*of),
                 Type::Flat(name, _) if self.sizes.fixed(ty).is_some_and(|f| f.size > ARRAY_BYTES_MAX) => {
                     return Some(format!("a union of that size (`{name}`) does not fit on a stack"));
                 }

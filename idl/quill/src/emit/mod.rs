@@ -2,5 +2,5 @@
 
 pub mod c;
 pub mod rust;
-mod travel;
+pub(crate) mod travel;
 pub mod values;

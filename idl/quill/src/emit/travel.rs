@@ -8,7 +8,8 @@ use crate::sizes::{Sizes, for_all_types};
 /// What a type consists of.
 fn inner(model: &Model, id: TypeId) -> Vec<TypeId> {
     match model.ty(id) {
-        Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) | Type::Optional(to) => vec![*to],
+        Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) => vec![*to],
+        Type::Optional(to) | Type::Shared(to) => vec![*to],
         Type::Struct(_, fields) | Type::Flat(_, fields) => fields.iter().map(|f| f.ty).collect(),
         Type::Union { switch, branches, .. } => {
             branches.iter().map(|b| b.field.ty).chain([*switch]).collect()
@@ -24,7 +25,7 @@ pub fn streamed(model: &Model, sizes: &Sizes, lying: Lying) -> Vec<bool> {
     for index in 0..model.types_len() {
         let id = TypeId(index as u32);
         match model.ty(id) {
-            Type::Union { .. } | Type::Optional(_) => found.push(id),
+            Type::Union { .. } | Type::Optional(_) | Type::Shared(_) => found.push(id),
             Type::Sequence(of, _) | Type::Array(of, _) if sizes.fixed(*of).is_none() => found.push(id),
             Type::Sequence(of, bound) if sizes.is_looked_at(*of, *bound) => found.push(id),
             Type::Sequence(of, _) | Type::Array(of, _) if lying == Lying::All && !sizes.flat(*of) => {
@@ -116,7 +117,9 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
             format!("not every bit pattern is a value of the elements of the list `{show}`")
         }
         Type::Array(..) => format!("not every bit pattern is a value of the elements of the array `{show}`"),
-        Type::Optional(_) => format!("an array that may be absent (`{show}`) has no form of its own"),
+        Type::Optional(_) | Type::Shared(_) => {
+            format!("an array that may be absent (`{show}`) has no form of its own")
+        }
         Type::Object(_) => {
             format!("the reference `{show}` is a parameter of its own, and no part of another one")
         }
@@ -132,6 +135,12 @@ pub fn why(model: &Model, travels: &[bool], ty: TypeId) -> String {
     }
 }
 
+/// Marks of types with parts that several values may have in common.
+pub fn sharing(model: &Model) -> Vec<bool> {
+    let apart = spread(model, |id| matches!(model.ty(id), Type::Shared(_)));
+    apart.into_iter().map(|apart| !apart).collect()
+}
+
 /// Finds the types that contain nothing that is `bad`: found by taking away until nothing changes.
 fn spread(model: &Model, bad: impl Fn(TypeId) -> bool) -> Vec<bool> {
     let count = model.types_len();
@@ -142,8 +151,11 @@ fn spread(model: &Model, bad: impl Fn(TypeId) -> bool) -> Vec<bool> {
     for index in 0..count {
         let id = TypeId(index as u32);
         // Types without a name of their own are written out within one another: that must end somewhere.
-        if let Type::Alias(_, to) | Type::Sequence(to, _) | Type::Array(to, _) | Type::Optional(to) =
-            model.ty(id)
+        if let Type::Alias(_, to)
+        | Type::Sequence(to, _)
+        | Type::Array(to, _)
+        | Type::Optional(to)
+        | Type::Shared(to) = model.ty(id)
         {
             depths[index] = depths[to.0 as usize] + 1;
         }

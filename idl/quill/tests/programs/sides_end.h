@@ -196,7 +196,7 @@ static void called(void)
 static void answer_copy(uint32_t label, const uint8_t *bytes, size_t length)
 {
     quill_memory memory = { NULL };
-    quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
+    quill_out out = { 0 };
     uint8_t *copy = malloc(length + 1);
     quill_in in = quill_begin_in(copy, length, &memory);
     bool silent = false;
@@ -213,7 +213,7 @@ static int serve(int socket)
 {
     for (;;) {
         quill_memory memory = { NULL };
-        quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
+        quill_out out = { 0 };
         quill_in in;
         uint32_t label;
         bool silent = false;

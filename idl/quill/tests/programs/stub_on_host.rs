@@ -18,6 +18,7 @@ pub use long::{Flat, Once, Room, Strings, Texts, address, dope, keep, string_len
 pub use piece::{Blank, Malformed, Piece, WORDS, Words, view};
 pub use std::boxed::Box;
 pub use std::string::String;
+pub use std::sync::Arc as Shared;
 pub use std::vec::Vec;
 pub use stream::{In, Out, Wire, put_elements};
 

@@ -6,7 +6,7 @@ mod stubs {
 
 use std::os::unix::net::UnixStream;
 
-use stubs::rt::{Failure, MALFORMED};
+use stubs::rt::{Failure, MALFORMED, Shared};
 use stubs::*;
 
 fn node(value: i32, next: Option<Box<node>>) -> node {
@@ -50,7 +50,7 @@ fn main() {
     client.part(3, 5, &[1, 2, 3]).unwrap();
     assert!(matches!(client.part(5, 3, &[1, 2, 3]), Err(Failure::TooLong)));
     let list = node(1, Some(Box::new(node(2, Some(Box::new(node(3, None)))))));
-    assert_eq!(values(&client.list(&list, &Some(10)).unwrap().unwrap()), [13, 12, 11]);
+    assert_eq!(values(&client.list(&list, &Some(Shared::new(10))).unwrap().unwrap()), [13, 12, 11]);
     // A list that is just deep enough; and deeper, which the server refuses.
     assert_eq!(values(&client.list(&long(64), &None).unwrap().unwrap()).len(), 64);
     assert!(client.list(&long(1000), &None).is_err());

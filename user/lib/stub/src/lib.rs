@@ -22,6 +22,7 @@ extern crate std;
 
 pub use alloc::boxed::Box;
 pub use alloc::string::String;
+pub use alloc::sync::Arc as Shared;
 pub use alloc::vec::Vec;
 
 pub mod call;

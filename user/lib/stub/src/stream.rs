@@ -4,14 +4,18 @@
 //! with zeros between, texts and lists behind their lengths, and texts before a zero, which C wants. What is read is
 //! checked when it is read, and owned by whoever reads it.
 
+use core::any::{Any, TypeId};
+
 use crate::Uid;
 use crate::long::{bytes, bytes_mut};
-use crate::{Blank, Box, List, Malformed, String, Text, Vec};
+use crate::{Blank, Box, List, Malformed, Shared, String, Text, Vec};
 
 /// Values within values that may be absent, and lists within lists without a bound, at most: a hostile message cannot nest deeper.
 const DEPTH_MAX: usize = 64;
 /// Bytes of values that lie on the heap, in one message: a few bytes of it could be a great value.
 const HEAP_BYTES_MAX: usize = 64 << 10;
+/// Values that may be shared, in one message: C's stubs have their table on the stack.
+const SHARED_MAX: usize = 64;
 
 /// Words that are being written. What does not fit is not written, and neither is what comes behind it.
 #[derive(Debug)]
@@ -19,12 +23,14 @@ pub struct Out<'a> {
     words: &'a mut [u64],
     /// Bytes that are written; more than there are once something did not fit.
     at: usize,
+    /// Where values lie that may be shared, and of which types they are; their places are their numbers.
+    shared: Vec<(usize, TypeId)>,
 }
 
 impl<'a> Out<'a> {
     /// Begins in front of these words, whatever they are.
     pub fn new(words: &'a mut [u64]) -> Out<'a> {
-        Out { words, at: 0 }
+        Out { words, at: 0, shared: Vec::new() }
     }
 
     fn write(&mut self, from: &[u8]) {
@@ -55,12 +61,14 @@ pub struct In<'a> {
     at: usize,
     depth: usize,
     heap_bytes: usize,
+    /// Values that may be shared, by their numbers; none while they are being read.
+    shared: Vec<Option<Shared<dyn Any + Send + Sync>>>,
 }
 
 impl<'a> In<'a> {
     /// Begins in front of these words.
     pub fn new(words: &'a [u64]) -> In<'a> {
-        In { bytes: bytes(words), at: 0, depth: 0, heap_bytes: 0 }
+        In { bytes: bytes(words), at: 0, depth: 0, heap_bytes: 0, shared: Vec::new() }
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -227,6 +235,46 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
+/// A value that several others may share: 0 if it is absent, 1 before one that is new, 2 before the number of one that was there before.
+impl<T: Wire + Send + Sync + 'static> Wire for Option<Shared<T>> {
+    fn put(&self, out: &mut Out) {
+        let Some(value) = self else { return 0u8.put(out) };
+        let key = (Shared::as_ptr(value).addr(), TypeId::of::<T>());
+        match out.shared.iter().position(|known| *known == key) {
+            Some(number) => {
+                2u8.put(out);
+                (number as u32).put(out);
+            }
+            // It is as if it did not fit.
+            None if out.shared.len() == SHARED_MAX => out.at = usize::MAX,
+            None => {
+                out.shared.push(key);
+                1u8.put(out);
+                value.as_ref().put(out);
+            }
+        }
+    }
+    fn get(from: &mut In) -> Result<Option<Shared<T>>, Malformed> {
+        match u8::get(from)? {
+            0 => Ok(None),
+            1 if from.shared.len() < SHARED_MAX => {
+                let number = from.shared.len();
+                from.room(size_of::<T>())?;
+                from.shared.push(None);
+                let value = Shared::new(from.nested(T::get)?);
+                from.shared[number] = Some(value.clone());
+                Ok(Some(value))
+            }
+            2 => {
+                let number = u32::get(from)? as usize;
+                let value = from.shared.get(number).cloned().flatten().ok_or(Malformed)?;
+                value.downcast().map(Some).map_err(|_| Malformed)
+            }
+            _ => Err(Malformed),
+        }
+    }
+}
+
 impl<T: Wire> Wire for Box<T> {
     fn put(&self, out: &mut Out) {
         (**self).put(out);
@@ -331,6 +379,63 @@ mod tests {
         let claims = |words: &[u64]| Tree::get(&mut In::new(words)).err();
         assert_eq!(claims(&[u32::MAX.into()]), Some(Malformed), "elements that are not there");
         assert_eq!(claims(&[2 << 32 | 1]), Some(Malformed), "neither there nor absent");
+    }
+
+    /// A value that others may share, and a list of such.
+    type Pair = (Option<Shared<String>>, Vec<Option<Shared<u8>>>);
+
+    fn write_pair(pair: &Pair, words: &mut [u64]) -> Option<usize> {
+        let mut out = Out::new(words);
+        pair.0.put(&mut out);
+        pair.1.put(&mut out);
+        out.finish()
+    }
+
+    fn read_pair(words: &[u64]) -> Result<Pair, Malformed> {
+        let mut from = In::new(words);
+        let pair = (Option::get(&mut from)?, Vec::get(&mut from)?);
+        from.finish().map(|()| pair)
+    }
+
+    #[test]
+    fn what_is_shared_is_there_once() {
+        let (one, other) = (Some(Shared::new(7)), Some(Shared::new(7)));
+        let pair: Pair = (Some(Shared::new("x".into())), Vec::from([one.clone(), None, other, one]));
+        let mut words = [u64::MAX; 8];
+        let end = write_pair(&pair, &mut words).unwrap();
+        assert_eq!(end, 4);
+        let got = read_pair(&words[..end]).unwrap();
+        assert_eq!(got, pair);
+        let same = |a: usize, b: usize| match (&got.1[a], &got.1[b]) {
+            (Some(a), Some(b)) => Shared::ptr_eq(a, b),
+            _ => false,
+        };
+        assert!(same(0, 3) && !same(0, 2));
+        for number in [0u64, 3, u32::MAX.into()] {
+            let mut bad = words;
+            // It is all that the last word has: the text is 0, and there are three.
+            bad[end - 1] = number;
+            assert_eq!(read_pair(&bad[..end]), Err(Malformed), "{number}");
+        }
+    }
+
+    #[test]
+    fn no_more_is_shared_than_a_table_holds() {
+        for count in [SHARED_MAX - 1, SHARED_MAX] {
+            let list = (0..count).map(|_| Some(Shared::new(7))).collect();
+            let mut words = [0; 64];
+            let end = write_pair(&(Some(Shared::new(String::new())), list), &mut words);
+            assert_eq!(end.is_some(), count < SHARED_MAX);
+            if let Some(end) = end {
+                assert!(read_pair(&words[..end]).is_ok());
+            }
+        }
+        // Beginnings of values that are there, one more than a table holds.
+        let mut bytes = [1u8; 8 * 24];
+        bytes[..16].copy_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, SHARED_MAX as u8, 0, 0, 0]);
+        let words: [u64; 24] =
+            core::array::from_fn(|i| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap()));
+        assert_eq!(read_pair(&words[..2 + SHARED_MAX / 4]), Err(Malformed));
     }
 
     /// A list of lists without an end.

@@ -54,16 +54,9 @@ impl Checker<'_> {
     /// symbols.
     pub(super) fn carried(&mut self, ty: TypeId, attrs: &[Attr], stands: Stands) -> (TypeId, Vec<Vec<Rule>>) {
         if has(self.s, attrs, "context_handle") {
-            return (self.model.add(Type::Int { bits: 64, signed: false }), Vec::new());
+            return (self.model.add_context(), Vec::new());
         }
         let mut said = self.said(attrs, stands);
-        if let Some(full) = find(self.s, attrs, "ptr")
-            && self.in_main(full.span)
-            && !self.samba
-        {
-            let message = "`ptr` is carried as `unique`: what two of these pointers share arrives twice";
-            self.s.diags.push(Diagnostic::warning(Code::Attribute, full.span, message));
-        }
         match self.carry(ty, 0, &mut said) {
             Ok(ty) => (ty, said.rules),
             Err(why) => {
@@ -124,7 +117,11 @@ impl Checker<'_> {
                 // A reference to an object may be none by itself.
                 let is_object = matches!(self.model.ty(self.model.resolved(inner)), Type::Object(_));
                 let always = kind == Pointer::Ref || is_object;
-                Ok(if always { inner } else { self.model.add(Type::Optional(inner)) })
+                Ok(match kind {
+                    _ if always => inner,
+                    Pointer::Full => self.model.add(Type::Shared(inner)),
+                    _ => self.model.add(Type::Optional(inner)),
+                })
             }
             Type::Open(to) if said.string || said.is_sized(level) => self.behind(to, level, said),
             Type::Open(_) => Err("the array of unknown size"),
@@ -352,7 +349,7 @@ impl Checker<'_> {
             let kind = self.model.ty(self.model.resolved(ty));
             // An absent number is none.
             let kind = match kind {
-                Type::Optional(of) => self.model.ty(self.model.resolved(*of)),
+                Type::Optional(of) | Type::Shared(of) => self.model.ty(self.model.resolved(*of)),
                 kind => kind,
             };
             matches!(

@@ -72,7 +72,7 @@ fn check(
     let within = |value: Expr, of: TypeId, rules| check(e, value, of, rules, beside, fail, depth + 1);
     let index = format!("_a{depth}");
     match e.kind(ty) {
-        Type::Optional(of) => {
+        Type::Optional(of) | Type::Shared(of) => {
             let there = value.clone().with("!=", name("NULL"));
             let inner = if e.is_text_pointer(*of) { value } else { value.deref() };
             if_any(there, within(inner, *of, rules))
@@ -139,7 +139,7 @@ fn size(e: &Emitter, of: &Size, beside: Beside) -> String {
         Size::Number(number) => format!("(int64_t)({})", super::tree::integer((*number).into())),
         Size::Of(place) => {
             let (value, ty) = beside(*place);
-            if let Type::Optional(_) = e.kind(ty) {
+            if let Type::Optional(_) | Type::Shared(_) = e.kind(ty) {
                 let (there, value) = (value.tight(), value.clone().deref().tight());
                 return format!("({there} != NULL ? (int64_t){value} : 0)");
             }

@@ -1,7 +1,7 @@
 //! An interface in C, as far as all kernels have it in common: signatures, exceptions, the struct of a server's methods,
 //! and where in a function each value is found.
 
-use super::tree::{Expr, Item, Stmt, Ty, name};
+use super::tree::{Expr, Item, Parameters, Stmt, Ty, name};
 use super::{Emitter, names::is_macro_with_parameters, word};
 use crate::layout::RESULT;
 use crate::model::{Direction, Operation, Type, TypeId};
@@ -35,6 +35,16 @@ impl Interface<'_> {
     /// Unions of exceptions, and the struct of a server's methods. `second` is what each method gets behind the server's
     /// own data.
     pub fn declarations(&self, operations: &[&Operation], second: Option<&(Ty, String)>) -> Vec<Item> {
+        self.declarations_with(operations, second, Vec::new())
+    }
+
+    /// These declarations with further functions of a server, behind its methods.
+    pub fn declarations_with(
+        &self,
+        operations: &[&Operation],
+        second: Option<&(Ty, String)>,
+        further: Vec<(Ty, String, Parameters)>,
+    ) -> Vec<Item> {
         let mut items = vec![Item::Comment(format!("The interface {}.", self.interface))];
         items.extend(self.unions(operations));
         let signatures = operations.iter().map(|operation| {
@@ -45,7 +55,7 @@ impl Interface<'_> {
         });
         let methods = self.function("server");
         items.push(Item::Announce("struct", methods.clone()));
-        items.push(Item::Methods(methods, signatures.collect()));
+        items.push(Item::Methods(methods, signatures.chain(further).collect()));
         items
     }
 

@@ -58,6 +58,11 @@ impl Part for L4V4 {
         true
     }
 
+    /// Each value has an item of its own, with a beginning of its own.
+    fn keeps_shared(&self) -> bool {
+        false
+    }
+
     fn refuses(&self, emitter: &Emitter, _: &Operation, method: &Method) -> Option<String> {
         let counted_slot = |slot: &&Slot| is_list(emitter, slot) && emitter.counted(leaf_type(slot));
         if let Some((exception, _)) = method.exceptions.iter().find(|(_, message)| {

@@ -98,7 +98,7 @@ static inline void quill_bring_text(char *to, const char *from)
 /* The next value, with what is left of the memory. */
 static inline void quill_next_in(quill_in *in, char *bytes, quill_word length)
 {
-    *in = (quill_in){ bytes, length, 0, in->failed, 0, in->memory, in->memory_bytes };
+    *in = (quill_in){ bytes, length, 0, in->failed, 0, in->memory, in->memory_bytes, NULL };
 }
 
 #endif

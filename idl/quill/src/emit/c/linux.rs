@@ -7,6 +7,7 @@ use super::{Emitter, Lists, Part, word};
 use crate::layout::{InterfaceLayout, Leaf, Message, Method, Place};
 use crate::model::{Operation, Type, TypeId};
 
+mod contexts;
 pub mod values;
 
 /// C over Unix-domain sockets.
@@ -19,6 +20,8 @@ impl Part for Linux {
             include_str!("utf8.h"),
             include_str!("linux_message.h"),
             include_str!("stream.h"),
+            include_str!("linux_shared.h"),
+            include_str!("stream_shared.h"),
             include_str!("linux_runtime.h")
         )
     }
@@ -40,7 +43,7 @@ impl Part for Linux {
         let c = Interface { emitter, interface };
         let methods = c.function("server");
         let memory = (Ty::named("quill_memory").to(), "_memory".into());
-        let mut items = c.declarations(operations, Some(&memory));
+        let mut items = c.declarations_with(operations, Some(&memory), contexts::rundowns(&c, operations));
         for (operation, method) in operations.iter().zip(&layout.methods) {
             items.push(c.client(operation, method));
         }
@@ -217,6 +220,7 @@ impl Interface<'_> {
         body.extend(values::unless_failed(agreed));
         let malformed = || vec![Stmt::Return(Some(name("QUILL_MALFORMED")))];
         body.push(Stmt::If(name("_in").deref().field("failed"), malformed()));
+        body.extend(contexts::check(self, operation));
         let called = self.call_method(operation, vec![name("_self"), name("_in").deref().field("memory")]);
         body.push(Stmt::Let(status(), "_status".into(), Some(called)));
         if operation.oneway {
@@ -229,6 +233,7 @@ impl Interface<'_> {
                 body,
             );
         }
+        body.extend(contexts::note(self, operation));
         let refuse = || Stmt::Do(call("quill_fail", [name("_out"), name("QUILL_TOO_LONG")]));
         let mut write = agree::parameters(self.emitter, operation, true, &variable, &refuse);
         write.extend(self.write(&method.reply, &borrowed(&outputs)));

@@ -18,6 +18,7 @@ typedef uint32_t quill_status;
 #define QUILL_MALFORMED 0xffff0000u /* what came is no valid message */
 #define QUILL_NO_METHOD 0xffff0001u /* the server knows no such method */
 #define QUILL_NO_OBJECT 0xffff0002u /* the server knows no such object */
+#define QUILL_NO_CONTEXT 0xffff0003u /* the client has no such context handle open */
 #define QUILL_IO 0xffff0100u        /* the connection failed */
 #define QUILL_TOO_LONG 0xffff0101u  /* an argument is too long for its type or for a message */
 #define QUILL_MEMORY 0xffff0102u    /* there is no memory */
@@ -60,6 +61,23 @@ static inline void quill_release(quill_memory *memory)
     }
 }
 
+/* Values of a message that others of it may share; their places are their numbers. */
+typedef struct {
+    const void *at;
+    uint64_t kind;
+    uint32_t outer; /* the one in which it is, counted from 1, while it is open */
+    bool open;
+} quill_shared_value;
+
+typedef struct quill_shared {
+    uint32_t count, room, open; /* `open` is the last that has not ended, counted from 1 */
+    bool fresh;
+    quill_shared_value *all;
+    uint32_t *places; /* of a message that is being written: twice `room`, for numbers from 1 on, by where values lie */
+} quill_shared;
+
+#define QUILL_SHARED(message) (&(message)->shared)
+
 /* A message that is being written. A failure stays, and everything after it is skipped. */
 typedef struct quill_out {
     uint8_t *bytes; /* with eight bytes in front for the header */
@@ -67,7 +85,18 @@ typedef struct quill_out {
     size_t room;
     quill_status status;
     int depth;
+    quill_shared shared;
 } quill_out;
+
+/* Gives back what was written. */
+static inline void quill_discard(quill_out *out)
+{
+    free(out->bytes);
+    free(out->shared.all);
+    free(out->shared.places);
+    out->bytes = NULL;
+    out->shared = (quill_shared){ 0 };
+}
 
 #define QUILL_HEADER 8
 
@@ -122,12 +151,14 @@ typedef struct quill_in {
     bool failed;
     quill_memory *memory; /* for what has no fixed size */
     size_t heap_bytes;    /* taken of it */
+    quill_shared shared;
+    struct quill_contexts *contexts; /* of the client, where somebody keeps them */
 } quill_in;
 
 /* Begins in front of these bytes. */
 static inline quill_in quill_begin_in(const uint8_t *bytes, size_t length, quill_memory *memory)
 {
-    return (quill_in){ bytes, length, 0, 0, false, memory, 0 };
+    return (quill_in){ bytes, length, 0, 0, false, memory, 0, { 0 }, NULL };
 }
 
 static inline const uint8_t *quill_take(quill_in *in, size_t count)

@@ -127,8 +127,7 @@ static inline quill_status quill_send(int socket, uint32_t label, quill_out *out
         memcpy(out->bytes + 4, &length, 4);
         status = quill_write_all(socket, out->bytes, QUILL_HEADER + out->length);
     }
-    free(out->bytes);
-    out->bytes = NULL;
+    quill_discard(out);
     return status;
 }
 
@@ -166,31 +165,109 @@ static inline quill_status quill_call(quill_client *client, uint32_t request, qu
     return status == 1 ? QUILL_IO : status;
 }
 
+/* Tells a server of a context handle that nobody will close, since its client is gone. */
+typedef void (*quill_rundown)(void *self, uint64_t handle);
+
+typedef struct quill_context {
+    uint64_t handle, kind; /* `kind` says of which type it is */
+    void *self;
+    quill_rundown rundown; /* none, if the server does not want to know */
+} quill_context;
+
+/* Context handles that a client has open. */
+typedef struct quill_contexts {
+    quill_context *all;
+    size_t count, room;
+} quill_contexts;
+
+static inline quill_context *quill_find_context(const quill_contexts *contexts, const void *self, uint64_t kind,
+                                                uint64_t handle)
+{
+    for (size_t i = 0; i < contexts->count; i++) {
+        quill_context *one = &contexts->all[i];
+        if (one->handle == handle && one->kind == kind && one->self == self)
+            return one;
+    }
+    return NULL;
+}
+
+/* Whether a request may have that handle: it is open, or none, or nobody keeps a table. */
+static inline bool quill_has_context(const quill_in *in, const void *self, uint64_t kind, uint64_t handle)
+{
+    return handle == 0 || in->contexts == NULL || quill_find_context(in->contexts, self, kind, handle) != NULL;
+}
+
+/* A method was given one handle, and gave back another one: the first is closed, the second open. What finds no room in the table is
+ * closed at once. */
+static inline bool quill_change_context(const quill_in *in, quill_context now, uint64_t before)
+{
+    quill_contexts *contexts = in->contexts;
+    quill_context *one;
+
+    if (contexts == NULL || now.handle == before)
+        return true;
+    one = quill_find_context(contexts, now.self, now.kind, before);
+    if (one != NULL)
+        *one = contexts->all[--contexts->count];
+    if (now.handle == 0 || quill_find_context(contexts, now.self, now.kind, now.handle) != NULL)
+        return true;
+    if (contexts->count == contexts->room) {
+        size_t room = contexts->room == 0 ? 8 : 2 * contexts->room;
+        quill_context *all = room > SIZE_MAX / sizeof *all ? NULL : realloc(contexts->all, room * sizeof *all);
+        if (all == NULL) {
+            if (now.rundown != NULL)
+                now.rundown(now.self, now.handle);
+            return false;
+        }
+        contexts->all = all;
+        contexts->room = room;
+    }
+    contexts->all[contexts->count++] = now;
+    return true;
+}
+
+/* The end of a client. */
+static inline void quill_run_down(quill_contexts *contexts)
+{
+    while (contexts->count > 0) {
+        quill_context one = contexts->all[--contexts->count];
+        if (one.rundown != NULL)
+            one.rundown(one.self, one.handle);
+    }
+    free(contexts->all);
+    *contexts = (quill_contexts){ 0 };
+}
+
 /* Answers a request: leaves the reply in `out` and returns its label; `*silent` if there is none. */
 typedef uint32_t (*quill_dispatch)(const void *methods, void *self, uint32_t label, quill_in *in, quill_out *out,
                                    bool *silent);
 
-/* Serves one connection until the client closes it. */
+/* Serves one connection until the client closes it, or it fails; then context handles that are still open are run down. */
 static inline quill_status quill_serve(int socket, quill_dispatch dispatch, const void *methods, void *self)
 {
+    quill_contexts contexts = { 0 };
+
     for (;;) {
         quill_memory memory = { NULL };
-        quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
+        quill_out out = { 0 };
         quill_in in;
         uint32_t label;
         bool silent = false;
         quill_status status = quill_receive(socket, &memory, &label, &in);
 
         if (status == QUILL_OK) {
+            in.contexts = &contexts;
             label = dispatch(methods, self, label, &in, &out, &silent);
             if (silent)
-                free(out.bytes);
+                quill_discard(&out);
             else
                 status = quill_send(socket, label, &out);
         }
         quill_release(&memory);
-        if (status != QUILL_OK)
+        if (status != QUILL_OK) {
+            quill_run_down(&contexts);
             return status == 1 ? QUILL_OK : status;
+        }
     }
 }
 
@@ -279,7 +356,7 @@ static inline quill_status quill_serve_objects(int socket, const quill_objects *
 /* Says for which object of a server the requests are that follow; 0 is for the one that the connection began with. */
 static inline quill_status quill_select(quill_client *client, uint64_t object)
 {
-    quill_out out = { NULL, 0, 0, QUILL_OK, 0 };
+    quill_out out = { 0 };
     quill_in in;
     uint32_t label;
     quill_status status;

@@ -67,7 +67,7 @@ fn has_choice(model: &Model, mut types: Vec<TypeId>) -> bool {
             continue;
         }
         match model.ty(id) {
-            Type::Union { .. } | Type::Optional(_) => return true,
+            Type::Union { .. } | Type::Optional(_) | Type::Shared(_) => return true,
             Type::Struct(..) if model.agreements.contains_key(&id) => return true,
             Type::Struct(_, fields) if !model.is_any(id) => types.extend(fields.iter().map(|field| field.ty)),
             Type::Sequence(of, _) | Type::Array(of, _) => types.push(*of),

@@ -3,17 +3,20 @@
 
 /* Bytes of values that are written and read piece by piece, in memory that somebody else brings. */
 
+struct quill_shared;
+
 /* Words that are being written. A failure stays, and everything after it is skipped. */
 typedef struct {
     char *bytes;
     uint64_t room, length;
     quill_status status;
     uint32_t depth;
+    struct quill_shared *shared; /* values that may be shared, if there are such */
 } quill_out;
 
 static inline quill_out quill_begin_out(char *bytes, uint64_t room)
 {
-    return (quill_out){ bytes, room, 0, QUILL_OK, 0 };
+    return (quill_out){ bytes, room, 0, QUILL_OK, 0, NULL };
 }
 
 static inline void quill_put(quill_out *out, const void *from, uint64_t count)
@@ -41,6 +44,7 @@ typedef struct {
     uint32_t depth;
     char *memory; /* for lists, and for what may be absent */
     uint64_t memory_bytes;
+    struct quill_shared *shared; /* values that may be shared, if there are such */
 } quill_in;
 
 static inline void quill_give_memory(quill_in *in, char *memory, uint64_t bytes)

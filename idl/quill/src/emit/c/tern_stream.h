@@ -35,8 +35,8 @@ static inline quill_in quill_begin_in(uint64_t *room, const uint64_t *words, uin
     uint64_t count = dope & 0xfff;
 
     if (dope >> 12 != strings || count < fixed)
-        return (quill_in){ NULL, 0, 0, true, 0, NULL, 0 };
-    return (quill_in){ (char *)(room + fixed), 8 * (count - fixed), 0, false, 0, NULL, 0 };
+        return (quill_in){ NULL, 0, 0, true, 0, NULL, 0, NULL };
+    return (quill_in){ (char *)(room + fixed), 8 * (count - fixed), 0, false, 0, NULL, 0, NULL };
 }
 
 #endif

@@ -121,6 +121,10 @@ impl Emitter<'_> {
                 let some = self.random_size(*of);
                 quote! { Some(#some) }
             }
+            Type::Shared(of) => {
+                let some = self.random_size(*of);
+                quote! { Some(rt::Shared::new(#some)) }
+            }
             _ => self.random(ty),
         }
     }
@@ -131,6 +135,11 @@ impl Emitter<'_> {
             Type::Optional(of) => {
                 let value = self.random_keeping(*of, rules, beside);
                 self.random_optional(*of, &value)
+            }
+            // A value with rules of its own is nobody else's.
+            Type::Shared(of) => {
+                let value = self.random_keeping(*of, rules, beside);
+                quote! { _r.maybe(|_r| rt::Shared::new(#value)) }
             }
             Type::Array(of, dims) => {
                 let value = self.random_keeping(*of, rules, beside);
@@ -178,7 +187,9 @@ impl Emitter<'_> {
     /// Type of what is in a list of lists, perhaps an absent one.
     fn innermost(&self, ty: TypeId) -> TypeId {
         let mut ty = self.model.resolved(ty);
-        while let Type::Optional(of) | Type::Sequence(of, _) | Type::Array(of, _) = self.model.ty(ty) {
+        while let Type::Optional(of) | Type::Shared(of) | Type::Sequence(of, _) | Type::Array(of, _) =
+            self.model.ty(ty)
+        {
             ty = self.model.resolved(*of);
         }
         ty
@@ -219,6 +230,10 @@ impl Emitter<'_> {
             Type::Optional(of) => {
                 let inner = self.as_number(quote! { _n }, *of);
                 quote! { #value.map_or(0, |_n| #inner) }
+            }
+            Type::Shared(of) => {
+                let inner = self.as_number(quote! { (*_n) }, *of);
+                quote! { #value.as_deref().map_or(0, |_n| #inner) }
             }
             _ => quote! { (#value as __i64) },
         }
@@ -287,6 +302,10 @@ impl Emitter<'_> {
             Type::Optional(of) => {
                 let inner_holds = within(*of, rules)?;
                 Some(quote! { #value.as_ref().is_none_or(|#inner| #inner_holds) })
+            }
+            Type::Shared(of) => {
+                let inner_holds = within(*of, rules)?;
+                Some(quote! { #value.as_deref().is_none_or(|#inner| #inner_holds) })
             }
             Type::Array(of, dims) => {
                 let mut all = within(*of, rules)?;

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, name, selftest, tuple};
+use super::{
+    Element, Emitter, InterfaceParts, MethodParts, Part, Raised, Runtime, contexts, name, selftest, tuple,
+};
 use crate::layout::{Chunk, Leaf, Message, Method, Place};
 use crate::model::{Type, TypeId};
 
@@ -52,6 +54,9 @@ impl Part for Linux {
     }
     fn server_extras(&self, _: &TokenStream) -> TokenStream {
         TokenStream::new()
+    }
+    fn runs_down(&self) -> bool {
+        true
     }
     fn interface(&self, emitter: &Emitter, interface: &InterfaceParts) -> Vec<TokenStream> {
         emitter.socket_interface(interface)
@@ -184,6 +189,10 @@ impl Emitter<'_> {
         let arms = methods.iter().map(|method| self.dispatch_arm(interface, method));
         let dispatch = self.own_name(from, "dispatch");
         let dispatch_checked = self.own_name(from, "dispatch_checked");
+        let (none, contexts) = match interface.rundowns.is_empty() {
+            true => (TokenStream::new(), TokenStream::new()),
+            false => (quote! { None, }, quote! { _contexts: __Option<&mut #rt::Contexts>, }),
+        };
         vec![
             quote! {
                 /// Calls a server.
@@ -197,7 +206,7 @@ impl Emitter<'_> {
             quote! {
                 /// Answers a request: checks it, calls the method, writes the reply. Nothing comes back from a oneway one.
                 pub fn #dispatch<S: #server_trait + ?Sized>(_server: &mut S, label: __u32, _body: &[__u8]) -> __Option<(__u32, __Vec<__u8>)> {
-                    let answer = #dispatch_checked(_server, label, _body);
+                    let answer = #dispatch_checked(_server, #none label, _body);
                     match answer {
                         Ok(reply) => reply,
                         Err(#rt::Malformed) => Some((#rt::MALFORMED, __Vec::new())),
@@ -207,6 +216,7 @@ impl Emitter<'_> {
             quote! {
                 fn #dispatch_checked<S: #server_trait + ?Sized>(
                     _server: &mut S,
+                    #contexts
                     _label: __u32,
                     _body: &[__u8],
                 ) -> __Result<__Option<(__u32, __Vec<__u8>)>, #rt::Malformed> {
@@ -217,6 +227,7 @@ impl Emitter<'_> {
                     }
                 }
             },
+            contexts::functions(self, interface),
         ]
     }
 
@@ -271,6 +282,7 @@ impl Emitter<'_> {
             inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
         let ident = name(rust);
         let call = quote! { #server_trait::#ident(_server, #(#arguments),*) };
+        let known = contexts::check(self, interface, operation);
         if operation.oneway {
             // Nobody waits for a reply, so not even an error is one: the client would take it for the next call's.
             let values: Vec<Ident> = inputs.iter().map(|(n, _)| name(n)).collect();
@@ -279,7 +291,7 @@ impl Emitter<'_> {
             return quote! {
                 #label => {
                     let mut _read = || -> __Result<#types, #rt::Malformed> { #read #agreed Ok(#value) };
-                    if let Ok(#value) = _read() { let _ = #call; }
+                    if let Ok(#value) = _read() { #known let _ = #call; }
                     Ok(None)
                 }
             };
@@ -295,6 +307,7 @@ impl Emitter<'_> {
             Ok(Some((_label, __Vec::new())))
         };
         let finish = |label: u32| quote! { _out.finish().map(|bytes| Some((#label, bytes))).map_err(|_| #rt::Malformed) };
+        let noted = contexts::note(self, interface, operation);
         let (ok, replied) = (finish(0), self.agreed(operation, true, &failed));
         let failures = if operation.raises.is_empty() {
             quote! { Err(_failure) => { #failure } }
@@ -310,8 +323,9 @@ impl Emitter<'_> {
             #label => {
                 #read
                 #agreed
+                #known
                 match #call {
-                    Ok(#pattern) => { #replied #write #ok }
+                    Ok(#pattern) => { #noted #replied #write #ok }
                     #failures
                 }
             }

@@ -114,7 +114,8 @@ pub fn put(e: &Emitter, ty: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
             body
         }
         Type::Array(of, dims) => each(dims, value, depth, &|element, depth| put(e, *of, element, depth)),
-        Type::Optional(of) => put_optional(e, *of, value, depth),
+        Type::Shared(of) if e.shared(ty).is_some() => put_shared(e, *of, value, depth),
+        Type::Optional(of) | Type::Shared(of) => put_optional(e, *of, value, depth),
         _ => vec![Stmt::Do(call(format!("quill_put_{}", e.mangled(ty)), [out(), value.address()]))],
     }
 }
@@ -147,7 +148,8 @@ pub fn get(e: &Emitter, ty: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
             vec![Stmt::Set(place, call("quill_get_string", [from(), bound(*b)]))]
         }
         Type::Array(of, dims) => each(dims, place, depth, &|element, depth| get(e, *of, element, depth)),
-        Type::Optional(of) => get_optional(e, *of, place, depth),
+        Type::Shared(of) if e.shared(ty).is_some() => get_shared(e, *of, place, depth),
+        Type::Optional(of) | Type::Shared(of) => get_optional(e, *of, place, depth),
         _ => vec![Stmt::Do(call(format!("quill_get_{}", e.mangled(ty)), [from(), place.address()]))],
     }
 }
@@ -183,6 +185,73 @@ fn get_optional(e: &Emitter, of: TypeId, place: Expr, depth: usize) -> Vec<Stmt>
         Stmt::Do(call("quill_leave", [from()])),
     ];
     vec![nothing, Stmt::If(there.with("&&", call("quill_enter", [from()])), inner)]
+}
+
+/// Number of a type among those of which values may be shared, the same in all headers.
+fn kind(e: &Emitter, of: TypeId) -> Expr {
+    name(format!("0x{:x}ull", crate::layout::interface_id(&e.mangled(of))))
+}
+
+/// Statements that write a value that others may share.
+fn put_shared(e: &Emitter, of: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
+    let inner = if e.is_text_pointer(of) { value.clone() } else { value.clone().deref() };
+    let mut body = put(e, of, inner, depth);
+    body.push(Stmt::Do(call("quill_put_shared_end", [name("_out")])));
+    vec![Stmt::If(call("quill_put_shared", [name("_out"), value, kind(e, of)]), body)]
+}
+
+/// Statements that read a value that others may share.
+fn get_shared(e: &Emitter, of: TypeId, place: Expr, depth: usize) -> Vec<Stmt> {
+    let from = || name("_in");
+    let there = || place.clone().with("!=", name("NULL"));
+    let mut body = vec![Stmt::Set(place.clone(), call("quill_get_shared", [from(), kind(e, of)]))];
+    let mut fresh = if e.is_text_pointer(of) {
+        body.extend(if_any(there(), look_again(e, of, place.clone(), depth)));
+        get(e, of, place.clone(), depth)
+    } else {
+        body.extend(if_any(there(), look_again(e, of, place.clone().deref(), depth)));
+        let size = call("sizeof", [place.clone().deref()]);
+        let room = call("quill_get_room", [from(), Expr::Int(1), Expr::Int(least(e, of, 0).into()), size]);
+        vec![Stmt::Set(place.clone(), room), Stmt::If(there(), get(e, of, place.clone().deref(), depth))]
+    };
+    fresh.push(Stmt::Do(call("quill_get_shared_end", [from(), place.clone()])));
+    body.push(Stmt::If(call("quill_is_fresh", [from()]), fresh));
+    body
+}
+
+fn if_any(condition: Expr, body: Vec<Stmt>) -> Option<Stmt> {
+    (!body.is_empty()).then_some(Stmt::If(condition, body))
+}
+
+/// Statements that take notice of what is looked at once more when something agrees with it: lists and texts, as far as declared types.
+fn look_again(e: &Emitter, of: TypeId, value: Expr, depth: usize) -> Vec<Stmt> {
+    let again = |bytes: Expr| Stmt::Do(call("quill_look_again", [name("_in"), bytes]));
+    match e.kind(of) {
+        Type::Str { .. } => vec![again(count(e, of, value))],
+        Type::Sequence(element, _) => {
+            let (each, index) = (element_of(&value), format!("_w{depth}"));
+            let length = value.clone().field("_length");
+            let size = call("sizeof", [each]);
+            let mut body = vec![again(length.clone().cast(Ty::named("uint64_t")).with("*", size))];
+            let inner = look_again(e, *element, value.field("_buffer").index(name(&index)), depth + 1);
+            if !inner.is_empty() {
+                body.push(Stmt::For(index, length, inner));
+            }
+            body
+        }
+        Type::Array(element, dims) => {
+            match look_again(e, *element, value.clone(), depth + dims.len()).is_empty() {
+                true => Vec::new(),
+                false => each(dims, value, depth, &|value, depth| look_again(e, *element, value, depth)),
+            }
+        }
+        Type::Optional(inner) | Type::Shared(inner) => {
+            let there = value.clone().with("!=", name("NULL"));
+            let behind = if e.is_text_pointer(*inner) { value } else { value.deref() };
+            if_any(there, look_again(e, *inner, behind, depth)).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Loops over all elements of an array.

@@ -1,7 +1,12 @@
 /// What all stubs of this file share: messages, their values, and the way over a Unix-domain socket.
 pub mod rt {
+    use std::any::{Any, TypeId};
+    use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
+    /// A value that several others may share.
+    pub use std::sync::Arc as Shared;
 
     /// The largest body of a message.
     pub const BODY_BYTES_MAX: usize = 16 << 20;
@@ -17,6 +22,8 @@ pub mod rt {
     pub const NO_METHOD: u32 = LABEL_ERROR + 1;
     /// There is no such object.
     pub const NO_OBJECT: u32 = LABEL_ERROR + 2;
+    /// The client has no such context handle open.
+    pub const NO_CONTEXT: u32 = LABEL_ERROR + 3;
     /// A request that says for which object those are that come after it.
     const SELECT: u32 = LABEL_ERROR + 0x8000;
 
@@ -60,6 +67,8 @@ pub mod rt {
     #[derive(Debug, Default)]
     pub struct Out {
         bytes: Vec<u8>,
+        /// Where values lie that may be shared, of which types they are, and the numbers that they have in the message.
+        shared: BTreeMap<(usize, TypeId), u32>,
     }
 
     impl Out {
@@ -87,12 +96,14 @@ pub mod rt {
         at: usize,
         depth: usize,
         heap_bytes: usize,
+        /// Values that may be shared, by their numbers; none while they are being read.
+        shared: Vec<Option<Shared<dyn Any + Send + Sync>>>,
     }
 
     impl<'a> In<'a> {
         /// Starts at the front.
         pub fn new(bytes: &'a [u8]) -> In<'a> {
-            In { bytes, at: 0, depth: 0, heap_bytes: 0 }
+            In { bytes, at: 0, depth: 0, heap_bytes: 0, shared: Vec::new() }
         }
 
         fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -163,6 +174,10 @@ pub mod rt {
         fn put(&self, out: &mut Out);
         /// Reads and checks a value.
         fn get(from: &mut In) -> Result<Self, Malformed>;
+        /// Bytes that are looked at when something is compared with what is in it, as far as declared types.
+        fn weight(&self) -> usize {
+            0
+        }
     }
 
     macro_rules! number {
@@ -214,6 +229,9 @@ pub mod rt {
             let count = u32::get(from)? as usize;
             from.text(count)
         }
+        fn weight(&self) -> usize {
+            self.len()
+        }
     }
 
     impl<T: Wire> Wire for Option<T> {
@@ -226,6 +244,54 @@ pub mod rt {
         fn get(from: &mut In) -> Result<Option<T>, Malformed> {
             if bool::get(from)? { from.nested(T::get).map(Some) } else { Ok(None) }
         }
+        fn weight(&self) -> usize {
+            self.as_ref().map_or(0, T::weight)
+        }
+    }
+
+    /// A value that several others may share: 0 if it is absent, 1 before one that is new, 2 before the number of one that was there before.
+    impl<T: Wire + Send + Sync + 'static> Wire for Option<Shared<T>> {
+        fn put(&self, out: &mut Out) {
+            let Some(value) = self else { return 0u8.put(out) };
+            let next = u32::try_from(out.shared.len()).unwrap_or(u32::MAX);
+            match out.shared.entry((Shared::as_ptr(value).addr(), TypeId::of::<T>())) {
+                Entry::Occupied(known) => {
+                    let number = *known.get();
+                    2u8.put(out);
+                    number.put(out);
+                }
+                Entry::Vacant(place) => {
+                    place.insert(next);
+                    1u8.put(out);
+                    value.as_ref().put(out);
+                }
+            }
+        }
+        fn get(from: &mut In) -> Result<Option<Shared<T>>, Malformed> {
+            match u8::get(from)? {
+                0 => Ok(None),
+                1 => {
+                    let number = from.shared.len();
+                    from.room(size_of::<T>() + size_of::<Option<Shared<T>>>())?;
+                    from.shared.push(None);
+                    let value = Shared::new(from.nested(T::get)?);
+                    from.shared[number] = Some(value.clone());
+                    Ok(Some(value))
+                }
+                2 => {
+                    let number = u32::get(from)? as usize;
+                    let value = from.shared.get(number).cloned().flatten().ok_or(Malformed)?;
+                    let value = value.downcast::<T>().map_err(|_| Malformed)?;
+                    // It is looked at once more.
+                    from.room(value.weight())?;
+                    Ok(Some(value))
+                }
+                _ => Err(Malformed),
+            }
+        }
+        fn weight(&self) -> usize {
+            self.as_ref().map_or(0, |value| value.as_ref().weight())
+        }
     }
 
     impl<T: Wire> Wire for Box<T> {
@@ -235,6 +301,9 @@ pub mod rt {
         fn get(from: &mut In) -> Result<Box<T>, Malformed> {
             from.room(size_of::<T>())?;
             T::get(from).map(Box::new)
+        }
+        fn weight(&self) -> usize {
+            (**self).weight()
         }
     }
 
@@ -246,6 +315,9 @@ pub mod rt {
         fn get(from: &mut In) -> Result<Vec<T>, Malformed> {
             let count = u32::get(from)? as usize;
             from.nested(|from| from.elements(count))
+        }
+        fn weight(&self) -> usize {
+            self.iter().map(|value| size_of::<T>().max(1).saturating_add(value.weight())).fold(0, usize::saturating_add)
         }
     }
 
@@ -264,6 +336,9 @@ pub mod rt {
         fn get(from: &mut In) -> Result<[T; N], Malformed> {
             let list = from.nested(|from| from.elements(N))?;
             list.try_into().map_err(|_| Malformed)
+        }
+        fn weight(&self) -> usize {
+            self.iter().map(T::weight).fold(0, usize::saturating_add)
         }
     }
 
@@ -303,15 +378,54 @@ pub mod rt {
         }
     }
 
+    /// The context handles that a client has open, each with the number of its type.
+    #[derive(Debug, Default)]
+    pub struct Contexts {
+        open: std::collections::BTreeSet<(usize, u64)>,
+    }
+
+    impl Contexts {
+        /// Whether a request may have that handle: it is open, or none.
+        pub fn holds(&self, kind: usize, handle: u64) -> bool {
+            handle == 0 || self.open.contains(&(kind, handle))
+        }
+
+        /// A method was given one handle, and gave back another one: the first is closed, the second open, unless they are the same.
+        pub fn change(&mut self, kind: usize, before: u64, after: u64) {
+            if before != after {
+                self.open.remove(&(kind, before));
+            }
+            if after != 0 {
+                self.open.insert((kind, after));
+            }
+        }
+
+        /// How many are open.
+        pub fn len(&self) -> usize {
+            self.open.len()
+        }
+
+        /// Whether none is.
+        pub fn is_empty(&self) -> bool {
+            self.open.is_empty()
+        }
+
+        /// Takes one out: its type and number.
+        #[allow(clippy::should_implement_trait)]
+        pub fn next(&mut self) -> Option<(usize, u64)> {
+            self.open.pop_first()
+        }
+    }
+
     /// Answers requests for an object.
     type Answers = dyn FnMut(u32, &[u8]) -> Option<(u32, Vec<u8>)> + Send;
     /// An object that a table and connections share.
-    type Shared = std::sync::Arc<std::sync::Mutex<Answers>>;
+    type Exported = std::sync::Arc<std::sync::Mutex<Answers>>;
 
     /// A server's table of the objects that clients may call, whichever connection they have. Its copies are the same table.
     #[derive(Clone, Default)]
     pub struct Objects {
-        all: std::sync::Arc<std::sync::Mutex<std::collections::HashMap<u64, Shared>>>,
+        all: std::sync::Arc<std::sync::Mutex<std::collections::HashMap<u64, Exported>>>,
         last: std::sync::Arc<std::sync::atomic::AtomicU64>,
     }
 
@@ -321,7 +435,7 @@ pub mod rt {
             Objects::default()
         }
 
-        fn all(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<u64, Shared>> {
+        fn all(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<u64, Exported>> {
             self.all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
         }
 

@@ -3,7 +3,12 @@
 pub struct Random {
     state: u64,
     depth: usize,
+    /// Values of this call that may be shared.
+    pool: Pool,
 }
+
+/// Values that a call shares at most, fewer than a message can hold.
+const POOL_MAX: usize = 40;
 
 /// A server answers with this label, and up, when a value is not the one that was sent.
 pub const WRONG: u32 = 0xfffe_0000;
@@ -11,7 +16,7 @@ pub const WRONG: u32 = 0xfffe_0000;
 impl Random {
     /// Values for a call.
     pub fn new(seed: u64, call: u64) -> Random {
-        let mut random = Random { state: seed ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1, depth: 0 };
+        let mut random = Random { state: seed ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1, depth: 0, pool: Pool::new() };
         random.state = random.state.max(1);
         (0..4).for_each(|_| _ = random.next());
         random
@@ -76,6 +81,22 @@ impl Random {
         Some(some)
     }
 
+    /// A value, or none, or one that is there already.
+    pub fn shared<T: Send + Sync + 'static>(&mut self, value: impl FnMut(&mut Random) -> T) -> Option<rt::Shared<T>> {
+        let again = self.below(3) == 0 || self.pool.len() >= POOL_MAX;
+        if again && !self.pool.is_empty() {
+            let begin = self.below(self.pool.len());
+            let (front, back) = self.pool.split_at(begin);
+            let known = back.iter().chain(front).find_map(|one| one.clone().downcast().ok());
+            if known.is_some() || self.pool.len() >= POOL_MAX {
+                return known;
+            }
+        }
+        let fresh = rt::Shared::new(self.maybe(value)?);
+        self.pool.push(fresh.clone());
+        Some(fresh)
+    }
+
     /// Whether there is such a union at all.
     pub fn can<T>(&mut self, mut value: impl FnMut(&mut Random) -> T, mut fits: impl FnMut(&T) -> bool) -> bool {
         (0..100).any(|_| fits(&value(self)))
@@ -108,6 +129,16 @@ impl Random {
 /// Whether two values are the same.
 pub fn same<T: PartialEq + ?Sized>(one: &T, other: &T) -> bool {
     one == other
+}
+
+/// Whether two values have the same parts in common.
+pub fn alike<T: rt::Wire>(one: &T, other: &T) -> bool {
+    written(|out| one.put(out)) == written(|out| other.put(out))
+}
+
+/// Whether two lists have the same parts in common.
+pub fn alike_lists<T: rt::Wire>(one: &[T], other: &[T]) -> bool {
+    written(|out| rt::put_elements(one, out)) == written(|out| rt::put_elements(other, out))
 }
 
 /// What a server knows: from where on values come, how many calls there were, which of its arguments was wrong, and what it gave

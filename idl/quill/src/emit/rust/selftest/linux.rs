@@ -4,6 +4,16 @@ type Kept = ();
 /// A value that lies elsewhere.
 type Boxed<T> = std::boxed::Box<T>;
 
+/// Values of any type.
+type Pool = Vec<rt::Shared<dyn std::any::Any + Send + Sync>>;
+
+/// Bytes of something; none if these are too many.
+fn written(put: impl FnOnce(&mut rt::Out)) -> Option<Vec<u8>> {
+    let mut out = rt::Out::default();
+    put(&mut out);
+    out.finish().ok()
+}
+
 impl Random {
     /// Text of at most so many characters.
     pub fn text(&mut self, bound: usize) -> String {

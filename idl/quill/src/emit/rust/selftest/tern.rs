@@ -6,6 +6,19 @@ const UNBOUNDED_BYTES: usize = 4096;
 /// A value that lies elsewhere.
 type Boxed<T> = alloc::boxed::Box<T>;
 
+/// Values of any type.
+type Pool = alloc::vec::Vec<rt::Shared<dyn ::core::any::Any + Send + Sync>>;
+
+/// Words of something; none if these are too many.
+fn written(put: impl FnOnce(&mut rt::Out)) -> Option<alloc::vec::Vec<u64>> {
+    let mut words = alloc::vec![0; 2048];
+    let mut out = rt::Out::new(&mut words);
+    put(&mut out);
+    let count = out.finish()?;
+    words.truncate(count);
+    Some(words)
+}
+
 /// A text that can be made of characters.
 pub trait Write: Sized {
     /// The most bytes that it can hold.

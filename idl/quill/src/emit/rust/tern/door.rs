@@ -370,7 +370,7 @@ impl Emitter<'_> {
                 continue;
             }
             match self.model.ty(ty) {
-                Type::Str { bound: None, .. } | Type::Sequence(_, None) => return true,
+                Type::Str { bound: None, .. } | Type::Sequence(_, None) | Type::Shared(_) => return true,
                 Type::Optional(of) if self.is_boxed(*of) => return true,
                 Type::Optional(of) | Type::Sequence(of, _) | Type::Array(of, _) => stack.push(*of),
                 Type::Struct(_, fields) => stack.extend(fields.iter().map(|f| f.ty)),

@@ -43,7 +43,7 @@ fn in_braces(fields: impl ExactSizeIterator<Item = impl ToTokens>) -> TokenStrea
 
 impl Emitter<'_> {
     /// Requests, answers and `dispatch`; and `serve`, if pages are handed over.
-    pub(super) fn general(&self, interface: &InterfaceParts) -> Vec<TokenStream> {
+    pub(in crate::emit::rust) fn general(&self, interface: &InterfaceParts) -> Vec<TokenStream> {
         let InterfaceParts { from, methods, .. } = interface;
         if !methods.iter().all(|parts| fits(parts.method)) {
             return Vec::new();

@@ -1,0 +1,149 @@
+//! Clients: a method packs, calls, and takes out of the reply what comes back.
+
+use super::*;
+
+impl Emitter<'_> {
+    /// A method of the client.
+    pub(super) fn register_client(
+        &self,
+        from: &[String],
+        rt: &TokenStream,
+        parts: &MethodParts,
+    ) -> TokenStream {
+        let MethodParts { operation, method, signature, .. } = parts;
+        let label = Literal::u32_unsuffixed(method.request.label);
+        let failed = quote! { #rt::Failure::TooLong.into() };
+        let inputs = general::values(&self.inputs(operation), &method.request);
+        let agreed = self.agreed(operation, false, &failed);
+        let pack = self.pack(rt, &method.request, &inputs, &failed, Lies::WithCaller);
+        let words = Literal::u32_unsuffixed(method.registers());
+        let pages = client_pages(self, rt, method);
+        let takes = needs_inbox(method);
+        let (call, send) = match () {
+            () if pages.is_some() => (quote! { call_pages }, quote! { send_pages }),
+            () if method.request.long => (quote! { call_long::<#words, #takes> }, quote! { send_long }),
+            () => (quote! { call::<#words, #takes> }, quote! { send }),
+        };
+        if operation.oneway {
+            return quote! {
+                #[inline]
+                #signature {
+                    #agreed
+                    #pack
+                    #rt::Callee::#send(self.server, #label, _out, #pages)
+                }
+            };
+        }
+        let results = self.results(operation);
+        let read = general::values(&results, &method.reply);
+        let mut unpack = self.unpack_reply(from, rt, &method.reply, &read, false);
+        let (place, short, done) = self.client_handed(rt, method, &mut unpack);
+        unpack.extend(self.agreed(operation, true, &quote! { #rt::Failure::Malformed.into() }));
+        let value = tuple(&results.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
+        let failure = self.client_failure(from, rt, parts);
+        quote! {
+            #[inline(always)]
+            #signature {
+                #agreed
+                #pack
+                #place
+                let (_rax, _in) = #rt::Callee::#call(self.server, #label, _out, #pages);
+                if _rax != <S as #rt::Callee>::#done {
+                    #short
+                    return #failure;
+                }
+                #unpack
+                Ok(#value)
+            }
+        }
+    }
+
+    /// Statements of a client for what a reply hands over: a place for it, what is done if that has not come, and the name of `rax` if it
+    /// has. What finds it is behind `unpack`.
+    pub(super) fn client_handed(
+        &self,
+        rt: &TokenStream,
+        method: &Method,
+        unpack: &mut TokenStream,
+    ) -> (TokenStream, TokenStream, TokenStream) {
+        let none = TokenStream::new;
+        let Some(handed) = &method.reply.pages else {
+            let done = if method.reply.long {
+                quote! { LONG_DONE }
+            } else {
+                quote! { DONE }
+            };
+            return (none(), none(), done);
+        };
+        let given = name(&handed.param);
+        let short = quote! { if #rt::came_short::<S>(_rax) { return Err(#rt::Failure::PagesShort.into()); } };
+        let is_owned = self.is_owned_reference(handed.ty);
+        unpack.extend(match is_owned {
+            true => quote! { let #given = _place.into_reference(_in[7]); },
+            false => quote! { let #given = #rt::Fpage(_in[6]); },
+        });
+        let place = is_owned.then(|| {
+            quote! { let _place = ::rt::door::Room::new().map_err(#rt::Failure::Kernel)?; }
+        });
+        (place.unwrap_or_default(), short, quote! { PAGES_DONE })
+    }
+
+    /// The result of a client's method for a reply that is no success.
+    pub(super) fn client_failure(
+        &self,
+        from: &[String],
+        rt: &TokenStream,
+        parts: &MethodParts,
+    ) -> TokenStream {
+        let MethodParts { operation, method, .. } = parts;
+        if operation.raises.is_empty() {
+            return quote! { Err(#rt::failure::<S>(_rax)) };
+        }
+        let long = method.exceptions.iter().any(|(_, message)| message.long);
+        let arms = self.raised(from, parts).into_iter().map(|Raised { message, fields, error }| {
+            let (label, in_memory) = (message.label, message.long);
+            let label = if long {
+                quote! { (#label, #in_memory) }
+            } else {
+                quote! { #label }
+            };
+            let unpack = self.unpack_reply(from, rt, message, &fields, true);
+            quote! { #label => { #unpack Err(#error) } }
+        });
+        if long {
+            quote! {
+                match #rt::reply_of::<S>(_rax)? {
+                    #(#arms)*
+                    (_label, false) => Err(#rt::Failure::Refused(_label).into()),
+                    _ => Err(#rt::Failure::Malformed.into()),
+                }
+            }
+        } else {
+            quote! {
+                match #rt::label_of::<S>(_rax)? {
+                    #(#arms)*
+                    _label => Err(#rt::Failure::Refused(_label).into()),
+                }
+            }
+        }
+    }
+
+    /// Statements that read a reply, where it has arrived. What is `owned` is copied out of the inbox.
+    pub(super) fn unpack_reply(
+        &self,
+        from: &[String],
+        rt: &TokenStream,
+        reply: &Message,
+        results: &[(String, TypeId)],
+        owned: bool,
+    ) -> TokenStream {
+        let unpack = self.unpack(from, rt, reply, results, owned);
+        let room = reply.long.then(|| {
+            quote! {
+                let _room = _inbox.arrived(_in[1])?;
+                let _which = #rt::Texts::Once;
+            }
+        });
+        quote! { #room #unpack }
+    }
+}

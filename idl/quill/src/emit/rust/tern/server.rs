@@ -1,0 +1,214 @@
+//! Servers: the rooms in which requests arrive, what handles each method, and what it answers.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::quote;
+
+use super::*;
+
+impl Emitter<'_> {
+    /// What stands in the places of an interface's table that are for requests of one kind. So many bits of a label say which place; what
+    /// number of a method they are, and which method that is, `method_at` says.
+    pub(super) fn places(
+        interface: &InterfaceParts,
+        kind: Kind,
+        bits: u32,
+        method_at: impl Fn(u32) -> Option<u32>,
+    ) -> Vec<Stands> {
+        let place = |place: u32| {
+            let Some(method) = method_at(place.reverse_bits() >> (32 - bits)) else { return Stands::Nothing };
+            match interface.methods.get(method as usize) {
+                Some(parts) if Kind::of(parts) == kind => Stands::Method(method),
+                Some(_) => Stands::Mismatch,
+                None => Stands::Nothing,
+            }
+        };
+        (0..1u32 << bits).map(place).collect()
+    }
+
+    /// The type of memory for messages of one direction.
+    pub(super) fn room_items(
+        &self,
+        rt: &TokenStream,
+        room: &Room,
+        (what, ty): (&str, &Ident),
+        strings: &Ident,
+    ) -> TokenStream {
+        if !room.needed {
+            return TokenStream::new();
+        }
+        let words = Literal::u64_unsuffixed(room.words_bytes / 8);
+        let count = Literal::usize_unsuffixed(room.capacities.len());
+        let bytes = Literal::u64_unsuffixed(room.buffers_bytes());
+        let strings_items = self.strings_items(rt, room, what, strings);
+        let doc = format!(" Memory for {what} that do not fit into registers.");
+        quote! {
+            #strings_items
+            #[doc = #doc]
+            pub type #ty = #rt::Room<#strings, #words, #count, #bytes>;
+        }
+    }
+
+    /// How long strings may be that arrive in such memory.
+    pub(super) fn strings_items(
+        &self,
+        rt: &TokenStream,
+        room: &Room,
+        what: &str,
+        strings: &Ident,
+    ) -> TokenStream {
+        let capacities = room.capacities.iter().map(|&bytes| Literal::u64_unsuffixed(bytes));
+        let doc = format!(" How long the strings of {what} may be.");
+        quote! {
+            #[doc = #doc]
+            #[derive(Clone, Copy, Debug)]
+            pub struct #strings;
+            impl #rt::Strings for #strings {
+                const CAPACITIES: &'static [__u32] = &[#(#capacities),*];
+            }
+        }
+    }
+
+    /// The body of a handler: it reads the request, calls the method, answers.
+    pub(super) fn register_handle(
+        &self,
+        way: &dyn Way,
+        interface: &InterfaceParts,
+        parts: &MethodParts,
+    ) -> (Handling, TokenStream) {
+        let InterfaceParts { from, rt, .. } = interface;
+        let MethodParts { operation, method, .. } = parts;
+        let inputs = self.inputs(operation);
+        let read = general::values(&inputs, &method.request);
+        let given = Literal::u32_unsuffixed(parts.given());
+        let mut unpack = self.unpack(from, rt, &method.request, &read, false);
+        unpack.extend(self.agreed(operation, false, &quote! { #rt::Malformed }));
+        let value = tuple(&read.iter().map(|(n, _)| name(n)).collect::<Vec<_>>());
+        let types = read.iter().map(|(n, ty)| self.handled(from, &method.request, n, *ty));
+        let types = tuple(&types.collect::<Vec<_>>());
+        let passed: Vec<_> = inputs.iter().map(|(n, ty)| self.argument(from, n, *ty).passed).collect();
+        let method_name = name(&parts.rust);
+        let (read, reading) = self.register_reading(interface, method, (&types, &value, &unpack));
+        let handling = way.handling(self, interface, parts);
+        let Handling { bounds, parameters, answer: answer_type, words, methods, server, lent, before } =
+            &handling;
+        let answer = self.register_answers(way, from, rt, parts, &given);
+        let failed = way.fail(rt, &quote! { #rt::Failure::Malformed });
+        let Handover { found, taken, let_go } = Handover::of(rt, &method.request, &failed);
+        let body = |otherwise: TokenStream| {
+            quote! {
+                #words
+                #found
+                let _in: #rt::Words = [_w0, _w1, _w2, _w3, _w4, _w5, _w6, _w7, _w8, _w9, _w10];
+                #read
+                let #value = match #reading {
+                    Ok(_values) => _values,
+                    Err(_) => #otherwise,
+                };
+                #taken
+                #before
+                let _result = #methods::#method_name(#server, #lent #(#passed),*);
+                #answer
+            }
+        };
+        let failed = quote! { { #let_go return #failed } };
+        let handle = if method.request.chunks.iter().any(|chunk| self.is_text(chunk.ty)) {
+            let (first, second) = (body(second_look(&method.request)), body(failed));
+            quote! {
+                #[inline(never)]
+                extern "sysv64" fn _again<S: #bounds>(#parameters) -> #answer_type {
+                    let _which = #rt::Texts::All;
+                    #second
+                }
+                let _which = #rt::Texts::Ascii;
+                #first
+            }
+        } else {
+            let which = method.request.long.then(|| quote! { let _which = #rt::Texts::All; });
+            let body = body(failed);
+            quote! { #which #body }
+        };
+        (handling, handle)
+    }
+
+    /// What reads the values of a request, and how it is called.
+    pub(super) fn register_reading(
+        &self,
+        interface: &InterfaceParts,
+        method: &Method,
+        (types, value, unpack): (&TokenStream, &TokenStream, &TokenStream),
+    ) -> (TokenStream, TokenStream) {
+        let rt = &interface.rt;
+        if !method.request.long {
+            let read = quote! {
+                let _read = || -> __Result<#types, #rt::Malformed> { #unpack Ok(#value) };
+            };
+            return (read, quote! { _read() });
+        }
+        let room = self.own_name(&interface.from, "Room");
+        let read = quote! {
+            #[inline(always)]
+            fn _read<'a>(
+                _in: #rt::Words,
+                _room: &'a mut #room,
+                _which: #rt::Texts,
+            ) -> __Result<#types, #rt::Malformed> {
+                #unpack
+                Ok(#value)
+            }
+        };
+        (read, quote! { _read(_in, &mut *_frame.room, _which) })
+    }
+
+    /// What a handler does with the result of its method.
+    pub(super) fn register_answers(
+        &self,
+        way: &dyn Way,
+        from: &[String],
+        rt: &TokenStream,
+        parts: &MethodParts,
+        given: &Literal,
+    ) -> TokenStream {
+        let MethodParts { operation, method, error, .. } = parts;
+        if operation.oneway {
+            let nothing = way.nothing(rt);
+            return quote! { let _ = _result; #nothing };
+        }
+        let results = self.results(operation);
+        let values: Vec<Ident> = results.iter().map(|(n, _)| name(n)).collect();
+        let pattern = tuple(&values);
+        let too_long = way.fail(rt, &quote! { #rt::Failure::TooLong });
+        // What the server returns is checked like what it is given: a reply never breaks its own type.
+        let reply = |message: &Message, values: &[(String, TypeId)], label: Option<u32>, lies: Lies| {
+            let failed = quote! { () };
+            let agreed = label.is_none().then(|| self.agreed(operation, true, &failed));
+            let pack = self.pack(rt, message, &general::values(values, message), &failed, lies);
+            let (done, answer) = packed_answer(message, way.answer(rt, given, label));
+            let mutable = (Emitter::outgoing(message, lies == Lies::Nowhere) > 0).then(|| quote! { mut });
+            quote! {
+                let #mutable _pack = || -> __Result<#rt::Words, ()> { #agreed #pack Ok(_out) };
+                match _pack() {
+                    #done => { #answer }
+                    Err(()) => #too_long,
+                }
+            }
+        };
+        let done = reply(&method.reply, &results, None, Lies::WithServer);
+        let exceptions = self.raised(from, parts).into_iter().map(|Raised { message, fields, error }| {
+            let reply = reply(message, &fields, Some(message.label), Lies::Nowhere);
+            quote! { Err(#error) => { #reply } }
+        });
+        let failure = if operation.raises.is_empty() {
+            quote! { Err(_failure) }
+        } else {
+            quote! { Err(#error::Failure(_failure)) }
+        };
+        let failed = way.fail(rt, &quote! { _failure });
+        quote! {
+            match _result {
+                Ok(#pattern) => { #done }
+                #(#exceptions)*
+                #failure => #failed,
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+/* Counts the instructions of stubs, one by one, as `./tern bench idl` counts them: of clients between two marks, of servers between two system
+ * calls. Where a stub calls the kernel, the kernel's part is done by a debugger: words come back that are all 0. Prints two
+ * numbers for each interface. */
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int interfaces(void);
+void run_client(int interface);
+void run_server(int interface);
+
+static pid_t child;
+
+void stop(int why)
+{
+    _exit(why);
+}
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    kill(child, SIGKILL);
+    exit(1);
+}
+
+static void wait_for_trap(void)
+{
+    int status;
+
+    if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP)
+        fail("the program with the stubs has ended");
+}
+
+/* Begins a program in which `run` is under way, and stops in front of it. */
+static void begin(void (*run)(int), int interface)
+{
+    child = fork();
+    if (child == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, 0, 0) != 0)
+            _exit(0);
+        raise(SIGTRAP);
+        run(interface);
+        _exit(0);
+    }
+    wait_for_trap();
+}
+
+static void end(void)
+{
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+static void step(void)
+{
+    ptrace(PTRACE_SINGLESTEP, child, 0, 0);
+    wait_for_trap();
+}
+
+/* The first bytes of the next instruction. */
+static long next(struct user_regs_struct *registers)
+{
+    ptrace(PTRACE_GETREGS, child, 0, registers);
+    return ptrace(PTRACE_PEEKTEXT, child, (void *)registers->rip, 0);
+}
+
+static int is_mark(long code)
+{
+    return (code & 0xff) == 0xcc;
+}
+
+static int is_syscall(long code)
+{
+    return (code & 0xffff) == 0x050f;
+}
+
+/* The end of a system call of Tern, with a message. */
+static void comes_back(struct user_regs_struct *registers, unsigned long long rax)
+{
+    struct user_regs_struct all = *registers;
+
+    all.rip += 2;
+    all.rax = rax;
+    all.rdx = 0;
+    all.rbx = all.rbp = all.rsi = all.rdi = all.r8 = all.r9 = all.r10 = all.r12 = all.r13 = all.r14 = all.r15 = 0;
+    all.rcx = all.r11 = 0x1111;
+    ptrace(PTRACE_SETREGS, child, 0, &all);
+}
+
+/* Of the second call, when all is as it stays. */
+static int client(int interface)
+{
+    struct user_regs_struct registers;
+    int count = 0, marks = 0;
+
+    begin(run_client, interface);
+    for (;;) {
+        long code = next(&registers);
+        if (is_mark(code)) {
+            if (++marks == 4)
+                break;
+            registers.rip++;
+            ptrace(PTRACE_SETREGS, child, 0, &registers);
+            count = 0;
+            continue;
+        }
+        count++;
+        if (marks > 0 && is_syscall(code))
+            comes_back(&registers, ~0ull);
+        else
+            step();
+    }
+    end();
+    return count;
+}
+
+/* Of the second request. */
+static int server(int interface)
+{
+    struct user_regs_struct registers;
+    int count = 0, calls = 0;
+
+    begin(run_server, interface);
+    for (int steps = 0; steps < 100000; steps++) {
+        long code = next(&registers);
+        count++;
+        if (!is_syscall(code)) {
+            step();
+            continue;
+        }
+        if (calls++ == 2) {
+            end();
+            return count;
+        }
+        count = 0;
+        comes_back(&registers, 0xfffffffe);
+    }
+    fail("a server makes no system call");
+    return 0;
+}
+
+int main(void)
+{
+    for (int interface = 0; interface < interfaces(); interface++)
+        printf("%d %d\n", client(interface), server(interface));
+    return 0;
+}
