@@ -59,6 +59,32 @@ const char *tern_refusal_text(uint32_t refusal)
         return "not a program for this machine";
     case 8:
         return "the name is taken";
+    case 9:
+        return "not a directory";
+    case 10:
+        return "is a directory";
+    case 11:
+        return "the directory is not empty";
+    case 12:
+        return "read-only";
+    case 13:
+        return "no space left";
+    case 14:
+        return "the name is too long";
+    case 15:
+        return "the file is too large";
+    case 16:
+        return "too many links";
+    case 17:
+        return "too many symbolic links";
+    case 18:
+        return "input/output error";
+    case 19:
+        return "there is no file system that makes sense";
+    case 20:
+        return "not supported";
+    case 21:
+        return "in another file system";
     }
     return tern_error_text(refusal > 0xffff ? refusal : 0xffff);
 }
