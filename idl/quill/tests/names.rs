@@ -10,6 +10,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 
 use quill::driver;
 use quill::kernel::{self, KernelPart};
@@ -278,28 +280,57 @@ fn every_word_is_a_name_in_c() {
 
 #[test]
 fn every_word_is_a_name_in_rust() {
-    let shop = Workshop::new("names-rust");
+    let mut words = words_of_stubs(|rust, _| rust);
+    // A word that cannot be raw gets an underscore, and so meets the word that has one.
+    words.extend(["self", "self_", "super", "super_", "crate", "crate_"].map(String::from));
+    if is_full() {
+        words.extend(words_of_headers(&Workshop::new("names-headers")));
+    }
+    let files = Mutex::new(Vec::new());
+    each_file(words, on_host, |idl, kernel| files.lock().unwrap().push((idl.to_string(), kernel.name())));
+    // The compiler has one thread for so small a file.
+    thread::scope(|scope| {
+        for number in 0..COMPILERS {
+            let files = &files;
+            scope.spawn(move || {
+                let shop = shop_with_stubs(&format!("names-rust-{number}"));
+                while let Some((idl, kernel)) = take(files) {
+                    compiles_in_rust(&shop, &idl, kernel);
+                }
+            });
+        }
+    });
+}
+
+/// Compilers that run at the same time.
+const COMPILERS: usize = 2;
+
+/// Takes the next file.
+fn take(files: &Mutex<Vec<(String, &'static str)>>) -> Option<(String, &'static str)> {
+    files.lock().unwrap().pop()
+}
+
+/// A workshop with the crate that stubs in Rust share.
+fn shop_with_stubs(name: &str) -> Workshop {
+    let shop = Workshop::new(name);
     shop.bring("stub_on_host.rs", "stub.rs");
     for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
         shop.bring(&format!("../../../../user/lib/stub/src/{part}"), part);
     }
     shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
-    let mut words = words_of_stubs(|rust, _| rust);
-    // A word that cannot be raw gets an underscore, and so meets the word that has one.
-    words.extend(["self", "self_", "super", "super_", "crate", "crate_"].map(String::from));
-    if is_full() {
-        words.extend(words_of_headers(&shop));
-    }
+    shop
+}
+
+fn compiles_in_rust(shop: &Workshop, idl: &str, kernel: &str) {
     let options = ["--edition", "2024", "-D", "warnings", "--crate-type", "rlib", "--emit", "metadata"];
     let options = [&options[..], &["--extern", "stub=libstub.rlib", "names.rs"]].concat();
-    each_file(words, on_host, |idl, kernel| {
-        let mut out = compile(idl);
-        let text = out.rust(kernel);
-        assert!(out.accepted(), "{}", out.messages());
-        std::fs::write(shop.path("names.rs"), text).unwrap();
-        let said = shop.try_tool("rustc", &options);
-        assert!(said.is_ok(), "{}: {}\n{idl}", kernel.name(), said.unwrap_err());
-    });
+    let kernel = kernel::ALL.into_iter().find(|part| part.name() == kernel).unwrap();
+    let mut out = compile(idl);
+    let text = out.rust(kernel);
+    assert!(out.accepted(), "{}", out.messages());
+    std::fs::write(shop.path("names.rs"), text).unwrap();
+    let said = shop.try_tool("rustc", &options);
+    assert!(said.is_ok(), "{}: {}\n{idl}", kernel.name(), said.unwrap_err());
 }
 
 /// Pairs of declarations whose paths differ and whose names in C would be one: `A_C` beside `A::C`, for each two kinds of declarations, either of
