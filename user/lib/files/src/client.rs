@@ -5,9 +5,9 @@ use crate::wire::{BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use rt::api::stub::{Inbox, View};
-use rt::api::{Failure, Name, Result, desk, names};
-use rt::door::{Reference, Room};
-use rt::home;
+use rt::api::{Failure, Result};
+use rt::door::Reference;
+use rt::module::ask;
 use vfs::{Attributes, Entry, How, Space};
 
 /// Permissions of a file that a program makes.
@@ -23,10 +23,7 @@ pub struct Directory(Reference<directory::Client<View>>);
 impl Directory {
     /// The directory that a server hands out.
     pub fn of(server: &str) -> Result<Directory> {
-        let name = Name::new(server).ok_or(Failure::Garbled)?;
-        let room = Room::new().map_err(Failure::Kernel)?;
-        desk::door(names::resolve(home(), &name)?, room.window())?;
-        Ok(Directory(room.into_door().into()))
+        ask(server).map(|door| Directory(door.into()))
     }
 
     /// All files that the program may have.

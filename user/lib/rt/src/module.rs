@@ -13,7 +13,7 @@
 
 mod service;
 
-pub use service::Service;
+pub use service::{Service, ask};
 
 use crate::door::{self, Door, Object};
 use crate::server;

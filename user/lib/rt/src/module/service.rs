@@ -70,8 +70,8 @@ impl Service {
     }
 }
 
-/// Gets an identifier at the module's desk.
-fn ask(name: &str) -> Result<Door> {
+/// Gets an identifier at the desk of a server, a module or another one that answers for [`desk`].
+pub fn ask(name: &str) -> Result<Door> {
     let name = Name::new(name).ok_or(Failure::Garbled)?;
     let room = Room::new().map_err(Failure::Kernel)?;
     desk::door(names::resolve(home(), &name)?, room.window())?;
