@@ -103,6 +103,11 @@ fn what_is_full_loses_nothing() -> vfs::Result<()> {
     assert!((900 << 10..1 << 20).contains(&written) && written.is_multiple_of(4096), "{written}");
     assert_eq!(volume.attributes(file)?.len, written as u64);
     assert_eq!(volume.write(file, written as u64, &[1]), Err(Error::NoSpace));
+    assert_eq!(volume.append(file, &[1]), Err(Error::NoSpace));
+    volume.truncate(file, written as u64 - 8192)?;
+    assert_eq!(volume.append(file, &[1; 8193]), Err(Error::NoSpace), "all or nothing");
+    assert_eq!(volume.attributes(file)?.len, written as u64 - 8192);
+    assert_eq!(volume.append(file, &[1; 8192])?, written as u64 - 8192);
     // Bytes that have their page can be written.
     assert_eq!(volume.write(file, 0, &[2; 100])?, 100);
     let mut made = 0;

@@ -12,6 +12,7 @@ mod crowd;
 mod door;
 mod local;
 mod long;
+mod servers;
 mod tlb;
 
 use core::arch::{asm, global_asm};
@@ -156,6 +157,8 @@ enum Failure {
     Device(api::Failure),
     /// A program in C could not be started, waited for or ended.
     Program(api::Failure),
+    /// A server refused what a program may ask for.
+    Server(api::Failure),
     /// A program in C ended otherwise than with status 0.
     Ended(Option<api::process::End>),
 }
@@ -188,6 +191,7 @@ impl fmt::Display for Failure {
             Failure::Unexpected(message) => write!(f, "a thread did what its loop does not do: {message:x?}"),
             Failure::Device(failure) => write!(f, "no interrupts: {failure}"),
             Failure::Program(failure) => write!(f, "bench-c: {failure}"),
+            Failure::Server(failure) => write!(f, "{failure}"),
             Failure::Ended(end) => write!(f, "the client in bench-c ended with {end:?}"),
             Failure::Report(rax, rdx) => write!(f, "a client ended with rax = {rax:#x}, rdx = {rdx:#x}"),
         }
@@ -587,6 +591,7 @@ fn main() -> i32 {
         "idl" => Chief::idl_suite,
         "tlb" => Chief::tlb_suite,
         "door" => Chief::door_suite,
+        "servers" => Chief::servers_suite,
         _ => {
             println!("BENCH {suite} FAILED: no such suite");
             return 1;

@@ -101,7 +101,7 @@ fn line(name: &str, found: &Attributes, target: Option<Vec<u8>>, is_long: bool) 
 /// `cat`.
 pub fn show(_: &mut Shell, words: &[&str]) -> i32 {
     each("cat", words, |root, path| {
-        let file = root.open(path, How::default())?;
+        let mut file = root.open(path, How::default())?;
         let mut left = Vec::new();
         let mut offset = 0;
         loop {
@@ -131,7 +131,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
 /// `cp`.
 pub fn copy(_: &mut Shell, words: &[&str]) -> i32 {
     both("cp", words, |root, from, to| {
-        let source = root.open(from, How::default())?;
+        let mut source = root.open(from, How::default())?;
         if root.stat(to, true).is_ok_and(|there| source.stat().is_ok_and(|own| is_one(&own, &there))) {
             return Err(Failure::Refused(Status::BadRequest));
         }

@@ -4,6 +4,7 @@ use crate::stubs::Files::{Directory as directory, File as file};
 use crate::wire::{BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, space_from_wire};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt;
 use rt::api::stub::{Inbox, View};
 use rt::api::{Failure, Result};
 use rt::door::Reference;
@@ -38,7 +39,8 @@ impl Directory {
 
     /// Opens a file.
     pub fn open(&self, path: impl AsRef<[u8]>, how: How) -> Result<File> {
-        self.0.open(path.as_ref(), how_to_bits(how), FILE).map(File).map_err(failed)
+        let open = self.0.open(path.as_ref(), how_to_bits(how), FILE).map_err(failed)?;
+        Ok(File { open, replies: None })
     }
 
     /// Another directory, by itself.
@@ -48,7 +50,7 @@ impl Directory {
 
     /// All of a file. Fails if it is longer than that.
     pub fn read(&self, path: impl AsRef<[u8]>, len_max: usize) -> Result<Vec<u8>> {
-        let file = self.open(path, How::default())?;
+        let mut file = self.open(path, How::default())?;
         let mut content = Vec::new();
         loop {
             let before = content.len();
@@ -143,24 +145,38 @@ impl Directory {
 }
 
 /// A file that is open.
-#[derive(Debug)]
-pub struct File(Reference<file::Client<View>>);
+pub struct File {
+    open: Reference<file::Client<View>>,
+    /// Where bytes arrive that are read, from the first time on.
+    replies: Option<Box<file::Replies>>,
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.open.fmt(f)
+    }
+}
 
 impl File {
     /// Its attributes.
     pub fn stat(&self) -> Result<Attributes> {
-        self.0.stat().map(|found| attributes_from_wire(&found)).map_err(failed)
+        self.open.stat().map(|found| attributes_from_wire(&found)).map_err(failed)
     }
 
-    /// Reads bytes from an offset on, behind what is in `to`: at most `len`, and at most [`BYTES_MAX`]. None are the end.
-    pub fn read_at(&self, offset: u64, len: usize, to: &mut Vec<u8>) -> Result<()> {
-        let mut replies = Box::new(file::Replies::new());
-        Inbox::open(&mut *replies, |inbox| {
-            to.extend_from_slice(self.0.read(inbox, offset, len.min(BYTES_MAX) as u32)?);
-            Ok(())
+    /// Reads bytes from an offset on, at most `len` and at most [`BYTES_MAX`], and lets `with` look at them where they have arrived. None are the
+    /// end.
+    pub fn read<T>(&mut self, offset: u64, len: usize, with: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let replies = self.replies.get_or_insert_with(|| Box::new(file::Replies::new()));
+        Inbox::open(&mut **replies, |inbox| {
+            self.open.read(inbox, offset, len.min(BYTES_MAX) as u32).map(with)
         })
         .and_then(|done| done)
         .map_err(failed)
+    }
+
+    /// Reads bytes from an offset on, behind those in `to`: at most `len`, and at most [`BYTES_MAX`]. None are the end.
+    pub fn read_at(&mut self, offset: u64, len: usize, to: &mut Vec<u8>) -> Result<()> {
+        self.read(offset, len, |bytes| to.extend_from_slice(bytes))
     }
 
     /// Writes all of that, in pieces if it is long.
@@ -168,7 +184,7 @@ impl File {
         let mut done = 0;
         while done < from.len() {
             let piece = &from[done..from.len().min(done + BYTES_MAX)];
-            let count = self.0.write(offset + done as u64, piece).map_err(failed)? as usize;
+            let count = self.open.write(offset + done as u64, piece).map_err(failed)? as usize;
             if count == 0 || count > piece.len() {
                 return Err(Failure::Garbled);
             }
@@ -179,16 +195,16 @@ impl File {
 
     /// Writes at most [`BYTES_MAX`] bytes at the end, all or none, and gives back where that was.
     pub fn append(&self, from: &[u8]) -> Result<u64> {
-        self.0.append(from).map_err(failed)
+        self.open.append(from).map_err(failed)
     }
 
     /// Makes it shorter, or longer by zeros.
     pub fn truncate(&self, len: u64) -> Result<()> {
-        self.0.truncate(len).map_err(failed)
+        self.open.truncate(len).map_err(failed)
     }
 
     /// Done when all of it survives a loss of power.
     pub fn sync(&self) -> Result<()> {
-        self.0.sync().map_err(failed)
+        self.open.sync().map_err(failed)
     }
 }

@@ -142,8 +142,7 @@ impl<F: FileSystem + Send + 'static> File::Relay for Open<F> {
     }
 
     fn append(&self, data: &[u8]) -> Result<u64, Failure> {
-        let (offset, count) = self.dirtily(|volume, inode| volume.append(inode, data))?;
-        if count < data.len() { Err(refused(Error::NoSpace)) } else { Ok(offset) }
+        self.dirtily(|volume, inode| volume.append(inode, data))
     }
 
     fn truncate(&self, len: u64) -> Result<(), Failure> {

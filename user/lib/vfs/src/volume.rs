@@ -223,10 +223,14 @@ impl<F: FileSystem> Volume<F> {
         self.fs.write(file, offset, from)
     }
 
-    /// Writes at the end of a file that is open. Gives back where, and how many bytes were written.
-    pub fn append(&mut self, file: Inode, from: &[u8]) -> Result<(u64, usize)> {
+    /// Writes at the end of a file that is open, all or nothing. Gives back where that was.
+    pub fn append(&mut self, file: Inode, from: &[u8]) -> Result<u64> {
         let offset = self.fs.attributes(file)?.len;
-        Ok((offset, self.write(file, offset, from)?))
+        if self.write(file, offset, from)? < from.len() {
+            self.fs.truncate(file, offset)?;
+            return Err(Error::NoSpace);
+        }
+        Ok(offset)
     }
 
     /// Makes a file that is open shorter, or longer by zeros.

@@ -1,0 +1,57 @@
+//! Calls of servers as programs make them, results used.
+
+use crate::{Chief, Failure, ITERATIONS, Result, mark};
+use core::hint::black_box;
+use files::{Directory, File};
+use rt::api;
+use vfs::How;
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
+
+/// Runs an operation as often as a row wants.
+fn measure<const REGION: u8, T>(mut run: impl FnMut() -> api::Result<T>) -> Result<()> {
+    for _ in 0..ITERATIONS {
+        mark::<1, REGION>();
+        let value = run();
+        black_box(&value);
+        mark::<2, REGION>();
+        value.map_err(Failure::Server)?;
+    }
+    Ok(())
+}
+
+impl Chief {
+    /// All rows of the suite `servers`.
+    pub fn servers_suite(&self) -> Result<()> {
+        let root = Directory::root().map_err(Failure::Server)?;
+        root.mkdir("/bench").map_err(Failure::Server)?;
+        root.write("/bench/file", &[7; 2 * PAGE]).map_err(Failure::Server)?;
+        let mut file = root.open("/bench/file", How::default()).map_err(Failure::Server)?;
+        measure::<180, _>(|| file.stat())?;
+        measure::<181, _>(|| file.read(0, 8, first))?;
+        measure::<182, _>(|| file.read(0, PAGE, sum))?;
+        measure::<183, _>(|| file.write_at(0, &[9; 8]))?;
+        measure::<184, _>(|| file.write_at(0, &[9; PAGE]))?;
+        measure::<185, _>(|| root.open("/bench/file", How::default()))?;
+        measure::<186, _>(|| root.stat("/bench/file", true))?;
+        let own = Directory::of("ram").map_err(Failure::Server)?;
+        measure::<187, _>(|| own.stat("/bench/file", true))?;
+        measure::<188, _>(|| open_and_read(&own))
+    }
+}
+
+/// The first word: something of what was read is used.
+fn first(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+/// One word of each line.
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.chunks(64).map(first).fold(0, u64::wrapping_add)
+}
+
+fn open_and_read(directory: &Directory) -> api::Result<u64> {
+    let mut file: File = directory.open("/bench/file", How::default())?;
+    file.read(0, 8, first)
+}
