@@ -2,7 +2,7 @@
 
 use crate::{Chief, Failure, ITERATIONS, Result, mark};
 use core::hint::black_box;
-use files::{Directory, File};
+use files::Directory;
 use rt::api;
 use vfs::How;
 
@@ -27,10 +27,13 @@ impl Chief {
         let root = Directory::root().map_err(Failure::Server)?;
         root.mkdir("/bench").map_err(Failure::Server)?;
         root.write("/bench/file", &[7; 2 * PAGE]).map_err(Failure::Server)?;
-        let mut file = root.open("/bench/file", How::default()).map_err(Failure::Server)?;
+        let file = root.open("/bench/file", How::default()).map_err(Failure::Server)?;
         measure::<180, _>(|| file.stat())?;
-        measure::<181, _>(|| file.read(0, 8, first))?;
-        measure::<182, _>(|| file.read(0, PAGE, sum))?;
+        files::reading(|inbox| {
+            Ok(measure::<181, _>(|| file.read(inbox, 0, 8, first))
+                .and_then(|()| measure::<182, _>(|| file.read(inbox, 0, PAGE, sum))))
+        })
+        .map_err(Failure::Server)??;
         measure::<183, _>(|| file.write_at(0, &[9; 8]))?;
         measure::<184, _>(|| file.write_at(0, &[9; PAGE]))?;
         measure::<185, _>(|| root.open("/bench/file", How::default()))?;
@@ -52,6 +55,6 @@ fn sum(bytes: &[u8]) -> u64 {
 }
 
 fn open_and_read(directory: &Directory) -> api::Result<u64> {
-    let mut file: File = directory.open("/bench/file", How::default())?;
-    file.read(0, 8, first)
+    let file = directory.open("/bench/file", How::default())?;
+    files::reading(|inbox| file.read(inbox, 0, 8, first))
 }

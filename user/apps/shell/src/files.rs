@@ -101,22 +101,17 @@ fn line(name: &str, found: &Attributes, target: Option<Vec<u8>>, is_long: bool) 
 /// `cat`.
 pub fn show(_: &mut Shell, words: &[&str]) -> i32 {
     each("cat", words, |root, path| {
-        let mut file = root.open(path, How::default())?;
         let mut left = Vec::new();
-        let mut offset = 0;
-        loop {
-            let before = left.len();
-            file.read_at(offset, BYTES_MAX, &mut left)?;
-            let count = left.len() - before;
-            offset += count as u64;
+        root.open(path, How::default())?.pieces(|_, piece| {
+            left.extend_from_slice(piece);
             // A character that is not whole yet waits for its end.
-            let whole = if count == 0 { left.len() } else { whole_characters(&left) };
+            let whole = whole_characters(&left);
             print!("{}", String::from_utf8_lossy(&left[..whole]));
             left.drain(..whole);
-            if count == 0 {
-                return Ok(());
-            }
-        }
+            Ok(())
+        })?;
+        print!("{}", String::from_utf8_lossy(&left));
+        Ok(())
     })
 }
 
@@ -131,21 +126,13 @@ fn whole_characters(bytes: &[u8]) -> usize {
 /// `cp`.
 pub fn copy(_: &mut Shell, words: &[&str]) -> i32 {
     both("cp", words, |root, from, to| {
-        let mut source = root.open(from, How::default())?;
+        let source = root.open(from, How::default())?;
         if root.stat(to, true).is_ok_and(|there| source.stat().is_ok_and(|own| is_one(&own, &there))) {
             return Err(Failure::Refused(Status::BadRequest));
         }
         let target = root.open(to, How { create: true, truncate: true, ..How::default() })?;
-        let (mut piece, mut offset) = (Vec::new(), 0);
-        loop {
-            piece.clear();
-            source.read_at(offset, BYTES_MAX, &mut piece)?;
-            if piece.is_empty() {
-                return target.sync();
-            }
-            target.write_at(offset, &piece)?;
-            offset += piece.len() as u64;
-        }
+        source.pieces(|offset, piece| target.write_at(offset, piece))?;
+        target.sync()
     })
 }
 

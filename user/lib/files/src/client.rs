@@ -4,9 +4,8 @@ use crate::stubs::Files::{Directory as directory, File as file};
 use crate::wire::{BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, space_from_wire};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::fmt;
-use rt::api::stub::{Inbox, View};
-use rt::api::{Failure, Result};
+use rt::api::stub::{self, View};
+use rt::api::{Failure, Result, Status};
 use rt::door::Reference;
 use rt::module::ask;
 use vfs::{Attributes, Entry, How, Space};
@@ -40,7 +39,7 @@ impl Directory {
     /// Opens a file.
     pub fn open(&self, path: impl AsRef<[u8]>, how: How) -> Result<File> {
         let open = self.0.open(path.as_ref(), how_to_bits(how), FILE).map_err(failed)?;
-        Ok(File { open, replies: None })
+        Ok(File(open))
     }
 
     /// Another directory, by itself.
@@ -50,18 +49,13 @@ impl Directory {
 
     /// All of a file. Fails if it is longer than that.
     pub fn read(&self, path: impl AsRef<[u8]>, len_max: usize) -> Result<Vec<u8>> {
-        let mut file = self.open(path, How::default())?;
+        let file = self.open(path, How::default())?;
         let mut content = Vec::new();
-        loop {
-            let before = content.len();
-            file.read_at(before as u64, BYTES_MAX, &mut content)?;
-            if content.len() == before {
-                return Ok(content);
-            }
-            if content.len() > len_max {
-                return Err(Failure::Refused(rt::api::Status::TooLarge));
-            }
-        }
+        file.pieces(|_, piece| {
+            content.extend_from_slice(piece);
+            if content.len() > len_max { Err(Failure::Refused(Status::TooLarge)) } else { Ok(()) }
+        })?;
+        Ok(content)
     }
 
     /// Makes a file of that content, in the place of the one that was there.
@@ -82,7 +76,7 @@ impl Directory {
         loop {
             let cursor = all.last().map_or(0, |entry| entry.next);
             let before = all.len();
-            Inbox::open(&mut *replies, |inbox| {
+            stub::Inbox::open(&mut *replies, |inbox| {
                 let entries = self.0.readdir(inbox, cursor)?;
                 all.extend(entries.iter().map(entry_from_wire));
                 Ok(())
@@ -108,8 +102,9 @@ impl Directory {
     /// Where a symbolic link leads.
     pub fn readlink(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         let mut replies = Box::new(directory::Replies::new());
-        let found =
-            Inbox::open(&mut *replies, |inbox| self.0.readlink(inbox, path.as_ref()).map(<[u8]>::to_vec));
+        let found = stub::Inbox::open(&mut *replies, |inbox| {
+            self.0.readlink(inbox, path.as_ref()).map(<[u8]>::to_vec)
+        });
         found.and_then(|found| found).map_err(failed)
     }
 
@@ -144,39 +139,51 @@ impl Directory {
     }
 }
 
-/// A file that is open.
-pub struct File {
-    open: Reference<file::Client<View>>,
-    /// Where bytes arrive that are read, from the first time on.
-    replies: Option<Box<file::Replies>>,
+/// Where bytes arrive that are read from files.
+pub type Inbox<'a> = stub::Inbox<'a, file::Replies>;
+
+/// Lets `with` read from files. To make an inbox and to tell the kernel costs more than a call, so a program that reads in a loop has one around the loop.
+pub fn reading<T>(with: impl FnOnce(&mut Inbox) -> Result<T>) -> Result<T> {
+    let mut replies = Box::new(file::Replies::new());
+    Inbox::open(&mut *replies, with).map_err(failed)?
 }
 
-impl fmt::Debug for File {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.open.fmt(f)
-    }
-}
+/// A file that is open.
+#[derive(Debug)]
+pub struct File(Reference<file::Client<View>>);
 
 impl File {
     /// Its attributes.
     pub fn stat(&self) -> Result<Attributes> {
-        self.open.stat().map(|found| attributes_from_wire(&found)).map_err(failed)
+        self.0.stat().map(|found| attributes_from_wire(&found)).map_err(failed)
     }
 
     /// Reads bytes from an offset on, at most `len` and at most [`BYTES_MAX`], and lets `with` look at them where they have arrived. None are the
     /// end.
-    pub fn read<T>(&mut self, offset: u64, len: usize, with: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let replies = self.replies.get_or_insert_with(|| Box::new(file::Replies::new()));
-        Inbox::open(&mut **replies, |inbox| {
-            self.open.read(inbox, offset, len.min(BYTES_MAX) as u32).map(with)
-        })
-        .and_then(|done| done)
-        .map_err(failed)
+    pub fn read<T>(
+        &self,
+        inbox: &mut Inbox,
+        offset: u64,
+        len: usize,
+        with: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
+        self.0.read(inbox, offset, len.min(BYTES_MAX) as u32).map(with).map_err(failed)
     }
 
-    /// Reads bytes from an offset on, behind those in `to`: at most `len`, and at most [`BYTES_MAX`]. None are the end.
-    pub fn read_at(&mut self, offset: u64, len: usize, to: &mut Vec<u8>) -> Result<()> {
-        self.read(offset, len, |bytes| to.extend_from_slice(bytes))
+    /// Reads from the first byte to the last, and lets `with` look at each piece, with its offset.
+    pub fn pieces(&self, mut with: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        reading(|inbox| {
+            let mut offset = 0;
+            loop {
+                let read = self.read(inbox, offset, BYTES_MAX, |piece| {
+                    if piece.is_empty() { Ok(0) } else { with(offset, piece).map(|()| piece.len()) }
+                })??;
+                if read == 0 {
+                    return Ok(());
+                }
+                offset += read as u64;
+            }
+        })
     }
 
     /// Writes all of that, in pieces if it is long.
@@ -184,7 +191,7 @@ impl File {
         let mut done = 0;
         while done < from.len() {
             let piece = &from[done..from.len().min(done + BYTES_MAX)];
-            let count = self.open.write(offset + done as u64, piece).map_err(failed)? as usize;
+            let count = self.0.write(offset + done as u64, piece).map_err(failed)? as usize;
             if count == 0 || count > piece.len() {
                 return Err(Failure::Garbled);
             }
@@ -195,16 +202,16 @@ impl File {
 
     /// Writes at most [`BYTES_MAX`] bytes at the end, all or none, and gives back where that was.
     pub fn append(&self, from: &[u8]) -> Result<u64> {
-        self.open.append(from).map_err(failed)
+        self.0.append(from).map_err(failed)
     }
 
     /// Makes it shorter, or longer by zeros.
     pub fn truncate(&self, len: u64) -> Result<()> {
-        self.open.truncate(len).map_err(failed)
+        self.0.truncate(len).map_err(failed)
     }
 
     /// Done when all of it survives a loss of power.
     pub fn sync(&self) -> Result<()> {
-        self.open.sync().map_err(failed)
+        self.0.sync().map_err(failed)
     }
 }

@@ -13,7 +13,7 @@ mod desk;
 mod server;
 pub mod wire;
 
-pub use client::{Directory, File};
+pub use client::{Directory, File, Inbox, reading};
 pub use desk::hand_out;
 pub use server::serve;
 
