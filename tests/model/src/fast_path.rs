@@ -8,9 +8,9 @@
 use crate::extended::{Departure, Owners};
 use crate::world::{Caches, World};
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
-    IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_REPLY_WAIT,
-    IPC_TAKING_CALL, NULL,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS,
+    FLUSH_SELF, IPC_CALL, IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL,
+    IPC_REPLY_WAIT, IPC_TAKING_CALL, NULL,
 };
 use abi::op::{self, Op};
 use abi::{Call, Dope, Error, Fpage, Rights, Uid};
@@ -21,8 +21,8 @@ use kernel::object::ThreadRef;
 use kernel::object::door::{self, Servers};
 use kernel::object::mapping::Node;
 use kernel::object::thread::{
-    Errand, FOREIGN_MARK, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKING, WORDS,
-    Wait, special, taken_by,
+    Errand, FOREIGN_MARK, Frame as TrapFrame, IDLE, NEVER, Operation, State, TAKES_BLOCK, TAKES_ITEM, TAKING,
+    WORDS, Wait, special, taken_by,
 };
 use kernel::processor;
 use kernel::sched::Next;
@@ -76,6 +76,7 @@ pub fn fast_path(k: &Kernel, live: &mut Live) -> bool {
         DOOR_CALL | DOOR_TAKING_CALL => return door_call(k, live, me, mark),
         DOOR_LONG_CALL => return door_long_call(k, live, me),
         DOOR_RETURN => return door_return(live, me),
+        DOOR_LONG_RETURN => return door_long_return(k, live, me),
         DOOR_ITEM_CALL => return door_item_call(k, live, me),
         FLUSH => return release(k, live, me),
         word if Op(word).is_foreign_return() => return foreign_return(live, me),
@@ -268,17 +269,37 @@ fn enter_door(live: &mut Live, me: ThreadRef, server: ThreadRef, identifier: &'s
 fn door_return(live: &mut Live, me: ThreadRef) -> bool {
     me.hot.ip.set(live.rip);
     me.hot.sp.set(live.rsp);
+    let Some(caller) = who_waits(me, |takes| takes & !TAKING == 0) else { return false };
+    leave_door(live, me, caller);
+    true
+}
+
+/// The return from one, with a block.
+fn door_long_return(k: &Kernel, live: &mut Live, me: ThreadRef) -> bool {
+    me.hot.ip.set(live.rip);
+    me.hot.sp.set(live.rsp);
+    live.w[TrapFrame::R15] = 0;
+    let Some(caller) = who_waits(me, |takes| takes & !TAKES_ITEM == TAKES_BLOCK) else { return false };
+    if !copy_block(k, live, me, caller) {
+        return false;
+    }
+    leave_door(live, me, caller);
+    true
+}
+
+/// The caller that waits for a return, and lent its shuttle, if nobody waits for a server; `fits` looks at what it takes.
+fn who_waits(me: ThreadRef, fits: impl Fn(u64) -> bool) -> Option<ThreadRef> {
     // Nobody's hot line waits for nothing.
-    let Some(caller) = door::thread_at(me.server.caller.get()) else { return false };
-    if (caller.hot.accept.get() ^ me.server.key.get()) & !TAKING != 0
-        || !lend::fast_return(&me.hot, &caller.hot)
-    {
-        return false;
-    }
+    let caller = door::thread_at(me.server.caller.get())?;
+    let is_lent =
+        fits(caller.hot.accept.get() ^ me.server.key.get()) && lend::fast_return(&me.hot, &caller.hot);
+    let list = is_lent.then(|| me.server.pool.get().expect("who has a caller is a server"))?;
+    (list.get() != Servers::WANTED).then_some(caller)
+}
+
+/// What cannot fail any more: the caller goes on, and the server is the first of those that wait.
+fn leave_door(live: &mut Live, me: ThreadRef, caller: ThreadRef) {
     let list = me.server.pool.get().expect("who has a caller is a server");
-    if list.get() == Servers::WANTED {
-        return false;
-    }
     me.server.next.set(list.replace(door::hot_address(me)));
     me.hot.accept.set(IDLE);
     caller.hot.accept.set(NEVER);
@@ -286,7 +307,6 @@ fn door_return(live: &mut Live, me: ThreadRef) -> bool {
     live.rip = caller.hot.ip.get();
     live.rsp = caller.hot.sp.get();
     processor::switch_space(me, caller);
-    true
 }
 
 /// The words of a block, and strings, through a window if need be. False if they have no place, or the copy faults.

@@ -44,14 +44,15 @@ use crate::object::door::{Doors, NO_DOOR, Servers};
 use crate::object::mapping::{Node, Slab};
 use crate::object::task::Task;
 use crate::object::thread::{
-    FOREIGN_MARK, Foreign, Frame, Hot, IDLE, NEVER, Server, TAKES_BLOCK, TAKING, Tcb,
+    FOREIGN_MARK, Foreign, Frame, Hot, IDLE, NEVER, Server, TAKES_BLOCK, TAKES_ITEM, TAKING, Tcb,
 };
 #[cfg(doc)]
 use crate::param::FAST_WORDS_MAX;
 use crate::{global, layout, processor};
 use abi::call::{
-    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS, FLUSH_SELF, IPC_CALL,
-    IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL, IPC_TAKING_CALL, NULL,
+    DOOR_CALL, DOOR_ITEM_CALL, DOOR_LONG_CALL, DOOR_LONG_RETURN, DOOR_RETURN, DOOR_TAKING_CALL, FLAGS,
+    FLUSH_SELF, IPC_CALL, IPC_ITEM_TAKING_CALL, IPC_LONG_CALL, IPC_LONG_REPLY_WAIT, IPC_LONG_TAKING_CALL,
+    IPC_TAKING_CALL, NULL,
 };
 use abi::op;
 use abi::uid::SLOT_MASK;
@@ -106,6 +107,7 @@ unsafe extern "C" {
     fn copy_of_taking_call();
     fn copy_of_reply();
     fn copy_of_door_call();
+    fn copy_of_door_return();
 }
 
 global_asm!(
@@ -127,6 +129,7 @@ global_asm!(
     door_call = const DOOR_CALL as i32,
     door_return = const DOOR_RETURN as i32,
     door_long_call = const DOOR_LONG_CALL as i32,
+    door_long_return = const DOOR_LONG_RETURN as i32,
     door_item_call = const DOOR_ITEM_CALL as i32,
     door_taking_call = const DOOR_TAKING_CALL as i32,
     flush = const Call::Flush as u32 as i32,
@@ -184,6 +187,7 @@ global_asm!(
     item_taking_call = const IPC_ITEM_TAKING_CALL as i32,
     taking = const TAKING,
     not_taking = const !TAKING as i64,
+    not_taking_item = const !TAKES_ITEM as i64,
     takes_block = const TAKES_BLOCK,
     words_only = const op::TAKES,
     fast_below = const Tcb::BLOCK_FROM_HOT + offset_of!(Block, fast_below) as i64,
@@ -401,18 +405,18 @@ pub fn copy_fault(frame: &Frame, address: u64) -> Recovery {
         restore_call(frame, None);
         return Recovery::Slow;
     }
-    if at(copy_of_door_call) {
-        // SAFETY: a word of the per-CPU page, in which the fast path has just left the identifier.
-        let identifier = unsafe { (SCRATCH as *const u64).read() };
-        restore_call(frame, Some(identifier));
+    if at(copy_of_door_call) || at(copy_of_door_return) {
+        // SAFETY: a word of the per-CPU page, in which the fast path has just left the identifier, or whatever was there in its place.
+        let kept = unsafe { (SCRATCH as *const u64).read() };
+        restore_call(frame, Some(kept));
         return Recovery::Slow;
     }
     Recovery::None
 }
 
-/// Gives the registers back the user's values after a fault of the fast path, and closes the window. `identifier`: that of a door;
-/// otherwise the partner is named by its uid.
-fn restore_call(frame: &Frame, identifier: Option<u64>) {
+/// Gives the registers back the user's values after a fault of the fast path, and closes the window. `kept`: the value of `rdx`, where
+/// that is not the partner's uid.
+fn restore_call(frame: &Frame, kept: Option<u64>) {
     let current = processor::current();
     let (words, left) = (frame.rdx.get(), frame.rcx.get());
     // SAFETY: the fast path had the address of the partner's hot line in this register.
@@ -421,7 +425,7 @@ fn restore_call(frame: &Frame, identifier: Option<u64>) {
     frame.w[Frame::RDI].set(words);
     frame.w[Frame::RSI].set(frame.w[Frame::RSI].get() - 8 * (words - left));
     frame.w[Frame::R15].set(0);
-    frame.rdx.set(identifier.unwrap_or(partner.uid.get()));
+    frame.rdx.set(kept.unwrap_or(partner.uid.get()));
     frame.r11.set(FLAGS);
     frame.mode.set(Frame::SYSRET);
 }

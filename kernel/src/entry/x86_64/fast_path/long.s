@@ -170,3 +170,44 @@
     xor     r15d, r15d
     leave_short
     other_ways copy_of_door_call
+
+// The return from a call through a door, with a block. The caller that the kernel recorded takes one, and may take an item, too.
+    .balign 64
+.Ldoor_long_return:
+    mov     r11, [{current}]
+    mov     [r11 + {rip}], rcx
+    mov     [r11 + {rsp}], rsp
+    mov     r15, [r11 + {caller}]       // r15 = its hot line
+    mov     rcx, [r11 + {server_key}]   // waits for my return? (never, while I am special)
+    xor     rcx, [r15 + {accept}]
+    and     rcx, {not_taking_item}
+    cmp     rcx, {takes_block}
+    jne     .Lslow_long
+    mov     rcx, [r11 + {shuttle}]
+    cmp     [r15 + {shuttle}], rcx      // is it its shuttle that I carry?
+    jne     .Lslow_long
+    mov     rcx, [r11 + {pool}]
+    cmp     dword ptr [rcx], {wanted}   // does anybody wait for a server?
+    je      .Lslow_long
+    mov     [{scratch}], rdx
+    copy_block copy_of_door_return
+    mov     rcx, [rsp + {pool}]         // from here on nothing can fail: I am the first in the list
+    mov     rdi, [rcx]
+    mov     [rsp + {next}], rdi
+    mov     [rcx], rsp
+    mov     qword ptr [rsp + {accept}], {idle}
+    mov     qword ptr [r15 + {accept}], {never}
+    mov     rdi, [r15 + {room}]
+    or      rdi, rdx
+    mov     rsi, [r15 + {block}]
+    xor     edx, edx
+    mov     rcx, [r15 + {space}]
+    cmp     rcx, [rsp + {space}]
+    je      1f
+    mov     cr3, rcx
+1:  mov     [{current}], r15
+    mov     rcx, [r15 + {rip}]
+    mov     rsp, [r15 + {rsp}]
+    xor     r15d, r15d
+    leave_short
+    other_ways copy_of_door_return

@@ -83,7 +83,7 @@ cases! {
         who_is_out_of_time_helps_no_more a_client_in_the_queue_gets_other_priorities callers_of_a_door
         many_chains_are_cut_at_once
     }
-    turns { an_answer_with_words an_answer_with_a_block a_return }
+    turns { an_answer_with_words an_answer_with_a_block a_return a_return_with_a_block }
     door_items { identifiers_come_and_go }
     alert {
         set_told_and_cleared alerts_run_forward the_call_of_the_alerted_arrives_alerted the_caller_ends the_middle_ends

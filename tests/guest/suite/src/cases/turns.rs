@@ -14,6 +14,7 @@ const DOOR: u32 = 1000;
 const WITH_WORDS: u64 = 0;
 const WITH_BLOCK: u64 = 1;
 const BY_DOOR: u64 = 2;
+const BY_DOOR_FOR_BLOCK: u64 = 3;
 
 static TURNS: AtomicU64 = AtomicU64::new(0);
 /// Which turn was the middle thread's, and which the caller's; 0: none yet.
@@ -26,6 +27,8 @@ static MIDDLE: AtomicU64 = AtomicU64::new(0);
 unsafe extern "C" {
     fn suite_server();
     fn suite_door_run();
+    fn suite_door_run_long();
+    fn suite_taking_door_call(door: u32) -> u64;
 }
 
 fn uid(of: &AtomicU64) -> Uid {
@@ -61,7 +64,9 @@ extern "C" fn caller(way: u64, _: u64) -> ! {
     match way {
         WITH_WORDS => drop(sys::ipc_call(to, 1, [0; 8])),
         WITH_BLOCK => drop(sys::ipc_call_taking(to, 1, [0; 8])),
-        _ => drop(sys::door_call(DOOR, 1, [0; 8])),
+        BY_DOOR => drop(sys::door_call(DOOR, 1, [0; 8])),
+        // SAFETY: a block goes where this thread's blocks go.
+        _ => drop(unsafe { suite_taking_door_call(DOOR) }),
     }
     note(&CALLER_TURN);
     let _ = sys::send(uid(&MAIN), 2, [0; 8], Timeout::NEVER);
@@ -110,7 +115,8 @@ fn answer(way: u64) -> Outcome {
         turn.store(0, Relaxed);
     }
     MAIN.store(sys::myself().0, Relaxed);
-    let _server = start(1, if way == BY_DOOR { door_server } else { server }, &SERVER)?;
+    let is_by_door = matches!(way, BY_DOOR | BY_DOOR_FOR_BLOCK);
+    let _server = start(1, if is_by_door { door_server } else { server }, &SERVER)?;
     let _middle = start(2, middle, &MIDDLE)?;
     let caller = start(3, caller, &AtomicU64::new(0))?;
     sys::thread_set_block(caller.uid, long::to_block(), Dope::room(100, 0, 0), Timeout::NEVER)?;
@@ -130,12 +136,25 @@ pub fn an_answer_with_a_block() -> Outcome {
     answer(WITH_BLOCK)
 }
 
-pub fn a_return() -> Outcome {
+/// Says, beside, which block is returned.
+extern "C" fn change_shuttles_for_block() -> u64 {
+    change_shuttles();
+    long::from_block()
+}
+
+fn give_back(way: u64, entry: unsafe extern "C" fn(), work: *const ()) -> Outcome {
     // SAFETY: the entry ends in door return, and calls a function that returns.
-    unsafe {
-        sys::door_create(DOOR, suite_door_run as *const () as u64, change_shuttles as *const () as u64)?
-    };
-    let answered = answer(BY_DOOR);
-    sys::door_revoke(DOOR)?;
+    unsafe { sys::door_create(DOOR, entry as *const () as u64, work as u64)? };
+    let answered = answer(way);
+    sys::door_release(DOOR)?;
     answered
+}
+
+pub fn a_return() -> Outcome {
+    give_back(BY_DOOR, suite_door_run, change_shuttles as *const ())
+}
+
+pub fn a_return_with_a_block() -> Outcome {
+    long::prepare(1);
+    give_back(BY_DOOR_FOR_BLOCK, suite_door_run_long, change_shuttles_for_block as *const ())
 }

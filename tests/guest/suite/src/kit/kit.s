@@ -87,6 +87,37 @@ suite_door_run:
     syscall
     ud2
 
+# A door's entry: calls the function that is the door's datum, and returns seven words of the block that it names.
+    .global suite_door_run_long
+suite_door_run_long:
+    and rsp, -16
+    call rdx
+    mov rsi, rax
+    mov edi, 7
+    mov eax, 0xfffffbf9
+    syscall
+    ud2
+
+# suite_taking_door_call(door): a call for which a block may come, with no words.
+    .global suite_taking_door_call
+suite_taking_door_call:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    mov edx, edi
+    mov eax, 0xfffffdf8
+    syscall
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
+
 # suite_server(): serves its task's doors, whatever becomes of that.
     .global suite_server
 suite_server:
