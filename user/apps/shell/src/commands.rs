@@ -1,7 +1,7 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{doors, environment, files, listing, programs, trace};
+use crate::{doors, environment, files, listing, place, programs, trace};
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
 use rt::{print, println, time};
@@ -29,7 +29,7 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 25] = [
+pub const COMMANDS: [Command; 27] = [
     plain("help", "[COMMAND]", "list the commands, or tell about one", help),
     Command {
         details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
@@ -53,6 +53,11 @@ pub const COMMANDS: [Command; 25] = [
                   it. SERVER is its name, or the name of a service that it gives.",
         ..plain("restart", "SERVER", "start a server that stays down", programs::restart)
     },
+    Command {
+        details: "Paths that do not begin with / begin there. Without a PATH it goes to /.",
+        ..plain("cd", "[PATH]", "go to a directory", place::change)
+    },
+    plain("pwd", "", "tell in which directory the shell is", place::tell),
     plain("ls", "[-l] [PATH...]", "list directories", files::list),
     plain("cat", "PATH...", "show files", files::show),
     plain("cp", "FROM TO", "copy a file", files::copy),
@@ -146,9 +151,9 @@ fn tell(name: &str) -> i32 {
     0
 }
 
-fn echo(_: &mut Shell, words: &[&str]) -> i32 {
+fn echo(shell: &mut Shell, words: &[&str]) -> i32 {
     if let [words @ .., way @ (">" | ">>"), path] = words {
-        return files::write(path, &(words.join(" ") + "\n"), *way == ">>");
+        return files::write(shell, path, &(words.join(" ") + "\n"), *way == ">>");
     }
     for (index, word) in words.iter().enumerate() {
         print!("{}{word}", if index == 0 { "" } else { " " });

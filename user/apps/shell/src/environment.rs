@@ -32,7 +32,7 @@ impl Environment {
     }
 
     /// A variable has this value from now on; without one it is gone.
-    fn set(&mut self, name: &str, value: &str) {
+    pub fn set(&mut self, name: &str, value: &str) {
         self.0.retain(|pair| pair.0 != name);
         if !value.is_empty() {
             self.0.push((name.into(), value.into()));

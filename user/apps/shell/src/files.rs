@@ -25,8 +25,13 @@ fn usage(text: &str) -> i32 {
     STATUS_USAGE
 }
 
-/// Carries out the same for each path, and goes on behind one that fails.
-fn each(command: &str, paths: &[&str], run: impl Fn(&Directory, &str) -> Result<()>) -> i32 {
+/// Carries out the same for each path, and goes on behind one that fails. `run` gets the path from the root, and as it was typed.
+fn each(
+    shell: &Shell,
+    command: &str,
+    paths: &[&str],
+    run: impl Fn(&Directory, &str, &str) -> Result<()>,
+) -> i32 {
     if paths.is_empty() {
         return usage(&alloc::format!("{command} PATH..."));
     }
@@ -34,32 +39,39 @@ fn each(command: &str, paths: &[&str], run: impl Fn(&Directory, &str) -> Result<
         Ok(root) => root,
         Err(failure) => return told(command, "/", Err(failure)),
     };
-    paths.iter().fold(0, |status, path| told(command, path, run(&root, path)).max(status))
+    let run = |typed: &str| run(&root, &shell.place.path_of(typed), typed);
+    paths.iter().fold(0, |status, path| told(command, path, run(path)).max(status))
 }
 
 /// Carries out something with two paths. A second one that is a directory means the name of the first in there.
-fn both(command: &str, words: &[&str], run: impl Fn(&Directory, &str, &str) -> Result<()>) -> i32 {
-    let &[from, to] = words else { return usage(&alloc::format!("{command} FROM TO")) };
+fn both(
+    shell: &Shell,
+    command: &str,
+    words: &[&str],
+    run: impl Fn(&Directory, &str, &str) -> Result<()>,
+) -> i32 {
+    let &[typed, to] = words else { return usage(&alloc::format!("{command} FROM TO")) };
+    let (from, to) = (&*shell.place.path_of(typed), &*shell.place.path_of(to));
     let outcome = Directory::root().and_then(|root| {
         let name = from.trim_end_matches('/').rsplit('/').next().unwrap_or(from);
         let is_directory = root.stat(to, true).is_ok_and(|found| found.kind == Kind::Directory);
         let to = if is_directory { alloc::format!("{to}/{name}") } else { String::from(to) };
         run(&root, from, &to)
     });
-    told(command, from, outcome)
+    told(command, typed, outcome)
 }
 
 /// `ls`.
-pub fn list(_: &mut Shell, words: &[&str]) -> i32 {
+pub fn list(shell: &mut Shell, words: &[&str]) -> i32 {
     let (is_long, paths) = match words {
         ["-l", paths @ ..] => (true, paths),
         paths => (false, paths),
     };
-    let paths = if paths.is_empty() { &["/"] } else { paths };
-    each("ls", paths, |root, path| {
+    let paths = if paths.is_empty() { &["."] } else { paths };
+    each(shell, "ls", paths, |root, path, typed| {
         let found = root.stat(path, true)?;
         if found.kind != Kind::Directory {
-            line(path, &found, None, is_long);
+            line(typed, &found, None, is_long);
             return Ok(());
         }
         let directory = root.enter(path)?;
@@ -99,8 +111,8 @@ fn line(name: &str, found: &Attributes, target: Option<Vec<u8>>, is_long: bool) 
 }
 
 /// `cat`.
-pub fn show(_: &mut Shell, words: &[&str]) -> i32 {
-    each("cat", words, |root, path| {
+pub fn show(shell: &mut Shell, words: &[&str]) -> i32 {
+    each(shell, "cat", words, |root, path, _| {
         let mut left = Vec::new();
         root.open(path, How::default())?.pieces(|_, piece| {
             left.extend_from_slice(piece);
@@ -124,8 +136,8 @@ fn whole_characters(bytes: &[u8]) -> usize {
 }
 
 /// `cp`.
-pub fn copy(_: &mut Shell, words: &[&str]) -> i32 {
-    both("cp", words, |root, from, to| {
+pub fn copy(shell: &mut Shell, words: &[&str]) -> i32 {
+    both(shell, "cp", words, |root, from, to| {
         let source = root.open(from, How::default())?;
         if root.stat(to, true).is_ok_and(|there| source.stat().is_ok_and(|own| is_one(&own, &there))) {
             return Err(Failure::Refused(Status::BadRequest));
@@ -142,34 +154,37 @@ fn is_one(first: &Attributes, second: &Attributes) -> bool {
 }
 
 /// `mv`.
-pub fn rename(_: &mut Shell, words: &[&str]) -> i32 {
-    both("mv", words, |root, from, to| root.rename(from, to))
+pub fn rename(shell: &mut Shell, words: &[&str]) -> i32 {
+    both(shell, "mv", words, |root, from, to| root.rename(from, to))
 }
 
 /// `ln`.
-pub fn link(_: &mut Shell, words: &[&str]) -> i32 {
+pub fn link(shell: &mut Shell, words: &[&str]) -> i32 {
+    let place = |path: &str| shell.place.path_of(path);
     match words {
         ["-s", target, path] => {
-            told("ln", path, Directory::root().and_then(|root| root.symlink(target, path)))
+            told("ln", path, Directory::root().and_then(|root| root.symlink(target, place(path))))
         }
-        [existing, path] => told("ln", path, Directory::root().and_then(|root| root.link(existing, path))),
+        [existing, path] => {
+            told("ln", path, Directory::root().and_then(|root| root.link(place(existing), place(path))))
+        }
         _ => usage("ln [-s] EXISTING PATH"),
     }
 }
 
 /// `rm`.
-pub fn unlink(_: &mut Shell, words: &[&str]) -> i32 {
-    each("rm", words, |root, path| root.unlink(path))
+pub fn unlink(shell: &mut Shell, words: &[&str]) -> i32 {
+    each(shell, "rm", words, |root, path, _| root.unlink(path))
 }
 
 /// `mkdir`.
-pub fn mkdir(_: &mut Shell, words: &[&str]) -> i32 {
-    each("mkdir", words, |root, path| root.mkdir(path))
+pub fn mkdir(shell: &mut Shell, words: &[&str]) -> i32 {
+    each(shell, "mkdir", words, |root, path, _| root.mkdir(path))
 }
 
 /// `rmdir`.
-pub fn rmdir(_: &mut Shell, words: &[&str]) -> i32 {
-    each("rmdir", words, |root, path| root.rmdir(path))
+pub fn rmdir(shell: &mut Shell, words: &[&str]) -> i32 {
+    each(shell, "rmdir", words, |root, path, _| root.rmdir(path))
 }
 
 /// `sync`.
@@ -181,22 +196,28 @@ pub fn sync(_: &mut Shell, words: &[&str]) -> i32 {
 }
 
 /// `df`.
-pub fn space(_: &mut Shell, words: &[&str]) -> i32 {
-    let paths = if words.is_empty() { &["/"] } else { words };
+pub fn space(shell: &mut Shell, words: &[&str]) -> i32 {
+    let paths = if words.is_empty() { &["."] } else { words };
     println!("{:>12} {:>12} {:>10}  PATH", "KIB", "FREE", "FILES FREE");
-    each("df", paths, |root, path| {
+    each(shell, "df", paths, |root, path, typed| {
         let space = root.enter(path)?.space()?;
-        println!("{:>12} {:>12} {:>10}  {path}", space.total >> 10, space.free >> 10, space.files_free);
+        println!("{:>12} {:>12} {:>10}  {typed}", space.total >> 10, space.free >> 10, space.files_free);
         Ok(())
     })
 }
 
 /// Writes a line to a file: in the place of what it has, or behind that.
-pub fn write(path: &str, text: &str, is_more: bool) -> i32 {
+pub fn write(shell: &Shell, typed: &str, text: &str, is_more: bool) -> i32 {
+    let path = shell.place.path_of(typed);
     let outcome = Directory::root().and_then(|root| {
         let file: File = root.open(path, How { create: true, truncate: !is_more, ..How::default() })?;
         text.as_bytes().chunks(BYTES_MAX).try_for_each(|piece| file.append(piece).map(drop))?;
         file.sync()
     });
-    told("echo", path, outcome)
+    told("echo", typed, outcome)
+}
+
+/// Whether there is a directory at a path, for a command that got it as it was typed.
+pub fn check_directory(command: &str, typed: &str, path: &str) -> i32 {
+    told(command, typed, Directory::root().and_then(|root| root.enter(path)).map(drop))
 }

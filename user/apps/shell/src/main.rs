@@ -20,6 +20,7 @@ mod files;
 mod foreground;
 mod input;
 mod listing;
+mod place;
 mod programs;
 mod screen;
 mod script;

@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::environment::Environment;
 use crate::input::{Line, Source};
+use crate::place::Place;
 use crate::programs::{self, Background};
 use alloc::vec::Vec;
 use rt::api::process::Outcome;
@@ -25,6 +26,8 @@ pub struct Shell {
     pub background: Vec<Background>,
     /// Variables of programs that it starts.
     pub environment: Environment,
+    /// The directory in which paths begin.
+    pub place: Place,
     /// Set by `exit`.
     pub is_over: bool,
 }
@@ -33,8 +36,9 @@ pub struct Shell {
 pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
     let environment = Environment::inherit(is_interactive);
     let background = Vec::new();
+    let place = Place::root();
     let mut shell =
-        Shell { status: 0, outcome: None, is_interactive, background, environment, is_over: false };
+        Shell { status: 0, outcome: None, is_interactive, background, environment, place, is_over: false };
     while !shell.is_over {
         if is_interactive {
             programs::tell_ended(&mut shell.background);
