@@ -74,8 +74,9 @@ pub const PREEMPTION_CUT_OFF: usize = 4;
 /// Weight of a thread whose wait crosses the border of a clan, in threads looked at: up to 32 chiefs are asked.
 pub const SCAN_ROUTE: u32 = 12;
 
-/// Threads of a chain of calls that an alert reaches in one step. The wait of each may end with it.
-pub const PREEMPTION_ALERTS: usize = 4;
+/// Threads of a chain of calls that an alert reaches in one step. The wait of each may end with it: up to 1,200 instructions, where threads of all
+/// priorities stand in the queues of the chain.
+pub const PREEMPTION_ALERTS: usize = 3;
 
 /// Threads of a chain of calls whose queues count for the effective priority of the shuttle that carries the chain.
 pub const INHERIT_CHAIN: usize = 8;

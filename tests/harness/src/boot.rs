@@ -143,7 +143,8 @@ fn bochs_command(scratch: &Scratch, disc: &Path, serial: &Path) -> xtask::Result
 
 /// Watches the file of a serial line until it says what it should, or that it never will.
 fn wait_for(serial: &Path, is_done: impl Fn(&str) -> bool) -> bool {
-    let deadline = Instant::now() + LIMIT;
+    // Far more than it ever takes: a machine may be busy with other things.
+    let deadline = Instant::now() + 10 * LIMIT;
     while Instant::now() < deadline {
         let bytes = fs::read(serial).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).replace('\r', "");

@@ -97,10 +97,8 @@ const PROCESSORS: [&str; 5] = ["EPYC", "Skylake-Client", "SandyBridge", "Nehalem
 
 /// Kinds of tests that look at registers: in an ordinary run those of which that is all, and with the large counts also
 /// whatever else threads do at doors.
-const KINDS: [&str; 2] = [
-    "state.,exception.,debug.,foreign.,door.words,door.a_call",
-    "state.,exception.,debug.,foreign.,door.",
-];
+const KINDS: [&str; 2] =
+    ["state.,exception.,debug.,foreign.,door.words,door.a_call", "state.,exception.,debug.,foreign.,door."];
 
 /// The registers of threads on several processors.
 pub fn registers(world: &'static World) -> Vec<Trial> {

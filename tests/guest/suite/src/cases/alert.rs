@@ -288,6 +288,30 @@ pub fn alertable_calls() -> Outcome {
     Ok(())
 }
 
+/// A chain that an alert ends everywhere, with another caller that waits for each of its servers. (Interrupts may not stay off for long: the watch
+/// looks.)
+pub fn a_crowded_chain_ends() -> Outcome {
+    let mut chain = Chain::new()?;
+    let own = pager::priority();
+    for i in 1..Chain::LENGTH {
+        chain.agents[i - 1].block(Frame::door_call(1, 3, WORDS).alertable())?;
+        door::arrived(&mut chain.agents[i], 3, DATUM)?;
+    }
+    let mut crowd = Vec::new();
+    for (steps, child) in (2..).zip(&chain.children[..Chain::LENGTH - 1]) {
+        let mut other = child.agent()?;
+        other.block(Frame::door_call(1, 3, WORDS))?;
+        sys::thread_set_priority(other.uid, own.saturating_sub(steps).max(1), 0)?;
+        crowd.push(other);
+    }
+    alert(&chain.agents[0])?;
+    for agent in &mut chain.agents[..Chain::LENGTH - 1] {
+        check_eq!(agent.wait()?.error(), Some(Error::ReceiveAborted));
+    }
+    check_eq!(chain.alerted()?, [true; Chain::LENGTH]);
+    Ok(())
+}
+
 /// While pages are mapped in steps, and afterwards.
 pub fn alertable_calls_with_items() -> Outcome {
     const PLACE: u64 = 0x6000_0000;

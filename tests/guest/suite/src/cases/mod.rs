@@ -87,7 +87,7 @@ cases! {
     door_items { identifiers_come_and_go }
     alert {
         set_told_and_cleared alerts_run_forward the_call_of_the_alerted_arrives_alerted the_caller_ends the_middle_ends
-        alertable_ipc alertable_calls alertable_calls_with_items alertable_copies faults_are_not_ended
+        alertable_ipc alertable_calls a_crowded_chain_ends alertable_calls_with_items alertable_copies faults_are_not_ended
     }
     chaos { chains_of_doors_and_sudden_ends }
     long {
