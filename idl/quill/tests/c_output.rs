@@ -309,7 +309,8 @@ fn objects_in_c_are_found_as_each_of_their_bases() {
 fn references_arrive_and_are_given_back() {
     let idl = "enum E { E_a, E_b }; interface R { void m(); };
         interface O { long lend(in R it, in long x); void keep(@grant in R it); void bind(in string<50> who, @grant in R it);
-          R give(in E how, out E same); void turn(inout R it); };";
+          R give(in E how, out E same); void turn(inout R it); fpage show(in unsigned long long at, out octet kind);
+          void find(in string<50> who, in R it, @map out fpage page, inout long scale); };";
     let shop = Workshop::new("c-references");
     shop.emit_c_of("references.idl", idl, &TernDoor);
     ["references.c", "on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));
