@@ -129,19 +129,7 @@ impl Generated {
             let _ = write!(fields, "{c} result; ");
             uses += if ty == PAIR { "MAKE_AT(result); " } else { "MAKE(result); " };
         }
-        let (begin, serve, callee) = if by_door {
-            (
-                "void *self",
-                format!("ENTRY(serve_{number}, methods_{number}, 0)"),
-                format!("M_I{number} callee = {{ (uint32_t)server, 0 }};"),
-            )
-        } else {
-            (
-                "void *self, tern_uid from",
-                format!("SERVE(serve_{number}, methods_{number})"),
-                "tern_uid callee = server;".into(),
-            )
-        };
+        let (begin, serve, callee) = way(number, by_door);
         format!(
             "static quill_status m_{number}({begin}{parameters}) {{ (void)self; {uses}return QUILL_OK; }}
              static const M_I{number}_server methods_{number} = {{ m_{number} }};
@@ -162,6 +150,17 @@ impl Generated {
                  }} while (--left > 0);
              }}\n"
         )
+    }
+}
+
+/// A server's first parameters, what serves, and the variable of whom a client calls.
+fn way(number: usize, by_door: bool) -> (&'static str, String, String) {
+    if by_door {
+        let callee = format!("M_I{number} callee = {{ (uint32_t)server, 0 }};");
+        ("void *self", format!("ENTRY(serve_{number}, methods_{number}, 0)"), callee)
+    } else {
+        let serve = format!("SERVE(serve_{number}, methods_{number})");
+        ("void *self, tern_uid from", serve, "tern_uid callee = server;".into())
     }
 }
 
