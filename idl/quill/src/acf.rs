@@ -16,7 +16,7 @@ use crate::dce::attrs;
 use crate::dce::{ast::Attr, parse};
 use crate::diag::{Diagnostic, nearest};
 use crate::lex::Kind;
-use crate::model::{Direction, Model, Operation, Shown, Told, Type, TypeId};
+use crate::model::{Binding, Direction, Model, Operation, Shown, Told, Type, TypeId};
 use crate::pp::{self, Preprocessed};
 use crate::session::Session;
 use crate::source::Span;
@@ -97,6 +97,8 @@ enum How {
     Comm,
     /// A place for failures of the server.
     Fault,
+    /// A first parameter that says whom to call.
+    Explicit,
 }
 
 #[derive(Clone, Debug)]
@@ -113,14 +115,27 @@ struct Reader<'a, 'c> {
     names: &'a Names<'a>,
     interface: String,
     operations: Operations,
-    wishes: Vec<Wish>,
+    wishes: Wishes,
+}
+
+/// All that an attribute file asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    all: Vec<Wish>,
+    /// How the clients of interfaces are bound.
+    bindings: Vec<(String, Binding, Span)>,
 }
 
 /// Reads an attribute file and checks what it names.
-pub fn read(s: &mut Session, source: Preprocessed, names: &Names) -> Vec<Wish> {
+pub fn read(s: &mut Session, source: Preprocessed, names: &Names) -> Wishes {
     let mut c = Cursor::new(s, source.tokens);
-    let mut reader =
-        Reader { c: &mut c, names, interface: String::new(), operations: Vec::new(), wishes: Vec::new() };
+    let mut reader = Reader {
+        c: &mut c,
+        names,
+        interface: String::new(),
+        operations: Vec::new(),
+        wishes: Wishes::default(),
+    };
     while !reader.c.at_end() && !reader.c.s.diags.stop() {
         if reader.c.eat(";") {
             continue;
@@ -194,18 +209,24 @@ impl Reader<'_, '_> {
         for attr in attrs {
             let name = self.c.s.names.text(attr.name).to_owned();
             let told = !matches!(what, What::Interface | What::Type(_));
+            let binding = attrs::binding(self.c.s, std::slice::from_ref(attr));
+            if let (What::Interface, Some(binding)) = (&what, binding) {
+                self.wishes.bindings.push((self.interface.clone(), binding, attr.span));
+                continue;
+            }
             let how = match name.as_str() {
                 "counted" => How::Shown(Shown::Counted),
                 "terminated" => How::Shown(Shown::Terminated),
                 "comm_status" if told => How::Comm,
                 "fault_status" if told => How::Fault,
+                "explicit_handle" if matches!(what, What::Result(_)) => How::Explicit,
                 _ => {
                     attrs::check_configuration(self.c.s, attr, &["counted", "terminated"]);
                     continue;
                 }
             };
             let interface = self.interface.clone();
-            self.wishes.push(Wish { interface, what: what.clone(), how, span: attr.span });
+            self.wishes.all.push(Wish { interface, what: what.clone(), how, span: attr.span });
         }
     }
 
@@ -281,7 +302,9 @@ impl Reader<'_, '_> {
 }
 
 /// Gives texts the looks that are wished for: what is said of one alone comes after what is said of all.
-pub fn apply(s: &mut Session, model: &mut Model, mut wishes: Vec<Wish>) {
+pub fn apply(s: &mut Session, model: &mut Model, wishes: Wishes) {
+    bind(s, model, wishes.bindings);
+    let mut wishes = wishes.all;
     wishes.sort_by_key(|wish| !matches!(wish.what, What::Interface));
     let is_there = |wish: &&Wish| model.interfaces.iter().any(|i| is_called(&i.name, &wish.interface));
     if let Some(wish) = wishes.iter().find(|wish| !matches!(wish.what, What::Type(_)) && !is_there(wish)) {
@@ -301,6 +324,10 @@ pub fn apply(s: &mut Session, model: &mut Model, mut wishes: Vec<Wish>) {
                 match wish.how {
                     How::Shown(shown) => show(s, model, operation, wish, shown),
                     How::Comm | How::Fault => tell(s, model, operation, wish),
+                    How::Explicit => {
+                        let is_it = matches!(&wish.what, What::Result(name) if *name == operation.name);
+                        operation.has_handle |= is_it;
+                    }
                 }
             }
             for param in operation.params.iter_mut().filter(|p| p.direction == Direction::In) {
@@ -311,6 +338,19 @@ pub fn apply(s: &mut Session, model: &mut Model, mut wishes: Vec<Wish>) {
             }
         }
         model.interfaces[index].operations = operations;
+    }
+}
+
+/// Gives interfaces the bindings that are wished for.
+fn bind(s: &mut Session, model: &mut Model, bindings: Vec<(String, Binding, Span)>) {
+    for (called, binding, span) in bindings {
+        for interface in model.interfaces.iter_mut().filter(|i| is_called(&i.name, &called)) {
+            if interface.binding.as_ref().is_some_and(|other| *other != binding) {
+                let message = format!("`{called}` is bound in two ways");
+                s.diags.push(Diagnostic::error(Code::AttributeForm, span, message));
+            }
+            interface.binding = Some(binding.clone());
+        }
     }
 }
 
@@ -378,6 +418,6 @@ fn text_as(s: &mut Session, model: &mut Model, ty: TypeId, wish: &Wish) -> TypeI
     }
     match wish.how {
         How::Shown(shown) => model.shown_as(ty, shown),
-        How::Comm | How::Fault => ty,
+        How::Comm | How::Fault | How::Explicit => ty,
     }
 }

@@ -109,8 +109,8 @@ pub fn call(
     references: References,
     lying: Lying,
 ) -> Result<Call, String> {
-    let steps = || Steps { model, sizes, references, lying, ops: Vec::new() };
-    let (mut request, mut reply) = (steps(), steps());
+    let steps = |is_request| Steps { model, sizes, references, lying, is_request, ops: Vec::new() };
+    let (mut request, mut reply) = (steps(true), steps(false));
     if !matches!(model.ty(model.resolved(operation.result)), Type::Void) {
         reply.parameter(RESULT, operation.result, false, None, None)?;
     }
@@ -128,16 +128,17 @@ pub fn call(
     }
     let mut exceptions = Vec::new();
     for &id in &operation.raises {
-        let mut steps = steps();
+        let mut steps = steps(false);
         for field in &model.exceptions[id.0 as usize].fields {
             steps.parameter(&field.name, field.ty, false, None, None)?;
         }
         let handed = |op: &&Op| matches!(op.what, What::Pages { .. });
         if let (References::Handed, Some(op)) = (references, steps.ops.iter().find(handed)) {
             let (path, show) = (op.path.join("."), model.show(op.ty));
-            return Err(format!(
-                "`{path}` is a reference to an object (`{show}`), and no exception brings one"
-            ));
+            return Err(match model.ty(model.resolved(op.ty)) {
+                Type::Fpage => format!("`{path}` is a flexpage, and no exception brings one"),
+                _ => format!("`{path}` is a reference to an object (`{show}`), and no exception brings one"),
+            });
         }
         exceptions.push((id, steps.ops));
     }
@@ -179,6 +180,7 @@ struct Steps<'a> {
     sizes: &'a Sizes,
     references: References,
     lying: Lying,
+    is_request: bool,
     ops: Vec<Op>,
 }
 
@@ -201,9 +203,10 @@ impl<'a> Steps<'a> {
     ) -> Result<(), String> {
         let begin = self.ops.len();
         let is_handed = match (self.model.ty(self.model.resolved(ty)), self.references) {
-            (Type::Fpage, References::Handed) => {
+            (Type::Fpage, References::Handed) if self.is_request => {
                 return Err(
-                    "who serves objects has one window, and that is for references: pages go by ipc".into()
+                    "who serves objects has one window, and that is for references: pages come back, and go there by ipc"
+                        .into(),
                 );
             }
             (Type::Fpage, _) | (Type::Object(_), References::Handed) => true,

@@ -11,8 +11,10 @@ use std::rc::Rc;
 use crate::source::Span;
 
 pub use agreement::{Agreement, Rule, Size};
+pub use binding::Binding;
 
 mod agreement;
+mod binding;
 mod contexts;
 
 /// A type's place in the model; see [`Model::ty`].
@@ -299,6 +301,8 @@ pub struct Operation {
     pub agreements: Vec<Agreement>,
     /// How clients in C are told of failures.
     pub statuses: Statuses,
+    /// A parameter of its own says which server a client calls, whatever its interface is bound to.
+    pub has_handle: bool,
     /// Where it is declared.
     pub span: Span,
 }
@@ -314,6 +318,8 @@ pub struct Interface {
     pub operations: Vec<Operation>,
     /// A number that tells its messages from those of others, if the file gives it one; otherwise 0.
     pub number: u16,
+    /// How clients in C find the server, if not by their first parameter.
+    pub binding: Option<Binding>,
     /// It never leaves its process.
     pub local: bool,
     /// It is abstract.

@@ -61,7 +61,7 @@ fn damaged_requests_are_refused() {
     shop.emit_c("bank.idl", &Linux);
     shop.bring("bank.c", "bank.c");
     for compiler in compilers() {
-        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
         // A compiler may come without its sanitizers.
         let sanitized = shop.try_tool(&compiler, &[&STRICT[..], &checks, &["-o", "bank", "bank.c"]].concat());
         if let Err(why) = sanitized {
@@ -115,7 +115,7 @@ fn messages_arrive(kernel: &dyn KernelPart, on: &str) {
                 shop.tool(&compiler, &[&STRICT[..], level, &freestanding].concat());
             }
             let checks =
-                ["-g", "-O1", on, "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+                ["-g1", "-O1", on, "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
             let sanitized = [&STRICT[..], &checks, &["-o", program, &source]].concat();
             match shop.try_tool(&compiler, &sanitized) {
                 Ok(()) => shop.run(program),
@@ -143,7 +143,7 @@ fn pages_arrive_in_servers() {
             let freestanding = ["-I.", "-ffreestanding", "-c", "real.c"];
             shop.tool(&compiler, &[&STRICT[..], level, &freestanding].concat());
         }
-        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
         match shop.try_tool(&compiler, &[&STRICT[..], &checks, &program].concat()) {
             Ok(()) => shop.run("depot"),
             Err(why) => println!("{compiler} has no sanitizers: {why}"),
@@ -181,7 +181,7 @@ fn flat_unions_and_values_of_any_type_arrive() {
                     shop.tool(&compiler, &[&STRICT[..], level, &program].concat());
                     shop.run(name);
                 }
-                let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+                let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
                 match shop.try_tool(&compiler, &[&STRICT[..], &checks, &program].concat()) {
                     Ok(()) => shop.run(name),
                     Err(why) => println!("{compiler} has no sanitizers: {why}"),
@@ -209,7 +209,7 @@ fn counted_and_terminated_texts_understand_each_other() {
                     shop.run("caption");
                 }
             }
-            let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+            let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
             for (server, client) in [(true, true), (true, false), (false, true)] {
                 let sides = presentations(server, client);
                 let sides: Vec<&str> = sides.iter().map(String::as_str).collect();
@@ -309,7 +309,8 @@ fn objects_in_c_are_found_as_each_of_their_bases() {
 fn references_arrive_and_are_given_back() {
     let idl = "enum E { E_a, E_b }; interface R { void m(); };
         interface O { long lend(in R it, in long x); void keep(@grant in R it); void bind(in string<50> who, @grant in R it);
-          R give(in E how, out E same); void turn(inout R it); };";
+          R give(in E how, out E same); void turn(inout R it); fpage show(in unsigned long long at, out octet kind);
+          void find(in string<50> who, in R it, @map out fpage page, inout long scale); };";
     let shop = Workshop::new("c-references");
     shop.emit_c_of("references.idl", idl, &TernDoor);
     ["references.c", "on_tern.h", "registers.h"].iter().for_each(|file| shop.bring(file, file));

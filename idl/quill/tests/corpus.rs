@@ -141,10 +141,10 @@ fn what_is_made_for_kernels_compiles_without_a_warning() {
     for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
         shop.bring(&format!("../../../../user/lib/stub/src/{part}"), part);
     }
-    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
+    shop.rustc(&["--crate-type", "rlib", "--emit", "metadata", "--crate-name", "stub", "stub.rs"]);
     let compiler = &compilers()[0];
     let in_rust = ["--edition", "2024", "-D", "warnings", "--crate-type", "rlib", "--emit", "metadata"];
-    let in_rust = [&in_rust[..], &["--extern", "stub=libstub.rlib", "stubs.rs"]].concat();
+    let in_rust = [&in_rust[..], &["--extern", "stub=libstub.rmeta", "stubs.rs"]].concat();
     let in_c =
         ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "-ffreestanding", "-fsyntax-only", "stubs.c"];
     let (mut count, mut wrong) = (0, Vec::new());

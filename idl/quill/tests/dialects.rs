@@ -39,8 +39,9 @@ fn compiles(file: &str) {
     for part in ["list.rs", "long.rs", "piece.rs", "stream.rs"] {
         shop.bring(&format!("../../../../user/lib/stub/src/{part}"), part);
     }
-    shop.rustc(&["--crate-type", "rlib", "--crate-name", "stub", "stub.rs"]);
-    let in_rust = ["--crate-type", "rlib", "--emit", "metadata", "--extern", "stub=libstub.rlib", "stubs.rs"];
+    shop.rustc(&["--crate-type", "rlib", "--emit", "metadata", "--crate-name", "stub", "stub.rs"]);
+    let in_rust =
+        ["--crate-type", "rlib", "--emit", "metadata", "--extern", "stub=libstub.rmeta", "stubs.rs"];
     let in_c =
         ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "-D_GNU_SOURCE", "-fsyntax-only", "stubs.c"];
     std::fs::write(shop.path("stubs.c"), "#include \"stubs.h\"\n").unwrap();

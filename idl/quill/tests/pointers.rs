@@ -34,7 +34,7 @@ fn pointers_and_open_arrays_arrive() {
 fn sizes_that_lie_and_dangling_values_are_refused() {
     let shop = workshop("warehouse", "damage");
     for compiler in compilers() {
-        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
         let output = ["-o", "warehouse", "warehouse.c"];
         if let Err(why) = shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
             println!("{compiler} has no sanitizers: {why}");
@@ -67,7 +67,7 @@ fn what_pointers_share_arrives_once() {
                 shop.together([server, "serve", "socket"], [client, "call", "socket"]);
             }
         }
-        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
         let output = ["-o", "cabinet", "cabinet.c"];
         match shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
             Ok(()) => shop.together(["cabinet", "serve", "socket"], ["cabinet", "call", "socket"]),
@@ -82,7 +82,7 @@ fn what_pointers_share_arrives_once() {
 fn context_handles_end_with_their_clients() {
     let shop = workshop("counter", "calls");
     for compiler in compilers() {
-        let checks = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        let checks = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
         let output = ["-o", "counter", "counter.c"];
         if let Err(why) = shop.try_tool(&compiler, &[&STRICT[..], &checks, &output].concat()) {
             println!("{compiler} has no sanitizers: {why}");

@@ -1,4 +1,4 @@
-//! Clients in C are told in DCE's way how a call failed, whatever carries the messages.
+//! Clients in C are told in DCE's way how a call failed, and find their server in its ways, whatever carries the messages.
 
 mod workshop;
 
@@ -42,6 +42,47 @@ fn failures_are_told_where_somebody_looks() {
     }
 }
 
+const BOUND: &str = "[uuid(01234567-89ab-cdef-0123-456789abcdef)] interface I {
+    long who();
+    error_status_t add([in] long where, [in] long b);
+    long at([in] handle_t h, [in] long a);
+    long beside([in] long a);
+}";
+
+/// Attribute files by which functions have no first parameter, and what a program says of it.
+fn bindings() -> [(String, &'static str); 2] {
+    [("implicit_handle(handle_t where)", "-DNAMED"), ("auto_handle", "-DASKED")].map(|(how, define)| {
+        (
+            format!(
+                "[{how}] interface I {{ [comm_status, fault_status] add(); [explicit_handle] beside(); }}"
+            ),
+            define,
+        )
+    })
+}
+
+#[test]
+fn servers_are_found_where_the_attribute_file_says() {
+    let shop = Workshop::new("bound");
+    shop.bring("bound.c", "bound.c");
+    for (acf, define) in bindings() {
+        let mut out = compiled(&shop, BOUND, &acf);
+        std::fs::write(shop.path("status.h"), out.c(&Linux)).unwrap();
+        assert!(out.accepted() && !out.messages().contains("warning"), "{}", out.messages());
+        std::fs::write(shop.path("l4.c"), out.c_selftest()).unwrap();
+        for compiler in compilers() {
+            let strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-O2", define];
+            shop.tool(&compiler, &[&strict[..], &["-o", "bound", "bound.c"]].concat());
+            shop.run("bound");
+        }
+        let alone =
+            ["-std=gnu11", "-O1", "-w", "-ffreestanding", "-nostdlib", "-static", "-fno-pie", "-o", "l4"];
+        let numbers = ["-DQUILL_INTERFACE=0", "-DQUILL_ROUNDS=20u", "-DQUILL_SEED=1", "l4.c"];
+        shop.tool("gcc", &[&alone[..], &numbers].concat());
+        shop.run("l4");
+    }
+}
+
 /// The messages are the same, and so are Rust's stubs, whose results say how a call failed.
 #[test]
 fn nothing_of_it_travels() {
@@ -52,6 +93,7 @@ fn nothing_of_it_travels() {
         (quill::layout::text(&out.model, &layouts, &TernIpc), out.rust(&Linux))
     };
     assert_eq!(layout(ACF), layout(""));
+    assert_eq!(layout("[auto_handle] interface I {}"), layout(""));
 }
 
 #[test]
@@ -68,21 +110,13 @@ fn all_kernels_have_them_without_a_warning() {
             "{}",
             kernel.name()
         );
-        std::fs::write(shop.path("status.h"), text).unwrap();
-        for compiler in compilers() {
-            shop.tool(
-                &compiler,
-                &[
-                    "-std=gnu11",
-                    "-Wall",
-                    "-Wextra",
-                    "-Werror",
-                    "-ffreestanding",
-                    "-I.",
-                    "-fsyntax-only",
-                    "all.c",
-                ],
-            );
+        let bound = bindings().map(|(acf, _)| compiled(&shop, BOUND, &acf).c(kernel));
+        for text in bound.into_iter().chain([text]) {
+            std::fs::write(shop.path("status.h"), text).unwrap();
+            for compiler in compilers() {
+                let strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffreestanding"];
+                shop.tool(&compiler, &[&strict[..], &["-I.", "-fsyntax-only", "all.c"]].concat());
+            }
         }
     }
 }
@@ -94,6 +128,8 @@ fn places_that_are_none_are_refused() {
         ("interface I { plain([comm_status] a); }", "how `plain` fails needs a place"),
         ("interface I { [comm_status] look(); }", "how `look` fails needs a place"),
         ("interface I { [comm_status] gone(); }", "no operation `gone`"),
+        ("[auto_handle, implicit_handle(handle_t h)] interface I { }", "`I` is bound in two ways"),
+        ("[implicit_handle(long h)] interface I { }", "`implicit_handle` is understood and has no effect"),
     ] {
         let out = compiled(&shop, IDL, acf);
         assert!(out.messages().contains(why), "{acf}: {}", out.messages());

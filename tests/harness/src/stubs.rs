@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 use xtask::guest::End;
 
 /// The interfaces that have a line.
-const INTERFACES: [&str; 29] = [
+const INTERFACES: [&str; 30] = [
     "one client for three servers",
     "several clients of one object",
     "an object that wants more room",
@@ -23,6 +23,7 @@ const INTERFACES: [&str; 29] = [
     "House::Lift through a door",
     "House::Lift through a door and a watch",
     "Archive::Shelf through a door",
+    "Atlas::Map through a door",
     "Archive::Shelf through a door and a watch",
     "Catalog::Index through a door and a watch",
     "Mint::Register through a door and a watch",

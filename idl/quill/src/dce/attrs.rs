@@ -6,6 +6,7 @@ use crate::cursor::{Cursor, Parse};
 use crate::diag::{Diagnostic, nearest};
 use crate::expr::{Expr, Style};
 use crate::lex::{Kind, Token};
+use crate::model::Binding;
 use crate::session::Session;
 
 /// The attributes of DCE, of MS IDL (type libraries and WinRT included), and of other compilers that read the same
@@ -94,6 +95,17 @@ pub(super) fn find<'a>(s: &Session, attrs: &'a [Attr], name: &str) -> Option<&'a
 /// Whether there is an attribute of that name.
 pub(super) fn has(s: &Session, attrs: &[Attr], name: &str) -> bool {
     find(s, attrs, name).is_some()
+}
+
+/// How clients are bound, if an attribute says it: by `implicit_handle(handle_t NAME)` or `auto_handle`. Other forms have no effect.
+pub(crate) fn binding(s: &Session, attrs: &[Attr]) -> Option<Binding> {
+    attrs.iter().find_map(|attr| match (s.names.text(attr.name), attr.arguments.as_deref()) {
+        ("auto_handle", None) => Some(Binding::Asked),
+        ("implicit_handle", Some([ty, name])) if name.kind == Kind::Ident => {
+            (s.names.text(ty.text) == "handle_t").then(|| Binding::Named(s.names.text(name.text).to_owned()))
+        }
+        _ => None,
+    })
 }
 
 /// Whether an attribute of an attribute file is known, or one of `more`. Of those that are, none has an effect on quill's stubs.

@@ -29,6 +29,7 @@ use crate::sizes::Sizes;
 use crate::source;
 
 mod agree;
+mod binding;
 pub mod interface;
 pub mod l4_v4;
 pub mod linux;
@@ -147,12 +148,9 @@ fn emit_with(
         }
 
         if refused.is_empty() {
-            items.extend(status::told(
-                &emitter,
-                layout,
-                &operations,
-                part.interface(&emitter, layout, &operations),
-            ));
+            let made = part.interface(&emitter, layout, &operations);
+            let told = status::told(&emitter, layout, &operations, made);
+            items.extend(binding::bound(&emitter, layout, &operations, told));
         }
     }
     if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter, layouts)) } else { Err(refused) }

@@ -1,8 +1,8 @@
-//! How many instructions the stubs of a method take over Tern's ipc: a prediction, made of what stands in its messages.
+//! How many instructions the stubs of a method take over Tern, by ipc or through a door: a prediction, made of what stands in its messages.
 //!
 //! Predictions are of what `./tern bench idl` counts: a client's method from its arguments in memory to its results there, with one instruction
-//! for the kernel; a server from one system call to the next, with a method that does nothing. All of it is the way to success, and copies of texts and
-//! lists are the kernel's. The weights, in tenths of an instruction, were found by counting stubs in C of 600 interfaces by chance, and those in
+//! for the kernel; a server from one system call to the next, with a method that does nothing; an object from its entry to the return. All of it is the way to success, and copies of texts and
+//! lists are the kernel's. A client is the same either way. The weights, in tenths of an instruction, were found by counting stubs in C of 600 interfaces by chance, and those in
 //! Rust from the rows of `bench/`. A test holds them against the rows, and against other interfaces (`tests/cost.rs`).
 
 use std::collections::BTreeMap;
@@ -98,8 +98,9 @@ fn sum(parts: &[(u32, u32)]) -> u32 {
 }
 
 /// Instructions of a method's stubs; `None` if it has what has not been counted: values read piece by piece, places in memory, replies with
-/// lists, pages, nothing that comes back.
-pub fn instructions(model: &Model, method: &Method) -> Option<Instructions> {
+/// lists, what is handed over, nothing that comes back; and for kernels whose stubs have not been counted.
+pub fn instructions(model: &Model, method: &Method, kernel: &dyn KernelPart) -> Option<Instructions> {
+    let [c_server, rust_server] = servers(kernel)?;
     if method.oneway || method.hands_pages() || !method.reply.chunks.is_empty() {
         return None;
     }
@@ -116,22 +117,7 @@ pub fn instructions(model: &Model, method: &Method) -> Option<Instructions> {
             (there.texts, 260),
             (there.lists, 95),
         ]),
-        c_server: sum(&[
-            (1, 106),
-            (there.words + back.words, 1),
-            (there.words.saturating_sub(5) + back.words.saturating_sub(5), 5),
-            (there.truths, 33),
-            (there.enums, 22),
-            (back.enums, 27),
-            (there.further, 24),
-            (back.further, 37),
-            (there.small_structs, 14),
-            (back.small_structs, 10),
-            (there.struct_words + back.struct_words, 15),
-            (back.pairs, 45),
-            (there.texts, 325),
-            (there.lists, 45),
-        ]),
+        c_server: c_server(&there, &back),
         rust_client: sum(&[
             (1, 195),
             (back.words, 10),
@@ -140,17 +126,94 @@ pub fn instructions(model: &Model, method: &Method) -> Option<Instructions> {
             (back.truths, 31),
             (checks, 20),
         ]),
-        rust_server: sum(&[
-            (1, 140),
-            (there.values.saturating_sub(4), 31),
-            (back.values, 23),
-            (there.struct_words, 20),
-            (there.texts, 200),
-            (there.lists, 45),
-            (there.truths, 20),
-            (checks, 20),
-        ]),
+        rust_server: rust_server(&there, &back),
     })
+}
+
+/// Instructions of a server for a method with such a request and such a reply.
+type Server = fn(&Counts, &Counts) -> u32;
+
+/// Those in C and in Rust.
+fn servers(kernel: &dyn KernelPart) -> Option<[Server; 2]> {
+    match kernel.name() {
+        "tern-ipc" => Some([c_loop, rust_loop]),
+        "tern-door" => Some([c_object, rust_object]),
+        _ => None,
+    }
+}
+
+fn c_loop(there: &Counts, back: &Counts) -> u32 {
+    sum(&[
+        (1, 106),
+        (there.words + back.words, 1),
+        (there.words.saturating_sub(5) + back.words.saturating_sub(5), 5),
+        (there.truths, 33),
+        (there.enums, 22),
+        (back.enums, 27),
+        (there.further, 24),
+        (back.further, 37),
+        (there.small_structs, 14),
+        (back.small_structs, 10),
+        (there.struct_words + back.struct_words, 15),
+        (back.pairs, 45),
+        (there.texts, 325),
+        (there.lists, 45),
+    ])
+}
+
+fn rust_loop(there: &Counts, back: &Counts) -> u32 {
+    sum(&[
+        (1, 140),
+        (there.values.saturating_sub(4), 31),
+        (back.values, 23),
+        (there.struct_words, 20),
+        (there.texts, 200),
+        (there.lists, 45),
+        (there.truths, 20),
+        (there.enums + back.enums, 20),
+    ])
+}
+
+/// Words that are no arguments of a function, and those that it does not return, have places in a frame.
+fn framed(there: &Counts, back: &Counts) -> [u32; 3] {
+    let (there, back) = (there.words.saturating_sub(4), back.words.saturating_sub(1));
+    [there, back, u32::from(there + back > 0)]
+}
+
+fn c_object(there: &Counts, back: &Counts) -> u32 {
+    let [words_there, words_back, frame] = framed(there, back);
+    sum(&[
+        (1, 150),
+        (words_there, 26),
+        (words_back, 25),
+        (frame, 15),
+        (there.truths, 35),
+        (there.enums, 26),
+        (back.enums, 25),
+        (there.further, 23),
+        (back.further, 38),
+        (there.small_structs, 22),
+        (there.struct_words + back.struct_words, 15),
+        (back.pairs, 45),
+        (there.texts, 325),
+        (there.lists, 60),
+    ])
+}
+
+fn rust_object(there: &Counts, back: &Counts) -> u32 {
+    let [words_there, words_back, _] = framed(there, back);
+    sum(&[
+        (1, 150),
+        (words_there, 26),
+        (words_back, 29),
+        (there.pairs + back.pairs, 27),
+        (there.further + back.further, 27),
+        (there.struct_words, 20),
+        (there.texts, 200),
+        (there.lists, 110),
+        (there.truths, 20),
+        (there.enums + back.enums, 20),
+    ])
 }
 
 /// All that `quill cost` shows: what messages hold, and what their stubs take.
@@ -161,7 +224,7 @@ pub fn costs_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn Kerne
 /// The predicted instructions of every method as a table; empty for a kernel whose stubs have not been counted.
 pub fn instructions_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dyn KernelPart) -> String {
     let mut out = String::new();
-    if kernel.name() != "tern-ipc" {
+    if servers(kernel).is_none() {
         return out;
     }
     for layout in layouts {
@@ -173,7 +236,7 @@ pub fn instructions_text(model: &Model, layouts: &[InterfaceLayout], kernel: &dy
             "method", "client in C", "server", "in Rust", "server"
         );
         for method in &layout.methods {
-            let _ = match instructions(model, method) {
+            let _ = match instructions(model, method, kernel) {
                 Some(Instructions { c_client, c_server, rust_client, rust_server }) => writeln!(
                     out,
                     "  {:<24} {c_client:>11} {c_server:>11} {rust_client:>11} {rust_server:>11}",

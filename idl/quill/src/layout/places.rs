@@ -53,7 +53,7 @@ impl Ends {
             _ if is_request => {
                 return Err(format!("a request hands over at most {HANDED_MAX} references to objects"));
             }
-            _ => return Err("a reply hands over one reference to an object".into()),
+            _ => return Err("a reply hands over one reference to an object, or one flexpage".into()),
         };
         let may_be_long =
             shape.references == References::Handed && (is_request || pages_of(ops).count() == 0);

@@ -1,6 +1,6 @@
 /* Counts the instructions of stubs, one by one, as `./tern bench idl` counts them: of clients between two marks, of servers between two system
- * calls. Where a stub calls the kernel, the kernel's part is done by a debugger: words come back that are all 0. Prints two
- * numbers for each interface. */
+ * calls; with BY_DOOR, of objects from their entry to the return. Where a stub calls the kernel, the kernel's part is done by a
+ * debugger: words come back that are all 0. Prints two numbers for each interface. */
 
 #include <signal.h>
 #include <stdio.h>
@@ -79,12 +79,18 @@ static int is_syscall(long code)
     return (code & 0xffff) == 0x050f;
 }
 
-/* The end of a system call of Tern, with a message. */
-static void comes_back(struct user_regs_struct *registers, unsigned long long rax)
+#ifdef BY_DOOR
+#define REPLY (~0ull ^ 6)
+#else
+#define REPLY (~0ull)
+#endif
+
+/* A message from the kernel: a program goes on at `rip`. */
+static void arrives(struct user_regs_struct *registers, unsigned long long rip, unsigned long long rax)
 {
     struct user_regs_struct all = *registers;
 
-    all.rip += 2;
+    all.rip = rip;
     all.rax = rax;
     all.rdx = 0;
     all.rbx = all.rbp = all.rsi = all.rdi = all.r8 = all.r9 = all.r10 = all.r12 = all.r13 = all.r14 = all.r15 = 0;
@@ -111,13 +117,36 @@ static int client(int interface)
         }
         count++;
         if (marks > 0 && is_syscall(code))
-            comes_back(&registers, ~0ull);
+            arrives(&registers, registers.rip + 2, REPLY);
         else
             step();
     }
     end();
     return count;
 }
+
+#ifdef BY_DOOR
+
+/* A call begins with nothing from the one before. Where, the mark has in rcx. */
+static int server(int interface)
+{
+    struct user_regs_struct registers;
+    int count = 0;
+
+    begin(run_server, interface);
+    while (!is_mark(next(&registers)))
+        step();
+    registers.rsp = (registers.rsp - 512) & ~15ull;
+    arrives(&registers, registers.rcx, 0xfffffff8);
+    do {
+        count++;
+        step();
+    } while (!is_syscall(next(&registers)));
+    end();
+    return count + 1;
+}
+
+#else
 
 /* Of the second request. */
 static int server(int interface)
@@ -138,11 +167,13 @@ static int server(int interface)
             return count;
         }
         count = 0;
-        comes_back(&registers, 0xfffffffe);
+        arrives(&registers, registers.rip + 2, 0xfffffffe);
     }
     fail("a server makes no system call");
     return 0;
 }
+
+#endif
 
 int main(void)
 {

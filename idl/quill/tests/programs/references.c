@@ -1,4 +1,4 @@
-/* References over doors, with functions in the kernel's place: both sides in one program, on one thread of each. What a message hands over
+/* References over doors, and pages that come back, with functions in the kernel's place: both sides in one program, on one thread of each. What a message hands over
  * arrives in the receiver's window; no number is left over, whatever becomes of it. */
 
 #define STUBS "references.h"
@@ -78,7 +78,24 @@ static quill_status turn(void *self, R *it)
     return outcome;
 }
 
-static const O_server methods = { lend, keep, bind, give, turn };
+static tern_fpage shown;
+
+static quill_status show(void *self, uint64_t at, uint8_t *kind, tern_fpage *result)
+{
+    (void)self;
+    *kind = (uint8_t)at;
+    *result = shown;
+    return outcome;
+}
+
+static quill_status find(void *self, const char *who, R it, tern_fpage *page, int32_t *scale)
+{
+    strcpy(heard, who);
+    *page = shown;
+    return lend(self, it, *scale, scale);
+}
+
+static const O_server methods = { lend, keep, bind, give, turn, show, find };
 O_ENTRY(entry, methods, NULL)
 
 /* --- the kernel --- */
@@ -251,6 +268,44 @@ static void check_turned(void)
     IN_USE(0);
 }
 
+/* Pages go from a method to where the client wants them, and no number is for them. */
+static void check_shown(void)
+{
+    static const tern_fpage malformed[] = {
+        0, TERN_FPAGE_MEMORY(0, 11, TERN_R), TERN_FPAGE_MEMORY(0, 48, TERN_R), UINT64_C(0x1000) | 13 << 4 | TERN_R,
+        UINT64_C(1) << 47 | 12 << 4 | TERN_R, UINT64_C(1) << 63 | 47 << 4 | TERN_R, TERN_FPAGE_PORTS(0, 17), UINT64_C(0x10000000) | 1 << 10,
+        TERN_FPAGE_DOORS(FIRST, 0, TERN_R),
+    };
+    const tern_fpage window = TERN_FPAGE_MEMORY(0x400000, 13, TERN_R | TERN_W);
+    tern_fpage got = 0, before = windows[0];
+    R it = fresh();
+    uint8_t kind;
+    int32_t scale = 4;
+
+    releases = 0;
+    shown = TERN_FPAGE_MEMORY(0x10000, 13, TERN_R) | TERN_GRANT;
+    CHECK(O_show(o, window, 7, &kind, &got) == QUILL_OK && kind == 7 && windows[0] == before);
+    CHECK(got == (TERN_FPAGE_MEMORY(0x400000, 13, TERN_R) | TERN_GRANT));
+    shown = TERN_FPAGE_PORTS(0x3f8, 3);
+    CHECK(O_show(o, window, 7, &kind, &got) == QUILL_OK && (got & 0xf) == (TERN_R | TERN_W) && releases == 0);
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
+        shown = malformed[i];
+        CHECK(O_show(o, window, 7, &kind, &got) == QUILL_MALFORMED);
+    }
+    /* The interface says that they are not given away. */
+    shown = TERN_FPAGE_MEMORY(0, 47, TERN_R | TERN_W) | TERN_GRANT;
+    CHECK(O_find(o, window, "caf\303\251", it, &got, &scale) == QUILL_OK && strcmp(heard, "caf\303\251") == 0);
+    CHECK(scale == 13 && got == window && releases == 1);
+    outcome = 98;
+    CHECK(O_show(o, window, 7, &kind, &got) == 98 && O_find(o, window, "a", it, &got, &scale) == 98);
+    outcome = QUILL_OK;
+    CHECK(O_show(nowhere, window, 7, &kind, &got) == QUILL_KERNEL + NONE && windows[0] == before);
+    undelivered = 1;
+    CHECK(O_show(o, window, 7, &kind, &got) != QUILL_OK && undelivered == 0 && releases == 2);
+    IN_USE(1);
+    tern_release(it.number);
+}
+
 /* What is handed over where nobody wants it, and the other way round. */
 static void check_refused(void)
 {
@@ -290,6 +345,7 @@ int main(void)
         check_given();
         check_result();
         check_turned();
+        check_shown();
         check_refused();
     }
     return 0;

@@ -37,6 +37,7 @@ impl Checker<'_> {
             bases: Vec::new(),
             operations: Vec::new(),
             number: 0,
+            binding: None,
             local: flavour == ast::Flavour::Local,
             is_abstract: flavour == ast::Flavour::Abstract,
             defined: false,
@@ -277,6 +278,7 @@ impl Checker<'_> {
             raises,
             agreements: Vec::new(),
             statuses: Default::default(),
+            has_handle: false,
             span: operation.name.span,
         })
     }
@@ -349,6 +351,7 @@ impl Checker<'_> {
                 raises,
                 agreements: Vec::new(),
                 statuses: Default::default(),
+                has_handle: false,
                 span: ident.span,
             };
             operations.push(make("_get_", ty, Vec::new(), get.clone()));

@@ -27,6 +27,7 @@ impl Checker<'_> {
             operations: Vec::new(),
             local: false,
             number: 0,
+            binding: None,
             is_abstract: false,
             defined: false,
             imported: !self.in_main(name.span),
@@ -61,6 +62,7 @@ impl Checker<'_> {
         entry.span = interface.name.span;
         entry.bases = bases;
         self.model.interfaces[id.0 as usize].number = self.interface_number(&item.attrs);
+        self.model.interfaces[id.0 as usize].binding = attrs::binding(self.s, &item.attrs);
         let mut operations = Vec::new();
         let objects = ["object", "odl", "dual", "oleautomation", "local"];
         self.of_objects = interface.dispatch || objects.iter().any(|a| has(self.s, &item.attrs, a));
@@ -222,7 +224,7 @@ impl Checker<'_> {
         }
         let names: Vec<Symbol> = params.iter().filter_map(|p| p.declarator.name).map(|n| n.name).collect();
         self.siblings.push(names.iter().copied().collect());
-        let (mut list, mut rules) = (Vec::new(), Vec::new());
+        let (mut list, mut rules, mut has_handle) = (Vec::new(), Vec::new(), false);
         let mut seen: HashMap<Symbol, Span> = HashMap::new();
         for param in params {
             if let Some(name) = param.declarator.name
@@ -237,6 +239,8 @@ impl Checker<'_> {
             if local || *self.model.ty(self.model.resolved(param.ty)) != handle {
                 list.push(param);
                 rules.push((symbol, param_rules));
+            } else {
+                has_handle = true;
             }
         }
         self.siblings.pop();
@@ -251,7 +255,8 @@ impl Checker<'_> {
         let agreements = self.agree_params(&mut list, rules);
         let (params, raises, span) = (list, Vec::new(), name.span);
         let statuses = self.statuses(&item.attrs, param_list, &params, result);
-        Some(Operation { name: name_text, oneway, result, params, raises, agreements, statuses, span })
+        let name = name_text;
+        Some(Operation { name, oneway, result, params, raises, agreements, statuses, has_handle, span })
     }
 
     /// Places for failures that the interface file itself names: a result or a parameter of 32 bits that comes back.

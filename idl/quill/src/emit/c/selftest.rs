@@ -7,12 +7,12 @@
 use super::interface::{Interface, status};
 use super::l4_v4::{needs_buffers, needs_room};
 use super::tree::{Expr, Item, Stmt, Ty, call, name, text};
-use super::{Emitter, tree, word};
+use super::{Emitter, binding, tree, word};
 use crate::codes::Code;
 use crate::diag::Diagnostic;
 use crate::kernel::table_bits;
 use crate::layout::{InterfaceLayout, Method};
-use crate::model::{Direction, Model, Operation, Shown, Type, TypeId, bits_of};
+use crate::model::{Binding, Direction, Model, Operation, Shown, Type, TypeId, bits_of};
 
 const BEGIN: &str = include_str!("selftest_begin.h");
 const END: &str = include_str!("selftest_end.h");
@@ -231,6 +231,16 @@ fn values_of(values: &str) -> Vec<Stmt> {
 
 fn program(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Vec<Item> {
     let mut items = Vec::new();
+    let binding = operations.iter().find_map(|operation| binding::of(c, operation));
+    items.extend(binding.map(|binding| {
+        let says = match binding {
+            Binding::Named(variable) => format!("quill_thread {} = SERVER;\n", word(variable)),
+            Binding::Asked => {
+                format!("quill_thread {}(void)\n{{\n    return SERVER;\n}}\n", c.function("binding"))
+            }
+        };
+        Item::Text(says)
+    }));
     for (&operation, method) in operations.iter().zip(methods) {
         items.push(server_method(c, operation));
         items.push(client_method(c, operation, method));
@@ -322,7 +332,10 @@ fn client_method(c: &Interface, operation: &Operation, method: &Method) -> Item 
     for (_, ty, place) in c.local(c.outputs(operation)).iter().filter(|(n, ..)| !goes_in(operation, n)) {
         body.extend(bring_room(e, *ty, place.clone()));
     }
-    let mut arguments = vec![name("SERVER")];
+    let mut arguments = Vec::new();
+    if binding::of(c, operation).is_none() {
+        arguments.push(name("SERVER"));
+    }
     if needs_room(e, method) {
         let room = Ty::named(format!("static {}", c.function("replies")));
         body.push(Stmt::Announce(room, "_room".into()));

@@ -106,6 +106,20 @@ static inline bool quill_give_item(quill_item *item, uint32_t number, uint32_t v
     return true;
 }
 
+/* A server hands over pages, ports or a line: the two last bits before the size say which, and how many there are at most. False if it
+ * is no such flexpage, or one that is cut off. */
+static inline bool quill_give_pages(quill_item *item, tern_fpage pages)
+{
+    static const uint8_t bits[] = { 47, 16 + 12, 8 + 12, 0 };
+    unsigned log2 = pages >> 4 & 0x3f, space = pages >> 10 & 3, size = space != 0 ? log2 + 12 : log2;
+
+    if (size < 12 || size > bits[space] || pages >> bits[space] != 0 || (pages & ~(tern_fpage)0xfff) << (64 - size) != 0)
+        return false;
+    item->place = pages;
+    item->view = 0;
+    return true;
+}
+
 /* What was to be handed over, or came and is not wanted, goes. The number stays the place for the next. */
 static inline __attribute__((cold)) void quill_let_go(uint64_t place)
 {

@@ -27,6 +27,11 @@ pub trait SelfTest: Sync {
         false
     }
 
+    /// Whether there are servers of interfaces that hand pages over and have messages with a part in memory.
+    fn has_pages_beside_memory(&self) -> bool {
+        false
+    }
+
     /// The type of a value of the test's own.
     fn value_type(&self, emitter: &Emitter, ty: TypeId) -> TokenStream {
         if self.uses_memory() { tern_value(emitter, ty) } else { emitter.ty(&module(), ty) }
@@ -48,7 +53,7 @@ pub trait SelfTest: Sync {
     }
 
     /// What a call needs besides its arguments.
-    fn call_needs(&self, method: &Method) -> TokenStream {
+    fn call_needs(&self, _emitter: &Emitter, method: &Method) -> TokenStream {
         if self.uses_memory() { tern_needs(method) } else { TokenStream::new() }
     }
 
@@ -95,7 +100,7 @@ impl Emitter<'_> {
         let hands_pages = |method: &Method| pages(&method.request) || method.replies().any(pages);
         let has_server = |i: &&InterfaceParts| {
             let mut methods = i.methods.iter().map(|parts| parts.method);
-            !methods.clone().any(hands_pages) || methods.all(general::fits)
+            test.has_pages_beside_memory() || !methods.clone().any(hands_pages) || methods.all(general::fits)
         };
         let interfaces: Vec<&InterfaceParts> = interfaces.iter().filter(has_server).collect();
         let rt = self.runtime(&module());
@@ -421,7 +426,7 @@ impl Emitter<'_> {
         } else {
             self.random_outcome(interface, parts, &self.random_results(test, parts))
         };
-        let needs = test.call_needs(parts.method);
+        let needs = test.call_needs(self, parts.method);
         let arms = self.variants(operation).into_iter().map(|(variant, _)| {
             quote! { (Err(#error::#variant(_a)), Err(#error::#variant(_b))) => _a == _b, }
         });

@@ -404,9 +404,27 @@ fn second_look(request: &Message) -> TokenStream {
     quote! { return _again::<S>(#w0, #w1, _rdx, _frame, #w2, #w3) }
 }
 
-/// The pattern for the words of a packed reply, and the answer with whatever else it brings.
-fn packed_answer(message: &Message, answer: TokenStream) -> (TokenStream, TokenStream) {
+/// The pattern for the words of a packed reply, and the answer with whatever else it brings; a handler whose method gives no flexpage
+/// ends with `failed`.
+fn packed_answer(
+    emitter: &Emitter,
+    rt: &TokenStream,
+    message: &Message,
+    answer: TokenStream,
+    failed: &TokenStream,
+) -> (TokenStream, TokenStream) {
     let (packed, answer) = match &message.pages {
+        Some(handed) if !emitter.is_owned_reference(handed.ty) => {
+            let page = general::handed(rt, handed);
+            let give = quote! {
+                let _page: #rt::Fpage = #page;
+                if !_page.is_valid() {
+                    return #failed;
+                }
+                (_out[6], _out[7]) = (_page.0, 0);
+            };
+            (quote! { Ok(mut _out) }, quote! { #give #answer.with_item() })
+        }
         Some(handed) => {
             let reference = name(&handed.param);
             let give = quote! {

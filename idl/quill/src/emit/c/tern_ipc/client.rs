@@ -40,10 +40,9 @@ pub(super) fn client(
         return Item::Function(inlined(status()), function, parameters, body);
     }
     let called = Stmt::Let(Ty::named("uint64_t"), "_rax".into(), Some(called));
-    if way.begins && method.reply.pages.is_some() {
-        body.extend(references::in_window(called));
-    } else {
-        body.push(called);
+    match &method.reply.pages {
+        Some(handed) if way.begins => body.extend(references::in_window(c.emitter, handed, called)),
+        _ => body.push(called),
     }
     body.extend(c.unused_place(operation));
     let done = name(match () {
@@ -59,7 +58,7 @@ pub(super) fn client(
     if let Some(pages) = &method.reply.pages {
         let arrived = Interface::at(&c.outputs(operation), std::slice::from_ref(&pages.param));
         if way.begins {
-            body.extend(references::arrived(arrived));
+            body.extend(references::arrived(c.emitter, pages, arrived));
         } else {
             body.push(Stmt::Set(arrived, words().index(Expr::Int(6))));
         }
@@ -80,8 +79,8 @@ pub(super) fn client_parameters(
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
     match &method.reply.pages {
-        Some(_) if way.begins => parameters.push((Ty::named("uint32_t"), references::PLACE.into())),
-        Some(_) => parameters.push((Ty::named("tern_fpage"), "_window".into())),
+        Some(handed) if way.begins => parameters.push(references::place(c.emitter, handed)),
+        Some(_) => parameters.push((Ty::named("tern_fpage"), references::WINDOW.into())),
         None => {}
     }
     parameters.extend(c.parameters(operation));
@@ -132,7 +131,7 @@ pub(super) fn client_call(way: &Way, operation: &Operation, method: &Method) -> 
         None if operation.oneway && pages => call("quill_ipc_send_pages", [server, label, words(), item()]),
         None if operation.oneway => call(format!("quill_ipc_send{kind}"), [server, label, words()]),
         _ if pages => {
-            let window = if method.reply.pages.is_some() { name("_window") } else { Expr::Int(0) };
+            let window = if method.reply.pages.is_some() { name(references::WINDOW) } else { Expr::Int(0) };
             call(format!("quill_ipc_call_pages{taking}"), [server, label, words(), item(), window])
         }
         _ => plainly(label),

@@ -9,6 +9,7 @@
 use super::super::Emitter;
 use super::super::interface::{Interface, Spot, status};
 use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::client::handed as with_grant;
 use super::{has_long_reply, inlined, malformed, words};
 use crate::layout::{Handed, InterfaceLayout, Method, interface_id};
 use crate::model::{Direction, InterfaceId, Operation, Param, Type, TypeId};
@@ -43,16 +44,29 @@ pub fn types(e: &Emitter) -> Vec<Item> {
     comment.into_iter().chain(items).collect()
 }
 
+/// Where the pages of a reply may go.
+pub const WINDOW: &str = "_window";
+
+/// Whether what is handed over is no reference, but pages or the like.
+pub fn is_pages(e: &Emitter, handed: &Handed) -> bool {
+    matches!(e.kind(handed.ty), Type::Fpage)
+}
+
+/// The reference that a reply brings.
+fn brought<'a>(e: &Emitter, method: &'a Method) -> Option<&'a Handed> {
+    method.reply.pages.as_ref().filter(|handed| !is_pages(e, handed))
+}
+
 /// Whether a method's client has an owner.
-fn is_owned(method: &Method) -> bool {
+fn is_owned(e: &Emitter, method: &Method) -> bool {
     let away = method.request.pages.as_ref().is_some_and(|handed| handed.grant == Some(true));
-    away || method.reply.pages.is_some()
+    away || brought(e, method).is_some()
 }
 
 /// The name of the function that calls.
 pub fn client_name(c: &Interface, operation: &Operation, method: &Method) -> String {
     let inner = || c.function(&format!("{}_called", operation.name));
-    if is_owned(method) { inner() } else { c.operation(operation) }
+    if is_owned(c.emitter, method) { inner() } else { c.operation(operation) }
 }
 
 /// The value of a reference that is handed over.
@@ -70,9 +84,19 @@ pub fn item(handed: &Handed, spots: &[Spot], [place, beside]: [Expr; 2]) -> [Stm
     ]
 }
 
-/// Statements around a call whose reply brings a reference.
-pub fn in_window(called: Stmt) -> [Stmt; 3] {
-    let window = call("quill_set_window", [call("quill_window_at", [name(PLACE)])]);
+/// The parameter that says where something is to arrive which a reply brings.
+pub fn place(e: &Emitter, handed: &Handed) -> (Ty, String) {
+    if is_pages(e, handed) {
+        (Ty::named("tern_fpage"), WINDOW.into())
+    } else {
+        (Ty::named("uint32_t"), PLACE.into())
+    }
+}
+
+/// Statements around a call whose reply brings that.
+pub fn in_window(e: &Emitter, handed: &Handed, called: Stmt) -> [Stmt; 3] {
+    let window = if is_pages(e, handed) { name(WINDOW) } else { call("quill_window_at", [name(PLACE)]) };
+    let window = call("quill_set_window", [window]);
     [
         Stmt::Let(Ty::named("tern_fpage"), "_before".into(), Some(window)),
         called,
@@ -80,10 +104,13 @@ pub fn in_window(called: Stmt) -> [Stmt; 3] {
     ]
 }
 
-/// Statements that make a reference of what has arrived.
-pub fn arrived(to: Expr) -> [Stmt; 2] {
+/// Statements that make a reference, or a flexpage, of what has arrived.
+pub fn arrived(e: &Emitter, handed: &Handed, to: Expr) -> Vec<Stmt> {
+    if is_pages(e, handed) {
+        return vec![Stmt::Set(to, words().index(Expr::Int(6)))];
+    }
     let view = words().index(Expr::Int(7)).cast(Ty::named("uint32_t"));
-    [Stmt::Set(to.clone().field("number"), name(PLACE)), Stmt::Set(to.field("view"), view)]
+    vec![Stmt::Set(to.clone().field("number"), name(PLACE)), Stmt::Set(to.field("view"), view)]
 }
 
 /// The statement with which a server's method gets what came with its request.
@@ -95,10 +122,14 @@ pub fn taken(handed: &Handed, spots: &[Spot]) -> Stmt {
 }
 
 /// The statement with which a server gives what its method gave.
-pub fn given(handed: &Handed, spots: &[Spot]) -> Stmt {
-    let reference = at(handed, spots);
-    let fields = ["number", "view"].map(|field| reference.clone().field(field));
-    let gave = call("quill_give_item", [name(ITEM)].into_iter().chain(fields));
+pub fn given(e: &Emitter, handed: &Handed, spots: &[Spot]) -> Stmt {
+    let value = at(handed, spots);
+    let gave = if is_pages(e, handed) {
+        call("quill_give_pages", [name(ITEM), with_grant(handed, value)])
+    } else {
+        let fields = ["number", "view"].map(|field| value.clone().field(field));
+        call("quill_give_item", [name(ITEM)].into_iter().chain(fields))
+    };
     Stmt::If(Expr::Not(Box::new(gave)), malformed())
 }
 
@@ -110,16 +141,18 @@ pub fn owner(
     operation: &Operation,
     method: &Method,
 ) -> Option<Item> {
-    if !is_owned(method) {
+    let e = c.emitter;
+    if !is_owned(e, method) {
         return None;
     }
-    let e = c.emitter;
     let mut parameters = vec![(Ty::named(e.reference(Some(layout.interface))), "_server".to_owned())];
     if has_long_reply(method) {
         parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
     }
+    let pages = method.reply.pages.as_ref().filter(|handed| is_pages(e, handed));
+    parameters.extend(pages.map(|handed| place(e, handed)));
     let mut arguments: Vec<Expr> = parameters.iter().map(|(_, parameter)| name(parameter)).collect();
-    let brings = method.reply.pages.as_ref();
+    let brings = brought(e, method);
     arguments.extend(brings.map(|_| name(PLACE)));
     arguments.extend(c.parameters(operation).iter().map(|(_, parameter)| name(parameter)));
     parameters.extend(c.parameters(operation));

@@ -43,7 +43,7 @@ pub(super) fn answer(
     body.push(Stmt::Do(call("quill_clear", [words()])));
     let make = |message: &Message, spots: &[Spot]| {
         let mut made: Vec<Stmt> =
-            message.pages.iter().map(|handed| references::given(handed, spots)).collect();
+            message.pages.iter().map(|handed| references::given(c.emitter, handed, spots)).collect();
         made.extend(pack(c, message, spots, false, Maker::Server));
         if message.long {
             made.push(Stmt::Set(name("_long").deref(), name("true")));

@@ -102,7 +102,7 @@ pub(super) fn tern_needs(method: &Method) -> TokenStream {
     inbox_needs(method)
 }
 
-/// What such a call needs if no pages come back: an inbox, or nothing.
+/// What such a call needs besides a window: an inbox, or nothing.
 pub(super) fn inbox_needs(method: &Method) -> TokenStream {
     match method.replies().find(|reply| reply.long) {
         Some(_) => quote! { &mut *_inbox, },
@@ -194,7 +194,7 @@ pub struct TernIpc;
 
 impl SelfTest for TernIpc {
     fn common(&self) -> &'static str {
-        concat!(include_str!("tern.rs"), include_str!("tern_ipc.rs"))
+        concat!(include_str!("tern.rs"), include_str!("tern_pages.rs"), include_str!("tern_ipc.rs"))
     }
 
     fn uses_memory(&self) -> bool {
@@ -259,7 +259,7 @@ pub struct TernDoor;
 
 impl SelfTest for TernDoor {
     fn common(&self) -> &'static str {
-        concat!(include_str!("tern.rs"), include_str!("tern_door.rs"))
+        concat!(include_str!("tern.rs"), include_str!("tern_pages.rs"), include_str!("tern_door.rs"))
     }
 
     fn known(&self) -> TokenStream {
@@ -274,8 +274,16 @@ impl SelfTest for TernDoor {
         true
     }
 
-    fn call_needs(&self, method: &Method) -> TokenStream {
-        inbox_needs(method)
+    fn has_pages_beside_memory(&self) -> bool {
+        true
+    }
+
+    fn call_needs(&self, emitter: &Emitter, method: &Method) -> TokenStream {
+        let inbox = inbox_needs(method);
+        match &method.reply.pages {
+            Some(handed) if emitter.is_page(handed.ty) => quote! { #inbox WINDOW.page(), },
+            _ => inbox,
+        }
     }
 
     fn run(

@@ -13,7 +13,7 @@ use quote::quote;
 use super::super::{Emitter, InterfaceParts, MethodParts, Side, name, selftest, tuple};
 use super::{Handling, Kind, Stands, Way, has_memory, is_in_room, needs_inbox};
 use crate::kernel::{KernelPart, TernDoor, table_bits};
-use crate::layout::interface_id;
+use crate::layout::{Method, interface_id};
 use crate::model::{InterfaceId, Type, TypeId};
 
 /// Calls to objects.
@@ -282,7 +282,7 @@ impl Emitter<'_> {
         let (Handling { parameters, answer, .. }, handle) = self.register_handle(way, interface, parts);
         let taken = Literal::u32_unsuffixed(parts.taken());
         let given = Literal::u32_unsuffixed(parts.given());
-        let (long, grants) = (parts.method.request.long, parts.method.reply.pages.is_some());
+        let (long, grants) = (parts.method.request.long, self.gives_reference(parts.method));
         let frame = self.door_frame(interface, parts);
         quote! {
             type Object = #object<S>;
@@ -349,8 +349,13 @@ impl Emitter<'_> {
         ]
     }
 
+    /// Whether a reply brings a reference to an object.
+    fn gives_reference(&self, method: &Method) -> bool {
+        method.reply.pages.as_ref().is_some_and(|handed| self.is_owned_reference(handed.ty))
+    }
+
     /// Whether who stands between a client and an object can hand on what that answers: memory of a thread is used again and nobody
-    /// gives back what lies on the heap.
+    /// gives back what lies on the heap; and pages would need a window there.
     pub(in crate::emit::rust) fn can_hand_on(&self, interface: &InterfaceParts) -> bool {
         let kept = |parts: &MethodParts| {
             let reply = &parts.method.reply;
@@ -358,7 +363,10 @@ impl Emitter<'_> {
             let kept = results.iter().filter(|(n, _)| has_memory(reply, n) && !is_in_room(reply, n));
             kept.map(|(_, ty)| *ty).collect::<Vec<_>>()
         };
-        interface.methods.iter().flat_map(kept).all(|ty| !self.is_on_heap(ty))
+        let has_pages =
+            |parts: &MethodParts| parts.method.reply.pages.is_some() && !self.gives_reference(parts.method);
+        !interface.methods.iter().any(has_pages)
+            && interface.methods.iter().flat_map(kept).all(|ty| !self.is_on_heap(ty))
     }
 
     /// Whether a part of a value lies on the heap.

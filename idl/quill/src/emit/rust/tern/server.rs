@@ -182,7 +182,7 @@ impl Emitter<'_> {
             let failed = quote! { () };
             let agreed = label.is_none().then(|| self.agreed(operation, true, &failed));
             let pack = self.pack(rt, message, &general::values(values, message), &failed, lies);
-            let (done, answer) = packed_answer(message, way.answer(rt, given, label));
+            let (done, answer) = packed_answer(self, rt, message, way.answer(rt, given, label), &too_long);
             let mutable = (Emitter::outgoing(message, lies == Lies::Nowhere) > 0).then(|| quote! { mut });
             quote! {
                 let #mutable _pack = || -> __Result<#rt::Words, ()> { #agreed #pack Ok(_out) };
