@@ -90,19 +90,22 @@ impl Tree {
         whole
     }
 
-    /// The file system that has a path, and the path in there, which ends with a slash if it did.
-    fn route(&self, path: &[u8]) -> (usize, Vec<u8>) {
-        let (number, mut rest) = self.all.mounts.route(&self.whole(path));
+    /// The file system that has a path, by its number; the directory in there that is the base, if it is not the root; and the path from there, which ends
+    /// with a slash if it did.
+    fn route(&self, path: &[u8]) -> (usize, Vec<u8>, Vec<u8>) {
+        let (number, base, mut rest) = self.all.mounts.route_from(&self.path, &names(path));
         if path.ends_with(b"/") && !rest.is_empty() {
             rest.push(b'/');
         }
-        (number, rest)
+        (number, base, rest)
     }
 
-    /// An operation on what has a path.
+    /// An operation on what has a path. Its file system begins at this directory, so that no link leads out of it.
     fn at<T>(&self, path: &[u8], run: impl Fn(&Client, &[u8]) -> Result<T, Failure>) -> Result<T, Failure> {
-        let (number, rest) = self.route(path);
-        self.all.with(number, |root| run(root, &rest))
+        let (number, base, rest) = self.route(path);
+        self.all.with(number, |root| {
+            if base.is_empty() { run(root, &rest) } else { run(&*root.enter(&base)?, &rest) }
+        })
     }
 
     /// An operation that makes, moves or removes a name: none of those at which file systems are found.
@@ -132,7 +135,7 @@ impl Tree {
 
     /// An operation on the directory itself.
     fn itself<T>(&self, run: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
-        self.at(b"", |root, path| if path.is_empty() { run(root) } else { run(&*root.enter(path)?) })
+        self.at(b"", |directory, _| run(directory))
     }
 }
 
