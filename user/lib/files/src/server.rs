@@ -43,7 +43,7 @@ fn root<F: FileSystem + Send + 'static>(fs: F) -> api::Result<Reference<Director
 struct Open<F: FileSystem> {
     volume: Shared<F>,
     inode: Inode,
-    /// Its contents have changed since they were synced.
+    /// Its contents have changed since they were synced. Set and cleared by who has the volume.
     is_dirty: AtomicBool,
 }
 
@@ -75,8 +75,10 @@ impl<F: FileSystem + Send + 'static> Open<F> {
 
     /// An operation that changes contents.
     fn dirtily<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
-        self.is_dirty.store(true, Ordering::Relaxed);
-        self.with(run)
+        self.with(|volume, inode| {
+            self.is_dirty.store(true, Ordering::Relaxed);
+            run(volume, inode)
+        })
     }
 
     /// The object for an inode that an operation has opened.
@@ -118,8 +120,11 @@ macro_rules! node {
         }
 
         fn sync(&self) -> Result<(), Failure> {
-            self.is_dirty.store(false, Ordering::Relaxed);
-            self.with(Volume::sync)
+            self.with(|volume, inode| {
+                volume.sync(inode)?;
+                self.is_dirty.store(false, Ordering::Relaxed);
+                Ok(())
+            })
         }
     };
 }
@@ -160,9 +165,11 @@ impl<F: FileSystem + Send + 'static> Directory::Relay for Open<F> {
         permissions: u16,
     ) -> Result<Reference<File::Client<View>>, Failure> {
         let how = how_from_bits(how).ok_or(refused(Error::Invalid))?;
-        let open = |volume: &mut Volume<F>, base| volume.open(base, file, how, permissions);
-        let inode = if how == How::default() { self.with(open)? } else { self.safely(open)? };
-        let open = self.opened(inode);
+        // Whatever fails from here on, it is closed.
+        let open = self.opened(self.with(|volume, base| volume.open(base, file, how, permissions))?);
+        if how != How::default() {
+            self.with(Volume::sync)?;
+        }
         Ok(door::serve(File::Object(open)).map_err(exhausted)?.into())
     }
 
