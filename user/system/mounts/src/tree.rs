@@ -8,6 +8,7 @@ use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
 use rt::sync::Mutex;
+use vfs::Part;
 use vfs::mounts::{Mounts, names};
 
 type Client = Directory::Client<View>;
@@ -16,11 +17,15 @@ type Client = Directory::Client<View>;
 pub struct Tree {
     all: Arc<All>,
     path: Vec<Vec<u8>>,
+    /// It counts as its client's.
+    _part: Part,
 }
 
-/// File systems, and references to those that have been used.
-struct All {
-    mounts: Mounts,
+/// File systems, and references to the roots that one client has got of those that it has used.
+pub struct All {
+    mounts: Arc<Mounts>,
+    /// The client's directories are more of these.
+    part: Part,
     found: Mutex<Vec<Option<Arc<Reference<Client>>>>>,
 }
 
@@ -36,6 +41,12 @@ fn failed(failure: api::Failure) -> Failure {
 }
 
 impl All {
+    /// For another client.
+    pub fn new(mounts: Arc<Mounts>, part: Part) -> All {
+        let found = Mutex::new((0..mounts.count()).map(|_| None).collect());
+        All { mounts, part, found }
+    }
+
     /// The root directory of a file system.
     fn root(&self, number: usize) -> Result<Arc<Reference<Client>>, Failure> {
         if let Some(Some(root)) = self.found.lock().get(number) {
@@ -77,10 +88,10 @@ impl All {
 }
 
 impl Tree {
-    /// The root of all.
-    pub fn new(mounts: Mounts) -> Tree {
-        let found = Mutex::new((0..mounts.count()).map(|_| None).collect());
-        Tree { all: Arc::new(All { mounts, found }), path: Vec::new() }
+    /// The root of all, if the client may have one more directory.
+    pub fn root(all: Arc<All>) -> Option<Tree> {
+        let part = all.part.another()?;
+        Some(Tree { all, path: Vec::new(), _part: part })
     }
 
     /// Names from the root of all.
@@ -183,7 +194,8 @@ impl Directory::Relay for Tree {
         }
         // That it is a directory, its file system says.
         self.at(at, |root, path| root.enter(path)).map(drop)?;
-        let tree = Tree { all: self.all.clone(), path };
+        let part = self.all.part.another().ok_or(refused(Status::TooManyOpen))?;
+        let tree = Tree { all: self.all.clone(), path, _part: part };
         Ok(door::serve(Directory::Object(tree)).map_err(|_| refused(Status::Exhausted))?.into())
     }
 
