@@ -379,7 +379,7 @@ fn programs() -> u64 {
 }
 
 /// A disk in memory, with an empty ext4 file system.
-fn ext4() -> ext4::Mounted<Memory> {
+pub fn ext4() -> ext4::Mounted<Memory> {
     let disk = Memory::new(64 << 20);
     ext4::format(disk.clone(), || 0).unwrap();
     ext4::Mounted::new(disk, || 0).unwrap()

@@ -15,7 +15,7 @@ const SECTOR: usize = 512;
 
 /// A disk in memory. Copies are the disk itself.
 #[derive(Clone)]
-pub struct Memory(Rc<RefCell<Vec<u8>>>);
+pub struct Memory(pub Rc<RefCell<Vec<u8>>>);
 
 /// A write: the first byte, and what was written.
 type Written = (usize, Vec<u8>);
@@ -58,6 +58,11 @@ impl Memory {
     /// A disk of zeros.
     pub fn new(bytes: usize) -> Memory {
         Memory(Rc::new(RefCell::new(vec![0; bytes])))
+    }
+
+    /// A disk that has these bytes.
+    pub fn of(bytes: Vec<u8>) -> Memory {
+        Memory(Rc::new(RefCell::new(bytes)))
     }
 }
 
@@ -110,7 +115,7 @@ fn tool(name: &str, arguments: &[&str]) -> Vec<u8> {
 }
 
 /// An image that Linux's `mke2fs` has made.
-fn made_by_linux(folder: &Folder, mebibytes: usize, options: &[&str]) -> Memory {
+pub fn made_by_linux(folder: &Folder, mebibytes: usize, options: &[&str]) -> Memory {
     let image = folder.0.join("image");
     fs::write(&image, []).unwrap();
     let size = format!("{mebibytes}M");
@@ -120,7 +125,7 @@ fn made_by_linux(folder: &Folder, mebibytes: usize, options: &[&str]) -> Memory 
 }
 
 /// Linux finds no mistake, and has nothing to repair.
-fn check_by_linux(folder: &Folder, disk: &[u8]) {
+pub fn check_by_linux(folder: &Folder, disk: &[u8]) {
     let image = folder.0.join("checked");
     fs::write(&image, disk).unwrap();
     tool("e2fsck", &["-f", "-n", image.to_str().unwrap()]);
@@ -128,7 +133,7 @@ fn check_by_linux(folder: &Folder, disk: &[u8]) {
 
 /// Kinds of ext4 file systems. With blocks of 1 KiB a directory gets few files, since the library does not count the blocks of a
 /// directory's tree of extents, which is there from the fifth extent on, and Linux corrects the count.
-const KINDS: [&[&str]; 4] = [
+pub const KINDS: [&[&str]; 4] = [
     &["-t", "ext4", "-b", "4096"],
     &["-t", "ext4", "-b", "4096", "-O", "^has_journal"],
     &["-t", "ext4", "-b", "4096", "-O", "^dir_index,^metadata_csum", "-I", "128"],

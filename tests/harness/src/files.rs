@@ -7,10 +7,11 @@ use std::process::Command;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 3] = [
+    let trials: [Named; 4] = [
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
         ("without_a_file_system_there_is_an_error", without_a_file_system_there_is_an_error),
+        ("who_opens_all_leaves_some", who_opens_all_leaves_some),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("files::{name}"), verdict)))
 }
@@ -168,4 +169,15 @@ fn without_a_file_system_there_is_an_error(world: &'static World) -> Verdict {
     reply.check_contains("ls: /disk: there is no file system that makes sense")?;
     reply.check_contains("echo: /disk/file: there is no file system that makes sense")?;
     reply.check_contains("\ntext\n")
+}
+
+/// A client that opens all that it can, and another one beside it; and when the first is gone, there is as much as before.
+fn who_opens_all_leaves_some(world: &'static World) -> Verdict {
+    let round = |name| format!("run file-test greedy {name} &\nrun file-test modest {name}\n");
+    let reply = world.script((round("one") + &round("two") + "exit 0\n").as_bytes())?;
+    reply.check_code(0)?;
+    match reply.out.matches("file-test: ").count() {
+        2 if reply.out.matches("file-test: all is well").count() == 2 => Ok(()),
+        _ => Err(reply.failed("expected twice that all is well")),
+    }
 }

@@ -250,6 +250,11 @@ pub fn classes(server: Uid, thread: Uid) -> Result<u32> {
     Ok(Client { server }.classes(thread)?)
 }
 
+/// The task of a program's thread.
+pub fn task_of(server: Uid, thread: Uid) -> Result<TaskId> {
+    Ok(TaskId(Client { server }.task_of(thread)?))
+}
+
 /// `None` for what is not there.
 fn found<T>(outcome: core::result::Result<T, stub::Failure>) -> Result<Option<T>> {
     match outcome.map_err(Failure::from) {

@@ -47,10 +47,12 @@ pub enum Status {
     Unsupported = 20,
     /// The two places are in two file systems.
     OtherFileSystem = 21,
+    /// The caller has as much open as its share is.
+    TooManyOpen = 22,
 }
 
 impl Status {
-    pub(crate) const ALL: [(Status, &'static str); 20] = [
+    pub(crate) const ALL: [(Status, &'static str); 21] = [
         (Status::BadRequest, "the server does not understand the request"),
         (Status::Denied, "not allowed"),
         (Status::NotFound, "not found"),
@@ -71,6 +73,7 @@ impl Status {
         (Status::Damaged, "there is no file system that makes sense"),
         (Status::Unsupported, "not supported"),
         (Status::OtherFileSystem, "in another file system"),
+        (Status::TooManyOpen, "too many open files"),
     ];
 
     fn from_label(label: u32) -> Option<Status> {

@@ -85,6 +85,8 @@ const char *tern_refusal_text(uint32_t refusal)
         return "not supported";
     case 21:
         return "in another file system";
+    case 22:
+        return "too many open files";
     }
     return tern_error_text(refusal > 0xffff ? refusal : 0xffff);
 }

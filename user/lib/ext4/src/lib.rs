@@ -33,6 +33,12 @@ const SECOND: u64 = 1_000_000_000;
 /// Bytes of a sector, in which the library counts blocks of a file.
 const SECTOR: u64 = 512;
 
+/// Blocks of a file, at most: the number of the last one behind a file has 32 bits.
+const BLOCKS_MAX: u64 = u32::MAX as u64;
+
+/// Blocks that one write needs besides those of its bytes, at most: two of which it has a part, and a tree of extents that grows.
+const BLOCKS_BESIDES: u64 = 16;
+
 /// Files belong to user 0 until somebody else gets them; permissions are as they are asked for.
 const CONTEXT: MutationContext = MutationContext::new(0, 0, 0, 0);
 
@@ -46,8 +52,13 @@ impl Clock for Time {
     }
 }
 
+/// A time as the disk has it. One that is too late for that is the last there is.
 fn timestamp(time: u64) -> Ext4Timestamp {
-    Ext4Timestamp::new((time / SECOND) as i64, (time % SECOND) as u32)
+    let seconds = time / SECOND;
+    if seconds > u32::MAX.into() {
+        return Ext4Timestamp::new(u32::MAX.into(), 0);
+    }
+    Ext4Timestamp::new(seconds as i64, (time % SECOND) as u32)
 }
 
 /// A mounted ext4 file system.
@@ -92,6 +103,28 @@ impl<D: Disk> Mounted<D> {
 
     fn info(&mut self, inode: Inode) -> Result<InodeInfo> {
         self.fs.inode(number(inode)?).map_err(error)
+    }
+
+    /// Refuses an end of a file that no file can have.
+    fn check_end(&self, end: Option<u64>) -> Result<()> {
+        let end_max = BLOCKS_MAX.saturating_mul(self.fs.statfs().block_size);
+        if end.is_some_and(|end| end <= end_max) { Ok(()) } else { Err(Error::TooLarge) }
+    }
+
+    /// Writes one block after the other, as far as there is room. Gives back how many bytes that were.
+    fn write_blocks(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
+        let block_size = self.fs.statfs().block_size;
+        let mut done = 0;
+        while done < from.len() {
+            let at = offset + done as u64;
+            let len = (block_size - at % block_size).min((from.len() - done) as u64) as usize;
+            match self.fs.write_inode(number(inode)?, at, &from[done..done + len]).map_err(error) {
+                Ok(()) => done += len,
+                Err(Error::NoSpace) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
     }
 
     fn find(&mut self, directory: Inode, name: Name) -> Result<InodeInfo> {
@@ -189,6 +222,12 @@ impl<D: Disk> FileSystem for Mounted<D> {
 
     fn create(&mut self, directory: Inode, name: Name, new: New, permissions: u16) -> Result<Inode> {
         let (parent, name) = (number(directory)?, file_name(name)?);
+        if let New::Symlink(target) = new
+            && target.len() as u64 >= self.fs.statfs().block_size
+        {
+            // With the zero behind it it has to fit into one block.
+            return Err(Error::NameTooLong);
+        }
         let permissions = FilePermissions::new(permissions & 0o7777).map_err(error)?;
         let made = match new {
             New::File => self.fs.create_regular_file(CONTEXT, parent, name, permissions),
@@ -237,11 +276,18 @@ impl<D: Disk> FileSystem for Mounted<D> {
     }
 
     fn write(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
+        self.check_end(offset.checked_add(from.len() as u64))?;
+        let space = self.fs.statfs();
+        if space.free_blocks < from.len() as u64 / space.block_size + BLOCKS_BESIDES {
+            // The library loses blocks if it finds in the middle of them that there are too few.
+            return self.write_blocks(inode, offset, from);
+        }
         self.fs.write_inode(number(inode)?, offset, from).map_err(error)?;
         Ok(from.len())
     }
 
     fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
+        self.check_end(Some(len))?;
         self.fs.truncate_inode(number(inode)?, len).map_err(error)
     }
 

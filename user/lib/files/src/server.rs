@@ -2,6 +2,8 @@
 //!
 //! Calls come from several threads at once, and one after the other they have the file system.
 //!
+//! Who asks for the root gets an object of its own, and all that is opened from there counts as that client's: see [`vfs::share`].
+//!
 //! Names are safe when they are acknowledged: each call that makes, moves or removes one syncs. Contents are safe when a file is synced or closed. So a
 //! server that ends loses no more than a loss of power does.
 
@@ -18,33 +20,40 @@ use rt::api::{self, Status};
 use rt::door::{self, Reference};
 use rt::sync::Mutex;
 use vfs::path::Last;
-use vfs::{Changes, Error, FileSystem, How, Inode, Volume};
+use vfs::{Changes, Error, FileSystem, How, Inode, Part, Shares, Volume};
+
+/// Objects that there are at most, of all clients: open files and directories. The kernel memory that the default system gives a file system's server
+/// suffices for twice as many.
+const OBJECTS_MAX: usize = 1024;
+
+/// Roots that one task has at most, each with a share of its own. `mounts` has one for each client that uses this file system.
+const ROOTS_MAX: usize = 128;
 
 type Shared<F> = Arc<Mutex<Volume<F>>>;
 
 /// Serves a file system under a name, for ever. Comes back if that cannot be.
 pub fn serve<F: FileSystem + Send + 'static>(name: &str, fs: F) -> api::Failure {
-    match root(fs) {
-        Ok(root) => crate::hand_out(name, Ok(root)),
-        Err(failure) => failure,
+    if let Err(error) = door::make_room::<File::Object<Open<F>>>() {
+        return api::Failure::Kernel(error);
     }
-}
-
-/// The root directory of a file system that is in use from now on.
-fn root<F: FileSystem + Send + 'static>(fs: F) -> api::Result<Reference<Directory::Client<View>>> {
-    door::make_room::<File::Object<Open<F>>>().map_err(api::Failure::Kernel)?;
-    let mut volume = Volume::new(fs);
-    let inode = volume.root();
-    let open = Open { volume: Arc::new(Mutex::new(volume)), inode, is_dirty: AtomicBool::new(false) };
-    Ok(door::serve(Directory::Object(open)).map_err(api::Failure::Kernel)?.into())
+    let volume = Arc::new(Mutex::new(Volume::new(fs)));
+    let mut shares = Shares::new(OBJECTS_MAX, ROOTS_MAX);
+    crate::hand_out(name, |task| {
+        let part = shares.open(task).ok_or(Status::TooManyOpen)?;
+        let inode = volume.lock().root();
+        let open = Open { volume: volume.clone(), inode, is_dirty: AtomicBool::new(false), part };
+        Ok(door::serve(Directory::Object(open)).map_err(|_| Status::Exhausted)?.into())
+    })
 }
 
 /// A file or directory that is open.
 struct Open<F: FileSystem> {
     volume: Shared<F>,
     inode: Inode,
-    /// Its contents have changed since they were synced.
+    /// Its contents have changed since they were synced. Set and cleared by who has the volume.
     is_dirty: AtomicBool,
+    /// It counts as its client's.
+    part: Part,
 }
 
 impl<F: FileSystem> Drop for Open<F> {
@@ -75,13 +84,20 @@ impl<F: FileSystem + Send + 'static> Open<F> {
 
     /// An operation that changes contents.
     fn dirtily<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
-        self.is_dirty.store(true, Ordering::Relaxed);
-        self.with(run)
+        self.with(|volume, inode| {
+            self.is_dirty.store(true, Ordering::Relaxed);
+            run(volume, inode)
+        })
     }
 
-    /// The object for an inode that an operation has opened.
-    fn opened(&self, inode: Inode) -> Open<F> {
-        Open { volume: self.volume.clone(), inode, is_dirty: AtomicBool::new(false) }
+    /// The object for an inode that an operation opens, if the client may have one more.
+    fn opens(
+        &self,
+        run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<Inode>,
+    ) -> Result<Open<F>, Failure> {
+        let part = self.part.another().ok_or(Failure::Refused(Status::TooManyOpen as u32))?;
+        let inode = self.with(run)?;
+        Ok(Open { volume: self.volume.clone(), inode, is_dirty: AtomicBool::new(false), part })
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {
@@ -118,8 +134,11 @@ macro_rules! node {
         }
 
         fn sync(&self) -> Result<(), Failure> {
-            self.is_dirty.store(false, Ordering::Relaxed);
-            self.with(Volume::sync)
+            self.with(|volume, inode| {
+                volume.sync(inode)?;
+                self.is_dirty.store(false, Ordering::Relaxed);
+                Ok(())
+            })
         }
     };
 }
@@ -160,14 +179,16 @@ impl<F: FileSystem + Send + 'static> Directory::Relay for Open<F> {
         permissions: u16,
     ) -> Result<Reference<File::Client<View>>, Failure> {
         let how = how_from_bits(how).ok_or(refused(Error::Invalid))?;
-        let open = |volume: &mut Volume<F>, base| volume.open(base, file, how, permissions);
-        let inode = if how == How::default() { self.with(open)? } else { self.safely(open)? };
-        let open = self.opened(inode);
+        // Whatever fails from here on, it is closed.
+        let open = self.opens(|volume, base| volume.open(base, file, how, permissions))?;
+        if how != How::default() {
+            self.with(Volume::sync)?;
+        }
         Ok(door::serve(File::Object(open)).map_err(exhausted)?.into())
     }
 
     fn enter(&self, at: &[u8]) -> Result<Reference<Directory::Client<View>>, Failure> {
-        let open = self.opened(self.with(|volume, base| volume.enter(base, at))?);
+        let open = self.opens(|volume, base| volume.enter(base, at))?;
         Ok(door::serve(Directory::Object(open)).map_err(exhausted)?.into())
     }
 

@@ -2,7 +2,7 @@
 //! host, where it is tested.
 //!
 //! Protocols are the crate `smoltcp`'s, of which nothing is seen outside. In reading order: [`wire`], where frames go that stay in this machine and which
-//! may leave it; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have.
+//! may leave it; [`stack`], addresses and the turn of the whole; [`sockets`], what clients have; [`waiters`], who waits for one.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -13,6 +13,7 @@ extern crate std;
 
 pub mod sockets;
 pub mod stack;
+pub mod waiters;
 pub mod wire;
 
 #[cfg(test)]
@@ -20,3 +21,4 @@ mod tests;
 
 pub use sockets::{Id, Kind, Refusal, State, readiness};
 pub use stack::{Fallback, Stack, Status};
+pub use waiters::Waiters;

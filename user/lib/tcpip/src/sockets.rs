@@ -2,7 +2,10 @@
 //! [`Refusal::Again`], and [`readiness`] says when it can.
 //!
 //! **A socket that goes does not go at once**: what its owner has written is still sent. Connections without an owner end by themselves, or
-//! after a while; there are so many of them at most, and the oldest has to go first.
+//! after a while; there are so many of them at most, and of who has let go of the most the oldest has to go first.
+//!
+//! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
+//! loses it: whoever begins and does not go on keeps others away no longer than that.
 
 use crate::stack::Stack;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -43,6 +46,9 @@ pub const DATAGRAM_MAX: usize = 1472;
 const ORPHANS_MAX: usize = 32;
 /// See [`ORPHANS_MAX`].
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a connection that is begun keeps its place from others: longer than a segment is under way.
+const BEGUN_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long the other side may be silent before a connection is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -102,9 +108,30 @@ pub mod readiness {
 enum Entry {
     Udp(SocketHandle),
     Tcp(SocketHandle),
-    Listener { at: IpListenEndpoint, queue: Vec<SocketHandle> },
+    Listener { at: IpListenEndpoint, queue: Vec<Place> },
     Echo(SocketHandle, u16),
     Query(Query),
+}
+
+/// A place of a listener's queue.
+struct Place {
+    handle: SocketHandle,
+    /// Since when its connection is begun, and not made.
+    begun: Option<Instant>,
+}
+
+impl Place {
+    fn socket<'a>(&self, sockets: &'a SocketSet<'static>) -> &'a tcp::Socket<'static> {
+        sockets.get(self.handle)
+    }
+}
+
+/// A connection without an owner.
+struct Orphan {
+    handle: SocketHandle,
+    /// Its last owner.
+    owner: u64,
+    until: Instant,
 }
 
 enum Query {
@@ -129,7 +156,7 @@ impl Slot {
 /// All sockets.
 pub(crate) struct Table {
     slots: BTreeMap<Id, Slot>,
-    orphans: VecDeque<(SocketHandle, Instant)>,
+    orphans: VecDeque<Orphan>,
     random: u64,
     next_port: u16,
 }
@@ -187,8 +214,8 @@ impl Table {
         for _ in FIRST_FREE_PORT..=u16::MAX {
             let port = self.next_port;
             self.next_port = port.checked_add(1).unwrap_or(FIRST_FREE_PORT);
-            let is_orphan = |(handle, _): &(SocketHandle, Instant)| {
-                let local = sockets.get::<tcp::Socket>(*handle).local_endpoint();
+            let is_orphan = |orphan: &Orphan| {
+                let local = sockets.get::<tcp::Socket>(orphan.handle).local_endpoint();
                 local.is_some_and(|local| local.port == port)
             };
             if !self.has_port(sockets, port, is_udp) && !self.orphans.iter().any(is_orphan) {
@@ -202,39 +229,82 @@ impl Table {
     pub fn look_after(&mut self, now: Instant, sockets: &mut SocketSet<'static>) {
         for slot in self.slots.values_mut() {
             if let Entry::Listener { at, queue } = &mut slot.entry {
-                for &handle in queue.iter() {
-                    let socket = sockets.get_mut::<tcp::Socket>(handle);
-                    if !socket.is_open() {
-                        // It cannot fail: the port is one, and the socket is closed.
-                        let _ = socket.listen(*at);
-                    }
-                }
+                listen_again(now, sockets, *at, queue);
             }
         }
-        self.orphans.retain(|&(handle, until)| {
-            let socket = sockets.get_mut::<tcp::Socket>(handle);
+        self.orphans.retain(|orphan| {
+            let socket = sockets.get_mut::<tcp::Socket>(orphan.handle);
             let is_over = matches!(socket.state(), tcp::State::Closed | tcp::State::TimeWait);
-            if is_over || until <= now {
-                sockets.remove(handle);
+            if is_over || orphan.until <= now {
+                sockets.remove(orphan.handle);
             }
-            !is_over && until > now
+            !is_over && orphan.until > now
         });
     }
 
     /// When something is due that frames do not bring.
-    pub fn next(&self, now: Instant) -> Option<Duration> {
-        self.orphans.front().map(|&(_, until)| until - now.min(until))
+    pub fn next(&self, now: Instant, sockets: &SocketSet<'static>) -> Option<Duration> {
+        let orphans = self.orphans.iter().map(|orphan| orphan.until);
+        let listeners = self.slots.values().filter_map(|slot| match &slot.entry {
+            Entry::Listener { queue, .. } if !has_place(sockets, queue) => {
+                let begun = queue.iter().filter_map(|place| place.begun).min();
+                begun.map(|begun| begun + BEGUN_PATIENCE)
+            }
+            _ => None,
+        });
+        orphans.chain(listeners).min().map(|until| until - now.min(until))
     }
 
     /// A connection has no owner any more.
-    fn orphan(&mut self, now: Instant, sockets: &mut SocketSet<'static>, handle: SocketHandle) {
-        sockets.get_mut::<tcp::Socket>(handle).close();
-        if self.orphans.len() >= ORPHANS_MAX
-            && let Some((oldest, _)) = self.orphans.pop_front()
-        {
-            sockets.remove(oldest);
+    fn orphan(&mut self, now: Instant, sockets: &mut SocketSet<'static>, owner: u64, handle: SocketHandle) {
+        let socket = sockets.get_mut::<tcp::Socket>(handle);
+        socket.close();
+        if socket.state() == tcp::State::Closed {
+            sockets.remove(handle);
+            return;
         }
-        self.orphans.push_back((handle, now + ORPHAN_PATIENCE));
+        self.orphans.push_back(Orphan { handle, owner, until: now + ORPHAN_PATIENCE });
+        if self.orphans.len() > ORPHANS_MAX {
+            let of = |owner| self.orphans.iter().filter(|orphan| orphan.owner == owner).count();
+            let most = self.orphans.iter().map(|orphan| of(orphan.owner)).max();
+            let oldest = self.orphans.iter().position(|orphan| Some(of(orphan.owner)) == most);
+            if let Some(Orphan { handle, .. }) = oldest.and_then(|oldest| self.orphans.remove(oldest)) {
+                sockets.remove(handle);
+            }
+        }
+    }
+}
+
+/// Whether a listener has a place for another connection.
+fn has_place(sockets: &SocketSet<'static>, queue: &[Place]) -> bool {
+    queue.iter().any(|place| place.socket(sockets).state() == tcp::State::Listen)
+}
+
+/// Lets a listener's places that are free listen again. If there are none, the oldest connection that has been begun for long loses its place.
+fn listen_again(
+    now: Instant,
+    sockets: &mut SocketSet<'static>,
+    at: IpListenEndpoint,
+    queue: &mut [Place],
+) {
+    for place in queue.iter_mut() {
+        let socket = sockets.get_mut::<tcp::Socket>(place.handle);
+        if !socket.is_open() {
+            // It cannot fail: the port is one, and the socket is closed.
+            let _ = socket.listen(at);
+        }
+        let is_begun = socket.state() == tcp::State::SynReceived;
+        place.begun = is_begun.then(|| place.begun.unwrap_or(now));
+    }
+    if has_place(sockets, queue) {
+        return;
+    }
+    let is_long = |place: &&mut Place| place.begun.is_some_and(|begun| begun + BEGUN_PATIENCE <= now);
+    if let Some(place) = queue.iter_mut().filter(is_long).min_by_key(|place| place.begun) {
+        let socket = sockets.get_mut::<tcp::Socket>(place.handle);
+        socket.abort();
+        let _ = socket.listen(at);
+        place.begun = None;
     }
 }
 
@@ -315,7 +385,7 @@ impl Stack {
         for _ in 0..backlog {
             let mut socket = stream();
             socket.listen(at).map_err(|_| Refusal::Bad)?;
-            queue.push(self.sockets.add(socket));
+            queue.push(Place { handle: self.sockets.add(socket), begun: None });
         }
         Ok(self.table.insert(owner, Entry::Listener { at, queue }))
     }
@@ -343,14 +413,14 @@ impl Stack {
     pub fn close(&mut self, id: Id) {
         let Some(slot) = self.table.slots.remove(&id) else { return };
         match slot.entry {
-            Entry::Tcp(handle) => self.table.orphan(self.now, &mut self.sockets, handle),
+            Entry::Tcp(handle) => self.table.orphan(self.now, &mut self.sockets, slot.owner, handle),
             Entry::Listener { queue, .. } => {
-                for handle in queue {
+                for Place { handle, .. } in queue {
                     let socket = self.sockets.get_mut::<tcp::Socket>(handle);
                     if is_connected(socket) {
                         // The other side hears that nobody is there.
                         socket.abort();
-                        self.table.orphans.push_back((handle, self.now));
+                        self.table.orphans.push_back(Orphan { handle, owner: slot.owner, until: self.now });
                     } else {
                         self.sockets.remove(handle);
                     }
@@ -428,7 +498,7 @@ impl Stack {
                 bits(can_read, socket.can_send() || is_settled && !socket.may_send())
             }
             Entry::Listener { queue, .. } => {
-                let mut queue = queue.iter().map(|handle| self.sockets.get::<tcp::Socket>(*handle));
+                let mut queue = queue.iter().map(|place| place.socket(&self.sockets));
                 bits(queue.any(is_connected), false)
             }
             Entry::Query(query) => bits(matches!(query, Query::Answered(_)), false),
@@ -553,7 +623,7 @@ impl Stack {
             return Err(Refusal::Bad);
         };
         let mut places = queue.iter();
-        let place = places.position(|&handle| is_connected(self.sockets.get::<tcp::Socket>(handle)));
+        let place = places.position(|place| is_connected(place.socket(&self.sockets)));
         let (at, place) = (*at, place.ok_or(Refusal::Again)?);
         self.table.room(owner, 1)?;
         let mut next = stream();
@@ -563,8 +633,8 @@ impl Stack {
         let Some(Slot { entry: Entry::Listener { queue, .. }, .. }) = self.table.slots.get_mut(&id) else {
             return Err(Refusal::Closed);
         };
-        let connected = core::mem::replace(&mut queue[place], next);
-        Ok(self.table.insert(owner, Entry::Tcp(connected)))
+        let connected = core::mem::replace(&mut queue[place], Place { handle: next, begun: None });
+        Ok(self.table.insert(owner, Entry::Tcp(connected.handle)))
     }
 
     /// Sends an echo request.

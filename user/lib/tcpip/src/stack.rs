@@ -175,7 +175,7 @@ impl Stack {
         } else {
             self.interface.poll_delay(self.now, &self.sockets)
         };
-        let next = [next, fallback, self.table.next(self.now)].into_iter().flatten().min();
+        let next = [next, fallback, self.table.next(self.now, &self.sockets)].into_iter().flatten().min();
         next.map(|next| next.total_micros())
     }
 
@@ -241,6 +241,7 @@ impl Stack {
                 let _ = all.push(cidr);
             }
         });
+        self.wire.set_addresses(self.interface.ip_addrs().iter().map(|cidr| cidr.address().into()).collect());
         // The stack has forgotten all neighbours with the addresses.
         self.introduced_until = self.now;
         let routes = self.interface.routes_mut();

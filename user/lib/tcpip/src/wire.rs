@@ -1,11 +1,12 @@
 //! Frames on their way. The stack has one interface; what it sends to itself comes back here, and only the rest goes to the card.
 //!
-//! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, whatever the stack thinks: [`is_of_loopback`] is asked both ways.
+//! **Nothing of 127.0.0.0/8 or ::1 leaves the machine or comes into it**, whatever the stack thinks: [`is_of_loopback`] is asked both ways. And nothing
+//! comes from the card that says it is from an address of this machine, or has one: the stack would believe it, and send there what is for itself.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::Ipv6Addr;
+use core::net::{IpAddr, Ipv6Addr};
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
@@ -58,12 +59,37 @@ pub fn is_of_loopback(frame: &[u8]) -> bool {
     }
 }
 
+/// Address that a frame comes from, or says that its sender has.
+fn claimed(frame: &[u8]) -> [Option<IpAddr>; 2] {
+    let v4 = |at: usize| {
+        let bytes: Option<[u8; 4]> = frame.get(HEADER + at..HEADER + at + 4)?.try_into().ok();
+        bytes.map(IpAddr::from)
+    };
+    let v6 = |at: usize| {
+        let bytes: Option<[u8; 16]> = frame.get(HEADER + at..HEADER + at + 16)?.try_into().ok();
+        bytes.map(IpAddr::from)
+    };
+    let Some(kind) = frame.get(12..HEADER) else { return [None; 2] };
+    if kind == ARP {
+        [v4(14), None]
+    } else if kind == IPV4 {
+        [v4(12), None]
+    } else if kind == IPV6 {
+        let is_advert = frame.get(HEADER + 6) == Some(&ICMPV6) && frame.get(HEADER + 40) == Some(&NEIGHBOURS[1]);
+        [v6(8), v6(48).filter(|_| is_advert)]
+    } else {
+        [None; 2]
+    }
+}
+
 /// Frames between the stack and the card.
 #[derive(Debug, Default)]
 pub struct Wire {
     /// Hardware address of this machine.
     own: [u8; 6],
     is_up: bool,
+    /// Addresses of this machine.
+    addresses: Vec<IpAddr>,
     incoming: VecDeque<Vec<u8>>,
     outgoing: VecDeque<Vec<u8>>,
     looped: VecDeque<Vec<u8>>,
@@ -97,6 +123,15 @@ impl Wire {
         }
         (self.own, self.is_up) = (own, is_up);
         self.incoming.clear();
+    }
+
+    /// Sets the addresses of this machine.
+    pub fn set_addresses(&mut self, addresses: Vec<IpAddr>) {
+        self.addresses = addresses;
+    }
+
+    fn claims_own(&self, frame: &[u8]) -> bool {
+        claimed(frame).into_iter().flatten().any(|address| self.addresses.contains(&address))
     }
 
     /// Whether there is something that the stack has not seen.
@@ -149,7 +184,9 @@ impl Wire {
 
     /// Takes a frame from the card.
     pub fn push(&mut self, frame: &[u8]) {
-        let is_wanted = (HEADER..=FRAME_MAX).contains(&frame.len()) && !is_of_loopback(frame);
+        let is_wanted = (HEADER..=FRAME_MAX).contains(&frame.len())
+            && !is_of_loopback(frame)
+            && !self.claims_own(frame);
         if is_wanted && self.is_up && self.incoming.len() < QUEUE_MAX {
             self.counts.received += 1;
             self.incoming.push_back(frame.into());

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`FileSystem`], what one must be able to do, with inodes and single names only; [`path`], from a path to an inode;
 //! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
-//! [`Ram`], a file system in memory; [`mounts`], several file systems as one.
+//! [`Ram`], a file system in memory; [`mounts`], several file systems as one; [`share`], how much of it all each client may have.
 //!
 //! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
 
@@ -14,9 +14,11 @@ extern crate alloc;
 pub mod mounts;
 pub mod path;
 mod ram;
+pub mod share;
 mod volume;
 
 pub use ram::Ram;
+pub use share::{Part, Shares};
 pub use volume::{How, Volume};
 
 use alloc::vec::Vec;

@@ -69,6 +69,18 @@ impl Mounts {
         (number, path[len..].join(&b'/'))
     }
 
+    /// The file system that has a path which begins at a base: its number, the directory in there from which the path must not lead out, and the path from
+    /// that on. The directory is none if the whole file system is at the base or below.
+    pub fn route_from(&self, base: &[Vec<u8>], path: &[Vec<u8>]) -> (usize, Vec<u8>, Vec<u8>) {
+        let whole = [base, path].concat();
+        let (number, rest) = self.route(&whole);
+        let skip = self.0.get(number).map_or(0, |mount| mount.at.len());
+        match base.get(skip..) {
+            Some(inside) => (number, inside.join(&b'/'), path.join(&b'/')),
+            None => (number, Vec::new(), rest),
+        }
+    }
+
     /// Whether a file system is found at the path or below, so that nobody may move or remove it.
     pub fn is_needed(&self, path: &[Vec<u8>]) -> bool {
         self.0.iter().any(|mount| mount.at.starts_with(path))
@@ -117,6 +129,21 @@ mod tests {
         assert_eq!(route("/disks"), (0, b"disks".to_vec()));
         assert_eq!(route("//disk/./a/../old/"), (1, b"old".to_vec()));
         assert_eq!(route("../../disk/old/x/y"), (2, b"y".to_vec()));
+    }
+
+    /// A directory above a place of a file system is a base as any other: what its own file system does with a path, links and all, begins there.
+    #[test]
+    fn a_path_begins_at_its_base() {
+        let mounts = mounts();
+        let route = |base: &str, path: &str| mounts.route_from(&names(base.as_bytes()), &names(path.as_bytes()));
+        assert_eq!(route("", "a/b"), (0, vec![], b"a/b".to_vec()));
+        assert_eq!(route("", "disk/a"), (1, vec![], b"a".to_vec()));
+        assert_eq!(route("disk", "a/b"), (1, vec![], b"a/b".to_vec()));
+        assert_eq!(route("disk/old", "a/b"), (1, b"old".to_vec(), b"a/b".to_vec()));
+        assert_eq!(route("disk/old", "../../../a"), (1, b"old".to_vec(), b"a".to_vec()));
+        assert_eq!(route("disk/old", ""), (1, b"old".to_vec(), vec![]));
+        assert_eq!(route("disk/old", "x/y/z"), (2, vec![], b"y/z".to_vec()));
+        assert_eq!(route("disk/old", "xy"), (1, b"old".to_vec(), b"xy".to_vec()));
     }
 
     #[test]

@@ -68,12 +68,14 @@ impl Place {
 /// Walks a path from a directory on.
 pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> Result<Place> {
     let mut above = vec![base];
-    let mut left = path.to_vec();
+    // What is left begins there: a path of many names is not copied once for each.
+    let (mut left, mut at) = (path.to_vec(), 0);
     let mut links = 0;
     loop {
-        let Some((name, rest)) = next_name(&left) else {
+        let Some((name, rest)) = next_name(&left[at..]) else {
             return Ok(itself(above));
         };
+        let rest_at = left.len() - rest.len();
         let (is_last, ends_with_slash) = (next_name(rest).is_none(), !rest.is_empty());
         let directory = *above.last().ok_or(Error::Invalid)?;
         match name {
@@ -95,7 +97,7 @@ pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> R
                         if target.first() == Some(&b'/') {
                             above.truncate(1);
                         }
-                        left = joined(&target, rest)?;
+                        (left, at) = (joined(&target, rest)?, 0);
                         continue;
                     }
                     _ if is_last => {
@@ -108,7 +110,7 @@ pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> R
                 }
             }
         }
-        left = rest.to_vec();
+        at = rest_at;
     }
 }
 

@@ -10,6 +10,9 @@ use alloc::vec::Vec;
 /// Longest file. Offsets beyond are refused before a file system hears of them.
 pub const FILE_MAX: u64 = i64::MAX as u64;
 
+/// Most bytes of a symbolic link's target: those of a path, so that it can be read again.
+pub const TARGET_MAX: usize = 4095;
+
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct How {
@@ -128,6 +131,9 @@ impl<F: FileSystem> Volume<F> {
     pub fn symlink(&mut self, base: Inode, target: &[u8], path: &[u8]) -> Result<()> {
         if target.is_empty() || target.contains(&0) {
             return Err(Error::Invalid);
+        }
+        if target.len() > TARGET_MAX {
+            return Err(Error::NameTooLong);
         }
         self.make(base, path, New::Symlink(target), 0o777)
     }

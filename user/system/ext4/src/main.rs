@@ -25,7 +25,7 @@ const NAME: &str = "disk";
 fn main() -> i32 {
     let failure = match mount() {
         Ok(mounted) => files::serve(NAME, mounted),
-        Err(status) => files::hand_out(NAME, Err(status)),
+        Err(status) => files::hand_out(NAME, |_| Err(status)),
     };
     println!("ext4: {failure}");
     1

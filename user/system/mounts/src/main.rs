@@ -11,12 +11,11 @@
 
 extern crate alloc;
 
+mod clients;
 mod tree;
 
-use files::stubs::Files::Directory;
-use rt::api::Failure;
-use rt::{door, println};
-use tree::Tree;
+use clients::Clients;
+use rt::println;
 use vfs::mounts::Mounts;
 
 rt::entry!(main);
@@ -27,10 +26,8 @@ fn main() -> i32 {
         println!("mounts: usage: mounts PATH=SERVER...");
         return 2;
     };
-    let failure = match door::serve(Directory::Object(Tree::new(mounts))) {
-        Ok(root) => files::hand_out(files::NAME, Ok(root.into())),
-        Err(error) => Failure::Kernel(error),
-    };
+    let mut clients = Clients::new(mounts);
+    let failure = files::hand_out(files::NAME, |task| clients.root(task));
     println!("mounts: {failure}");
     1
 }

@@ -8,6 +8,7 @@ use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
 use rt::sync::Mutex;
+use vfs::Part;
 use vfs::mounts::{Mounts, names};
 
 type Client = Directory::Client<View>;
@@ -16,11 +17,15 @@ type Client = Directory::Client<View>;
 pub struct Tree {
     all: Arc<All>,
     path: Vec<Vec<u8>>,
+    /// It counts as its client's.
+    _part: Part,
 }
 
-/// File systems, and references to those that have been used.
-struct All {
-    mounts: Mounts,
+/// File systems, and references to the roots that one client has got of those that it has used.
+pub struct All {
+    mounts: Arc<Mounts>,
+    /// The client's directories are more of these.
+    part: Part,
     found: Mutex<Vec<Option<Arc<Reference<Client>>>>>,
 }
 
@@ -36,6 +41,12 @@ fn failed(failure: api::Failure) -> Failure {
 }
 
 impl All {
+    /// For another client.
+    pub fn new(mounts: Arc<Mounts>, part: Part) -> All {
+        let found = Mutex::new((0..mounts.count()).map(|_| None).collect());
+        All { mounts, part, found }
+    }
+
     /// The root directory of a file system.
     fn root(&self, number: usize) -> Result<Arc<Reference<Client>>, Failure> {
         if let Some(Some(root)) = self.found.lock().get(number) {
@@ -77,10 +88,10 @@ impl All {
 }
 
 impl Tree {
-    /// The root of all.
-    pub fn new(mounts: Mounts) -> Tree {
-        let found = Mutex::new((0..mounts.count()).map(|_| None).collect());
-        Tree { all: Arc::new(All { mounts, found }), path: Vec::new() }
+    /// The root of all, if the client may have one more directory.
+    pub fn root(all: Arc<All>) -> Option<Tree> {
+        let part = all.part.another()?;
+        Some(Tree { all, path: Vec::new(), _part: part })
     }
 
     /// Names from the root of all.
@@ -90,19 +101,22 @@ impl Tree {
         whole
     }
 
-    /// The file system that has a path, and the path in there, which ends with a slash if it did.
-    fn route(&self, path: &[u8]) -> (usize, Vec<u8>) {
-        let (number, mut rest) = self.all.mounts.route(&self.whole(path));
+    /// The file system that has a path, by its number; the directory in there that is the base, if it is not the root; and the path from there, which ends
+    /// with a slash if it did.
+    fn route(&self, path: &[u8]) -> (usize, Vec<u8>, Vec<u8>) {
+        let (number, base, mut rest) = self.all.mounts.route_from(&self.path, &names(path));
         if path.ends_with(b"/") && !rest.is_empty() {
             rest.push(b'/');
         }
-        (number, rest)
+        (number, base, rest)
     }
 
-    /// An operation on what has a path.
+    /// An operation on what has a path. Its file system begins at this directory, so that no link leads out of it.
     fn at<T>(&self, path: &[u8], run: impl Fn(&Client, &[u8]) -> Result<T, Failure>) -> Result<T, Failure> {
-        let (number, rest) = self.route(path);
-        self.all.with(number, |root| run(root, &rest))
+        let (number, base, rest) = self.route(path);
+        self.all.with(number, |root| {
+            if base.is_empty() { run(root, &rest) } else { run(&*root.enter(&base)?, &rest) }
+        })
     }
 
     /// An operation that makes, moves or removes a name: none of those at which file systems are found.
@@ -132,7 +146,7 @@ impl Tree {
 
     /// An operation on the directory itself.
     fn itself<T>(&self, run: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
-        self.at(b"", |root, path| if path.is_empty() { run(root) } else { run(&*root.enter(path)?) })
+        self.at(b"", |directory, _| run(directory))
     }
 }
 
@@ -180,7 +194,8 @@ impl Directory::Relay for Tree {
         }
         // That it is a directory, its file system says.
         self.at(at, |root, path| root.enter(path)).map(drop)?;
-        let tree = Tree { all: self.all.clone(), path };
+        let part = self.all.part.another().ok_or(refused(Status::TooManyOpen))?;
+        let tree = Tree { all: self.all.clone(), path, _part: part };
         Ok(door::serve(Directory::Object(tree)).map_err(|_| refused(Status::Exhausted))?.into())
     }
 

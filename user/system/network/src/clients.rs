@@ -8,17 +8,12 @@ use alloc::sync::Arc;
 use rt::api::{Status, process};
 use rt::door::Door;
 use rt::sync::Mutex;
-use rt::sys::{TaskId, Uid};
+use rt::sys::Uid;
 
 /// Objects of one task, and of all, that make sockets.
 const OWN_MAX: usize = 8;
 /// See [`OWN_MAX`].
 const ALL_MAX: usize = 64;
-
-/// Tasks, and threads of a task, that are looked through.
-const TASKS_MAX: u64 = 256;
-/// See [`TASKS_MAX`].
-const THREADS_MAX: usize = 256;
 
 /// How many objects each task has.
 type Counts = Arc<Mutex<BTreeMap<u64, usize>>>;
@@ -56,7 +51,7 @@ impl Clients {
 
     /// An object that makes sockets, for the task of a thread.
     pub fn open(&self, thread: Uid) -> Result<Door, Status> {
-        let owner = task_of(thread).ok_or(Status::Denied)?.0;
+        let owner = process::task_of(rt::home(), thread).map_err(|_| Status::Denied)?.0;
         let mut counts = self.counts.lock();
         let (all, own): (usize, usize) = (counts.values().sum(), counts.get(&owner).copied().unwrap_or(0));
         if own >= OWN_MAX || all >= ALL_MAX {
@@ -67,21 +62,4 @@ impl Clients {
         let membership = Membership { counts: self.counts.clone(), owner };
         objects::host(self.shared.clone(), membership).map_err(|_| Status::Exhausted)
     }
-}
-
-/// The task of a thread.
-fn task_of(thread: Uid) -> Option<TaskId> {
-    for place in 0..TASKS_MAX {
-        let task = process::task_at(rt::home(), place).ok()??.id();
-        let mut previous = Uid::NIL;
-        for _ in 0..THREADS_MAX {
-            // One that has ended meanwhile has no threads.
-            let Ok(Some(entry)) = process::thread_after(rt::home(), task, previous) else { break };
-            if entry.uid == thread {
-                return Some(task);
-            }
-            previous = entry.uid;
-        }
-    }
-    None
 }

@@ -28,24 +28,12 @@ use rt::api::{Failure, Name, Reply, Status, names};
 use rt::sys::{Ipc, Kind, Message, Rights, Uid};
 use rt::{println, random, server, time};
 use shared::Shared;
-use tcpip::{Fallback, Id, Stack};
+use tcpip::{Fallback, Refusal, Stack, Waiters};
 
 rt::entry!(main);
 
-/// Threads that wait, at most.
-const WAITERS_MAX: usize = 256;
-
 /// Threads that come before it is known which addresses there are, at most.
 const EARLY_MAX: usize = 64;
-
-/// A thread that waits for a socket.
-struct Waiter {
-    thread: Uid,
-    ticket: Id,
-    events: u32,
-    /// Until when, in nanoseconds.
-    until_ns: u64,
-}
 
 fn main() -> i32 {
     let stack = Stack::new(time::now_ns() / 1000, random::number(), fallback());
@@ -55,7 +43,7 @@ fn main() -> i32 {
     let named = Name::new(NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
     match prepared.and(named) {
         Ok(()) => {
-            Server { clients: Clients::new(shared.clone()), shared, waiters: Vec::new(), early: Vec::new() }
+            Server { clients: Clients::new(shared.clone()), shared, waiters: Waiters::default(), early: Vec::new() }
                 .serve()
         }
         Err(failure) => {
@@ -76,7 +64,7 @@ fn fallback() -> Option<Fallback> {
 struct Server {
     shared: Shared,
     clients: Clients,
-    waiters: Vec<Waiter>,
+    waiters: Waiters<Uid>,
     /// Threads that came before it was known which addresses there are.
     early: Vec<Uid>,
 }
@@ -130,13 +118,12 @@ impl Server {
                 self.early.push(thread);
             }
             Request::Wait { ticket, events, patience_ms } => {
-                self.waiters.retain(|waiter| waiter.thread != thread);
-                if self.waiters.len() >= WAITERS_MAX {
-                    return Err(Status::Exhausted);
-                }
                 let patience_ns = patience_ms.saturating_mul(1_000_000);
                 let until_ns = time::now_ns().saturating_add(patience_ns);
-                self.waiters.push(Waiter { thread, ticket, events, until_ns });
+                self.waiters.add(thread, ticket, events, until_ns).map_err(|refusal| match refusal {
+                    Refusal::Limit => Status::Exhausted,
+                    _ => Status::BadRequest,
+                })?;
             }
             // The turn comes before the next message.
             Request::Poke => {}
@@ -147,19 +134,13 @@ impl Server {
     /// Answers those whose sockets are ready, or whose patience is over. Says when there is something to do again.
     fn answer_waiters(&mut self, next_us: Option<u64>) -> Option<u64> {
         let now_ns = time::now_ns();
-        let mut until_ns = next_us.map_or(u64::MAX, |us| now_ns.saturating_add(us.saturating_mul(1000)));
+        let next_ns = next_us.map(|us| now_ns.saturating_add(us.saturating_mul(1000)));
         let shared = &self.shared;
-        self.waiters.retain(|waiter| {
-            // A socket that is gone is ready for everything: who calls it hears so.
-            let ready = shared.stack(|stack| stack.ready(waiter.ticket)).unwrap_or(u32::MAX) & waiter.events;
-            let waits = ready == 0 && waiter.until_ns > now_ns;
-            if waits {
-                until_ns = until_ns.min(waiter.until_ns);
-            } else {
-                let _ = server::reply(waiter.thread, &Answer::Wait(ready).into());
-            }
-            waits
-        });
-        (until_ns != u64::MAX).then_some(until_ns)
+        let ready = |ticket| shared.stack(|stack| stack.ready(ticket));
+        let reply = |thread, events| {
+            let _ = server::reply(thread, &Answer::Wait(events).into());
+        };
+        let until_ns = self.waiters.answer(now_ns, ready, reply);
+        [next_ns, until_ns].into_iter().flatten().min()
     }
 }

@@ -211,6 +211,10 @@ impl Supervisor {
                 let of = self.program_of(thread).ok_or(Status::NotFound)?;
                 now(Answer::Classes(self.programs[of].policy.classes))
             }
+            Request::TaskOf { thread } => {
+                let of = self.program_of(thread).ok_or(Status::NotFound)?;
+                now(Answer::TaskOf(self.programs[of].task.0))
+            }
             Request::Restart { name } => self.restart(index, checked(name)?),
         }
     }
