@@ -18,6 +18,9 @@ const BACKLOG: u16 = 8;
 /// How long to wait before something is tried again that others have to make possible.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How often a port that is in use is asked for at the start.
+const TRIES: usize = 20;
+
 /// Place where connections come from.
 pub struct Desk {
     at: SocketAddr,
@@ -34,7 +37,17 @@ impl Desk {
     /// Listens.
     pub fn open(at: SocketAddr, directory: &str) -> Result<Desk> {
         let net: &'static Net = Box::leak(Box::new(Net::open()?));
-        let listener = Mutex::new(Arc::new(net.listen(at, BACKLOG)?));
+        let mut tries = 1;
+        let listener = loop {
+            match net.listen(at, BACKLOG) {
+                // Of a server that has just ended the sockets may still be there.
+                Err(Error::InUse) if tries < TRIES => {
+                    tries += 1;
+                    time::sleep(PAUSE);
+                }
+                outcome => break Mutex::new(Arc::new(outcome?)),
+            }
+        };
         let (is_opening, idle) = (AtomicBool::new(false), AtomicUsize::new(0));
         Ok(Desk { at, directory: directory.into(), listener, is_opening, idle })
     }
@@ -62,7 +75,7 @@ impl Desk {
         self.idle.fetch_sub(1, Ordering::Relaxed);
         match outcome {
             Ok(stream) => return Some(stream),
-            // As many sockets as there may be: some will end.
+            // There are as many sockets as there may be, and some will end.
             Err(Error::Limit) => time::sleep(PAUSE),
             Err(_) => self.listen_again(&listener),
         }

@@ -14,7 +14,7 @@ use rt::time;
 use vfs::{Attributes, How, Kind};
 
 /// How often something is tried while servers end and start.
-const TRIES: usize = 10;
+const TRIES: usize = 40;
 
 /// How long to wait between two tries.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -204,12 +204,12 @@ pub fn space(_: &mut Shell, words: &[&str]) -> i32 {
     })
 }
 
-/// Writes a line to a file: in the place of what it has, or behind that.
-pub fn write(path: &str, text: &str, is_more: bool) -> i32 {
+/// Writes a command's output to a file: in the place of what it has, or behind that.
+pub fn write(command: &str, path: &str, text: &[u8], is_more: bool) -> i32 {
     let outcome = Directory::root().and_then(|root| {
         let file: File = root.open(path, How { create: true, truncate: !is_more, ..How::default() })?;
-        text.as_bytes().chunks(BYTES_MAX).try_for_each(|piece| file.append(piece).map(drop))?;
+        text.chunks(BYTES_MAX).try_for_each(|piece| file.append(piece).map(drop))?;
         file.sync()
     });
-    told("echo", path, outcome)
+    told(command, path, outcome)
 }

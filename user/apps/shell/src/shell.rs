@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::environment::Environment;
 use crate::input::{Line, Source};
+use crate::pipe;
 use crate::programs::{self, Background};
 use alloc::vec::Vec;
 use rt::api::process::Outcome;
@@ -23,6 +24,8 @@ pub struct Shell {
     pub is_interactive: bool,
     /// Programs in the background whose end has not been told.
     pub background: Vec<Background>,
+    /// Output of the command before this one in a pipe.
+    pub input: Option<Vec<u8>>,
     /// Variables of programs that it starts.
     pub environment: Environment,
     /// Set by `exit`.
@@ -33,8 +36,15 @@ pub struct Shell {
 pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
     let environment = Environment::inherit(is_interactive);
     let background = Vec::new();
-    let mut shell =
-        Shell { status: 0, outcome: None, is_interactive, background, environment, is_over: false };
+    let mut shell = Shell {
+        status: 0,
+        outcome: None,
+        is_interactive,
+        background,
+        input: None,
+        environment,
+        is_over: false,
+    };
     while !shell.is_over {
         if is_interactive {
             programs::tell_ended(&mut shell.background);
@@ -61,8 +71,13 @@ impl Shell {
         }
     }
 
-    /// Carries out a command; returns its status.
+    /// Carries out a command, or several of a pipe; returns the status.
     pub fn command(&mut self, words: &[&str]) -> i32 {
+        pipe::run(self, words)
+    }
+
+    /// Carries out one command; returns its status.
+    pub fn one(&mut self, words: &[&str]) -> i32 {
         let Some((name, arguments)) = words.split_first() else { return 0 };
         match commands::COMMANDS.iter().find(|command| command.name == *name) {
             Some(command) => (command.run)(self, arguments),

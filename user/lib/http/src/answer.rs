@@ -57,7 +57,7 @@ pub enum Body<F> {
 pub struct Answer<F> {
     /// Its head, as it is sent.
     pub head: Vec<u8>,
-    /// What follows it.
+    /// Its body.
     pub body: Body<F>,
     /// The connection goes on.
     pub goes_on: bool,
@@ -94,7 +94,7 @@ impl<F> Made<F> {
         Made { status, kind: HTML, more: String::new(), len: bytes.len() as u64, body: Body::Bytes(bytes) }
     }
 
-    /// What answers HEAD differs from what answers GET in its body only: RFC 9110, 9.3.2.
+    /// The head is the same for GET and HEAD: RFC 9110, 9.3.2.
     fn answer(self, is_head: bool, goes_on: bool) -> Answer<F> {
         let (code, reason) = (self.status.code(), self.status.reason());
         let (kind, len, more) = (self.kind, self.len, self.more);

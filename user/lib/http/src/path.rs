@@ -85,7 +85,7 @@ impl Path {
     }
 }
 
-/// What follows the first slash behind the host of an address.
+/// Path of an address, without its first slash.
 fn behind_host(target: &str) -> Option<&str> {
     let (scheme, rest) = target.split_once("://")?;
     let is_ours = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");

@@ -10,7 +10,7 @@ use httparse::{EMPTY_HEADER, Error, Header};
 /// A client's wish for a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Which file.
+    /// The file.
     pub path: Path,
     /// Only the head of the answer is wanted.
     pub is_head: bool,

@@ -166,7 +166,7 @@ fn connections_go_on_unless_somebody_says_otherwise() {
         ("GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n", false),
         ("GET / HTTP/1.1\r\nHost: t\r\nconnection: TE , Close\r\n\r\n", false),
         ("GET / HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n", true),
-        // What follows would be a body: nothing of it is taken for a request.
+        // Nothing of the body that would follow is taken for a request.
         ("GET / HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\n", false),
         ("GET / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n", false),
     ] {

@@ -1,4 +1,4 @@
-//! What clients read: addresses, and answers that are cut anywhere.
+//! Clients read addresses, and answers that are cut anywhere.
 
 use crate::reply::{Fault, Reply};
 use crate::url::Url;
