@@ -31,7 +31,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
 
 /// Contents of the big file.
 fn big() -> Vec<u8> {
-    (0..BIG).map(|at| (at / 7 ^ at >> 11) as u8).collect()
+    (0..BIG).map(|at| ((at / 7) ^ (at >> 11)) as u8).collect()
 }
 
 /// A disk with files below /www, and one beside it.

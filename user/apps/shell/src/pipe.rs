@@ -63,14 +63,14 @@ pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
     let is_whole = |word: &&str| *word == "time" || PROGRAMS.contains(word);
     let has_pipe = words.contains(&"|");
     // These take all that follows, and a program may know the mark of a file itself.
-    if words.first() == Some(&"time") || !has_pipe && words.first().is_none_or(|word| is_whole(&word)) {
+    if words.first() == Some(&"time") || !has_pipe && words.first().is_none_or(is_whole) {
         return shell.one(words);
     }
     let mut parts: Vec<&[&str]> = words.split(|word| *word == "|").collect();
     let mut target = None;
     if let Some(last) = parts.last_mut()
         && let [before @ .., mark, path] = *last
-        && is_mark(&mark)
+        && is_mark(mark)
     {
         (*last, target) = (before, Some((*mark == ">>", *path)));
     }
@@ -78,7 +78,7 @@ pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
         println!("shell: expected COMMAND | COMMAND > PATH");
         return STATUS_USAGE;
     }
-    if let Some(name) = parts.iter().map(|part| part[0]).find(|name| is_whole(&name)) {
+    if let Some(name) = parts.iter().map(|part| part[0]).find(|name| is_whole(name)) {
         println!("shell: {name}: programs write to the console, and not into pipes");
         return STATUS_USAGE;
     }

@@ -32,12 +32,12 @@ impl Random {
 fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     const WORDS: [&[u8]; 10] =
         [b"/", b"..", b"%2f", b"%2e", b"\r\n", b"%", b"\0", b"Host: u\r\n", b" ", b"GET / HTTP/1.1\r\n\r\n"];
-    for _ in 0..=random.below(4) {
+    for _ in 0..=random.below(3) {
         let at = random.below(bytes.len() + 1);
-        match random.below(4) {
-            0 if at < bytes.len() => bytes[at] = random.below(256) as u8,
-            1 if at < bytes.len() => drop(bytes.remove(at)),
-            2 => bytes.truncate(at.max(1)),
+        match random.below(8) {
+            0 | 1 if at < bytes.len() => bytes[at] = random.below(256) as u8,
+            2 | 3 if at < bytes.len() => drop(bytes.remove(at)),
+            4 => bytes.truncate(at.max(1)),
             _ => drop(bytes.splice(at..at, WORDS[random.below(WORDS.len())].iter().copied())),
         }
     }
