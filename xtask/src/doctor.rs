@@ -35,7 +35,7 @@ const fn path(name: &'static str, path: &'static str, verbs: &'static str, packa
     Need { name, look: Look::Path(path), verbs, package }
 }
 
-const NEEDS: [Need; 16] = [
+const NEEDS: [Need; 17] = [
     run("Rust", &["rustc", "--version"], "all", "rustup"),
     run("C compiler", &["gcc", "--version"], "all", "build-essential"),
     path("C library", newlib::SOURCE, "build run test bench image", newlib::PACKAGE),
@@ -46,6 +46,7 @@ const NEEDS: [Need; 16] = [
     path("GRUB, UEFI", "/usr/lib/grub/x86_64-efi", "image test", "grub-efi-amd64-bin"),
     run("xorriso", &["xorriso", "--version"], "image test", "xorriso"),
     run("mtools", &["mformat", "--version"], "image test", "mtools"),
+    run("curl", &["curl", "--version"], "test", "curl"),
     path("UEFI firmware", "/usr/share/ovmf/OVMF.fd", "test", "ovmf"),
     path("Bochs", "/usr/bin/bochs", "test", "bochs"),
     path("Bochs display", "/usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so", "test", "bochs-term"),

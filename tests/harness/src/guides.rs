@@ -8,14 +8,17 @@
 //! | `change=PATH` | changes a file, as the block's lines with `-` and `+` say; those around them are found there once |
 //! | `run` | runs commands in the checkout; none fails |
 //! | `typed` | types these lines at the shell of the machine that the last `./tern run` started |
+//! | `meanwhile` | runs commands in the checkout before the machine ends, behind lines that were typed; again and again, until none fails |
 //! | `prints` | sees these lines in this order, whole ones; `…` stands for anything |
 //! | `from=PATH` | nothing: the block shows lines of a file, in this order; `...` stands for those left out |
 //! | `sketch` | nothing: the block shows what something looks like, and is neither complete nor looked at |
 //!
+//! Port 8080 of the host stands for one that is free.
+//!
 //! A guide that has one mark has them all, and those of [`GUIDES`] have them. One that has something to do gets a copy of the tree with what is
 //! built of it, so that only what the guide changes is built anew.
 
-use crate::world::{LIMIT, Reply, Scratch, Verdict, World, run_within};
+use crate::world::{LIMIT, Reply, Scratch, Verdict, World, free_port, run_within};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +32,9 @@ use blocks::{Block, Step, change, is_excerpt, prints, read};
 /// Guides that are done.
 const GUIDES: [&str; 8] =
     ["debugging", "drivers", "first-server", "getting-started", "idl-doors", "modules", "objects", "system"];
+
+/// Port of the host in the guides.
+const HOST_PORT: &str = "8080";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Result<Vec<Trial>> {
@@ -52,7 +58,14 @@ pub fn trials(world: &'static World) -> Result<Vec<Trial>> {
 
 /// Does what a guide says.
 fn follow(world: &World, name: &str, blocks: &[Block]) -> Verdict {
-    let mut reader = Reader { world, tree: None, said: String::new(), started: None };
+    let mut reader = Reader {
+        world,
+        tree: None,
+        said: String::new(),
+        started: None,
+        typed: String::new(),
+        port: free_port()?,
+    };
     for (number, block) in blocks.iter().enumerate() {
         let next = blocks.get(number + 1).and_then(|next| next.step.as_ref().ok());
         let done = block.step.as_ref().map_err(|why| Failed::from(why.as_str()));
@@ -73,6 +86,10 @@ struct Reader<'w> {
     said: String,
     /// The command that starts the machine at whose shell the next lines are typed.
     started: Option<String>,
+    /// Lines that are typed before something is done meanwhile.
+    typed: String,
+    /// A port of the host that nobody has.
+    port: u16,
 }
 
 impl Reader<'_> {
@@ -92,7 +109,12 @@ impl Reader<'_> {
                 Ok(fs::write(path, changed)?)
             }
             Step::Run => self.run(text, next == Some(&Step::Typed)),
+            Step::Typed if next == Some(&Step::Meanwhile) => {
+                self.typed = text.into();
+                Ok(())
+            }
             Step::Typed => self.type_in(text),
+            Step::Meanwhile => self.meanwhile(text),
             Step::Prints => Ok(prints(&self.said, text)?),
             Step::From(path) => Ok(is_excerpt(&fs::read_to_string(paths::root().join(path))?, text)?),
             Step::Sketch => Ok(()),
@@ -120,9 +142,31 @@ impl Reader<'_> {
         self.shell(&command, &format!("{lines}exit 0\n"))
     }
 
+    /// Lines at the shell of a machine, then commands of the host until all are done, or for a minute or more; then the machine ends. What
+    /// it has printed stands before what they have.
+    fn meanwhile(&mut self, commands: &str) -> Verdict {
+        let started = self.started.clone().ok_or("there is no machine that runs meanwhile")?;
+        let tree = self.tree()?.to_path_buf();
+        let commands = commands.replace(HOST_PORT, &self.port.to_string());
+        let files = [("typed", self.typed.as_str()), ("meanwhile", &commands)];
+        for (name, text) in files {
+            fs::write(tree.join("target").join(name), text)?;
+        }
+        let host = "tries=0; until sh -e target/meanwhile > target/said 2>&1 || [ $tries -ge 300 ]; \
+            do tries=$((tries+1)); sleep 0.2; done";
+        self.shell(
+            &format!(
+                "{{ cat target/typed; {host}; echo exit 0; }} | {}\ncat target/said",
+                started.trim_end()
+            ),
+            "",
+        )
+    }
+
     /// Has a shell of the host do something in the copy.
     fn shell(&mut self, commands: &str, input: &str) -> Verdict {
         let tree = self.tree()?.to_path_buf();
+        let commands = &commands.replace(HOST_PORT, &self.port.to_string());
         let reply = in_copy(&tree, commands, input)?;
         self.said = format!("{}{}", reply.out, reply.err).replace('\r', "");
         match reply.code {

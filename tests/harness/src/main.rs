@@ -31,6 +31,7 @@ mod stretches;
 mod stubs;
 mod suite;
 mod tables;
+mod web;
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(interactive::trials(world));
     trials.extend(drivers::trials(world));
     trials.extend(networks::trials(world));
+    trials.extend(web::trials(world));
     trials.extend(files::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(screens::trials(world));

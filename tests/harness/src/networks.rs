@@ -1,9 +1,9 @@
 //! The network: a card of the emulator's that reaches this host by one forwarded port, and loopback.
 
-use crate::world::{Named, Reply, Verdict, World};
+use crate::world::{Named, Reply, Verdict, World, free_port};
 use libtest_mimic::Trial;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,12 +25,6 @@ fn check_lines(reply: &Reply, expected: &[&str]) -> Verdict {
         None => Ok(()),
         Some(text) => Err(reply.failed(&format!("expected {text:?}, in this order"))),
     }
-}
-
-/// A port of loopback that nobody has.
-fn free_port() -> xtask::Result<u16> {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    port.map(|address| address.port()).map_err(|error| xtask::Error::new(format!("find a port: {error}")))
 }
 
 /// Sends a text and reads it back, by one connection.

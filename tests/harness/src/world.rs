@@ -4,6 +4,7 @@ use libtest_mimic::{Failed, Trial};
 use std::env;
 use std::fs;
 use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -206,6 +207,12 @@ pub fn boot(machine: &Machine, limit: Duration) -> xtask::Result<(End, String)> 
 /// A failure that shows how a machine ended and what it said.
 pub fn failed(why: &str, end: &End, text: &str) -> Failed {
     format!("{why}\nthe machine: {end:?}\n--- serial line\n{text}").into()
+}
+
+/// A port of loopback that nobody has.
+pub fn free_port() -> xtask::Result<u16> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    port.map(|address| address.port()).map_err(|error| xtask::Error::new(format!("find a port: {error}")))
 }
 
 /// A directory that goes away with its owner.

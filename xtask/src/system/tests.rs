@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     "mm",
     "console",
     "bus",
@@ -13,6 +13,7 @@ const FILES: [&str; 17] = [
     "ramfs",
     "ext4",
     "mounts",
+    "httpd",
     "modules",
     "shell",
     "suite",

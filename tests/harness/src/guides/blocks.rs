@@ -11,6 +11,8 @@ pub enum Step {
     Run,
     /// Lines for the shell of the machine.
     Typed,
+    /// Commands for the host, while the machine runs.
+    Meanwhile,
     /// What comes out.
     Prints,
     /// Lines of a file.
@@ -60,6 +62,7 @@ fn step(words: &str) -> Result<Step, String> {
     match (kind, path) {
         ("run", "") => Ok(Step::Run),
         ("typed", "") => Ok(Step::Typed),
+        ("meanwhile", "") => Ok(Step::Meanwhile),
         ("prints", "") => Ok(Step::Prints),
         ("sketch", "") => Ok(Step::Sketch),
         ("file", _) if !path.is_empty() => Ok(Step::Create(path.into())),

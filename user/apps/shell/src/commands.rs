@@ -1,7 +1,7 @@
 //! The commands: one table, and the short ones themselves.
 
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
-use crate::{doors, environment, files, listing, place, programs, trace};
+use crate::{doors, environment, files, filters, listing, place, programs, trace};
 use rt::api::calendar::{self, Date};
 use rt::module::Service;
 use rt::{print, println, time};
@@ -29,7 +29,7 @@ const fn plain(
 }
 
 /// All commands, in the order of `help`.
-pub const COMMANDS: [Command; 27] = [
+pub const COMMANDS: [Command; 31] = [
     plain("help", "[COMMAND]", "list the commands, or tell about one", help),
     Command {
         details: "One line for each thread. CPU is what it spent itself, FAULTS are its page faults; PAGES and\n\
@@ -106,9 +106,18 @@ pub const COMMANDS: [Command; 27] = [
         )
     },
     Command {
-        details: "Behind > is the file to write them to, behind >> the one to add them to.",
+        details: "Behind > is the file to write them to, behind >> the one to add them to; so it is with all commands but\n\
+                  those that start programs.",
         ..plain("echo", "[WORD...] [>|>> PATH]", "print words, or write them to a file", echo)
     },
+    Command {
+        details: "Behind | stands a command that reads what the one before it prints: \"ps | grep net | wc\". Programs print\n\
+                  to the console, and not into pipes.",
+        ..plain("grep", "TEXT [PATH...]", "show lines with a text in them", filters::find)
+    },
+    plain("head", "[COUNT] [PATH...]", "show the first lines", filters::begin),
+    plain("sort", "[PATH...]", "show lines in order", filters::sort),
+    plain("wc", "[PATH...]", "count lines, words and bytes", filters::count),
     Command {
         details: "STATUS is a number from 0 to 255; without it, the status of the last command.",
         ..plain("exit", "[STATUS]", "end the shell, and with it the system", exit)
@@ -151,10 +160,7 @@ fn tell(name: &str) -> i32 {
     0
 }
 
-fn echo(shell: &mut Shell, words: &[&str]) -> i32 {
-    if let [words @ .., way @ (">" | ">>"), path] = words {
-        return files::write(shell, path, &(words.join(" ") + "\n"), *way == ">>");
-    }
+fn echo(_: &mut Shell, words: &[&str]) -> i32 {
     for (index, word) in words.iter().enumerate() {
         print!("{}{word}", if index == 0 { "" } else { " " });
     }

@@ -206,15 +206,15 @@ pub fn space(shell: &mut Shell, words: &[&str]) -> i32 {
     })
 }
 
-/// Writes a line to a file: in the place of what it has, or behind that.
-pub fn write(shell: &Shell, typed: &str, text: &str, is_more: bool) -> i32 {
+/// Writes a command's output to a file: in the place of what it has, or behind that.
+pub fn write(shell: &Shell, command: &str, typed: &str, text: &[u8], is_more: bool) -> i32 {
     let path = shell.place.path_of(typed);
     let outcome = Directory::root().and_then(|root| {
         let file: File = root.open(path, How { create: true, truncate: !is_more, ..How::default() })?;
-        text.as_bytes().chunks(BYTES_MAX).try_for_each(|piece| file.append(piece).map(drop))?;
+        text.chunks(BYTES_MAX).try_for_each(|piece| file.append(piece).map(drop))?;
         file.sync()
     });
-    told("echo", typed, outcome)
+    told(command, typed, outcome)
 }
 
 /// Whether there is a directory at a path, for a command that got it as it was typed.

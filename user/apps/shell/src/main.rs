@@ -4,7 +4,7 @@
 //! no echo, ends at end of input, and its exit status is that of the last command, as POSIX has it.
 //!
 //! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] (with [`screen`]) and [`script`], where
-//! lines come from; [`programs`] and [`foreground`], starting and ending programs.
+//! lines come from; [`programs`] and [`foreground`], starting and ending programs; [`pipe`], several commands on a line.
 
 #![no_std]
 #![no_main]
@@ -17,9 +17,11 @@ mod doors;
 mod editor;
 mod environment;
 mod files;
+mod filters;
 mod foreground;
 mod input;
 mod listing;
+mod pipe;
 mod place;
 mod programs;
 mod screen;

@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::environment::Environment;
 use crate::input::{Line, Source};
+use crate::pipe;
 use crate::place::Place;
 use crate::programs::{self, Background};
 use alloc::vec::Vec;
@@ -24,6 +25,8 @@ pub struct Shell {
     pub is_interactive: bool,
     /// Programs in the background whose end has not been told.
     pub background: Vec<Background>,
+    /// Output of the command before this one in a pipe.
+    pub input: Option<Vec<u8>>,
     /// Variables of programs that it starts.
     pub environment: Environment,
     /// The directory in which paths begin.
@@ -36,9 +39,16 @@ pub struct Shell {
 pub fn run(source: &mut impl Source, is_interactive: bool) -> i32 {
     let environment = Environment::inherit(is_interactive);
     let background = Vec::new();
-    let place = Place::root();
-    let mut shell =
-        Shell { status: 0, outcome: None, is_interactive, background, environment, place, is_over: false };
+    let mut shell = Shell {
+        status: 0,
+        outcome: None,
+        is_interactive,
+        background,
+        input: None,
+        environment,
+        place: Place::root(),
+        is_over: false,
+    };
     while !shell.is_over {
         if is_interactive {
             programs::tell_ended(&mut shell.background);
@@ -65,8 +75,13 @@ impl Shell {
         }
     }
 
-    /// Carries out a command; returns its status.
+    /// Carries out a command, or several of a pipe; returns the status.
     pub fn command(&mut self, words: &[&str]) -> i32 {
+        pipe::run(self, words)
+    }
+
+    /// Carries out one command; returns its status.
+    pub fn one(&mut self, words: &[&str]) -> i32 {
         let Some((name, arguments)) = words.split_first() else { return 0 };
         match commands::COMMANDS.iter().find(|command| command.name == *name) {
             Some(command) => (command.run)(self, arguments),

@@ -205,11 +205,17 @@ impl Stream<'_> {
     /// Writes all of it.
     pub fn write(&self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            let now = &bytes[..bytes.len().min(Sockets::BYTES_MAX as usize)];
-            let len = self.net.when(self.ticket, Sockets::WRITABLE, FOREVER, || self.stream.write(now))?;
-            bytes = bytes.get(len as usize..).ok_or(Error::Server(Failure::Garbled))?;
+            let len = self.write_some(bytes, FOREVER)?;
+            bytes = bytes.get(len..).ok_or(Error::Server(Failure::Garbled))?;
         }
         Ok(())
+    }
+
+    /// Writes as much of it as there is room for, and waits until there is some. Gives back how many bytes that were.
+    pub fn write_some(&self, bytes: &[u8], patience_ms: u64) -> Result<usize> {
+        let now = &bytes[..bytes.len().min(Sockets::BYTES_MAX as usize)];
+        let write = || self.stream.write(now);
+        self.net.when(self.ticket, Sockets::WRITABLE, patience_ms, write).map(|len| len as usize)
     }
 
     /// Reads what has come, and waits until something has: nothing if nothing more will.
@@ -247,6 +253,14 @@ impl<'a> Listener<'a> {
         let stream = self.net.when(self.ticket, Sockets::READABLE, patience_ms, accept)?;
         let ticket = stream.ticket()?;
         Ok(Stream { net: self.net, stream, ticket })
+    }
+
+    /// Whether a connection waits to be accepted.
+    pub fn has_waiting(&self) -> Result<bool> {
+        match self.net.wait(self.ticket, Sockets::READABLE, 0) {
+            Err(Error::TimedOut) => Ok(false),
+            outcome => outcome.map(|()| true),
+        }
     }
 }
 

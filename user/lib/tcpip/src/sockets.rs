@@ -281,12 +281,7 @@ fn has_place(sockets: &SocketSet<'static>, queue: &[Place]) -> bool {
 }
 
 /// Lets a listener's places that are free listen again. If there are none, the oldest connection that has been begun for long loses its place.
-fn listen_again(
-    now: Instant,
-    sockets: &mut SocketSet<'static>,
-    at: IpListenEndpoint,
-    queue: &mut [Place],
-) {
+fn listen_again(now: Instant, sockets: &mut SocketSet<'static>, at: IpListenEndpoint, queue: &mut [Place]) {
     for place in queue.iter_mut() {
         let socket = sockets.get_mut::<tcp::Socket>(place.handle);
         if !socket.is_open() {

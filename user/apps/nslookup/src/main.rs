@@ -1,0 +1,34 @@
+//! Asks for the address of a name: `nslookup NAME...`.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+use net::sockets::{Net, Result};
+use rt::println;
+
+rt::entry!(main);
+
+/// How long to wait for an answer, in milliseconds.
+const PATIENCE_MS: u64 = 10_000;
+
+fn main() -> i32 {
+    let names = rt::arguments();
+    if names.is_empty() {
+        println!("usage: nslookup NAME...");
+        return 2;
+    }
+    let ask = |name: &str| -> Result<()> {
+        let address = Net::open()?.resolve(name, PATIENCE_MS)?;
+        println!("{name}  {address}");
+        Ok(())
+    };
+    let mut status = 0;
+    for name in &names {
+        if let Err(error) = ask(name) {
+            println!("nslookup: {name}: {error}");
+            status = 1;
+        }
+    }
+    status
+}
