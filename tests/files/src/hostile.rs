@@ -37,7 +37,8 @@ fn numbers_have_bounds<F: FileSystem>(fs: F, end: u64) -> Result<()> {
         volume.change(file, &changes)?;
         assert!(volume.attributes(file)?.modified >= u64::from(u32::MAX) * SECOND, "{late}");
     }
-    for (len, outcome) in [(4095, Ok(())), (4096, Err(Error::NameTooLong)), (1 << 20, Err(Error::NameTooLong))]
+    for (len, outcome) in
+        [(4095, Ok(())), (4096, Err(Error::NameTooLong)), (1 << 20, Err(Error::NameTooLong))]
     {
         let name = format!("link-{len}");
         assert_eq!(volume.symlink(root, &vec![b'a'; len], name.as_bytes()), outcome);

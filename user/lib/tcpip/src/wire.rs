@@ -75,7 +75,8 @@ fn claimed(frame: &[u8]) -> [Option<IpAddr>; 2] {
     } else if kind == IPV4 {
         [v4(12), None]
     } else if kind == IPV6 {
-        let is_advert = frame.get(HEADER + 6) == Some(&ICMPV6) && frame.get(HEADER + 40) == Some(&NEIGHBOURS[1]);
+        let is_advert =
+            frame.get(HEADER + 6) == Some(&ICMPV6) && frame.get(HEADER + 40) == Some(&NEIGHBOURS[1]);
         [v6(8), v6(48).filter(|_| is_advert)]
     } else {
         [None; 2]
@@ -184,9 +185,8 @@ impl Wire {
 
     /// Takes a frame from the card.
     pub fn push(&mut self, frame: &[u8]) {
-        let is_wanted = (HEADER..=FRAME_MAX).contains(&frame.len())
-            && !is_of_loopback(frame)
-            && !self.claims_own(frame);
+        let is_wanted =
+            (HEADER..=FRAME_MAX).contains(&frame.len()) && !is_of_loopback(frame) && !self.claims_own(frame);
         if is_wanted && self.is_up && self.incoming.len() < QUEUE_MAX {
             self.counts.received += 1;
             self.incoming.push_back(frame.into());

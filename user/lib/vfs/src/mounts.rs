@@ -135,7 +135,8 @@ mod tests {
     #[test]
     fn a_path_begins_at_its_base() {
         let mounts = mounts();
-        let route = |base: &str, path: &str| mounts.route_from(&names(base.as_bytes()), &names(path.as_bytes()));
+        let route =
+            |base: &str, path: &str| mounts.route_from(&names(base.as_bytes()), &names(path.as_bytes()));
         assert_eq!(route("", "a/b"), (0, vec![], b"a/b".to_vec()));
         assert_eq!(route("", "disk/a"), (1, vec![], b"a".to_vec()));
         assert_eq!(route("disk", "a/b"), (1, vec![], b"a/b".to_vec()));

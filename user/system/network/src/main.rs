@@ -42,10 +42,13 @@ fn main() -> i32 {
     let prepared = prepared.and_then(|()| card::begin(&shared).map_err(Failure::Kernel));
     let named = Name::new(NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
     match prepared.and(named) {
-        Ok(()) => {
-            Server { clients: Clients::new(shared.clone()), shared, waiters: Waiters::default(), early: Vec::new() }
-                .serve()
+        Ok(()) => Server {
+            clients: Clients::new(shared.clone()),
+            shared,
+            waiters: Waiters::default(),
+            early: Vec::new(),
         }
+        .serve(),
         Err(failure) => {
             println!("network: {failure}");
             1

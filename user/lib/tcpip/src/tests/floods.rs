@@ -284,6 +284,8 @@ fn who_waits_for_ever_keeps_nobody_out() {
     let ready = |socket| if socket == 5 { Err(Refusal::Closed) } else { Ok(readiness::READABLE) };
     let next = waiters.answer(90, ready, |who, events| told.push((who, events)));
     assert_eq!((next, waiters.count(), told.len()), (None, 0, OF_ONE_MAX + 2));
-    assert!(told[..OF_ONE_MAX].iter().all(|&(who, events)| who < OF_ONE_MAX && events == readiness::READABLE));
+    assert!(
+        told[..OF_ONE_MAX].iter().all(|&(who, events)| who < OF_ONE_MAX && events == readiness::READABLE)
+    );
     assert_eq!(told[OF_ONE_MAX..], [(2000, readiness::READABLE), (2001, 0)]);
 }
