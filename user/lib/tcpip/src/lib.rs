@@ -11,6 +11,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod queues;
 pub mod sockets;
 pub mod stack;
 pub mod waiters;

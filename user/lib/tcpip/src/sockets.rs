@@ -7,8 +7,9 @@
 //! **A connection that is begun and not made** has a place of its listener's. If all are taken, the oldest that has had its place for a while
 //! loses it: whoever begins and does not go on keeps others away no longer than that.
 
+use crate::queues::{Orphans, Place, listen_again, listens_again_at};
 use crate::stack::Stack;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -41,14 +42,6 @@ const DATAGRAMS: usize = 16;
 
 /// Bytes of a datagram, at most: none is sent in pieces. With IPv6 it is 20 less.
 pub const DATAGRAM_MAX: usize = 1472;
-
-/// Connections without an owner, at most, and how long each has to end.
-const ORPHANS_MAX: usize = 32;
-/// See [`ORPHANS_MAX`].
-const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long a connection that is begun keeps its place from others: longer than a segment is under way.
-const BEGUN_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long the other side may be silent before a connection is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -113,27 +106,6 @@ enum Entry {
     Query(Query),
 }
 
-/// A place of a listener's queue.
-struct Place {
-    handle: SocketHandle,
-    /// Since when its connection is begun, and not made.
-    begun: Option<Instant>,
-}
-
-impl Place {
-    fn socket<'a>(&self, sockets: &'a SocketSet<'static>) -> &'a tcp::Socket<'static> {
-        sockets.get(self.handle)
-    }
-}
-
-/// A connection without an owner.
-struct Orphan {
-    handle: SocketHandle,
-    /// Its last owner.
-    owner: u64,
-    until: Instant,
-}
-
 enum Query {
     Asked(dns::QueryHandle),
     Answered(Result<IpAddr, Refusal>),
@@ -156,7 +128,7 @@ impl Slot {
 /// All sockets.
 pub(crate) struct Table {
     slots: BTreeMap<Id, Slot>,
-    orphans: VecDeque<Orphan>,
+    orphans: Orphans,
     random: u64,
     next_port: u16,
 }
@@ -164,7 +136,7 @@ pub(crate) struct Table {
 impl Table {
     pub fn new(seed: u64) -> Table {
         let next_port = FIRST_FREE_PORT + (seed >> 50) as u16;
-        Table { slots: BTreeMap::new(), orphans: VecDeque::new(), random: seed, next_port }
+        Table { slots: BTreeMap::new(), orphans: Orphans::default(), random: seed, next_port }
     }
 
     /// A number that is not in use: the generator SplitMix64.
@@ -214,11 +186,7 @@ impl Table {
         for _ in FIRST_FREE_PORT..=u16::MAX {
             let port = self.next_port;
             self.next_port = port.checked_add(1).unwrap_or(FIRST_FREE_PORT);
-            let is_orphan = |orphan: &Orphan| {
-                let local = sockets.get::<tcp::Socket>(orphan.handle).local_endpoint();
-                local.is_some_and(|local| local.port == port)
-            };
-            if !self.has_port(sockets, port, is_udp) && !self.orphans.iter().any(is_orphan) {
+            if !self.has_port(sockets, port, is_udp) && !self.orphans.has_port(sockets, port) {
                 return Ok(port);
             }
         }
@@ -232,26 +200,16 @@ impl Table {
                 listen_again(now, sockets, *at, queue);
             }
         }
-        self.orphans.retain(|orphan| {
-            let socket = sockets.get_mut::<tcp::Socket>(orphan.handle);
-            let is_over = matches!(socket.state(), tcp::State::Closed | tcp::State::TimeWait);
-            if is_over || orphan.until <= now {
-                sockets.remove(orphan.handle);
-            }
-            !is_over && orphan.until > now
-        });
+        self.orphans.look_after(now, sockets);
     }
 
     /// When something is due that frames do not bring.
     pub fn next(&self, now: Instant, sockets: &SocketSet<'static>) -> Option<Duration> {
-        let orphans = self.orphans.iter().map(|orphan| orphan.until);
         let listeners = self.slots.values().filter_map(|slot| match &slot.entry {
-            Entry::Listener { queue, .. } if !has_place(sockets, queue) => {
-                let begun = queue.iter().filter_map(|place| place.begun).min();
-                begun.map(|begun| begun + BEGUN_PATIENCE)
-            }
+            Entry::Listener { queue, .. } => listens_again_at(sockets, queue),
             _ => None,
         });
+<<<<<<< HEAD
         orphans.chain(listeners).min().map(|until| until - now.min(until))
     }
 
@@ -300,6 +258,9 @@ fn listen_again(now: Instant, sockets: &mut SocketSet<'static>, at: IpListenEndp
         socket.abort();
         let _ = socket.listen(at);
         place.begun = None;
+=======
+        listeners.chain(self.orphans.next()).min().map(|until| until - now.min(until))
+>>>>>>> hostile2
     }
 }
 
@@ -408,14 +369,12 @@ impl Stack {
     pub fn close(&mut self, id: Id) {
         let Some(slot) = self.table.slots.remove(&id) else { return };
         match slot.entry {
-            Entry::Tcp(handle) => self.table.orphan(self.now, &mut self.sockets, slot.owner, handle),
+            Entry::Tcp(handle) => self.table.orphans.add(self.now, &mut self.sockets, slot.owner, handle),
             Entry::Listener { queue, .. } => {
                 for Place { handle, .. } in queue {
                     let socket = self.sockets.get_mut::<tcp::Socket>(handle);
                     if is_connected(socket) {
-                        // The other side hears that nobody is there.
-                        socket.abort();
-                        self.table.orphans.push_back(Orphan { handle, owner: slot.owner, until: self.now });
+                        self.table.orphans.refuse(self.now, &mut self.sockets, slot.owner, handle);
                     } else {
                         self.sockets.remove(handle);
                     }

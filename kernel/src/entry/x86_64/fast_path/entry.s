@@ -23,9 +23,7 @@
     je      .Ldoor_item_call
     cmp     eax, {door_taking_call}
     je      .Ldoor_taking_call
-    cmp     eax, {door_long_return}
-    je      .Ldoor_long_return
-    jmp     .Lgeneral
+    jmp     .Lrare_door
 .Lother_ipc:
     cmp     eax, {long_taking_call}
     je      .Llong_taking_call

@@ -173,7 +173,9 @@
 
 // The return from a call through a door, with a block. The caller that the kernel recorded takes one, and may take an item, too.
     .balign 64
-.Ldoor_long_return:
+.Lrare_door:
+    cmp     eax, {door_long_return}
+    jne     .Lgeneral
     mov     r11, [{current}]
     mov     [r11 + {rip}], rcx
     mov     [r11 + {rsp}], rsp

@@ -289,3 +289,44 @@ fn who_waits_for_ever_keeps_nobody_out() {
     );
     assert_eq!(told[OF_ONE_MAX..], [(2000, readiness::READABLE), (2001, 0)]);
 }
+
+/// Frames that nobody has looked at yet, and a card that says what no card can.
+#[test]
+fn a_card_has_bounds() {
+    let mut host = host();
+    let before = host.stack.status().counts.dropped;
+    for _ in 0..200 {
+        host.stack.push(&arp(ArpOperation::Request, Ipv4Addr::new(10, 1, 0, 9)));
+    }
+    assert!(host.stack.status().counts.dropped >= before + 100, "a queue is no longer than it is");
+    for address in [[1, 0, 0, 0, 1, 2], [0xff; 6], [0; 6]] {
+        let mut host = Host::new(4, None);
+        host.stack.set_link(Some(address));
+        assert!(!host.stack.status().is_up, "{address:?}");
+    }
+}
+
+/// Each refusal by itself.
+#[test]
+fn what_is_too_much_is_refused() {
+    let mut host = host();
+    let echo = host.stack.open(1, Kind::Echo).unwrap();
+    let neighbour = IpAddr::from([10, 1, 0, 9]);
+    assert_eq!(host.stack.ask_echo(echo, neighbour, 1, &[0; 1453]), Err(Refusal::Bad));
+    assert_eq!(host.stack.ask_echo(echo, neighbour, 1, &[0; 1452]), Ok(()));
+    let udp = host.stack.open(1, Kind::Udp).unwrap();
+    assert_eq!(host.stack.send_to(udp, end("10.9.0.1:9"), b""), Err(Refusal::Unreachable));
+    assert_eq!(host.stack.send_to(udp, end("10.1.0.9:9"), b""), Ok(()));
+    // Who has as many sockets as it may accepts none.
+    let listener = host.stack.listen(2, end("127.0.0.1:80"), 2).unwrap();
+    let mut all = Vec::new();
+    while let Ok(id) = host.stack.open(2, Kind::Udp) {
+        all.push(id);
+    }
+    let client = host.stack.open(1, Kind::Tcp).unwrap();
+    host.stack.connect(client, end("127.0.0.1:80")).unwrap();
+    step(&mut host, 20);
+    assert_eq!(host.stack.accept(listener), Err(Refusal::Limit));
+    host.stack.close(all[0]);
+    assert!(host.stack.accept(listener).is_ok());
+}
