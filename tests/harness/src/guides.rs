@@ -152,7 +152,8 @@ impl Reader<'_> {
         for (name, text) in files {
             fs::write(tree.join("target").join(name), text)?;
         }
-        let host = "tries=0; until sh -e target/meanwhile > target/said 2>&1 || [ $tries -ge 300 ]; \
+        // Of a server that is killed a client may hear nothing at all.
+        let host = "tries=0; until timeout 20 sh -e target/meanwhile > target/said 2>&1 || [ $tries -ge 300 ]; \
             do tries=$((tries+1)); sleep 0.2; done";
         self.shell(
             &format!(
