@@ -142,7 +142,7 @@ impl Reader<'_> {
         self.shell(&command, &format!("{lines}exit 0\n"))
     }
 
-    /// Lines at the shell of a machine, then commands of the host until all are done, or for a minute or more; then the machine ends. What
+    /// Lines at the shell of a machine, then commands of the host until all are done, or for some minutes; then the machine ends. What
     /// it has printed stands before what they have.
     fn meanwhile(&mut self, commands: &str) -> Verdict {
         let started = self.started.clone().ok_or("there is no machine that runs meanwhile")?;
@@ -152,7 +152,8 @@ impl Reader<'_> {
         for (name, text) in files {
             fs::write(tree.join("target").join(name), text)?;
         }
-        let host = "tries=0; until sh -e target/meanwhile > target/said 2>&1 || [ $tries -ge 300 ]; \
+        // Of a server that is killed a client may hear nothing at all.
+        let host = "tries=0; until timeout 5 sh -e target/meanwhile > target/said 2>&1 || [ $tries -ge 2000 ]; \
             do tries=$((tries+1)); sleep 0.2; done";
         self.shell(
             &format!(
