@@ -209,58 +209,7 @@ impl Table {
             Entry::Listener { queue, .. } => listens_again_at(sockets, queue),
             _ => None,
         });
-<<<<<<< HEAD
-        orphans.chain(listeners).min().map(|until| until - now.min(until))
-    }
-
-    /// A connection has no owner any more.
-    fn orphan(&mut self, now: Instant, sockets: &mut SocketSet<'static>, owner: u64, handle: SocketHandle) {
-        let socket = sockets.get_mut::<tcp::Socket>(handle);
-        socket.close();
-        if socket.state() == tcp::State::Closed {
-            sockets.remove(handle);
-            return;
-        }
-        self.orphans.push_back(Orphan { handle, owner, until: now + ORPHAN_PATIENCE });
-        if self.orphans.len() > ORPHANS_MAX {
-            let of = |owner| self.orphans.iter().filter(|orphan| orphan.owner == owner).count();
-            let most = self.orphans.iter().map(|orphan| of(orphan.owner)).max();
-            let oldest = self.orphans.iter().position(|orphan| Some(of(orphan.owner)) == most);
-            if let Some(Orphan { handle, .. }) = oldest.and_then(|oldest| self.orphans.remove(oldest)) {
-                sockets.remove(handle);
-            }
-        }
-    }
-}
-
-/// Whether a listener has a place for another connection.
-fn has_place(sockets: &SocketSet<'static>, queue: &[Place]) -> bool {
-    queue.iter().any(|place| place.socket(sockets).state() == tcp::State::Listen)
-}
-
-/// Lets a listener's places that are free listen again. If there are none, the oldest connection that has been begun for long loses its place.
-fn listen_again(now: Instant, sockets: &mut SocketSet<'static>, at: IpListenEndpoint, queue: &mut [Place]) {
-    for place in queue.iter_mut() {
-        let socket = sockets.get_mut::<tcp::Socket>(place.handle);
-        if !socket.is_open() {
-            // It cannot fail: the port is one, and the socket is closed.
-            let _ = socket.listen(at);
-        }
-        let is_begun = socket.state() == tcp::State::SynReceived;
-        place.begun = is_begun.then(|| place.begun.unwrap_or(now));
-    }
-    if has_place(sockets, queue) {
-        return;
-    }
-    let is_long = |place: &&mut Place| place.begun.is_some_and(|begun| begun + BEGUN_PATIENCE <= now);
-    if let Some(place) = queue.iter_mut().filter(is_long).min_by_key(|place| place.begun) {
-        let socket = sockets.get_mut::<tcp::Socket>(place.handle);
-        socket.abort();
-        let _ = socket.listen(at);
-        place.begun = None;
-=======
         listeners.chain(self.orphans.next()).min().map(|until| until - now.min(until))
->>>>>>> hostile2
     }
 }
 
