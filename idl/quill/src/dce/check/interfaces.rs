@@ -224,7 +224,7 @@ impl Checker<'_> {
         }
         let names: Vec<Symbol> = params.iter().filter_map(|p| p.declarator.name).map(|n| n.name).collect();
         self.siblings.push(names.iter().copied().collect());
-        let (mut list, mut rules, mut has_handle) = (Vec::new(), Vec::new(), false);
+        let (mut list, mut rules) = (Vec::new(), Vec::new());
         let mut seen: HashMap<Symbol, Span> = HashMap::new();
         for param in params {
             if let Some(name) = param.declarator.name
@@ -239,8 +239,6 @@ impl Checker<'_> {
             if local || *self.model.ty(self.model.resolved(param.ty)) != handle {
                 list.push(param);
                 rules.push((symbol, param_rules));
-            } else {
-                has_handle = true;
             }
         }
         self.siblings.pop();
@@ -250,12 +248,11 @@ impl Checker<'_> {
             }
         }
         self.operations.insert(name.name, names);
-        let name_text = self.owned(name.name);
+        let (has_handle, span, name) = (list.len() < params.len(), name.span, self.owned(name.name));
         let oneway = self.is_oneway(&item.attrs);
         let agreements = self.agree_params(&mut list, rules);
-        let (params, raises, span) = (list, Vec::new(), name.span);
+        let (params, raises) = (list, Vec::new());
         let statuses = self.statuses(&item.attrs, param_list, &params, result);
-        let name = name_text;
         Some(Operation { name, oneway, result, params, raises, agreements, statuses, has_handle, span })
     }
 

@@ -8,7 +8,7 @@
 
 use super::super::Emitter;
 use super::super::interface::{Interface, Spot, status};
-use super::super::tree::{Expr, Item, Stmt, Ty, call, name};
+use super::super::tree::{Expr, Item, Parameters, Stmt, Ty, call, name};
 use super::client::handed as with_grant;
 use super::{has_long_reply, inlined, malformed, words};
 use crate::layout::{Handed, InterfaceLayout, Method, interface_id};
@@ -133,6 +133,19 @@ pub fn given(e: &Emitter, handed: &Handed, spots: &[Spot]) -> Stmt {
     Stmt::If(Expr::Not(Box::new(gave)), malformed())
 }
 
+/// Parameters of a client's function before those of its method: who is called, and where something goes that comes back, unless it is a
+/// reference.
+fn first_parameters(c: &Interface, layout: &InterfaceLayout, method: &Method) -> Parameters {
+    let e = c.emitter;
+    let mut parameters = vec![(Ty::named(e.reference(Some(layout.interface))), "_server".to_owned())];
+    if has_long_reply(method) {
+        parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
+    }
+    let pages = method.reply.pages.as_ref().filter(|handed| is_pages(e, handed));
+    parameters.extend(pages.map(|handed| place(e, handed)));
+    parameters
+}
+
 /// The client's function of a method that gives a reference away, or brings one: it has a number for what comes, and frees what is not used
 /// any more, whatever becomes of the call.
 pub fn owner(
@@ -145,12 +158,7 @@ pub fn owner(
     if !is_owned(e, method) {
         return None;
     }
-    let mut parameters = vec![(Ty::named(e.reference(Some(layout.interface))), "_server".to_owned())];
-    if has_long_reply(method) {
-        parameters.push((Ty::named(c.function("replies")).to(), "_room".into()));
-    }
-    let pages = method.reply.pages.as_ref().filter(|handed| is_pages(e, handed));
-    parameters.extend(pages.map(|handed| place(e, handed)));
+    let mut parameters = first_parameters(c, layout, method);
     let mut arguments: Vec<Expr> = parameters.iter().map(|(_, parameter)| name(parameter)).collect();
     let brings = brought(e, method);
     arguments.extend(brings.map(|_| name(PLACE)));
