@@ -1,10 +1,10 @@
 //! How a client in C finds its server where no parameter says it: DCE's implicit and automatic binding.
 
-/// Whom the functions of an interface's clients call.
+/// The server that the functions of an interface's clients call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// Whoever a variable of this name says, which the program defines (`implicit_handle`).
+    /// The one that a variable of this name says, which the program defines (`implicit_handle`).
     Named(String),
-    /// Whoever a function of the program says, which is asked at each call (`auto_handle`).
+    /// The one that a function of the program says, which is asked at each call (`auto_handle`).
     Asked,
 }

@@ -54,9 +54,12 @@
     mov     r11d, {flags}
     jmp     .Lsaved
 
-// A call that takes more than words in return. It finds its server in the same way.
+// A call that takes more than words in return. It finds its server in the same way. The compare is here, since calls by ipc would be a
+// line further behind one more where the others are.
     .balign 64
-.Ldoor_taking_call:
+.Lrare_door:
+    cmp     eax, {door_taking_call}
+    jne     .Lrarest_door
     find_server
     push    qword ptr [rcx + {next}]    // from here on nothing can fail
     mov     [rcx + {caller}], rdx

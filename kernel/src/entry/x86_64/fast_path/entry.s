@@ -21,8 +21,6 @@
     je      .Ldoor_long_call
     cmp     eax, {door_item_call}
     je      .Ldoor_item_call
-    cmp     eax, {door_taking_call}
-    je      .Ldoor_taking_call
     jmp     .Lrare_door
 .Lother_ipc:
     cmp     eax, {long_taking_call}

@@ -173,7 +173,7 @@
 
 // The return from a call through a door, with a block. The caller that the kernel recorded takes one, and may take an item, too.
     .balign 64
-.Lrare_door:
+.Lrarest_door:
     cmp     eax, {door_long_return}
     jne     .Lgeneral
     mov     r11, [{current}]
