@@ -118,7 +118,7 @@ fn a_full_disk_loses_no_blocks() {
             }
         };
         assert_eq!((error, volume.attributes(file).unwrap().len), (Error::NoSpace, len), "{options:?}");
-        // What fits is written.
+        // A write takes as much as fits.
         let mut end = len;
         while let Ok(more) = volume.write(file, end, &piece) {
             end += more as u64;

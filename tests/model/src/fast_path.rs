@@ -297,7 +297,7 @@ fn who_waits(me: ThreadRef, fits: impl Fn(u64) -> bool) -> Option<ThreadRef> {
     (list.get() != Servers::WANTED).then_some(caller)
 }
 
-/// What cannot fail any more: the caller goes on, and the server is the first of those that wait.
+/// Changes that cannot fail any more: the caller goes on, and the server is the first of those that wait.
 fn leave_door(live: &mut Live, me: ThreadRef, caller: ThreadRef) {
     let list = me.server.pool.get().expect("who has a caller is a server");
     me.server.next.set(list.replace(door::hot_address(me)));

@@ -100,7 +100,7 @@ fn greedy(round: &str) -> Result<()> {
         }
     };
     check(refusal == TOO_MANY && (20..200).contains(&roots.len()), &format!("it has {} roots", roots.len()))?;
-    // What opens nothing goes on.
+    // Calls that open nothing go on.
     root.mkdir(format!("/taken-{round}"))?;
     wait_for(&root, "over", round)?;
     drop((open, roots));
