@@ -2,7 +2,7 @@
 //!
 //! Calls come from several threads at once, and one after the other they have the file system.
 //!
-//! Who asks for the root gets an object of its own, and all that is opened from there counts as that client's: see [`vfs::share`].
+//! Each program that asks for the root gets an object of its own, and all that is opened from there counts as that client's: see [`vfs::share`].
 //!
 //! Names are safe when they are acknowledged: each call that makes, moves or removes one syncs. Contents are safe when a file is synced or closed. So a
 //! server that ends loses no more than a loss of power does.

@@ -1,4 +1,4 @@
-//! Who sends too much, or in somebody else's name, takes nothing from others.
+//! A host that sends too much, or in somebody else's name, takes nothing from others.
 
 use super::pairs::Pair;
 use super::{Host, SECOND_US, end};
@@ -105,7 +105,7 @@ fn host() -> Host {
     host
 }
 
-/// Who claims an address of this machine gets nothing of what the machine sends to itself.
+/// A host that claims an address of this machine gets nothing of what the machine sends to itself.
 #[test]
 fn nobody_else_has_our_addresses() {
     let mut host = host();
@@ -147,7 +147,7 @@ fn nobody_else_connects_in_our_name() {
         host.turn(10);
         assert_eq!(host.stack.accept(listener), Err(Refusal::Again));
     }
-    // Who is in this machine may still connect by the address.
+    // Programs in this machine may still connect by the address.
     let client = host.stack.open(1, Kind::Tcp).unwrap();
     host.stack.connect(client, end("10.1.0.2:80")).unwrap();
     host.turn(10);
@@ -181,7 +181,7 @@ fn a_flood_of_beginnings_passes() {
     assert!(pair.hosts[1].stack.accept(flooded).is_ok());
 }
 
-/// Who is slow has time, as long as nobody else wants the place.
+/// A slow host has time, as long as nobody else wants the place.
 #[test]
 fn a_slow_beginning_has_time() {
     let mut pair = Pair::new(0);
@@ -219,7 +219,7 @@ fn step(host: &mut Host, turns: usize) {
     }
 }
 
-/// What a client has written before it went arrives, however many connections another client lets go.
+/// Bytes that a client has written before it went arrive, however many connections another client lets go.
 #[test]
 fn who_lets_go_of_many_connections_takes_nothing_from_others() {
     let mut host = Host::new(3, None);
@@ -274,7 +274,7 @@ fn who_waits_for_ever_keeps_nobody_out() {
     }
     assert_eq!(waiters.count(), OF_ONE_MAX);
     assert_eq!(waiters.add(2000, 6, readiness::READABLE, 70), Ok(()));
-    // Who asks again waits once.
+    // A program that asks again waits once.
     assert_eq!(waiters.add(2000, 6, readiness::READABLE, 80), Ok(()));
     assert_eq!(waiters.add(2001, 7, readiness::WRITABLE, 90), Ok(()));
     let mut told = Vec::new();
@@ -317,7 +317,7 @@ fn what_is_too_much_is_refused() {
     let udp = host.stack.open(1, Kind::Udp).unwrap();
     assert_eq!(host.stack.send_to(udp, end("10.9.0.1:9"), b""), Err(Refusal::Unreachable));
     assert_eq!(host.stack.send_to(udp, end("10.1.0.9:9"), b""), Ok(()));
-    // Who has as many sockets as it may accepts none.
+    // A client with as many sockets as it may have accepts none.
     let listener = host.stack.listen(2, end("127.0.0.1:80"), 2).unwrap();
     let mut all = Vec::new();
     while let Ok(id) = host.stack.open(2, Kind::Udp) {
