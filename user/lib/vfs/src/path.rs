@@ -68,7 +68,7 @@ impl Place {
 /// Walks a path from a directory on.
 pub fn walk(fs: &mut impl FileSystem, base: Inode, path: &[u8], last: Last) -> Result<Place> {
     let mut above = vec![base];
-    // What is left begins there: a path of many names is not copied once for each.
+    // The rest begins there: a path of many names is not copied once for each.
     let (mut left, mut at) = (path.to_vec(), 0);
     let mut links = 0;
     loop {
