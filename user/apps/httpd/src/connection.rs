@@ -21,6 +21,12 @@ const PIECE_MS: u64 = 10_000;
 /// How long each of them may take while others wait for a thread, in milliseconds.
 const PRESSED_MS: u64 = 2_000;
 
+/// How long a client may go on to send behind its last answer, in milliseconds.
+const UNREAD_MS: u64 = 1_000;
+
+/// Bytes that it may send there.
+const UNREAD_MAX: usize = 64 << 10;
+
 /// How often it is looked whether others wait, in milliseconds.
 const LOOK_MS: u64 = 250;
 
@@ -67,7 +73,7 @@ impl<'a> Connection<'a> {
             let goes_on = answer.goes_on;
             self.send(answer, files)?;
             if !goes_on {
-                return Ok(());
+                return self.end();
             }
         }
     }
@@ -109,7 +115,7 @@ impl<'a> Connection<'a> {
         mut act: impl FnMut(u64) -> Result<T>,
     ) -> Result<T> {
         loop {
-            let patience_ms = if self.desk.is_pressed() { PRESSED_MS } else { patience_ms };
+            let patience_ms = if self.desk.is_pressed() { patience_ms.min(PRESSED_MS) } else { patience_ms };
             let left_ms = (since_ms + patience_ms).saturating_sub(now_ms());
             match act(left_ms.min(LOOK_MS)) {
                 Err(Error::TimedOut) if left_ms > LOOK_MS => {}
@@ -135,6 +141,22 @@ impl<'a> Connection<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Ends the connection behind an answer, and takes what the client still sends: where bytes are unread the end is a reset, by which the client
+    /// may lose the answer (RFC 9112, 9.6).
+    fn end(&self) -> Result<()> {
+        self.stream.shutdown()?;
+        let since_ms = now_ms();
+        let mut taken = 0;
+        while taken < UNREAD_MAX {
+            let bytes = self.patiently(since_ms, UNREAD_MS, |ms| self.stream.read(PIECE, ms))?;
+            if bytes.is_empty() {
+                break;
+            }
+            taken += bytes.len();
+        }
+        Ok(())
     }
 
     fn write(&self, bytes: &[u8]) -> Result<()> {
