@@ -20,6 +20,9 @@ rt::entry!(main);
 /// How long to wait for a connection or an answer, in milliseconds.
 const PATIENCE_MS: u64 = 10_000;
 
+/// How long to wait for the answer to a datagram before it is sent again, in milliseconds.
+const AGAIN_MS: u64 = 1_000;
+
 /// Bytes that are read at a time.
 const LEN_MAX: usize = 4096;
 
@@ -115,8 +118,17 @@ fn listen(port: &str, count: &str, serve: fn(&Stream) -> Result<()>) -> Result<(
 fn datagram(host: &str, port: &str, text: &str) -> Result<()> {
     let net = Net::open()?;
     let socket = net.datagrams(None)?;
-    socket.send(find(&net, host, port)?, text.as_bytes())?;
-    let (from, bytes) = socket.receive(PATIENCE_MS)?;
+    let to = find(&net, host, port)?;
+    let mut left = PATIENCE_MS / AGAIN_MS;
+    let (from, bytes) = loop {
+        socket.send(to, text.as_bytes())?;
+        left -= 1;
+        match socket.receive(AGAIN_MS) {
+            // A datagram may be lost, and the other side may be about to begin.
+            Err(Error::TimedOut) if left > 0 => {}
+            outcome => break outcome?,
+        }
+    };
     println!("{from}: {}", String::from_utf8_lossy(&bytes));
     Ok(())
 }
