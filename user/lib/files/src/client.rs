@@ -38,8 +38,7 @@ impl Directory {
 
     /// Opens a file.
     pub fn open(&self, path: impl AsRef<[u8]>, how: How) -> Result<File> {
-        let open = self.0.open(path.as_ref(), how_to_bits(how), FILE).map_err(failed)?;
-        Ok(File(open))
+        self.0.open(path.as_ref(), how_to_bits(how), FILE).map(File).map_err(failed)
     }
 
     /// Another directory, by itself.

@@ -60,12 +60,16 @@
     mov     cr3, rcx
     jmp     .Lopen_\site
     .endm
-// Arrival at the partner: its registers. It is the current thread from here on.
-    .macro arrive
+// Arrival at the partner: its registers, with the sender's uid, or 0 behind a return through a door. It is the current thread from here on.
+    .macro arrive shows_uid=1
     mov     rdi, [r15 + {room}]
     or      rdi, rdx
     mov     rsi, [r15 + {block}]
+    .if \shows_uid
     mov     rdx, [rsp + {uid}]
+    .else
+    xor     edx, edx
+    .endif
     mov     rcx, [r15 + {space}]
     cmp     rcx, [rsp + {space}]
     je      1f
@@ -199,17 +203,5 @@
     mov     [rcx], rsp
     mov     qword ptr [rsp + {accept}], {idle}
     mov     qword ptr [r15 + {accept}], {never}
-    mov     rdi, [r15 + {room}]
-    or      rdi, rdx
-    mov     rsi, [r15 + {block}]
-    xor     edx, edx
-    mov     rcx, [r15 + {space}]
-    cmp     rcx, [rsp + {space}]
-    je      1f
-    mov     cr3, rcx
-1:  mov     [{current}], r15
-    mov     rcx, [r15 + {rip}]
-    mov     rsp, [r15 + {rsp}]
-    xor     r15d, r15d
-    leave_short
+    arrive  0
     other_ways copy_of_door_return
