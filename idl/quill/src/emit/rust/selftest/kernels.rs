@@ -102,7 +102,7 @@ pub(super) fn tern_needs(method: &Method) -> TokenStream {
     inbox_needs(method)
 }
 
-/// What such a call needs besides a window: an inbox, or nothing.
+/// The need of such a call besides a window: an inbox, or nothing.
 pub(super) fn inbox_needs(method: &Method) -> TokenStream {
     match method.replies().find(|reply| reply.long) {
         Some(_) => quote! { &mut *_inbox, },
