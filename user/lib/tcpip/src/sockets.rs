@@ -203,6 +203,15 @@ impl Table {
         self.orphans.look_after(now, sockets);
     }
 
+    /// Addresses and ports at which somebody listens.
+    pub fn listened(&self) -> Vec<IpListenEndpoint> {
+        let at = |slot: &Slot| match &slot.entry {
+            Entry::Listener { at, .. } => Some(*at),
+            _ => None,
+        };
+        self.slots.values().filter_map(at).collect()
+    }
+
     /// When something is due that frames do not bring.
     pub fn next(&self, now: Instant, sockets: &SocketSet<'static>) -> Option<Duration> {
         let listeners = self.slots.values().filter_map(|slot| match &slot.entry {

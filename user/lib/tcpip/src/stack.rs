@@ -151,7 +151,7 @@ impl Stack {
     /// A turn: does what is due. Says in how many microseconds the next one is.
     pub fn turn(&mut self, now_us: u64) -> Option<u64> {
         self.now = instant(now_us);
-        self.wire.begin();
+        self.wire.begin(self.table.listened());
         if self.introduced_until <= self.now {
             self.introduced_until = self.now + INTRODUCTION;
             for cidr in self.interface.ip_addrs() {

@@ -10,8 +10,9 @@ use core::net::{IpAddr, Ipv6Addr};
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
-    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, Icmpv6Repr, IpProtocol,
-    Ipv6Packet, Ipv6Repr, NdiscNeighborFlags, NdiscRepr,
+    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, Icmpv6Repr, IpAddress,
+    IpEndpoint, IpListenEndpoint, IpProtocol, Ipv4Packet, Ipv6Packet, Ipv6Repr, NdiscNeighborFlags, NdiscRepr,
+    TcpPacket, TcpSeqNumber,
 };
 
 /// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.
@@ -83,6 +84,26 @@ fn claimed(frame: &[u8]) -> [Option<IpAddr>; 2] {
     }
 }
 
+/// Where a frame comes from that refuses a connection that somebody has just asked for: by a reset in answer to the first segment, to which
+/// no number of ours belongs.
+fn refusing(frame: &[u8]) -> Option<IpEndpoint> {
+    let frame = EthernetFrame::new_checked(frame).ok()?;
+    let (from, kind, segment): (IpAddress, _, _) = match frame.ethertype() {
+        EthernetProtocol::Ipv4 => {
+            let packet = Ipv4Packet::new_checked(frame.payload()).ok()?;
+            (packet.src_addr().into(), packet.next_header(), packet.payload())
+        }
+        EthernetProtocol::Ipv6 => {
+            let packet = Ipv6Packet::new_checked(frame.payload()).ok()?;
+            (packet.src_addr().into(), packet.next_header(), packet.payload())
+        }
+        _ => return None,
+    };
+    let segment = TcpPacket::new_checked(segment).ok().filter(|_| kind == IpProtocol::Tcp)?;
+    let is_refusal = segment.rst() && segment.seq_number() == TcpSeqNumber(0);
+    is_refusal.then(|| IpEndpoint::new(from, segment.src_port()))
+}
+
 /// Frames between the stack and the card.
 #[derive(Debug, Default)]
 pub struct Wire {
@@ -91,6 +112,8 @@ pub struct Wire {
     is_up: bool,
     /// Addresses of this machine.
     addresses: Vec<IpAddr>,
+    /// Addresses and ports at which somebody listens.
+    listened: Vec<IpListenEndpoint>,
     incoming: VecDeque<Vec<u8>>,
     outgoing: VecDeque<Vec<u8>>,
     looped: VecDeque<Vec<u8>>,
@@ -112,9 +135,10 @@ pub struct Counts {
 }
 
 impl Wire {
-    /// Begins a turn.
-    pub fn begin(&mut self) {
+    /// Begins a turn, in which somebody listens there. Who is one too many there gets no answer instead of a refusal, and asks again soon.
+    pub fn begin(&mut self, listened: Vec<IpListenEndpoint>) {
         self.budget = TURN_MAX;
+        self.listened = listened;
     }
 
     /// Sets the hardware address, and whether there is a card. What was on its way to it waits until the card comes back, unless it is another.
@@ -205,9 +229,19 @@ impl Wire {
         if self.is_up { self.outgoing.pop_front() } else { None }
     }
 
+    /// Whether somebody listens there.
+    fn listens(&self, at: IpEndpoint) -> bool {
+        let has = |own: &IpListenEndpoint| own.port == at.port && own.addr.is_none_or(|addr| addr == at.addr);
+        self.listened.iter().any(has)
+    }
+
     /// Sends a frame of the stack's to where it belongs.
     fn send(&mut self, frame: Vec<u8>) {
         let Some(&[first, ..]) = frame.first_chunk::<6>() else { return };
+        if !self.listened.is_empty() && refusing(&frame).is_some_and(|from| self.listens(from)) {
+            self.counts.dropped += 1;
+            return;
+        }
         let is_own = frame[..6] == self.own;
         let is_for_many = first & 1 != 0;
         let has_card = self.own != NO_CARD;

@@ -181,6 +181,35 @@ fn a_flood_of_beginnings_passes() {
     assert!(pair.hosts[1].stack.accept(flooded).is_ok());
 }
 
+/// More connections at once than a listener has places for: nobody is refused, and those that had no place come when there is one. Where nobody listens, who connects
+/// hears so at once.
+#[test]
+fn who_comes_with_many_others_waits() {
+    let mut pair = Pair::new(0);
+    let listener = pair.hosts[1].stack.listen(1, end("0.0.0.0:80"), 2).unwrap();
+    let (_, _, _) = pair.connect(7);
+    let clients: Vec<_> = (0..8).map(|_| pair.hosts[0].stack.open(3, Kind::Tcp).unwrap()).collect();
+    for &client in &clients {
+        pair.hosts[0].stack.connect(client, end("10.1.0.2:80")).unwrap();
+    }
+    let nowhere = pair.hosts[0].stack.open(3, Kind::Tcp).unwrap();
+    pair.hosts[0].stack.connect(nowhere, end("10.1.0.2:82")).unwrap();
+    let mut accepted = 0;
+    for step in 0..3000 {
+        pair.run(1);
+        if step == 10 {
+            assert_eq!(pair.hosts[0].stack.state(nowhere).unwrap().0, State::Closed);
+        }
+        for &client in &clients {
+            assert_ne!(pair.hosts[0].stack.state(client).unwrap().0, State::Closed);
+        }
+        if step > 20 {
+            accepted += usize::from(pair.hosts[1].stack.accept(listener).is_ok());
+        }
+    }
+    assert_eq!(accepted, clients.len());
+}
+
 /// A slow host has time, as long as nobody else wants the place.
 #[test]
 fn a_slow_beginning_has_time() {
