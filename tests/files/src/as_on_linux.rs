@@ -11,7 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use vfs::path::Last;
-use vfs::{Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
+use vfs::page::{PAGE, Page, Paged, Plain};
+use vfs::{Cached, Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
 
 /// A generator that gives the same numbers for the same seed.
 pub struct Random(pub u64);
@@ -54,6 +55,8 @@ enum Step {
     Write { at: String, offset: u64, len: usize },
     Append { at: String, len: usize },
     Truncate { at: String, len: u64 },
+    /// Writes where the bytes lie, as far as the file and the page go.
+    Poke { at: String, offset: u64, len: usize },
     Mkdir(String),
     Rmdir(String),
     Unlink(String),
@@ -85,7 +88,7 @@ fn path(random: &mut Random, climbs: bool) -> String {
 }
 
 fn step(random: &mut Random, has_links: bool) -> Step {
-    let choice = random.below(20);
+    let choice = random.below(22);
     let at = path(random, !has_links);
     let offset = [random.below(20), random.below(9000), 4096 * random.below(4)][random.below(3) as usize];
     let len = [random.below(20), random.below(9000)][random.below(2) as usize] as usize;
@@ -107,6 +110,7 @@ fn step(random: &mut Random, has_links: bool) -> Step {
         15 if has_links => Step::Readlink(at),
         16 | 17 => Step::Rename(at, path(random, !has_links)),
         18 => Step::Chmod(at, random.below(0o1000) as u16),
+        19 | 20 => Step::Poke { at, offset, len },
         _ => Step::Stat { at, follow: random.chance(2) },
     }
 }
@@ -150,6 +154,71 @@ pub struct Here<F> {
     pub root: Inode,
 }
 
+/// A page of an open file that somebody has mapped.
+struct Held<P> {
+    file: Inode,
+    number: u64,
+    page: P,
+}
+
+/// Pages that are mapped at most, each by one who maps the next one later.
+const HELD_MAX: usize = 5;
+
+impl<F: Paged> Here<F> {
+    /// Maps a page and writes there, behind the end of the file, too. The page stays mapped for a while.
+    fn poke(
+        &mut self,
+        at: &str,
+        offset: u64,
+        len: usize,
+        held: &mut Vec<Held<F::Page>>,
+    ) -> vfs::Result<String> {
+        let file = self.volume.open(self.root, at.as_bytes(), How::default(), 0o644)?;
+        let (number, first) = (offset / PAGE as u64, offset as usize % PAGE);
+        let page = match self.volume.page(file, number * PAGE as u64, true) {
+            Ok(page) => page,
+            Err(error) => {
+                self.volume.close(file)?;
+                return Err(error);
+            }
+        };
+        let there = (self.volume.attributes(file)?.len - number * PAGE as u64).min(PAGE as u64) as usize;
+        let end = there.min(first.saturating_add(len)).max(first.min(there));
+        page.write(first.min(there), &content(end - first.min(there), offset));
+        page.write(there, &vec![0xbb; PAGE - there]);
+        let mut seen = vec![0; there];
+        page.read(0, &mut seen);
+        held.push(Held { file, number, page });
+        if held.len() > HELD_MAX {
+            self.let_go(held.swap_remove(offset as usize % HELD_MAX))?;
+        }
+        Ok(told(&seen))
+    }
+
+    /// As a server does when the last reference to a file goes.
+    fn let_go(&mut self, held: Held<F::Page>) -> vfs::Result<()> {
+        self.volume.sync(held.file)?;
+        drop(held.page);
+        self.volume.close(held.file)
+    }
+
+    /// Pages show what is read from their files. Those that were cut off are let go.
+    fn check(&mut self, all: &mut Vec<Held<F::Page>>) -> vfs::Result<()> {
+        for held in std::mem::take(all) {
+            let (mut read, mut seen) = (vec![0; PAGE], vec![0; PAGE]);
+            let len = self.volume.read(held.file, held.number * PAGE as u64, &mut read)?;
+            held.page.read(0, &mut seen);
+            if len == 0 {
+                self.let_go(held)?;
+            } else {
+                assert_eq!(told(&read[..len]), told(&seen[..len]), "page {} of {:?}", held.number, held.file);
+                all.push(held);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<F: FileSystem> Here<F> {
     fn with_file<T>(
         &mut self,
@@ -185,6 +254,7 @@ impl<F: FileSystem> Here<F> {
             Step::Truncate { at, len } => {
                 self.with_file(at, plain, |volume, file| volume.truncate(file, *len)).map(|()| String::new())
             }
+            Step::Poke { .. } => unreachable!("it needs the pages that are mapped"),
             Step::Mkdir(at) => self.volume.mkdir(root, at.as_bytes(), 0o755).map(|()| String::new()),
             Step::Rmdir(at) => self.volume.rmdir(root, at.as_bytes()).map(|()| String::new()),
             Step::Unlink(at) => self.volume.unlink(root, at.as_bytes()).map(|()| String::new()),
@@ -284,6 +354,18 @@ fn try_on_linux(root: &Path, step: &Step) -> io::Result<String> {
             file.write_at(&content(*len, 3), end).map(|count| count.to_string())
         }
         Step::Truncate { at, len } => opened(at)?.set_len(*len).map(done),
+        Step::Poke { at, offset, len } => {
+            let (file, page) = (opened(at)?, PAGE as u64);
+            let (begin, end) = (offset / page * page, file.metadata()?.len());
+            if begin >= end {
+                return Err(io::Error::from_raw_os_error(22));
+            }
+            let count = (end.min(begin + page)).saturating_sub(*offset).min(*len as u64);
+            file.write_at(&content(count as usize, *offset), *offset)?;
+            let mut seen = vec![0; (end - begin).min(page) as usize];
+            file.read_exact_at(&mut seen, begin)?;
+            Ok(told(&seen))
+        }
         Step::Mkdir(path) => fs::create_dir(at(path)).map(done),
         Step::Rmdir(path) => fs::remove_dir(at(path)).map(done),
         Step::Unlink(path) => fs::remove_file(at(path)).map(done),
@@ -340,7 +422,7 @@ fn alike(step: &Step, here: &Seen, linux: &Seen) -> bool {
 }
 
 /// Runs programs on file systems that `make` makes.
-fn compare<F: FileSystem>(name: &str, programs: u64, steps: u64, make: impl Fn() -> F) {
+fn compare<F: Paged>(name: &str, programs: u64, steps: u64, make: impl Fn() -> F) {
     let mut done = 0;
     for seed in 1..=programs {
         let mut random = Random(seed);
@@ -351,15 +433,22 @@ fn compare<F: FileSystem>(name: &str, programs: u64, steps: u64, make: impl Fn()
         // ext4 begins with a directory of its own.
         let _ = volume.rmdir(root, b"lost+found");
         let mut here = Here { volume, root };
+        let mut held = Vec::new();
         for number in 0..steps {
             let step = step(&mut random, has_links);
-            let (ours, linux) = (here.run(&step), on_linux(&folder.0, &step));
+            let ours = match &step {
+                Step::Poke { at, offset, len } => here.poke(at, *offset, *len, &mut held).map_err(self::number),
+                step => here.run(step),
+            };
+            let linux = on_linux(&folder.0, &step);
             assert!(
                 alike(&step, &ours, &linux),
                 "seed {seed}, step {number}: {step:?}: {ours:?}, Linux {linux:?}"
             );
             done += u64::from(ours.is_ok());
+            here.check(&mut held).unwrap();
         }
+        held.into_iter().for_each(|held| here.let_go(held).unwrap());
         let (mut ours, mut linux) = (BTreeMap::new(), BTreeMap::new());
         here.all(root, "", &mut ours);
         all_on_linux(&folder.0, "", &mut linux);
@@ -387,10 +476,11 @@ pub fn ext4() -> ext4::Mounted<Memory> {
 
 #[test]
 fn ext4_and_linux_agree() {
-    compare("ext4", programs() / 3, 300, ext4);
+    let make = || Cached::<_, Plain>::new(ext4(), HELD_MAX + 1);
+    compare("ext4", programs() / 3, 300, make);
 }
 
 #[test]
 fn ram_and_linux_agree() {
-    compare("ram", programs(), 300, || Ram::new(16 << 20, || 0));
+    compare("ram", programs(), 300, || Ram::<Plain>::new(16 << 20, || 0));
 }

@@ -4,6 +4,7 @@ use crate::as_on_linux::{Folder, Random, ext4};
 use crate::ext4_on_disk::{KINDS, Memory, check_by_linux, made_by_linux};
 use std::cell::Cell;
 use std::rc::Rc;
+use vfs::page::Plain;
 use vfs::path::Last;
 use vfs::{Changes, Error, FileSystem, How, Kind, Ram, Result, Volume};
 
@@ -49,7 +50,7 @@ fn numbers_have_bounds<F: FileSystem>(fs: F, end: u64) -> Result<()> {
 
 #[test]
 fn numbers_in_memory_have_bounds() -> Result<()> {
-    numbers_have_bounds(Ram::new(1 << 20, || 0), 1 << 46)
+    numbers_have_bounds(Ram::<Plain>::new(1 << 20, || 0), 1 << 46)
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn cursors_that_nobody_has_given() -> Result<()> {
 /// A path of many names takes as long as it is, and not the square of that: this one would take days.
 #[test]
 fn long_paths_end() -> Result<()> {
-    let mut volume = Volume::new(Ram::new(1 << 20, || 0));
+    let mut volume = Volume::new(Ram::<Plain>::new(1 << 20, || 0));
     let root = volume.root();
     assert_eq!(volume.enter(root, &b"./".repeat(4 << 20))?, root);
     assert_eq!(volume.enter(root, &b"../".repeat(1 << 20))?, root);

@@ -1,23 +1,24 @@
 //! Promises that a comparison with Linux cannot show: paths that would lead out, files without a name, a file system that is full.
 
+use vfs::page::Plain;
 use vfs::path::Last;
 use vfs::{Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
 
 const CREATE: How = How { create: true, exclusive: false, truncate: false };
 
-fn ram() -> (Volume<Ram>, Inode) {
-    let mut volume = Volume::new(Ram::new(1 << 20, || 7));
+fn ram() -> (Volume<Ram<Plain>>, Inode) {
+    let mut volume = Volume::new(Ram::<Plain>::new(1 << 20, || 7));
     let root = volume.root();
     (volume, root)
 }
 
-fn put(volume: &mut Volume<Ram>, base: Inode, path: &str, text: &str) -> vfs::Result<()> {
+fn put(volume: &mut Volume<Ram<Plain>>, base: Inode, path: &str, text: &str) -> vfs::Result<()> {
     let file = volume.open(base, path.as_bytes(), CREATE, 0o644)?;
     volume.write(file, 0, text.as_bytes())?;
     volume.close(file)
 }
 
-fn get(volume: &mut Volume<Ram>, base: Inode, path: &str) -> vfs::Result<String> {
+fn get(volume: &mut Volume<Ram<Plain>>, base: Inode, path: &str) -> vfs::Result<String> {
     let file = volume.open(base, path.as_bytes(), How::default(), 0)?;
     let mut text = vec![0; 100];
     let len = volume.read(file, 0, &mut text)?;
@@ -227,7 +228,7 @@ fn attributes_change_alone() -> vfs::Result<()> {
 /// Promises of a [`FileSystem`]'s caller that are broken are errors.
 #[test]
 fn wrong_inodes_are_errors() -> vfs::Result<()> {
-    let mut ram = Ram::new(1 << 20, || 0);
+    let mut ram = Ram::<Plain>::new(1 << 20, || 0);
     let (root, name) = (ram.root(), vfs::Name::new(b"file")?);
     let file = ram.create(root, name, vfs::New::File, 0o644)?;
     let nothing = Inode(99);

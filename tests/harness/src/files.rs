@@ -145,11 +145,12 @@ impl Disk {
 /// Every server on the way is killed. What was written is there, for the next boot and for Linux, which finds no mistake.
 fn what_is_on_the_disk_stays_there(world: &'static World) -> Verdict {
     let disk = Disk::new()?;
-    let script = "mkdir /disk/etc\necho first > /disk/etc/motd\nkill virtio-block\necho second >> /disk/etc/motd\n\
+    let script = "mkdir /disk/etc\nrun file-test mapped /disk/etc\nrun file-test mapped /\nrun file-test stranger\necho first > /disk/etc/motd\nkill virtio-block\necho second >> /disk/etc/motd\n\
         kill ext4\necho third >> /disk/etc/motd\nkill bus\necho fourth >> /disk/etc/motd\nkill mounts\n\
         mv /disk/etc/motd /disk/etc/told\ncat /disk/etc/told\nexit 0\n";
     let reply = disk.run(world, script)?;
     reply.check_code(0)?;
+    reply.check_contains("file-test: all is well\nfile-test: all is well\nfile-test: all is well\n")?;
     reply.check_contains("first\nsecond\nthird\nfourth\n")?;
     tool("e2fsck", &["-p", disk.path()]).or_else(|failed| {
         // Status 1: the journal was replayed.
@@ -163,6 +164,10 @@ fn what_is_on_the_disk_stays_there(world: &'static World) -> Verdict {
     let read = tool("debugfs", &["-R", "cat /etc/told", disk.path()])?;
     if read != "first\nsecond\nthird\nfourth\n" {
         return Err(format!("Linux reads {read:?}").into());
+    }
+    let mapped = tool("debugfs", &["-R", "cat /etc/mapped", disk.path()])?;
+    if mapped.len() != 6000 || !mapped.ends_with("\t\t\t\t\t\t\t\t") {
+        return Err(format!("Linux reads {} bytes that were mapped, and other ones", mapped.len()).into());
     }
     tool("debugfs", &["-w", "-R", "symlink /etc/link told", disk.path()])?;
     let reply = disk.run(world, "cat /disk/etc/link\nls -l /disk/etc\nexit 0\n")?;

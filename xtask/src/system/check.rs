@@ -30,6 +30,7 @@ pub fn check(source: &str, text: &str, file: &File, files: &[&str]) -> Result<Sy
     checker.fit(&all);
     checker.needed(usual_line, &all);
     checker.found(&usual, &all);
+    checker.clients(&all);
     checker.no_cycles(&all);
     checker.mistakes.sort_by_key(|mistake| mistake.line);
     if checker.mistakes.is_empty() {
@@ -79,6 +80,7 @@ impl Checker<'_> {
             file: String::new(),
             arguments: String::new(),
             serves: Vec::new(),
+            clients: None,
             restarts,
             uses: rights.uses.clone(),
             instead: Vec::new(),
@@ -127,6 +129,7 @@ impl Checker<'_> {
             file: file.clone(),
             arguments: entry.arguments.clone().unwrap_or_default(),
             serves: entry.serves.clone(),
+            clients: entry.clients.clone(),
             instead: entry.instead.clone().into_iter().collect(),
             devices,
             classes,
@@ -164,6 +167,7 @@ impl Checker<'_> {
             }
             let most = |of: fn(&Program) -> u8| parts.iter().map(|part| of(part)).max().unwrap_or(1);
             let sum = |of: fn(&Program) -> u64| parts.iter().map(|part| of(part)).sum();
+            let clients: Option<Vec<_>> = parts.iter().map(|part| part.clients.clone()).collect();
             let serves: Vec<String> = parts.iter().flat_map(|part| part.serves.clone()).collect();
             // It asks nobody for what is in the task.
             let uses: Option<Vec<_>> = parts.iter().map(|part| part.uses.clone()).collect();
@@ -180,6 +184,7 @@ impl Checker<'_> {
                 instead: parts.iter().flat_map(|part| part.instead.clone()).collect(),
                 restarts: parts.iter().map(|part| part.restarts).min().unwrap_or(0),
                 serves,
+                clients: clients.map(|all| all.into_iter().flatten().collect()),
                 priority: most(|part| part.priority),
                 priority_max: most(|part| part.priority_max),
                 kernel_share: sum(|part| part.kernel_share),
@@ -324,6 +329,29 @@ impl Checker<'_> {
             let others = program.instead.iter().flat_map(|(asked, found)| [asked, found]);
             for name in uses.chain(others).filter(|name| !served.contains(name)) {
                 self.wrong(program.line, format!("the name {name:?} is served by nobody"));
+            }
+        }
+    }
+
+    /// Clients are programs that have an entry and ask for something of the server; and who asks for a name is a client of its server.
+    fn clients(&mut self, programs: &[Program]) {
+        for server in programs.iter().filter(|program| program.clients.is_some()) {
+            if server.serves.is_empty() {
+                self.wrong(server.line, format!("{} has clients, and serves no name", server.name));
+            }
+            for client in server.clients.iter().flatten() {
+                if !programs.iter().any(|program| program.name == *client) {
+                    let reason = format!("{}: there is no entry for its client {client:?}", server.name);
+                    self.wrong(server.line, reason);
+                }
+            }
+            let asks = |program: &&Program| {
+                let mut found = program.uses.iter().flatten().filter_map(|name| program.finds(name));
+                found.any(|name| server.serves.iter().any(|served| served == name))
+            };
+            for program in programs.iter().filter(asks).filter(|program| !server.has_client(&program.name)) {
+                let reason = format!("{} uses {}, and is not among its clients", program.name, server.name);
+                self.wrong(program.line, reason);
             }
         }
     }

@@ -9,12 +9,15 @@ use std::fmt::Write;
 /// Columns of the text.
 const COLUMNS: [&str; 7] = ["PROGRAM", "SERVES", "MAY ASK FOR", "PRIORITY", "KERNEL", "MEMORY", "DEVICES"];
 
+/// The line of programs that have no entry.
+const OTHERS: &str = "(all others)";
+
 /// The description as a table, with a line for each program and one for all others.
 pub fn text(system: &System) -> String {
-    let others = Program { name: "(all others)".into(), ..system.usual.clone() };
+    let others = Program { name: OTHERS.into(), ..system.usual.clone() };
     let rows: Vec<[String; COLUMNS.len()]> = [COLUMNS.map(String::from)]
         .into_iter()
-        .chain(system.programs.iter().chain([&others]).map(row))
+        .chain(system.programs.iter().chain([&others]).map(|program| row(system, program)))
         .collect();
     let widths: Vec<usize> = (0..COLUMNS.len())
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
@@ -29,7 +32,7 @@ pub fn text(system: &System) -> String {
     text
 }
 
-fn row(program: &Program) -> [String; COLUMNS.len()] {
+fn row(system: &System, program: &Program) -> [String; COLUMNS.len()] {
     let or_none = |text: String| if text.is_empty() { "-".into() } else { text };
     let priority = match program.priority == program.priority_max {
         true => program.priority.to_string(),
@@ -38,7 +41,7 @@ fn row(program: &Program) -> [String; COLUMNS.len()] {
     [
         program.name.clone(),
         or_none(program.serves.join(" ")),
-        asks(program),
+        asks(system, program),
         priority,
         format!("{}/{}", program.kernel_share, description::KERNEL_SHARES),
         memory(program),
@@ -47,7 +50,7 @@ fn row(program: &Program) -> [String; COLUMNS.len()] {
 }
 
 /// The names that a program may ask for; those for which it finds others with these.
-fn asks(program: &Program) -> String {
+fn asks(system: &System, program: &Program) -> String {
     let monitored = |name: &String| match program.finds(name) {
         Some(found) if found != name => format!("{name} (finds {found})"),
         _ => name.clone(),
@@ -57,7 +60,11 @@ fn asks(program: &Program) -> String {
         Some(uses) => uses.iter().map(monitored).collect::<Vec<_>>().join(" "),
         None => {
             let others = program.instead.iter().map(|(name, _)| monitored(name));
-            [String::from("all")].into_iter().chain(others).collect::<Vec<_>>().join(", ")
+            let name = if program.name == OTHERS { "" } else { &program.name };
+            let servers = system.programs.iter().filter(|server| !server.has_client(name));
+            let refused: Vec<&str> = servers.flat_map(|server| &server.serves).map(|name| &**name).collect();
+            let all = if refused.is_empty() { "all".into() } else { format!("all but {}", refused.join(" ")) };
+            [all].into_iter().chain(others).collect::<Vec<_>>().join(", ")
         }
     }
 }

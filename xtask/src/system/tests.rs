@@ -157,6 +157,17 @@ const MISTAKES: [(&str, u32, &str); 34] = [
         16,
         "use each other in a ring: counter, bench, counter",
     ),
+    ("[[program]]\nname = \"counter\"\nclients = [\"mm\"]", 16, "counter has clients, and serves no name"),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nclients = [\"nobody\"]",
+        16,
+        "counter: there is no entry for its client \"nobody\"",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nclients = [\"mm\"]\n[[program]]\nname = \"bench\"\nuses = [\"c\"]",
+        20,
+        "bench uses counter, and is not among its clients",
+    ),
 ];
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::{Chief, Failure, ITERATIONS, Result, mark};
 use core::hint::black_box;
-use files::Directory;
+use core::sync::atomic::Ordering::Relaxed;
+use files::{Directory, File, Mapped};
 use rt::api;
 use vfs::How;
 
@@ -40,7 +41,10 @@ impl Chief {
         measure::<186, _>(|| root.stat("/bench/file", true))?;
         let own = Directory::of("ram").map_err(Failure::Server)?;
         measure::<187, _>(|| own.stat("/bench/file", true))?;
-        measure::<188, _>(|| open_and_read(&own))
+        measure::<188, _>(|| open_and_read(&own))?;
+        let mapped = file.map(0, 1, false).map_err(Failure::Server)?;
+        measure::<189, _>(|| reread(&file, &mapped))?;
+        measure::<190, _>(|| file.map(0, 1, false))
     }
 }
 
@@ -57,4 +61,11 @@ fn ends(bytes: &[u8]) -> u64 {
 fn open_and_read(directory: &Directory) -> api::Result<u64> {
     let file = directory.open("/bench/file", How::default())?;
     files::reading(|inbox| file.read(inbox, 0, 8, first))
+}
+
+/// The first word of a page that is mapped and the last, after the file was asked how long it is.
+fn reread(file: &File, mapped: &Mapped) -> api::Result<u64> {
+    let (end, words) = (file.len()?, mapped.words());
+    let word = |at: usize| words.get(at).map_or(0, |word| word.load(Relaxed));
+    Ok(if end >= PAGE as u64 { word(0).wrapping_add(word(PAGE / 8 - 1)) } else { 0 })
 }

@@ -1,11 +1,15 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
-//! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass.
+//! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
+//! mapped: [`mapped`]; files that are not this program's: [`stranger`].
 
 #![no_std]
 #![no_main]
 #![deny(unsafe_code)]
 
 extern crate alloc;
+
+mod mapped;
+mod stranger;
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -35,8 +39,10 @@ fn main() -> i32 {
     let outcome = match words[..] {
         ["greedy", round] => greedy(round),
         ["modest", round] => modest(round),
+        ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
+        ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {
-            println!("usage: file-test greedy ROUND | modest ROUND");
+            println!("usage: file-test greedy ROUND | modest ROUND | mapped DIRECTORY | stranger");
             return 2;
         }
     };

@@ -255,6 +255,12 @@ pub fn task_of(server: Uid, thread: Uid) -> Result<TaskId> {
     Ok(TaskId(Client { server }.task_of(thread)?))
 }
 
+/// Whether a thread's program is among those that may ask for what the caller serves: see `clients` in the system description. For servers that give something to
+/// whoever calls them, since a hostile program may have guessed where they are.
+pub fn is_client(server: Uid, thread: Uid) -> Result<bool> {
+    Ok(Client { server }.is_client(thread)?)
+}
+
 /// `None` for what is not there.
 fn found<T>(outcome: core::result::Result<T, stub::Failure>) -> Result<Option<T>> {
     match outcome.map_err(Failure::from) {

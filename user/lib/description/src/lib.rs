@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "system";
 
 /// First bytes of the packed form. The last of them counts the forms that there have been.
-const MAGIC: &[u8] = b"tern system 1";
+const MAGIC: &[u8] = b"tern system 2";
 
 /// The memory manager's program. It starts first, and gets its memory from σ0.
 pub const MEMORY_MANAGER: &str = "mm";
@@ -60,6 +60,8 @@ pub struct Program {
     pub arguments: String,
     /// The names that it serves. Nobody else may register them.
     pub serves: Vec<String>,
+    /// The programs that may ask for what it serves; `None`: all.
+    pub clients: Option<Vec<String>>,
     /// How often it may end within ten seconds and be started again, if it serves names.
     pub restarts: u8,
     /// The names that it may ask for; `None`: all.
@@ -142,6 +144,11 @@ impl System {
 }
 
 impl Program {
+    /// Whether a program may ask for what it serves. One of which nothing is said has no name here.
+    pub fn has_client(&self, program: &str) -> bool {
+        self.clients.as_ref().is_none_or(|clients| clients.iter().any(|client| client == program))
+    }
+
     /// The name that it finds when it asks for this one; `None` if it may not ask.
     pub fn finds<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         let may_ask = self.uses.as_ref().is_none_or(|uses| uses.iter().any(|used| used == name));
@@ -162,6 +169,7 @@ mod tests {
             file: String::new(),
             arguments: String::new(),
             serves: vec![],
+            clients: None,
             restarts: 5,
             uses: None,
             instead: vec![],
@@ -204,6 +212,14 @@ mod tests {
         assert_eq!(program.finds("slow-clock"), None);
         program.uses = Some(vec![]);
         assert_eq!(program.finds("clock"), None);
+    }
+
+    #[test]
+    fn clients_that_are_named() {
+        let mut server = system().programs[0].clone();
+        assert!(server.has_client("shell") && server.has_client(""));
+        server.clients = Some(vec!["shell".into()]);
+        assert!(server.has_client("shell") && !server.has_client("hello") && !server.has_client(""));
     }
 
     #[test]

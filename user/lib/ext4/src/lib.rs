@@ -91,11 +91,6 @@ impl<D: Disk> Mounted<D> {
         Ok(Mounted { fs: fs.map_err(error)? })
     }
 
-    /// Whether nothing can be written.
-    pub fn is_read_only(&self) -> bool {
-        self.fs.options().readonly
-    }
-
     /// Writes all that is still to be written, and marks the file system as whole.
     pub fn unmount(mut self) -> Result<()> {
         self.fs.unmount().map_err(error)
@@ -293,6 +288,10 @@ impl<D: Disk> FileSystem for Mounted<D> {
 
     fn sync(&mut self, _: Inode) -> Result<()> {
         self.fs.sync().map_err(error)
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.fs.options().readonly
     }
 
     fn space(&mut self) -> Result<Space> {

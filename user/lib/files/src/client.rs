@@ -1,17 +1,22 @@
 //! Directories and files, for programs.
 
-use crate::stubs::Files::{Directory as directory, File as file};
+use crate::stubs::Files::{Directory as directory, File as file, PagedFile as paged};
 use crate::wire::{BYTES_MAX, attributes_from_wire, entry_from_wire, failed, how_to_bits, space_from_wire};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
 use rt::api::stub::{self, View};
 use rt::api::{Failure, Result, Status};
 use rt::door::Reference;
 use rt::module::ask;
+use rt::page::{PAGE, Window};
 use vfs::{Attributes, Entry, How, Space};
 
 /// Permissions of a file that a program makes.
 const FILE: u16 = 0o644;
+
+/// Most pages that are mapped at once: 4 GiB.
+const MAPPED_MAX: usize = 1 << 20;
 
 /// Permissions of a directory that a program makes.
 const DIRECTORY: u16 = 0o755;
@@ -152,6 +157,33 @@ pub fn reading<T>(with: impl FnOnce(&mut Inbox) -> Result<T>) -> Result<T> {
 pub struct File(Reference<file::Client<View>>);
 
 impl File {
+    /// How many bytes it has.
+    pub fn len(&self) -> Result<u64> {
+        self.0.len().map_err(failed)
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> Result<bool> {
+        self.len().map(|len| len == 0)
+    }
+
+    /// Maps pages, so many from an offset on, which is a multiple of [`PAGE`]. All of them begin in front of the file's end.
+    pub fn map(&self, offset: u64, pages: usize, is_writable: bool) -> Result<Mapped> {
+        let copy = self.0.duplicate().map_err(Failure::Kernel)?;
+        let file = copy.narrow::<paged::Client<View>>();
+        let file = file.map_err(|_| Failure::Refused(Status::Unsupported))?;
+        if pages > MAPPED_MAX {
+            return Err(Failure::Refused(Status::TooLarge));
+        }
+        let log2 = (pages * PAGE).next_power_of_two().max(PAGE).ilog2();
+        let window = Window::new(log2).ok_or(Failure::Refused(Status::Exhausted))?;
+        for number in 0..pages {
+            let at = offset.saturating_add((number * PAGE) as u64);
+            file.map(window.page(number), at, is_writable).map_err(failed)?;
+        }
+        Ok(Mapped { window, pages, _file: file })
+    }
+
     /// Its attributes.
     pub fn stat(&self) -> Result<Attributes> {
         self.0.stat().map(|found| attributes_from_wire(&found)).map_err(failed)
@@ -212,5 +244,23 @@ impl File {
     /// Done when all of it survives a loss of power.
     pub fn sync(&self) -> Result<()> {
         self.0.sync().map_err(failed)
+    }
+}
+
+/// Pages of a file where its file system has them. Others who write to the file change them, and what is written here is in the file at once.
+///
+/// They stay as long as this is there, also if the file becomes shorter meanwhile: then they are the file's no more. Bytes behind the file's end are zeros,
+/// and of what is written there nothing comes. If the file system's server ends, whoever looks at them has a page fault that nobody resolves.
+#[derive(Debug)]
+pub struct Mapped {
+    window: Window,
+    pages: usize,
+    _file: Reference<paged::Client<View>>,
+}
+
+impl Mapped {
+    /// The bytes, in words: the first one has the first eight, the lowest in front. To write is a page fault, unless they were mapped to be written.
+    pub fn words(&self) -> &[AtomicU64] {
+        self.window.words(self.pages)
     }
 }

@@ -44,6 +44,10 @@ fn answer(
         return Err(Status::BadRequest.into());
     }
     let desk::Request::Door = desk::Request::read(message).map_err(Reply::from)?;
+    // A program of which `root` knows nothing is none.
+    if process::is_client(home(), message.sender) == Ok(false) {
+        return Err(Status::Denied.into());
+    }
     // Tasks of which `root` knows nothing are one client.
     let task = process::task_of(home(), message.sender).map_or(0, |task| task.0);
     root(task).map_err(Reply::from)

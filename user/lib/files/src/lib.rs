@@ -13,9 +13,9 @@ mod desk;
 mod server;
 pub mod wire;
 
-pub use client::{Directory, File, Inbox, reading};
+pub use client::{Directory, File, Inbox, Mapped, reading};
 pub use desk::hand_out;
-pub use server::serve;
+pub use server::{OwnPage, serve};
 
 /// Stubs of the interfaces: [`files.idl`](../../../../idl/interfaces/files.idl).
 pub mod stubs {

@@ -7,20 +7,24 @@
 //! Names are safe when they are acknowledged: each call that makes, moves or removes one syncs. Contents are safe when a file is synced or closed. So a
 //! server that ends loses no more than a loss of power does.
 
-use crate::stubs::Files::{self as idl, Directory, File};
+use crate::stubs::Files::{self as idl, Directory, File, PagedFile};
 use crate::wire::{
     BYTES_MAX, ENTRIES_MAX, PATH_MAX, attributes_to_wire, entry_to_wire, how_from_bits, refused,
     space_to_wire,
 };
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 use rt::api::stub::{Failure, Hold, View};
 use rt::api::{self, Status};
 use rt::door::{self, Reference};
+use rt::page::{self, Lent};
 use rt::sync::Mutex;
+use rt::sys::Fpage;
+use vfs::page::{Page, Paged};
 use vfs::path::Last;
-use vfs::{Changes, Error, FileSystem, How, Inode, Part, Shares, Volume};
+use vfs::{Changes, Error, How, Inode, Part, Shares, Volume};
 
 /// Objects that there are at most, of all clients: open files and directories. The kernel memory that the default system gives a file system's server
 /// suffices for twice as many.
@@ -31,43 +35,91 @@ const ROOTS_MAX: usize = 128;
 
 type Shared<F> = Arc<Mutex<Volume<F>>>;
 
+/// A page of a file, which clients can map.
+#[derive(Clone, Debug)]
+pub struct OwnPage(page::Page);
+
+impl Page for OwnPage {
+    fn zeroed() -> Option<OwnPage> {
+        page::Page::zeroed().map(OwnPage)
+    }
+
+    fn read(&self, at: usize, to: &mut [u8]) {
+        self.0.read(at, to);
+    }
+
+    fn write(&self, at: usize, from: &[u8]) {
+        self.0.write(at, from);
+    }
+
+    fn clear(&self, at: usize) {
+        self.0.clear(at);
+    }
+
+    fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+}
+
 /// Serves a file system under a name, for ever. Comes back if that cannot be.
-pub fn serve<F: FileSystem + Send + 'static>(name: &str, fs: F) -> api::Failure {
-    if let Err(error) = door::make_room::<File::Object<Open<F>>>() {
+pub fn serve<F: Paged<Page = OwnPage> + Send + 'static>(name: &str, fs: F) -> api::Failure {
+    if let Err(error) = door::make_room::<PagedFile::Object<Open<F>>>() {
         return api::Failure::Kernel(error);
     }
-    let volume = Arc::new(Mutex::new(Volume::new(fs)));
+    let volume = Volume::new(fs);
+    let mut pages = Shares::new(volume.pages_max(), ROOTS_MAX);
+    let volume = Arc::new(Mutex::new(volume));
     let mut shares = Shares::new(OBJECTS_MAX, ROOTS_MAX);
     crate::hand_out(name, |task| {
         let part = shares.open(task).ok_or(Status::TooManyOpen)?;
+        let pages = pages.open(task).ok_or(Status::TooManyOpen)?;
         let inode = volume.lock().root();
-        let open = Open { volume: volume.clone(), inode, is_dirty: AtomicBool::new(false), part };
+        let open = Open::new(volume.clone(), inode, part, Arc::new(pages));
         Ok(door::serve(Directory::Object(open)).map_err(|_| Status::Exhausted)?.into())
     })
 }
 
 /// A file or directory that is open.
-struct Open<F: FileSystem> {
+struct Open<F: Paged<Page = OwnPage>> {
     volume: Shared<F>,
     inode: Inode,
     /// Its contents have changed since they were synced. Set and cleared by who has the volume.
     is_dirty: AtomicBool,
+    /// Pages that are mapped, by their addresses and whether they may be written. Nothing goes before this object does: only then is no answer
+    /// under way that maps one.
+    mapped: Mutex<BTreeMap<(usize, bool), Mapped>>,
     /// It counts as its client's.
     part: Part,
+    /// Its pages are more of these.
+    pages: Arc<Part>,
 }
 
-impl<F: FileSystem> Drop for Open<F> {
+/// A page that is mapped, as one of its client's.
+struct Mapped {
+    lent: Lent,
+    _part: Part,
+}
+
+impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
     fn drop(&mut self) {
         let mut volume = self.volume.lock();
+        let mapped = self.mapped.get_mut();
+        mapped.values_mut().for_each(|page| page.lent.end_writing());
         // Nobody is left who could hear of an error.
         if self.is_dirty.load(Ordering::Relaxed) {
             let _ = volume.sync(self.inode);
         }
+        mapped.clear();
         let _ = volume.close(self.inode);
     }
 }
 
-impl<F: FileSystem + Send + 'static> Open<F> {
+impl<F: Paged<Page = OwnPage> + Send + 'static> Open<F> {
+    fn new(volume: Shared<F>, inode: Inode, part: Part, pages: Arc<Part>) -> Open<F> {
+        let mapped = Mutex::new(BTreeMap::new());
+        Open { volume, inode, is_dirty: AtomicBool::new(false), mapped, part, pages }
+    }
+
     /// An operation on the file system, while nobody else has one.
     fn with<T>(&self, run: impl FnOnce(&mut Volume<F>, Inode) -> vfs::Result<T>) -> Result<T, Failure> {
         run(&mut self.volume.lock(), self.inode).map_err(refused)
@@ -97,7 +149,7 @@ impl<F: FileSystem + Send + 'static> Open<F> {
     ) -> Result<Open<F>, Failure> {
         let part = self.part.another().ok_or(Failure::Refused(Status::TooManyOpen as u32))?;
         let inode = self.with(run)?;
-        Ok(Open { volume: self.volume.clone(), inode, is_dirty: AtomicBool::new(false), part })
+        Ok(Open::new(self.volume.clone(), inode, part, self.pages.clone()))
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {
@@ -136,19 +188,21 @@ macro_rules! node {
         fn sync(&self) -> Result<(), Failure> {
             self.with(|volume, inode| {
                 volume.sync(inode)?;
-                self.is_dirty.store(false, Ordering::Relaxed);
+                // Who has mapped it to write may write again.
+                let is_writable = self.mapped.lock().keys().any(|&(_, is_writable)| is_writable);
+                self.is_dirty.store(is_writable, Ordering::Relaxed);
                 Ok(())
             })
         }
     };
 }
 
-impl<F: FileSystem + Send + 'static> File::Relay for Open<F> {
+impl<F: Paged<Page = OwnPage> + Send + 'static> PagedFile::Relay for Open<F> {
     node!();
 
     fn read<'a>(
         &'a self,
-        hold: &'a mut Hold<'a, File::Replies>,
+        hold: &'a mut Hold<'a, PagedFile::Replies>,
         offset: u64,
         count: u32,
     ) -> Result<&'a [u8], Failure> {
@@ -167,9 +221,28 @@ impl<F: FileSystem + Send + 'static> File::Relay for Open<F> {
     fn truncate(&self, len: u64) -> Result<(), Failure> {
         self.dirtily(|volume, inode| volume.truncate(inode, len))
     }
+
+    fn len(&self) -> Result<u64, Failure> {
+        self.with(Volume::len)
+    }
+
+    fn map(&self, offset: u64, is_writable: bool) -> Result<Fpage, Failure> {
+        let take = |volume: &mut Volume<F>, inode| volume.page(inode, offset, is_writable);
+        let OwnPage(page) = if is_writable { self.dirtily(take) } else { self.with(take) }?;
+        let mut mapped = self.mapped.lock();
+        let known = (page.address(), is_writable);
+        if let Some(page) = mapped.get(&known) {
+            return Ok(page.lent.fpage());
+        }
+        let part = self.pages.another().ok_or(Failure::Refused(Status::TooManyOpen as u32))?;
+        let lent = page.lend(is_writable);
+        let fpage = lent.fpage();
+        mapped.insert(known, Mapped { lent, _part: part });
+        Ok(fpage)
+    }
 }
 
-impl<F: FileSystem + Send + 'static> Directory::Relay for Open<F> {
+impl<F: Paged<Page = OwnPage> + Send + 'static> Directory::Relay for Open<F> {
     node!();
 
     fn open(
@@ -184,7 +257,7 @@ impl<F: FileSystem + Send + 'static> Directory::Relay for Open<F> {
         if how != How::default() {
             self.with(Volume::sync)?;
         }
-        Ok(door::serve(File::Object(open)).map_err(exhausted)?.into())
+        Ok(door::serve(PagedFile::Object(open)).map_err(exhausted)?.into())
     }
 
     fn enter(&self, at: &[u8]) -> Result<Reference<Directory::Client<View>>, Failure> {

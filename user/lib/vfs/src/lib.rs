@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`FileSystem`], what one must be able to do, with inodes and single names only; [`path`], from a path to an inode;
 //! [`Volume`], a file system that is in use: it walks paths, knows what is open, and keeps what has no name until it is closed;
-//! [`Ram`], a file system in memory; [`mounts`], several file systems as one; [`share`], how much of it all each client may have.
+//! [`page`], pages that others map; [`Ram`], a file system in memory; [`Cached`], pages for one
+//! that has none of its own; [`mounts`], several file systems as one; [`share`], how much of it all each client may have.
 //!
 //! Nothing here talks to a kernel, so all of it runs on the host, where Linux's own file system is the oracle (`tests/files`).
 
@@ -12,11 +13,14 @@
 extern crate alloc;
 
 pub mod mounts;
+mod cached;
+pub mod page;
 pub mod path;
 mod ram;
 pub mod share;
 mod volume;
 
+pub use cached::Cached;
 pub use ram::Ram;
 pub use share::{Part, Shares};
 pub use volume::{How, Volume};
@@ -199,6 +203,11 @@ pub trait FileSystem {
     /// Attributes of an inode.
     fn attributes(&mut self, inode: Inode) -> Result<Attributes>;
 
+    /// Bytes of a file.
+    fn len(&mut self, file: Inode) -> Result<u64> {
+        self.attributes(file).map(|found| found.len)
+    }
+
     /// Changes some of them.
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()>;
 
@@ -247,4 +256,9 @@ pub trait FileSystem {
 
     /// How much there is.
     fn space(&mut self) -> Result<Space>;
+
+    /// Whether nothing can be written.
+    fn is_read_only(&self) -> bool {
+        false
+    }
 }

@@ -1,16 +1,13 @@
 //! A file system in memory. Files are pages, and holes take none.
 //!
 //! A limit is said when it is made, and all that it uses is counted: pages, and for each inode and each name a fixed amount and its bytes. So it is full before
-//! its server's memory is.
+//! its server's memory is. A page that somebody holds is counted until he lets go.
 
+use crate::page::{PAGE, Page, Paged, parts};
 use crate::{self as vfs, Attributes, Changes, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
-
-/// Bytes of a page.
-const PAGE: usize = 4096;
 
 /// Bytes that an inode counts for, beside its pages. A name, too, beside its bytes.
 const OVERHEAD: u64 = 256;
@@ -22,28 +19,30 @@ const ROOT: Inode = Inode(1);
 
 /// A file system in memory.
 #[derive(Debug)]
-pub struct Ram {
-    nodes: BTreeMap<Inode, Node>,
+pub struct Ram<P> {
+    nodes: BTreeMap<Inode, Node<P>>,
     next: u64,
     /// Bytes that it may use, and uses.
     limit: u64,
     used: u64,
+    /// Pages that are no file's any more, and that somebody held when they were looked at last. They are counted.
+    orphans: Vec<P>,
     /// Nanoseconds since 1970.
     clock: fn() -> u64,
 }
 
 /// Pages of a file, by their numbers. Those that are not there are zeros.
-type Pages = BTreeMap<u64, Box<[u8]>>;
+type Pages<P> = BTreeMap<u64, P>;
 
 #[derive(Debug)]
-struct Node {
+struct Node<P> {
     attributes: Attributes,
-    content: Content,
+    content: Content<P>,
 }
 
 #[derive(Debug)]
-enum Content {
-    File(Pages),
+enum Content<P> {
+    File(Pages<P>),
     Directory(Directory),
     Symlink(Vec<u8>),
 }
@@ -79,16 +78,17 @@ fn weight(name: Name) -> u64 {
     OVERHEAD + 2 * name.bytes().len() as u64
 }
 
-impl Ram {
+impl<P: Page> Ram<P> {
     /// An empty one that uses at most so many bytes. `clock` tells nanoseconds since 1970.
-    pub fn new(limit: u64, clock: fn() -> u64) -> Ram {
-        let mut ram = Ram { nodes: BTreeMap::new(), next: ROOT.0, limit, used: 0, clock };
+    pub fn new(limit: u64, clock: fn() -> u64) -> Ram<P> {
+        let mut ram =
+            Ram { nodes: BTreeMap::new(), next: ROOT.0, limit, used: 0, orphans: Vec::new(), clock };
         let root = ram.node(Content::Directory(Directory::default()), 0o755);
         ram.nodes.insert(ROOT, Node { attributes: Attributes { links: 2, ..root.attributes }, ..root });
         ram
     }
 
-    fn node(&mut self, content: Content, permissions: u16) -> Node {
+    fn node(&mut self, content: Content<P>, permissions: u16) -> Node<P> {
         let now = (self.clock)();
         let inode = Inode(self.next);
         self.next += 1;
@@ -113,7 +113,7 @@ impl Ram {
         Node { attributes, content }
     }
 
-    fn get(&mut self, inode: Inode) -> Result<&mut Node> {
+    fn get(&mut self, inode: Inode) -> Result<&mut Node<P>> {
         self.nodes.get_mut(&inode).ok_or(Error::NotFound)
     }
 
@@ -130,11 +130,30 @@ impl Ram {
 
     /// Counts bytes that are to be used.
     fn take(&mut self, bytes: u64) -> Result<()> {
-        if bytes > self.limit - self.used {
+        if bytes > self.free() {
             return Err(Error::NoSpace);
         }
         self.used += bytes;
         Ok(())
+    }
+
+    /// Bytes that are left, when whatever is not used any more has been given back.
+    fn free(&mut self) -> u64 {
+        if !self.orphans.is_empty() {
+            let before = self.orphans.len();
+            self.orphans.retain(Page::is_shared);
+            self.give(((before - self.orphans.len()) * PAGE) as u64);
+        }
+        self.limit - self.used
+    }
+
+    /// These pages are no file's any more.
+    fn let_go(&mut self, pages: Pages<P>) {
+        let before = self.orphans.len();
+        let count = pages.len();
+        self.orphans.extend(pages.into_values().filter(Page::is_shared));
+        let held = self.orphans.len() - before;
+        self.give(((count - held) * PAGE) as u64);
     }
 
     fn give(&mut self, bytes: u64) {
@@ -184,8 +203,8 @@ impl Ram {
     }
 }
 
-impl Node {
-    fn pages(&mut self) -> Result<(&mut Attributes, &mut Pages)> {
+impl<P> Node<P> {
+    fn pages(&mut self) -> Result<(&mut Attributes, &mut Pages<P>)> {
         match &mut self.content {
             Content::File(pages) => Ok((&mut self.attributes, pages)),
             Content::Directory(_) => Err(Error::IsDirectory),
@@ -194,27 +213,30 @@ impl Node {
     }
 }
 
-/// A page of zeros, if there is memory for one.
-fn page() -> Result<Box<[u8]>> {
-    let mut page = Vec::new();
-    page.try_reserve_exact(PAGE).map_err(|_| Error::NoSpace)?;
-    page.resize(PAGE, 0);
-    Ok(page.into_boxed_slice())
+/// The end of a file is there, or was. Bytes behind it are zeros, whatever somebody has put there who has the page.
+fn clear_behind<P: Page>(pages: &Pages<P>, end: u64) {
+    let at = (end % PAGE as u64) as usize;
+    if at > 0
+        && let Some(page) = pages.get(&(end / PAGE as u64))
+    {
+        page.clear(at);
+    }
 }
 
-/// The parts of a range that lie in one page each: number of the page, and where in it.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
-    let mut at = offset;
-    let end = offset + len as u64;
-    core::iter::from_fn(move || {
-        let (number, first) = (at / PAGE as u64, (at % PAGE as u64) as usize);
-        let count = (end - at).min((PAGE - first) as u64);
-        at += count;
-        (count > 0).then_some((number, first, count as usize))
-    })
+/// The page of that number, which is made if there is none and if `free` bytes are enough for it, and then is taken from these.
+fn page_of<'a, P: Page>(pages: &'a mut Pages<P>, number: u64, free: &mut u64) -> Result<&'a mut P> {
+    match pages.entry(number) {
+        Entry::Occupied(page) => Ok(page.into_mut()),
+        Entry::Vacant(place) => {
+            let left = free.checked_sub(PAGE as u64).ok_or(Error::NoSpace)?;
+            let page = P::zeroed().ok_or(Error::NoSpace)?;
+            *free = left;
+            Ok(place.insert(page))
+        }
+    }
 }
 
-impl FileSystem for Ram {
+impl<P: Page> FileSystem for Ram<P> {
     fn root(&self) -> Inode {
         ROOT
     }
@@ -226,6 +248,10 @@ impl FileSystem for Ram {
             _ => 0,
         };
         Ok(Attributes { allocated: allocated as u64, ..node.attributes })
+    }
+
+    fn len(&mut self, file: Inode) -> Result<u64> {
+        Ok(self.get(file)?.attributes.len)
     }
 
     fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
@@ -323,7 +349,7 @@ impl FileSystem for Ram {
         } else {
             // The other name is given back first, but a longer one may not fit.
             let more = weight(new_name).saturating_sub(weight(name));
-            if more > self.limit - self.used {
+            if more > self.free() {
                 return Err(Error::NoSpace);
             }
         }
@@ -344,12 +370,12 @@ impl FileSystem for Ram {
         if self.get(inode)?.attributes.links > 0 {
             return Err(Error::Busy);
         }
-        let own = match self.nodes.remove(&inode).map(|node| node.content) {
-            Some(Content::File(pages)) => pages.len() * PAGE,
-            Some(Content::Symlink(target)) => target.len(),
-            _ => 0,
-        };
-        self.give(OVERHEAD + own as u64);
+        self.give(OVERHEAD);
+        match self.nodes.remove(&inode).map(|node| node.content) {
+            Some(Content::File(pages)) => self.let_go(pages),
+            Some(Content::Symlink(target)) => self.give(target.len() as u64),
+            _ => {}
+        }
         Ok(())
     }
 
@@ -368,7 +394,7 @@ impl FileSystem for Ram {
         for (number, first, len) in parts(offset, count) {
             let (now, later) = rest.split_at_mut(len);
             match pages.get(&number) {
-                Some(page) => now.copy_from_slice(&page[first..first + len]),
+                Some(page) => page.read(first, now),
                 None => now.fill(0),
             }
             rest = later;
@@ -381,20 +407,21 @@ impl FileSystem for Ram {
         if offset.checked_add(from.len() as u64).is_none_or(|end| end > FILE_MAX) {
             return Err(Error::TooLarge);
         }
-        let (now, mut free) = ((self.clock)(), self.limit - self.used);
+        let (now, mut free) = ((self.clock)(), self.free());
         let (attributes, pages) = self.get(inode)?.pages()?;
+        if offset > attributes.len {
+            clear_behind(pages, attributes.len);
+        }
         let (before, mut written) = (pages.len(), 0);
         for (number, first, len) in parts(offset, from.len()) {
-            let page = match pages.entry(number) {
-                Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(place) => {
-                    let Some(left) = free.checked_sub(PAGE as u64) else { break };
-                    let Ok(page) = page() else { break };
-                    free = left;
-                    place.insert(page)
+            let now = &from[written..written + len];
+            match pages.get(&number) {
+                Some(page) => page.write(first, now),
+                None => {
+                    let Ok(page) = page_of(pages, number, &mut free) else { break };
+                    page.write(first, now);
                 }
-            };
-            page[first..first + len].copy_from_slice(&from[written..written + len]);
+            }
             written += len;
         }
         if written == 0 && !from.is_empty() {
@@ -413,18 +440,11 @@ impl FileSystem for Ram {
         }
         let now = (self.clock)();
         let (attributes, pages) = self.get(inode)?.pages()?;
-        let before = pages.len();
-        if len < attributes.len {
-            pages.split_off(&len.div_ceil(PAGE as u64));
-            // Bytes behind the end are zeros, for when it moves again.
-            if let Some(page) = pages.get_mut(&(len / PAGE as u64)) {
-                page[(len % PAGE as u64) as usize..].fill(0);
-            }
-        }
+        let cut = if len < attributes.len { pages.split_off(&len.div_ceil(PAGE as u64)) } else { Pages::new() };
+        clear_behind(pages, len.min(attributes.len));
         attributes.len = len;
         (attributes.modified, attributes.changed) = (now, now);
-        let fewer = before - pages.len();
-        self.give((fewer * PAGE) as u64);
+        self.let_go(cut);
         Ok(())
     }
 
@@ -433,8 +453,33 @@ impl FileSystem for Ram {
     }
 
     fn space(&mut self) -> Result<Space> {
-        let free = self.limit - self.used;
+        let free = self.free();
         let (files, each) = (self.nodes.len() as u64, 2 * OVERHEAD);
         Ok(Space { total: self.limit, free, files: files + free / each, files_free: free / each })
+    }
+}
+
+impl<P: Page> Paged for Ram<P> {
+    type Page = P;
+
+    fn page(&mut self, file: Inode, number: u64, is_writable: bool) -> Result<P> {
+        let (now, mut free) = ((self.clock)(), self.free());
+        let (attributes, pages) = self.get(file)?.pages()?;
+        if number >= attributes.len.div_ceil(PAGE as u64) {
+            return Err(Error::Invalid);
+        }
+        let before = pages.len();
+        let page = page_of(pages, number, &mut free)?.clone();
+        if is_writable {
+            // When it is written nobody says.
+            (attributes.modified, attributes.changed) = (now, now);
+        }
+        let more = pages.len() - before;
+        self.take((more * PAGE) as u64)?;
+        Ok(page)
+    }
+
+    fn pages_max(&self) -> usize {
+        (self.limit / PAGE as u64) as usize
     }
 }

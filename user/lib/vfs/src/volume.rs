@@ -2,6 +2,7 @@
 //!
 //! Inodes that a [`Volume`] hands out are *open*: they stay until each was [closed](Volume::close). A base is an open directory.
 
+use crate::page::{PAGE, Paged};
 use crate::path::{self, Last, Place};
 use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, New, Result, Space};
 use alloc::collections::BTreeMap;
@@ -101,6 +102,11 @@ impl<F: FileSystem> Volume<F> {
     /// Attributes of what is open.
     pub fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
         self.fs.attributes(inode)
+    }
+
+    /// Bytes of a file that is open.
+    pub fn len(&mut self, file: Inode) -> Result<u64> {
+        self.fs.len(file)
     }
 
     /// Attributes of what is at a path.
@@ -231,7 +237,7 @@ impl<F: FileSystem> Volume<F> {
 
     /// Writes at the end of a file that is open, all or nothing. Gives back where that was.
     pub fn append(&mut self, file: Inode, from: &[u8]) -> Result<u64> {
-        let offset = self.fs.attributes(file)?.len;
+        let offset = self.fs.len(file)?;
         if self.write(file, offset, from)? < from.len() {
             self.fs.truncate(file, offset)?;
             return Err(Error::NoSpace);
@@ -291,5 +297,23 @@ impl<F: FileSystem> Volume<F> {
     /// Nobody has it open: if it has no names it is not used any more.
     fn reap(&mut self, inode: Inode) -> Result<()> {
         if self.fs.attributes(inode)?.links == 0 { self.fs.forget(inode) } else { Ok(()) }
+    }
+}
+
+impl<F: Paged> Volume<F> {
+    /// The page of an open file that begins at an offset, which is a multiple of [`PAGE`] and in front of the end.
+    pub fn page(&mut self, file: Inode, offset: u64, is_writable: bool) -> Result<F::Page> {
+        if !offset.is_multiple_of(PAGE as u64) {
+            return Err(Error::Invalid);
+        }
+        if is_writable && self.fs.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        self.fs.page(file, offset / PAGE as u64, is_writable)
+    }
+
+    /// How many pages may be out at once.
+    pub fn pages_max(&self) -> usize {
+        self.fs.pages_max()
     }
 }

@@ -15,16 +15,19 @@ use files::wire::status;
 use rt::api::{Failure, Status, clock};
 use rt::module::Service;
 use rt::{println, time};
-use vfs::Error;
+use vfs::{Cached, Error, FileSystem};
 
 rt::entry!(main);
 
 /// Name under which the server is found.
 const NAME: &str = "disk";
 
+/// Pages of files that clients have mapped, at most: 4 MiB.
+const PAGES_MAX: usize = 1024;
+
 fn main() -> i32 {
     let failure = match mount() {
-        Ok(mounted) => files::serve(NAME, mounted),
+        Ok(mounted) => files::serve(NAME, Cached::new(mounted, PAGES_MAX)),
         Err(status) => files::hand_out(NAME, |_| Err(status)),
     };
     println!("ext4: {failure}");

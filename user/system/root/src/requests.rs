@@ -94,6 +94,10 @@ impl Supervisor {
     fn resolve(&mut self, index: usize, client: Uid, name: Name) -> Decision {
         let found = self.programs[index].policy.finds(name.as_str()).ok_or(Status::Denied)?;
         let name = Name::new(found).ok_or(Status::NotFound)?;
+        let server = self.servers.iter().find(|policy| policy.serves_name(found));
+        if server.is_some_and(|server| !server.has_client(&self.programs[index].policy.name)) {
+            return Err(Status::Denied);
+        }
         if let Some(binding) = self.names.iter().find(|binding| binding.name == name) {
             return now(names::Answer::Resolve(binding.server));
         }
@@ -214,6 +218,11 @@ impl Supervisor {
             Request::TaskOf { thread } => {
                 let of = self.program_of(thread).ok_or(Status::NotFound)?;
                 now(Answer::TaskOf(self.programs[of].task.0))
+            }
+            Request::IsClient { thread } => {
+                let of = self.program_of(thread).ok_or(Status::NotFound)?;
+                let client = &self.programs[of].policy.name;
+                now(Answer::IsClient(self.programs[index].policy.has_client(client)))
             }
             Request::Restart { name } => self.restart(index, checked(name)?),
         }

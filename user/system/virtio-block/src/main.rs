@@ -12,7 +12,8 @@ extern crate alloc;
 use core::time::Duration;
 use rt::api::block::{self, Room};
 use rt::api::stub::{self, Failure as Fault, Kind, Message, Reply};
-use rt::api::{self, Failure, Name, Status, names};
+use rt::api::{self, Failure, Name, Status, names, process};
+use rt::sys::Uid;
 use rt::{println, time};
 use virtio::Disk;
 use virtio::disk::{BYTES_MAX, SECTOR_BYTES, Trouble};
@@ -41,7 +42,7 @@ fn main() -> i32 {
     let registered =
         Name::new(block::NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
     let (Ok(()), Some(room)) = (registered, ROOM.take()) else { return 1 };
-    block::serve(&mut Own { disk, interrupts: 0 }, room);
+    block::serve(&mut Own { disk, interrupts: 0, client: None }, room);
     1
 }
 
@@ -66,6 +67,8 @@ struct Own {
     disk: Option<Disk>,
     /// Interrupts since the last request.
     interrupts: u32,
+    /// Thread that has called now, if it is a client's.
+    client: Option<Uid>,
 }
 
 fn refused(status: Status) -> Fault {
@@ -75,6 +78,7 @@ fn refused(status: Status) -> Fault {
 impl Own {
     fn disk(&mut self) -> Result<&mut Disk, Fault> {
         self.interrupts = 0;
+        self.client.ok_or(refused(Status::Denied))?;
         self.disk.as_mut().ok_or(refused(Status::NotFound))
     }
 }
@@ -100,6 +104,13 @@ fn failed(trouble: Trouble) -> Fault {
 }
 
 impl block::Server for Own {
+    fn caller(&mut self, from: Uid) {
+        // Somebody else may have guessed where this is. `root` is asked when another thread calls.
+        if self.client != Some(from) {
+            self.client = process::is_client(rt::home(), from).unwrap_or(false).then_some(from);
+        }
+    }
+
     fn other(&mut self, message: &Message) -> Option<Reply> {
         // Interrupts come here, too, when nobody waits for them. A line that never falls would keep everybody from the processor.
         if message.kind == Kind::Interrupt

@@ -18,7 +18,7 @@ use core::time::Duration;
 use net::link::{self, Answer, Request};
 use net::region::Region;
 use net::ring::{self, Consumer, PACKET_MAX, Producer};
-use rt::api::{self, Failure, Name, Reply, Status, names};
+use rt::api::{self, Failure, Name, Reply, Status, names, process};
 use rt::door::{self, Door, Object};
 use rt::sys::{Fpage, Kind, Message, Rights, Uid};
 use rt::{println, server, time};
@@ -172,6 +172,10 @@ impl Driver {
         match request {
             Request::Info => Ok(Some(Answer::Info(card.address(), FRAME_MAX as u32).into())),
             Request::Attach { rings } => {
+                // Somebody else may have guessed where this is.
+                if !process::is_client(rt::home(), message.sender).unwrap_or(false) {
+                    return Err(Status::Denied);
+                }
                 let door = self.attach(message.sender, rings)?;
                 let (item, _) = door.item(Rights::R.or(Rights::GRANT));
                 let reply = Answer::Attach(item).into();

@@ -1,0 +1,114 @@
+//! `file-test mapped DIRECTORY`: a file that is mapped, as somebody sees it who maps it and somebody who reads and writes as before. It leaves the file `mapped`
+//! there, of 6,000 bytes, the last of which is a 9.
+
+use crate::check;
+use core::sync::atomic::Ordering::Relaxed;
+use files::{Directory, File, Mapped, reading};
+use rt::api::{Failure, Result, Status};
+use rt::page::PAGE;
+use vfs::How;
+
+/// Length of the file, with a second page that is not whole.
+const LEN: usize = 6000;
+
+const CREATE: How = How { create: true, exclusive: false, truncate: true };
+
+/// More pages than a client gets, of any file system here.
+const MANY: usize = 2000;
+
+/// Maps a file of that directory in all ways.
+pub fn all(directory: &str) -> Result<()> {
+    let directory = Directory::root()?.enter(directory)?;
+    directory.write("mapped", &[7; LEN])?;
+    let file = directory.open("mapped", How::default())?;
+    wrong_pages(&file)?;
+    let mapped = file.map(0, 2, true)?;
+    each_sees_the_other(&file, &mapped)?;
+    the_end_moves(&file, &mapped)?;
+    // Pages that were mapped stay when the file is gone.
+    directory.write("other", &[5; LEN])?;
+    let other = directory.open("other", How::default())?.map(0, 1, false)?;
+    directory.unlink("other")?;
+    check(word(&other, 0) == filled(5), "the page of a file that is gone has changed")?;
+    drop(mapped);
+    too_many(&directory)?;
+    // What is written is in the file for whoever opens it later.
+    let mapped = directory.open("mapped", How::default())?.map(PAGE as u64, 1, true)?;
+    drop(file);
+    mapped.words()[(LEN - PAGE) / 8 - 1].store(filled(9), Relaxed);
+    drop(mapped);
+    directory.sync()?;
+    let content = directory.read("mapped", LEN)?;
+    check(content.len() == LEN && content[LEN - 8..] == [9; 8], "what was written last is not there")
+}
+
+/// A word of equal bytes.
+fn filled(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+fn word(mapped: &Mapped, byte: usize) -> u64 {
+    mapped.words().get(byte / 8).map_or(0, |word| word.load(Relaxed))
+}
+
+fn read(file: &File, offset: usize) -> Result<u64> {
+    let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    reading(|inbox| file.read(inbox, offset as u64, 8, word))
+}
+
+fn wrong_pages(file: &File) -> Result<()> {
+    const BAD: Failure = Failure::Refused(Status::BadRequest);
+    for (offset, pages) in [(8, 1), (2 * PAGE as u64, 1), (0, 3), (u64::MAX - 4095, 1), (1 << 63, 1)] {
+        check(file.map(offset, pages, false).err() == Some(BAD), "a page that is not there is mapped")?;
+    }
+    let most = file.map(0, usize::MAX, false).err();
+    check(most == Some(Failure::Refused(Status::TooLarge)), "there is no end of pages")?;
+    check(file.map(0, 0, false)?.words().is_empty(), "no pages have words")
+}
+
+fn each_sees_the_other(file: &File, mapped: &Mapped) -> Result<()> {
+    check(mapped.words().len() == 2 * PAGE / 8, "two pages have other words")?;
+    check(word(mapped, 0) == filled(7) && word(mapped, LEN - 8) == filled(7), "other bytes are mapped")?;
+    check(word(mapped, LEN) == 0, "there is something behind the end")?;
+    mapped.words()[PAGE / 8 - 1].store(filled(1), Relaxed);
+    check(read(file, PAGE - 8)? == filled(1), "what is written to a page is not read")?;
+    file.write_at(PAGE as u64 - 4, &[2; 8])?;
+    check(word(mapped, PAGE) == u64::from_le_bytes([2, 2, 2, 2, 7, 7, 7, 7]), "what is written is not mapped")?;
+    // Mapped twice it is one page.
+    let again = file.map(PAGE as u64, 1, false)?;
+    again.words()[0].load(Relaxed);
+    mapped.words()[PAGE / 8].store(filled(3), Relaxed);
+    check(word(&again, 0) == filled(3), "one page is two")
+}
+
+fn the_end_moves(file: &File, mapped: &Mapped) -> Result<()> {
+    mapped.words()[LEN / 8].store(filled(4), Relaxed);
+    file.truncate(2 * PAGE as u64)?;
+    check(read(file, LEN)? == 0, "what was written behind the end came with a longer file")?;
+    file.truncate(100)?;
+    check(word(mapped, PAGE) == filled(3), "a page that was cut off has changed")?;
+    check(word(mapped, 104) == 0, "there is something behind the end")?;
+    file.truncate(LEN as u64)?;
+    mapped.words()[PAGE / 8].store(filled(6), Relaxed);
+    check(read(file, PAGE)? == 0, "a page that was cut off came back")?;
+    check(file.len()? == LEN as u64, "the length is another")
+}
+
+/// One client has an eighth of the pages that are free, and all of them again when it has let go.
+fn too_many(directory: &Directory) -> Result<()> {
+    let file = directory.open("large", CREATE)?;
+    file.truncate((MANY * PAGE) as u64)?;
+    for _ in 0..2 {
+        let refusal = file.map(0, MANY, false).err();
+        let is_refused = matches!(
+            refusal,
+            Some(Failure::Refused(Status::TooManyOpen | Status::Full))
+        );
+        check(is_refused, "one client has all pages")?;
+    }
+    drop(file);
+    let file = directory.open("large", How::default())?;
+    check(word(&file.map(0, 32, false)?, 31 * PAGE) == 0, "a hole has bytes")?;
+    drop(file);
+    directory.unlink("large")
+}

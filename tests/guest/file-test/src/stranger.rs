@@ -1,0 +1,50 @@
+//! `file-test stranger`: a program that is no client of a disk's driver and of a file system's server. `root` does not tell it where they are, so it looks for them
+//! in the list of all threads, as a hostile program would.
+
+use crate::check;
+use files::Directory;
+use rt::api::stub::{Failure as Fault, Within};
+use rt::api::{Failure, Result, Status, block, desk, names, process};
+use rt::door::Room;
+use rt::home;
+use rt::sys::Uid;
+
+/// Patience with a thread that may take no messages, in µs.
+const PATIENCE_US: u64 = 50_000;
+
+/// Asks for what is not its.
+pub fn all() -> Result<()> {
+    for name in ["ram", "disk", block::NAME] {
+        let name = rt::api::Name::new(name).ok_or(Failure::Garbled)?;
+        check(names::resolve(home(), &name) == Err(Failure::Refused(Status::Denied)), "a name is told")?;
+    }
+    check(Directory::of("ram").err() == Some(Failure::Refused(Status::Denied)), "a directory is handed out")?;
+    let refused = each_thread("ramfs", |thread| {
+        let room = Room::new().map_err(Fault::Kernel)?;
+        desk::Client { server: Within::us(thread, PATIENCE_US) }.door(room.window()).map(drop)
+    })?;
+    check(refused == 1, "the server of a file system does not refuse")?;
+    let info = |thread| block::Client { server: Within::us(thread, PATIENCE_US) }.info().map(drop);
+    check(each_thread("virtio-block", info)? == 1, "the driver of the disk does not refuse")
+}
+
+/// Asks each thread of a program; says how many refuse, and fails if one does not.
+fn each_thread(program: &str, ask: impl Fn(Uid) -> core::result::Result<(), Fault>) -> Result<usize> {
+    let (mut place, mut refused) = (0, 0);
+    while let Some(entry) = process::task_at(home(), place)? {
+        place += 1;
+        if entry.program().as_str() != program {
+            continue;
+        }
+        let mut thread = Uid::NIL;
+        while let Some(next) = process::thread_after(home(), entry.id(), thread)? {
+            thread = next.uid;
+            match ask(thread) {
+                Ok(()) => check(false, "a stranger has what he asked for")?,
+                Err(Fault::Refused(status)) if status == Status::Denied as u32 => refused += 1,
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(refused)
+}

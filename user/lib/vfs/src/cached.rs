@@ -1,0 +1,220 @@
+//! Pages for a file system that has none of its own: copies of what it reads, while somebody holds them.
+//!
+//! A page is written back when its file is synced, if it has changed. Whoever reads or writes the file as before finds what is in the page.
+
+use crate::page::{PAGE, Page, Paged, parts};
+use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// A file system with pages.
+#[derive(Debug)]
+pub struct Cached<F, P> {
+    fs: F,
+    pages: BTreeMap<(Inode, u64), Copy<P>>,
+    pages_max: usize,
+}
+
+#[derive(Debug)]
+struct Copy<P> {
+    page: P,
+    /// Somebody may write to it, or has.
+    is_writable: bool,
+}
+
+impl<F: FileSystem, P: Page> Cached<F, P> {
+    /// At most so many pages of a file system.
+    pub const fn new(fs: F, pages_max: usize) -> Cached<F, P> {
+        Cached { fs, pages: BTreeMap::new(), pages_max }
+    }
+
+    /// The end of a file is there, or was. Bytes behind it are zeros, whatever somebody has put there who has the page.
+    fn clear_behind(&mut self, file: Inode, end: u64) {
+        let at = (end % PAGE as u64) as usize;
+        if at > 0
+            && let Some(copy) = self.pages.get(&(file, end / PAGE as u64))
+        {
+            copy.page.clear(at);
+        }
+    }
+
+    /// Writes pages back that have changed: those of a file, or all.
+    fn write_back(&mut self, file: Option<Inode>) -> Result<()> {
+        let (mut now, mut before) = ([0; PAGE], [0; PAGE]);
+        for (&(inode, number), copy) in &mut self.pages {
+            if !copy.is_writable || file.is_some_and(|file| file != inode) {
+                continue;
+            }
+            let len = self.fs.read(inode, number * PAGE as u64, &mut before)?;
+            copy.page.read(0, &mut now[..len]);
+            if now[..len] != before[..len] {
+                let mut written = 0;
+                while written < len {
+                    let more =
+                        self.fs.write(inode, number * PAGE as u64 + written as u64, &now[written..len])?;
+                    written += if more == 0 { return Err(Error::NoSpace) } else { more };
+                }
+            }
+            // Who has it still may write to it still.
+            copy.is_writable = copy.page.is_shared();
+        }
+        Ok(())
+    }
+
+    /// Forgets pages that nobody holds.
+    fn prune(&mut self) -> Result<()> {
+        if self.pages.values().any(|copy| copy.is_writable && !copy.page.is_shared()) {
+            self.write_back(None)?;
+        }
+        self.pages.retain(|_, copy| copy.page.is_shared());
+        Ok(())
+    }
+
+    fn new_page(&mut self, file: Inode, number: u64) -> Result<P> {
+        self.prune()?;
+        if self.pages.len() >= self.pages_max {
+            return Err(Error::NoSpace);
+        }
+        let page = P::zeroed().ok_or(Error::NoSpace)?;
+        let mut bytes = [0; PAGE];
+        let len = self.fs.read(file, number * PAGE as u64, &mut bytes)?;
+        page.write(0, &bytes[..len]);
+        Ok(page)
+    }
+}
+
+impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
+    type Page = P;
+
+    fn page(&mut self, file: Inode, number: u64, is_writable: bool) -> Result<P> {
+        if number >= self.fs.len(file)?.div_ceil(PAGE as u64) {
+            return Err(Error::Invalid);
+        }
+        if !self.pages.contains_key(&(file, number)) {
+            let page = self.new_page(file, number)?;
+            self.pages.insert((file, number), Copy { page, is_writable: false });
+        }
+        let copy = self.pages.get_mut(&(file, number)).ok_or(Error::NotFound)?;
+        copy.is_writable |= is_writable;
+        Ok(copy.page.clone())
+    }
+
+    fn pages_max(&self) -> usize {
+        self.pages_max
+    }
+}
+
+/// Reading, writing and moving the end look at pages; all else is as it was.
+impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
+    fn root(&self) -> Inode {
+        self.fs.root()
+    }
+
+    fn attributes(&mut self, inode: Inode) -> Result<Attributes> {
+        self.fs.attributes(inode)
+    }
+
+    fn len(&mut self, file: Inode) -> Result<u64> {
+        self.fs.len(file)
+    }
+
+    fn change(&mut self, inode: Inode, changes: &Changes) -> Result<()> {
+        self.fs.change(inode, changes)
+    }
+
+    fn lookup(&mut self, directory: Inode, name: Name) -> Result<Inode> {
+        self.fs.lookup(directory, name)
+    }
+
+    fn readdir(&mut self, directory: Inode, cursor: u64, count_max: usize) -> Result<Vec<Entry>> {
+        self.fs.readdir(directory, cursor, count_max)
+    }
+
+    fn create(&mut self, directory: Inode, name: Name, new: New, permissions: u16) -> Result<Inode> {
+        self.fs.create(directory, name, new, permissions)
+    }
+
+    fn link(&mut self, inode: Inode, directory: Inode, name: Name) -> Result<()> {
+        self.fs.link(inode, directory, name)
+    }
+
+    fn unlink(&mut self, directory: Inode, name: Name) -> Result<()> {
+        self.fs.unlink(directory, name)
+    }
+
+    fn rmdir(&mut self, directory: Inode, name: Name) -> Result<()> {
+        self.fs.rmdir(directory, name)
+    }
+
+    fn rename(&mut self, from: Inode, name: Name, to: Inode, new_name: Name) -> Result<()> {
+        self.fs.rename(from, name, to, new_name)
+    }
+
+    fn forget(&mut self, inode: Inode) -> Result<()> {
+        self.fs.forget(inode)?;
+        self.pages.retain(|&(of, _), _| of != inode);
+        Ok(())
+    }
+
+    fn readlink(&mut self, inode: Inode) -> Result<Vec<u8>> {
+        self.fs.readlink(inode)
+    }
+
+    fn read(&mut self, inode: Inode, offset: u64, to: &mut [u8]) -> Result<usize> {
+        let count = self.fs.read(inode, offset, to)?;
+        if !self.pages.is_empty() {
+            let mut done = 0;
+            for (number, first, len) in parts(offset, count) {
+                if let Some(copy) = self.pages.get(&(inode, number)) {
+                    copy.page.read(first, &mut to[done..done + len]);
+                }
+                done += len;
+            }
+        }
+        Ok(count)
+    }
+
+    fn write(&mut self, inode: Inode, offset: u64, from: &[u8]) -> Result<usize> {
+        if self.pages.is_empty() {
+            return self.fs.write(inode, offset, from);
+        }
+        let end = self.fs.len(inode)?;
+        let count = self.fs.write(inode, offset, from)?;
+        if offset > end {
+            self.clear_behind(inode, end);
+        }
+        let mut done = 0;
+        for (number, first, len) in parts(offset, count) {
+            if let Some(copy) = self.pages.get(&(inode, number)) {
+                copy.page.write(first, &from[done..done + len]);
+            }
+            done += len;
+        }
+        Ok(count)
+    }
+
+    fn truncate(&mut self, inode: Inode, len: u64) -> Result<()> {
+        let before = self.fs.len(inode)?;
+        self.fs.truncate(inode, len)?;
+        self.clear_behind(inode, len.min(before));
+        let first = len.div_ceil(PAGE as u64);
+        self.pages.retain(|&(of, number), _| of != inode || number < first);
+        Ok(())
+    }
+
+    fn sync(&mut self, inode: Inode) -> Result<()> {
+        if !self.pages.is_empty() {
+            let kind = self.fs.attributes(inode)?.kind;
+            self.write_back((kind != Kind::Directory).then_some(inode))?;
+        }
+        self.fs.sync(inode)
+    }
+
+    fn space(&mut self) -> Result<Space> {
+        self.fs.space()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.fs.is_read_only()
+    }
+}
