@@ -55,7 +55,10 @@ fn machine(world: &World, scratch: &Path, port: u16) -> Result<Machine, Failed> 
     let mut entries = world.entries()?;
     entries.retain(|entry| entry.name != description::FILE);
     let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    let system = xtask::system::read("web", &files)?;
+    let mut system = xtask::system::read("web", &files)?;
+    // Files are kept and deleted here, too.
+    let server = system.programs.iter_mut().find(|program| program.name == "httpd");
+    server.ok_or("there is no httpd")?.arguments.push_str(" write");
     entries.push(Entry { name: description::FILE.into(), data: system.pack() });
     let (archive, disk) = (scratch.join("boot.cpio"), scratch.join("disk"));
     paths::write(&archive, &pack(&entries))?;
@@ -170,8 +173,10 @@ fn files_are_served_whoever_is_killed(world: &'static World) -> Verdict {
     let outcome = check(begun, "the shell begins").and_then(|()| {
         answers(port)?;
         slow_clients(port)?;
+        files_are_kept(port)?;
         in_the_guest(&mut guest)?;
-        killed(&mut guest, port)
+        killed(&mut guest, port)?;
+        kept_while_servers_end(&mut guest, port)
     });
     guest.send(b"exit 0\n");
     let end = guest.finish();
@@ -217,6 +222,92 @@ fn answers(port: u16) -> Verdict {
         "it goes on",
     )?;
     check(index == "<p>Tern\n", "the last is answered")
+}
+
+/// The answer to a request without a body, or with one.
+fn told(port: u16, method: &str, target: &str, body: Option<&[u8]>) -> std::io::Result<u16> {
+    let len = body.map_or(String::new(), |body| format!("Content-Length: {}\r\n", body.len()));
+    let mut stream = connect(port, LIMIT)?;
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n{len}\r\n");
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.unwrap_or_default())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let code = answer.get(9..12).and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
+    code.ok_or(ErrorKind::UnexpectedEof.into())
+}
+
+fn put(port: u16, target: &str, body: &[u8]) -> std::io::Result<u16> {
+    told(port, "PUT", target, Some(body))
+}
+
+/// Files that are kept, replaced and deleted, and those that are not.
+fn files_are_kept(port: u16) -> Verdict {
+    let nothing = |target: &str| put(port, target, b"x");
+    check(put(port, "/note", b"first")? == 201, "a file is kept")?;
+    check(get(port, "/note")? == (200, b"first".to_vec()), "it is there")?;
+    check(put(port, "/note", &big())? == 204, "it is replaced")?;
+    check(get(port, "/note")? == (200, big()), "it is another one")?;
+    for (target, code) in [
+        ("/nosuch/x", 409),
+        ("/", 409),
+        ("/a%20b", 409),
+        ("/x/", 409),
+        ("/.part-80-0", 409),
+        ("/../../note2", 201),
+        ("/out", 201),
+    ] {
+        check(nothing(target)? == code, &format!("to keep {target} is answered by {code}"))?;
+    }
+    check(get(port, "/note2")?.1 == b"x" && get(port, "/out")?.1 == b"x", "nothing leads out")?;
+    // A client that goes leaves nothing, and one that asks first is answered.
+    let mut stream = connect(port, LIMIT)?;
+    stream.write_all(b"PUT /half HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\nhalf")?;
+    drop(stream);
+    let mut stream = connect(port, LIMIT)?;
+    stream.write_all(
+        b"PUT /asked HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
+    )?;
+    let mut told_so = [0; 25];
+    stream.read_exact(&mut told_so)?;
+    check(told_so.starts_with(b"HTTP/1.1 100 Continue\r\n"), "it may go on")?;
+    // The next request stands behind the body.
+    stream.write_all(b"okGET /asked HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    check(answer.starts_with("HTTP/1.1 201 ") && answer.ends_with("\r\n\r\nok"), "it is kept as well")?;
+    check(get(port, "/half")?.0 == 404, "half a file is none")?;
+    let list = String::from_utf8_lossy(&get(port, "/a%20b/")?.1).into_owned();
+    check(!list.contains("part"), "what is not whole is not shown")?;
+    let long = "PUT /long HTTP/1.1\r\nHost: t\r\nContent-Length: 100000000000\r\n\r\n";
+    check(ask(port, long, LIMIT)?.starts_with(b"HTTP/1.1 413 "), "it is too long")?;
+    for target in ["/note2", "/out", "/asked"] {
+        check(told(port, "DELETE", target, None)? == 204, "it is deleted")?;
+    }
+    check(told(port, "DELETE", "/note2", None)? == 404, "it is deleted once")?;
+    check(told(port, "DELETE", "/a%20b", None)? == 409, "a directory stays")
+}
+
+/// A file is the old one or the new one, whichever server ends while it comes; and what a client has heard of is there.
+fn kept_while_servers_end(guest: &mut Guest, port: u16) -> Verdict {
+    let version = |number: u8| vec![number; 100_000];
+    check(put(port, "/kept", &version(0)).is_ok_and(|code| code == 201), "it is kept")?;
+    let mut last = 0;
+    for (number, server) in [(1, "ext4"), (2, "virtio-block"), (3, "mounts"), (4, "httpd"), (5, "ext4")] {
+        let client = thread::spawn(move || put(port, "/kept", &version(number)));
+        guest.send(format!("kill {server}\n").as_bytes());
+        check(guest.expect(&format!("{server} (task")), &format!("{server} ends"))?;
+        let outcome = client.join().map_err(|_| "the client has panicked")?;
+        let (_, found) = get_at_last(port, "/kept")?;
+        let is_heard = outcome.is_ok_and(|code| code == 204);
+        let is_new = found == version(number);
+        check(is_new || (!is_heard && found == version(last)), "it is the old one or the new one")?;
+        if is_new {
+            last = number;
+        }
+    }
+    check(put(port, "/kept", &version(9))? == 204, "it is kept again")?;
+    check(get(port, "/kept")? == (200, version(9)), "it is the last one")
 }
 
 /// Clients that say nothing more do not keep the server from those that do, and are told so.

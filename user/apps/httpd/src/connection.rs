@@ -1,11 +1,11 @@
 //! A connection: requests come, answers go, each within its time.
 
 use crate::desk::Desk;
-use crate::site::{Files, Open};
+use crate::site::{Files, Open, Upload};
 use alloc::vec::Vec;
 use http::Status;
-use http::answer::{Answer, Body, answer, refuse};
-use http::request::{Reading, Request, read};
+use http::answer::{Answer, Body, Refusal, Site, answer, kept, refuse};
+use http::request::{Method, Reading, Request, read};
 use net::sockets::{Error, Result, Stream};
 use rt::time;
 
@@ -32,6 +32,12 @@ const LOOK_MS: u64 = 250;
 
 /// Bytes of a piece.
 const PIECE: usize = 4096;
+
+/// Bytes of a file that is kept, at most.
+const BODY_MAX: u64 = 64 << 20;
+
+/// Answer to who asks before it sends a body.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// A connection.
 pub struct Connection<'a> {
@@ -65,9 +71,12 @@ impl<'a> Connection<'a> {
             let answer = match self.next()? {
                 Next::Request(mut request) => {
                     request.goes_on &= !self.desk.is_pressed();
-                    answer(&request, files)
+                    match request.method {
+                        Method::Put(len) => self.keep(&request, len, files)?,
+                        _ => answer(&request, files),
+                    }
                 }
-                Next::Refused(status) => refuse(status),
+                Next::Refused(status) => refuse(status, files),
                 Next::Over => return Ok(()),
             };
             let goes_on = answer.goes_on;
@@ -105,6 +114,56 @@ impl<'a> Connection<'a> {
                 since_ms = now_ms();
             }
         }
+    }
+
+    /// Keeps a body as a file. The file is the old one or the new one at each moment, and what the client hears of is on the disk.
+    fn keep(&mut self, request: &Request, len: u64, files: &mut Files) -> Result<Answer<Open>> {
+        if !files.is_writable() {
+            return Ok(refuse(Status::MethodNotAllowed, files));
+        }
+        if len > BODY_MAX {
+            return Ok(refuse(Status::ContentTooLarge, files));
+        }
+        let mut upload = match files.begin(&request.path) {
+            Ok(upload) => upload,
+            Err(why) => return Ok(kept(Err(why), false)),
+        };
+        if request.expects {
+            self.write(CONTINUE)?;
+        }
+        match self.take(&mut upload, len) {
+            Ok(Ok(())) => Ok(kept(files.finish(upload), request.goes_on)),
+            Ok(Err(why)) => {
+                files.abandon(upload);
+                Ok(kept(Err(why), false))
+            }
+            Err(error) => {
+                files.abandon(upload);
+                match error {
+                    Error::TimedOut => Ok(refuse(Status::RequestTimeout, files)),
+                    error => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Takes a body, however the client cuts it.
+    fn take(&mut self, upload: &mut Upload, mut left: u64) -> Result<core::result::Result<(), Refusal>> {
+        while left > 0 {
+            if self.held.is_empty() {
+                self.held = self.patiently(now_ms(), PIECE_MS, |ms| self.stream.read(PIECE, ms))?;
+                if self.held.is_empty() {
+                    return Err(Error::Closed);
+                }
+            }
+            let now = usize::try_from(left).unwrap_or(usize::MAX).min(self.held.len());
+            if let Err(why) = upload.write(&self.held[..now]) {
+                return Ok(Err(why));
+            }
+            self.held.drain(..now);
+            left -= now as u64;
+        }
+        Ok(Ok(()))
     }
 
     /// Does what may have to wait for the client, until its time is over: less of it if others wait.

@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::site::Files;
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::net::SocketAddr;
@@ -26,6 +27,8 @@ pub struct Desk {
     at: SocketAddr,
     /// The directory that is served.
     pub directory: String,
+    /// Whether files are kept and deleted there.
+    pub is_writable: bool,
     listener: Mutex<Arc<Listener<'static>>>,
     /// Somebody sees to another listener.
     is_opening: AtomicBool,
@@ -35,7 +38,7 @@ pub struct Desk {
 
 impl Desk {
     /// Listens.
-    pub fn open(at: SocketAddr, directory: &str) -> Result<Desk> {
+    pub fn open(at: SocketAddr, directory: &str, is_writable: bool) -> Result<Desk> {
         let net: &'static Net = Box::leak(Box::new(Net::open()?));
         let mut tries = 1;
         let listener = loop {
@@ -49,12 +52,13 @@ impl Desk {
             }
         };
         let (is_opening, idle) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Ok(Desk { at, directory: directory.into(), listener, is_opening, idle })
+        Ok(Desk { at, directory: directory.into(), is_writable, listener, is_opening, idle })
     }
 
-    /// Serves one connection after the other, for ever.
-    pub fn work(&self) -> ! {
-        let mut files = Files::of(&self.directory);
+    /// Serves one connection after the other, for ever, as the thread of that number.
+    pub fn work(&self, number: usize) -> ! {
+        let writer = self.is_writable.then(|| format!("{}-{number}", self.at.port()));
+        let mut files = Files::of(&self.directory, writer);
         loop {
             if let Some(stream) = self.accept() {
                 // A connection that breaks off is over, and nobody has to know.

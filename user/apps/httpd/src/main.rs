@@ -1,4 +1,4 @@
-//! A server of files, by HTTP/1.1: `httpd [PORT [DIRECTORY]]`.
+//! A server of files, by HTTP/1.1: `httpd [PORT [DIRECTORY [write]]]`. With the last word, clients keep files there, and delete them.
 //!
 //! Reading order: [`desk`], where connections come from; [`connection`], one of them from its beginning to its end; [`site`], the files. What requests mean and what is
 //! answered, the library `http` knows.
@@ -43,11 +43,12 @@ fn main() -> i32 {
     let arguments = rt::arguments();
     let word = |place: usize, usual| arguments.get(place).map_or(usual, |word| word.as_str());
     let (port, directory) = (word(0, PORT), word(1, DIRECTORY));
-    let (Ok(number @ 1..), ..=2) = (port.parse::<u16>(), arguments.len()) else {
-        println!("usage: httpd [PORT [DIRECTORY]]");
+    let is_writable = arguments.len() == 3 && word(2, "") == "write";
+    let (Ok(number @ 1..), true) = (port.parse::<u16>(), is_writable || arguments.len() <= 2) else {
+        println!("usage: httpd [PORT [DIRECTORY [write]]]");
         return 2;
     };
-    match begin(SocketAddr::from(([0, 0, 0, 0], number)), directory) {
+    match begin(SocketAddr::from(([0, 0, 0, 0], number)), directory, is_writable) {
         Ok(()) => {
             println!("httpd: {directory} is served at port {number}");
             server::serve(|_| Some(Status::BadRequest.into()))
@@ -60,8 +61,8 @@ fn main() -> i32 {
 }
 
 /// Listens, and starts as many threads as there can be.
-fn begin(at: SocketAddr, directory: &str) -> Result<(), Error> {
-    let desk = Arc::new(Desk::open(at, directory)?);
+fn begin(at: SocketAddr, directory: &str, is_writable: bool) -> Result<(), Error> {
+    let desk = Arc::new(Desk::open(at, directory, is_writable)?);
     if let Some(name) = Name::new(NAME) {
         // A second one, for another port, has no name.
         let _ = names::register(rt::home(), &name);
@@ -69,7 +70,7 @@ fn begin(at: SocketAddr, directory: &str) -> Result<(), Error> {
     let priority = sys::thread_info(sys::myself()).map_err(Failure::Kernel)?.priority;
     for number in 0..THREADS {
         let theirs = desk.clone();
-        match thread::spawn(priority, move || -> () { theirs.work() }) {
+        match thread::spawn(priority, move || -> () { theirs.work(number) }) {
             Ok(thread) => thread.detach(),
             Err(error) if number == 0 => return Err(Failure::Kernel(error).into()),
             Err(_) => break,

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 use files::{Directory, File};
-use http::answer::{Found, Missing, Site};
+use http::answer::{Found, Refusal, Site};
 use http::page::Listed;
 use http::path::Path;
 use rt::api::{self, Failure, Status};
@@ -18,9 +18,14 @@ const TRIES: usize = 40;
 /// How long to wait between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Begin of names under which files come that are not whole yet. Nobody is shown any, nor may make one.
+const PART: &[u8] = b".part-";
+
 /// Files below a directory.
 pub struct Files {
     directory: String,
+    /// End of the name under which files come by way of this, if any may.
+    writer: Option<String>,
     /// The directory, once it is needed.
     top: Option<Directory>,
 }
@@ -32,15 +37,34 @@ pub struct Open {
     attributes: Attributes,
 }
 
-/// Whether the server has ended, or one behind it, so that all is looked for anew. Nothing is changed here, so whatever was done can be done again.
+/// A file that comes.
+pub struct Upload {
+    file: File,
+    /// Where it comes, and where it is to be.
+    part: Vec<u8>,
+    path: Vec<u8>,
+    len: u64,
+}
+
+impl Upload {
+    /// More of its bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        self.file.write_at(self.len, bytes).map_err(unkept)?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Whether the server has ended, or one behind it, so that all is looked for anew. Whatever was done can be done again: nothing is changed, or it is changed to
+/// what it is already.
 fn is_passing(failure: Failure) -> bool {
     matches!(failure, Failure::Kernel(_) | Failure::Refused(Status::Busy | Status::Io))
 }
 
 impl Files {
-    /// Those below a directory, which need not be there yet.
-    pub fn of(directory: &str) -> Files {
-        Files { directory: directory.into(), top: None }
+    /// Those below a directory, which need not be there yet. `writer`: a name that no other writer has, if files are kept and deleted there.
+    pub fn of(directory: &str, writer: Option<String>) -> Files {
+        Files { directory: directory.into(), writer, top: None }
     }
 
     fn top(&mut self) -> api::Result<&Directory> {
@@ -74,6 +98,40 @@ impl Files {
         Ok(Open { file, path, attributes })
     }
 
+    /// A file begins to come.
+    pub fn begin(&mut self, path: &Path) -> Result<Upload, Refusal> {
+        let name = path.names().last().filter(|name| !name.starts_with(PART));
+        let (Some(name), Some(writer), false) = (name, &self.writer, path.is_directory) else {
+            return Err(Refusal::Conflict);
+        };
+        let path = path.bytes();
+        let mut part = path[..path.len() - name.len()].to_vec();
+        part.extend_from_slice(PART);
+        part.extend_from_slice(writer.as_bytes());
+        let how = How { create: true, truncate: true, ..How::default() };
+        let file = self.with(|top| top.open(&part, how)).map_err(unkept)?;
+        Ok(Upload { file, part, path, len: 0 })
+    }
+
+    /// A file has come whole: from now on it is the one of its name. Says whether there was none.
+    pub fn finish(&mut self, upload: Upload) -> Result<bool, Refusal> {
+        let Upload { file, part, path, .. } = &upload;
+        let outcome = file.sync().and_then(|()| {
+            let is_new = self.with(|top| top.stat(path, true)).is_err();
+            self.with(|top| top.rename(part, path)).map(|()| is_new)
+        });
+        outcome.map_err(|failure| {
+            self.abandon(upload);
+            unkept(failure)
+        })
+    }
+
+    /// A file that will not come whole goes.
+    pub fn abandon(&mut self, upload: Upload) {
+        // If it cannot go, the next that comes there takes its place.
+        let _ = self.with(|top| top.unlink(&upload.part));
+    }
+
     /// Bytes of a file from an offset on, some at least. None if that cannot be; for example because another file has its name by now.
     pub fn read(&mut self, open: &mut Open, offset: u64, len: usize) -> Option<Vec<u8>> {
         let mut tries = 1;
@@ -95,7 +153,8 @@ impl Files {
     }
 }
 
-fn missing(failure: Failure) -> Missing {
+/// Reason why there is no file to show.
+fn missing(failure: Failure) -> Refusal {
     match failure {
         Failure::Refused(
             Status::NotFound
@@ -105,32 +164,62 @@ fn missing(failure: Failure) -> Missing {
             | Status::Loop
             | Status::Unsupported
             | Status::BadRequest,
-        ) => Missing::NotFound,
-        _ => Missing::Unavailable,
+        ) => Refusal::NotFound,
+        _ => Refusal::Unavailable,
+    }
+}
+
+/// Reason why a file is not kept.
+fn unkept(failure: Failure) -> Refusal {
+    match failure {
+        Failure::Refused(Status::Full | Status::TooLarge) => Refusal::Full,
+        failure => match missing(failure) {
+            Refusal::NotFound => Refusal::Conflict,
+            other => other,
+        },
     }
 }
 
 impl Site for Files {
     type File = Open;
 
-    fn find(&mut self, path: &Path) -> Result<Found<Open>, Missing> {
+    fn find(&mut self, path: &Path) -> Result<Found<Open>, Refusal> {
+        if path.names().any(|name| name.starts_with(PART)) {
+            return Err(Refusal::NotFound);
+        }
         match self.open(path.bytes()) {
             Ok(open) if open.attributes.kind == Kind::File => {
                 let len = open.attributes.len;
                 Ok(Found::File(open, len))
             }
-            Ok(_) => Err(Missing::NotFound),
+            Ok(_) => Err(Refusal::NotFound),
             Err(Failure::Refused(Status::IsDirectory)) => Ok(Found::Directory),
             Err(failure) => Err(missing(failure)),
         }
     }
 
-    fn list(&mut self, path: &Path) -> Result<Vec<Listed>, Missing> {
+    fn list(&mut self, path: &Path) -> Result<Vec<Listed>, Refusal> {
         let path = path.bytes();
         let entries = self.with(|top| top.enter(&path)?.entries()).map_err(missing)?;
-        let listed = entries.into_iter().filter(|entry| !matches!(entry.name.as_slice(), b"." | b".."));
+        let is_shown = |name: &[u8]| !matches!(name, b"." | b"..") && !name.starts_with(PART);
+        let listed = entries.into_iter().filter(|entry| is_shown(&entry.name));
         let listed =
             listed.map(|entry| Listed { is_directory: entry.kind == Kind::Directory, name: entry.name });
         Ok(listed.collect())
+    }
+
+    fn is_writable(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    fn delete(&mut self, path: &Path) -> Result<(), Refusal> {
+        if path.names().any(|name| name.starts_with(PART)) {
+            return Err(Refusal::NotFound);
+        }
+        let bytes = path.bytes();
+        match self.with(|top| top.unlink(&bytes)) {
+            Err(Failure::Refused(Status::IsDirectory)) => Err(Refusal::Conflict),
+            outcome => outcome.map_err(missing),
+        }
     }
 }

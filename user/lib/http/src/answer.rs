@@ -5,7 +5,7 @@
 use crate::Status;
 use crate::page::{self, HTML, Listed, kind_of};
 use crate::path::Path;
-use crate::request::Request;
+use crate::request::{Method, Request};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,13 +22,28 @@ pub enum Found<F> {
     Directory,
 }
 
-/// Reason why there is no file.
+/// Reason why something is not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Missing {
+pub enum Refusal {
     /// There is nothing of that name that is shown.
     NotFound,
+    /// No file can have that name: there is no directory for it, or one has it.
+    Conflict,
+    /// There is no room.
+    Full,
     /// The files do not answer now.
     Unavailable,
+}
+
+impl Refusal {
+    fn status(self) -> Status {
+        match self {
+            Refusal::NotFound => Status::NotFound,
+            Refusal::Conflict => Status::Conflict,
+            Refusal::Full => Status::InsufficientStorage,
+            Refusal::Unavailable => Status::Unavailable,
+        }
+    }
 }
 
 /// Files that are served.
@@ -36,9 +51,17 @@ pub trait Site {
     /// A file that is open.
     type File;
     /// Looks for what a path leads to.
-    fn find(&mut self, path: &Path) -> Result<Found<Self::File>, Missing>;
+    fn find(&mut self, path: &Path) -> Result<Found<Self::File>, Refusal>;
     /// Entries of a directory.
-    fn list(&mut self, path: &Path) -> Result<Vec<Listed>, Missing>;
+    fn list(&mut self, path: &Path) -> Result<Vec<Listed>, Refusal>;
+    /// Whether files are kept and deleted here.
+    fn is_writable(&self) -> bool {
+        false
+    }
+    /// Deletes a file. Asked of a site that is writable.
+    fn delete(&mut self, _: &Path) -> Result<(), Refusal> {
+        Err(Refusal::NotFound)
+    }
 }
 
 /// Body of an answer.
@@ -63,21 +86,36 @@ pub struct Answer<F> {
     pub goes_on: bool,
 }
 
-/// The answer to a request.
+/// The answer to a request that needs no body.
 pub fn answer<S: Site>(request: &Request, site: &mut S) -> Answer<S::File> {
-    let Request { path, is_head, goes_on } = request;
-    let made = made(path, site).unwrap_or_else(|missing| {
-        refusal(match missing {
-            Missing::NotFound => Status::NotFound,
-            Missing::Unavailable => Status::Unavailable,
-        })
-    });
-    made.answer(*is_head, *goes_on)
+    let Request { path, method, goes_on, .. } = request;
+    let made = match method {
+        Method::Get | Method::Head => made(path, site),
+        Method::Delete if site.is_writable() => site.delete(path).map(|()| Made::nothing(Status::NoContent)),
+        Method::Delete | Method::Put(_) => return refuse(Status::MethodNotAllowed, site),
+    };
+    made.unwrap_or_else(|why| Made::why(why.status())).answer(*method == Method::Head, *goes_on)
+}
+
+/// The answer to a request whose body is a file's now, a new one's or not; or that could not be done. In that case nothing more is read.
+pub fn kept<F>(outcome: Result<bool, Refusal>, goes_on: bool) -> Answer<F> {
+    match outcome {
+        Ok(is_new) => {
+            let status = if is_new { Status::Created } else { Status::NoContent };
+            Made::nothing(status).answer(false, goes_on)
+        }
+        Err(why) => Made::why(why.status()).answer(false, false),
+    }
 }
 
 /// The answer to what is no request that is served. Nothing more is read then.
-pub fn refuse<F>(status: Status) -> Answer<F> {
-    refusal(status).answer(false, false)
+pub fn refuse<S: Site>(status: Status, site: &S) -> Answer<S::File> {
+    let mut made = Made::why(status);
+    if status == Status::MethodNotAllowed {
+        let more = if site.is_writable() { ", PUT, DELETE" } else { "" };
+        made.more = format!("Allow: GET, HEAD{more}\r\n");
+    }
+    made.answer(false, false)
 }
 
 /// An answer before it has a head.
@@ -90,6 +128,14 @@ struct Made<F> {
 }
 
 impl<F> Made<F> {
+    fn nothing(status: Status) -> Made<F> {
+        Made { status, kind: HTML, more: String::new(), len: 0, body: Body::Nothing }
+    }
+
+    fn why(status: Status) -> Made<F> {
+        Made::page(status, page::why(status))
+    }
+
     fn page(status: Status, bytes: Vec<u8>) -> Made<F> {
         Made { status, kind: HTML, more: String::new(), len: bytes.len() as u64, body: Body::Bytes(bytes) }
     }
@@ -99,31 +145,29 @@ impl<F> Made<F> {
         let (code, reason) = (self.status.code(), self.status.reason());
         let (kind, len, more) = (self.kind, self.len, self.more);
         let connection = if goes_on { "keep-alive" } else { "close" };
+        // RFC 9110, 8.6: this status says by itself that nothing follows.
+        let content = match self.status {
+            Status::NoContent => String::new(),
+            _ => format!(
+                "Content-Type: {kind}\r\nContent-Length: {len}\r\nX-Content-Type-Options: nosniff\r\n"
+            ),
+        };
         let head = format!(
-            "HTTP/1.1 {code} {reason}\r\nServer: Tern\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\n\
-             X-Content-Type-Options: nosniff\r\n{more}Connection: {connection}\r\n\r\n"
+            "HTTP/1.1 {code} {reason}\r\nServer: Tern\r\n{content}{more}Connection: {connection}\r\n\r\n"
         );
         let body = if is_head { Body::Nothing } else { self.body };
         Answer { head: head.into_bytes(), body, goes_on }
     }
 }
 
-fn refusal<F>(status: Status) -> Made<F> {
-    let mut made = Made::page(status, page::why(status));
-    if status == Status::MethodNotAllowed {
-        made.more.push_str("Allow: GET, HEAD\r\n");
-    }
-    made
-}
-
-fn made<S: Site>(path: &Path, site: &mut S) -> Result<Made<S::File>, Missing> {
+fn made<S: Site>(path: &Path, site: &mut S) -> Result<Made<S::File>, Refusal> {
     match site.find(path)? {
         // A slash behind a file's name: there is no such directory.
-        Found::File(..) if path.is_directory => Err(Missing::NotFound),
+        Found::File(..) if path.is_directory => Err(Refusal::NotFound),
         Found::File(file, len) => Ok(of_file(path, file, len)),
         Found::Directory if !path.is_directory => {
             // Links in its pages begin at the slash.
-            let mut made = refusal(Status::MovedPermanently);
+            let mut made = Made::why(Status::MovedPermanently);
             let address = path.clone().as_directory().address();
             made.more = format!("Location: {address}\r\n");
             Ok(made)
@@ -132,7 +176,7 @@ fn made<S: Site>(path: &Path, site: &mut S) -> Result<Made<S::File>, Missing> {
             let index = path.below(INDEX);
             match site.find(&index) {
                 Ok(Found::File(file, len)) => Ok(of_file(&index, file, len)),
-                Ok(Found::Directory) | Err(Missing::NotFound) => {
+                Ok(Found::Directory) | Err(Refusal::NotFound) => {
                     Ok(Made::page(Status::Ok, page::list(path, site.list(path)?)))
                 }
                 Err(missing) => Err(missing),

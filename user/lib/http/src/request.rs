@@ -1,19 +1,35 @@
 //! From bytes to a request.
 //!
 //! A client may send one byte at a time, or several requests at once: [`read`] is asked again whenever something has come, and says how many bytes a
-//! request took. A request with a body is answered, and its connection ends then, so nobody has to find the body's end, and no body is taken for a request.
+//! request took. The body of a PUT follows, as long as its head says. Another request with a body is answered, and its connection ends then, so nobody has to find
+//! the body's end, and no body is taken for a request.
 
 use crate::path::Path;
 use crate::{FIELDS_MAX, HEAD_MAX, Status};
 use httparse::{EMPTY_HEADER, Error, Header};
 
-/// A client's wish for a file.
+/// Something that a client wants of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Its bytes.
+    Get,
+    /// The head of the answer that tells its bytes.
+    Head,
+    /// It is to consist of the bytes that follow, of which there are so many.
+    Put(u64),
+    /// It is to go.
+    Delete,
+}
+
+/// A client's wish.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The file.
     pub path: Path,
-    /// Only the head of the answer is wanted.
-    pub is_head: bool,
+    /// The wish.
+    pub method: Method,
+    /// The client sends the body when it has heard that it may.
+    pub expects: bool,
     /// The connection goes on behind the answer.
     pub goes_on: bool,
 }
@@ -52,9 +68,11 @@ fn request(head: &httparse::Request) -> Result<Request, Status> {
     let (Some(method), Some(target), Some(version)) = (head.method, head.path, head.version) else {
         return Err(Status::BadRequest);
     };
-    let is_head = match method {
-        "GET" => false,
-        "HEAD" => true,
+    let method = match method {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        "PUT" => Method::Put(body_len(head.headers)?),
+        "DELETE" => Method::Delete,
         _ => return Err(Status::MethodNotAllowed),
     };
     // RFC 9112, 3.2: one field Host, or none in version 1.0.
@@ -65,8 +83,22 @@ fn request(head: &httparse::Request) -> Result<Request, Status> {
     let has_body = ["content-length", "transfer-encoding"]
         .iter()
         .any(|name| fields(head.headers, name).any(|value| value.trim_ascii() != b"0"));
-    let goes_on = version >= 1 && !has_body && !has_option(head.headers, "close");
-    Ok(Request { path: Path::of(target)?, is_head, goes_on })
+    let is_read = !has_body || matches!(method, Method::Put(_));
+    let goes_on = version >= 1 && is_read && !has_option(head.headers, "close");
+    let expected = |value: &[u8]| value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
+    let expects = version >= 1 && fields(head.headers, "expect").any(expected);
+    Ok(Request { path: Path::of(target)?, method, expects, goes_on })
+}
+
+/// Bytes of a body, of which one field tells and nothing else: RFC 9112, 6.3.
+fn body_len(all: &[Header]) -> Result<u64, Status> {
+    let mut told = fields(all, "content-length");
+    let (Some(len), None, None) = (told.next(), told.next(), fields(all, "transfer-encoding").next()) else {
+        return Err(Status::LengthRequired);
+    };
+    let digits = str::from_utf8(len.trim_ascii()).map_err(|_| Status::BadRequest)?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number).ok_or(Status::BadRequest)
 }
 
 /// Values of the fields of a name.

@@ -3,10 +3,10 @@
 mod client;
 mod hostile;
 
-use crate::answer::{Answer, Body, Found, Missing, Site, answer, refuse};
+use crate::answer::{Answer, Body, Found, Refusal, Site, answer, kept, refuse};
 use crate::page::{Listed, kind_of, list};
 use crate::path::Path;
-use crate::request::{Reading, Request, read};
+use crate::request::{Method, Reading, Request, read};
 use crate::{FIELDS_MAX, HEAD_MAX, Status};
 use std::collections::BTreeMap;
 use std::format;
@@ -18,12 +18,13 @@ use std::vec::Vec;
 struct Files {
     all: BTreeMap<Vec<u8>, &'static str>,
     is_broken: bool,
+    is_writable: bool,
 }
 
 impl Files {
     fn of(files: &[(&str, &'static str)]) -> Files {
         let all = files.iter().map(|(path, text)| (path.as_bytes().to_vec(), *text)).collect();
-        Files { all, is_broken: false }
+        Files { all, ..Files::default() }
     }
 
     fn below(&self, path: &Path) -> Vec<Vec<u8>> {
@@ -34,17 +35,17 @@ impl Files {
 
 impl Site for Files {
     type File = &'static str;
-    fn find(&mut self, path: &Path) -> Result<Found<&'static str>, Missing> {
+    fn find(&mut self, path: &Path) -> Result<Found<&'static str>, Refusal> {
         if self.is_broken {
-            return Err(Missing::Unavailable);
+            return Err(Refusal::Unavailable);
         }
         match self.all.get(&path.bytes()) {
             Some(text) => Ok(Found::File(text, text.len() as u64)),
             None if !self.below(path).is_empty() => Ok(Found::Directory),
-            None => Err(Missing::NotFound),
+            None => Err(Refusal::NotFound),
         }
     }
-    fn list(&mut self, path: &Path) -> Result<Vec<Listed>, Missing> {
+    fn list(&mut self, path: &Path) -> Result<Vec<Listed>, Refusal> {
         let mut all: Vec<Listed> = Vec::new();
         for rest in self.below(path) {
             let mut parts = rest.splitn(2, |&byte| byte == b'/');
@@ -55,6 +56,12 @@ impl Site for Files {
             }
         }
         Ok(all)
+    }
+    fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+    fn delete(&mut self, path: &Path) -> Result<(), Refusal> {
+        self.all.remove(&path.bytes()).map(drop).ok_or(Refusal::NotFound)
     }
 }
 
@@ -73,7 +80,7 @@ fn ask(files: &mut Files, text: &str) -> String {
     match read(text.as_bytes()) {
         Reading::More => "more".into(),
         Reading::Whole(request, _) => sent(answer(&request, files)),
-        Reading::Refused(status) => sent(refuse(status)),
+        Reading::Refused(status) => sent(refuse(status, files)),
     }
 }
 
@@ -153,9 +160,45 @@ fn refusals_say_why() {
         assert!(told.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{text:?}: {told}");
     }
     assert!(ask(&mut files, "POST /a HTTP/1.1\r\nHost: t\r\n\r\n").contains("\r\nAllow: GET, HEAD\r\n"));
-    assert!(sent(refuse(Status::RequestTimeout)).starts_with("HTTP/1.1 408 Request Timeout\r\n"));
+    assert!(sent(refuse(Status::RequestTimeout, &files)).starts_with("HTTP/1.1 408 Request Timeout\r\n"));
     files.is_broken = true;
     assert!(get(&mut files, "/a").starts_with("HTTP/1.1 503 "));
+}
+
+#[test]
+fn files_are_kept_and_deleted_where_that_is_allowed() {
+    let put = |fields: &str| read(format!("PUT /a HTTP/1.1\r\nHost: t\r\n{fields}\r\nbody").as_bytes());
+    let refused = |fields: &str, status| assert_eq!(put(fields), Reading::Refused(status), "{fields:?}");
+    for (fields, len, expects, goes_on) in [
+        ("Content-Length: 4\r\n", 4, false, true),
+        ("content-length:  0 \r\nConnection: close\r\n", 0, false, false),
+        ("Content-Length: 18446744073709551615\r\nExpect: 100-Continue\r\n", u64::MAX, true, true),
+    ] {
+        let Reading::Whole(request, taken) = put(fields) else { panic!("{fields:?}") };
+        assert_eq!((request.method, request.expects, request.goes_on), (Method::Put(len), expects, goes_on));
+        assert_eq!(taken, "PUT /a HTTP/1.1\r\nHost: t\r\n\r\n".len() + fields.len(), "the body is left");
+    }
+    refused("", Status::LengthRequired);
+    refused("Transfer-Encoding: chunked\r\n", Status::LengthRequired);
+    refused("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", Status::LengthRequired);
+    refused("Content-Length: 4\r\nContent-Length: 4\r\n", Status::LengthRequired);
+    for len in ["", "+4", "-1", "4, 4", "0x4", "18446744073709551616", "\u{664}"] {
+        refused(&format!("Content-Length: {len}\r\n"), Status::BadRequest);
+    }
+    let mut files = Files::of(&[("a", "x")]);
+    let delete = "DELETE /a HTTP/1.1\r\nHost: t\r\n\r\n";
+    assert!(ask(&mut files, delete).contains("405 Method Not Allowed\r\n"));
+    files.is_writable = true;
+    let done = "HTTP/1.1 204 No Content\r\nServer: Tern\r\nConnection: keep-alive\r\n\r\n";
+    assert_eq!(ask(&mut files, delete), done);
+    assert!(ask(&mut files, delete).starts_with("HTTP/1.1 404 "));
+    assert!(ask(&mut files, "POST / HTTP/1.1\r\nHost: t\r\n\r\n").contains("Allow: GET, HEAD, PUT, DELETE\r\n"));
+    assert_eq!(sent(kept(Ok(false), true)), done);
+    assert!(sent(kept(Ok(true), true)).starts_with("HTTP/1.1 201 Created\r\n"));
+    for (why, status) in [(Refusal::Full, "507 Insufficient Storage"), (Refusal::Conflict, "409 Conflict")] {
+        let told = sent(kept(Err(why), true));
+        assert!(told.starts_with(&format!("HTTP/1.1 {status}\r\n")) && told.contains("Connection: close"));
+    }
 }
 
 #[test]
@@ -179,7 +222,7 @@ fn connections_go_on_unless_somebody_says_otherwise() {
 fn requests_are_cut_anywhere() {
     let text = "\r\nGET /one HTTP/1.1\r\nHost: t\r\n\r\nHEAD /two HTTP/1.1\r\nHost: t\r\n\r\n";
     let (first, len) = whole(text);
-    assert_eq!((first.path.address().as_str(), first.is_head), ("/one", false));
+    assert_eq!((first.path.address().as_str(), first.method), ("/one", Method::Get));
     for end in 0..len {
         assert_eq!(read(&text.as_bytes()[..end]), Reading::More, "{end} bytes");
     }
@@ -187,7 +230,7 @@ fn requests_are_cut_anywhere() {
         assert_eq!(read(&text.as_bytes()[..end]), Reading::Whole(first.clone(), len));
     }
     let (second, rest) = whole(&text[len..]);
-    assert_eq!((second.path.address().as_str(), second.is_head, len + rest), ("/two", true, text.len()));
+    assert_eq!((second.path.address().as_str(), second.method, len + rest), ("/two", Method::Head, text.len()));
 }
 
 #[test]

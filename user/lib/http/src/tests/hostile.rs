@@ -10,7 +10,9 @@ use std::vec::Vec;
 /// Mutations, plain and full.
 const COUNTS: [usize; 2] = [20_000, 2_000_000];
 
-const SEEDS: [&str; 7] = [
+const SEEDS: [&str; 9] = [
+    "PUT /b%20c HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+    "DELETE /d HTTP/1.1\r\nHost: t\r\n\r\n",
     "GET / HTTP/1.0\r\n\r\n",
     "GET /b%20c HTTP/1.1\r\nHost: t\r\n\r\n",
     "GET /a/../b%20c/%2e%2e/d?e HTTP/1.1\r\nHost: t\r\nConnection: keep-alive, close\r\n\r\n",
@@ -48,6 +50,7 @@ fn mutations_do_no_harm() {
     let is_full = std::env::var_os("TERN_FULL").is_some_and(|value| value == "1");
     let mut random = Random(0x7e57);
     let mut files = Files::of(&[("a/x", ""), ("d", "text"), ("b c/y", "")]);
+    files.is_writable = true;
     let (mut answered, mut refused) = (0, 0);
     for turn in 0..COUNTS[usize::from(is_full)] {
         let mut bytes = SEEDS[turn % SEEDS.len()].as_bytes().to_vec();
