@@ -51,16 +51,16 @@ pub(super) fn become_idle(k: &Kernel, server: ThreadRef) -> bool {
     find_work(k, server)
 }
 
-/// Does so in a step of its own, where this one was long already: all servers may have to be asked whether they serve a door. True if it goes
-/// on now.
+/// Does so at the end of a step that was long already. If there is something to do, that is a step of its own: all servers may have to be asked whether
+/// they serve a door. True if it goes on now.
 pub(super) fn become_idle_later(k: &Kernel, server: ThreadRef) -> bool {
-    match server.is_stopped() {
-        true => become_idle(k, server),
-        false => {
-            look_again(k, server);
-            true
-        }
+    let servers = &server.task().state().doors.servers;
+    let is_awaited = servers.callers.first().is_some() || servers.unreferenced.get().is_some();
+    if server.is_stopped() || !is_awaited && server.special.get() & special::LAST_CALL == 0 {
+        return become_idle(k, server);
     }
+    look_again(k, server);
+    true
 }
 
 /// Lets a server, which is ready and in no list, begin with a caller or door that waits for one, if there is one; otherwise it waits. True

@@ -10,8 +10,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use vfs::path::Last;
 use vfs::page::{PAGE, Page, Paged, Plain};
+use vfs::path::Last;
 use vfs::{Cached, Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
 
 /// A generator that gives the same numbers for the same seed.
@@ -50,13 +50,34 @@ impl Drop for Folder {
 
 #[derive(Debug)]
 enum Step {
-    Open { at: String, how: How },
-    Read { at: String, offset: u64, len: usize },
-    Write { at: String, offset: u64, len: usize },
-    Append { at: String, len: usize },
-    Truncate { at: String, len: u64 },
+    Open {
+        at: String,
+        how: How,
+    },
+    Read {
+        at: String,
+        offset: u64,
+        len: usize,
+    },
+    Write {
+        at: String,
+        offset: u64,
+        len: usize,
+    },
+    Append {
+        at: String,
+        len: usize,
+    },
+    Truncate {
+        at: String,
+        len: u64,
+    },
     /// Writes where the bytes lie, as far as the file and the page go.
-    Poke { at: String, offset: u64, len: usize },
+    Poke {
+        at: String,
+        offset: u64,
+        len: usize,
+    },
     Mkdir(String),
     Rmdir(String),
     Unlink(String),
@@ -64,7 +85,10 @@ enum Step {
     Symlink(String, String),
     Readlink(String),
     Rename(String, String),
-    Stat { at: String, follow: bool },
+    Stat {
+        at: String,
+        follow: bool,
+    },
     Chmod(String, u16),
 }
 
@@ -437,7 +461,9 @@ fn compare<F: Paged>(name: &str, programs: u64, steps: u64, make: impl Fn() -> F
         for number in 0..steps {
             let step = step(&mut random, has_links);
             let ours = match &step {
-                Step::Poke { at, offset, len } => here.poke(at, *offset, *len, &mut held).map_err(self::number),
+                Step::Poke { at, offset, len } => {
+                    here.poke(at, *offset, *len, &mut held).map_err(self::number)
+                }
                 step => here.run(step),
             };
             let linux = on_linux(&folder.0, &step);

@@ -265,9 +265,8 @@ fn files_are_kept(port: u16) -> Verdict {
     stream.write_all(b"PUT /half HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\nhalf")?;
     drop(stream);
     let mut stream = connect(port, LIMIT)?;
-    stream.write_all(
-        b"PUT /asked HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
-    )?;
+    stream
+        .write_all(b"PUT /asked HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")?;
     let mut told_so = [0; 25];
     stream.read_exact(&mut told_so)?;
     check(told_so.starts_with(b"HTTP/1.1 100 Continue\r\n"), "it may go on")?;

@@ -12,10 +12,11 @@ mod program;
 
 use crate::random::{amount, programs_in_parallel};
 use crate::world::Caches;
+use abi::op;
 use history::{DONE_TO_ALL, STATES};
 use kernel::sim;
 use player::Walk;
-use program::{Op, operation};
+use program::{Ipc, Op, operation};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -123,6 +124,18 @@ fn random_system_calls_keep_every_invariant_on_both_paths() {
         );
     }
     assert!(never.is_empty(), "operations that met no thread in some state: {never:?}");
+}
+
+/// A return with a block, to a caller that takes one: random walks of a million steps did not come to it.
+#[test]
+fn a_server_that_has_returned_a_block_is_free_on_both_paths() {
+    let call = Op::DoorCall { number: 2, takes: op::TAKES_BLOCK, item: 0x4003_90c1 };
+    let ipc = Ipc { dest: 0, from: 0, timeouts: u64::MAX, window: 0, flags: 0, shown: 0, item: None };
+    let back = Op::Long { form: 4, ipc, dope: 0, address: 0x4000_f000 };
+    let sum = Mutex::default();
+    run(&[call, back], &sum);
+    let Seen { accepted, compared, .. } = sum.into_inner().expect("nobody panics with it");
+    assert!(accepted > 0 && compared == 2, "{accepted} were accepted, {compared} compared");
 }
 
 #[test]

@@ -63,7 +63,8 @@ fn asks(system: &System, program: &Program) -> String {
             let name = if program.name == OTHERS { "" } else { &program.name };
             let servers = system.programs.iter().filter(|server| !server.has_client(name));
             let refused: Vec<&str> = servers.flat_map(|server| &server.serves).map(|name| &**name).collect();
-            let all = if refused.is_empty() { "all".into() } else { format!("all but {}", refused.join(" ")) };
+            let all =
+                if refused.is_empty() { "all".into() } else { format!("all but {}", refused.join(" ")) };
             [all].into_iter().chain(others).collect::<Vec<_>>().join(", ")
         }
     }

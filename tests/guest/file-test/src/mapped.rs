@@ -73,7 +73,10 @@ fn each_sees_the_other(file: &File, mapped: &Mapped) -> Result<()> {
     mapped.words()[PAGE / 8 - 1].store(filled(1), Relaxed);
     check(read(file, PAGE - 8)? == filled(1), "what is written to a page is not read")?;
     file.write_at(PAGE as u64 - 4, &[2; 8])?;
-    check(word(mapped, PAGE) == u64::from_le_bytes([2, 2, 2, 2, 7, 7, 7, 7]), "what is written is not mapped")?;
+    check(
+        word(mapped, PAGE) == u64::from_le_bytes([2, 2, 2, 2, 7, 7, 7, 7]),
+        "what is written is not mapped",
+    )?;
     // Mapped twice it is one page.
     let again = file.map(PAGE as u64, 1, false)?;
     again.words()[0].load(Relaxed);
@@ -100,10 +103,7 @@ fn too_many(directory: &Directory) -> Result<()> {
     file.truncate((MANY * PAGE) as u64)?;
     for _ in 0..2 {
         let refusal = file.map(0, MANY, false).err();
-        let is_refused = matches!(
-            refusal,
-            Some(Failure::Refused(Status::TooManyOpen | Status::Full))
-        );
+        let is_refused = matches!(refusal, Some(Failure::Refused(Status::TooManyOpen | Status::Full)));
         check(is_refused, "one client has all pages")?;
     }
     drop(file);

@@ -192,7 +192,9 @@ fn files_are_kept_and_deleted_where_that_is_allowed() {
     let done = "HTTP/1.1 204 No Content\r\nServer: Tern\r\nConnection: keep-alive\r\n\r\n";
     assert_eq!(ask(&mut files, delete), done);
     assert!(ask(&mut files, delete).starts_with("HTTP/1.1 404 "));
-    assert!(ask(&mut files, "POST / HTTP/1.1\r\nHost: t\r\n\r\n").contains("Allow: GET, HEAD, PUT, DELETE\r\n"));
+    assert!(
+        ask(&mut files, "POST / HTTP/1.1\r\nHost: t\r\n\r\n").contains("Allow: GET, HEAD, PUT, DELETE\r\n")
+    );
     assert_eq!(sent(kept(Ok(false), true)), done);
     assert!(sent(kept(Ok(true), true)).starts_with("HTTP/1.1 201 Created\r\n"));
     for (why, status) in [(Refusal::Full, "507 Insufficient Storage"), (Refusal::Conflict, "409 Conflict")] {
@@ -230,7 +232,10 @@ fn requests_are_cut_anywhere() {
         assert_eq!(read(&text.as_bytes()[..end]), Reading::Whole(first.clone(), len));
     }
     let (second, rest) = whole(&text[len..]);
-    assert_eq!((second.path.address().as_str(), second.method, len + rest), ("/two", Method::Head, text.len()));
+    assert_eq!(
+        (second.path.address().as_str(), second.method, len + rest),
+        ("/two", Method::Head, text.len())
+    );
 }
 
 #[test]

@@ -11,8 +11,8 @@ use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
     EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, Icmpv6Packet, Icmpv6Repr, IpAddress,
-    IpEndpoint, IpListenEndpoint, IpProtocol, Ipv4Packet, Ipv6Packet, Ipv6Repr, NdiscNeighborFlags, NdiscRepr,
-    TcpPacket, TcpSeqNumber,
+    IpEndpoint, IpListenEndpoint, IpProtocol, Ipv4Packet, Ipv6Packet, Ipv6Repr, NdiscNeighborFlags,
+    NdiscRepr, TcpPacket, TcpSeqNumber,
 };
 
 /// Bytes of a frame, at most: the header of Ethernet and 1,500 bytes.

@@ -12,8 +12,8 @@
 
 extern crate alloc;
 
-pub mod mounts;
 mod cached;
+pub mod mounts;
 pub mod page;
 pub mod path;
 mod ram;

@@ -440,7 +440,8 @@ impl<P: Page> FileSystem for Ram<P> {
         }
         let now = (self.clock)();
         let (attributes, pages) = self.get(inode)?.pages()?;
-        let cut = if len < attributes.len { pages.split_off(&len.div_ceil(PAGE as u64)) } else { Pages::new() };
+        let cut =
+            if len < attributes.len { pages.split_off(&len.div_ceil(PAGE as u64)) } else { Pages::new() };
         clear_behind(pages, len.min(attributes.len));
         attributes.len = len;
         (attributes.modified, attributes.changed) = (now, now);
