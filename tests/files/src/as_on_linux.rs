@@ -219,7 +219,7 @@ impl<F: Paged> Here<F> {
         Ok(told(&seen))
     }
 
-    /// As a server does when the last reference to a file goes.
+    /// Lets a page go, like a server from which the last reference to a file goes.
     fn let_go(&mut self, held: Held<F::Page>) -> vfs::Result<()> {
         self.volume.sync(held.file)?;
         drop(held.page);

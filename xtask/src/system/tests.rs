@@ -3,7 +3,7 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 18] = [
+const FILES: [&str; 21] = [
     "mm",
     "console",
     "bus",
@@ -22,6 +22,9 @@ const FILES: [&str; 18] = [
     "stub-test",
     "door-test",
     "counter",
+    "disk",
+    "disk-test",
+    "net-test",
 ];
 
 const SMALL: &str = r#"[usual]
@@ -73,7 +76,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
 }
 
 /// Mistakes: text that is added to [`SMALL`], the line that is told, and a part of the message.
-const MISTAKES: [(&str, u32, &str); 34] = [
+const MISTAKES: [(&str, u32, &str); 37] = [
     (
         "[[program]]\nname = \"counter\"\ndevices = [\"disk\"]",
         16,

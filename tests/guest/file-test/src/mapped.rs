@@ -32,7 +32,7 @@ pub fn all(directory: &str) -> Result<()> {
     check(word(&other, 0) == filled(5), "the page of a file that is gone has changed")?;
     drop(mapped);
     too_many(&directory)?;
-    // What is written is in the file for whoever opens it later.
+    // Bytes that are written are in the file for whoever opens it later.
     let mapped = directory.open("mapped", How::default())?.map(PAGE as u64, 1, true)?;
     drop(file);
     mapped.words()[(LEN - PAGE) / 8 - 1].store(filled(9), Relaxed);

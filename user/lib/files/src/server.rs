@@ -188,7 +188,7 @@ macro_rules! node {
         fn sync(&self) -> Result<(), Failure> {
             self.with(|volume, inode| {
                 volume.sync(inode)?;
-                // Who has mapped it to write may write again.
+                // A client that has mapped it to write may write again.
                 let is_writable = self.mapped.lock().keys().any(|&(_, is_writable)| is_writable);
                 self.is_dirty.store(is_writable, Ordering::Relaxed);
                 Ok(())

@@ -55,7 +55,7 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
                     written += if more == 0 { return Err(Error::NoSpace) } else { more };
                 }
             }
-            // Who has it still may write to it still.
+            // A holder may go on to write.
             copy.is_writable = copy.page.is_shared();
         }
         Ok(())
