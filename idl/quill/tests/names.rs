@@ -1,8 +1,10 @@
 //! Every word that could mean something to a compiler, as the name of everything that an interface file can give a name: the output compiles.
 //!
-//! Nobody has to know which words are dangerous. Taken are the keywords of both languages, every identifier of what stubs share and of stubs
-//! that are made of the sample files, and all that the standard headers of this host define. Each goes through each place of a
-//! name; in a full run with each kernel, otherwise with one of them.
+//! Nobody has to know which words are dangerous. In C, where a macro of any header reaches every name, taken are the keywords of both languages,
+//! every identifier of what stubs share and of stubs that are made of the sample files, and all that the standard headers of this host define. In
+//! Rust a word can only be in the way of words that stand in the same file, so taken are the keywords and every identifier of what is made of
+//! the files of this test; in a full run all others, too. Each goes through each place of a name; in a full run with each kernel, otherwise with
+//! one of them.
 
 mod workshop;
 
@@ -156,24 +158,37 @@ fn declaration(place: usize, number: usize, word: &str, in_interface: bool) -> S
         6 => format!("bitmask {z} {{ {z}a, _{word} }};"),
         7 => format!("exception _{word} {{ long zza; }};"),
         8 => format!("typedef long _{word};"),
-        _ if in_interface => format!("void _{word}();"),
+        9 if in_interface => format!("void _{word}();"),
+        _ if in_interface => String::new(),
         9 => format!("interface _{word} {{ void zzf(in long zza); }};"),
         _ => format!("module _{word} {{ const long zzc = 1; struct zzs {{ long zza; }}; }};"),
     }
 }
 
-/// A file in which each word is the name of one declaration outside of everything and of one in an interface.
-fn declarations(words: &[String], turn: usize) -> String {
+/// Declarations of one scope, of which each word is the name of one, or of a member: an enum or bitmask has the next word for a member, and is
+/// so the place of two.
+fn scope(words: &[String], turn: usize, in_interface: bool) -> String {
     let mut text = String::new();
     for (number, word) in words.iter().enumerate() {
-        writeln!(text, "{}", declaration((number + turn) % PLACES, number, word, false)).unwrap();
+        let place = (number + turn) % PLACES;
+        let next = words.get(number + 1);
+        let one = match (place, next) {
+            (2 | 5, Some(next)) => {
+                declaration(place, number, word, in_interface).replace("b };", &format!("b, _{next} }};"))
+            }
+            // A member of the one before.
+            (3 | 6, _) if number > 0 => continue,
+            _ => declaration(place, number, word, in_interface),
+        };
+        writeln!(text, "  {one}").unwrap();
     }
-    text += "interface zzscope {\n";
-    for (number, word) in words.iter().enumerate() {
-        writeln!(text, "  {}", declaration((number + turn + 5) % PLACES, number, word, true)).unwrap();
-    }
-    text += "};\n";
     text
+}
+
+/// A file in which each word has one place outside of everything and one in an interface.
+fn declarations(words: &[String], turn: usize) -> String {
+    let (outside, inside) = (scope(words, turn, false), scope(words, turn + 5, true));
+    format!("{outside}interface zzscope {{\n{inside}}};\n")
 }
 
 /// A file in which each word is the name of a field, a branch, a parameter, an operation and an attribute.
@@ -283,16 +298,36 @@ fn every_word_is_a_name_in_c() {
     );
 }
 
+/// Words that could be in the way of something in Rust: keywords, and whatever stands in the output for files of this test, without the
+/// runtime, which is a module of its own and has nothing from around it.
+fn words_of_output() -> BTreeSet<String> {
+    let plain = ["plain0", "plain1", "plain2"].map(String::from);
+    // Members come in three forms, by turns.
+    let files = (0..PLACES).map(|turn| declarations(&plain, turn));
+    let files: Vec<String> = files.chain((0..3).map(|turn| members(&plain, turn))).collect();
+    let mut text = KEYWORDS_OF_RUST.to_owned();
+    for kernel in kernel::ALL.into_iter().filter(|kernel| on_host(*kernel)) {
+        for idl in &files {
+            let out = compile(idl).rust(kernel);
+            text += &code(out.split("pub mod rt {").next().unwrap());
+        }
+    }
+    // Names of these files themselves.
+    identifiers(&text).filter(|word| !word.to_lowercase().starts_with("zz")).collect()
+}
+
 #[test]
 fn every_word_is_a_name_in_rust() {
-    let mut words = words_of_stubs(|rust, _| rust);
+    let mut words = words_of_output();
+    assert!(["rt", "Client", "_slot_0", "plain0", "stub"].iter().all(|word| words.contains(*word)), "{words:?}");
     // A word that cannot be raw gets an underscore, and so meets the word that has one.
     words.extend(["self", "self_", "super", "super_", "crate", "crate_"].map(String::from));
     if is_full() {
+        words.extend(words_of_stubs(|rust, _| rust));
         words.extend(words_of_headers(&Workshop::new("names-headers")));
     }
     let files = Mutex::new(Vec::new());
-    each_file(words, on_host, |idl, kernel| files.lock().unwrap().push((idl.to_string(), kernel.name())));
+    each_file(words, on_host, |idl, kernel| files.lock().unwrap().push((thinned(idl), kernel.name())));
     // The compiler has one thread for so small a file.
     thread::scope(|scope| {
         for number in 0..COMPILERS {
@@ -305,6 +340,17 @@ fn every_word_is_a_name_in_rust() {
             });
         }
     });
+}
+
+/// A file in which every other interface is empty, unless the run is full: in Rust nothing within an interface says its name.
+fn thinned(idl: &str) -> String {
+    let operation = "void zzf(in long zza); ";
+    let mut text = String::new();
+    for (number, interface) in idl.split_inclusive(operation).enumerate() {
+        let is_empty = number % 2 == 1 && !is_full();
+        text += if is_empty { interface.trim_end_matches(operation) } else { interface };
+    }
+    text
 }
 
 /// Compilers that run at the same time.
