@@ -104,9 +104,11 @@ impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
     fn drop(&mut self) {
         let mut volume = self.volume.lock();
         let mapped = self.mapped.get_mut();
+        // A sync that ran while a page was being mapped knew nothing of it.
+        let was_writable = mapped.keys().any(|&(_, is_writable)| is_writable);
         mapped.values_mut().for_each(|page| page.lent.end_writing());
         // Nobody is left who could hear of an error.
-        if self.is_dirty.load(Ordering::Relaxed) {
+        if was_writable || self.is_dirty.load(Ordering::Relaxed) {
             let _ = volume.sync(self.inode);
         }
         mapped.clear();
