@@ -36,6 +36,8 @@ pub struct Entry {
     /// The names that it serves. It starts at boot if it serves any, and again when it ends.
     #[serde(default)]
     pub serves: Vec<String>,
+    /// The program that starts in its place if this machine has nothing for it.
+    pub otherwise: Option<String>,
     /// Names in whose place it finds others: those of monitors.
     #[serde(default)]
     pub instead: BTreeMap<String, String>,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "system";
 
 /// First bytes of the packed form. The last of them counts the forms that there have been.
-const MAGIC: &[u8] = b"tern system 1";
+const MAGIC: &[u8] = b"tern system 2";
 
 /// The memory manager's program. It starts first, and gets its memory from σ0.
 pub const MEMORY_MANAGER: &str = "mm";
@@ -60,6 +60,8 @@ pub struct Program {
     pub arguments: String,
     /// The names that it serves. Nobody else may register them.
     pub serves: Vec<String>,
+    /// The program that starts in its place if this machine has nothing for it. That one serves the same names, and comes later in the description.
+    pub otherwise: Option<String>,
     /// How often it may end within ten seconds and be started again, if it serves names.
     pub restarts: u8,
     /// The names that it may ask for; `None`: all.
@@ -130,11 +132,6 @@ impl System {
         rest.is_empty().then_some(system)
     }
 
-    /// The program that serves a name.
-    pub fn server_of(&self, name: &str) -> Option<&Program> {
-        self.programs.iter().find(|program| program.serves.iter().any(|served| served == name))
-    }
-
     /// Rights of a program.
     pub fn program(&self, name: &str) -> &Program {
         self.programs.iter().find(|program| program.name == name).unwrap_or(&self.usual)
@@ -162,6 +159,7 @@ mod tests {
             file: String::new(),
             arguments: String::new(),
             serves: vec![],
+            otherwise: None,
             restarts: 5,
             uses: None,
             instead: vec![],

@@ -270,7 +270,7 @@ impl Supervisor {
         }
         let is_meant = |policy: &&&Policy| policy.name == name.as_str() || policy.serves_name(name.as_str());
         let policy = *self.servers.iter().find(is_meant).ok_or(Status::NotFound)?;
-        if self.programs.iter().any(|program| program.policy.name == policy.name) {
+        if self.programs.iter().any(|program| program.policy.is_alternative_to(policy)) {
             return Err(Status::Taken);
         }
         self.restarts.remove(policy.name.as_str());
