@@ -31,7 +31,7 @@ pub const TABLE_BYTES: usize = REGION + 16;
 /// Where the region is, in the table.
 const REGION: usize = 0x80;
 
-/// What the device is told, in units of four bytes, as a header says it: a register FIS from host to device.
+/// Length of a register FIS from host to device, which is what the device is told, in units of four bytes, as a header says it.
 const WORDS: u32 = 5;
 const HOST_TO_DEVICE: u8 = 0x27;
 const IS_COMMAND: u8 = 0x80;
@@ -54,7 +54,7 @@ pub enum Command {
     Read(u64, u16, usize),
     /// Moves sectors to the disk.
     Write(u64, u16, usize),
-    /// What was written survives a loss of power then.
+    /// Makes all that was written survive a loss of power.
     Flush,
 }
 

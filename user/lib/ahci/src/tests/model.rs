@@ -311,7 +311,7 @@ impl Model {
         self.ports[number].interrupts |= reason::DONE;
     }
 
-    /// What a disk does. Whether it could.
+    /// Does what a disk does. False if it could not.
     fn execute(&mut self, words: &[u8; 20], data: Option<usize>, len: usize) -> bool {
         let first = u64::from_le_bytes([words[4], words[5], words[6], words[8], words[9], words[10], 0, 0]);
         let count = usize::from(u16::from_le_bytes([words[12], words[13]]));
