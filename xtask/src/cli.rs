@@ -1,6 +1,6 @@
 //! The command line: verbs, options, and errors of one line.
 
-use crate::machine::{Forward, Kind, MEMORY_MIB};
+use crate::machine::{DiskAs, Forward, Kind, MEMORY_MIB};
 use crate::{Error, Result};
 use crate::{bench, build, check, doctor, image, mutate, nightly, run, selftest, system, test};
 use clap::error::ErrorKind;
@@ -78,6 +78,9 @@ pub struct RunOptions {
     /// Plug in a disk: this file, byte for byte
     #[arg(long, value_name = "FILE")]
     pub disk: Option<PathBuf>,
+    /// Device that the disk is behind
+    #[arg(long, value_enum, default_value_t = DiskAs::Virtio, requires = "disk")]
+    pub disk_as: DiskAs,
     /// Plug in a network card that reaches nothing but this host, whose port HOST of 127.0.0.1 leads to its port GUEST
     #[arg(long, value_name = "HOST:GUEST", num_args = 0..=1, default_missing_value = "8080:80")]
     pub net: Option<Forward>,

@@ -25,6 +25,15 @@ pub enum Kind {
     Microvm,
 }
 
+/// Device that a disk is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DiskAs {
+    /// A virtio device of its own.
+    Virtio,
+    /// An AHCI controller: that of `q35`, or one that is plugged in.
+    Ahci,
+}
+
 /// A port of the host's loopback interface that leads to one of the guest's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
@@ -88,6 +97,8 @@ pub struct Machine {
     pub kvm: bool,
     /// File that is a disk, byte for byte.
     pub disk: Option<PathBuf>,
+    /// Device that it is behind.
+    pub disk_as: DiskAs,
     /// A network card, and the port that leads to it.
     pub net: Option<Forward>,
     /// Further arguments of the emulator.
@@ -115,6 +126,7 @@ impl Machine {
             gdb: false,
             kvm: false,
             disk: None,
+            disk_as: DiskAs::Virtio,
             net: None,
             extra: Vec::new(),
         }
@@ -163,7 +175,7 @@ impl Machine {
             // A comma ends a value, and two are one that does not.
             let file = disk.display().to_string().replace(',', ",,");
             command.args(["-drive", &format!("if=none,id=disk,format=raw,file={file}")]);
-            command.args(["-device", "virtio-blk-pci,drive=disk,disable-legacy=on"]);
+            command.args(self.disk_devices().iter().flat_map(|device| ["-device", device]));
         }
         if let Some(Forward { host, guest }) = self.net {
             // Restricted: the card reaches the emulator's own servers, and nothing else. Forwarding listens on loopback only.
@@ -173,6 +185,15 @@ impl Machine {
         }
         command.args(&self.extra);
         Ok(command)
+    }
+
+    /// The devices of a disk.
+    fn disk_devices(&self) -> &'static [&'static str] {
+        match (self.disk_as, self.kind) {
+            (DiskAs::Virtio, _) => &["virtio-blk-pci,drive=disk,disable-legacy=on"],
+            (DiskAs::Ahci, Kind::Q35) => &["ide-hd,drive=disk,bus=ide.0"],
+            (DiskAs::Ahci, Kind::Pc | Kind::Microvm) => &["ahci,id=ahci", "ide-hd,drive=disk,bus=ahci.0"],
+        }
     }
 
     fn machine(&self) -> &'static str {

@@ -44,6 +44,7 @@ pub fn perform(options: RunOptions) -> Result<u8> {
     machine.gdb = options.gdb;
     machine.kvm = options.kvm;
     machine.disk = options.disk.as_deref().map(disk).transpose()?;
+    machine.disk_as = options.disk_as;
     machine.net = options.net;
     if options.gdb {
         eprintln!(

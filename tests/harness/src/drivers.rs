@@ -20,7 +20,7 @@ const DISK: &str = "1af4:1042  010000";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 8] = [
+    let trials: [Named; 9] = [
         ("devices_are_listed", devices_are_listed),
         ("without_a_disk_nobody_waits", without_a_disk_nobody_waits),
         ("what_is_written_is_in_the_file", what_is_written_is_in_the_file),
@@ -29,6 +29,7 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         ("a_bus_server_that_ended_is_started_again", a_bus_server_that_ended_is_started_again),
         ("each_device_has_one_driver", each_device_has_one_driver),
         ("nothing_acknowledged_is_lost", nothing_acknowledged_is_lost),
+        ("nothing_acknowledged_is_lost_on_a_sata_disk", nothing_acknowledged_is_lost_on_a_sata_disk),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("drivers", format!("drivers::{name}"), verdict)))
 }
@@ -97,7 +98,8 @@ fn devices_are_listed(world: &'static World) -> Verdict {
 }
 
 fn without_a_disk_nobody_waits(world: &'static World) -> Verdict {
-    for machine in ["pc", "microvm"] {
+    // The second has a controller for SATA disks, without any.
+    for machine in ["pc", "q35", "microvm"] {
         let script = b"run disk\nrun disk read 0\nrun devices\n";
         let reply = world.tern(&["run", "--script", "-", "--machine", machine], script)?;
         check_lines(&reply, &["disk: not found", "disk: not found", "ADDRESS"])?;
@@ -185,15 +187,24 @@ fn each_device_has_one_driver(world: &'static World) -> Verdict {
     check_lines(&reply, &["bus-test: all is well", "bus-test: all is well", "sector-4.."])
 }
 
-/// The driver and the bus server are killed at random moments. Requests that it had are made again; what it had acknowledged is there.
 fn nothing_acknowledged_is_lost(world: &'static World) -> Verdict {
+    lose_nothing(world, "virtio-block", "virtio", if world.full { 20 } else { 3 })
+}
+
+fn nothing_acknowledged_is_lost_on_a_sata_disk(world: &'static World) -> Verdict {
+    lose_nothing(world, "ahci", "ahci", if world.full { 20 } else { 1 })
+}
+
+/// The driver and the bus server are killed at random moments. Requests that it had are made again; what it had acknowledged is there.
+fn lose_nothing(world: &'static World, driver: &str, disk_as: &str, seeds: u64) -> Verdict {
     let entry = "\n[[program]]\nname = \"disk-test\"\noperator = true\n";
     let entries = entries(world, entry)?;
-    for seed in 1..=if world.full { 20 } else { 3 } {
+    for seed in 1..=seeds {
         let disk = Disk::new()?;
         let file = disk.file.display().to_string();
-        let script = format!("run disk-test {seed}\n");
-        let reply = world.script_with(&entries, &["--disk", &file], script.as_bytes())?;
+        let script = format!("run disk-test {seed} {driver}\n");
+        let options = ["--disk", &file, "--disk-as", disk_as];
+        let reply = world.script_with(&entries, &options, script.as_bytes())?;
         reply.check_code(0)?;
         reply.check_contains("all is there: 12 kills")?;
     }

@@ -7,9 +7,10 @@ use std::process::Command;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 4] = [
+    let trials: [Named; 5] = [
         ("commands_do_what_they_say", commands_do_what_they_say),
         ("what_is_on_the_disk_stays_there", what_is_on_the_disk_stays_there),
+        ("what_is_on_a_sata_disk_stays_there", what_is_on_a_sata_disk_stays_there),
         ("without_a_file_system_there_is_an_error", without_a_file_system_there_is_an_error),
         ("who_opens_all_leaves_some", who_opens_all_leaves_some),
     ];
@@ -133,12 +134,32 @@ impl Disk {
     }
 
     fn run(&self, world: &World, script: &str) -> xtask::Result<Reply> {
+        self.run_with(world, &[], script)
+    }
+
+    fn run_with(&self, world: &World, options: &[&str], script: &str) -> xtask::Result<Reply> {
         let file = self.file.display().to_string();
-        world.tern(&["run", "--script", "-", "--disk", &file], script.as_bytes())
+        let options = [&["run", "--script", "-", "--disk", &file], options].concat();
+        world.tern(&options, script.as_bytes())
     }
 
     fn path(&self) -> &str {
         self.file.to_str().unwrap_or_default()
+    }
+
+    /// Fails unless Linux finds no mistake, and reads this in a file.
+    fn check(&self, path: &str, text: &str) -> Verdict {
+        tool("e2fsck", &["-p", self.path()]).or_else(|failed| {
+            // Status 1: the journal was replayed.
+            if failed.message().is_some_and(|text| text.contains("exit status: 1\n")) {
+                Ok(String::new())
+            } else {
+                Err(failed)
+            }
+        })?;
+        tool("e2fsck", &["-f", "-n", self.path()])?;
+        let read = tool("debugfs", &["-R", &format!("cat {path}"), self.path()])?;
+        if read == text { Ok(()) } else { Err(format!("Linux reads {read:?}").into()) }
     }
 }
 
@@ -152,19 +173,7 @@ fn what_is_on_the_disk_stays_there(world: &'static World) -> Verdict {
     reply.check_code(0)?;
     reply.check_contains("file-test: all is well\nfile-test: all is well\nfile-test: all is well\n")?;
     reply.check_contains("first\nsecond\nthird\nfourth\n")?;
-    tool("e2fsck", &["-p", disk.path()]).or_else(|failed| {
-        // Status 1: the journal was replayed.
-        if failed.message().is_some_and(|text| text.contains("exit status: 1\n")) {
-            Ok(String::new())
-        } else {
-            Err(failed)
-        }
-    })?;
-    tool("e2fsck", &["-f", "-n", disk.path()])?;
-    let read = tool("debugfs", &["-R", "cat /etc/told", disk.path()])?;
-    if read != "first\nsecond\nthird\nfourth\n" {
-        return Err(format!("Linux reads {read:?}").into());
-    }
+    disk.check("/etc/told", "first\nsecond\nthird\nfourth\n")?;
     let mapped = tool("debugfs", &["-R", "cat /etc/mapped", disk.path()])?;
     if mapped.len() != 6000 || !mapped.ends_with("\t\t\t\t\t\t\t\t") {
         return Err(format!("Linux reads {} bytes that were mapped, and other ones", mapped.len()).into());
@@ -173,6 +182,23 @@ fn what_is_on_the_disk_stays_there(world: &'static World) -> Verdict {
     let reply = disk.run(world, "cat /disk/etc/link\nls -l /disk/etc\nexit 0\n")?;
     reply.check_contains("first\nsecond\nthird\nfourth\n")?;
     reply.check_contains("link -> told")
+}
+
+/// On a machine without anything virtio, with the disk behind its own AHCI controller. What is not there is refused.
+fn what_is_on_a_sata_disk_stays_there(world: &'static World) -> Verdict {
+    let disk = Disk::new()?;
+    let options = ["--machine", "q35", "--disk-as", "ahci"];
+    let script = "run disk\nrun disk read 524288\nrun disk read 18446744073709551615 2\nmkdir /disk/etc\necho first > /disk/etc/motd\nsync\n\
+        kill ahci\necho second >> /disk/etc/motd\nkill bus\necho third >> /disk/etc/motd\ncat /disk/etc/motd\nps\nexit 0\n";
+    let reply = disk.run_with(world, &options, script)?;
+    reply.check_code(0)?;
+    let refused = "disk: the server does not understand the request\n";
+    reply.check_contains(&format!("524288 sectors of 512 bytes\n{refused}{refused}"))?;
+    reply.check_contains("first\nsecond\nthird\n")?;
+    if reply.out.lines().any(|line| line.contains("virtio-block")) {
+        return Err(reply.failed("the other driver was there, too"));
+    }
+    disk.check("/etc/motd", "first\nsecond\nthird\n")
 }
 
 /// A disk of zeros is refused by everybody, and does no harm to the rest.

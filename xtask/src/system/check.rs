@@ -5,7 +5,7 @@ use super::file::{Entry, File, Rights, Task, line_of};
 use description::{
     CLASSES, CONSOLE, Device, KERNEL_SHARES, MEMORY_MANAGER, MODULES, PRIORITY_MAX, Program, System,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
 /// Bytes of a name.
@@ -23,7 +23,9 @@ pub fn check(source: &str, text: &str, file: &File, files: &[&str]) -> Result<Sy
     let modules: Vec<Program> = file.module.iter().map(|entry| checker.program(entry)).collect();
     let tasks = checker.tasks(&file.task, &modules);
     checker.belong(&modules, &file.task);
+    checker.apart(&modules);
     let all: Vec<Program> = programs.into_iter().chain(tasks).collect();
+    checker.alternatives(&all);
     checker.unique(&all, &modules);
     checker.drivers(&all);
     checker.files(&all);
@@ -81,6 +83,7 @@ impl Checker<'_> {
             arguments: String::new(),
             serves: Vec::new(),
             clients: None,
+            otherwise: None,
             restarts,
             uses: rights.uses.clone(),
             instead: Vec::new(),
@@ -130,6 +133,7 @@ impl Checker<'_> {
             arguments: entry.arguments.clone().unwrap_or_default(),
             serves: entry.serves.clone(),
             clients: entry.clients.clone(),
+            otherwise: entry.otherwise.clone(),
             instead: entry.instead.clone().into_iter().collect(),
             devices,
             classes,
@@ -185,6 +189,7 @@ impl Checker<'_> {
                 restarts: parts.iter().map(|part| part.restarts).min().unwrap_or(0),
                 serves,
                 clients: clients.map(|all| all.into_iter().flatten().collect()),
+                otherwise: None,
                 priority: most(|part| part.priority),
                 priority_max: most(|part| part.priority_max),
                 kernel_share: sum(|part| part.kernel_share),
@@ -213,7 +218,35 @@ impl Checker<'_> {
         }
     }
 
-    /// Each name is there once, and is served by one program; each device has one owner among those that start at boot.
+    /// A module is in its task, whatever the machine has.
+    fn apart(&mut self, modules: &[Program]) {
+        for module in modules.iter().filter(|module| module.otherwise.is_some()) {
+            self.wrong(
+                module.line,
+                format!("module {} has an otherwise, which only programs have", module.name),
+            );
+        }
+    }
+
+    /// A program that starts in the place of another serves the same names, comes later, and is there for that one alone.
+    fn alternatives(&mut self, programs: &[Program]) {
+        for (index, program) in programs.iter().enumerate() {
+            let Some(name) = &program.otherwise else { continue };
+            let wrong = match programs[index + 1..].iter().find(|other| other.name == *name) {
+                None => "has no entry behind it",
+                Some(_) if program.serves.is_empty() => "is for programs that serve names",
+                Some(other) if other.serves != program.serves => "does not serve the same names",
+                Some(_) if programs[..index].iter().any(|other| other.otherwise == program.otherwise) => {
+                    "is there for another program"
+                }
+                Some(_) => continue,
+            };
+            self.wrong(program.line, format!("{}: otherwise {name:?}, which {wrong}", program.name));
+        }
+    }
+
+    /// Each name is there once, and is served by one program, or by several of which one runs; so has each device one owner among those that start at
+    /// boot.
     fn unique(&mut self, programs: &[Program], modules: &[Program]) {
         for (index, program) in programs.iter().enumerate() {
             let earlier = &programs[..index];
@@ -223,8 +256,10 @@ impl Checker<'_> {
                     format!("{} has an entry already, in line {}", program.name, other.line),
                 );
             }
+            let beside = |other: &&Program| first_choice(programs, other) != first_choice(programs, program);
             for name in &program.serves {
-                if let Some(other) = earlier.iter().find(|other| other.serves.contains(name)) {
+                let serves = |other: &&Program| other.serves.contains(name);
+                if let Some(other) = earlier.iter().filter(beside).find(serves) {
                     let reason = format!(
                         "the name {name:?} is served by {} already, in line {}",
                         other.name, other.line
@@ -232,12 +267,12 @@ impl Checker<'_> {
                     self.wrong(program.line, reason);
                 }
             }
-            let owners =
-                earlier.iter().filter(|other| !other.serves.is_empty() && !program.serves.is_empty());
+            let is_owner = |other: &&Program| !other.serves.is_empty() && !program.serves.is_empty();
+            let mut owners = earlier.iter().filter(beside).filter(is_owner);
             let shared = |other: &&Program| {
                 other.devices.iter().any(|&one| program.devices.iter().any(|&device| one.overlaps(device)))
             };
-            if let Some(owner) = owners.clone().find(shared) {
+            if let Some(owner) = owners.find(shared) {
                 let reason =
                     format!("{} has a device of {}, in line {}", program.name, owner.name, owner.line);
                 self.wrong(program.line, reason);
@@ -253,7 +288,7 @@ impl Checker<'_> {
         }
     }
 
-    /// There is one bus server, if somebody has devices from it; and of each class one driver among those that start at boot.
+    /// There is one bus server, if somebody has devices from it; and of each class one driver among those that run from boot on.
     fn drivers(&mut self, programs: &[Program]) {
         let bus = programs.iter().find(|program| program.is_bus);
         for (index, program) in programs.iter().enumerate() {
@@ -270,7 +305,11 @@ impl Checker<'_> {
                 self.wrong(program.line, reason);
             }
             for (name, class) in CLASSES.into_iter().filter(|(_, class)| program.classes >> class & 1 != 0) {
-                let is_owner = |other: &&Program| !other.serves.is_empty() && other.classes >> class & 1 != 0;
+                let is_owner = |other: &&Program| {
+                    !other.serves.is_empty()
+                        && other.classes >> class & 1 != 0
+                        && first_choice(programs, other) != first_choice(programs, program)
+                };
                 if let Some(owner) = earlier.iter().find(is_owner).filter(|_| !program.serves.is_empty()) {
                     let reason = format!(
                         "{} has the {name} devices of {}, in line {}",
@@ -296,11 +335,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Programs that start at boot have no more kernel memory together than there is.
+    /// Programs that start at boot have no more kernel memory together than there is. Of alternatives one runs.
     fn fit(&mut self, programs: &[Program]) {
-        let mut sum = 0;
+        let mut shares: BTreeMap<&str, u64> = BTreeMap::new();
         for program in programs.iter().filter(|it| !it.serves.is_empty() || it.name == MEMORY_MANAGER) {
-            sum += program.kernel_share;
+            let share = shares.entry(first_choice(programs, program)).or_default();
+            *share = program.kernel_share.max(*share);
+            let sum: u64 = shares.values().sum();
             if sum > KERNEL_SHARES {
                 let reason = format!(
                     "{}: programs that start at boot have a kernel-share of {sum} together, of {KERNEL_SHARES}",
@@ -358,12 +399,10 @@ impl Checker<'_> {
 
     /// No programs that start at boot wait for each other in a ring.
     fn no_cycles(&mut self, programs: &[Program]) {
-        let server_of =
-            |name: &str| programs.iter().position(|it| it.serves.iter().any(|served| served == name));
         let awaited = |index: usize| {
             let program: &Program = &programs[index];
-            let uses = program.uses.iter().flatten();
-            uses.filter_map(move |name| server_of(program.finds(name)?)).filter(move |&other| other != index)
+            let names = program.uses.iter().flatten().filter_map(|name| program.finds(name));
+            names.flat_map(|name| servers_of(programs, name)).filter(move |&other| other != index)
         };
         // Programs from which every way has come to an end.
         let mut ended = BTreeSet::new();
@@ -388,6 +427,24 @@ impl Checker<'_> {
             way.push(next);
         }
     }
+}
+
+/// The program that is tried first where this one could run: itself, or the one in whose place it starts in the end.
+fn first_choice<'a>(programs: &'a [Program], program: &'a Program) -> &'a str {
+    let mut first = program;
+    // Earlier and earlier ones, so this ends.
+    for other in programs.iter().rev() {
+        if other.otherwise.as_ref() == Some(&first.name) {
+            first = other;
+        }
+    }
+    &first.name
+}
+
+/// Places of those that serve a name.
+pub fn servers_of<'a>(programs: &'a [Program], name: &'a str) -> impl Iterator<Item = usize> + use<'a> {
+    let serves = move |program: &Program| program.serves.iter().any(|served| served == name);
+    (0..programs.len()).filter(move |&at| serves(&programs[at]))
 }
 
 fn ranged(key: &str, value: i64, most: u64, why: &str) -> Result<u64, String> {

@@ -38,6 +38,8 @@ pub struct Entry {
     pub serves: Vec<String>,
     /// The programs that may ask for what it serves; without this, all.
     pub clients: Option<Vec<String>>,
+    /// The program that starts in its place if this machine has nothing for it.
+    pub otherwise: Option<String>,
     /// Names in whose place it finds others: those of monitors.
     #[serde(default)]
     pub instead: BTreeMap<String, String>,

@@ -1,5 +1,6 @@
 //! Shows what a description says: as text, and as a drawing of the programs and the servers that they may ask for.
 
+use super::check::servers_of;
 use crate::{Error, Result};
 use description::{CLASSES, Device, Program, System};
 use layout::backends::svg::SVGWriter;
@@ -40,13 +41,22 @@ fn row(system: &System, program: &Program) -> [String; COLUMNS.len()] {
     };
     [
         program.name.clone(),
-        or_none(program.serves.join(" ")),
+        or_none(serves(program)),
         asks(system, program),
         priority,
         format!("{}/{}", program.kernel_share, description::KERNEL_SHARES),
         memory(program),
         or_none(devices(program).join(" ")),
     ]
+}
+
+/// The names that a program serves, and who does if it does not.
+fn serves(program: &Program) -> String {
+    let names = program.serves.join(" ");
+    match &program.otherwise {
+        Some(other) => format!("{names} (or {other})"),
+        None => names,
+    }
 }
 
 /// The names that a program may ask for; those for which it finds others with these.
@@ -62,7 +72,9 @@ fn asks(system: &System, program: &Program) -> String {
             let others = program.instead.iter().map(|(name, _)| monitored(name));
             let name = if program.name == OTHERS { "" } else { &program.name };
             let servers = system.programs.iter().filter(|server| !server.has_client(name));
-            let refused: Vec<&str> = servers.flat_map(|server| &server.serves).map(|name| &**name).collect();
+            let mut refused: Vec<&str> =
+                servers.flat_map(|server| &server.serves).map(|name| &**name).collect();
+            refused.dedup();
             let all =
                 if refused.is_empty() { "all".into() } else { format!("all but {}", refused.join(" ")) };
             [all].into_iter().chain(others).collect::<Vec<_>>().join(", ")
@@ -136,13 +148,10 @@ fn dot(system: &System) -> String {
         for name in program.uses.as_ref().map_or(monitored.collect(), |uses| uses.iter().collect::<Vec<_>>())
         {
             let Some(found) = program.finds(name) else { continue };
-            let Some(server) =
-                system.programs.iter().position(|other| other.serves.iter().any(|served| served == found))
-            else {
-                continue;
-            };
             let label = if found == name { String::new() } else { format!(" [label=\"{}\"]", plain(name)) };
-            let _ = writeln!(dot, "  p{index} -> p{server}{label};");
+            for server in servers_of(&system.programs, found) {
+                let _ = writeln!(dot, "  p{index} -> p{server}{label};");
+            }
         }
     }
     dot + "}\n"

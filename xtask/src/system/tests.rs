@@ -3,11 +3,12 @@
 use super::*;
 use description::{Device, MODULES};
 
-const FILES: [&str; 21] = [
+const FILES: [&str; 22] = [
     "mm",
     "console",
     "bus",
     "virtio-block",
+    "ahci",
     "virtio-net",
     "network",
     "ramfs",
@@ -71,12 +72,17 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
     assert_eq!(system.program("hello").pages_max, 16384);
     let (bus, disk) = (system.program("bus"), system.program("virtio-block"));
     assert_eq!((bus.is_bus, bus.classes, disk.is_bus, disk.classes), (true, 0, false, 1 << 1));
+    let other = system.program("ahci");
+    assert_eq!(
+        (disk.otherwise.as_deref(), &other.serves, other.classes),
+        (Some("ahci"), &disk.serves, 1 << 1)
+    );
     assert_eq!((system.program("virtio-net").classes, system.program("network").classes), (1 << 2, 0));
     assert_eq!(System::unpack(&system.pack()), Some(system));
 }
 
 /// Mistakes: text that is added to [`SMALL`], the line that is told, and a part of the message.
-const MISTAKES: [(&str, u32, &str); 37] = [
+const MISTAKES: [(&str, u32, &str); 44] = [
     (
         "[[program]]\nname = \"counter\"\ndevices = [\"disk\"]",
         16,
@@ -133,6 +139,44 @@ const MISTAKES: [(&str, u32, &str); 37] = [
         16,
         "a kernel-share of 272 together",
     ),
+    (
+        "[[program]]\nname = \"counter\"\notherwise = \"bench\"",
+        16,
+        "otherwise \"bench\", which has no entry behind it",
+    ),
+    (
+        "[[program]]\nname = \"bench\"\nserves = [\"c\"]\n[[program]]\nname = \"counter\"\nserves = [\"c\"]\notherwise = \"bench\"",
+        19,
+        "otherwise \"bench\", which has no entry behind it",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\notherwise = \"bench\"\n[[program]]\nname = \"bench\"",
+        16,
+        "otherwise \"bench\", which is for programs that serve names",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\notherwise = \"bench\"\n[[program]]\nname = \"bench\"\nserves = [\"d\"]",
+        16,
+        "otherwise \"bench\", which does not serve the same names",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\notherwise = \"bench\"\n[[program]]\nname = \"suite\"\nserves = [\"c\"]\n\
+             otherwise = \"bench\"\n[[program]]\nname = \"bench\"\nserves = [\"c\"]",
+        20,
+        "otherwise \"bench\", which is there for another program",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\notherwise = \"bench\"\n[[program]]\nname = \"bench\"\nserves = [\"c\"]\n\
+             kernel-share = 240",
+        20,
+        "a kernel-share of 272 together",
+    ),
+    (
+        "[[program]]\nname = \"counter\"\nserves = [\"c\"]\notherwise = \"bench\"\n[[program]]\nname = \"bench\"\nserves = [\"c\"]\nuses = [\"d\"]\n\
+             [[program]]\nname = \"suite\"\nserves = [\"d\"]\nuses = [\"c\"]",
+        20,
+        "use each other in a ring: bench, suite, bench",
+    ),
     ("[[module]]\nname = \"clock\"", 16, "module clock is in no task"),
     ("[[task]]\nname = \"services\"\nmodules = [\"clock\"]", 16, "there is no module \"clock\""),
     ("[[task]]\nname = \"shell\"\nmodules = []", 16, "shell is the name of a file"),
@@ -180,6 +224,36 @@ fn mistakes_are_told_with_their_lines() {
         let is_told = |it: &Mistake| it.line == line && it.reason.contains(reason);
         assert!(mistakes.iter().any(is_told), "{more}\n{mistakes:?}");
     }
+}
+
+/// Of those that start in place of one another one runs: they may have the same devices, and kernel memory for one.
+#[test]
+fn alternatives_share_what_one_of_them_needs() {
+    let more = "[[program]]
+name = \"bus\"
+serves = [\"bus\"]
+kernel-share = 4
+bus = true
+";
+    let entry = |name: &str, more: &str| {
+        format!(
+            "[[program]]\nname = \"{name}\"\nserves = [\"c\"]\nkernel-share = 200\nports = [\"8+8\"]\ndevices = [\"block\"]\n{more}\n"
+        )
+    };
+    let all = [
+        SMALL.into(),
+        more.into(),
+        entry("counter", "otherwise = \"bench\""),
+        entry("bench", "otherwise = \"suite\""),
+        entry("suite", ""),
+    ];
+    let system = read_text(&all.concat()).expect("it is fine");
+    assert!(show::text(&system).contains("c (or bench)"));
+    // Without the last link two of them run.
+    let text = all.concat().replace("otherwise = \"suite\"", "");
+    let mistakes = read_text(&text).expect_err("two serve the name");
+    let told = |part: &str| mistakes.iter().any(|mistake| mistake.reason.contains(part));
+    assert!(told("served by counter already") && told("block devices of counter") && told("436 together"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Writes to the disk while another thread kills its driver, or the bus server, at random moments, and asks again where a request was lost. In the end each sector must
-//! hold what was written there last and acknowledged. An argument is the seed. The program must be an operator, and takes all of the disk.
+//! hold what was written there last and acknowledged. Arguments are the seed and the driver's name. The program must be an operator, and takes all of
+//! the disk.
 
 #![no_std]
 #![no_main]
@@ -7,6 +8,7 @@
 
 extern crate alloc;
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -19,8 +21,6 @@ use rt::thread::spawn;
 use rt::time::sleep;
 
 rt::entry!(main);
-
-const DRIVER: &str = "virtio-block";
 
 /// The bus server, which is killed instead every few times, and takes its drivers with it.
 const BUS: &str = "bus";
@@ -44,8 +44,13 @@ static REPLIES: stub::Once<Replies> = stub::Once::new(Replies::new());
 static KILLED: AtomicU32 = AtomicU32::new(0);
 
 fn main() -> i32 {
-    let seed = rt::arguments().first().and_then(|word| word.parse().ok()).unwrap_or(1);
-    match check(Random(seed)) {
+    let arguments = rt::arguments();
+    let [seed, driver] = arguments.iter().map(|word| word.as_str()).collect::<Vec<_>>()[..] else {
+        println!("usage: disk-test SEED DRIVER");
+        return 2;
+    };
+    let seed = seed.parse().unwrap_or(1);
+    match check(driver, Random(seed)) {
         Ok((writes, lost)) => {
             println!("disk-test: seed {seed}: all is there: {} kills", KILLED.load(Ordering::Relaxed));
             println!("disk-test: {writes} writes; {lost} requests were repeated");
@@ -68,6 +73,7 @@ impl Random {
 }
 
 struct Disk {
+    driver: Name,
     server: Uid,
     replies: &'static mut Replies,
     /// Requests that were repeated.
@@ -75,15 +81,17 @@ struct Disk {
 }
 
 /// Writes and repetitions.
-fn check(mut random: Random) -> Result<(usize, usize)> {
+fn check(driver: &str, mut random: Random) -> Result<(usize, usize)> {
     let replies = REPLIES.take().ok_or(Failure::Garbled)?;
-    let mut disk = Disk { server: find()?, replies, lost: 0 };
+    let victim = String::from(driver);
+    let driver = Name::new(driver).ok_or(Failure::Garbled)?;
+    let mut disk = Disk { driver, server: find(&driver)?, replies, lost: 0 };
     let info = block::info(disk.server)?;
     let bytes = info.sector_bytes as usize;
     // The number of the write that filled a sector last; 0 for none.
     let mut last = vec![0u64; info.sectors as usize];
     let seed = random.below(u64::MAX);
-    let killer = spawn(36, move || kill(Random(seed))).map_err(Failure::Kernel)?;
+    let killer = spawn(36, move || kill(&victim, Random(seed))).map_err(Failure::Kernel)?;
     let mut writes = 0;
     while KILLED.load(Ordering::Relaxed) < KILLS {
         let count = 1 + random.below(COUNT_MAX);
@@ -116,7 +124,7 @@ impl Disk {
             match act(self) {
                 Err(failure) if failure.server_is_gone() => {
                     self.lost += 1;
-                    self.server = find()?;
+                    self.server = find(&self.driver)?;
                 }
                 outcome => return outcome,
             }
@@ -140,24 +148,24 @@ impl Disk {
 }
 
 /// The driver. One that stays down, since it ended so often, is started.
-fn find() -> Result<Uid> {
-    let name = |text| Name::new(text).ok_or(Failure::Garbled);
-    match names::resolve(rt::home(), &name(block::NAME)?) {
+fn find(driver: &Name) -> Result<Uid> {
+    let name = Name::new(block::NAME).ok_or(Failure::Garbled)?;
+    match names::resolve(rt::home(), &name) {
         Err(Failure::Refused(Status::NotFound)) => {
-            match process::restart(rt::home(), &name(DRIVER)?) {
+            match process::restart(rt::home(), driver) {
                 Ok(()) | Err(Failure::Refused(Status::Taken)) => {}
                 Err(failure) => return Err(failure),
             }
-            names::resolve(rt::home(), &name(block::NAME)?)
+            names::resolve(rt::home(), &name)
         }
         outcome => outcome,
     }
 }
 
 /// Kills the driver or the bus server, whatever it does.
-fn kill(mut random: Random) -> Result<()> {
+fn kill(driver: &str, mut random: Random) -> Result<()> {
     for number in 1..=KILLS {
-        let victim = if number % BUS_EVERY == 0 { BUS } else { DRIVER };
+        let victim = if number % BUS_EVERY == 0 { BUS } else { driver };
         sleep(Duration::from_micros(random.below(PAUSE_US)));
         for place in 0.. {
             let Some(entry) = process::task_at(rt::home(), place)? else { break };

@@ -45,7 +45,9 @@ fn main() -> i32 {
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
         ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {
-            println!("usage: file-test greedy ROUND | modest ROUND | mapped DIRECTORY | stranger | load DIRECTORY");
+            println!(
+                "usage: file-test greedy ROUND | modest ROUND | mapped DIRECTORY | stranger | load DIRECTORY"
+            );
             return 2;
         }
     };

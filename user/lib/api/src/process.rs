@@ -16,6 +16,10 @@ pub use crate::stubs::System::{TaskEntry, ThreadEntry};
 /// Longest argument text of a program, in bytes.
 pub const ARGUMENTS_LEN_MAX: usize = 1024;
 
+/// Status of a server that ends because this machine has nothing for it, such as a driver without its device. `root` does not start it again, but
+/// the one that the system description has in its place, if it has one.
+pub const UNAVAILABLE: i32 = 69;
+
 /// Copies the caller's arguments into `buffer`; returns their length, which may be larger than the buffer.
 pub fn arguments(server: Uid, buffer: &mut [u8]) -> Result<usize> {
     let mut at = 0;

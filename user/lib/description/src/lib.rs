@@ -62,6 +62,8 @@ pub struct Program {
     pub serves: Vec<String>,
     /// The programs that may ask for what it serves; `None`: all.
     pub clients: Option<Vec<String>>,
+    /// The program that starts in its place if this machine has nothing for it. That one serves the same names, and comes later in the description.
+    pub otherwise: Option<String>,
     /// How often it may end within ten seconds and be started again, if it serves names.
     pub restarts: u8,
     /// The names that it may ask for; `None`: all.
@@ -132,11 +134,6 @@ impl System {
         rest.is_empty().then_some(system)
     }
 
-    /// The program that serves a name.
-    pub fn server_of(&self, name: &str) -> Option<&Program> {
-        self.programs.iter().find(|program| program.serves.iter().any(|served| served == name))
-    }
-
     /// Rights of a program.
     pub fn program(&self, name: &str) -> &Program {
         self.programs.iter().find(|program| program.name == name).unwrap_or(&self.usual)
@@ -170,6 +167,7 @@ mod tests {
             arguments: String::new(),
             serves: vec![],
             clients: None,
+            otherwise: None,
             restarts: 5,
             uses: None,
             instead: vec![],

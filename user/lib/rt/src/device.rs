@@ -42,6 +42,14 @@ impl DeviceMemory {
         Ok(DeviceMemory { address, len: len as usize, physical: base })
     }
 
+    /// Asks the bus server for `1 << log2` bytes of memory that a function may use which this thread has claimed: zeroed, and in one piece.
+    /// The device may change it at any time, so it is copied from and to, and nothing refers to it.
+    pub fn shared(bus: Uid, place: u32, log2: u32) -> Result<DeviceMemory> {
+        let window = frames::reserve(log2).ok_or(Failure::Refused(Status::Exhausted))?;
+        let physical = api::bus::pages(bus, place, window)?;
+        Ok(DeviceMemory { address: window.base(), len: 1 << window.log2(), physical })
+    }
+
     /// Physical address of its first byte.
     pub fn physical(&self) -> u64 {
         self.physical
@@ -75,6 +83,28 @@ impl DeviceMemory {
     /// Writes four bytes. What lies outside is not written.
     pub fn write_u32(&mut self, at: usize, value: u32) {
         self.write(at, value);
+    }
+
+    /// Copies from there, in units of eight bytes, as far as there are so many. Outside are all ones.
+    pub fn copy_from(&self, at: usize, to: &mut [u8]) {
+        let (words, rest) = to.as_chunks_mut::<8>();
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = self.read(at + 8 * index).unwrap_or(u64::MAX).to_ne_bytes();
+        }
+        for (index, byte) in rest.iter_mut().enumerate() {
+            *byte = self.read_u8(at + 8 * words.len() + index);
+        }
+    }
+
+    /// Copies to there, in units of eight bytes, as far as there are so many. What lies outside is not written.
+    pub fn copy_to(&mut self, at: usize, from: &[u8]) {
+        let (words, rest) = from.as_chunks::<8>();
+        for (index, word) in words.iter().enumerate() {
+            self.write(at + 8 * index, u64::from_ne_bytes(*word));
+        }
+        for (index, &byte) in rest.iter().enumerate() {
+            self.write_u8(at + 8 * words.len() + index, byte);
+        }
     }
 
     fn read<T: Copy>(&self, at: usize) -> Option<T> {

@@ -8,6 +8,7 @@ use crate::function::Function;
 use crate::memory::Hardware;
 use crate::transport::Plain;
 use alloc::boxed::Box;
+use block::{BYTES_MAX, Trouble};
 use rt::api::{Failure, Result};
 use rt::sys::{Error, Timeout};
 use rt::time;
@@ -19,27 +20,12 @@ const CLASS: u8 = 1;
 /// Numbers of virtio disks: as they are, and those that also understand what was before version 1.
 const DEVICES: [u16; 2] = [0x1042, 0x1001];
 
-/// Bytes of a sector, for all virtio disks.
-pub const SECTOR_BYTES: usize = SECTOR_SIZE;
-
-/// Bytes that one request moves, at most.
-pub const BYTES_MAX: usize = 4096;
-
 /// How long a device may take for a request.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// A device on which nobody should rely any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Broken;
-
-/// Failure of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
-    /// The device says that it could not do it.
-    Failed,
-    /// See [`Broken`].
-    Broken,
-}
 
 impl From<Broken> for Trouble {
     fn from(_: Broken) -> Trouble {
@@ -69,51 +55,6 @@ impl Disk {
         Ok(Disk { function, device, request, response, data: Box::new([0; BYTES_MAX]) })
     }
 
-    /// How many sectors it has.
-    pub fn sectors(&self) -> u64 {
-        self.device.capacity()
-    }
-
-    /// Whether it can only be read.
-    pub fn is_read_only(&self) -> bool {
-        self.device.readonly()
-    }
-
-    /// Takes back an interrupt for which nobody waits.
-    pub fn quiet(&mut self) {
-        self.device.ack_interrupt();
-    }
-
-    /// Reads `len` bytes from a sector on: whole sectors, which are there, and [`BYTES_MAX`] at most.
-    pub fn read(&mut self, first: u64, len: usize) -> core::result::Result<&[u8], Trouble> {
-        let Disk { device, request, response, data, .. } = self;
-        // SAFETY: these buffers are used by nobody until the request is complete, or for ever if the device is broken: `self.wait` says so, and
-        // then nobody calls again, since the driver ends. The device itself has copies.
-        let token = unsafe { device.read_blocks_nb(first as usize, request, &mut data[..len], response) };
-        let token = token.map_err(|_| Broken)?;
-        self.wait(token)?;
-        let Disk { device, request, response, data, .. } = self;
-        // SAFETY: they are the same.
-        let done = unsafe { device.complete_read_blocks(token, request, &mut data[..len], response) };
-        check(done, self.response.status())?;
-        Ok(&self.data[..len])
-    }
-
-    /// Writes whole sectors, which are there, from one on. They are safe afterwards.
-    pub fn write(&mut self, first: u64, bytes: &[u8]) -> core::result::Result<(), Trouble> {
-        let len = bytes.len();
-        self.data[..len].copy_from_slice(bytes);
-        let Disk { device, request, response, data, .. } = self;
-        // SAFETY: as in `read`.
-        let token = unsafe { device.write_blocks_nb(first as usize, request, &data[..len], response) };
-        let token = token.map_err(|_| Broken)?;
-        self.wait(token)?;
-        let Disk { device, request, response, data, .. } = self;
-        // SAFETY: they are the same.
-        let done = unsafe { device.complete_write_blocks(token, request, &data[..len], response) };
-        check(done, self.response.status())
-    }
-
     /// Waits until the device is done with a request.
     fn wait(&mut self, token: u16) -> core::result::Result<(), Broken> {
         let end = time::now_ns() + PATIENCE_NS;
@@ -131,6 +72,57 @@ impl Disk {
                 Err(_) => return Err(Broken),
             }
         }
+    }
+}
+
+impl block::Disk for Disk {
+    fn sector_bytes(&self) -> usize {
+        SECTOR_SIZE
+    }
+
+    fn sectors(&self) -> u64 {
+        self.device.capacity()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.device.readonly()
+    }
+
+    fn quiet(&mut self) {
+        self.device.ack_interrupt();
+    }
+
+    fn read(&mut self, first: u64, len: usize) -> core::result::Result<&[u8], Trouble> {
+        let Disk { device, request, response, data, .. } = self;
+        // SAFETY: these buffers are used by nobody until the request is complete, or for ever if the device is broken: `self.wait` says so, and
+        // then nobody calls again, since the driver ends. The device itself has copies.
+        let token = unsafe { device.read_blocks_nb(first as usize, request, &mut data[..len], response) };
+        let token = token.map_err(|_| Broken)?;
+        self.wait(token)?;
+        let Disk { device, request, response, data, .. } = self;
+        // SAFETY: they are the same.
+        let done = unsafe { device.complete_read_blocks(token, request, &mut data[..len], response) };
+        check(done, self.response.status())?;
+        Ok(&self.data[..len])
+    }
+
+    fn write(&mut self, first: u64, bytes: &[u8]) -> core::result::Result<(), Trouble> {
+        let len = bytes.len();
+        self.data[..len].copy_from_slice(bytes);
+        let Disk { device, request, response, data, .. } = self;
+        // SAFETY: as in `read`.
+        let token = unsafe { device.write_blocks_nb(first as usize, request, &data[..len], response) };
+        let token = token.map_err(|_| Broken)?;
+        self.wait(token)?;
+        let Disk { device, request, response, data, .. } = self;
+        // SAFETY: they are the same.
+        let done = unsafe { device.complete_write_blocks(token, request, &data[..len], response) };
+        check(done, self.response.status())
+    }
+
+    fn flush(&mut self) -> core::result::Result<(), Trouble> {
+        // Each write has waited until it was safe, so there is nothing left to wait for.
+        Ok(())
     }
 }
 

@@ -67,6 +67,11 @@ impl Policy {
         self.name == MEMORY_MANAGER
     }
 
+    /// Whether both serve a name, so that one of them runs.
+    pub fn is_alternative_to(&self, other: &Policy) -> bool {
+        self.serves.iter().any(|name| other.serves_name(name))
+    }
+
     /// Whether the system restarts the program.
     pub fn is_vital(&self) -> bool {
         !self.serves.is_empty() || self.is_manager()
@@ -107,12 +112,24 @@ impl Policies {
             || !self.named.iter().any(|policy| !policy.is_bus && policy.has_of(wanted))
     }
 
+    /// The program that starts in the place of one for which this machine has nothing.
+    pub fn otherwise(&self, policy: &Policy) -> Option<&'static Policy> {
+        let other = policy.otherwise.as_deref()?;
+        self.named.iter().find(|policy| policy.name == other)
+    }
+
+    /// Whether a program starts at boot: all that serve names, but those that are there in the place of others.
+    pub fn starts_at_boot(&self, policy: &Policy) -> bool {
+        let is_other = |first: &Policy| first.otherwise.as_deref() == Some(&policy.name);
+        !policy.serves.is_empty() && !self.named.iter().any(is_other)
+    }
+
     /// Policy of the memory manager.
     pub fn manager(&self) -> &'static Policy {
         self.of(MEMORY_MANAGER)
     }
 
-    /// The servers, in the order in which `root` starts them: the console, then all other programs that serve names.
+    /// The servers, in the order in which `root` starts them: the console, then all other programs that serve names. Not all start at boot.
     pub fn servers(&self) -> impl Iterator<Item = &'static Policy> {
         let is_first = |policy: &&Policy| policy.name == CONSOLE;
         let servers = self.named.iter().filter(|policy| !policy.serves.is_empty());

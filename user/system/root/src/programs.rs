@@ -16,6 +16,9 @@ use rt::sys::{self, Message, Rights, TaskId, Uid};
 use rt::thread::{First, start_first};
 use rt::{println, time};
 
+/// End of a server for which this machine has nothing.
+const UNAVAILABLE: End = End::Exited(process::UNAVAILABLE);
+
 impl Supervisor {
     /// Starts a boot server; a failure is told and survived.
     pub(crate) fn start_server(&mut self, policy: &'static Policy) {
@@ -287,7 +290,12 @@ impl Supervisor {
         if !program.policy.is_vital() {
             return;
         }
-        if !self.may_restart(program.policy.says) {
+        if end == UNAVAILABLE && !program.policy.is_manager() {
+            match self.policies.otherwise(program.policy) {
+                Some(other) => self.start_server(other),
+                None => self.give_up(program.policy),
+            }
+        } else if !self.may_restart(program.policy.says) {
             let (name, is_crash) = (program.name, matches!(end, End::Crashed(_)));
             let (place, how) = (self.place_of(program.policy), if is_crash { "crashes" } else { "ends" });
             println!("root: {place} {how} too often and stays down; \"restart {name}\" starts it again");
@@ -352,6 +360,7 @@ fn tell(program: &Program, end: End) {
     let (name, number) = (program.name, program.task.number());
     match end {
         End::Crashed(crash) => println!("root: {name} (task {number}) crashed: {crash}"),
+        end if end == UNAVAILABLE => {}
         End::Exited(status) if program.policy.is_vital() => {
             println!("root: {name} (task {number}) ended with status {status}");
         }

@@ -94,8 +94,9 @@ impl Supervisor {
     fn resolve(&mut self, index: usize, client: Uid, name: Name) -> Decision {
         let found = self.programs[index].policy.finds(name.as_str()).ok_or(Status::Denied)?;
         let name = Name::new(found).ok_or(Status::NotFound)?;
-        let server = self.servers.iter().find(|policy| policy.serves_name(found));
-        if server.is_some_and(|server| !server.has_client(&self.programs[index].policy.name)) {
+        let client = &self.programs[index].policy.name;
+        let mut servers = self.servers.iter().filter(|policy| policy.serves_name(found));
+        if servers.any(|server| !server.has_client(client)) {
             return Err(Status::Denied);
         }
         if let Some(binding) = self.names.iter().find(|binding| binding.name == name) {
@@ -279,7 +280,7 @@ impl Supervisor {
         }
         let is_meant = |policy: &&&Policy| policy.name == name.as_str() || policy.serves_name(name.as_str());
         let policy = *self.servers.iter().find(is_meant).ok_or(Status::NotFound)?;
-        if self.programs.iter().any(|program| program.policy.name == policy.name) {
+        if self.programs.iter().any(|program| program.policy.is_alternative_to(policy)) {
             return Err(Status::Taken);
         }
         self.restarts.remove(policy.name.as_str());

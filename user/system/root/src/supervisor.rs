@@ -147,7 +147,9 @@ impl Supervisor {
             output::end(1);
         }
         for policy in self.servers.clone() {
-            self.start_server(policy);
+            if self.policies.starts_at_boot(policy) {
+                self.start_server(policy);
+            }
         }
         let init = self.options.init.clone();
         let arguments = self.options.arguments.clone();
