@@ -16,7 +16,7 @@ use crate::dce::attrs;
 use crate::dce::{ast::Attr, parse};
 use crate::diag::{Diagnostic, nearest};
 use crate::lex::Kind;
-use crate::model::{Binding, Direction, Model, Operation, Shown, Told, Type, TypeId};
+use crate::model::{Binding, Called, Direction, Model, Operation, Shown, Told, Type, TypeId};
 use crate::pp::{self, Preprocessed};
 use crate::session::Session;
 use crate::source::Span;
@@ -326,7 +326,9 @@ pub fn apply(s: &mut Session, model: &mut Model, wishes: Wishes) {
                     How::Comm | How::Fault => tell(s, model, operation, wish),
                     How::Explicit => {
                         let is_it = matches!(&wish.what, What::Result(name) if *name == operation.name);
-                        operation.has_handle |= is_it;
+                        if is_it {
+                            operation.called = Called::Said;
+                        }
                     }
                 }
             }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use crate::source::Span;
 
 pub use agreement::{Agreement, Rule, Size};
-pub use binding::Binding;
+pub use binding::{Binding, Called};
 
 mod agreement;
 mod binding;
@@ -301,8 +301,8 @@ pub struct Operation {
     pub agreements: Vec<Agreement>,
     /// How clients in C are told of failures.
     pub statuses: Statuses,
-    /// A parameter of its own says which server a client calls, whatever its interface is bound to.
-    pub has_handle: bool,
+    /// Server that a client in C calls.
+    pub called: Called,
     /// Where it is declared.
     pub span: Span,
 }

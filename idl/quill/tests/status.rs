@@ -83,6 +83,65 @@ fn servers_are_found_where_the_attribute_file_says() {
     }
 }
 
+const OWN: &str = "[uuid(01234567-89ab-cdef-0123-456789abcdef)] interface I {
+    typedef [handle] struct { long number; short shelf; } store_t;
+    typedef [handle, string] char *name_t;
+    typedef [handle] long box_t;
+    long who([in] store_t *store);
+    error_status_t add([in] box_t b, [in] long store_t_bind);
+    void swap([in, out] box_t *_server, [in] long a);
+    long spell([in] name_t name, [in] short more);
+    long at([in] handle_t h, [in] store_t *a);
+    long beside([in] store_t *a);
+    long free([in] long a, [in] box_t b);
+    long none([in, unique] name_t name, [in] short more);
+    long nothing([in, unique] store_t *store);
+}";
+
+/// Two operations are told otherwise whom to call: one by its file, one by an attribute file; and one has its handle in the second place.
+const OWN_ACF: &str =
+    "[auto_handle] interface I { [comm_status, fault_status] add(); [explicit_handle] beside(); }";
+
+/// The functions of the program are called around each call, once; if they find nobody, nobody is called; and a text or struct may be absent.
+#[test]
+fn handles_of_own_types_find_their_servers() {
+    let shop = Workshop::new("handles");
+    shop.bring("handles.c", "handles.c");
+    let mut out = compiled(&shop, OWN, OWN_ACF);
+    std::fs::write(shop.path("status.h"), out.c(&Linux)).unwrap();
+    assert!(out.accepted() && !out.messages().contains("warning"), "{}", out.messages());
+    // The self-test makes no values that may be absent.
+    let present: String = OWN.lines().filter(|line| !line.contains("unique")).collect();
+    std::fs::write(shop.path("l4.c"), compiled(&shop, &present, OWN_ACF).c_selftest()).unwrap();
+    for compiler in compilers() {
+        let strict = ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-D_GNU_SOURCE", "-O2"];
+        shop.tool(&compiler, &[&strict[..], &["-o", "handles", "handles.c"]].concat());
+        shop.run("handles");
+    }
+    let alone = ["-std=gnu11", "-O1", "-w", "-ffreestanding", "-nostdlib", "-static", "-fno-pie", "-o", "l4"];
+    let numbers = ["-DQUILL_INTERFACE=0", "-DQUILL_ROUNDS=20u", "-DQUILL_SEED=1", "l4.c"];
+    shop.tool("gcc", &[&alone[..], &numbers].concat());
+    shop.run("l4");
+}
+
+#[test]
+fn a_handle_that_is_a_value_is_never_absent() {
+    let shop = Workshop::new("handles-refused");
+    let of = |ty: &str, param: &str| {
+        let idl = format!("interface I {{ typedef [handle] {ty} box_t; void f([in{param}] box_t *b); }}");
+        compiled(&shop, &format!("[uuid(01234567-89ab-cdef-0123-456789abcdef)] {idl}"), "").messages()
+    };
+    let why = "`b` says which server is called, and is no text or struct that may be absent";
+    assert!(
+        [", unique", ", ptr"].iter().all(|absent| of("long", absent).contains(why)),
+        "{}",
+        of("long", ", ptr")
+    );
+    for (ty, param) in [("long", ""), ("long", ", ref"), ("struct { long a; }", ", unique")] {
+        assert!(!of(ty, param).contains("error"), "{}", of(ty, param));
+    }
+}
+
 /// The messages are the same, and so are Rust's stubs, whose results say how a call failed.
 #[test]
 fn nothing_of_it_travels() {
@@ -111,7 +170,10 @@ fn all_kernels_have_them_without_a_warning() {
             kernel.name()
         );
         let bound = bindings().map(|(acf, _)| compiled(&shop, BOUND, &acf).c(kernel));
-        for text in bound.into_iter().chain([text]) {
+        let own =
+            compiled(&shop, &OWN.replace("[handle, string] char *", "[handle] short "), OWN_ACF).c(kernel);
+        assert!(own.contains("box_t_unbind(") && own.contains("I_swap_bound"), "{}", kernel.name());
+        for text in bound.into_iter().chain([own, text]) {
             std::fs::write(shop.path("status.h"), text).unwrap();
             for compiler in compilers() {
                 let strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffreestanding"];

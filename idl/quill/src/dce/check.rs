@@ -72,6 +72,8 @@ struct Checker<'a> {
     siblings: Siblings,
     /// Names for texts: `typedef [string] char *Name`.
     strings: HashSet<TypeId>,
+    /// Names of types whose values say which server is called (`handle`).
+    handles: HashSet<TypeId>,
     /// Kind of a pointer within something, if nothing is said about it.
     pointer_default: Pointer,
     /// The functions of the interface that is being checked.
@@ -136,6 +138,7 @@ fn checker<'a>(s: &'a mut Session, source: &Preprocessed) -> Checker<'a> {
         operations: HashMap::new(),
         siblings: Vec::new(),
         strings: HashSet::new(),
+        handles: HashSet::new(),
         pointer_default: Pointer::Unique,
         functions: HashSet::new(),
         import_depth: 0,
@@ -558,6 +561,9 @@ impl Checker<'_> {
             let alias = self.model.add(Type::Alias(text, of));
             if has(self.s, attrs, "string") {
                 self.strings.insert(alias);
+            }
+            if has(self.s, attrs, "handle") {
+                self.handles.insert(alias);
             }
             let imported = !self.in_main(name.span);
             self.model.named.push((alias, imported));

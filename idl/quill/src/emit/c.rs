@@ -149,8 +149,8 @@ fn emit_with(
 
         if refused.is_empty() {
             let made = part.interface(&emitter, layout, &operations);
-            let told = status::told(&emitter, layout, &operations, made);
-            items.extend(binding::bound(&emitter, layout, &operations, told));
+            let bound = binding::bound(&emitter, layout, &operations, made);
+            items.extend(status::told(&emitter, layout, &operations, bound));
         }
     }
     if refused.is_empty() { Ok(tree::text(&items) + &more(&emitter, layouts)) } else { Err(refused) }

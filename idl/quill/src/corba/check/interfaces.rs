@@ -278,7 +278,7 @@ impl Checker<'_> {
             raises,
             agreements: Vec::new(),
             statuses: Default::default(),
-            has_handle: false,
+            called: Called::default(),
             span: operation.name.span,
         })
     }
@@ -351,7 +351,7 @@ impl Checker<'_> {
                 raises,
                 agreements: Vec::new(),
                 statuses: Default::default(),
-                has_handle: false,
+                called: Called::default(),
                 span: ident.span,
             };
             operations.push(make("_get_", ty, Vec::new(), get.clone()));

@@ -3,7 +3,7 @@
 use super::carried::Stands;
 use super::types::UNSAID;
 use super::*;
-use crate::model::{Agreement, Rule, Statuses, Told};
+use crate::model::{Agreement, Called, Rule, Statuses, Told};
 
 impl Checker<'_> {
     pub(super) fn near_interface(&self, name: Symbol) -> Option<String> {
@@ -248,12 +248,37 @@ impl Checker<'_> {
             }
         }
         self.operations.insert(name.name, names);
-        let (has_handle, span, name) = (list.len() < params.len(), name.span, self.owned(name.name));
+        let called = match list.len() < params.len() {
+            true => Called::Said,
+            false => self.own_handle(param_list, &list),
+        };
+        let (span, name) = (name.span, self.owned(name.name));
         let oneway = self.is_oneway(&item.attrs);
         let agreements = self.agree_params(&mut list, rules);
         let (params, raises) = (list, Vec::new());
         let statuses = self.statuses(&item.attrs, param_list, &params, result);
-        Some(Operation { name, oneway, result, params, raises, agreements, statuses, has_handle, span })
+        Some(Operation { name, oneway, result, params, raises, agreements, statuses, called, span })
+    }
+
+    /// Binding that the first parameter is, if it goes to the server and has a type that is a handle of the file's own.
+    fn own_handle(&mut self, params: &[Param], checked: &[model::Param]) -> Called {
+        let (Some(param), Some(first)) = (params.first(), checked.first()) else { return Called::Bound };
+        let SpecKind::Named(ty) = &param.spec.kind else { return Called::Bound };
+        let Some(&(Entry::Type(id), ..)) = self.ordinary.get(&ty.name) else { return Called::Bound };
+        if !self.handles.contains(&id) || first.direction == Direction::Out {
+            return Called::Bound;
+        }
+        // Texts and structs are given as pointers, present or not; anything else as a value, if it is there.
+        let kind = |ty: TypeId| self.model.ty(self.model.resolved(ty));
+        if let Type::Optional(of) | Type::Shared(of) = kind(first.ty)
+            && !matches!(kind(*of), Type::Str { .. } | Type::Struct(..) | Type::Union { .. })
+        {
+            let name = &first.name;
+            let message =
+                format!("`{name}` says which server is called, and is no text or struct that may be absent");
+            self.error(Code::AttributeForm, param.spec.span, message);
+        }
+        Called::Found(self.owned(ty.name))
     }
 
     /// Places for failures that the interface file itself names: a result or a parameter of 32 bits that comes back.

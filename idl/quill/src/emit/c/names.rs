@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use crate::model::{Binding, Field, Model, Type, TypeId, Value};
+use crate::model::{Binding, Called, Field, Model, Type, TypeId, Value};
 
 /// Words that mean something in C or in C++, or that common headers define in some way or other; and what stubs call their own variables.
 const RESERVED: &str = "auto break case char const continue default do double else enum extern float for goto if inline int \
@@ -283,10 +283,15 @@ impl Names {
         renamed.exceptions.iter_mut().for_each(|exception| rename(&mut exception.fields));
         let flat = |interface: &crate::model::Interface| spelled(&interface.name.replace("::", "_"));
         let mut interfaces: HashSet<String> = model.interfaces.iter().map(flat).collect();
-        // A parameter must not hide the variable that says whom to call.
+        // A parameter must not hide the variable or the function that says whom to call.
         interfaces.extend(model.interfaces.iter().filter_map(|interface| match &interface.binding {
             Some(Binding::Named(variable)) => Some(word(variable)),
             _ => None,
+        }));
+        let all = model.interfaces.iter().flat_map(|interface| &interface.operations);
+        interfaces.extend(all.flat_map(|operation| match &operation.called {
+            Called::Found(of) => ["bind", "unbind"].map(|what| format!("{}_{what}", word(of))).to_vec(),
+            _ => Vec::new(),
         }));
         for operation in renamed.interfaces.iter_mut().flat_map(|i| &mut i.operations) {
             let mut all: Vec<&mut String> = operation.params.iter_mut().map(|p| &mut p.name).collect();

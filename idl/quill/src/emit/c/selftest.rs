@@ -241,6 +241,13 @@ fn program(c: &Interface, operations: &[&Operation], methods: &[Method]) -> Vec<
         };
         Item::Text(says)
     }));
+    for finder in binding::Finder::all(c, operations, &Ty::named("quill_thread")) {
+        let [bind, unbind] = finder.declared();
+        items.push(Item::Text(format!(
+            "{bind}\n{{\n    (void)_handle;\n    return SERVER;\n}}\n\
+             {unbind}\n{{\n    (void)_handle;\n    (void)_server;\n}}\n"
+        )));
+    }
     for (&operation, method) in operations.iter().zip(methods) {
         items.push(server_method(c, operation));
         items.push(client_method(c, operation, method));
@@ -333,7 +340,7 @@ fn client_method(c: &Interface, operation: &Operation, method: &Method) -> Item 
         body.extend(bring_room(e, *ty, place.clone()));
     }
     let mut arguments = Vec::new();
-    if binding::of(c, operation).is_none() {
+    if binding::is_said(c, operation) {
         arguments.push(name("SERVER"));
     }
     if needs_room(e, method) {
