@@ -319,7 +319,10 @@ fn words_of_output() -> BTreeSet<String> {
 #[test]
 fn every_word_is_a_name_in_rust() {
     let mut words = words_of_output();
-    assert!(["rt", "Client", "_slot_0", "plain0", "stub"].iter().all(|word| words.contains(*word)), "{words:?}");
+    assert!(
+        ["rt", "Client", "_slot_0", "plain0", "stub"].iter().all(|word| words.contains(*word)),
+        "{words:?}"
+    );
     // A word that cannot be raw gets an underscore, and so meets the word that has one.
     words.extend(["self", "self_", "super", "super_", "crate", "crate_"].map(String::from));
     if is_full() {

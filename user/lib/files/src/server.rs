@@ -24,7 +24,7 @@ use rt::sync::Mutex;
 use rt::sys::Fpage;
 use vfs::page::{Page, Paged};
 use vfs::path::Last;
-use vfs::{Changes, Error, How, Inode, Part, Shares, Volume};
+use vfs::{Changes, Error, How, Inode, Kind, Part, Shares, Volume};
 
 /// Objects that there are at most, of all clients: open files and directories. The kernel memory that the default system gives a file system's server
 /// suffices for twice as many.
@@ -104,9 +104,11 @@ impl<F: Paged<Page = OwnPage>> Drop for Open<F> {
     fn drop(&mut self) {
         let mut volume = self.volume.lock();
         let mapped = self.mapped.get_mut();
+        // A sync that ran while a page was being mapped knew nothing of it.
+        let was_writable = mapped.keys().any(|&(_, is_writable)| is_writable);
         mapped.values_mut().for_each(|page| page.lent.end_writing());
         // Nobody is left who could hear of an error.
-        if self.is_dirty.load(Ordering::Relaxed) {
+        if was_writable || self.is_dirty.load(Ordering::Relaxed) {
             let _ = volume.sync(self.inode);
         }
         mapped.clear();
@@ -187,7 +189,8 @@ macro_rules! node {
 
         fn sync(&self) -> Result<(), Failure> {
             self.with(|volume, inode| {
-                volume.sync(inode)?;
+                let kind = volume.attributes(inode)?.kind;
+                if kind == Kind::Directory { volume.sync_all(inode) } else { volume.sync(inode) }?;
                 // A client that has mapped it to write may write again.
                 let is_writable = self.mapped.lock().keys().any(|&(_, is_writable)| is_writable);
                 self.is_dirty.store(is_writable, Ordering::Relaxed);
