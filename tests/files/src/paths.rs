@@ -1,8 +1,8 @@
 //! Promises that a comparison with Linux cannot show: paths that would lead out, files without a name, a file system that is full.
 
-use vfs::page::Plain;
+use vfs::page::{PAGE, Page, Plain};
 use vfs::path::Last;
-use vfs::{Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
+use vfs::{Cached, Changes, Error, FileSystem, How, Inode, Kind, Ram, Volume};
 
 const CREATE: How = How { create: true, exclusive: false, truncate: false };
 
@@ -244,4 +244,37 @@ fn wrong_inodes_are_errors() -> vfs::Result<()> {
         assert_eq!(vfs::Name::new(wrong), Err(Error::Invalid));
     }
     Ok(())
+}
+
+/// A page that cannot be written back is its holder's trouble, and nobody else's.
+#[test]
+fn a_page_without_room_stops_nobody_else() {
+    let make = How { create: true, ..How::default() };
+    let mut volume = Volume::new(Cached::<_, Plain>::new(Ram::<Plain>::new(1 << 20, || 0), 8));
+    let root = volume.root();
+    let [hole, other, big] =
+        ["hole", "other", "big"].map(|name| volume.open(root, name.as_bytes(), make, 0o644).unwrap());
+    volume.truncate(hole, PAGE as u64).unwrap();
+    volume.write(other, 0, b"text").unwrap();
+    let mut end = 0;
+    while let Ok(count) = volume.write(big, end, &[1; PAGE]) {
+        end += count as u64;
+    }
+    let held: Vec<_> = (0..2).map(|_| volume.page(hole, 0, true).unwrap()).collect();
+    held[0].write(0, b"more than there is room for");
+    assert_eq!(volume.sync(hole), Err(Error::NoSpace), "its holder hears of it");
+    let page = volume.page(other, 0, true).unwrap();
+    page.write(0, b"next");
+    for _ in 0..2 {
+        assert_eq!((volume.sync(root), volume.sync_all(root), volume.sync(other)), (Ok(()), Ok(()), Ok(())));
+    }
+    drop(held);
+    volume.close(hole).unwrap();
+    // Its place is free, for as many as there may be.
+    let pages: Vec<_> = (0..7).map(|number| volume.page(big, number * PAGE as u64, false).unwrap()).collect();
+    assert_eq!(volume.page(big, 7 * PAGE as u64, false).err(), Some(Error::NoSpace));
+    drop((pages, page));
+    let mut bytes = [0; 4];
+    volume.read(other, 0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"next");
 }

@@ -197,14 +197,13 @@ fn nothing_acknowledged_is_lost_on_a_sata_disk(world: &'static World) -> Verdict
 
 /// The driver and the bus server are killed at random moments. Requests that it had are made again; what it had acknowledged is there.
 fn lose_nothing(world: &'static World, driver: &str, disk_as: &str, seeds: u64) -> Verdict {
-    let entry = "\n[[program]]\nname = \"disk-test\"\noperator = true\n";
-    let entries = entries(world, entry)?;
     for seed in 1..=seeds {
         let disk = Disk::new()?;
         let file = disk.file.display().to_string();
         let script = format!("run disk-test {seed} {driver}\n");
         let options = ["--disk", &file, "--disk-as", disk_as];
-        let reply = world.script_with(&entries, &options, script.as_bytes())?;
+        let options = [&["run", "--script", "-"], &options[..]].concat();
+        let reply = world.tern(&options, script.as_bytes())?;
         reply.check_code(0)?;
         reply.check_contains("all is there: 12 kills")?;
     }

@@ -171,7 +171,10 @@ impl Checker<'_> {
             }
             let most = |of: fn(&Program) -> u8| parts.iter().map(|part| of(part)).max().unwrap_or(1);
             let sum = |of: fn(&Program) -> u64| parts.iter().map(|part| of(part)).sum();
-            let clients: Option<Vec<_>> = parts.iter().map(|part| part.clients.clone()).collect();
+            let clients = parts.first().and_then(|part| part.clients.clone());
+            if parts.iter().any(|part| part.clients != clients) {
+                self.wrong(line, format!("{}: modules of one task have the same clients", task.name));
+            }
             let serves: Vec<String> = parts.iter().flat_map(|part| part.serves.clone()).collect();
             // It asks nobody for what is in the task.
             let uses: Option<Vec<_>> = parts.iter().map(|part| part.uses.clone()).collect();
@@ -188,7 +191,7 @@ impl Checker<'_> {
                 instead: parts.iter().flat_map(|part| part.instead.clone()).collect(),
                 restarts: parts.iter().map(|part| part.restarts).min().unwrap_or(0),
                 serves,
-                clients: clients.map(|all| all.into_iter().flatten().collect()),
+                clients,
                 otherwise: None,
                 priority: most(|part| part.priority),
                 priority_max: most(|part| part.priority_max),

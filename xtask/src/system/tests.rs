@@ -82,7 +82,7 @@ fn an_entry_is_what_it_says_and_what_is_usual() {
 }
 
 /// Mistakes: text that is added to [`SMALL`], the line that is told, and a part of the message.
-const MISTAKES: [(&str, u32, &str); 44] = [
+const MISTAKES: [(&str, u32, &str); 45] = [
     (
         "[[program]]\nname = \"counter\"\ndevices = [\"disk\"]",
         16,
@@ -214,6 +214,12 @@ const MISTAKES: [(&str, u32, &str); 44] = [
         "[[program]]\nname = \"counter\"\nserves = [\"c\"]\nclients = [\"mm\"]\n[[program]]\nname = \"bench\"\nuses = [\"c\"]",
         20,
         "bench uses counter, and is not among its clients",
+    ),
+    (
+        "[[module]]\nname = \"clock\"\nserves = [\"clock\"]\nclients = [\"mm\"]\n[[module]]\nname = \"calendar\"\n\
+             [[task]]\nname = \"services\"\nmodules = [\"clock\", \"calendar\"]",
+        22,
+        "services: modules of one task have the same clients",
     ),
 ];
 

@@ -20,8 +20,8 @@ use crate::intern::Symbol;
 use crate::l4;
 use crate::limits;
 use crate::model::{
-    Branch, Called, Const, Direction, Exception, ExceptionId, Field, Interface, InterfaceId, Model, Operation,
-    Param, Shown, Type, TypeId, Value,
+    Branch, Called, Const, Direction, Exception, ExceptionId, Field, Interface, InterfaceId, Model,
+    Operation, Param, Shown, Type, TypeId, Value,
 };
 use crate::pp::Pragma;
 use crate::session::Session;

@@ -1,7 +1,6 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
 //! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
-//! mapped: [`mapped`]; files that are not this program's: [`stranger`]. Files
-//! that are kept while servers end: [`load`].
+//! mapped: [`mapped`]; files that are not this program's: [`stranger`].
 
 #![no_std]
 #![no_main]
@@ -9,7 +8,6 @@
 
 extern crate alloc;
 
-mod load;
 mod mapped;
 mod stranger;
 
@@ -41,13 +39,10 @@ fn main() -> i32 {
     let outcome = match words[..] {
         ["greedy", round] => greedy(round),
         ["modest", round] => modest(round),
-        ["load", directory] => load::all(directory),
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
         ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {
-            println!(
-                "usage: file-test greedy ROUND | modest ROUND | mapped DIRECTORY | stranger | load DIRECTORY"
-            );
+            println!("usage: file-test greedy ROUND | modest ROUND | mapped DIRECTORY | stranger");
             return 2;
         }
     };

@@ -147,11 +147,12 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Takes a body, however the client cuts it.
+    /// Takes a body, however the client cuts it. Each piece has its time, not each read: a client that sends byte by byte is slow.
     fn take(&mut self, upload: &mut Upload, mut left: u64) -> Result<core::result::Result<(), Refusal>> {
+        let (mut since_ms, mut taken) = (now_ms(), 0);
         while left > 0 {
             if self.held.is_empty() {
-                self.held = self.patiently(now_ms(), PIECE_MS, |ms| self.stream.read(PIECE, ms))?;
+                self.held = self.patiently(since_ms, PIECE_MS, |ms| self.stream.read(PIECE, ms))?;
                 if self.held.is_empty() {
                     return Err(Error::Closed);
                 }
@@ -162,6 +163,10 @@ impl<'a> Connection<'a> {
             }
             self.held.drain(..now);
             left -= now as u64;
+            taken += now;
+            if taken >= PIECE {
+                (since_ms, taken) = (now_ms(), 0);
+            }
         }
         Ok(Ok(()))
     }

@@ -115,10 +115,20 @@ impl Files {
 
     /// A file has come whole: from now on it is the one of its name. Says whether there was none.
     pub fn finish(&mut self, upload: Upload) -> Result<bool, Refusal> {
-        let Upload { file, part, path, .. } = &upload;
+        let Upload { file, part, path, len } = &upload;
         let outcome = file.sync().and_then(|()| {
-            let is_new = self.with(|top| top.stat(path, true)).is_err();
-            self.with(|top| top.rename(part, path)).map(|()| is_new)
+            let is_new = match self.with(|top| top.stat(path, true)) {
+                Err(Failure::Refused(Status::NotFound)) => true,
+                found => found.map(|_| false)?,
+            };
+            match self.with(|top| top.rename(part, path)) {
+                // A server that has ended since may have done it.
+                Err(failure @ Failure::Refused(Status::NotFound)) => {
+                    let found = self.with(|top| top.stat(path, true))?;
+                    if found.len == *len { Ok(is_new) } else { Err(failure) }
+                }
+                outcome => outcome.map(|()| is_new),
+            }
         });
         outcome.map_err(|failure| {
             self.abandon(upload);
@@ -213,7 +223,10 @@ impl Site for Files {
     }
 
     fn delete(&mut self, path: &Path) -> Result<(), Refusal> {
-        if path.names().any(|name| name.starts_with(PART)) {
+        if path.is_top() {
+            return Err(Refusal::Conflict);
+        }
+        if path.is_directory || path.names().any(|name| name.starts_with(PART)) {
             return Err(Refusal::NotFound);
         }
         let bytes = path.bytes();

@@ -44,8 +44,7 @@ fn answer(
         return Err(Status::BadRequest.into());
     }
     let desk::Request::Door = desk::Request::read(message).map_err(Reply::from)?;
-    // A program of which `root` knows nothing is none.
-    if process::is_client(home(), message.sender) == Ok(false) {
+    if process::is_client(home(), message.sender) != Ok(true) {
         return Err(Status::Denied.into());
     }
     // Tasks of which `root` knows nothing are one client.

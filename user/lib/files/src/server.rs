@@ -24,7 +24,7 @@ use rt::sync::Mutex;
 use rt::sys::Fpage;
 use vfs::page::{Page, Paged};
 use vfs::path::Last;
-use vfs::{Changes, Error, How, Inode, Part, Shares, Volume};
+use vfs::{Changes, Error, How, Inode, Kind, Part, Shares, Volume};
 
 /// Objects that there are at most, of all clients: open files and directories. The kernel memory that the default system gives a file system's server
 /// suffices for twice as many.
@@ -189,7 +189,8 @@ macro_rules! node {
 
         fn sync(&self) -> Result<(), Failure> {
             self.with(|volume, inode| {
-                volume.sync(inode)?;
+                let kind = volume.attributes(inode)?.kind;
+                if kind == Kind::Directory { volume.sync_all(inode) } else { volume.sync(inode) }?;
                 // A client that has mapped it to write may write again.
                 let is_writable = self.mapped.lock().keys().any(|&(_, is_writable)| is_writable);
                 self.is_dirty.store(is_writable, Ordering::Relaxed);

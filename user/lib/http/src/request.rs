@@ -75,6 +75,15 @@ fn request(head: &httparse::Request) -> Result<Request, Status> {
         "DELETE" => Method::Delete,
         _ => return Err(Status::MethodNotAllowed),
     };
+    if matches!(method, Method::Put(_) | Method::Delete) {
+        // RFC 9110, 14.5: a part would take the place of the whole. And no file has a tag by which a condition could hold.
+        if fields(head.headers, "content-range").next().is_some() {
+            return Err(Status::BadRequest);
+        }
+        if ["if-match", "if-none-match"].iter().any(|name| fields(head.headers, name).next().is_some()) {
+            return Err(Status::PreconditionFailed);
+        }
+    }
     // RFC 9112, 3.2: one field Host, or none in version 1.0.
     match (fields(head.headers, "host").count(), version) {
         (1, _) | (0, 0) => {}

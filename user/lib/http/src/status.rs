@@ -23,6 +23,8 @@ pub enum Status {
     Conflict = 409,
     /// A body does not say how long it is.
     LengthRequired = 411,
+    /// A condition does not hold: of those that name a file's tag none does.
+    PreconditionFailed = 412,
     /// A body is longer than a file may be.
     ContentTooLarge = 413,
     /// The head is too long, or has too many fields.
@@ -54,6 +56,7 @@ impl Status {
             Status::RequestTimeout => "Request Timeout",
             Status::Conflict => "Conflict",
             Status::LengthRequired => "Length Required",
+            Status::PreconditionFailed => "Precondition Failed",
             Status::ContentTooLarge => "Content Too Large",
             Status::FieldsTooLarge => "Request Header Fields Too Large",
             Status::Unavailable => "Service Unavailable",

@@ -179,6 +179,8 @@ fn files_are_kept_and_deleted_where_that_is_allowed() {
         assert_eq!(taken, "PUT /a HTTP/1.1\r\nHost: t\r\n\r\n".len() + fields.len(), "the body is left");
     }
     refused("", Status::LengthRequired);
+    refused("Content-Length: 4\r\nContent-Range: bytes 4-7/8\r\n", Status::BadRequest);
+    refused("Content-Length: 4\r\nIf-None-Match: *\r\n", Status::PreconditionFailed);
     refused("Transfer-Encoding: chunked\r\n", Status::LengthRequired);
     refused("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", Status::LengthRequired);
     refused("Content-Length: 4\r\nContent-Length: 4\r\n", Status::LengthRequired);

@@ -28,8 +28,14 @@ const PAGE_LOG2: u32 = PAGE_SIZE.ilog2();
 /// Pages that the heap gives at once: one by one each would leave a gap, since it needs some bytes behind it.
 const CHUNK: usize = 64;
 
-/// Pages that nobody uses, by their addresses. The heap does not get them back.
-static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// Pages that there are. The heap does not get them back.
+struct All {
+    count: usize,
+    /// Addresses of those that nobody uses, with room for all.
+    free: Vec<usize>,
+}
+
+static ALL: Mutex<All> = Mutex::new(All { count: 0, free: Vec::new() });
 
 /// A page of this program's memory. A clone is the same page, which is free when the last one goes.
 #[derive(Clone, Debug)]
@@ -106,7 +112,7 @@ impl Page {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        FREE.lock().push(self.address);
+        ALL.lock().free.push(self.address);
     }
 }
 
@@ -125,17 +131,18 @@ unsafe fn copy(to: usize, from: usize, len: usize) {
 
 /// A page that nobody uses.
 fn take() -> Option<usize> {
-    let mut free = FREE.lock();
+    let All { count, free } = &mut *ALL.lock();
     if let Some(address) = free.pop() {
         return Some(address);
     }
     let layout = Layout::from_size_align(CHUNK * PAGE, PAGE).ok()?;
-    free.try_reserve(CHUNK).ok()?;
+    free.try_reserve(*count + CHUNK).ok()?;
     // SAFETY: it has a size.
     let first = unsafe { alloc(layout) }.expose_provenance();
     if first == 0 {
         return None;
     }
+    *count += CHUNK;
     free.extend((1..CHUNK).rev().map(|number| first + number * PAGE));
     Some(first)
 }

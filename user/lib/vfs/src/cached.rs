@@ -3,7 +3,7 @@
 //! A page is written back when its file is synced, if it has changed. Whoever reads or writes the file as before finds what is in the page.
 
 use crate::page::{PAGE, Page, Paged, parts};
-use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Kind, Name, New, Result, Space};
+use crate::{Attributes, Changes, Entry, Error, FileSystem, Inode, Name, New, Result, Space};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -38,40 +38,33 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
         }
     }
 
-    /// Writes pages back that have changed: those of a file, or all.
+    /// Writes pages back that have changed, those of a file or all, and goes on when one cannot be written: a page of one client is no reason for another's not to be.
+    /// Gives back the first error.
     fn write_back(&mut self, file: Option<Inode>) -> Result<()> {
-        let (mut now, mut before) = ([0; PAGE], [0; PAGE]);
+        let mut outcome = Ok(());
         for (&(inode, number), copy) in &mut self.pages {
-            if !copy.is_writable || file.is_some_and(|file| file != inode) {
-                continue;
-            }
-            let len = self.fs.read(inode, number * PAGE as u64, &mut before)?;
-            copy.page.read(0, &mut now[..len]);
-            if now[..len] != before[..len] {
-                let mut written = 0;
-                while written < len {
-                    let more =
-                        self.fs.write(inode, number * PAGE as u64 + written as u64, &now[written..len])?;
-                    written += if more == 0 { return Err(Error::NoSpace) } else { more };
+            if copy.is_writable && file.is_none_or(|file| file == inode) {
+                let written = write_page(&mut self.fs, inode, number, &copy.page);
+                if written.is_ok() {
+                    // A holder may go on to write.
+                    copy.is_writable = copy.page.is_shared();
                 }
+                outcome = outcome.and(written);
             }
-            // A holder may go on to write.
-            copy.is_writable = copy.page.is_shared();
         }
-        Ok(())
+        outcome
     }
 
-    /// Forgets pages that nobody holds.
-    fn prune(&mut self) -> Result<()> {
+    /// Forgets pages that nobody holds. One that cannot be written back is lost: its last holder was told so when he synced.
+    fn prune(&mut self) {
         if self.pages.values().any(|copy| copy.is_writable && !copy.page.is_shared()) {
-            self.write_back(None)?;
+            let _ = self.write_back(None);
         }
         self.pages.retain(|_, copy| copy.page.is_shared());
-        Ok(())
     }
 
     fn new_page(&mut self, file: Inode, number: u64) -> Result<P> {
-        self.prune()?;
+        self.prune();
         if self.pages.len() >= self.pages_max {
             return Err(Error::NoSpace);
         }
@@ -81,6 +74,22 @@ impl<F: FileSystem, P: Page> Cached<F, P> {
         page.write(0, &bytes[..len]);
         Ok(page)
     }
+}
+
+/// Writes a page of a file, as far as the file goes, unless it is there already.
+fn write_page<F: FileSystem, P: Page>(fs: &mut F, file: Inode, number: u64, page: &P) -> Result<()> {
+    let (mut now, mut before) = ([0; PAGE], [0; PAGE]);
+    let offset = number * PAGE as u64;
+    let len = fs.read(file, offset, &mut before)?;
+    page.read(0, &mut now[..len]);
+    let mut written = if now[..len] == before[..len] { len } else { 0 };
+    while written < len {
+        match fs.write(file, offset + written as u64, &now[written..len])? {
+            0 => return Err(Error::NoSpace),
+            more => written += more,
+        }
+    }
+    Ok(())
 }
 
 impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
@@ -101,6 +110,11 @@ impl<F: FileSystem, P: Page> Paged for Cached<F, P> {
 
     fn pages_max(&self) -> usize {
         self.pages_max
+    }
+
+    fn write_back_all(&mut self) {
+        // Each holder is told when he syncs.
+        let _ = self.write_back(None);
     }
 }
 
@@ -203,11 +217,8 @@ impl<F: FileSystem, P: Page> FileSystem for Cached<F, P> {
     }
 
     fn sync(&mut self, inode: Inode) -> Result<()> {
-        if !self.pages.is_empty() {
-            let kind = self.fs.attributes(inode)?.kind;
-            self.write_back((kind != Kind::Directory).then_some(inode))?;
-        }
-        self.fs.sync(inode)
+        let written = if self.pages.is_empty() { Ok(()) } else { self.write_back(Some(inode)) };
+        self.fs.sync(inode).and(written)
     }
 
     fn space(&mut self) -> Result<Space> {

@@ -39,6 +39,9 @@ pub trait Paged: FileSystem {
 
     /// How many pages may be out at once.
     fn pages_max(&self) -> usize;
+
+    /// Brings what was written to pages to their files, as far as it can be.
+    fn write_back_all(&mut self) {}
 }
 
 /// A page of a program without a machine, such as a test.

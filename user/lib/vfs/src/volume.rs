@@ -312,6 +312,12 @@ impl<F: Paged> Volume<F> {
         self.fs.page(file, offset / PAGE as u64, is_writable)
     }
 
+    /// Done when all of a directory's file system survives a loss of power, with what others have written to pages.
+    pub fn sync_all(&mut self, directory: Inode) -> Result<()> {
+        self.fs.write_back_all();
+        self.fs.sync(directory)
+    }
+
     /// How many pages may be out at once.
     pub fn pages_max(&self) -> usize {
         self.fs.pages_max()
