@@ -94,9 +94,9 @@ impl Supervisor {
     fn resolve(&mut self, index: usize, client: Uid, name: Name) -> Decision {
         let found = self.programs[index].policy.finds(name.as_str()).ok_or(Status::Denied)?;
         let name = Name::new(found).ok_or(Status::NotFound)?;
-        let client = &self.programs[index].policy.name;
+        let asker = &self.programs[index].policy.name;
         let mut servers = self.servers.iter().filter(|policy| policy.serves_name(found));
-        if servers.any(|server| !server.has_client(client)) {
+        if servers.any(|server| !server.has_client(asker)) {
             return Err(Status::Denied);
         }
         if let Some(binding) = self.names.iter().find(|binding| binding.name == name) {
