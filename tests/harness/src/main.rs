@@ -24,6 +24,7 @@ mod networks;
 mod person;
 mod policies;
 mod realtime;
+mod restarts;
 mod screens;
 mod sdk;
 mod shell;
@@ -65,6 +66,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(networks::trials(world));
     trials.extend(web::trials(world));
     trials.extend(files::trials(world));
+    trials.extend(restarts::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(screens::trials(world));
     trials.extend(stubs::trials(world));

@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+mod load;
 mod mapped;
 mod stranger;
 
@@ -39,6 +40,7 @@ fn main() -> i32 {
     let outcome = match words[..] {
         ["greedy", round] => greedy(round),
         ["modest", round] => modest(round),
+        ["load", directory] => load::all(directory),
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
         ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {

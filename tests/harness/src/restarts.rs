@@ -1,0 +1,101 @@
+//! Servers that are killed at random moments, while programs keep files, use the network, and ask for the time. Whatever was acknowledged is there, and Linux
+//! finds no mistake on the disk.
+
+use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed};
+use libtest_mimic::{Failed, Trial};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+use xtask::archive::{Entry, pack};
+use xtask::guest::{End, Guest};
+use xtask::machine::{Boot, Machine};
+use xtask::paths;
+
+/// How many are killed, plain and full.
+const KILLS: [usize; 2] = [40, 1000];
+
+/// Servers that are killed: all but those that started them, and those without which nobody could say so.
+const VICTIMS: [&str; 8] =
+    ["virtio-block", "ext4", "mounts", "bus", "virtio-net", "network", "services", "virtio-block"];
+
+/// The trials of this module.
+pub fn trials(world: &'static World) -> Vec<Trial> {
+    let trials: [Named; 1] = [("what_was_acknowledged_is_there", what_was_acknowledged_is_there)];
+    Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("restarts::{name}"), verdict)))
+}
+
+/// The machine of `./tern run --script - --disk DISK --net`, whose servers may end as often as they like.
+fn machine(world: &World, scratch: &Path) -> Result<Machine, Failed> {
+    let mut entries = world.entries()?;
+    entries.retain(|entry| entry.name != description::FILE);
+    let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let mut system = xtask::system::read("default", &files)?;
+    for program in &mut system.programs {
+        program.restarts = u8::MAX;
+    }
+    entries.push(Entry { name: description::FILE.into(), data: system.pack() });
+    let (archive, disk) = (scratch.join("boot.cpio"), scratch.join("disk"));
+    paths::write(&archive, &pack(&entries))?;
+    linux("mke2fs", &["-q", "-t", "ext4", "-b", "4096", &disk.display().to_string(), "64M"])?;
+    let kernel = world.system.kernel.clone();
+    let mut machine =
+        Machine::booting(Boot::Direct { kernel, archive: Some(archive) }).with("init=shell args=script");
+    machine.disk = Some(disk);
+    Ok(machine)
+}
+
+/// Runs one of Linux's tools; whether it found nothing to complain about.
+fn linux(tool: &str, arguments: &[&str]) -> Result<i32, Failed> {
+    let output = Command::new(Path::new("/usr/sbin").join(tool)).args(arguments).output()?;
+    match output.status.code() {
+        // 1: the journal was replayed.
+        Some(code @ 0..=1) => Ok(code),
+        _ => Err(format!("{tool}: {}", String::from_utf8_lossy(&output.stdout)).into()),
+    }
+}
+
+fn what_was_acknowledged_is_there(world: &'static World) -> Verdict {
+    let scratch = Scratch::create()?;
+    let mut guest = Guest::start(&machine(world, &scratch.0)?)?;
+    let kills = KILLS[usize::from(world.full)];
+    guest.limit(Some(LIMIT + Duration::from_millis(600) * kills as u32));
+    let outcome = campaign(&mut guest, kills);
+    guest.send(b"exit 0\n");
+    let end = guest.finish();
+    if let Err(why) = outcome {
+        return Err(failed(&why, &end, &guest.text()));
+    }
+    if end != End::Orderly(0) {
+        return Err(failed("it did not end in order", &end, &guest.text()));
+    }
+    let disk = scratch.0.join("disk").display().to_string();
+    linux("e2fsck", &["-p", &disk])?;
+    match linux("e2fsck", &["-f", "-n", &disk])? {
+        0 => Ok(()),
+        _ => Err("Linux finds a mistake on the disk".into()),
+    }
+}
+
+/// Kills servers one after the other, at moments that nobody has chosen, and then lets the load come to its end.
+fn campaign(guest: &mut Guest, kills: usize) -> Result<(), String> {
+    let expect = |guest: &mut Guest, text: &str| {
+        if guest.expect(text) { Ok(()) } else { Err(format!("expected {text:?}")) }
+    };
+    if !guest.expect_begin() {
+        return Err("the shell does not begin".into());
+    }
+    guest.send(b"mkdir /disk/load\nrun file-test load /disk/load &\necho it begins\n");
+    expect(guest, "it begins")?;
+    let mut random = 0x5eed_u64;
+    for number in 0..kills {
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let victim = VICTIMS[(random >> 33) as usize % VICTIMS.len()];
+        thread::sleep(Duration::from_millis(random >> 50 & 63));
+        // One that is not there yet is no victim.
+        guest.send(format!("kill {victim}\necho kill {number} is over\n").as_bytes());
+        expect(guest, &format!("kill {number} is over"))?;
+    }
+    guest.send(b"echo x > /stop\n");
+    expect(guest, "all is well")
+}
