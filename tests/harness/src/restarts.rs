@@ -97,5 +97,12 @@ fn campaign(guest: &mut Guest, kills: usize) -> Result<(), String> {
         expect(guest, &format!("kill {number} is over"))?;
     }
     guest.send(b"echo x > /stop\n");
-    expect(guest, "all is well")
+    expect(guest, "all is well")?;
+    let text = guest.text();
+    let told = text.rsplit("file-test: ").find_map(|part| part.split_once(" rounds"));
+    match told.and_then(|(rounds, _)| rounds.parse::<usize>().ok()) {
+        // A file is kept in some three kills.
+        Some(rounds) if rounds >= kills / 5 => Ok(()),
+        rounds => Err(format!("{rounds:?} rounds while {kills} servers were killed")),
+    }
 }

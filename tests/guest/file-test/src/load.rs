@@ -22,8 +22,6 @@ const TRIES: usize = 500;
 /// See [`TRIES`].
 const PAUSE: Duration = Duration::from_millis(10);
 
-const CREATE: How = How { create: true, exclusive: false, truncate: true };
-
 /// Files below a directory, and the contents that each may have.
 struct Load {
     place: Vec<u8>,

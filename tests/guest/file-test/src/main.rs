@@ -1,6 +1,7 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
 //! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
-//! mapped: [`mapped`]; files that are not this program's: [`stranger`].
+//! mapped: [`mapped`]; files that are not this program's: [`stranger`]. Files
+//! that are kept while servers end: [`load`].
 
 #![no_std]
 #![no_main]
@@ -44,7 +45,9 @@ fn main() -> i32 {
         ["stranger"] => stranger::all().map(|()| println!("file-test: all is well")),
         ["mapped", directory] => mapped::all(directory).map(|()| println!("file-test: all is well")),
         _ => {
-            println!("usage: file-test greedy ROUND | modest ROUND | mapped DIRECTORY | stranger");
+            println!(
+                "usage: file-test greedy ROUND | modest ROUND | mapped DIRECTORY | stranger | load DIRECTORY"
+            );
             return 2;
         }
     };
