@@ -87,9 +87,6 @@ fn without_a_module_its_callers_learn_it(world: &'static World) -> Verdict {
 
 /// The boot archive with another description: the default one with other tasks, and no modules but theirs.
 fn entries(world: &World, tasks: &[Task]) -> xtask::Result<Vec<Entry>> {
-    let mut entries = world.entries()?;
-    entries.retain(|entry| entry.name != description::FILE);
-    let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     let text = String::from_utf8_lossy(&paths::read(&paths::root().join(DEFAULT))?).into_owned();
     // Without a clock nobody can say that he uses it.
     let has_clock = tasks.iter().any(|(_, modules)| modules.contains(&"clock"));
@@ -109,9 +106,7 @@ fn entries(world: &World, tasks: &[Task]) -> xtask::Result<Vec<Entry>> {
         .collect();
     // A program that may ask for all may ask for a name that nobody serves.
     let text = (parts.join("\n[[") + &tasks).replace("uses = [\"console\", \"clock\"]\n", "");
-    let system = xtask::system::of_text("clusters", &text, &files)?;
-    entries.push(Entry { name: description::FILE.into(), data: system.pack() });
-    Ok(entries)
+    world.entries_of(|files| xtask::system::of_text("clusters", &text, files))
 }
 
 fn script(world: &World, tasks: &[Task], script: &[u8]) -> xtask::Result<Reply> {

@@ -212,11 +212,6 @@ fn lose_nothing(world: &'static World, driver: &str, disk_as: &str, seeds: u64) 
 
 /// The boot archive with more in its description.
 fn entries(world: &World, more: &str) -> xtask::Result<Vec<Entry>> {
-    let mut entries = world.entries()?;
-    entries.retain(|entry| entry.name != description::FILE);
-    let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     let text = String::from_utf8_lossy(&paths::read(&paths::root().join(DEFAULT))?).into_owned() + more;
-    let system = xtask::system::of_text("drivers", &text, &files)?;
-    entries.push(Entry { name: description::FILE.into(), data: system.pack() });
-    Ok(entries)
+    world.entries_of(|files| xtask::system::of_text("drivers", &text, files))
 }

@@ -110,7 +110,7 @@ fn commands_do_what_they_say(world: &'static World) -> Verdict {
 }
 
 /// Runs one of Linux's tools.
-fn tool(name: &str, arguments: &[&str]) -> Result<String, libtest_mimic::Failed> {
+pub fn tool(name: &str, arguments: &[&str]) -> Result<String, libtest_mimic::Failed> {
     let output = Command::new(Path::new("/usr/sbin").join(name)).args(arguments).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
@@ -119,6 +119,19 @@ fn tool(name: &str, arguments: &[&str]) -> Result<String, libtest_mimic::Failed>
         let complained = String::from_utf8_lossy(&output.stderr);
         Err(format!("{name} {arguments:?}: {}\n{text}{complained}", output.status).into())
     }
+}
+
+/// Fails unless Linux finds no mistake on a disk, once it has brought the journal to its end.
+pub fn check_disk(disk: &str) -> Verdict {
+    tool("e2fsck", &["-p", disk]).or_else(|failed| {
+        // Status 1: the journal was replayed.
+        if failed.message().is_some_and(|text| text.contains("exit status: 1\n")) {
+            Ok(String::new())
+        } else {
+            Err(failed)
+        }
+    })?;
+    tool("e2fsck", &["-f", "-n", disk]).map(drop)
 }
 
 /// A disk, made by `./tern run`.
@@ -149,15 +162,7 @@ impl Disk {
 
     /// Fails unless Linux finds no mistake, and reads this in a file.
     fn check(&self, path: &str, text: &str) -> Verdict {
-        tool("e2fsck", &["-p", self.path()]).or_else(|failed| {
-            // Status 1: the journal was replayed.
-            if failed.message().is_some_and(|text| text.contains("exit status: 1\n")) {
-                Ok(String::new())
-            } else {
-                Err(failed)
-            }
-        })?;
-        tool("e2fsck", &["-f", "-n", self.path()])?;
+        check_disk(self.path())?;
         let read = tool("debugfs", &["-R", &format!("cat {path}"), self.path()])?;
         if read == text { Ok(()) } else { Err(format!("Linux reads {read:?}").into()) }
     }

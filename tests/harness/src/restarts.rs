@@ -1,13 +1,13 @@
-//! Servers that are killed at random moments, while programs keep files, use the network, and ask for the time. Whatever was acknowledged is there, and Linux
-//! finds no mistake on the disk.
+//! Servers that are killed at random moments, while a program keeps files on a disk. Whatever was acknowledged is there, and Linux finds no mistake on the
+//! disk.
 
+use crate::files::{check_disk, tool};
 use crate::world::{LIMIT, Named, Scratch, Verdict, World, failed};
 use libtest_mimic::{Failed, Trial};
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
-use xtask::archive::{Entry, pack};
+use xtask::archive::pack;
 use xtask::guest::{End, Guest};
 use xtask::machine::{Boot, Machine};
 use xtask::paths;
@@ -15,7 +15,7 @@ use xtask::paths;
 /// How many are killed, plain and full.
 const KILLS: [usize; 2] = [40, 1000];
 
-/// Servers that are killed: all but those that started them, and those without which nobody could say so.
+/// Servers that are killed, the disk's driver twice as often: all but those that started them, the file system in memory, which is empty afterwards, and the console.
 const VICTIMS: [&str; 8] =
     ["virtio-block", "ext4", "mounts", "bus", "virtio-net", "network", "services", "virtio-block"];
 
@@ -25,34 +25,21 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
     Vec::from(trials.map(|(name, verdict)| world.trial("files", format!("restarts::{name}"), verdict)))
 }
 
-/// The machine of `./tern run --script - --disk DISK --net`, whose servers may end as often as they like.
+/// The machine of `./tern run --script - --disk DISK`, whose servers may end as often as they like.
 fn machine(world: &World, scratch: &Path) -> Result<Machine, Failed> {
-    let mut entries = world.entries()?;
-    entries.retain(|entry| entry.name != description::FILE);
-    let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    let mut system = xtask::system::read("default", &files)?;
-    for program in &mut system.programs {
-        program.restarts = u8::MAX;
-    }
-    entries.push(Entry { name: description::FILE.into(), data: system.pack() });
+    let entries = world.entries_of(|files| {
+        let mut system = xtask::system::read("default", files)?;
+        system.programs.iter_mut().for_each(|program| program.restarts = u8::MAX);
+        Ok(system)
+    })?;
     let (archive, disk) = (scratch.join("boot.cpio"), scratch.join("disk"));
     paths::write(&archive, &pack(&entries))?;
-    linux("mke2fs", &["-q", "-t", "ext4", "-b", "4096", &disk.display().to_string(), "64M"])?;
+    tool("mke2fs", &["-q", "-t", "ext4", "-b", "4096", &disk.display().to_string(), "64M"])?;
     let kernel = world.system.kernel.clone();
     let mut machine =
         Machine::booting(Boot::Direct { kernel, archive: Some(archive) }).with("init=shell args=script");
     machine.disk = Some(disk);
     Ok(machine)
-}
-
-/// Runs one of Linux's tools; whether it found nothing to complain about.
-fn linux(tool: &str, arguments: &[&str]) -> Result<i32, Failed> {
-    let output = Command::new(Path::new("/usr/sbin").join(tool)).args(arguments).output()?;
-    match output.status.code() {
-        // 1: the journal was replayed.
-        Some(code @ 0..=1) => Ok(code),
-        _ => Err(format!("{tool}: {}", String::from_utf8_lossy(&output.stdout)).into()),
-    }
 }
 
 fn what_was_acknowledged_is_there(world: &'static World) -> Verdict {
@@ -69,12 +56,7 @@ fn what_was_acknowledged_is_there(world: &'static World) -> Verdict {
     if end != End::Orderly(0) {
         return Err(failed("it did not end in order", &end, &guest.text()));
     }
-    let disk = scratch.0.join("disk").display().to_string();
-    linux("e2fsck", &["-p", &disk])?;
-    match linux("e2fsck", &["-f", "-n", &disk])? {
-        0 => Ok(()),
-        _ => Err("Linux finds a mistake on the disk".into()),
-    }
+    check_disk(&scratch.0.join("disk").display().to_string())
 }
 
 /// Kills servers one after the other, at moments that nobody has chosen, and then lets the load come to its end.

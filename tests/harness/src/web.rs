@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use xtask::archive::{Entry, pack};
+use xtask::archive::pack;
 use xtask::guest::{End, Guest};
 use xtask::machine::{Boot, Forward, Machine};
 use xtask::paths;
@@ -52,14 +52,13 @@ fn make_disk(folder: &Path, disk: &Path) -> Verdict {
 
 /// The machine of `./tern run --system web --script - --net PORT:80 --disk DISK`.
 fn machine(world: &World, scratch: &Path, port: u16) -> Result<Machine, Failed> {
-    let mut entries = world.entries()?;
-    entries.retain(|entry| entry.name != description::FILE);
-    let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    let mut system = xtask::system::read("web", &files)?;
-    // Files are kept and deleted here, too.
-    let server = system.programs.iter_mut().find(|program| program.name == "httpd");
-    server.ok_or("there is no httpd")?.arguments.push_str(" write");
-    entries.push(Entry { name: description::FILE.into(), data: system.pack() });
+    let entries = world.entries_of(|files| {
+        let mut system = xtask::system::read("web", files)?;
+        // Files are kept and deleted here, too.
+        let server = system.programs.iter_mut().find(|program| program.name == "httpd");
+        server.ok_or(xtask::Error::new("there is no httpd"))?.arguments.push_str(" write");
+        Ok(system)
+    })?;
     let (archive, disk) = (scratch.join("boot.cpio"), scratch.join("disk"));
     paths::write(&archive, &pack(&entries))?;
     make_disk(&scratch.join("files"), &disk)?;

@@ -106,6 +106,19 @@ impl World {
             .map(|file| Entry { name: file.name.into(), data: file.data.to_vec() })
             .collect())
     }
+
+    /// The boot archive with another description, which `describe` makes for these files.
+    pub fn entries_of(
+        &self,
+        describe: impl FnOnce(&[&str]) -> xtask::Result<description::System>,
+    ) -> xtask::Result<Vec<Entry>> {
+        let mut entries = self.entries()?;
+        entries.retain(|entry| entry.name != description::FILE);
+        let files: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let data = describe(&files)?.pack();
+        entries.push(Entry { name: description::FILE.into(), data });
+        Ok(entries)
+    }
 }
 
 /// What a command said.

@@ -1,7 +1,7 @@
 //! Files, as many as a client gets. `file-test greedy ROUND` opens all that it can, by all the roots that it gets, and keeps it; `file-test modest ROUND` works
 //! meanwhile as if nobody else were there. Each waits for directories that the other one makes, named after what has come to pass. Files that are
-//! mapped: [`mapped`]; files that are not this program's: [`stranger`]. Files
-//! that are kept while servers end: [`load`].
+//! mapped: [`mapped`]; files that are not this program's: [`stranger`]; files that are
+//! kept while servers end: [`load`].
 
 #![no_std]
 #![no_main]
