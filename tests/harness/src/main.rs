@@ -22,6 +22,7 @@ mod interactive;
 mod leaks;
 mod networks;
 mod person;
+mod pipes;
 mod policies;
 mod realtime;
 mod restarts;
@@ -66,6 +67,7 @@ fn trials(arguments: &Arguments) -> xtask::Result<Vec<Trial>> {
     trials.extend(networks::trials(world));
     trials.extend(web::trials(world));
     trials.extend(files::trials(world));
+    trials.extend(pipes::trials(world));
     trials.extend(restarts::trials(world));
     trials.extend(crashes::trials(world));
     trials.extend(screens::trials(world));

@@ -22,7 +22,10 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// What a trial says: nothing, or why it failed.
 pub type Verdict = Result<(), Failed>;
 
-/// A trial's name and what it does.
+/// A command of the shell, and the lines that it says.
+pub type Says<'a> = (&'a str, &'a [&'a str]);
+
+/// A trial's name and its body.
 pub type Named = (&'static str, fn(&'static World) -> Verdict);
 
 /// The built system.
@@ -81,6 +84,30 @@ impl World {
     /// Feeds a script to the shell.
     pub fn script(&self, script: &[u8]) -> xtask::Result<Reply> {
         self.tern(&["run", "--script", "-"], script)
+    }
+
+    /// Runs commands, and compares what they say, line by line, with what they should say; of a line that ends with `…` the beginning.
+    pub fn says(&self, commands: &[Says]) -> Verdict {
+        let script: String = commands.iter().map(|(command, _)| format!("{command}\n")).collect();
+        let reply = self.script((script + "exit 0\n").as_bytes())?;
+        reply.check_code(0)?;
+        let mut lines = reply.out.lines();
+        for (command, says) in commands {
+            for expected in *says {
+                let line = lines.next().unwrap_or_default();
+                let is_as_expected = match expected.strip_suffix('…') {
+                    Some(start) => line.starts_with(start),
+                    None => line == *expected,
+                };
+                if !is_as_expected {
+                    return Err(reply.failed(&format!("{command}: expected {expected:?}, found {line:?}")));
+                }
+            }
+        }
+        match lines.next() {
+            None => Ok(()),
+            Some(line) => Err(reply.failed(&format!("expected nothing more, found {line:?}"))),
+        }
     }
 
     /// Feeds a script to the shell of a system whose boot archive has these files.

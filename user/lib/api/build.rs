@@ -5,7 +5,7 @@ use quill::kernel::TernIpc;
 use std::path::Path;
 
 /// Files of `idl/interfaces`.
-const INTERFACES: [&str; 5] = ["block.idl", "bus.idl", "calendar.idl", "clock.idl", "system.idl"];
+const INTERFACES: [&str; 6] = ["block.idl", "bus.idl", "calendar.idl", "clock.idl", "pipe.idl", "system.idl"];
 
 fn main() {
     let build = Build::new().kernel(&TernIpc);

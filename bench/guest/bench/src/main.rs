@@ -585,6 +585,9 @@ rt::entry!(main);
 fn main() -> i32 {
     let arguments = rt::arguments();
     let suite = arguments.first().map_or("ipc", |suite| suite.as_str());
+    if suite == servers::PARTNER {
+        return servers::partner();
+    }
     let run = match suite {
         "ipc" if arguments.iter().any(|argument| argument.as_str() == "crowd") => Chief::crowd_suite,
         "ipc" => Chief::ipc_suite,

@@ -4,7 +4,10 @@ use crate::{Chief, Failure, ITERATIONS, Result, mark};
 use core::hint::black_box;
 use core::sync::atomic::Ordering::Relaxed;
 use files::{Directory, File, Mapped};
-use rt::api;
+use pipe::Pipe;
+use rt::api::pipe::End;
+use rt::api::{self, Name, process};
+use rt::stream::{Closed, Reader, Writer};
 use vfs::How;
 
 /// Bytes of a page.
@@ -44,8 +47,66 @@ impl Chief {
         measure::<188, _>(|| open_and_read(&own))?;
         let mapped = file.map(0, 1, false).map_err(Failure::Server)?;
         measure::<189, _>(|| reread(&file, &mapped))?;
-        measure::<190, _>(|| file.map(0, 1, false))
+        measure::<190, _>(|| file.map(0, 1, false))?;
+        pipes().map_err(Failure::Server)?
     }
+}
+
+/// Bytes to another program, and an answer.
+fn pipes() -> api::Result<Result<()>> {
+    let (there, back) = (Pipe::new()?, Pipe::new()?);
+    let name = Name::new("bench").ok_or(api::Failure::Garbled)?;
+    let task = pipe::start(&name, PARTNER, Some(&there), Some(&back))?;
+    let mut pair = Pair { there: there.writer()?, back: back.reader()? };
+    let measured = measure::<191, _>(|| pair.send(&[], 0))
+        .and_then(|()| measure::<192, _>(|| pair.send(&[3; 64], STREAM / 64)))
+        .and_then(|()| measure::<193, _>(|| pair.send(&[3; PAGE], STREAM / PAGE)));
+    there.close(End::WRITER);
+    process::wait(rt::home(), task, u64::MAX)?;
+    Ok(measured)
+}
+
+/// Argument with which this program is its own partner.
+pub const PARTNER: &str = "partner";
+
+/// Bytes of a stream: several times what a pipe holds.
+const STREAM: usize = 256 << 10;
+
+/// Both ends of this program's side.
+struct Pair {
+    there: Writer,
+    back: Reader,
+}
+
+impl Pair {
+    /// Says how many bytes come, sends them piece by piece, and waits for what the partner makes of them.
+    fn send(&mut self, piece: &[u8], count: usize) -> api::Result<u64> {
+        let closed = |Closed| api::Failure::Garbled;
+        self.there.write(&((piece.len() * count) as u64).to_le_bytes()).map_err(closed)?;
+        for _ in 0..count {
+            self.there.write(piece).map_err(closed)?;
+        }
+        let mut answer = [0; 8];
+        let len = self.back.read(&mut answer);
+        (len == answer.len()).then(|| u64::from_le_bytes(answer)).ok_or(api::Failure::Garbled)
+    }
+}
+
+/// The partner: takes what it is told that comes, and answers with something of it.
+pub fn partner() -> i32 {
+    let mut bytes = [0; PAGE];
+    let mut word = [0; 8];
+    while let Ok(8) = rt::io::read(&mut word) {
+        let mut left = u64::from_le_bytes(word) as usize;
+        let mut sum = 0u64;
+        while left > 0 {
+            let Ok(count @ 1..) = rt::io::read(&mut bytes[..left.min(PAGE)]) else { return 1 };
+            sum = sum.wrapping_add(first(&bytes[..count]));
+            left -= count;
+        }
+        rt::io::write(&sum.to_le_bytes());
+    }
+    0
 }
 
 /// The first word: something of what was read is used.

@@ -11,7 +11,6 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use net::link;
-use net::region::Region;
 use net::sockets::{Entrance, Error, FOREVER, NAME, Net, Result};
 use rt::api::{Failure, Name, Status, names};
 use rt::door::Room;
@@ -144,7 +143,7 @@ fn tickets() -> Result<()> {
 /// The driver has a client, and nobody else gets frames, whatever he hands over.
 fn stranger() -> Result<()> {
     let driver = names::resolve(rt::home(), &Name::new(link::NAME).ok_or(Error::Bad)?)?;
-    let region = Region::new().ok_or(Error::Bad)?;
+    let region = link::region().ok_or(Error::Bad)?;
     let room = Room::new().map_err(Failure::Kernel)?;
     let page = Fpage::memory(region.fpage().base(), 12, Rights::RW);
     for rings in [region.fpage(), page, region.fpage().with_rights(Rights::R)] {

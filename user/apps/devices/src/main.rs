@@ -9,7 +9,7 @@ extern crate alloc;
 use alloc::format;
 use rt::api::bus::{self, Entry, Kind};
 use rt::api::{self, Failure, Name, Status, names};
-use rt::println;
+use rt::{eprintln, println};
 use rt::sys::Uid;
 
 rt::entry!(main);
@@ -21,7 +21,7 @@ fn main() -> i32 {
     match list() {
         Ok(()) => 0,
         Err(failure) => {
-            println!("devices: {failure}");
+            eprintln!("devices: {failure}");
             1
         }
     }

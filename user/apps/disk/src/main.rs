@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use rt::api::block::{self, BYTES_MAX, Replies};
 use rt::api::{self, Failure, Name, Status, names, stub};
-use rt::println;
+use rt::{eprintln, println};
 use rt::sys::Uid;
 
 rt::entry!(main);
@@ -32,14 +32,14 @@ fn main() -> i32 {
         }
         ["write", sector, text] => number(sector).and_then(|sector| write(sector, text.as_bytes())),
         _ => {
-            println!("usage: disk [read SECTOR [COUNT] | write SECTOR TEXT]");
+            eprintln!("usage: disk [read SECTOR [COUNT] | write SECTOR TEXT]");
             return 2;
         }
     };
     match outcome {
         Ok(()) => 0,
         Err(failure) => {
-            println!("disk: {failure}");
+            eprintln!("disk: {failure}");
             1
         }
     }

@@ -24,7 +24,7 @@ use core::net::SocketAddr;
 use desk::Desk;
 use net::sockets::Error;
 use rt::api::{Failure, Name, Status, names};
-use rt::{println, server, sys, thread};
+use rt::{eprintln, println, server, sys, thread};
 
 rt::entry!(main);
 
@@ -45,7 +45,7 @@ fn main() -> i32 {
     let (port, directory) = (word(0, PORT), word(1, DIRECTORY));
     let is_writable = arguments.len() == 3 && word(2, "") == "write";
     let (Ok(number @ 1..), true) = (port.parse::<u16>(), is_writable || arguments.len() <= 2) else {
-        println!("usage: httpd [PORT [DIRECTORY [write]]]");
+        eprintln!("usage: httpd [PORT [DIRECTORY [write]]]");
         return 2;
     };
     match begin(SocketAddr::from(([0, 0, 0, 0], number)), directory, is_writable) {
@@ -54,7 +54,7 @@ fn main() -> i32 {
             server::serve(|_| Some(Status::BadRequest.into()))
         }
         Err(error) => {
-            println!("httpd: port {number}: {error}");
+            eprintln!("httpd: port {number}: {error}");
             1
         }
     }

@@ -5,7 +5,7 @@
 #![deny(unsafe_code)]
 
 use net::sockets::{Error, Net, Result, unpacked};
-use rt::println;
+use rt::{eprintln, println};
 
 rt::entry!(main);
 
@@ -16,7 +16,7 @@ fn main() -> i32 {
     match show() {
         Ok(()) => 0,
         Err(error) => {
-            println!("ip: {error}");
+            eprintln!("ip: {error}");
             1
         }
     }

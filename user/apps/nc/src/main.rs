@@ -13,7 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use net::sockets::{Error, FOREVER, Net, Result, Stream};
-use rt::println;
+use rt::{eprintln, println};
 
 rt::entry!(main);
 
@@ -42,7 +42,7 @@ fn main() -> i32 {
         ["udp", host, port, ref text @ ..] if !text.is_empty() => datagram(host, port, &text.join(" ")),
         [host, port, ref text @ ..] => connect(host, port, text),
         _ => {
-            println!("usage: nc HOST PORT [TEXT...] | listen PORT [COUNT] | echo PORT [COUNT]");
+            eprintln!("usage: nc HOST PORT [TEXT...] | listen PORT [COUNT] | echo PORT [COUNT]");
             println!("          | udp HOST PORT TEXT... | udp-echo PORT [COUNT]");
             return 2;
         }
@@ -50,7 +50,7 @@ fn main() -> i32 {
     match outcome {
         Ok(()) => 0,
         Err(error) => {
-            println!("nc: {error}");
+            eprintln!("nc: {error}");
             1
         }
     }

@@ -5,7 +5,7 @@
 #![deny(unsafe_code)]
 
 use net::sockets::{Net, Result};
-use rt::println;
+use rt::{eprintln, println};
 
 rt::entry!(main);
 
@@ -15,7 +15,7 @@ const PATIENCE_MS: u64 = 10_000;
 fn main() -> i32 {
     let names = rt::arguments();
     if names.is_empty() {
-        println!("usage: nslookup NAME...");
+        eprintln!("usage: nslookup NAME...");
         return 2;
     }
     let ask = |name: &str| -> Result<()> {
@@ -26,7 +26,7 @@ fn main() -> i32 {
     let mut status = 0;
     for name in &names {
         if let Err(error) = ask(name) {
-            println!("nslookup: {name}: {error}");
+            eprintln!("nslookup: {name}: {error}");
             status = 1;
         }
     }

@@ -8,7 +8,7 @@ extern crate alloc;
 
 use alloc::vec::Vec;
 use net::sockets::{Error, Net, Result};
-use rt::{println, time};
+use rt::{eprintln, println, time};
 
 rt::entry!(main);
 
@@ -25,14 +25,14 @@ fn main() -> i32 {
         [host] => ping(host, 1),
         [host, count] => count.parse().map_err(|_| Error::Bad).and_then(|count| ping(host, count)),
         _ => {
-            println!("usage: ping HOST [COUNT]");
+            eprintln!("usage: ping HOST [COUNT]");
             return 2;
         }
     };
     match outcome {
         Ok(()) => 0,
         Err(error) => {
-            println!("ping: {error}");
+            eprintln!("ping: {error}");
             1
         }
     }

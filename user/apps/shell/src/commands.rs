@@ -39,7 +39,7 @@ pub const COMMANDS: [Command; 31] = [
     },
     plain("mem", "", "show how much memory is in use", listing::memory),
     Command {
-        details: "Programs are files of the boot archive. The status is that of the program: 139 if it crashed, 137 if\n\
+        details: "Programs are files of the boot archive. \"run\" may be left out where no command has the name. The status is that of the program: 139 if it crashed, 137 if\n\
                   it was killed, 127 if there is none of that name. Ctrl-C ends the program that runs. How a program\n\
                   with & ended is told before the next prompt.",
         ..plain("run", "PROGRAM [ARGUMENT...] [&]", "run a program; & does not wait for it", programs::run)
@@ -73,7 +73,7 @@ pub const COMMANDS: [Command; 31] = [
     plain("df", "[PATH...]", "show how much space there is", files::space),
     plain("time", "COMMAND...", "tell how long a command takes", time),
     plain("date", "", "show date and time (UTC)", date),
-    plain("bench", "[ARGUMENT...]", "run the program bench: measurements", programs::bench),
+    plain("bench", "[ARGUMENT...]", "run the program bench: measurements", programs::run),
     Command {
         details: "Without a KIND it writes to an address that is not its own. A KIND that does not exist gets a list.",
         ..plain(
@@ -106,13 +106,13 @@ pub const COMMANDS: [Command; 31] = [
         )
     },
     Command {
-        details: "Behind > is the file to write them to, behind >> the one to add them to; so it is with all commands but\n\
-                  those that start programs.",
+        details: "Behind > is the file to write them to, behind >> the one to add them to; so it is with all commands and\n\
+                  programs. Behind < is a file to read: \"grep x < FILE\".",
         ..plain("echo", "[WORD...] [>|>> PATH]", "print words, or write them to a file", echo)
     },
     Command {
-        details: "Behind | stands a command that reads what the one before it prints: \"ps | grep net | wc\". Programs print\n\
-                  to the console, and not into pipes.",
+        details: "Behind | stands a command that reads what the one before it prints: \"ps | grep net | wc\". Programs that\n\
+                  follow one another run at once.",
         ..plain("grep", "TEXT [PATH...]", "show lines with a text in them", filters::find)
     },
     plain("head", "[COUNT] [PATH...]", "show the first lines", filters::begin),

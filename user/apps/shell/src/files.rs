@@ -1,5 +1,6 @@
 //! Commands for files and directories.
 
+use crate::pipe;
 use crate::shell::{STATUS_USAGE, Shell};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -204,6 +205,12 @@ pub fn space(shell: &mut Shell, words: &[&str]) -> i32 {
         println!("{:>12} {:>12} {:>10}  {typed}", space.total >> 10, space.free >> 10, space.files_free);
         Ok(())
     })
+}
+
+/// A file whose content a command of the shell reads, or the status of the line without it.
+pub fn content(shell: &Shell, command: &str, typed: &str) -> core::result::Result<Vec<u8>, i32> {
+    let content = Directory::root().and_then(|root| root.read(shell.place.path_of(typed), pipe::HELD_MAX));
+    content.map_err(|failure| told(command, typed, Err(failure)))
 }
 
 /// Writes a command's output to a file: in the place of what it has, or behind that.

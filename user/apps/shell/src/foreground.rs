@@ -1,8 +1,9 @@
-//! Waiting for the program in the foreground, which Ctrl-C ends.
+//! Waiting for what runs in the foreground, which Ctrl-C ends.
 //!
-//! While the shell's thread waits for the program, a second one waits for the key.
+//! While the shell's thread waits for a program, a second one waits for the key.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use rt::api::Failure;
@@ -15,21 +16,26 @@ const PATIENCE_US: u64 = 200_000;
 
 /// Waits for the end of a program; a person can end it by Ctrl-C.
 pub fn wait(task: TaskId, is_interactive: bool) -> rt::api::Result<Option<Outcome>> {
-    let watcher = is_interactive.then(|| Watcher::start(task)).flatten();
+    let watcher = watch(alloc::vec![task], is_interactive);
     let outcome = process::wait(rt::home(), task, u64::MAX);
     drop(watcher);
     outcome
 }
 
+/// Lets a person end programs by Ctrl-C, until what comes back is dropped.
+pub fn watch(tasks: Vec<TaskId>, is_interactive: bool) -> Option<Watcher> {
+    is_interactive.then(|| Watcher::start(tasks)).flatten()
+}
+
 /// The second thread. Dropping it ends it.
-struct Watcher {
+pub struct Watcher {
     is_over: Arc<AtomicBool>,
     thread: Handle<()>,
 }
 
 impl Watcher {
     /// `None` if there is no memory for it: then Ctrl-C is missing, and the program runs all the same.
-    fn start(task: TaskId) -> Option<Watcher> {
+    fn start(tasks: Vec<TaskId>) -> Option<Watcher> {
         let is_over = Arc::new(AtomicBool::new(false));
         let seen = is_over.clone();
         let priority = sys::thread_info(Uid::NIL).ok()?.priority;
@@ -37,8 +43,10 @@ impl Watcher {
             while !seen.load(Ordering::Relaxed) {
                 match rt::io::watch_interrupt_key(PATIENCE_US) {
                     Ok(()) => {
-                        // Fails only if the program has just ended by itself.
-                        let _ = process::kill(rt::home(), task);
+                        for &task in &tasks {
+                            // Fails only if the program has just ended by itself.
+                            let _ = process::kill(rt::home(), task);
+                        }
                     }
                     Err(Failure::Kernel(Error::ReceiveTimeout | Error::ReceiveAborted)) => {}
                     Err(_) => rt::time::sleep(Duration::from_micros(PATIENCE_US)),

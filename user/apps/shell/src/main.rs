@@ -4,7 +4,7 @@
 //! no echo, ends at end of input, and its exit status is that of the last command, as POSIX has it.
 //!
 //! Reading order: [`shell`], the loop; [`commands`], the table of what it can do; [`editor`] (with [`screen`]) and [`script`], where
-//! lines come from; [`programs`] and [`foreground`], starting and ending programs; [`pipe`], several commands on a line.
+//! lines come from; [`programs`] and [`foreground`], starting and ending programs; [`pipe`] and [`jobs`], several commands on a line.
 
 #![no_std]
 #![no_main]
@@ -20,6 +20,7 @@ mod files;
 mod filters;
 mod foreground;
 mod input;
+mod jobs;
 mod listing;
 mod pipe;
 mod place;

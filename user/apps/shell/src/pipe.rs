@@ -1,10 +1,14 @@
-//! Pipes and files: `COMMAND | COMMAND`, `COMMAND > PATH`, `COMMAND >> PATH`. Marks are words of their own.
+//! Pipes and files: `COMMAND < PATH | COMMAND | COMMAND > PATH`, or `>> PATH`. Marks are words of their own.
 //!
-//! One command runs after the other. While one runs whose output is meant for the next, whatever it prints is kept here instead. One that fails ends the line, and what
-//! it has printed is shown: so no reason is lost. Programs write to the console themselves, so nothing of them is kept.
+//! Programs that follow one another run at once, with pipes between them ([`crate::jobs`]). Between commands of the shell itself, and between these and programs, one runs
+//! after the other: while one runs whose output is meant for the next, whatever it prints is kept here instead. One that fails ends the line, and what
+//! it has printed is shown: so no reason is lost.
 
 use crate::files;
+use crate::jobs::{Job, Sink, Source};
+use crate::programs::{self, Call};
 use crate::shell::{STATUS_USAGE, Shell};
+use alloc::string::String;
 use alloc::vec::Vec;
 use rt::api::{console, process};
 use rt::io::Session;
@@ -13,10 +17,10 @@ use rt::sync::Mutex;
 use rt::{println, sys};
 
 /// Bytes that are kept, at most.
-const HELD_MAX: usize = 1 << 20;
+pub const HELD_MAX: usize = 1 << 20;
 
-/// Commands that start programs.
-const PROGRAMS: [&str; 3] = ["run", "bench", "crash"];
+/// Commands that take all that follows, or start programs that cannot be joined to others.
+const WHOLE: [&str; 2] = ["time", "crash"];
 
 /// Output of the command that runs, if it is kept.
 static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
@@ -55,57 +59,167 @@ fn keep(shell: &mut Shell, words: &[&str]) -> (i32, Vec<u8>) {
 
 /// Marks of files.
 fn is_mark(word: &&str) -> bool {
-    matches!(*word, ">" | ">>")
+    matches!(*word, "<" | ">" | ">>")
+}
+
+/// A line, taken apart.
+struct Line<'a> {
+    /// File that the first command reads.
+    from: Option<&'a str>,
+    parts: Vec<&'a [&'a str]>,
+    /// File that the last command's output goes to, and whether it goes behind what is there.
+    to: Option<(&'a str, bool)>,
+    in_background: bool,
+}
+
+impl<'a> Line<'a> {
+    /// `None` if marks are where they cannot be.
+    fn new(words: &'a [&'a str]) -> Option<Line<'a>> {
+        let (words, in_background) = match words {
+            [words @ .., "&"] => (words, true),
+            words => (words, false),
+        };
+        let (words, to) = match words {
+            [words @ .., mark @ (">" | ">>"), path] => (words, Some((*path, *mark == ">>"))),
+            words => (words, None),
+        };
+        let mut parts: Vec<&[&str]> = words.split(|word| *word == "|").collect();
+        let mut from = None;
+        if let Some(first) = parts.first_mut()
+            && let [before @ .., "<", path] = *first
+        {
+            (*first, from) = (before, Some(*path));
+        }
+        let is_right = parts.iter().all(|part| !part.is_empty() && !part.iter().any(is_mark));
+        let paths = from.iter().chain(to.iter().map(|(path, _)| path));
+        let has_paths = paths.into_iter().all(|path| !is_mark(path) && *path != "|");
+        (is_right && has_paths).then_some(Line { from, parts, to, in_background })
+    }
+
+    fn is_plain(&self) -> bool {
+        self.from.is_none() && self.to.is_none() && self.parts.len() == 1
+    }
 }
 
 /// Carries out what may be several commands; returns the status of the last that ran.
 pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
-    let is_whole = |word: &&str| *word == "time" || PROGRAMS.contains(word);
-    let has_pipe = words.contains(&"|");
-    // These take all that follows, and a program may know the mark of a file itself.
-    if words.first() == Some(&"time") || !has_pipe && words.first().is_none_or(is_whole) {
+    if words.first() == Some(&"time") {
         return shell.one(words);
     }
-    let mut parts: Vec<&[&str]> = words.split(|word| *word == "|").collect();
-    let mut target = None;
-    if let Some(last) = parts.last_mut()
-        && let [before @ .., mark, path] = *last
-        && is_mark(mark)
-    {
-        (*last, target) = (before, Some((*mark == ">>", *path)));
+    let Some(line) = Line::new(words) else {
+        println!("shell: expected COMMAND < PATH | COMMAND > PATH");
+        return STATUS_USAGE;
+    };
+    if line.is_plain() {
+        match Call::of(line.parts[0]) {
+            Some(call) => return programs::run_one(shell, call, line.in_background),
+            None if !line.in_background => return shell.one(words),
+            None => {}
+        }
     }
-    if parts.iter().any(|part| part.is_empty() || part.iter().any(is_mark)) {
-        println!("shell: expected COMMAND | COMMAND > PATH");
+    if let Some(name) = line.parts.iter().map(|part| part[0]).find(|name| WHOLE.contains(name)) {
+        println!("shell: {name} stands alone on its line");
         return STATUS_USAGE;
     }
-    if let Some(name) = parts.iter().map(|part| part[0]).find(|name| is_whole(name)) {
-        println!("shell: {name}: programs write to the console, and not into pipes");
+    if line.in_background && line.parts.iter().any(|part| Call::of(part).is_none()) {
+        println!("shell: & is for programs");
         return STATUS_USAGE;
     }
-    let status = parts_in_turn(shell, &parts, target);
+    let status = parts_in_turn(shell, &line);
     shell.input = None;
     status
 }
 
-fn parts_in_turn(shell: &mut Shell, parts: &[&[&str]], target: Option<(bool, &str)>) -> i32 {
-    for (number, part) in parts.iter().enumerate() {
-        let is_last = number + 1 == parts.len();
-        if is_last && target.is_none() {
-            return shell.one(part);
+fn parts_in_turn(shell: &mut Shell, line: &Line) -> i32 {
+    let mut rest = &line.parts[..];
+    let mut from = line.from;
+    while let [first, behind @ ..] = rest {
+        let count = rest.iter().take_while(|part| Call::of(part).is_some()).count();
+        let (outcome, later) = if count > 0 {
+            (programs_at_once(shell, &rest[..count], from, line, count == rest.len()), &rest[count..])
+        } else {
+            (own(shell, first, from, line, behind.is_empty()), behind)
+        };
+        match outcome {
+            Ok(output) => shell.input = Some(output),
+            Err(status) => return status,
         }
-        let (status, output) = keep(shell, part);
-        if output.len() > HELD_MAX {
-            println!("shell: {}: more than {} KiB for a pipe", part[0], HELD_MAX >> 10);
-            return 1;
-        }
-        if status != 0 {
-            rt::io::write(&output);
-            return status;
-        }
-        match target {
-            Some((is_more, path)) if is_last => return files::write(shell, part[0], path, &output, is_more),
-            _ => shell.input = Some(output),
-        }
+        (rest, from) = (later, None);
     }
     0
+}
+
+/// Runs programs that follow one another. Gives back what the last one has printed for the next command, or the status with which the line ends.
+fn programs_at_once(
+    shell: &mut Shell,
+    parts: &[&[&str]],
+    from: Option<&str>,
+    line: &Line,
+    is_last: bool,
+) -> Result<Vec<u8>, i32> {
+    let path = |typed: &str| String::from(&*shell.place.path_of(typed));
+    let source = match (from, shell.input.take()) {
+        (Some(typed), _) => Source::file(typed, &path(typed))?,
+        (None, Some(held)) => Source::Held(held),
+        (None, None) => Source::Console,
+    };
+    let sink = match line.to {
+        _ if !is_last => Sink::Held,
+        Some((typed, is_more)) => Sink::file(typed, &path(typed), is_more)?,
+        None => Sink::Console,
+    };
+    let calls: Vec<Call> = parts.iter().filter_map(|part| Call::of(part)).collect();
+    let job = Job::start(shell, &calls, source, sink)?;
+    if line.in_background {
+        programs::leave(shell, job);
+        return Err(0);
+    }
+    let (status, output) = job.wait(shell);
+    if output.len() > HELD_MAX {
+        return Err(too_much(calls[calls.len() - 1].name));
+    }
+    if is_last {
+        return Err(status);
+    }
+    ended(status, output)
+}
+
+/// Runs a command of the shell's own, as [`programs_at_once`] does programs.
+fn own(
+    shell: &mut Shell,
+    words: &[&str],
+    from: Option<&str>,
+    line: &Line,
+    is_last: bool,
+) -> Result<Vec<u8>, i32> {
+    if let Some(typed) = from {
+        shell.input = Some(files::content(shell, "shell", typed)?);
+    }
+    if is_last && line.to.is_none() {
+        return Err(shell.one(words));
+    }
+    let (status, output) = keep(shell, words);
+    if output.len() > HELD_MAX {
+        return Err(too_much(words[0]));
+    }
+    match line.to {
+        Some((path, is_more)) if is_last && status == 0 => {
+            Err(files::write(shell, words[0], path, &output, is_more))
+        }
+        _ => ended(status, output),
+    }
+}
+
+/// What was printed before a command failed is shown.
+fn ended(status: i32, output: Vec<u8>) -> Result<Vec<u8>, i32> {
+    if status == 0 {
+        return Ok(output);
+    }
+    rt::io::write(&output);
+    Err(status)
+}
+
+fn too_much(name: &str) -> i32 {
+    println!("shell: {name}: more than {} KiB for a pipe", HELD_MAX >> 10);
+    1
 }

@@ -1,9 +1,11 @@
 //! Commands that start and end programs.
 
-use crate::foreground;
+use crate::jobs::Job;
 use crate::shell::{STATUS_NOT_FOUND, STATUS_USAGE, Shell};
+use crate::{commands, foreground};
 use alloc::string::String;
 use alloc::vec::Vec;
+use pipe::Pipe;
 use rt::api::process::{self, End, Outcome, TaskEntry};
 use rt::api::{Failure, Name, Status};
 use rt::println;
@@ -20,24 +22,53 @@ const FOREVER: u64 = u64::MAX;
 /// How long a misbehaving program may run.
 const CRASH_PATIENCE_MS: u64 = 2000;
 
-/// The command `run`.
+/// A program that a command starts.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its arguments.
+    pub arguments: &'a [&'a str],
+    /// The command is its name alone, so that it may be no program but a mistake.
+    pub is_bare: bool,
+}
+
+impl<'a> Call<'a> {
+    /// The program that a command starts, if it does.
+    pub fn of(words: &'a [&'a str]) -> Option<Call<'a>> {
+        match words {
+            ["run", name, arguments @ ..] => Some(Call { name, arguments, is_bare: false }),
+            ["bench", arguments @ ..] => Some(Call { name: "bench", arguments, is_bare: false }),
+            [name, arguments @ ..] if !commands::COMMANDS.iter().any(|command| command.name == *name) => {
+                Some(Call { name, arguments, is_bare: true })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The commands `run` and `bench`, without anything beside them.
 pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
-    let (words, in_background) = match words {
-        [words @ .., "&"] => (words, true),
-        words => (words, false),
-    };
-    let [program, arguments @ ..] = words else {
-        println!("usage: run PROGRAM [ARGUMENT...] [&]");
-        return STATUS_USAGE;
-    };
-    let task = match start(shell, program, arguments) {
+    match Call::of(words) {
+        Some(call) => run_one(shell, call, false),
+        None => {
+            println!("usage: run PROGRAM [ARGUMENT...] [&]");
+            STATUS_USAGE
+        }
+    }
+}
+
+/// Runs a program, joined to no other.
+pub fn run_one(shell: &mut Shell, call: Call, in_background: bool) -> i32 {
+    let task = match start(shell, call, None, None) {
         Ok(task) => task,
         Err(status) => return status,
     };
+    let program = call.name;
     if in_background {
         println!("task {}", task.number());
         if shell.is_interactive {
-            shell.background.push(Background { task, program: String::from(*program) });
+            shell.background.push(Background::Program { task, program: String::from(program) });
         }
         return 0;
     }
@@ -51,30 +82,59 @@ pub fn run(shell: &mut Shell, words: &[&str]) -> i32 {
     }
 }
 
-/// A program that nobody waits for.
-pub struct Background {
-    task: TaskId,
-    program: String,
+/// Something that nobody waits for.
+pub enum Background {
+    /// A program.
+    Program {
+        /// Its task.
+        task: TaskId,
+        /// Its name.
+        program: String,
+    },
+    /// Programs that are joined.
+    Job(Job),
+}
+
+/// Leaves a job to itself.
+pub fn leave(shell: &mut Shell, job: Job) {
+    let numbers: Vec<String> = job.tasks().map(|task| alloc::format!("{}", task.number())).collect();
+    println!("task {}", numbers.join(" "));
+    shell.background.push(Background::Job(job));
 }
 
 /// Tells of the programs in the background that have ended how they did, and forgets them.
 pub fn tell_ended(background: &mut Vec<Background>) {
-    background.retain(|Background { task, program }| {
-        let number = task.number();
-        match process::wait(rt::home(), *task, 0) {
-            Ok(None) => return true,
-            Ok(Some(Outcome { end: End::Exited(status), .. })) => {
-                println!("task {number}: {program} ended with status {}", status & 0xff);
+    let all = core::mem::take(background);
+    background.extend(all.into_iter().filter_map(|one| match one {
+        Background::Program { task, program } => match process::wait(rt::home(), task, 0) {
+            Ok(None) => Some(Background::Program { task, program }),
+            outcome => {
+                tell_end(task, &program, outcome);
+                None
             }
-            // The chief has printed the details.
-            Ok(Some(Outcome { end: End::Crashed(_), .. })) => println!("task {number}: {program} crashed"),
-            Ok(Some(Outcome { end: End::Killed, .. })) => println!("task {number}: {program} was killed"),
-            // It ended so long ago that its end is forgotten.
-            Err(Failure::Refused(Status::NotFound)) => println!("task {number}: {program} ended"),
-            Err(failure) => println!("task {number}: {program}: {failure}"),
+        },
+        Background::Job(job) if !job.is_over() => Some(Background::Job(job)),
+        Background::Job(job) => {
+            job.outcomes().for_each(|(task, program, outcome)| tell_end(task, &program, outcome));
+            None
         }
-        false
-    });
+    }));
+}
+
+/// Tells how a program in the background ended.
+fn tell_end(task: TaskId, program: &str, outcome: rt::api::Result<Option<Outcome>>) {
+    let number = task.number();
+    match outcome.map(|outcome| outcome.map(|outcome| outcome.end)) {
+        Ok(Some(End::Exited(status))) => {
+            println!("task {number}: {program} ended with status {}", status & 0xff);
+        }
+        // The chief has printed the details.
+        Ok(Some(End::Crashed(_))) => println!("task {number}: {program} crashed"),
+        Ok(Some(End::Killed)) => println!("task {number}: {program} was killed"),
+        // It ended so long ago that its end is forgotten.
+        Ok(None) | Err(Failure::Refused(Status::NotFound)) => println!("task {number}: {program} ended"),
+        Err(failure) => println!("task {number}: {program}: {failure}"),
+    }
 }
 
 /// The command `restart`.
@@ -104,21 +164,20 @@ pub fn restart(_: &mut Shell, words: &[&str]) -> i32 {
     }
 }
 
-/// The command `bench`.
-pub fn bench(shell: &mut Shell, arguments: &[&str]) -> i32 {
-    let words: Vec<&str> = ["bench"].iter().chain(arguments).copied().collect();
-    run(shell, &words)
-}
-
-/// Starts a program, or says why not.
-fn start(shell: &Shell, program: &str, arguments: &[&str]) -> Result<TaskId, i32> {
-    let arguments: String = shell.environment.behind(&arguments.join(" "));
+/// Starts a program, with pipes in the console's place where there are some, or says why not.
+pub fn start(shell: &Shell, call: Call, input: Option<&Pipe>, output: Option<&Pipe>) -> Result<TaskId, i32> {
+    let program = call.name;
+    let arguments: String = shell.environment.behind(&call.arguments.join(" "));
     let started = match Name::new(program) {
-        Some(name) => process::start(rt::home(), &name, &arguments),
+        Some(name) => pipe::start(&name, &arguments, input, output),
         None => Err(Failure::Refused(Status::NotFound)),
     };
     started.map_err(|failure| {
         match failure {
+            Failure::Refused(Status::NotFound) if call.is_bare => {
+                println!("{program}: no such command; \"help\" lists them");
+                return STATUS_NOT_FOUND;
+            }
             Failure::Refused(Status::NotFound) => {
                 println!("run: there is no program {program}");
                 return STATUS_NOT_FOUND;
@@ -132,7 +191,8 @@ fn start(shell: &Shell, program: &str, arguments: &[&str]) -> Result<TaskId, i32
     })
 }
 
-fn ended(shell: &mut Shell, program: &str, outcome: Outcome) -> i32 {
+/// The status of a program that has ended.
+pub fn ended(shell: &mut Shell, program: &str, outcome: Outcome) -> i32 {
     shell.outcome = Some(outcome);
     match outcome.end {
         End::Exited(status) => status & 0xff,
@@ -147,7 +207,8 @@ fn ended(shell: &mut Shell, program: &str, outcome: Outcome) -> i32 {
 
 /// The command `crash`: succeeds if what was done wrong had its consequences and was reported.
 pub fn crash(shell: &mut Shell, words: &[&str]) -> i32 {
-    let task = match start(shell, "crash", words) {
+    let call = Call { name: "crash", arguments: words, is_bare: false };
+    let task = match start(shell, call, None, None) {
         Ok(task) => task,
         Err(status) => return status,
     };

@@ -85,10 +85,7 @@ impl Shell {
         let Some((name, arguments)) = words.split_first() else { return 0 };
         match commands::COMMANDS.iter().find(|command| command.name == *name) {
             Some(command) => (command.run)(self, arguments),
-            None => {
-                println!("{name}: no such command; \"help\" lists them");
-                STATUS_NOT_FOUND
-            }
+            None => programs::run(self, words),
         }
     }
 }

@@ -49,10 +49,12 @@ pub enum Status {
     OtherFileSystem = 21,
     /// The caller has as much open as its share is.
     TooManyOpen = 22,
+    /// Nobody reads any more what is to be written.
+    Closed = 23,
 }
 
 impl Status {
-    pub(crate) const ALL: [(Status, &'static str); 21] = [
+    pub(crate) const ALL: [(Status, &'static str); 22] = [
         (Status::BadRequest, "the server does not understand the request"),
         (Status::Denied, "not allowed"),
         (Status::NotFound, "not found"),
@@ -74,6 +76,7 @@ impl Status {
         (Status::Unsupported, "not supported"),
         (Status::OtherFileSystem, "in another file system"),
         (Status::TooManyOpen, "too many open files"),
+        (Status::Closed, "nobody reads it any more"),
     ];
 
     fn from_label(label: u32) -> Option<Status> {

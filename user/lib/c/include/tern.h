@@ -432,11 +432,17 @@ tern_uid tern_resolve(const char *name);
 /* Copies the argument text, cut to `size` bytes; returns its length. */
 size_t tern_arguments(char *buffer, size_t size);
 
-/* Prints bytes on the console. */
+/* Prints bytes on the console, or into the pipe in its place. If nobody reads that any more the program ends, with status 141. */
 void tern_write(const char *bytes, size_t len);
 
-/* Waits for input, at most `size` bytes; returns how many came, or -1 if there is no console. */
+/* Prints bytes on the console in any case. */
+void tern_complain(const char *bytes, size_t len);
+
+/* Waits for input, at most `size` bytes; returns how many came: 0 at the end of a pipe, -1 if there is nothing to read from. */
 long tern_read(char *bytes, size_t size);
+
+/* Whether a pipe is in the console's place for standard input (0) or standard output (1). */
+int tern_is_piped(int file);
 
 /* ---- what nearly every program wants of the C library (docs/guide/c-programs.md); the rest is in its own headers ---- */
 

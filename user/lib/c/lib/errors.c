@@ -87,6 +87,8 @@ const char *tern_refusal_text(uint32_t refusal)
         return "in another file system";
     case 22:
         return "too many open files";
+    case 23:
+        return "nobody reads it any more";
     }
     return tern_error_text(refusal > 0xffff ? refusal : 0xffff);
 }

@@ -52,7 +52,10 @@ _ssize_t _write_r(struct _reent *reent, int file, const void *bytes, size_t len)
         reent->_errno = EBADF;
         return -1;
     }
-    tern_write(bytes, len);
+    if (file == STDERR_FILENO)
+        tern_complain(bytes, len);
+    else
+        tern_write(bytes, len);
     return (_ssize_t)len;
 }
 
@@ -70,7 +73,8 @@ _ssize_t _read_r(struct _reent *reent, int file, void *bytes, size_t len)
     return got;
 }
 
-int _isatty_r(struct _reent *reent, int file)
+/* Whether it is one of the three that there are. */
+static int is_open(struct _reent *reent, int file)
 {
     if (file >= STDIN_FILENO && file <= STDERR_FILENO)
         return 1;
@@ -78,25 +82,37 @@ int _isatty_r(struct _reent *reent, int file)
     return 0;
 }
 
+int _isatty_r(struct _reent *reent, int file)
+{
+    if (!is_open(reent, file))
+        return 0;
+    if (tern_is_piped(file)) {
+        reent->_errno = ENOTTY;
+        return 0;
+    }
+    return 1;
+}
+
 int _fstat_r(struct _reent *reent, int file, struct stat *status)
 {
-    if (!_isatty_r(reent, file))
+    if (!is_open(reent, file))
         return -1;
     memset(status, 0, sizeof *status);
-    status->st_mode = S_IFCHR;
+    status->st_mode = tern_is_piped(file) ? S_IFIFO : S_IFCHR;
     return 0;
 }
 
 _off_t _lseek_r(struct _reent *reent, int file, _off_t offset, int whence)
 {
     (void)offset, (void)whence;
-    reent->_errno = _isatty_r(reent, file) ? ESPIPE : EBADF;
+    if (is_open(reent, file))
+        reent->_errno = ESPIPE;
     return -1;
 }
 
 int _close_r(struct _reent *reent, int file)
 {
-    return _isatty_r(reent, file) ? 0 : -1;
+    return is_open(reent, file) ? 0 : -1;
 }
 
 int _open_r(struct _reent *reent, const char *name, int flags, int mode)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <tern.h>
 
-enum { END = 4, BACKSPACE = 8, DELETE = 127 };
+enum { OVER = -2, END = 4, BACKSPACE = 8, DELETE = 127 };
 
 /* Input that is not part of a line yet. */
 static char typed[64];
@@ -17,7 +17,7 @@ static char line[256];
 static size_t line_len, line_at;
 static int is_over;
 
-/* The next byte, or -1 if there is no console. */
+/* The next byte, OVER at the end of a pipe, or -1 if there is nothing to read from. */
 static int next_byte(void)
 {
     if (typed_at == typed_len) {
@@ -25,8 +25,9 @@ static int next_byte(void)
         typed_len = tern_read(typed, sizeof typed);
     }
     if (typed_len <= 0) {
+        int is_end = typed_len == 0;
         typed_len = 0;
-        return -1;
+        return is_end ? OVER : -1;
     }
     return (unsigned char)typed[typed_at++];
 }
@@ -40,17 +41,17 @@ static void show(int is_shown, const char *bytes, size_t len)
 /* Puts the next line together, with its end. A line that is too long ends before it does. */
 static int next_line(void)
 {
-    int is_shown = getenv("TERM") != NULL;
+    int is_shown = getenv("TERM") != NULL && !tern_is_piped(0);
 
     for (line_len = line_at = 0; line_len < sizeof line;) {
         int byte = next_byte();
         char character = (char)(byte == '\r' ? '\n' : byte);
-        if (byte < 0)
-            return -1;
-        if (byte == END) {
+        if (byte == OVER || (byte == END && !tern_is_piped(0))) {
             is_over = 1;
             return 0;
         }
+        if (byte < 0)
+            return -1;
         if (is_shown && (byte == BACKSPACE || byte == DELETE)) {
             /* A character of UTF-8 goes as a whole. */
             int had_one = line_len > 0;

@@ -1,15 +1,12 @@
-//! The network, for those who serve it and those who use it. In reading order: [`link`], the way to a network card, and [`region`], the memory
-//! through which its frames go; [`sockets`], what programs use.
-//!
-//! **Unsafe code** is in `region`, where memory of another task is.
+//! The network, for those who serve it and those who use it. In reading order: [`link`], the way to a network card; [`sockets`], what
+//! programs use.
 
 #![no_std]
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 extern crate alloc;
 
 pub mod link;
-pub mod region;
 pub mod sockets;
 
 pub use ring;

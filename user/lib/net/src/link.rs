@@ -1,7 +1,9 @@
 //! Link: a network card, frame by frame. Served by its driver; the interface is `idl/interfaces/link.idl`.
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use rt::api::stub::{Failure as Fault, Within};
 use rt::api::{Failure, Result};
+use rt::region::Region;
 use rt::sys::{Error, Fpage, Ipc, Message, Timeout, Uid};
 
 pub use Link::Card::{Answer, Client, NUMBER, Request};
@@ -13,6 +15,30 @@ pub const NAME: &str = "link";
 
 /// How long a driver may take to hear that there is something to be sent, in µs.
 const KICK_US: u64 = 10_000;
+
+/// Log2 of the bytes of a ring.
+const RING_LOG2: u32 = 16;
+
+/// Words of a ring.
+const RING_WORDS: usize = (1 << RING_LOG2) / size_of::<AtomicU64>();
+
+/// Memory for both rings, empty.
+pub fn region() -> Option<Region> {
+    Region::new(RING_LOG2 + 1)
+}
+
+/// Words of both rings.
+pub fn rings(region: Region) -> [&'static [AtomicU64]; 2] {
+    let (received, to_send) = region.words().split_at(RING_WORDS);
+    [received, to_send]
+}
+
+/// Makes both rings empty. For the owner, while nobody else has them.
+pub fn reset(region: Region) {
+    for ring in rings(region) {
+        ring.iter().take(ring::SLOT_WORDS).for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
 
 /// A hardware address, and bytes of a frame at most.
 pub type Info = ([u8; 6], u32);

@@ -1,6 +1,6 @@
-//! Rings of packets between two tasks: one puts, one takes, through memory that both have mapped. Neither believes the other.
+//! Rings between two tasks: one puts, one takes, through memory that both have mapped. Neither believes the other.
 //!
-//! [`ring`] is all of it. It knows atomic words as `word`, so that `tests/waiting` can run it, as it is, through all interleavings of its
+//! [`ring`] has packets, [`stream`] has bytes. They know atomic words as `word`, so that `tests/waiting` can run them, as they are, through all interleavings of their
 //! two sides. The surprise: nothing here sleeps or wakes. A ring says whether one may sleep and whether the other is to be woken; how that is
 //! done is its users' affair.
 
@@ -11,8 +11,11 @@
 extern crate std;
 
 pub mod ring;
+pub mod stream;
 mod word;
 
+#[cfg(test)]
+mod stream_tests;
 #[cfg(test)]
 mod tests;
 

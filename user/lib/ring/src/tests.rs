@@ -9,10 +9,10 @@ use std::vec::Vec;
 /// Operations of the random test, plain and full.
 const STEPS: [usize; 2] = [20_000, 1_000_000];
 
-struct Random(u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (self.0 >> 33) % end
     }

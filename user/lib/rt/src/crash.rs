@@ -9,7 +9,7 @@
 //!
 //! All numbers are hexadecimal. PROGRAM is the name of its file in the boot archive.
 
-use crate::{layout, print};
+use crate::{eprint, layout};
 use core::fmt;
 
 /// The registers of a report, in its order: where the program is, its stack, and what functions give back as they found it.
@@ -24,19 +24,19 @@ const LINE_LEN: usize = 64;
 /// Prints a report. `read` copies what lies on the stack at an address, and says how many bytes there are.
 #[inline(never)]
 pub fn report(program: &str, registers: &Registers, mut read: impl FnMut(u64, &mut [u8]) -> usize) {
-    print!("\x1b]tern;crash {program}{}\x07", Words(registers));
+    eprint!("\x1b]tern;crash {program}{}\x07", Words(registers));
     let from = stack_from(registers[1]);
     for at in (from..from.saturating_add(STACK_LEN_MAX)).step_by(LINE_LEN) {
         let mut line = [0; LINE_LEN];
         let len = read(at, &mut line).min(LINE_LEN);
         if len > 0 {
-            print!("\x1b]tern;stack {at:x} {}\x07", Bytes(&line[..len]));
+            eprint!("\x1b]tern;stack {at:x} {}\x07", Bytes(&line[..len]));
         }
         if len < LINE_LEN {
             break;
         }
     }
-    print!("\x1b]tern;crashed\x07");
+    eprint!("\x1b]tern;crashed\x07");
 }
 
 /// Where on a stack there is something: not below its end, if the stack pointer has gone there.

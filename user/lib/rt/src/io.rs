@@ -1,7 +1,12 @@
-//! Bytes out and in: [`print!`](crate::print!), [`println!`](crate::println!), [`read`], by way of the console server.
+//! Bytes out and in: [`print!`](crate::print!), [`println!`](crate::println!), [`read`], by way of the console server; [`eprintln!`](crate::eprintln!)
+//! for what a person is to see in any case.
 //!
-//! The server is looked up when it is first needed, and again when it turns out to be gone.
+//! The server is looked up when it is first needed, and again when it turns out to be gone. Whoever starts a program can put a pipe in the console's place, for its output, its
+//! input, or both: see [`stream`](crate::stream).
 
+use crate::stream::{Closed, Reader, Writer};
+use crate::sync::Mutex;
+use api::pipe::{self, STATUS_CLOSED};
 use api::{Failure, Name, Result, console};
 use arrayvec::ArrayVec;
 use core::fmt::{Arguments, Write};
@@ -51,17 +56,54 @@ impl Session {
 
 static CONSOLE: Session = Session::new(console::NAME);
 
-/// Prints bytes. There is nobody to complain to, so failures are forgotten.
+/// A pipe that is in the console's place, if there is one, once that is known.
+type End<T> = Mutex<Option<Option<T>>>;
+
+static OUTPUT: End<Writer> = Mutex::new(None);
+static INPUT: End<Reader> = Mutex::new(None);
+
+/// Does something with the pipe that a variable names. `None` if there is none, or if it is not for this program.
+fn with_pipe<T, R>(
+    end: &End<T>,
+    variable: &str,
+    attach: fn(Uid) -> Result<T>,
+    action: impl FnOnce(&mut T) -> R,
+) -> Option<R> {
+    let mut end = end.lock();
+    let known = end.get_or_insert_with(|| {
+        let text = crate::environment::variable(variable)?;
+        attach(Uid(u64::from_str_radix(&text, 16).ok()?)).ok()
+    });
+    known.as_mut().map(action)
+}
+
+/// Prints bytes. There is nobody to complain to, so failures are forgotten; but a program that prints into a pipe from which nobody reads any more ends, with
+/// [`STATUS_CLOSED`].
 pub fn write(bytes: &[u8]) {
+    if let Some(hooks) = crate::start::hooks() {
+        return (hooks.write)(bytes);
+    }
+    match with_pipe(&OUTPUT, pipe::OUTPUT, Writer::attach, |pipe| pipe.write(bytes)) {
+        None => drop(CONSOLE.with(|server| console::write(server, bytes))),
+        Some(Ok(())) => {}
+        Some(Err(Closed)) => crate::exit(STATUS_CLOSED),
+    }
+}
+
+/// Prints bytes on the console, wherever the program's output goes.
+pub fn complain(bytes: &[u8]) {
     match crate::start::hooks() {
         Some(hooks) => (hooks.write)(bytes),
         None => drop(CONSOLE.with(|server| console::write(server, bytes))),
     }
 }
 
-/// Waits for input; returns how many bytes came.
+/// Waits for input; returns how many bytes came. From a pipe, none is the end.
 pub fn read(buffer: &mut [u8]) -> Result<usize> {
-    CONSOLE.with(|server| console::read(server, buffer))
+    match with_pipe(&INPUT, pipe::INPUT, Reader::attach, |pipe| pipe.read(buffer)) {
+        Some(count) => Ok(count),
+        None => CONSOLE.with(|server| console::read(server, buffer)),
+    }
 }
 
 /// Waits until somebody types Ctrl-C, at most `patience_us`; what else is typed meanwhile stays to be read.
@@ -71,21 +113,32 @@ pub fn watch_interrupt_key(patience_us: u64) -> Result<()> {
 
 /// Prints formatted text. The macros call it.
 pub fn print(arguments: Arguments) {
-    let mut line = Line::default();
+    print_by(write, arguments);
+}
+
+/// Prints formatted text on the console, wherever the program's output goes.
+pub fn print_complaint(arguments: Arguments) {
+    print_by(complain, arguments);
+}
+
+fn print_by(write: fn(&[u8]), arguments: Arguments) {
+    let mut line = Line { bytes: ArrayVec::new(), write };
     // Formatting into a line fails only if a `Display` of the program does.
     let _ = line.write_fmt(arguments);
     line.flush();
 }
 
 /// Collects pieces, so that a line travels in few messages.
-#[derive(Default)]
-struct Line(ArrayVec<u8, 240>);
+struct Line {
+    bytes: ArrayVec<u8, 240>,
+    write: fn(&[u8]),
+}
 
 impl Line {
     fn flush(&mut self) {
-        if !self.0.is_empty() {
-            write(&self.0);
-            self.0.clear();
+        if !self.bytes.is_empty() {
+            (self.write)(&self.bytes);
+            self.bytes.clear();
         }
     }
 }
@@ -94,11 +147,11 @@ impl Write for Line {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
-            if self.0.is_full() {
+            if self.bytes.is_full() {
                 self.flush();
             }
-            let (now, later) = rest.split_at(rest.len().min(self.0.remaining_capacity()));
-            self.0.extend(now.iter().copied());
+            let (now, later) = rest.split_at(rest.len().min(self.bytes.remaining_capacity()));
+            self.bytes.extend(now.iter().copied());
             rest = later;
         }
         Ok(())
@@ -116,4 +169,19 @@ macro_rules! print {
 macro_rules! println {
     () => { $crate::io::print(format_args!("\n")) };
     ($format:literal $($part:tt)*) => { $crate::io::print(format_args!("{}\n", format_args!($format $($part)*))) };
+}
+
+/// Prints like the standard library's `eprint!`: see [`eprintln!`](crate::eprintln!).
+#[macro_export]
+macro_rules! eprint {
+    ($($part:tt)*) => { $crate::io::print_complaint(format_args!($($part)*)) };
+}
+
+/// Prints like the standard library's `eprintln!`: a person sees it, even if the program's output goes into a file or to another program.
+#[macro_export]
+macro_rules! eprintln {
+    () => { $crate::io::print_complaint(format_args!("\n")) };
+    ($format:literal $($part:tt)*) => {
+        $crate::io::print_complaint(format_args!("{}\n", format_args!($format $($part)*)))
+    };
 }

@@ -38,7 +38,7 @@ impl Log for Logger {
 
     fn log(&self, record: &Record) {
         if self.enabled(record.metadata()) {
-            crate::println!("{}: {}: {}", crate::start::name(), record.level().as_str(), record.args());
+            crate::eprintln!("{}: {}: {}", crate::start::name(), record.level().as_str(), record.args());
         }
     }
 

@@ -121,7 +121,7 @@ impl Drop for Own {
 /// # Safety
 ///
 /// The memory at both addresses is there, is no part of the other, and nobody has a reference to bytes that are written here.
-unsafe fn copy(to: usize, from: usize, len: usize) {
+pub(crate) unsafe fn copy(to: usize, from: usize, len: usize) {
     // SAFETY: the caller's promise. The compiler does not look into the block, so it takes nothing for granted about these bytes.
     unsafe {
         asm!("rep movsq", "mov ecx, edx", "rep movsb", inout("rdi") to => _, inout("rsi") from => _,

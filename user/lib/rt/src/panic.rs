@@ -16,7 +16,7 @@ fn panic(info: &PanicInfo) -> ! {
     static PANICKING: AtomicBool = AtomicBool::new(false);
     // A panic while printing a panic ends the program without further words.
     if !PANICKING.swap(true, Ordering::Relaxed) {
-        crate::println!("{}: {info}", crate::start::name());
+        crate::eprintln!("{}: {info}", crate::start::name());
         report();
     }
     crate::exit(STATUS)

@@ -3,11 +3,11 @@
 use crate::shared::{Link, Shared};
 use core::time::Duration;
 use net::link::{self, Client};
-use net::region::Region;
 use net::ring::{Consumer, Producer};
 use rt::api::stub::{Failure as Fault, Within};
 use rt::api::{Failure, Name, Result, Status, names};
 use rt::door::Room;
+use rt::region::Region;
 use rt::sys::{self, Error, Uid};
 use rt::{thread, time};
 
@@ -24,7 +24,7 @@ const LOOK_US: u64 = 1_000_000;
 pub fn begin(shared: &Shared) -> sys::Result<()> {
     let shared = shared.clone();
     let priority = sys::thread_info(sys::myself())?.priority;
-    let region = Region::new().ok_or(Error::NoMemory)?;
+    let region = link::region().ok_or(Error::NoMemory)?;
     thread::spawn(priority, move || -> () { follow(&shared, region) })?.detach();
     Ok(())
 }
@@ -58,10 +58,10 @@ fn attach(region: Region) -> Result<(Link, [u8; 6])> {
     let (address, _) = link::info(driver)?;
     let room = Room::new().map_err(Failure::Kernel)?;
     // Nobody else has them: the last driver is gone, or has given them back.
-    let _ = sys::flush(region.fpage());
-    region.reset();
+    region.take_back();
+    link::reset(region);
     link::attach(driver, region.fpage(), room.window())?;
-    let [received, to_send] = region.rings();
+    let [received, to_send] = link::rings(region);
     let (Some(received), Some(to_send)) = (Consumer::new(received), Producer::new(to_send)) else {
         return Err(Failure::Garbled);
     };

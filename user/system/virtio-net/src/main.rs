@@ -16,10 +16,10 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use net::link::{self, Answer, Request};
-use net::region::Region;
 use net::ring::{self, Consumer, PACKET_MAX, Producer};
 use rt::api::{self, Failure, Name, Reply, Status, names, process};
 use rt::door::{self, Door, Object};
+use rt::region::Region;
 use rt::sys::{Fpage, Kind, Message, Rights, Uid};
 use rt::{println, server, time};
 use virtio::Card;
@@ -53,7 +53,7 @@ fn main() -> i32 {
     };
     let registered =
         Name::new(link::NAME).ok_or(Failure::Garbled).and_then(|name| names::register(rt::home(), &name));
-    let (Ok(()), Some(spare)) = (registered, Region::new()) else { return 1 };
+    let (Ok(()), Some(spare)) = (registered, link::region()) else { return 1 };
     let mut driver = Driver { card, client: None, spare, packet: [0; PACKET_MAX], idle: 0 };
     loop {
         driver.turn();
@@ -204,11 +204,11 @@ impl Driver {
         }
         let spare = match self.client.take() {
             Some(client) => client.region,
-            None => Region::new().ok_or(Status::Exhausted)?,
+            None => link::region().ok_or(Status::Exhausted)?,
         };
         spare.clear();
         let region = core::mem::replace(&mut self.spare, spare);
-        let [received, to_send] = region.rings();
+        let [received, to_send] = link::rings(region);
         let (Some(received), Some(to_send)) = (Producer::new(received), Consumer::new(to_send)) else {
             return Err(Status::BadRequest);
         };
