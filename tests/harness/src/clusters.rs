@@ -1,17 +1,14 @@
 //! Modules that share a task and modules that do not: the same programs, booted with different system descriptions.
 
-use crate::world::{Named, Reply, Verdict, World};
+use crate::world::{Named, Reply, Verdict, World, usual_description};
 use libtest_mimic::Trial;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
+use xtask::Context;
 use xtask::archive::Entry;
-use xtask::{Context, paths};
 
 /// A task that is made of modules, and their names.
 type Task = (&'static str, &'static [&'static str]);
-
-/// The description of which only the tasks are others.
-const DEFAULT: &str = "systems/default.toml";
 
 const TOGETHER: &[Task] = &[("services", &["clock", "calendar"])];
 const TOGETHER_THE_OTHER_WAY: &[Task] = &[("services", &["calendar", "clock"])];
@@ -87,7 +84,7 @@ fn without_a_module_its_callers_learn_it(world: &'static World) -> Verdict {
 
 /// The boot archive with another description: the default one with other tasks, and no modules but theirs.
 fn entries(world: &World, tasks: &[Task]) -> xtask::Result<Vec<Entry>> {
-    let text = String::from_utf8_lossy(&paths::read(&paths::root().join(DEFAULT))?).into_owned();
+    let text = usual_description()?;
     // Without a clock nobody can say that he uses it.
     let has_clock = tasks.iter().any(|(_, modules)| modules.contains(&"clock"));
     let text = if has_clock { text } else { text.replace(", \"clock\"]", "]") };

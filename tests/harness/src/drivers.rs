@@ -1,14 +1,11 @@
 //! Devices and their drivers: the bus server, and a disk that is a file of the host.
 
-use crate::world::{Named, Reply, Scratch, Verdict, World};
+use crate::world::{Named, Reply, Scratch, Verdict, World, usual_description};
 use libtest_mimic::Trial;
 use std::fs;
 use std::path::PathBuf;
 use xtask::archive::Entry;
 use xtask::paths;
-
-/// The description that is changed.
-const DEFAULT: &str = "systems/default.toml";
 
 /// Sectors of the disk, and bytes of each.
 const SECTORS: usize = 2048;
@@ -212,6 +209,6 @@ fn lose_nothing(world: &'static World, driver: &str, disk_as: &str, seeds: u64) 
 
 /// The boot archive with more in its description.
 fn entries(world: &World, more: &str) -> xtask::Result<Vec<Entry>> {
-    let text = String::from_utf8_lossy(&paths::read(&paths::root().join(DEFAULT))?).into_owned() + more;
+    let text = usual_description()? + more;
     world.entries_of(|files| xtask::system::of_text("drivers", &text, files))
 }

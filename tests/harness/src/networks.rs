@@ -1,6 +1,6 @@
 //! The network: a card of the emulator's that reaches this host by one forwarded port, and loopback.
 
-use crate::world::{Named, Reply, Verdict, World, free_port};
+use crate::world::{Named, Reply, Verdict, World, free_port, usual_description};
 use libtest_mimic::Trial;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -11,9 +11,10 @@ use std::time::Duration;
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 2] = [
+    let trials: [Named; 3] = [
         ("the_host_is_answered_whoever_is_killed", the_host_is_answered_whoever_is_killed),
         ("clients_share_loopback", clients_share_loopback),
+        ("a_thousand_connections_are_there_at_once", a_thousand_connections_are_there_at_once),
     ];
     Vec::from(trials.map(|(name, verdict)| world.trial("network", format!("network::{name}"), verdict)))
 }
@@ -84,6 +85,23 @@ fn the_host_is_answered_whoever_is_killed(world: &'static World) -> Verdict {
         return Err(reply.failed(&format!("the host had {echoes} echoes")));
     }
     Ok(())
+}
+
+/// The server's share of the usual description, and one for a thousand connections, both ends of which are here.
+const USUAL: &str = "kernel-share = 8\nmemory = \"16 MiB\"\nuses = [\"console\", \"link\"]";
+const MUCH: &str =
+    "arguments = \"2200 2100\"\nkernel-share = 64\nmemory = \"128 MiB\"\nuses = [\"console\", \"link\"]";
+
+/// A thousand connections at once; and when they are gone, there is as much memory as before, so that they can be once more.
+fn a_thousand_connections_are_there_at_once(world: &'static World) -> Verdict {
+    let usual = usual_description()?;
+    let text = usual.replace(USUAL, MUCH);
+    if text == usual {
+        return Err(format!("the usual description does not have {USUAL:?}").into());
+    }
+    let entries = world.entries_of(|files| xtask::system::of_text("networks", &text, files))?;
+    let reply = world.script_in(&entries, b"run net-test many\nrun net-test many\nrun net-test\n")?;
+    check_lines(&reply, &["net-test: all is well"; 3])
 }
 
 /// Without a card. Programs that end in the middle of everything leave nothing: each takes as much as it may, and there are more of them than

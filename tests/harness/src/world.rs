@@ -249,6 +249,12 @@ pub fn failed(why: &str, end: &End, text: &str) -> Failed {
     format!("{why}\nthe machine: {end:?}\n--- serial line\n{text}").into()
 }
 
+/// The text of the description that `./tern run` boots.
+pub fn usual_description() -> xtask::Result<String> {
+    let bytes = paths::read(&paths::root().join("systems/default.toml"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// A port of loopback that nobody has.
 pub fn free_port() -> xtask::Result<u16> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());

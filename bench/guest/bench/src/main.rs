@@ -159,6 +159,8 @@ enum Failure {
     Program(api::Failure),
     /// A server refused what a program may ask for.
     Server(api::Failure),
+    /// The network server refused, or did not answer.
+    Network(net::sockets::Error),
     /// A program in C ended otherwise than with status 0.
     Ended(Option<api::process::End>),
 }
@@ -192,6 +194,7 @@ impl fmt::Display for Failure {
             Failure::Device(failure) => write!(f, "no interrupts: {failure}"),
             Failure::Program(failure) => write!(f, "bench-c: {failure}"),
             Failure::Server(failure) => write!(f, "{failure}"),
+            Failure::Network(error) => write!(f, "{error}"),
             Failure::Ended(end) => write!(f, "the client in bench-c ended with {end:?}"),
             Failure::Report(rax, rdx) => write!(f, "a client ended with rax = {rax:#x}, rdx = {rdx:#x}"),
         }
@@ -585,9 +588,6 @@ rt::entry!(main);
 fn main() -> i32 {
     let arguments = rt::arguments();
     let suite = arguments.first().map_or("ipc", |suite| suite.as_str());
-    if suite == servers::PARTNER {
-        return servers::partner();
-    }
     let run = match suite {
         "ipc" if arguments.iter().any(|argument| argument.as_str() == "crowd") => Chief::crowd_suite,
         "ipc" => Chief::ipc_suite,

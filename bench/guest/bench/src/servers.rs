@@ -2,11 +2,14 @@
 
 use crate::{Chief, Failure, ITERATIONS, Result, mark};
 use core::hint::black_box;
+use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::Ordering::Relaxed;
 use files::{Directory, File, Mapped};
+use net::sockets::{self, Net};
 use pipe::Pipe;
 use rt::api::pipe::End;
-use rt::api::{self, Name, process};
+use rt::api::stub::Once;
+use rt::api::{self, Name, block, console, names, process};
 use rt::stream::{Closed, Reader, Writer};
 use vfs::How;
 
@@ -48,15 +51,96 @@ impl Chief {
         let mapped = file.map(0, 1, false).map_err(Failure::Server)?;
         measure::<189, _>(|| reread(&file, &mapped))?;
         measure::<190, _>(|| file.map(0, 1, false))?;
-        pipes().map_err(Failure::Server)?
+        pipes().map_err(Failure::Server)??;
+        network().map_err(Failure::Network)??;
+        null_calls(&file)
     }
 }
+
+/// Datagrams and a connection by loopback, both ends of which are this program's.
+fn network() -> sockets::Result<Result<()>> {
+    let net = Net::open()?;
+    let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let (one, other) = (net.datagrams(Some(at(7001)))?, net.datagrams(Some(at(7002)))?);
+    let echo = measure_net::<194, _>(|| {
+        one.send(at(7002), &[5; 64])?;
+        let (from, bytes) = other.receive(PATIENCE_MS)?;
+        other.send(from, &bytes)?;
+        one.receive(PATIENCE_MS)
+    });
+    let listener = net.listen(at(7003), 1)?;
+    let there = net.connect(at(7003), PATIENCE_MS)?;
+    let back = listener.accept(PATIENCE_MS)?;
+    Ok(echo.and_then(|()| {
+        measure_net::<195, _>(|| {
+            let mut sum = 0u64;
+            for _ in 0..TRANSFER / PAGE {
+                there.write(&[6; PAGE])?;
+                let mut left = PAGE;
+                while left > 0 {
+                    let bytes = back.read(left, PATIENCE_MS)?;
+                    sum = sum.wrapping_add(ends(&bytes));
+                    left -= bytes.len();
+                    if bytes.is_empty() {
+                        return Err(sockets::Error::Closed);
+                    }
+                }
+            }
+            Ok(sum)
+        })
+    }))
+}
+
+/// How long to wait for what is sent by loopback, in milliseconds.
+const PATIENCE_MS: u64 = 10_000;
+
+/// Bytes of the transfer by TCP.
+const TRANSFER: usize = 64 << 10;
+
+/// [`measure`] for what the network fails with.
+fn measure_net<const REGION: u8, T>(mut run: impl FnMut() -> sockets::Result<T>) -> Result<()> {
+    let mut outcome = Ok(());
+    measure::<REGION, _>(|| match run() {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => {
+            outcome = Err(Failure::Network(error));
+            Ok(None)
+        }
+    })?;
+    outcome
+}
+
+/// The least that each server does, and a block of the disk.
+fn null_calls(file: &File) -> Result<()> {
+    let server = |name: &str| {
+        Name::new(name).ok_or(api::Failure::Garbled).and_then(|name| names::resolve(rt::home(), &name))
+    };
+    measure::<196, _>(|| file.len())?;
+    let net = Net::open().map_err(Failure::Network)?;
+    let stream = net.host().open_stream().map_err(|_| Failure::Server(api::Failure::Garbled))?;
+    measure::<197, _>(|| stream.phase().map_err(api::Failure::from))?;
+    let own = sys::myself();
+    measure::<198, _>(|| process::task_of(rt::home(), own))?;
+    let console = server(console::NAME).map_err(Failure::Server)?;
+    measure::<199, _>(|| console::drain(console, u64::MAX))?;
+    let disk = server(block::NAME).map_err(Failure::Server)?;
+    measure::<200, _>(|| block::info(disk))?;
+    let replies = REPLIES.take().ok_or(Failure::Server(api::Failure::Garbled))?;
+    let mut bytes = [0; PAGE];
+    let count = (PAGE / block::info(disk).map_err(Failure::Server)?.sector_bytes as usize) as u32;
+    measure::<201, _>(|| {
+        block::read(disk, replies, 0, count, &mut bytes)?;
+        Ok(ends(&bytes))
+    })
+}
+
+static REPLIES: Once<block::Replies> = Once::new(block::Replies::new());
 
 /// Bytes to another program, and an answer.
 fn pipes() -> api::Result<Result<()>> {
     let (there, back) = (Pipe::new()?, Pipe::new()?);
-    let name = Name::new("bench").ok_or(api::Failure::Garbled)?;
-    let task = pipe::start(&name, PARTNER, Some(&there), Some(&back))?;
+    let name = Name::new("bench-partner").ok_or(api::Failure::Garbled)?;
+    let task = pipe::start(&name, "", Some(&there), Some(&back))?;
     let mut pair = Pair { there: there.writer()?, back: back.reader()? };
     let measured = measure::<191, _>(|| pair.send(&[], 0))
         .and_then(|()| measure::<192, _>(|| pair.send(&[3; 64], STREAM / 64)))
@@ -65,9 +149,6 @@ fn pipes() -> api::Result<Result<()>> {
     process::wait(rt::home(), task, u64::MAX)?;
     Ok(measured)
 }
-
-/// Argument with which this program is its own partner.
-pub const PARTNER: &str = "partner";
 
 /// Bytes of a stream: several times what a pipe holds.
 const STREAM: usize = 256 << 10;
@@ -90,23 +171,6 @@ impl Pair {
         let len = self.back.read(&mut answer);
         (len == answer.len()).then(|| u64::from_le_bytes(answer)).ok_or(api::Failure::Garbled)
     }
-}
-
-/// The partner: takes what it is told that comes, and answers with something of it.
-pub fn partner() -> i32 {
-    let mut bytes = [0; PAGE];
-    let mut word = [0; 8];
-    while let Ok(8) = rt::io::read(&mut word) {
-        let mut left = u64::from_le_bytes(word) as usize;
-        let mut sum = 0u64;
-        while left > 0 {
-            let Ok(count @ 1..) = rt::io::read(&mut bytes[..left.min(PAGE)]) else { return 1 };
-            sum = sum.wrapping_add(first(&bytes[..count]));
-            left -= count;
-        }
-        rt::io::write(&sum.to_le_bytes());
-    }
-    0
 }
 
 /// The first word: something of what was read is used.

@@ -1,5 +1,5 @@
 //! The network, as its clients see it. `net-test` connects two ends of this program over loopback, and sends more than any buffer holds; `net-test greedy`
-//! takes all the sockets that it may have, waits with many threads, and ends in the middle of it; `net-test stranger` asks the card's driver for what is the network
+//! takes all the sockets that it may have, waits with many threads, and ends in the middle of it; `net-test many` has a thousand connections at once; `net-test stranger` asks the card's driver for what is the network
 //! server's.
 
 #![no_std]
@@ -37,6 +37,7 @@ fn main() -> i32 {
     let arguments = rt::arguments();
     let outcome = match arguments.first().map(|word| word.as_str()) {
         Some("greedy") => greedy(),
+        Some("many") => many(),
         Some("stranger") => stranger(),
         _ => stream().and_then(|()| datagrams()).and_then(|()| refusals()).and_then(|()| tickets()),
     };
@@ -159,6 +160,29 @@ fn stranger() -> Result<()> {
     let echo = net.echo()?;
     echo.ask(core::net::IpAddr::from([10, 0, 2, 2]), 1, 56)?;
     echo.answer(PATIENCE_MS)?;
+    Ok(())
+}
+
+/// Connections at once, in a system whose network server allows as many.
+const MANY: usize = 1000;
+
+/// Both ends of many connections, each of which is used when all are there.
+fn many() -> Result<()> {
+    let net = Net::open()?;
+    let listener = net.listen(local(5003), 8)?;
+    let mut pairs = Vec::new();
+    for _ in 0..MANY {
+        let near = net.connect(local(5003), PATIENCE_MS)?;
+        pairs.push((near, listener.accept(PATIENCE_MS)?));
+    }
+    for (at, (near, far)) in pairs.iter().enumerate() {
+        near.write(&at.to_le_bytes())?;
+        far.write(&(!at).to_le_bytes())?;
+    }
+    for (at, (near, far)) in pairs.iter().enumerate() {
+        check(far.read(8, PATIENCE_MS)? == at.to_le_bytes(), "it arrives")?;
+        check(near.read(8, PATIENCE_MS)? == (!at).to_le_bytes(), "and the answer")?;
+    }
     Ok(())
 }
 

@@ -9,8 +9,8 @@ extern crate alloc;
 use alloc::format;
 use rt::api::bus::{self, Entry, Kind};
 use rt::api::{self, Failure, Name, Status, names};
-use rt::{eprintln, println};
 use rt::sys::Uid;
+use rt::{eprintln, println};
 
 rt::entry!(main);
 

@@ -11,8 +11,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use rt::api::block::{self, BYTES_MAX, Replies};
 use rt::api::{self, Failure, Name, Status, names, stub};
-use rt::{eprintln, println};
 use rt::sys::Uid;
+use rt::{eprintln, println};
 
 rt::entry!(main);
 

@@ -3,7 +3,6 @@
 //! A program finds the thread in its environment, under [`OUTPUT`] or [`INPUT`].
 
 use crate::wire::Result;
-use stub::Within;
 use sys::{Fpage, Uid};
 
 pub use stubs::Pipes::End;
@@ -26,9 +25,6 @@ pub const STATUS_CLOSED: i32 = 141;
 /// Log2 of the size of a pipe's memory in bytes.
 pub const MEMORY_LOG2: u32 = 15;
 
-/// How long the pipe's thread may take to hear that it is to wake somebody, in µs.
-const WAKE_US: u64 = 1_000_000;
-
 /// Gets the memory into `window`, which has its size.
 pub fn attach(server: Uid, window: Fpage, end: End) -> Result<()> {
     Client { server }.attach(window, end)?;
@@ -42,7 +38,7 @@ pub fn wait(server: Uid, end: End) -> Result<()> {
 
 /// Wakes an end.
 pub fn wake(server: Uid, end: End) -> Result<()> {
-    Ok(Client { server: Within::us(server, WAKE_US) }.wake(end)?)
+    Ok(Client { server }.wake(end)?)
 }
 
 /// Says that nobody will use an end any more.

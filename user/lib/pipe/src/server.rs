@@ -58,19 +58,23 @@ pub fn serve(shared: &Shared) {
     };
     let mut message = server::wait();
     loop {
-        let reply = server.answer(&message).unwrap_or_else(|status| Some(status.into()));
-        if let Some(reply) = reply {
-            let _ = server::reply(message.sender, &reply);
-        }
+        let answer = server.answer(&message).unwrap_or_else(|status| Some((message.sender, status.into())));
         if shared.is_over.load(Ordering::Acquire) {
             server.close(End::WRITER);
             server.close(End::READER);
         }
         server.move_bytes();
         if shared.is_over.load(Ordering::Acquire) {
+            if let Some((client, reply)) = answer {
+                let _ = server::reply(client, &reply);
+            }
             return;
         }
-        message = server::wait();
+        // One call for both.
+        message = match answer {
+            Some((client, reply)) => server::reply_wait(client, &reply),
+            None => server::wait(),
+        };
     }
 }
 
@@ -80,7 +84,8 @@ fn is_own(thread: Uid) -> bool {
 }
 
 impl Server<'_> {
-    fn answer(&mut self, message: &Message) -> Result<Option<Reply>, Status> {
+    /// Who is answered, and what.
+    fn answer(&mut self, message: &Message) -> Result<Option<(Uid, Reply)>, Status> {
         if interface_of(message) == console::NUMBER {
             return self.answer_caller(message);
         }
@@ -91,13 +96,13 @@ impl Server<'_> {
                 if !self.shared.take(end) {
                     return Err(Status::Taken);
                 }
-                Ok(Some(Answer::Attach(self.shared.region.fpage()).into()))
+                Ok(Some((client, Answer::Attach(self.shared.region.fpage()).into())))
             }
             Request::Wait { which: end } => {
                 self.check(client, end)?;
                 let seen = &mut self.seen[number(end)];
                 if core::mem::take(&mut seen.is_woken) {
-                    return Ok(Some(Answer::Wait.into()));
+                    return Ok(Some((client, Answer::Wait.into())));
                 }
                 if let Some(former) = seen.waiter.replace(client).filter(|former| *former != client) {
                     let _ = server::reply(former, &Answer::Wait.into());
@@ -106,15 +111,14 @@ impl Server<'_> {
             }
             Request::Wake { which: end } => {
                 self.check(client, other(end))?;
-                self.wake(end);
-                Ok(None)
+                Ok(self.waiter(end).map(|waiter| (waiter, Answer::Wait.into())))
             }
             Request::Close { which: end } => {
                 if !is_own(client) {
                     return Err(Status::Denied);
                 }
                 self.close(end);
-                Ok(Some(Answer::Close.into()))
+                Ok(Some((client, Answer::Close.into())))
             }
         }
     }
@@ -137,12 +141,18 @@ impl Server<'_> {
 
     /// Tells an end that the other one has done something.
     fn wake(&mut self, end: End) {
-        let seen = &mut self.seen[number(end)];
-        match seen.waiter.take() {
+        if let Some(waiter) = self.waiter(end) {
             // Whoever does not wait any more will look before it sleeps again.
-            Some(waiter) => drop(server::reply(waiter, &Answer::Wait.into())),
-            None => seen.is_woken = true,
+            let _ = server::reply(waiter, &Answer::Wait.into());
         }
+    }
+
+    /// The thread that waits at an end and is to be told. If none does, the next one is answered at once.
+    fn waiter(&mut self, end: End) -> Option<Uid> {
+        let seen = &mut self.seen[number(end)];
+        let waiter = seen.waiter.take();
+        seen.is_woken = waiter.is_none();
+        waiter
     }
 
     fn close(&mut self, end: End) {
@@ -151,7 +161,7 @@ impl Server<'_> {
     }
 
     /// Requests of programs that call as they would call the console.
-    fn answer_caller(&mut self, message: &Message) -> Result<Option<Reply>, Status> {
+    fn answer_caller(&mut self, message: &Message) -> Result<Option<(Uid, Reply)>, Status> {
         let client = message.sender;
         match ConsoleRequest::read(message)? {
             ConsoleRequest::Write { text, .. } => {
@@ -189,7 +199,7 @@ impl Server<'_> {
             }
             ConsoleRequest::Drain => {
                 self.check(client, End::WRITER)?;
-                Ok(Some(ConsoleAnswer::Drain.into()))
+                Ok(Some((client, ConsoleAnswer::Drain.into())))
             }
             // Nobody types here.
             ConsoleRequest::Watch => Err(Status::Unsupported),

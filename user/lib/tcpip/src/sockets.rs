@@ -23,11 +23,20 @@ use smoltcp::wire::{
 /// A socket: a number that nobody guesses.
 pub type Id = u64;
 
-/// Sockets of one owner, at most, with each place of a listener's queue.
-pub const OWN_MAX: usize = 32;
+/// How many sockets there may be, with each place of a listener's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Of all owners.
+    pub all: usize,
+    /// Of each.
+    pub own: usize,
+}
 
-/// All sockets, at most.
-pub const ALL_MAX: usize = 192;
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { all: 192, own: 32 }
+    }
+}
 
 /// Connections that a listener keeps before they are accepted, at most.
 pub const BACKLOG_MAX: usize = 8;
@@ -129,14 +138,15 @@ impl Slot {
 pub(crate) struct Table {
     slots: BTreeMap<Id, Slot>,
     orphans: Orphans,
+    limits: Limits,
     random: u64,
     next_port: u16,
 }
 
 impl Table {
-    pub fn new(seed: u64) -> Table {
+    pub fn new(seed: u64, limits: Limits) -> Table {
         let next_port = FIRST_FREE_PORT + (seed >> 50) as u16;
-        Table { slots: BTreeMap::new(), orphans: Orphans::default(), random: seed, next_port }
+        Table { slots: BTreeMap::new(), orphans: Orphans::default(), limits, random: seed, next_port }
     }
 
     /// A number that is not in use: the generator SplitMix64.
@@ -160,7 +170,8 @@ impl Table {
             all += slot.weight();
             own += if slot.owner == owner { slot.weight() } else { 0 };
         }
-        if own + wanted > OWN_MAX || all + wanted > ALL_MAX { Err(Refusal::Limit) } else { Ok(()) }
+        let is_over = own + wanted > self.limits.own || all + wanted > self.limits.all;
+        if is_over { Err(Refusal::Limit) } else { Ok(()) }
     }
 
     fn insert(&mut self, owner: u64, entry: Entry) -> Id {

@@ -3,7 +3,7 @@
 //! Loopback is always there, with or without a card. With one, an address comes by DHCP; if nobody answers for a while there is a fallback, and a
 //! lease that comes later replaces it. The link-local address of IPv6 comes from the hardware address.
 
-use crate::sockets::Table;
+use crate::sockets::{Limits, Table};
 use crate::wire::{Counts, NO_CARD, Wire};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -72,7 +72,7 @@ pub struct Stack {
 
 impl Stack {
     /// A stack without a card. `seed` should be nobody's guess: ports and sequence numbers come from it.
-    pub fn new(now_us: u64, seed: u64, fallback: Option<Fallback>) -> Stack {
+    pub fn new(now_us: u64, seed: u64, limits: Limits, fallback: Option<Fallback>) -> Stack {
         let now = instant(now_us);
         let mut wire = Wire::default();
         wire.set(NO_CARD, false);
@@ -85,7 +85,7 @@ impl Stack {
         let mut stack = Stack {
             interface,
             sockets,
-            table: Table::new(seed),
+            table: Table::new(seed, limits),
             wire,
             dhcp,
             dns,

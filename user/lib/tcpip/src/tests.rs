@@ -5,7 +5,7 @@ mod floods;
 mod hostile;
 mod pairs;
 
-use crate::sockets::{ALL_MAX, BACKLOG_MAX, OWN_MAX};
+use crate::sockets::{BACKLOG_MAX, Limits};
 use crate::{Fallback, Id, Kind, Refusal, Stack, State, readiness};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::vec::Vec;
@@ -20,7 +20,7 @@ struct Host {
 
 impl Host {
     fn new(seed: u64, fallback: Option<Fallback>) -> Host {
-        Host { stack: Stack::new(0, seed, fallback), now_us: 0 }
+        Host { stack: Stack::new(0, seed, Limits::default(), fallback), now_us: 0 }
     }
 
     /// Turns, with as much time between them as the stack wants.
@@ -136,6 +136,7 @@ fn a_socket_that_goes_has_sent_everything() {
 #[test]
 fn each_owner_has_so_many() {
     let mut host = Host::new(5, None);
+    let limits = Limits::default();
     let mut all = Vec::new();
     for owner in 1..=10 {
         let mut own = 0;
@@ -149,10 +150,10 @@ fn each_owner_has_so_many() {
             own += usize::from(opened.is_ok());
             all.extend(opened);
         }
-        assert!(own > 0 || host.stack.kept() > ALL_MAX - BACKLOG_MAX, "owner {owner} has none");
-        assert!(host.stack.owned(owner) <= OWN_MAX);
+        assert!(own > 0 || host.stack.kept() > limits.all - BACKLOG_MAX, "owner {owner} has none");
+        assert!(host.stack.owned(owner) <= limits.own);
     }
-    assert!(host.stack.kept() <= ALL_MAX);
+    assert!(host.stack.kept() <= limits.all);
     assert_eq!(host.stack.open(1, Kind::Udp), Err(Refusal::Limit));
     for id in all {
         host.stack.close(id);

@@ -18,6 +18,7 @@ mod clients;
 mod objects;
 mod shared;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use clients::Clients;
 use core::net::Ipv4Addr;
@@ -28,6 +29,7 @@ use rt::api::{Failure, Name, Reply, Status, names};
 use rt::sys::{Ipc, Kind, Message, Rights, Uid};
 use rt::{println, random, server, time};
 use shared::Shared;
+use tcpip::sockets::Limits;
 use tcpip::{Fallback, Refusal, Stack, Waiters};
 
 rt::entry!(main);
@@ -36,7 +38,13 @@ rt::entry!(main);
 const EARLY_MAX: usize = 64;
 
 fn main() -> i32 {
-    let stack = Stack::new(time::now_ns() / 1000, random::number(), fallback());
+    let Some(limits) = limits(&rt::arguments()) else {
+        println!(
+            "network: expected no arguments, or how many sockets there may be and how many of them one client's"
+        );
+        return 1;
+    };
+    let stack = Stack::new(time::now_ns() / 1000, random::number(), limits, fallback());
     let shared = Shared::new(stack, rt::sys::myself());
     let prepared = objects::make_room().map_err(Failure::Kernel);
     let prepared = prepared.and_then(|()| card::begin(&shared).map_err(Failure::Kernel));
@@ -53,6 +61,20 @@ fn main() -> i32 {
             println!("network: {failure}");
             1
         }
+    }
+}
+
+/// How many sockets there may be, as the arguments say: all, and those of one client. `None` if they make no sense.
+fn limits(arguments: &[String]) -> Option<Limits> {
+    match arguments {
+        // Without arguments of its own an entry has the names that it serves.
+        [] => Some(Limits::default()),
+        [name] if name == NAME => Some(Limits::default()),
+        [all, own] => {
+            let limits = Limits { all: all.parse().ok()?, own: own.parse().ok()? };
+            (limits.own <= limits.all).then_some(limits)
+        }
+        _ => None,
     }
 }
 

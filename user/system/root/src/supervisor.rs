@@ -168,14 +168,23 @@ impl Supervisor {
 
     /// Serves until the machine is switched off.
     pub fn run(&mut self) -> ! {
+        let mut answer: Option<(Uid, Reply)> = None;
         loop {
             self.repair();
             let timeout = self.expire();
-            if let Ok(message) = sys::receive(Uid::ANY, timeout)
-                && let Some(reply) = self.handle(&message)
-            {
-                // A client that does not wait for its answer any more does not get it.
-                let _ = server::reply(message.sender, &reply);
+            // A client that does not wait for its answer any more does not get it.
+            let received = match answer.take() {
+                // Mostly nobody waits for a time, and one call does both.
+                Some((client, reply)) if timeout == Timeout::NEVER => Ok(server::reply_wait(client, &reply)),
+                answer => {
+                    if let Some((client, reply)) = answer {
+                        let _ = server::reply(client, &reply);
+                    }
+                    sys::receive(Uid::ANY, timeout)
+                }
+            };
+            if let Ok(message) = received {
+                answer = self.handle(&message).map(|reply| (message.sender, reply));
             }
         }
     }
