@@ -44,7 +44,7 @@ fn what_a_program_prints_another_reads(world: &'static World) -> Verdict {
     ])
 }
 
-/// Who reads ends first, or who writes does, or crashes; and nothing is left behind that would hold up the next ones.
+/// The reader ends first, or the writer, or one crashes; and nothing is left behind that would hold up the next ones.
 fn programs_end_in_any_order(world: &'static World) -> Verdict {
     let mut commands: Vec<(&str, &[&str])> = Vec::new();
     for _ in 0..20 {

@@ -27,7 +27,7 @@ use vfs::How;
 pub enum Source {
     /// It reads the console, as a program does that nobody has told otherwise.
     Console,
-    /// What the command before it has printed.
+    /// Output of the command before it.
     Held(Vec<u8>),
     /// A file, and its path as it was typed.
     File(File, String),

@@ -210,7 +210,7 @@ fn own(
     }
 }
 
-/// What was printed before a command failed is shown.
+/// Shows what was printed before a command failed.
 fn ended(status: i32, output: Vec<u8>) -> Result<Vec<u8>, i32> {
     if status == 0 {
         return Ok(output);

@@ -84,7 +84,7 @@ fn is_own(thread: Uid) -> bool {
 }
 
 impl Server<'_> {
-    /// Who is answered, and what.
+    /// The answer, and the thread that gets it.
     fn answer(&mut self, message: &Message) -> Result<Option<(Uid, Reply)>, Status> {
         if interface_of(message) == console::NUMBER {
             return self.answer_caller(message);
@@ -142,7 +142,7 @@ impl Server<'_> {
     /// Tells an end that the other one has done something.
     fn wake(&mut self, end: End) {
         if let Some(waiter) = self.waiter(end) {
-            // Whoever does not wait any more will look before it sleeps again.
+            // An end that does not wait any more will look before it sleeps again.
             let _ = server::reply(waiter, &Answer::Wait.into());
         }
     }

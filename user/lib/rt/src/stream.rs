@@ -61,7 +61,7 @@ fn attach(server: Uid, end: End) -> Result<Region> {
 /// Waits for the other end.
 fn wait(server: Uid, end: End) -> core::result::Result<(), Closed> {
     match pipe::wait(server, end) {
-        // Whoever is torn out of its wait looks again.
+        // A thread that is torn out of its wait looks again.
         Ok(()) | Err(Failure::Kernel(Error::ReceiveAborted | Error::SendAborted)) => Ok(()),
         Err(_) => Err(Closed),
     }
