@@ -1,4 +1,4 @@
-//! `file-test load DIRECTORY`: keeps files and looks for those that it has kept, while servers end. It goes on until there is a file `/stop`, and fails when
+//! `file-test load DIRECTORY`: keeps files and looks for those that it has kept, while servers end, and tells of each round. It goes on until there is a file `/stop`, and fails when
 //! something that was acknowledged is not there, or when there is no answer for long.
 
 use crate::check;
@@ -115,6 +115,7 @@ pub fn all(place: &str) -> Result<()> {
         rounds += 1;
         load.write(random::below(FILES as u64) as usize, rounds as u8)?;
         load.look(random::below(FILES as u64) as usize)?;
+        println!("file-test: round {rounds} is kept");
     }
     (0..FILES).try_for_each(|file| load.look(file))?;
     println!("file-test: {rounds} rounds, {} tries more, all is well", load.again);
