@@ -1,10 +1,12 @@
 //! Devices and their drivers: the bus server, and a disk that is a file of the host.
 
-use crate::world::{Named, Reply, Scratch, Verdict, World};
+use crate::world::{LIMIT, Named, Reply, Scratch, Verdict, World, boot, failed};
 use libtest_mimic::Trial;
 use std::fs;
 use std::path::PathBuf;
-use xtask::archive::Entry;
+use xtask::archive::{Entry, pack};
+use xtask::guest::End;
+use xtask::machine::{Boot, Kind};
 use xtask::paths;
 
 /// The description that is changed.
@@ -20,7 +22,7 @@ const DISK: &str = "1af4:1042  010000";
 
 /// The trials of this module.
 pub fn trials(world: &'static World) -> Vec<Trial> {
-    let trials: [Named; 9] = [
+    let trials: [Named; 11] = [
         ("devices_are_listed", devices_are_listed),
         ("without_a_disk_nobody_waits", without_a_disk_nobody_waits),
         ("what_is_written_is_in_the_file", what_is_written_is_in_the_file),
@@ -28,6 +30,8 @@ pub fn trials(world: &'static World) -> Vec<Trial> {
         ("a_driver_that_ended_is_started_again", a_driver_that_ended_is_started_again),
         ("a_bus_server_that_ended_is_started_again", a_bus_server_that_ended_is_started_again),
         ("each_device_has_one_driver", each_device_has_one_driver),
+        ("a_device_reaches_what_its_driver_got", a_device_reaches_what_its_driver_got),
+        ("without_an_iommu_a_device_reaches_everything", without_an_iommu_a_device_reaches_everything),
         ("nothing_acknowledged_is_lost", nothing_acknowledged_is_lost),
         ("nothing_acknowledged_is_lost_on_a_sata_disk", nothing_acknowledged_is_lost_on_a_sata_disk),
     ];
@@ -185,6 +189,68 @@ fn each_device_has_one_driver(world: &'static World) -> Verdict {
     let entry = "\n[[program]]\nname = \"bus-test\"\ndevices = [\"block\"]\ncontiguous = \"64 KiB\"\n";
     let reply = world.script_with(&entries(world, entry)?, &["--disk", &file], script.as_bytes())?;
     check_lines(&reply, &["bus-test: all is well", "bus-test: all is well", "sector-4.."])
+}
+
+/// A driver tells its device to write to memory of others. The IOMMU refuses that, the page stays as it was, and a person hears of it.
+fn a_device_reaches_what_its_driver_got(world: &'static World) -> Verdict {
+    let expected = [
+        "bus: IOMMU: a device reaches the memory that its driver got for it, and no other",
+        "dma-test: memory of its own is written",
+        "dma-test: memory of others is untouched",
+        "dma-test: the next driver tells it to write to 0x100000",
+        "bus: device 00:1f.2, driven by task ",
+        "wanted to write to 0x100000, which is not its own",
+        "dma-test: the next driver's memory is written",
+    ];
+    let text = hostile_driver(world, Kind::Q35, &["ide-hd,drive=second,bus=ide.0"], &expected)?;
+    let reports = text.lines().filter(|line| line.contains("bus: device")).count();
+    if reports == 2 { Ok(()) } else { Err(format!("{reports} reports\n{text}").into()) }
+}
+
+/// The same driver where nothing is in its device's way: so the other trial would fail without an IOMMU.
+fn without_an_iommu_a_device_reaches_everything(world: &'static World) -> Verdict {
+    let expected = [
+        "bus: no IOMMU: a driver whose device uses memory is trusted with all of it",
+        "dma-test: memory of its own is written",
+        "dma-test: memory of others is overwritten",
+        "dma-test: the next driver's memory is written",
+    ];
+    let text =
+        hostile_driver(world, Kind::Pc, &["ahci,id=second", "ide-hd,drive=second,bus=second.0"], &expected)?;
+    if text.contains("bus: device") { Err(format!("a report of nothing\n{text}").into()) } else { Ok(()) }
+}
+
+/// Boots a machine whose first program drives a SATA disk as it likes, and looks for texts in order. Another disk keeps the usual drivers busy.
+fn hostile_driver(
+    world: &'static World,
+    kind: Kind,
+    devices: &[&str],
+    expected: &[&str],
+) -> Result<String, libtest_mimic::Failed> {
+    let entry = "\n[[program]]\nname = \"dma-test\"\ndevices = [\"block\"]\ncontiguous = \"4 KiB\"\n";
+    let scratch = Scratch::create()?;
+    let archive = scratch.0.join("boot.cpio");
+    paths::write(&archive, &pack(&entries(world, entry)?))?;
+    let mut machine = world.machine().with("init=dma-test");
+    machine.kind = kind;
+    machine.boot = Boot::Direct { kernel: world.system.kernel.clone(), archive: Some(archive) };
+    for name in ["first", "second"] {
+        machine.extra.push("-drive".into());
+        machine.extra.push(format!("if=none,id={name},driver=null-co,size=1M,read-zeroes=on"));
+    }
+    let first = machine.virtio("virtio-blk-pci,drive=first");
+    for device in [first.as_str()].iter().chain(devices) {
+        machine.extra.extend(["-device".into(), (*device).into()]);
+    }
+    let (end, text) = boot(&machine, LIMIT)?;
+    let mut rest = text.as_str();
+    for wanted in expected {
+        let Some(at) = rest.find(wanted) else {
+            return Err(failed(&format!("expected {wanted:?}, in this order"), &end, &text));
+        };
+        rest = &rest[at + wanted.len()..];
+    }
+    if end == End::Orderly(0) { Ok(text) } else { Err(failed("expected exit code 0", &end, &text)) }
 }
 
 fn nothing_acknowledged_is_lost(world: &'static World) -> Verdict {
