@@ -50,7 +50,7 @@ const RESET: u32 = 1;
 const SAID: usize = 0x40;
 const SAYS: u8 = 0x34;
 
-/// What memory is filled with before.
+/// Memory is filled with this before.
 const FILLED: u8 = 0xa5;
 
 const PAGE_LOG2: u32 = 12;
@@ -84,7 +84,8 @@ fn check() -> Result<()> {
     println!("dma-test: memory of its own is {}", if is_written { "written" } else { "not written" });
 
     // Memory from `root`, of which the bus server knows nothing: it could be anybody's.
-    let mut victim: Block = Upstream(rt::home()).block(PAGE_LOG2).ok_or(Failure::Refused(Status::Exhausted))?;
+    let mut victim: Block =
+        Upstream(rt::home()).block(PAGE_LOG2).ok_or(Failure::Refused(Status::Exhausted))?;
     victim.bytes_mut().fill(FILLED);
     let victim = DeviceMemory::of(victim);
     controller.receive_at(victim.device_address());

@@ -191,7 +191,7 @@ fn tables_without_sense() {
     let mut long = structure(0, 1, 0, 0x1000, &[]);
     long[2] = 17;
     assert_eq!(of(&[long]), []);
-    // The same for scopes: those before are kept.
+    // A scope of no length: those before are kept.
     let two = of(&[structure(0, 0, 0, 0x1000, &[scope(1, 0, &[[2, 0]]), vec![1, 0, 0, 0, 0, 0, 3, 0]])]);
     assert_eq!(unit_of(&two, &mut Two, (0, 2, 0)), Some(0));
     assert_eq!(unit_of(&two, &mut Two, (0, 3, 0)), None);

@@ -4,9 +4,9 @@ use crate::REGISTERS_BYTES;
 
 /// Version.
 pub const VERSION: usize = 0x00;
-/// What the unit can do, in 64 bits.
+/// Abilities of the unit, in 64 bits.
 pub const CAPABILITY: usize = 0x08;
-/// What else it can do, in 64 bits.
+/// More of them, in 64 bits.
 pub const EXTENDED: usize = 0x10;
 /// Commands to the whole unit; what they have led to is in the status.
 pub const COMMAND: usize = 0x18;
@@ -41,9 +41,9 @@ pub mod context {
     pub const FORGET: u32 = 1 << 31;
     /// Everything.
     pub const ALL: u32 = 1 << 29;
-    /// What is of one domain, whose number is in the lower half.
+    /// Entries of one domain, whose number is in the lower half.
     pub const DOMAIN: u32 = 2 << 29;
-    /// What was done; 0 if nothing was.
+    /// Outcome; 0 if nothing was done.
     pub const DONE: u32 = 3 << 27;
 }
 
@@ -55,9 +55,9 @@ pub mod translations {
     pub const FORGET: u32 = 1 << 31;
     /// Everything.
     pub const ALL: u32 = 1 << 28;
-    /// What is of the domain with the number in the lowest bits.
+    /// Translations of the domain with the number in the lowest bits.
     pub const DOMAIN: u32 = 2 << 28;
-    /// What was done; 0 if nothing was.
+    /// Outcome; 0 if nothing was done.
     pub const DONE: u32 = 3 << 25;
     /// Waits for reads, and for writes, that are under way.
     pub const DRAIN: u32 = 3 << 16;
@@ -86,7 +86,7 @@ pub const PROTECTED_ON: u32 = 1 << 31;
 /// See [`PROTECTED_ON`].
 pub const PROTECTED_STATUS: u32 = 1;
 
-/// What a unit can do.
+/// Abilities of a unit, and where its further registers are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Levels of a domain's tables: 3 or 4.

@@ -4,9 +4,9 @@
 //! use memory, then its parts, then, where there is an IOMMU, its space. Memory that a device was told of stays with its function, since what it
 //! began to write may still come.
 
+use crate::configuration::ConfigurationSpaces;
 use crate::firmware::Firmware;
 use crate::iommu::{Iommus, Space};
-use crate::spaces::Spaces;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ const STRANGERS_MAX: usize = 16;
 /// All functions.
 #[derive(Debug)]
 pub struct Claims {
-    spaces: Spaces,
+    configuration: ConfigurationSpaces,
     iommus: Iommus,
     /// Memory that is no function's: first and end of each piece.
     board: Vec<(u64, u64)>,
@@ -67,28 +67,37 @@ struct Claim {
 
 impl Claims {
     /// Finds all functions, and silences them; then lets none of them reach any memory, where there is an IOMMU.
-    pub fn new(mut firmware: Firmware, mut spaces: Spaces) -> Claims {
-        let functions = pci::find(&mut spaces);
-        let iommus = Iommus::open(&mut firmware, &spaces, &functions);
-        let board = spaces.range().into_iter().chain(iommus.registers().iter().copied()).collect();
+    pub fn new(mut firmware: Firmware, mut configuration: ConfigurationSpaces) -> Claims {
+        let functions = pci::find(&mut configuration);
+        let iommus = Iommus::open(&mut firmware, &configuration, &functions);
+        let board = configuration.range().into_iter().chain(iommus.registers().iter().copied()).collect();
         let claims = functions.iter().map(|_| Claim::default()).collect();
-        Claims { spaces, iommus, board, functions, claims, strangers: Vec::new() }
+        Claims { configuration, iommus, board, functions, claims, strangers: Vec::new() }
     }
 
-    /// What a person should know of the machine.
+    /// Words for a person about the machine: where it differs from others, and who is trusted.
     pub fn about(&self) -> Vec<String> {
-        let devices = self.functions.iter().enumerate().filter(|(_, function)| function.class() != CLASS_BRIDGE);
-        let trusted: Vec<Address> =
-            devices.filter(|(place, _)| !self.iommus.is_before(*place)).map(|(_, function)| function.address).collect();
-        if self.functions.is_empty() {
+        let devices =
+            self.functions.iter().enumerate().filter(|(_, function)| function.class() != CLASS_BRIDGE);
+        let trusted: Vec<Address> = devices
+            .filter(|(place, _)| !self.iommus.is_before(*place))
+            .map(|(_, function)| function.address)
+            .collect();
+        let memory =
+            self.configuration.range().map(|(first, _)| format!("configuration spaces at {first:#x}"));
+        let about = if self.functions.is_empty() {
             Vec::new()
         } else if self.iommus.is_empty() {
             Vec::from([String::from("no IOMMU: a driver whose device uses memory is trusted with all of it")])
         } else {
-            let all = String::from("IOMMU: a device reaches the memory that its driver got for it, and no other");
-            let but = trusted.into_iter().map(|address| format!("no IOMMU before {address}: its driver is trusted with all memory"));
+            let all =
+                String::from("IOMMU: a device reaches the memory that its driver got for it, and no other");
+            let but = trusted
+                .into_iter()
+                .map(|address| format!("no IOMMU before {address}: its driver is trusted with all memory"));
             [all].into_iter().chain(but).collect()
-        }
+        };
+        memory.into_iter().chain(about).collect()
     }
 
     /// Whether accesses to memory can be refused at all.
@@ -139,7 +148,7 @@ impl Claims {
         if !offset.is_multiple_of(4) {
             return Err(Status::BadRequest);
         }
-        Ok(self.spaces.read(self.functions[place as usize].address, offset))
+        Ok(self.configuration.read(self.functions[place as usize].address, offset))
     }
 
     /// Claims a function for a thread, if the system description says that its program may drive the class.
@@ -180,7 +189,7 @@ impl Claims {
         if bits & command::MASTER != 0 && !self.iommus.allows(place) {
             return Err(Status::Denied);
         }
-        set_command(&mut self.spaces, &self.functions[place], bits);
+        set_command(&mut self.configuration, &self.functions[place], bits);
         Ok(())
     }
 
@@ -194,7 +203,8 @@ impl Claims {
         if bar == Bar::Nothing {
             return Err(Status::NotFound);
         }
-        let (first, log2) = piece(&self.functions, &self.board, place, number as usize).ok_or(Status::Denied)?;
+        let (first, log2) =
+            piece(&self.functions, &self.board, place, number as usize).ok_or(Status::Denied)?;
         let (wanted, window) = match bar {
             Bar::Ports { base, .. } => (Fpage::ports(base, log2), Fpage::ports(base, log2)),
             _ => (Fpage::memory(first, log2, Rights::RW), reserve(log2).ok_or(Status::Exhausted)?),
@@ -256,7 +266,7 @@ impl Claims {
         let (Some(function), Some(claim)) = (self.functions.get(place), self.claims.get_mut(place)) else {
             return;
         };
-        set_command(&mut self.spaces, function, command::NO_INTERRUPT);
+        set_command(&mut self.configuration, function, command::NO_INTERRUPT);
         let line = claim.has_line.then(|| Fpage::interrupt(function.line));
         for part in claim.parts.into_iter().flatten().chain(line) {
             // A flush of one's own cannot fail but for lack of memory, and then whoever had it is gone.
@@ -276,12 +286,16 @@ impl Claims {
 }
 
 /// Sets the driver's bits of the command register, and leaves the others.
-fn set_command(spaces: &mut Spaces, function: &Function, bits: u16) {
-    let before = spaces.read(function.address, offset::COMMAND) & 0xffff;
+fn set_command(configuration: &mut ConfigurationSpaces, function: &Function, bits: u16) {
+    let before = configuration.read(function.address, offset::COMMAND) & 0xffff;
     // The status is in the upper half, where ones clear bits.
-    spaces.write(function.address, offset::COMMAND, before & !u32::from(command::ALL) | u32::from(bits));
-    // What it wrote before is in memory when it has answered this.
-    spaces.read(function.address, offset::COMMAND);
+    configuration.write(
+        function.address,
+        offset::COMMAND,
+        before & !u32::from(command::ALL) | u32::from(bits),
+    );
+    // A function that answers this has brought to memory all that it wrote before.
+    configuration.read(function.address, offset::COMMAND);
 }
 
 /// Words for a person about an access that was refused, unless there were some already.
@@ -307,9 +321,11 @@ fn report(
         return None;
     }
     (claim.is_reported, claim.reported_ns) = (true, Some(now_ns));
-    let driver = claim.owner.and_then(|owner| sys::thread_info(owner).ok()).map(|info| info.task.number());
-    Some(match driver {
-        Some(driver) => format!("device {address}, driven by task {driver}, {rest}"),
+    Some(match claim.owner {
         None => format!("device {address}, which nobody drives, {rest}"),
+        Some(owner) => match process::task_of(rt::home(), owner) {
+            Ok(task) => format!("device {address}, driven by task {}, {rest}", task.number()),
+            Err(_) => format!("device {address}, whose driver has ended, {rest}"),
+        },
     })
 }

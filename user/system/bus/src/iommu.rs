@@ -4,8 +4,8 @@
 //! Tables are in a block of memory of their own, which is larger than any that a driver gets: so memory that a device may have been told of in an
 //! earlier life of this server never becomes a table.
 
+use crate::configuration::ConfigurationSpaces;
 use crate::firmware::Firmware;
-use crate::spaces::Spaces;
 use acpi::dmar::{self, Bridges};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -48,7 +48,11 @@ pub struct Space {
 
 impl Iommus {
     /// Finds all that the firmware tells of, and lets no device reach any memory. All functions are silent.
-    pub fn open(firmware: &mut Firmware, spaces: &Spaces, functions: &[Function]) -> Iommus {
+    pub fn open(
+        firmware: &mut Firmware,
+        configuration: &ConfigurationSpaces,
+        functions: &[Function],
+    ) -> Iommus {
         let found = firmware.table(dmar::NAME).map(|table| dmar::units(&table)).unwrap_or_default();
         let registers = found.iter().map(|unit| (unit.registers, unit.registers + REGISTERS_BYTES as u64));
         let mut iommus = Iommus { registers: registers.collect(), ..Iommus::default() };
@@ -73,7 +77,7 @@ impl Iommus {
             }
         }
         let before = functions.iter().map(|function| {
-            let mut bridges = Behind(spaces);
+            let mut bridges = Behind(configuration);
             dmar::unit_of(&found, &mut bridges, function.address.parts()).and_then(|at| places[at])
         });
         iommus.before = before.collect();
@@ -114,7 +118,9 @@ impl Iommus {
         let unit = &mut self.units[number];
         let space = match space {
             Some(space) => space,
-            None => space.insert(Space { unit: number, domain: unit.attach(address.0)?, next: FIRST_ADDRESS }),
+            None => {
+                space.insert(Space { unit: number, domain: unit.attach(address.0)?, next: FIRST_ADDRESS })
+            }
         };
         let at = space.next.next_multiple_of(1 << log2);
         unit.map(&mut space.domain, at, physical, log2)?;
@@ -134,7 +140,7 @@ impl Iommus {
 }
 
 /// Bridges by their configuration spaces.
-struct Behind<'a>(&'a Spaces);
+struct Behind<'a>(&'a ConfigurationSpaces);
 
 impl Bridges for Behind<'_> {
     fn behind(&mut self, bus: u8, device: u8, function: u8) -> Option<(u8, u8)> {

@@ -3,7 +3,7 @@
 //! One thread answers. A lease is an object behind a door, without methods: when its last identifier goes, because the driver let go
 //! or ended, the kernel says so to another thread, which gives the function back.
 //!
-//! Reading order: [`claims`]; [`spaces`] and [`ports`], the ways to the devices; [`iommu`], what devices reach; [`firmware`], which says where all of
+//! Reading order: [`claims`]; [`configuration`] and [`ports`], the ways to the devices; [`iommu`], what devices reach; [`firmware`], which says where all of
 //! that is. What a device is made of is told in the library `pci`, what an IOMMU is in `vtd`, and what the firmware's tables are in `acpi`.
 
 #![no_std]
@@ -13,15 +13,16 @@
 extern crate alloc;
 
 mod claims;
+mod configuration;
 mod firmware;
 mod iommu;
 mod ports;
-mod spaces;
 
-use alloc::sync::Arc;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use claims::Claims;
+use configuration::ConfigurationSpaces;
 use core::time::Duration;
 use firmware::Firmware;
 use rt::api::bus::{self, Answer, Request};
@@ -31,7 +32,6 @@ use rt::server;
 use rt::sync::Mutex;
 use rt::sys::{self, Kind, Message, Rights};
 use rt::{println, thread, time};
-use spaces::Spaces;
 
 rt::entry!(main);
 
@@ -70,8 +70,8 @@ fn main() -> i32 {
 
 fn prepare() -> api::Result<Arc<Mutex<Claims>>> {
     let mut firmware = Firmware::open();
-    let spaces = Spaces::open(&mut firmware)?;
-    let claims = Claims::new(firmware, spaces);
+    let configuration = ConfigurationSpaces::open(&mut firmware)?;
+    let claims = Claims::new(firmware, configuration);
     tell(&claims.about());
     let has_iommu = claims.has_iommu();
     let claims = Arc::new(Mutex::new(claims));
@@ -97,7 +97,7 @@ fn watch(claims: Arc<Mutex<Claims>>) {
             tell(&reports);
         }
     };
-    // As urgent as this thread, which waits for it when both want the claims. Without it faults are told of when a driver lets go of its function.
+    // Urgent like this thread, which waits for it when both want the claims. Without it faults are told of when a driver lets go of its function.
     let own = sys::thread_info(sys::myself());
     if let Ok(handle) = own.and_then(|own| thread::spawn(own.priority, body)) {
         handle.detach();

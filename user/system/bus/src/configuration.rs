@@ -18,19 +18,19 @@ const FUNCTION_LOG2: u32 = 12;
 
 /// The configuration spaces of all functions.
 #[derive(Debug)]
-pub struct Spaces {
+pub struct ConfigurationSpaces {
     ports: Ports,
     memory: Option<mcfg::Spaces>,
     /// Memory of each two buses, by the number of the first. None where it cannot be had.
     windows: RefCell<BTreeMap<u8, Option<DeviceMemory>>>,
 }
 
-impl Spaces {
+impl ConfigurationSpaces {
     /// Gets the ports, and looks whether there is memory.
-    pub fn open(firmware: &mut Firmware) -> Result<Spaces> {
+    pub fn open(firmware: &mut Firmware) -> Result<ConfigurationSpaces> {
         let ports = Ports::open()?;
         let memory = firmware.table(mcfg::NAME).and_then(|table| mcfg::spaces(&table));
-        let mut spaces = Spaces { ports, memory, windows: RefCell::new(BTreeMap::new()) };
+        let mut spaces = ConfigurationSpaces { ports, memory, windows: RefCell::new(BTreeMap::new()) };
         if !spaces.agree() {
             spaces.memory = None;
         }
@@ -41,8 +41,10 @@ impl Spaces {
     fn agree(&self) -> bool {
         let first = Address::new(0, 0, 0);
         let mut offsets = [offset::NUMBERS, offset::CLASS].into_iter();
-        offsets.all(|offset| self.in_memory(first, offset, |memory, at| memory.read_u32(at))
-            == Some(self.ports.read(first, offset)))
+        offsets.all(|offset| {
+            self.in_memory(first, offset, |memory, at| memory.read_u32(at))
+                == Some(self.ports.read(first, offset))
+        })
     }
 
     /// Memory that they take: first and end.
@@ -72,7 +74,7 @@ impl Spaces {
     }
 }
 
-impl Configuration for Spaces {
+impl Configuration for ConfigurationSpaces {
     fn read(&self, address: Address, offset: u8) -> u32 {
         let read = self.in_memory(address, offset, |memory, at| memory.read_u32(at));
         read.unwrap_or_else(|| self.ports.read(address, offset))
