@@ -16,6 +16,7 @@ fn kinds() -> Vec<Kind> {
     let mut kinds = vec![
         ORDINARY,
         Kind { levels: 4, width: 48, ..ORDINARY },
+        Kind { width: 48, ..ORDINARY },
         Kind { levels: 4, width: 40, domains_log2: 4, ..ORDINARY },
         Kind { width: 36, domains_log2: 16, records: 1, ..ORDINARY },
         Kind { protects: true, domains_log2: 4, ..ORDINARY },
@@ -90,6 +91,9 @@ fn what_cannot_be_mapped() {
     ] {
         assert_eq!(unit.map(&mut domain, address, physical, log2), Err(Trouble::BadAddress), "{address:x}");
     }
+    let mut wide = open(Kind { width: 48, ..ORDINARY });
+    let mut of_wide = wide.attach(8).unwrap();
+    assert_eq!(wide.map(&mut of_wide, 1 << 39, 0x3000, 12), Err(Trouble::BadAddress), "beyond three levels");
     unit.map(&mut domain, (1 << 36) - PAGE, (1 << 52) - PAGE, 12).unwrap();
     unit.map(&mut domain, 0x2000, 0x5000, 12).unwrap();
     // Half of it is there.
@@ -213,6 +217,18 @@ fn a_unit_that_stands_still() {
                 assert_eq!(unit.attach(16).err(), Some(Trouble::Broken));
             }
         }
+    }
+}
+
+#[test]
+fn a_unit_that_does_nothing() {
+    for contexts in [false, true] {
+        let mut unit = open(ORDINARY);
+        let domain = unit.attach(8).unwrap();
+        unit.hardware().lies = Lies::Undone { contexts };
+        let taken = unit.hardware().taken.len();
+        assert_eq!(unit.detach(domain), Err(Trouble::Broken));
+        assert_eq!(unit.hardware().taken.len(), taken);
     }
 }
 

@@ -55,6 +55,8 @@ pub enum Lies {
     None,
     /// Of so many commands, the last is never done.
     After(u32),
+    /// It answers that it has forgotten nothing: about context tables, or about translations.
+    Undone { contexts: bool },
     /// A read says anything, of a thousand so many times.
     Anything(Random, u64),
 }
@@ -310,7 +312,9 @@ impl Hardware for Model {
                         .retain(|_, kept| kept.is_some_and(|words| (words[1] >> 8) as u16 != number)),
                     _ => panic!("{value:#x}"),
                 }
-                self.registers.insert(at, value & !context::FORGET | 1 << 27);
+                let is_done = !matches!(self.lies, Lies::Undone { contexts: true });
+                self.registers
+                    .insert(at, value & !context::FORGET & !context::DONE | u32::from(is_done) << 27);
             }
             _ if at == TRANSLATIONS + translations::UPPER => {
                 if self.is_ignored() {
@@ -327,7 +331,9 @@ impl Hardware for Model {
                     translations::DOMAIN => self.forget_domain(value as u16),
                     _ => panic!("{value:#x}"),
                 }
-                self.registers.insert(at, value & !translations::FORGET | 1 << 25);
+                let is_done = !matches!(self.lies, Lies::Undone { contexts: false });
+                let rest = value & !translations::FORGET & !translations::DONE;
+                self.registers.insert(at, rest | u32::from(is_done) << 25);
             }
             _ => match at.checked_sub(RECORDS) {
                 Some(at) if at < 16 * self.records.len() => {
